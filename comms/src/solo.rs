@@ -23,7 +23,7 @@ impl Solo {
     fn transfer<B: Buffer>(&self, rank: usize, tag: Tag, buffer: B, sends: bool) -> Result<SoloTransfer<B>, CommError> {
         Self::only_rank_0(rank)?;
         let lane = Lane { from: 0, to: 0, tag };
-        Ok(SoloTransfer { buffer, state: State { mailbox: Arc::clone(&self.mailbox), lane, sends, ticket: None } })
+        Ok(SoloTransfer { buffer, state: SoloState { mailbox: Arc::clone(&self.mailbox), lane, sends, ticket: None } })
     }
 }
 
@@ -31,12 +31,12 @@ impl Solo {
 #[derive(Debug)]
 pub struct SoloTransfer<B: Buffer> {
     buffer: B,
-    state: State,
+    state: SoloState,
 }
 
 /// All but the buffer, so that the buffer can leave.
 #[derive(Debug)]
-struct State {
+struct SoloState {
     mailbox: Arc<Mutex<Mailbox>>,
     lane: Lane,
     sends: bool,
@@ -44,13 +44,13 @@ struct State {
     ticket: Option<Ticket>,
 }
 
-impl State {
+impl SoloState {
     fn idle(&self) -> Result<(), CommError> {
         if self.ticket.is_some() { Err(CommError::UnderWay { tag: self.lane.tag }) } else { Ok(()) }
     }
 }
 
-impl Drop for State {
+impl Drop for SoloState {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket
             && !self.sends

@@ -2,12 +2,12 @@
 //!
 //! `cargo run --release --example ndarray`
 use ferrite::backend::Cpu;
-use ferrite::dirac::{TimeBoundary, WilsonParams};
 use ferrite::domain::Domain;
 use ferrite::field::host::{FieldError, HostSpinor};
-use ferrite::generate;
+use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::num_complex::Complex64;
+use ferrite::operators::{TimeBoundary, WilsonParams};
 use ferrite::solve::{Request, solve};
 use ndarray::{Array6, ArrayView6, Axis, s};
 

@@ -6,14 +6,14 @@ use ferrite::Precision;
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::ThinGauge;
-use ferrite::generate;
+use ferrite::gauge::generate;
 use ferrite::gpu_kernels::random::Philox;
+use ferrite::hmc::HmcError;
+use ferrite::hmc::action::{GaugeAction, GaugeDrive};
+use ferrite::hmc::force::Force;
+use ferrite::hmc::links::MovingLinks;
+use ferrite::hmc::momenta::MomentumField;
 use ferrite::lattice::Lattice;
-use ferrite::rhmc::Error;
-use ferrite::rhmc::force::Force;
-use ferrite::rhmc::gauge::{GaugeAction, GaugeDrive};
-use ferrite::rhmc::links::MovingLinks;
-use ferrite::rhmc::momenta::MomentumField;
 use ferrite::statistics::average;
 
 const SEED: u64 = 7;
@@ -22,12 +22,12 @@ const LENGTH: f64 = 1.0;
 const STEPS: usize = 20;
 
 /// H = S(U) + ½ Σ |P|².
-fn energy(action: &GaugeAction, links: &MovingLinks, momenta: &MomentumField) -> Result<f64, Error> {
+fn energy(action: &GaugeAction, links: &MovingLinks, momenta: &MomentumField) -> Result<f64, HmcError> {
     Ok(action.value(links.own())? + momenta.kinetic_energy()?)
 }
 
 /// Follows the equations of motion by leapfrog.
-fn leapfrog(force: &impl Force, links: &mut MovingLinks, momenta: &mut MomentumField) -> Result<(), Error> {
+fn leapfrog(force: &impl Force, links: &mut MovingLinks, momenta: &mut MomentumField) -> Result<(), HmcError> {
     let step = LENGTH / STEPS as f64;
     force.push(links, 0.5 * step, momenta)?;
     for n in 1..=STEPS {

@@ -3,11 +3,11 @@
 //! `cargo run --release --example solve`
 use ferrite::Precision;
 use ferrite::backend::Cpu;
-use ferrite::dirac::{TimeBoundary, WilsonParams};
 use ferrite::domain::Domain;
 use ferrite::field::host::HostSpinor;
-use ferrite::generate;
+use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
+use ferrite::operators::{TimeBoundary, WilsonParams};
 use ferrite::solve::{Request, solve};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -2,30 +2,30 @@
 //! with the same kernels.
 //!
 //! # Overview
+//! From below to above: a module uses only those above it in this table, which `cargo xtask test` checks.
+//!
 //! | module | what |
 //! |---|---|
+//! | [`system`] | files that appear whole or not at all, the date |
 //! | [`lattice`] | extents, the order of sites |
-//! | [`field::host`] | fields in host memory: plain arrays in site order, double precision, DeGrand–Rossi basis |
-//! | [`files`] | NERSC, ILDG, SciDAC, MILC and NumPy files, checked while they are read |
-//! | [`generate`], [`measure`] | fields from a seed; plaquette, link trace, unitarity |
-//! | [`smear`], [`gauge_fixing`] | smearing of sources and links; temporal, Coulomb and Landau gauge |
-//! | [`quenched`] | SU(3) ensembles by heat bath and over-relaxation |
-//! | [`statistics`] | means of correlated series, the jackknife |
-//! | [`spectrum`] | correlators of mesons and nucleons, effective masses |
-//! | [`flow`] | the gradient flow: energy density, topological charge, t₀ and w₀ |
-//! | [`rhmc`] | ensembles with staggered quarks by rational hybrid Monte Carlo |
-//! | [`backend`] | where kernels run: [`Cpu`](backend::Cpu), and `Cuda` with the feature `cuda` (on by default) |
-//! | [`domain`] | a device, this process's part of the lattice, the other processes |
-//! | [`halo`] | how faces travel between the parts of processes |
-//! | [`field`] | fields on a device, in the layout of its kernels |
-//! | [`dirac`] | Wilson and Wilson-clover operators, even-odd preconditioning |
-//! | [`fat_links`] | fat and long links of asqtad and HISQ |
+//! | [`network`] | the other processes |
+//! | [`backend`] | where kernels run: [`Cpu`](backend::Cpu), and `Cuda` with the feature `cuda` (on by default); [launch parameters](backend::tuning), measured once and kept in a file |
+//! | [`domain`] | a device, this process's part of the lattice, exchanges with the other processes |
+//! | [`field`] | [in host memory](field::host) as plain arrays in site order, double precision, DeGrand–Rossi basis; on a device in the layout of its kernels |
+//! | [`halo`] | which faces of which field travel, when, and what memory that takes |
+//! | [`gauge`] | fields from a seed; plaquette, link trace, unitarity; smearing, gauge fixing, quenched ensembles |
+//! | [`operators`] | Dirac operators with even-odd preconditioning; [fat and long links](operators::fat_links) |
 //! | [`solve`] | from links and sources to solutions, with the check of the answer |
-//! | [`memory`] | what it takes to share a lattice: borders, ghost zones, messages |
-//! | [`mod@bench`] | how fast kernels are, next to a copy |
-//! | [`tune`] | launch parameters of a GPU, measured once and kept in a file |
+//! | [`hmc`] | ensembles with staggered quarks by rational hybrid Monte Carlo |
+//! | [`observables`] | the gradient flow, topological charge, condensates, correlators of mesons and nucleons |
+//! | [`files`] | NERSC, ILDG, SciDAC, MILC and NumPy files, checked while they are read |
+//! | [`workload`] | the operations that solves are made of |
+//! | [`tune`] | launching them, for a search of launch parameters |
+//! | [`mod@bench`] | how fast they are, next to a copy |
 //!
-//! [`solve::solve`] does all of a solve. Below it, operators of [`dirac`] are linear operators on
+//! Statistics of correlated series are the crate [`statistics`].
+//!
+//! [`solve::solve`] does all of a solve. Below it, operators of [`operators`] are linear operators on
 //! the [`FieldSpace`](field::FieldSpace) of a device, for the Krylov methods of the crate `solvers` or for yours.
 //!
 //! # In your own program
@@ -42,14 +42,14 @@
 //!
 //! # A solve
 //! ```
+//! use ferrite::Precision;
 //! use ferrite::backend::Cpu;
-//! use ferrite::dirac::{TimeBoundary, WilsonParams};
 //! use ferrite::domain::Domain;
 //! use ferrite::field::host::HostSpinor;
-//! use ferrite::generate;
+//! use ferrite::gauge::generate;
 //! use ferrite::lattice::Lattice;
+//! use ferrite::operators::{TimeBoundary, WilsonParams};
 //! use ferrite::solve::{Request, solve};
-//! use ferrite::Precision;
 //!
 //! let lattice = Lattice::new([4, 4, 4, 8])?;
 //! let gauge = generate::weak_field(lattice, 7, 0.1); // or files::read_gauge
@@ -70,23 +70,17 @@ pub use {comms, gpu_kernels, num_complex, rational, solvers, statistics};
 
 pub mod backend;
 pub mod bench;
-pub mod dirac;
 pub mod domain;
-pub mod fat_links;
 pub mod field;
 pub mod files;
-pub mod flow;
-pub mod gauge_fixing;
-pub mod generate;
+pub mod gauge;
 pub mod halo;
+pub mod hmc;
 pub mod lattice;
-mod matrix;
-pub mod measure;
-pub mod memory;
-pub mod quenched;
-pub mod rhmc;
-pub mod smear;
+pub mod network;
+pub mod observables;
+pub mod operators;
 pub mod solve;
-pub mod spectrum;
+pub mod system;
 pub mod tune;
-mod workload;
+pub mod workload;

@@ -1,6 +1,5 @@
 //! The program `ferrite`: dispatch only. Arguments, printing and exit codes are in `cli`, all the work in the library.
 mod cli;
-mod config;
 
 use cli::{Command, Context, Invocation, Outcome, world};
 use std::ffi::OsString;

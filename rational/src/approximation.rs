@@ -2,8 +2,8 @@
 
 use crate::partial::{Form, PartialFractions, Pole};
 use crate::real::{Precision, Real, Target, double};
-use crate::remez::{Failure, Minimax, minimax};
-use crate::zolotarev::Start;
+use crate::remez::{Minimax, RemezFailure, minimax};
+use crate::zolotarev::ZolotarevStart;
 use crate::{Error, Interval, Power};
 use serde::{Deserialize, Serialize};
 
@@ -92,7 +92,7 @@ pub(crate) fn lowest_order(
     if !(SMALLEST_TOLERANCE..1.0).contains(&tolerance) {
         return Err(Error::Tolerance { tolerance, smallest: SMALLEST_TOLERANCE });
     }
-    let start = Start::new(function, interval);
+    let start = ZolotarevStart::new(function, interval);
     let meets = |order: &usize| start.log_scale(*order) + 4f64.ln() <= tolerance.ln();
     let mut order = (1..LARGEST_ORDER).find(meets).unwrap_or(LARGEST_ORDER);
     // The estimate is right to an order or two; the error falls with each order.
@@ -124,7 +124,7 @@ pub(crate) fn solve(function: &Power, interval: Interval, order: usize) -> Resul
     if !(1..=LARGEST_ORDER).contains(&order) {
         return Err(Error::Order { order, largest: LARGEST_ORDER });
     }
-    let start = Start::new(function, interval);
+    let start = ZolotarevStart::new(function, interval);
     let digits = start.log_scale(order) / 10f64.ln();
     if digits < SMALLEST_EXPONENT {
         return Err(Error::TooExact { function: function.to_string(), interval, order, exponent: digits as i64 });
@@ -148,15 +148,15 @@ pub(crate) fn solve(function: &Power, interval: Interval, order: usize) -> Resul
     }
 }
 
-fn named(failure: Failure, function: &Power, interval: Interval, order: usize, origin: &Real) -> Error {
+fn named(failure: RemezFailure, function: &Power, interval: Interval, order: usize, origin: &Real) -> Error {
     let function = function.to_string();
     match failure {
-        Failure::Precision => Error::Precision { function, interval, order, bits: LARGEST_PRECISION },
-        Failure::NotNegative(what) => Error::NotNegative { what, function, interval, order },
-        Failure::NoConvergence { exchanges, spread } => {
+        RemezFailure::Precision => Error::Precision { function, interval, order, bits: LARGEST_PRECISION },
+        RemezFailure::NotNegative(what) => Error::NotNegative { what, function, interval, order },
+        RemezFailure::NoConvergence { exchanges, spread } => {
             Error::NoConvergence { function, interval, order, exchanges, spread }
         }
-        Failure::NotBest { level, found, y } => {
+        RemezFailure::NotBest { level, found, y } => {
             Error::NotBest { function, interval, order, level, found, x: double(&(y - origin)) }
         }
     }

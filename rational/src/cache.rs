@@ -13,7 +13,7 @@ const FORMAT: &str = "ferrite.rational/1";
 /// The file's content: JSON.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File<T> {
+struct CacheFile<T> {
     format: String,
     approximations: Vec<T>,
 }
@@ -43,7 +43,7 @@ impl Cache {
             Err(error) => return Err(fail(format!("cannot be read: {error}"))),
         };
         let again = "delete the file to have its approximations computed again";
-        let file: File<serde_json::Value> = serde_json::from_str(&text)
+        let file: CacheFile<serde_json::Value> = serde_json::from_str(&text)
             .map_err(|error| fail(format!("is no file of approximations ({error}); {again}")))?;
         if file.format != FORMAT {
             return Err(fail(format!("has the format `{}`, and `{FORMAT}` is known; {again}", file.format)));
@@ -101,7 +101,7 @@ impl Cache {
 
     fn write(&self) -> Result<(), Error> {
         let fail = |reason: String| Error::Cache { path: self.path.clone(), reason };
-        let file = File { format: FORMAT.to_string(), approximations: self.entries.iter().collect::<Vec<_>>() };
+        let file = CacheFile { format: FORMAT.to_string(), approximations: self.entries.iter().collect::<Vec<_>>() };
         let text = serde_json::to_string_pretty(&file).map_err(|error| fail(format!("cannot be written: {error}")))?;
         let mut name = self.path.as_os_str().to_owned();
         name.push(format!(".{}.new", std::process::id()));

@@ -1,7 +1,7 @@
 //! Partial fractions, which is what solvers of shifted systems take.
 
 use crate::real::{Precision, Real, Target, abs, double};
-use crate::zolotarev::Start;
+use crate::zolotarev::ZolotarevStart;
 use crate::{Error, Interval, Power};
 use serde::{Deserialize, Serialize};
 
@@ -60,7 +60,7 @@ impl PartialFractions {
         if !numbers.chain([self.constant]).all(f64::is_finite) {
             return none;
         }
-        let points = Start::new(function, interval).points(8 * (2 * self.poles.len() + 1));
+        let points = ZolotarevStart::new(function, interval).points(8 * (2 * self.poles.len() + 1));
         let length = interval.high() - interval.low();
         let target = Target::new(function, PRECISION);
         let real = |x: f64| PRECISION.real(x);

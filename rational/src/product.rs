@@ -4,7 +4,7 @@ use crate::levelled::Levelled;
 use crate::partial::{PartialFractions, Pole};
 use crate::real::{Precision, Real, double};
 use crate::roots::{RootFailure, negative_roots};
-use crate::{Error, remez::Failure};
+use crate::{Error, remez::RemezFailure};
 
 /// R(y) = scale Π_i (y + zero_i)/(y + pole_i).
 #[derive(Clone, Debug)]
@@ -19,17 +19,17 @@ pub(crate) struct Product {
 
 impl Product {
     /// Poles and zeros of a function in barycentric form.
-    pub fn new(levelled: &Levelled, precision: Precision) -> Result<Self, Failure> {
+    pub fn new(levelled: &Levelled, precision: Precision) -> Result<Self, RemezFailure> {
         let upper: Vec<Real> = levelled.weights.iter().zip(&levelled.values).map(|(b, f)| b * f).collect();
         let sum = |b: &[Real]| b.iter().fold(precision.integer(0), |sum, b| sum + b);
         let below = sum(&levelled.weights);
         if below == Real::ZERO {
-            return Err(Failure::Precision);
+            return Err(RemezFailure::Precision);
         }
         let named = |what| {
             move |failure| match failure {
-                RootFailure::NotNegative => Failure::NotNegative(what),
-                RootFailure::Precision => Failure::Precision,
+                RootFailure::NotNegative => RemezFailure::NotNegative(what),
+                RootFailure::Precision => RemezFailure::Precision,
             }
         };
         Ok(Self {

@@ -16,7 +16,7 @@ use crate::real::{Precision, Real, Target, abs, double, geometric_mean, positive
 
 /// Why there is no best approximation in this precision.
 #[derive(Clone, Debug)]
-pub(crate) enum Failure {
+pub(crate) enum RemezFailure {
     /// More bits are necessary.
     Precision,
     /// "poles" or "zeros" are where they must not be.
@@ -57,7 +57,7 @@ const EXTREMUM_BITS: usize = 24;
 const CHECKS: i64 = 6;
 
 /// Best approximation of order n on [y_a, y_b].
-pub(crate) fn minimax(target: &Target, low: &Real, high: &Real, start: &[f64]) -> Result<Minimax, Failure> {
+pub(crate) fn minimax(target: &Target, low: &Real, high: &Real, start: &[f64]) -> Result<Minimax, RemezFailure> {
     let precision = target.precision;
     let length = high - low;
     let mut points: Vec<Real> = start.iter().map(|at| low + &length * precision.real(*at)).collect();
@@ -69,17 +69,17 @@ pub(crate) fn minimax(target: &Target, low: &Real, high: &Real, start: &[f64]) -
     let mut level = precision.integer(0);
     let mut last_spread: Option<Real> = None;
     for exchanges in 1..=EXCHANGES {
-        let solution = levelled(&points, &values, &poles, &level, precision).ok_or(Failure::Precision)?;
+        let solution = levelled(&points, &values, &poles, &level, precision).ok_or(RemezFailure::Precision)?;
         let product = Product::new(&solution, precision)?;
         if !reproduces(&product, &solution.level, &points, &values, precision) {
-            return Err(Failure::Precision);
+            return Err(RemezFailure::Precision);
         }
         points = exchange(&product, target, &points, &solution.level, low, high);
         values = evaluated(target, &points)?;
         let deviations: Vec<Real> =
             points.iter().zip(&values).map(|(y, f)| deviation(&product, y, f, precision)).collect();
         if !deviations.windows(2).all(|pair| positive(&pair[0]) != positive(&pair[1])) {
-            return Err(Failure::Precision);
+            return Err(RemezFailure::Precision);
         }
         let sizes: Vec<Real> = deviations.iter().map(abs).collect();
         let largest = sizes.iter().fold(&sizes[0], |a, b| if b > a { b } else { a });
@@ -91,19 +91,19 @@ pub(crate) fn minimax(target: &Target, low: &Real, high: &Real, start: &[f64]) -
             return Ok(Minimax { product, error, points, spread, exchanges });
         }
         if last_spread.is_some_and(|last| last < precision.tiny(20) && spread >= last) {
-            return Err(Failure::Precision);
+            return Err(RemezFailure::Precision);
         }
         last_spread = Some(spread);
         (poles, level) = (product.poles, solution.level);
     }
     let spread = last_spread.map_or(1.0, |spread| double(&spread));
-    Err(Failure::NoConvergence { exchanges: EXCHANGES, spread })
+    Err(RemezFailure::NoConvergence { exchanges: EXCHANGES, spread })
 }
 
 /// f at the points, if these are in order.
-fn evaluated(target: &Target, points: &[Real]) -> Result<Vec<Real>, Failure> {
+fn evaluated(target: &Target, points: &[Real]) -> Result<Vec<Real>, RemezFailure> {
     if !points.windows(2).all(|pair| pair[0] < pair[1]) {
-        return Err(Failure::Precision);
+        return Err(RemezFailure::Precision);
     }
     Ok(points.iter().map(|y| target.evaluate(y)).collect())
 }
@@ -216,7 +216,12 @@ fn climb(rises: &impl Fn(&Real) -> (Real, Real), low: &Real, high: &Real, start:
 }
 
 /// Looks at δ between the points.
-pub(crate) fn check_between(product: &Product, target: &Target, points: &[Real], error: &Real) -> Result<(), Failure> {
+pub(crate) fn check_between(
+    product: &Product,
+    target: &Target,
+    points: &[Real],
+    error: &Real,
+) -> Result<(), RemezFailure> {
     let precision = target.precision;
     let allowed = error + error * precision.tiny(40);
     for pair in points.windows(2) {
@@ -225,7 +230,7 @@ pub(crate) fn check_between(product: &Product, target: &Target, points: &[Real],
             let found = abs(&deviation(product, &y, &target.evaluate(&y), precision));
             if found > allowed {
                 let [level, found] = [error, &found].map(double);
-                return Err(Failure::NotBest { level, found, y });
+                return Err(RemezFailure::NotBest { level, found, y });
             }
         }
     }

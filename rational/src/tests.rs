@@ -6,9 +6,9 @@ use crate::approximation::{lowest_order, solve};
 use crate::levelled::levelled;
 use crate::product::Product;
 use crate::real::{Precision, Real, Target, abs, double, positive};
-use crate::remez::{Failure, Minimax, check_between, exchange, minimax};
+use crate::remez::{Minimax, RemezFailure, check_between, exchange, minimax};
 use crate::roots::{RootFailure, negative_roots};
-use crate::zolotarev::Start;
+use crate::zolotarev::ZolotarevStart;
 use crate::{Error, Factor, Fraction, Interval, LARGEST_ORDER, Power, approximate};
 
 const P: Precision = Precision(400);
@@ -213,14 +213,14 @@ fn square_roots_start_at_their_best_points() {
     for function in [power("1/2"), power("-1/2"), cut] {
         for (low, high, order) in [(1e-9, 1.0, 8), (1.0, 1e3, 5), (0.8, 1.0, 3), (1.0, 1.001, 2)] {
             let (best, target) = solve(&function, interval(low, high), order).unwrap();
-            let start = Start::new(&function, interval(low, high)).points(2 * order + 1);
+            let start = ZolotarevStart::new(&function, interval(low, high)).points(2 * order + 1);
             for (at, y) in start.iter().zip(&best.points) {
                 let x = low + at * (high - low);
                 // Double precision; near a the distance from a counts.
                 let (exact, scale) = (double(&(y - &target.origin)), if low < 0.5 * high { x } else { high - low });
                 assert!((exact - x).abs() < 1e-11 * scale, "{function} on [{low}, {high}]: {exact} {x}");
             }
-            let digits = (4.0 * Start::new(&function, interval(low, high)).log_scale(order).exp()).ln();
+            let digits = (4.0 * ZolotarevStart::new(&function, interval(low, high)).log_scale(order).exp()).ln();
             assert!((double(&best.error).ln() - digits).abs() < 0.1 + double(&best.error), "{function}");
         }
     }
@@ -237,22 +237,22 @@ fn other_functions_and_too_few_digits_are_failures() {
         let function = Power::unchecked(factors);
         let target = Target::new(&function, P);
         let (low, high) = (P.real(1e-4) + &target.origin, P.real(90.0) + &target.origin);
-        let points = Start::new(&function, interval(1e-4, 90.0)).points(9);
+        let points = ZolotarevStart::new(&function, interval(1e-4, 90.0)).points(9);
         let failure = minimax(&target, &low, &high, &points).unwrap_err();
-        assert!(matches!(failure, Failure::NotNegative(_) | Failure::Precision), "{failure:?}");
+        assert!(matches!(failure, RemezFailure::NotNegative(_) | RemezFailure::Precision), "{failure:?}");
     }
     // Points out of order, and two at the same place.
     let target = Target::new(&power("1/4"), P);
     for start in [[0.0, 0.5, 0.4, 1.0], [0.0, 0.5, 0.5, 1.0], [0.0, -0.5, 0.5, 1.0], [0.0, 0.5, 1.5, 1.0]] {
         let failure = minimax(&target, &P.real(0.1), &P.real(1.0), &start).unwrap_err();
-        assert!(matches!(failure, Failure::Precision), "{failure:?}");
+        assert!(matches!(failure, RemezFailure::Precision), "{failure:?}");
     }
     // E = 10⁻²⁵ cannot be seen with 96 bits.
     let function = power("1/4");
     let target = Target::new(&function, Precision(96));
-    let points = Start::new(&function, interval(0.1, 1.0)).points(31);
+    let points = ZolotarevStart::new(&function, interval(0.1, 1.0)).points(31);
     let failure = minimax(&target, &target.precision.real(0.1), &target.precision.real(1.0), &points).unwrap_err();
-    assert!(matches!(failure, Failure::Precision | Failure::NotNegative(_)), "{failure:?}");
+    assert!(matches!(failure, RemezFailure::Precision | RemezFailure::NotNegative(_)), "{failure:?}");
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn a_larger_error_between_the_points_is_seen() {
     points.remove(4);
     let claimed = &best.error * target.precision.real(0.9);
     match check_between(&best.product, &target, &points, &claimed).unwrap_err() {
-        Failure::NotBest { level, found, y } => {
+        RemezFailure::NotBest { level, found, y } => {
             assert!((level / double(&best.error) - 0.9).abs() < 1e-15 && found > level);
             assert!(found <= double(&best.error) && y > points[0] && y < points[points.len() - 1]);
         }

@@ -71,7 +71,7 @@ impl Condenser {
 
 /// [`Condenser`] for a function of y = x + c₁, in terms of the interval of x.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Start {
+pub(crate) struct ZolotarevStart {
     condenser: Condenser,
     /// y_a, y_b − y_a, and the length of the cut [−span, 0], if it does not extend to −∞.
     low: f64,
@@ -79,7 +79,7 @@ pub(crate) struct Start {
     span: Option<f64>,
 }
 
-impl Start {
+impl ZolotarevStart {
     pub fn new(function: &Power, interval: Interval) -> Self {
         let origin = function.factors().first().map_or(0.0, |factor| factor.shift);
         let (low, high) = (interval.low() + origin, interval.high() + origin);

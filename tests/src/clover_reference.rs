@@ -6,8 +6,8 @@
 //! factors as in Chroma).
 use crate::gamma::{self, SpinMatrix};
 use crate::reference::{Dirac, adjoint, combine, field, multiply, norm2, on_parity, unit};
-use ferrite::dirac::{CloverParams, Schur};
 use ferrite::field::host::{HostGauge, HostSpinor, Matrix, Spinor};
+use ferrite::operators::{CloverParams, Schur};
 use num_complex::Complex64;
 use rayon::prelude::*;
 
@@ -189,7 +189,7 @@ pub fn column(gauge: &HostGauge, index: usize) -> HostSpinor {
 mod tests {
     use super::*;
     use crate::reference::{dot, gamma5};
-    use ferrite::generate;
+    use ferrite::gauge::generate;
     use ferrite::lattice::Lattice;
 
     #[test]

@@ -2,18 +2,18 @@
 use crate::formats::{self, LinkFormat};
 use comms::ProcessGrid;
 use ferrite::backend::Backend;
-use ferrite::dirac::{
+use ferrite::domain::{Domain, Result};
+use ferrite::field::host::{ColourVector, Fermion, HostField, HostGauge, Spinor};
+use ferrite::field::{FieldSpace, FullField, ThinGauge};
+use ferrite::gauge::fixing::temporal_gauge;
+use ferrite::gauge::generate;
+use ferrite::lattice::{Lattice, Section};
+use ferrite::network::Network;
+use ferrite::operators::fat_links::{Improvement, PathCoefficients};
+use ferrite::operators::{
     EvenOdd, EvenOddStaggered, EvenOddWilson, OPERATORS, Operator, Schur, Staggered, StaggeredLinks, StaggeredParams,
     TimeBoundary, Wilson, WilsonParams,
 };
-use ferrite::domain::{Domain, Result};
-use ferrite::fat_links::{Improvement, PathCoefficients};
-use ferrite::field::host::{ColourVector, Fermion, HostField, HostGauge, Spinor};
-use ferrite::field::{FieldSpace, FullField, ThinGauge};
-use ferrite::gauge_fixing::temporal_gauge;
-use ferrite::generate;
-use ferrite::halo::Network;
-use ferrite::lattice::{Lattice, Section};
 use ferrite::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
 use solvers::{Dots, LinearOperator};

@@ -3,7 +3,7 @@ use crate::checks::{self, Case};
 use crate::report::{Report, Scope, compare};
 use crate::{tuning, ways};
 use ferrite::backend::{Backend, Cpu, Cuda};
-use ferrite::generate;
+use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use std::collections::BTreeSet;
 use std::error::Error;

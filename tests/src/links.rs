@@ -126,7 +126,7 @@ pub fn hopping(gauge: &HostGauge, format: LinkFormat) -> Tolerance {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ferrite::generate;
+    use ferrite::gauge::generate;
     use ferrite::lattice::Lattice;
 
     #[test]

@@ -233,7 +233,7 @@ pub fn free_propagator(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ferrite::generate;
+    use ferrite::gauge::generate;
 
     #[test]
     fn dagger_is_the_adjoint() {

@@ -1,16 +1,18 @@
 //! Tuning on a GPU: a search finds block sizes, later runs take them, and results have the same bits with any.
 use crate::report::{Report, Scope};
 use ferrite::FermionKind;
+use ferrite::backend::tuning::cache::TuneCache;
+use ferrite::backend::tuning::{CacheError, Entry, Mode, Shape, Tuning};
 use ferrite::backend::{BackendError, Cuda, Launched};
-use ferrite::bench::Options;
-use ferrite::dirac::{CLOVER, CloverParams, TimeBoundary, WILSON, WilsonParams};
 use ferrite::domain::{DeviceError, Domain};
 use ferrite::field::host::HostSpinor;
-use ferrite::generate;
+use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Configuration, LinkStorage, Precision, Request, SolveFailure};
-use ferrite::tune::cache::Cache;
-use ferrite::tune::{CacheError, Entry, Mode, Operations, Shape, Tuning, launch_all};
+use ferrite::operators::{CLOVER, CloverParams, TimeBoundary, WILSON, WilsonParams};
+use ferrite::solve::{Configuration, Request, SolveFailure};
+use ferrite::tune::{Operations, launch_all};
+use ferrite::workload::Options;
+use ferrite::{LinkStorage, Precision};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -60,7 +62,7 @@ fn check_in(folder: &Path, report: &mut Report) -> Result<(), SolveFailure> {
         let microseconds = BTreeMap::from([(shape, Some(1.0))]);
         let entry = Entry { shape, default: 128.into(), microseconds, measured: "today".into() };
         let entries = launches.iter().map(|l| (l.launch.clone(), entry.clone()));
-        Cache::add_to_file(&path, &key, entries, false).map_err(failed)?;
+        TuneCache::add_to_file(&path, &key, entries, false).map_err(failed)?;
         let gpu = open(Mode::Use, &path)?;
         let (tuned_solutions, tuned_iterations, tuned_launches) = solve(&gpu, lattice)?;
         // Kernels of the preparation keep the default.

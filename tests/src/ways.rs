@@ -3,16 +3,17 @@
 use crate::formats::{self, LinkFormat};
 use crate::report::{Report, Scope, larger};
 use ferrite::Precision;
+use ferrite::backend::tuning::cache::TuneCache;
+use ferrite::backend::tuning::{CacheError, Entry, LaunchKey, Mode, Shape, Tuning};
 use ferrite::backend::{Cuda, MAX_RHS};
-use ferrite::dirac::{CloverParams, EvenOdd, StaggeredOperator, StaggeredParams, TimeBoundary, WilsonParams};
 use ferrite::domain::{DeviceError, Domain, Result};
 use ferrite::field::host::{Fermion, HostColour, HostField, HostSpinor};
 use ferrite::field::{FieldSpace, FullField};
-use ferrite::generate;
+use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Configuration, Operator, SolveFailure};
-use ferrite::tune::cache::Cache;
-use ferrite::tune::{CacheError, Entry, LaunchKey, Mode, Shape, Tuning};
+use ferrite::operators::Operator;
+use ferrite::operators::{CloverParams, EvenOdd, StaggeredOperator, StaggeredParams, TimeBoundary, WilsonParams};
+use ferrite::solve::{Configuration, SolveFailure};
 use gpu_kernels::sides::Way;
 use num_complex::Complex64;
 use solvers::{Dots, VectorSpace};
@@ -105,7 +106,7 @@ fn force(way: Way, nrhs: usize, path: &Path) -> Result {
             let microseconds = BTreeMap::from([(shape, Some(1.0))]);
             (launch, Entry { shape, default: 128.into(), microseconds, measured: "today".into() })
         });
-    Cache::add_to_file(path, &key, entries, false).map_err(failed)?;
+    TuneCache::add_to_file(path, &key, entries, false).map_err(failed)?;
     Ok(())
 }
 

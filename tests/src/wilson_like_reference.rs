@@ -2,8 +2,8 @@
 //! need not be Hermitian. Nothing here shares code with the kernels.
 use crate::clover_reference::{CloverDirac, SiteMatrix, invert};
 use crate::reference::{Dirac, combine, field, norm2, on_parity};
-use ferrite::dirac::{CloverParams, WilsonParams};
 use ferrite::field::host::{HostGauge, HostSpinor};
+use ferrite::operators::{CloverParams, WilsonParams};
 use num_complex::Complex64;
 use rayon::prelude::*;
 
@@ -100,9 +100,9 @@ impl<'a> WilsonLikeDirac<'a> {
 mod tests {
     use super::*;
     use crate::reference::{dot, gamma5};
-    use ferrite::dirac::TimeBoundary;
-    use ferrite::generate;
+    use ferrite::gauge::generate;
     use ferrite::lattice::Lattice;
+    use ferrite::operators::TimeBoundary;
 
     /// γ5 M(μ) γ5 = M†(−μ), and daggers are adjoint.
     #[test]

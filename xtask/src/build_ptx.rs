@@ -22,9 +22,9 @@ use serde_json::{Value, json};
 
 use crate::kernel_families::{self, Hash, Sources, Store};
 use crate::process::{self, plural};
-use crate::ptxas::{self, Ptxas, Report};
+use crate::ptxas::{self, KernelReport, Ptxas};
 use crate::registers::Caps;
-use crate::toolchain::{Kind, Toolchain};
+use crate::toolchain::{Toolchain, ToolchainKind};
 use crate::{linker, ptx_text};
 
 /// `--help`.
@@ -69,7 +69,7 @@ const SOURCE_FILE: &str = "source";
 /// The command.
 pub fn run(args: &[String]) -> Result<()> {
     let mut args = args.to_vec();
-    let choice = Kind::choice(&mut args)?;
+    let choice = ToolchainKind::choice(&mut args)?;
     let mut architectures = Vec::new();
     while let Some(list) = process::take_option(&mut args, "--arch")? {
         architectures.extend(list.split(',').map(|name| name.trim().to_string()));
@@ -81,7 +81,7 @@ pub fn run(args: &[String]) -> Result<()> {
 
 /// Brings `target/kernels` up to date, with cubins for these architectures or, if there are none, for those of
 /// [`ptxas::CUBINS`]; `cached`: with what is there and in the user's cache.
-pub fn build(root: &Path, choice: Option<Kind>, architectures: &[String], cached: bool) -> Result<()> {
+pub fn build(root: &Path, choice: Option<ToolchainKind>, architectures: &[String], cached: bool) -> Result<()> {
     let start = Instant::now();
     let toolchain = Toolchain::find(choice)?;
     let ptxas = Ptxas::find(root);
@@ -159,7 +159,7 @@ fn families(count: usize) -> String {
 }
 
 /// What the assembler says of kernels, by name.
-type Reports = BTreeMap<String, Report>;
+type Reports = BTreeMap<String, KernelReport>;
 
 /// Compiles families to PTX in the store.
 fn compile_families(
@@ -181,10 +181,10 @@ fn compile_families(
         folders.insert(family.name, store.begin(hash)?);
     }
     let modules = modules(missing.iter().map(|(family, _)| *family))?;
-    let jobs: Vec<Job<'_>> = modules
+    let jobs: Vec<CompileJob<'_>> = modules
         .iter()
         .flat_map(|module| module.ptx().map(move |architecture| (module, architecture)))
-        .map(|(module, architecture)| Job {
+        .map(|(module, architecture)| CompileJob {
             toolchain,
             module,
             architecture,
@@ -259,7 +259,7 @@ fn assemble(ptxas: &Ptxas, store: &Store, cubins: &[Cubin]) -> Result<usize> {
         let reports =
             ptxas.assemble(&cubin.ptx, &file, &cubin.architecture).with_context(|| format!("cubin '{name}'"))?;
         store.finish(&cubin.hash, &folder, &kernel_families::to_json(&reports))?;
-        let most = |value: fn(&Report) -> u32| reports.values().map(value).max().unwrap_or(0);
+        let most = |value: fn(&KernelReport) -> u32| reports.values().map(value).max().unwrap_or(0);
         let (registers, stack) = (most(|r| r.registers), most(|r| r.stack));
         println!("  {name}: at most {registers} registers, stack {stack} B, {:.1} s", start.elapsed().as_secs_f64());
         Ok(())
@@ -309,7 +309,7 @@ pub fn cubins_in(manifest: &Value) -> Vec<String> {
 }
 
 /// `ptxas`'s reports in a manifest, for an architecture.
-pub fn reports_in(manifest: &Value, architecture: &str) -> Result<BTreeMap<String, Report>> {
+pub fn reports_in(manifest: &Value, architecture: &str) -> Result<BTreeMap<String, KernelReport>> {
     kernel_families::from_json(&manifest["reports"][architecture])
 }
 
@@ -336,13 +336,13 @@ fn architectures(family: &Family) -> impl Iterator<Item = &'static str> + use<> 
 }
 
 /// Entry points that go to one file.
-struct Module<'a> {
+struct ModuleFiles<'a> {
     name: &'static str,
     family: &'a Family,
     members: Vec<EntryPoint>,
 }
 
-impl Module<'_> {
+impl ModuleFiles<'_> {
     /// The architectures that its PTX is for, the oldest first.
     fn ptx(&self) -> impl Iterator<Item = &'static str> + use<> {
         architectures(self.family)
@@ -356,15 +356,15 @@ pub fn ptx_for<'a>(ptx: impl Iterator<Item = &'a str>, architecture: &str) -> &'
 }
 
 /// The modules of some families; refuses names that occur twice, and modules of two families.
-fn modules<'a>(families: impl IntoIterator<Item = &'a Family>) -> Result<Vec<Module<'a>>> {
+fn modules<'a>(families: impl IntoIterator<Item = &'a Family>) -> Result<Vec<ModuleFiles<'a>>> {
     let mut seen = BTreeSet::new();
-    let mut modules: BTreeMap<&str, Module<'a>> = BTreeMap::new();
+    let mut modules: BTreeMap<&str, ModuleFiles<'a>> = BTreeMap::new();
     for family in families {
         for entry in family.instances().flat_map(|instance| instance.entry_points()) {
             if !seen.insert(entry.name) {
                 bail!("two kernels are called '{}' in gpu_kernels::FAMILIES", entry.name);
             }
-            let empty = || Module { name: entry.module, family, members: Vec::new() };
+            let empty = || ModuleFiles { name: entry.module, family, members: Vec::new() };
             let module = modules.entry(entry.module).or_insert_with(empty);
             if module.family.name != family.name {
                 bail!(
@@ -448,12 +448,12 @@ fn library(family: &Family, architecture: &str) -> String {
 }
 
 /// Where the link step leaves what it makes of families.
-struct Linked {
+struct LinkedModule {
     bitcode: PathBuf,
     symbols: PathBuf,
 }
 
-impl Linked {
+impl LinkedModule {
     /// All code of a family in one bitcode file.
     fn bitcode(&self, family: &Family, architecture: &str) -> PathBuf {
         self.bitcode.join(format!("{}.ptx", library(family, architecture)))
@@ -470,7 +470,7 @@ fn compile<'a>(
     toolchain: &Toolchain,
     scratch: &Path,
     families: impl Iterator<Item = &'a Family>,
-) -> Result<Linked> {
+) -> Result<LinkedModule> {
     let package = package(root, scratch)?;
     // Each compiler keeps a folder of its own, so that trying the other one throws nothing away.
     let target_dir = scratch.join(toolchain.kind.to_string());
@@ -491,7 +491,7 @@ fn compile<'a>(
         .env(linker::LLVM_TOOLS, &toolchain.llvm_tools)
         .env(linker::SYMBOLS, &symbols);
     process::run(&mut cargo).context("the kernels do not compile for the GPU")?;
-    Ok(Linked { bitcode: target_dir.join(TARGET).join("release"), symbols })
+    Ok(LinkedModule { bitcode: target_dir.join(TARGET).join("release"), symbols })
 }
 
 /// Fails when rustc exports a symbol that is no instance: most likely a kernel that nobody registered.
@@ -508,9 +508,9 @@ fn check_exports(symbols: &Path, family: &Family) -> Result<()> {
 }
 
 /// A PTX file to be made.
-struct Job<'a> {
+struct CompileJob<'a> {
     toolchain: &'a Toolchain,
-    module: &'a Module<'a>,
+    module: &'a ModuleFiles<'a>,
     architecture: &'static str,
     /// All code of the module's family.
     bitcode: PathBuf,
@@ -518,7 +518,7 @@ struct Job<'a> {
     caps: &'a Caps,
 }
 
-impl Job<'_> {
+impl CompileJob<'_> {
     /// The file's name, without its extension.
     fn name(&self) -> String {
         format!("{}.{}", self.module.name, self.architecture)

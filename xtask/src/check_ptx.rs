@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::build_ptx;
 use crate::process::{self, plural};
 use crate::ptx_text::{self, Counts};
-use crate::ptxas::Report;
+use crate::ptxas::KernelReport;
 use crate::registers::Caps;
 
 /// `--help`.
@@ -49,7 +49,7 @@ pub fn run(args: &[String]) -> Result<()> {
         print_table(&kernels);
         println!("{}", spills(&kernels));
         let hot = kernels.iter().filter(|(kernel, ..)| kernel.entry.hot);
-        let of_kernel = |(kernel, report, counts): &(Kernel, Report, Counts)| {
+        let of_kernel = |(kernel, report, counts): &(CheckedKernel, KernelReport, Counts)| {
             findings(kernel, report, counts, architecture).into_iter().map(|text| format!("{architecture}: {text}"))
         };
         all.extend(hot.flat_map(of_kernel).collect::<Vec<_>>());
@@ -65,7 +65,7 @@ pub fn run(args: &[String]) -> Result<()> {
 }
 
 /// The kernels of all modules as they are assembled for an architecture.
-fn kernels(root: &Path, manifest: &Value, architecture: &str) -> Result<Vec<(Kernel, Report, Counts)>> {
+fn kernels(root: &Path, manifest: &Value, architecture: &str) -> Result<Vec<(CheckedKernel, KernelReport, Counts)>> {
     let (reports, caps) = (build_ptx::reports_in(manifest, architecture)?, Caps::read(root)?);
     let folder = build_ptx::output_folder(root);
     let mut kernels = Vec::new();
@@ -78,7 +78,11 @@ fn kernels(root: &Path, manifest: &Value, architecture: &str) -> Result<Vec<(Ker
             let (Some(known), Some(&report)) = (known, reports.get(entry.name)) else {
                 bail!("the manifest does not know kernel '{}'; run `cargo xtask build-ptx --no-cache`", entry.name);
             };
-            kernels.push((Kernel { entry: known, cap: caps.of(entry.name) }, report, ptx_text::count(entry.body)));
+            kernels.push((
+                CheckedKernel { entry: known, cap: caps.of(entry.name) },
+                report,
+                ptx_text::count(entry.body),
+            ));
         }
     }
     Ok(kernels)
@@ -94,8 +98,8 @@ const SPILLS_OF_VARIANTS: u32 = 16;
 const SPILLS_ELSEWHERE: u32 = 320;
 
 /// In a sentence: how many hot kernels spill, and which of them most.
-fn spills(kernels: &[(Kernel, Report, Counts)]) -> String {
-    let bytes = |report: &Report| report.spill_stores.max(report.spill_loads);
+fn spills(kernels: &[(CheckedKernel, KernelReport, Counts)]) -> String {
+    let bytes = |report: &KernelReport| report.spill_stores.max(report.spill_loads);
     let hot = kernels.iter().filter(|(kernel, report, _)| kernel.entry.hot && bytes(report) > 0);
     let spilling: Vec<(&str, u32)> = hot.map(|(kernel, report, _)| (kernel.entry.name, bytes(report))).collect();
     let more = spilling.iter().filter(|(_, bytes)| *bytes > SPILLS_OF_VARIANTS).count();
@@ -112,13 +116,13 @@ fn spills(kernels: &[(Kernel, Report, Counts)]) -> String {
 
 /// A compiled kernel and its register cap.
 #[derive(Clone, Copy)]
-struct Kernel {
+struct CheckedKernel {
     entry: EntryPoint,
     cap: Option<u32>,
 }
 
 /// One sentence per thing that makes a hot kernel slow on an architecture.
-fn findings(kernel: &Kernel, report: &Report, counts: &Counts, architecture: &str) -> Vec<String> {
+fn findings(kernel: &CheckedKernel, report: &KernelReport, counts: &Counts, architecture: &str) -> Vec<String> {
     let (name, cap) = (kernel.entry.name, kernel.cap.unwrap_or(MOST_REGISTERS));
     let allowed = match kernel.entry.variant {
         true if architecture == MEASURED => SPILLS_OF_VARIANTS,
@@ -143,7 +147,7 @@ fn findings(kernel: &Kernel, report: &Report, counts: &Counts, architecture: &st
     checks.into_iter().filter(|(bad, _)| *bad).map(|(_, text)| format!("{name}: {text}")).collect()
 }
 
-fn print_table(kernels: &[(Kernel, Report, Counts)]) {
+fn print_table(kernels: &[(CheckedKernel, KernelReport, Counts)]) {
     let width = kernels.iter().map(|(kernel, ..)| kernel.entry.name.len() + 1).max().unwrap_or(0).max("kernel".len());
     println!(
         "{:<width$} {:>9} {:>6} {:>6} {:>11} {:>6} {:>6} {:>8} {:>8}",
@@ -172,23 +176,23 @@ mod tests {
     #[test]
     fn every_weakness_is_a_finding() {
         let entry = EntryPoint { name: "dslash", module: "wilson", hot: true, variant: false };
-        let capped = Kernel { entry, cap: Some(96) };
-        let variant = Kernel { entry: EntryPoint { variant: true, ..entry }, ..capped };
-        let lean = Report { registers: 96, ..Report::default() };
+        let capped = CheckedKernel { entry, cap: Some(96) };
+        let variant = CheckedKernel { entry: EntryPoint { variant: true, ..entry }, ..capped };
+        let lean = KernelReport { registers: 96, ..KernelReport::default() };
         assert_eq!(findings(&capped, &lean, &Counts::default(), MEASURED), Vec::<String>::new());
         assert_eq!(
-            findings(&Kernel { cap: None, ..capped }, &lean, &Counts::default(), MEASURED),
+            findings(&CheckedKernel { cap: None, ..capped }, &lean, &Counts::default(), MEASURED),
             Vec::<String>::new()
         );
-        let fat = Report { registers: 128, stack: 16, spill_stores: 4, shared: 1024, ..lean };
+        let fat = KernelReport { registers: 128, stack: 16, spill_stores: 4, shared: 1024, ..lean };
         let counts = Counts { generic: 2, local: 1, calls: 1, ..Counts::default() };
         let found = findings(&capped, &fat, &counts, MEASURED);
         assert_eq!(found.len(), 7, "{found:?}");
         assert!(found.contains(&"dslash: uses 128 registers, its cap is 96".to_string()), "{found:?}");
-        let little = Report { stack: 8, spill_stores: 4, spill_loads: 4, ..lean };
+        let little = KernelReport { stack: 8, spill_stores: 4, spill_loads: 4, ..lean };
         assert_eq!(findings(&variant, &little, &Counts::default(), MEASURED), Vec::<String>::new());
         assert_eq!(findings(&capped, &little, &Counts::default(), MEASURED).len(), 2);
-        let much = Report { stack: 24, spill_stores: 20, ..lean };
+        let much = KernelReport { stack: 24, spill_stores: 20, ..lean };
         assert_eq!(findings(&variant, &much, &Counts::default(), MEASURED).len(), 2);
         assert_eq!(findings(&variant, &much, &Counts::default(), "sm_80"), Vec::<String>::new());
         assert_eq!(findings(&capped, &much, &Counts::default(), "sm_80").len(), 2);

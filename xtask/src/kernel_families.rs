@@ -15,7 +15,7 @@ use gpu_kernels::Family;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::ptxas::Report;
+use crate::ptxas::KernelReport;
 use crate::registers::Caps;
 
 /// Files at the root of the crate that belong to every family.
@@ -237,8 +237,8 @@ fn user_folder(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
 }
 
 /// Reports of kernels in JSON, by name.
-pub fn to_json(reports: &BTreeMap<String, Report>) -> Value {
-    let report = |report: &Report| {
+pub fn to_json(reports: &BTreeMap<String, KernelReport>) -> Value {
+    let report = |report: &KernelReport| {
         json!({
             "registers": report.registers,
             "stack": report.stack,
@@ -251,10 +251,10 @@ pub fn to_json(reports: &BTreeMap<String, Report>) -> Value {
 }
 
 /// The reports in such an object.
-pub fn from_json(value: &Value) -> Result<BTreeMap<String, Report>> {
+pub fn from_json(value: &Value) -> Result<BTreeMap<String, KernelReport>> {
     let report = |value: &Value| {
         let number = |key: &str| value[key].as_u64().and_then(|n| u32::try_from(n).ok());
-        Some(Report {
+        Some(KernelReport {
             registers: number("registers")?,
             stack: number("stack")?,
             spill_stores: number("spill_stores")?,
@@ -319,7 +319,7 @@ mod tests {
         let folder = store.begin("abc").unwrap();
         fs::write(folder.join("wilson.ptx"), "ptx").unwrap();
         assert!(!store.has("abc"));
-        let report = Report { registers: 86, stack: 0, spill_stores: 1, spill_loads: 2, shared: 3 };
+        let report = KernelReport { registers: 86, stack: 0, spill_stores: 1, spill_loads: 2, shared: 3 };
         let reports = BTreeMap::from([("dslash".to_string(), report)]);
         store.finish("abc", &folder, &to_json(&reports)).unwrap();
         assert!(store.has("abc") && store.of("abc").join("wilson.ptx").exists() && !folder.exists());

@@ -16,6 +16,7 @@ mod process;
 mod ptx_text;
 mod ptxas;
 mod registers;
+mod rooms;
 mod setup;
 mod test;
 mod toolchain;

@@ -5,7 +5,7 @@ const SPACES: [&str; 5] = ["global", "shared", "local", "const", "param"];
 
 /// One `.entry` of a PTX file.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Entry<'a> {
+pub struct PtxEntry<'a> {
     /// Its name.
     pub name: &'a str,
     /// Byte position of the `{` that opens its body.
@@ -15,7 +15,7 @@ pub struct Entry<'a> {
 }
 
 /// All entry points, in the order of the text.
-pub fn entries(ptx: &str) -> Vec<Entry<'_>> {
+pub fn entries(ptx: &str) -> Vec<PtxEntry<'_>> {
     const KEYWORD: &str = ".entry ";
     let mut found = Vec::new();
     let mut at = 0;
@@ -30,7 +30,7 @@ pub fn entries(ptx: &str) -> Vec<Entry<'_>> {
         let head = &ptx[start..open];
         let name = head.split(|c: char| c == '(' || c.is_whitespace()).find(|word| !word.is_empty()).unwrap_or("");
         // Positions count characters, which are bytes: PTX is ASCII.
-        found.push(Entry { name, open, body: &ptx[open + 1..open + length] });
+        found.push(PtxEntry { name, open, body: &ptx[open + 1..open + length] });
         at = open + length;
     }
     found

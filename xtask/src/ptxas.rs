@@ -28,7 +28,7 @@ pub struct Ptxas {
 
 /// What `ptxas -v` says of one kernel; sizes in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct KernelReport {
     /// Registers per thread.
     pub registers: u32,
     /// Stack frame per thread.
@@ -50,7 +50,7 @@ impl Ptxas {
     }
 
     /// Assembles a PTX file into a cubin for an architecture and returns the report per kernel.
-    pub fn assemble(&self, ptx: &Path, cubin: &Path, architecture: &str) -> Result<BTreeMap<String, Report>> {
+    pub fn assemble(&self, ptx: &Path, cubin: &Path, architecture: &str) -> Result<BTreeMap<String, KernelReport>> {
         let mut command = Command::new(&self.path);
         command.arg(FLAGS).arg(format!("-arch={architecture}")).arg(ptx).arg("-o").arg(cubin);
         let (stdout, stderr) = process::capture(&mut command)?;
@@ -108,8 +108,8 @@ pub fn installed(root: &Path) -> PathBuf {
 }
 
 /// Reads `ptxas -v`.
-fn parse(text: &str) -> BTreeMap<String, Report> {
-    let mut reports: BTreeMap<String, Report> = BTreeMap::new();
+fn parse(text: &str) -> BTreeMap<String, KernelReport> {
+    let mut reports: BTreeMap<String, KernelReport> = BTreeMap::new();
     let mut current = String::new();
     for line in text.lines() {
         let line = line.split_once(": ").map_or(line, |(_, rest)| if line.contains("ptxas") { rest } else { line });
@@ -177,7 +177,7 @@ ptxas info    : Function properties for helper
 ";
         let reports = parse(text);
         assert_eq!(reports.len(), 1);
-        let expected = Report { registers: 86, stack: 16, spill_stores: 8, spill_loads: 12, shared: 1024 };
+        let expected = KernelReport { registers: 86, stack: 16, spill_stores: 8, spill_loads: 12, shared: 1024 };
         assert_eq!(reports["dslash"], expected);
     }
 }

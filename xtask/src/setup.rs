@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use crate::build_ptx;
 use crate::process;
 use crate::ptxas::{self, Ptxas};
-use crate::toolchain::{DEBIAN_PACKAGES, Kind, NIGHTLY, Toolchain};
+use crate::toolchain::{DEBIAN_PACKAGES, NIGHTLY, Toolchain, ToolchainKind};
 
 /// `--help`.
 pub const HELP: &str = "\
@@ -40,13 +40,13 @@ const MPI_PACKAGES: [&str; 3] = ["libopenmpi-dev", "openmpi-bin", "libclang-dev"
 /// The command.
 pub fn run(args: &[String]) -> Result<()> {
     let mut args = args.to_vec();
-    let choice = Kind::choice(&mut args)?;
+    let choice = ToolchainKind::choice(&mut args)?;
     process::expect_no_more(&args)?;
     setup(&process::root()?, choice)
 }
 
 /// Installs what is missing. Fails without a kernel compiler; ptxas and MPI may be absent.
-pub fn setup(root: &Path, choice: Option<Kind>) -> Result<()> {
+pub fn setup(root: &Path, choice: Option<ToolchainKind>) -> Result<()> {
     let toolchain = kernel_toolchain(choice)?;
     println!("kernel compiler: {toolchain}");
     build_ptx::fetch(root, &toolchain)?;
@@ -62,15 +62,15 @@ pub fn setup(root: &Path, choice: Option<Kind>) -> Result<()> {
 }
 
 /// The compiler for kernels, installed if need be.
-fn kernel_toolchain(choice: Option<Kind>) -> Result<Toolchain> {
+fn kernel_toolchain(choice: Option<ToolchainKind>) -> Result<Toolchain> {
     if let Ok(found) = Toolchain::find(choice) {
         return Ok(found);
     }
     let mut reasons = Vec::new();
-    for kind in Kind::ALL.into_iter().filter(|kind| choice.is_none_or(|wanted| wanted == *kind)) {
+    for kind in ToolchainKind::ALL.into_iter().filter(|kind| choice.is_none_or(|wanted| wanted == *kind)) {
         let installed = match kind {
-            Kind::Nightly => install_nightly(),
-            Kind::Debian => install_packages(&DEBIAN_PACKAGES),
+            ToolchainKind::Nightly => install_nightly(),
+            ToolchainKind::Debian => install_packages(&DEBIAN_PACKAGES),
         };
         match installed.and_then(|()| Toolchain::find(Some(kind))) {
             Ok(toolchain) => return Ok(toolchain),

@@ -12,12 +12,12 @@ use anyhow::{Context, Result, anyhow, bail};
 use self::passed::Passed;
 use self::suite::Suite;
 use crate::process::{self, cargo};
-use crate::{book, build_ptx, check_ptx, dependencies, dist, embed, setup, unsafe_rooms};
+use crate::{book, build_ptx, check_ptx, dependencies, dist, embed, rooms, setup, unsafe_rooms};
 
 /// `--help`.
 pub const HELP: &str = "\
-Everything that continuous integration does: formatting, dependencies, where `unsafe` is, setup, build-ptx, check-ptx,
-clippy, the tests, the examples, a program of somebody else that uses the crates, with and without CUDA, the book with
+Everything that continuous integration does: formatting, dependencies, where `unsafe` is, which room uses which, setup,
+build-ptx, check-ptx, clippy, the tests, the examples, a program of somebody else that uses the crates, with and without CUDA, the book with
 its commands, an archive for other machines, whether fuzz targets compile, and the documentation without warnings. Stops
 at the first failure. rustfmt and clippy are installed with rustup where the toolchain came without them.
 
@@ -38,7 +38,7 @@ cannot be fetched. With CI=true in the environment that is a failure.
 pub const PROFILE: &str = "quick";
 
 /// How a step ended.
-enum Outcome {
+enum StepOutcome {
     Passed,
     /// With the reason.
     LeftOut(String),
@@ -48,7 +48,7 @@ enum Outcome {
 /// The steps so far.
 #[derive(Default)]
 struct Steps {
-    done: Vec<(&'static str, Duration, Outcome)>,
+    done: Vec<(&'static str, Duration, StepOutcome)>,
     /// The name of the only step that is wanted, if not all are.
     only: Option<String>,
     /// Names of the tests that only `--full` runs.
@@ -65,8 +65,8 @@ impl Steps {
         let start = Instant::now();
         let result = work();
         let (outcome, word) = match &result {
-            Ok(()) => (Outcome::Passed, "passed"),
-            Err(_) => (Outcome::Failed, "failed"),
+            Ok(()) => (StepOutcome::Passed, "passed"),
+            Err(_) => (StepOutcome::Failed, "failed"),
         };
         println!("=== {name}: {word}, {:.1} s", start.elapsed().as_secs_f64());
         self.done.push((name, start.elapsed(), outcome));
@@ -74,16 +74,16 @@ impl Steps {
     }
 
     fn left_out(&mut self, name: &'static str, reason: &str) {
-        self.done.push((name, Duration::ZERO, Outcome::LeftOut(reason.to_string())));
+        self.done.push((name, Duration::ZERO, StepOutcome::LeftOut(reason.to_string())));
     }
 
     fn print(&self) {
         println!("\nsummary");
         for (name, time, outcome) in &self.done {
             let text = match outcome {
-                Outcome::Passed => "passed".to_string(),
-                Outcome::Failed => "FAILED".to_string(),
-                Outcome::LeftOut(reason) => format!("left out: {reason}"),
+                StepOutcome::Passed => "passed".to_string(),
+                StepOutcome::Failed => "FAILED".to_string(),
+                StepOutcome::LeftOut(reason) => format!("left out: {reason}"),
             };
             println!("  {name:<24} {:>7.1} s  {text}", time.as_secs_f64());
         }
@@ -114,10 +114,11 @@ pub fn run(args: &[String]) -> Result<()> {
 }
 
 /// The names of the steps that `--only` can choose.
-const STEPS: [&str; 16] = [
+const STEPS: [&str; 17] = [
     "formatting",
     "dependencies",
     "where `unsafe` is",
+    "rooms",
     "setup",
     "build-ptx",
     "check-ptx",
@@ -163,6 +164,7 @@ fn all(root: &Path, no_ptx: bool, full: bool, passed: &mut Passed, steps: &mut S
     })?;
     steps.step("dependencies", || dependencies::check(root))?;
     steps.step("where `unsafe` is", || unsafe_rooms::check(root))?;
+    steps.step("rooms", || rooms::check(root))?;
     if no_ptx {
         steps.left_out("kernels", "--no-ptx");
     } else if steps.only.as_deref().is_none_or(|only| KERNEL_STEPS.contains(&only)) {

@@ -24,16 +24,16 @@ const OLDEST_LLVM: u32 = 22;
 
 /// Which compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ToolchainKind {
     /// rustup's pinned nightly.
     Nightly,
     /// Debian's packages.
     Debian,
 }
 
-impl Kind {
+impl ToolchainKind {
     /// In the order in which they are tried.
-    pub const ALL: [Kind; 2] = [Kind::Nightly, Kind::Debian];
+    pub const ALL: [ToolchainKind; 2] = [ToolchainKind::Nightly, ToolchainKind::Debian];
 
     /// The choice made by `--toolchain` (taken out of `args`) or by the environment; `None`: the first that is there.
     pub fn choice(args: &mut Vec<String>) -> Result<Option<Self>> {
@@ -47,11 +47,11 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ToolchainKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Kind::Nightly => NIGHTLY,
-            Kind::Debian => "debian",
+            ToolchainKind::Nightly => NIGHTLY,
+            ToolchainKind::Debian => "debian",
         })
     }
 }
@@ -60,7 +60,7 @@ impl fmt::Display for Kind {
 #[derive(Clone, Debug)]
 pub struct Toolchain {
     /// Which one.
-    pub kind: Kind,
+    pub kind: ToolchainKind,
     /// First line of `rustc -V`.
     pub version: String,
     /// LLVM's version in that rustc.
@@ -72,10 +72,10 @@ pub struct Toolchain {
 
 impl Toolchain {
     /// The toolchain of that kind, or the first that is installed.
-    pub fn find(choice: Option<Kind>) -> Result<Self> {
-        let kinds: &[Kind] = match &choice {
+    pub fn find(choice: Option<ToolchainKind>) -> Result<Self> {
+        let kinds: &[ToolchainKind] = match &choice {
             Some(kind) => std::slice::from_ref(kind),
-            None => &Kind::ALL,
+            None => &ToolchainKind::ALL,
         };
         let mut reasons = Vec::new();
         for &kind in kinds {
@@ -105,20 +105,20 @@ impl Toolchain {
             cargo.env("PATH", path);
         }
         cargo.env("RUSTC", self.bin.join("rustc"));
-        if self.kind == Kind::Debian {
+        if self.kind == ToolchainKind::Debian {
             // A stable compiler that is to accept unstable features.
             cargo.env("RUSTC_BOOTSTRAP", "1");
         }
         cargo
     }
 
-    fn open(kind: Kind) -> Result<Self> {
+    fn open(kind: ToolchainKind) -> Result<Self> {
         let (bin, sysroot) = match kind {
-            Kind::Nightly => {
+            ToolchainKind::Nightly => {
                 let sysroot = nightly_folder().ok_or_else(|| anyhow!("not installed"))?;
                 (sysroot.join("bin"), sysroot)
             }
-            Kind::Debian => (PathBuf::from("/usr/bin"), PathBuf::from("/usr")),
+            ToolchainKind::Debian => (PathBuf::from("/usr/bin"), PathBuf::from("/usr")),
         };
         for program in ["rustc", "cargo"] {
             if !process::is_executable(&bin.join(program)) {
@@ -136,8 +136,8 @@ impl Toolchain {
             bail!("its LLVM is {llvm}, but the kernels need {OLDEST_LLVM} or newer");
         }
         let llvm_tools = match kind {
-            Kind::Nightly => sysroot.join("lib/rustlib").join(&host).join("bin"),
-            Kind::Debian => PathBuf::from(format!("/usr/lib/llvm-{major}/bin")),
+            ToolchainKind::Nightly => sysroot.join("lib/rustlib").join(&host).join("bin"),
+            ToolchainKind::Debian => PathBuf::from(format!("/usr/lib/llvm-{major}/bin")),
         };
         for tool in ["llvm-link", "opt", "llc"] {
             if !process::is_executable(&llvm_tools.join(tool)) {

@@ -1,16 +1,16 @@
 //! Either end of a message, on memory that somebody else keeps.
 
-use super::Job;
-use super::reception::{Expectations, Reception};
-use super::request::{Request, Side};
+use super::MpiJob;
+use super::reception::{Expectations, MpiReception};
+use super::request::{MpiRequest, Side};
 use crate::communicator::{CommError, Tag};
 use std::sync::Arc;
 
 /// A message to or from another rank that can be started again and again.
 #[derive(Debug)]
 pub(super) enum Channel {
-    Sends(Request, Arc<Expectations>),
-    Receives(Reception),
+    Sends(MpiRequest, Arc<Expectations>),
+    Receives(MpiReception),
 }
 
 impl Channel {
@@ -18,7 +18,7 @@ impl Channel {
     /// The memory may be used by MPI, for reading if this side sends and for writing if it receives, from each
     /// [`start`](Self::start) to the end of that message. `side` names a rank of the job.
     pub(super) unsafe fn new(
-        job: &Job,
+        job: &MpiJob,
         side: Side,
         tag: Tag,
         address: *mut u8,
@@ -26,11 +26,11 @@ impl Channel {
         largest: usize,
     ) -> Result<Self, CommError> {
         // SAFETY: as the caller promises.
-        let request = unsafe { Request::new(&job.comm, side, tag, address, length, largest) }?;
+        let request = unsafe { MpiRequest::new(&job.comm, side, tag, address, length, largest) }?;
         let expectations = Arc::clone(job.comm.expectations());
         Ok(match side {
             Side::Sends { .. } => Self::Sends(request, expectations),
-            Side::Receives { .. } => Self::Receives(Reception::new(request, expectations, largest)),
+            Side::Receives { .. } => Self::Receives(MpiReception::new(request, expectations, largest)),
         })
     }
 

@@ -69,14 +69,14 @@ const LONGEST_DELAY: Duration = Duration::from_secs(2);
 /// [`CommError::WrongThread`]. Messages are persistent requests of MPI.
 #[derive(Clone, Debug)]
 pub struct Mpi {
-    job: Arc<Job>,
+    job: Arc<MpiJob>,
     /// Messages with more bytes become one item of a derived datatype, because counts of MPI are C's `int`.
     largest: usize,
 }
 
 /// What is found out once.
 #[derive(Debug)]
-struct Job {
+struct MpiJob {
     /// A duplicate of the world, so that nobody else's messages meet ours.
     comm: Comm,
     /// For collective calls.
@@ -102,7 +102,7 @@ impl Mpi {
     pub fn run<T, E: Display>(body: impl FnOnce(&Mpi) -> Result<T, E>) -> Result<T, CommError> {
         let launch = launch();
         let thread_level = library::initialise()?;
-        let mpi = match Job::new(thread_level) {
+        let mpi = match MpiJob::new(thread_level) {
             Ok(job) => Mpi { job: Arc::new(job), largest: LARGEST_COUNT },
             // The other ranks may be well and wait for this one.
             Err(error) => library::abort(1, &format!("MPI cannot be used: {error}")),
@@ -138,7 +138,7 @@ impl Mpi {
         // Until all are here a dropped send may still find its receiver.
         self.job.inner.barrier()?;
         transfer::finish_dropped_sends()?;
-        let Job { comm, inner, node, speaker, .. } = &*self.job;
+        let MpiJob { comm, inner, node, speaker, .. } = &*self.job;
         if let Some(speaker) = speaker {
             speaker.free()?;
         }
@@ -279,7 +279,7 @@ fn cut(all: &[u8], lengths: &[usize]) -> Vec<Vec<u8>> {
     lengths.iter().map(part).collect()
 }
 
-impl Job {
+impl MpiJob {
     fn new(thread_level: &'static str) -> Result<Self, CommError> {
         let comm = Comm::duplicate_world()?;
         let inner = comm.duplicate()?;

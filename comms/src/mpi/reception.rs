@@ -9,7 +9,7 @@
 //! A sender may count on receptions that have started. So everything here that blocks, collective calls too, keeps an eye
 //! on all of them ([`Expectations::advance_all`]).
 
-use super::request::{Request, Side};
+use super::request::{MpiRequest, Side};
 use crate::communicator::{CommError, Tag};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -17,22 +17,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// may take one.
 #[derive(Debug, Default)]
 pub(super) struct Expectations {
-    list: Mutex<Vec<(Lane, Arc<Mutex<Expected>>)>>,
+    list: Mutex<Vec<(MpiLane, Arc<Mutex<Expected>>)>>,
 }
 
 /// A sender and a tag.
-type Lane = (usize, Tag);
+type MpiLane = (usize, Tag);
 
 /// A request, and how far its reception has come.
 #[derive(Debug)]
 struct Expected {
-    request: Request,
+    request: MpiRequest,
     largest: usize,
-    stage: Stage,
+    stage: ReceptionStage,
 }
 
 #[derive(Debug)]
-enum Stage {
+enum ReceptionStage {
     Idle,
     /// In the list.
     Expecting,
@@ -54,10 +54,10 @@ impl Expected {
         if sent == self.request.length() {
             // It meets the message that was announced: the oldest of its lane, and nobody else receives here.
             self.request.start()?;
-            self.stage = Stage::Arriving;
+            self.stage = ReceptionStage::Arriving;
         } else {
             self.request.discard(from, sent, self.largest)?;
-            self.stage = Stage::WrongLength(sent);
+            self.stage = ReceptionStage::WrongLength(sent);
         }
         Ok(true)
     }
@@ -65,7 +65,7 @@ impl Expected {
 
 impl Expectations {
     /// Looks for the message of the first reception of a lane; true if it was there.
-    fn advance(&self, lane: Lane) -> Result<bool, CommError> {
+    fn advance(&self, lane: MpiLane) -> Result<bool, CommError> {
         let mut list = lock(&self.list);
         let Some(first) = list.iter().position(|(l, _)| *l == lane) else { return Ok(false) };
         let advanced = lock(&list[first].1).advance(lane.0)?;
@@ -97,18 +97,18 @@ impl Expectations {
 
 /// The receiving end of a channel.
 #[derive(Debug)]
-pub(super) struct Reception {
+pub(super) struct MpiReception {
     all: Arc<Expectations>,
-    lane: Lane,
+    lane: MpiLane,
     expected: Arc<Mutex<Expected>>,
 }
 
-impl Reception {
+impl MpiReception {
     /// `request` receives.
-    pub(super) fn new(request: Request, all: Arc<Expectations>, largest: usize) -> Self {
+    pub(super) fn new(request: MpiRequest, all: Arc<Expectations>, largest: usize) -> Self {
         let (Side::Receives { from } | Side::Sends { to: from }) = request.side();
         let lane = (from, request.tag());
-        Self { all, lane, expected: Arc::new(Mutex::new(Expected { request, largest, stage: Stage::Idle })) }
+        Self { all, lane, expected: Arc::new(Mutex::new(Expected { request, largest, stage: ReceptionStage::Idle })) }
     }
 
     pub(super) fn tag(&self) -> Tag {
@@ -116,7 +116,7 @@ impl Reception {
     }
 
     pub(super) fn is_under_way(&self) -> bool {
-        !matches!(lock(&self.expected).stage, Stage::Idle)
+        !matches!(lock(&self.expected).stage, ReceptionStage::Idle)
     }
 
     pub(super) fn is_for(&self, address: *mut u8, length: usize) -> bool {
@@ -128,7 +128,7 @@ impl Reception {
             return Err(CommError::UnderWay { tag: self.tag() });
         }
         lock(&self.expected).request.usable()?;
-        lock(&self.expected).stage = Stage::Expecting;
+        lock(&self.expected).stage = ReceptionStage::Expecting;
         lock(&self.all.list).push((self.lane, Arc::clone(&self.expected)));
         Ok(())
     }
@@ -137,17 +137,17 @@ impl Reception {
     fn look(&self) -> Result<Option<bool>, CommError> {
         let mut expected = lock(&self.expected);
         match expected.stage {
-            Stage::Idle => Ok(Some(true)),
-            Stage::Expecting => Ok(None),
-            Stage::Arriving => {
+            ReceptionStage::Idle => Ok(Some(true)),
+            ReceptionStage::Expecting => Ok(None),
+            ReceptionStage::Arriving => {
                 let done = expected.request.test();
                 if !expected.request.is_active() {
-                    expected.stage = Stage::Idle;
+                    expected.stage = ReceptionStage::Idle;
                 }
                 done.map(Some)
             }
-            Stage::WrongLength(sent) => {
-                expected.stage = Stage::Idle;
+            ReceptionStage::WrongLength(sent) => {
+                expected.stage = ReceptionStage::Idle;
                 Err(CommError::Length { tag: self.tag(), sent, expected: expected.request.length() })
             }
         }
@@ -180,7 +180,7 @@ impl Reception {
         if expected.request.is_active() {
             return result;
         }
-        expected.stage = Stage::Idle;
+        expected.stage = ReceptionStage::Idle;
         Ok(())
     }
 

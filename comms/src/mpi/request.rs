@@ -18,7 +18,7 @@ pub(super) enum Side {
 
 /// A request of `MPI_Send_init` or `MPI_Recv_init`. Nothing happens when it is dropped: see [`free`](Self::free).
 #[derive(Debug)]
-pub(super) struct Request {
+pub(super) struct MpiRequest {
     handle: ffi::MPI_Request,
     layout: Bytes,
     address: *mut u8,
@@ -32,11 +32,11 @@ pub(super) struct Request {
 }
 
 // SAFETY: handles are used only where `usable` says yes, on one thread, and the memory behind `address` only by MPI.
-unsafe impl Send for Request {}
+unsafe impl Send for MpiRequest {}
 // SAFETY: as above; shared references only read plain numbers.
-unsafe impl Sync for Request {}
+unsafe impl Sync for MpiRequest {}
 
-impl Request {
+impl MpiRequest {
     /// Prepares a message of `length` bytes at `address`. MPI touches them only between start and end.
     ///
     /// # Safety

@@ -1,6 +1,6 @@
 //! Messages that own their memory.
 
-use super::Job;
+use super::MpiJob;
 use super::channel::Channel;
 use super::library::usable;
 use super::request::Side;
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Starting it fails if the buffer's address or length is not what it was when the channel was made.
 #[derive(Debug)]
 pub struct MpiTransfer<B: Buffer> {
-    message: ManuallyDrop<Message<B>>,
+    message: ManuallyDrop<MpiMessage<B>>,
 }
 
 /// The buffer lives on the heap and is reached through a raw pointer, so that moving the transfer neither moves a buffer
@@ -30,15 +30,15 @@ pub struct MpiTransfer<B: Buffer> {
 /// refuse while under way, and dropping leaves the buffer alone until MPI is done. The address is asked for again at each
 /// start. Nothing is dropped with this struct; [`finish`](Self::finish) takes it apart.
 #[derive(Debug)]
-struct Message<B: Buffer> {
+struct MpiMessage<B: Buffer> {
     channel: Channel,
     buffer: NonNull<B>,
 }
 
 // SAFETY: it owns the buffer, as a Box would; the channel gives errors on other threads.
-unsafe impl<B: Buffer + Send> Send for Message<B> {}
+unsafe impl<B: Buffer + Send> Send for MpiMessage<B> {}
 // SAFETY: shared references give out only shared references to the buffer.
-unsafe impl<B: Buffer + Sync> Sync for Message<B> {}
+unsafe impl<B: Buffer + Sync> Sync for MpiMessage<B> {}
 
 /// Where a buffer's bytes are. The address is exposed: MPI, which was told it earlier, may use it from now on.
 fn memory<B: Buffer>(buffer: &mut B, sends: bool) -> (*mut u8, usize) {
@@ -53,7 +53,7 @@ fn memory<B: Buffer>(buffer: &mut B, sends: bool) -> (*mut u8, usize) {
     (address, length)
 }
 
-impl<B: Buffer> Message<B> {
+impl<B: Buffer> MpiMessage<B> {
     fn start(&mut self) -> Result<(), CommError> {
         self.channel.idle()?;
         let sends = matches!(self.channel, Channel::Sends(..));
@@ -77,14 +77,14 @@ impl<B: Buffer> Message<B> {
 
 impl<B: Buffer> MpiTransfer<B> {
     /// `side` names a rank of the job.
-    pub(super) fn new(job: &Job, side: Side, tag: Tag, buffer: B, largest: usize) -> Result<Self, CommError> {
+    pub(super) fn new(job: &MpiJob, side: Side, tag: Tag, buffer: B, largest: usize) -> Result<Self, CommError> {
         let mut buffer = Box::new(buffer);
         let (address, length) = memory(&mut *buffer, matches!(side, Side::Sends { .. }));
-        // SAFETY: `Message` keeps the memory while the channel is under way, see there.
+        // SAFETY: `MpiMessage` keeps the memory while the channel is under way, see there.
         let channel = unsafe { Channel::new(job, side, tag, address, length, largest) }?;
         // SAFETY: a Box is not null.
         let buffer = unsafe { NonNull::new_unchecked(Box::into_raw(buffer)) };
-        Ok(Self { message: ManuallyDrop::new(Message { channel, buffer }) })
+        Ok(Self { message: ManuallyDrop::new(MpiMessage { channel, buffer }) })
     }
 }
 
@@ -149,7 +149,7 @@ trait Dropped {
     fn finish(self: Box<Self>);
 }
 
-impl<B: Buffer> Dropped for Message<B> {
+impl<B: Buffer> Dropped for MpiMessage<B> {
     fn channel(&mut self) -> &mut Channel {
         &mut self.channel
     }
@@ -164,7 +164,7 @@ thread_local! {
 }
 
 /// Keeps a dropped send, and frees those that have come to their ends.
-fn keep<B: Buffer>(message: Message<B>) {
+fn keep<B: Buffer>(message: MpiMessage<B>) {
     let mut dropped = DROPPED.take();
     dropped.push(Box::new(message));
     tidy(&mut dropped);

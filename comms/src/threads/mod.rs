@@ -11,7 +11,7 @@ use std::fmt::{self, Display};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::thread;
-use world::{Call, World};
+use world::{CollectiveCall, ThreadWorld};
 
 /// As much as the first thread of a process usually has, so that a program's `main` also runs as a rank.
 const STACK: usize = 8 << 20;
@@ -42,7 +42,7 @@ const STACK: usize = 8 << 20;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Threads {
-    world: Arc<World>,
+    world: Arc<ThreadWorld>,
     rank: usize,
 }
 
@@ -105,7 +105,7 @@ impl Threads {
         E: Display,
         F: Fn(Threads) -> Result<T, E> + Sync,
     {
-        let world = Arc::new(World::new(size));
+        let world = Arc::new(ThreadWorld::new(size));
         let (body, shared) = (&body, &world);
         let results: Vec<Option<T>> = thread::scope(|scope| {
             let start = |rank| {
@@ -124,7 +124,7 @@ impl Threads {
 
     /// What the thread of a rank does; `None` after a failure, which the world then knows.
     fn rank_thread<T, E: Display>(
-        world: &Arc<World>,
+        world: &Arc<ThreadWorld>,
         rank: usize,
         body: &impl Fn(Threads) -> Result<T, E>,
     ) -> Option<T> {
@@ -151,7 +151,7 @@ impl Threads {
         combine: impl for<'a> FnOnce(&mut [f64], Vec<&'a [f64]>),
     ) -> Result<(), CommError> {
         let bytes = values.iter().flat_map(|v| v.to_ne_bytes()).collect();
-        let call = Call { operation, root: None, length: Some(values.len()) };
+        let call = CollectiveCall { operation, root: None, length: Some(values.len()) };
         let all = self.world.collective(self.rank, call, bytes)?;
         let number = |bytes: &[u8; 8]| f64::from_ne_bytes(*bytes);
         let all: Vec<Vec<f64>> = all.iter().map(|b| b.as_chunks().0.iter().map(number).collect()).collect();
@@ -183,7 +183,7 @@ impl Communicator for Threads {
     }
 
     fn barrier(&self) -> Result<(), CommError> {
-        let call = Call { operation: "barrier", root: None, length: None };
+        let call = CollectiveCall { operation: "barrier", root: None, length: None };
         self.world.collective(self.rank, call, Vec::new()).map(drop)
     }
 
@@ -197,7 +197,7 @@ impl Communicator for Threads {
 
     fn broadcast(&self, root: usize, bytes: &mut [u8]) -> Result<(), CommError> {
         self.known(root)?;
-        let call = Call { operation: "broadcast", root: Some(root), length: Some(bytes.len()) };
+        let call = CollectiveCall { operation: "broadcast", root: Some(root), length: Some(bytes.len()) };
         let mine = if root == self.rank { bytes.to_vec() } else { Vec::new() };
         bytes.copy_from_slice(&self.world.collective(self.rank, call, mine)?[root]);
         Ok(())
@@ -205,13 +205,13 @@ impl Communicator for Threads {
 
     fn gather(&self, root: usize, bytes: &[u8]) -> Result<Option<Vec<Vec<u8>>>, CommError> {
         self.known(root)?;
-        let call = Call { operation: "gather", root: Some(root), length: None };
+        let call = CollectiveCall { operation: "gather", root: Some(root), length: None };
         let all = self.world.collective(self.rank, call, bytes.to_vec())?;
         Ok((root == self.rank).then(|| all.to_vec()))
     }
 
     fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, CommError> {
-        let call = Call { operation: "all_gather", root: None, length: None };
+        let call = CollectiveCall { operation: "all_gather", root: None, length: None };
         Ok(self.world.collective(self.rank, call, bytes.to_vec())?.to_vec())
     }
 

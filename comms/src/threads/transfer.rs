@@ -1,6 +1,6 @@
 //! Messages between threads.
 
-use super::world::{Wait, World};
+use super::world::{ThreadWorld, Wait};
 use crate::communicator::{Buffer, CommError, Tag, Transfer};
 use crate::mailbox::{Lane, Ticket};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub struct ThreadTransfer<B: Buffer> {
 /// All but the buffer, so that the buffer can leave.
 #[derive(Debug)]
 struct State {
-    world: Arc<World>,
+    world: Arc<ThreadWorld>,
     rank: usize,
     lane: Lane,
     sends: bool,
@@ -48,12 +48,12 @@ impl State {
 }
 
 impl<B: Buffer> ThreadTransfer<B> {
-    pub(super) fn send(world: &Arc<World>, rank: usize, to: usize, tag: Tag, buffer: B) -> Self {
+    pub(super) fn send(world: &Arc<ThreadWorld>, rank: usize, to: usize, tag: Tag, buffer: B) -> Self {
         let lane = Lane { from: rank, to, tag };
         Self { buffer, state: State { world: Arc::clone(world), rank, lane, sends: true, ticket: None } }
     }
 
-    pub(super) fn receive(world: &Arc<World>, rank: usize, from: usize, tag: Tag, buffer: B) -> Self {
+    pub(super) fn receive(world: &Arc<ThreadWorld>, rank: usize, from: usize, tag: Tag, buffer: B) -> Self {
         let lane = Lane { from, to: rank, tag };
         Self { buffer, state: State { world: Arc::clone(world), rank, lane, sends: false, ticket: None } }
     }

@@ -9,16 +9,16 @@ use std::thread::{self, ThreadId};
 
 /// All ranks. One lock is enough: it is held for moments, never while bytes are copied.
 #[derive(Debug)]
-pub(super) struct World {
+pub(super) struct ThreadWorld {
     owners: Vec<OnceLock<ThreadId>>,
-    state: Mutex<State>,
+    state: Mutex<ThreadsState>,
     /// Wakes one rank each.
     wake: Vec<Condvar>,
 }
 
 /// What is behind the lock.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct ThreadsState {
     pub(super) mailbox: Mailbox,
     round: Round,
     ranks: Vec<Doing>,
@@ -65,7 +65,7 @@ impl Display for Wait {
 struct Round {
     number: u64,
     /// The first that came, and its call.
-    first: Option<(usize, Call)>,
+    first: Option<(usize, CollectiveCall)>,
     arrived: usize,
     contributions: Vec<Vec<u8>>,
     /// Of the round before. It stays until all have come to this one, and so have read it.
@@ -74,13 +74,13 @@ struct Round {
 
 /// A collective call: what has to be equal on all ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Call {
+pub(super) struct CollectiveCall {
     pub(super) operation: &'static str,
     pub(super) root: Option<usize>,
     pub(super) length: Option<usize>,
 }
 
-impl Display for Call {
+impl Display for CollectiveCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.operation)?;
         if let Some(root) = self.root {
@@ -90,7 +90,7 @@ impl Display for Call {
     }
 }
 
-impl State {
+impl ThreadsState {
     fn is_over(&self, wait: &Wait) -> bool {
         match *wait {
             Wait::Message { ticket, .. } => self.mailbox.has_arrived(ticket),
@@ -141,9 +141,9 @@ impl State {
     }
 }
 
-impl World {
+impl ThreadWorld {
     pub(super) fn new(size: usize) -> Self {
-        let state = State {
+        let state = ThreadsState {
             mailbox: Mailbox::default(),
             round: Round { contributions: vec![Vec::new(); size], ..Round::default() },
             ranks: vec![Doing::Works; size],
@@ -171,12 +171,12 @@ impl World {
     }
 
     /// The state, for a call of a rank from its own thread.
-    pub(super) fn enter(&self, rank: usize) -> Result<MutexGuard<'_, State>, CommError> {
+    pub(super) fn enter(&self, rank: usize) -> Result<MutexGuard<'_, ThreadsState>, CommError> {
         if self.on_its_thread(rank) { Ok(self.lock()) } else { Err(CommError::WrongThread { rank }) }
     }
 
     /// The state. What holds it does not panic half-way, so a poisoned lock is no reason to stop.
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, ThreadsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -211,9 +211,9 @@ impl World {
     pub(super) fn block<'a>(
         &'a self,
         rank: usize,
-        mut state: MutexGuard<'a, State>,
+        mut state: MutexGuard<'a, ThreadsState>,
         wait: Wait,
-    ) -> Result<MutexGuard<'a, State>, CommError> {
+    ) -> Result<MutexGuard<'a, ThreadsState>, CommError> {
         loop {
             state.ranks[rank] = Doing::Works;
             if state.is_over(&wait) {
@@ -233,7 +233,12 @@ impl World {
     }
 
     /// Brings what every rank gives to all ranks, in order of rank.
-    pub(super) fn collective(&self, rank: usize, call: Call, bytes: Vec<u8>) -> Result<Arc<Vec<Vec<u8>>>, CommError> {
+    pub(super) fn collective(
+        &self,
+        rank: usize,
+        call: CollectiveCall,
+        bytes: Vec<u8>,
+    ) -> Result<Arc<Vec<Vec<u8>>>, CommError> {
         let mut state = self.enter(rank)?;
         state.whole()?;
         let round = &mut state.round;

@@ -3,8 +3,8 @@
 
 use super::profile::Totals;
 use super::{
-    Backend, Buffer, Call, Event, KernelTime, LAUNCH_SUMS, Memory, Ordered, Peer, Pinned, REDUCTION_SLOTS, Result,
-    Stream, Summing,
+    Backend, Call, DeviceBuffer, Event, KernelTime, LAUNCH_SUMS, Memory, Ordered, Peer, Pinned, REDUCTION_SLOTS,
+    Result, Stream, Summing,
 };
 use gpu_kernels::MOST_VALUES;
 use gpu_kernels::cpu::{Run, Vectors};
@@ -21,36 +21,36 @@ const BLOCK: u32 = 1024;
 /// Threads of this machine.
 #[derive(Clone)]
 pub struct Cpu {
-    shared: Arc<Shared>,
+    shared: Arc<CpuShared>,
 }
 
-struct Shared {
+struct CpuShared {
     pool: rayon::ThreadPool,
     /// None that kernels are compiled for.
     vectors: Option<Vectors>,
-    sums: Mutex<Sums>,
+    sums: Mutex<HostSums>,
     /// Times of launches, while they are taken.
     profile: Mutex<Option<Totals>>,
 }
 
-struct Sums {
+struct HostSums {
     values: [f64; REDUCTION_SLOTS],
     summing: Summing,
 }
 
 /// A kernel that threads call, without its type.
 #[derive(Clone, Copy)]
-struct Launched<'a> {
+struct ThreadedKernel<'a> {
     run: Run,
     kernel: *const u8,
     life: PhantomData<&'a ()>,
 }
 // SAFETY: made of a `Call`, hence of a reference to a kernel, and those are Sync.
-unsafe impl Send for Launched<'_> {}
+unsafe impl Send for ThreadedKernel<'_> {}
 // SAFETY: as above.
-unsafe impl Sync for Launched<'_> {}
+unsafe impl Sync for ThreadedKernel<'_> {}
 
-impl Launched<'_> {
+impl ThreadedKernel<'_> {
     /// Computes sites of a right-hand side; a reduction writes its sums.
     fn run(&self, sites: Range<u32>, rhs: u32, sums: *mut f64) {
         // SAFETY: the function is that of the kernel at this address, compiled for instructions the machine has; every
@@ -82,8 +82,8 @@ impl Cpu {
             .build()
             .map_err(|error| super::BackendError::NoThreads(error.to_string()))?;
         let vectors = Vectors::best();
-        let sums = Sums { values: [0.0; REDUCTION_SLOTS], summing: Summing::default() };
-        let shared = Shared { pool, vectors, sums: Mutex::new(sums), profile: Mutex::default() };
+        let sums = HostSums { values: [0.0; REDUCTION_SLOTS], summing: Summing::default() };
+        let shared = CpuShared { pool, vectors, sums: Mutex::new(sums), profile: Mutex::default() };
         Ok(Cpu { shared: Arc::new(shared) })
     }
     /// Notes the time since `from` if launches are timed.
@@ -93,10 +93,10 @@ impl Cpu {
         }
     }
     /// A kernel with its function, for the time of a launch.
-    fn launched<'a>(&self, kernel: &Call<'a>) -> Result<Launched<'a>> {
+    fn launched<'a>(&self, kernel: &Call<'a>) -> Result<ThreadedKernel<'a>> {
         let run = self.shared.vectors.and_then(|vectors| kernel.instance.cpu.of(vectors));
         let run = run.ok_or(super::BackendError::OtherProcessor)?;
-        Ok(Launched { run, kernel: kernel.arguments, life: PhantomData })
+        Ok(ThreadedKernel { run, kernel: kernel.arguments, life: PhantomData })
     }
     /// Sums a reduction over all sites: hands value k of right-hand side j to `take` as number j K + k.
     fn sum_up(&self, kernel: Call<'_>, n: u32, nrhs: u32, mut take: impl FnMut(usize, f64)) -> Result {
@@ -113,13 +113,13 @@ impl Cpu {
         Ok(())
     }
     /// Runs a kernel on all blocks of sites.
-    fn run_blocks(&self, kernel: Launched, n: u32, nrhs: u32) {
+    fn run_blocks(&self, kernel: ThreadedKernel, n: u32, nrhs: u32) {
         let blocks = n.div_ceil(BLOCK);
         let task = |task: u32| kernel.run(block(task % blocks, n), task / blocks, std::ptr::null_mut());
         self.shared.pool.install(|| (0..blocks * nrhs).into_par_iter().for_each(task));
     }
     /// The sums of a reduction for each block of sites of each right-hand side.
-    fn sum_blocks(&self, kernel: Launched, n: u32, nrhs: u32) -> Vec<[f64; MOST_VALUES]> {
+    fn sum_blocks(&self, kernel: ThreadedKernel, n: u32, nrhs: u32) -> Vec<[f64; MOST_VALUES]> {
         let blocks = n.div_ceil(BLOCK);
         let task = |task: u32| {
             let mut sums = [0.0; MOST_VALUES];
@@ -161,7 +161,7 @@ impl Backend for Cpu {
         Ok(super::machine::memory())
     }
 
-    fn allocate(&self, bytes: usize, what: &str) -> Result<Buffer> {
+    fn allocate(&self, bytes: usize, what: &str) -> Result<DeviceBuffer> {
         let count = bytes.div_ceil(16);
         let too_little = |backend: &Self| super::BackendError::OutOfMemory {
             what: what.into(),
@@ -178,21 +178,21 @@ impl Backend for Cpu {
         chunks.resize(count, Chunk::default());
         // Taken once, mutably, so that views made from it may write.
         let address = chunks.as_mut_ptr().cast();
-        Ok(Buffer::new(address, 16 * count, chunks))
+        Ok(DeviceBuffer::new(address, 16 * count, chunks))
     }
-    fn upload(&self, data: &[u8], to: &mut Buffer, offset: usize) -> Result {
+    fn upload(&self, data: &[u8], to: &mut DeviceBuffer, offset: usize) -> Result {
         assert!(offset + data.len() <= to.bytes(), "upload beyond the buffer");
         // SAFETY: inside the buffer, which is borrowed mutably.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), to.address().add(offset), data.len()) };
         Ok(())
     }
-    fn download(&self, from: &Buffer, offset: usize, data: &mut [u8]) -> Result {
+    fn download(&self, from: &DeviceBuffer, offset: usize, data: &mut [u8]) -> Result {
         assert!(offset + data.len() <= from.bytes(), "download beyond the buffer");
         // SAFETY: inside the buffer; launches have run to their end.
         unsafe { std::ptr::copy_nonoverlapping(from.address().add(offset), data.as_mut_ptr(), data.len()) };
         Ok(())
     }
-    fn copy(&self, from: &Buffer, to: &mut Buffer, bytes: usize) -> Result {
+    fn copy(&self, from: &DeviceBuffer, to: &mut DeviceBuffer, bytes: usize) -> Result {
         assert!(bytes <= from.bytes() && bytes <= to.bytes(), "copy beyond a buffer");
         const PIECE: usize = 1 << 18;
         let (source, target) = (from.address() as usize, to.address() as usize);
@@ -207,7 +207,7 @@ impl Backend for Cpu {
         });
         Ok(())
     }
-    fn clear(&self, buffer: &mut Buffer) -> Result {
+    fn clear(&self, buffer: &mut DeviceBuffer) -> Result {
         const PIECE: usize = 1 << 16;
         let (address, bytes) = (buffer.address() as usize, buffer.bytes());
         self.shared.pool.install(|| {
@@ -240,7 +240,7 @@ impl Backend for Cpu {
         kernel: Call<'_>,
         n: u32,
         nrhs: u32,
-        (to, slot): (&Buffer, usize),
+        (to, slot): (&DeviceBuffer, usize),
     ) -> Result {
         assert!(8 * (slot + nrhs as usize * kernel.values()) <= to.bytes(), "sums beyond the buffer");
         self.sum_up(kernel, n, nrhs, |k, sum| {
@@ -262,21 +262,21 @@ impl Backend for Cpu {
     fn pinned(&self, bytes: usize, what: &str, _: Ordered) -> Result<Pinned> {
         let memory = self.allocate(bytes, what)?;
         let address = memory.address();
-        Ok(Pinned::new(Buffer::new(address, bytes, memory)))
+        Ok(Pinned::new(DeviceBuffer::new(address, bytes, memory)))
     }
-    fn fetch(&self, from: &Buffer, offset: usize, to: &Pinned, _: &Stream) -> Result {
+    fn fetch(&self, from: &DeviceBuffer, offset: usize, to: &Pinned, _: &Stream) -> Result {
         assert!(offset + to.size() <= from.bytes(), "fetching beyond the buffer");
         // SAFETY: inside both, which are different; nobody else uses `to` meanwhile (contract of `Ordered`).
         unsafe { std::ptr::copy_nonoverlapping(from.address().add(offset), to.address(), to.size()) };
         Ok(())
     }
-    fn put(&self, from: &Pinned, to: &Buffer, offset: usize, _: &Stream) -> Result {
+    fn put(&self, from: &Pinned, to: &DeviceBuffer, offset: usize, _: &Stream) -> Result {
         assert!(offset + from.size() <= to.bytes(), "putting beyond the buffer");
         // SAFETY: as in `fetch`.
         unsafe { std::ptr::copy_nonoverlapping(from.address(), to.address().add(offset), from.size()) };
         Ok(())
     }
-    fn share(&self, _: &Buffer) -> Result<Vec<u8>> {
+    fn share(&self, _: &DeviceBuffer) -> Result<Vec<u8>> {
         Err(super::BackendError::NoPeers)
     }
     fn open_peer(&self, _: &[u8]) -> Result<Peer> {
@@ -286,7 +286,7 @@ impl Backend for Cpu {
         // None was ever opened.
         std::ptr::null_mut()
     }
-    fn copy_to_peer(&self, _: &Buffer, _: usize, _: *mut u8, _: usize, _: &Stream, _: Ordered) -> Result {
+    fn copy_to_peer(&self, _: &DeviceBuffer, _: usize, _: *mut u8, _: usize, _: &Stream, _: Ordered) -> Result {
         Err(super::BackendError::NoPeers)
     }
     fn signal(&self, _: &[*mut u8], _: u32, _: Option<&Stream>, _: Ordered) -> Result {

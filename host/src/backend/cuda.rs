@@ -16,11 +16,11 @@ use order::{CudaEvent, CudaStream};
 use peer::CudaPeer;
 
 use super::{
-    Architecture, Backend, BackendError, Buffer, Call, Capability, CodeForm, Event, KernelCode, KernelTime,
+    Architecture, Backend, BackendError, Call, Capability, CodeForm, DeviceBuffer, Event, KernelCode, KernelTime,
     LAUNCH_SUMS, Memory, Ordered, Peer, Pinned, REDUCTION_SLOTS, Result, Stream, Summing, foreign_kernels,
     kernel_image, kernel_images,
 };
-use crate::tune::{DeviceKey, Mode, Tuner, Tuning, kernels_hash};
+use crate::backend::tuning::{DeviceKey, Mode, Tuner, Tuning, kernels_hash};
 use cust::context::{Context, CurrentContext};
 use cust::device::{Device, DeviceAttribute};
 use cust::error::CudaError;
@@ -30,7 +30,7 @@ use gpu_kernels::Instance;
 use gpu_kernels::device::Sums;
 use gpu_kernels::sides::{Variant, Way};
 use launch::{
-    Grid, LOOPED_BLOCKS, Launch, LaunchId, MOST_KEPT, SharedMemory, address, most_single_blocks, sum_bytes,
+    Grid, LOOPED_BLOCKS, LaunchId, MOST_KEPT, PreparedLaunch, SharedMemory, address, most_single_blocks, sum_bytes,
     sum_threads, sum_way,
 };
 use order::Queue;
@@ -55,7 +55,7 @@ struct Shared {
     /// The main order of work.
     queue: Queue,
     functions: Mutex<HashMap<(usize, Way), Function>>,
-    launches: Mutex<HashMap<LaunchId, Launch>>,
+    launches: Mutex<HashMap<LaunchId, PreparedLaunch>>,
     modules: Mutex<HashMap<String, Module>>,
     /// Partial sums of the blocks, the counters of finished blocks, and the results in memory that host and GPU share.
     partial: Mutex<Scratch>,
@@ -67,7 +67,7 @@ struct Shared {
     tuner: Tuner,
     /// Whether launches are timed, and their times.
     profiles: AtomicBool,
-    profile: Mutex<profile::Profile>,
+    profile: Mutex<profile::LaunchTimer>,
     pool: Mutex<pool::Pool>,
     staging: Mutex<Option<staging::Staging>>,
 }
@@ -455,7 +455,7 @@ impl Drop for Shared {
         unsafe {
             let _ = CurrentContext::set_current(&self.context);
             // Its marks belong to the context.
-            *lock(&self.profile) = profile::Profile::default();
+            *lock(&self.profile) = profile::LaunchTimer::default();
             // The driver does not wait for copies before it frees page-locked memory.
             let _ = self.queue.wait(&self.name);
             drop(lock(&self.staging).take());
@@ -480,9 +480,9 @@ struct CudaBuffer {
     backend: Cuda,
 }
 
-impl From<CudaBuffer> for Buffer {
+impl From<CudaBuffer> for DeviceBuffer {
     fn from(buffer: CudaBuffer) -> Self {
-        Buffer::new(buffer.address as *mut u8, buffer.bytes, buffer)
+        DeviceBuffer::new(buffer.address as *mut u8, buffer.bytes, buffer)
     }
 }
 
@@ -549,23 +549,23 @@ impl Backend for Cuda {
         Ok(Memory { free: free + lock(&self.shared.pool).bytes(), total })
     }
 
-    fn allocate(&self, bytes: usize, what: &str) -> Result<Buffer> {
+    fn allocate(&self, bytes: usize, what: &str) -> Result<DeviceBuffer> {
         Ok(self.pooled(bytes, what)?.into())
     }
-    fn allocate_apart(&self, bytes: usize, what: &str) -> Result<Buffer> {
+    fn allocate_apart(&self, bytes: usize, what: &str) -> Result<DeviceBuffer> {
         Ok(self.apart(bytes, what)?.into())
     }
-    fn upload(&self, data: &[u8], to: &mut Buffer, offset: usize) -> Result {
+    fn upload(&self, data: &[u8], to: &mut DeviceBuffer, offset: usize) -> Result {
         assert!(offset + data.len() <= to.bytes(), "upload beyond the buffer");
         self.enter()?;
         self.copy_in(data, to.address() as u64 + offset as u64)
     }
-    fn download(&self, from: &Buffer, offset: usize, data: &mut [u8]) -> Result {
+    fn download(&self, from: &DeviceBuffer, offset: usize, data: &mut [u8]) -> Result {
         assert!(offset + data.len() <= from.bytes(), "download beyond the buffer");
         self.enter()?;
         self.copy_out(from.address() as u64 + offset as u64, data)
     }
-    fn copy(&self, from: &Buffer, to: &mut Buffer, bytes: usize) -> Result {
+    fn copy(&self, from: &DeviceBuffer, to: &mut DeviceBuffer, bytes: usize) -> Result {
         assert!(bytes <= from.bytes() && bytes <= to.bytes(), "copy beyond a buffer");
         self.enter()?;
         // SAFETY: both sides were checked.
@@ -574,7 +574,7 @@ impl Backend for Cuda {
         };
         raw(code, "copying on the GPU", self.name())
     }
-    fn clear(&self, buffer: &mut Buffer) -> Result {
+    fn clear(&self, buffer: &mut DeviceBuffer) -> Result {
         self.zero(buffer.address() as u64, buffer.bytes())
     }
 
@@ -619,7 +619,7 @@ impl Backend for Cuda {
         kernel: Call<'_>,
         n: u32,
         nrhs: u32,
-        (to, slot): (&Buffer, usize),
+        (to, slot): (&DeviceBuffer, usize),
     ) -> Result {
         let count = nrhs as usize * kernel.values();
         assert!(8 * (slot + count) <= to.bytes(), "sums beyond the buffer");
@@ -670,9 +670,9 @@ impl Backend for Cuda {
         let code = unsafe { sys::cuMemHostAlloc(&mut address, bytes.max(16), 0) };
         raw(code, &format!("allocating page-locked memory for {what}"), self.name())?;
         let memory = PinnedMemory { address: address.cast(), backend: self.clone() };
-        Ok(Pinned::new(Buffer::new(address.cast(), bytes, memory)))
+        Ok(Pinned::new(DeviceBuffer::new(address.cast(), bytes, memory)))
     }
-    fn fetch(&self, from: &Buffer, offset: usize, to: &Pinned, stream: &Stream) -> Result {
+    fn fetch(&self, from: &DeviceBuffer, offset: usize, to: &Pinned, stream: &Stream) -> Result {
         assert!(offset + to.size() <= from.bytes(), "fetching beyond the buffer");
         self.enter()?;
         let (source, target) = (from.address() as u64 + offset as u64, to.address().cast());
@@ -680,7 +680,7 @@ impl Backend for Cuda {
         let code = unsafe { sys::cuMemcpyDtoHAsync_v2(target, source, to.size(), stream.get::<CudaStream>().handle()) };
         raw(code, "copying from the GPU", self.name())
     }
-    fn put(&self, from: &Pinned, to: &Buffer, offset: usize, stream: &Stream) -> Result {
+    fn put(&self, from: &Pinned, to: &DeviceBuffer, offset: usize, stream: &Stream) -> Result {
         assert!(offset + from.size() <= to.bytes(), "putting beyond the buffer");
         self.enter()?;
         let (source, target) = (from.address().cast(), to.address() as u64 + offset as u64);
@@ -689,7 +689,7 @@ impl Backend for Cuda {
             unsafe { sys::cuMemcpyHtoDAsync_v2(target, source, from.size(), stream.get::<CudaStream>().handle()) };
         raw(code, "copying to the GPU", self.name())
     }
-    fn share(&self, buffer: &Buffer) -> Result<Vec<u8>> {
+    fn share(&self, buffer: &DeviceBuffer) -> Result<Vec<u8>> {
         self.share_buffer(buffer)
     }
     fn open_peer(&self, handle: &[u8]) -> Result<Peer> {
@@ -700,7 +700,7 @@ impl Backend for Cuda {
     }
     fn copy_to_peer(
         &self,
-        from: &Buffer,
+        from: &DeviceBuffer,
         offset: usize,
         to: *mut u8,
         bytes: usize,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 pub fn memory() -> Memory {
     let text = |path| read_to_string(path).unwrap_or_default();
     let groups = groups(&text("/proc/self/cgroup"));
-    groups.iter().filter_map(Group::memory).fold(of_machine(&text("/proc/meminfo")), |a, b| Memory {
+    groups.iter().filter_map(ControlGroup::memory).fold(of_machine(&text("/proc/meminfo")), |a, b| Memory {
         free: a.free.min(b.free),
         total: a.total.min(b.total),
     })
@@ -24,7 +24,7 @@ fn of_machine(meminfo: &str) -> Memory {
 
 /// A control group, which may have a limit. In both versions the kernel shows it as a folder of files.
 #[derive(Debug, PartialEq, Eq)]
-struct Group {
+struct ControlGroup {
     folder: PathBuf,
     names: &'static Names,
 }
@@ -53,7 +53,7 @@ const SECOND: Names = Names {
 
 /// That of the process and all that it is in, by the lines `number:controllers:path` of its list. A container may not see
 /// the folders that the list names, but the outermost one, which then is its own.
-fn groups(list: &str) -> Vec<Group> {
+fn groups(list: &str) -> Vec<ControlGroup> {
     let of_line = |line: &str| {
         let mut parts = line.splitn(3, ':').skip(1);
         let (controllers, path) = (parts.next()?, parts.next()?.to_string());
@@ -62,14 +62,14 @@ fn groups(list: &str) -> Vec<Group> {
             _ if controllers.split(',').any(|name| name == "memory") => &FIRST,
             _ => return None,
         };
-        let group = |path: &Path| Group { folder: Path::new(names.root).join(path), names };
+        let group = |path: &Path| ControlGroup { folder: Path::new(names.root).join(path), names };
         let path = PathBuf::from(path.trim_start_matches('/'));
         Some(path.ancestors().map(group).collect::<Vec<_>>())
     };
     list.lines().filter_map(of_line).flatten().collect()
 }
 
-impl Group {
+impl ControlGroup {
     /// What it leaves; `None` where it has no limit.
     fn memory(&self) -> Option<Memory> {
         let text = |name: &str| read_to_string(self.folder.join(name)).ok();
@@ -115,7 +115,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("ferrite-machine-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
-        let group = |names| Group { folder: folder.clone(), names };
+        let group = |names| ControlGroup { folder: folder.clone(), names };
         assert_eq!(group(&SECOND).memory(), None);
         write("memory.current", "700\n");
         write("memory.max", "max\n");

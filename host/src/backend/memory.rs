@@ -5,7 +5,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 /// Memory of a device: an address, and what frees it.
-pub struct Buffer {
+pub struct DeviceBuffer {
     address: *mut u8,
     bytes: usize,
     /// Frees the memory when it is dropped.
@@ -13,20 +13,20 @@ pub struct Buffer {
 }
 // SAFETY: the address is that of memory which the owner keeps. Kernels that use it are launched through a backend, which
 // orders them, and write disjoint elements (contract of `Kernel`).
-unsafe impl Send for Buffer {}
+unsafe impl Send for DeviceBuffer {}
 // SAFETY: as above.
-unsafe impl Sync for Buffer {}
+unsafe impl Sync for DeviceBuffer {}
 
-impl Buffer {
+impl DeviceBuffer {
     /// Memory at `address` that lives as long as `owner`: only backends make some.
     pub(super) fn new(address: *mut u8, bytes: usize, owner: impl Any + Send + Sync) -> Self {
-        Buffer { address, bytes, _owner: Box::new(owner) }
+        DeviceBuffer { address, bytes, _owner: Box::new(owner) }
     }
     /// The same memory; `more` is dropped with it.
     #[must_use]
     pub fn with(self, more: impl Any + Send + Sync) -> Self {
         let (address, bytes) = (self.address, self.bytes);
-        Buffer::new(address, bytes, (self, more))
+        DeviceBuffer::new(address, bytes, (self, more))
     }
     /// Size in bytes.
     pub fn bytes(&self) -> usize {
@@ -41,11 +41,11 @@ impl Buffer {
 /// Host memory that a device copies to and from by itself, for messages to other processes. Clones are the same memory; who
 /// has some, has given a promise for it, [`Ordered`](super::Ordered).
 #[derive(Clone)]
-pub struct Pinned(Arc<Buffer>);
+pub struct Pinned(Arc<DeviceBuffer>);
 
 impl Pinned {
     /// Of memory that the host can read and write.
-    pub(super) fn new(memory: Buffer) -> Self {
+    pub(super) fn new(memory: DeviceBuffer) -> Self {
         Pinned(Arc::new(memory))
     }
     /// Size in bytes.

@@ -10,6 +10,7 @@ mod embedded;
 mod machine;
 mod memory;
 mod profile;
+pub mod tuning;
 pub(crate) mod view;
 
 pub use architecture::{Architecture, Capability, CodeForm};
@@ -17,7 +18,7 @@ pub use cpu::Cpu;
 #[cfg(feature = "cuda")]
 pub use cuda::{Cuda, CudaDevice, Launched};
 pub use embedded::{KernelCode, KernelImage, foreign_kernels, kernel_image, kernel_images};
-pub use memory::{Buffer, Event, Peer, Pinned, Stream};
+pub use memory::{DeviceBuffer, Event, Peer, Pinned, Stream};
 pub use profile::KernelTime;
 pub use view::Ordered;
 
@@ -168,7 +169,7 @@ pub enum BackendError {
     },
     /// The cache of launch parameters cannot be used for a search.
     #[error(transparent)]
-    Tuning(#[from] crate::tune::CacheError),
+    Tuning(#[from] crate::backend::tuning::CacheError),
     /// The driver reported an error.
     #[error("{call} failed on {device}: {code}")]
     Driver {
@@ -302,19 +303,19 @@ pub trait Backend: Send + Sync + 'static {
     fn memory(&self) -> Result<Memory>;
 
     /// Zeroed memory; `what` is named when there is too little.
-    fn allocate(&self, bytes: usize, what: &str) -> Result<Buffer>;
+    fn allocate(&self, bytes: usize, what: &str) -> Result<DeviceBuffer>;
     /// Zeroed memory that other processes, or work beside the main order, may use until it is dropped.
-    fn allocate_apart(&self, bytes: usize, what: &str) -> Result<Buffer> {
+    fn allocate_apart(&self, bytes: usize, what: &str) -> Result<DeviceBuffer> {
         self.allocate(bytes, what)
     }
     /// Host to device, to byte `offset` on.
-    fn upload(&self, data: &[u8], to: &mut Buffer, offset: usize) -> Result;
+    fn upload(&self, data: &[u8], to: &mut DeviceBuffer, offset: usize) -> Result;
     /// Device to host, from byte `offset` on; waits.
-    fn download(&self, from: &Buffer, offset: usize, data: &mut [u8]) -> Result;
+    fn download(&self, from: &DeviceBuffer, offset: usize, data: &mut [u8]) -> Result;
     /// Copies the first `bytes` of a buffer.
-    fn copy(&self, from: &Buffer, to: &mut Buffer, bytes: usize) -> Result;
+    fn copy(&self, from: &DeviceBuffer, to: &mut DeviceBuffer, bytes: usize) -> Result;
     /// Zeroes a buffer.
-    fn clear(&self, buffer: &mut Buffer) -> Result;
+    fn clear(&self, buffer: &mut DeviceBuffer) -> Result;
 
     /// Runs a kernel for sites `0..n` and right-hand sides `0..nrhs`, on a stream or in the main order.
     fn run(&self, stream: Option<&Stream>, kernel: Call<'_>, n: u32, nrhs: u32) -> Result;
@@ -323,7 +324,14 @@ pub trait Backend: Send + Sync + 'static {
     /// one in the main order may.
     fn sum(&self, stream: Option<&Stream>, kernel: Call<'_>, n: u32, nrhs: u32, slot: usize) -> Result;
     /// The same, to number `slot` + j K + k of a buffer of doubles, where kernels may read it.
-    fn sum_into(&self, stream: Option<&Stream>, kernel: Call<'_>, n: u32, nrhs: u32, to: (&Buffer, usize)) -> Result;
+    fn sum_into(
+        &self,
+        stream: Option<&Stream>,
+        kernel: Call<'_>,
+        n: u32,
+        nrhs: u32,
+        to: (&DeviceBuffer, usize),
+    ) -> Result;
     /// Waits and fetches the first `out.len()` slots.
     ///
     /// # Panics
@@ -340,11 +348,11 @@ pub trait Backend: Send + Sync + 'static {
     /// Memory for messages; `what` is named when there is too little.
     fn pinned(&self, bytes: usize, what: &str, order: Ordered) -> Result<Pinned>;
     /// Copies from byte `offset` of a buffer on until `to` is full; does not wait.
-    fn fetch(&self, from: &Buffer, offset: usize, to: &Pinned, stream: &Stream) -> Result;
+    fn fetch(&self, from: &DeviceBuffer, offset: usize, to: &Pinned, stream: &Stream) -> Result;
     /// Copies all of `from` to byte `offset` of a buffer on; does not wait.
-    fn put(&self, from: &Pinned, to: &Buffer, offset: usize, stream: &Stream) -> Result;
+    fn put(&self, from: &Pinned, to: &DeviceBuffer, offset: usize, stream: &Stream) -> Result;
     /// What another process of this machine needs to write to a buffer.
-    fn share(&self, buffer: &Buffer) -> Result<Vec<u8>>;
+    fn share(&self, buffer: &DeviceBuffer) -> Result<Vec<u8>>;
     /// Makes memory accessible that another process of this machine shares.
     fn open_peer(&self, handle: &[u8]) -> Result<Peer>;
     /// Where that memory is, for kernels and for the calls below.
@@ -352,7 +360,7 @@ pub trait Backend: Send + Sync + 'static {
     /// Copies `bytes` bytes from byte `offset` of a buffer on to memory of a peer; does not wait.
     fn copy_to_peer(
         &self,
-        from: &Buffer,
+        from: &DeviceBuffer,
         offset: usize,
         to: *mut u8,
         bytes: usize,
@@ -417,44 +425,5 @@ impl dyn Backend {
     /// Whether `other` is a clone of this one.
     pub fn is(&self, other: &dyn Backend) -> bool {
         self.id() == other.id()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::domain::{DeviceError, Domain};
-    use crate::lattice::Lattice;
-    use crate::rhmc::momenta::MomentumField;
-    use gpu_kernels::Precision;
-    use gpu_kernels::momenta::{KINETIC_ENERGY, KineticEnergy};
-
-    #[test]
-    fn two_threads_do_not_mix_their_sums() {
-        let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([4, 4, 4, 4]).unwrap()).unwrap();
-        let mut momenta = MomentumField::zero(&domain, Precision::Double).unwrap();
-        momenta.draw(1, 1).unwrap();
-        let energy = momenta.kinetic_energy().unwrap();
-        let elsewhere = || std::thread::scope(|s| s.spawn(|| momenta.kinetic_energy()).join().unwrap());
-        // One after the other is no mistake.
-        assert_eq!(elsewhere().unwrap(), energy);
-
-        let backend = domain.backend();
-        let reduce = || {
-            let (format, kernel) = (Format::of(Precision::Double), KineticEnergy { momenta: momenta.view(0) });
-            backend.reduce(&KINETIC_ENERGY, format, &kernel, (domain.half_sites(), 1), 0)
-        };
-        reduce().unwrap();
-        let refused = elsewhere().unwrap_err();
-        assert!(matches!(refused, DeviceError::Backend(BackendError::Shared { .. })), "{refused}");
-        // The first thread's sums are untouched, and the other one can go on when they are fetched.
-        let mut even = [0.0];
-        backend.sums(&mut even).unwrap();
-        assert!(even[0] != 0.0 && even[0].is_finite());
-        assert_eq!(elsewhere().unwrap(), energy);
-
-        // One that ends without its sums is in nobody's way.
-        std::thread::scope(|s| s.spawn(|| reduce().unwrap()).join().unwrap());
-        assert_eq!(elsewhere().unwrap(), energy);
     }
 }

@@ -8,7 +8,7 @@
 //! What backends do with memory that has other users at the same time is [`Ordered`].
 #![allow(unsafe_code)]
 
-use super::Buffer;
+use super::DeviceBuffer;
 use gpu_kernels::block::Coefficients;
 use gpu_kernels::field::{Clover, Field, Links, Matrices, Momenta, ThinLinks};
 use gpu_kernels::ghost::Ghosts;
@@ -33,10 +33,10 @@ impl Ordered {
 }
 
 /// No field, for arguments that a kernel does not use.
-// SAFETY: `crate::dirac` gives it to kernels of rows without sums as what sums are made with.
+// SAFETY: `crate::operators` gives it to kernels of rows without sums as what sums are made with.
 pub(crate) const NO_FIELD: Field = unsafe { Field::none() };
 /// No links, likewise.
-// SAFETY: `crate::dirac` gives it to kernels of the naive staggered operator as long links.
+// SAFETY: `crate::operators` gives it to kernels of the naive staggered operator as long links.
 pub(crate) const NO_LINKS: Links = unsafe { Links::none() };
 
 /// Bytes of `sites` sites in whole tiles.
@@ -45,37 +45,37 @@ const fn in_tiles(sites: usize, site_bytes: usize) -> usize {
 }
 
 /// A field of `sites` sites and `nrhs` right-hand sides.
-pub(crate) fn field(buffer: &Buffer, sites: usize, nrhs: usize, site_bytes: usize) -> Field {
+pub(crate) fn field(buffer: &DeviceBuffer, sites: usize, nrhs: usize, site_bytes: usize) -> Field {
     assert!(in_tiles(sites, site_bytes) * nrhs <= buffer.bytes(), "the buffer holds the field");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Field::new(buffer.address(), sites.div_ceil(TILE) as u32) }
 }
 /// The links around `sites` sites.
-pub(crate) fn links(buffer: &Buffer, sites: usize, site_bytes: usize) -> Links {
+pub(crate) fn links(buffer: &DeviceBuffer, sites: usize, site_bytes: usize) -> Links {
     assert!(in_tiles(sites, site_bytes) <= buffer.bytes(), "the buffer holds the links");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Links::new(buffer.address()) }
 }
 /// The links that start at `sites` sites.
-pub(crate) fn thin_links(buffer: &Buffer, sites: usize, site_bytes: usize) -> ThinLinks {
+pub(crate) fn thin_links(buffer: &DeviceBuffer, sites: usize, site_bytes: usize) -> ThinLinks {
     assert!(in_tiles(sites, site_bytes) <= buffer.bytes(), "the buffer holds the links");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { ThinLinks::new(buffer.address()) }
 }
 /// One matrix at each of `sites` sites.
-pub(crate) fn matrices(buffer: &Buffer, sites: usize, site_bytes: usize) -> Matrices {
+pub(crate) fn matrices(buffer: &DeviceBuffer, sites: usize, site_bytes: usize) -> Matrices {
     assert!(in_tiles(sites, site_bytes) <= buffer.bytes(), "the buffer holds the matrices");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Matrices::new(buffer.address()) }
 }
 /// The momenta of the links that start at `sites` sites.
-pub(crate) fn momenta(buffer: &Buffer, sites: usize, site_bytes: usize) -> Momenta {
+pub(crate) fn momenta(buffer: &DeviceBuffer, sites: usize, site_bytes: usize) -> Momenta {
     assert!(in_tiles(sites, site_bytes) <= buffer.bytes(), "the buffer holds the momenta");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Momenta::new(buffer.address()) }
 }
 /// The clover term on `sites` sites.
-pub(crate) fn clover(buffer: &Buffer, sites: usize, site_bytes: usize) -> Clover {
+pub(crate) fn clover(buffer: &DeviceBuffer, sites: usize, site_bytes: usize) -> Clover {
     assert!(in_tiles(sites, site_bytes) <= buffer.bytes(), "the buffer holds the clover term");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Clover::new(buffer.address()) }
@@ -97,18 +97,18 @@ pub(crate) fn message_field(zone: *mut u8, tiles: u32) -> Field {
     unsafe { Field::new(zone, tiles) }
 }
 /// Sums in a buffer of the device.
-pub(crate) fn device_sums(buffer: &Buffer, stride: u32, widths: [u32; 5]) -> DeviceSums {
-    // SAFETY: `crate::dirac` makes the buffer for all parts, and keeps it as long as kernels may read it.
+pub(crate) fn device_sums(buffer: &DeviceBuffer, stride: u32, widths: [u32; 5]) -> DeviceSums {
+    // SAFETY: `crate::operators` makes the buffer for all parts, and keeps it as long as kernels may read it.
     unsafe { DeviceSums::new(buffer.address(), stride, widths) }
 }
 /// An array of `count` complex numbers.
-pub(crate) fn host_array(buffer: &Buffer, count: usize) -> HostArray {
+pub(crate) fn host_array(buffer: &DeviceBuffer, count: usize) -> HostArray {
     assert!(16 * count <= buffer.bytes(), "the buffer holds the array");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { HostArray::new(buffer.address()) }
 }
 /// A table of `count` complex numbers, of so many bytes.
-pub(crate) fn coefficients(buffer: &Buffer, count: usize, bytes: usize) -> Coefficients {
+pub(crate) fn coefficients(buffer: &DeviceBuffer, count: usize, bytes: usize) -> Coefficients {
     assert!(bytes * count <= buffer.bytes(), "the buffer holds the table");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Coefficients::new(buffer.address()) }

@@ -1,14 +1,14 @@
 //! How exact each format is: the even-odd Wilson matrix against its result in double precision with all 18 reals, as in
 //! figure 6 of Clark et al. 2009.
-use super::Options;
 use crate::backend::{Backend, Cpu};
-use crate::dirac::{TimeBoundary, WilsonParams};
 use crate::domain::{Domain, Result};
 use crate::field::host::{HostGauge, HostSpinor};
 use crate::field::{FieldSpace, FullField};
-use crate::generate;
+use crate::gauge::generate;
 use crate::lattice::Lattice;
+use crate::operators::{TimeBoundary, WilsonParams};
 use crate::solve::Configuration;
+use crate::workload::Options;
 use gpu_kernels::random::Philox;
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;

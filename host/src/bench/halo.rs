@@ -1,8 +1,8 @@
 //! What exchanges with other processes do while an operator is applied.
-use super::Options;
-use crate::dirac::Definition;
+use crate::domain::Span;
 use crate::domain::{Domain, Result};
-use crate::halo::Span;
+use crate::operators::Definition;
+use crate::workload::Options;
 use crate::workload::{self, Extent};
 
 /// *Collective.* The timeline of this process while an operator is applied twice, from each parity to the other, after it

@@ -6,11 +6,14 @@ mod reference;
 pub use reference::{CutSeconds, ReferenceLattice, ReferenceTimes, reference_lattices};
 
 use crate::backend::Backend;
-use crate::bench::{Options, time_in};
-use crate::dirac::Definition;
+use crate::bench::time_in;
+use crate::domain::Transport;
 use crate::domain::{Domain, Result};
-use crate::halo::{Network, Transport, zone_bytes};
+use crate::halo::zone_bytes;
 use crate::lattice::Lattice;
+use crate::network::Network;
+use crate::operators::Definition;
+use crate::workload::Options;
 use crate::workload::{self, Extent, Visit};
 use comms::ProcessGrid;
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
@@ -353,8 +356,12 @@ mod tests {
             reconstructions: vec![LinkStorage::of(12)],
             nrhs: 1,
         };
-        let plan =
-            ScalingPlan { definition: &crate::dirac::WILSON, options, largest: lattice, transport: Transport::Host };
+        let plan = ScalingPlan {
+            definition: &crate::operators::WILSON,
+            options,
+            largest: lattice,
+            transport: Transport::Host,
+        };
         let times = Threads::run(2, |threads| {
             let network: Arc<dyn Network> = Arc::new(threads);
             measure(&Cpu::new(Some(1)), &network, &plan).map_err(|error: DeviceError| error.to_string())

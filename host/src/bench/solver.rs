@@ -5,18 +5,18 @@ mod several;
 pub use several::{Several, cell_of_several};
 
 use super::time;
-use crate::dirac::{Definition, Operator};
 use crate::domain::{DeviceError, Result};
 use crate::field::host::Fermion;
 use crate::field::{FieldSpace, FullField};
-use crate::generate;
+use crate::gauge::generate;
+use crate::operators::{Definition, Operator};
 use crate::solve::{Configuration, Correction, Method, Request, SolveFailure, Solved};
 use gpu_kernels::{LinkStorage, Precision};
 use solvers::{Observer, SolveError, VectorSpace};
 
 /// One way to solve: a column of a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scheme {
+pub struct SolverScheme {
     /// Krylov method.
     pub method: Method,
     /// Precision of the iteration.
@@ -29,7 +29,7 @@ pub struct Scheme {
 
 /// A table of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Table {
+pub enum PaperTable {
     /// Iterations of CG and BiCGstab in double.
     Three,
     /// Defect correction over inner tolerances.
@@ -38,12 +38,12 @@ pub enum Table {
     Five,
 }
 
-impl Table {
+impl PaperTable {
     /// The table's columns, and more formats than the paper had.
-    pub fn schemes(self) -> Vec<Scheme> {
+    pub fn schemes(self) -> Vec<SolverScheme> {
         use Precision::{Double, Fp16, Half, Single};
         let [eighteen, twelve, eight] = [18, 12, 8].map(LinkStorage::of);
-        let scheme = |precision, reconstruction, correction| Scheme {
+        let scheme = |precision, reconstruction, correction| SolverScheme {
             method: Method::Bicgstab,
             precision,
             reconstruction,
@@ -54,12 +54,12 @@ impl Table {
             parameters.iter().map(|p| scheme(precision, reconstruction, correction(*p))).collect::<Vec<_>>()
         };
         match self {
-            Table::Three => {
+            PaperTable::Three => {
                 let plain = scheme(Double, eighteen, Correction::default());
                 let twelve = scheme(Double, twelve, Correction::default());
-                vec![Scheme { method: Method::Cg, ..twelve }, plain, twelve]
+                vec![SolverScheme { method: Method::Cg, ..twelve }, plain, twelve]
             }
-            Table::Four => {
+            PaperTable::Four => {
                 let defect = |inner_tol| Correction::Defect { inner_tol };
                 let mut all = over(Half, twelve, &defect, &[1e-1, 1e-2]);
                 all.extend(over(Fp16, twelve, &defect, &[1e-1]));
@@ -67,7 +67,7 @@ impl Table {
                 all.extend(over(Single, twelve, &defect, &[1e-5, 1e-6]));
                 all
             }
-            Table::Five => {
+            PaperTable::Five => {
                 let mut all = over(Half, twelve, &reliable, &[1e-1, 1e-2, 1e-3]);
                 all.extend(over(Fp16, twelve, &reliable, &[1e-1, 1e-2]));
                 all.extend(over(Single, eight, &reliable, &[1e-1, 1e-2, 1e-3]));
@@ -80,7 +80,7 @@ impl Table {
 
 /// What is solved.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Study {
+pub struct SolverStudy {
     /// Bare masses, antiperiodic in time.
     pub masses: Vec<f64>,
     /// Number of random sources, each solved by itself.
@@ -91,9 +91,9 @@ pub struct Study {
     pub max_iterations: usize,
 }
 
-impl Study {
-    fn request(&self, operator: Operator, scheme: Scheme) -> Request {
-        let Scheme { method, precision, reconstruction, correction } = scheme;
+impl SolverStudy {
+    fn request(&self, operator: Operator, scheme: SolverScheme) -> Request {
+        let SolverScheme { method, precision, reconstruction, correction } = scheme;
         Request {
             method,
             precision,
@@ -114,7 +114,7 @@ pub struct Cell {
     /// The mass.
     pub mass: f64,
     /// The way.
-    pub scheme: Scheme,
+    pub scheme: SolverScheme,
     /// Iterations, with reliable updates or corrections counted as the paper does; of the solves that converged. Those of
     /// multi-shift CG and of all systems after it where there are several.
     pub iterations: f64,
@@ -205,7 +205,7 @@ fn not_converged(true_residual: f64) -> String {
 /// The average over all sources of what `solve` gives for each, by its seed.
 fn average(
     mass: f64,
-    scheme: Scheme,
+    scheme: SolverScheme,
     sources: u64,
     mut solve: impl FnMut(u64) -> std::result::Result<std::result::Result<Sample, String>, StudyFailure>,
 ) -> std::result::Result<Cell, StudyFailure> {
@@ -245,12 +245,16 @@ fn average(
 }
 
 /// CG with reliable updates in double, in each pair of a precision and a link storage for which an operator has kernels.
-pub fn schemes(definition: &Definition, precisions: &[Precision], reconstructions: &[LinkStorage]) -> Vec<Scheme> {
+pub fn schemes(
+    definition: &Definition,
+    precisions: &[Precision],
+    reconstructions: &[LinkStorage],
+) -> Vec<SolverScheme> {
     let pairs = precisions.iter().flat_map(|&p| reconstructions.iter().map(move |&r| (p, r)));
     let exist = pairs.filter(|&(precision, storage)| definition.exists(precision, storage));
     let correction = Correction::default();
     exist
-        .map(|(precision, reconstruction)| Scheme { method: Method::Cg, precision, reconstruction, correction })
+        .map(|(precision, reconstruction)| SolverScheme { method: Method::Cg, precision, reconstruction, correction })
         .collect()
 }
 
@@ -260,9 +264,9 @@ pub fn schemes(definition: &Definition, precisions: &[Precision], reconstruction
 /// [`StudyFailure`]; solves that do not converge are in the cell.
 pub fn cell<F: Fermion>(
     configuration: &Configuration,
-    study: &Study,
+    study: &SolverStudy,
     operator: Operator,
-    scheme: Scheme,
+    scheme: SolverScheme,
     observer: &mut dyn Observer,
 ) -> std::result::Result<Cell, StudyFailure> {
     let request = study.request(operator, scheme);
@@ -294,7 +298,7 @@ pub fn matrix_gflops<F: Fermion>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dirac::{ASQTAD, STAGGERED};
+    use crate::operators::{ASQTAD, STAGGERED};
 
     #[test]
     fn columns_are_those_with_kernels() {

@@ -1,5 +1,5 @@
 //! Kernels that a solve will need, which are loaded while its files are read: on an H200 that takes some 20 ms.
-use ferrite::dirac::Definition;
+use ferrite::operators::Definition;
 use ferrite::{LinkStorage, Precision};
 
 /// Modules of the kernels of an operator in double and in the precision of the iteration, with the link storage that was
@@ -22,7 +22,7 @@ pub fn modules(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ferrite::dirac::{ASQTAD, CLOVER, HISQ, STAGGERED, WILSON};
+    use ferrite::operators::{ASQTAD, CLOVER, HISQ, STAGGERED, WILSON};
 
     #[test]
     fn the_operators_kernels_are_among_them() {

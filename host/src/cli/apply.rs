@@ -3,14 +3,14 @@ use super::device::DeviceChoice;
 use super::host_links::LinksRead;
 use super::keys::FieldFlags;
 use super::layout::Cut;
-use super::plan::{PRECISIONS, Plan, RECONSTRUCTIONS, are_together, merged, name_of};
+use super::plan::{FermionPlan, PRECISIONS, RECONSTRUCTIONS, are_together, merged, name_of};
 use super::solve::refused;
 use super::{Context, Failure, Outcome, fields};
-use crate::config::Settings;
+use crate::cli::config::Settings;
 use clap::Args;
 use ferrite::FermionKind;
-use ferrite::dirac::Form;
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
+use ferrite::operators::OperatorForm;
 use ferrite::solve::apply_memory;
 use serde_json::json;
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ sites; they take any mass, and 0 gives D/2.";
 /// Arguments of `apply`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct ApplyArguments {
     #[command(flatten)]
     flags: FieldFlags,
     /// The Hermitian conjugate of the operator
@@ -46,20 +46,20 @@ pub struct Arguments {
 }
 
 /// What is applied.
-struct Job {
-    plan: Plan,
-    form: Form,
+struct Application {
+    plan: FermionPlan,
+    form: OperatorForm,
     /// The Schur complement, and not M.
     complement: bool,
     output: PathBuf,
 }
 
-impl Job {
-    fn new(args: &Arguments, settings: &mut Settings) -> Outcome<Self> {
+impl Application {
+    fn new(args: &ApplyArguments, settings: &mut Settings) -> Outcome<Self> {
         let form = match (args.dagger, args.normal) {
-            (false, false) => Form::Plain,
-            (true, _) => Form::Dagger,
-            (false, true) => Form::Normal,
+            (false, false) => OperatorForm::Plain,
+            (true, _) => OperatorForm::Dagger,
+            (false, true) => OperatorForm::Normal,
         };
         let complement = args.schur.is_some();
         if let Some(Some(name)) = &args.schur {
@@ -68,7 +68,7 @@ impl Job {
         if settings.get("output").is_none() {
             settings.missing("no output: give -o FILE");
         }
-        let plan = Plan::for_apply(settings);
+        let plan = FermionPlan::for_apply(settings);
         let staggered = plan.as_ref().is_some_and(|plan| plan.operator.kind() == FermionKind::Staggered);
         if complement && staggered {
             settings.missing("--schur: belongs to Wilson-like operators; of staggered ones it is M^+ M, --normal");
@@ -80,28 +80,28 @@ impl Job {
         if plan.reconstruction.is_some_and(|storage| storage.temporal) {
             return Err(Failure::refused("--reconstruct: temporal gauge is for solve and bench; use 18, 12 or 8"));
         }
-        Ok(Job { plan, form, complement, output })
+        Ok(Application { plan, form, complement, output })
     }
     /// For people.
     fn what(&self) -> &'static str {
         match (self.complement, self.form) {
-            (false, Form::Plain) => "M x",
-            (false, Form::Dagger) => "M^dagger x",
-            (false, Form::Normal) => "M^dagger M x",
-            (true, Form::Plain) => "Schur complement",
-            (true, Form::Dagger) => "conjugate of the Schur complement",
-            (true, Form::Normal) => "Schur complement and its conjugate",
+            (false, OperatorForm::Plain) => "M x",
+            (false, OperatorForm::Dagger) => "M^dagger x",
+            (false, OperatorForm::Normal) => "M^dagger M x",
+            (true, OperatorForm::Plain) => "Schur complement",
+            (true, OperatorForm::Dagger) => "conjugate of the Schur complement",
+            (true, OperatorForm::Normal) => "Schur complement and its conjugate",
         }
     }
 }
 
 /// Applies the operator once.
-pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
+pub fn run(args: Box<ApplyArguments>, context: &Context) -> Outcome {
     let mut settings = Settings::default();
     context.add_to(&mut settings);
     args.flags.add_to(&mut settings);
     let choice = DeviceChoice::from_settings(&mut settings);
-    let job = context.world.agree(Job::new(&args, &mut settings))?;
+    let job = context.world.agree(Application::new(&args, &mut settings))?;
     match job.plan.operator.kind() {
         FermionKind::Wilson => run_on::<Spinor>(&job, &choice, context),
         FermionKind::Staggered => run_on::<ColourVector>(&job, &choice, context),
@@ -109,7 +109,7 @@ pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
 }
 
 /// The same on fields of a kind.
-fn run_on<F: Fermion>(job: &Job, choice: &DeviceChoice, context: &Context) -> Outcome {
+fn run_on<F: Fermion>(job: &Application, choice: &DeviceChoice, context: &Context) -> Outcome {
     let (world, plan) = (&context.world, &job.plan);
     let device = choice.open(world)?;
     let layout = plan.cut(&choice.layout, world)?;
@@ -139,8 +139,8 @@ fn run_on<F: Fermion>(job: &Job, choice: &DeviceChoice, context: &Context) -> Ou
         "precision": name_of(&PRECISIONS, plan.precision),
         "reconstruct": name_of(&RECONSTRUCTIONS, used),
         "output": job.output,
-        "dagger": job.form == Form::Dagger,
-        "normal": job.form == Form::Normal,
+        "dagger": job.form == OperatorForm::Dagger,
+        "normal": job.form == OperatorForm::Normal,
         "norm2": norms,
         "layout": layout.describe(),
         "backend": device.name(),

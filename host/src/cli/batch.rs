@@ -3,13 +3,13 @@ use super::device::Device;
 use super::text;
 use super::world::World;
 use super::{Failure, Outcome};
-use crate::config::Settings;
+use crate::cli::config::Settings;
 use ferrite::backend::MAX_RHS;
 use ferrite::solve::{BATCH_SIZES, batches, largest_batch};
 use serde_json::{Value, json};
 
 /// Device memory, with names for what takes it.
-pub use ferrite::memory::Needs;
+pub use ferrite::halo::Needs;
 
 /// What is solved for.
 pub const RIGHT_HAND_SIDE: &str = "right-hand side";

@@ -4,11 +4,11 @@ use super::device::Device;
 use super::forecast::Forecast;
 use super::layout::{Cut, LayoutChoice};
 use super::plan::merged;
-use super::rhmc::{self, input::Input};
+use super::rhmc::{self, input::EnsembleInput};
 use super::solve::Solve;
 use super::text::{bytes, count};
 use super::{Context, Failure, Outcome};
-use crate::config::{Settings, is_of_ensemble, is_of_spectrum};
+use crate::cli::config::{Settings, is_of_ensemble, is_of_spectrum};
 use clap::Args;
 use ferrite::backend::Memory;
 use ferrite::lattice::Lattice;
@@ -37,7 +37,7 @@ For several processes, memory is that of each of them, with the grid that mpirun
 /// Arguments of `check`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct CheckArguments {
     /// The input file
     file: PathBuf,
     /// Of how many processes the run will be, as mpirun -n N starts it [default: as many as the grid has, or 1]
@@ -51,7 +51,7 @@ pub struct Arguments {
     set: Vec<String>,
 }
 
-impl Arguments {
+impl CheckArguments {
     fn processes(&self) -> Option<usize> {
         self.processes.map(|n| n as usize)
     }
@@ -111,7 +111,7 @@ fn foretold(forecast: Option<Outcome<Forecast>>) -> Option<Forecast> {
 }
 
 /// Lists all mistakes of a file, or the memory that the solve or the run needs.
-pub fn run(args: Arguments, context: &Context) -> Outcome {
+pub fn run(args: CheckArguments, context: &Context) -> Outcome {
     context.world.only_one("check")?;
     if is_of_spectrum(&args.file) {
         return spectrum(&args, context);
@@ -141,7 +141,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     answer(&args, context, (&checked, foretold(forecast)), object, (&head, "the solve"))
 }
 
-fn spectrum(args: &Arguments, context: &Context) -> Outcome {
+fn spectrum(args: &CheckArguments, context: &Context) -> Outcome {
     let (checked, solve, configurations) = super::spectrum::check(&args.file, &args.set, args.processes(), context)?;
     let forecast = args.time.then(|| Forecast::of_solve(&solve, &checked));
     let object = json!({ "kind": "spectrum", "configurations": configurations });
@@ -150,8 +150,8 @@ fn spectrum(args: &Arguments, context: &Context) -> Outcome {
     answer(args, context, (&checked, foretold(forecast)), object, (&head, "the solve"))
 }
 
-fn ensemble(args: &Arguments, context: &Context) -> Outcome {
-    let input = Input::read(&args.file, &args.set, |settings| context.add_to(settings))?;
+fn ensemble(args: &CheckArguments, context: &Context) -> Outcome {
+    let input = EnsembleInput::read(&args.file, &args.set, |settings| context.add_to(settings))?;
     let (lattice, layout) = (input.lattice, &input.device.layout);
     let cut = layout.plan(layout.processes(args.processes()), lattice, input.hops())?;
     let device = input.device.open_silently(&context.world)?;
@@ -167,7 +167,7 @@ fn ensemble(args: &Arguments, context: &Context) -> Outcome {
 
 /// Tells what was found, with the memory that it needs on the device, and refuses where there is not so much.
 fn answer(
-    args: &Arguments,
+    args: &CheckArguments,
     context: &Context,
     (checked, forecast): (&Checked, Option<Forecast>),
     object: Value,

@@ -21,7 +21,7 @@ Spinors and colour vectors go to scidac (.lime) and npy.";
 
 /// `--format`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Name {
+pub enum FormatName {
     /// NERSC archive, two rows of each link
     Nersc,
     /// NERSC archive, three rows
@@ -39,14 +39,14 @@ pub enum Name {
 /// Arguments of `convert`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct ConvertArguments {
     /// A gauge field, spinors or colour vectors in any format
     input: PathBuf,
     /// The file to write
     output: PathBuf,
     /// Format of the file to write [default: by its name]
     #[arg(long, value_enum)]
-    format: Option<Name>,
+    format: Option<FormatName>,
     /// Precision of the file to write: single or double [default: that of the input]
     #[arg(long, value_name = "NAME", value_parser = file_precision)]
     precision: Option<FilePrecision>,
@@ -54,7 +54,7 @@ pub struct Arguments {
     read: ReadFlags,
 }
 
-impl Arguments {
+impl ConvertArguments {
     /// What is in the file, and the format that it gets.
     fn check(&self, header: &Header) -> Outcome<(&'static str, FileFormat)> {
         let field = match header.values_per_site() {
@@ -70,12 +70,12 @@ impl Arguments {
         let fermion = field != "gauge";
         let by_name = || if fermion { spinor_format(&self.output, 1) } else { gauge_format(&self.output) };
         let format = match self.format {
-            Some(Name::Nersc) => FileFormat::Nersc,
-            Some(Name::Nersc3x3) => FileFormat::Nersc3x3,
-            Some(Name::Ildg) => FileFormat::Ildg,
-            Some(Name::Scidac) => FileFormat::Scidac,
-            Some(Name::Milc) => FileFormat::Milc,
-            Some(Name::Npy) => FileFormat::Npy,
+            Some(FormatName::Nersc) => FileFormat::Nersc,
+            Some(FormatName::Nersc3x3) => FileFormat::Nersc3x3,
+            Some(FormatName::Ildg) => FileFormat::Ildg,
+            Some(FormatName::Scidac) => FileFormat::Scidac,
+            Some(FormatName::Milc) => FileFormat::Milc,
+            Some(FormatName::Npy) => FileFormat::Npy,
             None => by_name().map_err(|why| Failure::refused(format!("{why}, or give --format")))?,
         };
         if fermion && !matches!(format, FileFormat::Scidac | FileFormat::Npy) {
@@ -89,7 +89,7 @@ impl Arguments {
 }
 
 /// Reads with all checks and writes.
-pub fn run(args: Arguments, context: &Context) -> Outcome {
+pub fn run(args: ConvertArguments, context: &Context) -> Outcome {
     let (choice, world) = (context.device_choice()?, &context.world);
     choice.start_threads(world)?;
     let read = args.read.reading();
@@ -124,7 +124,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
 }
 
 /// Reads a fermion field and writes it.
-fn copy<T: Fermion>(args: &Arguments, read: &Reading, write: &WriteOptions, layout: &Layout) -> Outcome {
+fn copy<T: Fermion>(args: &ConvertArguments, read: &Reading, write: &WriteOptions, layout: &Layout) -> Outcome {
     let file = read_fermion::<T>(layout.share(&args.input), &read.options);
     let file = file.map_err(|error| Failure::reading(&error, read.by))?;
     write_fermion(layout.share(&args.output), &file.field, write).map_err(Failure::writing)

@@ -4,9 +4,9 @@ use super::provenance;
 use super::text::bytes;
 use super::world::World;
 use super::{Failure, Outcome};
-use crate::config::Settings;
+use crate::cli::config::Settings;
+use ferrite::backend::tuning::{Mode, Tuner};
 use ferrite::backend::{Backend, Cpu, Memory};
-use ferrite::tune::{Mode, Tuner};
 use serde_json::{Value, json};
 #[cfg(feature = "cuda")]
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use tracing::{debug, info};
 
 /// `--backend`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum BackendChoice {
     /// A GPU if one works, else the CPU.
     Auto,
     /// A GPU or nothing.
@@ -28,7 +28,7 @@ pub enum Kind {
 /// What the user said about devices, checked.
 #[derive(Clone, Debug)]
 pub struct DeviceChoice {
-    kind: Kind,
+    kind: BackendChoice,
     /// `None`: by the rank of the process on its machine.
     device: Option<usize>,
     threads: Option<usize>,
@@ -47,7 +47,7 @@ pub struct DeviceChoice {
 /// An open device.
 pub struct Device {
     /// What computes.
-    pub what: What,
+    pub what: Processor,
     /// How much of its memory may be used, if that is limited.
     limit: Option<usize>,
     /// How many processes have their memory from it.
@@ -55,7 +55,7 @@ pub struct Device {
 }
 
 /// What computes.
-pub enum What {
+pub enum Processor {
     /// Threads.
     Cpu(Cpu),
     /// A GPU.
@@ -66,12 +66,12 @@ pub enum What {
 impl DeviceChoice {
     /// Takes the keys `backend`, `device`, `threads`, `tuning` and `memory`; notes mistakes in `settings`.
     pub fn from_settings(settings: &mut Settings) -> Self {
-        let kinds = [("auto", Kind::Auto), ("cuda", Kind::Cuda), ("cpu", Kind::Cpu)];
-        let kind = settings.choice("backend", &kinds).unwrap_or(Kind::Auto);
+        let kinds = [("auto", BackendChoice::Auto), ("cuda", BackendChoice::Cuda), ("cpu", BackendChoice::Cpu)];
+        let kind = settings.choice("backend", &kinds).unwrap_or(BackendChoice::Auto);
         let device = settings.count("device", 0..=1023);
         let threads = settings.count("threads", 1..=1024);
         let tuning = settings.choice("tuning", &[("on", Mode::Use), ("off", Mode::Off)]).unwrap_or_default();
-        if kind == Kind::Cpu && device.is_some() {
+        if kind == BackendChoice::Cpu && device.is_some() {
             settings.conflict("device", "backend", "--device chooses a GPU: leave it out with the CPU backend");
         }
         let layout = LayoutChoice::from_settings(settings);
@@ -101,14 +101,14 @@ impl DeviceChoice {
         }
         Ok(device)
     }
-    fn device(&self, node_rank: usize, threads: Option<usize>) -> Outcome<What> {
-        let cpu = || What::Cpu(Cpu::new(threads));
+    fn device(&self, node_rank: usize, threads: Option<usize>) -> Outcome<Processor> {
+        let cpu = || Processor::Cpu(Cpu::new(threads));
         match self.kind {
-            Kind::Cpu => Ok(cpu()),
-            Kind::Cuda => self.gpu(node_rank),
+            BackendChoice::Cpu => Ok(cpu()),
+            BackendChoice::Cuda => self.gpu(node_rank),
             // A GPU that was asked for by number must not silently become the CPU.
-            Kind::Auto if self.device.is_some() => self.gpu(node_rank),
-            Kind::Auto => match self.gpu(node_rank) {
+            BackendChoice::Auto if self.device.is_some() => self.gpu(node_rank),
+            BackendChoice::Auto => match self.gpu(node_rank) {
                 Ok(gpu) => Ok(gpu),
                 // A search that failed on a GPU has nothing to do on the CPU; nor has a process that came too late for one.
                 Err(why) if (matches!(self.tuning, Mode::Search { .. }) || node_rank > 0) && has_gpu() => Err(why),
@@ -159,7 +159,7 @@ impl DeviceChoice {
         Ok(())
     }
     #[cfg(feature = "cuda")]
-    fn gpu(&self, node_rank: usize) -> Outcome<What> {
+    fn gpu(&self, node_rank: usize) -> Outcome<Processor> {
         let there = ferrite::backend::Cuda::devices().map_or(0, |devices| devices.len());
         let device = match self.device {
             Some(device) if node_rank > 0 && !self.share => {
@@ -179,15 +179,15 @@ impl DeviceChoice {
             }
             None => node_rank,
         };
-        let cuda = ferrite::backend::Cuda::with_tuning(device, ferrite::tune::Tuning::new(self.tuning))?;
+        let cuda = ferrite::backend::Cuda::with_tuning(device, ferrite::backend::tuning::Tuning::new(self.tuning))?;
         if let Some(problem) = cuda.tuner().problem() {
             warn!("{problem}; kernels run with default block sizes");
         }
         self_test(&cuda)?;
-        Ok(What::Cuda(cuda))
+        Ok(Processor::Cuda(cuda))
     }
     #[cfg(not(feature = "cuda"))]
-    fn gpu(&self, _: usize) -> Outcome<What> {
+    fn gpu(&self, _: usize) -> Outcome<Processor> {
         let message = "this program was built without CUDA (cargo feature `cuda`): build it with that feature, or run \
                        with --backend cpu";
         Err(Failure::refused(message))
@@ -274,9 +274,9 @@ impl Device {
     /// What computes, for those who need not know more.
     pub fn backend(&self) -> &dyn Backend {
         match &self.what {
-            What::Cpu(cpu) => cpu,
+            Processor::Cpu(cpu) => cpu,
             #[cfg(feature = "cuda")]
-            What::Cuda(cuda) => cuda,
+            Processor::Cuda(cuda) => cuda,
         }
     }
     /// `cpu` or `cuda`.
@@ -292,9 +292,9 @@ impl Device {
     #[cfg_attr(not(feature = "cuda"), expect(unused_variables, reason = "CPUs have nothing to load"))]
     pub fn while_loading<T>(&self, modules: &[String], work: impl FnOnce() -> T) -> T {
         match &self.what {
-            What::Cpu(_) => work(),
+            Processor::Cpu(_) => work(),
             #[cfg(feature = "cuda")]
-            What::Cuda(gpu) => {
+            Processor::Cuda(gpu) => {
                 // A driver that has to compile PTX may take seconds for each: nothing waits for those that are left.
                 let enough = AtomicBool::new(false);
                 std::thread::scope(|scope| {
@@ -311,17 +311,17 @@ impl Device {
     /// What is known of launch parameters; a CPU has none.
     pub fn tuner(&self) -> Option<&Tuner> {
         match &self.what {
-            What::Cpu(_) => None,
+            Processor::Cpu(_) => None,
             #[cfg(feature = "cuda")]
-            What::Cuda(cuda) => Some(cuda.tuner()),
+            Processor::Cuda(cuda) => Some(cuda.tuner()),
         }
     }
     /// Blocks of the kernels launched so far, as an array of objects; none on a CPU.
     pub fn launches(&self) -> Value {
         match &self.what {
-            What::Cpu(_) => json!([]),
+            Processor::Cpu(_) => json!([]),
             #[cfg(feature = "cuda")]
-            What::Cuda(cuda) => {
+            Processor::Cuda(cuda) => {
                 let launches = cuda.launches();
                 let object = |l: &ferrite::backend::Launched| {
                     json!({
@@ -336,10 +336,10 @@ impl Device {
     /// Where its memory is: processes on one host of which this is the same share it.
     fn place(&self) -> Outcome<String> {
         match &self.what {
-            What::Cpu(_) => Ok("cpu".into()),
+            Processor::Cpu(_) => Ok("cpu".into()),
             // Not by its number: a batch system may show each process a GPU of its own, as number 0.
             #[cfg(feature = "cuda")]
-            What::Cuda(cuda) => Ok(cuda.bus()?),
+            Processor::Cuda(cuda) => Ok(cuda.bus()?),
         }
     }
     /// Free and total memory; of what processes share, each has its part, and no more than may be used is free.

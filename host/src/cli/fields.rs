@@ -7,7 +7,7 @@ use ferrite::backend::{Backend, Cpu};
 use ferrite::field::host::HostGauge;
 use ferrite::field::host::{Fermion, HostField};
 use ferrite::files::{self, FileFormat, FilePrecision, GaugeFile, ReadOptions, SharedFile, WriteOptions};
-use ferrite::generate;
+use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use std::path::{Path, PathBuf};
 

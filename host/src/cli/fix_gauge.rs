@@ -6,10 +6,12 @@ use super::{Code, Context, Failure, Outcome, interrupt, text};
 use clap::{Args, ValueEnum};
 use ferrite::Precision;
 use ferrite::backend::Backend;
+use ferrite::domain::Part;
 use ferrite::field::host::HostGauge;
 use ferrite::files::{GaugeFile, WriteOptions};
-use ferrite::gauge_fixing::relax::{Gauge, Relaxation, State, omega_for};
-use ferrite::memory::{Exchanges, Part};
+use ferrite::gauge::fixing::relax::{Gauge, Relaxation, RelaxationState, omega_for};
+use ferrite::halo::Exchanges;
+use ferrite::observables::quantity::PLAQUETTE;
 use serde_json::json;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -26,7 +28,7 @@ are for links in Coulomb gauge.";
 /// Arguments of `fix-gauge`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct FixGaugeArguments {
     /// A gauge field in any format
     input: PathBuf,
     /// The file to write: .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc or .npy
@@ -34,7 +36,7 @@ pub struct Arguments {
     output: PathBuf,
     /// Which gauge
     #[arg(long, value_name = "NAME", value_enum, default_value = "coulomb")]
-    gauge: Name,
+    gauge: GaugeName,
     /// Theta to reach
     #[arg(long, value_name = "EPS", value_parser = tolerance, default_value = "1e-12", allow_hyphen_values = true)]
     tol: f64,
@@ -51,7 +53,7 @@ pub struct Arguments {
 
 /// `--gauge`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Name {
+enum GaugeName {
     /// Each time by itself
     Coulomb,
     /// All four directions
@@ -77,16 +79,16 @@ fn omega(text: &str) -> Result<f64, String> {
 const LOOK: usize = 10;
 
 /// What came out.
-struct Fixed {
+struct FixedLinks {
     links: HostGauge,
     sweeps: usize,
-    states: [State; 2],
+    states: [RelaxationState; 2],
     plaquettes: [f64; 2],
     seconds: f64,
 }
 
 /// Reads, fixes, and writes what converged.
-pub fn run(args: Arguments, context: &Context) -> Outcome {
+pub fn run(args: FixGaugeArguments, context: &Context) -> Outcome {
     let (choice, world) = (context.device_choice()?, &context.world);
     let reading = args.read.reading();
     let format = world.agree(gauge_format(&args.output).map_err(Failure::refused))?;
@@ -103,8 +105,8 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     let file = read_gauge(&args.input, &reading, &layout, world)?;
     let precision = world.agree(gauge_precision(None, file.header.precision, format).map_err(Failure::refused))?;
     let (kind, name) = match args.gauge {
-        Name::Coulomb => (Gauge::Coulomb, "Coulomb"),
-        Name::Landau => (Gauge::Landau, "Landau"),
+        GaugeName::Coulomb => (Gauge::Coulomb, "Coulomb"),
+        GaugeName::Landau => (Gauge::Landau, "Landau"),
     };
     let omega = args.overrelax.unwrap_or_else(|| omega_for(lattice, kind));
     let fixed = fix(device.backend(), &args, &file, kind, omega, &layout, context)?;
@@ -125,7 +127,7 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         "tol": args.tol,
         "theta": { "before": before.theta, "after": after.theta },
         "functional": { "before": before.functional, "after": after.functional },
-        "plaquette": { "before": plaquette_before, "after": plaquette_after },
+        PLAQUETTE.object_key(): { "before": plaquette_before, "after": plaquette_after },
         "seconds": fixed.seconds,
         "backend": device.name(),
         "device": device.describe(),
@@ -152,13 +154,13 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
 /// Sweeps until θ is at the tolerance.
 fn fix(
     backend: &dyn Backend,
-    args: &Arguments,
+    args: &FixGaugeArguments,
     file: &GaugeFile,
     kind: Gauge,
     omega: f64,
     layout: &Layout,
     context: &Context,
-) -> Outcome<Fixed> {
+) -> Outcome<FixedLinks> {
     let begin = Instant::now();
     let mut relaxation = Relaxation::new(&layout.domain(backend)?, &file.gauge, kind, omega)?;
     let (before, plaquette) = (relaxation.state()?, relaxation.plaquette()?.mean);
@@ -200,5 +202,5 @@ fn fix(
     let (sweeps, after) = (relaxation.sweeps(), relaxation.plaquette()?.mean);
     let links = relaxation.finish()?;
     let seconds = begin.elapsed().as_secs_f64();
-    Ok(Fixed { links, sweeps, states: [before, now], plaquettes: [plaquette, after], seconds })
+    Ok(FixedLinks { links, sweeps, states: [before, now], plaquettes: [plaquette, after], seconds })
 }

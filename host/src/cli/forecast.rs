@@ -2,17 +2,19 @@
 //! scaled to the part of each process.
 use super::check::Checked;
 use super::device::Device;
-use super::rhmc::input::Input;
+use super::rhmc::input::EnsembleInput;
 use super::rhmc::trial;
 use super::solve::Solve;
 use super::{Failure, Outcome, text};
 use comms::ProcessGrid;
 use ferrite::FermionKind;
+use ferrite::LinkStorage;
 use ferrite::domain::Domain;
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
-use ferrite::generate::{noise_source, weak_field};
+use ferrite::gauge::generate::{noise_source, weak_field};
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Configuration, LinkStorage, Operator, Request, Schwarz, SolveFailure, Solved};
+use ferrite::operators::Operator;
+use ferrite::solve::{Configuration, Request, Schwarz, SolveFailure, Solved};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -80,7 +82,7 @@ impl Forecast {
         Forecast { unit, seconds: seconds * ratio(checked.cut.local, on), on }
     }
     /// Of an ensemble. Trajectories of one and of two steps tell what a step takes, and what all the rest.
-    pub fn of_ensemble(input: &Input, checked: &Checked) -> Outcome<Self> {
+    pub fn of_ensemble(input: &EnsembleInput, checked: &Checked) -> Outcome<Self> {
         let on = smaller(checked.cut.local, SITES_OF_TRAJECTORIES, &checked.device, 1);
         // The first one loads kernels.
         let [_, one, two] = trial(input, &checked.device, on, [1, 1, 2])?;

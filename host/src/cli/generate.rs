@@ -3,10 +3,11 @@ use super::fields::{file_precision, gauge_format, gauge_precision, require_host_
 use super::text::lattice;
 use super::{Context, Failure, Outcome, quenched, target};
 use clap::{Args, ValueEnum};
+use ferrite::files::plaquette_of_part;
 use ferrite::files::{FileFormat, FilePrecision, WriteOptions};
-use ferrite::generate;
+use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
-use ferrite::measure::plaquette_of_part;
+use ferrite::observables::quantity::PLAQUETTE;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -23,7 +24,7 @@ its last file with --first-sweep makes what it would have made without a break."
 
 /// Which links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
+pub enum LinkKind {
     /// Unit links with some noise, made unitary again
     WeakField,
     /// All links 1
@@ -37,10 +38,10 @@ pub enum Kind {
 /// Arguments of `generate`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct GenerateArguments {
     /// Which links
     #[arg(value_enum)]
-    kind: Kind,
+    kind: LinkKind,
     /// Extents, all even
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
     lattice: Lattice,
@@ -59,7 +60,7 @@ pub struct Arguments {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
-    quenched: quenched::Flags,
+    quenched: quenched::QuenchedFlags,
 }
 
 fn noise(text: &str) -> Result<f64, String> {
@@ -69,15 +70,15 @@ fn noise(text: &str) -> Result<f64, String> {
     }
 }
 
-impl Arguments {
+impl GenerateArguments {
     /// What flags and file name say together: the format of the file, and its precision.
     fn check(&self) -> Outcome<(FileFormat, FilePrecision)> {
-        if self.noise.is_some() && self.kind != Kind::WeakField {
+        if self.noise.is_some() && self.kind != LinkKind::WeakField {
             return Err(Failure::refused("--noise is for weak-field only: leave it out"));
         }
         let format = gauge_format(&self.output).map_err(Failure::refused)?;
         target::check(&self.output).map_err(Failure::refused)?;
-        if self.kind != Kind::Quenched {
+        if self.kind != LinkKind::Quenched {
             self.quenched.refuse()?;
         }
         let precision = gauge_precision(self.precision, FilePrecision::Double, format).map_err(Failure::refused)?;
@@ -86,7 +87,7 @@ impl Arguments {
 }
 
 /// Makes the links and writes them.
-pub fn run(args: Arguments, context: &Context) -> Outcome {
+pub fn run(args: GenerateArguments, context: &Context) -> Outcome {
     let (choice, world) = (context.device_choice()?, &context.world);
     choice.start_threads(world)?;
     let (format, precision) = world.agree(args.check())?;
@@ -95,26 +96,26 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     let (section, local) = (layout.section, layout.local());
     require_host_memory(world, local, 576, &args.output.display().to_string())?;
     let (gauge, title) = match args.kind {
-        Kind::Unit => (ferrite::field::host::HostGauge::unit(local), "unit links".into()),
-        Kind::Random => (generate::random(section, seed), format!("random links, seed {seed}")),
-        Kind::WeakField => {
+        LinkKind::Unit => (ferrite::field::host::HostGauge::unit(local), "unit links".into()),
+        LinkKind::Random => (generate::random(section, seed), format!("random links, seed {seed}")),
+        LinkKind::WeakField => {
             (generate::weak_field(section, seed, noise), format!("weak field, seed {seed}, noise {noise}"))
         }
-        Kind::Quenched => {
-            let target = quenched::Target { path: args.output, format, precision };
+        LinkKind::Quenched => {
+            let target = quenched::QuenchedTarget { path: args.output, format, precision };
             return quenched::run(&args.quenched, &layout, &choice, seed, &target, context);
         }
     };
     let options = WriteOptions { format, precision, title, ..Default::default() };
     write_gauge(&args.output, &gauge, &options, &layout)?;
     let plaquette = plaquette_of_part(&gauge, &section, layout.network()).map_err(Failure::failed)?.mean;
-    let object = json!({
+    let mut object = json!({
         "output": args.output,
         "lattice": lattice.size(),
         "seed": args.seed,
-        "plaquette": { "mean": plaquette },
         "layout": layout.describe(),
     });
+    PLAQUETTE.put(&mut object, plaquette);
     context.output.result("ferrite.generate/1", object, || {
         format!("{}: {} on {lattice}, plaquette {plaquette:.10}\n", args.output.display(), options.title)
     })

@@ -1,14 +1,16 @@
 //! Links of an operator: from files to host memory, and from there to a device.
 use super::layout::Layout;
-use super::plan::{LinkFiles, PRECISIONS, Plan, name_of};
+use super::plan::{FermionPlan, LinkFiles, PRECISIONS, name_of};
 use super::world::World;
 use super::{Failure, Outcome, fields};
-use ferrite::dirac::StaggeredPhases;
 use ferrite::domain::Domain;
-use ferrite::fat_links::{Improvement, with_phases};
 use ferrite::field::host::HostGauge;
 use ferrite::files::{GaugeFile, ReadOptions};
-use ferrite::solve::{Configuration, LinkStorage, Operator, Precision};
+use ferrite::operators::Operator;
+use ferrite::operators::StaggeredPhases;
+use ferrite::operators::fat_links::{Improvement, with_phases};
+use ferrite::solve::Configuration;
+use ferrite::{LinkStorage, Precision};
 use std::path::{Path, PathBuf};
 use tracing::{debug, info};
 
@@ -32,7 +34,7 @@ pub struct LinksRead {
 
 impl LinksRead {
     /// *Collective.* Reads the links of a plan.
-    pub fn of(plan: &Plan, layout: &Layout, world: &World) -> Outcome<Self> {
+    pub fn of(plan: &FermionPlan, layout: &Layout, world: &World) -> Outcome<Self> {
         let in_u3 = plan.definition().staggered().is_some_and(|links| links.in_u3);
         // HISQ's long links are made of links that were projected to U(3), wherever those of the file are.
         let default = if in_u3 { LinkStorage::of(13) } else { LinkStorage::of(12) };

@@ -1,8 +1,8 @@
 //! `ferrite info`.
 use super::{Context, Outcome, count, provenance};
+use ferrite::backend::tuning::cache::TuneCache;
+use ferrite::backend::tuning::{Mode, Tuning};
 use ferrite::backend::{Architecture, CodeForm, Cpu, KernelImage, foreign_kernels, kernel_images};
-use ferrite::tune::cache::Cache;
-use ferrite::tune::{Mode, Tuning};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -84,13 +84,13 @@ fn compiled_for(cubins: &[String], ptx: &[String]) -> String {
 }
 
 /// The file of the tuner, what it holds, and both as text.
-fn tuning(mode: Mode) -> (Value, Cache, String) {
+fn tuning(mode: Mode) -> (Value, TuneCache, String) {
     let Tuning { cache: path, .. } = Tuning::new(mode);
     let Some(path) = path else {
         let why = if mode == Mode::Off { "off" } else { "no file, as neither FERRITE_TUNE_CACHE nor HOME is set" };
-        return (json!({ "cache": null, "launches": null }), Cache::default(), format!("tuning: {why}\n"));
+        return (json!({ "cache": null, "launches": null }), TuneCache::default(), format!("tuning: {why}\n"));
     };
-    match Cache::read(&path) {
+    match TuneCache::read(&path) {
         Ok(cache) => {
             let n = cache.len();
             let text = format!("tuning: {}, {}\n", path.display(), count(n, "block size"));
@@ -98,14 +98,14 @@ fn tuning(mode: Mode) -> (Value, Cache, String) {
         }
         Err(error) => {
             let object = json!({ "cache": path.to_string_lossy(), "launches": null, "error": error.to_string() });
-            (object, Cache::default(), format!("tuning: {error}\n"))
+            (object, TuneCache::default(), format!("tuning: {error}\n"))
         }
     }
 }
 
 /// Driver, devices, and both as text.
 #[cfg(feature = "cuda")]
-fn gpus(cache: &Cache) -> (Value, Value, String) {
+fn gpus(cache: &TuneCache) -> (Value, Value, String) {
     use super::text::bytes;
     use ferrite::backend::Cuda;
     match (Cuda::driver_version(), Cuda::devices()) {
@@ -141,7 +141,7 @@ fn gpus(cache: &Cache) -> (Value, Value, String) {
 }
 
 #[cfg(not(feature = "cuda"))]
-fn gpus(_: &Cache) -> (Value, Value, String) {
+fn gpus(_: &TuneCache) -> (Value, Value, String) {
     let error = "this program was built without CUDA";
     (json!({ "cuda": null, "error": error }), json!([]), format!("GPU: {error}\n"))
 }

@@ -12,38 +12,38 @@ Examples:
 /// Arguments of `init`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct InitArguments {
     /// For which command
-    kind: Kind,
+    kind: InputKind,
 }
 
 /// Commands that read an input.
 #[derive(Clone, Copy, ValueEnum)]
-enum Kind {
+enum InputKind {
     Solve,
     Rhmc,
     Spectrum,
 }
 
-impl Kind {
+impl InputKind {
     fn name(self) -> &'static str {
         match self {
-            Kind::Solve => "solve",
-            Kind::Rhmc => "rhmc",
-            Kind::Spectrum => "spectrum",
+            InputKind::Solve => "solve",
+            InputKind::Rhmc => "rhmc",
+            InputKind::Spectrum => "spectrum",
         }
     }
     fn input(self) -> String {
         match self {
-            Kind::Solve => keys::input(),
-            Kind::Rhmc => include_str!("rhmc/example.toml").into(),
-            Kind::Spectrum => include_str!("spectrum/example.toml").into(),
+            InputKind::Solve => keys::input(),
+            InputKind::Rhmc => include_str!("rhmc/example.toml").into(),
+            InputKind::Spectrum => include_str!("spectrum/example.toml").into(),
         }
     }
 }
 
 /// Prints an input with comments.
-pub fn run(args: &Arguments, context: &Context) -> Outcome {
+pub fn run(args: &InitArguments, context: &Context) -> Outcome {
     let text = args.kind.input();
     context.output.document("ferrite.init/1", json!({ "kind": args.kind.name(), "input": text }), &text)
 }
@@ -51,14 +51,14 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::config::{GLOBAL, Settings};
     use crate::cli::keys::SOLVE;
-    use crate::config::{GLOBAL, Settings};
     use std::fs;
 
     /// All keys are there, with values of their types, but for those that stand for others.
     #[test]
     fn the_input_of_solve_is_complete() {
-        let input = Kind::Solve.input();
+        let input = InputKind::Solve.input();
         let text: Vec<_> = input
             .lines()
             .map(|line| line.strip_prefix("# ").filter(|key| is_assignment(key)).unwrap_or(line))

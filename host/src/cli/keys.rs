@@ -1,13 +1,13 @@
 //! The keys of a solve and of its likes: one table makes flags with their help, keys of input files and the input that
 //! `ferrite init` prints. Those of operators are in the registry of operators.
-use crate::config::Settings;
+use crate::cli::config::Settings;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use ferrite::FermionKind;
-use ferrite::dirac::{Definition, Key, KeyKind, OPERATORS};
+use ferrite::operators::{Definition, Key, KeyKind, OPERATORS};
 use std::sync::LazyLock;
 
 /// Keys that belong together.
-pub struct Section {
+pub struct KeySection {
     /// Of the flags in help texts.
     heading: Option<&'static str>,
     /// Before the keys in an input.
@@ -147,8 +147,8 @@ fn heading(key: &Key) -> Option<&'static str> {
 }
 
 /// Keys of the configuration, the operator and its fields, which `apply` has, too.
-static FIELDS: LazyLock<Vec<Section>> = LazyLock::new(|| {
-    let section = |heading, comment, keys: &[&'static Key]| Section { heading, comment, keys: keys.to_vec() };
+static FIELDS: LazyLock<Vec<KeySection>> = LazyLock::new(|| {
+    let section = |heading, comment, keys: &[&'static Key]| KeySection { heading, comment, keys: keys.to_vec() };
     let of = |wanted| operator_keys().into_iter().filter(move |(heading, _)| *heading == wanted).map(|(_, key)| key);
     let mut operator = section(None, "The operator.", &[&OPERATOR]);
     operator.keys.extend(of(None));
@@ -174,8 +174,8 @@ static FIELDS: LazyLock<Vec<Section>> = LazyLock::new(|| {
 });
 
 /// Keys of a solve alone.
-static SOLVING: LazyLock<Vec<Section>> = LazyLock::new(|| {
-    let section = |heading, comment, keys: &[&'static Key]| Section { heading, comment, keys: keys.to_vec() };
+static SOLVING: LazyLock<Vec<KeySection>> = LazyLock::new(|| {
+    let section = |heading, comment, keys: &[&'static Key]| KeySection { heading, comment, keys: keys.to_vec() };
     vec![
         section(None, "The solver.", &[&SOLVER, &TOL, &MAX_ITERATIONS, &GUESS, &BATCH]),
         section(Some("Mixed precision"), "Mixed precision.", &[&OUTER, &CORRECTION, &DELTA, &INNER_TOL, &NO_LADDER]),
@@ -194,7 +194,7 @@ static SOLVING: LazyLock<Vec<Section>> = LazyLock::new(|| {
 });
 
 /// All sections of a solve, in the order of an input.
-fn sections() -> impl Iterator<Item = &'static Section> {
+fn sections() -> impl Iterator<Item = &'static KeySection> {
     FIELDS.iter().chain(SOLVING.iter())
 }
 
@@ -216,9 +216,9 @@ pub fn of_gcr_dd() -> impl Iterator<Item = &'static str> {
 
 /// Flags that were typed, by key.
 #[derive(Clone, Debug, Default)]
-struct Typed(Vec<(&'static str, Vec<String>)>);
+struct TypedFlags(Vec<(&'static str, Vec<String>)>);
 
-impl Typed {
+impl TypedFlags {
     fn of<'k>(matches: &ArgMatches, keys: impl Iterator<Item = &'k &'static Key>) -> Self {
         let value = |key: &&'static Key| {
             let texts: Vec<String> = match key.kind {
@@ -233,7 +233,7 @@ impl Typed {
             };
             (!texts.is_empty()).then_some((key.name, texts))
         };
-        Typed(keys.filter_map(value).collect())
+        TypedFlags(keys.filter_map(value).collect())
     }
     fn add_to(&self, settings: &mut Settings) {
         self.0.iter().for_each(|(key, texts)| settings.flags(key, texts));
@@ -256,7 +256,7 @@ macro_rules! flags {
     ($(#[$doc:meta])* $name:ident: $sections:expr, without $without:expr;) => {
         $(#[$doc])*
         #[derive(Clone, Debug, Default)]
-        pub struct $name(Typed);
+        pub struct $name(TypedFlags);
 
         impl $name {
             /// Adds the flags to the settings.
@@ -266,7 +266,7 @@ macro_rules! flags {
         }
         impl Args for $name {
             fn augment_args(command: Command) -> Command {
-                let flags = |section: &'static Section| section.keys.iter().map(|key| (*key, section.heading));
+                let flags = |section: &'static KeySection| section.keys.iter().map(|key| (*key, section.heading));
                 let flags = $sections.flat_map(flags).filter(|(key, _)| !$without.contains(&key.name));
                 command.args(flags.map(|(key, heading)| flag(key, heading)))
             }
@@ -277,7 +277,7 @@ macro_rules! flags {
         impl FromArgMatches for $name {
             fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
                 let keys = $sections.flat_map(|section| &section.keys);
-                Ok($name(Typed::of(matches, keys.filter(|key| !$without.contains(&key.name)))))
+                Ok($name(TypedFlags::of(matches, keys.filter(|key| !$without.contains(&key.name)))))
             }
             fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
                 *self = Self::from_arg_matches(matches)?;

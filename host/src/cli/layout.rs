@@ -2,13 +2,15 @@
 use super::text;
 use super::world::World;
 use super::{Failure, Outcome};
-use crate::config::Settings;
+use crate::cli::config::Settings;
 use comms::ProcessGrid;
 use ferrite::backend::Backend;
+use ferrite::domain::Transport;
 use ferrite::domain::{Domain, Result};
 use ferrite::files::SharedFile;
-use ferrite::halo::{Network, Transport, fastest};
+use ferrite::halo::fastest;
 use ferrite::lattice::{Lattice, Section};
+use ferrite::network::Network;
 use serde_json::{Value, json};
 use std::cell::OnceCell;
 use std::path::Path;

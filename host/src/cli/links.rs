@@ -6,14 +6,15 @@ use super::verify::ReadFlags;
 use super::{Context, Failure, Outcome, target};
 use clap::{Args, Subcommand};
 use ferrite::Precision;
-use ferrite::dirac::{
-    BOUNDARIES, Operator, Smearing, StaggeredOperator, StaggeredParams, StaggeredPhases, Tadpole, TimeBoundary,
-};
-use ferrite::fat_links::{self, Improvement, with_phases};
+use ferrite::domain::Part;
 use ferrite::field::ThinGauge;
 use ferrite::field::host::HostGauge;
 use ferrite::files::{FileFormat, FilePrecision, WriteOptions};
-use ferrite::memory::{Exchanges, Part};
+use ferrite::halo::Exchanges;
+use ferrite::operators::fat_links::{self, Improvement, with_phases};
+use ferrite::operators::{
+    BOUNDARIES, Operator, Smearing, StaggeredOperator, StaggeredParams, StaggeredPhases, Tadpole, TimeBoundary,
+};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -28,13 +29,13 @@ Files hold MILC's phases and the sign of the boundary condition, as MILC's own f
 /// Arguments of `links`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct LinksArguments {
     #[command(subcommand)]
-    action: Action,
+    action: LinksCommand,
 }
 
 #[derive(Subcommand)]
-enum Action {
+enum LinksCommand {
     /// One level of smearing, tadpole improved
     Asqtad(Asqtad),
     /// Two levels with a projection to U(3) in between
@@ -44,7 +45,7 @@ enum Action {
 #[derive(Args)]
 struct Asqtad {
     #[command(flatten)]
-    common: Common,
+    common: LinksFlags,
     /// Tadpole factor, or 'plaquette' for the fourth root of the mean plaquette
     #[arg(long, value_name = "U", default_value = "1", allow_hyphen_values = true)]
     u0: String,
@@ -53,14 +54,14 @@ struct Asqtad {
 #[derive(Args)]
 struct Hisq {
     #[command(flatten)]
-    common: Common,
+    common: LinksFlags,
     /// Correction of the Naik term, for heavy quarks
     #[arg(long, value_name = "E", default_value_t = 0.0, allow_hyphen_values = true)]
     naik_epsilon: f64,
 }
 
 #[derive(Args)]
-struct Common {
+struct LinksFlags {
     /// The configuration
     input: PathBuf,
     /// Fat links: .ildg, .lime, .scidac or .npy
@@ -78,26 +79,26 @@ struct Common {
 }
 
 /// The flags, checked.
-struct Job {
-    common: Common,
+struct LinksJob {
+    common: LinksFlags,
     operator: StaggeredOperator,
     boundary: TimeBoundary,
     /// Of fat and long links.
     formats: [FileFormat; 2],
 }
 
-fn checked(args: Arguments) -> Outcome<Job> {
+fn checked(args: LinksArguments) -> Outcome<LinksJob> {
     let params = StaggeredParams::new(0.0, TimeBoundary::Antiperiodic);
     let (common, operator) = match args.action {
-        Action::Asqtad(args) => {
+        LinksCommand::Asqtad(args) => {
             let tadpole = Tadpole::parse(&args.u0).map_err(|why| Failure::refused(format!("--u0 {why}")))?;
             let smearing = Smearing::Asqtad(tadpole);
             (args.common, StaggeredOperator { smearing, ..StaggeredOperator::asqtad(params, 1.0) })
         }
-        Action::Hisq(args) if !args.naik_epsilon.is_finite() => {
+        LinksCommand::Hisq(args) if !args.naik_epsilon.is_finite() => {
             return Err(Failure::refused(format!("--naik-epsilon {} is not a finite number", args.naik_epsilon)));
         }
-        Action::Hisq(args) => (args.common, StaggeredOperator::hisq(params, args.naik_epsilon)),
+        LinksCommand::Hisq(args) => (args.common, StaggeredOperator::hisq(params, args.naik_epsilon)),
     };
     let boundary = BOUNDARIES.iter().find(|(name, _)| *name == common.bc_time).map(|(_, boundary)| *boundary);
     let Some(boundary) = boundary else {
@@ -107,13 +108,13 @@ fn checked(args: Arguments) -> Outcome<Job> {
         return Err(Failure::refused(format!("{}: fat and long links need different files", common.fat.display())));
     }
     let (fat, long) = (format_of(&common.fat)?, format_of(&common.long)?);
-    Ok(Job { common, operator, boundary, formats: [fat, long] })
+    Ok(LinksJob { common, operator, boundary, formats: [fat, long] })
 }
 
 /// Reads, fattens and writes.
-pub fn run(args: Arguments, context: &Context) -> Outcome {
+pub fn run(args: LinksArguments, context: &Context) -> Outcome {
     let (choice, world) = (context.device_choice()?, &context.world);
-    let Job { common, operator, boundary, formats: [fat_format, long_format] } = world.agree(checked(args))?;
+    let LinksJob { common, operator, boundary, formats: [fat_format, long_format] } = world.agree(checked(args))?;
     let device = choice.open(world)?;
     let lattice = lattice_of(&common.input, &common.read.reading(), world)?;
     let layout = choice.layout.cut(world, lattice, 3)?;

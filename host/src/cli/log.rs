@@ -10,9 +10,9 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 
 /// Lines that read like those of other command-line programs: `warning: …`, `note: …`.
-struct Plain;
+struct PlainLines;
 
-impl<S: Subscriber + for<'a> LookupSpan<'a>, N: for<'a> FormatFields<'a> + 'static> FormatEvent<S, N> for Plain {
+impl<S: Subscriber + for<'a> LookupSpan<'a>, N: for<'a> FormatFields<'a> + 'static> FormatEvent<S, N> for PlainLines {
     fn format_event(&self, context: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         let word = match *event.metadata().level() {
             Level::ERROR => "error",
@@ -47,7 +47,7 @@ pub fn start(verbose: u8, quiet: bool) {
         (_, 1) => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
-    let layer = Layer::default().event_format(Plain).with_ansi(false).with_writer(|| AroundBar);
+    let layer = Layer::default().event_format(PlainLines).with_ansi(false).with_writer(|| AroundBar);
     let subscriber = tracing_subscriber::registry().with(level).with(layer);
     // Fails only if there is a subscriber already, which then does the work.
     let _ = tracing::subscriber::set_global_default(subscriber);

@@ -6,14 +6,16 @@ use super::plan::{METHODS, OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, name_o
 use super::schwarz;
 use super::text;
 use super::{Failure, Outcome};
-use crate::config::Settings;
+use crate::cli::config::Settings;
 use ferrite::FermionKind;
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Correction, LinkStorage, Method, Operator, Precision, Report, Request, Schwarz};
+use ferrite::operators::Operator;
+use ferrite::solve::{Correction, Method, Report, Request, Schwarz};
+use ferrite::{LinkStorage, Precision};
 
 /// The resolved flags.
-pub struct Scheme {
+pub struct SolveScheme {
     /// Asked residual.
     pub tol: f64,
     /// First guesses, one per source.
@@ -40,7 +42,7 @@ pub struct Wanted {
     pub precision: Precision,
 }
 
-impl Scheme {
+impl SolveScheme {
     /// Resolves the settings for fields of a kind, whose mistakes `settings` lists.
     pub fn from_settings(settings: &mut Settings, kind: FermionKind, wanted: Option<Wanted>) -> Self {
         // The first of the methods is the default.
@@ -55,7 +57,7 @@ impl Scheme {
         if outer == Precision::Single && wanted.as_ref().is_some_and(|w| w.precision == Precision::Double) {
             settings.conflict("outer", "precision", "an outer precision of single needs --precision single or half");
         }
-        Scheme {
+        SolveScheme {
             guess: match kind {
                 FermionKind::Wilson => guess::<Spinor>(settings, wanted.as_ref()),
                 FermionKind::Staggered => guess::<ColourVector>(settings, wanted.as_ref()),
@@ -198,8 +200,8 @@ fn guess<T: Fermion>(settings: &mut Settings, wanted: Option<&Wanted>) -> Option
 mod tests {
     use super::*;
 
-    fn scheme(correction: Correction) -> Scheme {
-        Scheme {
+    fn scheme(correction: Correction) -> SolveScheme {
+        SolveScheme {
             tol: 1e-10,
             guess: None,
             batch: BatchChoice::default(),

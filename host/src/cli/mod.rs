@@ -5,6 +5,7 @@ pub mod apply;
 mod batch;
 pub mod bench;
 pub mod check;
+mod config;
 mod configured;
 pub mod convert;
 mod device;
@@ -73,12 +74,12 @@ struct Cli {
     #[command(subcommand)]
     command: Command,
     #[command(flatten)]
-    global: Global,
+    global: GlobalFlags,
 }
 
 /// Flags of every command.
 #[derive(Args)]
-pub struct Global {
+pub struct GlobalFlags {
     /// Where to compute: auto, cuda or cpu. auto takes a GPU if one works
     #[arg(long, global = true, value_name = "NAME", help_heading = "Global options")]
     pub backend: Option<String>,
@@ -127,38 +128,38 @@ pub enum Command {
     /// Show devices, driver, kernels and versions
     Info,
     /// Make fat and long links of improved staggered fermions
-    Links(links::Arguments),
+    Links(links::LinksArguments),
     /// Make a gauge configuration from a seed
-    Generate(generate::Arguments),
+    Generate(generate::GenerateArguments),
     /// Measure plaquettes, link trace and unitarity of a configuration
-    Plaquette(plaquette::Arguments),
+    Plaquette(plaquette::PlaquetteArguments),
     /// Measure loops, energy density and topological charge of configurations, also along the gradient flow
-    Measure(measure::Arguments),
+    Measure(measure::MeasureArguments),
     /// Read a file with all checks and say what was found
-    Verify(verify::Arguments),
+    Verify(verify::VerifyArguments),
     /// Write a gauge or fermion field in another format
-    Convert(convert::Arguments),
+    Convert(convert::ConvertArguments),
     /// Put a configuration into Coulomb or Landau gauge
-    FixGauge(fix_gauge::Arguments),
+    FixGauge(fix_gauge::FixGaugeArguments),
     /// Solve M x = b
-    Solve(Box<solve::Arguments>),
+    Solve(Box<solve::SolveArguments>),
     /// Apply a Dirac operator to a field
-    Apply(Box<apply::Arguments>),
+    Apply(Box<apply::ApplyArguments>),
     /// Time kernels
-    Bench(bench::Arguments),
+    Bench(bench::BenchArguments),
     /// Measure the best block size of each kernel on this GPU, for all later runs
-    Tune(tune::Arguments),
+    Tune(tune::TuneArguments),
     /// Generate an ensemble with staggered quarks: rational hybrid Monte Carlo
-    Rhmc(rhmc::Arguments),
+    Rhmc(rhmc::RhmcArguments),
     /// Make mesons and nucleons of quark propagators on configurations
-    Spectrum(spectrum::Arguments),
+    Spectrum(spectrum::SpectrumArguments),
     /// Draw what a run of `rhmc` has done so far, and convergence, scaling and timelines: one page of HTML
-    Report(report::Arguments),
+    Report(report::ReportArguments),
     /// Print an input file with comments
-    Init(init::Arguments),
+    Init(init::InitArguments),
     /// Check an input file of `solve`, `rhmc` or `spectrum` without running it: all mistakes at once, and the memory it
     /// needs
-    Check(check::Arguments),
+    Check(check::CheckArguments),
     /// Print what a shell needs to complete commands and flags
     Completions(shell::CompletionArguments),
     /// Write manual pages
@@ -172,20 +173,20 @@ pub struct Context {
     /// The processes of this run.
     pub world: World,
     /// Global flags as typed.
-    global: Global,
+    global: GlobalFlags,
 }
 
 impl Context {
     /// The global flags, checked.
     fn device_choice(&self) -> Outcome<DeviceChoice> {
-        let mut settings = crate::config::Settings::default();
+        let mut settings = crate::cli::config::Settings::default();
         self.add_to(&mut settings);
         let choice = DeviceChoice::from_settings(&mut settings);
         settings.finish("the command line").map_err(Failure::shared)?;
         Ok(choice)
     }
     /// Adds the global flags to the settings of a command that also reads a file.
-    fn add_to(&self, settings: &mut crate::config::Settings) {
+    fn add_to(&self, settings: &mut crate::cli::config::Settings) {
         settings.flag("backend", self.global.backend.as_deref());
         settings.flag("device", self.global.device.as_deref());
         settings.flag("threads", self.global.threads.as_deref());

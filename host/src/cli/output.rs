@@ -1,6 +1,6 @@
 //! What a command prints as its result. Everything goes through here, so that of several processes only the first one
 //! speaks.
-use super::{Failure, Global, Outcome, provenance};
+use super::{Failure, GlobalFlags, Outcome, provenance};
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -18,7 +18,7 @@ pub enum Reader {
 
 impl Reader {
     /// From the command line, and from what standard output is. Under mpirun that is what mpirun gives, often a terminal.
-    pub fn of(global: &Global) -> Self {
+    pub fn of(global: &GlobalFlags) -> Self {
         match (global.json, global.text) {
             (true, _) => Reader::Program,
             (false, true) => Reader::Person,

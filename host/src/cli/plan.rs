@@ -5,13 +5,15 @@ use super::layout::{Layout, LayoutChoice};
 use super::method::Wanted;
 use super::world::World;
 use super::{Outcome, keys, target, text};
-use crate::config::{Setting, Settings};
+use crate::cli::config::{Setting, Settings};
 use ferrite::FermionKind;
-use ferrite::dirac::{BOUNDARIES, Definition, OPERATORS, Smearing, Tadpole, WILSON};
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
 use ferrite::files::{Header, ReadOptions, inspect};
 use ferrite::lattice::Lattice;
-use ferrite::solve::{LinkStorage, Method, Operator, Precision, ShiftStrategy};
+use ferrite::operators::Operator;
+use ferrite::operators::{BOUNDARIES, Definition, OPERATORS, Smearing, Tadpole, WILSON};
+use ferrite::solve::{Method, ShiftStrategy};
+use ferrite::{LinkStorage, Precision};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
@@ -120,7 +122,7 @@ impl Systems {
 /// Operator, fields and formats: what `solve` and `apply` have in common, resolved as far as that is possible without
 /// reading the links.
 #[derive(Debug)]
-pub struct Plan {
+pub struct FermionPlan {
     /// The links.
     pub links: LinkFiles,
     /// How to read them.
@@ -145,7 +147,7 @@ pub struct Plan {
     pub output: Option<PathBuf>,
 }
 
-impl Plan {
+impl FermionPlan {
     /// Resolves the settings of a solve. `None` if something is wrong, which `settings` then lists.
     pub fn for_solve(settings: &mut Settings) -> Option<Self> {
         Self::resolve(settings, true)
@@ -187,7 +189,7 @@ impl Plan {
         let count = systems.as_ref().and_then(|(_, systems)| systems.count());
         let output = output(settings, "output", count.map_or(fields, |count| (count * fields).max(2)));
         let ((mass, systems), (operator, parameters)) = (systems?, operator?);
-        Some(Plan {
+        Some(FermionPlan {
             links: links?,
             read,
             lattice: header?.lattice,

@@ -4,8 +4,11 @@ use super::verify::ReadFlags;
 use super::{Context, Outcome};
 use clap::Args;
 use ferrite::Precision;
+use ferrite::domain::Part;
 use ferrite::field::ThinGauge;
-use ferrite::memory::{Exchanges, Part};
+use ferrite::halo::Exchanges;
+use ferrite::observables::loops::{plaquette_text, put_plaquette};
+use ferrite::observables::quantity::{LINK_TRACE, UNITARITY_VIOLATION};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -19,7 +22,7 @@ Plaquettes are Re tr P / 3 and the link trace is Re tr U / 3, averaged over the 
 /// Arguments of `plaquette`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct PlaquetteArguments {
     /// A gauge field in any format
     file: PathBuf,
     #[command(flatten)]
@@ -27,7 +30,7 @@ pub struct Arguments {
 }
 
 /// Measures on the device.
-pub fn run(args: Arguments, context: &Context) -> Outcome {
+pub fn run(args: PlaquetteArguments, context: &Context) -> Outcome {
     let (choice, world) = (context.device_choice()?, &context.world);
     let device = choice.open(world)?;
     let lattice = lattice_of(&args.file, &args.read.reading(), world)?;
@@ -44,24 +47,18 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         ThinGauge::upload(&domain, &file.gauge)?.plaquette()?
     };
     let off = file.unitarity.violation;
-    let object = json!({
+    let mut object = json!({
         "file": args.file,
         "lattice": lattice.size(),
-        "plaquette": { "mean": plaquette.mean, "spatial": plaquette.spatial, "temporal": plaquette.temporal },
-        "link_trace": link_trace,
-        "unitarity_violation": off,
         "layout": layout.describe(),
         "backend": device.name(),
         "device": device.describe(),
     });
+    put_plaquette(&mut object, &plaquette);
+    LINK_TRACE.put(&mut object, link_trace);
+    UNITARITY_VIOLATION.put(&mut object, off);
     context.output.result("ferrite.plaquette/1", object, || {
-        format!(
-            "{} on {lattice}\nplaquette            {:.12}\n  spatial            {:.12}\n  temporal           {:.12}\n\
-             link trace           {link_trace:.12}\nunitarity violation  {off:.2e}\n",
-            args.file.display(),
-            plaquette.mean,
-            plaquette.spatial,
-            plaquette.temporal
-        )
+        let numbers = LINK_TRACE.line_of(link_trace) + &UNITARITY_VIOLATION.line_of(off);
+        format!("{} on {lattice}\n{}{numbers}", args.file.display(), plaquette_text(&plaquette))
     })
 }

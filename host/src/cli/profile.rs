@@ -13,9 +13,9 @@ const ROWS: usize = 20;
 pub struct Running(Option<Instant>);
 
 /// Times that were taken.
-pub struct Profile(Option<Times>);
+pub struct Profile(Option<KernelTimes>);
 
-struct Times {
+struct KernelTimes {
     kernels: Vec<KernelTime>,
     /// Of the whole, from the clock.
     seconds: f64,
@@ -33,7 +33,7 @@ impl Running {
     pub fn end(self, device: &Device) -> Outcome<Profile> {
         let Some(clock) = self.0 else { return Ok(Profile(None)) };
         let kernels = device.backend().end_profile()?;
-        Ok(Profile(Some(Times { kernels, seconds: clock.elapsed().as_secs_f64() })))
+        Ok(Profile(Some(KernelTimes { kernels, seconds: clock.elapsed().as_secs_f64() })))
     }
 }
 
@@ -45,7 +45,7 @@ impl Profile {
     }
     /// A table; empty without times. Of several processes this is the first one's.
     pub fn table(&self, context: &Context) -> String {
-        let Some(Times { kernels, seconds }) = &self.0 else { return String::new() };
+        let Some(KernelTimes { kernels, seconds }) = &self.0 else { return String::new() };
         let inside = inside(kernels);
         let whose = if context.world.size() > 1 { " of rank 0" } else { "" };
         let mut out = format!("{inside:.3} s in kernels{whose}, {:.0} % of the time:\n", 100.0 * inside / seconds);

@@ -30,7 +30,7 @@ pub fn note(input: &[String]) {
     ONCE.call_once(|| {
         let features = features();
         let features = if features.is_empty() { "none".into() } else { features.join(", ") };
-        say(&format!("{} for {}, features: {features}; {}", program(), target(), ferrite::files::utc_now()));
+        say(&format!("{} for {}, features: {features}; {}", program(), target(), ferrite::system::utc_now()));
         say(&format!("command: {}", command(std::env::args())));
         for line in input {
             say(&format!("input: {line}"));

@@ -6,9 +6,11 @@ use super::{Code, Context, Failure, Outcome, interrupt, progress, target};
 use clap::Args;
 use ferrite::Precision;
 use ferrite::backend::Backend;
+use ferrite::domain::Part;
 use ferrite::files::{FileFormat, FilePrecision, GaugeFile, WriteOptions};
-use ferrite::memory::{Exchanges, Part};
-use ferrite::quenched::{Generator, Start};
+use ferrite::gauge::quenched::{Generator, Start};
+use ferrite::halo::Exchanges;
+use ferrite::observables::quantity::PLAQUETTE;
 use ferrite::statistics::average;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -17,7 +19,7 @@ use tracing::debug;
 /// Flags of `generate quenched`.
 #[derive(Args)]
 #[command(next_help_heading = "Options of quenched")]
-pub struct Flags {
+pub struct QuenchedFlags {
     /// Coupling β of the action −(β/3) Σ Re tr P
     #[arg(long, value_name = "BETA", value_parser = beta, allow_hyphen_values = true,
         required_if_eq("kind", "quenched"))]
@@ -50,7 +52,7 @@ fn beta(text: &str) -> Result<f64, String> {
     }
 }
 
-impl Flags {
+impl QuenchedFlags {
     /// Refuses these flags where they mean nothing.
     pub fn refuse(&self) -> Outcome {
         let given = [
@@ -70,7 +72,7 @@ impl Flags {
 }
 
 /// Where configurations go.
-pub struct Target {
+pub struct QuenchedTarget {
     /// As named by the user.
     pub path: PathBuf,
     /// The format that the name tells.
@@ -79,7 +81,7 @@ pub struct Target {
     pub precision: FilePrecision,
 }
 
-impl Target {
+impl QuenchedTarget {
     /// The name with the number of a sweep before its ending.
     fn numbered(&self, sweep: u32) -> PathBuf {
         let part = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
@@ -89,7 +91,7 @@ impl Target {
 }
 
 /// A run, as checked.
-struct Run<'a> {
+struct QuenchedRun<'a> {
     layout: &'a Layout,
     beta: f64,
     seed: u64,
@@ -99,11 +101,11 @@ struct Run<'a> {
     every: Option<u32>,
     start: Option<GaugeFile>,
     hot: bool,
-    target: &'a Target,
+    target: &'a QuenchedTarget,
 }
 
 /// What came out.
-struct Chain {
+struct QuenchedChain {
     plaquettes: Vec<f64>,
     last: u32,
     files: Vec<PathBuf>,
@@ -113,11 +115,11 @@ struct Chain {
 
 /// Makes the configurations and writes them.
 pub fn run(
-    flags: &Flags,
+    flags: &QuenchedFlags,
     layout: &Layout,
     choice: &DeviceChoice,
     seed: u64,
-    target: &Target,
+    target: &QuenchedTarget,
     context: &Context,
 ) -> Outcome {
     let (world, lattice, local) = (&context.world, layout.lattice(), layout.local());
@@ -152,7 +154,7 @@ pub fn run(
         vec![("links", part.links_bytes(Precision::Double)), ("their way to the host", 576 * local.volume())];
     needs.extend(Exchanges::of(part).border(Precision::Double).needs());
     device.require_all(world, &needs, "the generator")?;
-    let run = Run {
+    let run = QuenchedRun {
         layout,
         beta: flags.beta.unwrap_or(0.0),
         seed,
@@ -173,8 +175,8 @@ pub fn run(
     run.report(&chain, device.name(), &device.describe(), context)
 }
 
-impl Run<'_> {
-    fn make(&self, backend: &dyn Backend, context: &Context) -> Outcome<Chain> {
+impl QuenchedRun<'_> {
+    fn make(&self, backend: &dyn Backend, context: &Context) -> Outcome<QuenchedChain> {
         let [first, thermalise, sweeps] = self.sweeps;
         let start = match &self.start {
             Some(file) => Start::Links(&file.gauge, first),
@@ -215,22 +217,22 @@ impl Run<'_> {
         } else if files.last() != Some(&self.target.numbered(last)) {
             files.push(self.write(&generator, Some(last), context)?);
         }
-        Ok(Chain { plaquettes, last, files, seconds, interrupted })
+        Ok(QuenchedChain { plaquettes, last, files, seconds, interrupted })
     }
     fn write(&self, generator: &Generator, sweep: Option<u32>, context: &Context) -> Outcome<PathBuf> {
         let path = sweep.map_or_else(|| self.target.path.clone(), |sweep| self.target.numbered(sweep));
         context.world.agree(target::check(&path).map_err(Failure::refused))?;
-        let Run { beta, seed, overrelax, .. } = self;
+        let QuenchedRun { beta, seed, overrelax, .. } = self;
         let title = format!(
             "quenched SU(3), Wilson action, beta {beta}, seed {seed}, sweep {}, over-relaxation {overrelax}",
             generator.passes()
         );
-        let Target { format, precision, .. } = *self.target;
+        let QuenchedTarget { format, precision, .. } = *self.target;
         let options = WriteOptions { format, precision, title, ..Default::default() };
         write_gauge(&path, &generator.gauge()?, &options, self.layout)?;
         Ok(path)
     }
-    fn report(&self, chain: &Chain, backend: &str, device: &str, context: &Context) -> Outcome {
+    fn report(&self, chain: &QuenchedChain, backend: &str, device: &str, context: &Context) -> Outcome {
         let [first, thermalise, sweeps] = self.sweeps;
         let average = average(&chain.plaquettes);
         let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
@@ -238,7 +240,7 @@ impl Run<'_> {
             "output": self.target.path,
             "lattice": self.layout.lattice().size(),
             "seed": self.seed,
-            "plaquette": {
+            PLAQUETTE.object_key(): {
                 "mean": chain.plaquettes.last(),
                 "average": number(average.mean),
                 "error": number(average.error),
@@ -263,7 +265,7 @@ impl Run<'_> {
             for file in &chain.files {
                 text += &format!("{}\n", file.display());
             }
-            let (Run { beta, overrelax, .. }, lattice) = (self, self.layout.lattice());
+            let (QuenchedRun { beta, overrelax, .. }, lattice) = (self, self.layout.lattice());
             text += &format!(
                 "quenched on {lattice}, β = {beta}, sweeps {} to {} with {overrelax} over-relaxations each, {:.1} s\n",
                 u64::from(first) + 1,
@@ -271,7 +273,7 @@ impl Run<'_> {
                 chain.seconds
             );
             if let Some(last) = chain.plaquettes.last() {
-                text += &format!("plaquette            {last:.12}\n");
+                text += &PLAQUETTE.line_of(*last);
             }
             if chain.plaquettes.len() > 1 {
                 text += &format!(

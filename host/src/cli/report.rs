@@ -27,7 +27,7 @@ histogram, exp(−ΔH), means with errors and autocorrelation times, iterations 
 /// Arguments of `report`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct ReportArguments {
     /// Folders of `ferrite rhmc` and `ferrite spectrum`, and files with what `solve`, `bench dslash` or `bench model` print
     /// with --json, also among other lines of a log, with points for `bench model --measured`, or of `bench halo --trace`
     #[arg(value_name = "PATH", required = true)]
@@ -41,7 +41,7 @@ pub struct Arguments {
 }
 
 /// Writes the page and prints the means, or what there is on it.
-pub fn run(args: &Arguments, context: &Context) -> Outcome {
+pub fn run(args: &ReportArguments, context: &Context) -> Outcome {
     context.world.only_one("report")?;
     let one = match args.paths.as_slice() {
         // What is not there is taken for a folder: reading it says what is missing. Pipes are files.

@@ -1,7 +1,7 @@
 //! The preconditioner of GCR-DD, from flags and settings.
 use super::plan::PRECISIONS;
 use super::{keys, text};
-use crate::config::Settings;
+use crate::cli::config::Settings;
 use comms::ProcessGrid;
 use ferrite::lattice::Lattice;
 use ferrite::solve::{Method, Schwarz};

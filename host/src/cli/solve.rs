@@ -8,17 +8,19 @@ use super::device::{Device, DeviceChoice};
 use super::host_links::LinksRead;
 use super::keys::SolveFlags;
 use super::layout::{Cut, Layout};
-use super::method::Scheme;
-use super::plan::{self, Plan, RECONSTRUCTIONS, Systems, name_of};
+use super::method::SolveScheme;
+use super::plan::{self, FermionPlan, RECONSTRUCTIONS, Systems, name_of};
 use super::progress::Watch;
 use super::{Context, Failure, Outcome, ahead, fields, interrupt, profile, target};
-use crate::config::Settings;
+use crate::cli::config::Settings;
 use clap::Args;
 use ferrite::FermionKind;
-use ferrite::dirac::OPERATORS;
+use ferrite::LinkStorage;
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
-use ferrite::memory::Needs;
-use ferrite::solve::{LinkStorage, Operator, Report, Request, SolveFailure, Solved, in_batches, shifts_in_batches};
+use ferrite::halo::Needs;
+use ferrite::operators::OPERATORS;
+use ferrite::operators::Operator;
+use ferrite::solve::{Report, Request, SolveFailure, Solved, in_batches, shifts_in_batches};
 use solvers::{SolveError, Unsolved};
 use std::path::{Path, PathBuf};
 use tracing::info;
@@ -58,7 +60,7 @@ code is 1 and no solution is written, unless --keep-unconverged asks for the bes
 /// Arguments of `solve`.
 #[derive(Args)]
 #[command(after_help = examples())]
-pub struct Arguments {
+pub struct SolveArguments {
     /// An input file in TOML, with the flags as keys: `ferrite init solve` prints one with comments
     input: Option<PathBuf>,
     #[command(flatten)]
@@ -71,11 +73,11 @@ pub struct Arguments {
 /// A solve, resolved and checked as far as that is possible without reading the links.
 pub struct Solve {
     /// Operator and fields.
-    pub plan: Plan,
+    pub plan: FermionPlan,
     /// The device.
     pub device: DeviceChoice,
     /// The solver.
-    pub scheme: Scheme,
+    pub scheme: SolveScheme,
     keep_unconverged: bool,
     profile: bool,
     save_source: Option<PathBuf>,
@@ -86,9 +88,9 @@ impl Solve {
     /// Resolves the settings; lists all mistakes.
     pub fn from_settings(settings: &mut Settings, what: &str) -> Outcome<Self> {
         let device = DeviceChoice::from_settings(settings);
-        let plan = Plan::for_solve(settings);
+        let plan = FermionPlan::for_solve(settings);
         let kind = plan::definition(settings).map_or(FermionKind::Wilson, |definition| definition.kind);
-        let scheme = Scheme::from_settings(settings, kind, plan.as_ref().map(Plan::wanted));
+        let scheme = SolveScheme::from_settings(settings, kind, plan.as_ref().map(FermionPlan::wanted));
         if let Some(plan) = plan.as_ref().filter(|plan| scheme.is_block() && plan.is_multishift()) {
             let several = if matches!(plan.systems, Systems::Shifts(_)) { "shifts" } else { "masses" };
             let why = "multi-shift CG has a Krylov space for each right-hand side: leave out block-cg, or give \
@@ -208,7 +210,7 @@ fn different_files(settings: &mut Settings) {
 }
 
 /// Collects settings from file, `--set` and flags, in this order.
-fn settings(args: &Arguments, context: &Context) -> Outcome<(Settings, String)> {
+fn settings(args: &SolveArguments, context: &Context) -> Outcome<(Settings, String)> {
     let mut settings = Settings::default();
     let mut what = "the command line".to_string();
     if let Some(path) = &args.input {
@@ -222,7 +224,7 @@ fn settings(args: &Arguments, context: &Context) -> Outcome<(Settings, String)> 
 }
 
 /// Solves, writes and reports.
-pub fn run(args: Box<Arguments>, context: &Context) -> Outcome {
+pub fn run(args: Box<SolveArguments>, context: &Context) -> Outcome {
     let world = &context.world;
     let (mut settings, what) = world.agree(settings(&args, context))?;
     let solve = world.agree(Solve::from_settings(&mut settings, &what))?;

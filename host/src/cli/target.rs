@@ -1,5 +1,6 @@
 //! Output files: found unusable before the work, not after it.
-use ferrite::files::{Problem, atomic};
+use ferrite::files::Problem;
+use ferrite::system::atomic;
 use ferrite_report::records::end_of_lines;
 use serde_json::Value;
 use std::io::Write;

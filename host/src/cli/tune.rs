@@ -5,10 +5,11 @@ use super::formats::FormatFlags;
 use super::text::{count, lattice};
 use super::{Context, Failure, Outcome};
 use clap::Args;
-use ferrite::bench::Options;
-use ferrite::dirac::Definition;
+use ferrite::backend::tuning::{Mode, Tuned, Tuner};
 use ferrite::lattice::Lattice;
-use ferrite::tune::{Mode, Operations, Tuned, Tuner, launch_all};
+use ferrite::operators::Definition;
+use ferrite::tune::{Operations, launch_all};
+use ferrite::workload::Options;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -31,7 +32,7 @@ right-hand sides are finished: one of 12 goes through 8, 6, 4, 3, 2 and 1, which
 /// Arguments of `tune`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct TuneArguments {
     /// Extents, of the part of one process where there are several; block sizes are used on lattices of about the same
     /// volume [default: 32,32,32,32]
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
@@ -49,7 +50,7 @@ pub struct Arguments {
 }
 
 /// Searches, saves and prints a table.
-pub fn run(args: Arguments, context: &Context) -> Outcome {
+pub fn run(args: TuneArguments, context: &Context) -> Outcome {
     context.world.only_one("tune")?;
     let (precisions, reconstructions) = (args.formats.precisions()?, args.formats.reconstructions()?);
     let operators = operators(&args.operator)?;

@@ -11,6 +11,8 @@ use ferrite::files::{
     Checksum, Endian, FileError, Header, Problem, ReadOptions, SharedFile, inspect, read_fermion, read_gauge,
 };
 use ferrite::lattice::Lattice;
+use ferrite::observables::loops::put_plaquette;
+use ferrite::observables::quantity::{LINK_TRACE, PLAQUETTE, Quantity, UNITARITY_VIOLATION};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -59,7 +61,7 @@ impl ReadFlags {
 /// Arguments of `verify`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct VerifyArguments {
     /// Links, spinors or colour vectors in any format
     file: PathBuf,
     #[command(flatten)]
@@ -67,7 +69,7 @@ pub struct Arguments {
 }
 
 /// Reads with all checks and says what was found.
-pub fn run(args: Arguments, context: &Context) -> Outcome {
+pub fn run(args: VerifyArguments, context: &Context) -> Outcome {
     let (choice, world) = (context.device_choice()?, &context.world);
     choice.start_threads(world)?;
     let Reading { options, by } = args.read.reading();
@@ -139,20 +141,17 @@ fn read(path: &Path, header: &Header, options: &ReadOptions, layout: &Layout) ->
     };
     line("checksum", checksum_text(&file.checksum));
     line("numbers", "all finite".into());
-    line("plaquette", format!("{:.12} ({})", file.plaquette.mean, stored(header.plaquette)));
-    line("link trace", format!("{:.12} ({})", file.link_trace, stored(header.link_trace)));
+    let compared = |quantity: &Quantity, value, header| format!("{} ({})", quantity.number(value), stored(header));
+    line(PLAQUETTE.name, compared(&PLAQUETTE, file.plaquette.mean, header.plaquette));
+    line(LINK_TRACE.name, compared(&LINK_TRACE, file.link_trace, header.link_trace));
     let (worst, axis) = (file.unitarity, ["x", "y", "z", "t"][file.unitarity.mu]);
     let site = header.lattice.coordinates(worst.site);
     line("unitarity", format!("worst link off SU(3) by {:.2e}: U_{axis} at {site:?}", worst.violation));
     object["checksum"] = checksum_object(&file.checksum);
-    object["plaquette"] = json!({
-        "mean": file.plaquette.mean,
-        "spatial": file.plaquette.spatial,
-        "temporal": file.plaquette.temporal,
-        "stored": header.plaquette.map(|p| p.value),
-    });
-    object["link_trace"] = json!(file.link_trace);
-    object["unitarity_violation"] = json!(worst.violation);
+    put_plaquette(&mut object, &file.plaquette);
+    object[PLAQUETTE.object_key()]["stored"] = json!(header.plaquette.map(|p| p.value));
+    LINK_TRACE.put(&mut object, file.link_trace);
+    UNITARITY_VIOLATION.put(&mut object, worst.violation);
     Ok((object, text))
 }
 

@@ -4,7 +4,7 @@
 //! [agree](World::agree). From there on all do the same, with errors that are either everybody's
 //! ([`Failure::shared`]), after which all leave, or one process's own, which then ends the others.
 use super::{Code, Failure, Outcome};
-use ferrite::halo::Network;
+use ferrite::network::Network;
 use std::process::ExitCode;
 use std::sync::Arc;
 

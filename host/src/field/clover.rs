@@ -1,6 +1,6 @@
 //! The clover term on a device.
 use super::thin::ThinGauge;
-use crate::backend::{Buffer, view};
+use crate::backend::{DeviceBuffer, view};
 use crate::domain::{DeviceError, Domain, Result};
 use gpu_kernels::clover::{
     CLOVER_CONVERT, CLOVER_EXPONENTIAL, CLOVER_INVERSE, CLOVER_TERM, CloverConvert, CloverExponential, CloverInverse,
@@ -13,8 +13,8 @@ use gpu_kernels::{Format, Precision};
 /// The clover term A and its inverse on all sites: for each, two Hermitian 6×6 blocks per site in a precision.
 pub struct DeviceClover {
     domain: Domain,
-    term: [Buffer; 2],
-    inverse: [Buffer; 2],
+    term: [DeviceBuffer; 2],
+    inverse: [DeviceBuffer; 2],
     diagonal: f64,
     precision: Precision,
 }
@@ -47,7 +47,7 @@ impl DeviceClover {
     pub(crate) fn blocks(&self, parity: usize, inverse: bool) -> Clover {
         self.view(if inverse { &self.inverse[parity] } else { &self.term[parity] })
     }
-    fn view(&self, blocks: &Buffer) -> Clover {
+    fn view(&self, blocks: &DeviceBuffer) -> Clover {
         view::clover(blocks, self.domain.half_sites() as usize, self.precision.clover_bytes())
     }
     /// A = `diagonal` + (i/2) Σ_{μ<ν} c_μν σ_μν F̂_μν with the four-leaf field strength of `gauge`, c_μν = `space` in the

@@ -1,6 +1,6 @@
 //! Fermion fields on a device.
 use super::host::{Fermion, HostField};
-use crate::backend::{Buffer, view};
+use crate::backend::{DeviceBuffer, view};
 use crate::domain::{DeviceError, Domain, Result};
 use gpu_kernels::field::Field;
 use gpu_kernels::storage::TILE;
@@ -10,7 +10,7 @@ use gpu_kernels::{FermionKind, Format, Precision};
 /// A fermion field on the sites of one parity, for one or more right-hand sides.
 pub struct DeviceField {
     domain: Domain,
-    buffer: Buffer,
+    buffer: DeviceBuffer,
     kind: FermionKind,
     precision: Precision,
     nrhs: usize,
@@ -48,10 +48,10 @@ impl DeviceField {
     pub(crate) fn format(&self) -> Format {
         Format::fermions(self.kind, self.precision)
     }
-    pub(crate) fn buffer(&self) -> &Buffer {
+    pub(crate) fn buffer(&self) -> &DeviceBuffer {
         &self.buffer
     }
-    pub(crate) fn buffer_mut(&mut self) -> &mut Buffer {
+    pub(crate) fn buffer_mut(&mut self) -> &mut DeviceBuffer {
         &mut self.buffer
     }
     /// Whether it has the sites of a domain, a kind and a precision, and so many right-hand sides at least: kernels do not

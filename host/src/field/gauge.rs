@@ -1,7 +1,6 @@
 //! Gauge fields on a device.
-use super::host::HostGauge;
 use super::thin::ThinGauge;
-use crate::backend::{Buffer, view};
+use crate::backend::{DeviceBuffer, view};
 use crate::domain::{Domain, Result};
 use gpu_kernels::field::Links;
 use gpu_kernels::smeared::{PACK_LINKS, PACK_LONG, PackThin};
@@ -11,7 +10,7 @@ use gpu_kernels::{Format, LinkStorage, Precision};
 /// Links on a device for operators on fields in a precision: for each parity, all eight links around each site.
 pub struct DeviceGauge {
     domain: Domain,
-    halves: [Buffer; 2],
+    halves: [DeviceBuffer; 2],
     factor: f64,
     precision: Precision,
     storage: LinkStorage,
@@ -70,10 +69,6 @@ impl DeviceGauge {
     /// How they are stored.
     pub fn storage(&self) -> LinkStorage {
         self.storage
-    }
-    /// *Collective.* Copies host links to the device and packs them.
-    pub fn upload(domain: &Domain, gauge: &HostGauge, precision: Precision, storage: LinkStorage) -> Result<Self> {
-        ThinGauge::upload(domain, gauge)?.pack(precision, storage)
     }
     /// Bytes of the links around `sites` sites of one parity.
     pub fn bytes_for(precision: Precision, storage: LinkStorage, sites: usize) -> usize {

@@ -109,7 +109,7 @@ impl HostGauge {
         &self.links[4 * site + mu]
     }
     /// A field from all its complex numbers in C order, `[t, z, y, x, mu, row, column]`; `shape` has the lengths of these
-    /// axes. Nothing is said about whether the matrices are unitary: [`measure`](crate::measure) tells.
+    /// axes. Nothing is said about whether the matrices are unitary: [`measure`](crate::gauge::measure) tells.
     ///
     /// # Errors
     /// [`FieldError`] if this is not the shape of a gauge field, or not that of the numbers.

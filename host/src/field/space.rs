@@ -1,9 +1,9 @@
 //! Fermion fields of one parity as a vector space for the solvers.
 use super::device::DeviceField;
 use super::sides::{Sides, coefficient};
-use crate::backend::{Buffer, MAX_RHS, REDUCTION_SLOTS};
+use crate::backend::{DeviceBuffer, MAX_RHS, REDUCTION_SLOTS};
+use crate::domain::PartialSums;
 use crate::domain::{DeviceError, Domain, Result};
-use crate::halo::PartialSums;
 use gpu_kernels::blas::{
     self, AXPBY, AXPY_NORM2, Axpby, AxpyNorm2, BICGSTAB_STEP, BicgstabStep, CG_UPDATE, CONVERT, CgUpdate, Convert,
     DESCENT, DOT_NORM2, DotNorm2, NORM2, Norm2, SHIFT_UPDATE_2, SHIFT_UPDATE_4, ShiftUpdate, XPAY_NORM2, XpayNorm2,
@@ -28,7 +28,7 @@ pub struct FieldSpace {
     /// Those that operations concern.
     nrhs: Cell<usize>,
     /// Coefficients of block updates, made when first needed.
-    pub(super) table: RefCell<Option<Buffer>>,
+    pub(super) table: RefCell<Option<DeviceBuffer>>,
 }
 
 impl FieldSpace {

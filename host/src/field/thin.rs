@@ -1,18 +1,16 @@
 //! Links on a device, each kept once.
 use super::gauge::DeviceGauge;
 use super::host::{HostGauge, Matrix};
-use crate::backend::{Buffer, view};
+use crate::backend::{DeviceBuffer, view};
+use crate::domain::Part;
 use crate::domain::{DeviceError, Domain, Result};
-use crate::measure;
-use crate::memory::Part;
 use gpu_kernels::field::ThinLinks;
-use gpu_kernels::gauge::{PLAQUETTE, Plaquette};
 use gpu_kernels::gauge_fixing::Star;
 use gpu_kernels::heatbath::Sublattice;
 use gpu_kernels::lattice::{Bordered, Region};
 use gpu_kernels::smeared::{SINGULAR_THIN, SingularThin};
 use gpu_kernels::storage::TILE;
-use gpu_kernels::transfer::{HostArray, PACK_THIN_LINKS, PackThinLinks, UNPACK_THIN_LINKS, UnpackThinLinks};
+use gpu_kernels::transfer::{HostArray, UNPACK_THIN_LINKS, UnpackThinLinks};
 use gpu_kernels::{Format, LinkStorage, Precision};
 use num_complex::Complex64;
 use std::sync::Arc;
@@ -24,7 +22,7 @@ use std::sync::Arc;
 /// All but molecular dynamics has them in double precision, and says [`DeviceError::OtherFormat`] of others.
 pub struct ThinGauge {
     domain: Domain,
-    halves: Arc<[Buffer; 2]>,
+    halves: Arc<[DeviceBuffer; 2]>,
     /// Sites of the border at both ends of each direction, even numbers: 4, for paths that reach three sites far, or 2,
     /// where a part of the lattice has no more; 0 in directions that are not cut.
     border: [u32; 4],
@@ -109,13 +107,6 @@ impl ThinGauge {
         }
         Ok(())
     }
-    /// *Collective.* Brings the border up to date after links have changed.
-    pub(crate) fn fill_border(&self) -> Result {
-        match self.domain.halo() {
-            Some(halo) => halo.fill_links(&self.domain, self.border, self.both(), self.precision),
-            None => Ok(()),
-        }
-    }
     /// Bytes of the links that start at `sites` sites of one parity.
     ///
     /// # Panics
@@ -159,26 +150,6 @@ impl ThinGauge {
         let (sites, bytes) = (self.bordered_sites() as usize, Self::site_bytes(self.precision));
         view::thin_links(&self.halves[parity], sites, bytes)
     }
-    /// *Collective.* Copies host links to the device, in double precision.
-    pub fn upload(domain: &Domain, gauge: &HostGauge) -> Result<Self> {
-        domain.expect("a gauge field", gauge.lattice())?;
-        let thin = Self::empty(domain, Precision::Double)?;
-        let data: &[u8] = bytemuck::cast_slice(gauge.links());
-        let mut staged = domain.backend().allocate(data.len(), "the upload of a gauge field")?;
-        domain.backend().upload(data, &mut staged, 0)?;
-        for parity in 0..2 {
-            let kernel = PackThinLinks {
-                host: thin.host_array(&staged),
-                links: thin.links(parity),
-                lattice: thin.bordered(),
-                geometry: domain.geometry(),
-                parity: parity as u32,
-            };
-            domain.backend().launch(&PACK_THIN_LINKS, Format::NONE, &kernel, domain.half_sites(), 1)?;
-        }
-        thin.fill_border()?;
-        Ok(thin)
-    }
     /// Copies the links to the host.
     pub fn download(&self) -> Result<HostGauge> {
         self.expect_in(Precision::Double)?;
@@ -199,7 +170,7 @@ impl ThinGauge {
         Ok(HostGauge::from_links(self.domain.local(), links))
     }
     /// *Collective.* A copy for operators on fields in a precision. One that is stored for temporal gauge takes for granted
-    /// that the links are in it: [`temporal_gauge`](crate::gauge_fixing::temporal_gauge).
+    /// that the links are in it: [`temporal_gauge`](crate::gauge::fixing::temporal_gauge).
     pub fn pack(&self, precision: Precision, storage: LinkStorage) -> Result<DeviceGauge> {
         DeviceGauge::from_thin(self, precision, storage, 1.0, 1)
     }
@@ -230,26 +201,6 @@ impl ThinGauge {
         let mut counts = [0.0; 2];
         self.domain.sums(&mut counts)?;
         Ok((counts[0] + counts[1]) as usize)
-    }
-    /// *Collective.* Mean plaquettes and mean link trace, Re tr / 3, over the lattice of all processes.
-    pub fn plaquette(&self) -> Result<(measure::Plaquette, f64)> {
-        self.expect_in(Precision::Double)?;
-        for parity in 0..2 {
-            let kernel = Plaquette {
-                here: self.links(parity),
-                there: self.links(1 - parity),
-                lattice: self.bordered(),
-                parity: parity as u32,
-            };
-            let size = (self.domain.half_sites(), 1);
-            self.domain.backend().reduce(&PLAQUETTE, Format::NONE, &kernel, size, 3 * parity)?;
-        }
-        let mut s = [0.0; 6];
-        self.domain.sums(&mut s)?;
-        let volume = self.domain.global().volume() as f64;
-        let (spatial, temporal) = ((s[0] + s[3]) / (9.0 * volume), (s[1] + s[4]) / (9.0 * volume));
-        let plaquette = measure::Plaquette { mean: 0.5 * (spatial + temporal), spatial, temporal };
-        Ok((plaquette, (s[2] + s[5]) / (12.0 * volume)))
     }
     /// The links of one parity and direction for kernels that change them in double precision. The view must not outlive
     /// the field.
@@ -282,7 +233,7 @@ impl ThinGauge {
     fn assert_double(&self) {
         assert_eq!(self.precision, Precision::Double, "links are changed in double precision");
     }
-    fn host_array(&self, staged: &Buffer) -> HostArray {
+    pub(crate) fn host_array(&self, staged: &DeviceBuffer) -> HostArray {
         view::host_array(staged, size_of::<Matrix>() / size_of::<Complex64>() * 4 * self.domain.local().volume())
     }
 }

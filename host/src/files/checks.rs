@@ -1,10 +1,12 @@
 //! Whether a field can be what it is said to be. All checks are collective: every process finds the same.
-use super::parts::Parts;
+use super::parts::FileParts;
 use super::{FilePrecision, Printed, Problem, ReadOptions};
 use crate::field::host::{Fermion, HostField, HostGauge, Matrix};
-use crate::halo::Network;
+use crate::gauge::GaugePart;
+use crate::gauge::measure::{self, Plaquettes, Unitarity};
+use crate::lattice::Exact;
 use crate::lattice::Section;
-use crate::measure::{self, Exact, Part, Plaquette, Unitarity};
+use crate::network::Network;
 use num_complex::Complex64;
 use rayon::prelude::*;
 
@@ -24,7 +26,7 @@ pub(crate) fn links(
     gauge: &HostGauge,
     precision: FilePrecision,
     options: &ReadOptions,
-    parts: &Parts,
+    parts: &FileParts,
 ) -> Result<Unitarity, Problem> {
     const NAMES: [&str; 4] = ["link U_x", "link U_y", "link U_z", "link U_t"];
     let section = parts.mine();
@@ -55,7 +57,7 @@ pub(crate) fn links(
 }
 
 /// That all links could be put back into SU(3): there is no nearest one to a singular matrix.
-pub(crate) fn reunitarised(gauge: &HostGauge, parts: &Parts) -> Result<(), Problem> {
+pub(crate) fn reunitarised(gauge: &HostGauge, parts: &FileParts) -> Result<(), Problem> {
     match links(gauge, FilePrecision::Double, &ReadOptions::default(), parts) {
         Err(Problem::NotFinite { what, site } | Problem::NotUnitary { what, site, .. }) => {
             Err(Problem::NotReunitarised { what, site })
@@ -65,7 +67,7 @@ pub(crate) fn reunitarised(gauge: &HostGauge, parts: &Parts) -> Result<(), Probl
 }
 
 /// That all numbers are finite.
-pub(crate) fn fermion<T: Fermion>(field: &HostField<T>, parts: &Parts) -> Result<(), Problem> {
+pub(crate) fn fermion<T: Fermion>(field: &HostField<T>, parts: &FileParts) -> Result<(), Problem> {
     let section = parts.mine();
     let bad = field.numbers().par_iter().position_first(|number: &Complex64| !number.is_finite());
     let bad = bad.map_or(u64::MAX, |bad| section.global_index(bad / T::COMPONENTS) as u64);
@@ -84,19 +86,18 @@ fn first(places: impl Iterator<Item = u64>) -> Option<u64> {
     places.min().filter(|place| *place != u64::MAX)
 }
 
-/// *Collective.* Plaquettes of a field of which each process has a section.
-pub(crate) fn measured_in_parts(
-    gauge: &HostGauge,
-    section: &Section,
-    network: &dyn Network,
-) -> Result<Plaquette, Problem> {
-    let ((), parts) = Parts::meet(network, section, &[gauge.lattice()], Ok(()))?;
+/// *Collective.* [`plaquette`](measure::plaquette) of a field of which each process has a section.
+///
+/// # Errors
+/// Sections that do not make up the lattice, on all processes; processes that do not answer.
+pub fn plaquette_of_part(gauge: &HostGauge, section: &Section, network: &dyn Network) -> Result<Plaquettes, Problem> {
+    let ((), parts) = FileParts::meet(network, section, &[gauge.lattice()], Ok(()))?;
     measured(gauge, &parts).map(|(plaquette, _)| plaquette)
 }
 
 /// Plaquettes and link trace of the whole field.
-pub(crate) fn measured(gauge: &HostGauge, parts: &Parts) -> Result<(Plaquette, f64), Problem> {
-    let part = Part::exchange(gauge, &parts.sections, parts.network)?;
+pub(crate) fn measured(gauge: &HostGauge, parts: &FileParts) -> Result<(Plaquettes, f64), Problem> {
+    let part = GaugePart::exchange(gauge, &parts.sections, parts.network)?;
     let [spatial, temporal] = measure::plaquette_sums(&part);
     let mine = [spatial, temporal, measure::trace_sum(gauge)].map(Exact::words);
     let all = parts.collect::<9>(std::array::from_fn(|k| mine[k / 3][k % 3]))?;
@@ -105,7 +106,7 @@ pub(crate) fn measured(gauge: &HostGauge, parts: &Parts) -> Result<(Plaquette, f
         sums.fold(Exact::default(), Exact::combine)
     };
     let volume = parts.mine().global.volume();
-    Ok((Plaquette::of_sums([total(0), total(1)], volume), measure::link_trace_of_sum(total(2), volume)))
+    Ok((Plaquettes::of_sums([total(0), total(1)], volume), measure::link_trace_of_sum(total(2), volume)))
 }
 
 /// Headers are compared loosely: writers sum in the precision of their links. The checksum finds flipped bits; this

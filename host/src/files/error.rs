@@ -1,5 +1,6 @@
 //! What can be wrong with a file, in sentences.
 use crate::lattice::LatticeError;
+use crate::system::atomic::{SystemError, WriteError};
 use comms::CommError;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -244,22 +245,18 @@ impl Problem {
     }
 }
 
-/// What the operating system refused one process. The only kind of problem that a process can have for itself: all
-/// others follow from what every one of them knows.
-#[derive(Debug)]
-pub(crate) struct Trouble {
-    pub action: Cow<'static, str>,
-    pub source: std::io::Error,
-}
-
-impl Trouble {
-    pub fn io(action: &'static str) -> impl FnOnce(std::io::Error) -> Self {
-        move |source| Self { action: action.into(), source }
+// Of the problems that a process can have for itself: all others follow from what every one of them knows.
+impl From<SystemError> for Problem {
+    fn from(SystemError { action, source }: SystemError) -> Self {
+        Self::Io { action, source }
     }
 }
 
-impl From<Trouble> for Problem {
-    fn from(Trouble { action, source }: Trouble) -> Self {
-        Self::Io { action, source }
+impl From<WriteError> for Problem {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::System(error) => error.into(),
+            WriteError::Unwritable { why } => Self::Unwritable { why },
+        }
     }
 }

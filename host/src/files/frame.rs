@@ -1,9 +1,10 @@
 //! What stands around the data of a file that is written.
-use super::atomic;
-use super::error::{Problem, Trouble};
-use super::parts::Parts;
-use super::payload::{self, Form, Sum};
+use super::collective;
+use super::error::Problem;
+use super::parts::FileParts;
+use super::payload::{self, PartialChecksum, StoredForm};
 use crate::lattice::Lattice;
+use crate::system::atomic::SystemError;
 use num_complex::Complex64;
 use std::fs::File;
 use std::io::Write;
@@ -11,14 +12,14 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Bytes that may tell the checksum of the data.
-pub(crate) type Text = Box<dyn Fn(Sum) -> Vec<u8>>;
+pub(crate) type Text = Box<dyn Fn(PartialChecksum) -> Vec<u8>>;
 
 /// A file but for its data.
 pub(crate) struct Frame {
     /// Extents of the whole field.
     pub lattice: Lattice,
     /// How its numbers are stored.
-    pub form: Form,
+    pub form: StoredForm,
     /// What comes before; as long whatever the checksum is.
     pub head: Text,
     /// What comes after.
@@ -27,13 +28,13 @@ pub(crate) struct Frame {
 
 impl Frame {
     /// For a format with nothing after the data.
-    pub fn headed(lattice: Lattice, form: Form, head: impl Fn(Sum) -> Vec<u8> + 'static) -> Self {
+    pub fn headed(lattice: Lattice, form: StoredForm, head: impl Fn(PartialChecksum) -> Vec<u8> + 'static) -> Self {
         Self { lattice, form, head: Box::new(head), tail: Box::new(|_| Vec::new()) }
     }
     /// Writes the file from its first byte to the last, with fields that stand one after the other. They are encoded
     /// twice, first for the checksum, which may stand before them. Only formats without a checksum take several.
     pub fn write_to(&self, writer: &mut dyn Write, fields: &[&[Complex64]]) -> Result<(), Problem> {
-        let mut sum = Sum::default();
+        let mut sum = PartialChecksum::default();
         for values in fields {
             sum = payload::encode(values, &self.form, |_| Ok(()))?;
         }
@@ -46,25 +47,25 @@ impl Frame {
     }
     /// *Collective.* Writes the file, each process its part of the fields, which stand one after the other. Only formats
     /// without a checksum take several.
-    pub fn write_parts(&self, path: &Path, fields: &[&[Complex64]], parts: &Parts) -> Result<(), Problem> {
+    pub fn write_parts(&self, path: &Path, fields: &[&[Complex64]], parts: &FileParts) -> Result<(), Problem> {
         let form = &self.form;
-        let offset = (self.head)(Sum::default()).len() as u64;
+        let offset = (self.head)(PartialChecksum::default()).len() as u64;
         let field = self.lattice.volume() as u64 * form.site_bytes() as u64;
         let end = offset + fields.len() as u64 * field;
         let fill = |file: &File| {
-            let mut sum = Sum::default();
+            let mut sum = PartialChecksum::default();
             for (number, values) in fields.iter().enumerate() {
                 sum = payload::write(file, offset + number as u64 * field, values, form, &parts.mine().into())?;
             }
             Ok(sum.to_bytes())
         };
         let finish = |file: &File, sums: Vec<Vec<u8>>| {
-            let sums = sums.iter().map(|bytes| Sum::from_bytes(bytes));
-            let sum = sums.fold(Sum::default(), |a, b| a.combine(form.kind, b));
-            let put = |bytes: &[u8], offset: u64| file.write_all_at(bytes, offset).map_err(Trouble::io("write"));
+            let sums = sums.iter().map(|bytes| PartialChecksum::from_bytes(bytes));
+            let sum = sums.fold(PartialChecksum::default(), |a, b| a.combine(form.kind, b));
+            let put = |bytes: &[u8], offset: u64| file.write_all_at(bytes, offset).map_err(SystemError::of("write"));
             put(&(self.head)(sum), 0)?;
             put(&(self.tail)(sum), end)
         };
-        atomic::write_parts(path, end, parts.network, fill, finish)
+        collective::write_parts(path, end, parts.network, fill, finish)
     }
 }

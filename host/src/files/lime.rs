@@ -94,7 +94,7 @@ pub fn text<R: Read + Seek>(reader: &mut R, record: &Record) -> Result<Option<St
 }
 
 /// Appends one record.
-pub(crate) fn append(file: &mut Vec<u8>, kind: &str, flags: Flags, data: &[u8]) {
+pub(crate) fn append(file: &mut Vec<u8>, kind: &str, flags: MessageFlags, data: &[u8]) {
     append_header(file, kind, flags, data.len() as u64);
     file.extend(data);
     append_padding(file, data.len() as u64);
@@ -102,21 +102,21 @@ pub(crate) fn append(file: &mut Vec<u8>, kind: &str, flags: Flags, data: &[u8]) 
 
 /// Place of a record in its message.
 #[derive(Clone, Copy)]
-pub(crate) enum Flags {
+pub(crate) enum MessageFlags {
     Begin,
     Middle,
     End,
 }
 
 /// Appends the header of a record, which `length` bytes of data and padding follow.
-pub(crate) fn append_header(file: &mut Vec<u8>, kind: &str, flags: Flags, length: u64) {
+pub(crate) fn append_header(file: &mut Vec<u8>, kind: &str, flags: MessageFlags, length: u64) {
     let mut header = [0; HEADER];
     header[..4].copy_from_slice(&MAGIC);
     header[4..6].copy_from_slice(&1u16.to_be_bytes());
     header[6] = match flags {
-        Flags::Begin => 0x80,
-        Flags::Middle => 0,
-        Flags::End => 0x40,
+        MessageFlags::Begin => 0x80,
+        MessageFlags::Middle => 0,
+        MessageFlags::End => 0x40,
     };
     header[8..16].copy_from_slice(&length.to_be_bytes());
     header[16..16 + kind.len()].copy_from_slice(kind.as_bytes());
@@ -135,8 +135,8 @@ mod tests {
 
     fn two_records() -> Vec<u8> {
         let mut file = Vec::new();
-        append(&mut file, "first", Flags::Begin, b"hello");
-        append(&mut file, "second", Flags::End, b"world, world");
+        append(&mut file, "first", MessageFlags::Begin, b"hello");
+        append(&mut file, "second", MessageFlags::End, b"world, world");
         file
     }
 

@@ -1,9 +1,10 @@
 //! MILC's binary gauge configurations: version 5 (magic number 20103, checksums) and the older version 1 (59354, none).
 //! Single precision, three rows, in the byte order of the magic number, which may be either.
 use super::frame::Frame;
-use super::payload::{ChecksumKind, Form, LINKS, Sum};
+use super::payload::{ChecksumKind, LINKS, PartialChecksum, StoredForm};
 use super::{Endian, FileFormat, FilePrecision, Header, Problem, WriteOptions, lattice_from};
 use crate::lattice::Lattice;
+use crate::system::utc_now;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 
 /// Version 5: header of 96 bytes.
@@ -60,7 +61,7 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
             let expected = "0 (x fastest); other orders of sites are not supported";
             return Err(Problem::field("MILC header", "order", word(84).to_string(), expected));
         }
-        checksum = Some((ChecksumKind::Milc, Sum([word(88), word(92)])));
+        checksum = Some((ChecksumKind::Milc, PartialChecksum([word(88), word(92)])));
     }
     let offset = needed as u64;
     let header = Header {
@@ -91,9 +92,9 @@ pub(crate) fn frame(lattice: Lattice, options: &WriteOptions) -> Result<Frame, P
         return Err(Problem::Unwritable { why: "MILC files hold single precision only; choose it, or ILDG or NERSC" });
     }
     let endian = options.endian;
-    let form = Form { components: LINKS, precision: FilePrecision::Single, endian, kind: ChecksumKind::Milc };
-    let stamp = super::utc_now();
-    let head = move |Sum([sum29, sum31]): Sum| {
+    let form = StoredForm { components: LINKS, precision: FilePrecision::Single, endian, kind: ChecksumKind::Milc };
+    let stamp = utc_now();
+    let head = move |PartialChecksum([sum29, sum31]): PartialChecksum| {
         let mut header = vec![0; V5];
         let mut put = |at: usize, word: u32| header[at..at + 4].copy_from_slice(&endian.bytes(word));
         put(0, MAGIC);

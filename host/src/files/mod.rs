@@ -36,8 +36,8 @@
 //! # std::fs::remove_file(path)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-pub mod atomic;
 mod checks;
+mod collective;
 mod error;
 mod frame;
 pub mod ildg;
@@ -56,18 +56,17 @@ mod source;
 mod write;
 mod xml;
 
-pub(crate) use checks::measured_in_parts;
+pub use checks::plaquette_of_part;
 pub use error::{FileError, Problem};
 pub use read::{ReadFrom, inspect, inspect_block, read_block, read_fermion, read_field, read_gauge};
 pub use shared::SharedFile;
 pub use write::{WriteTo, write_block, write_fermion, write_gauge};
 
 use crate::field::host::{HostField, HostGauge};
+use crate::gauge::measure::{Plaquettes, Unitarity};
 use crate::lattice::Lattice;
-use crate::measure::{Plaquette, Unitarity};
 use num_complex::Complex64;
-use payload::{ChecksumKind, LINKS, Sum, TWO_ROWS};
-use std::time::{SystemTime, UNIX_EPOCH};
+use payload::{ChecksumKind, LINKS, PartialChecksum, TWO_ROWS};
 
 /// Bits of a stored real number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -190,7 +189,7 @@ pub struct Header {
     /// Bytes from there to the end of the record or file.
     pub data_length: u64,
     /// Sort and value of the stored checksum.
-    pub checksum: Option<(ChecksumKind, Sum)>,
+    pub checksum: Option<(ChecksumKind, PartialChecksum)>,
     /// Stored plaquette, Re tr / 3.
     pub plaquette: Option<Printed>,
     /// Stored link trace, Re tr / 3.
@@ -289,14 +288,14 @@ pub enum Checksum {
         /// Which sort.
         kind: ChecksumKind,
         /// In the file.
-        stored: Sum,
+        stored: PartialChecksum,
         /// Of the data.
-        computed: Sum,
+        computed: PartialChecksum,
     },
 }
 
 impl Checksum {
-    fn compare(stored: Option<(ChecksumKind, Sum)>, computed: Sum) -> Self {
+    fn compare(stored: Option<(ChecksumKind, PartialChecksum)>, computed: PartialChecksum) -> Self {
         match stored {
             None => Self::Absent,
             Some((kind, stored)) if stored == computed => Self::Verified(kind),
@@ -325,7 +324,7 @@ pub struct GaugeFile {
     /// Whether the data is what was written.
     pub checksum: Checksum,
     /// Plaquettes of the links as stored.
-    pub plaquette: Plaquette,
+    pub plaquette: Plaquettes,
     /// Link trace of the links as stored.
     pub link_trace: f64,
     /// The worst of the links as stored.
@@ -356,33 +355,6 @@ pub struct RawField {
 
 fn lattice_from(size: [usize; 4], place: &'static str) -> Result<Lattice, Problem> {
     Lattice::new(size).map_err(|source| Problem::Lattice { place, source })
-}
-
-/// The date and time now, as headers hold it: `2026-02-03 14:05:06 UTC`.
-pub fn utc_now() -> String {
-    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    utc(seconds)
-}
-
-fn utc(seconds: u64) -> String {
-    let is_leap = |y: u64| y.is_multiple_of(4) && (!y.is_multiple_of(100) || y.is_multiple_of(400));
-    let (mut days, rest) = (seconds / 86400, seconds % 86400);
-    let mut year = 1970;
-    while days >= 365 + u64::from(is_leap(year)) {
-        days -= 365 + u64::from(is_leap(year));
-        year += 1;
-    }
-    let february = 28 + u64::from(is_leap(year));
-    let mut month = 1;
-    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
-        if days < length {
-            break;
-        }
-        days -= length;
-        month += 1;
-    }
-    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
-    format!("{year}-{month:02}-{:02} {hour:02}:{minute:02}:{second:02} UTC", days + 1)
 }
 
 #[cfg(test)]

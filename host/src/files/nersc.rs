@@ -1,10 +1,11 @@
 //! The NERSC archive format: a text header from `BEGIN_HEADER` to `END_HEADER`, then links, in two rows
 //! (`4D_SU3_GAUGE`) or three (`4D_SU3_GAUGE_3x3`), x fastest, four directions per site.
 use super::frame::Frame;
-use super::payload::{self, ChecksumKind, Form, LINKS, Sum, TWO_ROWS};
+use super::payload::{self, ChecksumKind, LINKS, PartialChecksum, StoredForm, TWO_ROWS};
 use super::{Endian, FileFormat, FilePrecision, Header, Printed, Problem, WriteOptions, lattice_from};
+use crate::gauge::measure::Plaquettes;
 use crate::lattice::Lattice;
-use crate::measure::Plaquette;
+use crate::system::utc_now;
 use num_complex::Complex64;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 
@@ -59,7 +60,7 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
     let checksum = match get("CHECKSUM") {
         Err(_) => None,
         Ok(text) => match u32::from_str_radix(text.trim_start_matches("0x"), 16) {
-            Ok(sum) => Some((ChecksumKind::Nersc, Sum([sum, 0]))),
+            Ok(sum) => Some((ChecksumKind::Nersc, PartialChecksum([sum, 0]))),
             Err(_) => return Err(bad("CHECKSUM", text, "up to eight hexadecimal digits")),
         },
     };
@@ -126,7 +127,7 @@ fn lines(start: &[u8]) -> Result<(Vec<(String, String)>, u64), Problem> {
 /// A file of links in three rows, or two if `options.format` is [`FileFormat::Nersc`].
 pub(crate) fn frame(
     lattice: Lattice,
-    plaquette: &Plaquette,
+    plaquette: &Plaquettes,
     link_trace: f64,
     options: &WriteOptions,
 ) -> Result<Frame, Problem> {
@@ -134,7 +135,8 @@ pub(crate) fn frame(
         FileFormat::Nersc3x3 => (LINKS, "4D_SU3_GAUGE_3x3"),
         _ => (TWO_ROWS, "4D_SU3_GAUGE"),
     };
-    let form = Form { components, precision: options.precision, endian: options.endian, kind: ChecksumKind::Nersc };
+    let form =
+        StoredForm { components, precision: options.precision, endian: options.endian, kind: ChecksumKind::Nersc };
     let mut start = format!("BEGIN_HEADER\nHDR_VERSION = 1.0\nDATATYPE = {datatype}\nSTORAGE_FORMAT = 1.0\n");
     for (i, extent) in lattice.size().into_iter().enumerate() {
         put(&mut start, &format!("DIMENSION_{}", i + 1), &extent.to_string());
@@ -149,7 +151,7 @@ pub(crate) fn frame(
     let order = if form.endian == Endian::Big { "BIG" } else { "LITTLE" };
     put(&mut end, "FLOATING_POINT", &format!("IEEE{size}{order}"));
     let given = |key: &str| options.metadata.iter().any(|(k, _)| k == key);
-    let now = super::utc_now();
+    let now = utc_now();
     let defaults = [
         ("ENSEMBLE_ID", "ferrite"),
         ("ENSEMBLE_LABEL", options.title.as_str()),
@@ -164,12 +166,12 @@ pub(crate) fn frame(
     for (key, value) in &options.metadata {
         put(&mut end, key, value);
     }
-    let head = move |sum: Sum| {
+    let head = move |sum: PartialChecksum| {
         let mut text = start.clone();
         put(&mut text, "CHECKSUM", &ChecksumKind::Nersc.print(sum));
         (text + &end + "END_HEADER\n").into_bytes()
     };
-    if head(Sum::default()).len() as u64 > LONGEST {
+    if head(PartialChecksum::default()).len() as u64 > LONGEST {
         return Err(Problem::Unwritable { why: "title and metadata make the NERSC header longer than 64 KiB" });
     }
     Ok(Frame::headed(lattice, form, head))

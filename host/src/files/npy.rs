@@ -1,11 +1,11 @@
 //! NumPy's `.npy`: complex arrays in C order, shape `[T, Z, Y, X, 4, 3, 3]` for links, `[T, Z, Y, X, 4, 3]` for spinors
 //! (spin, colour) and `[T, Z, Y, X, 3]` for colour vectors. The order of numbers is that of the other formats.
-use super::atomic;
 use super::frame::Frame;
-use super::payload::{ChecksumKind, Form};
+use super::payload::{ChecksumKind, StoredForm};
 use super::{Endian, FileFormat, FilePrecision, Header, Problem, WriteOptions, lattice_from};
 use crate::field::host::Fermion;
 use crate::lattice::Lattice;
+use crate::system::atomic;
 use num_complex::Complex64;
 use std::io::{Cursor, Read, Seek, SeekFrom, Write};
 use std::path::Path;
@@ -194,6 +194,6 @@ pub(crate) fn frame(lattice: Lattice, axes: &[usize], site_shape: &[usize], opti
     let components = site_shape.iter().product();
     // The kind does not matter: the checksum has no place in this format.
     let kind = ChecksumKind::Nersc;
-    let form = Form { components, precision: options.precision, endian: options.endian, kind };
+    let form = StoredForm { components, precision: options.precision, endian: options.endian, kind };
     Frame::headed(lattice, form, move |_| start.clone())
 }

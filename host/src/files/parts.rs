@@ -1,18 +1,19 @@
 //! Many processes with one file: who has which part of the field, and one verdict for all.
-use super::error::{Problem, Trouble};
-use crate::halo::Network;
+use super::error::Problem;
 use crate::lattice::{Lattice, Section};
+use crate::network::Network;
+use crate::system::atomic::SystemError;
 use std::borrow::Cow;
 use std::io;
 
 /// The parts of a field that the processes have.
-pub(crate) struct Parts<'a> {
+pub(crate) struct FileParts<'a> {
     pub network: &'a dyn Network,
     /// By rank.
     pub sections: Vec<Section>,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> FileParts<'a> {
     /// *Collective.* Each process tells its section, and the lattices of the fields that it has; or its trouble with a
     /// file. Fails on all processes if one has trouble, or if the sections are not those of the fields or do not make
     /// up the lattice.
@@ -20,7 +21,7 @@ impl<'a> Parts<'a> {
         network: &'a dyn Network,
         section: &Section,
         fields: &[Lattice],
-        mine: Result<T, Trouble>,
+        mine: Result<T, SystemError>,
     ) -> Result<(T, Self), Problem> {
         let fits = fields.iter().all(|field| *field == section.local);
         let Section { global, origin, local } = section;
@@ -87,7 +88,7 @@ fn check_cover(sections: &[Section]) -> Result<(), Problem> {
 /// that has one. Nobody goes on alone.
 pub(crate) fn gather<T>(
     network: &dyn Network,
-    mine: Result<T, Trouble>,
+    mine: Result<T, SystemError>,
     tell: impl FnOnce(&T) -> Vec<u8>,
 ) -> Result<(T, Vec<Vec<u8>>), Problem> {
     if network.size() == 1 {
@@ -102,7 +103,7 @@ pub(crate) fn gather<T>(
     let mut all = network.all_gather(&message)?;
     for (rank, message) in all.iter_mut().enumerate() {
         if message.first() != Some(&0) {
-            return Err(Trouble::from_bytes(message, rank).into());
+            return Err(SystemError::from_bytes(message, rank).into());
         }
         message.remove(0);
     }
@@ -110,11 +111,11 @@ pub(crate) fn gather<T>(
 }
 
 /// *Collective.* [`gather`] of nothing but trouble.
-pub(crate) fn agree<T>(network: &dyn Network, mine: Result<T, Trouble>) -> Result<T, Problem> {
+pub(crate) fn agree<T>(network: &dyn Network, mine: Result<T, SystemError>) -> Result<T, Problem> {
     Ok(gather(network, mine, |_| Vec::new())?.0)
 }
 
-impl Trouble {
+impl SystemError {
     /// Not empty, and not starting with 0.
     fn to_bytes(&self) -> Vec<u8> {
         let (kind, source) = match self.source.raw_os_error() {
@@ -149,8 +150,11 @@ mod tests {
                 let me = Communicator::rank(&world);
                 let missing = || io::Error::from_raw_os_error(2);
                 let source = || if me == 2 { io::Error::other("gone") } else { missing() };
-                let mine =
-                    if bad.contains(&me) { Err(Trouble { action: "open".into(), source: source() }) } else { Ok(me) };
+                let mine = if bad.contains(&me) {
+                    Err(SystemError { action: "open".into(), source: source() })
+                } else {
+                    Ok(me)
+                };
                 let result = gather(&world, mine, |me| vec![*me as u8; *me]);
                 Ok::<_, io::Error>(match result {
                     Ok((mine, all)) => format!("{} {all:?}", mine == me),

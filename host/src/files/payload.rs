@@ -1,10 +1,10 @@
 //! The binary data of a field: bytes to numbers and back, with the checksum computed on the way. Works through pieces
 //! of it, so that a large file needs no second copy in memory, and any part of a field can be read or written alone.
-use super::error::Trouble;
 use super::runs::Runs;
 use super::source::ReadAt;
 use super::{Endian, FilePrecision, Header, Problem};
-use crate::measure::third_row;
+use crate::gauge::su3::third_row;
+use crate::system::atomic::SystemError;
 use num_complex::Complex64;
 use rayon::prelude::*;
 use std::fs::File;
@@ -31,9 +31,9 @@ pub enum ChecksumKind {
 
 /// Checksum of a part of the data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sum(pub [u32; 2]);
+pub struct PartialChecksum(pub [u32; 2]);
 
-impl Sum {
+impl PartialChecksum {
     /// Sum of two disjoint parts.
     pub fn combine(self, kind: ChecksumKind, other: Self) -> Self {
         let ([a, b], [c, d]) = (self.0, other.0);
@@ -64,30 +64,30 @@ impl ChecksumKind {
         }
     }
     /// The sum as headers print it.
-    pub fn print(self, Sum([a, b]): Sum) -> String {
+    pub fn print(self, PartialChecksum([a, b]): PartialChecksum) -> String {
         match self {
             Self::Nersc => format!("{a:08x}"),
             Self::Scidac | Self::Milc => format!("{a:08x} {b:08x}"),
         }
     }
     /// Sum of the bytes of whole sites starting with site number `first`.
-    fn of(self, bytes: &[u8], site_bytes: usize, first: usize, endian: Endian) -> Sum {
+    fn of(self, bytes: &[u8], site_bytes: usize, first: usize, endian: Endian) -> PartialChecksum {
         // Indices in a large lattice do not fit 32 bits: reduce before they are cast.
-        let rotate = |word: u32, index: usize| Sum([29, 31].map(|n| word.rotate_left((index % n) as u32)));
+        let rotate = |word: u32, index: usize| PartialChecksum([29, 31].map(|n| word.rotate_left((index % n) as u32)));
         let words = || bytes.as_chunks::<4>().0.iter().map(|w| endian.u32(*w));
         match self {
-            Self::Nersc => Sum([words().fold(0, u32::wrapping_add), 0]),
+            Self::Nersc => PartialChecksum([words().fold(0, u32::wrapping_add), 0]),
             Self::Scidac => bytes
                 .chunks_exact(site_bytes)
                 .zip(first..)
                 .map(|(site, index)| rotate(crc32fast::hash(site), index))
-                .fold(Sum::default(), |a, b| a.combine(self, b)),
+                .fold(PartialChecksum::default(), |a, b| a.combine(self, b)),
             Self::Milc => {
                 let start = first as u64 * (site_bytes / 4) as u64 % (29 * 31);
                 words()
                     .zip(start as usize..)
                     .map(|(word, index)| rotate(word, index))
-                    .fold(Sum::default(), |a, b| a.combine(self, b))
+                    .fold(PartialChecksum::default(), |a, b| a.combine(self, b))
             }
         }
     }
@@ -100,14 +100,14 @@ pub(crate) fn read(
     header: &Header,
     runs: &Runs,
     values: &mut [Complex64],
-) -> Result<Sum, Trouble> {
+) -> Result<PartialChecksum, SystemError> {
     let (bytes_in, values_out) = (header.site_bytes(), header.values_per_site());
     let kind = header.checksum.map(|(kind, _)| kind);
     let piece = (PIECE / bytes_in).max(1);
-    let task = |buffer: &mut Vec<u8>, (number, values): (usize, &mut [Complex64])| -> io::Result<Sum> {
+    let task = |buffer: &mut Vec<u8>, (number, values): (usize, &mut [Complex64])| -> io::Result<PartialChecksum> {
         let count = values.len() / values_out;
         buffer.resize(count * bytes_in, 0);
-        let (mut total, mut rest) = (Sum::default(), &mut buffer[..]);
+        let (mut total, mut rest) = (PartialChecksum::default(), &mut buffer[..]);
         for (first, count) in runs.pieces(number * piece..number * piece + count) {
             let bytes = rest.split_off_mut(..count * bytes_in).unwrap_or_default();
             source.read_exact_at(bytes, header.offset + first as u64 * bytes_in as u64)?;
@@ -119,18 +119,24 @@ pub(crate) fn read(
         Ok(total)
     };
     let sums: Vec<_> = values.par_chunks_mut(piece * values_out).enumerate().map_init(Vec::new, task).collect();
-    combined(sums, kind).map_err(Trouble::io("read the data"))
+    combined(sums, kind).map_err(SystemError::of("read the data"))
 }
 
 /// Writes the sites of a box into a field that starts at `offset`, and returns the checksum of their bytes.
-pub(crate) fn write(file: &File, offset: u64, values: &[Complex64], form: &Form, runs: &Runs) -> Result<Sum, Trouble> {
+pub(crate) fn write(
+    file: &File,
+    offset: u64,
+    values: &[Complex64],
+    form: &StoredForm,
+    runs: &Runs,
+) -> Result<PartialChecksum, SystemError> {
     let (bytes_out, values_in) = (form.site_bytes(), form.values_per_site());
     let piece = (PIECE / bytes_out).max(1);
-    let task = |buffer: &mut Vec<u8>, (number, values): (usize, &[Complex64])| -> io::Result<Sum> {
+    let task = |buffer: &mut Vec<u8>, (number, values): (usize, &[Complex64])| -> io::Result<PartialChecksum> {
         let count = values.len() / values_in;
         buffer.resize(count * bytes_out, 0);
         encode_sites(values, buffer, form);
-        let (mut total, mut rest) = (Sum::default(), &buffer[..]);
+        let (mut total, mut rest) = (PartialChecksum::default(), &buffer[..]);
         for (first, count) in runs.pieces(number * piece..number * piece + count) {
             let bytes = rest.split_off(..count * bytes_out).unwrap_or_default();
             total = total.combine(form.kind, form.kind.of(bytes, bytes_out, first, form.endian));
@@ -139,12 +145,12 @@ pub(crate) fn write(file: &File, offset: u64, values: &[Complex64], form: &Form,
         Ok(total)
     };
     let sums: Vec<_> = values.par_chunks(piece * values_in).enumerate().map_init(Vec::new, task).collect();
-    combined(sums, Some(form.kind)).map_err(Trouble::io("write"))
+    combined(sums, Some(form.kind)).map_err(SystemError::of("write"))
 }
 
 /// The sum of all pieces, or the error of the first that has one.
-fn combined(sums: Vec<io::Result<Sum>>, kind: Option<ChecksumKind>) -> io::Result<Sum> {
-    let mut total = Sum::default();
+fn combined(sums: Vec<io::Result<PartialChecksum>>, kind: Option<ChecksumKind>) -> io::Result<PartialChecksum> {
+    let mut total = PartialChecksum::default();
     for sum in sums {
         let sum = sum?;
         total = kind.map_or(total, |kind| total.combine(kind, sum));
@@ -156,12 +162,12 @@ fn combined(sums: Vec<io::Result<Sum>>, kind: Option<ChecksumKind>) -> io::Resul
 /// `components` fewer than the values (24 of 36) leaves out third rows.
 pub(crate) fn encode(
     values: &[Complex64],
-    form: &Form,
+    form: &StoredForm,
     mut sink: impl FnMut(&[u8]) -> Result<(), Problem>,
-) -> Result<Sum, Problem> {
+) -> Result<PartialChecksum, Problem> {
     let (bytes_out, values_in) = (form.site_bytes(), form.values_per_site());
     let piece = (PIECE / bytes_out).max(1);
-    let (mut buffer, mut total) = (Vec::new(), Sum::default());
+    let (mut buffer, mut total) = (Vec::new(), PartialChecksum::default());
     for (number, values) in values.chunks(piece * values_in).enumerate() {
         buffer.resize(values.len() / values_in * bytes_out, 0);
         encode_sites(values, &mut buffer, form);
@@ -173,7 +179,7 @@ pub(crate) fn encode(
 
 /// How numbers are to be stored.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Form {
+pub(crate) struct StoredForm {
     /// Complex numbers per site in the file.
     pub components: usize,
     pub precision: FilePrecision,
@@ -181,7 +187,7 @@ pub(crate) struct Form {
     pub kind: ChecksumKind,
 }
 
-impl Form {
+impl StoredForm {
     pub fn site_bytes(&self) -> usize {
         2 * self.components * self.precision.bytes()
     }
@@ -215,7 +221,7 @@ fn decode_reals(bytes: &[u8], out: &mut [f64], precision: FilePrecision, endian:
 }
 
 /// The bytes of whole sites.
-fn encode_sites(values: &[Complex64], bytes: &mut [u8], form: &Form) {
+fn encode_sites(values: &[Complex64], bytes: &mut [u8], form: &StoredForm) {
     if form.components != TWO_ROWS {
         return encode_reals(bytemuck::cast_slice(values), bytes, form);
     }
@@ -224,7 +230,7 @@ fn encode_sites(values: &[Complex64], bytes: &mut [u8], form: &Form) {
     }
 }
 
-fn encode_reals(values: &[f64], bytes: &mut [u8], form: &Form) {
+fn encode_reals(values: &[f64], bytes: &mut [u8], form: &StoredForm) {
     fn each<const N: usize>(values: &[f64], bytes: &mut [u8], f: impl Fn(f64) -> [u8; N]) {
         bytes.as_chunks_mut::<N>().0.iter_mut().zip(values).for_each(|(bytes, value)| *bytes = f(*value));
     }

@@ -1,14 +1,15 @@
 //! Reading and checking fields, by one process or by many.
-use super::error::Trouble;
 use super::image::Image;
-use super::parts::{Parts, gather};
-use super::payload::{self, LINKS, Sum};
+use super::parts::{FileParts, gather};
+use super::payload::{self, LINKS, PartialChecksum};
 use super::source::{Opened, ReadAt};
 use super::{Checksum, FermionFile, FileError, GaugeFile, Header, Problem, RawField, ReadOptions, SharedFile};
 use super::{checks, lime, milc, nersc, npy, scidac};
 use crate::field::host::{Fermion, HostField, HostGauge, Matrix, Spinor};
-use crate::halo::Network;
 use crate::lattice::Section;
+use crate::network::Network;
+use crate::observables::quantity::{LINK_TRACE, PLAQUETTE};
+use crate::system::atomic::SystemError;
 use comms::Solo;
 use num_complex::Complex64;
 use std::fs::File;
@@ -50,10 +51,10 @@ impl<'a> ReadFrom<'a> {
             Self::Memory(_) => Path::new("<memory>"),
         }
     }
-    fn open(&self) -> Result<Opened<'a>, Trouble> {
+    fn open(&self) -> Result<Opened<'a>, SystemError> {
         match self {
             Self::Memory(bytes) => Ok(Opened::Memory(bytes)),
-            _ => File::open(self.path()).map(Opened::File).map_err(Trouble::io("open")),
+            _ => File::open(self.path()).map(Opened::File).map_err(SystemError::of("open")),
         }
     }
     fn network(&self) -> Option<&'a dyn Network> {
@@ -164,7 +165,7 @@ fn read_with<T>(
     from: &ReadFrom,
     options: &ReadOptions,
     parse: impl Fn(&mut Image, &ReadOptions) -> Result<Header, Problem>,
-    data: impl FnOnce(&dyn ReadAt, Header, &Parts) -> Result<T, Problem>,
+    data: impl FnOnce(&dyn ReadAt, Header, &FileParts) -> Result<T, Problem>,
 ) -> Result<T, FileError> {
     let solo = Solo::new();
     let (network, section) = (from.network().unwrap_or(&solo), from.section());
@@ -174,7 +175,7 @@ fn read_with<T>(
         let (opened, header) = shared_header(from, network, |image| parse(image, &expected))?;
         let opened = opened.map_or_else(|| from.open(), Ok);
         let section = section.unwrap_or_else(|| header.lattice.into());
-        let (opened, parts) = Parts::meet(network, &section, &[], opened)?;
+        let (opened, parts) = FileParts::meet(network, &section, &[], opened)?;
         data(&opened, header, &parts)
     };
     all().map_err(FileError::at(from.path()))
@@ -202,7 +203,7 @@ fn shared_header<'a, H>(
         }
         let mut image = Image::new(from.open()?);
         match parse(&mut image) {
-            Err(Problem::Io { action, source }) => Err(Trouble { action, source }),
+            Err(Problem::Io { action, source }) => Err(SystemError { action, source }),
             found => Ok(Some((image, found))),
         }
     };
@@ -219,22 +220,27 @@ fn data_at(
     source: &dyn ReadAt,
     header: &Header,
     options: &ReadOptions,
-    parts: &Parts,
+    parts: &FileParts,
     values: &mut [Complex64],
 ) -> Result<Checksum, Problem> {
     let read = payload::read(source, header, &parts.mine().into(), values);
     let (_, told) = gather(parts.network, read, |sum| sum.to_bytes())?;
-    let sums = told.iter().map(|bytes| Sum::from_bytes(bytes));
+    let sums = told.iter().map(|bytes| PartialChecksum::from_bytes(bytes));
     let all = match header.checksum {
-        Some((kind, _)) => sums.fold(Sum::default(), |a, b| a.combine(kind, b)),
-        None => Sum::default(),
+        Some((kind, _)) => sums.fold(PartialChecksum::default(), |a, b| a.combine(kind, b)),
+        None => PartialChecksum::default(),
     };
     let checksum = Checksum::compare(header.checksum, all);
     checksum.require(options)?;
     Ok(checksum)
 }
 
-fn gauge_at(source: &dyn ReadAt, header: Header, options: &ReadOptions, parts: &Parts) -> Result<GaugeFile, Problem> {
+fn gauge_at(
+    source: &dyn ReadAt,
+    header: Header,
+    options: &ReadOptions,
+    parts: &FileParts,
+) -> Result<GaugeFile, Problem> {
     require_components(&header, "a gauge field", LINKS)?;
     let local = parts.mine().local;
     let mut links = vec![Matrix::default(); 4 * local.volume()];
@@ -243,7 +249,8 @@ fn gauge_at(source: &dyn ReadAt, header: Header, options: &ReadOptions, parts: &
     let unitarity = checks::links(&gauge, header.precision, options, parts)?;
     let (plaquette, link_trace) = checks::measured(&gauge, parts)?;
     if options.verify {
-        let stored = [("plaquette", header.plaquette, plaquette.mean), ("link trace", header.link_trace, link_trace)];
+        let stored =
+            [(PLAQUETTE.name, header.plaquette, plaquette.mean), (LINK_TRACE.name, header.link_trace, link_trace)];
         for (name, stored, computed) in stored {
             checks::value(name, stored, computed, header.precision)?;
         }
@@ -259,7 +266,7 @@ fn fermion_at<T: Fermion>(
     source: &dyn ReadAt,
     header: Header,
     options: &ReadOptions,
-    parts: &Parts,
+    parts: &FileParts,
 ) -> Result<FermionFile<T>, Problem> {
     let wanted = if T::COMPONENTS == Spinor::COMPONENTS { "a spinor field" } else { "a field of colour vectors" };
     require_components(&header, wanted, T::COMPONENTS)?;
@@ -271,7 +278,12 @@ fn fermion_at<T: Fermion>(
     Ok(FermionFile { field, header, checksum })
 }
 
-fn field_at(source: &dyn ReadAt, header: Header, options: &ReadOptions, parts: &Parts) -> Result<RawField, Problem> {
+fn field_at(
+    source: &dyn ReadAt,
+    header: Header,
+    options: &ReadOptions,
+    parts: &FileParts,
+) -> Result<RawField, Problem> {
     let mut values = vec![Complex64::ZERO; parts.mine().local.volume() * header.values_per_site()];
     let checksum = data_at(source, &header, options, parts, &mut values)?;
     Ok(RawField { values, header, checksum })
@@ -288,7 +300,7 @@ fn require_components(header: &Header, wanted: &'static str, expected: usize) ->
 mod tests {
     use super::*;
     use crate::files::{WriteOptions, WriteTo, write_gauge};
-    use crate::generate::weak_field;
+    use crate::gauge::generate::weak_field;
     use crate::lattice::Lattice;
     use comms::{Communicator, Threads};
     use std::io;
@@ -317,7 +329,7 @@ mod tests {
                 let section = Section { global: gauge.lattice(), origin: [0, 0, 0, 2 * me], local };
                 let length = if unable == Some(me) { header.offset as usize + 10000 } else { bytes.len() };
                 let source = Shorter(bytes.clone(), length);
-                let (_, parts) = Parts::meet(&world, &section, &[], Ok::<_, Trouble>(()))?;
+                let (_, parts) = FileParts::meet(&world, &section, &[], Ok::<_, SystemError>(()))?;
                 let read = gauge_at(&source, header.clone(), &ReadOptions::default(), &parts);
                 Ok::<_, Problem>(read.map_or_else(|problem| problem.to_string(), |file| format!("{:?}", file.checksum)))
             });

@@ -5,12 +5,13 @@
 //! record belongs to the data record it stands next to: descriptions to the following one, a checksum to the preceding
 //! one, and in a file with a single data record everything belongs to that.
 use super::frame::Frame;
-use super::lime::{self, Flags, Record};
-use super::payload::{ChecksumKind, Form, LINKS, Sum};
+use super::lime::{self, MessageFlags, Record};
+use super::payload::{ChecksumKind, LINKS, PartialChecksum, StoredForm};
 use super::{
     Endian, FileFormat, FilePrecision, Header, Printed, Problem, ReadOptions, WriteOptions, ildg, lattice_from, xml,
 };
 use crate::lattice::Lattice;
+use crate::system::utc_now;
 use std::io::{Cursor, Read, Seek};
 
 const FILE: &str = "scidac-private-file-xml record";
@@ -198,7 +199,7 @@ fn tag_name(tag: &str) -> &'static str {
     }
 }
 
-fn parse_sums(text: &str) -> Result<Sum, Problem> {
+fn parse_sums(text: &str) -> Result<PartialChecksum, Problem> {
     let place = "scidac-checksum record";
     let sum = |tag, name| {
         let hint = "read with verification off to do without";
@@ -206,7 +207,7 @@ fn parse_sums(text: &str) -> Result<Sum, Problem> {
         let digits = text.trim_start_matches("0x");
         u32::from_str_radix(digits, 16).map_err(|_| Problem::field(place, name, text, "hexadecimal digits"))
     };
-    Ok(Sum([sum("suma", "suma")?, sum("sumb", "sumb")?]))
+    Ok(PartialChecksum([sum("suma", "suma")?, sum("sumb", "sumb")?]))
 }
 
 /// `plaquette = …` of the text that tmLQCD writes.
@@ -232,42 +233,42 @@ pub(crate) fn frame(lattice: Lattice, components: usize, options: &WriteOptions)
     let ildg = options.format == FileFormat::Ildg;
     let prolog = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
     let mut head = Vec::new();
-    let mut put = |kind: &str, flags: Flags, data: &str| lime::append(&mut head, kind, flags, data.as_bytes());
+    let mut put = |kind: &str, flags: MessageFlags, data: &str| lime::append(&mut head, kind, flags, data.as_bytes());
     let file = format!(
         "{prolog}<scidacFile><version>1.1</version><spacetime>4</spacetime><dims>{x} {y} {z} {t} </dims>\
          <volfmt>0</volfmt></scidacFile>"
     );
-    put("scidac-private-file-xml", Flags::Begin, &file);
-    put("scidac-file-xml", Flags::End, &format!("{prolog}<title>{}</title>", xml::escape(&options.title)));
+    put("scidac-private-file-xml", MessageFlags::Begin, &file);
+    put("scidac-file-xml", MessageFlags::End, &format!("{prolog}<title>{}</title>", xml::escape(&options.title)));
 
     let (name, spins, count) = kind(components);
     let letter = if options.precision == FilePrecision::Single { 'F' } else { 'D' };
-    let form = Form { components, precision: options.precision, endian: Endian::Big, kind: ChecksumKind::Scidac };
+    let form = StoredForm { components, precision: options.precision, endian: Endian::Big, kind: ChecksumKind::Scidac };
     let private = format!(
         "{prolog}<scidacRecord><version>1.1</version><date>{}</date><recordtype>0</recordtype>\
          <datatype>QDP_{letter}3_{name}</datatype><precision>{letter}</precision><colors>3</colors>\
          <spins>{spins}</spins><typesize>{}</typesize><datacount>{count}</datacount></scidacRecord>",
-        super::utc_now(),
+        utc_now(),
         form.site_bytes() / count,
     );
-    put("scidac-private-record-xml", Flags::Begin, &private);
+    put("scidac-private-record-xml", MessageFlags::Begin, &private);
     let info: String =
         options.metadata.iter().map(|(k, v)| format!("{} = {}\n", xml::escape(k), xml::escape(v))).collect();
-    put("scidac-record-xml", Flags::Middle, &format!("{prolog}<info>{info}</info>"));
+    put("scidac-record-xml", MessageFlags::Middle, &format!("{prolog}<info>{info}</info>"));
     if ildg {
-        put("ildg-format", Flags::Middle, &ildg::print(lattice, options.precision));
-        put("ildg-data-lfn", Flags::Middle, &options.lfn);
+        put("ildg-format", MessageFlags::Middle, &ildg::print(lattice, options.precision));
+        put("ildg-data-lfn", MessageFlags::Middle, &options.lfn);
     }
     let kind = if ildg { "ildg-binary-data" } else { "scidac-binary-data" };
     let length = (lattice.volume() * form.site_bytes()) as u64;
-    lime::append_header(&mut head, kind, Flags::Middle, length);
-    let tail = move |Sum([a, b]): Sum| {
+    lime::append_header(&mut head, kind, MessageFlags::Middle, length);
+    let tail = move |PartialChecksum([a, b]): PartialChecksum| {
         let mut tail = Vec::new();
         lime::append_padding(&mut tail, length);
         let sums = format!(
             "{prolog}<scidacChecksum><version>1.0</version><suma>{a:x}</suma><sumb>{b:x}</sumb></scidacChecksum>"
         );
-        lime::append(&mut tail, "scidac-checksum", Flags::End, sums.as_bytes());
+        lime::append(&mut tail, "scidac-checksum", MessageFlags::End, sums.as_bytes());
         tail
     };
     Frame { lattice, form, head: Box::new(move |_| head.clone()), tail: Box::new(tail) }

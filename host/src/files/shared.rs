@@ -1,6 +1,6 @@
 //! A file and the processes that have it together.
-use crate::halo::Network;
 use crate::lattice::Section;
+use crate::network::Network;
 use std::path::Path;
 
 /// A file that many processes read or write together. Each of them has a section of the field, and the sections make up

@@ -1,12 +1,12 @@
 //! Writing fields, by one process or by many.
-use super::error::Trouble;
 use super::frame::Frame;
-use super::parts::Parts;
+use super::parts::FileParts;
 use super::payload::LINKS;
 use super::{FileError, FileFormat, Problem, ReadOptions, SharedFile, WriteOptions, checks, milc, nersc, npy, scidac};
 use crate::field::host::{Fermion, HostField, HostGauge};
-use crate::halo::Network;
 use crate::lattice::{Lattice, Section};
+use crate::network::Network;
+use crate::system::atomic::SystemError;
 use comms::Solo;
 use num_complex::Complex64;
 use std::io::Write;
@@ -85,7 +85,7 @@ const NO_FIELD: Problem = Problem::Unwritable { why: "there is no field" };
 fn write(
     to: WriteTo,
     fields: &[(Lattice, &[Complex64])],
-    frame: impl FnOnce(&Parts) -> Result<Frame, Problem>,
+    frame: impl FnOnce(&FileParts) -> Result<Frame, Problem>,
 ) -> Result<(), FileError> {
     let solo = Solo::new();
     let (path, network, section): (&Path, &dyn Network, Option<Section>) = match &to {
@@ -96,7 +96,7 @@ fn write(
     let (lattices, values): (Vec<_>, Vec<_>) = fields.iter().copied().unzip();
     let all = || {
         let section = section.or(lattices.first().map(|lattice| (*lattice).into())).ok_or(NO_FIELD)?;
-        let ((), parts) = Parts::meet(network, &section, &lattices, Ok::<_, Trouble>(()))?;
+        let ((), parts) = FileParts::meet(network, &section, &lattices, Ok::<_, SystemError>(()))?;
         let frame = frame(&parts)?;
         match to {
             WriteTo::Writer(writer) => frame.write_to(writer, &values),
@@ -107,7 +107,7 @@ fn write(
 }
 
 /// *Collective.* Checks the field and says what stands around it.
-fn gauge_frame(gauge: &HostGauge, options: &WriteOptions, parts: &Parts) -> Result<Frame, Problem> {
+fn gauge_frame(gauge: &HostGauge, options: &WriteOptions, parts: &FileParts) -> Result<Frame, Problem> {
     let lattice = parts.mine().global;
     let two_rows = options.format == FileFormat::Nersc;
     let required = ReadOptions { allow_non_unitary: !two_rows, ..Default::default() };
@@ -125,7 +125,11 @@ fn gauge_frame(gauge: &HostGauge, options: &WriteOptions, parts: &Parts) -> Resu
 }
 
 /// *Collective.* Checks the field and says what stands around it.
-fn fermion_frame<T: Fermion>(field: &HostField<T>, options: &WriteOptions, parts: &Parts) -> Result<Frame, Problem> {
+fn fermion_frame<T: Fermion>(
+    field: &HostField<T>,
+    options: &WriteOptions,
+    parts: &FileParts,
+) -> Result<Frame, Problem> {
     checks::fermion(field, parts)?;
     let lattice = parts.mine().global;
     match options.format {

@@ -1,8 +1,6 @@
 //! Other processes' links and spinors around the local lattice.
-use super::trace::Trace;
-use super::{Halo, exchange_of, lock};
 use crate::backend::{Stream, view};
-use crate::domain::{Domain, Result};
+use crate::domain::{Domain, Halo, Result, Trace, exchange_of, lock};
 use crate::field::{DeviceField, ThinGauge};
 use gpu_kernels::field::ThinLinks;
 use gpu_kernels::lattice::{Geometry, Region};
@@ -19,10 +17,10 @@ struct Slab {
     sites: u32,
     message: *mut u8,
     /// Which way the message goes.
-    way: Way,
+    way: SlabDirection,
 }
 
-enum Way {
+enum SlabDirection {
     /// From the slab to the neighbour.
     Out,
     /// To the slab, from beyond the forward or the backward end of this direction.
@@ -41,10 +39,10 @@ impl Halo {
                 let (message, parity) =
                     (view::message_links(message.wrapping_add(parity * half(sites))), parity as u32);
                 let kernel = match way {
-                    Way::Out => {
+                    SlabDirection::Out => {
                         CopyThin { input: links, from: region, out: message, to: Region::WHOLE, geometry, parity }
                     }
-                    Way::In { .. } => {
+                    SlabDirection::In { .. } => {
                         CopyThin { input: message, from: Region::WHOLE, out: links, to: region, geometry, parity }
                     }
                 };
@@ -78,8 +76,10 @@ impl Halo {
             let Slab { region, sites, message, way } = slab;
             let (message, whole) = (view::message_field(message, tiles(sites) as u32), Region::WHOLE);
             let kernel = match way {
-                Way::Out => CopySites { input: field, from: region, out: message, to: whole, geometry, parity, factor },
-                Way::In { mu, forward } => {
+                SlabDirection::Out => {
+                    CopySites { input: field, from: region, out: message, to: whole, geometry, parity, factor }
+                }
+                SlabDirection::In { mu, forward } => {
                     let factor = if mu == 3 && domain.has_end(forward) { across } else { 1.0 };
                     CopySites { input: message, from: whole, out: field, to: region, geometry, parity, factor }
                 }
@@ -102,7 +102,7 @@ impl Halo {
         let backend = domain.backend();
         let (whole, local) = (geometry.size(), domain.local().size().map(|extent| extent as u32));
         let mut exchanges = lock(&self.exchanges);
-        for mu in (0..4).filter(|mu| self.cut >> mu & 1 == 1) {
+        for mu in (0..4).filter(|mu| self.cut() >> mu & 1 == 1) {
             let width = border[mu];
             // From `start` on.
             let slab = |start: u32| {
@@ -123,11 +123,11 @@ impl Halo {
             let exchange = exchange_of((self.transport, &self.told), &mut exchanges, domain, message)?;
             let (packed, zones) = (exchange.begin(backend, None)?, exchange.zones());
             for (forward, region) in sources.into_iter().enumerate() {
-                copy(Slab { region, sites, message: packed[mu][forward], way: Way::Out })?;
+                copy(Slab { region, sites, message: packed[mu][forward], way: SlabDirection::Out })?;
             }
             let mut unpack = |_: usize, _: Option<&Stream>| {
                 targets.into_iter().enumerate().try_for_each(|(forward, region)| {
-                    let way = Way::In { mu, forward: forward == 1 };
+                    let way = SlabDirection::In { mu, forward: forward == 1 };
                     copy(Slab { region, sites, message: zones[mu][forward], way })
                 })
             };

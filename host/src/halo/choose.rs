@@ -1,7 +1,6 @@
 //! Which way faces travel fastest, measured.
-use super::exchange::Way;
-use super::{Beyond, Hop, Transport, hop, let_go};
-use crate::domain::{Domain, Result};
+use super::{Beyond, Hop, hop};
+use crate::domain::{Domain, Result, Route, Transport};
 use crate::field::DeviceField;
 use gpu_kernels::{FermionKind, Precision};
 
@@ -19,7 +18,7 @@ pub fn fastest(domain: impl Fn(Transport) -> Result<Domain>) -> Result<Transport
         let domain = domain(transport)?;
         let seconds = seconds(&domain)?;
         let ways = ways(&domain)?;
-        let_go(&domain)?;
+        domain.let_go()?;
         if let Some(messages) = ways.last().filter(|_| !ways.contains(&transport)) {
             return Ok(*messages);
         }
@@ -40,7 +39,7 @@ pub fn ways(domain: &Domain) -> Result<Vec<Transport>> {
     let bits = domain.network().all_gather(&[halo.ways()])?.concat().into_iter().fold(0, |all, one| all | one);
     // What reaches a device may copy or not, as it was told.
     let peer = if halo.transport == Transport::Copy { Transport::Copy } else { Transport::Direct };
-    let all = [(Way::PEER, peer), (Way::STRAIGHT, Transport::Mpi), (Way::HOST, Transport::Host)];
+    let all = [(Route::PEER, peer), (Route::STRAIGHT, Transport::Mpi), (Route::HOST, Transport::Host)];
     Ok(all.into_iter().filter(|(bit, _)| bits & bit != 0).map(|(_, way)| way).collect())
 }
 

@@ -6,118 +6,23 @@
 //! the other. Nine streams in all, none of which waits for the whole device.
 mod border;
 mod choose;
-mod exchange;
-mod network;
-mod peers;
+mod memory;
 mod regions;
-mod sums;
-mod trace;
-mod transport;
+mod upload;
 
 pub use choose::{fastest, ways};
-pub use network::{HostBuffer, Message, Network, Reach};
-pub use trace::Span;
-pub use transport::Transport;
+pub use memory::{Exchanges, Needs, Travelling};
 
 use crate::backend::{Backend, Call, Stream, view};
-use crate::domain::{Domain, Result};
+use crate::domain::{Domain, Result, Trace, Track, Zones, direction, exchange_of, lock};
 use crate::field::DeviceField;
-use comms::ProcessGrid;
-use exchange::{Exchange, Streams, Zones};
 use gpu_kernels::faces::{Faces, PACK_COLOURS, PACK_SPINORS, PackColours, PackSpinors};
 use gpu_kernels::ghost::{Ghosts, zone_tiles};
 use gpu_kernels::lattice::Region;
 use gpu_kernels::schwarz::Blocks;
 use gpu_kernels::storage::TILE;
 use gpu_kernels::{FermionKind, Precision};
-use regions::{Part, Parts};
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-pub(crate) use sums::{PartialSums, SumTarget};
-use trace::{Recorder, Trace, Track};
-
-/// What a process keeps to talk to its neighbours about one domain.
-pub(crate) struct Halo {
-    cut: u32,
-    streams: Streams,
-    /// By bytes of the zones: kinds of fields whose zones are equally large share them.
-    exchanges: Mutex<HashMap<[usize; 4], Exchange>>,
-    transport: Transport,
-    overlap: bool,
-    /// Whether the user knows why faces go another way than was asked for.
-    told: AtomicBool,
-    recorder: Mutex<Option<Recorder>>,
-}
-
-impl Halo {
-    pub fn new(backend: &dyn Backend, grid: ProcessGrid, transport: Transport, overlap: bool) -> Result<Self> {
-        let mut streams = [None, None, None, None];
-        for (mu, slot) in streams.iter_mut().enumerate() {
-            if grid.is_partitioned(mu) {
-                *slot = Some([backend.stream()?, backend.stream()?]);
-            }
-        }
-        let cut = (0..4).map(|mu| u32::from(grid.is_partitioned(mu)) << mu).sum();
-        let (exchanges, told, recorder) = (Mutex::default(), AtomicBool::new(false), Mutex::new(None));
-        Ok(Halo { cut, streams, exchanges, transport, overlap, told, recorder })
-    }
-    /// Directions that are cut, one bit each.
-    pub fn cut(&self) -> u32 {
-        self.cut
-    }
-    /// The stream that packs faces: that of the first end.
-    fn packing(&self) -> (Track, &Stream) {
-        let first = self.streams.iter().enumerate().find_map(|(mu, ends)| Some((mu, ends.as_ref()?)));
-        let (mu, [backward, _]) = first.expect("something is cut where there is a halo");
-        (Track::End(mu, 0), backward)
-    }
-    /// How faces have left this process so far, as bits of [`exchange::Way`].
-    fn ways(&self) -> u8 {
-        lock(&self.exchanges).values().map(Exchange::ways).fold(0, |all, one| all | one)
-    }
-    /// Takes down what exchanges do from now on.
-    pub fn start_trace(&self, backend: &dyn Backend) -> Result {
-        *lock(&self.recorder) = Some(Recorder::start(backend)?);
-        Ok(())
-    }
-    /// What was done since [`start_trace`](Self::start_trace).
-    pub fn end_trace(&self, backend: &dyn Backend) -> Result<Vec<Span>> {
-        lock(&self.recorder).take().map_or(Ok(Vec::new()), |recorder| recorder.spans(backend))
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// *Collective.* Frees what exchanges keep, when nobody has opened it any more. They are made again where they are needed.
-pub(crate) fn let_go(domain: &Domain) -> Result {
-    let Some(halo) = domain.halo() else { return Ok(()) };
-    let exchanges = std::mem::take(&mut *lock(&halo.exchanges));
-    // What is still written into others' memory comes before it is closed.
-    domain.backend().synchronize()?;
-    let own: Vec<_> = exchanges.into_values().map(Exchange::let_go_of_peers).collect();
-    domain.network().barrier()?;
-    drop(own);
-    Ok(())
-}
-
-/// *Collective.* The exchange for zones of so many bytes, made when it is first needed.
-fn exchange_of<'a>(
-    (transport, told): (Transport, &AtomicBool),
-    exchanges: &'a mut HashMap<[usize; 4], Exchange>,
-    domain: &Domain,
-    bytes: [usize; 4],
-) -> Result<&'a mut Exchange> {
-    Ok(match exchanges.entry(bytes) {
-        Entry::Occupied(there) => there.into_mut(),
-        Entry::Vacant(free) => {
-            free.insert(Exchange::new(domain.backend(), domain.grid(), domain.network(), transport, bytes, told)?)
-        }
-    })
-}
+use regions::{Parts, RegionPart};
 
 /// What lies beyond the ends of the local lattice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -186,13 +91,13 @@ pub(crate) struct Outside<'a> {
 }
 
 /// Computes the sites of a region, which are so many.
-pub(crate) type Inside<'a> = &'a mut dyn FnMut(Region, u32) -> Result;
+pub(crate) type InteriorLaunch<'a> = &'a mut dyn FnMut(Region, u32) -> Result;
 /// Computes sites whose hops leave this device.
-pub(crate) type Exterior<'a> = &'a mut dyn FnMut(Outside<'_>) -> Result;
+pub(crate) type ExteriorLaunch<'a> = &'a mut dyn FnMut(Outside<'_>) -> Result;
 
 /// Applies a hopping term to `input`: calls `inside` with the sites whose hops stay on this device, and `outside` with
 /// the others, part after part. Each is called through a pointer, so that this is compiled once for all kernels.
-pub(crate) fn hop(input: &DeviceField, hop: Hop, inside: Inside<'_>, outside: Exterior<'_>) -> Result {
+pub(crate) fn hop(input: &DeviceField, hop: Hop, inside: InteriorLaunch<'_>, outside: ExteriorLaunch<'_>) -> Result {
     let domain = input.domain();
     let geometry = domain.geometry();
     if let Beyond::Blocks(extents) = hop.beyond {
@@ -204,21 +109,21 @@ pub(crate) fn hop(input: &DeviceField, hop: Hop, inside: Inside<'_>, outside: Ex
     };
     // A hop must not pass beyond the neighbour.
     domain.grid().check(domain.global().size(), hop.steps as usize)?;
-    let parts = Parts::new(&geometry, halo.cut, hop.steps);
-    let zone = |mu: usize| if halo.cut >> mu & 1 == 1 { zone_tiles(geometry.face_sites(mu), hop.steps) } else { 0 };
+    let parts = Parts::new(&geometry, halo.cut(), hop.steps);
+    let zone = |mu: usize| if halo.cut() >> mu & 1 == 1 { zone_tiles(geometry.face_sites(mu), hop.steps) } else { 0 };
     let tiles: [u32; 4] = std::array::from_fn(zone);
     let nrhs = hop.sides;
     let bytes = tiles.map(|tiles| tiles as usize * TILE * zone_bytes(input.kind(), input.precision()) * nrhs);
     let backend = domain.backend();
     let mut exchanges = lock(&halo.exchanges);
     let exchange = exchange_of((halo.transport, &halo.told), &mut exchanges, domain, bytes)?;
-    let ghosts = |zones: Zones| view::ghosts(zones, tiles, halo.cut, &geometry);
-    let faces = Faces::new(geometry, 1 - hop.parity as u32, hop.steps, halo.cut);
+    let ghosts = |zones: Zones| view::ghosts(zones, tiles, halo.cut(), &geometry);
+    let faces = Faces::new(geometry, 1 - hop.parity as u32, hop.steps, halo.cut());
     let mut recorder = lock(&halo.recorder);
     let trace = Trace::new(recorder.as_mut());
     let main = (Track::Main, None);
     let mut inside = || match parts.interior {
-        Some(Part { region, sites }) => {
+        Some(RegionPart { region, sites }) => {
             trace.device(backend, main, &|| "interior".into(), &mut || inside(region, sites))
         }
         None => Ok(()),
@@ -230,8 +135,8 @@ pub(crate) fn hop(input: &DeviceField, hop: Hop, inside: Inside<'_>, outside: Ex
     trace.device(backend, (track, Some(stream)), &|| "pack".into(), &mut pack)?;
     let zones = exchange.zones();
     let mut outside = |mu: usize, order: Option<&Stream>| match parts.exteriors[mu] {
-        Some(Part { region, sites }) => {
-            let name = || format!("exterior {}", trace::direction(mu));
+        Some(RegionPart { region, sites }) => {
+            let name = || format!("exterior {}", direction(mu));
             let at = (if order.is_some() { track } else { Track::Main }, order);
             let part = || Outside { part: 1 + mu, region, sites, ghosts: ghosts(zones), stream: order };
             trace.device(backend, at, &name, &mut || outside(part()))
@@ -242,7 +147,7 @@ pub(crate) fn hop(input: &DeviceField, hop: Hop, inside: Inside<'_>, outside: Ex
 }
 
 /// [`hop`] without neighbours: nothing is sent.
-fn in_blocks(domain: &Domain, blocks: &Blocks, inside: Inside<'_>, outside: Exterior<'_>) -> Result {
+fn in_blocks(domain: &Domain, blocks: &Blocks, inside: InteriorLaunch<'_>, outside: ExteriorLaunch<'_>) -> Result {
     let geometry = domain.geometry();
     let (size, block) = (geometry.size(), blocks.extents());
     let closed: u32 = (0..4).map(|mu| u32::from(block[mu] < size[mu]) << mu).sum();
@@ -254,11 +159,11 @@ fn in_blocks(domain: &Domain, blocks: &Blocks, inside: Inside<'_>, outside: Exte
         return outside(Outside { part: 1, region, sites, ghosts, stream: None });
     }
     let parts = Parts::new(&geometry, closed, 1);
-    if let Some(Part { region, sites }) = parts.interior {
+    if let Some(RegionPart { region, sites }) = parts.interior {
         inside(region, sites)?;
     }
     for (mu, part) in parts.exteriors.iter().enumerate() {
-        if let Some(Part { region, sites }) = *part {
+        if let Some(RegionPart { region, sites }) = *part {
             outside(Outside { part: 1 + mu, region, sites, ghosts, stream: None })?;
         }
     }

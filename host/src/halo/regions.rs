@@ -3,7 +3,7 @@ use gpu_kernels::lattice::{Geometry, Region};
 
 /// A part of the local lattice and its sites of one parity.
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
+pub struct RegionPart {
     /// Which sites.
     pub region: Region,
     /// How many of one parity.
@@ -15,9 +15,9 @@ pub struct Part {
 #[derive(Clone, Copy, Debug)]
 pub struct Parts {
     /// `None`: the lattice is too thin to have any.
-    pub interior: Option<Part>,
+    pub interior: Option<RegionPart>,
     /// `[μ]`; `None` where the direction is not cut.
-    pub exteriors: [Option<Part>; 4],
+    pub exteriors: [Option<RegionPart>; 4],
 }
 
 impl Parts {
@@ -38,7 +38,7 @@ impl Parts {
                 return None;
             }
             let region = Region::on(geometry, intervals.map(|(start, _)| start), intervals.map(|(_, length)| length));
-            Some(Part { region, sites: region.sites(geometry) })
+            Some(RegionPart { region, sites: region.sites(geometry) })
         };
         let interior = part(std::array::from_fn(inside));
         // What is near an end of two directions waits for the later one.

@@ -46,6 +46,13 @@ pub fn batches(n: usize, most: usize) -> Vec<usize> {
     split
 }
 
+/// The numbers of right-hand sides that a solver works on while those of a block of `nrhs` finish, the block itself first.
+/// Solvers drop what has finished when a quarter has, and go on with one of the [usual sizes](BATCH_SIZES).
+pub fn widths(nrhs: usize) -> Vec<usize> {
+    let narrower = BATCH_SIZES.into_iter().filter(|size| 4 * size <= 3 * nrhs);
+    std::iter::once(nrhs).chain(narrower).collect()
+}
+
 /// The largest of [`BATCH_SIZES`] up to `n` for which `fits` holds, such as that the memory it needs is free; `None` if
 /// not even one right-hand side fits.
 pub fn largest_batch(n: usize, fits: impl Fn(usize) -> bool) -> Option<usize> {
@@ -405,5 +412,13 @@ mod tests {
         // Sizes that do not add up lose nothing.
         assert_eq!(of(&[2], 5), [0..2, 2..5]);
         assert_eq!(of(&[4, 4], 5), [0..4, 4..5]);
+    }
+
+    #[test]
+    fn solvers_become_narrower_by_a_quarter_at_least() {
+        assert_eq!(widths(12), [12, 8, 6, 4, 3, 2, 1]);
+        assert_eq!(widths(4), [4, 3, 2, 1]);
+        assert_eq!(widths(1), [1]);
+        assert_eq!(widths(0), [0]);
     }
 }

@@ -2,15 +2,15 @@
 use super::formats::{Formats, StaggeredFormats, WilsonFormats};
 use super::report::SolveFailure;
 use super::request::{Method, Request, Schwarz};
-use crate::dirac::{
-    Diagonal, EvenOdd, EvenOddStaggered, EvenOddWilson, Form, MrInBlocks, Operator, Smearing, Staggered,
-    StaggeredLinks, StaggeredOperator, TimeBoundary, Wilson, WilsonLike,
-};
 use crate::domain::{DeviceError, Domain, Result};
-use crate::fat_links::{Improvement, LinkGroup};
 use crate::field::host::{Fermion, HostField, HostGauge};
 use crate::field::{DeviceField, DeviceGauge, FullField, ThinGauge};
-use crate::gauge_fixing::{Transformation, temporal_gauge_on};
+use crate::gauge::fixing::{Transformation, temporal_gauge_on};
+use crate::operators::fat_links::{Improvement, LinkGroup};
+use crate::operators::{
+    Diagonal, EvenOdd, EvenOddStaggered, EvenOddWilson, MrInBlocks, Operator, OperatorForm, Smearing, Staggered,
+    StaggeredLinks, StaggeredOperator, TimeBoundary, Wilson, WilsonLike,
+};
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
 use solvers::{LinearOperator, SolveError};
@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// Links of a configuration, and their copies on a device, each made when it is first needed and kept.
 pub struct Configuration<'g> {
     domain: Domain,
-    source: Source<'g>,
+    source: LinkSource<'g>,
     staged: RefCell<Option<ThinGauge>>,
     copies: RefCell<HashMap<(Precision, LinkStorage), Arc<DeviceGauge>>>,
     /// The diagonal term, in double, that was used last, and the operator it belongs to.
@@ -36,7 +36,7 @@ pub struct Configuration<'g> {
 }
 
 /// What copies are made from.
-enum Source<'g> {
+enum LinkSource<'g> {
     /// Links on the host.
     Gauge(Cow<'g, HostGauge>),
     /// Fat and long links.
@@ -84,13 +84,13 @@ impl ImprovedLinks {
 impl<'g> Configuration<'g> {
     /// Nothing is copied yet. `gauge` has the lattice of `domain`.
     pub fn new(domain: &Domain, gauge: &'g HostGauge) -> Self {
-        Self::of(domain, Source::Gauge(Cow::Borrowed(gauge)))
+        Self::of(domain, LinkSource::Gauge(Cow::Borrowed(gauge)))
     }
     /// Of fat and long links that are there already, for improved staggered operators only.
     pub fn improved(links: Improvement) -> Self {
-        Self::of(&links.fat.domain().clone(), Source::Improved(ImprovedLinks::new(links)))
+        Self::of(&links.fat.domain().clone(), LinkSource::Improved(ImprovedLinks::new(links)))
     }
-    fn of(domain: &Domain, source: Source<'g>) -> Self {
+    fn of(domain: &Domain, source: LinkSource<'g>) -> Self {
         Configuration {
             domain: domain.clone(),
             source,
@@ -104,8 +104,8 @@ impl<'g> Configuration<'g> {
     }
     fn gauge(&self) -> Result<&HostGauge> {
         match &self.source {
-            Source::Gauge(gauge) => Ok(gauge),
-            Source::Improved(_) => Err(DeviceError::NoThinLinks),
+            LinkSource::Gauge(gauge) => Ok(gauge),
+            LinkSource::Improved(_) => Err(DeviceError::NoThinLinks),
         }
     }
     /// The configuration in temporal gauge, and the transformation that leads there.
@@ -116,7 +116,7 @@ impl<'g> Configuration<'g> {
         let gauge = self.gauge()?;
         self.domain.expect("a gauge field", gauge.lattice())?;
         let (fixed, transformation) = temporal_gauge_on(&self.domain, gauge)?;
-        let made = Box::new((Configuration::of(&self.domain, Source::Gauge(Cow::Owned(fixed))), transformation));
+        let made = Box::new((Configuration::of(&self.domain, LinkSource::Gauge(Cow::Owned(fixed))), transformation));
         Ok(self.temporal.get_or_init(|| made))
     }
     /// Where the copies live.
@@ -168,7 +168,7 @@ impl<'g> Configuration<'g> {
     }
     /// Fat and long links.
     fn improved_links(&self, smearing: Smearing) -> Result<Rc<ImprovedLinks>> {
-        if let Source::Improved(links) = &self.source {
+        if let LinkSource::Improved(links) = &self.source {
             return Ok(links.clone());
         }
         if let Some((of, links)) = &*self.improved.borrow()
@@ -326,7 +326,7 @@ impl<'g> Configuration<'g> {
     /// Formats that do not exist, and failures of the device.
     pub fn apply<T: Fermion>(
         &self,
-        form: Form,
+        form: OperatorForm,
         complement: bool,
         fields: &[HostField<T>],
         operator: impl Into<Operator>,
@@ -334,7 +334,7 @@ impl<'g> Configuration<'g> {
     ) -> std::result::Result<(Vec<HostField<T>>, LinkStorage), SolveFailure<T>> {
         let operator = operator.into();
         expect_fields::<T>(&operator)?;
-        self.domain().expect_sources(fields, None)?;
+        super::expect_sources(self.domain(), fields, None)?;
         let reconstruction = self.format(&operator, precision, reconstruction)?;
         let there = self.spread_phases(&operator, fields);
         let field = || FullField::zero(&self.domain, T::KIND, precision, fields.len());
@@ -355,7 +355,7 @@ impl<'g> Configuration<'g> {
     }
     fn apply_wilson(
         &self,
-        form: Form,
+        form: OperatorForm,
         complement: bool,
         operator: WilsonLike,
         (precision, storage): (Precision, LinkStorage),
@@ -419,19 +419,30 @@ fn is_spread(operator: &Operator) -> bool {
 }
 
 /// `out` = M x, M† x or M†M x by `apply`, which is told whether to take M†. `x` is lost.
-fn once_or_twice<F>(form: Form, x: &mut F, out: &mut F, mut apply: impl FnMut(bool, &F, &mut F) -> Result) -> Result {
-    apply(form == Form::Dagger, x, out)?;
-    if form == Form::Normal {
+fn once_or_twice<F>(
+    form: OperatorForm,
+    x: &mut F,
+    out: &mut F,
+    mut apply: impl FnMut(bool, &F, &mut F) -> Result,
+) -> Result {
+    apply(form == OperatorForm::Dagger, x, out)?;
+    if form == OperatorForm::Normal {
         std::mem::swap(x, out);
         apply(true, x, out)?;
     }
     Ok(())
 }
 
-fn apply_staggered(form: Form, staggered: &Staggered, nrhs: usize, psi: &FullField, out: &mut FullField) -> Result {
+fn apply_staggered(
+    form: OperatorForm,
+    staggered: &Staggered,
+    nrhs: usize,
+    psi: &FullField,
+    out: &mut FullField,
+) -> Result {
     match form {
-        Form::Plain | Form::Dagger => staggered.full(form == Form::Dagger, psi, out),
-        Form::Normal => (0..2).try_for_each(|parity| {
+        OperatorForm::Plain | OperatorForm::Dagger => staggered.full(form == OperatorForm::Dagger, psi, out),
+        OperatorForm::Normal => (0..2).try_for_each(|parity| {
             let normal = EvenOddStaggered::shifted(staggered.clone(), parity, 0.0, nrhs)?;
             normal.apply(psi.parity(parity), out.parity_mut(parity))
         }),

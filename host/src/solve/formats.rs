@@ -1,12 +1,12 @@
 //! One operator on a configuration, in every format that a solve may need.
 use super::configuration::{Configuration, with_kernels};
 use super::request::Schwarz;
-use crate::dirac::{
+use crate::domain::{Domain, Result};
+use crate::field::{DeviceGauge, FieldSpace};
+use crate::operators::{
     BlockOperator, Diagonal, EvenOdd, EvenOddStaggered, EvenOddWilson, MrInBlocks, Staggered, StaggeredOperator,
     Wilson, WilsonLike,
 };
-use crate::domain::{Domain, Result};
-use crate::field::{DeviceGauge, FieldSpace};
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use solvers::{MrParams, Preconditioner};
 use std::rc::Rc;

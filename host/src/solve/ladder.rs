@@ -2,9 +2,9 @@
 use super::formats::{AnyPreconditioner, Formats};
 use super::report::Climb;
 use super::request::{Correction, Method, Request, Schwarz};
-use crate::dirac::EvenOdd;
 use crate::domain::{DeviceError, Result};
 use crate::field::{DeviceField, FieldSpace};
+use crate::operators::EvenOdd;
 use gpu_kernels::{LinkStorage, Precision};
 use solvers::{
     BicgstabWorkspace, BlockCgNormalWorkspace, BlockCgParams, BlockCgWorkspace, CgNormalWorkspace, CgWorkspace,
@@ -17,10 +17,10 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::Instant;
 
-pub(super) type SolverError = SolveError<DeviceError>;
+pub(super) type LadderError = SolveError<DeviceError>;
 
 /// A system with its answer, in double, on the sites of one parity.
-pub(super) trait Problem {
+pub(super) trait ParitySystem {
     /// Where both live.
     fn space(&self) -> &FieldSpace;
     /// The right-hand side.
@@ -51,11 +51,11 @@ pub(super) struct Climbed {
 /// residual of the system, relative to its right-hand side, at which the judged one ought to be that of the request.
 pub(super) fn climb(
     formats: &dyn Formats,
-    problem: &mut dyn Problem,
+    problem: &mut dyn ParitySystem,
     mut tol: f64,
     request: &Request,
     observer: &mut dyn Observer,
-) -> std::result::Result<Climbed, SolverError> {
+) -> std::result::Result<Climbed, LadderError> {
     let mut rung = Rung { outer: request.outer, precision: request.precision, reconstruction: request.reconstruction };
     let mut system = Levels::new(formats, rung, problem, request)?;
     formats.domain().backend().synchronize().map_err(DeviceError::from)?;
@@ -186,7 +186,7 @@ struct Levels {
 }
 
 impl Levels {
-    fn new(formats: &dyn Formats, rung: Rung, problem: &mut dyn Problem, request: &Request) -> Result<Self> {
+    fn new(formats: &dyn Formats, rung: Rung, problem: &mut dyn ParitySystem, request: &Request) -> Result<Self> {
         let (domain, nrhs) = (formats.domain(), problem.space().nrhs());
         let exact = formats.exact();
         let positive = exact.is_positive();
@@ -208,7 +208,7 @@ impl Levels {
         outer_space.convert_from(problem.solution(), &mut x)?;
         Ok(Levels { outer_space, outer, sloppy_space, sloppy, positive, preconditioner, rhs, x })
     }
-    fn hand_back(&self, problem: &mut dyn Problem) -> Result {
+    fn hand_back(&self, problem: &mut dyn ParitySystem) -> Result {
         let (kind, nrhs) = (problem.space().kind(), problem.space().nrhs());
         let space = FieldSpace::new(problem.space().domain(), kind, Precision::Double, nrhs);
         space.convert_from(&self.x, problem.solution())
@@ -220,7 +220,7 @@ impl Levels {
         tol: f64,
         request: &Request,
         observer: &mut dyn Observer,
-    ) -> std::result::Result<Info, SolverError> {
+    ) -> std::result::Result<Info, LadderError> {
         let Levels { outer_space, outer, sloppy_space, sloppy, positive, preconditioner, rhs, x } = self;
         let (positive, system) = (*positive, Mixed::new(outer_space, &**outer, sloppy_space, &**sloppy));
         if request.method == Method::GcrDd {
@@ -317,7 +317,7 @@ fn krylov<Y: System<Error = DeviceError>>(
     terms: Terms,
     request: &Request,
     observer: &mut dyn Observer,
-) -> std::result::Result<Info, SolverError> {
+) -> std::result::Result<Info, LadderError> {
     let Terms { tol, delta, dependent, positive } = terms;
     let (max_iterations, stagnation_window) = (request.max_iterations, Some(request.stagnation_window));
     let params = SolverParams { tol, max_iterations, delta, stagnation_window, ..Default::default() };

@@ -1,10 +1,12 @@
 //! How much device memory a solve takes.
+use super::batch::widths;
 use super::request::{Correction, Method, Request};
-use crate::dirac::{Operator, StaggeredOperator, WilsonLike};
-use crate::fat_links::workspace_bytes;
+use crate::domain::Part;
 use crate::field::{DeviceField, DeviceGauge};
+use crate::halo::{Exchanges, Needs, Travelling};
 use crate::lattice::Lattice;
-use crate::memory::{Exchanges, Needs, Part, Travelling, widths};
+use crate::operators::fat_links::workspace_bytes;
+use crate::operators::{Operator, StaggeredOperator, WilsonLike};
 use comms::ProcessGrid;
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
 

@@ -10,17 +10,16 @@ mod run;
 mod scale;
 mod shifts;
 
-pub use crate::dirac::Operator;
-pub use batch::{BATCH_SIZES, batches, in_batches, largest_batch, shifts_in_batches};
+pub use batch::{BATCH_SIZES, batches, in_batches, largest_batch, shifts_in_batches, widths};
 pub use configuration::Configuration;
-pub use gpu_kernels::{LinkStorage, Precision};
 pub use memory::{apply_memory, staggered_link_bytes};
 pub use report::{Climb, Report, SolveFailure};
 pub use request::{Correction, Method, Request, Schwarz, SchwarzError};
 pub use run::Solved;
 pub use shifts::{ShiftOutcome, ShiftStrategy, ShiftsReport, SolvedShifts};
 
-use crate::domain::Domain;
+use crate::backend::MAX_RHS;
+use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::{Fermion, HostField, HostGauge};
 use solvers::Observer;
 
@@ -42,4 +41,17 @@ pub fn solve<T: Fermion>(
     observer: &mut dyn Observer,
 ) -> Solved<T> {
     Configuration::new(domain, gauge).solve(sources, None, request, observer)
+}
+
+/// Whether so many right-hand sides can be solved for together, and all are on this process's part of the lattice.
+fn expect_sources<T: Fermion>(domain: &Domain, sources: &[HostField<T>], guess: Option<&[HostField<T>]>) -> Result {
+    let expected = sources.len();
+    if !(1..=MAX_RHS).contains(&expected) {
+        return Err(DeviceError::RightHandSides(expected));
+    }
+    if let Some(found) = guess.map(<[_]>::len).filter(|found| *found != expected) {
+        return Err(DeviceError::OtherCount { found, expected });
+    }
+    sources.iter().try_for_each(|field| domain.expect("a source", field.lattice()))?;
+    guess.into_iter().flatten().try_for_each(|field| domain.expect("a guess", field.lattice()))
 }

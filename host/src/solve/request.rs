@@ -1,6 +1,6 @@
 //! What to solve and how.
-use crate::dirac::Operator;
 use crate::lattice::Lattice;
+use crate::operators::Operator;
 use comms::ProcessGrid;
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
 

@@ -2,14 +2,14 @@
 use super::batch::gflops;
 use super::configuration::Configuration;
 use super::formats::Formats;
-use super::ladder::{Climbed, Problem, climb};
+use super::ladder::{Climbed, ParitySystem, climb};
 use super::report::{Report, SolveFailure};
 use super::request::Request;
 use super::scale::Scales;
-use crate::dirac::{EvenOdd, Operator};
 use crate::domain::{Domain, Result};
 use crate::field::host::{Fermion, HostField};
 use crate::field::{DeviceField, FieldSpace, FullField};
+use crate::operators::{EvenOdd, Operator};
 use gpu_kernels::{FermionKind, Precision};
 use solvers::{Observer, SolveError, VectorSpace};
 use std::rc::Rc;
@@ -34,7 +34,7 @@ impl Configuration<'_> {
         observer: &mut dyn Observer,
     ) -> Solved<F> {
         let begin = Instant::now();
-        self.domain().expect_sources(sources, guess)?;
+        super::expect_sources(self.domain(), sources, guess)?;
         if matches!(request.operator, Operator::Staggered(operator) if operator.params.mass == 0.0) {
             return Err(SolveFailure::Solver(SolveError::Invalid("the mass of a staggered operator must not be zero")));
         }
@@ -165,7 +165,7 @@ impl FullSystem {
     }
 }
 
-impl Problem for FullSystem {
+impl ParitySystem for FullSystem {
     fn space(&self) -> &FieldSpace {
         &self.space
     }

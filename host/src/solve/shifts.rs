@@ -3,15 +3,15 @@
 use super::batch::gflops;
 use super::configuration::Configuration;
 use super::formats::{Formats, StaggeredFormats};
-use super::ladder::{Climbed, Problem, climb};
+use super::ladder::{Climbed, ParitySystem, climb};
 use super::report::{Climb, SolveFailure};
 use super::request::{Method, Request};
 use super::run::norms;
 use super::scale::Scales;
-use crate::dirac::{EvenOdd, Operator, StaggeredOperator, StaggeredParams};
 use crate::domain::{DeviceError, Result};
 use crate::field::host::{ColourVector, Fermion, HostField};
 use crate::field::{DeviceField, FieldSpace, FullField};
+use crate::operators::{EvenOdd, Operator, StaggeredOperator, StaggeredParams};
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
 use solvers::{
@@ -164,7 +164,7 @@ impl Configuration<'_> {
     ) -> SolvedShifts<F> {
         let begin = Instant::now();
         let invalid = |why| SolveFailure::Solver(SolveError::Invalid(why));
-        self.domain().expect_sources(sources, None)?;
+        super::expect_sources(self.domain(), sources, None)?;
         let request = self.checked(request)?;
         if request.method == Method::BlockCg && strategy == ShiftStrategy::MultiShift {
             return Err(invalid(NO_BLOCKS_OF_SHIFTS));
@@ -372,7 +372,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
         observer: &mut Counted<'_>,
     ) -> std::result::Result<(), SolveError<DeviceError>> {
         let operators = self.operators(parity, self.outcomes[i].shift)?;
-        let mut problem = Shifted {
+        let mut problem = ShiftedParity {
             space: &self.space,
             operator: operators.exact(),
             rhs: self.sources.parity(parity),
@@ -450,7 +450,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
 }
 
 /// (M†M + σ) x = b on the sites of one parity.
-struct Shifted<'a> {
+struct ShiftedParity<'a> {
     space: &'a FieldSpace,
     operator: Rc<dyn EvenOdd>,
     rhs: &'a DeviceField,
@@ -458,14 +458,14 @@ struct Shifted<'a> {
     x: &'a mut DeviceField,
 }
 
-impl Shifted<'_> {
+impl ShiftedParity<'_> {
     /// A guess that is no number is none.
     fn forget_what_is_no_number(&mut self) -> Result {
         if norms(self.space, self.x)?.iter().all(|norm| norm.is_finite()) { Ok(()) } else { self.space.zero(self.x) }
     }
 }
 
-impl Problem for Shifted<'_> {
+impl ParitySystem for ShiftedParity<'_> {
     fn space(&self) -> &FieldSpace {
         self.space
     }

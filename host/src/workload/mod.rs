@@ -1,16 +1,16 @@
 //! The operations that solves are made of, on random fields of their own. `bench` times them, `tune` calls each once.
 mod staggered;
 
-use crate::bench::Options;
-use crate::dirac::{
-    DSLASH_ADD_FLOPS, DSLASH_FLOPS, Definition, Details, Diagonal, DiagonalForm, EvenOddWilson, Operator, Schur,
-    Wilson, WilsonLike,
-};
 use crate::domain::{Domain, Result};
 use crate::field::host::{ColourVector, Fermion, HostGauge, Spinor};
 use crate::field::{DeviceField, FieldSpace, FullField, ThinGauge};
-use crate::gauge_fixing::temporal_gauge_on;
-use crate::generate;
+use crate::gauge::fixing::temporal_gauge_on;
+use crate::gauge::generate;
+use crate::lattice::Lattice;
+use crate::operators::{
+    DSLASH_ADD_FLOPS, DSLASH_FLOPS, Definition, Details, Diagonal, DiagonalForm, EvenOddWilson, Operator, Schur,
+    Wilson, WilsonLike,
+};
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
 use solvers::{ConvertFrom, Dots, LinearOperator, ShiftStep, VectorSpace};
@@ -30,6 +30,19 @@ pub(crate) struct Operation {
     pub flops: f64,
     /// Compulsory traffic of a call by all processes: every link and every spinor once.
     pub bytes: f64,
+}
+
+/// What to launch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// The lattice.
+    pub lattice: Lattice,
+    /// Precisions.
+    pub precisions: Vec<Precision>,
+    /// How links are kept; what does not exist in a precision is left out.
+    pub reconstructions: Vec<LinkStorage>,
+    /// Right-hand sides.
+    pub nrhs: usize,
 }
 
 /// How much of a workload.

@@ -1,11 +1,11 @@
 //! Staggered operators.
 use super::{Extent, Operation, Visit, formats, random_fields};
-use crate::bench::Options;
-use crate::dirac::{Definition, EvenOddStaggered, Staggered, StaggeredLinks, StaggeredParams, TimeBoundary};
 use crate::domain::{Domain, Result};
-use crate::fat_links::{Improvement, PathCoefficients};
 use crate::field::{FieldSpace, ThinGauge};
-use crate::generate;
+use crate::gauge::generate;
+use crate::operators::fat_links::{Improvement, PathCoefficients};
+use crate::operators::{Definition, EvenOddStaggered, Staggered, StaggeredLinks, StaggeredParams, TimeBoundary};
+use crate::workload::Options;
 use gpu_kernels::{FermionKind, LinkStorage};
 use num_complex::Complex64;
 use solvers::LinearOperator;

@@ -4,8 +4,8 @@
 //! than two right-hand sides, and what on CPUs is the same as going through the host.
 use comms::{Communicator, Mpi};
 use ferrite::backend::{Backend, Cpu};
+use ferrite::domain::Transport;
 use ferrite::domain::{DeviceError, Domain};
-use ferrite::halo::Transport;
 use ferrite::lattice::Lattice;
 use ferrite_tests::cut::{self, Images, Input};
 use std::process::ExitCode;

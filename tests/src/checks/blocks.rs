@@ -8,7 +8,7 @@ use ferrite::backend::Backend;
 use ferrite::domain::{Domain, Result};
 use ferrite::field::host::{ColourVector, HostField, Spinor};
 use ferrite::field::{FieldSpace, FullField};
-use ferrite::generate;
+use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::{FermionKind, Precision};
 use num_complex::Complex64;

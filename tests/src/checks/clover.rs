@@ -7,14 +7,14 @@ use crate::links;
 use crate::reference::{dot, norm2, on_parity};
 use crate::report::{Report, Scope, Tolerance};
 use ferrite::backend::Backend;
-use ferrite::dirac::{
-    Anisotropy, CloverParams, DiagonalForm, EvenOdd, EvenOddWilson, Schur, TimeBoundary, Wilson, WilsonParams,
-};
 use ferrite::domain::Result;
 use ferrite::field::host::HostSpinor;
 use ferrite::field::{DeviceGauge, FullField, ThinGauge};
-use ferrite::generate;
+use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
+use ferrite::operators::{
+    Anisotropy, CloverParams, DiagonalForm, EvenOdd, EvenOddWilson, Schur, TimeBoundary, Wilson, WilsonParams,
+};
 use ferrite::solve::{Method, Request, SolveFailure, solve};
 use ferrite::{FermionKind, LinkStorage, Precision};
 use solvers::LinearOperator;

@@ -1,29 +1,31 @@
 //! Molecular dynamics on a backend against the same on the CPU, whose forces are derivatives and MILC's in the tests.
 use crate::report::{Report, Scope, Tolerance};
 use ferrite::backend::{Backend, Cpu};
-use ferrite::dirac::{StaggeredParams, StaggeredPhases, TimeBoundary};
 use ferrite::domain::Domain;
-use ferrite::fat_links::PathCoefficients;
 use ferrite::field::host::{HostColour, HostGauge};
 use ferrite::field::{FullField, ThinGauge};
-use ferrite::flow::{Flow, FlowAction};
-use ferrite::generate;
+use ferrite::gauge::generate;
+use ferrite::gauge::loops::{closed_loops, mean_traces};
+use ferrite::hmc::action::{GaugeAction, GaugeDrive};
+use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, ShiftedSolver};
+use ferrite::hmc::force::Force;
+use ferrite::hmc::functions::{Quarks, Tolerances, rational_functions};
+use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
+use ferrite::hmc::links::MovingLinks;
+use ferrite::hmc::momenta::MomentumField;
+use ferrite::hmc::trajectory::{Chain, LevelPlan, Plan};
+use ferrite::hmc::{HmcError, hop_force, spectrum};
 use ferrite::lattice::Lattice;
-use ferrite::rhmc::condensate::{condensate, noise};
-use ferrite::rhmc::fermions::{Pseudofermions, QuarkOperator, ShiftedSolver};
-use ferrite::rhmc::force::Force;
-use ferrite::rhmc::functions::{Quarks, Tolerances, rational_functions};
-use ferrite::rhmc::gauge::{GaugeAction, GaugeDrive, closed_loops, mean_traces, polyakov_loop};
-use ferrite::rhmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
-use ferrite::rhmc::links::MovingLinks;
-use ferrite::rhmc::momenta::MomentumField;
-use ferrite::rhmc::trajectory::{Chain, LevelPlan, Plan};
-use ferrite::rhmc::{Error, hop_force, spectrum};
+use ferrite::observables::condensate::{condensate, noise};
+use ferrite::observables::flow::{Flow, FlowAction};
+use ferrite::observables::polyakov::polyakov_loop;
+use ferrite::operators::fat_links::PathCoefficients;
+use ferrite::operators::{StaggeredParams, StaggeredPhases, TimeBoundary};
 use ferrite::{FermionKind, Precision};
 use num_complex::Complex64;
 use std::cell::RefCell;
 
-type Result<T = ()> = std::result::Result<T, Error>;
+type Result<T = ()> = std::result::Result<T, HmcError>;
 
 /// What was computed, by name: matrices for links, and numbers.
 #[derive(Default)]

@@ -5,11 +5,11 @@ use crate::staggered_reference::{self as reference, Coefficients, project, unita
 use ferrite::Precision;
 use ferrite::backend::Backend;
 use ferrite::domain::{DeviceError, Domain, Result};
-use ferrite::fat_links::{self, Improvement, LinkGroup, PathCoefficients};
 use ferrite::field::ThinGauge;
 use ferrite::field::host::{HostGauge, Matrix};
-use ferrite::generate;
+use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
+use ferrite::operators::fat_links::{self, Improvement, LinkGroup, PathCoefficients};
 use num_complex::Complex64;
 
 /// Random and rough links on odd-shaped lattices: with extents 2, paths of three steps and Lepage's staples end where

@@ -6,7 +6,7 @@ use crate::report::Report;
 use ferrite::backend::Backend;
 use ferrite::domain::Result;
 use ferrite::field::ThinGauge;
-use ferrite::measure;
+use ferrite::gauge::measure;
 
 /// Plaquettes and link trace on the device, against the reference and the host's own measurement.
 pub fn plaquette(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {

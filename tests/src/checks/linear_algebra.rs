@@ -332,7 +332,7 @@ pub fn not_a_number<F: Kind>(backend: &dyn Backend, precision: Precision, report
     let (mut seen, mut nan) = ([true; 2], [0.0]);
     for k in 0..2 * F::COMPONENTS {
         for (which, bad) in [f64::NAN, f64::INFINITY].into_iter().enumerate() {
-            let mut source: HostField<F> = ferrite::generate::random_source(lattice, 7);
+            let mut source: HostField<F> = ferrite::gauge::generate::random_source(lattice, 7);
             // Each at a site of its own.
             let z = &mut source.numbers_mut()[k * F::COMPONENTS + k / 2];
             *(if k % 2 == 0 { &mut z.re } else { &mut z.im }) = bad;

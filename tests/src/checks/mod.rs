@@ -39,7 +39,7 @@ use ferrite::backend::Backend;
 use ferrite::domain::{DeviceError, Domain, Result};
 use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
 use ferrite::field::{FieldSpace, FullField, ThinGauge};
-use ferrite::generate;
+use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::{LinkStorage, Precision};
 use num_complex::Complex64;

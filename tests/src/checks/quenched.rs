@@ -3,11 +3,11 @@ use crate::report::{Report, Scope, larger};
 use ferrite::backend::{Backend, Cpu};
 use ferrite::domain::{Domain, Result};
 use ferrite::field::host::HostGauge;
-use ferrite::gauge_fixing::relax::{Gauge, Relaxation, functional, theta};
-use ferrite::generate;
+use ferrite::gauge::fixing::relax::{Gauge, Relaxation, functional, theta};
+use ferrite::gauge::generate;
+use ferrite::gauge::measure;
+use ferrite::gauge::quenched::{Generator, Start};
 use ferrite::lattice::Lattice;
-use ferrite::measure;
-use ferrite::quenched::{Generator, Start};
 
 /// The largest distance of two elements.
 pub fn distance(a: &HostGauge, b: &HostGauge) -> f64 {

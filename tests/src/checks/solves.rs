@@ -3,9 +3,10 @@ use super::Case;
 use crate::reference::{Dirac, combine};
 use crate::report::{Report, Tolerance};
 use ferrite::backend::Backend;
-use ferrite::dirac::{TimeBoundary, WilsonParams};
 use ferrite::field::host::HostSpinor;
-use ferrite::solve::{Configuration, Correction, LinkStorage, Method, Precision, Request, SolveFailure, solve};
+use ferrite::operators::{TimeBoundary, WilsonParams};
+use ferrite::solve::{Configuration, Correction, Method, Request, SolveFailure, solve};
+use ferrite::{LinkStorage, Precision};
 use num_complex::Complex64;
 
 /// Every precision × reconstruction × method ends at a true residual of 1e-10, and says the truth about it.

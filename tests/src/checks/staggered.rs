@@ -9,15 +9,15 @@ use crate::report::{Report, Scope, Tolerance, larger, relative_error};
 use crate::staggered_reference as reference;
 use crate::staggered_reference::{Boundary, Phases, shift, transform_colour};
 use ferrite::backend::Backend;
-use ferrite::dirac::{
-    EvenOdd, EvenOddStaggered, Staggered, StaggeredLinks, StaggeredParams, StaggeredPhases, TimeBoundary,
-};
 use ferrite::domain::{Domain, Result};
-use ferrite::fat_links::{Improvement, PathCoefficients};
 use ferrite::field::host::{ColourVector, HostColour, HostGauge};
 use ferrite::field::{DeviceGauge, FullField, ThinGauge};
-use ferrite::generate;
+use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
+use ferrite::operators::fat_links::{Improvement, PathCoefficients};
+use ferrite::operators::{
+    EvenOdd, EvenOddStaggered, Staggered, StaggeredLinks, StaggeredParams, StaggeredPhases, TimeBoundary,
+};
 use ferrite::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
 use rayon::prelude::*;

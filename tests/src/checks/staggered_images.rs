@@ -6,8 +6,8 @@ use crate::formats::LinkFormat;
 use crate::report::Tolerance;
 use crate::staggered_reference::Staggered;
 use ferrite::Precision;
-use ferrite::fat_links::Improvement;
 use ferrite::field::host::HostColour;
+use ferrite::operators::fat_links::Improvement;
 
 /// How links are kept, and how far they are from those of the reference before that.
 #[derive(Clone, Copy, Debug)]

@@ -4,12 +4,13 @@ use crate::reference::combine;
 use crate::report::{Report, Scope};
 use crate::staggered_reference::{Boundary, Improved, Phases, Staggered};
 use ferrite::backend::Backend;
-use ferrite::dirac::{StaggeredOperator, StaggeredParams, StaggeredPhases, TimeBoundary};
 use ferrite::domain::Domain;
 use ferrite::field::host::{ColourVector, HostColour, HostGauge};
-use ferrite::generate;
+use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Configuration, Correction, LinkStorage, Method, Precision, Request, ShiftStrategy, SolveFailure};
+use ferrite::operators::{StaggeredOperator, StaggeredParams, StaggeredPhases, TimeBoundary};
+use ferrite::solve::{Configuration, Correction, Method, Request, ShiftStrategy, SolveFailure};
+use ferrite::{LinkStorage, Precision};
 
 type Failure = SolveFailure<ColourVector>;
 

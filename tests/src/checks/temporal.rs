@@ -7,13 +7,13 @@ use crate::reference::{Dirac, adjoint, colour_multiply, field};
 use crate::report::Report;
 use ferrite::FermionKind;
 use ferrite::backend::Backend;
-use ferrite::dirac::{Anisotropy, TimeBoundary, Wilson, WilsonParams};
 use ferrite::domain::Result;
 use ferrite::field::host::{HostGauge, HostSpinor};
 use ferrite::field::{DeviceGauge, FullField, ThinGauge};
-use ferrite::gauge_fixing::{Transformation, temporal_gauge};
-use ferrite::generate;
+use ferrite::gauge::fixing::{Transformation, temporal_gauge};
+use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
+use ferrite::operators::{Anisotropy, TimeBoundary, Wilson, WilsonParams};
 use std::sync::Arc;
 
 /// Lattices with different shares of hops across the boundary in t: a quarter, half, all of them, an eighth.

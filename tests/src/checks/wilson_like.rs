@@ -6,15 +6,16 @@ use crate::reference::on_parity;
 use crate::report::{Report, Tolerance};
 use crate::wilson_like_reference::WilsonLikeDirac;
 use ferrite::backend::Backend;
-use ferrite::dirac::{
+use ferrite::field::host::HostSpinor;
+use ferrite::field::{DeviceGauge, FullField, ThinGauge};
+use ferrite::gauge::generate;
+use ferrite::lattice::Lattice;
+use ferrite::operators::Operator;
+use ferrite::operators::{
     Anisotropy, CloverParams, DiagonalForm, EvenOdd, EvenOddWilson, ExpCloverParams, Schur, TimeBoundary,
     TwistedCloverParams, TwistedParams, Wilson, WilsonLike, WilsonParams,
 };
-use ferrite::field::host::HostSpinor;
-use ferrite::field::{DeviceGauge, FullField, ThinGauge};
-use ferrite::generate;
-use ferrite::lattice::Lattice;
-use ferrite::solve::{Method, Operator, Request, Schwarz, SolveFailure, solve};
+use ferrite::solve::{Method, Request, Schwarz, SolveFailure, solve};
 use ferrite::{FermionKind, LinkStorage, Precision};
 use solvers::LinearOperator;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! What tests of molecular dynamics and of ensembles begin with.
-use ferrite::dirac::{StaggeredParams, TimeBoundary};
-use ferrite::rhmc::fermions::{QuarkOperator, ShiftedSolver};
-use ferrite::rhmc::functions::Quarks;
-use ferrite::rhmc::gauge::GaugeAction;
-use ferrite::rhmc::integrator::{Scheme, Unitarise};
-use ferrite::rhmc::trajectory::{LevelPlan, Plan};
+use ferrite::hmc::action::GaugeAction;
+use ferrite::hmc::fermions::{QuarkOperator, ShiftedSolver};
+use ferrite::hmc::functions::Quarks;
+use ferrite::hmc::integrator::{Scheme, Unitarise};
+use ferrite::hmc::trajectory::{LevelPlan, Plan};
+use ferrite::operators::{StaggeredParams, TimeBoundary};
 
 pub fn naive() -> QuarkOperator {
     QuarkOperator { params: StaggeredParams::new(0.0, TimeBoundary::Antiperiodic), paths: None }

@@ -225,7 +225,7 @@ fn tuning() {
     assert!(
         launches.iter().all(|l| l["shape"]
             .as_str()
-            .is_some_and(|shape| shape.parse::<ferrite::tune::Shape>().is_ok_and(|s| s.block() % 32 == 0))),
+            .is_some_and(|shape| shape.parse::<ferrite::backend::tuning::Shape>().is_ok_and(|s| s.block() % 32 == 0))),
         "{report}"
     );
     let again = object(&room.run(&format!("{tune} --json")));

@@ -2,11 +2,12 @@
 use crate::program::*;
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
-use ferrite::fat_links::{Improvement, PathCoefficients};
 use ferrite::field::ThinGauge;
 use ferrite::field::host::HostColour;
 use ferrite::files::{ReadOptions, read_fermion, read_gauge};
-use ferrite::{LinkStorage, Precision, generate};
+use ferrite::gauge::generate;
+use ferrite::operators::fat_links::{Improvement, PathCoefficients};
+use ferrite::{LinkStorage, Precision};
 use ferrite_tests::accuracy::Accuracy;
 use ferrite_tests::checks::{LinkErrors, image_tolerance};
 use ferrite_tests::formats;

@@ -1,17 +1,19 @@
 //! The Wilson-clover operator and anisotropic lattices: kernels against the reference, the clover term against the
 //! plaquettes it is made of, symmetries, solves, and propagators that Chroma computed.
 use ferrite::backend::Cpu;
-use ferrite::dirac::{
-    Anisotropy, BlockOperator, CloverParams, DiagonalForm, EvenOdd, EvenOddWilson, Schur, TimeBoundary, Wilson,
-    WilsonParams,
-};
 use ferrite::domain::Domain;
 use ferrite::field::host::{HostGauge, HostSpinor, Matrix, Spinor};
 use ferrite::field::{DeviceGauge, FullField, ThinGauge};
 use ferrite::files::{ReadOptions, read_gauge};
+use ferrite::gauge::{generate, smear};
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Method, Operator, Request, SolveFailure, solve};
-use ferrite::{FermionKind, LinkStorage, Precision, generate, smear};
+use ferrite::operators::Operator;
+use ferrite::operators::{
+    Anisotropy, BlockOperator, CloverParams, DiagonalForm, EvenOdd, EvenOddWilson, Schur, TimeBoundary, Wilson,
+    WilsonParams,
+};
+use ferrite::solve::{Method, Request, SolveFailure, solve};
+use ferrite::{FermionKind, LinkStorage, Precision};
 use ferrite_tests::checks::{self, Case, SCHURS};
 use ferrite_tests::clover_reference::{CloverDirac, SiteMatrix, column, path, sigma};
 use ferrite_tests::refdata;

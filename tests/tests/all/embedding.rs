@@ -2,25 +2,27 @@
 //! what it gives alone; and what does not fit is an error that can be matched on.
 use comms::Threads;
 use ferrite::backend::{BackendError, Cpu};
-use ferrite::dirac::{
+use ferrite::domain::{DeviceError, Domain};
+use ferrite::field::host::{HostColour, HostGauge, HostSpinor, Spinor};
+use ferrite::field::{DeviceField, DeviceGauge, FieldSpace, FullField, ThinGauge};
+use ferrite::gauge::generate;
+use ferrite::gauge::loops::{LoopKind, LoopPath, mean_traces};
+use ferrite::hmc::action::{GaugeAction, GaugeDrive};
+use ferrite::hmc::fermions::QuarkOperator;
+use ferrite::hmc::force::Force;
+use ferrite::hmc::integrator::{Scheme, Unitarise};
+use ferrite::hmc::links::MovingLinks;
+use ferrite::hmc::momenta::{MomentumField, distance};
+use ferrite::hmc::trajectory::{Chain, LevelPlan, Noise, Plan};
+use ferrite::hmc::{HmcError, PlanError, hop_force};
+use ferrite::lattice::Lattice;
+use ferrite::operators::fat_links::PathCoefficients;
+use ferrite::operators::{
     CloverParams, DiagonalForm, EvenOddStaggered, EvenOddWilson, Schur, Staggered, StaggeredLinks, StaggeredOperator,
     StaggeredParams, TimeBoundary, Wilson, WilsonParams,
 };
-use ferrite::domain::{DeviceError, Domain};
-use ferrite::fat_links::PathCoefficients;
-use ferrite::field::host::{HostColour, HostGauge, HostSpinor, Spinor};
-use ferrite::field::{DeviceField, DeviceGauge, FieldSpace, FullField, ThinGauge};
-use ferrite::lattice::Lattice;
-use ferrite::rhmc::fermions::QuarkOperator;
-use ferrite::rhmc::force::Force;
-use ferrite::rhmc::gauge::{GaugeAction, GaugeDrive, LoopKind, LoopPath, mean_traces};
-use ferrite::rhmc::integrator::{Scheme, Unitarise};
-use ferrite::rhmc::links::MovingLinks;
-use ferrite::rhmc::momenta::{MomentumField, distance};
-use ferrite::rhmc::trajectory::{Chain, LevelPlan, Noise, Plan};
-use ferrite::rhmc::{Error, PlanError, hop_force};
 use ferrite::solve::{Configuration, Request, Schwarz, SolveFailure};
-use ferrite::{FermionKind, Format, LinkStorage, Precision, generate};
+use ferrite::{FermionKind, Format, LinkStorage, Precision};
 use ferrite_tests::cut;
 use num_complex::Complex64;
 use solvers::{CgStep, ConvertFrom, LinearOperator, Overlap, VectorSpace};
@@ -417,7 +419,7 @@ fn paths_beyond_the_border_are_errors() {
         let links = MovingLinks::new(&thin, Precision::Double).unwrap();
         let mut momenta = MomentumField::zero(&domain, Precision::Double).unwrap();
         let pushed = hop_force(&operator, &field, &field, &links, 1.0, &mut momenta);
-        assert!(matches!(pushed, Err(Error::Device(DeviceError::Grid(_)))), "{pushed:?}");
+        assert!(matches!(pushed, Err(HmcError::Device(DeviceError::Grid(_)))), "{pushed:?}");
         Ok::<_, std::convert::Infallible>(())
     })
     .unwrap();
@@ -441,7 +443,7 @@ fn plans_without_a_way_are_errors() {
     };
     let chain = |length, levels| Chain::new(plan(length, levels), &thin, Precision::Double, Vec::new());
     let refused = |length: f64, levels: Vec<LevelPlan>| match chain(length, levels) {
-        Err(Error::Plan(why)) => why,
+        Err(HmcError::Plan(why)) => why,
         Err(other) => panic!("{other}"),
         Ok(_) => panic!("a chain of length {length}"),
     };
@@ -455,7 +457,7 @@ fn plans_without_a_way_are_errors() {
     let mut chain = chain(0.5, vec![level(2, vec![])]).unwrap();
     let (momenta, noise) = (generate::random(lattice, 1), [HostColour::zero(lattice)]);
     let noisy = chain.trajectory(1, Some(Noise { momenta: &momenta, pseudofermions: &noise }), false);
-    assert!(matches!(noisy, Err(Error::Plan(PlanError::Noise { found: 1, expected: 0 }))), "{noisy:?}");
+    assert!(matches!(noisy, Err(HmcError::Plan(PlanError::Noise { found: 1, expected: 0 }))), "{noisy:?}");
     assert!(chain.trajectory(1, Some(Noise { momenta: &momenta, pseudofermions: &[] }), false).is_ok());
 }
 

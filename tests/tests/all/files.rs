@@ -61,8 +61,8 @@ fn every_reference_configuration_gives_its_values() {
         // Reunitarised links are in SU(3) and give the same values.
         let options = ReadOptions { reunitarise: true, ..options_for(&path) };
         let mended = read_gauge(&path, &options).unwrap().gauge;
-        assert!(ferrite::measure::unitarity(&mended).violation < 1e-14);
-        assert!((ferrite::measure::plaquette(&mended).mean - file.plaquette.mean).abs() < 1e-6);
+        assert!(ferrite::gauge::measure::unitarity(&mended).violation < 1e-14);
+        assert!((ferrite::gauge::measure::plaquette(&mended).mean - file.plaquette.mean).abs() < 1e-6);
         read += 1;
     }
     assert_eq!(read, 19);

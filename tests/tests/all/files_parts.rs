@@ -5,9 +5,9 @@ use ferrite::files::{
     Checksum, Endian, FileError, FileFormat, FilePrecision, GaugeFile, Problem, ReadOptions, SharedFile, WriteOptions,
     inspect, inspect_block, read_block, read_fermion, read_gauge, write_block, write_fermion, write_gauge,
 };
-use ferrite::generate;
-use ferrite::halo::Network;
+use ferrite::gauge::generate;
 use ferrite::lattice::{Lattice, Section};
+use ferrite::network::Network;
 use ferrite_tests::cut::links_of;
 use ferrite_tests::refdata;
 use num_complex::Complex64;
@@ -564,7 +564,7 @@ fn sums_do_not_depend_on_the_grid() {
     let options = ReadOptions { allow_non_unitary: true, ..Default::default() };
     for grid in GRIDS {
         let read = compare(&path, grid, &options);
-        assert_eq!(read.plaquette, ferrite::measure::plaquette(&gauge));
-        assert_eq!(read.unitarity, ferrite::measure::unitarity(&gauge));
+        assert_eq!(read.plaquette, ferrite::gauge::measure::plaquette(&gauge));
+        assert_eq!(read.unitarity, ferrite::gauge::measure::unitarity(&gauge));
     }
 }

@@ -2,7 +2,7 @@
 use crate::program::*;
 use ferrite::field::host::HostGauge;
 use ferrite::files::{ReadOptions, read_gauge};
-use ferrite::gauge_fixing::relax::{Gauge, theta};
+use ferrite::gauge::fixing::relax::{Gauge, theta};
 use ferrite_tests::refdata;
 use num_complex::Complex64;
 use std::fs;

@@ -2,10 +2,10 @@
 use comms::Threads;
 use ferrite::backend::Cpu;
 use ferrite::domain::{DeviceError, Domain};
-use ferrite::fat_links::{Improvement, PathCoefficients};
 use ferrite::field::host::HostGauge;
 use ferrite::field::{DeviceGauge, ThinGauge};
 use ferrite::lattice::Lattice;
+use ferrite::operators::fat_links::{Improvement, PathCoefficients};
 use ferrite::{LinkStorage, Precision};
 use ferrite_tests::cut::{self, Images, Input};
 

@@ -1,12 +1,13 @@
 //! Every kernel in every precision and reconstruction against the reference, on the CPU; on a GPU where there is one.
+use ferrite::Precision;
 use ferrite::backend::Cpu;
-use ferrite::dirac::{TimeBoundary, WilsonParams};
 use ferrite::domain::Domain;
 use ferrite::field::host::{ColourVector, Spinor};
 use ferrite::field::{FieldSpace, FullField, ThinGauge};
-use ferrite::generate;
+use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Precision, Request, solve};
+use ferrite::operators::{TimeBoundary, WilsonParams};
+use ferrite::solve::{Request, solve};
 use ferrite_tests::checks::{self, Case, Kind, NRHS};
 use ferrite_tests::formats;
 use ferrite_tests::report::Report;

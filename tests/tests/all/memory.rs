@@ -2,24 +2,26 @@
 use crate::spy::Spy;
 use comms::{ProcessGrid, Threads};
 use ferrite::FermionKind;
-use ferrite::dirac::{CloverParams, StaggeredOperator, StaggeredParams, TimeBoundary, WilsonParams};
 use ferrite::domain::Domain;
-use ferrite::fat_links::PathCoefficients;
+use ferrite::domain::Part;
 use ferrite::field::host::{ColourVector, Fermion, HostField, HostGauge, Spinor};
 use ferrite::field::{FullField, ThinGauge};
-use ferrite::generate;
+use ferrite::gauge::generate;
+use ferrite::halo::{Exchanges, Needs};
+use ferrite::hmc::action::GaugeAction;
+use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, ShiftedSolver};
+use ferrite::hmc::functions::{Quarks, Tolerances, rational_functions};
+use ferrite::hmc::integrator::{Scheme, Unitarise};
+use ferrite::hmc::links::MovingLinks;
+use ferrite::hmc::trajectory::{Chain, LevelPlan, Plan};
 use ferrite::lattice::Lattice;
-use ferrite::memory::{Ensemble, Exchanges, Needs, Part};
-use ferrite::rhmc::condensate::{condensate, noise};
-use ferrite::rhmc::fermions::{Pseudofermions, QuarkOperator, ShiftedSolver};
-use ferrite::rhmc::functions::{Quarks, Tolerances, rational_functions};
-use ferrite::rhmc::gauge::GaugeAction;
-use ferrite::rhmc::integrator::{Scheme, Unitarise};
-use ferrite::rhmc::links::MovingLinks;
-use ferrite::rhmc::trajectory::{Chain, LevelPlan, Plan};
-use ferrite::solve::{
-    Configuration, Correction, LinkStorage, Method, Operator, Precision, Request, Schwarz, ShiftStrategy,
-};
+use ferrite::observables::condensate::{condensate, noise};
+use ferrite::observables::memory::Ensemble;
+use ferrite::operators::Operator;
+use ferrite::operators::fat_links::PathCoefficients;
+use ferrite::operators::{CloverParams, StaggeredOperator, StaggeredParams, TimeBoundary, WilsonParams};
+use ferrite::solve::{Configuration, Correction, Method, Request, Schwarz, ShiftStrategy};
+use ferrite::{LinkStorage, Precision};
 use ferrite_tests::cut;
 
 /// Grids, with the extents of a part: some thin, some cut in all directions.

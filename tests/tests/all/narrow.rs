@@ -1,15 +1,15 @@
 //! Batches that become smaller: spaces and operators that are narrowed, and a solve that right-hand sides leave.
 use comms::Threads;
 use ferrite::backend::Cpu;
-use ferrite::dirac::{
-    CloverParams, EvenOddStaggered, EvenOddWilson, Schur, Staggered, StaggeredLinks, StaggeredParams, TimeBoundary,
-    Wilson, WilsonParams,
-};
 use ferrite::domain::{Domain, Result};
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
 use ferrite::field::{FieldSpace, FullField, ThinGauge};
-use ferrite::generate;
+use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
+use ferrite::operators::{
+    CloverParams, EvenOddStaggered, EvenOddWilson, Schur, Staggered, StaggeredLinks, StaggeredParams, TimeBoundary,
+    Wilson, WilsonParams,
+};
 use ferrite::{FermionKind, LinkStorage, Precision};
 use ferrite_tests::cut;
 use num_complex::Complex64;

@@ -1,13 +1,13 @@
 //! What must hold whatever the implementation: symmetries of the operator, the free field, and solutions that are
 //! solutions by the reference operator.
 use ferrite::backend::Cpu;
-use ferrite::dirac::{TimeBoundary, Wilson, WilsonParams};
 use ferrite::domain::Domain;
 use ferrite::field::host::{HostGauge, HostSpinor};
 use ferrite::field::{DeviceGauge, FullField};
 use ferrite::files::{ReadOptions, read_gauge};
-use ferrite::generate;
+use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
+use ferrite::operators::{TimeBoundary, Wilson, WilsonParams};
 use ferrite::solve::{Method, Request, solve};
 use ferrite::{FermionKind, LinkStorage, Precision};
 use ferrite_tests::accuracy::Accuracy;

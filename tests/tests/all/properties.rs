@@ -3,7 +3,7 @@ use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::FullField;
 use ferrite::field::host::{HostSpinor, Matrix};
-use ferrite::generate;
+use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::{FermionKind, Precision};
 use ferrite_tests::accuracy::Accuracy;

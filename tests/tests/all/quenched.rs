@@ -3,10 +3,10 @@
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::host::{HostGauge, Matrix};
+use ferrite::gauge::quenched::{Generator, Start};
+use ferrite::gauge::{generate, measure, su3};
 use ferrite::lattice::Lattice;
-use ferrite::quenched::{Generator, Start};
 use ferrite::statistics::{Average, average};
-use ferrite::{generate, measure};
 use ferrite_tests::checks;
 use ferrite_tests::report::Report;
 use gpu_kernels::algebra::{Su3, complex};
@@ -150,7 +150,7 @@ fn one_link_has_the_exact_distribution() {
             assert!(deviation(trace, one_plaquette(beta)) < 4.0, "β = {beta}: {trace:?}");
         }
         assert!(beta == 0.0 || deviation(defect, 0.0) < 4.0, "β = {beta}: {defect:?}");
-        assert!(measure::violation(&from_kernel(u)) < 1e-14);
+        assert!(su3::violation(&from_kernel(u)) < 1e-14);
     }
 }
 

@@ -2,15 +2,16 @@
 //! minimum residual in blocks and in domains that overlap against its formulas, and solves with GCR-DD.
 use comms::Threads;
 use ferrite::backend::Cpu;
-use ferrite::dirac::{
-    BlockOperator, CloverParams, EvenOddWilson, MrInBlocks, Schur, TimeBoundary, Wilson, WilsonParams,
-};
 use ferrite::domain::{DeviceError, Domain};
 use ferrite::field::host::{HostGauge, HostSpinor, Spinor};
 use ferrite::field::{DeviceField, FieldSpace, FullField, ThinGauge};
-use ferrite::generate;
+use ferrite::gauge::generate;
 use ferrite::lattice::{Lattice, Section};
-use ferrite::solve::{Configuration, Method, Operator, Request, Schwarz, SolveFailure};
+use ferrite::operators::Operator;
+use ferrite::operators::{
+    BlockOperator, CloverParams, EvenOddWilson, MrInBlocks, Schur, TimeBoundary, Wilson, WilsonParams,
+};
+use ferrite::solve::{Configuration, Method, Request, Schwarz, SolveFailure};
 use ferrite::{FermionKind, LinkStorage, Precision};
 use ferrite_tests::cut;
 use num_complex::Complex64;

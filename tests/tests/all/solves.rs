@@ -1,13 +1,15 @@
 //! Solves: every pair of precisions, both ways of correction, every method; steps up the ladder; how many iterations
 //! they take.
+use ferrite::Precision;
 use ferrite::backend::Cpu;
-use ferrite::dirac::{Anisotropy, CloverParams, TimeBoundary, WilsonParams};
 use ferrite::domain::Domain;
 use ferrite::field::host::{HostSpinor, Spinor};
-use ferrite::generate;
+use ferrite::gauge::generate;
+use ferrite::gauge::quenched::{Generator, Start};
 use ferrite::lattice::Lattice;
-use ferrite::quenched::{Generator, Start};
-use ferrite::solve::{Configuration, Correction, Method, Operator, Precision, Request, SolveFailure, in_batches};
+use ferrite::operators::Operator;
+use ferrite::operators::{Anisotropy, CloverParams, TimeBoundary, WilsonParams};
+use ferrite::solve::{Configuration, Correction, Method, Request, SolveFailure, in_batches};
 use ferrite_tests::checks::{self, Case};
 use ferrite_tests::report::Report;
 use solvers::{Iteration, Observer, SolveError};

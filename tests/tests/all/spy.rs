@@ -1,6 +1,6 @@
 //! A CPU that notes what is launched and what is allocated.
-use ferrite::backend::{Backend, Buffer, Call, Cpu, Event, Memory, Ordered, Peer, Pinned, Result, Stream};
-use ferrite::tune::LaunchKey;
+use ferrite::backend::tuning::LaunchKey;
+use ferrite::backend::{Backend, Call, Cpu, DeviceBuffer, Event, Memory, Ordered, Peer, Pinned, Result, Stream};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -86,22 +86,22 @@ impl Backend for Spy {
     fn memory(&self) -> Result<Memory> {
         self.cpu.memory()
     }
-    fn allocate(&self, bytes: usize, what: &str) -> Result<Buffer> {
+    fn allocate(&self, bytes: usize, what: &str) -> Result<DeviceBuffer> {
         let buffer = self.cpu.allocate(bytes, what)?;
         let bytes = buffer.bytes();
         self.device.more(bytes);
         Ok(buffer.with(Counted { bytes, meter: Arc::clone(&self.device) }))
     }
-    fn upload(&self, data: &[u8], to: &mut Buffer, offset: usize) -> Result {
+    fn upload(&self, data: &[u8], to: &mut DeviceBuffer, offset: usize) -> Result {
         self.cpu.upload(data, to, offset)
     }
-    fn download(&self, from: &Buffer, offset: usize, data: &mut [u8]) -> Result {
+    fn download(&self, from: &DeviceBuffer, offset: usize, data: &mut [u8]) -> Result {
         self.cpu.download(from, offset, data)
     }
-    fn copy(&self, from: &Buffer, to: &mut Buffer, bytes: usize) -> Result {
+    fn copy(&self, from: &DeviceBuffer, to: &mut DeviceBuffer, bytes: usize) -> Result {
         self.cpu.copy(from, to, bytes)
     }
-    fn clear(&self, buffer: &mut Buffer) -> Result {
+    fn clear(&self, buffer: &mut DeviceBuffer) -> Result {
         self.cpu.clear(buffer)
     }
     fn run(&self, stream: Option<&Stream>, kernel: Call<'_>, n: u32, nrhs: u32) -> Result {
@@ -112,7 +112,14 @@ impl Backend for Spy {
     fn sum(&self, stream: Option<&Stream>, kernel: Call<'_>, n: u32, nrhs: u32, slot: usize) -> Result {
         self.cpu.sum(stream, kernel, n, nrhs, slot)
     }
-    fn sum_into(&self, stream: Option<&Stream>, kernel: Call<'_>, n: u32, nrhs: u32, to: (&Buffer, usize)) -> Result {
+    fn sum_into(
+        &self,
+        stream: Option<&Stream>,
+        kernel: Call<'_>,
+        n: u32,
+        nrhs: u32,
+        to: (&DeviceBuffer, usize),
+    ) -> Result {
         self.cpu.sum_into(stream, kernel, n, nrhs, to)
     }
     fn sums(&self, out: &mut [f64]) -> Result {
@@ -126,13 +133,13 @@ impl Backend for Spy {
         self.pinned.more(bytes);
         self.cpu.pinned(bytes, what, order)
     }
-    fn fetch(&self, from: &Buffer, offset: usize, to: &Pinned, stream: &Stream) -> Result {
+    fn fetch(&self, from: &DeviceBuffer, offset: usize, to: &Pinned, stream: &Stream) -> Result {
         self.cpu.fetch(from, offset, to, stream)
     }
-    fn put(&self, from: &Pinned, to: &Buffer, offset: usize, stream: &Stream) -> Result {
+    fn put(&self, from: &Pinned, to: &DeviceBuffer, offset: usize, stream: &Stream) -> Result {
         self.cpu.put(from, to, offset, stream)
     }
-    fn share(&self, buffer: &Buffer) -> Result<Vec<u8>> {
+    fn share(&self, buffer: &DeviceBuffer) -> Result<Vec<u8>> {
         self.cpu.share(buffer)
     }
     fn open_peer(&self, handle: &[u8]) -> Result<Peer> {
@@ -143,7 +150,7 @@ impl Backend for Spy {
     }
     fn copy_to_peer(
         &self,
-        from: &Buffer,
+        from: &DeviceBuffer,
         offset: usize,
         to: *mut u8,
         bytes: usize,

@@ -1,13 +1,13 @@
 //! Staggered operators and the links they are made of: kernels against the reference, in every precision and
 //! reconstruction, on the CPU; links that MILC made; and what holds for every configuration.
 use ferrite::backend::Cpu;
-use ferrite::dirac::{StaggeredPhases, TimeBoundary};
 use ferrite::domain::Domain;
-use ferrite::fat_links::{Improvement, LinkGroup, PathCoefficients, with_phases};
 use ferrite::field::ThinGauge;
 use ferrite::field::host::HostGauge;
 use ferrite::files::{ReadOptions, read_gauge};
 use ferrite::lattice::Lattice;
+use ferrite::operators::fat_links::{Improvement, LinkGroup, PathCoefficients, with_phases};
+use ferrite::operators::{StaggeredPhases, TimeBoundary};
 use ferrite_tests::checks;
 use ferrite_tests::report::Report;
 use num_complex::Complex64;

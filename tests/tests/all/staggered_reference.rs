@@ -2,7 +2,7 @@
 //! links are. Kernels are compared with it elsewhere.
 use ferrite::field::host::{ColourVector, HostColour, HostGauge, Matrix};
 use ferrite::files::{ReadOptions, read_fermion, read_gauge};
-use ferrite::generate;
+use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite_tests::refdata;
 use ferrite_tests::reference::{adjoint, combine, dot, field, multiply, norm2, on_parity, transform_links, unit};

@@ -1,13 +1,14 @@
 //! Staggered solves on the CPU: every scheme against the reference, and against what MILC and CL2QCD computed.
+use ferrite::Precision;
 use ferrite::backend::Cpu;
-use ferrite::dirac::{StaggeredOperator, StaggeredParams, StaggeredPhases, TimeBoundary};
 use ferrite::domain::Domain;
 use ferrite::field::host::{ColourVector, HostColour, HostGauge};
 use ferrite::files::{ReadOptions, read_fermion, read_gauge};
-use ferrite::generate;
+use ferrite::gauge::generate;
+use ferrite::gauge::quenched::{Generator, Start};
 use ferrite::lattice::Lattice;
-use ferrite::quenched::{Generator, Start};
-use ferrite::solve::{Configuration, Method, Precision, Request, ShiftStrategy};
+use ferrite::operators::{StaggeredOperator, StaggeredParams, StaggeredPhases, TimeBoundary};
+use ferrite::solve::{Configuration, Method, Request, ShiftStrategy};
 use ferrite_tests::checks;
 use ferrite_tests::refdata;
 use ferrite_tests::reference::dot;

@@ -1,9 +1,9 @@
 //! Temporal gauge: the transformation, and kernels that leave out links in t.
 use ferrite::backend::Cpu;
 use ferrite::field::host::{HostGauge, Matrix};
-use ferrite::gauge_fixing::temporal_gauge;
+use ferrite::gauge::fixing::temporal_gauge;
+use ferrite::gauge::{generate, measure, su3};
 use ferrite::lattice::Lattice;
-use ferrite::{generate, measure};
 use ferrite_tests::checks;
 use ferrite_tests::reference::{colour_multiply, field, plaquettes, transform_links};
 use ferrite_tests::report::{Report, worst_error};
@@ -34,7 +34,7 @@ fn links_are_in_temporal_gauge_and_nothing_else_changes() {
         let lattice = gauge.lattice();
         let (fixed, g) = temporal_gauge(&gauge);
         assert!(measure::unitarity(&fixed).violation < 1e-14);
-        assert!(g.matrices().iter().all(|g| measure::violation(g) < 1e-14));
+        assert!(g.matrices().iter().all(|g| su3::violation(g) < 1e-14));
         for x in 0..lattice.volume() {
             let last = lattice.coordinates(x)[3] == lattice.size()[3] - 1;
             assert_eq!(*fixed.link(x, 3) == unit, !last, "site {x}");
@@ -55,7 +55,7 @@ fn fixing_twice_changes_nothing() {
         let (fixed, _) = temporal_gauge(&gauge);
         let (again, g) = temporal_gauge(&fixed);
         assert!(again == fixed);
-        assert_eq!(g.matrices().iter().map(measure::violation).fold(0.0, f64::max), 0.0);
+        assert_eq!(g.matrices().iter().map(su3::violation).fold(0.0, f64::max), 0.0);
     }
 }
 
@@ -82,7 +82,7 @@ fn links_rounded_to_single_precision_are_fixed_too() {
         z.im = f64::from(z.im as f32);
     });
     let (fixed, g) = temporal_gauge(&gauge);
-    assert!(g.matrices().iter().all(|g| measure::violation(g) < 1e-14));
+    assert!(g.matrices().iter().all(|g| su3::violation(g) < 1e-14));
     assert!(measure::unitarity(&fixed).violation < 5e-7);
     for (before, after) in plaquettes(&gauge).into_iter().zip(plaquettes(&fixed)) {
         assert!((before - after).abs() < 1e-7);

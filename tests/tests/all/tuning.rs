@@ -1,19 +1,19 @@
 //! `ferrite tune` must see every kernel that solves launch, whatever operators and solvers become.
 use crate::spy::Spy;
 use ferrite::FermionKind;
-use ferrite::bench::Options;
-use ferrite::dirac::{
+use ferrite::domain::Domain;
+use ferrite::field::host::{ColourVector, Spinor};
+use ferrite::gauge::generate;
+use ferrite::lattice::Lattice;
+use ferrite::operators::Operator;
+use ferrite::operators::{
     ASQTAD, CLOVER, CloverParams, STAGGERED, Schur, StaggeredOperator, StaggeredParams, TimeBoundary, WILSON,
     WilsonParams,
 };
-use ferrite::domain::Domain;
-use ferrite::field::host::{ColourVector, Spinor};
-use ferrite::generate;
-use ferrite::lattice::Lattice;
-use ferrite::solve::{
-    Configuration, Correction, LinkStorage, Method, Operator, Precision, Request, ShiftStrategy, solve,
-};
+use ferrite::solve::{Configuration, Correction, Method, Request, ShiftStrategy, solve};
 use ferrite::tune::{Operations, launch_all};
+use ferrite::workload::Options;
+use ferrite::{LinkStorage, Precision};
 
 #[test]
 fn tuning_sees_all_kernels_of_solves() {

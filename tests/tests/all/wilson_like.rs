@@ -1,9 +1,9 @@
 //! Wilson-like operators on the CPU: against the reference, and against what CL2QCD computed.
 use ferrite::backend::Cpu;
-use ferrite::dirac::{TimeBoundary, TwistedParams, WilsonParams};
 use ferrite::domain::Domain;
 use ferrite::field::host::{HostGauge, HostSpinor, Spinor};
 use ferrite::lattice::Lattice;
+use ferrite::operators::{TimeBoundary, TwistedParams, WilsonParams};
 use ferrite::solve::{Method, Request, solve};
 use ferrite_tests::checks;
 use ferrite_tests::gamma::{self, SpinMatrix};

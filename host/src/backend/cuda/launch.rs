@@ -1,7 +1,7 @@
 //! How a kernel is launched: found out once for each number of sites and right-hand sides, then looked up.
 use super::{Cuda, Function, MAX_REDUCTION_BLOCKS, lock, raw};
+use crate::backend::tuning::{LaunchKey, SearchError, Shape};
 use crate::backend::{Backend, BackendError, LAUNCH_SUMS, Result};
-use crate::tune::{LaunchKey, SearchError, Shape};
 use cust::sys;
 use gpu_kernels::device::SCRATCH_BYTES;
 use gpu_kernels::sides::{SUM_WARPS, Variant, Way, kept_sum_bytes, warp_sum_bytes};
@@ -78,7 +78,7 @@ impl SharedMemory {
 
 /// What a launch needs besides arguments.
 #[derive(Clone, Copy)]
-pub(super) struct Launch {
+pub(super) struct PreparedLaunch {
     pub function: Function,
     pub shape: Shape,
 }
@@ -91,7 +91,7 @@ pub(super) struct Grid {
     pub shared: u32,
 }
 
-impl Launch {
+impl PreparedLaunch {
     /// For so many sites and right-hand sides.
     pub fn grid(&self, n: u32, nrhs: u32) -> Grid {
         grid(self.shape, n, nrhs, self.function.shared)
@@ -203,7 +203,7 @@ impl Cuda {
     /// Blocks of all kernels launched so far, reductions apart, sorted by name.
     pub fn launches(&self) -> Vec<Launched> {
         let launches = lock(&self.shared.launches);
-        let all = launches.iter().map(|((_, sites, nrhs), Launch { function, shape })| Launched {
+        let all = launches.iter().map(|((_, sites, nrhs), PreparedLaunch { function, shape })| Launched {
             launch: LaunchKey { kernel: function.name.into(), sites: *sites, nrhs: *nrhs },
             shape: *shape,
         });
@@ -222,7 +222,7 @@ impl Cuda {
         kernel: &'static Instance,
         (n, nrhs): (u32, u32),
         parameters: &mut [*mut c_void],
-    ) -> Result<Launch> {
+    ) -> Result<PreparedLaunch> {
         let function = self.function(kernel, Way::ONE)?;
         let most = self.most_threads(function)?.min(MOST_THREADS);
         let variants = || self.shared.memory.fitting(function.variants);
@@ -240,7 +240,7 @@ impl Cuda {
             let measure = |shape: Shape| {
                 let function = self.function(kernel, shape.way)?;
                 // SAFETY: the caller's promise. A kernel writes what it owns, however often it is launched.
-                unsafe { self.seconds(Launch { function, shape }, (n, nrhs), parameters) }
+                unsafe { self.seconds(PreparedLaunch { function, shape }, (n, nrhs), parameters) }
             };
             self.tuner().shape(&launch, default, &shapes, measure).map_err(|error| match error {
                 SearchError::Failed(error) => error,
@@ -253,7 +253,7 @@ impl Cuda {
         } else {
             default
         };
-        let launch = Launch { function: self.function(kernel, shape.way)?, shape };
+        let launch = PreparedLaunch { function: self.function(kernel, shape.way)?, shape };
         lock(&self.shared.launches).insert((address(kernel), n, nrhs), launch);
         Ok(launch)
     }
@@ -275,7 +275,12 @@ impl Cuda {
     ///
     /// # Safety
     /// As for [`Cuda::start`].
-    unsafe fn seconds(&self, launch: Launch, (n, nrhs): (u32, u32), parameters: &mut [*mut c_void]) -> Result<f64> {
+    unsafe fn seconds(
+        &self,
+        launch: PreparedLaunch,
+        (n, nrhs): (u32, u32),
+        parameters: &mut [*mut c_void],
+    ) -> Result<f64> {
         let grid = launch.grid(n, nrhs);
         let mut batch = |launches: u32| -> Result<f64> {
             let from = self.record()?;

@@ -2,7 +2,7 @@
 //! wait for each other.
 use super::order::Queue;
 use super::{Cuda, CudaStream, raw};
-use crate::backend::{BackendError, Buffer, Result, Stream};
+use crate::backend::{BackendError, DeviceBuffer, Result, Stream};
 use cust::sys;
 
 // The second version of this call, which the driver has had since CUDA 11.7 and `cust` does not declare.
@@ -10,7 +10,7 @@ unsafe extern "C" {
     fn cuStreamBatchMemOp_v2(
         stream: sys::CUstream,
         count: u32,
-        operations: *mut Operation,
+        operations: *mut WordOperation,
         flags: u32,
     ) -> sys::CUresult;
 }
@@ -18,7 +18,7 @@ unsafe extern "C" {
 /// CUstreamBatchMemOpParams: an operation on a word.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Operation {
+struct WordOperation {
     /// [`WAIT`] or [`WRITE`].
     kind: u32,
     address: u64,
@@ -27,7 +27,7 @@ struct Operation {
     /// Not used.
     rest: [u64; 2],
 }
-const _: () = assert!(size_of::<Operation>() == 48);
+const _: () = assert!(size_of::<WordOperation>() == 48);
 /// CU_STREAM_MEM_OP_WAIT_VALUE_32
 const WAIT: u32 = 1;
 /// CU_STREAM_MEM_OP_WRITE_VALUE_32
@@ -65,7 +65,7 @@ struct Handle {
 const HANDLE_BYTES: usize = size_of::<Handle>();
 
 impl Cuda {
-    pub(super) fn share_buffer(&self, buffer: &Buffer) -> Result<Vec<u8>> {
+    pub(super) fn share_buffer(&self, buffer: &DeviceBuffer) -> Result<Vec<u8>> {
         self.enter()?;
         let address = buffer.address() as u64;
         let (mut base, mut size) = (0, 0);
@@ -92,7 +92,7 @@ impl Cuda {
         raw(code, "opening another process's memory", self.name())?;
         Ok(CudaPeer { base, offset: handle.offset, backend: self.clone() })
     }
-    pub(super) fn copy_to(&self, from: &Buffer, offset: usize, to: *mut u8, bytes: usize, s: &Stream) -> Result {
+    pub(super) fn copy_to(&self, from: &DeviceBuffer, offset: usize, to: *mut u8, bytes: usize, s: &Stream) -> Result {
         assert!(offset + bytes <= from.bytes(), "copying beyond the buffer");
         self.enter()?;
         let source = from.address() as u64 + offset as u64;
@@ -114,8 +114,8 @@ impl Cuda {
     fn each_word(&self, words: &[*mut u8], (kind, value, flags): (u32, u32, u32), queue: &Queue, call: &str) -> Result {
         self.enter()?;
         let operation =
-            |word: &*mut u8| Operation { kind, address: *word as u64, value: value.into(), flags, rest: [0; 2] };
-        let mut operations: Vec<Operation> = words.iter().map(operation).collect();
+            |word: &*mut u8| WordOperation { kind, address: *word as u64, value: value.into(), flags, rest: [0; 2] };
+        let mut operations: Vec<WordOperation> = words.iter().map(operation).collect();
         // SAFETY: the words are promised by `Ordered`; the driver reads as many operations as there are.
         let code =
             unsafe { cuStreamBatchMemOp_v2(queue.handle(), operations.len() as u32, operations.as_mut_ptr(), 0) };

@@ -9,7 +9,7 @@ const PENDING: usize = 4096;
 
 /// What was launched since profiling began. Marks, not events, which would keep the backend that keeps this.
 #[derive(Default)]
-pub(super) struct Profile {
+pub(super) struct LaunchTimer {
     totals: Totals,
     pending: Vec<(&'static str, Mark, Mark)>,
     /// Marks to use again.
@@ -34,7 +34,7 @@ impl Cuda {
         profile.pending.push((name, from, to));
         Ok(())
     }
-    fn collect(&self, profile: &mut Profile) -> Result {
+    fn collect(&self, profile: &mut LaunchTimer) -> Result {
         for (name, from, to) in std::mem::take(&mut profile.pending) {
             profile.totals.add(name, self.elapsed(&from, &to)?);
             profile.free.extend([from, to]);
@@ -44,7 +44,7 @@ impl Cuda {
     pub(super) fn begin_profile(&self) {
         // Marks that are dropped belong to the context.
         let _ = self.enter();
-        *lock(&self.shared.profile) = Profile::default();
+        *lock(&self.shared.profile) = LaunchTimer::default();
         self.shared.profiles.store(true, std::sync::atomic::Ordering::Relaxed);
     }
     pub(super) fn finish_profile(&self) -> Result<Vec<KernelTime>> {

@@ -1,11 +1,13 @@
 //! What a cut costs, from a few lattices that are cut in one direction.
 use super::{ExchangeTime, ScalingPlan, TimedOperation, slowest, time, timed};
 use crate::backend::Backend;
-use crate::dirac::Definition;
+use crate::domain::Transport;
 use crate::domain::{Domain, Result};
 use crate::field::DeviceField;
-use crate::halo::{Beyond, Hop, Network, Transport, hop, zone_bytes};
+use crate::halo::{Beyond, Hop, hop, zone_bytes};
 use crate::lattice::Lattice;
+use crate::network::Network;
+use crate::operators::Definition;
 use comms::ProcessGrid;
 use gpu_kernels::Precision;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Many shifts together, by multi-shift CG or one after the other.
-use super::{Cell, Sample, Scheme, Study, StudyFailure, average, not_converged, unsolved};
-use crate::dirac::Operator;
+use super::{Cell, Sample, SolverScheme, SolverStudy, StudyFailure, average, not_converged, unsolved};
 use crate::field::host::ColourVector;
-use crate::generate;
+use crate::gauge::generate;
+use crate::operators::Operator;
 use crate::solve::{Configuration, ShiftStrategy, SolvedShifts};
 use solvers::Observer;
 
@@ -21,10 +21,10 @@ pub struct Several {
 /// [`StudyFailure`]; solves that do not converge are in the cell.
 pub fn cell_of_several(
     configuration: &Configuration,
-    study: &Study,
+    study: &SolverStudy,
     several: &Several,
     operator: Operator,
-    scheme: Scheme,
+    scheme: SolverScheme,
     observer: &mut dyn Observer,
 ) -> std::result::Result<Cell, StudyFailure> {
     let request = study.request(operator, scheme);

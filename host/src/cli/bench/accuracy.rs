@@ -5,10 +5,10 @@ use crate::cli::plot::write_lines;
 use crate::cli::text::lattice;
 use crate::cli::{Context, Failure, Outcome, target};
 use clap::Args;
-use ferrite::bench::Options;
 use ferrite::bench::accuracy::{Curve, accuracy, tolerances};
 use ferrite::field::DeviceField;
 use ferrite::lattice::Lattice;
+use ferrite::workload::Options;
 use ferrite::{FermionKind, Precision};
 use ferrite_report::plot::{CurveStyle, LinePlot, PlottedCurve};
 use serde_json::json;
@@ -26,7 +26,7 @@ same in double precision with 18 reals on the CPU (figure 6 of Clark et al., arX
 /// Arguments of `bench accuracy`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct AccuracyArguments {
     /// Extents [default: 24,24,24,32 on a GPU, 8,8,8,16 on a CPU]
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
     lattice: Option<Lattice>,
@@ -38,7 +38,7 @@ pub struct Arguments {
 }
 
 /// Compares and prints.
-pub fn run(args: Arguments, context: &Context) -> Outcome {
+pub fn run(args: AccuracyArguments, context: &Context) -> Outcome {
     context.world.only_one("bench accuracy")?;
     let (precisions, reconstructions) = (args.formats.precisions()?, args.formats.reconstructions_in_any_gauge()?);
     if let Some(path) = &args.plot {

@@ -1,14 +1,17 @@
 //! `ferrite bench halo`.
-use super::kernels::{Common, NO_SUCH_KERNELS, check_nrhs, exist, lattice_or_default, memory, names, operator};
+use super::kernels::{KernelFlags, NO_SUCH_KERNELS, check_nrhs, exist, lattice_or_default, memory, names, operator};
 use crate::cli::layout::{Layout, TRANSPORTS};
 use crate::cli::{Context, Failure, Outcome, target};
 use clap::Args;
 use ferrite::backend::Backend;
-use ferrite::bench::{self, Options, Row, timeline};
-use ferrite::dirac::Definition;
+use ferrite::bench::{self, BenchRow, timeline};
 use ferrite::domain::Domain;
-use ferrite::halo::{Reach, Span, Transport, ways as ways_of};
-use ferrite::solve::{LinkStorage, Precision};
+use ferrite::domain::{Span, Transport};
+use ferrite::halo::ways as ways_of;
+use ferrite::network::Reach;
+use ferrite::operators::Definition;
+use ferrite::workload::Options;
+use ferrite::{LinkStorage, Precision};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -26,34 +29,34 @@ track for each stream. Taking it down costs time of its own.";
 /// Arguments of `bench halo`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct HaloBenchArguments {
     #[arg(long, value_name = "NAME", default_value = "wilson", help = names())]
     operator: String,
     #[command(flatten)]
-    common: Common,
+    common: KernelFlags,
     /// Write a timeline in Chrome's trace format
     #[arg(long, value_name = "FILE.json")]
     trace: Option<PathBuf>,
 }
 
 /// Rows of one way.
-struct Way {
+struct TransportRows {
     name: &'static str,
     /// How faces did travel: otherwise where processes do not reach each other's memory.
     travelled: Vec<&'static str>,
     overlap: bool,
-    rows: Vec<Row>,
+    rows: Vec<BenchRow>,
 }
 
 /// What is measured.
-struct Plan {
+struct HaloPlan {
     definition: &'static Definition,
     precisions: Vec<Precision>,
     reconstructions: Vec<LinkStorage>,
 }
 
-impl Arguments {
-    fn plan(&self) -> Outcome<Plan> {
+impl HaloBenchArguments {
+    fn plan(&self) -> Outcome<HaloPlan> {
         let definition = operator(&self.operator)?;
         let (precisions, reconstructions) = (self.common.formats.precisions()?, self.common.formats.reconstructions()?);
         check_nrhs(self.common.nrhs)?;
@@ -63,14 +66,14 @@ impl Arguments {
         if let Some(path) = &self.trace {
             target::check(path).map_err(Failure::refused)?;
         }
-        Ok(Plan { definition, precisions, reconstructions })
+        Ok(HaloPlan { definition, precisions, reconstructions })
     }
 }
 
 /// Measures and prints a table.
-pub fn run(args: Arguments, context: &Context) -> Outcome {
+pub fn run(args: HaloBenchArguments, context: &Context) -> Outcome {
     let world = &context.world;
-    let Plan { definition, precisions, reconstructions } = world.agree(args.plan())?;
+    let HaloPlan { definition, precisions, reconstructions } = world.agree(args.plan())?;
     if world.size() == 1 {
         let why = "one process has no neighbours: start several, as in mpirun -n 2 ferrite bench halo";
         return Err(Failure::refused(why));
@@ -115,7 +118,9 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
         let local = layout.local();
         let mut text = format!("{} processes, {local} of {lattice} each, {}\n", world.size(), device.describe());
         table(&mut text, &alone, &ways, processes);
-        for Way { name, travelled, .. } in ways.iter().filter(|way| way.overlap && way.travelled != [way.name]) {
+        for TransportRows { name, travelled, .. } in
+            ways.iter().filter(|way| way.overlap && way.travelled != [way.name])
+        {
             let _ = writeln!(text, "{name}: faces travelled by {}", travelled.join(" and by "));
         }
         if let Some(path) = &args.trace {
@@ -132,7 +137,7 @@ fn all_ways(
     definition: &'static Definition,
     options: &Options,
     context: &Context,
-) -> Outcome<(Vec<Row>, Vec<Way>)> {
+) -> Outcome<(Vec<BenchRow>, Vec<TransportRows>)> {
     let here = Domain::single(backend, layout.local())?;
     let mut alone = bench::operator(&here, definition, options)?;
     for row in &mut alone {
@@ -149,14 +154,14 @@ fn all_ways(
             let rows = bench::operator(&domain, definition, options)?;
             let travelled = ways_of(&domain)?.into_iter().map(Transport::name).collect();
             domain.let_go()?;
-            ways.push(Way { name, travelled, overlap, rows });
+            ways.push(TransportRows { name, travelled, overlap, rows });
         }
     }
     Ok((alone, ways))
 }
 
-fn rows_of(way: &Way, alone: &[Row]) -> Vec<Value> {
-    let row = |(row, alone): (&Row, &Row)| {
+fn rows_of(way: &TransportRows, alone: &[BenchRow]) -> Vec<Value> {
+    let row = |(row, alone): (&BenchRow, &BenchRow)| {
         json!({
             "operator": row.operator,
             "precision": row.precision,
@@ -173,7 +178,7 @@ fn rows_of(way: &Way, alone: &[Row]) -> Vec<Value> {
     way.rows.iter().zip(alone).map(row).collect()
 }
 
-fn table(text: &mut String, alone: &[Row], ways: &[Way], processes: f64) {
+fn table(text: &mut String, alone: &[BenchRow], ways: &[TransportRows], processes: f64) {
     let head = ["operator", "precision", "recon", "faces", "overlap", "us", "GFLOP/s", "efficiency"];
     let [a, b, c, d, e, f, g, h] = head;
     let _ = writeln!(text, "{a:<20} {b:<9} {c:>5} {d:>7} {e:>8} {f:>10} {g:>10} {h:>11}");
@@ -181,7 +186,7 @@ fn table(text: &mut String, alone: &[Row], ways: &[Way], processes: f64) {
         let name = format!("{:<20} {:<9} {:>5}", one.operator, one.precision, one.reconstruct);
         let gflops = processes * one.gflops;
         let _ = writeln!(text, "{name} {:>7} {:>8} {:>10.2} {gflops:>10.1}", "none", "", one.microseconds);
-        for Way { name: transport, overlap, rows, .. } in ways {
+        for TransportRows { name: transport, overlap, rows, .. } in ways {
             let (row, overlap) = (&rows[k], if *overlap { "yes" } else { "no" });
             let efficiency = 100.0 * one.microseconds / row.microseconds;
             let (us, gflops) = (row.microseconds, row.gflops);

@@ -6,12 +6,13 @@ use crate::cli::text::lattice;
 use crate::cli::{Context, Failure, Outcome};
 use clap::Args;
 use ferrite::backend::MAX_RHS;
-use ferrite::bench::{self, Options, Row};
-use ferrite::dirac::{Definition, OPERATORS};
+use ferrite::bench::{self, BenchRow};
 use ferrite::domain::Domain;
-use ferrite::fat_links;
 use ferrite::field::{DeviceField, DeviceGauge};
 use ferrite::lattice::Lattice;
+use ferrite::operators::fat_links;
+use ferrite::operators::{Definition, OPERATORS};
+use ferrite::workload::Options;
 use ferrite::{FermionKind, LinkStorage, Precision};
 use serde_json::json;
 use std::fmt::Write;
@@ -33,7 +34,7 @@ are 1 and not read, do not count. With several processes GFLOP/s are those of al
 
 /// What is timed.
 #[derive(Clone, Debug, PartialEq)]
-pub enum What {
+pub enum TimedKernels {
     /// The hopping terms of operators and their even-odd matrices.
     Dslash(Vec<&'static Definition>),
     /// Linear algebra.
@@ -79,12 +80,12 @@ pub struct Dslash {
     #[arg(long, value_name = "NAME", default_value = "wilson", help = format!("{}, or all", names()))]
     operator: String,
     #[command(flatten)]
-    common: Common,
+    common: KernelFlags,
 }
 
 /// Arguments of all three.
 #[derive(Args)]
-pub struct Common {
+pub struct KernelFlags {
     /// Extents [default: 32,32,32,32 on a GPU, 16,16,16,16 on a CPU]
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
     pub lattice: Option<Lattice>,
@@ -149,15 +150,15 @@ pub fn memory(lattice: Lattice, nrhs: usize, operators: &[&Definition]) -> Vec<(
 /// Times the operators asked for.
 pub fn dslash(args: Dslash, context: &Context) -> Outcome {
     let operators = context.world.agree(operators(&args.operator))?;
-    run(args.common, What::Dslash(operators), context)
+    run(args.common, TimedKernels::Dslash(operators), context)
 }
 
-impl Common {
+impl KernelFlags {
     /// The formats asked for, of which there have to be kernels.
-    fn formats_of(&self, what: &What) -> Outcome<(Vec<Precision>, Vec<LinkStorage>)> {
+    fn formats_of(&self, what: &TimedKernels) -> Outcome<(Vec<Precision>, Vec<LinkStorage>)> {
         let (precisions, reconstructions) = (self.formats.precisions()?, self.formats.reconstructions()?);
         check_nrhs(self.nrhs)?;
-        if let What::Dslash(operators) = what
+        if let TimedKernels::Dslash(operators) = what
             && !operators.iter().any(|definition| exist(definition, &precisions, &reconstructions))
         {
             return Err(Failure::refused(NO_SUCH_KERNELS));
@@ -167,7 +168,7 @@ impl Common {
 }
 
 /// Times and prints a table.
-pub fn run(args: Common, what: What, context: &Context) -> Outcome {
+pub fn run(args: KernelFlags, what: TimedKernels, context: &Context) -> Outcome {
     let world = &context.world;
     let (precisions, reconstructions) = world.agree(args.formats_of(&what))?;
     let choice = context.device_choice()?;
@@ -175,12 +176,12 @@ pub fn run(args: Common, what: What, context: &Context) -> Outcome {
     let lattice = lattice_or_default(args.lattice, &device)?;
     let mut needs = vec![("buffers of the copy", if device.name() == "cpu" { 1 << 28 } else { 1 << 31 })];
     let operators = match &what {
-        What::Dslash(operators) => operators.clone(),
-        What::Blas | What::Copy => Vec::new(),
+        TimedKernels::Dslash(operators) => operators.clone(),
+        TimedKernels::Blas | TimedKernels::Copy => Vec::new(),
     };
     let hops = operators.iter().map(|definition| definition.steps()).max().unwrap_or(1);
     let layout = choice.layout.cut(world, lattice, hops)?;
-    if what != What::Copy {
+    if what != TimedKernels::Copy {
         needs.extend(memory(layout.local(), args.nrhs, &operators));
     }
     device.require_all(world, &needs, &format!("the benchmark on {lattice}"))?;
@@ -206,24 +207,24 @@ pub fn run(args: Common, what: What, context: &Context) -> Outcome {
     context.output.result("ferrite.bench/1", object, || table(&rows, lattice, &device.describe()))
 }
 
-fn measure_all(domain: &Domain, what: &What, options: &Options) -> ferrite::domain::Result<Vec<Row>> {
+fn measure_all(domain: &Domain, what: &TimedKernels, options: &Options) -> ferrite::domain::Result<Vec<BenchRow>> {
     let mut rows = Vec::new();
     match what {
-        What::Dslash(operators) => {
+        TimedKernels::Dslash(operators) => {
             for definition in operators {
                 rows.extend(bench::operator(domain, definition, options)?);
             }
         }
-        What::Blas => {
+        TimedKernels::Blas => {
             rows.extend(bench::blas(domain, options)?);
             rows.extend(bench::colour_blas(domain, options)?);
         }
-        What::Copy => rows.extend(bench::copy(domain)?),
+        TimedKernels::Copy => rows.extend(bench::copy(domain)?),
     }
     Ok(rows)
 }
 
-fn table(rows: &[Row], lattice: Lattice, device: &str) -> String {
+fn table(rows: &[BenchRow], lattice: Lattice, device: &str) -> String {
     let on = if rows.iter().all(|row| row.operator == "copy") { String::new() } else { format!(", {lattice}") };
     let mut text = format!("{device}{on}\n");
     let _ = writeln!(

@@ -25,42 +25,42 @@ Examples:
 /// Arguments of `bench`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct BenchArguments {
     #[command(subcommand)]
-    what: What,
+    what: BenchCommand,
 }
 
 /// What is measured.
 #[derive(Subcommand)]
-enum What {
+enum BenchCommand {
     /// The hopping term of an operator, by itself and as a x + b D psi, and the operator
     Dslash(kernels::Dslash),
     /// Linear algebra of the solvers
-    Blas(kernels::Common),
+    Blas(kernels::KernelFlags),
     /// A copy in the device's memory
-    Copy(kernels::Common),
+    Copy(kernels::KernelFlags),
     /// Exchanges with other processes, in every way
-    Halo(halo::Arguments),
+    Halo(halo::HaloBenchArguments),
     /// A model of operators and solvers on many GPUs, from measurements on a few
-    Model(Box<model::Arguments>),
+    Model(Box<model::ModelBenchArguments>),
     /// How exact each format is
-    Accuracy(accuracy::Arguments),
+    Accuracy(accuracy::AccuracyArguments),
     /// Ensembles in several settings of precision: observables, reversibility, acceptance
-    Rhmc(Box<rhmc::Arguments>),
+    Rhmc(Box<rhmc::EnsembleBenchArguments>),
     /// Iterations and time of mixed-precision solvers over a range of masses
-    Solver(Box<solver::Arguments>),
+    Solver(Box<solver::SolverBenchArguments>),
 }
 
 /// Measures and prints.
-pub fn run(args: Arguments, context: &Context) -> Outcome {
+pub fn run(args: BenchArguments, context: &Context) -> Outcome {
     match args.what {
-        What::Dslash(args) => kernels::dslash(args, context),
-        What::Blas(args) => kernels::run(args, kernels::What::Blas, context),
-        What::Copy(args) => kernels::run(args, kernels::What::Copy, context),
-        What::Halo(args) => halo::run(args, context),
-        What::Model(args) => model::run(*args, context),
-        What::Accuracy(args) => accuracy::run(args, context),
-        What::Rhmc(args) => rhmc::run(&args, context),
-        What::Solver(args) => solver::run(*args, context),
+        BenchCommand::Dslash(args) => kernels::dslash(args, context),
+        BenchCommand::Blas(args) => kernels::run(args, kernels::TimedKernels::Blas, context),
+        BenchCommand::Copy(args) => kernels::run(args, kernels::TimedKernels::Copy, context),
+        BenchCommand::Halo(args) => halo::run(args, context),
+        BenchCommand::Model(args) => model::run(*args, context),
+        BenchCommand::Accuracy(args) => accuracy::run(args, context),
+        BenchCommand::Rhmc(args) => rhmc::run(&args, context),
+        BenchCommand::Solver(args) => solver::run(*args, context),
     }
 }

@@ -10,15 +10,17 @@ use super::{Code, Context, Failure, Outcome, interrupt, progress};
 use clap::{Args, ValueEnum};
 use ferrite::Precision;
 use ferrite::domain::Domain;
+use ferrite::domain::Part;
 use ferrite::field::ThinGauge;
 use ferrite::field::host::HostGauge;
-use ferrite::flow::{Flow, FlowAction, FlowPoint, scale_t0, scale_w0};
+use ferrite::halo::Exchanges;
+use ferrite::hmc::momenta::MomentumField;
 use ferrite::lattice::Lattice;
-use ferrite::memory::{Exchanges, Part};
-use ferrite::rhmc::gauge::{LoopKind, closed_loops, mean_traces, polyakov_loop};
-use ferrite::rhmc::momenta::MomentumField;
+use ferrite::observables::flow::{Flow, FlowAction, FlowPoint, scale_t0, scale_w0};
+use ferrite::observables::loops::LoopMeans;
+use ferrite::observables::quantity::{CHARGE, ENERGY_DENSITY, FLOW_TIME, T0, W0};
 use indicatif::ProgressBar;
-use record::Record;
+use record::MeasurementFile;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -37,7 +39,7 @@ printed when it is done; with -o the same command goes on where it ended.";
 /// Arguments of `measure`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct MeasureArguments {
     /// Gauge fields in any format
     #[arg(required = true)]
     files: Vec<PathBuf>,
@@ -77,16 +79,16 @@ fn positive(text: &str) -> Result<f64, String> {
 }
 
 /// Where the flow goes, and how.
-struct Course {
+struct FlowCourse {
     end: f64,
     step: f64,
     action: FlowAction,
     every: u32,
 }
 
-impl Course {
+impl FlowCourse {
     /// From the flags; none without `--flow`, which the others then have nothing to do with.
-    fn of(args: &Arguments) -> Outcome<Option<Self>> {
+    fn of(args: &MeasureArguments) -> Outcome<Option<Self>> {
         let Some(end) = args.flow else {
             let given = [
                 ("--flow-step", args.flow_step.is_some()),
@@ -103,7 +105,7 @@ impl Course {
             Action::Symanzik => FlowAction::Symanzik,
         };
         let (step, every) = (args.flow_step.unwrap_or(0.02), args.flow_every.unwrap_or(1));
-        Ok(Some(Course { end, step, action, every }))
+        Ok(Some(FlowCourse { end, step, action, every }))
     }
     fn json(&self) -> Value {
         let action = match self.action {
@@ -118,9 +120,9 @@ impl Course {
 }
 
 /// Measures all files on the device.
-pub fn run(args: &Arguments, context: &Context) -> Outcome {
+pub fn run(args: &MeasureArguments, context: &Context) -> Outcome {
     let (choice, world) = (context.device_choice()?, &context.world);
-    let course = world.agree(Course::of(args))?;
+    let course = world.agree(FlowCourse::of(args))?;
     let reading = args.read.reading();
     // All headers before the work.
     let lattice = |path: &PathBuf| lattice_of(path, &reading, world);
@@ -128,11 +130,12 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
     let configurations = Configured::all(&args.files, world)?;
     let device = choice.open(world)?;
     let input = json!({
-        "flow": course.as_ref().map(Course::json),
+        "flow": course.as_ref().map(FlowCourse::json),
         "reunitarise": reading.options.reunitarise,
         "record": reading.options.record,
     });
-    let record = args.output.clone().map(|path| Record::open(path, input, &configurations, world)).transpose()?;
+    let record =
+        args.output.clone().map(|path| MeasurementFile::open(path, input, &configurations, world)).transpose()?;
     // What is there, before the first is measured.
     let mut rest: Vec<(Configured, Lattice, Option<Value>)> = Vec::new();
     for (mut configuration, lattice) in configurations.into_iter().zip(lattices) {
@@ -177,13 +180,18 @@ struct Task<'a> {
     choice: &'a DeviceChoice,
     device: &'a Device,
     reading: &'a Reading,
-    course: Option<&'a Course>,
+    course: Option<&'a FlowCourse>,
     context: &'a Context,
 }
 
 impl Task<'_> {
     /// *Collective.* Measures one, and prints and notes it.
-    fn measure(&self, configuration: &mut Configured, lattice: Lattice, record: Option<&Record>) -> Outcome<Value> {
+    fn measure(
+        &self,
+        configuration: &mut Configured,
+        lattice: Lattice,
+        record: Option<&MeasurementFile>,
+    ) -> Outcome<Value> {
         let (world, path) = (&self.context.world, configuration.typed.clone());
         // Rectangles reach two steps.
         let layout = self.choice.layout.cut(world, lattice, 2)?;
@@ -200,7 +208,7 @@ impl Task<'_> {
         }
         needs.extend(Exchanges::of(part).border(Precision::Double).needs());
         self.device.require_all(world, &needs, "the measurement")?;
-        let bar = progress::bar(self.course.map_or(0, Course::steps), self.context.shows_progress());
+        let bar = progress::bar(self.course.map_or(0, FlowCourse::steps), self.context.shows_progress());
         let found = {
             let backend = self.device.backend();
             let domain = layout.domain(backend)?;
@@ -224,10 +232,8 @@ impl Task<'_> {
 }
 
 /// What was found of a configuration.
-struct Found {
-    plaquette: [f64; 3],
-    rectangle: f64,
-    polyakov: [f64; 2],
+struct ConfigurationValues {
+    loops: LoopMeans,
     /// At the start, and after each step of the flow.
     points: Vec<FlowPoint>,
     /// Which of them are shown.
@@ -239,19 +245,14 @@ fn measure(
     domain: &Domain,
     path: &Path,
     gauge: &HostGauge,
-    course: Option<&Course>,
+    course: Option<&FlowCourse>,
     bar: &ProgressBar,
     world: &World,
-) -> Outcome<Found> {
+) -> Outcome<ConfigurationValues> {
     let thin = ThinGauge::upload(domain, gauge)?;
-    let (plaquette, _) = thin.plaquette()?;
+    let loops = LoopMeans::of(&thin)?;
     let (mut points, mut shown) = (vec![FlowPoint::of(&thin, 0.0)?], vec![0]);
-    let rectangles: Vec<_> = closed_loops().into_iter().filter(|path| path.kind == LoopKind::Rectangle).collect();
-    let traces = mean_traces(&thin, &rectangles)?;
-    let polyakov = polyakov_loop(&thin)?;
-    let rectangle = traces.iter().sum::<f64>() / (3 * traces.len()) as f64;
-    let loops = [plaquette.mean, plaquette.spatial, plaquette.temporal, rectangle, polyakov.re, polyakov.im];
-    if !loops.iter().all(|x| x.is_finite()) || !is_finite(&points[0]) {
+    if !loops.is_finite() || !is_finite(&points[0]) {
         let why = "its loops are no numbers, as links are too far from SU(3): --reunitarise puts them back, or tells \
                    which one cannot be";
         return Err(Failure::failed(format!("{}: {why}", path.display())).shared());
@@ -282,14 +283,7 @@ fn measure(
             }
         }
     }
-    Ok(Found {
-        plaquette: [plaquette.mean, plaquette.spatial, plaquette.temporal],
-        rectangle,
-        polyakov: [polyakov.re, polyakov.im],
-        flowed: course.is_some(),
-        points,
-        shown,
-    })
+    Ok(ConfigurationValues { loops, flowed: course.is_some(), points, shown })
 }
 
 /// Whether energies and charge, which are sums over all processes, are numbers.
@@ -297,56 +291,38 @@ fn is_finite(point: &FlowPoint) -> bool {
     point.clover.energy().is_finite() && point.clover.charge.is_finite() && point.plaquette_energy.is_finite()
 }
 
-impl Found {
+impl ConfigurationValues {
     fn shown(&self) -> impl Iterator<Item = &FlowPoint> {
         self.shown.iter().map(|k| &self.points[*k])
     }
     fn json(&self) -> Value {
-        let [mean, spatial, temporal] = self.plaquette;
         let point = |p: &FlowPoint| {
-            json!({
-                "t": p.time,
-                "energy": { "space": p.clover.space, "time": p.clover.time },
-                "plaquette_energy": p.plaquette_energy,
-                "charge": p.clover.charge,
-            })
+            let mut object = json!({});
+            p.put(&mut object);
+            object
         };
-        let mut object = json!({
-            "plaquette": { "mean": mean, "spatial": spatial, "temporal": temporal },
-            "rectangle": self.rectangle,
-            "polyakov_loop": self.polyakov,
-            "energy": { "space": self.points[0].clover.space, "time": self.points[0].clover.time },
-            "charge": self.points[0].clover.charge,
-        });
+        let mut object = json!({});
+        self.loops.put(&mut object);
+        self.points[0].clover.put(&mut object);
         if self.flowed {
             object["flow"] = self.shown().map(point).collect();
-            object["t0"] = json!(scale_t0(&self.points, 0.3));
-            object["w0"] = json!(scale_w0(&self.points, 0.3));
+            T0.put(&mut object, scale_t0(&self.points, 0.3));
+            W0.put(&mut object, scale_w0(&self.points, 0.3));
         }
         object
     }
     fn text(&self) -> String {
-        let [mean, spatial, temporal] = self.plaquette;
-        let [re, im] = self.polyakov;
-        let first = &self.points[0];
-        let mut text = format!(
-            "plaquette            {mean:.12}\n  spatial            {spatial:.12}\n  temporal           {temporal:.12}\n\
-             rectangle            {:.12}\nPolyakov loop        {re:+.9} {im:+.9} i\n\
-             energy density       {:.9}\ntopological charge   {:+.6}\n",
-            self.rectangle,
-            first.clover.energy(),
-            first.clover.charge
-        );
+        let first = &self.points[0].clover;
+        let mut text = self.loops.text() + &ENERGY_DENSITY.line_of(first.energy()) + &CHARGE.line_of(first.charge);
         if self.flowed {
-            let _ = writeln!(text, "{:>10} {:>12} {:>12} {:>12}", "t", "E", "t^2 E", "charge");
+            let _ = writeln!(text, "{:>10} {:>12} {:>12} {:>12}", FLOW_TIME.name, "E", "t^2 E", CHARGE.key);
             for p in self.shown() {
                 let (energy, scaled, charge) = (p.clover.energy(), p.scaled(), p.clover.charge);
                 let _ = writeln!(text, "{:>10.4} {energy:>12.8} {scaled:>12.8} {charge:>+12.6}", p.time);
             }
-            let scales = [("t0", scale_t0(&self.points, 0.3), "a^2"), ("w0", scale_w0(&self.points, 0.3), "a")];
-            for (name, scale, unit) in scales {
-                let value = scale.map_or("not reached".into(), |scale| format!("{scale:.6} {unit}"));
-                let _ = writeln!(text, "{name}                   {value}");
+            for (quantity, scale) in [(&T0, scale_t0(&self.points, 0.3)), (&W0, scale_w0(&self.points, 0.3))] {
+                let value = |scale| format!("{} {}", quantity.number(scale), quantity.unit);
+                text += &quantity.line(&scale.map_or("not reached".into(), value));
             }
         }
         text

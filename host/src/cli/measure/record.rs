@@ -12,7 +12,7 @@ const SCHEMA: &str = "ferrite.measurement/1";
 const BEGIN: &str = "{\"absolute\":";
 
 /// A file of lines.
-pub struct Record {
+pub struct MeasurementFile {
     path: PathBuf,
     /// What decides what is measured.
     input: Value,
@@ -22,7 +22,7 @@ pub struct Record {
     _lock: Option<File>,
 }
 
-impl Record {
+impl MeasurementFile {
     /// *Collective.* What is there. Refused where a line was made with another input, and where the file is one of the
     /// configurations or anything else; it is left as it is then.
     pub fn open(path: PathBuf, input: Value, configurations: &[Configured], world: &World) -> Outcome<Self> {
@@ -41,7 +41,7 @@ impl Record {
         })?;
         // What the first process sees, all see.
         let text = world.texts(&found.text)?.swap_remove(0);
-        let mut record = Record { path, input, lines: Vec::new(), _lock: lock };
+        let mut record = MeasurementFile { path, input, lines: Vec::new(), _lock: lock };
         for line in text.lines() {
             let value = serde_json::from_str(line).map_err(|why| record.wrong(format!("this is no JSON: {why}")))?;
             record.lines.push(record.checked(value)?);

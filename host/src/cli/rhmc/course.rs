@@ -2,10 +2,10 @@
 use super::super::batch::Batches;
 use super::super::layout::Layout;
 use super::super::{Context, Failure, Outcome, interrupt, progress};
-use super::End;
-use super::folder::{Folder, State};
-use super::input::{Group, Input, Timed};
-use super::record::{self, Record};
+use super::RunEnd;
+use super::folder::{ChainState, RunFolder};
+use super::input::{EnsembleInput, QuarkGroup, Timed};
+use super::record::{self, MeasuredTrajectory};
 use super::replay::{self, Replay};
 use super::settings;
 use ferrite::Precision;
@@ -13,20 +13,20 @@ use ferrite::backend::Backend;
 use ferrite::domain::Domain;
 use ferrite::field::ThinGauge;
 use ferrite::field::host::HostGauge;
-use ferrite::rhmc::fermions::{Pseudofermions, RationalFunctions};
-use ferrite::rhmc::functions::rational_functions;
-use ferrite::rhmc::links::MovingLinks;
-use ferrite::rhmc::spectrum;
-use ferrite::rhmc::trajectory::{Chain, Outcome as Trajectory};
+use ferrite::hmc::fermions::{Pseudofermions, RationalFunctions};
+use ferrite::hmc::functions::rational_functions;
+use ferrite::hmc::links::MovingLinks;
+use ferrite::hmc::spectrum;
+use ferrite::hmc::trajectory::{Chain, TrajectoryOutcome};
 use serde_json::Value;
 use solvers::SolveError;
 use std::time::Instant;
 use tracing::{info, warn};
 
 /// A run, as checked.
-pub struct Run<'a> {
+pub struct EnsembleRun<'a> {
     /// What to make.
-    pub input: &'a Input,
+    pub input: &'a EnsembleInput,
     /// Which process has which part.
     pub layout: &'a Layout,
     /// Processes and output.
@@ -43,15 +43,15 @@ pub struct Run<'a> {
     pub batches: Batches,
 }
 
-impl Run<'_> {
+impl EnsembleRun<'_> {
     /// *Collective.* Makes the trajectories that are missing.
     pub fn make(
         &self,
         backend: &dyn Backend,
-        mut folder: Folder,
-        state: Option<State>,
+        mut folder: RunFolder,
+        state: Option<ChainState>,
         gauge: &HostGauge,
-    ) -> Outcome<End> {
+    ) -> Outcome<RunEnd> {
         let (input, world) = (self.input, &self.context.world);
         let domain = self.layout.domain(backend)?;
         let thin = ThinGauge::upload(&domain, gauge)?;
@@ -61,7 +61,7 @@ impl Run<'_> {
             None => {
                 let bounds = vec![0.0; input.groups.len()];
                 let (seed, start) = (input.plan.seed, Some(settings::start(input)));
-                State { trajectory: 0, accepted: 0, seed, bounds, poles: Vec::new(), start, batches: Vec::new() }
+                ChainState { trajectory: 0, accepted: 0, seed, bounds, poles: Vec::new(), start, batches: Vec::new() }
             }
         };
         // Before the first trajectory the input may still be another than the one that the state was kept with. Later on
@@ -87,7 +87,7 @@ impl Run<'_> {
         let first = state.trajectory;
         let bar = progress::bar(PARTS * u64::from(input.trajectories), self.context.shows_progress());
         bar.set_position(PARTS * u64::from(first));
-        let (mut records, mut interrupted) = (Vec::<Record>::new(), false);
+        let (mut records, mut interrupted) = (Vec::<MeasuredTrajectory>::new(), false);
         while state.trajectory < input.trajectories {
             let number = state.trajectory + 1;
             let clock = Instant::now();
@@ -101,7 +101,7 @@ impl Run<'_> {
             }
             let given = self.replay.as_ref().map(|replay| replay.trajectory(number, input, self.layout, world));
             let given = given.transpose()?;
-            let noise = given.as_ref().map(replay::Given::noise);
+            let noise = given.as_ref().map(replay::GivenNumbers::noise);
             if !bar.is_hidden() {
                 let bar = bar.clone();
                 chain.on_move(move |done, all| {
@@ -122,7 +122,7 @@ impl Run<'_> {
             let (gauge, save) = (self.download(&chain)?, number.is_multiple_of(input.save_every));
             let links = folder.write_links(number, &gauge, save, self.layout, world)?;
             let files = clock.elapsed().as_secs_f64();
-            let record = Record { outcome, seconds, largest, residuals, measured, kernels, whole, files };
+            let record = MeasuredTrajectory { outcome, seconds, largest, residuals, measured, kernels, whole, files };
             self.warn_of(&record);
             let mut line = record.line(input);
             if records.is_empty() {
@@ -142,9 +142,9 @@ impl Run<'_> {
             }
         }
         bar.finish_and_clear();
-        Ok(End { first, last: state.trajectory, accepted: state.accepted, interrupted, records })
+        Ok(RunEnd { first, last: state.trajectory, accepted: state.accepted, interrupted, records })
     }
-    fn quarks(&self, domain: &Domain, state: &mut State) -> Outcome<Vec<Pseudofermions>> {
+    fn quarks(&self, domain: &Domain, state: &mut ChainState) -> Outcome<Vec<Pseudofermions>> {
         let mut first = 0;
         let mut all = Vec::new();
         let given = self.replay.as_ref().map(|replay| replay.functions(self.input.groups.len())).transpose();
@@ -174,7 +174,7 @@ impl Run<'_> {
         record::measure(chain, self.input, &self.batches.sizes, number, given)
     }
     /// Measures the largest eigenvalues, and makes new rational functions where they have left their interval.
-    fn look_at_spectrum(&self, chain: &mut Chain, state: &mut State) -> Outcome<Vec<f64>> {
+    fn look_at_spectrum(&self, chain: &mut Chain, state: &mut ChainState) -> Outcome<Vec<f64>> {
         let mut found = Vec::new();
         for (number, group) in self.input.groups.iter().enumerate() {
             let largest = largest(chain.links(), group, self.input.plan.seed)?;
@@ -198,8 +198,8 @@ impl Run<'_> {
         }
         Ok(found)
     }
-    fn warn_of(&self, record: &Record) {
-        let Trajectory { number, delta, .. } = record.outcome;
+    fn warn_of(&self, record: &MeasuredTrajectory) {
+        let TrajectoryOutcome { number, delta, .. } = record.outcome;
         if !delta.is_finite() {
             warn!("trajectory {number}: ΔH is no number; shorter steps are needed");
         }
@@ -250,12 +250,12 @@ const WORSE: f64 = 10.0;
 pub const MARGIN: f64 = 1.15;
 
 /// *Collective.* What the eigenvalues of −D² are not above.
-pub fn largest(links: &MovingLinks, group: &Group, seed: u64) -> Outcome<f64> {
+pub fn largest(links: &MovingLinks, group: &QuarkGroup, seed: u64) -> Outcome<f64> {
     spectrum::largest(links, &group.operator, seed).map_err(failed)
 }
 
 /// The rational functions of a group for a spectrum with this bound.
-pub fn functions(group: &Group, bound: f64) -> Outcome<RationalFunctions> {
+pub fn functions(group: &QuarkGroup, bound: f64) -> Outcome<RationalFunctions> {
     let made =
         rational_functions(&group.quarks, group.pseudofermions, bound, group.tolerances, rational::approximate_to);
     made.map_err(|why| {
@@ -271,9 +271,9 @@ pub fn functions(group: &Group, bound: f64) -> Outcome<RationalFunctions> {
 
 /// A solver's failure is that of all processes: what it stops for are sums over all of them. One of the device or of
 /// messages is this process's own.
-pub fn failed(error: ferrite::rhmc::Error) -> Failure {
+pub fn failed(error: ferrite::hmc::HmcError) -> Failure {
     match &error {
-        ferrite::rhmc::Error::Solver { why, .. } if !matches!(**why, SolveError::Backend(_)) => {
+        ferrite::hmc::HmcError::Solver { why, .. } if !matches!(**why, SolveError::Backend(_)) => {
             let advice = match **why {
                 SolveError::NotANumber { .. } => "; links may have moved too far: take more steps",
                 _ => "",
@@ -288,12 +288,12 @@ pub fn failed(error: ferrite::rhmc::Error) -> Failure {
 mod tests {
     use super::*;
     use ferrite::backend::BackendError;
-    use ferrite::rhmc::Error;
+    use ferrite::hmc::HmcError;
 
     /// What one process's device does not have, others may have: they must be ended, not waited for.
     #[test]
     fn a_device_fails_alone() {
-        let of = |why| failed(Error::Solver { quarks: "light".into(), why: Box::new(why) });
+        let of = |why| failed(HmcError::Solver { quarks: "light".into(), why: Box::new(why) });
         let device = of(SolveError::Backend(BackendError::NoDriver("it went away".into()).into()));
         assert!(!device.is_shared() && device.message.contains("the solver for light"), "{}", device.message);
         assert!(of(SolveError::NotANumber { iteration: 3, rhs: 0, info: Box::default() }).is_shared());

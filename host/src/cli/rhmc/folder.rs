@@ -16,9 +16,10 @@ use super::super::fields::Reading;
 use super::super::layout::Layout;
 use super::super::world::World;
 use super::super::{Failure, Outcome, fields, target};
-use crate::config::{Kind, Schema, Settings};
+use crate::cli::config::{Kind, Schema, Settings};
 use ferrite::field::host::HostGauge;
-use ferrite::files::{FileFormat, FilePrecision, GaugeFile, WriteOptions, atomic};
+use ferrite::files::{FileFormat, FilePrecision, GaugeFile, WriteOptions};
+use ferrite::system::atomic;
 use ferrite_report::records::trajectories::FILE;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -45,7 +46,7 @@ const STATE: Schema = &[
 
 /// What a run goes on from, beside links.
 #[derive(Clone, Debug, PartialEq)]
-pub struct State {
+pub struct ChainState {
     /// The last trajectory.
     pub trajectory: u32,
     /// How many were accepted.
@@ -66,21 +67,21 @@ pub struct State {
 /// A state, and the files that belong to it.
 pub struct Saved {
     /// The state.
-    pub state: State,
-    links: Links,
+    pub state: ChainState,
+    links: StoredLinks,
     /// Length of the lines.
     bytes: u64,
 }
 
 /// A file with links to go on from.
-pub struct Links {
+pub struct StoredLinks {
     name: String,
     /// As its header prints it; not in states of versions that did not keep it.
     checksum: Option<String>,
 }
 
 /// The folder.
-pub struct Folder {
+pub struct RunFolder {
     path: PathBuf,
     /// Of the links: files hold just their bits.
     precision: FilePrecision,
@@ -92,10 +93,10 @@ pub struct Folder {
     link: fn(&Path, &Path) -> std::io::Result<()>,
 }
 
-impl Folder {
+impl RunFolder {
     /// *Collective.* A folder for a new run; made if it is not there.
     pub fn create(path: &Path, precision: FilePrecision, world: &World) -> Outcome<Self> {
-        let mut folder = Folder { path: path.into(), precision, bytes: 0, lock: None, link: atomic::link };
+        let mut folder = RunFolder { path: path.into(), precision, bytes: 0, lock: None, link: atomic::link };
         world.once(|| {
             if folder.file("state.toml").exists() {
                 let why = "has a run already: go on with it by --resume, or name another folder";
@@ -117,7 +118,7 @@ impl Folder {
     }
     /// *Collective.* The folder of a run that goes on, and its state.
     pub fn find(path: &Path, precision: FilePrecision, world: &World) -> Outcome<(Self, Saved)> {
-        let mut folder = Folder { path: path.into(), precision, bytes: 0, lock: None, link: atomic::link };
+        let mut folder = RunFolder { path: path.into(), precision, bytes: 0, lock: None, link: atomic::link };
         world.once(|| folder.lock())?;
         let saved = world.agree(folder.state())?;
         // What they were made with is in there, too.
@@ -236,8 +237,8 @@ impl Folder {
             return Err(Failure::refused(format!("{} is not whole: a key is missing", path.display())));
         };
         let (trajectory, accepted, bytes) = (trajectory as u32, accepted as u32, bytes as u64);
-        let state = State { trajectory, accepted, seed, bounds, poles, start, batches };
-        Ok(Saved { state, links: Links { name: links.text().into(), checksum }, bytes })
+        let state = ChainState { trajectory, accepted, seed, bounds, poles, start, batches };
+        Ok(Saved { state, links: StoredLinks { name: links.text().into(), checksum }, bytes })
     }
     /// *Collective.* Writes links to go on from, under the name that the last state does not use; with `save` they are kept as
     /// a configuration, too. That is one file with two names where the file system can do it, else two. Either name may go
@@ -249,7 +250,7 @@ impl Folder {
         save: bool,
         layout: &Layout,
         world: &World,
-    ) -> Outcome<Links> {
+    ) -> Outcome<StoredLinks> {
         let name = format!("state.{}.ildg", trajectory % 2);
         let path = self.file(&name);
         if save {
@@ -261,17 +262,17 @@ impl Folder {
                 debug!("{} is written twice: it cannot have two names: {why}", kept.display());
             }
             if world.largest(f64::from(u8::from(linked.is_err())))? == 0.0 {
-                return Ok(Links { name, checksum });
+                return Ok(StoredLinks { name, checksum });
             }
         }
         let checksum = self.write(&path, gauge, trajectory, layout, world)?;
-        Ok(Links { name, checksum })
+        Ok(StoredLinks { name, checksum })
     }
     /// *Collective.* Makes the state with these links, which were read back, the one to go on from.
-    pub fn keep(&self, state: &State, links: &Links, world: &World) -> Outcome {
+    pub fn keep(&self, state: &ChainState, links: &StoredLinks, world: &World) -> Outcome {
         let mut text =
             format!("# The state of a run of `ferrite rhmc`, which goes on from here.\nformat = \"{FORMAT}\"\n");
-        let State { trajectory, accepted, seed, bounds, poles, start, batches } = state;
+        let ChainState { trajectory, accepted, seed, bounds, poles, start, batches } = state;
         let _ = write!(text, "trajectory = {trajectory}\naccepted = {accepted}\nseed = \"{seed}\"\n");
         if !bounds.is_empty() {
             // With all digits.
@@ -282,7 +283,7 @@ impl Folder {
                 let _ = writeln!(text, "{key} = {list:?}");
             }
         }
-        let Links { name, checksum } = links;
+        let StoredLinks { name, checksum } = links;
         for (key, value) in [("start", start), ("checksum", checksum)] {
             if let Some(value) = value {
                 // JSON escapes as TOML does.
@@ -334,7 +335,7 @@ fn checksum(file: &GaugeFile) -> Option<String> {
 mod tests {
     use super::super::super::layout::LayoutChoice;
     use super::*;
-    use ferrite::generate;
+    use ferrite::gauge::generate;
 
     /// Where files cannot have two names, there are two files.
     #[test]
@@ -346,7 +347,7 @@ mod tests {
         let cannot = |_: &Path, _: &Path| Err(std::io::ErrorKind::Unsupported.into());
         for (name, link) in [("one", atomic::link as fn(&Path, &Path) -> _), ("two", cannot)] {
             let path = std::env::temp_dir().join(format!("ferrite-folder-{name}-{}", std::process::id()));
-            let mut folder = Folder::create(&path, FilePrecision::Double, &world).unwrap();
+            let mut folder = RunFolder::create(&path, FilePrecision::Double, &world).unwrap();
             folder.link = link;
             let links = folder.write_links(3, &gauge, true, &layout, &world).unwrap();
             assert_eq!(links.name, "state.1.ildg");

@@ -4,16 +4,16 @@ use super::super::device::DeviceChoice;
 use super::super::text;
 use super::super::{Failure, Outcome};
 use super::precision::precisions;
-use crate::config::{Kind, Schema, Settings};
+use crate::cli::config::{Kind, Schema, Settings};
 use ferrite::Precision;
-use ferrite::dirac::{StaggeredParams, StaggeredPhases, TimeBoundary};
-use ferrite::fat_links::PathCoefficients;
+use ferrite::hmc::action::GaugeAction;
+use ferrite::hmc::fermions::{QuarkOperator, ShiftedSolver};
+use ferrite::hmc::functions::{Quarks, Tolerances};
+use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
+use ferrite::hmc::trajectory::{LevelPlan, Plan};
 use ferrite::lattice::Lattice;
-use ferrite::rhmc::fermions::{QuarkOperator, ShiftedSolver};
-use ferrite::rhmc::functions::{Quarks, Tolerances};
-use ferrite::rhmc::gauge::GaugeAction;
-use ferrite::rhmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
-use ferrite::rhmc::trajectory::{LevelPlan, Plan};
+use ferrite::operators::fat_links::PathCoefficients;
+use ferrite::operators::{StaggeredParams, StaggeredPhases, TimeBoundary};
 use rational::Fraction;
 use std::path::{Path, PathBuf};
 
@@ -66,7 +66,7 @@ pub const SCHEMA: Schema = &[
 
 /// Where an ensemble begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Start {
+pub enum StartLinks {
     /// All links 1.
     Cold,
     /// Independent links with the Haar measure.
@@ -77,7 +77,7 @@ pub enum Start {
 
 /// A group of quarks that share pseudofermions.
 #[derive(Clone, Debug)]
-pub struct Group {
+pub struct QuarkGroup {
     /// For reports: masses and flavours.
     pub name: String,
     /// Hops.
@@ -121,13 +121,13 @@ pub enum Timed {
 
 /// The input.
 #[derive(Clone, Debug)]
-pub struct Input {
+pub struct EnsembleInput {
     /// The lattice.
     pub lattice: Lattice,
     /// The number of the last trajectory.
     pub trajectories: u32,
     /// The first links.
-    pub start: Start,
+    pub start: StartLinks,
     /// A configuration is kept after every so many trajectories.
     pub save_every: u32,
     /// Whether links and momenta are in single precision.
@@ -137,7 +137,7 @@ pub struct Input {
     /// Gauge action and integrator.
     pub plan: Plan,
     /// Quarks.
-    pub groups: Vec<Group>,
+    pub groups: Vec<QuarkGroup>,
     /// Solvers of molecular dynamics, and of heat bath and Metropolis step.
     pub solvers: [ShiftedSolver; 2],
     /// Observables.
@@ -146,7 +146,7 @@ pub struct Input {
     pub device: DeviceChoice,
 }
 
-impl Input {
+impl EnsembleInput {
     /// Of links and momenta.
     pub fn precision(&self) -> Precision {
         if self.single_links { Precision::Single } else { Precision::Double }
@@ -170,11 +170,11 @@ impl Input {
         let seed = s.count("seed", 0..=usize::MAX);
         needed(s, seed.is_some(), "seed", "seed = 1");
         let start = match s.get("start") {
-            None => Start::Cold,
+            None => StartLinks::Cold,
             Some(start) => match start.text() {
-                "cold" => Start::Cold,
-                "hot" => Start::Hot,
-                file => Start::File(file.into()),
+                "cold" => StartLinks::Cold,
+                "hot" => StartLinks::Hot,
+                file => StartLinks::File(file.into()),
             },
         };
         let thermalise = s.count("thermalise", 0..=last).unwrap_or(0);
@@ -182,7 +182,7 @@ impl Input {
         let gauge = gauge_action(s);
         let gauge_action = s.get("gauge.action").map_or_else(String::new, |name| name.text().into());
         let tables = s.tables("fermion");
-        let mut groups: Vec<Group> = (0..tables).filter_map(|number| group(s, number)).collect();
+        let mut groups: Vec<QuarkGroup> = (0..tables).filter_map(|number| group(s, number)).collect();
         tell_apart(&mut groups);
         let (length, levels, unitarise) = integrator(s, tables);
         let (single_links, single_gauge_force, solvers) = precisions(s, &groups);
@@ -210,7 +210,7 @@ impl Input {
             seed: seed as u64,
             metropolis_from: thermalise as u32 + 1,
         };
-        Ok(Input {
+        Ok(EnsembleInput {
             lattice,
             trajectories: trajectories as u32,
             start,
@@ -225,7 +225,7 @@ impl Input {
         })
     }
     /// The solvers of a group: of molecular dynamics, and of heat bath and Metropolis step.
-    pub fn solvers_of(&self, group: &Group) -> [ShiftedSolver; 2] {
+    pub fn solvers_of(&self, group: &QuarkGroup) -> [ShiftedSolver; 2] {
         let mut solvers = self.solvers.clone();
         if let Some(own) = &group.dynamics_tol {
             solvers[0].tol.clone_from(own);
@@ -239,7 +239,7 @@ impl Input {
 }
 
 /// Groups that have the same name, because they differ in other things, get a number.
-fn tell_apart(groups: &mut [Group]) {
+fn tell_apart(groups: &mut [QuarkGroup]) {
     let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
     for (k, group) in groups.iter_mut().enumerate() {
         let same = names[..k].iter().filter(|name| **name == group.name).count();
@@ -272,29 +272,33 @@ fn approximation(s: &mut Settings, key: &str) -> Option<f64> {
 }
 fn gauge_action(s: &mut Settings) -> Option<GaugeAction> {
     #[derive(Clone, Copy, PartialEq)]
-    enum Action {
+    enum ActionName {
         Wilson,
         TreeSymanzik,
         Symanzik,
     }
-    let names = [("wilson", Action::Wilson), ("tree-symanzik", Action::TreeSymanzik), ("symanzik", Action::Symanzik)];
+    let names = [
+        ("wilson", ActionName::Wilson),
+        ("tree-symanzik", ActionName::TreeSymanzik),
+        ("symanzik", ActionName::Symanzik),
+    ];
     let action = s.choice("gauge.action", &names);
     needed(s, action.is_some(), "gauge.action", "gauge.action = \"wilson\", \"tree-symanzik\" or \"symanzik\"");
     let beta = s.number("gauge.beta", "a number from 0 on", |x| x >= 0.0);
     needed(s, beta.is_some(), "gauge.beta", "gauge.beta = 5.6");
     let u0 = s.number("gauge.u0", "a number above 0", |x| x > 0.0);
     match (action, s.get("gauge.u0")) {
-        (Some(Action::Wilson), Some(setting)) => {
+        (Some(ActionName::Wilson), Some(setting)) => {
             s.wrong(&setting, "Wilson's action has no tadpole factor: leave it out");
         }
-        (Some(Action::Symanzik), None) => needed(s, u0.is_some(), "gauge.u0", "gauge.u0 = 0.86"),
+        (Some(ActionName::Symanzik), None) => needed(s, u0.is_some(), "gauge.u0", "gauge.u0 = 0.86"),
         _ => {}
     }
     let (action, beta, u0) = (action?, beta?, u0.unwrap_or(1.0));
     let mut made = match action {
-        Action::Wilson => GaugeAction::wilson(beta),
-        Action::TreeSymanzik => GaugeAction::tree_level_symanzik(beta, u0),
-        Action::Symanzik => GaugeAction::one_loop_symanzik(beta, u0),
+        ActionName::Wilson => GaugeAction::wilson(beta),
+        ActionName::TreeSymanzik => GaugeAction::tree_level_symanzik(beta, u0),
+        ActionName::Symanzik => GaugeAction::one_loop_symanzik(beta, u0),
     };
     if let Some(c) = s.number("gauge.rectangle", "a number", |_| true) {
         made.rectangle = c;
@@ -308,7 +312,7 @@ fn gauge_action(s: &mut Settings) -> Option<GaugeAction> {
     Some(made)
 }
 
-fn group(s: &mut Settings, number: usize) -> Option<Group> {
+fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {
     let key = |name: &str| format!("fermion.{number}.{name}");
     let operators = [("naive", false), ("asqtad", true)];
     let asqtad = s.choice(&key("operator"), &operators);
@@ -359,7 +363,7 @@ fn group(s: &mut Settings, number: usize) -> Option<Group> {
     let names: Vec<_> = quarks.iter().map(one).collect();
     let name = format!("{} flavours {}", if asqtad { "asqtad" } else { "naive" }, names.join(" and "));
     let operator = QuarkOperator { params, paths };
-    Some(Group { name, operator, quarks, pseudofermions, tolerances, dynamics_tol })
+    Some(QuarkGroup { name, operator, quarks, pseudofermions, tolerances, dynamics_tol })
 }
 
 /// Keys that only quarks make use of.

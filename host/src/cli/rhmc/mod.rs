@@ -18,13 +18,13 @@ use super::fields::Reading;
 use super::layout::Layout;
 use super::{Code, Context, Failure, Outcome, fields, interrupt};
 use clap::Args;
-use course::Run;
+use course::EnsembleRun;
 use ferrite::field::host::HostGauge;
 use ferrite::files::{FilePrecision, ReadOptions};
-use ferrite::generate;
-use folder::{Folder, State};
-use input::{Input, Start};
-use record::Record;
+use ferrite::gauge::generate;
+use folder::{ChainState, RunFolder};
+use input::{EnsembleInput, StartLinks};
+use record::MeasuredTrajectory;
 use replay::Replay;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ of it, at any time.";
 /// Arguments of `rhmc`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct RhmcArguments {
     /// Input file in TOML: `ferrite init rhmc` prints one with comments
     input: PathBuf,
     /// Folder of the run
@@ -75,9 +75,9 @@ fn hours(text: &str) -> Result<f64, String> {
 }
 
 /// A run to make, or to go on with.
-pub struct Job<'a> {
+pub struct EnsembleJob<'a> {
     /// What.
-    pub input: &'a Input,
+    pub input: &'a EnsembleInput,
     /// Which process has which part.
     pub layout: &'a Layout,
     /// Where it is computed.
@@ -91,24 +91,24 @@ pub struct Job<'a> {
 }
 
 /// How a run ended.
-pub struct End {
+pub struct RunEnd {
     first: u32,
     last: u32,
     accepted: u32,
     /// Whether trajectories are missing.
     pub interrupted: bool,
-    records: Vec<Record>,
+    records: Vec<MeasuredTrajectory>,
 }
 
 /// Makes the ensemble.
-pub fn run(args: &Arguments, context: &Context) -> Outcome {
+pub fn run(args: &RhmcArguments, context: &Context) -> Outcome {
     let world = &context.world;
-    let input = world.agree(Input::read(&args.input, &args.set, |settings| context.add_to(settings)))?;
+    let input = world.agree(EnsembleInput::read(&args.input, &args.set, |settings| context.add_to(settings)))?;
     let replay = world.agree(args.replay.as_deref().map(Replay::open).transpose())?;
     let layout = input.device.layout.cut(world, input.lattice, input.hops())?;
     let device = input.device.open(world)?;
     let (resume, max_hours) = (args.resume, args.max_hours);
-    let job = Job { input: &input, layout: &layout, device: &device, out: &args.out, resume, max_hours };
+    let job = EnsembleJob { input: &input, layout: &layout, device: &device, out: &args.out, resume, max_hours };
     let end = make(&job, replay, context)?;
     if end.interrupted {
         let why = format!("ended after trajectory {} of {}; go on with --resume", end.last, input.trajectories);
@@ -118,11 +118,11 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
 }
 
 /// *Collective.* Makes the trajectories that are missing.
-pub fn make(job: &Job, replay: Option<Replay>, context: &Context) -> Outcome<End> {
-    let Job { input, layout, device, out, resume, max_hours } = *job;
+pub fn make(job: &EnsembleJob, replay: Option<Replay>, context: &Context) -> Outcome<RunEnd> {
+    let EnsembleJob { input, layout, device, out, resume, max_hours } = *job;
     let (world, begin) = (&context.world, Instant::now());
     let precision = if input.single_links { FilePrecision::Single } else { FilePrecision::Double };
-    let found = if resume { Some(Folder::find(out, precision, world)?) } else { None };
+    let found = if resume { Some(RunFolder::find(out, precision, world)?) } else { None };
     let split_before = found.as_ref().map_or(&[][..], |(_, saved)| &saved.state.batches);
     let batches = needs::batches(input, split_before, layout, device, world)?;
     let names = [device.name().to_string(), device.describe()];
@@ -136,9 +136,15 @@ pub fn make(job: &Job, replay: Option<Replay>, context: &Context) -> Outcome<End
         let gauge = folder.go_on(&saved, layout, world)?;
         let state = saved.state;
         info!("going on after trajectory {}", state.trajectory);
-        let State { trajectory, accepted, .. } = state;
+        let ChainState { trajectory, accepted, .. } = state;
         if trajectory >= input.trajectories {
-            return Ok(End { first: trajectory, last: trajectory, accepted, interrupted: false, records: Vec::new() });
+            return Ok(RunEnd {
+                first: trajectory,
+                last: trajectory,
+                accepted,
+                interrupted: false,
+                records: Vec::new(),
+            });
         }
         if let Some(replay) = &replay {
             world.agree(replay.has(trajectory + 1, input))?;
@@ -149,20 +155,20 @@ pub fn make(job: &Job, replay: Option<Replay>, context: &Context) -> Outcome<End
             world.agree(replay.has(1, input))?;
         }
         let gauge = first_links(input, layout, context)?;
-        (Folder::create(out, precision, world)?, None, gauge)
+        (RunFolder::create(out, precision, world)?, None, gauge)
     };
     interrupt::listen();
-    let run = Run { input, layout, context, settings, begin, max_hours, replay, batches };
+    let run = EnsembleRun { input, layout, context, settings, begin, max_hours, replay, batches };
     run.make(device.backend(), folder, state, &gauge)
 }
 
-fn first_links(input: &Input, layout: &Layout, context: &Context) -> Outcome<HostGauge> {
+fn first_links(input: &EnsembleInput, layout: &Layout, context: &Context) -> Outcome<HostGauge> {
     let world = &context.world;
     fields::require_host_memory(world, layout.local(), 3 * 576, "the links")?;
     Ok(match &input.start {
-        Start::Cold => HostGauge::unit(layout.local()),
-        Start::Hot => generate::random(layout.section, input.plan.seed),
-        Start::File(path) => {
+        StartLinks::Cold => HostGauge::unit(layout.local()),
+        StartLinks::Hot => generate::random(layout.section, input.plan.seed),
+        StartLinks::File(path) => {
             let options = ReadOptions { reunitarise: true, ..Default::default() };
             let read = Reading { options, ..Default::default() };
             let lattice = fields::lattice_of(path, &read, world)?;
@@ -175,8 +181,8 @@ fn first_links(input: &Input, layout: &Layout, context: &Context) -> Outcome<Hos
     })
 }
 
-fn report(end: &End, job: &Job, context: &Context) -> Outcome {
-    let Job { input, layout, device, out, .. } = job;
+fn report(end: &RunEnd, job: &EnsembleJob, context: &Context) -> Outcome {
+    let EnsembleJob { input, layout, device, out, .. } = job;
     let summary = record::summary(&end.records, input.plan.metropolis_from);
     let object = json!({
         "output": out,

@@ -4,21 +4,28 @@ use super::super::batch::{Batches, Needs};
 use super::super::device::Device;
 use super::super::layout::{Cut, Layout};
 use super::super::world::World;
-use super::input::Input;
-use ferrite::memory::{Ensemble, Part};
+use super::input::EnsembleInput;
+use ferrite::domain::Part;
+use ferrite::observables::memory::Ensemble;
 use tracing::info;
 
 /// What condensates are solved for.
 const NOISE_VECTOR: &str = "noise vector";
 
 /// Noise vectors for each condensate.
-fn noise_vectors(input: &Input) -> usize {
+fn noise_vectors(input: &EnsembleInput) -> usize {
     if input.groups.is_empty() { 0 } else { input.measure.condensate }
 }
 
 /// *Collective.* How the noise vectors of a condensate are split, if the run fits at all: as `before`, where that is known,
 /// so that a run that goes on rounds as it would have without a break.
-pub fn batches(input: &Input, before: &[usize], layout: &Layout, device: &Device, world: &World) -> Outcome<Batches> {
+pub fn batches(
+    input: &EnsembleInput,
+    before: &[usize],
+    layout: &Layout,
+    device: &Device,
+    world: &World,
+) -> Outcome<Batches> {
     let n = noise_vectors(input);
     let needs = |together: usize| memory(input, layout.cut(), together);
     let found = input.measure.batch.on_as((device, world), (n, before), needs, ("the run", NOISE_VECTOR))?;
@@ -30,7 +37,7 @@ pub fn batches(input: &Input, before: &[usize], layout: &Layout, device: &Device
 
 /// How the noise vectors of a condensate are split where so much memory is free, and what a process with such a part of the
 /// lattice then needs of it.
-pub fn plan(input: &Input, cut: Cut, free: usize) -> (Batches, Needs) {
+pub fn plan(input: &EnsembleInput, cut: Cut, free: usize) -> (Batches, Needs) {
     let n = noise_vectors(input);
     let needs = |together: usize| memory(input, cut, together);
     let found = input.measure.batch.within(free, n, needs);
@@ -39,7 +46,7 @@ pub fn plan(input: &Input, cut: Cut, free: usize) -> (Batches, Needs) {
 }
 
 /// Device memory where `together` noise vectors of a condensate are solved at once, with names for what takes it.
-fn memory(input: &Input, cut: Cut, together: usize) -> Needs {
+fn memory(input: &EnsembleInput, cut: Cut, together: usize) -> Needs {
     let ensemble = Ensemble {
         single_links: input.single_links,
         pseudofermions: input.groups.iter().map(|group| group.pseudofermions).max().unwrap_or(0),

@@ -1,7 +1,7 @@
 //! The table `precision` of an input.
-use super::input::{Group, RESIDUAL, is_residual, tolerance};
-use crate::config::Settings;
-use ferrite::rhmc::fermions::ShiftedSolver;
+use super::input::{QuarkGroup, RESIDUAL, is_residual, tolerance};
+use crate::cli::config::Settings;
+use ferrite::hmc::fermions::ShiftedSolver;
 
 /// Settings of the paper, section 4.4, and those of nobody: whether links, solver of the dynamics and solver of the action
 /// are in single precision, and the residuals of the two. Residuals are not printed in the paper's text: these are ours, of
@@ -22,7 +22,7 @@ const PRECISIONS: [(&str, bool); 2] = [("double", false), ("single", true)];
 const SINGLE: f64 = 5e-8;
 
 /// Whether links and gauge force are in single precision, and the solvers.
-pub fn precisions(s: &mut Settings, groups: &[Group]) -> (bool, bool, [ShiftedSolver; 2]) {
+pub fn precisions(s: &mut Settings, groups: &[QuarkGroup]) -> (bool, bool, [ShiftedSolver; 2]) {
     let names = PRESETS.map(|(name, ..)| (name, name));
     let preset =
         s.choice("precision.preset", &names).and_then(|chosen| PRESETS.iter().find(|(name, ..)| *name == chosen));

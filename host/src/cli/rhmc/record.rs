@@ -1,12 +1,13 @@
 //! What is said of a trajectory.
-use super::super::{Failure, Outcome as Done, profile};
-use super::input::Input;
+use super::super::{Failure, Outcome, profile};
+use super::input::EnsembleInput;
 use ferrite::backend::KernelTime;
 use ferrite::field::FullField;
 use ferrite::field::host::HostColour;
-use ferrite::rhmc::condensate::{Estimate, condensate, noise};
-use ferrite::rhmc::gauge::{LoopKind, closed_loops, mean_traces, polyakov_loop};
-use ferrite::rhmc::trajectory::{Chain, Energies, Outcome};
+use ferrite::hmc::trajectory::{Chain, Energies, TrajectoryOutcome};
+use ferrite::observables::condensate::{Estimate, condensate, noise};
+use ferrite::observables::loops::LoopMeans;
+use ferrite::observables::quantity::{CONDENSATE, PLAQUETTE};
 use ferrite::statistics::average;
 use ferrite::{FermionKind, Precision};
 use ferrite_report::records::trajectories::SCHEMA;
@@ -16,20 +17,16 @@ use serde_json::{Value, json};
 /// Observables of links.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// Mean spatial and temporal plaquette, Re tr / 3.
-    pub plaquette: [f64; 2],
-    /// Mean rectangle, Re tr / 3.
-    pub rectangle: f64,
-    /// The Polyakov loop.
-    pub polyakov: Complex64,
+    /// Plaquette, rectangle, Polyakov loop.
+    pub loops: LoopMeans,
     /// For each mass: the condensate of each noise vector.
     pub condensates: Vec<(f64, Vec<Estimate>)>,
 }
 
 /// A trajectory and what was measured after it.
-pub struct Record {
+pub struct MeasuredTrajectory {
     /// The trajectory.
-    pub outcome: Outcome,
+    pub outcome: TrajectoryOutcome,
     /// Its seconds.
     pub seconds: f64,
     /// The largest eigenvalue of −D² for each group of quarks.
@@ -50,17 +47,14 @@ pub struct Record {
 /// batch. `given` has noise for condensates, counted over groups, masses and vectors, or none.
 pub fn measure(
     chain: &Chain,
-    input: &Input,
+    input: &EnsembleInput,
     batches: &[usize],
     number: u32,
-    given: impl Fn(usize) -> Done<Option<HostColour>>,
-) -> Done<Measured> {
+    given: impl Fn(usize) -> Outcome<Option<HostColour>>,
+) -> Outcome<Measured> {
     let links = chain.links();
     let thin = links.thin(Precision::Double)?;
-    let (plaquette, _) = thin.plaquette()?;
-    let rectangles: Vec<_> = closed_loops().into_iter().filter(|path| path.kind == LoopKind::Rectangle).collect();
-    let traces = mean_traces(&thin, &rectangles)?;
-    let rectangle = traces.iter().sum::<f64>() / (3 * traces.len()) as f64;
+    let loops = LoopMeans::of(&thin)?;
     let (mut condensates, mut count) = (Vec::new(), 0);
     for group in &input.groups {
         for quarks in &group.quarks {
@@ -89,18 +83,18 @@ pub fn measure(
             condensates.push((quarks.mass, found));
         }
     }
-    let plaquette = [plaquette.spatial, plaquette.temporal];
-    Ok(Measured { plaquette, rectangle, polyakov: polyakov_loop(&thin)?, condensates })
+    Ok(Measured { loops, condensates })
 }
 
 fn number(x: f64) -> Value {
     if x.is_finite() { json!(x) } else { Value::Null }
 }
 
-impl Record {
+impl MeasuredTrajectory {
     /// The line for the file.
-    pub fn line(&self, input: &Input) -> Value {
-        let Outcome { number: trajectory, start, end, delta, accepted, iterations, irreversibility } = &self.outcome;
+    pub fn line(&self, input: &EnsembleInput) -> Value {
+        let TrajectoryOutcome { number: trajectory, start, end, delta, accepted, iterations, irreversibility } =
+            &self.outcome;
         let energies = |e: &Energies| json!({ "gauge": number(e.gauge), "kinetic": number(e.kinetic), "fermions": number(e.fermions) });
         let quarks: Vec<Value> = input
             .groups
@@ -137,10 +131,7 @@ impl Record {
             line["kernels"] = profile::json(kernels, self.seconds);
         }
         if let Some(measured) = &self.measured {
-            let [spatial, temporal] = measured.plaquette;
-            line["plaquette"] = json!({ "mean": 0.5 * (spatial + temporal), "spatial": spatial, "temporal": temporal });
-            line["rectangle"] = json!(measured.rectangle);
-            line["polyakov_loop"] = json!([measured.polyakov.re, measured.polyakov.im]);
+            measured.loops.put(&mut line);
             let one = |(mass, found): &(f64, Vec<Estimate>)| {
                 let sum: Complex64 = found.iter().map(|estimate| estimate.even + estimate.odd).sum();
                 let mean = sum / (2 * found.len()) as f64;
@@ -150,7 +141,7 @@ impl Record {
                 json!({ "mass": mass, "mean": mean.re, "noise": pairs, "residual": number(residual) })
             };
             if measured.condensates.iter().any(|(_, found)| !found.is_empty()) {
-                line["condensate"] = measured.condensates.iter().map(one).collect();
+                CONDENSATE.put(&mut line, measured.condensates.iter().map(one).collect::<Value>());
             }
         }
         line
@@ -161,11 +152,11 @@ impl Record {
     }
     /// A few words for a terminal.
     pub fn message(&self) -> String {
-        let Outcome { number, delta, accepted, .. } = &self.outcome;
-        let plaquette = self.measured.as_ref().map_or(String::new(), |measured| {
-            let [spatial, temporal] = measured.plaquette;
-            format!(", plaquette {:.6}", 0.5 * (spatial + temporal))
-        });
+        let TrajectoryOutcome { number, delta, accepted, .. } = &self.outcome;
+        let plaquette = self
+            .measured
+            .as_ref()
+            .map_or(String::new(), |measured| format!(", {} {:.6}", PLAQUETTE.name, measured.loops.plaquette.mean));
         let word = if *accepted { "accepted" } else { "rejected" };
         let inside = self
             .outside_kernels()
@@ -175,7 +166,7 @@ impl Record {
 }
 
 /// Means over trajectories.
-pub struct Summary {
+pub struct RunSummary {
     trajectories: usize,
     accepted: usize,
     /// Mean and error.
@@ -189,22 +180,22 @@ pub struct Summary {
 }
 
 /// Of all trajectories that had a Metropolis step, the first of which was `metropolis_from`, or of all if none had.
-pub fn summary(records: &[Record], metropolis_from: u32) -> Summary {
+pub fn summary(records: &[MeasuredTrajectory], metropolis_from: u32) -> RunSummary {
     // Few trajectories are timed, and the distribution of links does not matter for that: all count.
-    let outside: Vec<f64> = records.iter().filter_map(Record::outside_kernels).collect();
+    let outside: Vec<f64> = records.iter().filter_map(MeasuredTrajectory::outside_kernels).collect();
     let first = records.iter().position(|r| r.outcome.number >= metropolis_from);
     let records = &records[first.unwrap_or(0)..];
-    let of = |values: &dyn Fn(&Record) -> Option<f64>| {
+    let of = |values: &dyn Fn(&MeasuredTrajectory) -> Option<f64>| {
         let values: Vec<f64> = records.iter().filter_map(values).filter(|x| x.is_finite()).collect();
         let average = average(&values);
         [average.mean, average.error]
     };
-    Summary {
+    RunSummary {
         trajectories: records.len(),
         accepted: records.iter().filter(|r| r.outcome.accepted).count(),
         // Far from equilibrium, where trajectories have no Metropolis step, this says nothing.
         exp_minus_delta_h: of(&|r| first.map(|_| (-r.outcome.delta).exp())),
-        plaquette: of(&|r| r.measured.as_ref().map(|m| 0.5 * (m.plaquette[0] + m.plaquette[1]))),
+        plaquette: of(&|r| r.measured.as_ref().map(|m| m.loops.plaquette.mean)),
         // Those whose kernels are timed take longer.
         seconds: match of(&|r| r.kernels.is_none().then_some(r.seconds))[0] {
             seconds if seconds.is_finite() => seconds,
@@ -215,7 +206,7 @@ pub fn summary(records: &[Record], metropolis_from: u32) -> Summary {
     }
 }
 
-impl Summary {
+impl RunSummary {
     /// For `--json`.
     pub fn json(&self) -> Value {
         let pair = |[mean, error]: [f64; 2]| json!({ "mean": number(mean), "error": number(error) });
@@ -223,7 +214,7 @@ impl Summary {
             "trajectories": self.trajectories,
             "accepted": self.accepted,
             "exp_minus_delta_h": pair(self.exp_minus_delta_h),
-            "plaquette": pair(self.plaquette),
+            PLAQUETTE.object_key(): pair(self.plaquette),
             "seconds_per_trajectory": number(self.seconds),
             "seconds_of_files_per_trajectory": number(self.files),
             "outside_kernels": self.outside.map(|(share, _)| share),

@@ -12,11 +12,11 @@ use super::super::fields::{self, Reading, Source};
 use super::super::layout::Layout;
 use super::super::world::World;
 use super::super::{Failure, Outcome};
-use super::input::Input;
+use super::input::EnsembleInput;
 use ferrite::field::host::{ColourVector, HostColour, HostGauge};
 use ferrite::files::ReadOptions;
-use ferrite::rhmc::fermions::RationalFunctions;
-use ferrite::rhmc::trajectory::Noise;
+use ferrite::hmc::fermions::RationalFunctions;
+use ferrite::hmc::trajectory::Noise;
 use rational::{PartialFractions, Pole};
 use serde_json::Value;
 use std::fs;
@@ -31,7 +31,7 @@ pub struct Replay {
 }
 
 /// The numbers of a trajectory.
-pub struct Given {
+pub struct GivenNumbers {
     momenta: HostGauge,
     pseudofermions: Vec<HostColour>,
 }
@@ -39,11 +39,11 @@ pub struct Given {
 /// Where rational functions are.
 const FUNCTIONS: &str = "functions.json";
 
-fn pseudofermions(input: &Input) -> usize {
+fn pseudofermions(input: &EnsembleInput) -> usize {
     input.groups.iter().map(|group| group.pseudofermions).sum()
 }
 
-impl Given {
+impl GivenNumbers {
     /// For the chain.
     pub fn noise(&self) -> Noise<'_> {
         Noise { momenta: &self.momenta, pseudofermions: &self.pseudofermions }
@@ -72,7 +72,7 @@ impl Replay {
         })
     }
     /// Whether all that trajectory `number` needs is there.
-    pub fn has(&self, number: u32, input: &Input) -> Outcome {
+    pub fn has(&self, number: u32, input: &EnsembleInput) -> Outcome {
         self.needed(&format!("momenta.{number}"))?;
         (0..pseudofermions(input)).try_for_each(|k| self.needed(&format!("pseudofermions.{number}.{k}")).map(drop))
     }
@@ -81,7 +81,13 @@ impl Replay {
         self.folder.join(FUNCTIONS).is_file()
     }
     /// *Collective.* What trajectory `number` begins with.
-    pub fn trajectory(&self, number: u32, input: &Input, layout: &Layout, world: &World) -> Outcome<Given> {
+    pub fn trajectory(
+        &self,
+        number: u32,
+        input: &EnsembleInput,
+        layout: &Layout,
+        world: &World,
+    ) -> Outcome<GivenNumbers> {
         let options = ReadOptions { allow_non_unitary: true, verify: false, ..Default::default() };
         let read = Reading { options, ..Default::default() };
         let path = world.agree(self.needed(&format!("momenta.{number}")))?;
@@ -95,7 +101,7 @@ impl Replay {
             let path = world.agree(self.needed(&format!("pseudofermions.{number}.{k}")))?;
             self.colour(&path, layout, world)
         };
-        Ok(Given { momenta, pseudofermions: (0..pseudofermions(input)).map(one).collect::<Outcome<_>>()? })
+        Ok(GivenNumbers { momenta, pseudofermions: (0..pseudofermions(input)).map(one).collect::<Outcome<_>>()? })
     }
     /// *Collective.* The noise of a condensate, if it is given.
     pub fn noise(&self, number: u32, which: usize, layout: &Layout, world: &World) -> Outcome<Option<HostColour>> {

@@ -1,24 +1,24 @@
 //! What a run is, for the first line after each start.
 use super::super::batch::Batches;
 use super::super::layout::Layout;
-use super::input::{Group, Input, Start};
-use ferrite::dirac::{StaggeredPhases, TimeBoundary};
-use ferrite::rhmc::fermions::ShiftedSolver;
-use ferrite::rhmc::integrator::{Scheme, Unitarise};
-use ferrite::rhmc::trajectory::LevelPlan;
+use super::input::{EnsembleInput, QuarkGroup, StartLinks};
+use ferrite::hmc::fermions::ShiftedSolver;
+use ferrite::hmc::integrator::{Scheme, Unitarise};
+use ferrite::hmc::trajectory::LevelPlan;
+use ferrite::operators::{StaggeredPhases, TimeBoundary};
 use serde_json::{Value, json};
 
 /// The first links, as an input names them.
-pub fn start(input: &Input) -> String {
+pub fn start(input: &EnsembleInput) -> String {
     match &input.start {
-        Start::Cold => "cold".into(),
-        Start::Hot => "hot".into(),
-        Start::File(path) => path.display().to_string(),
+        StartLinks::Cold => "cold".into(),
+        StartLinks::Hot => "hot".into(),
+        StartLinks::File(path) => path.display().to_string(),
     }
 }
 
 /// The settings that decide what is sampled, and where it is computed: `device` is backend and device.
-pub fn settings(input: &Input, [backend, device]: &[String; 2], layout: &Layout, batches: &Batches) -> Value {
+pub fn settings(input: &EnsembleInput, [backend, device]: &[String; 2], layout: &Layout, batches: &Batches) -> Value {
     let plan = &input.plan;
     json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -84,7 +84,7 @@ pub fn sampled_differently(old: &Value, new: &Value) -> Vec<String> {
     all
 }
 
-fn quarks(group: &Group) -> Value {
+fn quarks(group: &QuarkGroup) -> Value {
     let params = &group.operator.params;
     let mut all = json!({
         "name": group.name,

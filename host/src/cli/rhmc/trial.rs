@@ -2,18 +2,23 @@
 use super::super::Outcome;
 use super::super::device::Device;
 use super::course::{MARGIN, failed, functions, largest};
-use super::input::Input;
+use super::input::EnsembleInput;
 use ferrite::domain::Domain;
 use ferrite::field::ThinGauge;
-use ferrite::generate;
+use ferrite::gauge::generate;
+use ferrite::hmc::fermions::Pseudofermions;
+use ferrite::hmc::links::MovingLinks;
+use ferrite::hmc::trajectory::Chain;
 use ferrite::lattice::Lattice;
-use ferrite::rhmc::fermions::Pseudofermions;
-use ferrite::rhmc::links::MovingLinks;
-use ferrite::rhmc::trajectory::Chain;
 use std::time::Instant;
 
 /// Seconds of trajectories with so many outermost steps on another lattice, each from random links; nothing of them is kept.
-pub fn trial<const N: usize>(input: &Input, device: &Device, on: Lattice, steps: [usize; N]) -> Outcome<[f64; N]> {
+pub fn trial<const N: usize>(
+    input: &EnsembleInput,
+    device: &Device,
+    on: Lattice,
+    steps: [usize; N],
+) -> Outcome<[f64; N]> {
     let domain = &Domain::single(device.backend(), on)?;
     let thin = ThinGauge::upload(domain, &generate::random(domain.local(), input.plan.seed))?;
     let links = MovingLinks::new(&thin, input.precision())?;

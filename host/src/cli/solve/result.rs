@@ -4,13 +4,14 @@ use crate::cli::batch::Batches;
 use crate::cli::device::Device;
 use crate::cli::fields::Source;
 use crate::cli::layout::Layout;
-use crate::cli::method::Scheme;
+use crate::cli::method::SolveScheme;
 use crate::cli::plan::{PRECISIONS, RECONSTRUCTIONS, STRATEGIES, Systems, merged, name_of};
 use crate::cli::profile::Profile;
 use crate::cli::progress::Watch;
 use crate::cli::{Code, Context, Failure, Outcome, fields, plot, text};
 use ferrite::field::host::{Fermion, HostField};
-use ferrite::solve::{Climb, Operator, Report, ShiftStrategy, ShiftsReport};
+use ferrite::operators::Operator;
+use ferrite::solve::{Climb, Report, ShiftStrategy, ShiftsReport};
 use serde_json::{Value, json};
 use solvers::{Info, Unsolved};
 use std::path::PathBuf;
@@ -261,7 +262,7 @@ fn files(written: Option<&PathBuf>, plot: Option<&PathBuf>) -> String {
 }
 
 /// Residuals by right-hand side, with the iterations that they belong to.
-fn histories(scheme: &Scheme, report: &Report, watch: &Watch) -> Vec<Vec<(usize, f64)>> {
+fn histories(scheme: &SolveScheme, report: &Report, watch: &Watch) -> Vec<Vec<(usize, f64)>> {
     let one = |(j, history): (usize, &Vec<f64>)| scheme.iterations_of(history, &watch.iterations_of_updates(j));
     report.info.history.iter().enumerate().map(one).collect()
 }

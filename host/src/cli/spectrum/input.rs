@@ -3,12 +3,12 @@ use super::super::batch::BatchChoice;
 use super::super::device::DeviceChoice;
 use super::super::plan::{definition, foreign_keys};
 use super::super::{Context, Failure, Outcome, keys};
-use super::Arguments;
-use crate::config::{Kind, Schema, Settings};
+use super::SpectrumArguments;
+use crate::cli::config::{Kind, Schema, Settings};
 use ferrite::FermionKind;
-use ferrite::dirac::OPERATORS;
 use ferrite::lattice::Lattice;
-use ferrite::spectrum::gamma::{COUNT, name};
+use ferrite::observables::spectrum::gamma::{COUNT, name};
+use ferrite::operators::OPERATORS;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -121,7 +121,7 @@ pub struct Input {
 
 impl Input {
     /// Reads the file and the settings beside it; all mistakes at once.
-    pub fn read(args: &Arguments, context: &Context) -> Outcome<Self> {
+    pub fn read(args: &SpectrumArguments, context: &Context) -> Outcome<Self> {
         let mut s = Settings::with_solve(SCHEMA, "solve");
         s.file(&args.input)?;
         s.set(&args.set);

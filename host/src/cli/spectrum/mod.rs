@@ -36,7 +36,7 @@ configurations. Configurations that have a line already are left out, so that th
 /// Arguments of `spectrum`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct SpectrumArguments {
     /// Input file in TOML: `ferrite init spectrum` prints one with comments
     input: PathBuf,
     /// Configurations, instead of those of the input
@@ -62,7 +62,7 @@ pub fn check(
     context: &Context,
 ) -> Outcome<(Checked, Solve, usize)> {
     let (input, out) = (path.into(), PathBuf::new());
-    let args = Arguments { input, configurations: Vec::new(), out, batch: None, set: set.to_vec() };
+    let args = SpectrumArguments { input, configurations: Vec::new(), out, batch: None, set: set.to_vec() };
     let (mut input, what) = (Input::read(&args, context)?, path.display().to_string());
     let all: Vec<&Path> = input.configurations.iter().map(PathBuf::as_path).collect();
     if all.is_empty() {
@@ -81,7 +81,7 @@ pub fn check(
 }
 
 /// Solves, contracts and prints.
-pub fn run(args: &Arguments, context: &Context) -> Outcome {
+pub fn run(args: &SpectrumArguments, context: &Context) -> Outcome {
     let (world, what) = (&context.world, args.input.display().to_string());
     let input = world.agree(Input::read(args, context))?;
     quarks::layout_choice(&input, world.size())?;

@@ -2,7 +2,7 @@
 use super::super::text::count;
 use super::input::Input;
 use super::result::File;
-use ferrite::spectrum::effective::CorrelatorShape;
+use ferrite::observables::spectrum::effective::CorrelatorShape;
 use ferrite::statistics::jackknife::{JackknifeEstimate, bins, jackknife};
 use ferrite_report::plot::{ErrorBarPanel, ErrorBarPlot};
 use ferrite_report::records::correlators::{HADRONS, masses_of_first_half};

@@ -1,13 +1,13 @@
 //! What was asked for, checked.
 use super::super::kernels::{NO_SUCH_KERNELS, exist, operator};
-use super::{Arguments, read};
+use super::{ModelBenchArguments, read};
 use crate::cli::formats::choose;
 use crate::cli::plan::{PRECISIONS, RECONSTRUCTIONS};
 use crate::cli::{Failure, Outcome, target};
 use ferrite::FermionKind;
-use ferrite::dirac::{Definition, operator_named};
 use ferrite::lattice::Lattice;
-use ferrite::solve::{LinkStorage, Precision};
+use ferrite::operators::{Definition, operator_named};
+use ferrite::{LinkStorage, Precision};
 use ferrite_report::model::pictures::SCALING;
 use ferrite_report::model::predictions::{FormatFilter, PredictionRequest};
 use ferrite_report::model::{Cluster, MOST_GPUS, Machine, MeasuredPoint, Wire, points_from_json};
@@ -15,7 +15,7 @@ use ferrite_report::model::{Cluster, MOST_GPUS, Machine, MeasuredPoint, Wire, po
 /// What to do.
 pub struct Asked {
     /// Where the machine comes from.
-    pub source: Source,
+    pub source: MachineSource,
     /// Which formats.
     shown: FormatFilter,
     /// Of strong and of weak scaling, where they were given.
@@ -29,15 +29,15 @@ pub struct Asked {
 }
 
 /// Where a machine comes from.
-pub enum Source {
+pub enum MachineSource {
     /// It was read.
     File(Machine),
     /// It is to be measured.
-    Processes(Formats),
+    Processes(ModelFormats),
 }
 
 /// What is measured.
-pub struct Formats {
+pub struct ModelFormats {
     /// The operator.
     pub definition: &'static Definition,
     /// Of fields.
@@ -48,7 +48,7 @@ pub struct Formats {
 
 impl Asked {
     /// From the command line of so many processes.
-    pub fn new(args: &Arguments, processes: usize) -> Outcome<Self> {
+    pub fn new(args: &ModelBenchArguments, processes: usize) -> Outcome<Self> {
         let refused = |why: String| Err(Failure::refused(why));
         if let Some(path) = &args.save {
             target::check(path).map_err(Failure::refused)?;
@@ -86,14 +86,14 @@ impl Asked {
             Some(path) => {
                 let wrong = |why: String| Failure::refused(format!("{}: {why}", path.display()));
                 let machine = Machine::from_json(&read(path)?).map_err(|why| wrong(why.to_string()))?;
-                Source::File(fitting(machine, args.operator.as_ref(), &shown).map_err(wrong)?)
+                MachineSource::File(fitting(machine, args.operator.as_ref(), &shown).map_err(wrong)?)
             }
             None if processes == 1 => {
                 let why = "one process has no neighbours to measure exchanges with: start several, as in mpirun -n 2 \
                            ferrite bench model, or name what was measured with --machine";
                 return refused(why.into());
             }
-            None => Source::Processes(Formats::new(args)?),
+            None => MachineSource::Processes(ModelFormats::new(args)?),
         };
         Ok(Asked { source, shown, given: [args.lattice, args.local], gpus, cluster, points })
     }
@@ -121,8 +121,8 @@ impl Asked {
     }
 }
 
-impl Formats {
-    fn new(args: &Arguments) -> Outcome<Self> {
+impl ModelFormats {
+    fn new(args: &ModelBenchArguments) -> Outcome<Self> {
         let definition = operator(args.operator.as_deref().unwrap_or("clover"))?;
         let links = if definition.is_improved() { "8" } else { "12" };
         let precisions =
@@ -132,7 +132,7 @@ impl Formats {
         if !exist(definition, &precisions, &reconstructions) {
             return Err(Failure::refused(NO_SUCH_KERNELS));
         }
-        Ok(Formats { definition, precisions, reconstructions })
+        Ok(ModelFormats { definition, precisions, reconstructions })
     }
     /// Of the operator.
     pub fn name(&self) -> &'static str {
@@ -141,7 +141,7 @@ impl Formats {
 }
 
 /// Formats to show.
-fn shown(args: &Arguments) -> Outcome<FormatFilter> {
+fn shown(args: &ModelBenchArguments) -> Outcome<FormatFilter> {
     fn names(flag: &str, text: Option<&String>, known: &[&'static str]) -> Outcome<Option<Vec<&'static str>>> {
         let choices: Vec<_> = known.iter().map(|name| (*name, *name)).collect();
         text.map(|text| choose(flag, Some(text), &choices)).transpose()

@@ -1,6 +1,6 @@
 //! From the times that the library measures to the machine of the model.
 use ferrite::bench::scaling::{ExchangeTime, OperationSeries, OperationTime, ReferenceTimes, ScalingTimes};
-use ferrite::solve::{LinkStorage, Precision};
+use ferrite::{LinkStorage, Precision};
 use ferrite_report::model::{
     AlgebraTimes, CutTimes, Decomposition, ExchangeTimes, FormatNames, IterationCounts, Machine, MeasuredPoint,
     MeasuredValue, OperationCutTimes, OperationTimes, TimeCurve, Wire, exchange_bytes,
@@ -88,12 +88,13 @@ mod tests {
     use super::*;
     use comms::Threads;
     use ferrite::backend::Cpu;
-    use ferrite::bench::Options;
     use ferrite::bench::scaling::{ScalingPlan, measure};
-    use ferrite::dirac::WILSON;
     use ferrite::domain::DeviceError;
-    use ferrite::halo::{Network, Transport};
+    use ferrite::domain::Transport;
     use ferrite::lattice::Lattice;
+    use ferrite::network::Network;
+    use ferrite::operators::WILSON;
+    use ferrite::workload::Options;
     use std::sync::Arc;
 
     /// A machine that was measured has all that predictions need.

@@ -1,15 +1,15 @@
 //! Measures on the processes of this run: a machine, and points to hold its predictions against.
 use super::super::kernels::memory;
-use super::flags::{Asked, Formats};
+use super::flags::{Asked, ModelFormats};
 use super::machine::{machine, point};
 use crate::cli::layout::Layout;
 use crate::cli::{Context, Failure, Outcome};
 use ferrite::backend::Backend;
-use ferrite::bench::Options;
 use ferrite::bench::scaling::{self, ScalingPlan, reference_lattices};
-use ferrite::dirac::CLOVER;
-use ferrite::halo::Transport;
+use ferrite::domain::Transport;
 use ferrite::lattice::Lattice;
+use ferrite::operators::CLOVER;
+use ferrite::workload::Options;
 use ferrite_report::model::{Cluster, Decomposition, IterationCounts, Machine, MeasuredPoint, weak_grid};
 use serde_json::Value;
 use std::time::Instant;
@@ -32,7 +32,7 @@ pub struct MeasuredRun {
 }
 
 /// *Collective.*
-pub fn measure(formats: &Formats, asked: &Asked, context: &Context) -> Outcome<(Machine, MeasuredRun)> {
+pub fn measure(formats: &ModelFormats, asked: &Asked, context: &Context) -> Outcome<(Machine, MeasuredRun)> {
     let (world, start) = (&context.world, Instant::now());
     let hosts = world.hosts()?;
     if let Some(other) = hosts.iter().find(|host| **host != hosts[0]) {

@@ -10,7 +10,7 @@ use clap::Args;
 use ferrite::lattice::Lattice;
 use ferrite_report::model::predictions::{Comparison, Predictions, compare, worst};
 use ferrite_report::model::{Machine, MeasuredPoint, pictures, table};
-use flags::{Asked, Source};
+use flags::{Asked, MachineSource};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ al., arXiv:1109.2935; plots have the numbers that their text gives. docs/scaling
 /// Arguments of `bench model`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct ModelBenchArguments {
     /// wilson, clover, staggered (naive) or asqtad [default: clover, or that of --machine]
     #[arg(long, value_name = "NAME")]
     operator: Option<String>,
@@ -78,12 +78,12 @@ pub struct Arguments {
 }
 
 /// Measures or reads, predicts, compares and prints.
-pub fn run(args: Arguments, context: &Context) -> Outcome {
+pub fn run(args: ModelBenchArguments, context: &Context) -> Outcome {
     let world = &context.world;
     let asked = world.agree(Asked::new(&args, world.size()))?;
     let (machine, measured) = match asked.source {
-        Source::File(ref machine) => (machine.clone(), None),
-        Source::Processes(ref formats) => {
+        MachineSource::File(ref machine) => (machine.clone(), None),
+        MachineSource::Processes(ref formats) => {
             let (machine, measured) = measure::measure(formats, &asked, context)?;
             (machine, Some(measured))
         }

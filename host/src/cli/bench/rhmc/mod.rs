@@ -10,7 +10,7 @@ use ferrite_report::plot::error_bars;
 use ferrite_report::precision_study::{SettingResult, StudyFigure, figures, table};
 use serde_json::json;
 use std::path::PathBuf;
-use study::Study;
+use study::EnsembleStudy;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,7 +27,7 @@ a larger --trajectories for more of them.";
 
 /// Which study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Paper {
+pub enum EnsemblePaper {
     /// Bonati, Cossu, D'Elia and Incardona 2011
     #[value(name = "003")]
     Staggered,
@@ -36,11 +36,11 @@ pub enum Paper {
 /// Arguments of `bench rhmc`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct EnsembleBenchArguments {
     /// The study to repeat
     #[arg(long, value_enum)]
     #[allow(dead_code)] // there is one
-    paper: Paper,
+    paper: EnsemblePaper,
     /// Folder for the runs and the figures
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
@@ -77,9 +77,9 @@ pub struct Arguments {
 }
 
 /// Makes the runs, draws, and prints.
-pub fn run(args: &Arguments, context: &Context) -> Outcome {
+pub fn run(args: &EnsembleBenchArguments, context: &Context) -> Outcome {
     context.world.only_one("bench rhmc")?;
-    let study = Study::new(args)?;
+    let study = EnsembleStudy::new(args)?;
     // All that can be refused is, before there is a folder.
     study.check()?;
     let choice = context.device_choice()?;
@@ -106,7 +106,7 @@ pub fn run(args: &Arguments, context: &Context) -> Outcome {
 }
 
 /// Draws the figures of the paper, and answers with their files.
-fn draw(study: &Study, results: &[SettingResult]) -> Outcome<Vec<PathBuf>> {
+fn draw(study: &EnsembleStudy, results: &[SettingResult]) -> Outcome<Vec<PathBuf>> {
     let mut files = Vec::new();
     for (number, figure) in figures(&study.title(), results) {
         let path = study.folder().join(format!("figure-{number}.svg"));

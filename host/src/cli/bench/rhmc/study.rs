@@ -1,13 +1,13 @@
 //! The runs of a study, and what came of them.
-use super::Arguments;
+use super::EnsembleBenchArguments;
+use crate::cli::config::Settings;
 use crate::cli::device::Device;
 use crate::cli::layout::LayoutChoice;
-use crate::cli::rhmc::input::{Input, SCHEMA};
-use crate::cli::rhmc::{self, Job};
+use crate::cli::rhmc::input::{EnsembleInput, SCHEMA};
+use crate::cli::rhmc::{self, EnsembleJob};
 use crate::cli::{Context, Failure, Outcome, target};
-use crate::config::Settings;
+use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme};
 use ferrite::lattice::Lattice;
-use ferrite::rhmc::integrator::{MINIMUM_NORM, Scheme};
 use ferrite_report::precision_study::{LatticeSize, SettingResult, StudySetting, StudyTitle};
 use ferrite_report::records::trajectories;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ const SETTINGS: [&str; 7] = ["A", "B", "C", "D", "E", "F", "G"];
 
 /// A setting of precision and integrator on one of the lattices.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Setting {
+pub struct RunSetting {
     /// For figures.
     pub name: String,
     /// Of its folder.
@@ -33,30 +33,30 @@ pub struct Setting {
 }
 
 /// What a run is for.
-enum Part {
+enum RunPurpose {
     /// From a hot start at tenfold mass.
     Hot,
     /// From there on.
     Thermal,
-    Setting(Setting),
+    Setting(RunSetting),
 }
 
 /// A run of the study.
 pub struct OneRun {
     size: LatticeSize,
-    part: Part,
+    part: RunPurpose,
     /// Its folder.
     pub folder: PathBuf,
 }
 
 /// All runs.
-pub struct Study<'a> {
-    args: &'a Arguments,
+pub struct EnsembleStudy<'a> {
+    args: &'a EnsembleBenchArguments,
 }
 
-impl<'a> Study<'a> {
+impl<'a> EnsembleStudy<'a> {
     /// Checks the arguments.
-    pub fn new(args: &'a Arguments) -> Outcome<Self> {
+    pub fn new(args: &'a EnsembleBenchArguments) -> Outcome<Self> {
         let refuse = |why: String| Err(Failure::refused(why));
         if args.steps.len() != 2 {
             return refuse(format!("--steps: expected 2 numbers, for both lattices, not {}", args.steps.len()));
@@ -77,7 +77,7 @@ impl<'a> Study<'a> {
                 args.reversibility, args.trajectories
             ));
         }
-        Ok(Study { args })
+        Ok(EnsembleStudy { args })
     }
     /// Makes the inputs of all runs.
     pub fn check(&self) -> Outcome {
@@ -127,9 +127,9 @@ impl<'a> Study<'a> {
     }
     /// The settings on a lattice: A to G; on the small one also F with links in double, on the large one also F with half
     /// as many steps of one of both kinds.
-    fn settings(&self, size: LatticeSize) -> Vec<Setting> {
+    fn settings(&self, size: LatticeSize) -> Vec<RunSetting> {
         let (steps, gauge_steps) = (self.args.steps[size as usize], self.args.gauge_steps);
-        let of = |preset: &'static str| Setting {
+        let of = |preset: &'static str| RunSetting {
             name: preset.into(),
             folder: preset.into(),
             preset,
@@ -137,9 +137,9 @@ impl<'a> Study<'a> {
             steps,
             gauge_steps,
         };
-        let mut all: Vec<Setting> = SETTINGS.map(of).into();
+        let mut all: Vec<RunSetting> = SETTINGS.map(of).into();
         match size {
-            LatticeSize::Small => all.push(Setting {
+            LatticeSize::Small => all.push(RunSetting {
                 name: "F, links in double".into(),
                 folder: "F-double-links".into(),
                 double_links: true,
@@ -149,8 +149,8 @@ impl<'a> Study<'a> {
                 let name = |steps: u32, gauge: u32| format!("F, {steps} x {gauge}");
                 let folder = |what: &str| format!("F-half-{what}");
                 let (half, half_gauge) = (steps / 2, gauge_steps / 2);
-                all.push(Setting { name: name(half, gauge_steps), folder: folder("steps"), steps: half, ..of("F") });
-                all.push(Setting {
+                all.push(RunSetting { name: name(half, gauge_steps), folder: folder("steps"), steps: half, ..of("F") });
+                all.push(RunSetting {
                     name: name(steps, half_gauge),
                     folder: folder("gauge-steps"),
                     gauge_steps: half_gauge,
@@ -163,8 +163,8 @@ impl<'a> Study<'a> {
     /// All runs, in an order in which each finds what it begins with.
     pub fn runs(&self) -> Vec<OneRun> {
         let of = |size: LatticeSize| {
-            let settings = self.settings(size).into_iter().map(Part::Setting);
-            let parts = [Part::Hot, Part::Thermal].into_iter().chain(settings);
+            let settings = self.settings(size).into_iter().map(RunPurpose::Setting);
+            let parts = [RunPurpose::Hot, RunPurpose::Thermal].into_iter().chain(settings);
             parts.map(move |part| OneRun { size, folder: self.place(size, part.folder()), part })
         };
         of(LatticeSize::Small).chain(of(LatticeSize::Large)).collect()
@@ -183,26 +183,26 @@ impl<'a> Study<'a> {
         let layout = layout.cut(&context.world, input.lattice, input.hops())?;
         info!("{}", run.folder.display());
         let resume = run.folder.join("state.toml").exists();
-        let job = Job { input: &input, layout: &layout, device, out: &run.folder, resume, max_hours: None };
+        let job = EnsembleJob { input: &input, layout: &layout, device, out: &run.folder, resume, max_hours: None };
         Ok(rhmc::make(&job, None, context)?.interrupted)
     }
-    fn input(&self, run: &OneRun) -> Outcome<Input> {
+    fn input(&self, run: &OneRun) -> Outcome<EnsembleInput> {
         let args = self.args;
         let last = |name: &str, number: u32| {
             self.place(run.size, name).join(format!("cfg.{number:06}.ildg")).display().to_string()
         };
         let [hot, thermal] = self.thermal();
         let (mass, start, trajectories, save_every) = match &run.part {
-            Part::Hot => (10.0 * args.mass, "hot".into(), hot, hot),
-            Part::Thermal => (args.mass, last("hot", hot), thermal, thermal),
+            RunPurpose::Hot => (10.0 * args.mass, "hot".into(), hot, hot),
+            RunPurpose::Thermal => (args.mass, last("hot", hot), thermal, thermal),
             // None but the last, whatever their number will be.
-            Part::Setting(_) => (args.mass, last("thermal", thermal), args.trajectories, u32::MAX - 1),
+            RunPurpose::Setting(_) => (args.mass, last("thermal", thermal), args.trajectories, u32::MAX - 1),
         };
         // A start must not depend on the numbers that it is evolved with.
         let seed = match &run.part {
-            Part::Hot => args.seed ^ 1 << 40,
-            Part::Thermal => args.seed ^ 1 << 41,
-            Part::Setting(_) => args.seed,
+            RunPurpose::Hot => args.seed ^ 1 << 40,
+            RunPurpose::Thermal => args.seed ^ 1 << 41,
+            RunPurpose::Setting(_) => args.seed,
         };
         let [x, y, z, t] = self.lattice(run.size).size();
         let mut keys = vec![
@@ -222,13 +222,13 @@ impl<'a> Study<'a> {
             "fermion.0.pseudofermions=2".into(),
         ];
         match &run.part {
-            Part::Hot | Part::Thermal => keys.extend([
+            RunPurpose::Hot | RunPurpose::Thermal => keys.extend([
                 format!("trajectory.steps={}", args.steps[run.size as usize]),
                 format!("trajectory.gauge-steps={}", args.gauge_steps),
                 format!("thermalise={}", hot / 2),
                 "measure.condensate=0".into(),
             ]),
-            Part::Setting(setting) => {
+            RunPurpose::Setting(setting) => {
                 keys.extend([
                     format!("trajectory.steps={}", setting.steps),
                     format!("trajectory.gauge-steps={}", setting.gauge_steps),
@@ -243,14 +243,16 @@ impl<'a> Study<'a> {
         }
         let mut settings = Settings::of(SCHEMA);
         settings.set(&keys);
-        Input::from_settings(&mut settings, "bench rhmc")
+        EnsembleInput::from_settings(&mut settings, "bench rhmc")
     }
     /// What came of all settings.
     pub fn results(&self) -> Outcome<Vec<SettingResult>> {
         let scheme = Scheme::Omelyan { lambda: MINIMUM_NORM };
         let mut results = Vec::new();
         for run in self.runs() {
-            let Part::Setting(Setting { name, double_links, steps, gauge_steps, .. }) = &run.part else { continue };
+            let RunPurpose::Setting(RunSetting { name, double_links, steps, gauge_steps, .. }) = &run.part else {
+                continue;
+            };
             let setting = StudySetting {
                 name: name.clone(),
                 double_links: *double_links,
@@ -265,12 +267,12 @@ impl<'a> Study<'a> {
     }
 }
 
-impl Part {
+impl RunPurpose {
     fn folder(&self) -> &str {
         match self {
-            Part::Hot => "hot",
-            Part::Thermal => "thermal",
-            Part::Setting(setting) => &setting.folder,
+            RunPurpose::Hot => "hot",
+            RunPurpose::Thermal => "thermal",
+            RunPurpose::Setting(setting) => &setting.folder,
         }
     }
 }

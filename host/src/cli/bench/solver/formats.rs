@@ -1,19 +1,21 @@
 //! CG on M^+ M of a staggered operator, in every format asked for.
 use super::table::Results;
-use super::{Arguments, columns};
+use super::{SolverBenchArguments, columns};
 use crate::cli::batch::Needs;
 use crate::cli::bench::kernels::NO_SUCH_KERNELS;
+use crate::cli::config::Settings;
 use crate::cli::host_links::with_tadpole;
 use crate::cli::layout::Cut;
 use crate::cli::plan::{self, RECONSTRUCTIONS, STRATEGIES, has_inverses, merged, name_of, refuse_foreign_keys};
 use crate::cli::{Context, Failure, Outcome, text};
-use crate::config::Settings;
-use ferrite::bench::solver::{Scheme, Several, Study, cell, cell_of_several, matrix_gflops, schemes};
-use ferrite::dirac::Definition;
+use ferrite::LinkStorage;
+use ferrite::bench::solver::{Several, SolverScheme, SolverStudy, cell, cell_of_several, matrix_gflops, schemes};
 use ferrite::domain::Domain;
 use ferrite::field::host::{ColourVector, HostGauge};
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Configuration, LinkStorage, Operator, Request, staggered_link_bytes};
+use ferrite::operators::Definition;
+use ferrite::operators::Operator;
+use ferrite::solve::{Configuration, Request, staggered_link_bytes};
 use serde_json::{Value, json};
 use std::path::Path;
 use tracing::info;
@@ -22,15 +24,15 @@ use tracing::info;
 const MASSES: [f64; 5] = [0.1, 0.05, 0.02, 0.01, 0.005];
 
 /// What is solved and how.
-pub struct Plan {
+pub struct FormatsPlan {
     operator: Operator,
     several: Option<Several>,
-    schemes: Vec<Scheme>,
+    schemes: Vec<SolverScheme>,
 }
 
-impl Plan {
+impl FormatsPlan {
     /// From `--operator` and what belongs to it; mistakes are noted in `settings`.
-    pub fn new(args: &Arguments, settings: &mut Settings) -> Outcome<Self> {
+    pub fn new(args: &SolverBenchArguments, settings: &mut Settings) -> Outcome<Self> {
         for (flag, given) in [("--paper", args.paper.is_some()), ("--table", args.table.is_some())] {
             if given {
                 let why = format!("{flag} is for --operator wilson: the paper has no tables of staggered fermions");
@@ -55,10 +57,10 @@ impl Plan {
             return Err(Failure::refused(NO_SUCH_KERNELS));
         }
         let several = shifts.map(|shifts| Several { shifts, strategy: strategy.unwrap_or_default() });
-        Ok(Plan { operator, several, schemes })
+        Ok(FormatsPlan { operator, several, schemes })
     }
     /// `--masses`.
-    pub fn masses(&self, args: &Arguments) -> Outcome<Vec<f64>> {
+    pub fn masses(&self, args: &SolverBenchArguments) -> Outcome<Vec<f64>> {
         let masses = args.masses.clone().unwrap_or(MASSES.to_vec());
         match &self.several {
             None if masses.iter().all(|m| m.is_finite() && *m > 0.0) => {}
@@ -91,7 +93,7 @@ impl Plan {
         &self,
         domain: &Domain,
         (gauge, plaquette, name): (&HostGauge, f64, &Path),
-        study: &Study,
+        study: &SolverStudy,
         context: &Context,
     ) -> Outcome<(Results, Operator)> {
         let operator = with_tadpole(self.operator, name, plaquette)?;

@@ -3,6 +3,7 @@ mod formats;
 mod paper;
 mod table;
 
+use crate::cli::config::Settings;
 use crate::cli::fields::{Reading, lattice_of, read_gauge};
 use crate::cli::formats::FormatFlags;
 use crate::cli::plan::{definition, merged, refuse_foreign_keys, staggered_names};
@@ -11,16 +12,16 @@ use crate::cli::progress::Watch;
 use crate::cli::text::lattice;
 use crate::cli::world::World;
 use crate::cli::{Code, Context, Failure, Outcome, interrupt, target};
-use crate::config::Settings;
 use clap::{Args, ValueEnum};
 use ferrite::FermionKind;
-use ferrite::bench::solver::{Cell, Scheme, Study, StudyFailure};
-use ferrite::dirac::WILSON;
+use ferrite::bench::solver::{Cell, SolverScheme, SolverStudy, StudyFailure};
 use ferrite::domain::Domain;
 use ferrite::field::host::HostGauge;
+use ferrite::gauge::quenched::{Generator, Start};
 use ferrite::lattice::Lattice;
-use ferrite::quenched::{Generator, Start};
-use ferrite::solve::{Configuration, LinkStorage, Precision};
+use ferrite::operators::WILSON;
+use ferrite::solve::Configuration;
+use ferrite::{LinkStorage, Precision};
 use serde_json::json;
 use solvers::SolveError;
 use std::path::PathBuf;
@@ -55,7 +56,7 @@ pub enum Paper {
 /// Arguments of `bench solver`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Arguments {
+pub struct SolverBenchArguments {
     #[arg(long, value_name = "NAME", help = format!("wilson, {} [default: wilson]", staggered_names()))]
     operator: Option<String>,
     /// The study to repeat, of Wilson fermions [default: 001]
@@ -113,11 +114,11 @@ pub struct Arguments {
 /// What is solved.
 enum Subject {
     Paper(paper::Tables),
-    Staggered(Box<formats::Plan>),
+    Staggered(Box<formats::FormatsPlan>),
 }
 
 impl Subject {
-    fn new(args: &Arguments) -> Outcome<Self> {
+    fn new(args: &SolverBenchArguments) -> Outcome<Self> {
         let mut settings = Settings::default();
         let texts = [
             ("operator", &args.operator),
@@ -131,7 +132,7 @@ impl Subject {
         }
         let chosen = definition(&mut settings);
         if chosen.is_some_and(|definition| definition.kind == FermionKind::Staggered) {
-            return formats::Plan::new(args, &mut settings).map(|plan| Subject::Staggered(Box::new(plan)));
+            return formats::FormatsPlan::new(args, &mut settings).map(|plan| Subject::Staggered(Box::new(plan)));
         }
         if let (Some(definition), Some(setting)) = (chosen, settings.get("operator"))
             && *definition != WILSON
@@ -146,7 +147,7 @@ impl Subject {
 }
 
 /// Solves and prints.
-pub fn run(args: Arguments, context: &Context) -> Outcome {
+pub fn run(args: SolverBenchArguments, context: &Context) -> Outcome {
     let world = &context.world;
     let (subject, study) = world.agree(checked(&args))?;
     let (choice, read) = (context.device_choice()?, Reading::default());
@@ -230,28 +231,32 @@ pub fn run(args: Arguments, context: &Context) -> Outcome {
     })
 }
 /// Flags, checked.
-fn checked(args: &Arguments) -> Outcome<(Subject, Study)> {
+fn checked(args: &SolverBenchArguments) -> Outcome<(Subject, SolverStudy)> {
     let subject = Subject::new(args)?;
     if let Some(path) = &args.plot {
         target::check_svg(path).map_err(Failure::refused)?;
     }
     let wrong = |what: &str| Err(Failure::refused(what));
     match args {
-        Arguments { tol, .. } if !(*tol > 0.0 && *tol < 1.0) => return wrong("--tol is a number above 0 and below 1"),
-        Arguments { beta, .. } if !(*beta > 0.0 && beta.is_finite()) => return wrong("--beta is a number above 0"),
-        Arguments { sources: 0, .. } => return wrong("--sources is at least 1"),
+        SolverBenchArguments { tol, .. } if !(*tol > 0.0 && *tol < 1.0) => {
+            return wrong("--tol is a number above 0 and below 1");
+        }
+        SolverBenchArguments { beta, .. } if !(*beta > 0.0 && beta.is_finite()) => {
+            return wrong("--beta is a number above 0");
+        }
+        SolverBenchArguments { sources: 0, .. } => return wrong("--sources is at least 1"),
         _ => {}
     }
     let masses = match &subject {
         Subject::Paper(_) => paper::Tables::masses(args)?,
         Subject::Staggered(plan) => plan.masses(args)?,
     };
-    let study = Study { masses, sources: args.sources, tol: args.tol, max_iterations: args.max_iterations };
+    let study = SolverStudy { masses, sources: args.sources, tol: args.tol, max_iterations: args.max_iterations };
     Ok((subject, study))
 }
 
 /// A quenched configuration and its mean plaquette.
-fn quenched(domain: &Domain, args: &Arguments, world: &World) -> Outcome<(HostGauge, f64)> {
+fn quenched(domain: &Domain, args: &SolverBenchArguments, world: &World) -> Outcome<(HostGauge, f64)> {
     info!("making a quenched configuration: beta {}, {} sweeps", args.beta, args.sweeps);
     let mut generator = Generator::new(domain, Start::Cold, args.beta, args.seed)?;
     for sweep in 0..args.sweeps {
@@ -268,11 +273,11 @@ fn quenched(domain: &Domain, args: &Arguments, world: &World) -> Outcome<(HostGa
 /// Adds all masses in all schemes to the results, with the rates of the matrix for their formats.
 fn columns(
     (results, table): (&mut Results, Option<u32>),
-    schemes: &[Scheme],
-    study: &Study,
+    schemes: &[SolverScheme],
+    study: &SolverStudy,
     context: &Context,
     rate: impl Fn(Precision, LinkStorage) -> Outcome<f64>,
-    cell: impl Fn(f64, Scheme, &mut Watch) -> Result<Cell, StudyFailure>,
+    cell: impl Fn(f64, SolverScheme, &mut Watch) -> Result<Cell, StudyFailure>,
 ) -> Outcome {
     for scheme in schemes {
         let format = (scheme.precision, scheme.reconstruction);

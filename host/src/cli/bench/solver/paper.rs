@@ -1,23 +1,24 @@
 //! The study of Clark et al. 2009: even-odd Wilson fermions.
 use super::table::Results;
-use super::{Arguments, Paper, columns};
+use super::{Paper, SolverBenchArguments, columns};
 use crate::cli::batch::Needs;
 use crate::cli::layout::Cut;
 use crate::cli::{Context, Failure, Outcome};
-use ferrite::bench::solver::{Cell, Study, Table, cell, matrix_gflops};
-use ferrite::dirac::{TimeBoundary, WilsonParams};
+use ferrite::bench::solver::{Cell, PaperTable, SolverStudy, cell, matrix_gflops};
 use ferrite::field::host::Spinor;
-use ferrite::solve::{Configuration, Correction, LinkStorage, Method, Precision, Request};
+use ferrite::operators::{TimeBoundary, WilsonParams};
+use ferrite::solve::{Configuration, Correction, Method, Request};
+use ferrite::{LinkStorage, Precision};
 
 /// Bare masses if none are given.
 const MASSES: [f64; 9] = [-0.785, -0.79, -0.795, -0.80, -0.803, -0.806, -0.808, -0.81, -0.812];
 
 /// The tables that were asked for.
-pub struct Tables(pub Vec<(u32, Table)>);
+pub struct Tables(pub Vec<(u32, PaperTable)>);
 
 impl Tables {
     /// From `--paper` and `--table`; refuses what is for staggered operators.
-    pub fn new(args: &Arguments) -> Outcome<Self> {
+    pub fn new(args: &SolverBenchArguments) -> Outcome<Self> {
         let Paper::MixedPrecision = args.paper.unwrap_or(Paper::MixedPrecision);
         if let Some(flag) = args.formats.given() {
             return Err(Failure::refused(format!(
@@ -25,16 +26,16 @@ impl Tables {
             )));
         }
         let table = |number: &u32| match number {
-            3 => Ok((3, Table::Three)),
-            4 => Ok((4, Table::Four)),
-            5 => Ok((5, Table::Five)),
+            3 => Ok((3, PaperTable::Three)),
+            4 => Ok((4, PaperTable::Four)),
+            5 => Ok((5, PaperTable::Five)),
             other => Err(Failure::refused(format!("--table {other}: the tables are 3, 4 and 5"))),
         };
         let numbers = args.table.as_deref().unwrap_or(&[3, 4, 5]);
         numbers.iter().map(table).collect::<Outcome<Vec<_>>>().map(Tables)
     }
     /// `--masses`.
-    pub fn masses(args: &Arguments) -> Outcome<Vec<f64>> {
+    pub fn masses(args: &SolverBenchArguments) -> Outcome<Vec<f64>> {
         match &args.masses {
             None => Ok(MASSES.to_vec()),
             Some(masses) if masses.iter().all(|m| m.is_finite() && *m > -4.0) => Ok(masses.clone()),
@@ -51,7 +52,7 @@ impl Tables {
         needs
     }
     /// Solves for all tables.
-    pub fn work(&self, configuration: &Configuration, study: &Study, context: &Context) -> Outcome<Results> {
+    pub fn work(&self, configuration: &Configuration, study: &SolverStudy, context: &Context) -> Outcome<Results> {
         let mut results = Results::default();
         let of = |mass| WilsonParams::from_mass(mass, TimeBoundary::Antiperiodic).into();
         for (number, table) in &self.0 {

@@ -1,7 +1,8 @@
 //! What `ferrite bench solver` prints and draws.
 use crate::cli::plan::{METHODS, PRECISIONS, RECONSTRUCTIONS, name_of};
-use ferrite::bench::solver::{Cell, Scheme, Study};
-use ferrite::solve::{Correction, LinkStorage, Method, Precision};
+use ferrite::bench::solver::{Cell, SolverScheme, SolverStudy};
+use ferrite::solve::{Correction, Method};
+use ferrite::{LinkStorage, Precision};
 use ferrite_report::plot::{CurveStyle, LinePlot, PlottedCurve};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -29,25 +30,25 @@ impl Results {
     }
 }
 
-fn method(scheme: &Scheme) -> &'static str {
+fn method(scheme: &SolverScheme) -> &'static str {
     if scheme.method == Method::Cg { "CG" } else { "BiCGstab" }
 }
-fn format_name(scheme: &Scheme) -> String {
+fn format_name(scheme: &SolverScheme) -> String {
     format!("{} {}", name_of(&PRECISIONS, scheme.precision), name_of(&RECONSTRUCTIONS, scheme.reconstruction))
 }
 /// The parameter of the correction and its name.
-fn parameter(scheme: &Scheme) -> Option<(&'static str, f64)> {
+fn parameter(scheme: &SolverScheme) -> Option<(&'static str, f64)> {
     match scheme.correction {
         Correction::Reliable { delta } => delta.map(|delta| ("delta", delta)),
         Correction::Defect { inner_tol } => Some(("inner_tol", inner_tol)),
     }
 }
 /// A scheme for people.
-pub fn name(scheme: &Scheme) -> String {
+pub fn name(scheme: &SolverScheme) -> String {
     let parameter = parameter(scheme).map_or(String::new(), |(name, value)| format!(", {name} {value:.0e}"));
     format!("{}, {}{parameter}", method(scheme), format_name(scheme))
 }
-fn rate(rates: &Rates, scheme: &Scheme) -> f64 {
+fn rate(rates: &Rates, scheme: &SolverScheme) -> f64 {
     let format = (scheme.precision, scheme.reconstruction);
     rates.iter().find(|(known, _)| *known == format).map_or(f64::NAN, |(_, rate)| *rate)
 }
@@ -78,8 +79,8 @@ fn row(table: Option<u32>, cell: &Cell, rates: &Rates) -> Value {
 }
 
 /// A table as the paper has it, then seconds and rates in the same order.
-pub fn print(title: &str, cells: &[&Cell], study: &Study, rates: &Rates) -> String {
-    let mut schemes: Vec<Scheme> = Vec::new();
+pub fn print(title: &str, cells: &[&Cell], study: &SolverStudy, rates: &Rates) -> String {
+    let mut schemes: Vec<SolverScheme> = Vec::new();
     for cell in cells {
         if !schemes.contains(&cell.scheme) {
             schemes.push(cell.scheme);

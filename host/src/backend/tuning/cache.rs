@@ -1,0 +1,428 @@
+//! The file that keeps what was measured: JSON, one line per launch, sorted, so that it can be read, compared and
+//! searched with any tool.
+use super::Shape;
+use super::key::{DeviceKey, LaunchKey};
+use crate::system::atomic::{self, SystemError, WriteError};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+/// What the file says that it is.
+const FORMAT: &str = "ferrite tune cache";
+/// The version of the file that is written, and the only one that is read.
+pub const VERSION: u64 = 2;
+
+/// What can be wrong with a cache.
+#[derive(Debug, thiserror::Error)]
+pub enum CacheError {
+    /// No environment variable says where it is.
+    #[error("there is no place for the tune cache: set FERRITE_TUNE_CACHE to the name of a file, or HOME")]
+    NoPlace,
+    /// The file cannot be read.
+    #[error(
+        "the tune cache {} cannot be read: {source}; name another file with FERRITE_TUNE_CACHE, or leave tuning off \
+         (--tuning off)", path.display()
+    )]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The file is something else, or damaged.
+    #[error(
+        "{} is not a whole tune cache: {why}; remove it or replace it with `ferrite tune --retune`, or name another \
+         file with FERRITE_TUNE_CACHE", path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is missing or wrong.
+        why: String,
+    },
+    /// The file was written by another version of the program.
+    #[error(
+        "{} is a tune cache of version {version}, and this program knows version {VERSION}: replace it with \
+         `ferrite tune --retune`, or name another file with FERRITE_TUNE_CACHE", path.display()
+    )]
+    OtherVersion {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u64,
+    },
+    /// The file cannot be written.
+    #[error("the tune cache {} cannot be written: {why}; name another file with FERRITE_TUNE_CACHE", path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        why: String,
+    },
+}
+
+/// What was measured for one kind of launch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// Blocks that were found best.
+    pub shape: Shape,
+    /// Blocks without tuning.
+    pub default: Shape,
+    /// Microseconds of a launch for every candidate; `None` for one that does not start.
+    pub microseconds: BTreeMap<Shape, Option<f64>>,
+    /// Date and time.
+    pub measured: String,
+}
+
+impl Entry {
+    /// Microseconds with the best blocks.
+    pub fn best_microseconds(&self) -> Option<f64> {
+        self.microseconds.get(&self.shape).copied().flatten()
+    }
+    /// Microseconds without tuning.
+    pub fn default_microseconds(&self) -> Option<f64> {
+        self.microseconds.get(&self.default).copied().flatten()
+    }
+    /// How much faster a launch is with tuning: 1 if not at all.
+    pub fn gain(&self) -> Option<f64> {
+        Some(self.default_microseconds()? / self.best_microseconds()?)
+    }
+}
+
+/// Everything that a file holds: entries of any number of devices.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TuneCache {
+    devices: BTreeMap<DeviceKey, BTreeMap<LaunchKey, Entry>>,
+}
+
+/// Where the cache is: `$FERRITE_TUNE_CACHE`, else `$XDG_CACHE_HOME/ferrite/tune.json`, else
+/// `~/.cache/ferrite/tune.json`.
+pub fn default_path() -> Option<PathBuf> {
+    path_from(|name| std::env::var_os(name))
+}
+
+fn path_from(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let path = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(file) = path("FERRITE_TUNE_CACHE") {
+        return Some(file);
+    }
+    // The convention for XDG_CACHE_HOME is that relative names do not count.
+    let folder = path("XDG_CACHE_HOME").filter(|folder| folder.is_absolute());
+    Some(folder.or_else(|| Some(path("HOME")?.join(".cache")))?.join("ferrite").join("tune.json"))
+}
+
+impl TuneCache {
+    /// Reads a file. One that is not there, or empty, is a cache without entries.
+    pub fn read(path: &Path) -> Result<Self, CacheError> {
+        let bytes = match fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::default()),
+            Err(source) => return Err(CacheError::Unreadable { path: path.into(), source }),
+        };
+        if bytes.trim_ascii().is_empty() {
+            return Ok(Self::default());
+        }
+        let damaged = |why: String| CacheError::Damaged { path: path.into(), why };
+        let file: Value = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+        if file["format"] != FORMAT {
+            return Err(damaged(format!("it does not say \"format\": \"{FORMAT}\"")));
+        }
+        match file["version"].as_u64() {
+            Some(VERSION) => Self::from_json(&file).map_err(damaged),
+            Some(version) => Err(CacheError::OtherVersion { path: path.into(), version }),
+            None => Err(damaged("its version is not a number".into())),
+        }
+    }
+
+    /// The entries of one device.
+    pub fn of(&self, device: &DeviceKey) -> impl Iterator<Item = (&LaunchKey, &Entry)> {
+        self.devices.get(device).into_iter().flatten()
+    }
+    /// Number of entries, of all devices together.
+    pub fn len(&self) -> usize {
+        self.devices.values().map(BTreeMap::len).sum()
+    }
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Adds entries of a device; an entry for the same launch is replaced.
+    pub fn add(&mut self, device: &DeviceKey, entries: impl IntoIterator<Item = (LaunchKey, Entry)>) {
+        self.devices.entry(device.clone()).or_default().extend(entries);
+    }
+
+    /// Adds entries to the file at `path` and keeps what else it holds, also what another process has written since it
+    /// was read. With `replace` a file that cannot be understood is thrown away, otherwise it is an error.
+    pub fn add_to_file(
+        path: &Path,
+        device: &DeviceKey,
+        entries: impl IntoIterator<Item = (LaunchKey, Entry)>,
+        replace: bool,
+    ) -> Result<(), CacheError> {
+        let lock = prepare(path)?;
+        // Some network file systems cannot lock. The file is whole then too, but of two writers at the same moment one
+        // may be lost.
+        let _ = lock.lock();
+        let mut cache = match Self::read(path) {
+            Err(CacheError::Damaged { .. } | CacheError::OtherVersion { .. }) if replace => Self::default(),
+            other => other?,
+        };
+        cache.add(device, entries);
+        let text = cache.to_json();
+        atomic::write(path, |file| Ok(file.write_all(text.as_bytes()).map_err(SystemError::of("write"))?))
+            .map_err(|error: WriteError| CacheError::Unwritable { path: path.into(), why: error.to_string() })
+    }
+
+    fn from_json(file: &Value) -> Result<Self, String> {
+        let mut cache = Self::default();
+        for (i, device) in list(file, "devices", "")?.iter().enumerate() {
+            let at = format!("devices[{i}]");
+            let key = DeviceKey {
+                device: text(device, "device", &at)?,
+                driver: text(device, "driver", &at)?,
+                kernels: text(device, "kernels", &at)?,
+            };
+            let mut entries = BTreeMap::new();
+            for (j, launch) in list(device, "launches", &at)?.iter().enumerate() {
+                let at = format!("{at}.launches[{j}]");
+                let sites = number(launch, "sites", &at)?;
+                let launch_key =
+                    LaunchKey { kernel: text(launch, "kernel", &at)?, sites, nrhs: number(launch, "nrhs", &at)? };
+                entries.insert(launch_key, entry(launch, &at)?);
+            }
+            cache.add(&key, entries);
+        }
+        Ok(cache)
+    }
+
+    /// The file's text.
+    fn to_json(&self) -> String {
+        let mut out = format!("{{\n  \"format\": {},\n  \"version\": {VERSION},\n  \"devices\": [", quoted(FORMAT));
+        for (i, (key, entries)) in self.devices.iter().enumerate() {
+            out += if i == 0 { "\n    {\n" } else { ",\n    {\n" };
+            for (name, value) in [("device", &key.device), ("driver", &key.driver), ("kernels", &key.kernels)] {
+                let _ = writeln!(out, "      \"{name}\": {},", quoted(value));
+            }
+            out += "      \"launches\": [";
+            for (j, (launch, entry)) in entries.iter().enumerate() {
+                out += if j == 0 { "\n        " } else { ",\n        " };
+                let times: Vec<String> = entry
+                    .microseconds
+                    .iter()
+                    .map(|(shape, time)| {
+                        format!("\"{shape}\": {}", time.map_or("null".into(), |t| format!("{:.3}", t.max(1e-3))))
+                    })
+                    .collect();
+                let _ = write!(
+                    out,
+                    "{{\"kernel\": {}, \"sites\": {}, \"nrhs\": {}, \"shape\": \"{}\", \"default\": \"{}\", \
+                     \"microseconds\": {{{}}}, \"measured\": {}}}",
+                    quoted(&launch.kernel),
+                    launch.sites,
+                    launch.nrhs,
+                    entry.shape,
+                    entry.default,
+                    times.join(", "),
+                    quoted(&entry.measured)
+                );
+            }
+            out += if entries.is_empty() { "]\n    }" } else { "\n      ]\n    }" };
+        }
+        out += if self.devices.is_empty() { "]\n}\n" } else { "\n  ]\n}\n" };
+        out
+    }
+}
+
+/// Makes the folder, and the file that writers lock while they read, add and rename.
+pub(super) fn prepare(path: &Path) -> Result<File, CacheError> {
+    let unwritable = |why: String| CacheError::Unwritable { path: path.into(), why };
+    let name = path.file_name().ok_or_else(|| unwritable("the path names no file".into()))?;
+    // Renaming a file to its place would replace a device by it.
+    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        return Err(unwritable("it is not a regular file".into()));
+    }
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        fs::create_dir_all(folder).map_err(|error| unwritable(format!("its folder cannot be made: {error}")))?;
+    }
+    let mut hidden = OsString::from(".");
+    hidden.push(name);
+    hidden.push(".lock");
+    let lock = File::options().write(true).create(true).truncate(false).open(path.with_file_name(hidden));
+    lock.map_err(|error| unwritable(format!("no file can be made beside it: {error}")))
+}
+
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+fn missing(name: &str, at: &str, what: &str) -> String {
+    let place = if at.is_empty() { name.to_string() } else { format!("{at}.{name}") };
+    format!("{place} is not {what}")
+}
+fn list<'a>(object: &'a Value, name: &str, at: &str) -> Result<&'a Vec<Value>, String> {
+    object[name].as_array().ok_or_else(|| missing(name, at, "a list"))
+}
+fn text(object: &Value, name: &str, at: &str) -> Result<String, String> {
+    object[name].as_str().map(String::from).ok_or_else(|| missing(name, at, "a text"))
+}
+fn number(object: &Value, name: &str, at: &str) -> Result<u32, String> {
+    let number = object[name].as_u64().and_then(|n| u32::try_from(n).ok());
+    number.ok_or_else(|| missing(name, at, "a whole number below 2^32"))
+}
+
+fn shape(object: &Value, name: &str, at: &str) -> Result<Shape, String> {
+    let shape = object[name].as_str().and_then(|text| text.parse().ok());
+    shape.ok_or_else(|| missing(name, at, "a text that says the threads of a block"))
+}
+
+fn entry(launch: &Value, at: &str) -> Result<Entry, String> {
+    let times = launch["microseconds"].as_object().ok_or_else(|| missing("microseconds", at, "an object"))?;
+    let mut microseconds = BTreeMap::new();
+    for (shape, time) in times {
+        let wrong = || missing(&format!("microseconds.{shape}"), at, "a shape of blocks with a time above 0, or null");
+        let time = if time.is_null() { None } else { Some(time.as_f64().filter(|t| *t > 0.0).ok_or_else(wrong)?) };
+        microseconds.insert(shape.parse().map_err(|_| wrong())?, time);
+    }
+    Ok(Entry {
+        shape: shape(launch, "shape", at)?,
+        default: shape(launch, "default", at)?,
+        microseconds,
+        measured: text(launch, "measured", at)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub fn device(name: &str) -> DeviceKey {
+        DeviceKey { device: name.into(), driver: "13.0".into(), kernels: "0badcafe-17".into() }
+    }
+    fn launch(kernel: &str) -> LaunchKey {
+        LaunchKey { kernel: kernel.into(), sites: 4096, nrhs: 2 }
+    }
+    fn entry(block: u32) -> Entry {
+        let times = [(32, Some(14.25)), (128, Some(12.5)), (512, None)];
+        let microseconds = times.into_iter().map(|(block, time)| (Shape::from(block), time)).collect();
+        Entry { shape: block.into(), default: 128.into(), microseconds, measured: "2026-11-21 10:00:00 UTC".into() }
+    }
+    fn file() -> (tempdir::TestFolder, PathBuf) {
+        let folder = tempdir::TestFolder::new();
+        let path = folder.0.join("deep").join("tune.json");
+        (folder, path)
+    }
+    use crate::backend::tuning::tempdir;
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let (_folder, path) = file();
+        assert_eq!(TuneCache::read(&path).unwrap(), TuneCache::default());
+        let (one, other) = (device("A \"quoted\" GPU"), device("Z"));
+        TuneCache::add_to_file(&path, &one, [(launch("b"), entry(32)), (launch("a"), entry(128))], false).unwrap();
+        // A second writer adds to what is there and replaces what it has measured anew.
+        TuneCache::add_to_file(&path, &other, [(launch("a"), entry(32))], false).unwrap();
+        TuneCache::add_to_file(&path, &one, [(launch("a"), entry(32))], false).unwrap();
+        let cache = TuneCache::read(&path).unwrap();
+        assert_eq!(cache.len(), 3);
+        let of_one: Vec<_> = cache.of(&one).map(|(key, entry)| (key.kernel.as_str(), entry.clone())).collect();
+        assert_eq!(of_one, [("a", entry(32)), ("b", entry(32))]);
+        // One line per launch, numbers of threads in order, and only the lock beside it.
+        let text = fs::read_to_string(&path).unwrap();
+        let lines: Vec<_> = text.lines().filter(|line| line.contains("\"kernel\"")).collect();
+        assert_eq!(lines.len(), 3);
+        assert!(lines[0].contains(r#""microseconds": {"32": 14.250, "128": 12.500, "512": null}"#), "{text}");
+        let mut names: Vec<_> = fs::read_dir(path.parent().unwrap())
+            .unwrap()
+            .map(|f| f.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        assert_eq!(names, [".tune.json.lock", "tune.json"]);
+        assert_eq!(TuneCache::default().to_json().parse::<Value>().unwrap()["devices"], serde_json::json!([]));
+    }
+
+    #[test]
+    fn writers_at_the_same_time_lose_nothing() {
+        let (_folder, path) = file();
+        std::thread::scope(|scope| {
+            for k in 0..8 {
+                let path = &path;
+                scope.spawn(move || {
+                    for i in 0..4 {
+                        let key = launch(&format!("kernel_{k}_{i}"));
+                        TuneCache::add_to_file(path, &device("A"), [(key, entry(32))], false).unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(TuneCache::read(&path).unwrap().len(), 32);
+    }
+
+    #[test]
+    fn files_that_are_no_caches_are_told_apart() {
+        let (_folder, path) = file();
+        TuneCache::add_to_file(&path, &device("A"), [(launch("a"), entry(32))], false).unwrap();
+        let good = fs::read_to_string(&path).unwrap();
+        for (bad, part) in [
+            (good[..good.len() / 2].to_string(), "line"),
+            (good.replace(FORMAT, "shopping list"), "format"),
+            (good.replace("\"version\": 2", "\"version\": \"two\""), "version"),
+            (good.replace("\"shape\": \"32\"", "\"shape\": \"-32\""), "devices[0].launches[0].shape"),
+            (good.replace("14.250", "-14.250"), "microseconds.32"),
+            (good.replace("\"128\": 12.5", "\"many\": 12.5"), "microseconds.many"),
+            (good.replace("\"driver\": \"13.0\"", "\"driver\": 13.0"), "devices[0].driver"),
+            (good.replace("launches", "lunches"), "devices[0].launches"),
+            ("[]".into(), "format"),
+        ] {
+            fs::write(&path, &bad).unwrap();
+            let error = TuneCache::read(&path).unwrap_err();
+            assert!(matches!(error, CacheError::Damaged { .. }), "{error}");
+            let message = error.to_string();
+            assert!(
+                message.contains(part) && message.contains("tune.json") && message.contains("--retune"),
+                "{message}"
+            );
+            // It is not overwritten unless that is wanted.
+            TuneCache::add_to_file(&path, &device("A"), [(launch("a"), entry(32))], false).unwrap_err();
+            assert_eq!(fs::read_to_string(&path).unwrap(), bad);
+            TuneCache::add_to_file(&path, &device("A"), [(launch("a"), entry(32))], true).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), good);
+        }
+        fs::write(&path, good.replace("\"version\": 2", "\"version\": 1")).unwrap();
+        let message = TuneCache::read(&path).unwrap_err().to_string();
+        assert!(message.contains("version 2") && message.contains("version 1"), "{message}");
+        // An empty file is what `mktemp` makes.
+        fs::write(&path, "\n").unwrap();
+        assert!(TuneCache::read(&path).unwrap().is_empty());
+    }
+
+    #[test]
+    fn places_that_cannot_be_written() {
+        let (_folder, path) = file();
+        fs::create_dir_all(&path).unwrap();
+        assert!(matches!(TuneCache::read(&path), Err(CacheError::Unreadable { .. })));
+        let add = |path: &Path| TuneCache::add_to_file(path, &device("A"), [(launch("a"), entry(32))], true);
+        assert!(add(&path).unwrap_err().to_string().contains("not a regular file"));
+        let file = path.parent().unwrap().join("file");
+        fs::write(&file, "").unwrap();
+        assert!(add(&file.join("tune.json")).unwrap_err().to_string().contains("folder"));
+        assert!(matches!(add(Path::new("/")), Err(CacheError::Unwritable { .. })));
+    }
+
+    #[test]
+    fn where_the_cache_is() {
+        let path = |variables: &[(&str, &str)]| {
+            path_from(|name| variables.iter().find(|(n, _)| *n == name).map(|(_, value)| value.into()))
+        };
+        let home = ("HOME", "/home/u");
+        assert_eq!(path(&[home, ("FERRITE_TUNE_CACHE", "t.json")]), Some("t.json".into()));
+        assert_eq!(path(&[home, ("XDG_CACHE_HOME", "/c")]), Some("/c/ferrite/tune.json".into()));
+        for ignored in ["", "relative"] {
+            let default = Some("/home/u/.cache/ferrite/tune.json".into());
+            assert_eq!(path(&[home, ("XDG_CACHE_HOME", ignored), ("FERRITE_TUNE_CACHE", "")]), default);
+        }
+        assert_eq!(path(&[]), None);
+    }
+}

@@ -1,0 +1,128 @@
+//! What can go wrong with work on a domain.
+use crate::backend::{BackendError, MAX_RHS};
+use crate::lattice::{Lattice, LatticeError};
+use comms::{CommError, GridError};
+use gpu_kernels::{Format, LinkStorage, Precision};
+
+/// Why fields could not be made, moved or computed with.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// The device.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    /// The other processes.
+    #[error(transparent)]
+    Comm(#[from] CommError),
+    /// The extents.
+    #[error(transparent)]
+    Lattice(#[from] LatticeError),
+    /// The process grid.
+    #[error(transparent)]
+    Grid(#[from] GridError),
+    /// A field of another lattice than that of the domain.
+    #[error("{what} is on a lattice of {found}, where it has to be on one of {expected}")]
+    OtherLattice {
+        /// Which field.
+        what: &'static str,
+        /// Its lattice.
+        found: Lattice,
+        /// This process's part of the domain's.
+        expected: Lattice,
+    },
+    /// A field in the memory of another backend, which may be another GPU, and has an order of work of its own.
+    #[error("{what} is on {found}, which is another backend than that of the domain, on {expected}")]
+    OtherDevice {
+        /// Which field.
+        what: &'static str,
+        /// The device of its backend.
+        found: String,
+        /// The device of the domain's.
+        expected: String,
+    },
+    /// More or fewer fields than there are right-hand sides.
+    #[error("{found} fields for {expected} right-hand sides")]
+    OtherCount {
+        /// How many were given.
+        found: usize,
+        /// How many there are.
+        expected: usize,
+    },
+    /// A field in another format than that of the others.
+    #[error("a field in format '{found}' stands where one in '{expected}' has to be")]
+    OtherFormat {
+        /// Its format.
+        found: Format,
+        /// That of the others.
+        expected: Format,
+    },
+    /// More sites than a device can count.
+    #[error(
+        "a part of {local} has with its border more than {MOST_LOCAL_SITES} sites, the most on one device: cut the lattice \
+         among more processes"
+    )]
+    PartTooLarge {
+        /// This process's part.
+        local: Lattice,
+    },
+    /// A format of which no kernels of an operator are compiled.
+    #[error(
+        "there are no kernels of the {operator} operator in {precision} with links of {reconstruction} real numbers"
+    )]
+    NoKernels {
+        /// Of fermions.
+        operator: &'static str,
+        /// Of fields.
+        precision: Precision,
+        /// Of links.
+        reconstruction: LinkStorage,
+    },
+    /// A clover term of another mass or anisotropy than the operator it is given to.
+    #[error(
+        "the clover term was made for a diagonal of {found}, where mass and anisotropy of the operator give {expected}"
+    )]
+    OtherTerm {
+        /// What the term was made with.
+        found: f64,
+        /// What follows from the operator's parameters.
+        expected: f64,
+    },
+    /// An operator on the links of a configuration of which only fat and long links are there.
+    #[error(
+        "there are fat and long links only: Wilson-like and naive staggered operators need the links of a configuration"
+    )]
+    NoThinLinks,
+    /// A tadpole factor that is to follow from the plaquette.
+    #[error("the tadpole factor is to follow from the mean plaquette, which is not known here: give a number")]
+    NoTadpole,
+    /// Fat links of HISQ's first level without a projection to U(3).
+    #[error(
+        "fat links of the first level have no projection to U(3): they are singular or no numbers (mean violation of \
+         unitarity afterwards {violation:.1e}); check the configuration with `ferrite verify`"
+    )]
+    SingularLinks {
+        /// Root mean square of ‖W†W − 1‖.
+        violation: f64,
+    },
+    /// A path to links that nobody tells this process.
+    #[error(
+        "a path reaches {reach} sites far along axis {axis}, where links of other processes are known {border} sites far"
+    )]
+    PathTooLong {
+        /// 0 to 3 for x to t.
+        axis: usize,
+        /// Steps from the site where the path begins.
+        reach: usize,
+        /// Sites beyond this process's part.
+        border: usize,
+    },
+    /// No right-hand sides, or more than work together.
+    #[error("{0} right-hand sides: between 1 and {MAX_RHS} can be worked on together")]
+    RightHandSides(usize),
+}
+
+/// The most sites of the part of a lattice that one device holds, with its border: kernels count them in 32 bits.
+pub const MOST_LOCAL_SITES: usize = (1 << 31) - 1;
+
+/// A result of work on a device.
+pub type Result<T = ()> = std::result::Result<T, DeviceError>;

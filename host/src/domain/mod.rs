@@ -1,0 +1,308 @@
+//! Where a calculation lives: a device, this process's part of the lattice, and the other processes, with the exchanges of
+//! bytes between their devices. Which sites of which field travel, and when, is up to [`halo`](crate::halo).
+mod error;
+mod exchange;
+mod halo;
+mod part;
+mod peers;
+mod sums;
+mod trace;
+mod transport;
+
+pub use error::{DeviceError, MOST_LOCAL_SITES, Result};
+pub(crate) use exchange::{Route, Zones};
+pub(crate) use halo::{Halo, exchange_of, lock};
+pub use part::Part;
+pub(crate) use sums::{PartialSums, SumTarget};
+pub use trace::Span;
+pub(crate) use trace::{Trace, Track, direction};
+pub use transport::Transport;
+
+use crate::backend::Backend;
+use crate::lattice::{Exact, Lattice, Section};
+use crate::network::Network;
+use comms::{ProcessGrid, Solo};
+use exchange::Exchange;
+use gpu_kernels::lattice::{Bordered, Geometry, LOWER_END, Position, Region, UPPER_END};
+use std::sync::Arc;
+
+/// A device and the part of a lattice that it holds. Cheap to clone.
+#[derive(Clone)]
+pub struct Domain {
+    backend: Arc<dyn Backend>,
+    shape: Arc<DomainShape>,
+}
+
+struct DomainShape {
+    global: Lattice,
+    local: Lattice,
+    grid: ProcessGrid,
+    network: Arc<dyn Network>,
+    halo: Option<Halo>,
+    /// Which ends in t are those of the whole lattice.
+    ends: u32,
+    /// Directions beyond whose ends there is nothing: in which this is a part of another domain's lattice.
+    closed: u32,
+}
+
+impl Domain {
+    /// The whole lattice on one device.
+    pub fn single(backend: impl Into<Arc<dyn Backend>>, lattice: Lattice) -> Result<Self> {
+        Self::new(backend, lattice, ProcessGrid::SINGLE, Arc::new(Solo::new()))
+    }
+    /// The part of `global` that falls to this process of `grid`.
+    ///
+    /// On GPUs the processes of a machine open each other's ghost zones when they first hop over a cut, and CUDA
+    /// forbids freeing what others have open: call [`let_go`](Self::let_go) on all processes after the last hop, before
+    /// the last clone of the domain is dropped.
+    ///
+    /// # Errors
+    /// A grid that does not fit the lattice, a part of more sites than [`MOST_LOCAL_SITES`], and those of the device.
+    ///
+    /// # Panics
+    /// When `network` has not as many processes as the grid.
+    pub fn new(
+        backend: impl Into<Arc<dyn Backend>>,
+        global: Lattice,
+        grid: ProcessGrid,
+        network: Arc<dyn Network>,
+    ) -> Result<Self> {
+        Self::with_transport(backend, global, grid, network, Transport::default(), true)
+    }
+    /// *Collective.* The same with a choice of how faces get to other processes, and whether the interior is computed
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    pub fn with_transport(
+        backend: impl Into<Arc<dyn Backend>>,
+        global: Lattice,
+        grid: ProcessGrid,
+        network: Arc<dyn Network>,
+        transport: Transport,
+        overlap: bool,
+    ) -> Result<Self> {
+        let backend = backend.into();
+        grid.check(global.size(), 1)?;
+        assert_eq!(grid.size(), network.size(), "the grid {grid} has all processes");
+        let local = Lattice::new(grid.local_extents(global.size()))?;
+        if Part::new(local, &grid).bordered_sites() > MOST_LOCAL_SITES / 2 {
+            return Err(DeviceError::PartTooLarge { local });
+        }
+        let halo = if grid.size() > 1 { Some(Halo::new(&*backend, grid, transport, overlap)?) } else { None };
+        let (place, parts) = (grid.coordinates(network.rank())[3], grid.dims()[3]);
+        let upper = if place + 1 == parts { UPPER_END } else { 0 };
+        let lower = if place == 0 { LOWER_END } else { 0 };
+        let shape = DomainShape { global, local, grid, network, halo, ends: upper | lower, closed: 0 };
+        Ok(Domain { backend, shape: Arc::new(shape) })
+    }
+    /// This process's part with a margin of `width` sites, an even number, of its neighbours' in the directions that are
+    /// cut: a domain of its own that talks to nobody. Operators on it are those of [blocks](crate::halo::Beyond::Blocks).
+    pub(crate) fn with_margin(&self, width: u32) -> Result<Self> {
+        let margin = self.border(width);
+        let local = self.local().size();
+        let lattice = Lattice::new(std::array::from_fn(|mu| local[mu] + 2 * margin[mu] as usize))?;
+        if lattice.volume() > MOST_LOCAL_SITES {
+            return Err(DeviceError::PartTooLarge { local: self.local() });
+        }
+        let closed = (0..4).map(|mu| u32::from(margin[mu] > 0) << mu).sum();
+        let shape = DomainShape {
+            global: lattice,
+            local: lattice,
+            grid: ProcessGrid::SINGLE,
+            network: Arc::new(Solo::new()),
+            halo: None,
+            // An end of the whole lattice that is cut lies inside. Fields have its sign beyond it, and hops have none.
+            ends: if margin[3] > 0 { 0 } else { self.shape.ends },
+            closed,
+        };
+        Ok(Domain { backend: self.backend.clone(), shape: Arc::new(shape) })
+    }
+    /// Directions, one bit each, in which the lattice is a part of a larger one.
+    pub(crate) fn closed(&self) -> u32 {
+        self.shape.closed | self.halo().map_or(0, Halo::cut)
+    }
+    /// Whether the first sites in t, or the last, are those of the whole lattice.
+    pub(crate) fn has_end(&self, upper: bool) -> bool {
+        self.shape.ends & if upper { UPPER_END } else { LOWER_END } != 0
+    }
+    /// Whether a field of this process's part is what it says to be.
+    pub(crate) fn expect(&self, what: &'static str, found: Lattice) -> Result {
+        let expected = self.local();
+        if found == expected { Ok(()) } else { Err(DeviceError::OtherLattice { what, found, expected }) }
+    }
+    /// The same of a field that is on the device already.
+    pub(crate) fn expect_here(&self, what: &'static str, found: &Self) -> Result {
+        self.expect(what, found.local())?;
+        if self.backend.is(&*found.backend) {
+            return Ok(());
+        }
+        Err(DeviceError::OtherDevice { what, found: found.backend.device(), expected: self.backend.device() })
+    }
+    /// The device.
+    pub fn backend(&self) -> &dyn Backend {
+        &*self.backend
+    }
+    /// The lattice of all processes together.
+    pub fn global(&self) -> Lattice {
+        self.shape.global
+    }
+    /// This process's part.
+    pub fn local(&self) -> Lattice {
+        self.shape.local
+    }
+    /// How the lattice is cut.
+    pub fn grid(&self) -> &ProcessGrid {
+        &self.shape.grid
+    }
+    /// The other processes.
+    pub fn network(&self) -> &dyn Network {
+        &*self.shape.network
+    }
+    /// How hops reach the other processes; `None` where there are none.
+    pub(crate) fn halo(&self) -> Option<&Halo> {
+        self.shape.halo.as_ref()
+    }
+    /// *Collective.* Frees the ghost zones, when no other process has them open any more; they are made again where they
+    /// are needed. To be called before the last clone of a domain is dropped while the other processes go on: what one
+    /// process frees others may still have open otherwise, which CUDA does not promise to bear.
+    ///
+    /// # Errors
+    /// Those of the device and of the other processes.
+    pub fn let_go(&self) -> Result {
+        let Some(halo) = self.halo() else { return Ok(()) };
+        let exchanges = halo.take_exchanges();
+        // What is still written into others' memory comes before it is closed.
+        self.backend.synchronize()?;
+        let own: Vec<_> = exchanges.into_values().map(Exchange::let_go_of_peers).collect();
+        self.network().barrier()?;
+        drop(own);
+        Ok(())
+    }
+    /// *Collective.* Does work, and says what its exchanges did and when, since all processes began together; nothing
+    /// where there is one process only. Work takes longer than it does without.
+    ///
+    /// # Errors
+    /// Those of the work, and of the device.
+    pub fn timeline(&self, work: impl FnOnce() -> Result) -> Result<Vec<Span>> {
+        let Some(halo) = self.halo() else { return work().map(|()| Vec::new()) };
+        self.backend.synchronize()?;
+        self.network().barrier()?;
+        halo.start_trace(self.backend())?;
+        let done = work();
+        let spans = halo.end_trace(self.backend())?;
+        done.map(|()| spans)
+    }
+    /// Global coordinates of the local lattice's first site.
+    pub fn origin(&self) -> [usize; 4] {
+        self.shape.grid.origin(self.network().rank(), self.global().size())
+    }
+    /// This process's part as a box of the whole lattice.
+    pub fn section(&self) -> Section {
+        Section { global: self.global(), origin: self.origin(), local: self.local() }
+    }
+    /// Sites of one parity, half of the local ones.
+    pub fn half_sites(&self) -> u32 {
+        self.local().half_volume() as u32
+    }
+    /// The local lattice as kernels see it.
+    pub fn geometry(&self) -> Geometry {
+        self.geometry_with([0; 4])
+    }
+    /// The local lattice with a border of so many sites at both ends of each direction.
+    fn geometry_with(&self, border: [u32; 4]) -> Geometry {
+        let size = self.local().size();
+        Geometry::part(std::array::from_fn(|mu| size[mu] as u32 + 2 * border[mu]), self.shape.ends)
+    }
+    /// The local lattice with borders of so many sites, even numbers, at both ends of each direction.
+    pub(crate) fn bordered_by(&self, border: [u32; 4]) -> Bordered {
+        let geometry = self.geometry_with(border);
+        if border == [0; 4] {
+            return Bordered::bare(geometry);
+        }
+        Bordered { geometry, inner: Region::new(border, self.local().size().map(|e| e as u32)) }
+    }
+    /// `width` in the directions that are cut.
+    pub(crate) fn border(&self, width: u32) -> [u32; 4] {
+        std::array::from_fn(|mu| if self.shape.grid.is_partitioned(mu) { width } else { 0 })
+    }
+    /// Where the local lattice is in the whole one.
+    pub(crate) fn position(&self) -> Position {
+        let [x, y, z, _] = self.global().size().map(|e| e as u32);
+        Position { origin: self.origin().map(|x| x as u32), extents: [x, y, z] }
+    }
+    /// Waits for the reductions launched so far and sums them over all processes.
+    pub fn sums(&self, out: &mut [f64]) -> Result {
+        self.backend.sums(out)?;
+        self.sum(out)
+    }
+    /// *Collective.* Sums of terms that are sites' own: the same bits however the lattice is cut.
+    pub(crate) fn exact_sums<const N: usize>(&self, mine: [Exact; N]) -> Result<[f64; N]> {
+        let bytes: Vec<u8> = mine.iter().flat_map(|sum| sum.words()).flat_map(u64::to_le_bytes).collect();
+        let mut total = [Exact::default(); N];
+        for bytes in self.shape.network.all_gather(&bytes)? {
+            for (total, words) in total.iter_mut().zip(bytes.as_chunks::<24>().0) {
+                let word = |k: usize| u64::from_le_bytes(words.as_chunks().0[k]);
+                *total = total.combine(Exact::from_words([word(0), word(1), word(2)]));
+            }
+        }
+        Ok(total.map(Exact::total))
+    }
+    /// *Collective.* The largest number of all processes.
+    pub(crate) fn largest(&self, mine: f64) -> Result<f64> {
+        let all = self.shape.network.all_gather(&mine.to_le_bytes())?;
+        let numbers = all.iter().filter_map(|bytes| bytes.as_slice().try_into().ok().map(f64::from_le_bytes));
+        Ok(numbers.fold(mine, f64::max))
+    }
+    /// *Collective.* Sums over all processes, in a fixed order.
+    pub fn sum(&self, values: &mut [f64]) -> Result {
+        Ok(self.shape.network.sum(values)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Cpu;
+    use comms::{CommError, Threads};
+
+    fn large() -> Lattice {
+        Lattice::new([192, 192, 192, 384]).unwrap()
+    }
+
+    #[test]
+    fn one_device_does_not_hold_what_it_cannot_count() {
+        let refused = |domain: Result<Domain>| domain.err().unwrap().to_string();
+        let alone = refused(Domain::single(Cpu::new(Some(1)), large()));
+        assert!(alone.contains("192×192×192×384") && alone.contains("2147483647"), "{alone}");
+        // Small enough, but not with its border.
+        let wide = Lattice::new([6, 1 << 13, 1 << 14, 4]).unwrap();
+        assert!(wide.volume() / 2 <= MOST_LOCAL_SITES);
+        let said = Threads::run(2, |world| {
+            let grid = ProcessGrid::new([1, 1, 1, 2]).unwrap();
+            Ok::<_, CommError>(refused(Domain::new(Cpu::new(Some(1)), wide, grid, Arc::new(world))))
+        });
+        assert!(said.unwrap().iter().all(|said| said.contains("6×8192×16384×2 has with its border")));
+    }
+
+    #[test]
+    fn a_lattice_beyond_32_bits_is_shared() {
+        let grid = ProcessGrid::new([1, 1, 1, 4]).unwrap();
+        let last = Threads::run(4, |world| {
+            let domain = Domain::new(Cpu::new(Some(1)), large(), grid, Arc::new(world)).unwrap();
+            let geometry = domain.geometry();
+            let site = geometry.site(domain.half_sites() - 1, 0);
+            let [on_device, on_host] = [
+                domain.position().lexicographic(&site),
+                domain.section().global_index(domain.local().volume() - 1) as u64,
+            ];
+            Ok::<_, CommError>([on_device, on_host])
+        });
+        let last = last.unwrap();
+        let quarter = large().volume() as u64 / 4;
+        assert_eq!(last, [1, 2, 3, 4].map(|n| [n * quarter - 1; 2]));
+    }
+}

@@ -1,0 +1,80 @@
+//! Sums of a reduction that is launched in parts.
+use super::{Domain, Result};
+use crate::backend::{Backend, Call, DeviceBuffer, MAX_RHS, REDUCTION_SLOTS, Stream};
+
+/// Values of a reduction at most.
+const WIDTH: usize = 8;
+
+/// Where sums go.
+#[derive(Clone, Copy)]
+pub(crate) enum SumTarget<'a> {
+    /// To the host, which collects them.
+    Host,
+    /// To memory of the device, for kernels, which take them as they are.
+    Device(&'a DeviceBuffer),
+}
+
+impl SumTarget<'_> {
+    /// Launches a reduction on a stream, or in the main order.
+    pub fn reduce(
+        &self,
+        (backend, stream): (&dyn Backend, Option<&Stream>),
+        kernel: Call<'_>,
+        n: u32,
+        nrhs: u32,
+        slot: usize,
+    ) -> Result {
+        match self {
+            SumTarget::Host => backend.sum(stream, kernel, n, nrhs, slot)?,
+            SumTarget::Device(buffer) => backend.sum_into(stream, kernel, n, nrhs, (buffer, slot))?,
+        }
+        Ok(())
+    }
+}
+
+/// Which parts were launched, and how many values each has for a right-hand side.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PartialSums {
+    nrhs: usize,
+    widths: [usize; 5],
+}
+
+impl PartialSums {
+    /// No part yet.
+    pub fn new(nrhs: usize) -> Self {
+        PartialSums { nrhs, widths: [0; 5] }
+    }
+    /// The slot for a part that has `width` values for a right-hand side.
+    pub fn slot(&mut self, part: usize, width: usize) -> usize {
+        debug_assert!(width <= WIDTH && self.nrhs <= MAX_RHS);
+        self.widths[part] = width;
+        part * WIDTH * self.nrhs
+    }
+    /// Values between the slots of parts.
+    pub fn stride(&self) -> u32 {
+        (WIDTH * self.nrhs) as u32
+    }
+    /// Values of a right-hand side in each part; 0 for a part that was not launched.
+    pub fn widths(&self) -> [u32; 5] {
+        self.widths.map(|width| width as u32)
+    }
+    /// *Collective.* Waits and adds up: the parts in their order, then the processes in theirs. `out` takes `out.len()` /
+    /// nrhs values for a right-hand side; where a part has more, `pick` says which.
+    pub fn collect(&self, domain: &Domain, pick: &[usize], out: &mut [f64]) -> Result {
+        let mut slots = [0.0; REDUCTION_SLOTS];
+        let last = self.widths.iter().rposition(|width| *width > 0).unwrap_or(0);
+        let slots = &mut slots[..(last + 1) * WIDTH * self.nrhs];
+        domain.backend().sums(slots)?;
+        let wanted = out.len() / self.nrhs;
+        out.fill(0.0);
+        for (part, width) in self.widths.into_iter().enumerate().filter(|(_, width)| *width > 0) {
+            for (j, out) in out.chunks_exact_mut(wanted).enumerate() {
+                let values = &slots[part * WIDTH * self.nrhs + j * width..][..width];
+                for (k, out) in out.iter_mut().enumerate() {
+                    *out += values[if width == wanted { k } else { pick[k] }];
+                }
+            }
+        }
+        domain.sum(out)
+    }
+}

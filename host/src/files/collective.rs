@@ -1,0 +1,125 @@
+//! A file that many processes write, each its own part, which appears whole or not at all.
+use super::error::Problem;
+use super::parts::{agree, gather};
+use crate::network::Network;
+use crate::system::atomic::{self, Created, SystemError};
+use std::fs::{File, OpenOptions};
+use std::path::Path;
+
+/// *Collective.* [`atomic::write`] by many processes, each its own part. Rank 0 makes the temporary file, of `length` bytes;
+/// then each process writes its part through `fill`, and rank 0 through `finish`, with what every `fill` returned, the
+/// rest. All processes succeed, or all fail alike and no file is left. The folder has to be one that all of them share.
+pub(crate) fn write_parts(
+    path: &Path,
+    length: u64,
+    network: &dyn Network,
+    fill: impl FnOnce(&File) -> Result<Vec<u8>, SystemError>,
+    finish: impl FnOnce(&File, Vec<Vec<u8>>) -> Result<(), SystemError>,
+) -> Result<(), Problem> {
+    let result = attempt(path, length, network, fill, finish);
+    if !matches!(result, Err(Problem::Comm(_))) {
+        // Nobody leaves before rank 0 has removed what has to go.
+        network.barrier()?;
+    }
+    result
+}
+
+fn attempt(
+    path: &Path,
+    length: u64,
+    network: &dyn Network,
+    fill: impl FnOnce(&File) -> Result<Vec<u8>, SystemError>,
+    finish: impl FnOnce(&File, Vec<Vec<u8>>) -> Result<(), SystemError>,
+) -> Result<(), Problem> {
+    atomic::hidden(path, "")?;
+    let first = network.rank() == 0;
+    let created = if first { make_room(path, length).map(Some) } else { Ok(None) };
+    let tell = |created: &Option<Created>| created.as_ref().map_or(Vec::new(), |created| created.suffix.clone().into());
+    let (created, told) = gather(network, created, tell)?;
+    let (temporary, file) = match created {
+        Some(Created { temporary, file, .. }) => (Some(temporary), Ok(file)),
+        None => {
+            let name = atomic::hidden(path, &String::from_utf8_lossy(&told[0]))?;
+            let file = OpenOptions::new().write(true).open(name);
+            (None, file.map_err(SystemError::of("open the file that rank 0 has created")))
+        }
+    };
+    let file = agree(network, file)?;
+    let (_, told) = gather(network, fill(&file), Vec::clone)?;
+    let finished = if first { finish(&file, told) } else { Ok(()) };
+    let flushed = finished.and_then(|()| file.sync_all().map_err(SystemError::of("flush to the device")));
+    drop(file);
+    agree(network, flushed)?;
+    let renamed = match temporary {
+        Some(temporary) => temporary.rename(path),
+        None => Ok(()),
+    };
+    agree(network, renamed)
+}
+
+fn make_room(path: &Path, length: u64) -> Result<Created, SystemError> {
+    let created = atomic::create(path)?;
+    created.file.set_len(length).map_err(SystemError::of("make room for the data"))?;
+    Ok(created)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use comms::{Communicator, Threads};
+    use std::fs;
+    use std::io;
+    use std::os::unix::fs::FileExt;
+    use std::path::PathBuf;
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("ferrite-collective-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    /// What each of three ranks says when the named step fails on one of them.
+    fn sentences(path: &Path, step: &str, rank: usize) -> Vec<String> {
+        let full =
+            |action| SystemError { action: String::from(action).into(), source: io::ErrorKind::StorageFull.into() };
+        let told = Threads::run(3, |world| {
+            let me = Communicator::rank(&world);
+            let fails = |now: &str| if now == step && me == rank { Err(full("write")) } else { Ok(()) };
+            let fill = |file: &File| {
+                file.write_all_at(&[me as u8; 1000], 1000 * me as u64).unwrap();
+                fails("fill").map(|()| vec![me as u8])
+            };
+            let finish = |file: &File, told: Vec<Vec<u8>>| {
+                assert_eq!((me, told), (0, vec![vec![0], vec![1], vec![2]]));
+                file.write_all_at(b"head", 0).unwrap();
+                fails("finish")
+            };
+            let result = write_parts(path, 3000, &world, fill, finish);
+            let left = fs::read_dir(path.parent().unwrap()).map_or(0, Iterator::count);
+            Ok::<_, io::Error>(format!("{}; {left} files", result.map_or_else(|e| e.to_string(), |()| "done".into())))
+        });
+        told.unwrap()
+    }
+
+    #[test]
+    fn many_processes_write_one_file_or_none() {
+        let folder = folder("parts");
+        let path = folder.join("field");
+        let failed = |on: &str| vec![format!("cannot write: no storage space{on}; 0 files"); 3];
+        assert_eq!(sentences(&path, "fill", 2), failed(", on rank 2"));
+        assert_eq!(sentences(&path, "fill", 1), failed(", on rank 1"));
+        assert_eq!(sentences(&path, "fill", 0), failed(""));
+        assert_eq!(sentences(&path, "finish", 0), failed(""));
+        assert_eq!(sentences(&path, "", 0), ["done; 1 files"; 3]);
+        let content = fs::read(&path).unwrap();
+        assert_eq!((content.len(), &content[..4]), (3000, &b"head"[..]));
+        assert_eq!([content[4], content[999], content[1000], content[2999]], [0, 0, 1, 2]);
+        // What stood there before stays.
+        assert_eq!(sentences(&path, "fill", 2), ["cannot write: no storage space, on rank 2; 1 files"; 3]);
+        assert_eq!(fs::read(&path).unwrap(), content);
+        let nowhere = sentences(&folder.join("missing").join("field"), "", 0);
+        assert!(nowhere[0].starts_with("cannot create a file in its folder: No such file"), "{nowhere:?}");
+        assert!(nowhere.iter().all(|said| *said == nowhere[0]));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,120 @@
+//! Closed paths of links and the means of their traces.
+use crate::domain::{DeviceError, Result};
+use crate::field::ThinGauge;
+use gpu_kernels::gauge_force::{LOOP, Loop};
+use gpu_kernels::{Format, Precision};
+
+/// What a closed loop is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoopKind {
+    /// One link by one.
+    Plaquette,
+    /// One link by two.
+    Rectangle,
+    /// Six links along three axes, (μ, ν, ρ, −μ, −ν, −ρ).
+    Parallelogram,
+}
+
+/// A closed loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoopPath {
+    /// What it is.
+    pub kind: LoopKind,
+    /// Its steps: direction, and whether forward.
+    pub steps: Vec<(usize, bool)>,
+}
+
+impl LoopPath {
+    /// How far from its first site it goes, forward or backward, along each axis.
+    fn reach(&self) -> [usize; 4] {
+        let (mut place, mut reach) = ([0i32; 4], [0; 4]);
+        for &(mu, forward) in &self.steps {
+            place[mu] += if forward { 1 } else { -1 };
+            reach[mu] = reach[mu].max(place[mu].unsigned_abs() as usize);
+        }
+        reach
+    }
+}
+
+/// The 6 plaquettes, 12 rectangles and 16 parallelograms that belong to a site, each in one of its two directions.
+pub fn closed_loops() -> Vec<LoopPath> {
+    let forward = |mu: usize| (mu, true);
+    let backward = |mu: usize| (mu, false);
+    let planes = || (0..4).flat_map(|mu| (mu + 1..4).map(move |nu| (mu, nu)));
+    let plaquettes = planes().map(|(mu, nu)| LoopPath {
+        kind: LoopKind::Plaquette,
+        steps: vec![forward(mu), forward(nu), backward(mu), backward(nu)],
+    });
+    let rectangle = |(long, short): (usize, usize)| LoopPath {
+        kind: LoopKind::Rectangle,
+        steps: vec![forward(long), forward(long), forward(short), backward(long), backward(long), backward(short)],
+    };
+    let rectangles = planes().flat_map(|(mu, nu)| [(mu, nu), (nu, mu)]).map(rectangle);
+    let triples = (0..4).map(|left_out| (0..4).filter(|mu| *mu != left_out).collect::<Vec<_>>());
+    // The first step forward, the others either way: each loop once.
+    let parallelograms = triples.flat_map(|axes| {
+        [(true, true), (true, false), (false, true), (false, false)].map(|(second, third)| {
+            let [a, b, c] = [(axes[0], true), (axes[1], second), (axes[2], third)];
+            let back = |(mu, way): (usize, bool)| (mu, !way);
+            LoopPath { kind: LoopKind::Parallelogram, steps: vec![a, b, c, back(a), back(b), back(c)] }
+        })
+    });
+    plaquettes.chain(rectangles).chain(parallelograms).collect()
+}
+
+/// *Collective.* Mean Re tr L over the sites of the whole lattice for each path, of links in double precision.
+///
+/// # Errors
+/// [`DeviceError::PathTooLong`] for a path that leaves the border of links in a direction that is cut, which is 4 sites wide,
+/// or 2 where a part of the lattice is no longer than that; and failures of the device.
+///
+/// # Panics
+/// On a path of more than eight steps, and on a direction that is none of 0 to 3.
+pub fn mean_traces(links: &ThinGauge, paths: &[LoopPath]) -> Result<Vec<f64>> {
+    links.expect_in(Precision::Double)?;
+    let (domain, lattice) = (links.domain(), links.bordered());
+    for (number, path) in paths.iter().enumerate() {
+        assert!(path.steps.len() <= 8, "paths have at most eight steps");
+        let border = links.border().map(|width| width as usize);
+        for (axis, reach) in path.reach().into_iter().enumerate() {
+            if domain.grid().is_partitioned(axis) && reach > border[axis] {
+                return Err(DeviceError::PathTooLong { axis, reach, border: border[axis] });
+            }
+        }
+        let code = |(mu, forward): (usize, bool)| 2 * mu as u32 + u32::from(!forward);
+        let steps = path.steps.iter().rev().fold(0, |codes, step| codes << 4 | code(*step));
+        for parity in 0..2 {
+            let kernel =
+                Loop { links: links.both(), lattice, parity: parity as u32, steps, length: path.steps.len() as u32 };
+            let (format, size) = (Format::of(Precision::Double), (domain.half_sites(), 1));
+            domain.backend().reduce(&LOOP, format, &kernel, size, 2 * number + parity)?;
+        }
+    }
+    let mut sums = vec![0.0; 2 * paths.len()];
+    domain.sums(&mut sums)?;
+    let volume = domain.global().volume() as f64;
+    Ok(sums.chunks_exact(2).map(|pair| (pair[0] + pair[1]) / volume).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loops_of_a_site() {
+        let loops = closed_loops();
+        let count = |kind| loops.iter().filter(|path| path.kind == kind).count();
+        assert_eq!(
+            (count(LoopKind::Plaquette), count(LoopKind::Rectangle), count(LoopKind::Parallelogram)),
+            (6, 12, 16)
+        );
+        for path in &loops {
+            // They close, and are all different.
+            for mu in 0..4 {
+                let along = |forward| path.steps.iter().filter(|step| **step == (mu, forward)).count();
+                assert_eq!(along(true), along(false), "{path:?}");
+            }
+            assert_eq!(loops.iter().filter(|other| *other == path).count(), 1);
+        }
+    }
+}

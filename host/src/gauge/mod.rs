@@ -1,0 +1,21 @@
+//! Gauge fields by themselves: making, measuring, smearing and fixing them. Nothing here knows of quarks.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`generate`] | fields from a seed: links, and sources, whose random numbers are those of links |
+//! | [`su3`] | matrices: distance from SU(3), projection |
+//! | [`measure`] | plaquette, link trace, unitarity: what tells whether a field is the right one |
+//! | [`loops`] | traces of closed paths |
+//! | [`smear`] | smearing of links, and of sources with links |
+//! | [`fixing`] | temporal, Coulomb and Landau gauge |
+//! | [`quenched`] | SU(3) ensembles by heat bath and over-relaxation |
+pub mod fixing;
+pub mod generate;
+pub mod loops;
+pub mod measure;
+mod part;
+pub mod quenched;
+pub mod smear;
+pub mod su3;
+
+pub(crate) use part::GaugePart;

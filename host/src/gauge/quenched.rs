@@ -1,0 +1,102 @@
+//! Quenched ensembles: SU(3) links with the weight exp(−S), S = −(β/3) Σ Re tr P, the Wilson plaquette action.
+//!
+//! A sweep is some heat-bath passes over all links (Cabibbo and Marinari 1982; Kennedy and Pendleton 1985) and then some
+//! over-relaxation passes (Brown and Woch 1987), which keep the action and move the links far; the formulas stand with
+//! the kernels, [`gpu_kernels::heatbath`]. Links are made unitary again whenever they change.
+//!
+//! Random numbers depend on the seed, the site, the direction and the number of the heat-bath pass: the same on every
+//! backend and with any number of threads, and a run that is continued from its last configuration at its last pass
+//! makes what an uninterrupted run makes.
+//!
+//! ```
+//! use ferrite::backend::Cpu;
+//! use ferrite::domain::Domain;
+//! use ferrite::gauge::quenched::{Generator, Start};
+//! use ferrite::lattice::Lattice;
+//!
+//! let domain = Domain::single(Cpu::new(None), Lattice::new([4, 4, 4, 4])?)?;
+//! let mut generator = Generator::new(&domain, Start::Cold, 6.0, 42)?;
+//! for _ in 0..10 {
+//!     generator.sweep(1, 2)?;
+//! }
+//! let plaquette = generator.plaquette()?.mean;
+//! assert!((0.5..0.8).contains(&plaquette));
+//! let gauge = generator.gauge()?;
+//! # Ok::<(), ferrite::domain::DeviceError>(())
+//! ```
+use super::{generate, measure};
+use crate::domain::{Domain, Result};
+use crate::field::ThinGauge;
+use crate::field::host::HostGauge;
+use gpu_kernels::Format;
+use gpu_kernels::heatbath::{HEATBATH, Heatbath, OVERRELAX, Overrelax};
+
+/// The first configuration.
+#[derive(Clone, Copy, Debug)]
+pub enum Start<'a> {
+    /// All links 1.
+    Cold,
+    /// Independent links with the Haar measure, of the generator's seed.
+    Hot,
+    /// These links, with how many heat-bath passes made them under the same seed: 0 for links from elsewhere.
+    Links(&'a HostGauge, u32),
+}
+
+/// A Markov chain of gauge fields on a device.
+pub struct Generator {
+    links: ThinGauge,
+    beta: f64,
+    seed: u64,
+    passes: u32,
+}
+
+impl Generator {
+    /// *Collective.* A chain that begins with `start`, which does not depend on how the lattice is cut. Panics when β is
+    /// negative or not a number, or when the lattice of `start` is not the domain's part.
+    pub fn new(domain: &Domain, start: Start<'_>, beta: f64, seed: u64) -> Result<Self> {
+        assert!(beta >= 0.0 && beta.is_finite(), "β is a number and not negative");
+        let upload = |gauge: &HostGauge| ThinGauge::upload(domain, gauge);
+        let (links, passes) = match start {
+            Start::Cold => (upload(&HostGauge::unit(domain.local()))?, 0),
+            Start::Hot => (upload(&generate::random(domain.section(), seed))?, 0),
+            Start::Links(gauge, passes) => (upload(gauge)?, passes),
+        };
+        Ok(Generator { links, beta, seed, passes })
+    }
+    /// `heatbath` heat-bath passes over all links, then `overrelax` over-relaxation passes.
+    pub fn sweep(&mut self, heatbath: u32, overrelax: u32) -> Result {
+        let (domain, beta, seed) = (self.links.domain().clone(), self.beta, self.seed);
+        let sublattices = || (0..8).map(|k| (k / 4, k % 4));
+        for _ in 0..heatbath {
+            let pass = self.passes;
+            self.passes = self.passes.wrapping_add(1);
+            for (parity, mu) in sublattices() {
+                let at = self.links.sublattice(parity, mu);
+                let (geometry, position) = (domain.geometry(), domain.position());
+                let kernel = Heatbath { at, geometry, position, beta, seed, pass };
+                domain.backend().launch(&HEATBATH, Format::NONE, &kernel, domain.half_sites(), 1)?;
+                self.links.fill_border()?;
+            }
+        }
+        for _ in 0..overrelax {
+            for (parity, mu) in sublattices() {
+                let kernel = Overrelax { at: self.links.sublattice(parity, mu) };
+                domain.backend().launch(&OVERRELAX, Format::NONE, &kernel, domain.half_sites(), 1)?;
+                self.links.fill_border()?;
+            }
+        }
+        Ok(())
+    }
+    /// Heat-bath passes made so far, those of [`Start::Links`] included.
+    pub fn passes(&self) -> u32 {
+        self.passes
+    }
+    /// Mean plaquettes, measured on the device.
+    pub fn plaquette(&self) -> Result<measure::Plaquettes> {
+        Ok(self.links.plaquette()?.0)
+    }
+    /// The links as they are now.
+    pub fn gauge(&self) -> Result<HostGauge> {
+        self.links.download()
+    }
+}

@@ -1,0 +1,159 @@
+//! How much memory it takes to share a lattice: borders of links, and what processes keep for the messages that they
+//! exchange.
+//!
+//! All of it is known from the extents before anything is allocated, so that a run that does not fit is refused at once.
+use crate::domain::Part;
+use crate::field::ThinGauge;
+use gpu_kernels::ghost::zone_tiles;
+use gpu_kernels::storage::TILE;
+use gpu_kernels::{FermionKind, Precision};
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+/// Names of what takes memory, with its bytes.
+pub type Needs = Vec<(&'static str, usize)>;
+
+impl Part {
+    /// Bytes of links that are kept once, on both parities and with their border.
+    pub fn links_bytes(&self, precision: Precision) -> usize {
+        2 * ThinGauge::bytes_for(precision, self.bordered_sites())
+    }
+    /// Sites of one parity in the message that fills a border of this width, for each direction: those that are cut are
+    /// filled one after the other, each with the borders that are there already.
+    fn slabs(&self, border: [u32; 4]) -> [usize; 4] {
+        let local = self.local.size();
+        std::array::from_fn(|mu| {
+            let extent = |nu: usize| match nu.cmp(&mu) {
+                Ordering::Less => local[nu] + 2 * border[nu] as usize,
+                Ordering::Equal => border[nu] as usize,
+                Ordering::Greater => local[nu],
+            };
+            (0..4).map(extent).product::<usize>() / 2
+        })
+    }
+}
+
+/// Kinds of fields that travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Travelling {
+    /// Halves of spinors, over one step.
+    Spinors,
+    /// Colour vectors, over so many steps.
+    Colours(u32),
+}
+
+/// The exchanges with neighbours that a run makes. Each is made when it is first needed, and kept as long as the
+/// [`Domain`](crate::domain::Domain) lives; fields whose ghost zones are equally large share one.
+///
+/// An exchange has, for each end of each direction that is cut, two ghost zones, which take turns, and what is packed for
+/// the neighbour, on the device; and two messages in page-locked memory of the host where they go that way.
+#[derive(Clone, Debug)]
+pub struct Exchanges {
+    part: Part,
+    /// Bytes of the zones of each direction.
+    zones: BTreeSet<[usize; 4]>,
+}
+
+/// Words in which neighbours count exchanges: 8, each in its 16 bytes.
+const COUNTERS: usize = 8 * 16;
+
+impl Exchanges {
+    /// None yet.
+    pub fn of(part: Part) -> Self {
+        Exchanges { part, zones: BTreeSet::new() }
+    }
+    fn add(&mut self, zones: [usize; 4]) {
+        if zones != [0; 4] {
+            self.zones.insert(zones);
+        }
+    }
+    /// Those of an operator's hops on fields in a precision, once for each of these numbers of right-hand sides.
+    #[must_use]
+    pub fn hops(mut self, what: Travelling, precision: Precision, sides: &[usize]) -> Self {
+        let (steps, bytes) = match what {
+            Travelling::Spinors => (1, precision.half_spinor_bytes()),
+            Travelling::Colours(steps) => (steps, FermionKind::Staggered.site_bytes(precision)),
+        };
+        for nrhs in sides {
+            let zone = |mu: usize| {
+                let face = (self.part.sites() / self.part.local.size()[mu]) as u32;
+                let cut = self.part.grid.is_partitioned(mu);
+                if cut { zone_tiles(face, steps) as usize * TILE * bytes * nrhs } else { 0 }
+            };
+            self.add(std::array::from_fn(zone));
+        }
+        self
+    }
+    /// Those that bring up to date the border of links that are kept once.
+    #[must_use]
+    pub fn border(mut self, precision: Precision) -> Self {
+        let slabs = self.part.slabs(self.part.border());
+        self.slabs(slabs.map(|sites| 2 * ThinGauge::bytes_for(precision, sites)));
+        self
+    }
+    /// Those that fetch a margin of `width` sites around fields of so many bytes a site.
+    #[must_use]
+    pub fn margin(mut self, width: u32, site_bytes: usize, sides: &[usize]) -> Self {
+        let slabs = self.part.slabs(self.part.width(width));
+        for nrhs in sides {
+            self.slabs(slabs.map(|sites| sites.div_ceil(TILE) * TILE * site_bytes * nrhs));
+        }
+        self
+    }
+    /// One exchange for each direction.
+    fn slabs(&mut self, messages: [usize; 4]) {
+        for (mu, bytes) in messages.into_iter().enumerate() {
+            let mut zones = [0; 4];
+            zones[mu] = bytes;
+            self.add(zones);
+        }
+    }
+    /// Bytes on the device.
+    pub fn device_bytes(&self) -> usize {
+        self.zones.iter().map(|zones| 6 * zones.iter().sum::<usize>() + COUNTERS).sum()
+    }
+    /// Bytes of page-locked memory of the host, where messages go through it: always on the CPU, on GPUs with the transport
+    /// [`Host`](crate::domain::Transport::Host) and to neighbours on other machines.
+    pub fn pinned_bytes(&self) -> usize {
+        self.zones.iter().map(|zones| 4 * zones.iter().sum::<usize>()).sum()
+    }
+    /// With a name for them, if there are any.
+    pub fn needs(&self) -> Option<(&'static str, usize)> {
+        Some(("ghost zones and messages", self.device_bytes())).filter(|(_, bytes)| *bytes > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lattice::Lattice;
+    use comms::ProcessGrid;
+
+    fn part(local: [usize; 4], grid: [usize; 4]) -> Part {
+        Part::new(Lattice::new(local).unwrap(), &ProcessGrid::new(grid).unwrap())
+    }
+
+    #[test]
+    fn borders_are_where_the_lattice_is_cut() {
+        assert_eq!(part([8, 4, 4, 6], [1; 4]).bordered_sites(), 8 * 4 * 4 * 6 / 2);
+        assert_eq!(part([8, 4, 4, 6], [2, 1, 1, 2]).border(), [4, 0, 0, 4]);
+        assert_eq!(part([8, 4, 4, 6], [2, 1, 1, 2]).bordered_sites(), 16 * 4 * 4 * 14 / 2);
+        // Two where a part is thin, in all directions.
+        assert_eq!(part([8, 4, 2, 6], [2, 1, 2, 1]).border(), [2, 0, 2, 0]);
+    }
+
+    #[test]
+    fn fields_of_equally_large_zones_share_them() {
+        let part = part([4, 4, 4, 8], [1, 1, 1, 2]);
+        let double = |sides: &[usize]| Exchanges::of(part).hops(Travelling::Spinors, Precision::Double, sides);
+        // 32 sites of a face, one tile, of 96 bytes: two zones and a packed face at each of two ends.
+        assert_eq!(double(&[1]).device_bytes(), 6 * 32 * 96 + 128);
+        assert_eq!(double(&[1]).pinned_bytes(), 4 * 32 * 96);
+        let both = double(&[1]).hops(Travelling::Spinors, Precision::Single, &[2]);
+        assert_eq!(both.device_bytes(), double(&[1]).device_bytes());
+        assert_eq!(double(&[0]).needs(), None);
+        // Nobody to talk to.
+        let alone = Exchanges::of(super::tests::part([4; 4], [1; 4])).border(Precision::Double);
+        assert_eq!(alone.hops(Travelling::Colours(3), Precision::Half, &[1, 2]).device_bytes(), 0);
+    }
+}

@@ -1,0 +1,300 @@
+//! Staggered quarks as pseudofermions: their action, how they are drawn, and their force.
+use super::HmcError;
+use super::force::Force;
+use super::gradient::{self, HopVectors};
+use super::links::MovingLinks;
+use super::momenta::MomentumField;
+use crate::domain::{DeviceError, Domain, Result};
+use crate::field::{DeviceField, FieldSpace};
+use crate::operators::fat_links::{Improvement, PathCoefficients};
+use crate::operators::{EvenOddStaggered, Staggered, StaggeredLinks, StaggeredParams};
+use gpu_kernels::momenta::{DRAW_NOISE, DrawNoise};
+use gpu_kernels::random::purpose;
+use gpu_kernels::{FermionKind, Format, LinkStorage, Precision};
+use num_complex::Complex64;
+use rational::PartialFractions;
+use solvers::{
+    ConvertFrom, MultiShiftParams, MultiShiftWorkspace, SolveError, SolverParams, VectorSpace, multishift_cg,
+    worse_residual,
+};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The hopping term of quarks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct QuarkOperator {
+    /// Boundary condition and phases; the mass does not matter here.
+    pub params: StaggeredParams,
+    /// The paths of fat and long links; `None`: hops over thin links.
+    pub paths: Option<PathCoefficients>,
+}
+
+/// Rational functions of A = −D² on the even sites, D without the factor ½ of the operator M = m + ½ D: M†M = m² + ¼ A.
+/// The mass stands in the shifts, 4 m² for one mass.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RationalFunctions {
+    /// r with the action φ† r φ that molecular dynamics follows.
+    pub dynamics: PartialFractions,
+    /// r with φ = r ξ.
+    pub heat_bath: PartialFractions,
+    /// r with the action ‖r φ‖² of the Metropolis step.
+    pub action: PartialFractions,
+}
+
+/// How systems with A + σ are solved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShiftedSolver {
+    /// Whether in single precision, with links of 12 reals.
+    pub single: bool,
+    /// Relative residuals: one for all shifts, or one for each.
+    pub tol: Vec<f64>,
+    /// Most iterations.
+    pub max_iterations: usize,
+}
+
+/// Pseudofermions and their noise: colour vectors in double precision.
+const VECTORS: (FermionKind, Precision) = (FermionKind::Staggered, Precision::Double);
+/// Links of solvers in single precision and of forces.
+const TWO_ROWS: LinkStorage = LinkStorage::of(12);
+
+impl ShiftedSolver {
+    fn precision(&self) -> Precision {
+        if self.single { Precision::Single } else { Precision::Double }
+    }
+}
+
+/// Blocks of `nrhs` colour vectors.
+fn space(domain: &Domain, precision: Precision, nrhs: usize) -> FieldSpace {
+    FieldSpace::new(domain, FermionKind::Staggered, precision, nrhs)
+}
+
+impl QuarkOperator {
+    /// A⁄4 + `mass`² on the sites of `parity`, for blocks of `nrhs` vectors in a precision, with long links, or thin ones
+    /// where there are no others, stored as it says. Its links are packed once for all masses and both parities.
+    pub(crate) fn on(
+        &self,
+        links: &MovingLinks,
+        precision: Precision,
+        storage: LinkStorage,
+        parity: usize,
+        mass: f64,
+        nrhs: usize,
+    ) -> Result<EvenOddStaggered> {
+        let pack = || {
+            let packed = match self.paths {
+                None => StaggeredLinks::naive(Arc::new(links.thin(Precision::Double)?.pack(precision, storage)?)),
+                Some(paths) => improved(links, paths)?.pack(precision, storage)?,
+            };
+            Ok::<_, DeviceError>(Arc::new(packed))
+        };
+        let packed = links.made_of(format!("links of {:?} in {precision} {storage}", self.paths), pack)?;
+        let staggered = Staggered::new(Arc::clone(&packed), StaggeredParams { mass, ..self.params });
+        EvenOddStaggered::shifted(staggered, parity, 0.0, nrhs)
+    }
+}
+
+fn improved(links: &MovingLinks, paths: PathCoefficients) -> Result<Rc<Improvement>> {
+    let make = || Improvement::from_paths(&*links.thin(Precision::Double)?, &paths);
+    links.made_of(format!("fat and long links {paths:?}"), make)
+}
+
+/// A group of quarks with its pseudofermions φ, all of the action Σ ‖r(A) φ‖². They are one block of vectors, which solvers
+/// advance together.
+pub struct Pseudofermions {
+    name: String,
+    operator: QuarkOperator,
+    functions: RationalFunctions,
+    /// In molecular dynamics, and for heat bath and Metropolis step.
+    solvers: [ShiftedSolver; 2],
+    field: DeviceField,
+    /// Number of the first among all pseudofermions.
+    first: u32,
+    iterations: Cell<usize>,
+    residual: Cell<f64>,
+}
+
+impl Pseudofermions {
+    /// `count` pseudofermions; `first` is the number of those before them in the action. `solvers` are those of molecular
+    /// dynamics, and of heat bath and Metropolis step.
+    pub fn new(
+        domain: &Domain,
+        name: String,
+        operator: QuarkOperator,
+        functions: RationalFunctions,
+        solvers: [ShiftedSolver; 2],
+        first: u32,
+        count: usize,
+    ) -> Result<Self> {
+        let field = DeviceField::zero(domain, VECTORS.0, VECTORS.1, count)?;
+        let mut this = Pseudofermions {
+            name,
+            operator,
+            functions: functions.clone(),
+            solvers,
+            field,
+            first,
+            iterations: Cell::new(0),
+            residual: Cell::new(0.0),
+        };
+        this.set_functions(functions);
+        Ok(this)
+    }
+    /// Iterations of solvers since this was asked last, those of all pseudofermions together.
+    pub fn take_iterations(&self) -> usize {
+        self.iterations.take()
+    }
+    /// The largest true residual of a system of heat bath or action since this was asked last, in the precision of the
+    /// solver; molecular dynamics does not look.
+    pub fn take_residual(&self) -> f64 {
+        self.residual.take()
+    }
+    /// Other functions, as the spectrum asks for them. Residuals that were given for each pole are cut off, or go on with
+    /// the last one, where the number of poles is another.
+    pub fn set_functions(&mut self, functions: RationalFunctions) {
+        let tol = &mut self.solvers[0].tol;
+        if let (true, Some(last)) = (tol.len() > 1, tol.last().copied()) {
+            tol.resize(functions.dynamics.poles.len(), last);
+        }
+        self.functions = functions;
+    }
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.field.nrhs()
+    }
+    /// Hops of these quarks.
+    pub fn operator(&self) -> &QuarkOperator {
+        &self.operator
+    }
+    /// Draws φ = r ξ from noise ξ with ⟨|ξ|²⟩ = 1 for each complex number, and gives Σ |ξ|².
+    pub fn draw(&mut self, links: &MovingLinks, seed: u64, trajectory: u32) -> std::result::Result<f64, HmcError> {
+        let mut noise = DeviceField::zero(self.field.domain(), VECTORS.0, VECTORS.1, self.count())?;
+        draw_noise(&mut noise, 0, purpose::PSEUDOFERMIONS, self.first, seed, trajectory)?;
+        self.set_from(links, &noise)
+    }
+    /// φ = r ξ for given noise on the even sites, in double precision and one vector for each pseudofermion, and Σ |ξ|².
+    pub fn set_from(&mut self, links: &MovingLinks, noise: &DeviceField) -> std::result::Result<f64, HmcError> {
+        self.field = self.evaluate(links, &self.functions.heat_bath, noise)?;
+        Ok(norm2(noise)?)
+    }
+    /// Takes over all φ as they are, on the even sites. Panics unless there is one vector for each pseudofermion, and they
+    /// are colour vectors in double precision.
+    pub fn set_field(&mut self, field: DeviceField) {
+        assert_eq!(field.nrhs(), self.count(), "one vector for each pseudofermion");
+        assert_eq!((field.kind(), field.precision()), VECTORS, "pseudofermions are colour vectors in double precision");
+        self.field = field;
+    }
+    /// *Collective.* Σ ‖r φ‖²
+    pub fn action(&self, links: &MovingLinks) -> std::result::Result<f64, HmcError> {
+        Ok(norm2(&self.evaluate(links, &self.functions.action, &self.field)?)?)
+    }
+    /// *Collective.* φ† r φ with the function of molecular dynamics: what its force is the derivative of.
+    pub fn dynamics_action(&self, links: &MovingLinks) -> std::result::Result<f64, HmcError> {
+        let image = self.evaluate(links, &self.functions.dynamics, &self.field)?;
+        let mut dots = vec![Complex64::ZERO; self.count()];
+        space(self.field.domain(), Precision::Double, self.count()).dot(&self.field, &image, &mut dots)?;
+        Ok(dots.iter().map(|dot| dot.re).sum())
+    }
+    /// r(A) b, with solutions in the precision of the action's solver.
+    fn evaluate(
+        &self,
+        links: &MovingLinks,
+        function: &PartialFractions,
+        b: &DeviceField,
+    ) -> std::result::Result<DeviceField, HmcError> {
+        let (domain, n, solver) = (b.domain(), b.nrhs(), &self.solvers[1]);
+        b.expect(domain, VECTORS, n)?;
+        let storage = if solver.single { TWO_ROWS } else { LinkStorage::FULL };
+        let operator = self.operator.on(links, solver.precision(), storage, 0, 0.0, n)?;
+        let (space, low) = (space(domain, Precision::Double, n), space(domain, solver.precision(), n));
+        let mut rhs = low.allocate()?;
+        low.convert_from(b, &mut rhs)?;
+        let x = self.solve(&operator, function, solver, true, &rhs)?;
+        let mut out = space.allocate()?;
+        let constant = |a: f64| vec![Complex64::new(a, 0.0); n];
+        space.axpby(&constant(function.constant), b, &constant(0.0), &mut out)?;
+        for (pole, x) in function.poles.iter().zip(&x) {
+            space.accumulate(&vec![0.25 * pole.residue; n], x, &mut out)?;
+        }
+        Ok(out)
+    }
+    /// 4 (A + σ_j)⁻¹ b for all poles of a function; with `check`, true residuals are computed.
+    fn solve(
+        &self,
+        operator: &EvenOddStaggered,
+        function: &PartialFractions,
+        solver: &ShiftedSolver,
+        check: bool,
+        b: &DeviceField,
+    ) -> std::result::Result<Vec<DeviceField>, HmcError> {
+        let space = space(b.domain(), b.precision(), b.nrhs());
+        let shifts: Vec<f64> = function.shifts().map(|shift| 0.25 * shift).collect();
+        let mut x = shifts.iter().map(|_| space.allocate()).collect::<Result<Vec<_>>>()?;
+        let mut workspace = MultiShiftWorkspace::new(&space, shifts.len())?;
+        let limit = SolverParams { max_iterations: solver.max_iterations, ..Default::default() };
+        let params = MultiShiftParams { tolerances: &solver.tol, check, ..limit.into() };
+        let info = multishift_cg(&space, operator, &shifts, b, &mut x, &params, &mut workspace, &mut ())
+            .map_err(|error| HmcError::Solver { quarks: self.name.clone(), why: Box::new(error) })?;
+        self.iterations.set(self.iterations.get() + info.whole.iterations_per_rhs.iter().sum::<usize>());
+        if check {
+            self.residual.set(info.whole.true_residual.iter().copied().fold(self.residual.get(), worse_residual));
+        }
+        Ok(x)
+    }
+}
+
+impl Force for RefCell<Pseudofermions> {
+    fn name(&self) -> String {
+        self.borrow().name.clone()
+    }
+    fn push(&self, links: &MovingLinks, step: f64, momenta: &mut MomentumField) -> std::result::Result<(), HmcError> {
+        let this = self.borrow();
+        let (domain, n, solver) = (links.own().domain(), this.count(), &this.solvers[0]);
+        let precision = solver.precision();
+        let operator = this.operator.on(links, precision, TWO_ROWS, 0, 0.0, n)?;
+        let space = space(domain, precision, n);
+        let function = &this.functions.dynamics;
+        let mut hops = HopVectors::new(domain, precision, n * function.poles.len())?;
+        let (mut b, mut odd) = (space.allocate()?, space.allocate()?);
+        space.convert_from(&this.field, &mut b)?;
+        let x = this.solve(&operator, function, solver, false, &b)?;
+        for (pole, x) in function.poles.iter().zip(&x) {
+            operator.staggered().dslash(1, x, &mut odd)?;
+            // Both vectors are four times too large.
+            hops.add(x, &odd, 2.0 * pole.residue / 16.0)?;
+        }
+        gradient::push(&this.operator, hops, links, step, momenta)
+    }
+}
+
+fn norm2(field: &DeviceField) -> Result<f64> {
+    let mut sums = vec![0.0; field.nrhs()];
+    space(field.domain(), Precision::Double, field.nrhs()).norm2(field, &mut sums)?;
+    Ok(sums.iter().sum())
+}
+
+/// Complex numbers with the normal distribution, ⟨|z|²⟩ = 1, on the sites of `parity`: the same for the same purpose,
+/// number, seed and trajectory, whatever the process grid. The vectors of a block count on from `which`. They are colour
+/// vectors in double precision.
+///
+/// # Panics
+/// For numbers of vectors of 4096 or more: the next ones would be the first ones again.
+pub(crate) fn draw_noise(
+    out: &mut DeviceField,
+    parity: u32,
+    purpose: u64,
+    which: u32,
+    seed: u64,
+    trajectory: u32,
+) -> Result {
+    let nrhs = out.nrhs() as u32;
+    assert!(which.checked_add(nrhs).is_some_and(|end| end <= 1 << 12), "noise vectors have numbers below 4096");
+    let domain = out.domain();
+    out.expect(domain, VECTORS, out.nrhs())?;
+    let (geometry, position) = (domain.geometry(), domain.position());
+    let kernel = DrawNoise { out: out.view(), geometry, position, parity, trajectory, purpose, which, seed };
+    Ok(domain.backend().launch(&DRAW_NOISE, Format::NONE, &kernel, domain.half_sites(), nrhs)?)
+}
+
+/// What a solver said, with its own report.
+pub type SolverError = SolveError<crate::domain::DeviceError>;

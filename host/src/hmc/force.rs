@@ -1,0 +1,12 @@
+//! What moves momenta.
+use super::HmcError;
+use super::links::MovingLinks;
+use super::momenta::MomentumField;
+
+/// A part of the action whose force molecular dynamics follows.
+pub trait Force {
+    /// For reports.
+    fn name(&self) -> String;
+    /// *Collective.* P ← P − ε ∂S. May panic when links and momenta are on different lattices.
+    fn push(&self, links: &MovingLinks, step: f64, momenta: &mut MomentumField) -> Result<(), HmcError>;
+}

@@ -1,0 +1,300 @@
+//! From pairs of vectors that hops join to the force on thin links: the chain rule along the paths of fat and long links.
+use super::HmcError;
+use super::fermions::QuarkOperator;
+use super::links::MovingLinks;
+use super::momenta::MomentumField;
+use crate::backend::Backend;
+use crate::domain::{DeviceError, Domain, Result};
+use crate::field::{DeviceField, ThinGauge};
+use crate::operators::fat_links::{MatrixField, PathCoefficients};
+use gpu_kernels::fermion_force::{
+    COMBINE_MATRICES, CombineMatrices, HOP_GRADIENT, HopGradient, HopPairs, LONG_GRADIENT, LONG_HOP_GRADIENT,
+    LongGradient, NAIVE_FORCE, NaiveForce, STAPLE_GRADIENT, StapleGradient,
+};
+use gpu_kernels::field::Matrices;
+use gpu_kernels::lattice::{Bordered, Region};
+use gpu_kernels::momenta::{ADD_FORCE, AddForce};
+use gpu_kernels::smeared::{STAPLE, Staple};
+use gpu_kernels::transfer::{COPY_REGION, CopySites};
+use gpu_kernels::{FermionKind, Format, Precision};
+
+/// Vectors Z_j on all sites, as right-hand sides of one field for each parity: what a force is made of.
+pub(crate) struct HopVectors {
+    fields: [DeviceField; 2],
+    added: usize,
+}
+
+impl HopVectors {
+    /// Room for `count` vectors in a precision.
+    pub fn new(domain: &Domain, precision: Precision, count: usize) -> Result<Self> {
+        let field = || DeviceField::zero(domain, FermionKind::Staggered, precision, count);
+        Ok(HopVectors { fields: [field()?, field()?], added: 0 })
+    }
+    fn precision(&self) -> Precision {
+        self.fields[0].precision()
+    }
+    /// Adds the vectors of a block: x on even and `factor` y on odd sites.
+    pub fn add(&mut self, x: &DeviceField, y: &DeviceField, factor: f64) -> Result {
+        let (domain, format) = (x.domain(), self.fields[0].format());
+        [x, y].into_iter().try_for_each(|z| z.expect(domain, (FermionKind::Staggered, self.precision()), x.nrhs()))?;
+        assert!(self.added + x.nrhs() <= self.fields[0].nrhs(), "there is room");
+        for (parity, (field, factor)) in [(x, 1.0), (y, factor)].into_iter().enumerate() {
+            let kernel = CopySites {
+                input: field.view(),
+                from: Region::WHOLE,
+                out: self.fields[parity].view_from(self.added),
+                to: Region::WHOLE,
+                geometry: domain.geometry(),
+                parity: parity as u32,
+                factor,
+            };
+            domain.backend().launch(&COPY_REGION, format, &kernel, domain.half_sites(), x.nrhs() as u32)?;
+        }
+        self.added += x.nrhs();
+        Ok(())
+    }
+    /// *Collective.* The same with the neighbours' vectors around, on the lattice of links with a border.
+    fn with_border(self, lattice: &ThinGauge, across: f64) -> Result<Self> {
+        let domain = lattice.domain();
+        let Some(halo) = domain.halo() else { return Ok(self) };
+        let width = lattice.border_width();
+        let wide = domain.with_margin(width)?;
+        let mut bordered = HopVectors::new(&wide, self.precision(), self.fields[0].nrhs())?;
+        for (parity, (from, to)) in self.fields.iter().zip(&mut bordered.fields).enumerate() {
+            halo.fill_margin((from, from.nrhs()), to, parity as u32, width, across)?;
+        }
+        Ok(HopVectors { added: self.added, ..bordered })
+    }
+    fn pairs(&self, operator: &QuarkOperator) -> HopPairs {
+        HopPairs {
+            vectors: [self.fields[0].view(), self.fields[1].view()],
+            count: self.added as u32,
+            phases: operator.params.phases.table(),
+            across: operator.params.boundary.sign(),
+        }
+    }
+}
+
+/// P ← P + ε A, A the traceless anti-Hermitian part of U G†, where G is the gradient of Re Σ_{n even} x†(n) (D y)(n), x being
+/// on even and y on odd sites, in double precision.
+///
+/// # Errors
+/// Fields on another lattice than the links or in another format, long links on parts that are fewer than 3 sites long in a
+/// direction that is cut, and failures of the device.
+pub fn hop_force(
+    operator: &QuarkOperator,
+    x: &DeviceField,
+    y: &DeviceField,
+    links: &MovingLinks,
+    step: f64,
+    momenta: &mut MomentumField,
+) -> std::result::Result<(), HmcError> {
+    let domain = links.own().domain();
+    let format = (FermionKind::Staggered, Precision::Double);
+    [x, y].into_iter().try_for_each(|field| field.expect(domain, format, 1))?;
+    let mut hops = HopVectors::new(domain, Precision::Double, 1)?;
+    hops.add(x, y, 1.0)?;
+    push(operator, hops, links, step, momenta)
+}
+
+/// P ← P + ε A, A the traceless anti-Hermitian part of U G†, where G is the gradient of Re Σ_j Σ_n Z_j†(n) D Z_j over the
+/// even sites n, in the precision of Z.
+pub(crate) fn push(
+    operator: &QuarkOperator,
+    hops: HopVectors,
+    links: &MovingLinks,
+    step: f64,
+    momenta: &mut MomentumField,
+) -> std::result::Result<(), HmcError> {
+    let precision = hops.precision();
+    let thin = links.thin(precision)?;
+    let (domain, sites) = (thin.domain().clone(), thin.domain().half_sites());
+    momenta.expect_on(&domain)?;
+    if operator.paths.is_some_and(|paths| paths.naik != 0.0) {
+        // Long links that begin further away are with nobody that this process hears of.
+        domain.grid().check(domain.global().size(), 3).map_err(DeviceError::from)?;
+    }
+    let hops = hops.with_border(&thin, operator.params.boundary.sign())?;
+    // With the ends of the whole lattice where hops cross them, and none where vectors have their sign.
+    let geometry = hops.fields[0].domain().geometry();
+    let lattice = Bordered { geometry, ..thin.bordered() };
+    let Some(paths) = operator.paths else {
+        let format = Format { to: Some(momenta.precision()), ..Format::fermions(FermionKind::Staggered, precision) };
+        for parity in 0..2 {
+            let (links, momenta) = (thin.links(parity), momenta.view(parity));
+            let kernel =
+                NaiveForce { pairs: hops.pairs(operator), links, momenta, lattice, parity: parity as u32, step };
+            domain.backend().launch(&NAIVE_FORCE, format, &kernel, sites, 4)?;
+        }
+        return Ok(());
+    };
+    let gradient = ChainRule::new(&thin, paths, lattice)?.gradient(&hops.pairs(operator))?;
+    let format = Format::between(precision, momenta.precision());
+    for parity in 0..2 {
+        let kernel = AddForce {
+            momenta: momenta.view(parity),
+            links: thin.links(parity),
+            gradient: gradient.links(parity),
+            lattice,
+            parity: parity as u32,
+            step,
+        };
+        domain.backend().launch(&ADD_FORCE, format, &kernel, sites, 4)?;
+    }
+    Ok(())
+}
+
+/// The chain rule from fat and long links to thin ones.
+///
+/// With S_ν the staple in direction ν, F_μ = c_1 U_μ + Σ_ν [c_3 V + c_L S_ν V + Σ_ρ (c_5 W + Σ_σ c_7 S_σ W)], V = S_ν U_μ and
+/// W = S_ρ V. Gradients go through the same staples: that of W is c_5 G + c_7 Σ_σ S_σ G, that of V is
+/// c_3 G + c_L S_ν G + Σ_ρ S_ρ of the former, and each staple adds to the gradients of the links beside it.
+struct ChainRule<'a> {
+    thin: &'a ThinGauge,
+    paths: PathCoefficients,
+    lattice: Bordered,
+    /// The gradient of thin links.
+    sum: ThinGauge,
+}
+
+impl<'a> ChainRule<'a> {
+    fn new(thin: &'a ThinGauge, paths: PathCoefficients, lattice: Bordered) -> Result<Self> {
+        Ok(ChainRule { thin, paths, lattice, sum: thin.empty_like()? })
+    }
+    fn backend(&self) -> &dyn Backend {
+        self.thin.domain().backend()
+    }
+    fn sites(&self) -> u32 {
+        self.thin.bordered_sites()
+    }
+    /// Of kernels for links and matrices.
+    fn format(&self) -> Format {
+        Format::of(self.thin.precision())
+    }
+    /// The gradient of thin links from vectors in their precision.
+    fn gradient(self, pairs: &HopPairs) -> Result<ThinGauge> {
+        let (c, geometry) = (self.paths, self.lattice.geometry);
+        let vectors = Format::fermions(FermionKind::Staggered, self.thin.precision());
+        let fat = self.thin.empty_like()?;
+        if c.naik != 0.0 {
+            for parity in 0..2 {
+                let (out, parity) = (fat.links(parity), parity as u32);
+                let kernel = HopGradient { pairs: *pairs, out, geometry, parity, factor: 1.0 };
+                self.backend().launch(&LONG_HOP_GRADIENT, vectors, &kernel, self.sites(), 4)?;
+            }
+            for parity in 0..2 {
+                let kernel = LongGradient {
+                    links: self.thin.both(),
+                    gradient: fat.both(),
+                    sum: self.sum.links(parity),
+                    geometry,
+                    parity: parity as u32,
+                    coefficient: c.naik,
+                };
+                self.backend().launch(&LONG_GRADIENT, self.format(), &kernel, self.sites(), 4)?;
+            }
+        }
+        for parity in 0..2 {
+            let (out, parity) = (fat.links(parity), parity as u32);
+            let kernel = HopGradient { pairs: *pairs, out, geometry, parity, factor: 1.0 };
+            self.backend().launch(&HOP_GRADIENT, vectors, &kernel, self.sites(), 4)?;
+        }
+        self.staples(&fat)?;
+        Ok(self.sum)
+    }
+    /// Adds the gradient of thin links from that of fat ones.
+    fn staples(&self, fat: &ThinGauge) -> Result {
+        let c = self.paths;
+        let field = || MatrixField::like(self.thin, "a path of forces");
+        let (v, w, of_v, of_w, scratch) = (field()?, field()?, field()?, field()?, field()?);
+        let others = |taken: &[u32]| (0..4).filter(|nu| !taken.contains(nu)).collect::<Vec<u32>>();
+        let longer = c.five != 0.0 || c.seven != 0.0;
+        for mu in 0..4 {
+            let (link, g) = (self.thin.both().map(|u| u.direction(mu)), fat.both().map(|g| g.direction(mu)));
+            // Staples of staples in one direction also have the paths that go aside and back, which are the link itself.
+            let sum = self.sum.both().map(|sum| sum.direction(mu));
+            self.combine(sum, g, (1.0, c.one_link - 6.0 * c.lepage))?;
+            for nu in others(&[mu]) {
+                if !longer && c.lepage == 0.0 && c.three == 0.0 {
+                    continue;
+                }
+                self.combine(of_v.views(), g, (0.0, c.three))?;
+                if longer || c.lepage != 0.0 {
+                    self.staple((mu, nu), link, Some(v.views()), scratch.views(), 0.0)?;
+                }
+                if c.lepage != 0.0 {
+                    self.beside((mu, nu), v.views(), g, c.lepage)?;
+                    self.staple((mu, nu), g, None, of_v.views(), c.lepage)?;
+                }
+                for rho in others(&[mu, nu]).into_iter().filter(|_| longer) {
+                    self.combine(of_w.views(), g, (0.0, c.five))?;
+                    if c.seven != 0.0 {
+                        self.staple((mu, rho), v.views(), Some(w.views()), scratch.views(), 0.0)?;
+                        for sigma in others(&[mu, nu, rho]) {
+                            self.beside((mu, sigma), w.views(), g, c.seven)?;
+                            self.staple((mu, sigma), g, None, of_w.views(), c.seven)?;
+                        }
+                    }
+                    self.beside((mu, rho), v.views(), of_w.views(), 1.0)?;
+                    self.staple((mu, rho), of_w.views(), None, of_v.views(), 1.0)?;
+                }
+                self.beside((mu, nu), link, of_v.views(), 1.0)?;
+                self.staple((mu, nu), of_v.views(), None, sum, 1.0)?;
+            }
+        }
+        Ok(())
+    }
+    /// X ← a X + b Y
+    fn combine(&self, out: [Matrices; 2], input: [Matrices; 2], (a, b): (f64, f64)) -> Result {
+        for (out, input) in out.into_iter().zip(input) {
+            let kernel = CombineMatrices { out, input, a, b };
+            self.backend().launch(&COMBINE_MATRICES, self.format(), &kernel, self.sites(), 1)?;
+        }
+        Ok(())
+    }
+    /// `out` = S_ν V, and `sum` ← `sum` + c S_ν V.
+    fn staple(
+        &self,
+        (mu, nu): (u32, u32),
+        input: [Matrices; 2],
+        out: Option<[Matrices; 2]>,
+        sum: [Matrices; 2],
+        coefficient: f64,
+    ) -> Result {
+        for parity in 0..2 {
+            let kernel = Staple {
+                links: self.thin.both(),
+                input,
+                // Not written where nothing is kept.
+                out: out.unwrap_or(sum)[parity],
+                sum: sum[parity],
+                geometry: self.lattice.geometry,
+                parity: parity as u32,
+                mu,
+                nu,
+                keep: u32::from(out.is_some()),
+                coefficient,
+            };
+            self.backend().launch(&STAPLE, self.format(), &kernel, self.sites(), 1)?;
+        }
+        Ok(())
+    }
+    /// Adds what the staple S_ν V with the gradient c G gives to the gradient of U_ν.
+    fn beside(&self, (mu, nu): (u32, u32), path: [Matrices; 2], gradient: [Matrices; 2], coefficient: f64) -> Result {
+        for parity in 0..2 {
+            let kernel = StapleGradient {
+                links: self.thin.both(),
+                path,
+                gradient,
+                sum: self.sum.links(parity).direction(nu),
+                geometry: self.lattice.geometry,
+                parity: parity as u32,
+                mu,
+                nu,
+                coefficient,
+            };
+            self.backend().launch(&STAPLE_GRADIENT, self.format(), &kernel, self.sites(), 1)?;
+        }
+        Ok(())
+    }
+}

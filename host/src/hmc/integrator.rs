@@ -1,0 +1,260 @@
+//! Integrators of molecular dynamics: symmetric, so that they can be run backwards, and with the volume of phase space kept.
+//!
+//! With A = exp (τ d/dτ) of the links at fixed momenta and B of the momenta at fixed links, a step of length h is
+//!
+//! | scheme | a step | error of ΔH |
+//! |---|---|---|
+//! | leapfrog | B(h/2) A(h) B(h/2) | h² |
+//! | second order, minimum norm (Omelyan) | B(λh) A(h/2) B((1−2λ)h) A(h/2) B(λh) | h², some ten times less |
+//! | the same, links first | A(λh) B(h/2) A((1−2λ)h) B(h/2) A(λh) | h² |
+//! | fourth order, with force gradient | B(h/6) A(h/2) B̃(2h/3) A(h/2) B(h/6) | h⁴ |
+//!
+//! B̃(2h/3) takes the force at links moved by h²/24 times the force as momentum (Yin and Mawhinney 2011), instead of the
+//! second derivative of the action. (Omelyan, Mryglod and Folk 2003; Takaishi and de Forcrand 2006.)
+//!
+//! Forces that are cheap and large go to an inner level (Sexton and Weingarten 1992): there A of the level above is a number
+//! of whole steps.
+use super::force::Force;
+use super::links::MovingLinks;
+use super::momenta::MomentumField;
+use super::{HmcError, PlanError};
+
+/// λ of the second-order scheme with the smallest error (Omelyan, Mryglod and Folk 2003).
+pub const MINIMUM_NORM: f64 = 0.193_183_327_503_783_6;
+
+/// A scheme.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Scheme {
+    /// Momenta by half a step, links, momenta by half a step.
+    Leapfrog,
+    /// Links by half a step, momenta, links by half a step.
+    LeapfrogLinksFirst,
+    /// Second order with minimum norm; λ is [`MINIMUM_NORM`] where nothing else is wanted.
+    Omelyan {
+        /// λ
+        lambda: f64,
+    },
+    /// The same with links moved first.
+    OmelyanLinksFirst {
+        /// λ
+        lambda: f64,
+    },
+    /// Fourth order with force gradient.
+    ForceGradient,
+}
+
+/// One thing that a level does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Move {
+    /// Momenta by this time.
+    Kick(f64),
+    /// Links, or the level inside, by this time.
+    Drift(f64),
+    /// Momenta by the first time with the force at links that were moved by the second number times the force.
+    GradientKick(f64, f64),
+}
+
+impl Scheme {
+    /// The moves of `steps` steps that make up the time `tau`, neighbours of one kind joined.
+    fn moves(self, tau: f64, steps: usize) -> Vec<Move> {
+        let h = tau / steps as f64;
+        let one = match self {
+            Scheme::Leapfrog => vec![Move::Kick(0.5 * h), Move::Drift(h), Move::Kick(0.5 * h)],
+            Scheme::LeapfrogLinksFirst => vec![Move::Drift(0.5 * h), Move::Kick(h), Move::Drift(0.5 * h)],
+            Scheme::Omelyan { lambda } => vec![
+                Move::Kick(lambda * h),
+                Move::Drift(0.5 * h),
+                Move::Kick((1.0 - 2.0 * lambda) * h),
+                Move::Drift(0.5 * h),
+                Move::Kick(lambda * h),
+            ],
+            Scheme::OmelyanLinksFirst { lambda } => vec![
+                Move::Drift(lambda * h),
+                Move::Kick(0.5 * h),
+                Move::Drift((1.0 - 2.0 * lambda) * h),
+                Move::Kick(0.5 * h),
+                Move::Drift(lambda * h),
+            ],
+            Scheme::ForceGradient => vec![
+                Move::Kick(h / 6.0),
+                Move::Drift(0.5 * h),
+                Move::GradientKick(2.0 * h / 3.0, h * h / 24.0),
+                Move::Drift(0.5 * h),
+                Move::Kick(h / 6.0),
+            ],
+        };
+        let mut moves: Vec<Move> = Vec::new();
+        for next in (0..steps).flat_map(|_| one.iter().copied()) {
+            match (moves.last_mut(), next) {
+                (Some(Move::Kick(sum)), Move::Kick(time)) | (Some(Move::Drift(sum)), Move::Drift(time)) => *sum += time,
+                _ => moves.push(next),
+            }
+        }
+        moves
+    }
+    /// How often the links, or the level inside, move in so many steps.
+    pub fn drifts(self, steps: usize) -> usize {
+        self.moves(1.0, steps).iter().filter(|one| matches!(one, Move::Drift(_))).count()
+    }
+    /// Evaluations of the force in so many steps.
+    pub fn evaluations(self, steps: usize) -> usize {
+        let count = |one: &Move| match one {
+            Move::Kick(_) => 1,
+            Move::Drift(_) => 0,
+            Move::GradientKick(..) => 2,
+        };
+        self.moves(1.0, steps).iter().map(count).sum()
+    }
+}
+
+/// A level: forces that are taken in turn with the levels inside, or with links moving.
+pub struct Level<'a> {
+    /// The forces.
+    pub forces: Vec<&'a dyn Force>,
+    /// How.
+    pub scheme: Scheme,
+    /// Steps in each drift of the level outside; of the outermost level: in the whole trajectory.
+    pub steps: usize,
+}
+
+/// When links become unitary again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unitarise {
+    /// Whenever they have moved.
+    #[default]
+    Always,
+    /// After a trajectory only.
+    Never,
+}
+
+/// Links and momenta, moving; both are in one precision.
+pub struct Dynamics<'a> {
+    /// From the outermost level inwards.
+    pub levels: &'a [Level<'a>],
+    /// When links become unitary.
+    pub unitarise: Unitarise,
+}
+
+/// Whether all levels take steps.
+pub(super) fn check_steps(steps: impl IntoIterator<Item = usize>) -> Result<(), PlanError> {
+    match steps.into_iter().position(|steps| steps == 0) {
+        Some(level) => Err(PlanError::NoSteps { level }),
+        None => Ok(()),
+    }
+}
+
+impl Dynamics<'_> {
+    /// *Collective.* Follows the equations of motion for the time `tau`.
+    ///
+    /// # Errors
+    /// [`PlanError::NoSteps`], momenta in another precision than the links, and those of the forces and the device.
+    pub fn run(&self, links: &mut MovingLinks, momenta: &mut MomentumField, tau: f64) -> Result<(), HmcError> {
+        self.run_watched(links, momenta, tau, &mut |_, _| {})
+    }
+    /// *Collective.* The same; after each move of the outermost level `watch` is told how many are made, and of how many.
+    pub fn run_watched(
+        &self,
+        links: &mut MovingLinks,
+        momenta: &mut MomentumField,
+        tau: f64,
+        watch: &mut dyn FnMut(usize, usize),
+    ) -> Result<(), HmcError> {
+        check_steps(self.levels.iter().map(|level| level.steps))?;
+        self.level(0, links, momenta, tau, watch)
+    }
+    fn level(
+        &self,
+        number: usize,
+        links: &mut MovingLinks,
+        momenta: &mut MomentumField,
+        tau: f64,
+        watch: &mut dyn FnMut(usize, usize),
+    ) -> Result<(), HmcError> {
+        let Some(level) = self.levels.get(number) else {
+            momenta.move_links(links.own_mut(), tau, self.unitarise == Unitarise::Always)?;
+            return Ok(());
+        };
+        let kick = |links: &MovingLinks, momenta: &mut MomentumField, time: f64| {
+            level.forces.iter().try_for_each(|force| force.push(links, time, momenta))
+        };
+        let moves = level.scheme.moves(tau, level.steps);
+        for (done, next) in moves.iter().enumerate() {
+            match *next {
+                Move::Kick(time) => kick(links, momenta, time)?,
+                Move::Drift(time) => self.level(number + 1, links, momenta, time, &mut |_, _| {})?,
+                Move::GradientKick(time, shift) => {
+                    let mut aside = MomentumField::zero(momenta.domain(), momenta.precision())?;
+                    kick(links, &mut aside, shift)?;
+                    let here = links.own().copied()?;
+                    aside.move_links(links.own_mut(), 1.0, false)?;
+                    kick(links, momenta, time)?;
+                    links.own_mut().copy_from(&here)?;
+                }
+            }
+            watch(done + 1, moves.len());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCHEMES: [(Scheme, i32); 5] = [
+        (Scheme::Leapfrog, 2),
+        (Scheme::LeapfrogLinksFirst, 2),
+        (Scheme::Omelyan { lambda: MINIMUM_NORM }, 2),
+        (Scheme::OmelyanLinksFirst { lambda: 0.2 }, 2),
+        (Scheme::ForceGradient, 4),
+    ];
+
+    /// A pendulum, H = p²/2 − cos q.
+    fn pendulum(scheme: Scheme, steps: usize, mut q: f64, mut p: f64, tau: f64) -> [f64; 2] {
+        for next in scheme.moves(tau, steps) {
+            match next {
+                Move::Kick(time) => p -= time * q.sin(),
+                Move::Drift(time) => q += time * p,
+                Move::GradientKick(time, shift) => p -= time * (q - shift * q.sin()).sin(),
+            }
+        }
+        [q, p]
+    }
+
+    #[test]
+    fn errors_fall_with_their_power() {
+        let energy = |[q, p]: [f64; 2]| 0.5 * p * p - q.cos();
+        for (scheme, order) in SCHEMES {
+            let error = |steps| (energy(pendulum(scheme, steps, 1.0, 0.5, 1.7)) - energy([1.0, 0.5])).abs();
+            let power = (error(16) / error(32)).log2();
+            assert!((power - f64::from(order)).abs() < 0.1, "{scheme:?}: {power}");
+        }
+    }
+
+    #[test]
+    fn they_run_backwards() {
+        for (scheme, _) in SCHEMES {
+            let [q, p] = pendulum(scheme, 7, 1.0, 0.5, 1.7);
+            let [q, p] = pendulum(scheme, 7, q, -p, 1.7);
+            assert!((q - 1.0).abs() < 1e-14 && (p + 0.5).abs() < 1e-14, "{scheme:?}: {q} {p}");
+        }
+    }
+
+    #[test]
+    fn neighbours_are_joined() {
+        assert_eq!(Scheme::Leapfrog.evaluations(5), 6);
+        assert_eq!(Scheme::LeapfrogLinksFirst.evaluations(5), 5);
+        assert_eq!(Scheme::Omelyan { lambda: 0.2 }.evaluations(5), 11);
+        assert_eq!(Scheme::ForceGradient.evaluations(5), 16);
+        for (scheme, _) in SCHEMES {
+            let total = |kick: bool| -> f64 {
+                let time = |one: &Move| match (one, kick) {
+                    (Move::Kick(time) | Move::GradientKick(time, _), true) | (Move::Drift(time), false) => *time,
+                    _ => 0.0,
+                };
+                scheme.moves(1.3, 4).iter().map(time).sum()
+            };
+            assert!((total(true) - 1.3).abs() < 1e-14 && (total(false) - 1.3).abs() < 1e-14, "{scheme:?}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Gauge ensembles with staggered quarks by rational hybrid Monte Carlo (Clark and Kennedy 2007; Bonati, Cossu, D'Elia and
+//! Incardona 2011).
+//!
+//! | module | what |
+//! |---|---|
+//! | [`momenta`] | momenta of links: drawing them, their energy, how they move links |
+//! | [`action`] | gauge actions, their force |
+//! | [`fermions`] | pseudofermions: how they are drawn, their action, their force |
+//! | [`functions`] | rational functions for numbers of flavours and masses |
+//! | [`integrator`] | steps of molecular dynamics |
+//! | [`trajectory`] | a trajectory with its Metropolis step |
+//! | [`spectrum`] | bounds of the spectrum, on which rational functions depend |
+mod gradient;
+
+pub use gradient::hop_force;
+
+pub mod action;
+pub mod fermions;
+pub mod force;
+pub mod functions;
+pub mod integrator;
+pub mod links;
+pub mod momenta;
+pub mod spectrum;
+pub mod trajectory;
+
+use crate::backend::BackendError;
+use crate::domain::DeviceError;
+
+/// Why a trajectory could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HmcError {
+    /// The device, or other processes.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The plan of the chain, or the noise that a trajectory is given.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A solver.
+    #[error("the solver for {quarks}: {why}")]
+    Solver {
+        /// Which quarks.
+        quarks: String,
+        /// What it said.
+        why: Box<fermions::SolverError>,
+    },
+}
+
+/// Why trajectories cannot be made as they are planned.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// Links would not move.
+    #[error("level {level} of the integrator has no steps")]
+    NoSteps {
+        /// From 0, the outermost.
+        level: usize,
+    },
+    /// A length that is zero or no number.
+    #[error("the length of a trajectory is a number other than 0, not {0}")]
+    Length(f64),
+    /// A group of quarks that there is not.
+    #[error("level {level} of the integrator has the force of quark group {group}, counted from 0, of {groups}")]
+    NoSuchQuarks {
+        /// From 0, the outermost.
+        level: usize,
+        /// From 0.
+        group: usize,
+        /// How many there are.
+        groups: usize,
+    },
+    /// Noise for more or fewer pseudofermions than there are.
+    #[error("there is noise for {found} pseudofermions, of which there are {expected}")]
+    Noise {
+        /// How many fields were given.
+        found: usize,
+        /// How many there are.
+        expected: usize,
+    },
+}
+
+impl From<BackendError> for HmcError {
+    fn from(error: BackendError) -> Self {
+        HmcError::Device(error.into())
+    }
+}

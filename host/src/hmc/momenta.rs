@@ -1,0 +1,236 @@
+//! Momenta of links on a device.
+use crate::backend::{DeviceBuffer, view};
+use crate::domain::{DeviceError, Domain, Result};
+use crate::field::ThinGauge;
+use crate::field::host::{HostGauge, Matrix};
+use gpu_kernels::field::Momenta;
+use gpu_kernels::momenta::{
+    ADD_MOMENTA, AddMomenta, DISTANCE, DRAW_MOMENTA, Distance, DrawMomenta, KINETIC_ENERGY, KineticEnergy, MOVE_LINKS,
+    MoveLinks, PACK_MOMENTA, PackMomenta, UNPACK_MOMENTA, UnpackMomenta,
+};
+use gpu_kernels::storage::TILE;
+use gpu_kernels::{Format, Precision};
+
+/// A traceless anti-Hermitian matrix for each link, its momentum or a force, in double or in single precision.
+pub struct MomentumField {
+    domain: Domain,
+    halves: [DeviceBuffer; 2],
+    precision: Precision,
+}
+
+impl MomentumField {
+    /// Zero everywhere.
+    ///
+    /// # Errors
+    /// [`DeviceError::OtherFormat`] for a precision of 16 bits, and failures of the device.
+    pub fn zero(domain: &Domain, precision: Precision) -> Result<Self> {
+        ThinGauge::expect_kept_in(precision)?;
+        let bytes = Self::bytes_for(precision, domain.local().half_volume());
+        let half = || domain.backend().allocate(bytes, &format!("momenta on {}", domain.local()));
+        Ok(MomentumField { domain: domain.clone(), halves: [half()?, half()?], precision })
+    }
+    /// Bytes for the links that start at `sites` sites of one parity.
+    ///
+    /// # Panics
+    /// For a precision of 16 bits.
+    pub fn bytes_for(precision: Precision, sites: usize) -> usize {
+        sites.div_ceil(TILE) * TILE * Self::site_bytes(precision)
+    }
+    fn site_bytes(precision: Precision) -> usize {
+        match precision {
+            Precision::Double => Momenta::site_bytes::<f64>(),
+            Precision::Single => Momenta::site_bytes::<f32>(),
+            Precision::Half | Precision::Fp16 => panic!("momenta have 64 or 32 bits, not 16"),
+        }
+    }
+    /// Where the field lives.
+    pub fn domain(&self) -> &Domain {
+        &self.domain
+    }
+    /// How their numbers are stored.
+    pub fn precision(&self) -> Precision {
+        self.precision
+    }
+    /// Of kernels for them.
+    fn format(&self) -> Format {
+        Format::of(self.precision)
+    }
+    /// Kernels take sites of several fields, so that these have to be there in all of them.
+    pub(crate) fn expect_on(&self, domain: &Domain) -> Result {
+        domain.expect_here("a field of momenta", &self.domain)
+    }
+    /// The same, and in one precision.
+    fn expect_like(&self, domain: &Domain, precision: Precision) -> Result {
+        self.expect_on(domain)?;
+        if self.precision == precision {
+            return Ok(());
+        }
+        Err(DeviceError::OtherFormat { found: self.format(), expected: Format::of(precision) })
+    }
+    /// The momenta of the links that start at the sites of `parity`. The view must not outlive the field.
+    pub(crate) fn view(&self, parity: usize) -> Momenta {
+        let (sites, bytes) = (self.domain.half_sites() as usize, Self::site_bytes(self.precision));
+        view::momenta(&self.halves[parity], sites, bytes)
+    }
+    /// Draws all momenta with the weight exp(−½ Σ_jk |P_jk|²): the same for the same seed and trajectory, whatever the
+    /// process grid.
+    pub fn draw(&mut self, seed: u64, trajectory: u32) -> Result {
+        let (geometry, position) = (self.domain.geometry(), self.domain.position());
+        for parity in 0..2 {
+            let (momenta, parity) = (self.view(parity), parity as u32);
+            let kernel = DrawMomenta { momenta, geometry, position, parity, trajectory, seed };
+            self.domain.backend().launch(&DRAW_MOMENTA, self.format(), &kernel, self.domain.half_sites(), 1)?;
+        }
+        Ok(())
+    }
+    /// *Collective.* ½ Σ_{x,μ} Σ_jk |P_jk|² less its mean, 4 for each link.
+    pub fn kinetic_energy(&self) -> Result<f64> {
+        for parity in 0..2 {
+            let kernel = KineticEnergy { momenta: self.view(parity) };
+            let size = (self.domain.half_sites(), 1);
+            self.domain.backend().reduce(&KINETIC_ENERGY, self.format(), &kernel, size, parity)?;
+        }
+        let mut sums = [0.0; 2];
+        self.domain.sums(&mut sums)?;
+        Ok(sums[0] + sums[1])
+    }
+    /// A copy.
+    pub fn copied(&self) -> Result<Self> {
+        let mut copy = Self::zero(&self.domain, self.precision)?;
+        copy.copy_from(self)?;
+        Ok(copy)
+    }
+    /// Takes over other momenta. An error if they are on another lattice or in another precision.
+    pub fn copy_from(&mut self, other: &Self) -> Result {
+        other.expect_like(&self.domain, self.precision)?;
+        let bytes = Self::bytes_for(self.precision, self.domain.local().half_volume());
+        for (to, from) in self.halves.iter_mut().zip(&other.halves) {
+            self.domain.backend().copy(from, to, bytes)?;
+        }
+        Ok(())
+    }
+    /// P ← a P + b Q. An error if Q is on another lattice or in another precision.
+    pub fn add(&mut self, a: f64, b: f64, other: &Self) -> Result {
+        other.expect_like(&self.domain, self.precision)?;
+        for parity in 0..2 {
+            let kernel = AddMomenta { momenta: self.view(parity), other: other.view(parity), a, b };
+            self.domain.backend().launch(&ADD_MOMENTA, self.format(), &kernel, self.domain.half_sites(), 4)?;
+        }
+        Ok(())
+    }
+    /// P ← a P
+    pub fn scale(&mut self, a: f64) -> Result {
+        for parity in 0..2 {
+            let momenta = self.view(parity);
+            let kernel = AddMomenta { momenta, other: momenta, a, b: 0.0 };
+            self.domain.backend().launch(&ADD_MOMENTA, self.format(), &kernel, self.domain.half_sites(), 4)?;
+        }
+        Ok(())
+    }
+    /// *Collective.* U_μ(x) ← exp(ε P_μ(x)) U_μ(x); with `unitarise` links are made unitary afterwards, in double. An
+    /// error if the links are on another lattice or in another precision.
+    pub fn move_links(&self, links: &mut ThinGauge, step: f64, unitarise: bool) -> Result {
+        self.expect_like(links.domain(), links.precision())?;
+        for parity in 0..2 {
+            let kernel = MoveLinks {
+                links: links.links(parity),
+                momenta: self.view(parity),
+                lattice: links.bordered(),
+                parity: parity as u32,
+                unitarise: u32::from(unitarise),
+                step,
+            };
+            self.domain.backend().launch(&MOVE_LINKS, self.format(), &kernel, self.domain.half_sites(), 4)?;
+        }
+        links.fill_border()
+    }
+    /// The traceless anti-Hermitian parts of host matrices, in a precision.
+    pub fn upload(domain: &Domain, matrices: &HostGauge, precision: Precision) -> Result<Self> {
+        domain.expect("a field of momenta", matrices.lattice())?;
+        let field = Self::zero(domain, precision)?;
+        let data: &[u8] = bytemuck::cast_slice(matrices.links());
+        let mut staged = domain.backend().allocate(data.len(), "the upload of momenta")?;
+        domain.backend().upload(data, &mut staged, 0)?;
+        for parity in 0..2 {
+            let host = view::host_array(&staged, 9 * matrices.links().len());
+            let (momenta, geometry) = (field.view(parity), domain.geometry());
+            let kernel = PackMomenta { host, momenta, geometry, parity: parity as u32 };
+            domain.backend().launch(&PACK_MOMENTA, field.format(), &kernel, domain.half_sites(), 4)?;
+        }
+        Ok(field)
+    }
+    /// Copies the momenta to the host, as matrices.
+    pub fn download(&self) -> Result<HostGauge> {
+        let mut matrices = vec![Matrix::default(); 4 * self.domain.local().volume()];
+        let count = 9 * matrices.len();
+        let data: &mut [u8] = bytemuck::cast_slice_mut(&mut matrices);
+        let staged = self.domain.backend().allocate(data.len(), "the download of momenta")?;
+        for parity in 0..2 {
+            let host = view::host_array(&staged, count);
+            let (momenta, geometry) = (self.view(parity), self.domain.geometry());
+            let kernel = UnpackMomenta { host, momenta, geometry, parity: parity as u32 };
+            self.domain.backend().launch(&UNPACK_MOMENTA, self.format(), &kernel, self.domain.half_sites(), 4)?;
+        }
+        self.domain.backend().download(&staged, 0, data)?;
+        Ok(HostGauge::from_links(self.domain.local(), matrices))
+    }
+}
+
+/// *Collective.* \[√(Σ ‖U − V‖² / N), √(Σ ‖P − Q‖² / N)\] over all links, N = 8 for each link being the number of degrees
+/// of freedom: how far two states are apart (Bonati et al. 2011, eqs. 14 and 15). An error if they are on different
+/// lattices or in different precisions.
+pub fn distance(links: [&ThinGauge; 2], momenta: [&MomentumField; 2]) -> Result<[f64; 2]> {
+    let (domain, precision) = (links[0].domain(), links[0].precision());
+    domain.expect_here("a field of links", links[1].domain())?;
+    links[1].expect_in(precision)?;
+    momenta.iter().try_for_each(|momenta| momenta.expect_like(domain, precision))?;
+    for parity in 0..2 {
+        let kernel = Distance {
+            links: links.map(|links| links.links(parity)),
+            momenta: momenta.map(|momenta| momenta.view(parity)),
+            lattice: links[0].bordered(),
+            parity: parity as u32,
+        };
+        domain.backend().reduce(&DISTANCE, Format::of(precision), &kernel, (domain.half_sites(), 1), 2 * parity)?;
+    }
+    let mut sums = [0.0; 4];
+    domain.sums(&mut sums)?;
+    let degrees = 32.0 * domain.global().volume() as f64;
+    Ok([((sums[0] + sums[2]) / degrees).sqrt(), ((sums[1] + sums[3]) / degrees).sqrt()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::{BackendError, Cpu};
+    use crate::lattice::Lattice;
+
+    #[test]
+    fn two_threads_do_not_mix_their_sums() {
+        let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([4, 4, 4, 4]).unwrap()).unwrap();
+        let mut momenta = MomentumField::zero(&domain, Precision::Double).unwrap();
+        momenta.draw(1, 1).unwrap();
+        let energy = momenta.kinetic_energy().unwrap();
+        let elsewhere = || std::thread::scope(|s| s.spawn(|| momenta.kinetic_energy()).join().unwrap());
+        // One after the other is no mistake.
+        assert_eq!(elsewhere().unwrap(), energy);
+
+        let backend = domain.backend();
+        let reduce = || {
+            let (format, kernel) = (Format::of(Precision::Double), KineticEnergy { momenta: momenta.view(0) });
+            backend.reduce(&KINETIC_ENERGY, format, &kernel, (domain.half_sites(), 1), 0)
+        };
+        reduce().unwrap();
+        let refused = elsewhere().unwrap_err();
+        assert!(matches!(refused, DeviceError::Backend(BackendError::Shared { .. })), "{refused}");
+        // The first thread's sums are untouched, and the other one can go on when they are fetched.
+        let mut even = [0.0];
+        backend.sums(&mut even).unwrap();
+        assert!(even[0] != 0.0 && even[0].is_finite());
+        assert_eq!(elsewhere().unwrap(), energy);
+
+        // One that ends without its sums is in nobody's way.
+        std::thread::scope(|s| s.spawn(|| reduce().unwrap()).join().unwrap());
+        assert_eq!(elsewhere().unwrap(), energy);
+    }
+}

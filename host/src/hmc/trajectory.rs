@@ -1,0 +1,277 @@
+//! A trajectory of hybrid Monte Carlo: draw momenta and pseudofermions, follow the equations of motion, and accept where
+//! it led with the probability min(1, exp(−ΔH)).
+use super::action::{GaugeAction, GaugeDrive};
+use super::fermions::Pseudofermions;
+use super::force::Force;
+use super::integrator::{Dynamics, Level, Scheme, Unitarise, check_steps};
+use super::links::MovingLinks;
+use super::momenta::{MomentumField, distance};
+use super::{HmcError, PlanError};
+use crate::domain::Domain;
+use crate::field::host::{HostColour, HostGauge};
+use crate::field::{FullField, ThinGauge};
+use gpu_kernels::random::{Philox, purpose};
+use gpu_kernels::{FermionKind, Precision};
+use std::cell::RefCell;
+
+/// Parts of H.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Energies {
+    /// The gauge action.
+    pub gauge: f64,
+    /// ½ Σ |P|² less its mean.
+    pub kinetic: f64,
+    /// The action of the pseudofermions.
+    pub fermions: f64,
+}
+
+impl Energies {
+    /// H, less a constant.
+    pub fn total(&self) -> f64 {
+        self.gauge + self.kinetic + self.fermions
+    }
+    /// H − `other`, part by part, so that digits do not cancel more than they must.
+    pub fn minus(&self, other: &Self) -> f64 {
+        (self.gauge - other.gauge) + (self.kinetic - other.kinetic) + (self.fermions - other.fermions)
+    }
+}
+
+/// A level of the integrator, from the outermost inwards.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LevelPlan {
+    /// Whether the gauge force acts here.
+    pub gauge: bool,
+    /// Groups of quarks whose forces act here.
+    pub quarks: Vec<usize>,
+    /// How.
+    pub scheme: Scheme,
+    /// Steps in each drift of the level outside; of the outermost: in the trajectory.
+    pub steps: usize,
+}
+
+/// How trajectories are made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// The gauge action.
+    pub gauge: GaugeAction,
+    /// Whether its force is computed in single precision.
+    pub single_gauge_force: bool,
+    /// Length τ of a trajectory.
+    pub length: f64,
+    /// The integrator.
+    pub levels: Vec<LevelPlan>,
+    /// When links become unitary.
+    pub unitarise: Unitarise,
+    /// Seed of all random numbers.
+    pub seed: u64,
+    /// Trajectories from this number on end with a Metropolis step; those before are accepted as they are.
+    pub metropolis_from: u32,
+}
+
+impl Plan {
+    /// Whether trajectories can be made so, with as many groups of quarks.
+    fn check(&self, groups: usize) -> Result<(), PlanError> {
+        check_steps(self.levels.iter().map(|level| level.steps))?;
+        if self.length == 0.0 || !self.length.is_finite() {
+            return Err(PlanError::Length(self.length));
+        }
+        for (level, plan) in self.levels.iter().enumerate() {
+            if let Some(&group) = plan.quarks.iter().find(|group| **group >= groups) {
+                return Err(PlanError::NoSuchQuarks { level, group, groups });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Random numbers from elsewhere, instead of those of the seed.
+#[derive(Clone, Copy, Debug)]
+pub struct Noise<'a> {
+    /// Momenta, as matrices.
+    pub momenta: &'a HostGauge,
+    /// ξ of all pseudofermions, group after group, as many as there are; only even sites count.
+    pub pseudofermions: &'a [HostColour],
+}
+
+/// What came of a trajectory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrajectoryOutcome {
+    /// Its number.
+    pub number: u32,
+    /// H at the start.
+    pub start: Energies,
+    /// H at the end.
+    pub end: Energies,
+    /// ΔH
+    pub delta: f64,
+    /// Whether the end was accepted.
+    pub accepted: bool,
+    /// Iterations of solvers for each group of quarks: in heat bath and Metropolis step, and in molecular dynamics.
+    pub iterations: Vec<[usize; 2]>,
+    /// Where the way back led, if it was gone: see [`distance`].
+    pub irreversibility: Option<[f64; 2]>,
+}
+
+/// A Markov chain of gauge fields.
+pub struct Chain {
+    plan: Plan,
+    links: MovingLinks,
+    momenta: MomentumField,
+    quarks: Vec<RefCell<Pseudofermions>>,
+    gauge: GaugeDrive,
+    watch: Box<dyn FnMut(usize, usize)>,
+}
+
+impl Chain {
+    /// *Collective.* A chain from these links on, with links and momenta in a precision.
+    ///
+    /// # Errors
+    /// [`PlanError`] where the plan moves no links or has quarks that are not there, and failures of the device.
+    pub fn new(
+        plan: Plan,
+        links: &ThinGauge,
+        precision: Precision,
+        quarks: Vec<Pseudofermions>,
+    ) -> Result<Self, HmcError> {
+        plan.check(quarks.len())?;
+        let gauge = GaugeDrive { action: plan.gauge, single: plan.single_gauge_force };
+        let (momenta, links) = (MomentumField::zero(links.domain(), precision)?, MovingLinks::new(links, precision)?);
+        let quarks = quarks.into_iter().map(RefCell::new).collect();
+        Ok(Chain { plan, links, momenta, quarks, gauge, watch: Box::new(|_, _| {}) })
+    }
+    /// From now on `watch` is told, after each move of the outermost level of a trajectory, how many are made, and of how
+    /// many; not on a way back.
+    pub fn on_move(&mut self, watch: impl FnMut(usize, usize) + 'static) {
+        self.watch = Box::new(watch);
+    }
+    /// Where it lives.
+    pub fn domain(&self) -> &Domain {
+        self.momenta.domain()
+    }
+    /// Of links and momenta.
+    pub fn precision(&self) -> Precision {
+        self.links.precision()
+    }
+    /// The links as they are now.
+    pub fn links(&self) -> &MovingLinks {
+        &self.links
+    }
+    /// The groups of quarks.
+    pub fn quarks(&mut self) -> impl Iterator<Item = &mut Pseudofermions> {
+        self.quarks.iter_mut().map(RefCell::get_mut)
+    }
+    /// *Collective.* Makes trajectory `number`, with numbers from its seed or given ones. With `and_back` the way is gone
+    /// backwards as well, to see how far it leads from where it began.
+    ///
+    /// # Errors
+    /// [`PlanError::Noise`] where there is not noise for each pseudofermion; solvers that give up; the device.
+    pub fn trajectory(
+        &mut self,
+        number: u32,
+        noise: Option<Noise>,
+        and_back: bool,
+    ) -> Result<TrajectoryOutcome, HmcError> {
+        let (seed, domain) = (self.plan.seed, self.domain().clone());
+        self.count();
+        match noise {
+            None => {
+                self.momenta.draw(seed, number)?;
+                for quarks in &self.quarks {
+                    quarks.borrow_mut().draw(&self.links, seed, number)?;
+                }
+            }
+            Some(Noise { momenta, pseudofermions }) => {
+                let (found, expected) = (pseudofermions.len(), self.quarks.iter().map(|q| q.borrow().count()).sum());
+                if found != expected {
+                    return Err(PlanError::Noise { found, expected }.into());
+                }
+                self.momenta = MomentumField::upload(&domain, momenta, self.precision())?;
+                let mut given = pseudofermions;
+                for quarks in &self.quarks {
+                    let mut quarks = quarks.borrow_mut();
+                    let (own, rest) = given.split_at(quarks.count());
+                    given = rest;
+                    let mut noise = FullField::zero(&domain, FermionKind::Staggered, Precision::Double, own.len())?;
+                    noise.upload(own)?;
+                    quarks.set_from(&self.links, &noise.even)?;
+                }
+            }
+        }
+        let start = self.energies()?;
+        let before = self.links.own().copied()?;
+        let mut iterations = self.count();
+        let first_momenta = if and_back { Some(self.momenta.copied()?) } else { None };
+        self.dynamics(true)?;
+        for (sum, more) in iterations.iter_mut().zip(self.count()) {
+            sum[1] += more[0];
+        }
+        let irreversibility = match first_momenta {
+            Some(first) => Some(self.way_back(&before, &first)?),
+            None => None,
+        };
+        if self.plan.unitarise == Unitarise::Never {
+            // Roundings would add up from one trajectory to the next; and H belongs to the links that are kept.
+            self.momenta.move_links(self.links.own_mut(), 0.0, true)?;
+        }
+        let end = self.energies()?;
+        for (sum, more) in iterations.iter_mut().zip(self.count()) {
+            sum[0] += more[0];
+        }
+        let delta = end.minus(&start);
+        let drawn = Philox::new(seed, purpose::METROPOLIS, number).uniform();
+        // Not where ΔH is no number, not even without a Metropolis step.
+        let accepted = !delta.is_nan() && (number < self.plan.metropolis_from || drawn < (-delta).exp());
+        if !accepted {
+            self.links.own_mut().copy_from(&before)?;
+        }
+        Ok(TrajectoryOutcome { number, start, end, delta, accepted, iterations, irreversibility })
+    }
+    /// *Collective.* All parts of H, in double.
+    pub fn energies(&self) -> Result<Energies, HmcError> {
+        let mut energies = Energies {
+            gauge: self.plan.gauge.value(&*self.links.thin(Precision::Double)?)?,
+            kinetic: self.momenta.kinetic_energy()?,
+            fermions: 0.0,
+        };
+        for quarks in &self.quarks {
+            energies.fermions += quarks.borrow().action(&self.links)?;
+        }
+        Ok(energies)
+    }
+    fn dynamics(&mut self, watched: bool) -> Result<(), HmcError> {
+        let Chain { plan, links, momenta, quarks, gauge, watch } = self;
+        let level = |level: &LevelPlan| Level {
+            forces: level
+                .gauge
+                .then_some(&*gauge as &dyn Force)
+                .into_iter()
+                .chain(level.quarks.iter().map(|k| &quarks[*k] as &dyn Force))
+                .collect(),
+            scheme: level.scheme,
+            steps: level.steps,
+        };
+        let levels: Vec<_> = plan.levels.iter().map(level).collect();
+        let dynamics = Dynamics { levels: &levels, unitarise: plan.unitarise };
+        if watched {
+            dynamics.run_watched(links, momenta, plan.length, watch)
+        } else {
+            dynamics.run(links, momenta, plan.length)
+        }
+    }
+    /// Goes back to where the trajectory began, measures how far from there it leads, and returns to the end.
+    fn way_back(&mut self, before: &ThinGauge, first: &MomentumField) -> Result<[f64; 2], HmcError> {
+        let (end, last) = (self.links.own().copied()?, self.momenta.copied()?);
+        self.momenta.scale(-1.0)?;
+        self.dynamics(false)?;
+        self.momenta.scale(-1.0)?;
+        let off = distance([self.links.own(), before], [&self.momenta, first])?;
+        self.links.own_mut().copy_from(&end)?;
+        self.momenta.copy_from(&last)?;
+        self.count();
+        Ok(off)
+    }
+    /// Iterations of each group since the last call.
+    fn count(&self) -> Vec<[usize; 2]> {
+        self.quarks.iter().map(|quarks| [quarks.borrow().take_iterations(), 0]).collect()
+    }
+}

@@ -1,0 +1,196 @@
+//! The extents of a lattice, the order of its sites in host memory and in files, and sums over sites that do not depend on
+//! how these are shared out.
+mod exact;
+
+pub(crate) use exact::Exact;
+
+/// Extents X, Y, Z, T of a periodic four-dimensional lattice. Sites are ordered lexicographically with x fastest:
+/// index = x + X (y + Y (z + Z t)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Lattice {
+    size: [usize; 4],
+}
+
+/// Why four numbers are not the extents of a lattice.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LatticeError {
+    /// An extent is odd or zero: even and odd sites would not alternate across the boundary.
+    #[error("extent {axis} = {extent} of lattice {size:?}: every extent must be even and at least 2")]
+    Odd {
+        /// x, y, z or t.
+        axis: char,
+        /// The offending extent.
+        extent: usize,
+        /// All four.
+        size: [usize; 4],
+    },
+    /// An extent of 2³¹ or more, or more sites than [`MOST_SITES`].
+    #[error("lattice {size:?} is too large: extents are below 2³¹, and there are at most 2⁴⁸ sites")]
+    TooLarge {
+        /// All four extents.
+        size: [usize; 4],
+    },
+}
+
+/// The most sites of a lattice: few enough to count the bytes of anything that has 2¹⁶ of them per site, and to leave the
+/// bits of random streams above a site's number to other uses. How much of a lattice one device holds is limited by
+/// [`Domain`](crate::domain::Domain).
+pub const MOST_SITES: u64 = 1 << 48;
+
+impl Lattice {
+    /// A lattice of even extents X, Y, Z, T.
+    ///
+    /// # Errors
+    /// Extents that are odd, zero, or 2³¹ or more, and more sites than [`MOST_SITES`].
+    pub fn new(size: [usize; 4]) -> Result<Self, LatticeError> {
+        for (axis, extent) in ['x', 'y', 'z', 't'].into_iter().zip(size) {
+            if extent < 2 || extent % 2 != 0 {
+                return Err(LatticeError::Odd { axis, extent, size });
+            }
+        }
+        let sites = size.iter().try_fold(1usize, |n, &e| n.checked_mul(e));
+        let countable = sites.is_some_and(|n| n as u64 <= MOST_SITES) && size.iter().all(|&e| e < 1 << 31);
+        if countable { Ok(Self { size }) } else { Err(LatticeError::TooLarge { size }) }
+    }
+    /// X, Y, Z, T.
+    pub fn size(&self) -> [usize; 4] {
+        self.size
+    }
+    /// Number of sites.
+    pub fn volume(&self) -> usize {
+        self.size.iter().product()
+    }
+    /// Number of sites of one parity.
+    pub fn half_volume(&self) -> usize {
+        self.volume() / 2
+    }
+    /// Lexicographic index of a site.
+    pub fn index(&self, [x, y, z, t]: [usize; 4]) -> usize {
+        let [nx, ny, nz, _] = self.size;
+        x + nx * (y + ny * (z + nz * t))
+    }
+    /// Coordinates of a lexicographic index.
+    pub fn coordinates(&self, index: usize) -> [usize; 4] {
+        let [nx, ny, nz, _] = self.size;
+        [index % nx, index / nx % ny, index / (nx * ny) % nz, index / (nx * ny * nz)]
+    }
+    /// (x + y + z + t) mod 2.
+    pub fn parity(&self, site: [usize; 4]) -> usize {
+        site.iter().sum::<usize>() % 2
+    }
+    /// Index of the neighbour of `index` one step forward (`true`) or backward in direction `mu`, periodically.
+    pub fn neighbour(&self, index: usize, mu: usize, forward: bool) -> usize {
+        let mut site = self.coordinates(index);
+        let extent = self.size[mu];
+        site[mu] = if forward { (site[mu] + 1) % extent } else { (site[mu] + extent - 1) % extent };
+        self.index(site)
+    }
+}
+
+impl std::fmt::Display for Lattice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [x, y, z, t] = self.size;
+        write!(f, "{x}×{y}×{z}×{t}")
+    }
+}
+
+/// A box of a lattice: what one process has of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// The whole lattice.
+    pub global: Lattice,
+    /// Global coordinates of the box's first site, all even.
+    pub origin: [usize; 4],
+    /// The box, whose sites are counted from its first one.
+    pub local: Lattice,
+}
+
+impl Section {
+    /// Index in the whole lattice of a site of the box.
+    pub fn global_index(&self, index: usize) -> usize {
+        let site = self.local.coordinates(index);
+        self.global.index(std::array::from_fn(|mu| self.origin[mu] + site[mu]))
+    }
+    /// The coordinates in the box of a site of the whole lattice, if it is in the box.
+    pub fn locate(&self, site: [usize; 4]) -> Option<[usize; 4]> {
+        let local: [usize; 4] = std::array::from_fn(|mu| site[mu].wrapping_sub(self.origin[mu]));
+        (0..4).all(|mu| local[mu] < self.local.size[mu]).then_some(local)
+    }
+    /// Its sites.
+    pub(crate) fn cuboid(&self) -> Cuboid {
+        Cuboid { origin: self.origin, size: self.local.size }
+    }
+    /// The sites of other boxes that are one step ahead in direction `mu`, as far as they share a plaquette with it;
+    /// `None` where the lattice is not cut. They may lie around its end.
+    pub(crate) fn ahead(&self, mu: usize) -> Option<Cuboid> {
+        let Cuboid { mut origin, mut size } = self.cuboid();
+        if size[mu] == self.global.size[mu] {
+            return None;
+        }
+        origin[mu] = (origin[mu] + size[mu]) % self.global.size[mu];
+        size[mu] = 1;
+        Some(Cuboid { origin, size })
+    }
+}
+
+/// A lattice as a box of itself.
+impl From<Lattice> for Section {
+    fn from(lattice: Lattice) -> Self {
+        Section { global: lattice, origin: [0; 4], local: lattice }
+    }
+}
+
+/// Any box of sites of a lattice, odd ones too. Sites are counted as in a [`Lattice`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cuboid {
+    /// Its first site.
+    pub origin: [usize; 4],
+    /// Its extents.
+    pub size: [usize; 4],
+}
+
+impl Cuboid {
+    pub fn volume(&self) -> usize {
+        self.size.iter().product()
+    }
+    /// A site, by its number in the box.
+    pub fn site(&self, index: usize) -> [usize; 4] {
+        let mut rest = index;
+        std::array::from_fn(|mu| {
+            let step = rest % self.size[mu];
+            rest /= self.size[mu];
+            self.origin[mu] + step
+        })
+    }
+    /// The number in the box of a site that is in it.
+    pub fn index(&self, site: [usize; 4]) -> usize {
+        (0..4).rev().fold(0, |index, mu| site[mu] - self.origin[mu] + self.size[mu] * index)
+    }
+    /// The sites that both have.
+    pub fn intersection(&self, other: &Self) -> Option<Self> {
+        let end = |c: &Self, mu: usize| c.origin[mu] + c.size[mu];
+        let origin: [usize; 4] = std::array::from_fn(|mu| self.origin[mu].max(other.origin[mu]));
+        let size = std::array::from_fn(|mu| end(self, mu).min(end(other, mu)).saturating_sub(origin[mu]));
+        (!size.contains(&0)).then_some(Self { origin, size })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lattice_for_many_devices_is_counted_in_64_bits() {
+        let global = Lattice::new([192, 192, 192, 384]).unwrap();
+        assert_eq!(global.volume(), 2_717_908_992);
+        let last = [191, 191, 191, 383];
+        assert_eq!(global.index(last), global.volume() - 1);
+        assert_eq!(global.coordinates(global.volume() - 1), last);
+        let section = Section { global, origin: [0, 96, 96, 360], local: Lattice::new([192, 96, 96, 24]).unwrap() };
+        assert_eq!(section.global_index(section.local.volume() - 1), global.volume() - 1);
+        for size in [[1 << 31, 2, 2, 2], [1 << 12, 1 << 12, 1 << 12, 1 << 13], [1 << 30; 4]] {
+            assert_eq!(Lattice::new(size), Err(LatticeError::TooLarge { size }));
+        }
+        assert!(Lattice::new([1 << 12; 4]).is_ok());
+    }
+}

@@ -1,0 +1,48 @@
+//! The clover-leaf field strength: energy density and topological charge.
+use super::quantity::{CHARGE, ENERGY_SPACE, ENERGY_TIME};
+use crate::domain::Result;
+use crate::field::ThinGauge;
+use gpu_kernels::gauge_force::{FIELD_STRENGTH, FieldStrength};
+use gpu_kernels::{Format, Precision};
+use serde_json::Value;
+
+/// What the clover-leaf field strength F says of links; means over the lattice but for the charge.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FieldStrengths {
+    /// −Σ_{i<j} tr F_ij²
+    pub space: f64,
+    /// −Σ_i tr F_it²
+    pub time: f64,
+    /// −(1/32π²) Σ_x ε_μνρσ tr F_μν F_ρσ: the topological charge, F being anti-Hermitian.
+    pub charge: f64,
+}
+
+impl FieldStrengths {
+    /// The energy density, −½ Σ_μν tr F_μν².
+    pub fn energy(&self) -> f64 {
+        self.space + self.time
+    }
+    /// Puts energies and charge into an object of JSON.
+    pub fn put(&self, object: &mut Value) {
+        ENERGY_SPACE.put(object, self.space);
+        ENERGY_TIME.put(object, self.time);
+        CHARGE.put(object, self.charge);
+    }
+}
+
+/// *Collective.* The field strength of links in double precision.
+pub fn field_strengths(links: &ThinGauge) -> Result<FieldStrengths> {
+    links.expect_in(Precision::Double)?;
+    let (domain, lattice) = (links.domain(), links.bordered());
+    for parity in 0..2 {
+        let kernel = FieldStrength { links: links.both(), lattice, parity: parity as u32 };
+        domain.backend().reduce(&FIELD_STRENGTH, Format::NONE, &kernel, (domain.half_sites(), 1), 3 * parity)?;
+    }
+    let mut sums = [0.0; 6];
+    domain.sums(&mut sums)?;
+    let volume = domain.global().volume() as f64;
+    let [space, time, dual] = std::array::from_fn(|k| sums[k] + sums[3 + k]);
+    // ε has eight elements for each of the three pairs of planes.
+    let charge = 8.0 * dual / (32.0 * std::f64::consts::PI.powi(2));
+    Ok(FieldStrengths { space: space / volume, time: time / volume, charge })
+}

@@ -1,0 +1,149 @@
+//! The gradient flow: links follow the gradient of an action, dV/dt = −g² (∂S) V, and become smooth (Lüscher 2010).
+//!
+//! A step is Lüscher's third-order Runge–Kutta scheme; with Z_i = −g² ∂S at W_i,
+//!
+//! W_1 = exp(¼ ε Z_0) W_0, W_2 = exp(8/9 ε Z_1 − 17/36 ε Z_0) W_1, W_3 = exp(¾ ε Z_2 − 8/9 ε Z_1 + 17/36 ε Z_0) W_2.
+use super::field_strength::{FieldStrengths, field_strengths};
+use super::quantity::{FLOW_TIME, PLAQUETTE_ENERGY};
+use crate::domain::Result;
+use crate::field::ThinGauge;
+use crate::hmc::HmcError;
+use crate::hmc::action::{GaugeAction, GaugeDrive};
+use crate::hmc::force::Force;
+use crate::hmc::links::MovingLinks;
+use crate::hmc::momenta::MomentumField;
+use gpu_kernels::Precision;
+use serde_json::Value;
+
+/// Whose gradient.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FlowAction {
+    /// Wilson's.
+    #[default]
+    Wilson,
+    /// Symanzik's at tree level.
+    Symanzik,
+}
+
+impl FlowAction {
+    /// g² S as an action with a β. Momenta that follow it are twice as large as −g² ∂S in the normalisation of the flow.
+    fn action(self) -> GaugeAction {
+        match self {
+            FlowAction::Wilson => GaugeAction::wilson(3.0),
+            // 5/3 plaquettes and −1/12 rectangles.
+            FlowAction::Symanzik => GaugeAction::tree_level_symanzik(5.0, 1.0),
+        }
+    }
+}
+
+/// Links that flow, in double precision.
+pub struct Flow {
+    links: MovingLinks,
+    velocity: MomentumField,
+    drive: GaugeDrive,
+    time: f64,
+}
+
+/// What links are at a time of the flow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FlowPoint {
+    /// t
+    pub time: f64,
+    /// From the clover-leaf field strength.
+    pub clover: FieldStrengths,
+    /// The energy density from plaquettes, 2 Σ Re tr (1 − P) for each site.
+    pub plaquette_energy: f64,
+}
+
+impl FlowPoint {
+    /// *Collective.* What links are at time t of the flow.
+    pub fn of(links: &ThinGauge, time: f64) -> Result<Self> {
+        let (plaquette, _) = links.plaquette()?;
+        let clover = field_strengths(links)?;
+        Ok(FlowPoint { time, clover, plaquette_energy: 36.0 * (1.0 - plaquette.mean) })
+    }
+    /// Puts time, energies and charge into an object of JSON.
+    pub fn put(&self, object: &mut Value) {
+        FLOW_TIME.put(object, self.time);
+        self.clover.put(object);
+        PLAQUETTE_ENERGY.put(object, self.plaquette_energy);
+    }
+    /// t² E with the clover-leaf field strength.
+    pub fn scaled(&self) -> f64 {
+        self.time * self.time * self.clover.energy()
+    }
+}
+
+impl Flow {
+    /// *Collective.* From these links on.
+    pub fn new(links: &ThinGauge, action: FlowAction) -> Result<Self> {
+        let drive = GaugeDrive { action: action.action(), single: false };
+        let velocity = MomentumField::zero(links.domain(), Precision::Double)?;
+        Ok(Flow { links: MovingLinks::new(links, Precision::Double)?, velocity, drive, time: 0.0 })
+    }
+    /// t
+    pub fn time(&self) -> f64 {
+        self.time
+    }
+    /// The links at t.
+    pub fn links(&self) -> &ThinGauge {
+        self.links.own()
+    }
+    /// *Collective.* Goes on by `step`.
+    pub fn step(&mut self, step: f64) -> std::result::Result<(), HmcError> {
+        // The velocity holds what the last move was, of which −17/9 and −1 times belong to the next ones.
+        for (kept, added) in [(0.0, 0.25), (-17.0 / 9.0, 8.0 / 9.0), (-1.0, 0.75)] {
+            self.velocity.scale(kept)?;
+            self.drive.push(&self.links, added * step, &mut self.velocity)?;
+            self.velocity.move_links(self.links.own_mut(), 1.0, false)?;
+        }
+        self.time += step;
+        Ok(())
+    }
+    /// *Collective.* What the links are now.
+    pub fn look(&self) -> Result<FlowPoint> {
+        FlowPoint::of(self.links(), self.time)
+    }
+}
+
+/// Where t² E, by the clover-leaf field strength, reaches `level` (0.3 for t₀), between two of the points; `None` where it does
+/// not.
+pub fn scale_t0(points: &[FlowPoint], level: f64) -> Option<f64> {
+    crossing(&points.iter().map(|point| (point.time, point.scaled())).collect::<Vec<_>>(), level)
+}
+
+/// √t where t d/dt t² E reaches `level` (0.3 for w₀), with differences between the points.
+pub fn scale_w0(points: &[FlowPoint], level: f64) -> Option<f64> {
+    let slope = |pair: &[FlowPoint]| {
+        let middle = 0.5 * (pair[0].time + pair[1].time);
+        (middle, middle * (pair[1].scaled() - pair[0].scaled()) / (pair[1].time - pair[0].time))
+    };
+    crossing(&points.windows(2).map(slope).collect::<Vec<_>>(), level).map(f64::sqrt)
+}
+
+/// The first place where a line through points rises to a level.
+fn crossing(points: &[(f64, f64)], level: f64) -> Option<f64> {
+    let pair = points.windows(2).find(|pair| pair[0].1 < level && pair[1].1 >= level)?;
+    let [(x, y), (u, v)] = [pair[0], pair[1]];
+    Some(x + (u - x) * (level - y) / (v - y))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scales_are_where_curves_cross() {
+        let clover = |energy: f64| FieldStrengths { space: 0.5 * energy, time: 0.5 * energy, charge: 0.0 };
+        // t² E = t / 2.
+        let points: Vec<FlowPoint> = (1..40)
+            .map(|k| {
+                let time = 0.05 * f64::from(k);
+                FlowPoint { time, clover: clover(0.5 / time), plaquette_energy: 0.0 }
+            })
+            .collect();
+        assert!((scale_t0(&points, 0.3).unwrap() - 0.6).abs() < 1e-12);
+        assert!((scale_w0(&points, 0.3).unwrap() - 0.6f64.sqrt()).abs() < 1e-12);
+        assert_eq!((scale_t0(&points, 2.0), scale_w0(&points[..2], 0.3)), (None, None));
+    }
+}

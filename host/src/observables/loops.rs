@@ -1,0 +1,66 @@
+//! The loops that are measured on every configuration: plaquette, rectangle, Polyakov loop.
+use super::polyakov::polyakov_loop;
+use super::quantity::{PLAQUETTE, PLAQUETTE_SPATIAL, PLAQUETTE_TEMPORAL, POLYAKOV_LOOP, RECTANGLE};
+use crate::domain::Result;
+use crate::field::ThinGauge;
+use crate::gauge::loops::{LoopKind, LoopPath, closed_loops, mean_traces};
+use crate::gauge::measure::Plaquettes;
+use num_complex::Complex64;
+use serde_json::{Value, json};
+
+/// Means over the lattice, each 1 on unit links.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LoopMeans {
+    /// Of Re tr / 3.
+    pub plaquette: Plaquettes,
+    /// Of Re tr / 3 over all rectangles of two links by one.
+    pub rectangle: f64,
+    /// Of tr / 3 of the links along t.
+    pub polyakov: Complex64,
+}
+
+impl LoopMeans {
+    /// *Collective.* Of links in double precision.
+    ///
+    /// # Errors
+    /// Those of [`mean_traces`].
+    pub fn of(links: &ThinGauge) -> Result<Self> {
+        let (plaquette, _) = links.plaquette()?;
+        let rectangles: Vec<LoopPath> =
+            closed_loops().into_iter().filter(|path| path.kind == LoopKind::Rectangle).collect();
+        let traces = mean_traces(links, &rectangles)?;
+        let rectangle = traces.iter().sum::<f64>() / (3 * traces.len()) as f64;
+        Ok(LoopMeans { plaquette, rectangle, polyakov: polyakov_loop(links)? })
+    }
+    /// Whether all are numbers.
+    pub fn is_finite(&self) -> bool {
+        let Plaquettes { mean, spatial, temporal } = self.plaquette;
+        [mean, spatial, temporal, self.rectangle].iter().all(|x| x.is_finite()) && self.polyakov.is_finite()
+    }
+    /// Puts them into an object of JSON.
+    pub fn put(&self, object: &mut Value) {
+        put_plaquette(object, &self.plaquette);
+        RECTANGLE.put(object, self.rectangle);
+        POLYAKOV_LOOP.put(object, json!([self.polyakov.re, self.polyakov.im]));
+    }
+    /// A line for each, for people.
+    pub fn text(&self) -> String {
+        let polyakov = [self.polyakov.re, self.polyakov.im].map(|x| POLYAKOV_LOOP.number(x)).join(" ");
+        plaquette_text(&self.plaquette)
+            + &RECTANGLE.line_of(self.rectangle)
+            + &POLYAKOV_LOOP.line(&format!("{polyakov} i"))
+    }
+}
+
+/// Puts the mean, the spatial and the temporal plaquette into an object of JSON.
+pub fn put_plaquette(object: &mut Value, plaquette: &Plaquettes) {
+    PLAQUETTE.put(object, plaquette.mean);
+    PLAQUETTE_SPATIAL.put(object, plaquette.spatial);
+    PLAQUETTE_TEMPORAL.put(object, plaquette.temporal);
+}
+
+/// A line for each of them, for people.
+pub fn plaquette_text(plaquette: &Plaquettes) -> String {
+    let Plaquettes { mean, spatial, temporal } = *plaquette;
+    PLAQUETTE.line_of(mean) + &PLAQUETTE_SPATIAL.line_of(spatial) + &PLAQUETTE_TEMPORAL.line_of(temporal)
+}

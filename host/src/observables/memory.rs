@@ -1,0 +1,64 @@
+//! How much memory a run takes that makes an ensemble and measures on it: links, momenta, pseudofermions, and the noise vectors
+//! of condensates, which take the place of what forces need.
+use super::condensate::condensate_bytes;
+use crate::domain::Part;
+use crate::field::DeviceField;
+use crate::halo::{Exchanges, Needs, Travelling};
+use crate::hmc::momenta::MomentumField;
+use crate::solve::widths;
+use gpu_kernels::{FermionKind, Precision};
+
+/// What an [ensemble](crate::hmc) is made of, as far as it takes memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ensemble {
+    /// Whether links and momenta are in single precision.
+    pub single_links: bool,
+    /// Pseudofermions of the group that has most; 0 without quarks.
+    pub pseudofermions: usize,
+    /// Whether quarks hop over fat and long links.
+    pub improved: bool,
+    /// Noise vectors of a condensate that are solved for together; 0 without condensates.
+    pub noise: usize,
+}
+
+/// Vectors of a group, for each pseudofermion: as many as rational functions have poles at most, but for rare ones.
+const POLES: usize = 24;
+
+impl Ensemble {
+    /// Device memory of a process with such a part of the lattice, with names for what takes it.
+    pub fn memory(&self, part: Part) -> Needs {
+        let (sites, wide) = (part.sites(), part.bordered_sites());
+        let (thin, momenta) =
+            (part.links_bytes(Precision::Double), 2 * MomentumField::bytes_for(Precision::Double, sites));
+        let mut needs = vec![("links and their copies", 6 * thin), ("momenta", 2 * momenta)];
+        let mut exchanges = Exchanges::of(part).border(Precision::Double);
+        if self.single_links {
+            exchanges = exchanges.border(Precision::Single);
+        }
+        if self.pseudofermions > 0 {
+            // Solutions and directions for all poles, and pairs of vectors with those of the neighbours around.
+            let vector = |sites| DeviceField::bytes_for(FermionKind::Staggered, Precision::Double, sites, 1);
+            let of_forces = self.pseudofermions * ((2 * POLES + 8) * vector(sites) + 2 * POLES * vector(wide));
+            // Condensates are measured when there is no force.
+            let vectors = of_forces.max(condensate_bytes(sites, self.noise));
+            needs.push(("vectors of solvers, forces and condensates", vectors));
+            needs.push(("links of operators", 4 * thin));
+            let hops = Travelling::Colours(if self.improved { 3 } else { 1 });
+            let sides: Vec<usize> = [self.pseudofermions, self.noise].into_iter().flat_map(widths).collect();
+            let width = part.border().into_iter().max().unwrap_or(0);
+            for precision in [Precision::Double, Precision::Single] {
+                let pairs = [POLES * self.pseudofermions];
+                exchanges = exchanges.hops(hops, precision, &sides).margin(
+                    width,
+                    FermionKind::Staggered.site_bytes(precision),
+                    &pairs,
+                );
+            }
+        }
+        if self.improved {
+            needs.push(("fat and long links, their gradients and paths", 10 * thin));
+        }
+        needs.extend(exchanges.needs());
+        needs
+    }
+}

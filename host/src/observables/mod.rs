@@ -1,0 +1,20 @@
+//! What is measured on gauge fields and on solutions, beyond what tells one field from another ([`gauge::measure`](crate::gauge::measure)).
+//!
+//! | module | what |
+//! |---|---|
+//! | [`quantity`] | the table of what is measured: names, keys, units, kernels |
+//! | [`loops`] | plaquette, rectangle and Polyakov loop together |
+//! | [`field_strength`] | energy density and topological charge |
+//! | [`polyakov`] | the Polyakov loop |
+//! | [`flow`] | the gradient flow: what links are along it, t₀ and w₀ |
+//! | [`condensate`] | the chiral condensate from noise vectors |
+//! | [`spectrum`] | correlators of mesons and nucleons |
+//! | [`memory`] | what a run takes that makes an ensemble and measures on it |
+pub mod condensate;
+pub mod field_strength;
+pub mod flow;
+pub mod loops;
+pub mod memory;
+pub mod polyakov;
+pub mod quantity;
+pub mod spectrum;

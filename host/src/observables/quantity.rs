@@ -1,0 +1,263 @@
+//! What is measured, each quantity declared once: its name for people, its key in JSON, its unit, the kernel that sums it, and
+//! what it is. Commands print lines and write JSON by these, and `docs/output.md` has a row for each.
+use gpu_kernels::Table;
+use gpu_kernels::gauge::PLAQUETTE as PLAQUETTE_KERNEL;
+use gpu_kernels::gauge_force::{FIELD_STRENGTH, LOOP, TIME_LINE};
+use serde_json::Value;
+
+/// How numbers are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Digits {
+    /// So many behind the point.
+    Fixed(usize),
+    /// The same with a sign.
+    Signed(usize),
+    /// So many behind the point of a power of ten.
+    Scientific(usize),
+}
+
+/// A quantity that commands measure.
+#[derive(Debug)]
+pub struct Quantity {
+    /// As results for people have it.
+    pub name: &'static str,
+    /// The name of the quantity that it is a part of; lines of parts follow its own.
+    pub part_of: Option<&'static str>,
+    /// In JSON; a point leads into an object.
+    pub key: &'static str,
+    /// In lattice units, such as `a^2`; empty for a number.
+    pub unit: &'static str,
+    /// The kernel that sums it; `None` for what is computed on the host or from others.
+    pub kernel: Option<&'static Table>,
+    /// What it is, as `docs/output.md` says it.
+    pub meaning: &'static str,
+    /// How it is printed.
+    pub digits: Digits,
+}
+
+/// The plaquette over all planes.
+pub static PLAQUETTE: Quantity = Quantity {
+    name: "plaquette",
+    part_of: None,
+    key: "plaquette.mean",
+    unit: "",
+    kernel: Some(PLAQUETTE_KERNEL.0),
+    meaning: "mean of Re tr P / 3 over all planes, P = U_μ(x) U_ν(x+μ̂) U_μ†(x+ν̂) U_ν†(x)",
+    digits: Digits::Fixed(12),
+};
+/// That of the planes in space.
+pub static PLAQUETTE_SPATIAL: Quantity = Quantity {
+    name: "spatial",
+    part_of: Some("plaquette"),
+    key: "plaquette.spatial",
+    meaning: "the same over the xy, xz and yz planes",
+    ..PLAQUETTE
+};
+/// That of the planes with t.
+pub static PLAQUETTE_TEMPORAL: Quantity = Quantity {
+    name: "temporal",
+    part_of: Some("plaquette"),
+    key: "plaquette.temporal",
+    meaning: "the same over the xt, yt and zt planes",
+    ..PLAQUETTE
+};
+/// The mean of links.
+pub static LINK_TRACE: Quantity =
+    Quantity { name: "link trace", key: "link_trace", meaning: "mean of Re tr U / 3 over all links", ..PLAQUETTE };
+/// How far links are from SU(3).
+pub static UNITARITY_VIOLATION: Quantity = Quantity {
+    name: "unitarity violation",
+    key: "unitarity_violation",
+    kernel: None,
+    meaning: "of the worst link: the larger of ‖U U† − 1‖ and abs(det U − 1)",
+    digits: Digits::Scientific(2),
+    ..PLAQUETTE
+};
+/// Loops of two links by one.
+pub static RECTANGLE: Quantity = Quantity {
+    name: "rectangle",
+    key: "rectangle",
+    kernel: Some(LOOP.0),
+    meaning: "mean of Re tr R / 3 over all 2×1 loops",
+    ..PLAQUETTE
+};
+/// The Polyakov loop.
+pub static POLYAKOV_LOOP: Quantity = Quantity {
+    name: "Polyakov loop",
+    key: "polyakov_loop",
+    kernel: Some(TIME_LINE.0),
+    meaning: "`[re, im]` of the mean over space of tr Π_t U_t / 3",
+    digits: Digits::Signed(9),
+    ..PLAQUETTE
+};
+/// The energy density, of which JSON has the parts.
+pub static ENERGY_DENSITY: Quantity = Quantity {
+    name: "energy density",
+    key: "energy",
+    unit: "a^-4",
+    kernel: Some(FIELD_STRENGTH.0),
+    meaning: "−½ Σ_μν tr F_μν², mean over sites, with the clover-leaf field strength F: the sum of `energy.space` and `energy.time`",
+    digits: Digits::Fixed(9),
+    ..PLAQUETTE
+};
+/// That of the magnetic field.
+pub static ENERGY_SPACE: Quantity = Quantity {
+    name: "space",
+    part_of: Some("energy density"),
+    key: "energy.space",
+    meaning: "−Σ tr F² over the spatial planes, mean over sites",
+    ..ENERGY_DENSITY
+};
+/// That of the electric field.
+pub static ENERGY_TIME: Quantity = Quantity {
+    name: "time",
+    part_of: Some("energy density"),
+    key: "energy.time",
+    meaning: "−Σ tr F² over the temporal planes, mean over sites",
+    ..ENERGY_DENSITY
+};
+/// The energy density from plaquettes.
+pub static PLAQUETTE_ENERGY: Quantity = Quantity {
+    name: "energy density of plaquettes",
+    key: "plaquette_energy",
+    kernel: Some(PLAQUETTE_KERNEL.0),
+    meaning: "2 Σ Re tr (1 − P) over the planes, mean over sites",
+    ..ENERGY_DENSITY
+};
+/// The topological charge.
+pub static CHARGE: Quantity = Quantity {
+    name: "topological charge",
+    key: "charge",
+    unit: "",
+    meaning: "−(1/32π²) Σ_x ε_μνρσ tr F_μν F_ρσ, with the clover-leaf field strength",
+    digits: Digits::Signed(6),
+    ..ENERGY_DENSITY
+};
+/// The time of the flow.
+pub static FLOW_TIME: Quantity = Quantity {
+    name: "t",
+    key: "t",
+    unit: "a^2",
+    kernel: None,
+    meaning: "time of the gradient flow",
+    digits: Digits::Fixed(4),
+    ..PLAQUETTE
+};
+/// The scale t₀.
+pub static T0: Quantity = Quantity {
+    name: "t0",
+    key: "t0",
+    meaning: "where t² E of the flow reaches 0.3; `null` where it does not",
+    digits: Digits::Fixed(6),
+    ..FLOW_TIME
+};
+/// The scale w₀.
+pub static W0: Quantity = Quantity {
+    name: "w0",
+    key: "w0",
+    unit: "a",
+    meaning: "√t where t d/dt t² E of the flow reaches 0.3; `null` where it does not",
+    ..T0
+};
+/// The chiral condensate.
+pub static CONDENSATE: Quantity = Quantity {
+    name: "condensate",
+    key: "condensate",
+    unit: "a^-3",
+    kernel: None,
+    meaning: "ψ̄ψ = tr M⁻¹ / V of one staggered field, which is four flavours, from noise vectors",
+    digits: Digits::Fixed(6),
+    ..PLAQUETTE
+};
+
+/// All of them, in the order of `docs/output.md`.
+pub static QUANTITIES: [&Quantity; 16] = [
+    &PLAQUETTE,
+    &PLAQUETTE_SPATIAL,
+    &PLAQUETTE_TEMPORAL,
+    &LINK_TRACE,
+    &UNITARITY_VIOLATION,
+    &RECTANGLE,
+    &POLYAKOV_LOOP,
+    &ENERGY_DENSITY,
+    &ENERGY_SPACE,
+    &ENERGY_TIME,
+    &PLAQUETTE_ENERGY,
+    &CHARGE,
+    &FLOW_TIME,
+    &T0,
+    &W0,
+    &CONDENSATE,
+];
+
+impl Quantity {
+    /// Its number for people.
+    pub fn number(&self, value: f64) -> String {
+        match self.digits {
+            Digits::Fixed(digits) => format!("{value:.digits$}"),
+            Digits::Signed(digits) => format!("{value:+.digits$}"),
+            Digits::Scientific(digits) => format!("{value:.digits$e}"),
+        }
+    }
+    /// A line of results for people: the name, and from one column on what is said of it.
+    pub fn line(&self, text: &str) -> String {
+        let indent = if self.part_of.is_some() { "  " } else { "" };
+        format!("{:<21}{text}\n", format!("{indent}{}", self.name))
+    }
+    /// The line of a number.
+    pub fn line_of(&self, value: f64) -> String {
+        self.line(&self.number(value))
+    }
+    /// Its place in an object.
+    pub fn put(&self, object: &mut Value, value: impl Into<Value>) {
+        let place = self.key.split('.').fold(object, |object, key| &mut object[key]);
+        *place = value.into();
+    }
+    /// The key of the object that it is in with its parts.
+    pub fn object_key(&self) -> &'static str {
+        self.key.split('.').next().unwrap_or(self.key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::collections::BTreeSet;
+
+    /// `docs/output.md` has the table.
+    #[test]
+    fn all_are_documented() {
+        let document = include_str!("../../../docs/output.md");
+        let mut keys = BTreeSet::new();
+        for quantity in QUANTITIES {
+            let Quantity { name, part_of, key, unit, kernel, meaning, .. } = quantity;
+            assert!(keys.insert(key), "{key}");
+            let name = part_of.map_or(name.to_string(), |whole| format!("{whole}, {name}"));
+            let unit = if unit.is_empty() { "1".to_string() } else { unit.replace("^", "") };
+            let unit = unit.replace("-4", "⁻⁴").replace("-3", "⁻³").replace('2', "²");
+            let kernel = kernel.map_or("–".into(), |table| format!("`{}`", table.name));
+            let row = format!("| {name} | `{key}` | {unit} | {kernel} | {meaning} |");
+            assert!(document.contains(&row), "docs/output.md has no row {row}");
+            if let Some(whole) = part_of {
+                assert!(QUANTITIES.iter().any(|other| other.name == *whole), "{whole}");
+            }
+        }
+    }
+
+    #[test]
+    fn lines_and_objects() {
+        assert_eq!(PLAQUETTE.line_of(0.5), "plaquette            0.500000000000\n");
+        assert_eq!(PLAQUETTE_SPATIAL.line_of(0.5), "  spatial            0.500000000000\n");
+        assert_eq!(CHARGE.line_of(1.0), "topological charge   +1.000000\n");
+        assert_eq!(UNITARITY_VIOLATION.line_of(1.25e-13), "unitarity violation  1.25e-13\n");
+        let mut object = json!({ "plaquette": { "stored": 1.0 } });
+        PLAQUETTE.put(&mut object, 0.5);
+        LINK_TRACE.put(&mut object, f64::NAN);
+        ENERGY_TIME.put(&mut object, 2.0);
+        let expected =
+            json!({ "plaquette": { "mean": 0.5, "stored": 1.0 }, "link_trace": null, "energy": { "time": 2.0 } });
+        assert_eq!(object, expected);
+        assert_eq!((PLAQUETTE.object_key(), CHARGE.object_key()), ("plaquette", "charge"));
+    }
+}

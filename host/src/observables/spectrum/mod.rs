@@ -1,0 +1,91 @@
+//! Correlators of hadrons from quark propagators.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`gamma`] | the 16 products of γ matrices |
+//! | [`sources`] | point, wall and noise sources for all components |
+//! | [`mesons`] | all 16 mesons of two Wilson quarks, at any momentum |
+//! | [`nucleon`] | the nucleon and its parity partner |
+//! | [`staggered`] | local mesons of staggered quarks |
+//! | [`effective`] | effective masses; [`jackknife`](statistics::jackknife) has errors over configurations |
+//!
+//! Correlators are sums over the sites that a process has, for all times of the whole lattice: the correlator is the sum
+//! over processes. Time is counted from the source.
+pub mod gamma;
+pub mod mesons;
+pub mod nucleon;
+pub mod sources;
+pub mod staggered;
+
+pub use statistics::effective;
+
+use crate::field::host::{Fermion, HostField};
+use crate::lattice::Section;
+use num_complex::Complex64;
+use rayon::prelude::*;
+
+/// Numbers that are summed over space.
+pub(crate) trait SpatialSum: Send + Clone {
+    /// Adds `other`.
+    fn add(&mut self, other: &Self);
+}
+
+impl SpatialSum for Vec<Complex64> {
+    fn add(&mut self, other: &Self) {
+        for (sum, term) in self.iter_mut().zip(other) {
+            *sum += term;
+        }
+    }
+}
+
+/// Σ over the local sites of each time of what `site` adds to a copy of `zero`, for all times of the whole lattice, counted
+/// from `origin`. `site` is given the local index and the coordinates on the whole lattice. In a fixed order.
+pub(crate) fn by_time<S: SpatialSum + Sync>(
+    section: &Section,
+    origin: usize,
+    zero: &S,
+    site: impl Fn(&mut S, usize, [usize; 4]) + Sync,
+) -> Vec<S> {
+    let [x, y, z, t] = section.local.size();
+    let extent = section.global.size()[3];
+    let mut all = vec![zero.clone(); extent];
+    for local in 0..t {
+        // Planes of one z at once, each in its own order; then their sums one after the other.
+        let planes: Vec<S> = (0..z)
+            .into_par_iter()
+            .map(|plane| {
+                let mut sum = zero.clone();
+                let first = (local * z + plane) * x * y;
+                for index in first..first + x * y {
+                    let here = section.local.coordinates(index);
+                    site(&mut sum, index, std::array::from_fn(|mu| section.origin[mu] + here[mu]));
+                }
+                sum
+            })
+            .collect();
+        let time = (section.origin[3] + local + extent - origin) % extent;
+        planes.iter().for_each(|plane| all[time].add(plane));
+    }
+    all
+}
+
+/// The phases exp(−i p (x − x₀)) of momenta in units of 2π/L.
+pub(crate) fn phases(section: &Section, momenta: &[[i32; 3]], origin: [usize; 4], place: [usize; 4]) -> Vec<Complex64> {
+    let extents = section.global.size();
+    let phase = |momentum: &[i32; 3]| {
+        let turns: f64 = (0..3)
+            .map(|k| {
+                let steps = place[k] as i64 - origin[k] as i64;
+                f64::from(momentum[k]) * steps as f64 / extents[k] as f64
+            })
+            .sum();
+        Complex64::cis(-std::f64::consts::TAU * turns)
+    };
+    momenta.iter().map(phase).collect()
+}
+
+/// Panics unless all fields are on the local lattice of the section.
+pub(crate) fn check<T: Fermion>(section: &Section, fields: &[HostField<T>], count: usize) {
+    assert_eq!(fields.len(), count, "a propagator has one {} for each component of its source", T::NAME);
+    assert!(fields.iter().all(|field| field.lattice() == section.local), "fields are those of the section");
+}

@@ -1,0 +1,190 @@
+//! The Wilson-clover operator: M = A − ½ D, with A the clover term (Babich, Clark and Joó 2010, eq. 2).
+use super::diagonal::CLOVER_ROWS;
+use super::operator::{Definition, Details, Key, KeyKind, Keys, Operator, Term, WilsonLike, choose};
+use super::wilson::{BC_TIME, DSLASH_FLOPS, KAPPA, MASS, NU, OUTPUT, TimeBoundary, WilsonParams, XI};
+use super::wilson_like::Schur;
+use crate::domain::Result;
+use crate::field::{DeviceClover, ThinGauge};
+use gpu_kernels::FermionKind;
+use gpu_kernels::clover::CLOVER_TERM;
+use serde_json::{Map, Value, json};
+
+/// Operations of the clover term per site, as everybody counts them.
+pub const CLOVER_FLOPS: f64 = 504.0;
+/// Operations of the even-odd matrix per site: two hopping terms, two clover terms, one vector sum (Babich, Clark and
+/// Joó 2010).
+pub const CLOVER_MATRIX_FLOPS: f64 = 2.0 * DSLASH_FLOPS + 2.0 * CLOVER_FLOPS + 48.0;
+
+/// What a Wilson-clover operator needs besides links.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CloverParams {
+    /// Mass, boundary condition, anisotropy.
+    pub wilson: WilsonParams,
+    /// The factor of σ_μν F̂_μν in the spatial planes.
+    pub space: f64,
+    /// The factor in the temporal planes.
+    pub time: f64,
+}
+
+impl CloverParams {
+    /// On an isotropic lattice with tadpole factor u_0: both coefficients c_sw / u_0³.
+    pub fn isotropic(wilson: WilsonParams, c_sw: f64, u0: f64) -> Self {
+        let coefficient = c_sw / u0.powi(3);
+        CloverParams { wilson, space: coefficient, time: coefficient }
+    }
+    /// With Chroma's clovCoeffR and clovCoeffT: the spatial coefficient is clovCoeffR / ξ_0.
+    pub fn anisotropic(wilson: WilsonParams, coefficient_r: f64, coefficient_t: f64) -> Self {
+        CloverParams { wilson, space: coefficient_r / wilson.anisotropy.xi, time: coefficient_t }
+    }
+    /// The clover term of these parameters on `gauge`.
+    pub fn term(&self, gauge: &ThinGauge) -> Result<DeviceClover> {
+        DeviceClover::new(gauge, self.wilson.diagonal(), self.space, self.time)
+    }
+    /// With a Schur complement to solve.
+    pub fn with_schur(self, schur: Schur) -> WilsonLike {
+        let CloverParams { wilson, space, time } = self;
+        WilsonLike { definition: &CLOVER, wilson, coefficients: [space, time, 0.0], schur }
+    }
+    /// Those of an operator with a clover term.
+    pub(super) fn of(operator: &WilsonLike) -> Self {
+        let [space, time, ..] = operator.coefficients;
+        CloverParams { wilson: operator.wilson, space, time }
+    }
+}
+
+impl From<CloverParams> for Operator {
+    fn from(params: CloverParams) -> Self {
+        params.with_schur(Schur::default()).into()
+    }
+}
+
+/// The tadpole factor.
+pub(super) static U0: Key = Key::new(
+    "u0",
+    "U",
+    KeyKind::Word,
+    "Tadpole factor of clover, whose coefficients are csw / u0^3, and of asqtad, whose paths of n links are divided by \
+     u0^(n-1) and which also takes 'plaquette', the fourth root of the mean plaquette [default: 1]",
+    "1.0",
+);
+static CSW: Key = Key::new("csw", "C", KeyKind::Number, "Clover coefficient c_sw, the same in all planes", "1.0");
+static CLOVER_R: Key = Key::new(
+    "clover-r",
+    "CR",
+    KeyKind::Number,
+    "Chroma's clovCoeffR, instead of csw: the spatial planes have CR / xi_0",
+    "1.0",
+)
+.instead_of("csw");
+static CLOVER_T: Key =
+    Key::new("clover-t", "CT", KeyKind::Number, "Chroma's clovCoeffT, the coefficient of the temporal planes", "1.0")
+        .instead_of("csw");
+static SCHUR: Key = Key::new(
+    "schur",
+    "NAME",
+    KeyKind::Word,
+    "The even-odd preconditioned operator: symmetric or asymmetric [default: symmetric]",
+    "\"symmetric\"",
+)
+.technical();
+
+/// Names of the Schur complements.
+pub const SCHURS: [(&str, Schur); 2] = [("symmetric", Schur::Symmetric), ("asymmetric", Schur::Asymmetric)];
+
+/// Parameters of operators with a clover term.
+pub(super) const KEYS: [&Key; 10] = [&MASS, &KAPPA, &BC_TIME, &XI, &NU, &CSW, &U0, &CLOVER_R, &CLOVER_T, &SCHUR];
+
+/// The Wilson-clover operator.
+pub static CLOVER: Definition = Definition {
+    name: "clover",
+    title: "Wilson-clover",
+    kind: FermionKind::Wilson,
+    formula: "M = 4 + m + i/2 sum_{mu<nu} c sigma F - D/2, c = csw / u0^3 in all planes, or Chroma's coefficients: CR / xi_0 \
+              in the spatial and CT in the temporal planes",
+    keys: &KEYS,
+    resolve: |keys| {
+        let (params, schur, described) = CloverParams::resolve(keys)?;
+        Some((params.with_schur(schur).into(), described))
+    },
+    output: &OUTPUT,
+    sample: || CloverParams::isotropic(WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic), 1.0, 1.0).into(),
+    has_own_kernels: true,
+    details: Details::WilsonLike(Term {
+        make: |operator, thin| Ok(CloverParams::of(operator).term(thin)?.into()),
+        bytes: |precision, sites| 4 * DeviceClover::bytes_for(precision, sites),
+        is_number: false,
+        rows: &CLOVER_ROWS,
+        setup: &[CLOVER_TERM.0],
+    }),
+};
+
+/// The coefficients of a clover term as typed.
+enum ClovCoefficients {
+    /// c_sw and u_0.
+    Improvement(f64, f64),
+    /// Chroma's clovCoeffR and clovCoeffT.
+    Chroma(f64, f64),
+}
+
+impl CloverParams {
+    /// From all parameters of a Wilson operator and c_sw with u_0, or Chroma's coefficients, with the Schur complement to
+    /// solve and what is said beside an answer.
+    pub(super) fn resolve(keys: &mut dyn Keys) -> Option<(Self, Schur, Map<String, Value>)> {
+        let wilson = WilsonParams::resolve(keys);
+        let schur = choose(keys, "schur", &SCHURS).unwrap_or_default();
+        let typed = ClovCoefficients::resolve(keys);
+        let (wilson, typed) = (wilson?, typed?);
+        let (params, csw, u0, r, t) = match typed {
+            ClovCoefficients::Improvement(csw, u0) => {
+                (CloverParams::isotropic(wilson, csw, u0), Some(csw), Some(u0), None, None)
+            }
+            ClovCoefficients::Chroma(r, t) => (CloverParams::anisotropic(wilson, r, t), None, None, Some(r), Some(t)),
+        };
+        let term = json!({
+            "csw": csw, "u0": u0, "r": r, "t": t, "space": params.space, "time": params.time,
+            "schur": SCHURS.iter().find(|(_, value)| *value == schur).map(|(name, _)| name),
+        });
+        let mut described = wilson.describe();
+        described.insert("clover".into(), term);
+        Some((params, schur, described))
+    }
+}
+
+impl ClovCoefficients {
+    fn resolve(keys: &mut dyn Keys) -> Option<Self> {
+        let csw = keys.number("csw", "a number", &|_| true);
+        let u0 = keys.number("u0", "a number above 0", &|u0| u0 > 0.0);
+        let [r, t] = ["clover-r", "clover-t"].map(|key| keys.number(key, "a number", &|_| true));
+        let [has_csw, has_u0, has_r, has_t] = ["csw", "u0", "clover-r", "clover-t"].map(|key| keys.is_given(key));
+        match (has_csw, has_r || has_t) {
+            (false, false) => {
+                keys.missing("no clover coefficient: give --csw C, or --clover-r CR with --clover-t CT");
+                None
+            }
+            (true, true) => {
+                let other = if has_r { "clover-r" } else { "clover-t" };
+                keys.conflict("csw", other, "give csw, or clover-r with clover-t");
+                None
+            }
+            (true, false) => {
+                for key in ["xi", "nu"] {
+                    if keys.is_given(key) {
+                        keys.conflict("csw", key, "on an anisotropic lattice give clover-r and clover-t");
+                    }
+                }
+                let u0 = if has_u0 { u0 } else { Some(1.0) };
+                Some(ClovCoefficients::Improvement(csw?, u0?))
+            }
+            (false, true) => {
+                if has_u0 {
+                    keys.refuse("u0", "belongs to csw; clover-r and clover-t are the coefficients in use");
+                }
+                if has_r != has_t {
+                    let (here, there) = if has_r { ("clover-r", "clover-t") } else { ("clover-t", "clover-r") };
+                    keys.conflict(here, there, &format!("needs {there} beside it"));
+                }
+                Some(ClovCoefficients::Chroma(r?, t?))
+            }
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! Fat and long links of improved staggered fermions, made on the device from thin ones.
+//!
+//! Links are kept without phases η_μ and without the sign of the boundary condition, which the operators of
+//! [`operators`](crate::operators) put in; so coefficients here have the signs for that. MILC's files hold both:
+//! [`with_phases`] goes between the two.
+use super::{Smearing, StaggeredLinks, StaggeredPhases, Tadpole, TimeBoundary};
+use crate::backend::{DeviceBuffer, view};
+use crate::domain::{DeviceError, Domain, Result};
+use crate::field::host::{HostGauge, Matrix};
+use crate::field::{DeviceGauge, ThinGauge};
+use crate::gauge::su3::{violation, violation_of_u3};
+use crate::lattice::{Exact, Section};
+use gpu_kernels::field::Matrices;
+use gpu_kernels::smeared::{
+    COMPONENTS_ABOVE, ComponentsAbove, LONG_LINKS, LongLinks, PROJECT_U3, ProjectU3, SCALE_LINKS, STAPLE, ScaleLinks,
+    Staple, UNITARITY_VIOLATION, UnitarityViolation,
+};
+use gpu_kernels::storage::TILE;
+use gpu_kernels::{Format, LinkStorage, Precision};
+use num_complex::Complex64;
+
+/// Coefficients of the paths that make fat and long links. Every path counts once: there are 6 three-link staples around
+/// a link, 24 five-link, 48 seven-link staples and 6 of Lepage's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PathCoefficients {
+    /// The link itself.
+    pub one_link: f64,
+    /// Three links in a row, which make the long link.
+    pub naik: f64,
+    /// Staples of three links: ν μ −ν.
+    pub three: f64,
+    /// Staples of five links: ρ ν μ −ν −ρ.
+    pub five: f64,
+    /// Staples of seven links: σ ρ ν μ −ν −ρ −σ.
+    pub seven: f64,
+    /// Lepage's staples of five links in a plane: ν ν μ −ν −ν.
+    pub lepage: f64,
+}
+
+impl PathCoefficients {
+    /// Asqtad (Orginos, Toussaint and Sugar 1999) with the tadpole factor u_0.
+    pub fn asqtad(u0: f64) -> Self {
+        let u2 = u0 * u0;
+        PathCoefficients {
+            one_link: 5.0 / 8.0,
+            naik: -1.0 / 24.0 / u2,
+            three: 1.0 / 16.0 / u2,
+            five: 1.0 / 64.0 / (u2 * u2),
+            seven: 1.0 / 384.0 / (u2 * u2 * u2),
+            lepage: -1.0 / 16.0 / (u2 * u2),
+        }
+    }
+    /// The first level of HISQ (Follana et al. 2007), called Fat7.
+    pub fn fat7() -> Self {
+        PathCoefficients {
+            one_link: 1.0 / 8.0,
+            naik: 0.0,
+            three: 1.0 / 16.0,
+            five: 1.0 / 64.0,
+            seven: 1.0 / 384.0,
+            lepage: 0.0,
+        }
+    }
+    /// The second level of HISQ, with the correction ε of the Naik term for heavy quarks (Follana et al. 2007, eq. 24).
+    pub fn hisq(epsilon: f64) -> Self {
+        PathCoefficients {
+            one_link: 1.0 + epsilon / 8.0,
+            naik: -(1.0 + epsilon) / 24.0,
+            three: 1.0 / 16.0,
+            five: 1.0 / 64.0,
+            seven: 1.0 / 384.0,
+            lepage: -1.0 / 8.0,
+        }
+    }
+    /// No component of a fat link of unitary links is larger.
+    fn bound(&self) -> f64 {
+        let staples = 6.0 * self.three.abs() + 24.0 * self.five.abs() + 48.0 * self.seven.abs();
+        self.one_link.abs() + staples + 6.0 * self.lepage.abs()
+    }
+}
+
+/// One matrix for each site of a lattice with its border.
+pub(crate) struct MatrixField {
+    halves: [DeviceBuffer; 2],
+    sites: usize,
+    site_bytes: usize,
+}
+
+impl MatrixField {
+    /// Zero, on the sites of links and in their precision; `what` is named when there is too little memory.
+    pub fn like(links: &ThinGauge, what: &str) -> Result<Self> {
+        let site_bytes = match links.precision() {
+            Precision::Double => Matrices::site_bytes::<f64>(),
+            Precision::Single => Matrices::site_bytes::<f32>(),
+            Precision::Half | Precision::Fp16 => unreachable!("links that are kept once have 64 or 32 bits"),
+        };
+        let sites = links.bordered_sites() as usize;
+        let half = || links.domain().backend().allocate(sites.div_ceil(TILE) * TILE * site_bytes, what);
+        Ok(MatrixField { halves: [half()?, half()?], sites, site_bytes })
+    }
+    /// Those on even and on odd sites. The views must not outlive the field.
+    pub fn views(&self) -> [Matrices; 2] {
+        self.halves.each_ref().map(|half| view::matrices(half, self.sites, self.site_bytes))
+    }
+}
+
+/// Bytes that [`fat_links`] needs beside thin and fat links on a lattice of `sites` sites of each parity.
+pub fn workspace_bytes(sites: usize) -> usize {
+    2 * 2 * sites.div_ceil(TILE) * TILE * Matrices::site_bytes::<f64>()
+}
+
+/// F_μ(x): the link and its staples. Thin links must be unitary, and in double precision.
+pub fn fat_links(thin: &ThinGauge, c: &PathCoefficients) -> Result<ThinGauge> {
+    thin.expect_in(Precision::Double)?;
+    let (domain, fat, format) = (thin.domain(), thin.empty_like()?, Format::of(Precision::Double));
+    // In the border as well, but for its outermost sites, whose neighbours are not there.
+    let (geometry, sites) = (thin.bordered().geometry, thin.bordered_sites());
+    // Lepage's staples are made as staples of staples in the same direction. These also have the paths that go aside and
+    // back before they go along μ, one for each of the 6 ways: the link itself, six times too often.
+    let factor = c.one_link - 6.0 * c.lepage;
+    for parity in 0..2 {
+        let kernel = ScaleLinks { input: thin.links(parity), out: fat.links(parity), factor };
+        domain.backend().launch(&SCALE_LINKS, format, &kernel, sites, 1)?;
+    }
+    let (first, second) = {
+        let field = || MatrixField::like(thin, "a staple of fat links");
+        (field()?, field()?)
+    };
+    // S ← the staple of V in direction ν, and F_μ ← F_μ + c S.
+    let staple = |mu: u32, nu: u32, input: [Matrices; 2], out: Option<&MatrixField>, coefficient: f64| {
+        for parity in 0..2 {
+            let kernel = Staple {
+                links: thin.both(),
+                input,
+                // Not written where nothing is kept.
+                out: out.unwrap_or(&second).views()[parity],
+                sum: fat.links(parity).direction(mu),
+                geometry,
+                parity: parity as u32,
+                mu,
+                nu,
+                keep: u32::from(out.is_some()),
+                coefficient,
+            };
+            domain.backend().launch(&STAPLE, format, &kernel, sites, 1)?;
+        }
+        Result::Ok(())
+    };
+    let others = |taken: &[u32]| (0..4).filter(|nu| !taken.contains(nu)).collect::<Vec<u32>>();
+    let longer = c.five != 0.0 || c.seven != 0.0;
+    for mu in 0..4 {
+        let link = thin.both().map(|links| links.direction(mu));
+        for nu in others(&[mu]) {
+            let needed = longer || c.lepage != 0.0;
+            if needed || c.three != 0.0 {
+                staple(mu, nu, link, needed.then_some(&first), c.three)?;
+            }
+            if c.lepage != 0.0 {
+                staple(mu, nu, first.views(), None, c.lepage)?;
+            }
+            for rho in others(&[mu, nu]).into_iter().filter(|_| longer) {
+                staple(mu, rho, first.views(), Some(&second), c.five)?;
+                for sigma in others(&[mu, nu, rho]).into_iter().filter(|_| c.seven != 0.0) {
+                    staple(mu, sigma, second.views(), None, c.seven)?;
+                }
+            }
+        }
+    }
+    Ok(fat)
+}
+
+/// L_μ(x) = c U_μ(x) U_μ(x+μ̂) U_μ(x+2μ̂) from links in double precision.
+pub fn long_links(thin: &ThinGauge, coefficient: f64) -> Result<ThinGauge> {
+    thin.expect_in(Precision::Double)?;
+    let (domain, long) = (thin.domain(), thin.empty_like()?);
+    let (geometry, sites) = (thin.bordered().geometry, thin.bordered_sites());
+    for parity in 0..2 {
+        let kernel = LongLinks {
+            links: thin.both(),
+            out: long.links(parity),
+            geometry,
+            parity: parity as u32,
+            factor: coefficient,
+        };
+        domain.backend().launch(&LONG_LINKS, Format::NONE, &kernel, sites, 1)?;
+    }
+    Ok(long)
+}
+
+/// W = V (V†V)^(−1/2): the links in U(3) next to `links`, which are in double precision.
+///
+/// # Errors
+/// [`DeviceError::SingularLinks`] where links have no projection.
+pub fn project_u3(links: &ThinGauge) -> Result<ThinGauge> {
+    links.expect_in(Precision::Double)?;
+    let (domain, out, sites) = (links.domain(), links.empty_like()?, links.bordered_sites());
+    for parity in 0..2 {
+        let kernel = ProjectU3 { input: links.links(parity), out: out.links(parity) };
+        domain.backend().launch(&PROJECT_U3, Format::NONE, &kernel, sites, 1)?;
+    }
+    let violation = unitarity_violation(&out)?;
+    // Not "more than": NaN is no projection either.
+    if violation <= 1e-10 { Ok(out) } else { Err(DeviceError::SingularLinks { violation }) }
+}
+
+/// Root mean square over the links of ‖U†U − 1‖.
+fn unitarity_violation(links: &ThinGauge) -> Result<f64> {
+    let domain = links.domain();
+    for parity in 0..2 {
+        let kernel =
+            UnitarityViolation { links: links.links(parity), lattice: links.bordered(), parity: parity as u32 };
+        domain.backend().reduce(&UNITARITY_VIOLATION, Format::NONE, &kernel, (domain.half_sites(), 1), parity)?;
+    }
+    let mut sums = [0.0; 2];
+    domain.sums(&mut sums)?;
+    Ok(((sums[0] + sums[1]) / (4 * domain.global().volume()) as f64).sqrt())
+}
+
+/// A number that no component of the links exceeds, at most a fifth above the largest where that is at least a quarter
+/// of `bound`.
+fn largest_component(links: &ThinGauge, bound: f64) -> Result<f64> {
+    let domain = links.domain();
+    for parity in 0..2 {
+        let (lattice, links) = (links.bordered(), links.links(parity));
+        let kernel = ComponentsAbove { links, lattice, parity: parity as u32, bound };
+        domain.backend().reduce(&COMPONENTS_ABOVE, Format::NONE, &kernel, (domain.half_sites(), 1), 8 * parity)?;
+    }
+    let mut counts = [0.0; 16];
+    domain.sums(&mut counts)?;
+    let clear = (0..8).take_while(|&k| counts[k] + counts[8 + k] == 0.0).count();
+    Ok(bound * 0.5f64.powf(clear as f64 / 4.0))
+}
+
+/// The smallest group that links are in, all divided by one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkGroup {
+    /// SU(3), as long links of asqtad: 12 or 8 reals tell them.
+    Su3,
+    /// U(3), as long links of HISQ: 13 or 9 reals tell them.
+    U3,
+    /// None: they have 18 reals.
+    Neither,
+}
+
+/// Fat and long links of an operator, in double precision on a device.
+pub struct Improvement {
+    /// F
+    pub fat: ThinGauge,
+    /// L
+    pub long: ThinGauge,
+    /// What makes F fit between −1 and 1 when divided by it.
+    pub fat_scale: f64,
+    /// What makes L unitary when divided by it; what makes it fit between −1 and 1 where there is no such number.
+    pub long_scale: f64,
+    /// Where L over `long_scale` is.
+    pub long_group: LinkGroup,
+}
+
+impl Improvement {
+    /// From paths over thin links in SU(3) and in double precision, such as those of asqtad.
+    pub fn from_paths(thin: &ThinGauge, c: &PathCoefficients) -> Result<Self> {
+        let (fat, long) = (fat_links(thin, c)?, long_links(thin, c.naik)?);
+        let fat_scale = largest_component(&fat, c.bound())?.max(f64::MIN_POSITIVE);
+        // Links that are zero stay so over any number but zero.
+        let (long_scale, long_group) = if c.naik != 0.0 { (c.naik, LinkGroup::Su3) } else { (1.0, LinkGroup::Neither) };
+        Ok(Improvement { fat, long, fat_scale, long_scale, long_group })
+    }
+    /// What an operator needs, from thin links in SU(3) and in double precision.
+    ///
+    /// # Errors
+    /// As [`hisq`](Self::hisq); [`DeviceError::NoTadpole`] where the tadpole factor is to follow from a plaquette.
+    ///
+    /// # Panics
+    /// For an operator without fat links.
+    pub fn of(thin: &ThinGauge, smearing: Smearing) -> Result<Self> {
+        match smearing {
+            Smearing::None => panic!("the operator has no fat links"),
+            Smearing::Asqtad(Tadpole::Given(u0)) => Self::from_paths(thin, &PathCoefficients::asqtad(u0)),
+            Smearing::Asqtad(Tadpole::Plaquette) => Err(DeviceError::NoTadpole),
+            Smearing::Hisq(epsilon) => Self::hisq(thin, epsilon),
+        }
+    }
+    /// HISQ: Fat7, projection to U(3), then the second level.
+    ///
+    /// # Errors
+    /// [`DeviceError::SingularLinks`] where links of the first level have no projection; failures of the device.
+    pub fn hisq(thin: &ThinGauge, epsilon: f64) -> Result<Self> {
+        let first = fat_links(thin, &PathCoefficients::fat7())?;
+        first.fill_border()?;
+        let unitary = project_u3(&first)?;
+        Ok(Self::from_paths(&unitary, &PathCoefficients::hisq(epsilon))?.in_u3())
+    }
+    /// Of thin links in U(3): so are their products.
+    #[must_use]
+    pub fn in_u3(self) -> Self {
+        let long_group = if self.long_group == LinkGroup::Su3 { LinkGroup::U3 } else { self.long_group };
+        Improvement { long_group, ..self }
+    }
+    /// How many long links reconstruct 8 and 9 cannot keep, as [`ThinGauge::singular_links`] counts thin ones.
+    pub fn singular_long_links(&self) -> Result<usize> {
+        self.long.count_singular(1.0 / self.long_scale, false)
+    }
+    /// A copy for operators on fields in a precision, with long links stored as `storage` says, which must be possible, and
+    /// all reals of fat ones.
+    pub fn pack(&self, precision: Precision, storage: LinkStorage) -> Result<StaggeredLinks> {
+        // In fixed point components have to lie between −1 and 1.
+        let fixed_point = precision == Precision::Half || storage.half;
+        let fat_scale = if fixed_point { self.fat_scale } else { 1.0 };
+        let full = LinkStorage::FULL.half(storage.half);
+        let fat = DeviceGauge::from_thin(&self.fat, precision, full, fat_scale, 1)?;
+        StaggeredLinks::improved(fat, DeviceGauge::from_thin(&self.long, precision, storage, self.long_scale, 3)?)
+    }
+    /// *Collective.* From links on the host, without phases and boundary condition, as files hold them.
+    pub fn from_host(domain: &Domain, fat: &HostGauge, long: &HostGauge) -> Result<Self> {
+        let largest = domain.largest(largest_on_host(fat))?;
+        let (long_scale, long_group) = common_scale(domain, long)?;
+        let (fat, long) = (ThinGauge::upload(domain, fat)?, ThinGauge::upload(domain, long)?);
+        Ok(Improvement { fat, long, fat_scale: largest.max(f64::MIN_POSITIVE), long_scale, long_group })
+    }
+}
+
+/// The largest |component|.
+fn largest_on_host(gauge: &HostGauge) -> f64 {
+    bytemuck::cast_slice::<_, f64>(gauge.links()).iter().fold(0.0, |a: f64, b| a.max(b.abs()))
+}
+
+/// c with L = c U to single precision and U in SU(3), as for asqtad, or in U(3), as for HISQ; else the root mean square, as
+/// for these, or the largest component, if that is larger. In U(3) either sign would do.
+fn common_scale(domain: &Domain, long: &HostGauge) -> Result<(f64, LinkGroup)> {
+    let norm2 = |u: &Matrix| u.iter().flatten().map(|z| z.norm_sqr()).sum::<f64>() / 3.0;
+    let mut sums = [Exact::default(); 2];
+    for u in long.links() {
+        sums[0].add(norm2(u));
+        sums[1].add(determinant(u).re);
+    }
+    let [squares, determinants] = domain.exact_sums(sums)?;
+    let size = (squares / (4 * domain.global().volume()) as f64).sqrt();
+    let scale = if determinants < 0.0 { -size } else { size };
+    let all = |violation: fn(&Matrix) -> f64| {
+        let fits = |u: &&Matrix| violation(&u.map(|row| row.map(|z| z / scale))) < 1e-5;
+        let mut others = [long.links().iter().filter(|u| !fits(u)).count() as f64];
+        domain.sum(&mut others)?;
+        Ok::<_, DeviceError>(size > 0.0 && others[0] == 0.0)
+    };
+    if all(violation)? {
+        return Ok((scale, LinkGroup::Su3));
+    }
+    if all(violation_of_u3)? {
+        return Ok((scale, LinkGroup::U3));
+    }
+    let fitting = size.max(domain.largest(largest_on_host(long))?);
+    Ok((if fitting > 0.0 { fitting } else { 1.0 }, LinkGroup::Neither))
+}
+
+fn determinant(u: &Matrix) -> Complex64 {
+    let minor = |j: usize, k: usize| u[1][j] * u[2][k] - u[1][k] * u[2][j];
+    u[0][0] * minor(1, 2) + u[0][1] * minor(2, 0) + u[0][2] * minor(0, 1)
+}
+
+/// Multiplies links of a box that span `steps` sites by η_μ(x) and by the sign of the boundary condition: MILC keeps both
+/// in its links. Done twice it is undone. Panics when links and box have other extents.
+pub fn with_phases(
+    links: &mut HostGauge,
+    section: impl Into<Section>,
+    steps: usize,
+    phases: StaggeredPhases,
+    boundary: TimeBoundary,
+) {
+    let section = section.into();
+    assert_eq!(links.lattice(), section.local, "links are those of the box");
+    let extent = section.global.size()[3];
+    for (index, link) in links.links_mut().iter_mut().enumerate() {
+        let (site, mu) = (section.global.coordinates(section.global_index(index / 4)), index % 4);
+        let crossings = if mu == 3 { (site[3] + steps) / extent } else { 0 };
+        let sign = phases.sign(site, mu) * boundary.sign().powi(crossings as i32);
+        link.iter_mut().flatten().for_each(|z| *z *= sign);
+    }
+}

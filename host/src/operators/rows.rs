@@ -1,0 +1,142 @@
+//! Rows of Wilson operators, launched over a lattice that may be cut: the inside by the kernel for whole lattices, the
+//! sites near a cut by one for rows of its kind that also looks into ghost zones.
+use super::diagonal::DiagonalKernels;
+use super::wilson::Wilson;
+use crate::backend::{Call, view};
+use crate::domain::Result;
+use crate::domain::{PartialSums, SumTarget};
+use crate::field::DeviceField;
+use crate::halo::{Hop, Outside, hop};
+use gpu_kernels::Instances;
+use gpu_kernels::diagonal::DiagonalArguments;
+use gpu_kernels::exterior::{WILSON_EXTERIOR, WILSON_EXTERIOR_DOTS};
+use gpu_kernels::field::Field;
+use gpu_kernels::ghost::Ghosts;
+use gpu_kernels::lattice::Region;
+use gpu_kernels::wilson::{Hopping, WILSON_ROW, WilsonRow};
+
+/// What a row computes: with A the term that `diagonal` has, D ψ, a x + b D ψ, A⁻¹ D ψ, x + b A⁻¹ D ψ or A x + b D ψ.
+pub(super) struct WilsonHop<'a> {
+    /// Parity of the sites of the result.
+    pub parity: usize,
+    /// With D† instead of D.
+    pub dagger: bool,
+    /// ψ, on the other parity.
+    pub input: &'a DeviceField,
+    /// The result.
+    pub out: &'a DeviceField,
+    /// x, where the row has one.
+    pub x: Option<&'a DeviceField>,
+    /// Factor of the hopping term, where the row has x.
+    pub b: f64,
+    /// a, A or A⁻¹.
+    pub diagonal: DiagonalArguments,
+    /// The kernel for sites whose neighbours are all here.
+    pub interior: &'static Instances<WilsonRow>,
+}
+
+/// Which sums a row comes with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RowSums {
+    /// (w, y) and ‖y‖²
+    Dot,
+    /// What BiCGstab's second half step needs.
+    Dots,
+}
+
+impl<'a> WilsonHop<'a> {
+    /// out = D ψ
+    pub fn hops(parity: usize, dagger: bool, input: &'a DeviceField, out: &'a DeviceField) -> Self {
+        let (diagonal, interior) = (DiagonalArguments::mass(1.0), &WILSON_ROW);
+        WilsonHop { parity, dagger, input, out, x: None, b: 1.0, diagonal, interior }
+    }
+    /// out = a x + b D ψ
+    pub fn sum(
+        parity: usize,
+        dagger: bool,
+        (a, x): (f64, &'a DeviceField),
+        (b, input): (f64, &'a DeviceField),
+        out: &'a DeviceField,
+    ) -> Self {
+        WilsonHop { x: Some(x), b, diagonal: DiagonalArguments::mass(a), ..Self::hops(parity, dagger, input, out) }
+    }
+    /// All fields.
+    fn fields(&self) -> [&'a DeviceField; 3] {
+        [self.input, self.out, self.x.unwrap_or(self.out)]
+    }
+    /// As kernels have it, with w and for the sites of a region.
+    fn arguments(&self, wilson: &Wilson, w: Field, region: Region, ghosts: Ghosts) -> WilsonRow {
+        WilsonRow {
+            out: self.out.view(),
+            x: self.x.unwrap_or(self.out).view(),
+            w,
+            sum: u32::from(self.x.is_some()),
+            dagger: u32::from(self.dagger),
+            b: self.b.into(),
+            diagonal: self.diagonal,
+            hopping: Hopping { region, ..wilson.hopping(self.input, self.parity) },
+            ghosts,
+        }
+    }
+}
+
+impl Wilson {
+    /// Computes a row.
+    pub(super) fn launch(&self, row: &WilsonHop<'_>) -> Result {
+        let (backend, nrhs, format) = (self.domain().backend(), self.sides_of(row) as u32, self.format());
+        self.expect(&row.fields(), nrhs as usize)?;
+        let interior = row.interior;
+        hop(
+            row.input,
+            self.hop_of(row),
+            &mut |region, sites| {
+                let row = row.arguments(self, view::NO_FIELD, region, Ghosts::NONE);
+                Ok(backend.launch(interior, format, &row, sites, nrhs)?)
+            },
+            &mut |Outside { region, sites, ghosts, stream, .. }| {
+                let row = row.arguments(self, view::NO_FIELD, region, ghosts);
+                Ok(backend.run(stream, Call::of(&WILSON_EXTERIOR, format, &row)?, sites, nrhs)?)
+            },
+        )
+    }
+    /// Computes a row with x, of A⁻¹ where A is more than a number, and D, not D†, with sums, which are to be collected.
+    pub(super) fn launch_sums(
+        &self,
+        row: &WilsonHop<'_>,
+        rows: &DiagonalKernels,
+        (which, w): (RowSums, &DeviceField),
+        target: SumTarget<'_>,
+    ) -> Result<PartialSums> {
+        debug_assert!(row.x.is_some() && !row.dagger, "no sums of other rows");
+        let (backend, nrhs, format) = (self.domain().backend(), self.sides_of(row), self.format());
+        self.expect(&row.fields(), nrhs)?;
+        self.expect(&[w], nrhs)?;
+        let (interior, values) = match which {
+            RowSums::Dot => rows.dot.map_or((rows.dots, 8), |dot| (dot, 3)),
+            RowSums::Dots => (rows.dots, 8),
+        };
+        let sums = std::cell::RefCell::new(PartialSums::new(nrhs));
+        hop(
+            row.input,
+            self.hop_of(row),
+            &mut |region, sites| {
+                let slot = sums.borrow_mut().slot(0, values);
+                let row = row.arguments(self, w.view(), region, Ghosts::NONE);
+                target.reduce((backend, None), Call::of_sum(interior, format, &row)?, sites, nrhs as u32, slot)
+            },
+            &mut |Outside { part, region, sites, ghosts, stream }| {
+                let slot = sums.borrow_mut().slot(part, 8);
+                let row = row.arguments(self, w.view(), region, ghosts);
+                let call = Call::of_sum(&WILSON_EXTERIOR_DOTS, format, &row)?;
+                target.reduce((backend, stream), call, sites, nrhs as u32, slot)
+            },
+        )?;
+        Ok(sums.into_inner())
+    }
+    fn hop_of(&self, row: &WilsonHop<'_>) -> Hop {
+        Hop { steps: 1, parity: row.parity, dagger: row.dagger, beyond: self.beyond(), sides: self.sides_of(row) }
+    }
+    fn sides_of(&self, row: &WilsonHop<'_>) -> usize {
+        self.sides().of(row.input.nrhs())
+    }
+}

@@ -1,0 +1,224 @@
+//! Additive Schwarz: an operator cut into blocks that know nothing of each other, and a few steps of minimum residual in
+//! each of them as a preconditioner (Babich et al. 2011, section 8.1).
+use super::even_odd::Width;
+use super::rows::RowSums;
+use super::wilson_like::{EvenOddWilson, Schur};
+use crate::backend::{Call, DeviceBuffer, LAUNCH_SUMS, view};
+use crate::domain::SumTarget;
+use crate::domain::{DeviceError, Domain, Result};
+use crate::field::{DeviceField, FieldSpace};
+use gpu_kernels::lattice::Region;
+use gpu_kernels::schwarz::{BLOCK_DOT, BlockDot, Blocks, MR_UPDATE, MrUpdate};
+use gpu_kernels::sums::DeviceSums;
+use gpu_kernels::transfer::{COPY_REGION, CopySites};
+use gpu_kernels::{FermionKind, Format, Precision};
+use solvers::{LinearOperator, MrParams, Preconditioner, VectorSpace, Work};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Blocks, of all right-hand sides together, that one launch sums in.
+const BLOCKS: usize = LAUNCH_SUMS / 3;
+
+/// The Schur complement of an operator that is cut into blocks.
+pub trait BlockOperator: LinearOperator<FieldSpace> {
+    /// Where it lives.
+    fn domain(&self) -> &Domain;
+    /// Of its fields.
+    fn precision(&self) -> Precision;
+    /// Extents of a block.
+    fn block(&self) -> [usize; 4];
+    /// Whether [`apply_into`](Self::apply_into) is there for a single block.
+    #[doc(hidden)]
+    fn sums_up(&self) -> bool;
+    /// `out` = M̂ x, with (x, out) and ‖out‖², which stay in `sums`; only where the local lattice is one block.
+    #[doc(hidden)]
+    fn apply_into(&self, x: &DeviceField, out: &mut DeviceField, sums: &DeviceBuffer) -> Result<DeviceSums>;
+}
+
+impl BlockOperator for EvenOddWilson {
+    fn domain(&self) -> &Domain {
+        self.wilson().domain()
+    }
+    fn precision(&self) -> Precision {
+        self.wilson().precision()
+    }
+    fn block(&self) -> [usize; 4] {
+        self.wilson().block()
+    }
+    fn sums_up(&self) -> bool {
+        self.complement() == Schur::Symmetric
+    }
+    fn apply_into(&self, x: &DeviceField, out: &mut DeviceField, sums: &DeviceBuffer) -> Result<DeviceSums> {
+        let parts = self.schur_sums(x, out, (RowSums::Dot, x), SumTarget::Device(sums))?;
+        Ok(view::device_sums(sums, parts.stride(), parts.widths()))
+    }
+}
+
+/// n steps of minimum residual in every block, all queued on the device at once: their coefficients are sums that stay
+/// there.
+pub struct MrInBlocks {
+    operator: Rc<dyn BlockOperator>,
+    params: MrParams,
+    blocks: Blocks,
+    /// Right-hand sides that are worked on.
+    sides: Width,
+    fields: RefCell<[DeviceField; 2]>,
+    sums: DeviceBuffer,
+    margin: Option<Margin>,
+}
+
+/// How vectors of each process's part become vectors of overlapping domains.
+struct Margin {
+    /// The parts.
+    parts: Domain,
+    /// Sites of its neighbours that a domain has besides its part.
+    width: u32,
+    /// The factor of what lies beyond an end of the whole lattice in t.
+    across: f64,
+    /// The vector that the domain is given, and what it makes of it.
+    given: RefCell<[DeviceField; 2]>,
+}
+
+/// Values of a right-hand side and block, at most.
+const WIDTH: usize = 8;
+
+impl MrInBlocks {
+    /// For blocks of `nrhs` right-hand sides.
+    ///
+    /// # Errors
+    /// No memory.
+    ///
+    /// # Panics
+    /// Where the extents of the operator's blocks are odd or do not divide those of its local lattice.
+    pub fn new(operator: Rc<dyn BlockOperator>, params: MrParams, nrhs: usize) -> Result<Self> {
+        let domain = operator.domain().clone();
+        let blocks = Blocks::new(&domain.geometry(), operator.block().map(|extent| extent as u32));
+        let field = || DeviceField::zero(&domain, FermionKind::Wilson, operator.precision(), nrhs);
+        let fields = [field()?, field()?];
+        let bytes = 5 * 8 * WIDTH * nrhs * blocks.count() as usize;
+        let sums = domain.backend().allocate(bytes, "sums of Schwarz blocks")?;
+        let sides = Width::default();
+        Ok(MrInBlocks { operator, params, blocks, sides, fields: RefCell::new(fields), sums, margin: None })
+    }
+    /// *Collective.* In overlapping domains: `operator` lives on the parts of all processes, those of `parts`, each with a
+    /// margin of `width` sites of its neighbours'. Vectors are those of the parts: a domain gets what its neighbours have in
+    /// its margin, and what it makes of that beyond its part is dropped (restricted additive Schwarz, Cai and Sarkis 1999).
+    /// `across` is the factor of a hop across the end of the whole lattice in t.
+    ///
+    /// # Errors
+    /// No memory.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    pub fn overlapping(
+        operator: Rc<dyn BlockOperator>,
+        params: MrParams,
+        nrhs: usize,
+        (parts, width): (&Domain, usize),
+        across: f64,
+    ) -> Result<Self> {
+        let field = || DeviceField::zero(operator.domain(), FermionKind::Wilson, operator.precision(), nrhs);
+        let (parts, width, given) = (parts.clone(), width as u32, RefCell::new([field()?, field()?]));
+        Ok(MrInBlocks { margin: Some(Margin { parts, width, across, given }), ..Self::new(operator, params, nrhs)? })
+    }
+    /// Of its vectors.
+    fn kind(&self) -> (FermionKind, Precision) {
+        (FermionKind::Wilson, self.operator.precision())
+    }
+    /// z ≈ M̂⁻¹ r in every domain.
+    fn solve(&self, r: &DeviceField, z: &mut DeviceField) -> Result<Work> {
+        let Some(Margin { parts, width, across, given }) = &self.margin else {
+            return self.in_blocks(r, z);
+        };
+        let sides = self.sides.of(r.nrhs());
+        let [wide_r, wide_z] = &mut *given.borrow_mut();
+        r.expect(parts, self.kind(), sides)?;
+        z.expect(parts, self.kind(), sides)?;
+        wide_r.expect(self.operator.domain(), self.kind(), sides)?;
+        if let Some(halo) = parts.halo() {
+            halo.fill_margin((r, sides), wide_r, 0, *width, *across)?;
+        }
+        let work = self.in_blocks(wide_r, wide_z)?;
+        let (from, to) = (parts.bordered_by(parts.border(*width)).inner, Region::WHOLE);
+        let geometry = wide_z.domain().geometry();
+        let (input, out) = (wide_z.view(), z.view());
+        let kernel = CopySites { input, from, out, to, geometry, parity: 0, factor: 1.0 };
+        parts.backend().launch(&COPY_REGION, z.format(), &kernel, parts.half_sites(), sides as u32)?;
+        // The operator knows of one domain only.
+        Ok(Work { flops: work.flops * parts.grid().size() as f64, ..work })
+    }
+    /// z ≈ M̂⁻¹ r in every block of the operator's lattice.
+    fn in_blocks(&self, r: &DeviceField, z: &mut DeviceField) -> Result<Work> {
+        let domain = self.operator.domain();
+        let (backend, geometry, nrhs) = (domain.backend(), domain.geometry(), self.sides.of(r.nrhs()));
+        z.expect(domain, self.kind(), nrhs)?;
+        let (kind, precision) = self.kind();
+        let space = FieldSpace::new(domain, kind, precision, nrhs);
+        let count = self.blocks.count() as usize;
+        let [residual, image] = &mut *self.fields.borrow_mut();
+        space.copy(r, residual)?;
+        for step in 0..self.params.steps {
+            let sums = if count == 1 && self.operator.sums_up() {
+                self.operator.apply_into(residual, image, &self.sums)?
+            } else {
+                self.operator.apply(residual, image)?;
+                let (r, t) = (residual.view(), image.view());
+                let all = nrhs * count;
+                for first in (0..all).step_by(BLOCKS) {
+                    let kernel = BlockDot { r, t, blocks: self.blocks, geometry, first: first as u32 };
+                    let some = BLOCKS.min(all - first) as u32;
+                    let call = Call::of_sum(&BLOCK_DOT, residual.format(), &kernel)?;
+                    backend.sum_into(None, call, self.blocks.sites(), some, (&self.sums, 3 * first))?;
+                }
+                view::device_sums(&self.sums, 0, [3, 0, 0, 0, 0])
+            };
+            self.update((step == 0, nrhs), sums, z, residual, image)?;
+            std::mem::swap(residual, image);
+        }
+        let applications = self.params.steps;
+        let flops = applications as f64 * self.operator.flops();
+        Ok(Work { calls: 1, local_applications: applications, flops, ..Default::default() })
+    }
+    fn update(
+        &self,
+        (first, nrhs): (bool, usize),
+        sums: DeviceSums,
+        z: &mut DeviceField,
+        residual: &DeviceField,
+        image: &mut DeviceField,
+    ) -> Result {
+        let domain = self.operator.domain();
+        let kernel = MrUpdate {
+            x: z.view(),
+            r: residual.view(),
+            t: image.view(),
+            sums,
+            blocks: self.blocks,
+            geometry: domain.geometry(),
+            parity: 0,
+            first: u32::from(first),
+            relaxation: self.params.omega,
+        };
+        let format = Format::of(self.operator.precision());
+        Ok(domain.backend().launch(&MR_UPDATE, format, &kernel, domain.half_sites(), nrhs as u32)?)
+    }
+    /// From now on only the first right-hand sides are of interest, if the operator agrees.
+    fn narrow(&self, sides: usize) -> bool {
+        self.operator.narrow(sides) && self.sides.narrow(sides, self.fields.borrow()[0].nrhs())
+    }
+}
+
+impl Preconditioner<FieldSpace> for MrInBlocks {
+    fn apply(
+        &self,
+        _: &FieldSpace,
+        r: &DeviceField,
+        _: &[f64],
+        z: &mut DeviceField,
+    ) -> std::result::Result<Work, DeviceError> {
+        self.solve(r, z)
+    }
+    fn narrow(&self, sides: usize) -> bool {
+        MrInBlocks::narrow(self, sides)
+    }
+}

@@ -1,0 +1,642 @@
+//! Staggered operators: M = m + ½ D with the hopping term D of Babich et al. 2011, eqs. 3 and 4, naive (thin links, one
+//! hop) and improved (fat links and long links of three hops: asqtad, HISQ). D is anti-Hermitian, so that
+//! M†M = m² − ¼ D² does not mix the parities.
+use super::clover::U0;
+use super::even_odd::{EvenOdd, Width};
+use super::operator::{Definition, Details, Key, KeyKind, Keys, LinksOfStaggered, Operator, Resolved, choose};
+use super::wilson::{BC_TIME, BOUNDARIES, MASS, TimeBoundary};
+use crate::backend::{Call, DeviceBuffer, view};
+use crate::domain::{DeviceError, Domain, Result};
+use crate::domain::{PartialSums, SumTarget};
+use crate::field::{DeviceField, DeviceGauge, FieldSpace, FullField};
+use crate::halo::{Beyond, Hop, Outside, hop};
+use gpu_kernels::exterior::{IMPROVED_EXTERIOR, IMPROVED_EXTERIOR_DOT, STAGGERED_EXTERIOR, STAGGERED_EXTERIOR_DOT};
+use gpu_kernels::field::Field;
+use gpu_kernels::ghost::Ghosts;
+use gpu_kernels::lattice::Region;
+use gpu_kernels::staggered::{IMPROVED_ROW, IMPROVED_ROW_DOT, Phases, STAGGERED_ROW, STAGGERED_ROW_DOT, StaggeredRow};
+use gpu_kernels::{FermionKind, Format, Instances, LinkStorage, Precision, SumInstances};
+use num_complex::Complex64;
+use serde_json::{Map, Value};
+use solvers::{CgStep, LinearOperator, Overlap, VectorSpace};
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// Operations of the naive hopping term per site, as everybody counts them: eight products of a matrix and a vector and
+/// seven sums.
+pub const STAGGERED_FLOPS: f64 = 570.0;
+/// Operations of the improved hopping term per site.
+pub const IMPROVED_FLOPS: f64 = 1146.0;
+/// Operations of a x + b … per site: two for each of the 6 real components.
+const ADD_FLOPS: f64 = 12.0;
+
+/// Which sign a hop gets where: conventions that differ by the sign of ψ at some sites.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StaggeredPhases {
+    /// η_x = (−1)^t, η_y = (−1)^(t+x), η_z = (−1)^(t+x+y), η_t = 1.
+    #[default]
+    Milc,
+    /// η_x = 1, η_y = (−1)^x, η_z = (−1)^(x+y), η_t = (−1)^(x+y+z).
+    Lexicographic,
+}
+
+impl StaggeredPhases {
+    /// Which coordinates count for η_μ: bit 0 for x to bit 3 for t.
+    fn counted(self) -> [u32; 4] {
+        match self {
+            StaggeredPhases::Milc => [0b1000, 0b1001, 0b1011, 0],
+            StaggeredPhases::Lexicographic => [0, 0b0001, 0b0011, 0b0111],
+        }
+    }
+    /// For kernels.
+    pub(crate) fn table(self) -> Phases {
+        Phases::new(self.counted())
+    }
+    /// η_μ(x): 1 or −1.
+    pub fn sign(self, site: [usize; 4], mu: usize) -> f64 {
+        let counted = self.counted()[mu];
+        let sum: usize = (0..4).filter(|nu| counted >> nu & 1 == 1).map(|nu| site[nu]).sum();
+        if sum.is_multiple_of(2) { 1.0 } else { -1.0 }
+    }
+}
+
+/// What a staggered operator needs besides links.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StaggeredParams {
+    /// Bare mass m, with ½ D beside it: MILC's M is twice this one.
+    pub mass: f64,
+    /// Boundary condition in t.
+    pub boundary: TimeBoundary,
+    /// Signs of hops.
+    pub phases: StaggeredPhases,
+}
+
+impl StaggeredParams {
+    /// With MILC's phases.
+    pub fn new(mass: f64, boundary: TimeBoundary) -> Self {
+        StaggeredParams { mass, boundary, phases: StaggeredPhases::default() }
+    }
+}
+
+/// Names of the phases.
+pub const PHASES: [(&str, StaggeredPhases); 2] =
+    [("milc", StaggeredPhases::Milc), ("lexicographic", StaggeredPhases::Lexicographic)];
+
+static PHASES_KEY: Key = Key::new(
+    "phases",
+    "NAME",
+    KeyKind::Word,
+    "Signs of hops: milc or lexicographic (x first, as in CL2QCD) [default: milc]",
+    "\"milc\"",
+)
+.or("milc");
+static SPREAD_BOUNDARY: Key = Key::new(
+    "spread-boundary",
+    "",
+    KeyKind::Switch,
+    "Antiperiodicity as factors exp(i pi/T) of all links in t, as in CL2QCD, instead of a sign of the last ones",
+    "false",
+)
+.or("false");
+static NAIK_EPSILON: Key = Key::new(
+    "naik-epsilon",
+    "E",
+    KeyKind::Number,
+    "HISQ's correction of the Naik term, for heavy quarks [default: 0]",
+    "0.0",
+)
+.or("0");
+
+/// The tadpole factor of asqtad.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Tadpole {
+    /// u_0
+    Given(f64),
+    /// The fourth root of the mean plaquette.
+    Plaquette,
+}
+
+impl Tadpole {
+    /// A number above 0, or `plaquette`.
+    ///
+    /// # Errors
+    /// A sentence about anything else.
+    pub fn parse(text: &str) -> std::result::Result<Self, String> {
+        match text.parse::<f64>() {
+            _ if text == "plaquette" => Ok(Tadpole::Plaquette),
+            Ok(u0) if u0.is_finite() && u0 > 0.0 => Ok(Tadpole::Given(u0)),
+            _ => Err(format!("'{text}' is neither a number above 0 nor 'plaquette'")),
+        }
+    }
+}
+
+/// What the links of a staggered operator are made of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Smearing {
+    /// They are those of the configuration.
+    None,
+    /// Asqtad (Orginos, Toussaint and Sugar 1999).
+    Asqtad(Tadpole),
+    /// HISQ (Follana et al. 2007), with the correction ε of the Naik term.
+    Hisq(f64),
+}
+
+impl Smearing {
+    /// What is said of it beside an answer.
+    pub(super) fn describe(self) -> Map<String, Value> {
+        let (u0, epsilon) = match self {
+            Smearing::Asqtad(Tadpole::Given(u0)) => (Some(u0), None),
+            Smearing::Hisq(epsilon) => (None, Some(epsilon)),
+            Smearing::None | Smearing::Asqtad(Tadpole::Plaquette) => (None, None),
+        };
+        [("u0".to_string(), u0.into()), ("naik_epsilon".to_string(), epsilon.into())].into_iter().collect()
+    }
+}
+
+/// A staggered operator: a definition with values for its parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StaggeredOperator {
+    /// Which one it is.
+    pub definition: &'static Definition,
+    /// Mass, boundary condition and phases.
+    pub params: StaggeredParams,
+    /// What its links are made of.
+    pub smearing: Smearing,
+    /// Whether an antiperiodic boundary condition is spread over all links in t as factors e^{iπ/T}, as CL2QCD has it,
+    /// instead of a sign of those that cross it. Sources and solutions are in that gauge: ψ(t) → e^{−iπt/T} ψ(t) leads
+    /// there.
+    pub spread: bool,
+}
+
+impl StaggeredOperator {
+    /// The naive operator.
+    pub fn naive(params: StaggeredParams) -> Self {
+        StaggeredOperator { definition: &STAGGERED, params, smearing: Smearing::None, spread: false }
+    }
+    /// Asqtad with the tadpole factor u_0.
+    pub fn asqtad(params: StaggeredParams, u0: f64) -> Self {
+        let smearing = Smearing::Asqtad(Tadpole::Given(u0));
+        StaggeredOperator { definition: &ASQTAD, smearing, ..Self::naive(params) }
+    }
+    /// HISQ with the correction ε of the Naik term.
+    pub fn hisq(params: StaggeredParams, epsilon: f64) -> Self {
+        StaggeredOperator { definition: &HISQ, smearing: Smearing::Hisq(epsilon), ..Self::naive(params) }
+    }
+    /// Whether there are fat and long links.
+    pub fn is_improved(&self) -> bool {
+        self.definition.is_improved()
+    }
+    /// With a number for the tadpole factor, where that is to follow from the mean plaquette. `None` where that is not above
+    /// 0.
+    pub fn with_plaquette(self, mean: f64) -> Option<Self> {
+        match self.smearing {
+            Smearing::Asqtad(Tadpole::Plaquette) if mean > 0.0 => {
+                let smearing = Smearing::Asqtad(Tadpole::Given(mean.powf(0.25)));
+                Some(StaggeredOperator { smearing, ..self })
+            }
+            Smearing::Asqtad(Tadpole::Plaquette) => None,
+            _ => Some(self),
+        }
+    }
+    /// From all parameters but the mass, which is 0.
+    fn resolve(keys: &mut dyn Keys, definition: &'static Definition, smearing: Smearing) -> Option<Resolved> {
+        let boundary = choose(keys, "bc-time", &BOUNDARIES).unwrap_or_default();
+        let phases = choose(keys, "phases", &PHASES).unwrap_or_default();
+        let spread = keys.is_on("spread-boundary");
+        if spread && boundary == TimeBoundary::Periodic {
+            let why = "only an antiperiodic boundary condition can be spread";
+            keys.conflict("spread-boundary", "bc-time", why);
+        }
+        let params = StaggeredParams { mass: 0.0, boundary, phases };
+        let described = [
+            ("phases", PHASES.iter().find(|(_, value)| *value == phases).map(|(name, _)| *name).into()),
+            ("spread_boundary", spread.into()),
+            ("u0_from_plaquette", (smearing == Smearing::Asqtad(Tadpole::Plaquette)).into()),
+        ];
+        let described = described.into_iter().map(|(key, value)| (key.to_string(), value)).collect();
+        Some((StaggeredOperator { definition, params, smearing, spread }.into(), described))
+    }
+}
+
+impl From<StaggeredParams> for StaggeredOperator {
+    /// The naive operator.
+    fn from(params: StaggeredParams) -> Self {
+        Self::naive(params)
+    }
+}
+impl From<StaggeredOperator> for Operator {
+    fn from(operator: StaggeredOperator) -> Self {
+        Operator::Staggered(operator)
+    }
+}
+impl From<StaggeredParams> for Operator {
+    /// The naive operator.
+    fn from(params: StaggeredParams) -> Self {
+        StaggeredOperator::naive(params).into()
+    }
+}
+
+/// What is said of staggered operators beside an answer.
+static OUTPUT: [(&str, &str); 5] = [
+    ("u0", "asqtad's tadpole factor; `null` for other operators and for links from files"),
+    ("u0_from_plaquette", "whether it is the fourth root of the mean plaquette"),
+    ("naik_epsilon", "HISQ's ε; `null` for other operators and for links from files"),
+    ("phases", "`milc` or `lexicographic`"),
+    ("spread_boundary", "whether an antiperiodic boundary condition is spread over all links in t"),
+];
+
+/// The naive staggered operator.
+pub static STAGGERED: Definition = Definition {
+    name: "staggered",
+    title: "naive staggered",
+    kind: FermionKind::Staggered,
+    formula: "M = m + D/2 on the links of the configuration; half of MILC's 2m + D",
+    keys: &[&MASS, &BC_TIME, &PHASES_KEY, &SPREAD_BOUNDARY],
+    resolve: |keys| StaggeredOperator::resolve(keys, &STAGGERED, Smearing::None),
+    output: &OUTPUT,
+    sample: || StaggeredParams::new(0.1, TimeBoundary::Antiperiodic).into(),
+    has_own_kernels: true,
+    details: Details::Staggered(LinksOfStaggered { improved: false, in_u3: false }),
+};
+
+/// Asqtad.
+pub static ASQTAD: Definition = Definition {
+    name: "asqtad",
+    title: "asqtad",
+    kind: FermionKind::Staggered,
+    formula: "M = m + D/2 on fat and long links that are made of paths; half of MILC's 2m + D",
+    keys: &[&MASS, &BC_TIME, &U0, &PHASES_KEY, &SPREAD_BOUNDARY],
+    resolve: |keys| {
+        let mut tadpole = Tadpole::Given(1.0);
+        keys.parse("u0", &mut |text| Tadpole::parse(text).map(|found| tadpole = found));
+        StaggeredOperator::resolve(keys, &ASQTAD, Smearing::Asqtad(tadpole))
+    },
+    output: &OUTPUT,
+    sample: || StaggeredOperator::asqtad(StaggeredParams::new(0.1, TimeBoundary::Antiperiodic), 1.0).into(),
+    has_own_kernels: true,
+    details: Details::Staggered(LinksOfStaggered { improved: true, in_u3: false }),
+};
+
+/// HISQ.
+pub static HISQ: Definition = Definition {
+    name: "hisq",
+    title: "HISQ",
+    kind: FermionKind::Staggered,
+    formula: "M = m + D/2 on fat and long links of two levels of smearing; half of MILC's 2m + D",
+    keys: &[&MASS, &BC_TIME, &NAIK_EPSILON, &PHASES_KEY, &SPREAD_BOUNDARY],
+    resolve: |keys| {
+        let epsilon = keys.number("naik-epsilon", "a number", &|_| true).unwrap_or(0.0);
+        StaggeredOperator::resolve(keys, &HISQ, Smearing::Hisq(epsilon))
+    },
+    output: &OUTPUT,
+    sample: || StaggeredOperator::hisq(StaggeredParams::new(0.1, TimeBoundary::Antiperiodic), 0.0).into(),
+    has_own_kernels: false,
+    details: Details::Staggered(LinksOfStaggered { improved: true, in_u3: true }),
+};
+
+/// Links of a staggered operator, for one or for both kinds of hops.
+pub struct StaggeredLinks {
+    /// Thin or fat ones.
+    near: Arc<DeviceGauge>,
+    /// For hops of three sites.
+    long: Option<DeviceGauge>,
+}
+
+impl StaggeredLinks {
+    /// Of the naive operator.
+    pub fn naive(links: Arc<DeviceGauge>) -> Self {
+        StaggeredLinks { near: links, long: None }
+    }
+    /// Whether there are kernels for a format, which is that of long links for the improved operator: not for links in
+    /// temporal gauge, not for phases of thin links, which have none, and not for fields in 16-bit floating point, which
+    /// would save no memory where a norm fills up a 16-byte chunk.
+    pub fn exists(improved: bool, precision: Precision, storage: LinkStorage) -> bool {
+        let kernel = if improved { &IMPROVED_ROW } else { &STAGGERED_ROW };
+        kernel.0.instance(Format::with_links(precision, storage)).is_some()
+    }
+    /// Fat and long links; see [`DeviceGauge::from_thin`].
+    ///
+    /// # Errors
+    /// Long links on another lattice than the fat ones, in the memory of another backend, or in another precision; fat links
+    /// that are not stored with all their real numbers.
+    pub fn improved(fat: DeviceGauge, long: DeviceGauge) -> Result<Self> {
+        fat.domain().expect_here("a field of long links", long.domain())?;
+        let expected = Format::with_links(long.precision(), LinkStorage { reals: 18, ..long.storage() });
+        let found = Format::with_links(fat.precision(), fat.storage());
+        if found != expected {
+            return Err(DeviceError::OtherFormat { found, expected });
+        }
+        Ok(StaggeredLinks { near: Arc::new(fat), long: Some(long) })
+    }
+    /// Where they live.
+    pub fn domain(&self) -> &Domain {
+        self.near.domain()
+    }
+    /// The precision of fields next to them.
+    pub fn precision(&self) -> Precision {
+        self.near.precision()
+    }
+    /// Operations of the hopping term per site.
+    pub fn flops(&self) -> f64 {
+        if self.long.is_some() { IMPROVED_FLOPS } else { STAGGERED_FLOPS }
+    }
+    /// Bytes of the links that the hopping term reads at a site.
+    pub fn read_bytes(&self) -> usize {
+        let links = [Some(&*self.near), self.long.as_ref()];
+        links.into_iter().flatten().map(|links| links.storage().read_bytes(links.precision())).sum()
+    }
+    /// Steps of its longest hop.
+    fn steps(&self) -> u32 {
+        if self.long.is_some() { 3 } else { 1 }
+    }
+    /// Of kernels: with the storage of the long links, where there are any.
+    fn format(&self) -> Format {
+        Format::with_links(self.precision(), self.long.as_ref().unwrap_or(&*self.near).storage())
+    }
+    /// The kernels of rows: by themselves and with sums, inside and at the ends.
+    fn kernels(&self) -> [(&'static Instances<StaggeredRow>, &'static SumInstances<StaggeredRow>); 2] {
+        match self.long {
+            None => [(&STAGGERED_ROW, &STAGGERED_ROW_DOT), (&STAGGERED_EXTERIOR, &STAGGERED_EXTERIOR_DOT)],
+            Some(_) => [(&IMPROVED_ROW, &IMPROVED_ROW_DOT), (&IMPROVED_EXTERIOR, &IMPROVED_EXTERIOR_DOT)],
+        }
+    }
+}
+
+/// A staggered operator.
+pub struct Staggered {
+    links: Arc<StaggeredLinks>,
+    params: StaggeredParams,
+    sides: Width,
+}
+
+impl Clone for Staggered {
+    fn clone(&self) -> Self {
+        Staggered { links: self.links.clone(), params: self.params, sides: Width::default() }
+    }
+}
+
+impl Staggered {
+    /// On the given links.
+    pub fn new(links: Arc<StaggeredLinks>, params: StaggeredParams) -> Self {
+        Staggered { links, params, sides: Width::default() }
+    }
+    /// Mass, boundary condition, phases.
+    pub fn params(&self) -> StaggeredParams {
+        self.params
+    }
+    /// The links.
+    pub fn links(&self) -> &StaggeredLinks {
+        &self.links
+    }
+    /// `out` = D ψ on the sites of `parity`; `input` lives on the other.
+    pub fn dslash(&self, parity: usize, input: &DeviceField, out: &mut DeviceField) -> Result {
+        self.launch(&StaggeredHop { parity, sum: false, a: 1.0, b: 1.0, input, x: out, out })
+    }
+    /// `out` = a x + b D ψ on the sites of `parity`. `x` is on `parity`, `input` on the other.
+    pub fn dslash_add(
+        &self,
+        parity: usize,
+        (a, x): (f64, &DeviceField),
+        (b, input): (f64, &DeviceField),
+        out: &mut DeviceField,
+    ) -> Result {
+        self.launch(&StaggeredHop { parity, sum: true, a, b, input, x, out })
+    }
+    /// Whether fields are where the links are, in their precision, with so many right-hand sides.
+    fn expect(&self, fields: &[&DeviceField], nrhs: usize) -> Result {
+        let kind = (FermionKind::Staggered, self.links.precision());
+        fields.iter().try_for_each(|field| field.expect(self.links.domain(), kind, nrhs))
+    }
+    /// Computes a row.
+    fn launch(&self, row: &StaggeredHop<'_>) -> Result {
+        let (backend, nrhs) = (self.links.domain().backend(), self.sides.of(row.input.nrhs()) as u32);
+        self.expect(&[row.input, row.out, row.x], nrhs as usize)?;
+        let ([(interior, _), (exterior, _)], format) = (self.links.kernels(), self.links.format());
+        hop(
+            row.input,
+            self.hop_of(row),
+            &mut |region, sites| {
+                let row = row.arguments(self, view::NO_FIELD, region, Ghosts::NONE);
+                Ok(backend.launch(interior, format, &row, sites, nrhs)?)
+            },
+            &mut |Outside { region, sites, ghosts, stream, .. }| {
+                let row = row.arguments(self, view::NO_FIELD, region, ghosts);
+                Ok(backend.run(stream, Call::of(exterior, format, &row)?, sites, nrhs)?)
+            },
+        )
+    }
+    fn hop_of(&self, row: &StaggeredHop<'_>) -> Hop {
+        let sides = self.sides.of(row.input.nrhs());
+        Hop { steps: self.links.steps(), parity: row.parity, dagger: false, beyond: Beyond::Neighbours, sides }
+    }
+    /// Computes the row a x + b D ψ with \[Re (w, out), Im (w, out), ‖out‖²\], which are to be collected, or stay on the
+    /// device.
+    fn launch_sums(&self, row: &StaggeredHop<'_>, w: &DeviceField, target: SumTarget<'_>) -> Result<PartialSums> {
+        let (backend, nrhs) = (self.links.domain().backend(), self.sides.of(row.input.nrhs()));
+        self.expect(&[row.input, row.out, row.x, w], nrhs)?;
+        let ([(_, interior), (_, exterior)], format) = (self.links.kernels(), self.links.format());
+        let sums = RefCell::new(PartialSums::new(nrhs));
+        let slot = |part| sums.borrow_mut().slot(part, 3);
+        hop(
+            row.input,
+            self.hop_of(row),
+            &mut |region, sites| {
+                let row = row.arguments(self, w.view(), region, Ghosts::NONE);
+                target.reduce((backend, None), Call::of_sum(interior, format, &row)?, sites, nrhs as u32, slot(0))
+            },
+            &mut |Outside { part, region, sites, ghosts, stream }| {
+                let row = row.arguments(self, w.view(), region, ghosts);
+                let call = Call::of_sum(exterior, format, &row)?;
+                target.reduce((backend, stream), call, sites, nrhs as u32, slot(part))
+            },
+        )?;
+        Ok(sums.into_inner())
+    }
+    /// `out` = M ψ, or M† ψ, on all sites.
+    pub fn full(&self, dagger: bool, psi: &FullField, out: &mut FullField) -> Result {
+        let hop = if dagger { -0.5 } else { 0.5 };
+        for parity in 0..2 {
+            let (x, input) = (psi.parity(parity), psi.parity(1 - parity));
+            self.dslash_add(parity, (self.params.mass, x), (hop, input), out.parity_mut(parity))?;
+        }
+        Ok(())
+    }
+}
+
+/// What a row computes: D ψ, or a x + b D ψ.
+struct StaggeredHop<'a> {
+    parity: usize,
+    sum: bool,
+    a: f64,
+    b: f64,
+    input: &'a DeviceField,
+    x: &'a DeviceField,
+    out: &'a DeviceField,
+}
+
+impl StaggeredHop<'_> {
+    /// As kernels have it, with w and for the sites of a region.
+    fn arguments(&self, staggered: &Staggered, w: Field, region: Region, ghosts: Ghosts) -> StaggeredRow {
+        let StaggeredLinks { near, long } = &*staggered.links;
+        StaggeredRow {
+            out: self.out.view(),
+            x: self.x.view(),
+            w,
+            sum: u32::from(self.sum),
+            parity: self.parity as u32,
+            a: self.a.into(),
+            b: self.b.into(),
+            input: self.input.view(),
+            geometry: near.domain().geometry(),
+            region,
+            phases: staggered.params.phases.table(),
+            across: staggered.params.boundary.sign().into(),
+            links: near.links(self.parity),
+            factor: near.factor().into(),
+            long: long.as_ref().map_or(view::NO_LINKS, |long| long.links(self.parity)),
+            long_factor: long.as_ref().map_or(0.0, DeviceGauge::factor).into(),
+            ghosts,
+        }
+    }
+}
+
+/// M†M + σ = m² + σ − ¼ D² on the sites of one parity: Hermitian and, but for m² + σ = 0, positive. On the even sites and
+/// with σ = 0 it is also the Schur complement of M times m, by which M ψ = η is solved:
+/// (m² − ¼ D_eo D_oe) ψ_e = m η_e − ½ D_eo η_o, ψ_o = (η_o − ½ D_oe ψ_e) / m.
+pub struct EvenOddStaggered {
+    staggered: Staggered,
+    parity: usize,
+    constant: f64,
+    other: RefCell<DeviceField>,
+    /// Sums that stay on the device.
+    sums: DeviceBuffer,
+}
+
+impl EvenOddStaggered {
+    /// M†M on the even sites, for blocks of `nrhs` right-hand sides.
+    pub fn new(staggered: Staggered, nrhs: usize) -> Result<Self> {
+        Self::shifted(staggered, 0, 0.0, nrhs)
+    }
+    /// M†M + `shift` on the sites of `parity`.
+    pub fn shifted(staggered: Staggered, parity: usize, shift: f64, nrhs: usize) -> Result<Self> {
+        let domain = staggered.links.domain();
+        let other = RefCell::new(DeviceField::zero(domain, FermionKind::Staggered, staggered.links.precision(), nrhs)?);
+        let sums = domain.backend().allocate(8 * 3 * nrhs, "sums")?;
+        let constant = staggered.params.mass.powi(2) + shift;
+        Ok(EvenOddStaggered { staggered, parity, constant, other, sums })
+    }
+    /// `out` = (M†M + σ + `shift`) x, and the sums (w, out) and ‖out‖² that were launched with it.
+    fn launch_sums(
+        &self,
+        shift: f64,
+        x: &DeviceField,
+        out: &mut DeviceField,
+        w: &DeviceField,
+        target: SumTarget<'_>,
+    ) -> Result<PartialSums> {
+        let mut other = self.other.borrow_mut();
+        self.staggered.dslash(1 - self.parity, x, &mut other)?;
+        let row =
+            StaggeredHop { parity: self.parity, sum: true, a: self.constant + shift, b: -0.25, input: &other, x, out };
+        self.staggered.launch_sums(&row, w, target)
+    }
+    /// The operator on all sites.
+    pub fn staggered(&self) -> &Staggered {
+        &self.staggered
+    }
+}
+
+impl LinearOperator<FieldSpace> for EvenOddStaggered {
+    fn apply(&self, x: &DeviceField, out: &mut DeviceField) -> std::result::Result<(), DeviceError> {
+        let mut other = self.other.borrow_mut();
+        self.staggered.dslash(1 - self.parity, x, &mut other)?;
+        self.staggered.dslash_add(self.parity, (self.constant, x), (-0.25, &other), out)
+    }
+    fn apply_dagger(&self, x: &DeviceField, out: &mut DeviceField) -> std::result::Result<(), DeviceError> {
+        self.apply(x, out)
+    }
+    fn apply_dot(
+        &self,
+        space: &FieldSpace,
+        x: &DeviceField,
+        out: &mut DeviceField,
+        w: &DeviceField,
+        dot: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> std::result::Result<(), DeviceError> {
+        space.dot_of(self.launch_sums(0.0, x, out, w, SumTarget::Host)?, dot, norm2)
+    }
+    fn apply_curvature(
+        &self,
+        space: &FieldSpace,
+        shift: f64,
+        x: &DeviceField,
+        out: &mut DeviceField,
+        dot: &mut [Complex64],
+        norm2: &mut [f64],
+        overlap: Overlap<'_, DeviceError>,
+    ) -> std::result::Result<(), DeviceError> {
+        let sums = self.launch_sums(shift, x, out, x, SumTarget::Host)?;
+        overlap()?;
+        space.dot_of(sums, dot, norm2)
+    }
+    /// In one process the curvature need not leave the device before the step: one wait instead of two.
+    fn cg_step(
+        &self,
+        space: &FieldSpace,
+        step: &CgStep<'_, DeviceField>,
+        out: &mut DeviceField,
+        curvature: &mut [Complex64],
+        norm2: &mut [f64],
+        overlap: [Overlap<'_, DeviceError>; 2],
+    ) -> std::result::Result<(), DeviceError> {
+        if self.staggered.links.domain().grid().size() > 1 {
+            return step.with_two_reductions(space, self, out, curvature, norm2, overlap);
+        }
+        // The row takes as many right-hand sides as its input has.
+        self.staggered.expect(&[step.p], space.nrhs())?;
+        let parts = self.launch_sums(step.shift, step.p, out, step.p, SumTarget::Device(&self.sums))?;
+        let sums = view::device_sums(&self.sums, parts.stride(), parts.widths());
+        space.cg_step(step, sums, out, curvature, norm2, overlap)
+    }
+    fn narrow(&self, sides: usize) -> bool {
+        self.staggered.sides.narrow(sides, self.other.borrow().nrhs())
+    }
+    fn flops(&self) -> f64 {
+        (2.0 * self.staggered.links.flops() + ADD_FLOPS) * self.staggered.links.domain().global().half_volume() as f64
+    }
+    fn bytes(&self) -> f64 {
+        let links = &self.staggered.links;
+        let site = 5 * FermionKind::Staggered.site_bytes(links.precision()) + 2 * links.read_bytes();
+        (site * self.staggered.links.domain().global().half_volume()) as f64
+    }
+}
+
+impl EvenOdd for EvenOddStaggered {
+    /// m η_e − ½ D_eo η_o
+    fn prepare(&self, eta: &FullField, even: &mut DeviceField) -> Result {
+        self.staggered.dslash_add(0, (self.staggered.params.mass, &eta.even), (-0.5, &eta.odd), even)
+    }
+    /// (η_o − ½ D_oe ψ_e) / m
+    fn reconstruct(&self, eta: &FullField, psi: &mut FullField) -> Result {
+        let inverse = 1.0 / self.staggered.params.mass;
+        let FullField { even, odd } = psi;
+        self.staggered.dslash_add(1, (inverse, &eta.odd), (-0.5 * inverse, even), odd)
+    }
+    /// The hopping term by itself, then linear algebra.
+    fn row(&self, parity: usize, dagger: bool, psi: &FullField, out: &mut DeviceField) -> Result {
+        let hop = if dagger { -0.5 } else { 0.5 };
+        self.staggered.dslash(parity, psi.parity(1 - parity), out)?;
+        let links = &self.staggered.links;
+        let space = FieldSpace::new(links.domain(), FermionKind::Staggered, links.precision(), out.nrhs());
+        let constant = |c: f64| vec![Complex64::new(c, 0.0); out.nrhs()];
+        let (a, b) = (constant(self.staggered.params.mass), constant(hop));
+        space.axpby(&a, psi.parity(parity), &b, out)
+    }
+    fn residual_factor(&self) -> f64 {
+        1.0 / self.staggered.params.mass
+    }
+    fn is_positive(&self) -> bool {
+        true
+    }
+}

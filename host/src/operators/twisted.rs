@@ -1,0 +1,103 @@
+//! Twisted mass: M = 4 + m + iμγ5 − ½ D, γ5 as in the DeGrand–Rossi basis (Frezzotti et al. 2001). It is M† with −μ,
+//! between two γ5: γ5 M(μ) γ5 = M†(−μ).
+use super::diagonal::{Diagonal, DiagonalForm, DiagonalKernels, SiteTerm, expect_number};
+use super::operator::{COEFFICIENTS, Definition, Details, Key, KeyKind, Keys, Operator, Term, WilsonLike};
+use super::wilson::{BC_TIME, KAPPA, MASS, NU, TimeBoundary, Wilson, WilsonParams, XI};
+use super::wilson_like::Schur;
+use crate::domain::Result;
+use gpu_kernels::diagonal::DiagonalArguments;
+use gpu_kernels::wilson::{TWISTED_ROW, TWISTED_ROW_DOTS};
+use gpu_kernels::{FermionKind, Precision};
+
+/// Operations of a + iμγ5 at a site: two products and a sum for each of the 24 reals.
+pub const TWIST_FLOPS: f64 = 72.0;
+
+/// What a twisted-mass operator needs besides links.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TwistedParams {
+    /// Mass, boundary condition, anisotropy.
+    pub wilson: WilsonParams,
+    /// μ
+    pub mu: f64,
+}
+
+impl From<TwistedParams> for Operator {
+    fn from(TwistedParams { wilson, mu }: TwistedParams) -> Self {
+        let mut coefficients = [0.0; COEFFICIENTS];
+        coefficients[0] = mu;
+        WilsonLike { definition: &TWISTED, wilson, coefficients, schur: Schur::Symmetric }.into()
+    }
+}
+
+/// The twisted mass.
+pub(super) static MU: Key = Key::new("mu", "MU", KeyKind::Number, "Twisted mass mu: M has i mu gamma5", "0.01");
+
+/// μ, which has to be given.
+pub(super) fn mu(keys: &mut dyn Keys) -> Option<f64> {
+    if !keys.is_given("mu") {
+        keys.missing("no twisted mass: give --mu MU");
+    }
+    keys.number("mu", "a number", &|_| true)
+}
+
+/// Twisted mass on Wilson fermions.
+pub static TWISTED: Definition = Definition {
+    name: "twisted",
+    title: "twisted-mass",
+    kind: FermionKind::Wilson,
+    formula: "M = 4 + m + i mu gamma5 - D/2",
+    keys: &[&MASS, &KAPPA, &BC_TIME, &XI, &NU, &MU],
+    resolve: |keys| {
+        let (wilson, mu) = (WilsonParams::resolve(keys), mu(keys));
+        let params = TwistedParams { wilson: wilson?, mu: mu? };
+        let mut described = params.wilson.describe();
+        described.insert("mu".into(), params.mu.into());
+        Some((params.into(), described))
+    },
+    output: &[
+        ("mass", "bare mass"),
+        ("kappa", "the hopping term's factor over the diagonal"),
+        ("xi", "bare anisotropy ξ_0"),
+        ("nu", "bare velocity of light ν"),
+        ("mu", "twisted mass μ"),
+    ],
+    sample: || TwistedParams { wilson: WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic), mu: 0.05 }.into(),
+    has_own_kernels: true,
+    details: Details::WilsonLike(Term {
+        make: |operator, _| Ok(Diagonal::of(Twist { a: operator.wilson.diagonal(), mu: operator.coefficients[0] })),
+        bytes: |_, _| 0,
+        is_number: false,
+        rows: &ROWS,
+        setup: &[],
+    }),
+};
+
+static ROWS: DiagonalKernels =
+    DiagonalKernels { inverse: &TWISTED_ROW, term: None, dot: None, dots: &TWISTED_ROW_DOTS };
+
+/// a + iμγ5, in every precision.
+struct Twist {
+    a: f64,
+    mu: f64,
+}
+
+impl SiteTerm for Twist {
+    fn arguments(&self, DiagonalForm { inverse, dagger, .. }: DiagonalForm) -> DiagonalArguments {
+        DiagonalArguments::twisted(self.a, if dagger { -self.mu } else { self.mu }, inverse)
+    }
+    fn rows(&self) -> &'static DiagonalKernels {
+        &ROWS
+    }
+    fn check(&self, wilson: &Wilson) -> Result {
+        expect_number(self.a, wilson)
+    }
+    fn convert(&self, _: Precision) -> Result<Diagonal> {
+        Ok(Diagonal::of(Twist { ..*self }))
+    }
+    fn flops(&self) -> f64 {
+        TWIST_FLOPS
+    }
+    fn bytes(&self) -> usize {
+        0
+    }
+}

@@ -1,0 +1,134 @@
+//! Twisted mass on Wilson-clover fermions: M = A + iμγ5 − ½ D, with A the clover term. The Hermitian blocks E = A (A² + μ²)⁻¹
+//! and F = μ (A² + μ²)⁻¹ make (A + iμγ5)⁻¹ = E − iγ5 F, for γ5 and A commute.
+use super::clover::{self, CLOVER_FLOPS, CloverParams};
+use super::diagonal::{Diagonal, DiagonalForm, DiagonalKernels, SiteTerm, expect_number};
+use super::operator::{Definition, Details, Key, Operator, Term, WilsonLike};
+use super::twisted::{MU, TWIST_FLOPS, mu};
+use super::wilson::{TimeBoundary, Wilson, WilsonParams};
+use super::wilson_like::Schur;
+use crate::domain::{DeviceError, Result};
+use crate::field::{DeviceClover, ThinGauge};
+use gpu_kernels::clover::{
+    CLOVER_TERM, TWISTED_CLOVER_INVERSE, TWISTED_CLOVER_ROW, TWISTED_CLOVER_ROW_DOTS, TwistedCloverInverse,
+};
+use gpu_kernels::diagonal::DiagonalArguments;
+use gpu_kernels::{FermionKind, Format, Precision};
+
+/// What a twisted-mass operator with a clover term needs besides links.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TwistedCloverParams {
+    /// Of the clover term.
+    pub clover: CloverParams,
+    /// μ
+    pub mu: f64,
+}
+
+impl From<TwistedCloverParams> for Operator {
+    fn from(TwistedCloverParams { clover, mu }: TwistedCloverParams) -> Self {
+        let CloverParams { wilson, space, time } = clover;
+        let coefficients = [space, time, mu];
+        WilsonLike { definition: &TWISTED_CLOVER, wilson, coefficients, schur: Schur::Symmetric }.into()
+    }
+}
+
+/// Wilson-clover fermions with a twisted mass.
+pub static TWISTED_CLOVER: Definition = Definition {
+    name: "twisted-clover",
+    title: "twisted-clover",
+    kind: FermionKind::Wilson,
+    formula: "M = A + i mu gamma5 - D/2, with the term A of clover",
+    keys: &KEYS,
+    resolve: |keys| {
+        let (resolved, mu) = (CloverParams::resolve(keys), mu(keys));
+        let ((clover, _, mut described), mu) = (resolved?, mu?);
+        described.insert("mu".into(), mu.into());
+        Some((TwistedCloverParams { clover, mu }.into(), described))
+    },
+    output: &[
+        ("mass", "bare mass"),
+        ("kappa", "the hopping term's factor over the diagonal"),
+        ("xi", "bare anisotropy ξ_0"),
+        ("nu", "bare velocity of light ν"),
+        ("clover", "`null` without clover term, or its parameters, see below"),
+        ("mu", "twisted mass μ"),
+    ],
+    sample: || {
+        let wilson = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
+        TwistedCloverParams { clover: CloverParams::isotropic(wilson, 1.0, 1.0), mu: 0.05 }.into()
+    },
+    has_own_kernels: true,
+    details: Details::WilsonLike(Term {
+        make: |operator, thin| TwistedTerm::new(operator, thin).map(Diagonal::of),
+        bytes: |precision, sites| 8 * DeviceClover::bytes_for(precision, sites),
+        is_number: false,
+        rows: &ROWS,
+        setup: &[CLOVER_TERM.0, TWISTED_CLOVER_INVERSE.0],
+    }),
+};
+
+/// Parameters of clover but the Schur complement, which is the symmetric one, and μ.
+static KEYS: [&Key; 10] = {
+    let mut keys = clover::KEYS;
+    keys[9] = &MU;
+    keys
+};
+
+static ROWS: DiagonalKernels =
+    DiagonalKernels { inverse: &TWISTED_CLOVER_ROW, term: None, dot: None, dots: &TWISTED_CLOVER_ROW_DOTS };
+
+/// A + iμγ5 in a precision.
+struct TwistedTerm {
+    /// A
+    clover: DeviceClover,
+    /// E and F, kept as a term and its inverse are.
+    inverse: DeviceClover,
+    mu: f64,
+}
+
+impl TwistedTerm {
+    fn new(operator: &WilsonLike, thin: &ThinGauge) -> Result<Self> {
+        let [.., mu] = operator.coefficients;
+        let clover = CloverParams::of(operator).term(thin)?;
+        let (inverse, domain) = (clover.convert(Precision::Double)?, clover.domain().clone());
+        for parity in 0..2 {
+            let out = [false, true].map(|second| inverse.blocks(parity, second));
+            let kernel = TwistedCloverInverse { input: clover.blocks(parity, false), out, mu };
+            domain.backend().launch(&TWISTED_CLOVER_INVERSE, Format::NONE, &kernel, domain.half_sites(), 1)?;
+        }
+        Ok(TwistedTerm { clover, inverse, mu })
+    }
+}
+
+impl SiteTerm for TwistedTerm {
+    fn arguments(&self, DiagonalForm { parity, inverse, dagger }: DiagonalForm) -> DiagonalArguments {
+        let sign = if dagger { -1.0 } else { 1.0 };
+        if inverse {
+            let blocks = [false, true].map(|second| self.inverse.blocks(parity, second));
+            return DiagonalArguments::twisted_clover_inverse(blocks, -sign);
+        }
+        DiagonalArguments::twisted_clover(self.clover.blocks(parity, false), sign * self.mu)
+    }
+    fn rows(&self) -> &'static DiagonalKernels {
+        &ROWS
+    }
+    fn check(&self, wilson: &Wilson) -> Result {
+        wilson.domain().expect_here("a twisted clover term", self.clover.domain())?;
+        expect_number(self.clover.diagonal(), wilson)?;
+        if self.clover.precision() != wilson.precision() {
+            let (found, expected) = (Format::of(self.clover.precision()), Format::of(wilson.precision()));
+            return Err(DeviceError::OtherFormat { found, expected });
+        }
+        Ok(())
+    }
+    fn convert(&self, precision: Precision) -> Result<Diagonal> {
+        let TwistedTerm { clover, inverse, mu } = self;
+        let (clover, inverse) = (clover.convert(precision)?, inverse.convert(precision)?);
+        Ok(Diagonal::of(TwistedTerm { clover, inverse, mu: *mu }))
+    }
+    fn flops(&self) -> f64 {
+        2.0 * CLOVER_FLOPS + TWIST_FLOPS
+    }
+    fn bytes(&self) -> usize {
+        2 * self.clover.precision().clover_bytes()
+    }
+}

@@ -1,0 +1,320 @@
+//! The Wilson operator: M = (4 + m) − ½ D = (1 − κ D) / (2κ), κ = 1 / (2 (4 + m)), with D of Clark et al. 2009, eq. 1;
+//! on an anisotropic lattice M = (1 + 3 ν/ξ_0 + m) − ½ (ν/ξ_0 D_space + D_time).
+use super::diagonal::{Diagonal, NUMBER_ROWS};
+use super::even_odd::Width;
+use super::operator::{COEFFICIENTS, Definition, Details, Key, KeyKind, Keys, Operator, Term, WilsonLike, choose};
+use super::rows::WilsonHop;
+use super::wilson_like::Schur;
+use crate::domain::{Domain, Result};
+use crate::field::{DeviceField, DeviceGauge, FullField};
+use crate::halo::Beyond;
+use gpu_kernels::lattice::Region;
+use gpu_kernels::wilson::{Hopping, WILSON_ROW};
+use gpu_kernels::{FermionKind, Format, LinkStorage, Precision};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// Floating-point operations of the hopping term per site, as everybody counts them.
+pub const DSLASH_FLOPS: f64 = 1320.0;
+/// Operations of a x + b D ψ per site: two more for each of the 24 real components.
+pub const DSLASH_ADD_FLOPS: f64 = DSLASH_FLOPS + 48.0;
+
+/// How fermions continue across the end of the lattice in t. They are periodic in space.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TimeBoundary {
+    /// ψ(t + T) = ψ(t)
+    Periodic,
+    /// ψ(t + T) = −ψ(t), as thermodynamics wants it.
+    #[default]
+    Antiperiodic,
+}
+
+impl TimeBoundary {
+    /// The factor of a hop across the boundary.
+    pub fn sign(self) -> f64 {
+        match self {
+            TimeBoundary::Periodic => 1.0,
+            TimeBoundary::Antiperiodic => -1.0,
+        }
+    }
+}
+
+/// Different lattice spacings in space and time, as Chroma counts: ξ_0 is the bare ratio of the spacings, ν the bare
+/// velocity of light. The hops in space are multiplied by ν/ξ_0.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Anisotropy {
+    /// ξ_0
+    pub xi: f64,
+    /// ν
+    pub nu: f64,
+}
+
+impl Default for Anisotropy {
+    /// The isotropic lattice.
+    fn default() -> Self {
+        Anisotropy { xi: 1.0, nu: 1.0 }
+    }
+}
+
+impl Anisotropy {
+    /// ν/ξ_0, the factor of the hops in space.
+    pub fn space(&self) -> f64 {
+        self.nu / self.xi
+    }
+}
+
+/// What a Wilson operator needs besides links.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WilsonParams {
+    /// Bare mass m.
+    pub mass: f64,
+    /// Boundary condition in t.
+    pub boundary: TimeBoundary,
+    /// Lattice spacings.
+    pub anisotropy: Anisotropy,
+}
+
+impl WilsonParams {
+    /// From the bare mass, on an isotropic lattice.
+    pub fn from_mass(mass: f64, boundary: TimeBoundary) -> Self {
+        WilsonParams { mass, boundary, anisotropy: Anisotropy::default() }
+    }
+    /// From κ = 1 / (2 (4 + m)), on an isotropic lattice.
+    pub fn from_kappa(kappa: f64, boundary: TimeBoundary) -> Self {
+        Self::from_mass(0.5 / kappa - 4.0, boundary)
+    }
+    /// The diagonal of M: 1 + 3 ν/ξ_0 + m, which is 4 + m on an isotropic lattice.
+    pub fn diagonal(&self) -> f64 {
+        1.0 + 3.0 * self.anisotropy.space() + self.mass
+    }
+    /// The factor of the hopping term D̃ in M: M = diagonal − `hop` D̃. Kernels compute D̃ = D_space + (ξ_0/ν) D_time.
+    pub fn hop(&self) -> f64 {
+        0.5 * self.anisotropy.space()
+    }
+    /// `hop` over `diagonal`: κ on an isotropic lattice.
+    pub fn kappa(&self) -> f64 {
+        self.hop() / self.diagonal()
+    }
+}
+
+/// The Wilson operator, on links in some precision and storage.
+pub struct Wilson {
+    gauge: Arc<DeviceGauge>,
+    params: WilsonParams,
+    beyond: Beyond,
+    sides: Width,
+}
+
+impl Clone for Wilson {
+    fn clone(&self) -> Self {
+        Wilson { gauge: self.gauge.clone(), params: self.params, beyond: self.beyond, sides: Width::default() }
+    }
+}
+
+impl Wilson {
+    /// On the given links.
+    pub fn new(gauge: Arc<DeviceGauge>, params: WilsonParams) -> Self {
+        Wilson { gauge, params, beyond: Beyond::Neighbours, sides: Width::default() }
+    }
+    /// Whether there are kernels for a format.
+    pub fn exists(precision: Precision, storage: LinkStorage) -> bool {
+        WILSON_ROW.0.instance(Format::with_links(precision, storage)).is_some()
+    }
+    /// The same in blocks of these extents, which divide the local lattice, with ψ = 0 beyond the ends of a block: the
+    /// operator of an additive Schwarz preconditioner. It needs no messages.
+    #[must_use]
+    pub fn in_blocks(self, extents: [usize; 4]) -> Self {
+        Wilson { beyond: Beyond::Blocks(extents), ..self }
+    }
+    /// Extents of the parts that know nothing of each other.
+    pub(super) fn block(&self) -> [usize; 4] {
+        match self.beyond {
+            Beyond::Neighbours => self.domain().global().size(),
+            Beyond::Blocks(extents) => extents,
+        }
+    }
+    /// The right-hand sides that rows are computed for.
+    pub(super) fn sides(&self) -> &Width {
+        &self.sides
+    }
+    pub(super) fn beyond(&self) -> Beyond {
+        self.beyond
+    }
+    /// κ and boundary condition.
+    pub fn params(&self) -> WilsonParams {
+        self.params
+    }
+    /// Where the links live.
+    pub fn domain(&self) -> &Domain {
+        self.gauge.domain()
+    }
+    /// The precision of links and fields.
+    pub fn precision(&self) -> Precision {
+        self.gauge.precision()
+    }
+    /// How the links are stored.
+    pub fn storage(&self) -> LinkStorage {
+        self.gauge.storage()
+    }
+    /// Of kernels for its rows.
+    pub(super) fn format(&self) -> Format {
+        Format::with_links(self.precision(), self.storage())
+    }
+    /// A field of its precision, zero everywhere.
+    pub(super) fn zero(&self, nrhs: usize) -> Result<DeviceField> {
+        DeviceField::zero(self.domain(), FermionKind::Wilson, self.precision(), nrhs)
+    }
+    /// Whether fields are where the links are, in their precision, with so many right-hand sides.
+    pub(super) fn expect(&self, fields: &[&DeviceField], nrhs: usize) -> Result {
+        let kind = (FermionKind::Wilson, self.precision());
+        fields.iter().try_for_each(|field| field.expect(self.domain(), kind, nrhs))
+    }
+    pub(crate) fn hopping(&self, input: &DeviceField, parity: usize) -> Hopping {
+        let time = 1.0 / self.params.anisotropy.space();
+        Hopping {
+            input: input.view(),
+            links: self.gauge.links(parity),
+            geometry: self.domain().geometry(),
+            region: Region::WHOLE,
+            parity: parity as u32,
+            time: time.into(),
+            time_across: (time * self.params.boundary.sign()).into(),
+        }
+    }
+    /// `out` = D ψ on the sites of `parity`, or D† ψ. `input` lives on the other parity.
+    pub fn dslash(&self, parity: usize, dagger: bool, input: &DeviceField, out: &mut DeviceField) -> Result {
+        self.launch(&WilsonHop::hops(parity, dagger, input, out))
+    }
+    /// `out` = a x + b D ψ on the sites of `parity`, or with D†. `x` is on `parity`, `input` on the other.
+    #[allow(clippy::too_many_arguments)]
+    pub fn dslash_add(
+        &self,
+        parity: usize,
+        dagger: bool,
+        ax: (f64, &DeviceField),
+        by: (f64, &DeviceField),
+        out: &mut DeviceField,
+    ) -> Result {
+        self.launch(&WilsonHop::sum(parity, dagger, ax, by, out))
+    }
+    /// `out` = M ψ, or M† ψ, on all sites.
+    pub fn full(&self, dagger: bool, psi: &FullField, out: &mut FullField) -> Result {
+        let (diagonal, hop) = (self.params.diagonal(), self.params.hop());
+        for parity in 0..2 {
+            let (x, input) = (psi.parity(parity), psi.parity(1 - parity));
+            self.dslash_add(parity, dagger, (diagonal, x), (-hop, input), out.parity_mut(parity))?;
+        }
+        Ok(())
+    }
+}
+
+/// Bare mass.
+pub(super) static MASS: Key = Key::new("mass", "M", KeyKind::Number, "Bare mass in lattice units", "0.05");
+/// Boundary condition in t.
+pub(super) static BC_TIME: Key = Key::new(
+    "bc-time",
+    "NAME",
+    KeyKind::Word,
+    "Fermions at the end of the lattice in t: antiperiodic or periodic [default: antiperiodic]",
+    "\"antiperiodic\"",
+)
+.or("antiperiodic");
+/// κ
+pub(super) static KAPPA: Key =
+    Key::new("kappa", "K", KeyKind::Number, "Hopping parameter, instead of the mass", "0.12").instead_of("mass");
+/// ξ_0
+pub(super) static XI: Key = Key::new(
+    "xi",
+    "XI",
+    KeyKind::Number,
+    "Bare anisotropy xi_0, the ratio of the lattice spacings in space and time [default: 1]",
+    "1.0",
+)
+.or("1");
+/// ν
+pub(super) static NU: Key = Key::new(
+    "nu",
+    "NU",
+    KeyKind::Number,
+    "Bare velocity of light nu: hops in space are multiplied by nu / xi_0 [default: 1]",
+    "1.0",
+)
+.or("1");
+
+/// Names of the boundary conditions.
+pub const BOUNDARIES: [(&str, TimeBoundary); 2] =
+    [("antiperiodic", TimeBoundary::Antiperiodic), ("periodic", TimeBoundary::Periodic)];
+
+/// What is said of Wilson-like operators beside an answer.
+pub(super) static OUTPUT: [(&str, &str); 5] = [
+    ("mass", "bare mass"),
+    ("kappa", "the hopping term's factor over the diagonal"),
+    ("xi", "bare anisotropy ξ_0"),
+    ("nu", "bare velocity of light ν"),
+    ("clover", "`null` without clover term, or its parameters, see below"),
+];
+
+/// The Wilson operator.
+pub static WILSON: Definition = Definition {
+    name: "wilson",
+    title: "Wilson",
+    kind: FermionKind::Wilson,
+    formula: "M = (4 + m) - D/2, kappa = 1 / (2 (4 + m)), gamma matrices in the DeGrand-Rossi basis",
+    keys: &[&MASS, &KAPPA, &BC_TIME, &XI, &NU],
+    resolve: |keys| {
+        let params = WilsonParams::resolve(keys)?;
+        let mut described = params.describe();
+        described.insert("clover".into(), Value::Null);
+        Some((params.into(), described))
+    },
+    output: &OUTPUT,
+    sample: || WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic).into(),
+    has_own_kernels: true,
+    details: Details::WilsonLike(Term {
+        make: |operator, _| Ok(Diagonal::number(operator.wilson.diagonal())),
+        bytes: |_, _| 0,
+        is_number: true,
+        rows: &NUMBER_ROWS,
+        setup: &[],
+    }),
+};
+
+impl From<WilsonParams> for Operator {
+    fn from(wilson: WilsonParams) -> Self {
+        WilsonLike { definition: &WILSON, wilson, coefficients: [0.0; COEFFICIENTS], schur: Schur::Symmetric }.into()
+    }
+}
+
+impl WilsonParams {
+    /// From mass or kappa, boundary condition and anisotropy as typed.
+    pub fn resolve(keys: &mut dyn Keys) -> Option<Self> {
+        let boundary = choose(keys, "bc-time", &BOUNDARIES).unwrap_or_default();
+        let mut anisotropy = |key| keys.number(key, "a number above 0", &|x| x > 0.0).unwrap_or(1.0);
+        let anisotropy = Anisotropy { xi: anisotropy("xi"), nu: anisotropy("nu") };
+        // The diagonal of M, which everything is divided by, must not vanish.
+        let lowest = -1.0 - 3.0 * anisotropy.space();
+        let mass = keys.number("mass", &format!("a number above {lowest}"), &|m| m > lowest);
+        let kappa = keys.number("kappa", "a number above 0", &|k| k > 0.0);
+        match (keys.is_given("mass"), keys.is_given("kappa")) {
+            (false, false) => keys.missing("no mass: give --mass M or --kappa K"),
+            (true, true) => keys.conflict("mass", "kappa", "give one of them: kappa = 1 / (2 (4 + mass))"),
+            (false, true) => {
+                for key in ["xi", "nu"] {
+                    if keys.is_given(key) {
+                        keys.conflict("kappa", key, "on an anisotropic lattice give the mass");
+                    }
+                }
+            }
+            _ => {}
+        }
+        let isotropic = mass.map(|mass| WilsonParams::from_mass(mass, boundary));
+        let isotropic = isotropic.or(kappa.map(|kappa| WilsonParams::from_kappa(kappa, boundary)));
+        isotropic.map(|params| WilsonParams { anisotropy, ..params })
+    }
+    /// The parameters beside an answer.
+    pub fn describe(&self) -> Map<String, Value> {
+        let Anisotropy { xi, nu } = self.anisotropy;
+        let all = [("mass", self.mass), ("kappa", self.kappa()), ("xi", xi), ("nu", nu)];
+        all.into_iter().map(|(key, number)| (key.to_string(), number.into())).collect()
+    }
+}

@@ -1,0 +1,262 @@
+//! Wilson-like operators, M = A − h D with A diagonal in the sites, even-odd preconditioned: Wilson, Wilson-clover …
+use super::diagonal::{Diagonal, DiagonalForm};
+use super::even_odd::EvenOdd;
+use super::rows::{RowSums, WilsonHop};
+use super::wilson::{DSLASH_FLOPS, Wilson};
+use crate::domain::{DeviceError, Result};
+use crate::domain::{PartialSums, SumTarget};
+use crate::field::{DeviceField, FieldSpace, FullField};
+use gpu_kernels::clover::{DIAGONAL_APPLY, DiagonalApply};
+use gpu_kernels::diagonal::DiagonalArguments;
+use gpu_kernels::{FermionKind, Format};
+use num_complex::Complex64;
+use solvers::{Dots, LinearOperator, VectorSpace};
+use std::cell::RefCell;
+
+/// DiagonalForm Schur complement of the even sites is solved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Schur {
+    /// M̂ = 1 − h² A_ee⁻¹ D_eo A_oo⁻¹ D_oe
+    #[default]
+    Symmetric,
+    /// M̂ = A_ee − h² D_eo A_oo⁻¹ D_oe
+    Asymmetric,
+}
+
+/// The Schur complement M̂ of a Wilson-like operator on the even sites, and the way from the full system M ψ = η to
+/// M̂ ψ_e = η̂ and back (Clark et al. 2009, eq. 2; Babich, Clark and Joó 2010).
+///
+/// A is s B, with B = 1 where A is a number, as for Wilson, and s = 1 where it is not. With κ = h/s,
+/// M̂ = 1 − κ² B⁻¹ D B⁻¹ D, and η̂ = A⁻¹ (η_e + κ D B⁻¹ η_o).
+pub struct EvenOddWilson {
+    wilson: Wilson,
+    diagonal: Diagonal,
+    schur: Schur,
+    odd: RefCell<DeviceField>,
+    /// Where A is no number, for the dagger of the symmetric complement and for M itself.
+    even: Option<RefCell<DeviceField>>,
+}
+
+impl EvenOddWilson {
+    /// M = d − h D of the Wilson operator, for blocks of `nrhs` right-hand sides.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn new(wilson: Wilson, nrhs: usize) -> Result<Self> {
+        let diagonal = Diagonal::number(wilson.params().diagonal());
+        Self::with_diagonal(wilson, diagonal, Schur::Symmetric, nrhs)
+    }
+    /// With a diagonal term that was made of the links of `wilson`.
+    ///
+    /// # Errors
+    /// A term that was made with another mass or anisotropy than those of `wilson`, is in another precision, or lives
+    /// elsewhere; no memory.
+    pub fn with_diagonal(wilson: Wilson, diagonal: impl Into<Diagonal>, schur: Schur, nrhs: usize) -> Result<Self> {
+        let diagonal = diagonal.into();
+        diagonal.check(&wilson)?;
+        let field = || wilson.zero(nrhs).map(RefCell::new);
+        let even = diagonal.term().map(|_| field()).transpose()?;
+        let odd = field()?;
+        Ok(EvenOddWilson { wilson, diagonal, schur, odd, even })
+    }
+    /// The hopping term.
+    pub fn wilson(&self) -> &Wilson {
+        &self.wilson
+    }
+    pub(super) fn complement(&self) -> Schur {
+        self.schur
+    }
+    /// κ = h/s, the factor of a hop between sites divided by s.
+    fn kappa(&self) -> f64 {
+        self.wilson.params().hop() / self.diagonal.scale()
+    }
+    /// `out` = B⁻¹ D ψ on the sites of `parity`, or B⁻† D† ψ, in one pass. B is 1 for Wilson and A for other operators.
+    pub fn dslash(&self, parity: usize, dagger: bool, input: &DeviceField, out: &mut DeviceField) -> Result {
+        self.wilson.launch(&self.inverse_row(WilsonHop::hops(parity, dagger, input, out)))
+    }
+    /// `out` = A x, or what else of A is asked for, on the sites of one parity.
+    pub fn apply_diagonal(&self, form: DiagonalForm, x: &DeviceField, out: &mut DeviceField) -> Result {
+        let diagonal = match (self.diagonal.term(), form.inverse) {
+            (None, true) => DiagonalArguments::mass(1.0 / self.diagonal.scale()),
+            _ => self.diagonal.arguments(form),
+        };
+        self.launch_diagonal(diagonal, x, out)
+    }
+    /// `out` may be `x`.
+    fn launch_diagonal(&self, diagonal: DiagonalArguments, x: &DeviceField, out: &DeviceField) -> Result {
+        let (nrhs, domain) = (self.wilson.sides().of(x.nrhs()), self.wilson.domain());
+        self.wilson.expect(&[x, out], nrhs)?;
+        let kernel = DiagonalApply { out: out.view(), input: x.view(), diagonal };
+        let format = Format::of(self.wilson.precision());
+        Ok(domain.backend().launch(&DIAGONAL_APPLY, format, &kernel, domain.half_sites(), nrhs as u32)?)
+    }
+    /// `x` ← B⁻¹ x
+    fn divide(&self, parity: usize, x: &mut DeviceField) -> Result {
+        if self.diagonal.term().is_none() {
+            return Ok(());
+        }
+        self.launch_diagonal(self.diagonal.arguments(DiagonalForm { parity, inverse: true, dagger: false }), x, x)
+    }
+    fn space(&self, nrhs: usize) -> FieldSpace {
+        FieldSpace::new(self.wilson.domain(), FermionKind::Wilson, self.wilson.precision(), nrhs)
+    }
+    /// A row whose hops are divided by B.
+    fn inverse_row<'a>(&self, row: WilsonHop<'a>) -> WilsonHop<'a> {
+        let form = DiagonalForm { parity: row.parity, inverse: true, dagger: row.dagger };
+        WilsonHop { diagonal: self.diagonal.arguments(form), interior: self.diagonal.rows().inverse, ..row }
+    }
+    fn schur(&self, dagger: bool, x: &DeviceField, out: &mut DeviceField) -> Result {
+        let kappa = self.kappa();
+        let mut odd = self.odd.borrow_mut();
+        match (self.schur, dagger, &self.even) {
+            // M̂ x = x − κ² B⁻¹ D B⁻¹ D x, and the same with D† where B is 1.
+            (Schur::Symmetric, false, _) | (Schur::Symmetric, true, None) => {
+                self.dslash(1, dagger, x, &mut odd)?;
+                let row = WilsonHop::sum(0, dagger, (1.0, x), (-kappa * kappa, &odd), out);
+                self.wilson.launch(&self.inverse_row(row))
+            }
+            // M̂† x = x − κ² D† B⁻† D† B⁻† x
+            (Schur::Symmetric, true, Some(even)) => {
+                let mut even = even.borrow_mut();
+                self.apply_diagonal(DiagonalForm { parity: 0, inverse: true, dagger: true }, x, &mut even)?;
+                self.dslash(1, true, &even, &mut odd)?;
+                self.wilson.dslash_add(0, true, (1.0, x), (-kappa * kappa, &odd), out)
+            }
+            // M̂ x = A x − h κ D B⁻¹ D x
+            (Schur::Asymmetric, ..) => {
+                self.dslash(1, dagger, x, &mut odd)?;
+                let diagonal = self.diagonal.arguments(DiagonalForm { parity: 0, inverse: false, dagger });
+                let hop = -self.wilson.params().hop() * kappa;
+                match self.diagonal.rows().term {
+                    Some(interior) => {
+                        let row = WilsonHop::sum(0, dagger, (1.0, x), (hop, &odd), out);
+                        self.wilson.launch(&WilsonHop { diagonal, interior, ..row })
+                    }
+                    None => {
+                        self.launch_diagonal(diagonal, x, out)?;
+                        self.wilson.launch(&WilsonHop::sum(0, dagger, (1.0, out), (hop, &odd), out))
+                    }
+                }
+            }
+        }
+    }
+    /// The symmetric M̂ x with sums.
+    pub(super) fn schur_sums(
+        &self,
+        x: &DeviceField,
+        out: &mut DeviceField,
+        sums: (RowSums, &DeviceField),
+        target: SumTarget<'_>,
+    ) -> Result<PartialSums> {
+        let kappa = self.kappa();
+        let mut odd = self.odd.borrow_mut();
+        self.dslash(1, false, x, &mut odd)?;
+        let row = self.inverse_row(WilsonHop::sum(0, false, (1.0, x), (-kappa * kappa, &odd), out));
+        self.wilson.launch_sums(&row, self.diagonal.rows(), sums, target)
+    }
+}
+
+impl LinearOperator<FieldSpace> for EvenOddWilson {
+    fn apply_dot(
+        &self,
+        space: &FieldSpace,
+        x: &DeviceField,
+        out: &mut DeviceField,
+        w: &DeviceField,
+        dot: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> std::result::Result<(), DeviceError> {
+        if self.schur == Schur::Asymmetric {
+            self.apply(x, out)?;
+            space.dot_norm2(out, w, dot, norm2)?;
+            dot.iter_mut().for_each(|d| *d = d.conj());
+            return Ok(());
+        }
+        space.dot_of(self.schur_sums(x, out, (RowSums::Dot, w), SumTarget::Host)?, dot, norm2)
+    }
+    fn apply_dots(
+        &self,
+        space: &FieldSpace,
+        x: &DeviceField,
+        out: &mut DeviceField,
+        w: &DeviceField,
+        dots: &mut [Dots],
+    ) -> std::result::Result<(), DeviceError> {
+        if self.schur == Schur::Asymmetric {
+            self.apply(x, out)?;
+            return space.dots(x, out, w, dots);
+        }
+        space.dots_of(self.schur_sums(x, out, (RowSums::Dots, w), SumTarget::Host)?, dots)
+    }
+    fn apply(&self, x: &DeviceField, out: &mut DeviceField) -> std::result::Result<(), DeviceError> {
+        self.schur(false, x, out)
+    }
+    fn apply_dagger(&self, x: &DeviceField, out: &mut DeviceField) -> std::result::Result<(), DeviceError> {
+        self.schur(true, x, out)
+    }
+    fn narrow(&self, sides: usize) -> bool {
+        self.wilson.sides().narrow(sides, self.odd.borrow().nrhs())
+    }
+    /// Two hopping terms, two diagonal terms and a vector sum.
+    fn flops(&self) -> f64 {
+        (2.0 * DSLASH_FLOPS + 2.0 * self.diagonal.flops() + 48.0) * self.wilson.domain().global().half_volume() as f64
+    }
+    fn bytes(&self) -> f64 {
+        let precision = self.wilson.precision();
+        let (spinor, links) = (FermionKind::Wilson.site_bytes(precision), self.wilson.storage().read_bytes(precision));
+        let site = 5 * spinor + 2 * links + 2 * self.diagonal.bytes();
+        (site * self.wilson.domain().global().half_volume()) as f64
+    }
+}
+
+impl EvenOdd for EvenOddWilson {
+    /// η̂ = A⁻¹ (η_e + κ D B⁻¹ η_o); without A⁻¹ for the asymmetric complement.
+    fn prepare(&self, eta: &FullField, even: &mut DeviceField) -> Result {
+        let inverse = match self.schur {
+            Schur::Symmetric => 1.0 / self.diagonal.scale(),
+            Schur::Asymmetric => 1.0,
+        };
+        let hop = inverse * self.kappa();
+        if self.diagonal.term().is_none() {
+            return self.wilson.dslash_add(0, false, (inverse, &eta.even), (hop, &eta.odd), even);
+        }
+        let mut odd = self.odd.borrow_mut();
+        self.apply_diagonal(DiagonalForm { parity: 1, inverse: true, dagger: false }, &eta.odd, &mut odd)?;
+        self.wilson.dslash_add(0, false, (inverse, &eta.even), (hop, &odd), even)?;
+        match self.schur {
+            Schur::Symmetric => self.divide(0, even),
+            Schur::Asymmetric => Ok(()),
+        }
+    }
+    /// ψ_o = A⁻¹ (η_o + h D ψ_e) = B⁻¹ (η_o / s + κ D ψ_e)
+    fn reconstruct(&self, eta: &FullField, psi: &mut FullField) -> Result {
+        let FullField { even, odd } = psi;
+        let inverse = 1.0 / self.diagonal.scale();
+        self.wilson.dslash_add(1, false, (inverse, &eta.odd), (self.kappa(), even), odd)?;
+        self.divide(1, odd)
+    }
+    fn row(&self, parity: usize, dagger: bool, psi: &FullField, out: &mut DeviceField) -> Result {
+        let (here, there, hop) = (psi.parity(parity), psi.parity(1 - parity), self.wilson.params().hop());
+        match &self.even {
+            Some(image) => {
+                let mut image = image.borrow_mut();
+                self.apply_diagonal(DiagonalForm { parity, inverse: false, dagger }, here, &mut image)?;
+                self.wilson.dslash_add(parity, dagger, (1.0, &image), (-hop, there), out)
+            }
+            // The hopping term by itself, then linear algebra: fused rows are what M̂ uses.
+            None => {
+                self.wilson.dslash(parity, dagger, there, out)?;
+                let factor = |c: f64| vec![Complex64::from(c); out.nrhs()];
+                let (a, b) = (factor(self.diagonal.scale()), factor(-hop));
+                self.space(out.nrhs()).axpby(&a, here, &b, out)
+            }
+        }
+    }
+    fn residual_factor(&self) -> f64 {
+        match self.schur {
+            // A is close to the number in it.
+            Schur::Symmetric => self.wilson.params().diagonal(),
+            Schur::Asymmetric => 1.0,
+        }
+    }
+}

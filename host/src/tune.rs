@@ -1,0 +1,61 @@
+//! Launching what solves launch, on scratch fields, so that a tuner that searches sees all of it.
+use crate::backend::Backend;
+use crate::domain::{DeviceError, Domain, Result};
+use crate::operators::Definition;
+use crate::workload::Options;
+use crate::workload::{self, Extent};
+use gpu_kernels::FermionKind;
+
+/// A group of operations.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Operations {
+    /// Those of an operator.
+    Operator(&'static Definition),
+    /// Linear algebra of the solvers on fields of a kind, and changes of precision.
+    LinearAlgebra(FermionKind),
+}
+
+/// Calls every operation of a group once, with and without dagger, on random fields. With the backend in
+/// [`Mode::Search`](crate::backend::tuning::Mode::Search) that tunes their kernels; otherwise it only takes time.
+pub fn launch_all(backend: &dyn Backend, operations: Operations, options: &Options) -> Result {
+    let domain = Domain::single(backend, options.lattice)?;
+    let mut visit = |_, call: &mut dyn FnMut() -> Result| call();
+    match operations {
+        Operations::Operator(definition) => {
+            workload::operator(&domain, definition, options, Extent::All, &mut visit)?;
+        }
+        Operations::LinearAlgebra(kind) => {
+            workload::linear_algebra(&domain, kind, options, Extent::All, &mut visit)?;
+        }
+    }
+    backend.synchronize().map_err(DeviceError::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Cpu;
+    use crate::lattice::Lattice;
+    use crate::operators::OPERATORS;
+    use gpu_kernels::{LinkStorage, Precision};
+
+    #[test]
+    fn all_operations_run() {
+        let options = Options {
+            lattice: Lattice::new([2, 4, 2, 4]).unwrap(),
+            precisions: vec![Precision::Double, Precision::Single, Precision::Half],
+            reconstructions: vec![
+                LinkStorage::FULL,
+                LinkStorage::of(12),
+                LinkStorage::of(8),
+                LinkStorage::of(9),
+                LinkStorage::of(13).in_half(),
+            ],
+            nrhs: 2,
+        };
+        let kinds = [FermionKind::Wilson, FermionKind::Staggered].map(Operations::LinearAlgebra);
+        for operations in OPERATORS.into_iter().map(Operations::Operator).chain(kinds) {
+            launch_all(&Cpu::new(Some(1)), operations, &options).unwrap();
+        }
+    }
+}
