@@ -158,6 +158,9 @@ pub struct Term {
     pub bytes: fn(Precision, usize) -> usize,
     /// Whether A is a number, so that it needs no kernel, no memory and no choice of a Schur complement.
     pub is_number: bool,
+    /// How the other quark of a doublet is called where γ5 M γ5 is not M† but its M†, by what it has instead: its
+    /// propagator is not that of this one, and γ5 S† γ5 is its antiquark's. `None` where γ5 M γ5 = M†.
+    pub partner: Option<&'static str>,
     /// Kernels with it.
     pub(crate) rows: &'static Rows,
     /// Kernels that make it.
@@ -191,6 +194,10 @@ impl Definition {
             Details::WilsonLike(term) => Some(term),
             Details::Staggered(_) => None,
         }
+    }
+    /// How the other quark of a doublet is called, where it has an M of its own: see [`Term::partner`].
+    pub fn partner(&self) -> Option<&'static str> {
+        self.term().and_then(|term| term.partner)
     }
     /// What its links are, of a staggered operator.
     pub fn staggered(&self) -> Option<&LinksOfStaggered> {
