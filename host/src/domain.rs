@@ -1,5 +1,5 @@
 //! Where a calculation lives: a device, this process's part of the lattice, and the other processes.
-use crate::backend::{Backend, BackendError, MAX_RHS};
+use crate::backend::{Backend, BackendError, MAX_RHS, in_this_build};
 use crate::field::host::{Fermion, HostField};
 use crate::halo::{Halo, Network, Span, Transport};
 use crate::lattice::{Lattice, LatticeError, Section};
@@ -74,7 +74,8 @@ pub enum DeviceError {
     },
     /// A format of which no kernels of an operator are compiled.
     #[error(
-        "there are no kernels of the {operator} operator in {precision} with links of {reconstruction} real numbers"
+        "there are no kernels of the {operator} operator in {precision} with links of {reconstruction} real numbers{}",
+        if features.is_empty() { String::new() } else { format!("; {}", in_this_build(formats, features)) }
     )]
     NoKernels {
         /// Of fermions.
@@ -83,6 +84,10 @@ pub enum DeviceError {
         precision: Precision,
         /// Of links.
         reconstruction: LinkStorage,
+        /// What there is.
+        formats: Vec<String>,
+        /// Cargo features with which it is there; none where no build has it.
+        features: Vec<&'static str>,
     },
     /// A clover term of another mass or anisotropy than the operator it is given to.
     #[error(
