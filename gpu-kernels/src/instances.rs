@@ -62,6 +62,17 @@ pub struct Table {
     pub name: &'static str,
     /// Its instances.
     pub lists: &'static [&'static [Instance]],
+    /// What it is compiled for with all features.
+    pub all: &'static [&'static [PossibleFormat]],
+}
+
+/// A format that a kernel is compiled for where cargo features are switched on.
+#[derive(Clone, Copy, Debug)]
+pub struct PossibleFormat {
+    /// The format.
+    pub format: Format,
+    /// The features, and whether each is on in this build.
+    pub features: &'static [(&'static str, bool)],
 }
 
 impl Table {
@@ -72,6 +83,12 @@ impl Table {
     /// The instance for a format, if it is compiled.
     pub fn instance(&self, format: Format) -> Option<&'static Instance> {
         self.instances().find(|instance| instance.format == format)
+    }
+    /// The cargo features without which there is no instance for a format in this build: none where there is one, and where
+    /// no feature makes one.
+    pub fn missing_features(&self, format: Format) -> impl Iterator<Item = &'static str> + use<> {
+        let possible = self.all.iter().copied().flatten().find(move |possible| possible.format == format);
+        possible.into_iter().flat_map(|possible| possible.features).filter(|(_, on)| !on).map(|(feature, _)| *feature)
     }
 }
 
@@ -161,6 +178,7 @@ macro_rules! kernels {
                 pub static TABLE: $crate::Table = $crate::Table {
                     name: $name,
                     lists: &[$($list! { instances $kind $source $name $kernel [$($($way $sides)*)?] }),+],
+                    all: &[$($list! { possible $kind $source $name $kernel [] }),+],
                 };
             }
         )*
@@ -184,6 +202,15 @@ macro_rules! kernels {
             #[cfg(all($(feature = $feature),*))]
             $crate::kernels!(@instance $kind concat!($source, $part), concat!($name, $suffix), $format, $kernel $variants),
         )*]
+    }};
+    (possible [$([$($feature:literal)*] $part:literal $suffix:literal: $format:ty;)*]
+        $kind:ident $source:literal $name:literal $kernel:tt $variants:tt) => {{
+        #[allow(unused_imports, reason = "formats name some")]
+        use $crate::{format::Between, storage::*};
+        &[$($crate::PossibleFormat {
+            format: <$format as $crate::format::KernelFormat>::FORMAT,
+            features: &[$(($feature, cfg!(feature = $feature))),*],
+        }),*]
     }};
     (entry_points [$([$($feature:literal)*] $part:literal $suffix:literal: $format:ty;)*]
         $kind:ident $source:literal $name:literal $kernel:tt $variants:tt) => {$(
@@ -289,4 +316,22 @@ macro_rules! kernels {
             }
         };
     };
+}
+
+#[cfg(test)]
+mod tests {
+    /// With any features: what is compiled are the possible formats all of whose features are on.
+    #[test]
+    fn formats_are_missing_for_want_of_features_only() {
+        for table in crate::FAMILIES.iter().flat_map(|family| family.tables) {
+            let mut present = 0;
+            for possible in table.all.iter().copied().flatten() {
+                let is_there = table.instance(possible.format).is_some();
+                let missing = table.missing_features(possible.format).count();
+                assert_eq!(is_there, missing == 0, "{} in '{}'", table.name, possible.format);
+                present += usize::from(is_there);
+            }
+            assert_eq!(present, table.instances().count(), "{}", table.name);
+        }
+    }
 }

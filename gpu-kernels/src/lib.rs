@@ -68,7 +68,7 @@ mod instances;
 mod kernel;
 pub use format::{FermionKind, Format, LinkStorage, Precision};
 pub use instances::{
-    EntryPoint, Family, Instance, Instances, MOST_VALUES, OLDEST_ARCHITECTURE, Sum, SumInstances, Table,
+    EntryPoint, Family, Instance, Instances, MOST_VALUES, OLDEST_ARCHITECTURE, PossibleFormat, Sum, SumInstances, Table,
 };
 pub use kernel::{Kernel, Reduction, Values};
 

@@ -1,7 +1,8 @@
 //! Whether the crates can be used in a program of somebody else as the README says, and whether the examples are right.
 //!
 //! The program is made of the README's own blocks, outside of the repository, so that neither its workspace nor its cargo
-//! configuration helps; what it builds goes to `target/embed`. Kernels are compiled once for it, with and without CUDA.
+//! configuration helps; what it builds goes to `target/embed`. Kernels are compiled once for it, with and without CUDA, and
+//! once more for a program of its own that takes one format.
 
 use std::env;
 use std::fs;
@@ -29,12 +30,17 @@ pub fn examples(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Builds and runs the README's program, with the feature `cuda` and without any.
+/// A program with one format beside double precision, and the features of `ferrite` that it takes.
+const ONE_FORMAT: (&str, &str) = (include_str!("embed/one_format.rs"), "\"single\", \"reconstruct-12\"");
+
+/// Builds and runs the README's program, with the feature `cuda` and without any, and one that takes one format only.
 pub fn foreign(root: &Path) -> Result<()> {
     let readme = fs::read_to_string(root.join("README.md")).context("the README cannot be read")?;
     let blocks = Blocks::of(&readme, root)?;
     let folder = Folder(env::temp_dir().join(format!("ferrite-embedding-{}", std::process::id())));
-    for (name, blocks) in [("with-cuda", &blocks), ("without-cuda", &blocks.without_cuda()?)] {
+    for (name, blocks) in
+        [("with-cuda", &blocks), ("without-cuda", &blocks.without_cuda()?), ("one-format", &blocks.one_format()?)]
+    {
         println!("--- {name}");
         let here = folder.0.join(name);
         blocks.write(root, &here, name)?;
@@ -52,7 +58,7 @@ pub fn foreign(root: &Path) -> Result<()> {
         print!("{printed}");
         let residual = residual(&printed).context("the program prints no residual")?;
         if residual.is_nan() || residual > RESIDUAL.1 {
-            bail!("the residual of the README's program is {residual:e}");
+            bail!("the residual of the program is {residual:e}");
         }
     }
     Ok(())
@@ -91,11 +97,20 @@ impl Blocks {
     }
     /// The same without the feature `cuda`.
     fn without_cuda(&self) -> Result<Self> {
-        let dependencies = self.dependencies.replace(", features = [\"cuda\"] }", " }");
+        let dependencies = self.dependencies.replace("\"cuda\", ", "");
         if dependencies == self.dependencies {
-            bail!("the README's dependency on ferrite has no `features = [\"cuda\"]`");
+            bail!("the README's dependency on ferrite has no `features = [\"cuda\", …]`");
         }
         Ok(Blocks { dependencies, configuration: None, program: self.program.clone() })
+    }
+    /// Another program, without the feature `cuda`, and with one format.
+    fn one_format(&self) -> Result<Self> {
+        let without = self.without_cuda()?;
+        let dependencies = without.dependencies.replace("\"formats\"", ONE_FORMAT.1);
+        if dependencies == without.dependencies {
+            bail!("the README's dependency on ferrite has not the feature \"formats\"");
+        }
+        Ok(Blocks { dependencies, program: ONE_FORMAT.0.into(), ..without })
     }
     /// Makes a crate.
     fn write(&self, root: &Path, folder: &Path, name: &str) -> Result<()> {
@@ -136,6 +151,8 @@ mod tests {
         let without = blocks.without_cuda().unwrap();
         assert!(blocks.dependencies.contains("\"cuda\"") && !without.dependencies.contains("cuda"));
         assert!(without.dependencies.contains("default-features = false") && without.configuration.is_none());
+        let one = blocks.one_format().unwrap();
+        assert!(one.dependencies.contains("features = [\"single\", \"reconstruct-12\"]"), "{}", one.dependencies);
         assert!(Blocks::of("# no such section", root).is_err());
         assert!(Blocks::of(&readme.replace("```rust", "```text"), root).is_err());
     }

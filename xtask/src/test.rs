@@ -17,9 +17,10 @@ use crate::{book, build_ptx, check_ptx, dependencies, dist, embed, rooms, setup,
 /// `--help`.
 pub const HELP: &str = "\
 Everything that continuous integration does: formatting, dependencies, where `unsafe` is, which room uses which, setup,
-build-ptx, check-ptx, clippy, the tests, the examples, a program of somebody else that uses the crates, with and without CUDA, the book with
-its commands, an archive for other machines, whether fuzz targets compile, and the documentation without warnings. Stops
-at the first failure. rustfmt and clippy are installed with rustup where the toolchain came without them.
+build-ptx, check-ptx, clippy, the tests, the examples, a program of somebody else that uses the crates, with and without
+CUDA and with one format, the book with its commands, an archive for other machines, whether fuzz targets compile, and the
+documentation without warnings. Stops at the first failure. rustfmt and clippy are installed with rustup where the
+toolchain came without them.
 
 Usage: cargo xtask test [--full] [--again] [--no-ptx] [--only NAME]
 

@@ -124,10 +124,7 @@ pub enum BackendError {
         folder: std::path::PathBuf,
     },
     /// A kernel that is not compiled for such fields and links.
-    #[error(
-        "the kernel {kernel} is not compiled for '{format}'; this program has it for {}",
-        if formats.is_empty() { "no format: see the features of the crate gpu-kernels".into() } else { formats.join(", ") }
-    )]
+    #[error("the kernel {kernel} is not compiled for '{format}'; {}", in_this_build(formats, features))]
     NoFormat {
         /// The kernel.
         kernel: &'static str,
@@ -135,6 +132,8 @@ pub enum BackendError {
         format: String,
         /// What there is.
         formats: Vec<String>,
+        /// Cargo features with which it is there; none where no build has it.
+        features: Vec<&'static str>,
     },
     /// Kernels are compiled for other processors.
     #[error(
@@ -185,8 +184,23 @@ pub enum BackendError {
 impl BackendError {
     fn no_format(table: &Table, format: Format) -> Self {
         let formats = table.instances().map(|instance| instance.format.to_string()).collect();
-        BackendError::NoFormat { kernel: table.name, format: format.to_string(), formats }
+        let features = table.missing_features(format).collect();
+        BackendError::NoFormat { kernel: table.name, format: format.to_string(), formats, features }
     }
+}
+
+/// What there is in place of a format, and the cargo features that would add it.
+pub(crate) fn in_this_build(formats: &[String], features: &[&str]) -> String {
+    let has = if formats.is_empty() { "no format".into() } else { formats.join(", ") };
+    let add = match features {
+        [] => String::new(),
+        [feature] => format!(": switch on the feature \"{feature}\" of the crate ferrite"),
+        several => format!(
+            ": switch on the features {} of the crate ferrite",
+            several.iter().map(|f| format!("{f:?}")).collect::<Vec<_>>().join(" and ")
+        ),
+    };
+    format!("this program has it for {has}{add}")
 }
 
 /// The vector instructions that kernels are compiled for.

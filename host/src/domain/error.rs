@@ -1,5 +1,5 @@
 //! What can go wrong with work on a domain.
-use crate::backend::{BackendError, MAX_RHS};
+use crate::backend::{BackendError, MAX_RHS, in_this_build};
 use crate::lattice::{Lattice, LatticeError};
 use comms::{CommError, GridError};
 use gpu_kernels::{Format, LinkStorage, Precision};
@@ -67,7 +67,8 @@ pub enum DeviceError {
     },
     /// A format of which no kernels of an operator are compiled.
     #[error(
-        "there are no kernels of the {operator} operator in {precision} with links of {reconstruction} real numbers"
+        "there are no kernels of the {operator} operator in {precision} with links of {reconstruction} real numbers{}",
+        if features.is_empty() { String::new() } else { format!("; {}", in_this_build(formats, features)) }
     )]
     NoKernels {
         /// Of fermions.
@@ -76,6 +77,10 @@ pub enum DeviceError {
         precision: Precision,
         /// Of links.
         reconstruction: LinkStorage,
+        /// What there is.
+        formats: Vec<String>,
+        /// Cargo features with which it is there; none where no build has it.
+        features: Vec<&'static str>,
     },
     /// A clover term of another mass or anisotropy than the operator it is given to.
     #[error(

@@ -113,6 +113,7 @@ pub static CLOVER: Definition = Definition {
         make: |operator, thin| Ok(CloverParams::of(operator).term(thin)?.into()),
         bytes: |precision, sites| 4 * DeviceClover::bytes_for(precision, sites),
         is_number: false,
+        partner: None,
         rows: &CLOVER_ROWS,
         setup: &[CLOVER_TERM.0],
     }),

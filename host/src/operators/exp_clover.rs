@@ -51,6 +51,7 @@ pub static EXP_CLOVER: Definition = Definition {
         make: |operator, thin| Ok(CloverParams::of(operator).term(thin)?.exponential()?.into()),
         bytes: |precision, sites| 4 * DeviceClover::bytes_for(precision, sites),
         is_number: false,
+        partner: None,
         rows: &CLOVER_ROWS,
         setup: &[CLOVER_TERM.0, CLOVER_EXPONENTIAL.0],
     }),

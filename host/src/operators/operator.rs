@@ -3,7 +3,7 @@ use super::diagonal::{Diagonal, DiagonalKernels};
 use super::staggered::{Smearing, StaggeredLinks, StaggeredOperator, StaggeredParams};
 use super::wilson::{TimeBoundary, WilsonParams};
 use super::wilson_like::Schur;
-use crate::domain::Result;
+use crate::domain::{DeviceError, Result};
 use crate::field::ThinGauge;
 use gpu_kernels::blas::{AXPBY, CONVERT};
 use gpu_kernels::exterior::{IMPROVED_EXTERIOR, STAGGERED_EXTERIOR, WILSON_EXTERIOR};
@@ -158,6 +158,9 @@ pub struct Term {
     pub bytes: fn(Precision, usize) -> usize,
     /// Whether A is a number, so that it needs no kernel, no memory and no choice of a Schur complement.
     pub is_number: bool,
+    /// How the other quark of a doublet is called where γ5 M γ5 is not M† but its M†, by what it has instead: its
+    /// propagator is not that of this one, and γ5 S† γ5 is its antiquark's. `None` where γ5 M γ5 = M†.
+    pub partner: Option<&'static str>,
     /// Kernels with it.
     pub(crate) rows: &'static DiagonalKernels,
     /// Kernels that make it.
@@ -192,6 +195,10 @@ impl Definition {
             Details::Staggered(_) => None,
         }
     }
+    /// How the other quark of a doublet is called, where it has an M of its own: see [`Term::partner`].
+    pub fn partner(&self) -> Option<&'static str> {
+        self.term().and_then(|term| term.partner)
+    }
     /// What its links are, of a staggered operator.
     pub fn staggered(&self) -> Option<&LinksOfStaggered> {
         match &self.details {
@@ -207,11 +214,34 @@ impl Definition {
     pub fn steps(&self) -> usize {
         if self.is_improved() { 3 } else { 1 }
     }
+    /// The kernel that tells in which formats of fields and links it is there.
+    fn hops(&self) -> &'static Table {
+        match &self.details {
+            Details::WilsonLike(term) => term.rows.inverse.0,
+            Details::Staggered(links) => StaggeredLinks::hops(links.improved),
+        }
+    }
     /// Whether there are kernels for a format of fields and links.
     pub fn exists(&self, precision: Precision, storage: LinkStorage) -> bool {
-        match &self.details {
-            Details::WilsonLike(term) => term.rows.inverse.0.instance(Format::with_links(precision, storage)).is_some(),
-            Details::Staggered(links) => StaggeredLinks::exists(links.improved, precision, storage),
+        self.hops().instance(Format::with_links(precision, storage)).is_some()
+    }
+    /// The formats of fields and links that it is compiled for.
+    pub fn formats(&self) -> impl Iterator<Item = Format> + use<> {
+        self.hops().instances().map(|instance| instance.format)
+    }
+    /// The cargo features of this crate without which there are no kernels for a format in this build: none where there are
+    /// some, and where no build has any.
+    pub fn missing_features(&self, precision: Precision, storage: LinkStorage) -> Vec<&'static str> {
+        self.hops().missing_features(Format::with_links(precision, storage)).collect()
+    }
+    /// That there are no kernels for a format, which were wanted for links stored in some way.
+    pub(crate) fn no_kernels(&self, precision: Precision, asked: LinkStorage, wanted: LinkStorage) -> DeviceError {
+        DeviceError::NoKernels {
+            operator: self.title,
+            precision,
+            reconstruction: asked,
+            formats: self.formats().map(|format| format.to_string()).collect(),
+            features: self.missing_features(precision, wanted),
         }
     }
     /// The kernels of a solve with it: in double and in the format of the iteration, and at faces where the lattice is `cut`.

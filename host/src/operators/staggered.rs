@@ -15,7 +15,7 @@ use gpu_kernels::field::Field;
 use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::lattice::Region;
 use gpu_kernels::staggered::{IMPROVED_ROW, IMPROVED_ROW_DOT, Phases, STAGGERED_ROW, STAGGERED_ROW_DOT, StaggeredRow};
-use gpu_kernels::{FermionKind, Format, Instances, LinkStorage, Precision, SumInstances};
+use gpu_kernels::{FermionKind, Format, Instances, LinkStorage, Precision, SumInstances, Table};
 use num_complex::Complex64;
 use serde_json::{Map, Value};
 use solvers::{CgStep, LinearOperator, Overlap, VectorSpace};
@@ -311,8 +311,10 @@ impl StaggeredLinks {
     /// temporal gauge, not for phases of thin links, which have none, and not for fields in 16-bit floating point, which
     /// would save no memory where a norm fills up a 16-byte chunk.
     pub fn exists(improved: bool, precision: Precision, storage: LinkStorage) -> bool {
-        let kernel = if improved { &IMPROVED_ROW } else { &STAGGERED_ROW };
-        kernel.0.instance(Format::with_links(precision, storage)).is_some()
+        Self::hops(improved).instance(Format::with_links(precision, storage)).is_some()
+    }
+    pub(super) fn hops(improved: bool) -> &'static Table {
+        if improved { IMPROVED_ROW.0 } else { STAGGERED_ROW.0 }
     }
     /// Fat and long links; see [`DeviceGauge::from_thin`].
     ///

@@ -67,6 +67,7 @@ pub static TWISTED: Definition = Definition {
         make: |operator, _| Ok(Diagonal::of(Twist { a: operator.wilson.diagonal(), mu: operator.coefficients[0] })),
         bytes: |_, _| 0,
         is_number: false,
+        partner: Some("-mu"),
         rows: &ROWS,
         setup: &[],
     }),

@@ -61,6 +61,7 @@ pub static TWISTED_CLOVER: Definition = Definition {
         make: |operator, thin| TwistedTerm::new(operator, thin).map(Diagonal::of),
         bytes: |precision, sites| 8 * DeviceClover::bytes_for(precision, sites),
         is_number: false,
+        partner: Some("-mu"),
         rows: &ROWS,
         setup: &[CLOVER_TERM.0, TWISTED_CLOVER_INVERSE.0],
     }),

@@ -274,6 +274,7 @@ pub static WILSON: Definition = Definition {
         make: |operator, _| Ok(Diagonal::number(operator.wilson.diagonal())),
         bytes: |_, _| 0,
         is_number: true,
+        partner: None,
         rows: &NUMBER_ROWS,
         setup: &[],
     }),

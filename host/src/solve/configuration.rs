@@ -237,8 +237,7 @@ impl<'g> Configuration<'g> {
         let operator = operator.into();
         expect_kernels(&operator, schwarz.precision, reconstruction)?;
         let Operator::WilsonLike(operator) = operator else {
-            let (operator, precision) = (operator.definition().title, schwarz.precision);
-            return Err(DeviceError::NoKernels { operator, precision, reconstruction });
+            return Err(operator.definition().no_kernels(schwarz.precision, reconstruction, reconstruction));
         };
         WilsonFormats::new(self, operator, nrhs)?.schwarz(schwarz, reconstruction)
     }
@@ -300,6 +299,9 @@ impl<'g> Configuration<'g> {
             expect_kernels(operator, precision, asked)?;
             return Ok(self.possible(operator, with_kernels(operator, precision, asked))?);
         };
+        if !staggered.definition.missing_features(precision, asked).is_empty() {
+            expect_kernels(operator, precision, asked)?;
+        }
         if !StaggeredLinks::exists(true, precision, asked) {
             return invalid(
                 "staggered operators are there in double, single and half with 18, 13, 12, 9 or 8 reals, and in single \
@@ -460,17 +462,20 @@ fn expect_fields<T: Fermion>(operator: &Operator) -> std::result::Result<(), Sol
 }
 
 /// Refuses formats for which an operator has no kernels, if need be with two rows of each link.
-fn expect_kernels(operator: &Operator, precision: Precision, storage: LinkStorage) -> Result {
+fn expect_kernels(operator: &Operator, precision: Precision, asked: LinkStorage) -> Result {
     let definition = operator.definition();
-    match definition.exists(precision, with_kernels(operator, precision, storage)) {
+    let storage = with_kernels(operator, precision, asked);
+    match definition.exists(precision, storage) {
         true => Ok(()),
-        false => Err(DeviceError::NoKernels { operator: definition.title, precision, reconstruction: storage }),
+        false => Err(definition.no_kernels(precision, asked, storage)),
     }
 }
 
 /// How links are stored for an operator: as asked for, or for Wilson-like ones with two rows where there are kernels for
-/// these only.
+/// these only, not in this build alone.
 pub(super) fn with_kernels(operator: &Operator, precision: Precision, storage: LinkStorage) -> LinkStorage {
-    let exists = operator.definition().exists(precision, storage);
-    if exists || operator.kind() == FermionKind::Staggered { storage } else { storage.with_two_rows() }
+    let definition = operator.definition();
+    let possible = || !definition.missing_features(precision, storage).is_empty();
+    let keeps = operator.kind() == FermionKind::Staggered || definition.exists(precision, storage) || possible();
+    if keeps { storage } else { storage.with_two_rows() }
 }

@@ -25,6 +25,8 @@ pub(super) trait Formats {
     fn exact(&self) -> Rc<dyn EvenOdd>;
     /// In a format.
     fn any(&self, precision: Precision, reconstruction: LinkStorage) -> Result<Rc<dyn EvenOdd>>;
+    /// Whether this build has a format.
+    fn has(&self, precision: Precision, reconstruction: LinkStorage) -> bool;
     /// The preconditioner of GCR in a format, if the operator has one.
     fn preconditioner(&self, _: &Schwarz, _: LinkStorage) -> Result<Option<AnyPreconditioner>> {
         Ok(None)
@@ -101,6 +103,9 @@ impl Formats for WilsonFormats<'_, '_> {
     fn preconditioner(&self, schwarz: &Schwarz, storage: LinkStorage) -> Result<Option<AnyPreconditioner>> {
         Ok(Some(Box::new(self.schwarz(schwarz, storage)?)))
     }
+    fn has(&self, precision: Precision, storage: LinkStorage) -> bool {
+        self.operator.definition.exists(precision, self.storage(precision, storage))
+    }
     fn any(&self, precision: Precision, storage: LinkStorage) -> Result<Rc<dyn EvenOdd>> {
         let storage = self.storage(precision, storage);
         let wilson = Wilson::new(self.configuration.links(precision, storage)?, self.operator.wilson);
@@ -142,6 +147,9 @@ impl Formats for StaggeredFormats<'_, '_> {
     }
     fn exact(&self) -> Rc<dyn EvenOdd> {
         self.exact.clone()
+    }
+    fn has(&self, precision: Precision, storage: LinkStorage) -> bool {
+        self.operator.definition.exists(precision, storage)
     }
     fn any(&self, precision: Precision, storage: LinkStorage) -> Result<Rc<dyn EvenOdd>> {
         let StaggeredFormats { operator, parity, shift, nrhs, .. } = *self;

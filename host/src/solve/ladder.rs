@@ -13,6 +13,7 @@ use solvers::{
     cgne, cgnr, defect_correction, gcr,
 };
 use std::cell::RefCell;
+use std::iter::successors;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::Instant;
@@ -84,10 +85,11 @@ pub(super) fn climb(
         let worst = solvers::worst_residual(&true_residual);
         match failure {
             Some(error) => {
-                let Some(next) = rung
-                    .next(problem.space().has_one_spin())
-                    .filter(|_| request.ladder && may_climb(&error, &true_residual))
-                else {
+                let above = |rung: &Rung| rung.next(problem.space().has_one_spin());
+                // A build may do without some formats.
+                let next =
+                    successors(above(&rung), above).find(|rung| formats.has(rung.precision, rung.reconstruction));
+                let Some(next) = next.filter(|_| request.ladder && may_climb(&error, &true_residual)) else {
                     break Some(error);
                 };
                 rung = next;

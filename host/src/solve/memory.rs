@@ -150,9 +150,10 @@ impl Request {
             + operator.links(sites, precision, self.reconstruction)
             + operator.diagonal(sites, precision)
     }
-    /// Multi-shift CG is in single where the iteration is in less.
-    fn first_precision(&self) -> Precision {
-        if self.precision == Precision::Double { Precision::Double } else { Precision::Single }
+    /// Multi-shift CG is in single where the iteration is in less, and single is in this build.
+    pub(super) fn first_precision(&self) -> Precision {
+        let has_single = || self.operator.definition().exists(Precision::Single, self.reconstruction.half(false));
+        if self.precision == Precision::Double || !has_single() { Precision::Double } else { Precision::Single }
     }
     /// The exchanges with other processes that the solve makes, of which [`memory`](Self::memory) holds what they take on the
     /// device.

@@ -184,9 +184,12 @@ impl Request {
             (P::Half | P::Fp16, _) => Err("the outer precision is double or single"),
         }
     }
-    /// BiCGstab, or CG for staggered operators, in double to 1e-10.
+    /// BiCGstab, or CG for staggered operators, in double to 1e-10, with links of 12 real numbers, or of 18 in a build
+    /// without these.
     pub fn new(operator: impl Into<Operator>) -> Self {
         let operator = operator.into();
+        let usual = LinkStorage::default();
+        let has_usual = operator.definition().exists(Precision::default(), usual);
         Request {
             operator,
             method: match operator.kind() {
@@ -195,7 +198,7 @@ impl Request {
             },
             precision: Precision::default(),
             outer: Precision::Double,
-            reconstruction: LinkStorage::default(),
+            reconstruction: if has_usual { usual } else { LinkStorage::FULL },
             tol: 1e-10,
             max_iterations: 10_000,
             correction: Correction::default(),

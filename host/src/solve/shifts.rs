@@ -318,9 +318,8 @@ impl<'c, 'g> Shifts<'c, 'g> {
         parity: usize,
         observer: &mut Counted<'_>,
     ) -> std::result::Result<(), SolveError<DeviceError>> {
-        let double = self.request.precision == Precision::Double;
-        let precision = if double { Precision::Double } else { Precision::Single };
-        let tol = if double { self.request.tol } else { self.request.tol.max(FIRST_TOLERANCE) };
+        let precision = self.request.first_precision();
+        let tol = if precision == Precision::Double { self.request.tol } else { self.request.tol.max(FIRST_TOLERANCE) };
         let shifts: Vec<f64> = self.outcomes.iter().map(|outcome| outcome.shift).collect();
         // Its recurrence takes the links at their word: those in 16 bits are for what corrects itself.
         let operator = self.operators(parity, 0.0)?.any(precision, self.request.reconstruction.half(false))?;

@@ -4,7 +4,7 @@ use crate::error::ReportError;
 use crate::page;
 use crate::plot::panel::{LayerShape, Panel, PlotColour};
 use crate::records::correlators::{
-    AXES, CorrelatorLine, Correlators, HADRONS, HadronChannel, LINES, masses_of_first_half,
+    AXES, CorrelatorLine, Correlators, HadronChannel, LINES, hadrons, masses_of_first_half,
 };
 use crate::records::end_of_lines;
 use crate::text::{count, digits, escape, extents_in};
@@ -92,7 +92,7 @@ impl SpectrumReport {
             return Err(" has no configuration yet: ask again when the first one is done".into());
         }
         let kinds = all[0].all.len();
-        let hadrons = HADRONS.iter().filter_map(|channel| MeasuredHadron::of(channel, &all, bin)).collect();
+        let hadrons = hadrons(&first).iter().filter_map(|channel| MeasuredHadron::of(channel, &all, bin)).collect();
         Ok(SpectrumReport { name, first, configurations: all.len(), bin, half: !rest.is_empty(), hadrons, kinds })
     }
     /// In words.

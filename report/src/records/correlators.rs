@@ -13,6 +13,10 @@ pub const AXES: &str = "correlators.json";
 /// The schema of a line.
 pub const SCHEMA: &str = "ferrite.correlators/1";
 
+/// The key of a line with what the antiquark of its mesons has that the quark has not, such as `-mu`. It is there where both
+/// are those of a twisted doublet, and mesons are charged.
+pub const ANTIQUARK: &str = "antiquark";
+
 /// A correlator of a configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Correlator {
@@ -112,7 +116,7 @@ impl CorrelatorLine {
             typed: text(line, "configuration")?.into(),
             canonical: text(line, "file")?,
             content: Content::from_json(&line["content"])?,
-            correlators: Correlators { all, about: json!({ "lattice": line["lattice"] }) },
+            correlators: Correlators { all, about: json!({ "lattice": line["lattice"], ANTIQUARK: line[ANTIQUARK] }) },
         })
     }
 }
@@ -129,12 +133,22 @@ pub struct HadronChannel {
 }
 
 /// Hadrons that are shown. Other staggered mesons have states that alternate in time, and no effective mass of this kind.
-pub const HADRONS: [HadronChannel; 4] = [
+const HADRONS: [HadronChannel; 4] = [
     HadronChannel { name: "pion", parts: &["g5"], shape: CorrelatorShape::Cosh },
     HadronChannel { name: "rho", parts: &["gx", "gy", "gz"], shape: CorrelatorShape::Cosh },
     HadronChannel { name: "nucleon", parts: &["nucleon.positive"], shape: CorrelatorShape::Exponential },
     HadronChannel { name: "Goldstone pion", parts: &["pion"], shape: CorrelatorShape::Cosh },
 ];
+
+/// Those of a quark and the antiquark of the other quark of a twisted doublet. The pion is the same in any basis of the
+/// doublet; ψ̄ γ_k ψ is a mixture of vector and axial vector that depends on the twist, and has no name.
+const CHARGED: [HadronChannel; 1] =
+    [HadronChannel { name: "charged pion", parts: &["g5"], shape: CorrelatorShape::Cosh }];
+
+/// The hadrons that are shown of correlators, by what is known about them.
+pub fn hadrons(about: &Value) -> &'static [HadronChannel] {
+    if about[ANTIQUARK].is_string() { &CHARGED } else { &HADRONS }
+}
 
 /// Effective masses in the first half of the extent: those of the nucleon fall for less than half of it.
 pub fn masses_of_first_half(correlator: &[f64], shape: CorrelatorShape) -> Vec<Option<f64>> {

@@ -44,6 +44,7 @@ mod solves;
 mod spectrum;
 mod spectrum_runs;
 mod spectrum_staggered;
+mod spectrum_wilson_like;
 mod staggered;
 mod staggered_reference;
 mod staggered_solves;

@@ -104,6 +104,16 @@ impl Room {
     }
 }
 
+/// Whether there is a Python with NumPy; without it a test says so and passes.
+pub fn has_numpy() -> bool {
+    let numpy = Command::new("python3").args(["-c", "import numpy"]).output();
+    let found = numpy.is_ok_and(|output| output.status.success());
+    if !found {
+        eprintln!("skipped: there is no python3 with NumPy");
+    }
+    found
+}
+
 /// Waits until a run of the program notes signals instead of dying of them, which it does when its work begins.
 pub fn until_signals_are_noted(process: u32) {
     let begin = Instant::now();

@@ -258,9 +258,7 @@ fn sources_at_other_times_and_noise() {
 /// `examples/pion.py` finds the same masses as the program, of Wilson and of staggered quarks.
 #[test]
 fn the_example_in_python() {
-    let numpy = std::process::Command::new("python3").args(["-c", "import numpy"]).output();
-    if !numpy.is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: there is no python3 with NumPy");
+    if !has_numpy() {
         return;
     }
     let room = Room::new();

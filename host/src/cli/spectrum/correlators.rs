@@ -9,7 +9,7 @@ use ferrite::observables::spectrum::gamma::{COUNT, Gamma, name};
 use ferrite::observables::spectrum::mesons::Mesons;
 use ferrite::observables::spectrum::nucleon::nucleon;
 use ferrite::observables::spectrum::staggered::{NAMES, local_mesons};
-use ferrite_report::records::correlators::{Correlator, Correlators, SCHEMA};
+use ferrite_report::records::correlators::{ANTIQUARK, Correlator, Correlators, SCHEMA};
 use num_complex::Complex64;
 use serde_json::{Value, json};
 
@@ -32,7 +32,11 @@ pub fn wilson(propagator: &Propagator<Spinor>, input: &Input, world: &World) -> 
             }
         }
     }
-    sum(all, about(propagator, input), world)
+    let mut about = about(propagator, input);
+    if let Some(other) = input.partner {
+        about[ANTIQUARK] = json!(other);
+    }
+    sum(all, about, world)
 }
 
 /// *Collective.* Local mesons of staggered quarks.

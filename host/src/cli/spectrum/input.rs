@@ -8,7 +8,7 @@ use crate::cli::config::{Kind, Schema, Settings};
 use ferrite::FermionKind;
 use ferrite::lattice::Lattice;
 use ferrite::observables::spectrum::gamma::{COUNT, name};
-use ferrite::operators::OPERATORS;
+use ferrite::operators::{Definition, OPERATORS};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -113,6 +113,8 @@ pub struct Input {
     pub plot: Vec<String>,
     /// Whether quarks are staggered.
     pub staggered: bool,
+    /// How the other quark of a doublet is called, where it differs from the one that is solved for.
+    pub partner: Option<&'static str>,
     /// Where it is computed.
     pub device: DeviceChoice,
     /// The table of the solve.
@@ -144,6 +146,7 @@ impl Input {
             s.wrong(&setting, why);
         }
         let staggered = chosen.is_some_and(|definition| definition.kind == FermionKind::Staggered);
+        let partner = chosen.and_then(Definition::partner);
         let configurations: Vec<PathBuf> = s.all("configurations").iter().map(|one| one.text().into()).collect();
         if configurations.is_empty() && !s.was_refused("configurations") {
             s.missing("no configurations: name them behind the input, or configurations = [\"cfg.000100.ildg\"] in it");
@@ -161,10 +164,16 @@ impl Input {
         if let Some(note) = shell.and_then(|shell| shell.note(staggered)) {
             warn!("{note}");
         }
-        let possible = !staggered && source != SourceKind::Noise;
+        let possible = !staggered && partner.is_none() && source != SourceKind::Noise;
         let nucleon = s.get("nucleon").map_or(possible, |_| s.is_on("nucleon"));
         let at_one_time = matches!(source, SourceKind::Wall | SourceKind::Noise);
         let no_nucleon = "nucleons are made of Wilson and clover quarks: take it out, or say false, for staggered ones";
+        let no_partner = partner.map_or_else(String::new, |other| {
+            format!(
+                "a nucleon has both quarks of a doublet, of which only one is solved for: the other has {other}; take it \
+                 out, or say false"
+            )
+        });
         for (key, refused, why) in [
             (
                 "momenta",
@@ -172,6 +181,7 @@ impl Input {
                 "local mesons of staggered quarks are made without momentum: take it out",
             ),
             ("nucleon", staggered && nucleon, no_nucleon),
+            ("nucleon", partner.is_some() && nucleon, &no_partner),
             ("momenta", at_one_time && most > 0, "a source at all sites of a time has no momentum but 0"),
             ("nucleon", source == SourceKind::Noise && nucleon, "three quarks from one noise are noise"),
             ("seed", source != SourceKind::Noise, "belongs to source = \"noise\""),
@@ -199,6 +209,7 @@ impl Input {
             bin,
             plot,
             staggered,
+            partner,
             device,
             solve,
         })
@@ -247,7 +258,10 @@ impl Input {
         };
         let source = SOURCES.iter().find(|(_, kind)| *kind == self.source).map_or("", |(name, _)| *name);
         let sink = if self.shell_sink { "shell" } else { "point" };
-        format!("{}{}{}, {source} to {sink}", of("operator", ""), of("mass", ", m = "), of("kappa", ", kappa = "))
+        let quark: String = [("operator", ""), ("mass", ", m = "), ("kappa", ", kappa = "), ("mu", ", mu = ")]
+            .map(|(key, shown)| of(key, shown))
+            .concat();
+        format!("{quark}, {source} to {sink}")
     }
     /// At how many sites the source is one or noise, before it is smeared: the correlator of a wall or of noise is a sum
     /// over so many points.
@@ -297,7 +311,7 @@ impl Shell {
 }
 
 /// Keys of a solve that decide what its solution is.
-fn physics() -> impl Iterator<Item = &'static str> {
+pub fn physics() -> impl Iterator<Item = &'static str> {
     let of_operators = OPERATORS.iter().flat_map(|definition| definition.keys).filter(|key| !key.technical);
     keys::PHYSICS.into_iter().chain(of_operators.map(|key| key.name))
 }

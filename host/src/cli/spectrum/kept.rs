@@ -200,6 +200,7 @@ fn resolved(input: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ferrite::operators::OPERATORS;
 
     #[test]
     fn differences_have_the_names_of_keys() {
@@ -211,6 +212,32 @@ mod tests {
         b["solve"]["mass"] = json!("0.1");
         b["solve"]["csw"] = json!("1");
         assert_eq!(difference(&a, &b).as_deref(), Some("solve.csw"));
+    }
+
+    /// Each parameter of each operator on which solutions depend makes another propagator.
+    #[test]
+    fn propagators_differ_by_every_parameter() {
+        for definition in OPERATORS {
+            let mut all = json!({ "operator": definition.name });
+            let keys = || definition.keys.iter().filter(|key| !key.technical);
+            for key in keys() {
+                all[key.name] = json!(key.example.trim_matches('"'));
+            }
+            let input = |solve: &Value| json!({ "solve": solve });
+            for key in keys() {
+                let mut other = all.clone();
+                other[key.name] = json!("0.123");
+                let found = difference(&input(&all), &input(&other));
+                assert_eq!(found, Some(format!("solve.{}", key.name)), "{}", definition.name);
+                // And it is noted in the first place.
+                assert!(super::super::input::physics().any(|known| known == key.name), "{}", key.name);
+            }
+            for other in OPERATORS.into_iter().filter(|other| *other != definition) {
+                let mut of_other = all.clone();
+                of_other["operator"] = json!(other.name);
+                assert!(difference(&input(&all), &input(&of_other)).is_some(), "{} {}", definition.name, other.name);
+            }
+        }
     }
 
     /// As typed, 0.050 and 5e-2 differ, and so does a default from nothing.

@@ -76,7 +76,7 @@ impl File {
     }
     /// Refuses configurations on another lattice than those that are there: they would be averaged with them.
     pub fn is_on(&self, lattice: Lattice) -> Outcome {
-        let before = self.done.first().map_or(&Value::Null, |(_, found)| &found.about["lattice"]);
+        let before = &self.about()["lattice"];
         if before.is_null() || *before == json!(lattice.size()) {
             return Ok(());
         }
@@ -156,6 +156,10 @@ impl File {
     /// The configurations, as typed.
     pub fn names(&self) -> Vec<String> {
         self.done.iter().map(|(configuration, _)| configuration.typed.display().to_string()).collect()
+    }
+    /// What is known about the correlators of all of them; nothing before the first.
+    pub fn about(&self) -> &Value {
+        self.done.first().map_or(&Value::Null, |(_, found)| &found.about)
     }
     /// How many configurations there are.
     pub fn len(&self) -> usize {

@@ -5,7 +5,7 @@ use super::result::File;
 use ferrite::observables::spectrum::effective::CorrelatorShape;
 use ferrite::statistics::jackknife::{JackknifeEstimate, bins, jackknife};
 use ferrite_report::plot::{ErrorBarPanel, ErrorBarPlot};
-use ferrite_report::records::correlators::{HADRONS, masses_of_first_half};
+use ferrite_report::records::correlators::{ANTIQUARK, hadrons, masses_of_first_half};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -23,6 +23,8 @@ pub struct Hadron {
 /// All of them.
 pub struct Summary {
     hadrons: Vec<Hadron>,
+    /// What the antiquark of mesons has that the quark has not.
+    antiquark: Option<String>,
     configurations: usize,
     /// Configurations of a bin, bins, and configurations at the end that fill none.
     bin: usize,
@@ -56,12 +58,14 @@ impl Summary {
             let is_baryon = name.starts_with("nucleon");
             hadron(name, &[name], if is_baryon { CorrelatorShape::Exponential } else { CorrelatorShape::Cosh })
         });
-        let usual = HADRONS.iter().map(|channel| hadron(channel.name, channel.parts, channel.shape));
+        let about = file.about();
+        let usual = hadrons(about).iter().map(|channel| hadron(channel.name, channel.parts, channel.shape));
         let hadrons = usual.chain(more).flatten().collect();
+        let antiquark = about[ANTIQUARK].as_str().map(String::from);
         let configurations = file.len();
         let bins = if configurations == 0 { 0 } else { (configurations / input.bin).max(1) };
         let left_out = configurations.saturating_sub(bins * input.bin);
-        Summary { hadrons, configurations, bin: input.bin, bins, left_out }
+        Summary { hadrons, antiquark, configurations, bin: input.bin, bins, left_out }
     }
     /// For `--json`: effective masses, correlators, and what errors are over.
     pub fn json(&self) -> [Value; 3] {
@@ -114,6 +118,12 @@ impl Summary {
             Some(error) => format!("{x:.6e} ± {error:.1e}"),
             None => format!("{x:.6e}"),
         });
+        if let Some(other) = &self.antiquark {
+            let _ = writeln!(
+                text,
+                "mesons are charged: their antiquark has {other}; gamma matrices are between fields of the twisted basis"
+            );
+        }
         if self.configurations > 0 {
             let folder = folder.display();
             let _ = writeln!(
