@@ -1,11 +1,11 @@
 //! Linear algebra on fields of one parity: whole iterations' worth of updates and sums in one pass over memory.
 //!
 //! Arithmetic is in the precision of the field, sums are in double. Each right-hand side has coefficients of its own, so
-//! that one launch serves up to [`MOST_SIDES`](crate::per_side::MOST_SIDES) of them.
+//! that one launch serves up to [`MAX_RHS`](crate::per_rhs::MAX_RHS) of them.
 use crate::algebra::{Complex, Real};
 use crate::field::Field;
 use crate::format::Between;
-use crate::per_side::{ComplexPerSide, PerSide};
+use crate::per_rhs::{ComplexPerRhs, PerRhs};
 use crate::storage::{NumberFormat, SiteFormat, SiteKind, SiteValue, Sites};
 use crate::sums::DeviceSums;
 use crate::{Kernel, Reduction};
@@ -19,9 +19,9 @@ pub struct Axpby {
     /// y
     pub y: Field,
     /// a
-    pub a: ComplexPerSide,
+    pub a: ComplexPerRhs,
     /// b
-    pub b: ComplexPerSide,
+    pub b: ComplexPerRhs,
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
 unsafe impl<F: SiteFormat> Kernel<F> for Axpby {
@@ -47,7 +47,7 @@ pub struct AxpyNorm2 {
     /// y
     pub y: Field,
     /// a
-    pub a: ComplexPerSide,
+    pub a: ComplexPerRhs,
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
 unsafe impl<F: SiteFormat> Reduction<F> for AxpyNorm2 {
@@ -111,7 +111,7 @@ pub struct XpayNorm2 {
     /// y
     pub y: Field,
     /// a
-    pub a: PerSide,
+    pub a: PerRhs,
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
 unsafe impl<F: SiteFormat> Reduction<F> for XpayNorm2 {
@@ -139,7 +139,7 @@ pub struct Descent {
     /// t before, the next residual after.
     pub t: Field,
     /// ρ = ‖r‖²
-    pub rho: PerSide,
+    pub rho: PerRhs,
     /// (p, t)
     pub sums: DeviceSums,
     /// Right-hand sides in front of these among the sums.
@@ -175,9 +175,9 @@ pub struct CgUpdate {
     /// r
     pub r: Field,
     /// a
-    pub a: PerSide,
+    pub a: PerRhs,
     /// b
-    pub b: PerSide,
+    pub b: PerRhs,
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
 unsafe impl<F: SiteFormat> Kernel<F> for CgUpdate {
@@ -203,9 +203,9 @@ pub struct ShiftUpdate<const N: usize> {
     /// p of each system
     pub p: [Field; N],
     /// a of each system
-    pub a: [PerSide; N],
+    pub a: [PerRhs; N],
     /// b of each system
-    pub b: [PerSide; N],
+    pub b: [PerRhs; N],
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
 unsafe impl<F: SiteFormat, const N: usize> Kernel<F> for ShiftUpdate<N> {
@@ -241,11 +241,11 @@ pub struct BicgstabStep {
     /// t
     pub t: Field,
     /// α
-    pub alpha: ComplexPerSide,
+    pub alpha: ComplexPerRhs,
     /// ω
-    pub omega: ComplexPerSide,
+    pub omega: ComplexPerRhs,
     /// β
-    pub beta: ComplexPerSide,
+    pub beta: ComplexPerRhs,
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
 unsafe impl<F: SiteFormat> Kernel<F> for BicgstabStep {
@@ -273,7 +273,7 @@ pub struct Convert {
     /// y
     pub y: Field,
     /// f
-    pub factor: PerSide,
+    pub factor: PerRhs,
     /// 0: y ← f x in the arithmetic of x, rounded once if f is a power of two. 1: y ← y + f x in the arithmetic of y.
     pub add: u32,
 }

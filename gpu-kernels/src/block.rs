@@ -7,7 +7,7 @@ use crate::algebra::Complex;
 use crate::field::Field;
 use crate::lattice::Divisor;
 use crate::memory::{Access, Global};
-use crate::sides::each_side;
+use crate::multi_rhs::each_rhs;
 use crate::storage::{Element, SiteFormat, SiteValue};
 use crate::{FermionKind, Format, Kernel, Precision, Reduction};
 
@@ -105,21 +105,21 @@ impl BlockUpdate {
         let last = self.count - 1;
         let mut y = [F::Value::ZERO; N];
         if self.add != 0 {
-            each_side!(k < N: {
+            each_rhs!(k < N: {
                 y[k] = unsafe { self.y.load_own::<F>(i, (first + k as u32).min(last)) };
             });
         }
         let mut row = 0;
         while row < self.count {
             let x = unsafe { self.x.load::<F>(i, row) };
-            each_side!(k < N: {
+            each_rhs!(k < N: {
                 // Beyond the last y, numbers of the last one are computed again, and not written.
                 let a = unsafe { self.a.at::<F::Real>(row * self.count + (first + k as u32).min(last)) };
                 y[k] = x.pairs(y[k], |x, y| a.mul_add(x, y));
             });
             row += 1;
         }
-        each_side!(k < N: {
+        each_rhs!(k < N: {
             if first + (k as u32) < self.count {
                 unsafe { self.y.store::<F>(i, first + k as u32, &y[k]) };
             }

@@ -400,13 +400,13 @@ crate::kernels! { FAMILY = "clover";
     setup CLOVER_CONVERT "clover_convert": [CloverConvert] => precisions;
     kernel DIAGONAL_APPLY "diagonal_apply": [DiagonalApply] => precisions;
     kernel CLOVER_ROW "clover_row": [WilsonRow as WithInverse]
-        => double_links, single_links(sides 2), narrow_links(sides 2), temporal_links;
+        => double_links, single_links(rhs 2), narrow_links(rhs 2), temporal_links;
     kernel CLOVER_SUM_ROW "clover_sum_row": [WilsonRow as WithClover]
-        => double_links, single_links(sides 2), narrow_links(sides 2), temporal_links;
+        => double_links, single_links(rhs 2), narrow_links(rhs 2), temporal_links;
     reduce CLOVER_ROW_DOT "clover_row_dot": [WilsonRow as WithInverseDot]
-        => double_links, single_links(sides 2), narrow_links(sides 2), temporal_links;
+        => double_links, single_links(rhs 2), narrow_links(rhs 2), temporal_links;
     reduce CLOVER_ROW_DOTS "clover_row_dots": [WilsonRow as WithInverseDots]
-        => double_links, single_links(sides 2), narrow_links(sides 2), temporal_links;
+        => double_links, single_links(rhs 2), narrow_links(rhs 2), temporal_links;
     kernel TWISTED_CLOVER_ROW "twisted_clover_row": [WilsonRow as WithTwist] => plain_links;
     reduce TWISTED_CLOVER_ROW_DOTS "twisted_clover_row_dots": [WilsonRow as WithTwistDots] => plain_links;
 }

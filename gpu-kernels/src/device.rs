@@ -203,51 +203,51 @@ mod gpu {
         }
     }
 
-    /// What [`finish`] does, for `sides` right-hand sides after the `first`: sums of `warps` for each number are in memory of
+    /// What [`finish`] does, for `nrhs` right-hand sides after the `first`: sums of `warps` for each number are in memory of
     /// the block, [right-hand side][value][warp].
     ///
     /// # Safety
     /// As [`reduce`], after all threads of the block have written their sums.
     #[inline(always)]
-    unsafe fn finish_sides<F, K: Reduction<F>>(
+    unsafe fn finish_rhs<F, K: Reduction<F>>(
         (kept, warps): (u32, u32),
-        (first, sides): (u32, u32),
+        (first, nrhs): (u32, u32),
         (thread, threads, block, blocks): (u32, u32, u32, u32),
         sums: Sums,
     ) {
         let count = K::Values::COUNT as u32;
         unsafe {
             let mut word = thread;
-            while word < sides * count {
-                let (side, value) = (word / count, word % count);
+            while word < nrhs * count {
+                let (rhs, value) = (word / count, word % count);
                 let (mut sum, mut warp) = (0.0, 0);
                 while warp < warps {
                     sum += shared_load(kept + 8 * (word * warps + warp));
                     warp += 1;
                 }
-                store_f64(sums.partial.add((((first + side) * blocks + block) * count + value) as usize), sum);
+                store_f64(sums.partial.add((((first + rhs) * blocks + block) * count + value) as usize), sum);
                 word += threads;
             }
             _syncthreads();
             // Each right-hand side is counted by a thread of its own.
-            let mut side = thread;
-            while side < sides {
-                shared_store(kept + 8 * side, f64::from_bits(counted(sums, first + side) as u64));
-                side += threads;
+            let mut rhs = thread;
+            while rhs < nrhs {
+                shared_store(kept + 8 * rhs, f64::from_bits(counted(sums, first + rhs) as u64));
+                rhs += threads;
             }
             _syncthreads();
             // Those for which this block is the last one, usually all, have a warp each.
             let (lane, warp) = (thread & 31, thread >> 5);
-            let mut side = warp;
-            while side < sides {
-                let ticket = shared_load(kept + 8 * side).to_bits() as u32;
+            let mut rhs = warp;
+            while rhs < nrhs {
+                let ticket = shared_load(kept + 8 * rhs).to_bits() as u32;
                 if ticket + 1 == blocks {
-                    let total = warp_sum(of_blocks::<F, K>((lane, 32, blocks), first + side, sums));
+                    let total = warp_sum(of_blocks::<F, K>((lane, 32, blocks), first + rhs, sums));
                     if lane == 0 {
-                        tell::<F, K>(total, first + side, sums);
+                        tell::<F, K>(total, first + rhs, sums);
                     }
                 }
-                side += threads / 32;
+                rhs += threads / 32;
             }
         }
     }
@@ -345,17 +345,17 @@ mod gpu {
         x
     }
     /// Several right-hand sides in a thread, with links in its registers.
-    pub mod sides {
+    pub mod rhs {
         use super::*;
-        use crate::sides::{SUM_WARPS, SumTogether, Together};
+        use crate::multi_rhs::{MultiRhsKernel, MultiRhsReduction, SUM_WARPS};
 
         /// # Safety
         /// As [`Kernel::site`].
         #[inline(always)]
-        pub unsafe fn run<F, K: Together<F>, const N: usize>(kernel: &K, n: u32, _nrhs: u32) {
+        pub unsafe fn run<F, K: MultiRhsKernel<F>, const N: usize>(kernel: &K, n: u32, _nrhs: u32) {
             let (i, group) = site_and_group();
             if i < n {
-                unsafe { kernel.sides::<N>(kernel.place_together(i), group * N as u32) }
+                unsafe { kernel.multi_rhs::<N>(kernel.place_multi_rhs(i), group * N as u32) }
             }
         }
 
@@ -365,9 +365,9 @@ mod gpu {
         ///
         /// # Safety
         /// As [`reduce`], with blocks of at most [`SUM_WARPS`] warps: 32 sites along x, groups along y, more sites along z; and
-        /// [`kept_sum_bytes`](crate::sides::kept_sum_bytes) of memory.
+        /// [`kept_sum_bytes`](crate::multi_rhs::kept_sum_bytes) of memory.
         #[inline(always)]
-        pub unsafe fn sum<F, K: SumTogether<F>, const N: usize>(kernel: &K, n: u32, sums: Sums, _nrhs: u32) {
+        pub unsafe fn sum<F, K: MultiRhsReduction<F>, const N: usize>(kernel: &K, n: u32, sums: Sums, _nrhs: u32) {
             const { assert!(K::Values::COUNT as u32 * SUM_WARPS <= 64, "as many sums as the block has memory for") };
             let count = K::Values::COUNT as u32;
             unsafe {
@@ -386,8 +386,8 @@ mod gpu {
                 }
                 let mut i = (block * rows + row) * 32 + lane;
                 while i < n {
-                    let more = kernel.sides::<N>(kernel.place_together(i), first);
-                    crate::sides::each_side!(k < N: {
+                    let more = kernel.multi_rhs::<N>(kernel.place_multi_rhs(i), first);
+                    crate::multi_rhs::each_rhs!(k < N: {
                         let mut at = kept + 8 * 32 * (k as u32 * count);
                         more[k].map(|x| {
                             shared_store(at, shared_load(at) + x);
@@ -397,7 +397,7 @@ mod gpu {
                     });
                     i += blocks * rows * 32;
                 }
-                // Sums of warps lie behind, as `finish_sides` wants them.
+                // Sums of warps lie behind, as `finish_rhs` wants them.
                 let of_warps = staged_links() + 8 * 32 * words * warps;
                 let mut word = 0;
                 while word < words {
@@ -409,7 +409,7 @@ mod gpu {
                 }
                 _syncthreads();
                 let at = (32 * warp + lane, 32 * warps, block, blocks);
-                finish_sides::<F, K>((of_warps, rows), (of_block, groups * N as u32), at, sums);
+                finish_rhs::<F, K>((of_warps, rows), (of_block, groups * N as u32), at, sums);
             }
         }
     }
@@ -420,7 +420,7 @@ mod gpu {
     /// As for [`Reduction`]: over all sites, `warp` adds up what [`site`](Reduction::site) returns.
     pub unsafe trait WarpSum<F>: Reduction<F> {
         /// Of which right-hand side thread `lane` of a warp has the sums. Of none, if there is none with this number.
-        fn side(&self, lane: u32) -> u32;
+        fn rhs(&self, lane: u32) -> u32;
         /// Adds sites `i..i + 32`, as far as they are below `n`, to the sums of thread `lane`.
         ///
         /// # Safety
@@ -434,7 +434,7 @@ mod gpu {
 
         /// # Safety
         /// As [`reduce`], with one block for all of the `nrhs` right-hand sides, which has memory for
-        /// [`warp_sum_bytes`](crate::sides::warp_sum_bytes).
+        /// [`warp_sum_bytes`](crate::multi_rhs::warp_sum_bytes).
         #[inline(always)]
         pub unsafe fn sum<F, K: WarpSum<F>>(kernel: &K, n: u32, sums: Sums, nrhs: u32) {
             const { assert!(K::WARPS && K::Values::COUNT as u32 * K::THREADS / 32 <= 128) };
@@ -449,9 +449,9 @@ mod gpu {
                     values = kernel.warp(values, i, n, lane);
                     i += blocks * K::THREADS;
                 }
-                let side = kernel.side(lane);
-                if side < nrhs {
-                    let mut at = staged_links() + 8 * (side * count * warps + warp);
+                let rhs = kernel.rhs(lane);
+                if rhs < nrhs {
+                    let mut at = staged_links() + 8 * (rhs * count * warps + warp);
                     values.map(|x| {
                         shared_store(at, x);
                         at += 8 * warps;
@@ -459,7 +459,7 @@ mod gpu {
                     });
                 }
                 _syncthreads();
-                finish_sides::<F, K>((staged_links(), warps), (0, nrhs), (thread, K::THREADS, block, blocks), sums);
+                finish_rhs::<F, K>((staged_links(), warps), (0, nrhs), (thread, K::THREADS, block, blocks), sums);
             }
         }
     }
@@ -467,7 +467,7 @@ mod gpu {
     /// All right-hand sides in a thread, some at a time, with links in memory of the block.
     pub mod looped {
         use super::*;
-        use crate::sides::{LOOPED_THREADS as THREADS, Stage, SumTogether, Together};
+        use crate::multi_rhs::{LOOPED_THREADS as THREADS, MultiRhsKernel, MultiRhsReduction, Stage};
 
         const WARPS: u32 = THREADS / 32;
 
@@ -480,16 +480,16 @@ mod gpu {
         #[inline(always)]
         pub unsafe fn run<F, K, const N: usize>(kernel: &K, n: u32, nrhs: u32)
         where
-            K: Stage<F> + Together<<K as Stage<F>>::Staged>,
+            K: Stage<F> + MultiRhsKernel<<K as Stage<F>>::Staged>,
         {
             unsafe {
                 let i = block() * THREADS + _thread_idx_x() as u32;
                 if i < n {
-                    let i = kernel.place_together(i);
+                    let i = kernel.place_multi_rhs(i);
                     let staged = kernel.stage(i);
                     let mut first = 0;
                     while first < nrhs {
-                        <K as Stage<F>>::turned(staged, first).sides::<N>(i, first);
+                        <K as Stage<F>>::turned(staged, first).multi_rhs::<N>(i, first);
                         first += N as u32;
                     }
                 }
@@ -504,7 +504,7 @@ mod gpu {
         #[inline(always)]
         pub unsafe fn sum<F, K, const N: usize>(kernel: &K, n: u32, sums: Sums, nrhs: u32)
         where
-            K: Stage<F> + SumTogether<<K as Stage<F>>::Staged>,
+            K: Stage<F> + MultiRhsReduction<<K as Stage<F>>::Staged>,
         {
             const { assert!(K::THREADS == THREADS) };
             let count = K::Values::COUNT as u32;
@@ -523,15 +523,15 @@ mod gpu {
                 while start < n {
                     let i = start + thread;
                     // Threads beyond the last site go along, so that warps stay whole, and count for nothing.
-                    let at = kernel.place_together(if i < n { i } else { n - 1 });
+                    let at = kernel.place_multi_rhs(if i < n { i } else { n - 1 });
                     let staged = kernel.stage(at);
                     let mut first = 0;
                     while first < nrhs {
                         let mut values = [K::Values::ZERO; N];
                         if i < n {
-                            values = <K as Stage<F>>::turned(staged, first).sides::<N>(at, first);
+                            values = <K as Stage<F>>::turned(staged, first).multi_rhs::<N>(at, first);
                         }
-                        crate::sides::each_side!(k < N: {
+                        crate::multi_rhs::each_rhs!(k < N: {
                             let sum = warp_sum(values[k]);
                             if lane == 0 {
                                 let mut at = kept + 8 * (((first + k as u32) * count) * WARPS + warp);
@@ -547,7 +547,7 @@ mod gpu {
                     start += blocks * THREADS;
                 }
                 _syncthreads();
-                finish_sides::<<K as Stage<F>>::Staged, K>(
+                finish_rhs::<<K as Stage<F>>::Staged, K>(
                     (kept, WARPS),
                     (0, nrhs),
                     (thread, THREADS, block, blocks),

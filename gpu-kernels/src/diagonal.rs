@@ -3,7 +3,7 @@ use crate::algebra::{Colour, Complex, Real, Scalar, Spinor, complex};
 use crate::clover::HALF;
 use crate::field::Clover;
 use crate::memory::opaque;
-use crate::sides::each_side;
+use crate::multi_rhs::each_rhs;
 use crate::storage::CloverFormat;
 use crate::wilson::{Forms, WilsonRow, add, linear};
 
@@ -87,7 +87,7 @@ pub trait Diagonal: 'static {
             if !inverse {
                 // A x + b D ψ. Another index for compilers, as two ways that are made one keep the registers of both.
                 let v = Self::apply::<P, N>(&row.diagonal, opaque(i), row.all_x::<P, N>(i, first));
-                each_side!(k < N: {
+                each_rhs!(k < N: {
                     rows[k] = [add(v[k], b, hops[k]), Spinor::ZERO];
                 });
                 return rows;
@@ -95,13 +95,13 @@ pub trait Diagonal: 'static {
             let v = Self::apply::<P, N>(&row.diagonal, i, hops);
             if W::FIXED || row.sum != 0 {
                 // x + b A⁻¹ D ψ
-                each_side!(k < N: {
+                each_rhs!(k < N: {
                     let x = row.x::<P>(i, first + k as u32);
                     rows[k] = [add(x, b, v[k]), x];
                 });
             } else {
                 // A⁻¹ D ψ
-                each_side!(k < N: {
+                each_rhs!(k < N: {
                     rows[k] = [v[k], Spinor::ZERO];
                 });
             }
@@ -131,7 +131,7 @@ impl Diagonal for Mass {
     ) -> [Spinor<P::Real>; N] {
         let a = P::Real::of(arguments.mass);
         let mut out = [Spinor::ZERO; N];
-        each_side!(k < N: {
+        each_rhs!(k < N: {
             out[k] = v[k].map(|z| z.scale(a));
         });
         out
@@ -147,12 +147,12 @@ impl Diagonal for Mass {
         let mut rows = [[Spinor::ZERO; 2]; N];
         if W::FIXED || row.sum != 0 {
             let (a, b) = (P::Real::of(row.diagonal.mass), P::Real::of(row.b));
-            each_side!(k < N: {
+            each_rhs!(k < N: {
                 let x = unsafe { row.x::<P>(i, first + k as u32) };
                 rows[k] = [linear(a, x, b, hops[k]), x];
             });
         } else {
-            each_side!(k < N: {
+            each_rhs!(k < N: {
                 rows[k] = [hops[k], Spinor::ZERO];
             });
         }
@@ -186,7 +186,7 @@ impl Diagonal for TwistedMass {
         let twisted =
             |x: Complex<P::Real>, y: Complex<P::Real>| complex(a.mul_add(x.re, mu * y.im), a.mul_add(x.im, -mu * y.re));
         let mut out = [Spinor::ZERO; N];
-        each_side!(k < N: {
+        each_rhs!(k < N: {
             let [p, q, r, s] = v[k].0;
             out[k] = Spinor([p.zip(r, twisted), q.zip(s, twisted), r.zip(p, twisted), s.zip(q, twisted)]);
         });
@@ -210,18 +210,18 @@ impl Diagonal for TwistedClover {
         macro_rules! chirality {
             ($chirality:literal, $spins:ident, $twist:expr, |$a:ident, $b:ident, $c:ident, $d:ident| $chiral:expr) => {
                 let (block, scale) = unsafe { arguments.clover.load::<P>(i, $chirality) };
-                each_side!(k < N: {
+                each_rhs!(k < N: {
                     let [$a, $b, $c, $d] = v[k].0;
                     $spins[k] = scaled(block.times($chiral), scale);
                 });
                 if arguments.inverse != 0 {
                     let (block, scale) = unsafe { arguments.second.load::<P>(i, $chirality) };
-                    each_side!(k < N: {
+                    each_rhs!(k < N: {
                         let [$a, $b, $c, $d] = v[k].0;
                         $spins[k] = turned($spins[k], $twist * scale, block.times($chiral));
                     });
                 } else {
-                    each_side!(k < N: {
+                    each_rhs!(k < N: {
                         let [$a, $b, $c, $d] = v[k].0;
                         $spins[k] = turned($spins[k], $twist * half, $chiral);
                     });
@@ -231,7 +231,7 @@ impl Diagonal for TwistedClover {
         // √2 times the upper and the lower spins of the DeGrand–Rossi basis.
         chirality!(0, upper, twist, |a, b, c, d| [a - c, b - d]);
         chirality!(1, lower, (-twist), |a, b, c, d| [a + c, b + d]);
-        each_side!(k < N: {
+        each_rhs!(k < N: {
             let ([a, b], [c, d]) = (upper[k], lower[k]);
             out[k] = Spinor([a + c, b + d, c - a, d - b]);
         });

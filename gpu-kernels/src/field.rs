@@ -1,7 +1,7 @@
 //! Fields as kernels see them: where they are and how a site is found.
 use crate::algebra::{AntiHermitian, Projector, Real, Scaled, ScaledColour, Spinor, Su3};
 use crate::memory::{Access, Global};
-use crate::sides::each_side;
+use crate::multi_rhs::each_rhs;
 use crate::storage::{
     Block, CloverFormat, Element, LinkFormat, NumberFormat, SiteFormat, Slots, TILE, apply_clover, load_momentum,
     load_su3, stage, store_momentum, store_su3,
@@ -186,12 +186,12 @@ impl Links {
     /// The links of site `i`, kept for the thread: [`Staged`](crate::storage::Staged).
     ///
     /// # Safety
-    /// As [`Stage::stage`](crate::sides::Stage::stage).
+    /// As [`Stage::stage`](crate::multi_rhs::Stage::stage).
     #[inline(always)]
     pub unsafe fn stage<P: NumberFormat, R: LinkFormat<P, Pair: Slots>>(&self, i: u32) -> Links {
         Links(unsafe { stage::<P, R>(self.0, i) })
     }
-    /// As [`Stage::turned`](crate::sides::Stage::turned): there are never 65536 right-hand sides.
+    /// As [`Stage::turned`](crate::multi_rhs::Stage::turned): there are never 65536 right-hand sides.
     #[inline(always)]
     pub fn turned(self, first: u32) -> Self {
         Links(Global(self.0.0.wrapping_add((first >> 16) as usize)))
@@ -238,7 +238,7 @@ impl<P: NumberFormat, R: LinkFormat<P>> Direction<P, R> {
 
 #[inline(always)]
 fn times<T: Real, const N: usize>(u: Su3<T>, mut h: [Scaled<T>; N]) -> [Scaled<T>; N] {
-    each_side!(k < N: {
+    each_rhs!(k < N: {
         h[k] = u * h[k];
     });
     h

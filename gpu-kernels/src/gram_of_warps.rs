@@ -33,7 +33,7 @@ unsafe impl<F: SiteFormat> Reduction<F> for GramOfWarps {
 #[cfg(target_arch = "nvptx64")]
 unsafe impl<F: SiteFormat> crate::device::WarpSum<F> for GramOfWarps {
     #[inline(always)]
-    fn side(&self, lane: u32) -> u32 {
+    fn rhs(&self, lane: u32) -> u32 {
         let (a, b) = (lane % 4, lane / 4);
         let known = 4 * a <= self.0.last_x && 2 * b <= self.0.last_y;
         if known { a * self.0.along.get() + b } else { u32::MAX }

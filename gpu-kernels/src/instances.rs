@@ -1,6 +1,6 @@
 //! Which instances of kernels are compiled, and the macro that makes PTX entry points and CPU functions of them.
 use crate::format::Format;
-use crate::sides::Variant;
+use crate::multi_rhs::Variant;
 use core::marker::PhantomData;
 
 /// One compiled kernel.
@@ -148,7 +148,7 @@ impl Instance {
 ///
 /// ```text
 /// kernels! { FAMILY = "wilson";
-///     kernel WILSON_ROW "wilson_row": [WilsonRow as WithMass] => wide_links(looped 1), narrow_links(sides 2);
+///     kernel WILSON_ROW "wilson_row": [WilsonRow as WithMass] => wide_links(looped 1), narrow_links(rhs 2);
 /// }
 /// ```
 ///
@@ -158,12 +158,12 @@ impl Instance {
 /// The first word of a line is `kernel` or `reduce` for what solvers call in their loops, `setup` or `observe` for a kernel or a
 /// reduction outside them, which may spill; `warps` for a hot reduction with [`Reduction::WARPS`](crate::Reduction::WARPS).
 /// Then the static by which it is launched, its name, and the struct of arguments. With `as`, the struct implements the
-/// kernel for that wrapper of each format. In parentheses are further ways to compute several right-hand sides: `sides 2`,
+/// kernel for that wrapper of each format. In parentheses are further blockings of several right-hand sides: `rhs 2`,
 /// two in a thread; `looped 2`, two at a time, until a thread has computed all. Register caps are in `registers.toml`.
 #[macro_export]
 macro_rules! kernels {
     ($family:ident = $source:tt $(also for $architecture:literal)*; $($kind:ident $handle:ident $name:literal: $kernel:tt
-        => $($list:ident $(($($way:ident $sides:literal),*))?),+;)*) => {
+        => $($list:ident $(($($blocking:ident $rhs:literal),*))?),+;)*) => {
         $(
             #[doc = $crate::kernels!(@doc $kernel)]
             pub static $handle: $crate::kernels!(@handle $kind $kernel) =
@@ -177,7 +177,7 @@ macro_rules! kernels {
                 // Static, not const: the functions it points to are compiled in this crate and in no other.
                 pub static TABLE: $crate::Table = $crate::Table {
                     name: $name,
-                    lists: &[$($list! { instances $kind $source $name $kernel [$($($way $sides)*)?] }),+],
+                    lists: &[$($list! { instances $kind $source $name $kernel [$($($blocking $rhs)*)?] }),+],
                     all: &[$($list! { possible $kind $source $name $kernel [] }),+],
                 };
             }
@@ -191,7 +191,7 @@ macro_rules! kernels {
             use super::*;
             use $crate::format::Between;
             use $crate::storage::*;
-            $($($list! { entry_points $kind $source $name $kernel [$($($way $sides)*)?] })+)*
+            $($($list! { entry_points $kind $source $name $kernel [$($($blocking $rhs)*)?] })+)*
         }
     };
     (instances [$([$($feature:literal)*] $part:literal $suffix:literal: $format:ty;)*]
@@ -219,25 +219,25 @@ macro_rules! kernels {
             $crate::kernels! { @entries $kind concat!($name, $suffix), $format, $kernel $variants }
         };
     )*};
-    (@instance $kind:ident $module:expr, $name:expr, $format:ty, $kernel:tt [$($way:ident $sides:literal)*]) => {
+    (@instance $kind:ident $module:expr, $name:expr, $format:ty, $kernel:tt [$($blocking:ident $rhs:literal)*]) => {
         $crate::Instance {
             name: $name,
             format: <$format as $crate::format::KernelFormat>::FORMAT,
             module: $module,
             hot: $crate::kernels!(@hot $kind),
             sum: $crate::kernels!(@sum $kind $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format)),
-            variants: &[$($crate::sides::Variant {
-                name: concat!($name, "_", stringify!($way), "_", stringify!($sides)),
-                way: $crate::sides::Way { sides: $sides, looped: $crate::kernels!(@looped $way) },
-                shared: $crate::kernels!(@shared $way $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format)),
+            variants: &[$($crate::multi_rhs::Variant {
+                name: concat!($name, "_", stringify!($blocking), "_", stringify!($rhs)),
+                blocking: $crate::multi_rhs::RhsBlocking { rhs: $rhs, looped: $crate::kernels!(@looped $blocking) },
+                shared: $crate::kernels!(@shared $blocking $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format)),
             }),*],
             #[cfg(all(feature = "cpu", not(test)))]
             cpu: $crate::kernels!(@cpu $kind $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format)),
         }
     };
-    (@entries $kind:ident $name:expr, $format:ty, $kernel:tt [$($way:ident $sides:literal)*]) => {
+    (@entries $kind:ident $name:expr, $format:ty, $kernel:tt [$($blocking:ident $rhs:literal)*]) => {
         $crate::kernels! { @entry $kind $name, $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format) }
-        $($crate::kernels! { @variant $kind $way $sides $name, $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format) })*
+        $($crate::kernels! { @variant $kind $blocking $rhs $name, $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format) })*
     };
     (@doc [$kernel:ty $(as $wrap:ident)?]) => { concat!("[`", stringify!($kernel), "`]") };
     (@arguments [$kernel:ty $(as $wrap:ident)?]) => { $kernel };
@@ -255,11 +255,11 @@ macro_rules! kernels {
     (@sum setup $kernel:ty, $format:ty) => { $crate::Sum::none::<$format, $kernel>() };
     (@sum kernel $kernel:ty, $format:ty) => { $crate::Sum::none::<$format, $kernel>() };
     (@sum $kind:ident $kernel:ty, $format:ty) => { Some($crate::Sum::of::<$format, $kernel>()) };
-    (@looped sides) => { false };
+    (@looped rhs) => { false };
     (@looped looped) => { true };
-    (@shared sides $kernel:ty, $format:ty) => { 0 };
+    (@shared rhs $kernel:ty, $format:ty) => { 0 };
     (@shared looped $kernel:ty, $format:ty) => {
-        <$kernel as $crate::sides::Stage<$format>>::BYTES as u32 * $crate::sides::LOOPED_THREADS
+        <$kernel as $crate::multi_rhs::Stage<$format>>::BYTES as u32 * $crate::multi_rhs::LOOPED_THREADS
     };
     (@cpu setup $kernel:ty, $format:ty) => { $crate::cpu_functions!(run, $kernel, $format) };
     (@cpu kernel $kernel:ty, $format:ty) => { $crate::cpu_functions!(run, $kernel, $format) };
@@ -294,25 +294,25 @@ macro_rules! kernels {
             unsafe { $crate::device::warps::sum::<$format, $kernel>(&kernel, n, sums, nrhs) }
         }
     };
-    (@variant reduce $way:ident $sides:literal $name:expr, $kernel:ty, $format:ty) => {
+    (@variant reduce $blocking:ident $rhs:literal $name:expr, $kernel:ty, $format:ty) => {
         const _: () = {
             /// # Safety
-            /// As [`SumTogether::sides`](crate::sides::SumTogether::sides).
+            /// As [`MultiRhsReduction::multi_rhs`](crate::multi_rhs::MultiRhsReduction::multi_rhs).
             #[allow(improper_ctypes_definitions)]
-            #[unsafe(export_name = concat!($name, "_", stringify!($way), "_", stringify!($sides)))]
+            #[unsafe(export_name = concat!($name, "_", stringify!($blocking), "_", stringify!($rhs)))]
             pub unsafe extern "ptx-kernel" fn entry(kernel: $kernel, n: u32, sums: $crate::device::Sums, nrhs: u32) {
-                unsafe { $crate::device::$way::sum::<$format, $kernel, $sides>(&kernel, n, sums, nrhs) }
+                unsafe { $crate::device::$blocking::sum::<$format, $kernel, $rhs>(&kernel, n, sums, nrhs) }
             }
         };
     };
-    (@variant kernel $way:ident $sides:literal $name:expr, $kernel:ty, $format:ty) => {
+    (@variant kernel $blocking:ident $rhs:literal $name:expr, $kernel:ty, $format:ty) => {
         const _: () = {
             /// # Safety
-            /// As [`Together::sides`](crate::sides::Together::sides).
+            /// As [`MultiRhsKernel::multi_rhs`](crate::multi_rhs::MultiRhsKernel::multi_rhs).
             #[allow(improper_ctypes_definitions)]
-            #[unsafe(export_name = concat!($name, "_", stringify!($way), "_", stringify!($sides)))]
+            #[unsafe(export_name = concat!($name, "_", stringify!($blocking), "_", stringify!($rhs)))]
             pub unsafe extern "ptx-kernel" fn entry(kernel: $kernel, n: u32, nrhs: u32) {
-                unsafe { $crate::device::$way::run::<$format, $kernel, $sides>(&kernel, n, nrhs) }
+                unsafe { $crate::device::$blocking::run::<$format, $kernel, $rhs>(&kernel, n, nrhs) }
             }
         };
     };

@@ -20,7 +20,7 @@ pub unsafe trait Kernel<F>: Copy + Send + Sync + 'static {
     }
     /// The same for a launch that computes several right-hand sides together, for which another order may be faster.
     #[inline(always)]
-    fn place_together(&self, i: u32) -> u32 {
+    fn place_multi_rhs(&self, i: u32) -> u32 {
         self.place(i)
     }
 }
@@ -53,9 +53,9 @@ pub unsafe trait Reduction<F>: Copy + Send + Sync + 'static {
     fn place(&self, i: u32) -> u32 {
         i
     }
-    /// As [`Kernel::place_together`].
+    /// As [`Kernel::place_multi_rhs`].
     #[inline(always)]
-    fn place_together(&self, i: u32) -> u32 {
+    fn place_multi_rhs(&self, i: u32) -> u32 {
         self.place(i)
     }
 }

@@ -1,6 +1,6 @@
 //! Linear algebra with several vectors at once, for solvers that keep a Krylov space.
 use crate::field::Field;
-use crate::per_side::ComplexPerSide;
+use crate::per_rhs::ComplexPerRhs;
 use crate::storage::{SiteFormat, SiteValue};
 use crate::{Kernel, Reduction};
 
@@ -36,7 +36,7 @@ pub struct MultiAxpy {
     /// x_k
     pub x: [Field; 4],
     /// a_k
-    pub a: [ComplexPerSide; 4],
+    pub a: [ComplexPerRhs; 4],
     /// y
     pub y: Field,
 }

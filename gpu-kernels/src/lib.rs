@@ -11,7 +11,7 @@
 //! * [`wilson`], [`clover`], [`blas`], [`block`], [`gram_of_warps`], [`transfer`], [`gauge`], [`gauge_fixing`],
 //!   [`heatbath`]: the kernels
 //! * [`momenta`], [`gauge_force`], [`fermion_force`]: molecular dynamics
-//! * [`sides`]: several right-hand sides of a site at a time; [`per_side`]: numbers of their own
+//! * [`multi_rhs`]: several right-hand sides of a site at a time; [`per_rhs`]: numbers of their own
 //! * [`random`]: counter-based random numbers, the same on every backend
 //!
 //! # Safety
@@ -52,11 +52,11 @@ pub mod krylov;
 pub mod lattice;
 pub mod memory;
 pub mod momenta;
-pub mod per_side;
+pub mod multi_rhs;
+pub mod per_rhs;
 pub mod random;
 pub mod row;
 pub mod schwarz;
-pub mod sides;
 pub mod smeared;
 pub mod staggered;
 pub mod storage;

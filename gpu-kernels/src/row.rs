@@ -1,7 +1,7 @@
 //! Rows of an operator, and rows together with the sums that solvers need of them: the result is not read again.
 use crate::algebra::Real;
 use crate::field::Field;
-use crate::sides::{Stage, SumTogether, Together, each_side};
+use crate::multi_rhs::{MultiRhsKernel, MultiRhsReduction, Stage, each_rhs};
 use crate::storage::{SiteFormat, SiteValue};
 use crate::{Kernel, Reduction};
 use core::marker::PhantomData;
@@ -29,8 +29,8 @@ pub unsafe trait Row<F>: Copy + Send + Sync + 'static {
     unsafe fn compute<const N: usize>(&self, i: u32, first: u32) -> [[Value<F, Self>; 2]; N];
     /// As [`Kernel::place`].
     fn place(&self, i: u32) -> u32;
-    /// As [`Kernel::place_together`].
-    fn place_together(&self, i: u32) -> u32;
+    /// As [`Kernel::place_multi_rhs`].
+    fn place_multi_rhs(&self, i: u32) -> u32;
 }
 
 /// A row by itself, in a format for which there are rows.
@@ -62,8 +62,8 @@ macro_rules! in_order_of_row {
             Row::<F>::place(self, i)
         }
         #[inline(always)]
-        fn place_together(&self, i: u32) -> u32 {
-            Row::<F>::place_together(self, i)
+        fn place_multi_rhs(&self, i: u32) -> u32 {
+            Row::<F>::place_multi_rhs(self, i)
         }
     };
 }
@@ -73,15 +73,15 @@ unsafe impl<F, K: Row<F>> Kernel<Plain<F>> for K {
     in_order_of_row!();
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
-        unsafe { Together::<Plain<F>>::sides::<1>(self, i, rhs) }
+        unsafe { MultiRhsKernel::<Plain<F>>::multi_rhs::<1>(self, i, rhs) }
     }
 }
 // SAFETY: as for one.
-unsafe impl<F, K: Row<F>> Together<Plain<F>> for K {
+unsafe impl<F, K: Row<F>> MultiRhsKernel<Plain<F>> for K {
     #[inline(always)]
-    unsafe fn sides<const N: usize>(&self, i: u32, first: u32) {
+    unsafe fn multi_rhs<const N: usize>(&self, i: u32, first: u32) {
         let rows = unsafe { self.compute::<N>(i, first) };
-        each_side!(k < N: {
+        each_rhs!(k < N: {
             unsafe { self.out().store::<K::Sites>(i, first + k as u32, &rows[k][0]) }
         });
     }
@@ -96,16 +96,16 @@ unsafe impl<F, K: Row<F>> Reduction<Dot<F>> for K {
     in_order_of_row!();
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 3] {
-        unsafe { SumTogether::<Dot<F>>::sides::<1>(self, i, rhs)[0] }
+        unsafe { MultiRhsReduction::<Dot<F>>::multi_rhs::<1>(self, i, rhs)[0] }
     }
 }
 // SAFETY: as for one.
-unsafe impl<F, K: Row<F>> SumTogether<Dot<F>> for K {
+unsafe impl<F, K: Row<F>> MultiRhsReduction<Dot<F>> for K {
     #[inline(always)]
-    unsafe fn sides<const N: usize>(&self, i: u32, first: u32) -> [[f64; 3]; N] {
+    unsafe fn multi_rhs<const N: usize>(&self, i: u32, first: u32) -> [[f64; 3]; N] {
         let rows = unsafe { self.compute::<N>(i, first) };
         let mut sums = [[0.0; 3]; N];
-        each_side!(k < N: {
+        each_rhs!(k < N: {
             unsafe { self.out().store::<K::Sites>(i, first + k as u32, &rows[k][0]) };
             sums[k] = dot(rows[k][0], unsafe { self.w().load::<K::Sites>(i, first + k as u32) });
         });
@@ -122,16 +122,16 @@ unsafe impl<F, K: Row<F>> Reduction<Dots<F>> for K {
     in_order_of_row!();
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 8] {
-        unsafe { SumTogether::<Dots<F>>::sides::<1>(self, i, rhs)[0] }
+        unsafe { MultiRhsReduction::<Dots<F>>::multi_rhs::<1>(self, i, rhs)[0] }
     }
 }
 // SAFETY: as for one.
-unsafe impl<F, K: Row<F>> SumTogether<Dots<F>> for K {
+unsafe impl<F, K: Row<F>> MultiRhsReduction<Dots<F>> for K {
     #[inline(always)]
-    unsafe fn sides<const N: usize>(&self, i: u32, first: u32) -> [[f64; 8]; N] {
+    unsafe fn multi_rhs<const N: usize>(&self, i: u32, first: u32) -> [[f64; 8]; N] {
         let rows = unsafe { self.compute::<N>(i, first) };
         let mut sums = [[0.0; 8]; N];
-        each_side!(k < N: {
+        each_rhs!(k < N: {
             unsafe { self.out().store::<K::Sites>(i, first + k as u32, &rows[k][0]) };
             sums[k] = dots(rows[k][1], rows[k][0], unsafe { self.w().load::<K::Sites>(i, first + k as u32) });
         });

@@ -8,8 +8,8 @@ use crate::algebra::{Colour, Real, Scalar, ScaledColour, Su3, complex};
 use crate::field::{Field, Links};
 use crate::ghost::{ColoursBeyond, Ghosts, Nothing};
 use crate::lattice::{Geometry, Region, Site};
+use crate::multi_rhs::each_rhs;
 use crate::row::{Dot, Plain, Row};
-use crate::sides::each_side;
 use crate::storage::{Colours, LinkFormat, NumberFormat};
 use crate::wilson::{Exterior, Interior};
 use core::marker::PhantomData;
@@ -98,7 +98,7 @@ impl StaggeredRow {
         sums: &mut [Colour<P::Real>; N],
     ) {
         let (field, at) = S::beyond(self).locate(&self.input, &self.geometry, x, way, steps);
-        each_side!(k < N: {
+        each_rhs!(k < N: {
             sums[k] = add(sums[k], f, u, unsafe { field.scaled::<P>(at, first + k as u32) });
         });
     }
@@ -237,7 +237,7 @@ where
         self.region.index(i, &self.geometry, self.parity)
     }
     #[inline(always)]
-    fn place_together(&self, i: u32) -> u32 {
+    fn place_multi_rhs(&self, i: u32) -> u32 {
         self.region.index_in_columns(i, &self.geometry, self.parity)
     }
     #[inline(always)]
@@ -246,11 +246,11 @@ where
         let (a, b) = (P::Real::of(self.a), P::Real::of(self.b));
         let mut rows = [[Colour::ZERO; 2]; N];
         if !FIXED && self.sum == 0 {
-            each_side!(k < N: {
+            each_rhs!(k < N: {
                 rows[k] = [hops[k], Colour::ZERO];
             });
         } else {
-            each_side!(k < N: {
+            each_rhs!(k < N: {
                 let x = unsafe { self.x.load_own::<Colours<P>>(i, first + k as u32) };
                 let out = x.zip(hops[k], |x, h| complex(a.mul_add(x.re, b * h.re), a.mul_add(x.im, b * h.im)));
                 rows[k] = [out, x];
@@ -284,11 +284,11 @@ pub(crate) type ImprovedExterior<F> = Plain<ImprovedRows<F, Exterior, false>>;
 pub(crate) type ImprovedExteriorDot<F> = Dot<ImprovedRows<F, Exterior, true>>;
 
 crate::kernels! { FAMILY = "staggered";
-    kernel STAGGERED_ROW "staggered_row": [StaggeredRow as NaivePlain] => staggered_links(sides 4, sides 3);
+    kernel STAGGERED_ROW "staggered_row": [StaggeredRow as NaivePlain] => staggered_links(rhs 4, rhs 3);
     reduce STAGGERED_ROW_DOT "staggered_row_dot": [StaggeredRow as NaiveDot]
-        => staggered_links(sides 4, sides 3, sides 2);
+        => staggered_links(rhs 4, rhs 3, rhs 2);
     kernel IMPROVED_ROW "improved_row": [StaggeredRow as ImprovedPlain]
-        => staggered_links(sides 4, sides 3), unitary_links(sides 4, sides 3);
+        => staggered_links(rhs 4, rhs 3), unitary_links(rhs 4, rhs 3);
     reduce IMPROVED_ROW_DOT "improved_row_dot": [StaggeredRow as ImprovedDot]
-        => staggered_links(sides 4, sides 3, sides 2), unitary_links(sides 4, sides 3, sides 2);
+        => staggered_links(rhs 4, rhs 3, rhs 2), unitary_links(rhs 4, rhs 3, rhs 2);
 }

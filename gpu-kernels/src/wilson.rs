@@ -6,8 +6,8 @@ use crate::field::{Field, Links};
 use crate::ghost::{Ghosts, Nothing, SpinorsBeyond};
 use crate::lattice::{Geometry, Region};
 use crate::memory::opaque;
+use crate::multi_rhs::{Stage, each_rhs};
 use crate::row::{Dot, Dots, Plain, Row};
-use crate::sides::{Stage, each_side};
 use crate::storage::{CloverFormat, LinkFormat, NumberFormat, Slots, Spinors, Staged, staged_bytes};
 use core::marker::PhantomData;
 
@@ -58,7 +58,7 @@ impl Hopping {
                 let across = $mu == 3 && g.crosses_end(&x, $forward);
                 let neighbour = g.neighbour(&x, $mu, $forward);
                 let mut hops = [Scaled::ZERO; N];
-                each_side!(k < N: {
+                each_rhs!(k < N: {
                     let rhs = first + k as u32;
                     hops[k] = match unsafe { beyond.projected::<P>(g, &x, rhs, ($mu, $forward), $projector) } {
                         Some(h) => h,
@@ -69,7 +69,7 @@ impl Hopping {
                     }
                 });
                 let hops = unsafe { $links.$which(hops, across) };
-                each_side!(k < N: {
+                each_rhs!(k < N: {
                     sums[k].add_projected(hops[k], $projector);
                     sums[k] = beyond.settled::<P>(sums[k]);
                 });
@@ -217,7 +217,7 @@ where
         self.hopping.region.index(i, &self.hopping.geometry, self.hopping.parity)
     }
     #[inline(always)]
-    fn place_together(&self, i: u32) -> u32 {
+    fn place_multi_rhs(&self, i: u32) -> u32 {
         self.hopping.region.index_in_columns(i, &self.hopping.geometry, self.hopping.parity)
     }
     #[inline(always)]
@@ -247,7 +247,7 @@ impl WilsonRow {
     #[inline(always)]
     pub(crate) unsafe fn all_x<P: NumberFormat, const N: usize>(&self, i: u32, first: u32) -> [Spinor<P::Real>; N] {
         let mut x = [Spinor::ZERO; N];
-        each_side!(k < N: {
+        each_rhs!(k < N: {
             x[k] = unsafe { self.x::<P>(i, first + k as u32) };
         });
         x
@@ -292,11 +292,11 @@ type WithTwistedMassDots<F> = Dots<Rows<F, TwistedMass, Interior, FixedForms>>;
 
 crate::kernels! { FAMILY = "wilson";
     kernel WILSON_ROW "wilson_row": [WilsonRow as WithMass]
-        => wide_links(looped 1), narrow_links(sides 2), temporal_links;
+        => wide_links(looped 1), narrow_links(rhs 2), temporal_links;
     reduce WILSON_ROW_DOT "wilson_row_dot": [WilsonRow as WithMassDot]
-        => double_links, single_links(looped 1), narrow_links(sides 2), temporal_links;
+        => double_links, single_links(looped 1), narrow_links(rhs 2), temporal_links;
     reduce WILSON_ROW_DOTS "wilson_row_dots": [WilsonRow as WithMassDots]
-        => double_links, single_links(looped 1), narrow_links(sides 2), temporal_links;
+        => double_links, single_links(looped 1), narrow_links(rhs 2), temporal_links;
     kernel TWISTED_ROW "twisted_row": [WilsonRow as WithTwistedMass] => plain_links;
     reduce TWISTED_ROW_DOTS "twisted_row_dots": [WilsonRow as WithTwistedMassDots] => plain_links;
 }

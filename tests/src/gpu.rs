@@ -1,7 +1,7 @@
 //! The same checks on a GPU, and its results against those of the CPU.
 use crate::checks::{self, Case};
 use crate::report::{Report, Scope, compare};
-use crate::{tuning, ways};
+use crate::{rhs_blocking, tuning};
 use ferrite::backend::{Backend, Cpu, Cuda};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
@@ -81,7 +81,7 @@ fn all(gpu: &Cuda) -> Result<Report, Box<dyn Error>> {
     checks::quenched(gpu, &mut report)?;
     checks::gauge_fixing(gpu, &mut report)?;
     tuning::check(&mut report)?;
-    ways::check(&mut report)?;
+    rhs_blocking::check(&mut report)?;
     let lattice = Lattice::new([4, 6, 4, 8]).expect("even extents");
     let case = Case::new(generate::weak_field(lattice, 20, 0.2), 21);
     on_both!(solves(&case, 0.1), schemes(&case, 0.1), clover_solves(&case, 0.1));

@@ -29,9 +29,9 @@ pub mod links;
 pub mod refdata;
 pub mod reference;
 pub mod report;
+#[cfg(feature = "cuda")]
+pub mod rhs_blocking;
 pub mod staggered_reference;
 #[cfg(feature = "cuda")]
 pub mod tuning;
-#[cfg(feature = "cuda")]
-pub mod ways;
 pub mod wilson_like_reference;

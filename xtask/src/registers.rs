@@ -9,8 +9,8 @@ use anyhow::{Context, Result, bail};
 /// For each kernel, the beginnings of what may follow its name in an entry point, with a cap.
 pub struct Caps(BTreeMap<String, BTreeMap<String, u32>>);
 
-/// Marks of the ways to compute several right-hand sides, which have caps of their own.
-const WAYS: [&str; 2] = ["_sides_", "_looped_"];
+/// Marks of the blockings of right-hand sides, which have caps of their own.
+const BLOCKINGS: [&str; 2] = ["_rhs_", "_looped_"];
 /// More registers no thread can have.
 const MOST: u32 = 255;
 
@@ -39,7 +39,7 @@ impl Caps {
         let rest = |kernel: &str| entry.strip_prefix(kernel)?.strip_prefix('_').map(str::to_string);
         let kernels = self.0.iter().filter_map(|(kernel, caps)| Some((kernel, rest(kernel)?, caps)));
         let (kernel, format, caps) = kernels.max_by_key(|(kernel, ..)| kernel.len())?;
-        let variant = WAYS.iter().any(|way| format.contains(way));
+        let variant = BLOCKINGS.iter().any(|blocking| format.contains(blocking));
         let fits = |key: &str| {
             let more = format.strip_prefix(key);
             if variant { more == Some("") } else { more.is_some_and(|more| more.is_empty() || more.starts_with('_')) }

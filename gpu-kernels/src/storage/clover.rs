@@ -2,7 +2,7 @@
 use super::{Double, Fp16, Half, NumberFormat, STRIDE, Single, TILE};
 use crate::algebra::{Colour, Complex, Real, Spinor, complex};
 use crate::memory::{Access, Chunk, Global};
-use crate::sides::each_side;
+use crate::multi_rhs::each_rhs;
 
 /// A Hermitian 6×6 matrix acting on two spins of three colours, index = 3 · spin + colour: the diagonal and the
 /// elements below it, row by row.
@@ -224,13 +224,13 @@ pub unsafe fn apply_clover<P: CloverFormat, const N: usize>(
     let (mut upper, mut out) = ([[Colour::ZERO; 2]; N], [Spinor::ZERO; N]);
     // √2 times the upper and lower spins of the DeGrand–Rossi basis, in which the term is block diagonal.
     let (block, scale) = unsafe { P::load_block(tile, lane, 0) };
-    each_side!(k < N: {
+    each_rhs!(k < N: {
         let [a, b, c, d] = spinors[k].0;
         let [u, v] = scaled(block.times([a - c, b - d]), scale);
         upper[k] = [u, v];
     });
     let (block, scale) = unsafe { P::load_block(tile, lane, 1) };
-    each_side!(k < N: {
+    each_rhs!(k < N: {
         let [a, b, c, d] = spinors[k].0;
         let [w, x] = scaled(block.times([a + c, b + d]), scale);
         let [u, v] = upper[k];

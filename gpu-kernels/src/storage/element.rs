@@ -3,7 +3,7 @@ use super::{TILE, double_words, one_double};
 use crate::Precision;
 use crate::algebra::{AntiHermitian, Complex, Su3, complex};
 use crate::memory::{Access, Chunk, Global, HalfChunk};
-use crate::per_side::Rounded;
+use crate::per_rhs::Rounded;
 
 /// A real number type as matrices and tables of coefficients are kept in, complex number by complex number; those of a
 /// tile's matrices in rows.

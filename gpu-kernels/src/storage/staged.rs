@@ -9,7 +9,7 @@ use crate::algebra::{Complex, Real, Su3};
 use crate::memory::shared;
 use crate::memory::{Chunk, Global, HalfChunk};
 #[cfg(target_arch = "nvptx64")]
-use crate::sides::LOOPED_THREADS;
+use crate::multi_rhs::LOOPED_THREADS;
 use core::marker::PhantomData;
 
 /// Links that `R` keeps, packed as they are in the field. On a CPU they are read from the field.
@@ -135,7 +135,7 @@ impl<P: NumberFormat, R: LinkFormat<P, Pair: Slots>> LinkFormat<P> for Staged<R>
 /// Keeps the pairs of site `i`; where they are then.
 ///
 /// # Safety
-/// As [`Stage::stage`](crate::sides::Stage::stage).
+/// As [`Stage::stage`](crate::multi_rhs::Stage::stage).
 #[inline(always)]
 pub unsafe fn stage<P: NumberFormat, R: LinkFormat<P, Pair: Slots>>(base: Global, i: u32) -> Global {
     #[cfg(target_arch = "nvptx64")]

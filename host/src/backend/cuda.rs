@@ -28,10 +28,10 @@ use cust::module::Module;
 use cust::sys;
 use gpu_kernels::Instance;
 use gpu_kernels::device::Sums;
-use gpu_kernels::sides::{Variant, Way};
+use gpu_kernels::multi_rhs::{RhsBlocking, Variant};
 use launch::{
-    Grid, LOOPED_BLOCKS, LaunchId, MOST_KEPT, PreparedLaunch, SharedMemory, address, most_single_blocks, sum_bytes,
-    sum_threads, sum_way,
+    Grid, LOOPED_BLOCKS, LaunchId, MOST_KEPT, PreparedLaunch, SharedMemory, address, most_single_blocks, sum_blocking,
+    sum_bytes, sum_threads,
 };
 use order::Queue;
 use std::collections::HashMap;
@@ -54,7 +54,7 @@ pub struct Cuda {
 struct Shared {
     /// The main order of work.
     queue: Queue,
-    functions: Mutex<HashMap<(usize, Way), Function>>,
+    functions: Mutex<HashMap<(usize, RhsBlocking), Function>>,
     launches: Mutex<HashMap<LaunchId, PreparedLaunch>>,
     modules: Mutex<HashMap<String, Module>>,
     /// Partial sums of the blocks, the counters of finished blocks, and the results in memory that host and GPU share.
@@ -84,7 +84,7 @@ struct Function {
     shared: u32,
     /// Bytes of shared memory that a block has beside what a launch asks for.
     fixed: u32,
-    /// Other ways in which the kernel exists.
+    /// Other blockings that the kernel is compiled for.
     variants: &'static [Variant],
 }
 // SAFETY: a handle that the driver lets any thread use, and plain data.
@@ -259,13 +259,13 @@ impl Cuda {
     }
 
     /// The handle of an instance in a way in which it exists. Its module is loaded now if it was not before.
-    fn function(&self, instance: &'static Instance, way: Way) -> Result<Function> {
+    fn function(&self, instance: &'static Instance, blocking: RhsBlocking) -> Result<Function> {
         let mut functions = lock(&self.shared.functions);
-        if let Some(function) = functions.get(&(address(instance), way)) {
+        if let Some(function) = functions.get(&(address(instance), blocking)) {
             return Ok(*function);
         }
         let start = Instant::now();
-        let variant = instance.variants.iter().find(|variant| variant.way == way);
+        let variant = instance.variants.iter().find(|variant| variant.blocking == blocking);
         let (entry, shared) = match variant {
             Some(variant) => (variant.name, variant.shared),
             None => (instance.name, 0),
@@ -284,7 +284,7 @@ impl Cuda {
         trace!("kernel {entry}: ready after {:.2} ms", 1e3 * start.elapsed().as_secs_f64());
         let Instance { name, hot, variants, .. } = *instance;
         let function = Function { handle, name, hot, shared, fixed, variants };
-        functions.insert((address(instance), way), function);
+        functions.insert((address(instance), blocking), function);
         Ok(function)
     }
 
@@ -370,11 +370,11 @@ impl Cuda {
         assert!(sum.blocks as usize <= MAX_REDUCTION_BLOCKS, "too many blocks in one launch");
         assert!(nrhs as usize * sum.values <= LAUNCH_SUMS, "too many sums in one launch");
         self.enter()?;
-        let way = sum_way(instance.variants, sum, nrhs, self.shared.memory);
-        let function = self.function(instance, way)?;
-        let most = if way.looped { LOOPED_BLOCKS } else { sum.blocks };
-        let threads = sum_threads(way, nrhs, sum.threads);
-        let in_block = if way.looped || sum.warps { nrhs } else { way.sides * threads[1] };
+        let blocking = sum_blocking(instance.variants, sum, nrhs, self.shared.memory);
+        let function = self.function(instance, blocking)?;
+        let most = if blocking.looped { LOOPED_BLOCKS } else { sum.blocks };
+        let threads = sum_threads(blocking, nrhs, sum.threads);
+        let in_block = if blocking.looped || sum.warps { nrhs } else { blocking.rhs * threads[1] };
         let blocks = match (n.div_ceil(threads[0] * threads[2]).max(1), sum.loops) {
             (blocks, true) => blocks.min(most),
             (blocks, false) => {
@@ -394,11 +394,11 @@ impl Cuda {
         let done = (scratch.done as *mut u32).wrapping_add(half * LAUNCH_SUMS);
         let queue = self.queue(stream);
         let mut sums = Sums { partial, result, done, ready, ticket };
-        let (mut n, mut sides) = (n, nrhs);
+        let (mut n, mut nrhs) = (n, nrhs);
         // The driver reads them only. The last one is read by those that compute several right-hand sides in a thread.
         let arguments = arguments.cast_mut().cast::<c_void>();
-        let mut parameters = [arguments, (&raw mut n).cast(), (&raw mut sums).cast(), (&raw mut sides).cast()];
-        let shared = sum_bytes(sum, (way, function.shared), threads, nrhs);
+        let mut parameters = [arguments, (&raw mut n).cast(), (&raw mut sums).cast(), (&raw mut nrhs).cast()];
+        let shared = sum_bytes(sum, (blocking, function.shared), threads, nrhs);
         let grid = Grid { blocks: [nrhs / in_block, blocks, 1], threads, shared };
         // SAFETY: `kernels!` declares these parameters.
         unsafe { self.start(queue, function, grid, &mut parameters) }
@@ -581,10 +581,10 @@ impl Backend for Cuda {
     fn run(&self, stream: Option<&Stream>, kernel: Call<'_>, n: u32, nrhs: u32) -> Result {
         self.enter()?;
         let queue = self.queue(stream);
-        let (mut sites, mut sides) = (n, nrhs);
+        let (mut sites, mut nrhs) = (n, nrhs);
         // The driver reads them only. The last one is read by those that compute several right-hand sides in a thread.
         let arguments = kernel.arguments.cast_mut().cast::<c_void>();
-        let mut parameters = [arguments, (&raw mut sites).cast(), (&raw mut sides).cast()];
+        let mut parameters = [arguments, (&raw mut sites).cast(), (&raw mut nrhs).cast()];
         let id = (address(kernel.instance), n, nrhs);
         let known = lock(&self.shared.launches).get(&id).copied();
         let launch = match known {

@@ -1,6 +1,6 @@
 //! Blocks of vectors as matrices: what block solvers need of a space.
 use super::device::DeviceField;
-use super::sides::Sides;
+use super::rhs::RhsGroup;
 use super::space::FieldSpace;
 use crate::backend::view;
 use crate::domain::Result;
@@ -19,9 +19,9 @@ impl FieldSpace {
     pub(super) fn products_of_all(&self, x: &DeviceField, y: &DeviceField, out: &mut [Complex64]) -> Result {
         let n = self.nrhs();
         let [high, wide] = GRAM_TILE;
-        // A launch has room for the sums of 16 × 16 products, as many sides as go together elsewhere.
-        for rows in Sides::groups(0..n, self.domain(), self.pair()) {
-            for columns in Sides::groups(0..n, self.domain(), self.pair()) {
+        // A launch has room for the sums of 16 × 16 products, as many rhs as go together elsewhere.
+        for rows in RhsGroup::groups(0..n, self.domain(), self.pair()) {
+            for columns in RhsGroup::groups(0..n, self.domain(), self.pair()) {
                 let (m, k) = (rows.count() as usize, columns.count() as usize);
                 let along = k.div_ceil(wide);
                 let tiles = m.div_ceil(high) * along;

@@ -4,7 +4,7 @@ mod device;
 mod gauge;
 pub mod host;
 mod matrices;
-mod sides;
+mod rhs;
 mod space;
 mod thin;
 

@@ -1,6 +1,6 @@
 //! Fermion fields of one parity as a vector space for the solvers.
 use super::device::DeviceField;
-use super::sides::{Sides, coefficient};
+use super::rhs::{RhsGroup, coefficient};
 use crate::backend::{DeviceBuffer, MAX_RHS, REDUCTION_SLOTS};
 use crate::domain::PartialSums;
 use crate::domain::{DeviceError, Domain, Result};
@@ -10,7 +10,7 @@ use gpu_kernels::blas::{
 };
 use gpu_kernels::field::Field;
 use gpu_kernels::krylov::{MULTI_AXPY, MULTI_DOT, MultiAxpy, MultiDot};
-use gpu_kernels::per_side::ComplexPerSide;
+use gpu_kernels::per_rhs::ComplexPerRhs;
 use gpu_kernels::sums::DeviceSums;
 use gpu_kernels::{FermionKind, Format, Instances, Precision, SumInstances};
 use num_complex::Complex64;
@@ -81,11 +81,11 @@ impl FieldSpace {
     /// `to` ← `scale` `from`, or `to` ← `to` + `scale` `from`.
     fn convert_with(&self, scale: &[f64], from: &DeviceField, to: &DeviceField, add: bool) -> Result {
         let format = Format { to: Some(self.precision), ..Format::fermions(self.kind, from.precision()) };
-        for sides in Sides::groups(0..self.nrhs(), &self.domain, self.pair()) {
-            let x = sides.of_precision(from, from.precision());
-            let kernel = Convert { x, y: sides.of(to), factor: sides.real(scale), add: u32::from(add) };
-            sides.fit()?;
-            self.domain.backend().launch(&CONVERT, format, &kernel, self.domain.half_sites(), sides.count())?;
+        for rhs in RhsGroup::groups(0..self.nrhs(), &self.domain, self.pair()) {
+            let x = rhs.of_precision(from, from.precision());
+            let kernel = Convert { x, y: rhs.of(to), factor: rhs.real(scale), add: u32::from(add) };
+            rhs.fit()?;
+            self.domain.backend().launch(&CONVERT, format, &kernel, self.domain.half_sites(), rhs.count())?;
         }
         Ok(())
     }
@@ -123,12 +123,12 @@ impl FieldSpace {
         norm2: &mut [f64],
         overlap: [Overlap<'_, DeviceError>; 2],
     ) -> Result {
-        self.launch_each(&DESCENT, 2, |sides| blas::Descent {
-            r: sides.of(step.r),
-            t: sides.of(t),
-            rho: sides.real(step.rho),
+        self.launch_each(&DESCENT, 2, |rhs| blas::Descent {
+            r: rhs.of(step.r),
+            t: rhs.of(t),
+            rho: rhs.real(step.rho),
             sums,
-            first: sides.first() as u32,
+            first: rhs.first() as u32,
         })?;
         overlap.into_iter().try_for_each(|overlap| overlap())?;
         self.take_sums(|j, [new, dot]| {
@@ -136,31 +136,36 @@ impl FieldSpace {
             norm2[j] = new;
         })
     }
-    /// Runs a kernel with what `arguments` makes for right-hand sides that go in one launch, until all of `sides` are done.
-    fn each<A: Copy>(&self, kernel: &Instances<A>, sides: Range<usize>, arguments: impl Fn(&Sides<'_>) -> A) -> Result {
-        for sides in Sides::groups(sides, &self.domain, self.pair()) {
-            let arguments = arguments(&sides);
-            sides.fit()?;
+    /// Runs a kernel with what `arguments` makes for right-hand sides that go in one launch, until all of `rhs` are done.
+    fn each<A: Copy>(
+        &self,
+        kernel: &Instances<A>,
+        rhs: Range<usize>,
+        arguments: impl Fn(&RhsGroup<'_>) -> A,
+    ) -> Result {
+        for rhs in RhsGroup::groups(rhs, &self.domain, self.pair()) {
+            let arguments = arguments(&rhs);
+            rhs.fit()?;
             let sites = self.domain.half_sites();
-            self.domain.backend().launch(kernel, self.format(), &arguments, sites, sides.count())?;
+            self.domain.backend().launch(kernel, self.format(), &arguments, sites, rhs.count())?;
         }
         Ok(())
     }
     /// The same for all right-hand sides.
-    fn all<A: Copy>(&self, kernel: &Instances<A>, arguments: impl Fn(&Sides<'_>) -> A) -> Result {
+    fn all<A: Copy>(&self, kernel: &Instances<A>, arguments: impl Fn(&RhsGroup<'_>) -> A) -> Result {
         self.each(kernel, 0..self.nrhs(), arguments)
     }
     /// y ← a x + y for some right-hand sides.
-    fn add_for(&self, sides: Range<usize>, a: &[Complex64], x: &DeviceField, y: &DeviceField) -> Result {
+    fn add_for(&self, rhs: Range<usize>, a: &[Complex64], x: &DeviceField, y: &DeviceField) -> Result {
         let ones = vec![Complex64::ONE; self.nrhs()];
         let arguments =
-            |sides: &Sides<'_>| Axpby { x: sides.of(x), y: sides.of(y), a: sides.complex(a), b: sides.complex(&ones) };
-        self.each(&AXPBY, sides, arguments)
+            |rhs: &RhsGroup<'_>| Axpby { x: rhs.of(x), y: rhs.of(y), a: rhs.complex(a), b: rhs.complex(&ones) };
+        self.each(&AXPBY, rhs, arguments)
     }
     /// `to` ← `from` for one right-hand side.
-    fn copy_side(&self, from: Field, to: Field) -> Result {
+    fn copy_rhs(&self, from: Field, to: Field) -> Result {
         let (one, zero) = (coefficient(Complex64::ONE), coefficient(Complex64::ZERO));
-        let kernel = Axpby { x: from, y: to, a: ComplexPerSide::new(|_| one), b: ComplexPerSide::new(|_| zero) };
+        let kernel = Axpby { x: from, y: to, a: ComplexPerRhs::new(|_| one), b: ComplexPerRhs::new(|_| zero) };
         Ok(self.domain.backend().launch(&AXPBY, self.format(), &kernel, self.domain.half_sites(), 1)?)
     }
     /// x ← x + a p, p ← r + b p for N systems.
@@ -169,37 +174,37 @@ impl FieldSpace {
         kernel: &Instances<ShiftUpdate<N>>,
         steps: [&&ShiftStep<'_, DeviceField>; N],
         r: &DeviceField,
-        sides: Range<usize>,
+        rhs: Range<usize>,
     ) -> Result {
-        self.each(kernel, sides, |sides| ShiftUpdate {
-            r: sides.of(r),
-            x: steps.map(|step| sides.of(step.x)),
-            p: steps.map(|step| sides.of(step.p)),
-            a: steps.map(|step| sides.real(step.a)),
-            b: steps.map(|step| sides.real(step.b)),
+        self.each(kernel, rhs, |rhs| ShiftUpdate {
+            r: rhs.of(r),
+            x: steps.map(|step| rhs.of(step.x)),
+            p: steps.map(|step| rhs.of(step.p)),
+            a: steps.map(|step| rhs.real(step.a)),
+            b: steps.map(|step| rhs.real(step.b)),
         })
     }
     /// The same for any number of systems. None of them rests or is dropped for one of these right-hand sides.
-    fn advance(&self, steps: &[&ShiftStep<'_, DeviceField>], r: &DeviceField, sides: Range<usize>) -> Result {
+    fn advance(&self, steps: &[&ShiftStep<'_, DeviceField>], r: &DeviceField, rhs: Range<usize>) -> Result {
         let mut rest = steps;
         while let [step, others @ ..] = rest {
             // Colour vectors have kernels for several systems at once.
             rest = match rest {
                 [a, b, c, d, others @ ..] if self.has_one_spin() => {
-                    self.shift_update_of(&SHIFT_UPDATE_4, [a, b, c, d], r, sides.clone())?;
+                    self.shift_update_of(&SHIFT_UPDATE_4, [a, b, c, d], r, rhs.clone())?;
                     others
                 }
                 [a, b, others @ ..] if self.has_one_spin() => {
-                    self.shift_update_of(&SHIFT_UPDATE_2, [a, b], r, sides.clone())?;
+                    self.shift_update_of(&SHIFT_UPDATE_2, [a, b], r, rhs.clone())?;
                     others
                 }
                 _ => {
-                    self.each(&CG_UPDATE, sides.clone(), |sides| CgUpdate {
-                        x: sides.of(step.x),
-                        p: sides.of(step.p),
-                        r: sides.of(r),
-                        a: sides.real(step.a),
-                        b: sides.real(step.b),
+                    self.each(&CG_UPDATE, rhs.clone(), |rhs| CgUpdate {
+                        x: rhs.of(step.x),
+                        p: rhs.of(step.p),
+                        r: rhs.of(r),
+                        a: rhs.real(step.a),
+                        b: rhs.real(step.b),
                     })?;
                     others
                 }
@@ -250,10 +255,10 @@ impl FieldSpace {
         let full = if self.has_one_spin() { 0 } else { xs.len() / 4 * 4 };
         let of = |i: usize| &a[i * self.nrhs()..][..self.nrhs()];
         for first in (0..full).step_by(4) {
-            self.all(&MULTI_AXPY, |sides| MultiAxpy {
-                x: std::array::from_fn(|k| sides.of(xs[first + k])),
-                a: std::array::from_fn(|k| sides.complex(of(first + k))),
-                y: sides.of(y),
+            self.all(&MULTI_AXPY, |rhs| MultiAxpy {
+                x: std::array::from_fn(|k| rhs.of(xs[first + k])),
+                a: std::array::from_fn(|k| rhs.complex(of(first + k))),
+                y: rhs.of(y),
             })?;
         }
         for (i, x) in xs.iter().enumerate().skip(full) {
@@ -271,7 +276,7 @@ impl FieldSpace {
     fn sum_each<A: Copy, const N: usize>(
         &self,
         kernel: &SumInstances<A>,
-        arguments: impl Fn(&Sides<'_>) -> A,
+        arguments: impl Fn(&RhsGroup<'_>) -> A,
         take: impl FnMut(usize, [f64; N]),
     ) -> Result {
         self.launch_each(kernel, N, arguments)?;
@@ -282,12 +287,12 @@ impl FieldSpace {
         &self,
         kernel: &SumInstances<A>,
         values: usize,
-        arguments: impl Fn(&Sides<'_>) -> A,
+        arguments: impl Fn(&RhsGroup<'_>) -> A,
     ) -> Result {
-        for sides in Sides::groups(0..self.nrhs(), &self.domain, self.pair()) {
-            let (slot, arguments) = (sides.first() * values, arguments(&sides));
-            sides.fit()?;
-            let size = (self.domain.half_sites(), sides.count());
+        for rhs in RhsGroup::groups(0..self.nrhs(), &self.domain, self.pair()) {
+            let (slot, arguments) = (rhs.first() * values, arguments(&rhs));
+            rhs.fit()?;
+            let size = (self.domain.half_sites(), rhs.count());
             self.domain.backend().reduce(kernel, self.format(), &arguments, size, slot)?;
         }
         Ok(())
@@ -296,13 +301,13 @@ impl FieldSpace {
     fn sum_all<A: Copy, const N: usize>(
         &self,
         kernel: &SumInstances<A>,
-        arguments: impl FnOnce(&Sides<'_>) -> A,
+        arguments: impl FnOnce(&RhsGroup<'_>) -> A,
         take: impl FnMut(usize, [f64; N]),
     ) -> Result {
-        let sides = Sides::new(0..self.nrhs(), &self.domain, self.pair());
-        let arguments = arguments(&sides);
-        sides.fit()?;
-        let size = (self.domain.half_sites(), sides.count());
+        let rhs = RhsGroup::new(0..self.nrhs(), &self.domain, self.pair());
+        let arguments = arguments(&rhs);
+        rhs.fit()?;
+        let size = (self.domain.half_sites(), rhs.count());
         self.domain.backend().reduce(kernel, self.format(), &arguments, size, 0)?;
         self.take_sums(take)
     }
@@ -325,10 +330,10 @@ impl VectorSpace for FieldSpace {
     fn nrhs(&self) -> usize {
         self.nrhs.get()
     }
-    fn narrow(&self, sides: usize) -> bool {
-        let fits = (1..=self.full).contains(&sides);
+    fn narrow(&self, nrhs: usize) -> bool {
+        let fits = (1..=self.full).contains(&nrhs);
         if fits {
-            self.nrhs.set(sides);
+            self.nrhs.set(nrhs);
         }
         fits
     }
@@ -337,10 +342,10 @@ impl VectorSpace for FieldSpace {
     fn swap_rhs(&self, x: &mut Self::Vector, (i, j): (usize, usize), scratch: &mut Self::Vector) -> Result {
         self.expect(x, i.max(j) + 1)?;
         self.expect(scratch, 1)?;
-        let side = |x: &Self::Vector, k: usize| x.view_from(k);
-        self.copy_side(side(x, i), side(scratch, 0))?;
-        self.copy_side(side(x, j), side(x, i))?;
-        self.copy_side(side(scratch, 0), side(x, j))
+        let rhs = |x: &Self::Vector, k: usize| x.view_from(k);
+        self.copy_rhs(rhs(x, i), rhs(scratch, 0))?;
+        self.copy_rhs(rhs(x, j), rhs(x, i))?;
+        self.copy_rhs(rhs(scratch, 0), rhs(x, j))
     }
     /// For formats without a norm per site: the one at which the typical number is ¼, so that there is room for peaks
     /// 10⁵ times as high.
@@ -362,21 +367,21 @@ impl VectorSpace for FieldSpace {
         Ok(self.domain.backend().copy(from.buffer(), to.buffer_mut(), bytes)?)
     }
     fn axpby(&self, a: &[Complex64], x: &Self::Vector, b: &[Complex64], y: &mut Self::Vector) -> Result {
-        self.all(&AXPBY, |sides| Axpby { x: sides.of(x), y: sides.of(y), a: sides.complex(a), b: sides.complex(b) })
+        self.all(&AXPBY, |rhs| Axpby { x: rhs.of(x), y: rhs.of(y), a: rhs.complex(a), b: rhs.complex(b) })
     }
     fn norm2(&self, x: &Self::Vector, out: &mut [f64]) -> Result {
-        self.sum_all(&NORM2, |sides| Norm2 { x: sides.of(x) }, |j, [norm2]| out[j] = norm2)
+        self.sum_all(&NORM2, |rhs| Norm2 { x: rhs.of(x) }, |j, [norm2]| out[j] = norm2)
     }
     fn dot(&self, x: &Self::Vector, y: &Self::Vector, out: &mut [Complex64]) -> Result {
-        let kernel = |sides: &Sides<'_>| DotNorm2 { x: sides.of(x), y: sides.of(y) };
+        let kernel = |rhs: &RhsGroup<'_>| DotNorm2 { x: rhs.of(x), y: rhs.of(y) };
         self.sum_all(&DOT_NORM2, kernel, |j, [re, im, _]| out[j] = Complex64::new(re, im))
     }
     fn axpy_norm2(&self, a: &[Complex64], x: &Self::Vector, y: &mut Self::Vector, out: &mut [f64]) -> Result {
-        let kernel = |sides: &Sides<'_>| AxpyNorm2 { x: sides.of(x), y: sides.of(y), a: sides.complex(a) };
+        let kernel = |rhs: &RhsGroup<'_>| AxpyNorm2 { x: rhs.of(x), y: rhs.of(y), a: rhs.complex(a) };
         self.sum_each(&AXPY_NORM2, kernel, |j, [norm2]| out[j] = norm2)
     }
     fn dot_norm2(&self, x: &Self::Vector, y: &Self::Vector, dot: &mut [Complex64], norm2: &mut [f64]) -> Result {
-        let kernel = |sides: &Sides<'_>| DotNorm2 { x: sides.of(x), y: sides.of(y) };
+        let kernel = |rhs: &RhsGroup<'_>| DotNorm2 { x: rhs.of(x), y: rhs.of(y) };
         self.sum_all(&DOT_NORM2, kernel, |j, [re, im, n]| {
             dot[j] = Complex64::new(re, im);
             norm2[j] = n;
@@ -390,7 +395,7 @@ impl VectorSpace for FieldSpace {
         out: &mut [f64],
         overlap: Overlap<'_, DeviceError>,
     ) -> Result {
-        self.launch_each(&XPAY_NORM2, 1, |sides| XpayNorm2 { x: sides.of(x), y: sides.of(y), a: sides.real(a) })?;
+        self.launch_each(&XPAY_NORM2, 1, |rhs| XpayNorm2 { x: rhs.of(x), y: rhs.of(y), a: rhs.real(a) })?;
         overlap()?;
         self.take_sums(|j, [norm2]| out[j] = norm2)
     }
@@ -405,12 +410,12 @@ impl VectorSpace for FieldSpace {
         x: &mut Self::Vector,
         p: &mut Self::Vector,
     ) -> Result {
-        self.all(&CG_UPDATE, |sides| CgUpdate {
-            x: sides.of(x),
-            p: sides.of(p),
-            r: sides.of(r),
-            a: sides.real(alpha),
-            b: sides.real(beta),
+        self.all(&CG_UPDATE, |rhs| CgUpdate {
+            x: rhs.of(x),
+            p: rhs.of(p),
+            r: rhs.of(r),
+            a: rhs.real(alpha),
+            b: rhs.real(beta),
         })
     }
     /// An update moves five vectors; one that is late reads r once more, which pays as long as it does not take much longer
@@ -471,15 +476,15 @@ impl VectorSpace for FieldSpace {
         r: &mut Self::Vector,
         p: &mut Self::Vector,
     ) -> Result {
-        self.all(&BICGSTAB_STEP, |sides| BicgstabStep {
-            x: sides.of(x),
-            r: sides.of(r),
-            p: sides.of(p),
-            v: sides.of(v),
-            t: sides.of(t),
-            alpha: sides.complex(alpha),
-            omega: sides.complex(omega),
-            beta: sides.complex(beta),
+        self.all(&BICGSTAB_STEP, |rhs| BicgstabStep {
+            x: rhs.of(x),
+            r: rhs.of(r),
+            p: rhs.of(p),
+            v: rhs.of(v),
+            t: rhs.of(t),
+            alpha: rhs.complex(alpha),
+            omega: rhs.complex(omega),
+            beta: rhs.complex(beta),
         })
     }
 }

@@ -47,7 +47,7 @@ pub fn ways(domain: &Domain) -> Result<Vec<Transport>> {
 fn seconds(domain: &Domain) -> Result<f64> {
     let field = DeviceField::zero(domain, FermionKind::Wilson, Precision::Half, 1)?;
     let backend = domain.backend();
-    let way = Hop { steps: 1, parity: 0, dagger: false, beyond: Beyond::Neighbours, sides: 1 };
+    let way = Hop { steps: 1, parity: 0, dagger: false, beyond: Beyond::Neighbours, nrhs: 1 };
     let once = || hop(&field, way, &mut |_, _| Ok(()), &mut |_| Ok(()));
     let [before, counted] = EXCHANGES;
     (0..before).try_for_each(|_| once())?;

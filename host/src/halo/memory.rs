@@ -69,12 +69,12 @@ impl Exchanges {
     }
     /// Those of an operator's hops on fields in a precision, once for each of these numbers of right-hand sides.
     #[must_use]
-    pub fn hops(mut self, what: Travelling, precision: Precision, sides: &[usize]) -> Self {
+    pub fn hops(mut self, what: Travelling, precision: Precision, nrhs: &[usize]) -> Self {
         let (steps, bytes) = match what {
             Travelling::Spinors => (1, precision.half_spinor_bytes()),
             Travelling::Colours(steps) => (steps, FermionKind::Staggered.site_bytes(precision)),
         };
-        for nrhs in sides {
+        for nrhs in nrhs {
             let zone = |mu: usize| {
                 let face = (self.part.sites() / self.part.local.size()[mu]) as u32;
                 let cut = self.part.grid.is_partitioned(mu);
@@ -93,9 +93,9 @@ impl Exchanges {
     }
     /// Those that fetch a margin of `width` sites around fields of so many bytes a site.
     #[must_use]
-    pub fn margin(mut self, width: u32, site_bytes: usize, sides: &[usize]) -> Self {
+    pub fn margin(mut self, width: u32, site_bytes: usize, nrhs: &[usize]) -> Self {
         let slabs = self.part.slabs(self.part.width(width));
-        for nrhs in sides {
+        for nrhs in nrhs {
             self.slabs(slabs.map(|sites| sites.div_ceil(TILE) * TILE * site_bytes * nrhs));
         }
         self
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn fields_of_equally_large_zones_share_them() {
         let part = part([4, 4, 4, 8], [1, 1, 1, 2]);
-        let double = |sides: &[usize]| Exchanges::of(part).hops(Travelling::Spinors, Precision::Double, sides);
+        let double = |nrhs: &[usize]| Exchanges::of(part).hops(Travelling::Spinors, Precision::Double, nrhs);
         // 32 sites of a face, one tile, of 96 bytes: two zones and a packed face at each of two ends.
         assert_eq!(double(&[1]).device_bytes(), 6 * 32 * 96 + 128);
         assert_eq!(double(&[1]).pinned_bytes(), 4 * 32 * 96);

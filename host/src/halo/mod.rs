@@ -74,7 +74,7 @@ pub(crate) struct Hop {
     /// What it finds beyond the ends.
     pub beyond: Beyond,
     /// Right-hand sides, the first ones of a field.
-    pub sides: usize,
+    pub nrhs: usize,
 }
 
 /// Sites whose hops leave this device.
@@ -112,7 +112,7 @@ pub(crate) fn hop(input: &DeviceField, hop: Hop, inside: InteriorLaunch<'_>, out
     let parts = Parts::new(&geometry, halo.cut(), hop.steps);
     let zone = |mu: usize| if halo.cut() >> mu & 1 == 1 { zone_tiles(geometry.face_sites(mu), hop.steps) } else { 0 };
     let tiles: [u32; 4] = std::array::from_fn(zone);
-    let nrhs = hop.sides;
+    let nrhs = hop.nrhs;
     let bytes = tiles.map(|tiles| tiles as usize * TILE * zone_bytes(input.kind(), input.precision()) * nrhs);
     let backend = domain.backend();
     let mut exchanges = lock(&halo.exchanges);

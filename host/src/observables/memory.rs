@@ -44,11 +44,11 @@ impl Ensemble {
             needs.push(("vectors of solvers, forces and condensates", vectors));
             needs.push(("links of operators", 4 * thin));
             let hops = Travelling::Colours(if self.improved { 3 } else { 1 });
-            let sides: Vec<usize> = [self.pseudofermions, self.noise].into_iter().flat_map(widths).collect();
+            let nrhs: Vec<usize> = [self.pseudofermions, self.noise].into_iter().flat_map(widths).collect();
             let width = part.border().into_iter().max().unwrap_or(0);
             for precision in [Precision::Double, Precision::Single] {
                 let pairs = [POLES * self.pseudofermions];
-                exchanges = exchanges.hops(hops, precision, &sides).margin(
+                exchanges = exchanges.hops(hops, precision, &nrhs).margin(
                     width,
                     FermionKind::Staggered.site_bytes(precision),
                     &pairs,

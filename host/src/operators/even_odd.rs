@@ -22,14 +22,14 @@ pub enum OperatorForm {
 pub(super) struct Width(Cell<Option<usize>>);
 
 impl Width {
-    /// From now on the first `sides` of the `full` that the operator has memory for.
-    pub fn narrow(&self, sides: usize, full: usize) -> bool {
-        self.0.set((sides < full).then_some(sides));
+    /// From now on the first `nrhs` of the `full` that the operator has memory for.
+    pub fn narrow(&self, nrhs: usize, full: usize) -> bool {
+        self.0.set((nrhs < full).then_some(nrhs));
         true
     }
     /// Of a field with `nrhs`.
     pub fn of(&self, nrhs: usize) -> usize {
-        self.0.get().map_or(nrhs, |sides| sides.min(nrhs))
+        self.0.get().map_or(nrhs, |nrhs| nrhs.min(nrhs))
     }
 }
 

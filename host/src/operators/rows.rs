@@ -83,7 +83,7 @@ impl<'a> WilsonHop<'a> {
 impl Wilson {
     /// Computes a row.
     pub(super) fn launch(&self, row: &WilsonHop<'_>) -> Result {
-        let (backend, nrhs, format) = (self.domain().backend(), self.sides_of(row) as u32, self.format());
+        let (backend, nrhs, format) = (self.domain().backend(), self.nrhs_of(row) as u32, self.format());
         self.expect(&row.fields(), nrhs as usize)?;
         let interior = row.interior;
         hop(
@@ -108,7 +108,7 @@ impl Wilson {
         target: SumTarget<'_>,
     ) -> Result<PartialSums> {
         debug_assert!(row.x.is_some() && !row.dagger, "no sums of other rows");
-        let (backend, nrhs, format) = (self.domain().backend(), self.sides_of(row), self.format());
+        let (backend, nrhs, format) = (self.domain().backend(), self.nrhs_of(row), self.format());
         self.expect(&row.fields(), nrhs)?;
         self.expect(&[w], nrhs)?;
         let (interior, values) = match which {
@@ -134,9 +134,9 @@ impl Wilson {
         Ok(sums.into_inner())
     }
     fn hop_of(&self, row: &WilsonHop<'_>) -> Hop {
-        Hop { steps: 1, parity: row.parity, dagger: row.dagger, beyond: self.beyond(), sides: self.sides_of(row) }
+        Hop { steps: 1, parity: row.parity, dagger: row.dagger, beyond: self.beyond(), nrhs: self.nrhs_of(row) }
     }
-    fn sides_of(&self, row: &WilsonHop<'_>) -> usize {
-        self.sides().of(row.input.nrhs())
+    fn nrhs_of(&self, row: &WilsonHop<'_>) -> usize {
+        self.nrhs().of(row.input.nrhs())
     }
 }

@@ -61,7 +61,7 @@ pub struct MrInBlocks {
     params: MrParams,
     blocks: Blocks,
     /// Right-hand sides that are worked on.
-    sides: Width,
+    nrhs: Width,
     fields: RefCell<[DeviceField; 2]>,
     sums: DeviceBuffer,
     margin: Option<Margin>,
@@ -97,8 +97,8 @@ impl MrInBlocks {
         let fields = [field()?, field()?];
         let bytes = 5 * 8 * WIDTH * nrhs * blocks.count() as usize;
         let sums = domain.backend().allocate(bytes, "sums of Schwarz blocks")?;
-        let sides = Width::default();
-        Ok(MrInBlocks { operator, params, blocks, sides, fields: RefCell::new(fields), sums, margin: None })
+        let nrhs = Width::default();
+        Ok(MrInBlocks { operator, params, blocks, nrhs, fields: RefCell::new(fields), sums, margin: None })
     }
     /// *Collective.* In overlapping domains: `operator` lives on the parts of all processes, those of `parts`, each with a
     /// margin of `width` sites of its neighbours'. Vectors are those of the parts: a domain gets what its neighbours have in
@@ -130,27 +130,27 @@ impl MrInBlocks {
         let Some(Margin { parts, width, across, given }) = &self.margin else {
             return self.in_blocks(r, z);
         };
-        let sides = self.sides.of(r.nrhs());
+        let nrhs = self.nrhs.of(r.nrhs());
         let [wide_r, wide_z] = &mut *given.borrow_mut();
-        r.expect(parts, self.kind(), sides)?;
-        z.expect(parts, self.kind(), sides)?;
-        wide_r.expect(self.operator.domain(), self.kind(), sides)?;
+        r.expect(parts, self.kind(), nrhs)?;
+        z.expect(parts, self.kind(), nrhs)?;
+        wide_r.expect(self.operator.domain(), self.kind(), nrhs)?;
         if let Some(halo) = parts.halo() {
-            halo.fill_margin((r, sides), wide_r, 0, *width, *across)?;
+            halo.fill_margin((r, nrhs), wide_r, 0, *width, *across)?;
         }
         let work = self.in_blocks(wide_r, wide_z)?;
         let (from, to) = (parts.bordered_by(parts.border(*width)).inner, Region::WHOLE);
         let geometry = wide_z.domain().geometry();
         let (input, out) = (wide_z.view(), z.view());
         let kernel = CopySites { input, from, out, to, geometry, parity: 0, factor: 1.0 };
-        parts.backend().launch(&COPY_REGION, z.format(), &kernel, parts.half_sites(), sides as u32)?;
+        parts.backend().launch(&COPY_REGION, z.format(), &kernel, parts.half_sites(), nrhs as u32)?;
         // The operator knows of one domain only.
         Ok(Work { flops: work.flops * parts.grid().size() as f64, ..work })
     }
     /// z ≈ M̂⁻¹ r in every block of the operator's lattice.
     fn in_blocks(&self, r: &DeviceField, z: &mut DeviceField) -> Result<Work> {
         let domain = self.operator.domain();
-        let (backend, geometry, nrhs) = (domain.backend(), domain.geometry(), self.sides.of(r.nrhs()));
+        let (backend, geometry, nrhs) = (domain.backend(), domain.geometry(), self.nrhs.of(r.nrhs()));
         z.expect(domain, self.kind(), nrhs)?;
         let (kind, precision) = self.kind();
         let space = FieldSpace::new(domain, kind, precision, nrhs);
@@ -203,8 +203,8 @@ impl MrInBlocks {
         Ok(domain.backend().launch(&MR_UPDATE, format, &kernel, domain.half_sites(), nrhs as u32)?)
     }
     /// From now on only the first right-hand sides are of interest, if the operator agrees.
-    fn narrow(&self, sides: usize) -> bool {
-        self.operator.narrow(sides) && self.sides.narrow(sides, self.fields.borrow()[0].nrhs())
+    fn narrow(&self, nrhs: usize) -> bool {
+        self.operator.narrow(nrhs) && self.nrhs.narrow(nrhs, self.fields.borrow()[0].nrhs())
     }
 }
 
@@ -218,7 +218,7 @@ impl Preconditioner<FieldSpace> for MrInBlocks {
     ) -> std::result::Result<Work, DeviceError> {
         self.solve(r, z)
     }
-    fn narrow(&self, sides: usize) -> bool {
-        MrInBlocks::narrow(self, sides)
+    fn narrow(&self, nrhs: usize) -> bool {
+        MrInBlocks::narrow(self, nrhs)
     }
 }

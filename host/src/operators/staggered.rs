@@ -368,19 +368,19 @@ impl StaggeredLinks {
 pub struct Staggered {
     links: Arc<StaggeredLinks>,
     params: StaggeredParams,
-    sides: Width,
+    nrhs: Width,
 }
 
 impl Clone for Staggered {
     fn clone(&self) -> Self {
-        Staggered { links: self.links.clone(), params: self.params, sides: Width::default() }
+        Staggered { links: self.links.clone(), params: self.params, nrhs: Width::default() }
     }
 }
 
 impl Staggered {
     /// On the given links.
     pub fn new(links: Arc<StaggeredLinks>, params: StaggeredParams) -> Self {
-        Staggered { links, params, sides: Width::default() }
+        Staggered { links, params, nrhs: Width::default() }
     }
     /// Mass, boundary condition, phases.
     pub fn params(&self) -> StaggeredParams {
@@ -411,7 +411,7 @@ impl Staggered {
     }
     /// Computes a row.
     fn launch(&self, row: &StaggeredHop<'_>) -> Result {
-        let (backend, nrhs) = (self.links.domain().backend(), self.sides.of(row.input.nrhs()) as u32);
+        let (backend, nrhs) = (self.links.domain().backend(), self.nrhs.of(row.input.nrhs()) as u32);
         self.expect(&[row.input, row.out, row.x], nrhs as usize)?;
         let ([(interior, _), (exterior, _)], format) = (self.links.kernels(), self.links.format());
         hop(
@@ -428,13 +428,13 @@ impl Staggered {
         )
     }
     fn hop_of(&self, row: &StaggeredHop<'_>) -> Hop {
-        let sides = self.sides.of(row.input.nrhs());
-        Hop { steps: self.links.steps(), parity: row.parity, dagger: false, beyond: Beyond::Neighbours, sides }
+        let nrhs = self.nrhs.of(row.input.nrhs());
+        Hop { steps: self.links.steps(), parity: row.parity, dagger: false, beyond: Beyond::Neighbours, nrhs }
     }
     /// Computes the row a x + b D ψ with \[Re (w, out), Im (w, out), ‖out‖²\], which are to be collected, or stay on the
     /// device.
     fn launch_sums(&self, row: &StaggeredHop<'_>, w: &DeviceField, target: SumTarget<'_>) -> Result<PartialSums> {
-        let (backend, nrhs) = (self.links.domain().backend(), self.sides.of(row.input.nrhs()));
+        let (backend, nrhs) = (self.links.domain().backend(), self.nrhs.of(row.input.nrhs()));
         self.expect(&[row.input, row.out, row.x, w], nrhs)?;
         let ([(_, interior), (_, exterior)], format) = (self.links.kernels(), self.links.format());
         let sums = RefCell::new(PartialSums::new(nrhs));
@@ -601,8 +601,8 @@ impl LinearOperator<FieldSpace> for EvenOddStaggered {
         let sums = view::device_sums(&self.sums, parts.stride(), parts.widths());
         space.cg_step(step, sums, out, curvature, norm2, overlap)
     }
-    fn narrow(&self, sides: usize) -> bool {
-        self.staggered.sides.narrow(sides, self.other.borrow().nrhs())
+    fn narrow(&self, nrhs: usize) -> bool {
+        self.staggered.nrhs.narrow(nrhs, self.other.borrow().nrhs())
     }
     fn flops(&self) -> f64 {
         (2.0 * self.staggered.links.flops() + ADD_FLOPS) * self.staggered.links.domain().global().half_volume() as f64

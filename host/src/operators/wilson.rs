@@ -102,19 +102,19 @@ pub struct Wilson {
     gauge: Arc<DeviceGauge>,
     params: WilsonParams,
     beyond: Beyond,
-    sides: Width,
+    nrhs: Width,
 }
 
 impl Clone for Wilson {
     fn clone(&self) -> Self {
-        Wilson { gauge: self.gauge.clone(), params: self.params, beyond: self.beyond, sides: Width::default() }
+        Wilson { gauge: self.gauge.clone(), params: self.params, beyond: self.beyond, nrhs: Width::default() }
     }
 }
 
 impl Wilson {
     /// On the given links.
     pub fn new(gauge: Arc<DeviceGauge>, params: WilsonParams) -> Self {
-        Wilson { gauge, params, beyond: Beyond::Neighbours, sides: Width::default() }
+        Wilson { gauge, params, beyond: Beyond::Neighbours, nrhs: Width::default() }
     }
     /// Whether there are kernels for a format.
     pub fn exists(precision: Precision, storage: LinkStorage) -> bool {
@@ -134,8 +134,8 @@ impl Wilson {
         }
     }
     /// The right-hand sides that rows are computed for.
-    pub(super) fn sides(&self) -> &Width {
-        &self.sides
+    pub(super) fn nrhs(&self) -> &Width {
+        &self.nrhs
     }
     pub(super) fn beyond(&self) -> Beyond {
         self.beyond

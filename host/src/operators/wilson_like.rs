@@ -84,7 +84,7 @@ impl EvenOddWilson {
     }
     /// `out` may be `x`.
     fn launch_diagonal(&self, diagonal: DiagonalArguments, x: &DeviceField, out: &DeviceField) -> Result {
-        let (nrhs, domain) = (self.wilson.sides().of(x.nrhs()), self.wilson.domain());
+        let (nrhs, domain) = (self.wilson.nrhs().of(x.nrhs()), self.wilson.domain());
         self.wilson.expect(&[x, out], nrhs)?;
         let kernel = DiagonalApply { out: out.view(), input: x.view(), diagonal };
         let format = Format::of(self.wilson.precision());
@@ -194,8 +194,8 @@ impl LinearOperator<FieldSpace> for EvenOddWilson {
     fn apply_dagger(&self, x: &DeviceField, out: &mut DeviceField) -> std::result::Result<(), DeviceError> {
         self.schur(true, x, out)
     }
-    fn narrow(&self, sides: usize) -> bool {
-        self.wilson.sides().narrow(sides, self.odd.borrow().nrhs())
+    fn narrow(&self, nrhs: usize) -> bool {
+        self.wilson.nrhs().narrow(nrhs, self.odd.borrow().nrhs())
     }
     /// Two hopping terms, two diagonal terms and a vector sum.
     fn flops(&self) -> f64 {

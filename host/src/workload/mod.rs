@@ -355,7 +355,7 @@ fn algebra_in(
     }
     if kind == FermionKind::Staggered {
         // Multi-shift CG takes its systems four, two and one at a time; where one was dropped for some right-hand side, for
-        // each side alone.
+        // each rhs alone.
         let [mut p, mut q, mut s, mut t] = random_fields::<4>(domain, kind, precision, nrhs)?;
         let (mut fewer, mut dropped) = (minus.clone(), ones.clone());
         (fewer[0], dropped[0]) = (0.0, 0.0);

@@ -17,7 +17,7 @@ pub struct ConvergenceSection {
     facts: Vec<(&'static str, String)>,
     converged: bool,
     iterations: u64,
-    /// log₁₀ of residuals by right-hand side.
+    /// log₁₀ of residuals by right-hand of_rhs.
     history: Vec<Vec<f64>>,
     true_residuals: Vec<f64>,
     tol: f64,
@@ -30,8 +30,8 @@ impl ConvergenceSection {
             let list = value.as_array().into_iter().flatten().take(most);
             list.map(|number| number.as_f64().map_or(f64::NAN, f64::log10)).collect()
         };
-        let sides = object["history"].as_array().ok_or("is a solve without a history")?;
-        let history: Vec<_> = sides.iter().take(MOST[0]).map(|side| numbers(side, MOST[1])).collect();
+        let all = object["history"].as_array().ok_or("is a solve without a history")?;
+        let history: Vec<_> = all.iter().take(MOST[0]).map(|of_rhs| numbers(of_rhs, MOST[1])).collect();
         let text = |key: &str| match &object[key] {
             Value::String(text) => Some(text.clone()),
             Value::Number(number) => Some(number.to_string()),
@@ -46,7 +46,7 @@ impl ConvergenceSection {
             ("solver", text("solver")),
             ("precision", text("precision")),
             ("reals of a link", text("reconstruct")),
-            ("right-hand sides", Some(sides.len().to_string())),
+            ("right-hand sides", Some(all.len().to_string())),
             ("iterations", text("iterations")),
             ("true residual", object["true_residual"].as_f64().map(|x| format!("{x:.3e}"))),
             ("asked", object["tol"].as_f64().map(|x| format!("{x:.1e}"))),
@@ -98,14 +98,14 @@ impl ConvergenceSection {
                 LayerShape::Line { points: vec![(x.start, self.tol), (x.end, self.tol)], width: 1, dashed: true };
             layers.push(layer("asked", PlotColour::Black, asked));
         }
-        for (number, side) in self.history.iter().enumerate() {
-            let step = side.len().div_ceil(POINTS).max(1);
-            let points = side.iter().enumerate().step_by(step).map(|(k, y)| (k as f64, *y)).collect();
+        for (number, of_rhs) in self.history.iter().enumerate() {
+            let step = of_rhs.len().div_ceil(POINTS).max(1);
+            let points = of_rhs.iter().enumerate().step_by(step).map(|(k, y)| (k as f64, *y)).collect();
             let name = if number == 0 { "recurrence" } else { "" };
             layers.push(layer(name, PlotColour::Blue, line(points, 1)));
         }
         let ends = self.history.iter().zip(&self.true_residuals);
-        let ends: Vec<_> = ends.map(|(side, y)| (side.len().saturating_sub(1) as f64, *y)).collect();
+        let ends: Vec<_> = ends.map(|(of_rhs, y)| (of_rhs.len().saturating_sub(1) as f64, *y)).collect();
         if !ends.is_empty() {
             layers.push(layer("true residual", PlotColour::Vermilion, LayerShape::Dots(ends)));
         }
@@ -116,7 +116,7 @@ impl ConvergenceSection {
             counts: true,
             layers,
         };
-        let caption = "Residuals of each right-hand side: in the recurrence, of the even-odd preconditioned system, and at \
+        let caption = "Residuals of each right-hand of_rhs: in the recurrence, of the even-odd preconditioned system, and at \
                        the end |b − M x| / |b| of the full one, computed in double.";
         figure(&panel, caption.into())
     }

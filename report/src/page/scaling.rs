@@ -231,7 +231,7 @@ impl ScalingSection {
         for benchmark in &self.benchmarks {
             for row in &benchmark.rows {
                 let format =
-                    if row.nrhs == 1 { row.format.clone() } else { format!("{}, {} sides", row.format, row.nrhs) };
+                    if row.nrhs == 1 { row.format.clone() } else { format!("{}, {} rhs", row.format, row.nrhs) };
                 let mut note = |kind, lattice| {
                     let subject = ScalingSubject { kind, operator: row.operator.clone(), lattice: extents(lattice) };
                     let setups = times_of.entry((subject, format.clone())).or_default();

@@ -101,10 +101,10 @@ impl VectorSpace for Space {
     fn nrhs(&self) -> usize {
         self.width.get()
     }
-    fn narrow(&self, sides: usize) -> bool {
-        let fits = (1..=self.nrhs).contains(&sides);
+    fn narrow(&self, nrhs: usize) -> bool {
+        let fits = (1..=self.nrhs).contains(&nrhs);
         if fits {
-            self.width.set(sides);
+            self.width.set(nrhs);
         }
         fits
     }
@@ -190,14 +190,14 @@ impl VectorSpace for Space {
 
 impl ConvertFrom<Space> for Space {
     fn convert(&self, scale: &[f64], from: &Vec<Complex64>, to: &mut Vec<Complex64>) -> Result<(), Broken> {
-        let sides = to.chunks_mut(self.n).zip(from.chunks(self.n)).zip(scale);
-        sides.for_each(|((to, from), scale)| to.iter_mut().zip(from).for_each(|(to, from)| *to = scale * from));
+        let rhs = to.chunks_mut(self.n).zip(from.chunks(self.n)).zip(scale);
+        rhs.for_each(|((to, from), scale)| to.iter_mut().zip(from).for_each(|(to, from)| *to = scale * from));
         self.round(to);
         Ok(())
     }
     fn accumulate(&self, scale: &[f64], from: &Vec<Complex64>, to: &mut Vec<Complex64>) -> Result<(), Broken> {
-        let sides = to.chunks_mut(self.n).zip(from.chunks(self.n)).zip(scale);
-        sides.for_each(|((to, from), scale)| to.iter_mut().zip(from).for_each(|(to, from)| *to += scale * from));
+        let rhs = to.chunks_mut(self.n).zip(from.chunks(self.n)).zip(scale);
+        rhs.for_each(|((to, from), scale)| to.iter_mut().zip(from).for_each(|(to, from)| *to += scale * from));
         self.round(to);
         Ok(())
     }

@@ -10,16 +10,16 @@ use std::ops::ControlFlow;
 const N: usize = 160;
 const NRHS: usize = 8;
 
-/// A block-diagonal matrix, one block for each right-hand side, that counts how often each is applied to something. It
-/// knows a right-hand side by where it is not zero, so it may be moved.
+/// A block-diagonal matrix, one block for each right-hand j, that counts how often each is applied to something. It
+/// knows a right-hand j by where it is not zero, so it may be moved.
 struct Counting<'a> {
     dense: Dense<'a>,
     counts: RefCell<Vec<usize>>,
     /// Whether it says that it treats all right-hand sides alike.
     movable: bool,
-    /// Gives NaN for this right-hand side from its application of this number on.
+    /// Gives NaN for this right-hand j from its application of this number on.
     nan: Option<(usize, usize)>,
-    /// Fails when this right-hand side is applied for this time.
+    /// Fails when this right-hand j is applied for this time.
     fails: Option<(usize, usize)>,
 }
 
@@ -30,13 +30,13 @@ impl<'a> Counting<'a> {
     fn count(&self, x: &[Complex64], out: &mut [Complex64]) -> Result<(), Broken> {
         for (x, out) in x.chunks(N).zip(out.chunks_mut(N)).take(self.dense.space.nrhs()) {
             let blocks = x.chunks(N / NRHS).enumerate().filter(|(_, block)| norm(block) > 0.0);
-            for (side, _) in blocks {
-                let count = &mut self.counts.borrow_mut()[side];
+            for (j, _) in blocks {
+                let count = &mut self.counts.borrow_mut()[j];
                 *count += 1;
-                if self.nan.is_some_and(|(which, from)| side == which && *count >= from) {
-                    out[side * (N / NRHS)] = c(f64::NAN, 0.0);
+                if self.nan.is_some_and(|(which, from)| j == which && *count >= from) {
+                    out[j * (N / NRHS)] = c(f64::NAN, 0.0);
                 }
-                if self.fails == Some((side, *count)) {
+                if self.fails == Some((j, *count)) {
                     return Err(Broken);
                 }
             }
@@ -70,14 +70,14 @@ const KAPPA: [f64; NRHS] = [1.5, 900.0, 1.5, 60.0, 4000.0, 1.5, 200.0, 10.0];
 fn blocks() -> (Vec<Complex64>, Vec<Complex64>) {
     let size = N / NRHS;
     let (mut a, mut b) = (vec![Complex64::ZERO; N * N], vec![Complex64::ZERO; N * NRHS]);
-    for side in 0..NRHS {
-        let alike = if KAPPA[side] == KAPPA[0] { 0 } else { side as u64 };
-        let block = positive(size, KAPPA[side], 3 + alike);
+    for j in 0..NRHS {
+        let alike = if KAPPA[j] == KAPPA[0] { 0 } else { j as u64 };
+        let block = positive(size, KAPPA[j], 3 + alike);
         let rhs = Random(40 + alike).vector(size);
         for i in 0..size {
-            let row = side * size + i;
-            a[row * N + side * size..][..size].copy_from_slice(&block[i * size..][..size]);
-            b[side * N + row] = rhs[i];
+            let row = j * size + i;
+            a[row * N + j * size..][..size].copy_from_slice(&block[i * size..][..size]);
+            b[j * N + row] = rhs[i];
         }
     }
     (a, b)
@@ -189,13 +189,13 @@ fn finished_right_hand_sides_are_no_longer_computed() {
 
 #[test]
 fn two_precisions_and_dense_matrices() {
-    // Each right-hand side lies in an invariant space of its own difficulty, spread over all elements.
+    // Each right-hand j lies in an invariant space of its own difficulty, spread over all elements.
     let values: Vec<_> = (0..N).map(|i| c(10f64.powf(-1.3 * (i as f64) / N as f64), 0.0)).collect();
     let a = with_spectrum(&values, 8);
     let mut b = Random(9).vector(N * NRHS);
-    for (side, b) in b.chunks_mut(N).enumerate() {
+    for (j, b) in b.chunks_mut(N).enumerate() {
         // A^k leaves little of the small eigenvalues.
-        for _ in 0..[8, 0, 12, 3, 1, 6, 8, 2][side] {
+        for _ in 0..[8, 0, 12, 3, 1, 6, 8, 2][j] {
             let image: Vec<Complex64> = (0..N).map(|i| (0..N).map(|k| a[i * N + k] * b[k]).sum()).collect();
             b.copy_from_slice(&image);
         }
@@ -261,8 +261,8 @@ fn a_preconditioner_becomes_smaller_with_its_batch() {
             let counts = inside.counts.borrow();
             let all = 4 * info.preconditioner.calls;
             assert!(info.worst_residual() <= 1e-10 && *counts.iter().max().unwrap() == all, "{counts:?} {all}");
-            let sides = (info.sloppy_rhs + info.precise_rhs + counts.iter().sum::<usize>()) as f64;
-            assert_eq!(info.flops, sides * operator.flops());
+            let applied = (info.sloppy_rhs + info.precise_rhs + counts.iter().sum::<usize>()) as f64;
+            assert_eq!(info.flops, applied * operator.flops());
             if movable {
                 assert!(info.sloppy_rhs < NRHS * info.sloppy_applications, "{info:?}");
                 assert!(2 * counts[2] < all, "{counts:?}");

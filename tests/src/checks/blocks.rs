@@ -15,8 +15,8 @@ use num_complex::Complex64;
 use solvers::{ConvertFrom, ShiftStep, VectorSpace};
 use std::ops::Range;
 
-/// One launch has coefficients for 16 sides: fewer, as many, and one more.
-const SIDES: [usize; 6] = [1, 2, 3, 12, 16, 17];
+/// One launch has coefficients for 16 rhs: fewer, as many, and one more.
+const NRHS: [usize; 6] = [1, 2, 3, 12, 16, 17];
 /// Fields that the operations work on.
 const FIELDS: usize = 7;
 
@@ -32,7 +32,7 @@ pub fn blocks(backend: &dyn Backend, report: &mut Report) -> Result {
 fn of<F: Kind>(domain: &Domain, report: &mut Report) -> Result {
     let lattice = domain.local();
     for precision in formats::fields(F::KIND) {
-        for nrhs in SIDES {
+        for nrhs in NRHS {
             let hosts = sources::<F>(lattice, nrhs);
             let format = format!("{precision} {}", F::KIND);
             let scope = Scope { format, detail: format!("{lattice} {nrhs} rhs") };
@@ -68,8 +68,8 @@ fn each_alone<F: Kind>(
         }
         same_sums &= sum[0].iter().map(|x| x.to_bits()).eq(sums[j].iter().map(|x| x.to_bits()));
     }
-    report.holds(scope, "blocks, bits of each side", same_fields);
-    report.holds(scope, "blocks, bits of each side's sums", same_sums);
+    report.holds(scope, "blocks, bits of each rhs", same_fields);
+    report.holds(scope, "blocks, bits of each rhs's sums", same_sums);
     // Nothing is compared with nothing.
     let moved = fields.iter().flatten().all(|field| field.numbers().iter().all(|z| z.is_finite()));
     report.holds(scope, "blocks, numbers", moved && sums.iter().flatten().all(|x| x.is_finite() && *x != 0.0));
@@ -80,21 +80,21 @@ fn bits<F: Kind>(field: &HostField<F>) -> impl Iterator<Item = [u64; 2]> {
     field.numbers().iter().map(|z| [z.re.to_bits(), z.im.to_bits()])
 }
 
-/// Fields `[field][side]` after the operations, and sums `[side][sum]`.
+/// Fields `[field][rhs]` after the operations, and sums `[rhs][sum]`.
 type Outcome<F> = (Vec<Vec<HostField<F>>>, Vec<Vec<f64>>);
 
-/// All operations with coefficients, one after the other, on the even sites. `sides` says which coefficients.
+/// All operations with coefficients, one after the other, on the even sites. `rhs` says which coefficients.
 fn operations<F: Kind>(
     domain: &Domain,
     precision: Precision,
     hosts: &[Vec<HostField<F>>],
-    sides: Range<usize>,
+    rhs: Range<usize>,
 ) -> Result<Outcome<F>> {
-    let n = sides.len();
+    let n = rhs.len();
     let space = FieldSpace::new(domain, F::KIND, precision, n);
     let mut fields = hosts.iter().map(|host| Ok(upload(domain, precision, host)?.0)).collect::<Result<Vec<_>>>()?;
     // None of them is 0, or 1.
-    let real = |first: f64| sides.clone().map(|j| first - 0.047 * j as f64).collect::<Vec<_>>();
+    let real = |first: f64| rhs.clone().map(|j| first - 0.047 * j as f64).collect::<Vec<_>>();
     let complex = |re: f64, im: f64| {
         real(re).into_iter().zip(real(im)).map(|(re, im)| Complex64::new(re, im)).collect::<Vec<_>>()
     };
@@ -104,7 +104,7 @@ fn operations<F: Kind>(
         let [r, x, p, y, q, z, s] = &mut fields[..] else { unreachable!("there are {FIELDS}") };
         let [r, x, p, y, q, z, s] = [r, x, p, y, q, z, s].map(|field| &mut field.even);
         // Some of the old fields are not read.
-        let b: Vec<_> = sides.clone().map(|j| if j % 3 == 1 { 0.0 } else { 0.25 }.into()).collect();
+        let b: Vec<_> = rhs.clone().map(|j| if j % 3 == 1 { 0.0 } else { 0.25 }.into()).collect();
         space.axpby(&complex(0.5, -0.25), x, &b, r)?;
         space.axpy_norm2(&complex(-0.5, 0.75), y, x, &mut norm)?;
         sums.iter_mut().zip(&norm).for_each(|(sums, norm)| sums.push(*norm));
@@ -112,10 +112,10 @@ fn operations<F: Kind>(
         if F::KIND == FermionKind::Wilson {
             space.bicgstab_step(&complex(0.5, 0.1), &complex(0.2, 0.3), &complex(-0.4, 0.5), z, s, x, r, p)?;
         }
-        // A system that goes on for all sides, one that rests for some, one that was dropped just now for some.
+        // A system that goes on for all rhs, one that rests for some, one that was dropped just now for some.
         let (a, b, ones) = (real(0.3), real(0.6), vec![1.0; n]);
         let if_odd = |yes: f64, no: &[f64]| {
-            let each = sides.clone().zip(no);
+            let each = rhs.clone().zip(no);
             each.map(|(j, no)| if j % 2 == 1 { yes } else { *no }).collect::<Vec<_>>()
         };
         let (rest_a, rest_z, rest_b) = (if_odd(0.0, &a), if_odd(0.0, &ones), if_odd(1.0, &b));
@@ -141,7 +141,7 @@ fn operations<F: Kind>(
         }
     }
     let mut downloads = fields.iter().map(FullField::download).collect::<Result<Vec<_>>>()?;
-    let scale: Vec<f64> = sides.map(|j| 0.5f64.powi(j as i32 % 5)).collect();
+    let scale: Vec<f64> = rhs.map(|j| 0.5f64.powi(j as i32 % 5)).collect();
     for other in formats::fields(F::KIND) {
         let space = FieldSpace::new(domain, F::KIND, other, n);
         let mut to = FullField::zero(domain, F::KIND, other, n)?;

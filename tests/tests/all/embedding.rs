@@ -157,8 +157,8 @@ fn device_fields_that_do_not_fit_are_errors() {
     let fits = |result: Result<(), DeviceError>| result.unwrap();
     fits(wilson.dslash(0, false, &x, &mut out));
     fits(on_two.apply(&x, &mut out));
-    for (place, sides, wrong) in [(&there, 2, "lattice"), (&here, 1, "count"), (&beside, 2, "device")] {
-        let (mut bad, mut colours) = (spinor(place, sides), colour(place, sides));
+    for (place, nrhs, wrong) in [(&there, 2, "lattice"), (&here, 1, "count"), (&beside, 2, "device")] {
+        let (mut bad, mut colours) = (spinor(place, nrhs), colour(place, nrhs));
         let refused = |what: &str, result: Result<(), DeviceError>| match (wrong, result) {
             ("lattice", Err(DeviceError::OtherLattice { found, .. })) if found == there.local() => {}
             ("count", Err(DeviceError::OtherCount { found: 1, expected: 2 })) => {}

@@ -16,8 +16,8 @@ fn check(cases: &[([usize; 4], [usize; 4])], compute: Compute) {
     for (number, &(local, grid)) in cases.iter().enumerate() {
         let lattice = Lattice::new(std::array::from_fn(|mu| local[mu] * grid[mu])).unwrap();
         // Now and then three right-hand sides, for what does not come in pairs.
-        let sides = if number % 8 == 0 { 3 } else { 2 };
-        let input = Input::new(lattice, 100 * number as u64, sides);
+        let nrhs = if number % 8 == 0 { 3 } else { 2 };
+        let input = Input::new(lattice, 100 * number as u64, nrhs);
         let whole = compute(&Domain::single(Cpu::new(Some(1)), lattice).unwrap(), &input).unwrap();
         let found = Threads::run(grid.iter().product(), |world| {
             let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world)?;

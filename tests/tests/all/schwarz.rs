@@ -428,12 +428,12 @@ fn a_narrow_preconditioner_leaves_the_others_alone() {
         let (r, untouched) = (vectors(0, 4), bits(vectors(1, 4)));
         let wide = apply(&r, vectors(1, 4)).unwrap();
         assert!((0..4).all(|j| wide[j].sites() != untouched[j].sites()));
-        for sides in 1..4 {
-            assert!(k.narrow(sides));
+        for nrhs in 1..4 {
+            assert!(k.narrow(nrhs));
             let narrow = apply(&r, vectors(1, 4)).unwrap();
             for j in 0..4 {
-                let expected = if j < sides { &wide } else { &untouched };
-                assert!(narrow[j].sites() == expected[j].sites(), "{block:?} {sides} {j}");
+                let expected = if j < nrhs { &wide } else { &untouched };
+                assert!(narrow[j].sites() == expected[j].sites(), "{block:?} {nrhs} {j}");
             }
         }
         assert!(k.narrow(4) && apply(&r, vectors(1, 4)).unwrap() == wide);

@@ -4,7 +4,7 @@ use crate::backend::tuning::{LaunchKey, SearchError, Shape};
 use crate::backend::{Backend, BackendError, LAUNCH_SUMS, Result};
 use cust::sys;
 use gpu_kernels::device::SCRATCH_BYTES;
-use gpu_kernels::sides::{SUM_WARPS, Variant, Way, kept_sum_bytes, warp_sum_bytes};
+use gpu_kernels::multi_rhs::{RhsBlocking, SUM_WARPS, Variant, kept_sum_bytes, warp_sum_bytes};
 use gpu_kernels::{Instance, Sum};
 use std::collections::BTreeSet;
 use std::ffi::c_void;
@@ -102,7 +102,7 @@ impl PreparedLaunch {
 fn grid(shape: Shape, n: u32, nrhs: u32, shared: u32) -> Grid {
     let blocks = n.div_ceil(shape.sites()).max(1);
     let layers = blocks.div_ceil(MOST_BLOCKS);
-    Grid { blocks: [nrhs / shape.sides(nrhs), blocks.div_ceil(layers), layers], threads: shape.threads, shared }
+    Grid { blocks: [nrhs / shape.rhs_of_block(nrhs), blocks.div_ceil(layers), layers], threads: shape.threads, shared }
 }
 
 /// The largest divisor of `n` up to `most`.
@@ -110,40 +110,40 @@ fn divisor(n: u32, most: u32) -> u32 {
     (1..=most).rev().find(|d| n.is_multiple_of(*d)).unwrap_or(1)
 }
 
-/// Blocks without tuning for a kernel that exists in these ways; `most` threads are possible.
-fn default_shape(mut ways: impl Iterator<Item = Way>, nrhs: u32, most: u32) -> Shape {
+/// Blocks without tuning for a kernel that exists with these blockings; `most` threads are possible.
+fn default_shape(mut blockings: impl Iterator<Item = RhsBlocking>, nrhs: u32, most: u32) -> Shape {
     // Ways are listed with the fastest first. Those that loop are faster in some kernels only, which takes a measurement.
-    let fits = |way: &Way| nrhs > 1 && !way.looped && nrhs.is_multiple_of(way.sides);
-    let way = ways.find(fits).unwrap_or(Way::ONE);
-    let groups = divisor(nrhs / way.sides, MOST_GROUPS.min(most / WARP));
+    let fits = |blocking: &RhsBlocking| nrhs > 1 && !blocking.looped && nrhs.is_multiple_of(blocking.rhs);
+    let blocking = blockings.find(fits).unwrap_or(RhsBlocking::ONE);
+    let groups = divisor(nrhs / blocking.rhs, MOST_GROUPS.min(most / WARP));
     // With several right-hand sides in a thread, larger blocks have won.
-    let block = if way.sides > 1 { MOST_THREADS_IN_GROUPS } else { BLOCK };
+    let block = if blocking.rhs > 1 { MOST_THREADS_IN_GROUPS } else { BLOCK };
     let threads = match groups {
         0 | 1 => [BLOCK.min(most), 1, 1],
         _ => [ROW, groups, (block.min(most) / (ROW * groups) / 2 * 2).max(1)],
     };
-    Shape { way, threads }
+    Shape { blocking, threads }
 }
 
 /// How a reduction computes several right-hand sides: in the first of its variants that takes as many and for which a block
 /// has memory, for reductions are not tuned; else one in each thread.
-pub(super) fn sum_way(variants: &[Variant], sum: Sum, nrhs: u32, memory: SharedMemory) -> Way {
+pub(super) fn sum_blocking(variants: &[Variant], sum: Sum, nrhs: u32, memory: SharedMemory) -> RhsBlocking {
     let fits = |variant: &&Variant| {
-        let (way, links) = (variant.way, variant.shared);
-        let bytes = || sum_bytes(sum, (way, links), sum_threads(way, nrhs, sum.threads), nrhs);
-        nrhs > 1 && nrhs.is_multiple_of(way.sides) && memory.fits(links, bytes())
+        let (blocking, links) = (variant.blocking, variant.shared);
+        let bytes = || sum_bytes(sum, (blocking, links), sum_threads(blocking, nrhs, sum.threads), nrhs);
+        nrhs > 1 && nrhs.is_multiple_of(blocking.rhs) && memory.fits(links, bytes())
     };
-    variants.iter().find(fits).map_or(Way::ONE, |variant| variant.way)
+    variants.iter().find(fits).map_or(RhsBlocking::ONE, |variant| variant.blocking)
 }
 
 /// Bytes of shared memory that a launch of a reduction asks for: of links, in this way, and of sums.
-pub(super) fn sum_bytes(sum: Sum, (way, links): (Way, u32), threads: [u32; 3], nrhs: u32) -> u32 {
+pub(super) fn sum_bytes(sum: Sum, (blocking, links): (RhsBlocking, u32), threads: [u32; 3], nrhs: u32) -> u32 {
     let values = sum.values as u32;
-    let kept = match way {
+    let kept = match blocking {
         _ if sum.warps => warp_sum_bytes(nrhs, values, sum.threads),
-        Way { looped: true, .. } => KEPT_SUM_BYTES * nrhs * values,
-        Way { sides: 1, .. } => 0,
-        Way { sides, .. } => kept_sum_bytes(sides, values, threads[1] * threads[2]),
+        RhsBlocking { looped: true, .. } => KEPT_SUM_BYTES * nrhs * values,
+        RhsBlocking { rhs: 1, .. } => 0,
+        RhsBlocking { rhs, .. } => kept_sum_bytes(rhs, values, threads[1] * threads[2]),
     };
     links + kept
 }
@@ -158,23 +158,23 @@ pub(super) fn most_single_blocks(nrhs: u32, values: usize) -> u32 {
 /// Threads of a block of a reduction that has as many in other ways: with several right-hand sides in each thread, each warp
 /// has a group of these, and as many groups as possible share sites. The more rows a block has, the more neighbours' vectors
 /// its cache finds.
-pub(super) fn sum_threads(way: Way, nrhs: u32, one: u32) -> [u32; 3] {
-    if way.looped || way.sides == 1 {
+pub(super) fn sum_threads(blocking: RhsBlocking, nrhs: u32, one: u32) -> [u32; 3] {
+    if blocking.looped || blocking.rhs == 1 {
         return [one, 1, 1];
     }
-    let groups = divisor(nrhs / way.sides, SUM_WARPS);
+    let groups = divisor(nrhs / blocking.rhs, SUM_WARPS);
     [WARP, groups, SUM_WARPS / groups]
 }
 
 /// Blocks that are worth a measurement for a kernel that exists in this way, with `most` threads.
-fn candidates(way: Way, nrhs: u32, most: u32) -> Vec<Shape> {
-    if !nrhs.is_multiple_of(way.sides) || way.looped && nrhs == 1 {
+fn candidates(blocking: RhsBlocking, nrhs: u32, most: u32) -> Vec<Shape> {
+    if !nrhs.is_multiple_of(blocking.rhs) || blocking.looped && nrhs == 1 {
         return Vec::new();
     }
-    if way.looped {
-        return vec![Shape::looped(way.sides)];
+    if blocking.looped {
+        return vec![Shape::looped(blocking.rhs)];
     }
-    let all = nrhs / way.sides;
+    let all = nrhs / blocking.rhs;
     let mut shapes = BTreeSet::new();
     for groups in [MOST_GROUPS, MOST_GROUPS_TUNED].map(|most| divisor(all, most)) {
         let (rows, most) = if groups == 1 { (&ROWS[2..], most) } else { (&ROWS[..], most.min(MOST_THREADS_IN_GROUPS)) };
@@ -182,7 +182,7 @@ fn candidates(way: Way, nrhs: u32, most: u32) -> Vec<Shape> {
             for deep in 1..=most / (along * groups) {
                 if (along * groups * deep).is_multiple_of(WARP) {
                     let threads = if groups == 1 { [along * deep, 1, 1] } else { [along, groups, deep] };
-                    shapes.insert(Shape { way, threads });
+                    shapes.insert(Shape { blocking, threads });
                 }
             }
         }
@@ -223,22 +223,22 @@ impl Cuda {
         (n, nrhs): (u32, u32),
         parameters: &mut [*mut c_void],
     ) -> Result<PreparedLaunch> {
-        let function = self.function(kernel, Way::ONE)?;
+        let function = self.function(kernel, RhsBlocking::ONE)?;
         let most = self.most_threads(function)?.min(MOST_THREADS);
         let variants = || self.shared.memory.fitting(function.variants);
-        let default = default_shape(variants().map(|variant| variant.way), nrhs, most);
+        let default = default_shape(variants().map(|variant| variant.blocking), nrhs, most);
         // What is launched once or twice in a run is not worth a search.
         let shape = if function.hot {
             let launch = LaunchKey { kernel: function.name.into(), sites: n, nrhs };
-            let mut shapes = candidates(Way::ONE, nrhs, most);
+            let mut shapes = candidates(RhsBlocking::ONE, nrhs, most);
             if nrhs > 1 {
                 for variant in variants() {
-                    let most = self.most_threads(self.function(kernel, variant.way)?)?.min(MOST_THREADS);
-                    shapes.extend(candidates(variant.way, nrhs, most));
+                    let most = self.most_threads(self.function(kernel, variant.blocking)?)?.min(MOST_THREADS);
+                    shapes.extend(candidates(variant.blocking, nrhs, most));
                 }
             }
             let measure = |shape: Shape| {
-                let function = self.function(kernel, shape.way)?;
+                let function = self.function(kernel, shape.blocking)?;
                 // SAFETY: the caller's promise. A kernel writes what it owns, however often it is launched.
                 unsafe { self.seconds(PreparedLaunch { function, shape }, (n, nrhs), parameters) }
             };
@@ -253,7 +253,7 @@ impl Cuda {
         } else {
             default
         };
-        let launch = PreparedLaunch { function: self.function(kernel, shape.way)?, shape };
+        let launch = PreparedLaunch { function: self.function(kernel, shape.blocking)?, shape };
         lock(&self.shared.launches).insert((address(kernel), n, nrhs), launch);
         Ok(launch)
     }
@@ -302,35 +302,35 @@ mod tests {
 
     #[test]
     fn every_site_and_side_is_some_threads() {
-        let ways = [(1, false), (2, false), (3, false), (4, false), (1, true), (2, true)];
-        for (sides, looped) in ways {
+        let blockings = [(1, false), (2, false), (3, false), (4, false), (1, true), (2, true)];
+        for (rhs, looped) in blockings {
             for nrhs in [1, 2, 3, 4, 5, 6, 7, 8, 12, 16] {
-                for shape in candidates(Way { sides, looped }, nrhs, 512) {
+                for shape in candidates(RhsBlocking { rhs, looped }, nrhs, 512) {
                     let Grid { blocks: [x, y, z], threads: [along, groups, rows], .. } = grid(shape, 1000, nrhs, 0);
                     assert!(shape.block().is_multiple_of(WARP) && shape.block() <= MOST_THREADS);
                     assert!(y * z * along * rows >= 1000 && (y * z - 1) * along * rows < 1000, "{shape}");
-                    assert_eq!(if looped { 1 } else { x * groups * sides }, if looped { x } else { nrhs }, "{shape}");
+                    assert_eq!(if looped { 1 } else { x * groups * rhs }, if looped { x } else { nrhs }, "{shape}");
                 }
             }
         }
-        assert_eq!(candidates(Way { sides: 2, looped: false }, 3, 512), []);
-        assert_eq!(candidates(Way { sides: 1, looped: true }, 1, 512), []);
+        assert_eq!(candidates(RhsBlocking { rhs: 2, looped: false }, 3, 512), []);
+        assert_eq!(candidates(RhsBlocking { rhs: 1, looped: true }, 1, 512), []);
     }
 
     #[test]
     fn blocks_of_sums() {
-        let way = |sides, looped| Way { sides, looped };
-        for (way, nrhs, threads) in [
-            (Way::ONE, 12, [256, 1, 1]),
-            (way(1, true), 12, [256, 1, 1]),
-            (way(2, false), 2, [32, 1, 8]),
-            (way(2, false), 12, [32, 6, 1]),
-            (way(3, false), 12, [32, 4, 2]),
-            (way(4, false), 16, [32, 4, 2]),
-            (way(2, false), 16, [32, 8, 1]),
-            (way(4, false), 8, [32, 2, 4]),
+        let blocking = |rhs, looped| RhsBlocking { rhs, looped };
+        for (blocking, nrhs, threads) in [
+            (RhsBlocking::ONE, 12, [256, 1, 1]),
+            (blocking(1, true), 12, [256, 1, 1]),
+            (blocking(2, false), 2, [32, 1, 8]),
+            (blocking(2, false), 12, [32, 6, 1]),
+            (blocking(3, false), 12, [32, 4, 2]),
+            (blocking(4, false), 16, [32, 4, 2]),
+            (blocking(2, false), 16, [32, 8, 1]),
+            (blocking(4, false), 8, [32, 2, 4]),
         ] {
-            assert_eq!(sum_threads(way, nrhs, 256), threads, "{way:?}, {nrhs}");
+            assert_eq!(sum_threads(blocking, nrhs, 256), threads, "{blocking:?}, {nrhs}");
         }
     }
 
@@ -340,32 +340,32 @@ mod tests {
 
     #[test]
     fn sums_that_a_block_has_no_memory_for() {
-        let variant = |sides, looped, shared| Variant { name: "", way: Way { sides, looped }, shared };
+        let variant = |rhs, looped, shared| Variant { name: "", blocking: RhsBlocking { rhs, looped }, shared };
         let variants = [variant(1, true, 100 << 10), variant(3, false, 0)];
         let sum = Sum { values: 3, threads: 256, blocks: 528, loops: true, warps: false };
-        let way = |nrhs, most| sum_way(&variants, sum, nrhs, SharedMemory { most });
+        let blocking = |nrhs, most| sum_blocking(&variants, sum, nrhs, SharedMemory { most });
         // 12 · 3 sums of 32 bytes are kept, and 512 bytes are scratch.
         let need = (100 << 10) + 12 * 3 * 32 + 512;
         for (most, chosen) in [(227 << 10, 0), (163 << 10, 0), (need, 0), (need - 1, 1), (99 << 10, 1)] {
-            assert_eq!(way(12, most), variants[chosen].way, "{most} bytes");
+            assert_eq!(blocking(12, most), variants[chosen].blocking, "{most} bytes");
         }
-        assert_eq!(way(4, 99 << 10), Way::ONE);
-        assert_eq!(way(1, 227 << 10), Way::ONE);
+        assert_eq!(blocking(4, 99 << 10), RhsBlocking::ONE);
+        assert_eq!(blocking(1, 227 << 10), RhsBlocking::ONE);
         // Without links nobody asks for more than usual: 4 · 8 numbers of 8 warps would take 66 KiB.
         let wide = [variant(4, false, 0)];
         let sum = Sum { values: 8, ..sum };
-        assert_eq!(sum_way(&wide, sum, 16, SharedMemory { most: 227 << 10 }), Way::ONE);
+        assert_eq!(sum_blocking(&wide, sum, 16, SharedMemory { most: 227 << 10 }), RhsBlocking::ONE);
     }
 
     #[test]
     fn links_that_a_block_has_no_memory_for() {
         let kernel = |name: &str| gpu_kernels::instances().find(|instance| instance.name == name).unwrap();
-        let ways = |name: &str| CARDS.map(|card| card.fitting(kernel(name).variants).count());
+        let blockings = |name: &str| CARDS.map(|card| card.fitting(kernel(name).variants).count());
         // 8 links of 18 numbers in double precision for 128 threads are 144 KiB, of 12 are 96 KiB, of 18 in single 72 KiB.
-        assert_eq!(ways("wilson_row_double_18"), [1, 0, 1]);
-        assert_eq!(ways("wilson_row_double_12"), [1, 1, 1]);
-        assert_eq!(ways("wilson_row_single_18"), [1, 1, 1]);
-        assert_eq!(ways("staggered_row_double_18"), [2, 2, 2], "links in registers");
+        assert_eq!(blockings("wilson_row_double_18"), [1, 0, 1]);
+        assert_eq!(blockings("wilson_row_double_12"), [1, 1, 1]);
+        assert_eq!(blockings("wilson_row_single_18"), [1, 1, 1]);
+        assert_eq!(blockings("staggered_row_double_18"), [2, 2, 2], "links in registers");
     }
 
     #[test]
@@ -373,19 +373,26 @@ mod tests {
         for card in CARDS {
             for instance in gpu_kernels::instances() {
                 for nrhs in 1..=crate::backend::MAX_RHS as u32 {
-                    let shared = |way| instance.variants.iter().find(|v| v.way == way).map_or(0, |v| v.shared);
+                    let shared =
+                        |blocking| instance.variants.iter().find(|v| v.blocking == blocking).map_or(0, |v| v.shared);
                     let launches: Vec<(u32, u32)> = match instance.sum {
                         Some(sum) if nrhs as usize * sum.values > LAUNCH_SUMS => continue,
                         Some(sum) => {
-                            let way = sum_way(instance.variants, sum, nrhs, card);
-                            let links = shared(way);
-                            vec![(links, sum_bytes(sum, (way, links), sum_threads(way, nrhs, sum.threads), nrhs))]
+                            let blocking = sum_blocking(instance.variants, sum, nrhs, card);
+                            let links = shared(blocking);
+                            vec![(
+                                links,
+                                sum_bytes(sum, (blocking, links), sum_threads(blocking, nrhs, sum.threads), nrhs),
+                            )]
                         }
                         None => {
-                            let ways = || card.fitting(instance.variants).map(|variant| variant.way);
-                            let mut shapes = vec![default_shape(ways(), nrhs, MOST_THREADS)];
-                            shapes.extend(ways().flat_map(|way| candidates(way, nrhs, MOST_THREADS)));
-                            shapes.iter().map(|s| (shared(s.way), grid(*s, 1, nrhs, shared(s.way)).shared)).collect()
+                            let blockings = || card.fitting(instance.variants).map(|variant| variant.blocking);
+                            let mut shapes = vec![default_shape(blockings(), nrhs, MOST_THREADS)];
+                            shapes.extend(blockings().flat_map(|blocking| candidates(blocking, nrhs, MOST_THREADS)));
+                            shapes
+                                .iter()
+                                .map(|s| (shared(s.blocking), grid(*s, 1, nrhs, shared(s.blocking)).shared))
+                                .collect()
                         }
                     };
                     for (links, bytes) in launches {
@@ -419,9 +426,9 @@ mod tests {
             assert_eq!(default_shape(none(), nrhs, 512).to_string(), text);
         }
         assert_eq!(default_shape(none(), 4, 64).to_string(), "16x2x2");
-        let ways = [(1, true), (4, false), (3, false)].map(|(sides, looped)| Way { sides, looped });
+        let blockings = [(1, true), (4, false), (3, false)].map(|(rhs, looped)| RhsBlocking { rhs, looped });
         for (nrhs, text) in [(1, "128"), (2, "16x2x4"), (3, "3:128"), (4, "4:128"), (6, "3:16x2x8"), (16, "4:16x4x4")] {
-            let shape = default_shape(ways.into_iter(), nrhs, 512);
+            let shape = default_shape(blockings.into_iter(), nrhs, 512);
             assert_eq!(shape.to_string(), text);
             assert!(shape.block().is_multiple_of(WARP));
         }

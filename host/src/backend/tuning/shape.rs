@@ -1,5 +1,5 @@
 //! How the threads of a launch are arranged.
-use gpu_kernels::sides::{LOOPED_THREADS, Way};
+use gpu_kernels::multi_rhs::{LOOPED_THREADS, RhsBlocking};
 use std::fmt;
 use std::str::FromStr;
 
@@ -8,7 +8,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shape {
     /// How threads share right-hand sides.
-    pub way: Way,
+    pub blocking: RhsBlocking,
     /// Threads for sites in a row, for groups of right-hand sides of each of these, and for more rows: 8, 4 and 4 are 32
     /// sites with four groups each, and the threads of a warp have eight sites with all of them.
     pub threads: [u32; 3],
@@ -16,8 +16,8 @@ pub struct Shape {
 
 impl Shape {
     /// All right-hand sides in a thread, `sides` at a time.
-    pub const fn looped(sides: u32) -> Self {
-        Shape { way: Way { sides, looped: true }, threads: [LOOPED_THREADS, 1, 1] }
+    pub const fn looped(rhs: u32) -> Self {
+        Shape { blocking: RhsBlocking { rhs, looped: true }, threads: [LOOPED_THREADS, 1, 1] }
     }
     /// Threads of a block.
     pub fn block(&self) -> u32 {
@@ -28,25 +28,25 @@ impl Shape {
         self.threads[0] * self.threads[2]
     }
     /// Right-hand sides of a block out of `nrhs`.
-    pub fn sides(&self, nrhs: u32) -> u32 {
-        if self.way.looped { nrhs } else { self.way.sides * self.threads[1] }
+    pub fn rhs_of_block(&self, nrhs: u32) -> u32 {
+        if self.blocking.looped { nrhs } else { self.blocking.rhs * self.threads[1] }
     }
 }
 
 /// So many sites with one right-hand side each.
 impl From<u32> for Shape {
     fn from(block: u32) -> Self {
-        Shape { way: Way::ONE, threads: [block, 1, 1] }
+        Shape { blocking: RhsBlocking::ONE, threads: [block, 1, 1] }
     }
 }
 
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let [along, groups, rows] = self.threads;
-        match self.way {
-            Way { sides, looped: true } => write!(f, "looped {sides}:")?,
-            Way { sides: 1, .. } => {}
-            Way { sides, .. } => write!(f, "{sides}:")?,
+        match self.blocking {
+            RhsBlocking { rhs, looped: true } => write!(f, "looped {rhs}:")?,
+            RhsBlocking { rhs: 1, .. } => {}
+            RhsBlocking { rhs, .. } => write!(f, "{rhs}:")?,
         }
         if groups == 1 && rows == 1 { write!(f, "{along}") } else { write!(f, "{along}x{groups}x{rows}") }
     }
@@ -62,10 +62,10 @@ impl FromStr for Shape {
     fn from_str(text: &str) -> Result<Self, NoShape> {
         let wrong = || NoShape(text.to_string());
         let number = |text: &str| text.parse().ok().filter(|n| (1..=1024).contains(n)).ok_or_else(wrong);
-        let (way, threads) = text.split_once(':').unwrap_or(("1", text));
-        let (looped, sides) = match way.strip_prefix("looped ") {
-            Some(sides) => (true, sides),
-            None => (false, way),
+        let (blocking, threads) = text.split_once(':').unwrap_or(("1", text));
+        let (looped, rhs) = match blocking.strip_prefix("looped ") {
+            Some(rhs) => (true, rhs),
+            None => (false, blocking),
         };
         let threads: Vec<u32> = threads.split('x').map(number).collect::<Result<_, _>>()?;
         let threads = match threads[..] {
@@ -73,7 +73,7 @@ impl FromStr for Shape {
             [along, groups, rows] => [along, groups, rows],
             _ => return Err(wrong()),
         };
-        Ok(Shape { way: Way { sides: number(sides)?, looped }, threads })
+        Ok(Shape { blocking: RhsBlocking { rhs: number(rhs)?, looped }, threads })
     }
 }
 
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn texts_are_read_again() {
-        let two = Shape { way: Way { sides: 2, looped: false }, threads: [8, 4, 4] };
+        let two = Shape { blocking: RhsBlocking { rhs: 2, looped: false }, threads: [8, 4, 4] };
         for (shape, text) in [
             (Shape::from(128), "128"),
             (Shape { threads: [16, 2, 1], ..Shape::from(1) }, "16x2x1"),
@@ -101,8 +101,8 @@ mod tests {
     #[test]
     fn what_a_block_has() {
         let two: Shape = "2:8x4x4".parse().unwrap();
-        assert_eq!((two.block(), two.sites(), two.sides(16)), (128, 32, 8));
+        assert_eq!((two.block(), two.sites(), two.rhs_of_block(16)), (128, 32, 8));
         let looped = Shape::looped(2);
-        assert_eq!((looped.block(), looped.sites(), looped.sides(16)), (128, 128, 16));
+        assert_eq!((looped.block(), looped.sites(), looped.rhs_of_block(16)), (128, 128, 16));
     }
 }

@@ -117,7 +117,7 @@ impl Reference {
         let domain = self.domain(transport, true)?;
         let field = DeviceField::zero(&domain, definition.kind, precision, 1)?;
         let way =
-            Hop { steps: definition.steps() as u32, parity: 0, dagger: false, beyond: Beyond::Neighbours, sides: 1 };
+            Hop { steps: definition.steps() as u32, parity: 0, dagger: false, beyond: Beyond::Neighbours, nrhs: 1 };
         let seconds = time(&domain, || hop(&field, way, &mut |_, _| Ok(()), &mut |_| Ok(())))?;
         domain.backend().synchronize()?;
         domain.let_go()?;

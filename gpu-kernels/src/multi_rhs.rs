@@ -1,21 +1,21 @@
 //! Several right-hand sides of a site at a time: what they share, the links above all, is read and decoded once.
 //!
-//! A kernel that can do that exists in more than one way, which differ in speed and not in their results: [`Way`].
+//! Such a kernel is compiled for more than one [`RhsBlocking`]; they differ in speed, not in their results.
 use crate::{Kernel, Reduction};
 
-/// How the threads of a launch share right-hand sides.
+/// Register blocking over right-hand sides: how the threads of a launch share them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Way {
+pub struct RhsBlocking {
     /// Right-hand sides that a thread computes at a time, with links in its registers.
-    pub sides: u32,
+    pub rhs: u32,
     /// Whether a thread goes on to the next ones until it has computed all, with links that it keeps in memory of its
     /// block. Else other threads have them.
     pub looped: bool,
 }
 
-impl Way {
+impl RhsBlocking {
     /// One right-hand side for a thread.
-    pub const ONE: Way = Way { sides: 1, looped: false };
+    pub const ONE: RhsBlocking = RhsBlocking { rhs: 1, looped: false };
 }
 
 /// Threads of a block that keeps links: all have sites of their own, in a row.
@@ -24,10 +24,10 @@ pub const LOOPED_THREADS: u32 = 128;
 /// At most so many warps are in a block that sums several right-hand sides in each thread.
 pub const SUM_WARPS: u32 = 8;
 
-/// Bytes of memory for sums of a block with as many warps: in every thread for `sides` right-hand sides, `values` numbers each,
+/// Bytes of memory for sums of a block with as many warps: in every thread for `rhs` right-hand sides, `values` numbers each,
 /// and a sum for each warp of these.
-pub const fn kept_sum_bytes(sides: u32, values: u32, warps: u32) -> u32 {
-    8 * sides * values * warps * (32 + 1)
+pub const fn kept_sum_bytes(rhs: u32, values: u32, warps: u32) -> u32 {
+    8 * rhs * values * warps * (32 + 1)
 }
 
 /// Bytes of memory for sums of a block of as many `threads` whose warps have all of the right-hand sides, `values` numbers
@@ -36,13 +36,13 @@ pub const fn warp_sum_bytes(nrhs: u32, values: u32, threads: u32) -> u32 {
     8 * nrhs * values * (threads / 32)
 }
 
-/// A kernel compiled in another way than [`Way::ONE`].
+/// A kernel compiled for another blocking than [`RhsBlocking::ONE`].
 #[derive(Clone, Copy, Debug)]
 pub struct Variant {
     /// Name of the entry point in PTX.
     pub name: &'static str,
-    /// How.
-    pub way: Way,
+    /// Its blocking.
+    pub blocking: RhsBlocking,
     /// Bytes of links that a block keeps.
     pub shared: u32,
 }
@@ -50,25 +50,25 @@ pub struct Variant {
 /// A kernel that computes several right-hand sides at a time.
 ///
 /// # Safety
-/// As for [`Kernel`]: `sides` does what `site` does for each of `first..first + N`.
-pub unsafe trait Together<F>: Kernel<F> {
+/// As for [`Kernel`]: `multi_rhs` does what `site` does for each of `first..first + N`.
+pub unsafe trait MultiRhsKernel<F>: Kernel<F> {
     /// Computes N right-hand sides of a site.
     ///
     /// # Safety
     /// As [`Kernel::site`].
-    unsafe fn sides<const N: usize>(&self, i: u32, first: u32);
+    unsafe fn multi_rhs<const N: usize>(&self, i: u32, first: u32);
 }
 
 /// A reduction that computes several right-hand sides at a time.
 ///
 /// # Safety
-/// As for [`Reduction`]: `sides` does what `site` does for each of `first..first + N`.
-pub unsafe trait SumTogether<F>: Reduction<F> {
+/// As for [`Reduction`]: `multi_rhs` does what `site` does for each of `first..first + N`.
+pub unsafe trait MultiRhsReduction<F>: Reduction<F> {
     /// Computes N right-hand sides of a site.
     ///
     /// # Safety
     /// As [`Reduction::site`].
-    unsafe fn sides<const N: usize>(&self, i: u32, first: u32) -> [Self::Values; N];
+    unsafe fn multi_rhs<const N: usize>(&self, i: u32, first: u32) -> [Self::Values; N];
 }
 
 /// What reads links that can be kept in memory of the block.
@@ -90,9 +90,9 @@ pub trait Stage<F>: Copy {
 
 /// A block of statements for each k below N ≤ 4, with k as a constant: loops over arrays that are not unrolled would put
 /// them into local memory.
-macro_rules! each_side {
+macro_rules! each_rhs {
     ($k:ident < $n:ident: $body:block) => {
-        $crate::sides::each_side!(@ $k $n $body 0 1 2 3)
+        $crate::multi_rhs::each_rhs!(@ $k $n $body 0 1 2 3)
     };
     (@ $k:ident $n:ident $body:block $($index:literal)*) => {
         $(if $index < $n {
@@ -102,4 +102,4 @@ macro_rules! each_side {
         })*
     };
 }
-pub(crate) use each_side;
+pub(crate) use each_rhs;

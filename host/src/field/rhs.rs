@@ -3,14 +3,14 @@ use super::device::DeviceField;
 use crate::domain::{DeviceError, Domain, Result};
 use gpu_kernels::algebra::Complex;
 use gpu_kernels::field::Field;
-use gpu_kernels::per_side::{ComplexPerSide, MOST_SIDES, PerSide};
+use gpu_kernels::per_rhs::{ComplexPerRhs, MAX_RHS, PerRhs};
 use gpu_kernels::{FermionKind, Precision};
 use num_complex::Complex64;
 use std::cell::Cell;
 use std::ops::Range;
 
 /// Right-hand sides in a row, as many as one launch takes at most, of fields on one domain.
-pub(super) struct Sides<'a> {
+pub(super) struct RhsGroup<'a> {
     range: Range<usize>,
     domain: &'a Domain,
     kind: FermionKind,
@@ -19,19 +19,19 @@ pub(super) struct Sides<'a> {
     misfit: Cell<Option<DeviceError>>,
 }
 
-impl<'a> Sides<'a> {
+impl<'a> RhsGroup<'a> {
     /// These, all in one launch.
     pub fn new(range: Range<usize>, domain: &'a Domain, (kind, precision): (FermionKind, Precision)) -> Self {
-        Sides { range, domain, kind, precision, misfit: Cell::default() }
+        RhsGroup { range, domain, kind, precision, misfit: Cell::default() }
     }
-    /// All of `sides`, in groups for a launch each.
+    /// All of `rhs`, in groups for a launch each.
     pub fn groups(
-        sides: Range<usize>,
+        rhs: Range<usize>,
         domain: &'a Domain,
         format: (FermionKind, Precision),
     ) -> impl Iterator<Item = Self> {
-        let end = sides.end;
-        sides.step_by(MOST_SIDES).map(move |first| Self::new(first..end.min(first + MOST_SIDES), domain, format))
+        let end = rhs.end;
+        rhs.step_by(MAX_RHS).map(move |first| Self::new(first..end.min(first + MAX_RHS), domain, format))
     }
     /// The first of them.
     pub fn first(&self) -> usize {
@@ -58,14 +58,14 @@ impl<'a> Sides<'a> {
         self.misfit.take().map_or(Ok(()), Err)
     }
     /// Their coefficients, of those of all right-hand sides.
-    pub fn complex(&self, all: &[Complex64]) -> ComplexPerSide {
+    pub fn complex(&self, all: &[Complex64]) -> ComplexPerRhs {
         let mine = &all[self.range.clone()];
-        ComplexPerSide::new(|k| coefficient(mine[k.min(mine.len() - 1)]))
+        ComplexPerRhs::new(|k| coefficient(mine[k.min(mine.len() - 1)]))
     }
     /// The same where they are real.
-    pub fn real(&self, all: &[f64]) -> PerSide {
+    pub fn real(&self, all: &[f64]) -> PerRhs {
         let mine = &all[self.range.clone()];
-        PerSide::new(|k| mine[k.min(mine.len() - 1)])
+        PerRhs::new(|k| mine[k.min(mine.len() - 1)])
     }
 }
 
@@ -93,18 +93,18 @@ mod tests {
         let (good, narrow, other) = (field(&here, 3), field(&here, 2), field(&there, 3));
         let single = DeviceField::zero(&here, FermionKind::Wilson, Precision::Single, 3).unwrap();
         let colours = DeviceField::zero(&here, FermionKind::Staggered, Precision::Half, 3).unwrap();
-        let sides = Sides::new(1..3, &here, KIND);
-        sides.of(&good);
-        sides.fit().unwrap();
+        let group = RhsGroup::new(1..3, &here, KIND);
+        group.of(&good);
+        group.fit().unwrap();
         for (field, text) in [(&single, "'spinor single'"), (&colours, "'colour half'")] {
-            sides.of(field);
-            let error = sides.fit().unwrap_err().to_string();
+            group.of(field);
+            let error = group.fit().unwrap_err().to_string();
             assert!(error.contains(text) && error.contains("'spinor half'"), "{error}");
         }
         for field in [&narrow, &other] {
-            sides.of(field);
-            sides.of(&good);
-            let error = sides.fit().unwrap_err();
+            group.of(field);
+            group.of(&good);
+            let error = group.fit().unwrap_err();
             match error {
                 DeviceError::OtherCount { found: 2, expected: 3 } => assert_eq!(field.nrhs(), 2),
                 DeviceError::OtherLattice { found, .. } => assert_eq!(found, there.local()),
@@ -114,18 +114,18 @@ mod tests {
     }
 
     #[test]
-    fn every_side_is_in_one_launch_with_its_own_coefficient() {
+    fn every_rhs_is_in_one_launch_with_its_own_coefficient() {
         let domain = domain([2, 2, 2, 2]);
         let all: Vec<f64> = (0..40).map(|j| j as f64).collect();
-        for sides in [0..1, 3..4, 0..12, 0..16, 0..17, 5..40] {
+        for rhs in [0..1, 3..4, 0..12, 0..16, 0..17, 5..40] {
             let mut found = Vec::new();
-            for group in Sides::groups(sides.clone(), &domain, KIND) {
+            for group in RhsGroup::groups(rhs.clone(), &domain, KIND) {
                 let numbers = group.real(&all);
-                assert!((1..=MOST_SIDES as u32).contains(&group.count()) && group.first() == sides.start + found.len());
+                assert!((1..=MAX_RHS as u32).contains(&group.count()) && group.first() == rhs.start + found.len());
                 found.extend((0..group.count()).map(|k| numbers.at::<f64>(k)));
             }
-            assert_eq!(found, all[sides]);
+            assert_eq!(found, all[rhs]);
         }
-        assert_eq!(Sides::groups(0..16, &domain, KIND).count(), 1);
+        assert_eq!(RhsGroup::groups(0..16, &domain, KIND).count(), 1);
     }
 }

@@ -2,57 +2,57 @@
 use crate::algebra::{Complex, Real, complex};
 
 /// Most right-hand sides of a launch with such numbers. Arguments may take 4096 bytes; four complex numbers for each
-/// side, the most there are, take 1536.
-pub const MOST_SIDES: usize = 16;
+/// rhs, the most there are, take 1536.
+pub const MAX_RHS: usize = 16;
 
 /// A real number for each right-hand side of a launch, rounded to each precision before it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct PerSide {
-    f64: [f64; MOST_SIDES],
-    f32: [f32; MOST_SIDES],
+pub struct PerRhs {
+    f64: [f64; MAX_RHS],
+    f32: [f32; MAX_RHS],
 }
 
 /// A complex number for each.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct ComplexPerSide {
-    re: PerSide,
-    im: PerSide,
+pub struct ComplexPerRhs {
+    re: PerRhs,
+    im: PerRhs,
 }
 
-/// Real numbers that [`PerSide`] has.
+/// Real numbers that [`PerRhs`] has.
 pub trait Rounded: Real {
     /// In this precision.
-    fn numbers(all: &PerSide) -> &[Self; MOST_SIDES];
+    fn numbers(all: &PerRhs) -> &[Self; MAX_RHS];
 }
 impl Rounded for f64 {
     #[inline(always)]
-    fn numbers(all: &PerSide) -> &[f64; MOST_SIDES] {
+    fn numbers(all: &PerRhs) -> &[f64; MAX_RHS] {
         &all.f64
     }
 }
 impl Rounded for f32 {
     #[inline(always)]
-    fn numbers(all: &PerSide) -> &[f32; MOST_SIDES] {
+    fn numbers(all: &PerRhs) -> &[f32; MAX_RHS] {
         &all.f32
     }
 }
 
-impl PerSide {
-    /// Number `number(rhs)` for each; those of sides that are not launched are never used.
+impl PerRhs {
+    /// Number `number(rhs)` for each; those of rhs that are not launched are never used.
     pub fn new(number: impl FnMut(usize) -> f64) -> Self {
-        let f64: [f64; MOST_SIDES] = core::array::from_fn(number);
-        PerSide { f64, f32: f64.map(|x| x as f32) }
+        let f64: [f64; MAX_RHS] = core::array::from_fn(number);
+        PerRhs { f64, f32: f64.map(|x| x as f32) }
     }
-    /// The number of right-hand side `rhs`, one of the first [`MOST_SIDES`].
+    /// The number of right-hand side `rhs`, one of the first [`MAX_RHS`].
     #[inline(always)]
     pub fn at<T: Rounded>(&self, rhs: u32) -> T {
         // Arguments that are indexed at run time would be copied to local memory.
         #[cfg(target_arch = "nvptx64")]
         return self.chosen(rhs);
         #[cfg(not(target_arch = "nvptx64"))]
-        return T::numbers(self)[rhs as usize % MOST_SIDES];
+        return T::numbers(self)[rhs as usize % MAX_RHS];
     }
     /// The same by choices between two numbers: one for each bit of `rhs` lies on the way to the result.
     #[cfg(any(test, target_arch = "nvptx64"))]
@@ -69,13 +69,13 @@ impl PerSide {
     }
 }
 
-impl ComplexPerSide {
-    /// Number `number(rhs)` for each; those of sides that are not launched are never used.
+impl ComplexPerRhs {
+    /// Number `number(rhs)` for each; those of rhs that are not launched are never used.
     pub fn new(mut number: impl FnMut(usize) -> Complex<f64>) -> Self {
-        let all: [Complex<f64>; MOST_SIDES] = core::array::from_fn(&mut number);
-        ComplexPerSide { re: PerSide::new(|k| all[k].re), im: PerSide::new(|k| all[k].im) }
+        let all: [Complex<f64>; MAX_RHS] = core::array::from_fn(&mut number);
+        ComplexPerRhs { re: PerRhs::new(|k| all[k].re), im: PerRhs::new(|k| all[k].im) }
     }
-    /// As [`PerSide::at`].
+    /// As [`PerRhs::at`].
     #[inline(always)]
     pub fn at<T: Rounded>(&self, rhs: u32) -> Complex<T> {
         complex(self.re.at(rhs), self.im.at(rhs))
@@ -88,8 +88,8 @@ mod tests {
 
     #[test]
     fn choices_lead_to_the_number() {
-        let numbers = ComplexPerSide::new(|rhs| complex(100.1 + rhs as f64, -(rhs as f64)));
-        for rhs in 0..MOST_SIDES {
+        let numbers = ComplexPerRhs::new(|rhs| complex(100.1 + rhs as f64, -(rhs as f64)));
+        for rhs in 0..MAX_RHS {
             let expected = complex(100.1 + rhs as f64, -(rhs as f64));
             assert_eq!(numbers.at::<f64>(rhs as u32), expected);
             assert_eq!(numbers.at::<f32>(rhs as u32), complex(expected.re as f32, expected.im as f32));

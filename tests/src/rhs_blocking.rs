@@ -1,4 +1,4 @@
-//! The ways in which kernels compute several right-hand sides together, each forced upon a GPU by a file of the tuner:
+//! The blockings in which kernels compute several right-hand sides together, each forced upon a GPU by a file of the tuner:
 //! images have the bits of each right-hand side alone.
 use crate::formats::{self, LinkFormat};
 use crate::report::{Report, Scope, larger};
@@ -14,14 +14,14 @@ use ferrite::lattice::Lattice;
 use ferrite::operators::Operator;
 use ferrite::operators::{CloverParams, EvenOdd, StaggeredOperator, StaggeredParams, TimeBoundary, WilsonParams};
 use ferrite::solve::{Configuration, SolveFailure};
-use gpu_kernels::sides::Way;
+use gpu_kernels::multi_rhs::RhsBlocking;
 use num_complex::Complex64;
 use solvers::{Dots, VectorSpace};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Right-hand sides: three are a staggered propagator, twelve any.
-const SIDES: [usize; 2] = [3, 12];
+const NRHS: [usize; 2] = [3, 12];
 /// Right-hand sides whose sums are looked at: with each, blocks of threads share other numbers of them.
 const SUMMED: [usize; 6] = [2, 3, 6, 8, 12, 16];
 /// Odd extents in halves, and more rows than a block has.
@@ -39,32 +39,32 @@ struct Image {
 
 /// Checks on GPU 0. Writes to a folder of its own, which is removed.
 pub fn check(report: &mut Report) -> std::result::Result<(), SolveFailure> {
-    let folder = std::env::temp_dir().join(format!("ferrite-ways-{}", std::process::id()));
+    let folder = std::env::temp_dir().join(format!("ferrite-blockings-{}", std::process::id()));
     let outcome = check_in(&folder, report);
     let _ = std::fs::remove_dir_all(&folder);
     outcome
 }
 
 fn check_in(folder: &Path, report: &mut Report) -> std::result::Result<(), SolveFailure> {
-    let ways: BTreeSet<Way> =
-        gpu_kernels::instances().flat_map(|instance| instance.variants).map(|variant| variant.way).collect();
-    for nrhs in SIDES {
+    let blockings: BTreeSet<RhsBlocking> =
+        gpu_kernels::instances().flat_map(|instance| instance.variants).map(|variant| variant.blocking).collect();
+    for nrhs in NRHS {
         let untuned = open(Mode::Off, &folder.join("off"))?;
         let (alone, together) = (images(&untuned, nrhs, 1)?, images(&untuned, nrhs, nrhs)?);
-        for &way in ways.iter().filter(|way| nrhs.is_multiple_of(way.sides as usize)) {
-            let path = folder.join(format!("{nrhs}-{}-{}.json", way.sides, way.looped));
-            force(way, nrhs, &path)?;
+        for &blocking in blockings.iter().filter(|blocking| nrhs.is_multiple_of(blocking.rhs as usize)) {
+            let path = folder.join(format!("{nrhs}-{}-{}.json", blocking.rhs, blocking.looped));
+            force(blocking, nrhs, &path)?;
             let gpu = open(Mode::Use, &path)?;
             let found = images(&gpu, nrhs, nrhs)?;
-            let taken = gpu.launches().iter().filter(|launched| launched.shape.way == way).count();
-            let scope = Scope { format: format!("{way:?}"), detail: format!("{nrhs} rhs") };
-            report.holds(&scope, "ways: a forced one is taken", taken > 0);
+            let taken = gpu.launches().iter().filter(|launched| launched.shape.blocking == blocking).count();
+            let scope = Scope { format: format!("{blocking:?}"), detail: format!("{nrhs} rhs") };
+            report.holds(&scope, "blockings: a forced one is taken", taken > 0);
             for ((found, alone), together) in found.iter().zip(&alone).zip(&together) {
-                let scope = Scope { format: found.format.clone(), detail: format!("{way:?} {nrhs} rhs") };
-                report.holds(&scope, "ways: bits of each side alone", found.numbers == alone.numbers);
-                report.holds(&scope, "ways: the same bits untuned", found.numbers == together.numbers);
-                // Reductions are not tuned: they take the same way in both.
-                report.holds(&scope, "ways: the same sums", found.sums == together.sums);
+                let scope = Scope { format: found.format.clone(), detail: format!("{blocking:?} {nrhs} rhs") };
+                report.holds(&scope, "blockings: bits of each rhs alone", found.numbers == alone.numbers);
+                report.holds(&scope, "blockings: the same bits untuned", found.numbers == together.numbers);
+                // Reductions are not tuned: they take the same blocking in both.
+                report.holds(&scope, "blockings: the same sums", found.sums == together.sums);
             }
         }
     }
@@ -79,7 +79,7 @@ fn check_in(folder: &Path, report: &mut Report) -> std::result::Result<(), Solve
                 found.iter().zip(alone).map(|(a, b)| (a - b).abs() / largest).fold(0.0, larger)
             });
             // The same numbers of sites in another order, in double precision.
-            report.error(&scope, "ways: sums of each side alone", off.fold(0.0, larger), 1e-13);
+            report.error(&scope, "blockings: sums of each rhs alone", off.fold(0.0, larger), 1e-13);
         }
     }
     Ok(())
@@ -90,18 +90,19 @@ fn open(mode: Mode, path: &Path) -> Result<Cuda> {
 }
 
 /// A file that tells every kernel which has it to be launched in this way.
-fn force(way: Way, nrhs: usize, path: &Path) -> Result {
+fn force(blocking: RhsBlocking, nrhs: usize, path: &Path) -> Result {
     let failed = |error: CacheError| DeviceError::from(ferrite::backend::BackendError::from(error));
     let devices = Cuda::devices()?;
     let key = Cuda::tune_key(&devices[0])?;
-    let groups = (1..=4).rev().find(|groups| (nrhs as u32 / way.sides).is_multiple_of(*groups)).unwrap_or(1);
-    let shape = match way {
-        Way { looped: true, .. } => Shape::looped(way.sides),
-        _ => Shape { way, threads: [8, groups, 4] },
+    let groups = (1..=4).rev().find(|groups| (nrhs as u32 / blocking.rhs).is_multiple_of(*groups)).unwrap_or(1);
+    let shape = match blocking {
+        RhsBlocking { looped: true, .. } => Shape::looped(blocking.rhs),
+        _ => Shape { blocking, threads: [8, groups, 4] },
     };
     let sites = LATTICE.iter().product::<usize>() as u32 / 2;
-    let entries =
-        gpu_kernels::instances().filter(|instance| instance.variants.iter().any(|v| v.way == way)).map(|instance| {
+    let entries = gpu_kernels::instances()
+        .filter(|instance| instance.variants.iter().any(|v| v.blocking == blocking))
+        .map(|instance| {
             let launch = LaunchKey { kernel: instance.name.into(), sites, nrhs: nrhs as u32 };
             let microseconds = BTreeMap::from([(shape, Some(1.0))]);
             (launch, Entry { shape, default: 128.into(), microseconds, measured: "today".into() })

@@ -6,9 +6,9 @@ use gpu_kernels::field::{Clover, Field, Links};
 use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::lattice::{Geometry, Region};
 use gpu_kernels::memory::Chunk;
+use gpu_kernels::multi_rhs::{MultiRhsKernel, MultiRhsReduction, Stage};
 use gpu_kernels::random::Philox;
 use gpu_kernels::row::{Dot, Dots, Plain, Row};
-use gpu_kernels::sides::{Stage, SumTogether, Together};
 use gpu_kernels::staggered::{ColourRows, Hops, Improved, Naive, Phases, StaggeredRow};
 use gpu_kernels::storage::{
     CloverFormat, Double, Fp16, Half, LinkFormat, NumberFormat, Recon8, Recon8T, Recon12, Recon12H, Recon12T, Recon13,
@@ -21,7 +21,7 @@ use gpu_kernels::{Kernel, Reduction};
 
 /// Odd extents, and a last tile that is not full.
 const GEOMETRY: Geometry = Geometry::new([2, 6, 4, 6]);
-const SIDES: usize = 12;
+const NRHS: usize = 12;
 
 /// Aligned memory with 32-bit words that are moderate numbers in every format.
 struct Memory(Vec<Chunk>);
@@ -45,7 +45,7 @@ fn tiles() -> u32 {
     sites().div_ceil(TILE as u32)
 }
 fn field_bytes(site: usize) -> usize {
-    SIDES * tiles() as usize * TILE * site
+    NRHS * tiles() as usize * TILE * site
 }
 fn links<P: NumberFormat, R: LinkFormat<P>>(seed: u64) -> Memory {
     Memory::new(seed, tiles() as usize * TILE * R::SITE_BYTES)
@@ -58,8 +58,8 @@ type Outcome = (Vec<Chunk>, Vec<f64>);
 fn outcome<const N: usize>(out: &mut Memory, mut compute: impl FnMut(u32, u32) -> Vec<f64>) -> Outcome {
     let fresh = Memory::new(1, 16 * out.0.len());
     out.0.copy_from_slice(&fresh.0);
-    let mut sums = vec![Vec::new(); SIDES];
-    for first in (0..SIDES).step_by(N) {
+    let mut sums = vec![Vec::new(); NRHS];
+    for first in (0..NRHS).step_by(N) {
         for i in 0..sites() {
             let values = compute(i, first as u32);
             let each = values.len() / N;
@@ -90,7 +90,7 @@ fn row<F, K: Row<F>>(name: &str, out: &mut Memory, make: impl Fn(*mut u8) -> K) 
         vec![]
     });
     several!(name, out, one, N => |i, first| unsafe {
-        Together::<Plain<F>>::sides::<N>(&kernel, i, first);
+        MultiRhsKernel::<Plain<F>>::multi_rhs::<N>(&kernel, i, first);
         vec![]
     });
     one
@@ -106,7 +106,7 @@ where
     assert!(<K as Stage<F>>::BYTES.is_multiple_of(64), "whole slots for four directions");
     several!(format!("{name}, links kept"), out, one, N => |i, first| unsafe {
         let staged = <K as Stage<F>>::turned(Stage::<F>::stage(&kernel, i), first);
-        Together::<Plain<<K as Stage<F>>::Staged>>::sides::<N>(&staged, i, first);
+        MultiRhsKernel::<Plain<<K as Stage<F>>::Staged>>::multi_rhs::<N>(&staged, i, first);
         vec![]
     });
 }
@@ -114,26 +114,26 @@ where
 /// A row with sums in format `S`, which has V of them.
 fn sums<S, K, const V: usize>(name: &str, out: &mut Memory, make: impl Fn(*mut u8) -> K) -> Outcome
 where
-    K: SumTogether<S> + Reduction<S, Values = [f64; V]>,
+    K: MultiRhsReduction<S> + Reduction<S, Values = [f64; V]>,
 {
     let kernel = make(out.address());
     let one = outcome::<1>(out, |i, rhs| unsafe { Reduction::<S>::site(&kernel, i, rhs).to_vec() });
-    assert!(one.1.len() == V * SIDES * sites() as usize && one.1.iter().all(|x| *x != 0.0), "{name}");
-    several!(name, out, one, N => |i, first| unsafe { SumTogether::<S>::sides::<N>(&kernel, i, first).concat() });
+    assert!(one.1.len() == V * NRHS * sites() as usize && one.1.iter().all(|x| *x != 0.0), "{name}");
+    several!(name, out, one, N => |i, first| unsafe { MultiRhsReduction::<S>::multi_rhs::<N>(&kernel, i, first).concat() });
     one
 }
 
 /// The same with links that can be kept.
 fn staged_sums<S, K, const V: usize>(name: &str, out: &mut Memory, make: impl Fn(*mut u8) -> K)
 where
-    K: SumTogether<S> + Reduction<S, Values = [f64; V]> + Stage<S>,
-    K: SumTogether<<K as Stage<S>>::Staged> + Reduction<<K as Stage<S>>::Staged, Values = [f64; V]>,
+    K: MultiRhsReduction<S> + Reduction<S, Values = [f64; V]> + Stage<S>,
+    K: MultiRhsReduction<<K as Stage<S>>::Staged> + Reduction<<K as Stage<S>>::Staged, Values = [f64; V]>,
 {
     let one = sums::<S, K, V>(name, out, &make);
     let kernel = make(out.address());
     several!(format!("{name}, links kept"), out, one, N => |i, first| unsafe {
         let staged = <K as Stage<S>>::turned(Stage::<S>::stage(&kernel, i), first);
-        SumTogether::<<K as Stage<S>>::Staged>::sides::<N>(&staged, i, first).concat()
+        MultiRhsReduction::<<K as Stage<S>>::Staged>::multi_rhs::<N>(&staged, i, first).concat()
     });
 }
 
@@ -148,7 +148,7 @@ struct Operands {
 fn operands<P: CloverFormat, R: LinkFormat<P>>() -> (Memory, Operands) {
     let bytes = field_bytes(P::SPINOR_BYTES);
     let [mut input, mut x, mut w, out] = [2, 3, 4, 1].map(|seed| Memory::new(seed, bytes));
-    let mut clover = Memory::new(5, field_bytes(P::CLOVER_BYTES) / SIDES);
+    let mut clover = Memory::new(5, field_bytes(P::CLOVER_BYTES) / NRHS);
     let mut packed = links::<P, R>(6);
     // SAFETY: the memory stays with the views of it.
     let operands = unsafe {
