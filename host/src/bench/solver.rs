@@ -102,7 +102,7 @@ impl SolverStudy {
             tol: self.tol,
             max_iterations: self.max_iterations,
             // A column is of one format, to the end.
-            ladder: false,
+            escalate: false,
             ..Request::new(operator)
         }
     }

@@ -166,7 +166,7 @@ fn halved(mut on: Lattice, most: usize) -> Lattice {
 
 /// The request with so many iterations, all in one precision.
 fn no_more_than(iterations: usize, request: &Request) -> Request {
-    Request { max_iterations: iterations, ladder: false, ..*request }
+    Request { max_iterations: iterations, escalate: false, ..*request }
 }
 
 /// Seconds of an iteration, once the kernels are loaded. That few iterations lead nowhere is expected.

@@ -72,7 +72,7 @@ keys! {
         "Reliable updates, and restarts of gcr-dd: compute the true residual whenever the residual has fallen by this factor \
          [default: 0.1, 0.6 for staggered operators in 16 bits, 1e-4 in one precision with reconstructed links]", "0.1";
     INNER_TOL: Number "inner-tol" "TOL" "Defect correction: what an inner solve is asked for [default: 0.01]", "0.01";
-    NO_LADDER: Switch "no-ladder" ""
+    NO_ESCALATION: Switch "no-escalation" ""
         "Give up where the solver stagnates or breaks down, instead of going on in higher precision", "false";
     MR_STEPS: Count "mr-steps" "N" "Steps of minimum residual in each domain [default: 10]", "10";
     MR_OMEGA: Number "mr-omega" "OMEGA" "Over-relaxation of these steps [default: 1]", "1.0";
@@ -178,7 +178,11 @@ static SOLVING: LazyLock<Vec<KeySection>> = LazyLock::new(|| {
     let section = |heading, comment, keys: &[&'static Key]| KeySection { heading, comment, keys: keys.to_vec() };
     vec![
         section(None, "The solver.", &[&SOLVER, &TOL, &MAX_ITERATIONS, &GUESS, &BATCH]),
-        section(Some("Mixed precision"), "Mixed precision.", &[&OUTER, &CORRECTION, &DELTA, &INNER_TOL, &NO_LADDER]),
+        section(
+            Some("Mixed precision"),
+            "Mixed precision.",
+            &[&OUTER, &CORRECTION, &DELTA, &INNER_TOL, &NO_ESCALATION],
+        ),
         section(
             Some("GCR-DD"),
             "Keys of gcr-dd.",

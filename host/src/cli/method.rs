@@ -27,7 +27,7 @@ pub struct SolveScheme {
     outer: Precision,
     correction: Correction,
     schwarz: Schwarz,
-    ladder: bool,
+    escalate: bool,
     /// Whether CG is applied to the operator itself, which is positive.
     positive: bool,
 }
@@ -66,7 +66,7 @@ impl SolveScheme {
             correction: correction(settings, method),
             schwarz: schwarz::resolve(settings, method, wanted.as_ref().map(|w| w.lattice)),
             positive: kind == FermionKind::Staggered,
-            ladder: !settings.is_on("no-ladder"),
+            escalate: !settings.is_on("no-escalation"),
             method,
             tol,
             max_iterations,
@@ -92,7 +92,7 @@ impl SolveScheme {
             max_iterations: self.max_iterations,
             correction: self.correction,
             schwarz: self.schwarz,
-            ladder: self.ladder,
+            escalate: self.escalate,
             ..Request::new(operator)
         }
     }
@@ -210,7 +210,7 @@ mod tests {
             outer: Precision::Double,
             correction,
             schwarz: Schwarz::default(),
-            ladder: true,
+            escalate: true,
             positive: false,
         }
     }

@@ -147,7 +147,7 @@ impl Solve {
         };
         watch.finish();
         let ended = Ended::of(result)?;
-        if ended.report.climbs.is_empty() {
+        if ended.report.escalations.is_empty() {
             tell_storage(links.storage, ended.report.reconstruction);
         }
         Ok(ended)

@@ -2,7 +2,7 @@
 //!
 //! Right-hand sides that are solved together share the links that kernels read, so that few large batches are faster than
 //! many small ones. What limits a batch is the memory of the device: each right-hand side has its own vectors.
-use super::report::{Climb, Report, SolveFailure};
+use super::report::{Escalation, Report, SolveFailure};
 use super::run::Solved;
 use super::shifts::{ShiftsReport, SolvedShifts};
 use crate::field::host::{Fermion, HostField};
@@ -155,7 +155,7 @@ fn zeros<T: Fermion>(like: &[HostField<T>]) -> Vec<HostField<T>> {
 impl Report {
     /// The report of this batch of right-hand sides and of another one that was solved after it.
     fn beside(self, next: Report) -> Report {
-        // The batch that had to go highest up the ladder says in which formats answers were possible.
+        // The batch that escalated furthest says in which formats answers were possible.
         let formats = if next.height() > self.height() { &next } else { &self };
         let (precision, outer, reconstruction) = (formats.precision, formats.outer, formats.reconstruction);
         let (seconds, done) = (self.seconds + next.seconds, self.true_residual.len());
@@ -167,13 +167,13 @@ impl Report {
             converged: self.converged && next.converged,
             precision,
             outer,
-            climbs: [self.climbs, later(next.climbs, done)].concat(),
+            escalations: [self.escalations, later(next.escalations, done)].concat(),
             reconstruction,
             seconds,
             total_seconds: self.total_seconds + next.total_seconds,
         }
     }
-    /// Grows with each step up the ladder.
+    /// Grows with each escalation.
     fn height(&self) -> usize {
         let digits = |precision| match precision {
             Precision::Fp16 => 0,
@@ -206,8 +206,11 @@ pub(super) fn gflops(flops: f64, seconds: f64) -> f64 {
 }
 
 /// The steps of a batch before which `done` right-hand sides were solved.
-fn later(climbs: Vec<Climb>, done: usize) -> Vec<Climb> {
-    climbs.into_iter().map(|climb| Climb { reason: climb.reason.counted_from(done), ..climb }).collect()
+fn later(escalations: Vec<Escalation>, done: usize) -> Vec<Escalation> {
+    escalations
+        .into_iter()
+        .map(|escalation| Escalation { reason: escalation.reason.counted_from(done), ..escalation })
+        .collect()
 }
 
 /// The solvers' own accounts of two batches.
@@ -242,7 +245,7 @@ impl ShiftsReport {
             mine.refinement_iterations = mine.refinement_iterations.max(theirs.refinement_iterations);
             mine.reliable_updates += theirs.reliable_updates;
             let done = mine.true_residual.len();
-            mine.climbs.extend(later(theirs.climbs, done));
+            mine.escalations.extend(later(theirs.escalations, done));
             mine.true_residual.extend(theirs.true_residual);
             mine.failure = mine.failure.take().or(theirs.failure.map(|error| error.counted_from(done)));
         }
@@ -312,9 +315,9 @@ mod tests {
         SolveError::Stagnation { iterations: 0, rhs, residual: 1.0, info: Box::default() }
     }
 
-    /// A solve of a batch that did nothing, but for steps up the ladder, for a right-hand side each.
-    fn report(nrhs: usize, climbs: &[(usize, Precision)]) -> Report {
-        let climb = |&(rhs, precision): &(usize, Precision)| Climb {
+    /// A solve of a batch that did nothing, but for escalations, for a right-hand side each.
+    fn report(nrhs: usize, escalations: &[(usize, Precision)]) -> Report {
+        let escalation = |&(rhs, precision): &(usize, Precision)| Escalation {
             iterations: 0,
             reason: stagnation(rhs),
             precision,
@@ -323,10 +326,10 @@ mod tests {
         };
         Report {
             info: Info { iterations_per_rhs: vec![0; nrhs], history: vec![vec![1.0]; nrhs], ..Info::default() },
-            precision: climbs.last().map_or(Precision::Half, |(_, precision)| *precision),
+            precision: escalations.last().map_or(Precision::Half, |(_, precision)| *precision),
             outer: Precision::Double,
             reconstruction: LinkStorage::of(12),
-            climbs: climbs.iter().map(climb).collect(),
+            escalations: escalations.iter().map(escalation).collect(),
             true_residual: vec![1.0; nrhs],
             converged: false,
             seconds: 0.0,
@@ -367,7 +370,7 @@ mod tests {
         let low = [(0, Single)];
         let all = report(2, &low).beside(report(2, &low)).beside(report(1, &[low[0], (0, Double)]));
         assert_eq!(all.precision, Double);
-        let reasons: Vec<Unsolved> = all.climbs.into_iter().map(|climb| climb.reason).collect();
+        let reasons: Vec<Unsolved> = all.escalations.into_iter().map(|escalation| escalation.reason).collect();
         // Right-hand sides count from the first of all.
         assert_eq!(reasons, [0, 2, 4, 4].map(stagnation));
         assert_eq!(report(1, &[]).beside(report(1, &low)).precision, Single);
@@ -384,7 +387,7 @@ mod tests {
                 refinement_iterations: 0,
                 reliable_updates: 0,
                 true_residual: vec![1.0; 3],
-                climbs: Vec::new(),
+                escalations: Vec::new(),
                 failure,
             };
             ShiftsReport {

@@ -79,7 +79,7 @@ impl Operator {
 
 impl Request {
     /// Device memory that the solve needs at its peak for `nrhs` right-hand sides on a process's part of a lattice, with
-    /// names for what takes it; with `systems`, for so many shifts or masses together. Steps up the ladder come on top.
+    /// names for what takes it; with `systems`, for so many shifts or masses together. Escalations come on top.
     pub fn memory(&self, local: Lattice, grid: &ProcessGrid, nrhs: usize, systems: Option<usize>) -> Needs {
         let (part, sites, operator, kind) =
             (Part::new(local, grid), local.half_volume(), self.operator.sizes(), self.operator.kind());

@@ -1,8 +1,8 @@
 //! Solving M ψ = η: even-odd preconditioning, the solvers in any pair of precisions, and the check of the answer.
 mod batch;
 mod configuration;
+mod escalation;
 mod formats;
-mod ladder;
 mod memory;
 mod report;
 mod request;
@@ -13,7 +13,7 @@ mod shifts;
 pub use batch::{BATCH_SIZES, batches, in_batches, largest_batch, shifts_in_batches, widths};
 pub use configuration::Configuration;
 pub use memory::{apply_memory, staggered_link_bytes};
-pub use report::{Climb, Report, SolveFailure};
+pub use report::{Escalation, Report, SolveFailure};
 pub use request::{Correction, Method, Request, Schwarz, SchwarzError};
 pub use run::Solved;
 pub use shifts::{ShiftOutcome, ShiftStrategy, ShiftsReport, SolvedShifts};

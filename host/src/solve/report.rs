@@ -5,9 +5,9 @@ use crate::field::host::{Fermion, HostField, Spinor};
 use gpu_kernels::{LinkStorage, Precision};
 use solvers::{Info, SolveError, Unsolved};
 
-/// A step up the ladder: why the solve could not go on as it was, and how it went on from the best iterate.
+/// A precision escalation: why the solve could not go on as it was, and how it went on from the best iterate.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Climb {
+pub struct Escalation {
     /// Iterations done before.
     pub iterations: usize,
     /// The solver's reason, with its account of the iterations since the step before.
@@ -35,8 +35,8 @@ pub struct Report {
     pub precision: Precision,
     /// The precision of the solver's true residuals at the end.
     pub outer: Precision,
-    /// The steps up the ladder of precisions.
-    pub climbs: Vec<Climb>,
+    /// The precision escalations.
+    pub escalations: Vec<Escalation>,
     /// How links were stored: with 12 real numbers where 8 were asked for but some links are singular, with 13 where 12 were
     /// asked for but long links are in U(3).
     pub reconstruction: LinkStorage,

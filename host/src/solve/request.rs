@@ -167,7 +167,7 @@ pub struct Request {
     /// How true residuals come in.
     pub correction: Correction,
     /// Whether a solve that stagnates, breaks down or overflows goes on in the next higher precision.
-    pub ladder: bool,
+    pub escalate: bool,
     /// Of [`Method::GcrDd`].
     pub schwarz: Schwarz,
     /// Iterations without a new smallest residual that count as stagnation; 0 for no such limit.
@@ -202,7 +202,7 @@ impl Request {
             tol: 1e-10,
             max_iterations: 10_000,
             correction: Correction::default(),
-            ladder: true,
+            escalate: true,
             schwarz: Schwarz::default(),
             stagnation_window: 2000,
         }

@@ -1,8 +1,8 @@
-//! The course of a solve: to the even sites, up the ladder of precisions, back, and the check of the answer.
+//! The course of a solve: to the even sites, with precision escalation, back, and the check of the answer.
 use super::batch::gflops;
 use super::configuration::Configuration;
+use super::escalation::{EscalatedSolve, ParitySystem, solve_escalating};
 use super::formats::Formats;
-use super::ladder::{Climbed, ParitySystem, climb};
 use super::report::{Report, SolveFailure};
 use super::request::Request;
 use super::scale::Scales;
@@ -91,8 +91,8 @@ fn solve<F: Fermion>(
     let mut problem = FullSystem::new(formats.domain(), formats.exact(), sources, guess)?;
     // What the solver is asked for is a residual of the Schur complement, relative to its right-hand side.
     let tol = request.tol * problem.residual_ratio();
-    let climbed = climb(formats, &mut problem, tol, request, observer).map_err(SolveFailure::Solver)?;
-    let Climbed { mut info, rung, climbs, true_residual, failure, seconds } = climbed;
+    let escalated = solve_escalating(formats, &mut problem, tol, request, observer).map_err(SolveFailure::Solver)?;
+    let EscalatedSolve { mut info, level, escalations, true_residual, failure, seconds } = escalated;
     problem.scales.undo(&problem.space, &mut problem.psi)?;
     let solutions = problem.psi.download()?;
     info.converged = failure.is_none() && true_residual.iter().all(|&r| r <= request.tol);
@@ -100,10 +100,10 @@ fn solve<F: Fermion>(
         converged: info.converged,
         gflops: gflops(info.flops, seconds),
         info,
-        precision: rung.precision,
-        outer: rung.outer,
-        reconstruction: rung.reconstruction,
-        climbs,
+        precision: level.precision,
+        outer: level.outer,
+        reconstruction: level.reconstruction,
+        escalations,
         true_residual,
         seconds,
         total_seconds: begin.elapsed().as_secs_f64(),

@@ -2,9 +2,9 @@
 //! each system by mixed-precision CG from what that gave (Babich et al. 2011, section 8.2).
 use super::batch::gflops;
 use super::configuration::Configuration;
+use super::escalation::{EscalatedSolve, ParitySystem, solve_escalating};
 use super::formats::{Formats, StaggeredFormats};
-use super::ladder::{Climbed, ParitySystem, climb};
-use super::report::{Climb, SolveFailure};
+use super::report::{Escalation, SolveFailure};
 use super::request::{Method, Request};
 use super::run::norms;
 use super::scale::Scales;
@@ -45,8 +45,8 @@ pub struct ShiftOutcome {
     pub reliable_updates: usize,
     /// ‖b − (M†M + σ) x‖ / ‖b‖ per right-hand side, in double with the unfused operator; for a mass ‖η − M ψ‖ / ‖η‖.
     pub true_residual: Vec<f64>,
-    /// The steps up the ladder of precisions.
-    pub climbs: Vec<Climb>,
+    /// The precision escalations.
+    pub escalations: Vec<Escalation>,
     /// Why the solver gave up, where it did.
     pub failure: Option<Unsolved>,
 }
@@ -60,7 +60,7 @@ pub struct ShiftsReport {
     pub converged: bool,
     /// The precision of multi-shift CG; `None` where each system was solved by itself.
     pub first_precision: Option<Precision>,
-    /// The reconstruction in use where each system was refined, before any step up the ladder.
+    /// The reconstruction in use where each system was refined, before any escalation.
     pub reconstruction: LinkStorage,
     /// Seconds of multi-shift CG.
     pub first_seconds: f64,
@@ -267,7 +267,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
             refinement_iterations: 0,
             reliable_updates: 0,
             true_residual: Vec::new(),
-            climbs: Vec::new(),
+            escalations: Vec::new(),
             failure: None,
         };
         Ok(Shifts {
@@ -379,12 +379,12 @@ impl<'c, 'g> Shifts<'c, 'g> {
             x: self.x[i].parity_mut(parity),
         };
         problem.forget_what_is_no_number()?;
-        let Climbed { info, climbs, failure, seconds, .. } =
-            climb(&operators, &mut problem, self.request.tol, &self.request, observer)?;
+        let EscalatedSolve { info, escalations, failure, seconds, .. } =
+            solve_escalating(&operators, &mut problem, self.request.tol, &self.request, observer)?;
         let outcome = &mut self.outcomes[i];
         outcome.refinement_iterations += info.iterations;
         outcome.reliable_updates += info.reliable_updates;
-        outcome.climbs.extend(climbs);
+        outcome.escalations.extend(escalations);
         outcome.failure = outcome.failure.take().or(failure);
         self.seconds += seconds;
         self.flops += info.flops;

@@ -77,7 +77,7 @@ pub fn schemes(backend: &dyn Backend, case: &Case, mass: f64, report: &mut Repor
                 let scope = case.scope(&format!("{precision:?} in {outer:?}"), &format!("{method:?} {correction:?}"));
                 let (solutions, claim) = configuration.solve(sources, None, &request, &mut ())?;
                 report.holds(&scope, "scheme: converged", claim.converged);
-                report.holds(&scope, "scheme: no step up the ladder", claim.climbs.is_empty());
+                report.holds(&scope, "scheme: no escalation", claim.escalations.is_empty());
                 for ((eta, psi), claimed) in sources.iter().zip(&solutions).zip(&claim.true_residual) {
                     let residual = reference.residual(eta, psi);
                     report.error(&scope, "scheme: true residual", residual, tol);
@@ -96,24 +96,28 @@ pub fn schemes(backend: &dyn Backend, case: &Case, mass: f64, report: &mut Repor
             }
         }
     }
-    // Single precision cannot reach this; the ladder can, and says so. Without the ladder it is an error.
+    // Single precision cannot reach this; escalation can, and says so. Without escalation it is an error.
     let request = Request { precision: Half, outer: Single, ..Request::new(operator) };
     let scope = case.scope("Half in Single", "1e-10");
     let (solutions, claim) = configuration.solve(sources, None, &request, &mut ())?;
-    report.holds(&scope, "ladder: converged", claim.converged && claim.outer == Double);
-    report.holds(&scope, "ladder: steps told", !claim.climbs.is_empty() && claim.climbs[0].iterations > 0);
+    report.holds(&scope, "escalation: converged", claim.converged && claim.outer == Double);
+    report.holds(
+        &scope,
+        "escalation: steps reported",
+        !claim.escalations.is_empty() && claim.escalations[0].iterations > 0,
+    );
     for (eta, psi) in sources.iter().zip(&solutions) {
-        report.error(&scope, "ladder: true residual", reference.residual(eta, psi), request.tol);
+        report.error(&scope, "escalation: true residual", reference.residual(eta, psi), request.tol);
     }
-    match configuration.solve(sources, None, &Request { ladder: false, ..request }, &mut ()) {
+    match configuration.solve(sources, None, &Request { escalate: false, ..request }, &mut ()) {
         Err(SolveFailure::Unfinished { solutions, report: claim, .. }) => {
             let worst =
                 sources.iter().zip(&solutions).map(|(eta, psi)| reference.residual(eta, psi)).fold(0.0, f64::max);
-            report.holds(&scope, "no ladder: no claim", !claim.converged && worst > request.tol);
-            report.error(&scope, "no ladder: the best iterate", worst, 1e-5);
+            report.holds(&scope, "no escalation: no claim", !claim.converged && worst > request.tol);
+            report.error(&scope, "no escalation: the best iterate", worst, 1e-5);
         }
         Err(error) => return Err(error),
-        Ok(_) => report.holds(&scope, "no ladder: no claim", false),
+        Ok(_) => report.holds(&scope, "no escalation: no claim", false),
     }
     Ok(())
 }

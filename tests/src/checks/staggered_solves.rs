@@ -111,7 +111,11 @@ fn one_mass(case: &Case, domain: &Domain, report: &mut Report) -> Result<(), Fai
                         report.error(&scope, "staggered solve: claimed residual", off, 1e-13);
                     }
                     let kept = claim.reconstruction == possible(name, reconstruction);
-                    report.holds(&scope, "staggered solve: reconstruction, no climbs", kept && claim.climbs.is_empty());
+                    report.holds(
+                        &scope,
+                        "staggered solve: reconstruction, no escalations",
+                        kept && claim.escalations.is_empty(),
+                    );
                 }
             }
         }

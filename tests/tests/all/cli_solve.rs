@@ -62,21 +62,24 @@ fn ways_of_correction_and_guesses() {
     assert_eq!((&first["solver"], &first["correction"]), (&"cgne".into(), &"reliable".into()));
     assert!(recheck(&room, "--mass 0.1", "x.npy", "b.npy") <= 1e-10);
     let block = solve("--sources 4 --solver block-cg --precision single --save-source bs.npy -o xs.npy");
-    assert_eq!((&block["solver"], &block["batches"], &block["climbs"]), (&json!("block-cg"), &json!([4]), &json!([])));
+    assert_eq!(
+        (&block["solver"], &block["batches"], &block["escalations"]),
+        (&json!("block-cg"), &json!([4]), &json!([]))
+    );
     assert!(recheck(&room, "--mass 0.1", "xs.npy", "bs.npy") <= 1e-10);
     let defect = solve("--correction defect --inner-tol 0.05 --precision half -o y.npy");
     assert_eq!((&defect["correction"], &defect["precision"]), (&"defect".into(), &"half".into()));
     assert!(recheck(&room, "--mass 0.1", "y.npy", "b.npy") <= 1e-10);
     let single = solve("--outer single --precision half --tol 1e-5");
-    assert_eq!((&single["outer"], &single["climbs"]), (&"single".into(), &serde_json::json!([])));
+    assert_eq!((&single["outer"], &single["escalations"]), (&"single".into(), &serde_json::json!([])));
     // From its own answer there is nothing left to do.
     assert_eq!(solve("--guess y.npy")["iterations"], 0);
-    // What single precision cannot reach the ladder can, and says so; without it the solve fails.
-    let climbed = solve("--outer single --precision single");
-    assert_eq!((&climbed["converged"], &climbed["outer"]), (&true.into(), &"double".into()));
-    assert!(climbed["climbs"][0]["iterations"].as_u64().unwrap() > 0);
+    // What single precision cannot reach escalation can, and says so; without it the solve fails.
+    let escalated = solve("--outer single --precision single");
+    assert_eq!((&escalated["converged"], &escalated["outer"]), (&true.into(), &"double".into()));
+    assert!(escalated["escalations"][0]["iterations"].as_u64().unwrap() > 0);
     let line = "solve --gauge weak.ildg --mass 0.1 --source random:1 --outer single --precision single";
-    room.fails(1, &format!("{line} --no-ladder"), &["did not converge", "1e-10"]);
+    room.fails(1, &format!("{line} --no-escalation"), &["did not converge", "1e-10"]);
     for (flags, words) in [
         ("--outer single", "--precision single or half"),
         ("--outer half --precision half", "outer"),

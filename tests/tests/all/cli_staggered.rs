@@ -165,7 +165,7 @@ fn block_cg_takes_fewer_iterations_for_many_sources() {
             let report = room.json(&format!("{base} {flags} -o {solver}.npy"));
             assert_eq!((&report["converged"], &report["solver"]), (&json!(true), &json!(solver)), "{flags}");
             assert!(report["true_residual"].as_f64() <= Some(1e-10), "{flags}: {}", report["true_residual"]);
-            assert_eq!((&report["batches"], &report["climbs"]), (&json!([sources]), &json!([])), "{flags}");
+            assert_eq!((&report["batches"], &report["escalations"]), (&json!([sources]), &json!([])), "{flags}");
             iterations(&report)
         };
         let (plain, block) = (solve("cg", 12), solve("block-cg", 12));

@@ -497,7 +497,7 @@ fn one_process_speaks_for_all() {
     fails(&room, 2, 2, "bench dslash --precision quarter", &["quarter"]);
     fails(&room, 2, 2, "bench dslash --operator pauli", &["pauli"]);
     fails(&room, 2, 2, "links asqtad weak.ildg fat.npy fat.npy", &["different files"]);
-    let stuck = "solve --gauge weak.ildg --mass 0.1 --source random:1 --max-iterations 2 --no-ladder -o x.npy";
+    let stuck = "solve --gauge weak.ildg --mass 0.1 --source random:1 --max-iterations 2 --no-escalation -o x.npy";
     fails(&room, 4, 1, stuck, &["did not converge", "x.npy was not written"]);
     assert!(!room.path("x.npy").exists());
     fs::copy(room.path("weak.ildg"), room.path("short.ildg")).unwrap();

@@ -307,7 +307,7 @@ fn solves_end_at_their_tolerance() {
             let request = Request { method: Method::GcrDd, precision, outer, tol, schwarz, ..reference };
             let what = format!("{operator:?}, {outer:?}-{precision:?}-{inner:?}, {block:?}");
             let (solutions, report) = configuration.solve(&sources, None, &request, &mut ()).expect(&what);
-            assert!(report.converged && report.climbs.is_empty(), "{what}: {:?}", report.climbs);
+            assert!(report.converged && report.escalations.is_empty(), "{what}: {:?}", report.escalations);
             assert!(report.true_residual.iter().all(|r| *r <= tol), "{what}: {:?}", report.true_residual);
             assert_eq!(report.info.preconditioner.calls, report.info.iterations, "{what}");
             assert_eq!(report.info.preconditioner.local_applications, 5 * report.info.iterations, "{what}");
@@ -356,7 +356,7 @@ fn overlap_helps() {
                 let request =
                     Request { method: Method::GcrDd, precision, reconstruction, schwarz, ..Request::new(operator) };
                 let (_, report) = Configuration::new(&domain, &gauge).solve(&source, None, &request, &mut ()).unwrap();
-                assert!(report.true_residual[0] <= 1e-10 && report.climbs.is_empty());
+                assert!(report.true_residual[0] <= 1e-10 && report.escalations.is_empty());
                 Ok::<_, std::convert::Infallible>(report.info.iterations)
             })
             .unwrap();
@@ -391,7 +391,7 @@ fn right_hand_sides_leave_their_domains() {
             let (info, own) = (&report.info, &report.info.iterations_per_rhs);
             assert!(own[1] == 0 && own[3] == 0 && own[0] > 4 && own[2] > 4, "{own:?}");
             assert!(info.sloppy_rhs <= 2 * info.sloppy_applications, "{info:?}");
-            assert!(wide.converged && report.converged && report.climbs.is_empty());
+            assert!(wide.converged && report.converged && report.escalations.is_empty());
             for (j, (got, expected)) in solutions.iter().zip(&good).enumerate() {
                 let off: f64 = got.sites().iter().zip(expected.sites()).map(|(a, b)| distance2(a, b)).sum();
                 // Two residuals of 1e-10, over the smallest singular value of M.

@@ -1,4 +1,4 @@
-//! Solves: every pair of precisions, both ways of correction, every method; steps up the ladder; how many iterations
+//! Solves: every pair of precisions, both ways of correction, every method; precision escalations; how many iterations
 //! they take.
 use ferrite::Precision;
 use ferrite::backend::Cpu;
@@ -99,7 +99,7 @@ fn block_cg_takes_fewer_iterations_than_cg() {
             let request = Request { method, precision, ..Request::new(operator) };
             let (_, report) = configuration.solve(&sources[..many], None, &request, &mut ()).unwrap();
             assert!(report.converged && report.true_residual.iter().all(|r| *r <= request.tol));
-            assert!(report.climbs.is_empty(), "{method:?} {precision:?}: {:?}", report.climbs);
+            assert!(report.escalations.is_empty(), "{method:?} {precision:?}: {:?}", report.escalations);
             report.info.iterations
         };
         let plain = [1, 12].map(|many| iterations(Method::Cg, many));
@@ -213,7 +213,7 @@ fn the_size_of_a_source_does_not_matter() {
     };
     for precision in [Precision::Double, Precision::Single, Precision::Half, Precision::Fp16] {
         let operator = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
-        let request = Request { precision, ladder: false, ..Request::new(operator) };
+        let request = Request { precision, escalate: false, ..Request::new(operator) };
         let solve = |factor: f64| {
             let sources = [times(&source, factor), source.clone()];
             configuration.solve(&sources, None, &request, &mut ()).unwrap()

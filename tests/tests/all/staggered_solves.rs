@@ -145,7 +145,7 @@ fn block_cg_takes_fewer_iterations_than_cg() {
         let iterations = |method| {
             let (_, report) = configuration.solve(&sources, None, &request(method), &mut ()).unwrap();
             assert!(report.converged && report.true_residual.iter().all(|r| *r <= 1e-10));
-            assert!(report.climbs.is_empty(), "{method:?} {precision:?}: {:?}", report.climbs);
+            assert!(report.escalations.is_empty(), "{method:?} {precision:?}: {:?}", report.escalations);
             report.info.iterations
         };
         let (plain, block) = (iterations(Method::Cg), iterations(Method::BlockCg));

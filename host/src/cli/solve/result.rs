@@ -11,7 +11,7 @@ use crate::cli::progress::Watch;
 use crate::cli::{Code, Context, Failure, Outcome, fields, plot, text};
 use ferrite::field::host::{Fermion, HostField};
 use ferrite::operators::Operator;
-use ferrite::solve::{Climb, Report, ShiftStrategy, ShiftsReport};
+use ferrite::solve::{Escalation, Report, ShiftStrategy, ShiftsReport};
 use serde_json::{Value, json};
 use solvers::{Info, Unsolved};
 use std::path::PathBuf;
@@ -82,7 +82,7 @@ pub fn one<F: Fermion>(context: &Context, solve: &Solve, done: &Done, ended: &En
         "mass": mass,
         "precision": name_of(&PRECISIONS, report.precision),
         "outer": name_of(&PRECISIONS, report.outer),
-        "climbs": climbs(&report.climbs),
+        "escalations": escalations(&report.escalations),
         "reconstruct": name_of(&RECONSTRUCTIONS, report.reconstruction),
         "reductions": info.reductions,
         "reliable_updates": info.reliable_updates,
@@ -139,8 +139,12 @@ pub fn several<F: Fermion>(
         Systems::One => ("mass", "masses", vec![plan.operator.mass()], None),
     };
     for (value, outcome) in values.iter().zip(&report.shifts) {
-        for climb in &outcome.climbs {
-            warn!("{what} {value}: {}; went on in {} precision", climb.reason, name_of(&PRECISIONS, climb.precision));
+        for escalation in &outcome.escalations {
+            warn!(
+                "{what} {value}: {}; went on in {} precision",
+                escalation.reason,
+                name_of(&PRECISIONS, escalation.precision)
+            );
         }
     }
     let written = written(solve, report.converged, |path| {
@@ -159,7 +163,7 @@ pub fn several<F: Fermion>(
                 "reliable_updates": outcome.reliable_updates,
                 "true_residual": solvers::worst_residual(&outcome.true_residual),
                 "true_residuals": outcome.true_residual,
-                "climbs": climbs(&outcome.climbs),
+                "escalations": escalations(&outcome.escalations),
                 "failure": outcome.failure.as_ref().map(Unsolved::to_string),
             })
         })
@@ -288,32 +292,32 @@ fn applications(info: &Info) -> Value {
     })
 }
 
-/// Warns of steps up the ladder of precisions.
+/// Warns of precision escalations.
 pub fn announce(report: &Report) {
-    for climb in &report.climbs {
+    for escalation in &report.escalations {
         warn!(
             "after {}: {}; went on with {} in {} precision, recon {}",
-            text::count(climb.iterations, "iteration"),
-            climb.reason,
-            name_of(&PRECISIONS, climb.precision),
-            name_of(&PRECISIONS, climb.outer),
-            name_of(&RECONSTRUCTIONS, climb.reconstruction)
+            text::count(escalation.iterations, "iteration"),
+            escalation.reason,
+            name_of(&PRECISIONS, escalation.precision),
+            name_of(&PRECISIONS, escalation.outer),
+            name_of(&RECONSTRUCTIONS, escalation.reconstruction)
         );
     }
 }
 
-/// The steps up the ladder of precisions for JSON.
-fn climbs(climbs: &[Climb]) -> Vec<Value> {
-    let one = |climb: &Climb| {
+/// The precision escalations for JSON.
+fn escalations(escalations: &[Escalation]) -> Vec<Value> {
+    let one = |escalation: &Escalation| {
         json!({
-            "iterations": climb.iterations,
-            "reason": climb.reason.to_string(),
-            "precision": name_of(&PRECISIONS, climb.precision),
-            "outer": name_of(&PRECISIONS, climb.outer),
-            "reconstruct": name_of(&RECONSTRUCTIONS, climb.reconstruction),
+            "iterations": escalation.iterations,
+            "reason": escalation.reason.to_string(),
+            "precision": name_of(&PRECISIONS, escalation.precision),
+            "outer": name_of(&PRECISIONS, escalation.outer),
+            "reconstruct": name_of(&RECONSTRUCTIONS, escalation.reconstruction),
         })
     };
-    climbs.iter().map(one).collect()
+    escalations.iter().map(one).collect()
 }
 
 /// The largest true residual, NaN if there is one.

@@ -1,6 +1,6 @@
-//! The ladder of precisions: a system is solved in a pair of formats, and where that fails in the next better one.
+//! Precision escalation: a system is solved in a pair of formats and, where that fails, in the next better one.
 use super::formats::{AnyPreconditioner, Formats};
-use super::report::Climb;
+use super::report::Escalation;
 use super::request::{Correction, Method, Request, Schwarz};
 use crate::domain::{DeviceError, Result};
 use crate::field::{DeviceField, FieldSpace};
@@ -18,7 +18,7 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::Instant;
 
-pub(super) type LadderError = SolveError<DeviceError>;
+pub(super) type EscalationError = SolveError<DeviceError>;
 
 /// A system with its answer, in double, on the sites of one parity.
 pub(super) trait ParitySystem {
@@ -32,14 +32,14 @@ pub(super) trait ParitySystem {
     fn residuals(&mut self) -> Result<Vec<f64>>;
 }
 
-/// How a climb of the ladder ended.
-pub(super) struct Climbed {
+/// How an escalating solve ended.
+pub(super) struct EscalatedSolve {
     /// The solvers' own account.
     pub info: Info,
     /// The formats at the end.
-    pub rung: Rung,
-    /// The steps.
-    pub climbs: Vec<Climb>,
+    pub level: PrecisionLevel,
+    /// The escalations.
+    pub escalations: Vec<Escalation>,
     /// Judged residuals at the end.
     pub true_residual: Vec<f64>,
     /// Why it ended without a solution.
@@ -50,25 +50,26 @@ pub(super) struct Climbed {
 
 /// Solves a problem from the solution that is there, in the formats of the request and then in better ones. `tol` is the
 /// residual of the system, relative to its right-hand side, at which the judged one ought to be that of the request.
-pub(super) fn climb(
+pub(super) fn solve_escalating(
     formats: &dyn Formats,
     problem: &mut dyn ParitySystem,
     mut tol: f64,
     request: &Request,
     observer: &mut dyn Observer,
-) -> std::result::Result<Climbed, LadderError> {
-    let mut rung = Rung { outer: request.outer, precision: request.precision, reconstruction: request.reconstruction };
-    let mut system = Levels::new(formats, rung, problem, request)?;
+) -> std::result::Result<EscalatedSolve, EscalationError> {
+    let mut level =
+        PrecisionLevel { outer: request.outer, precision: request.precision, reconstruction: request.reconstruction };
+    let mut system = MixedSystem::new(formats, level, problem, request)?;
     formats.domain().backend().synchronize().map_err(DeviceError::from)?;
     let start = Instant::now();
-    let mut climbs: Vec<Climb> = Vec::new();
+    let mut escalations: Vec<Escalation> = Vec::new();
     let mut total: Option<Info> = None;
     let mut true_residual;
     let failure = loop {
         let spent = total.as_ref().map_or(0, |info| info.iterations);
         let mut seen = After { observer, iterations: spent };
         let left = Request { max_iterations: request.max_iterations.saturating_sub(spent), ..*request };
-        let (info, failure) = match system.iterate(rung, tol, &left, &mut seen) {
+        let (info, failure) = match system.iterate(level, tol, &left, &mut seen) {
             Ok(info) => (info, None),
             Err(error) => match error.info().cloned() {
                 Some(info) => (info, Some(error.unsolved()?)),
@@ -85,22 +86,22 @@ pub(super) fn climb(
         let worst = solvers::worst_residual(&true_residual);
         match failure {
             Some(error) => {
-                let above = |rung: &Rung| rung.next(problem.space().has_one_spin());
+                let above = |level: &PrecisionLevel| level.next(problem.space().has_one_spin());
                 // A build may do without some formats.
                 let next =
-                    successors(above(&rung), above).find(|rung| formats.has(rung.precision, rung.reconstruction));
-                let Some(next) = next.filter(|_| request.ladder && may_climb(&error, &true_residual)) else {
+                    successors(above(&level), above).find(|level| formats.has(level.precision, level.reconstruction));
+                let Some(next) = next.filter(|_| request.escalate && may_escalate(&error, &true_residual)) else {
                     break Some(error);
                 };
-                rung = next;
-                climbs.push(Climb {
+                level = next;
+                escalations.push(Escalation {
                     iterations,
                     reason: error,
-                    precision: rung.precision,
-                    outer: rung.outer,
-                    reconstruction: rung.reconstruction,
+                    precision: level.precision,
+                    outer: level.outer,
+                    reconstruction: level.reconstruction,
                 });
-                system = Levels::new(formats, rung, problem, request)?;
+                system = MixedSystem::new(formats, level, problem, request)?;
             }
             None if worst <= request.tol || !worst.is_finite() || tol < 1e-16 => break None,
             // The judged residual is not quite the one that was aimed at: aim again, from where we are.
@@ -108,51 +109,51 @@ pub(super) fn climb(
         }
     };
     let seconds = start.elapsed().as_secs_f64();
-    Ok(Climbed { info: total.expect("the loop ran"), rung, climbs, true_residual, failure, seconds })
+    Ok(EscalatedSolve { info: total.expect("the loop ran"), level, escalations, true_residual, failure, seconds })
 }
 
 /// δ of CG on a positive operator that is kept in 16 bits. What the iteration solves has other small eigenvalues, so that
 /// it has to hear of the true residual far more often than rounding alone asks for: docs/measurements/staggered.md.
-const SHORT_DELTA: f64 = 0.6;
+const HALF_DELTA: f64 = 0.6;
 
 /// The square of the sine of an angle at which block CG takes a residual to depend on the others: of an iteration in
 /// double precision, and of others. Far above the rounding of vectors in 16 bits, squared.
 const DEPENDENT: [f64; 2] = [1e-12, 1e-6];
 
-/// A rung of the ladder.
+/// The formats of one level of precision escalation.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) struct Rung {
+pub(super) struct PrecisionLevel {
     pub outer: Precision,
     pub precision: Precision,
     pub reconstruction: LinkStorage,
 }
 
-impl Rung {
-    /// The next one up: from 16-bit floating to fixed point, which has more digits; then the iteration becomes as precise
-    /// as the solver's check, then the check double, then the iteration too, and at last on the very links. `short`: there
+impl PrecisionLevel {
+    /// The next level: from 16-bit floating to fixed point, which has more digits; then the iteration becomes as precise
+    /// as the solver's check, then the check double, then the iteration too, and at last on the very links. `half_links`: there
     /// are kernels for links in 16 bits beside fields in single precision.
-    fn next(self, short: bool) -> Option<Rung> {
+    fn next(self, half_links: bool) -> Option<PrecisionLevel> {
         use Precision as P;
         match self {
-            Rung { precision: P::Fp16, .. } => Some(Rung { precision: P::Half, ..self }),
+            PrecisionLevel { precision: P::Fp16, .. } => Some(PrecisionLevel { precision: P::Half, ..self }),
             // Staggered operators, whose CG fails in half for its vectors, keep the links in 16 bits first.
-            Rung { precision: P::Half, .. } => {
-                let reconstruction = self.reconstruction.half(short);
-                Some(Rung { precision: P::Single, reconstruction, ..self })
+            PrecisionLevel { precision: P::Half, .. } => {
+                let reconstruction = self.reconstruction.half(half_links);
+                Some(PrecisionLevel { precision: P::Single, reconstruction, ..self })
             }
-            Rung { precision: P::Single, .. } if self.reconstruction.half => {
-                Some(Rung { reconstruction: self.reconstruction.half(false), ..self })
+            PrecisionLevel { precision: P::Single, .. } if self.reconstruction.half => {
+                Some(PrecisionLevel { reconstruction: self.reconstruction.half(false), ..self })
             }
-            Rung { outer: P::Single, .. } => Some(Rung { outer: P::Double, ..self }),
-            Rung { precision: P::Single, .. } => Some(Rung { precision: P::Double, ..self }),
-            Rung { reconstruction: LinkStorage { reals: 18, .. }, .. } => None,
-            _ => Some(Rung { reconstruction: LinkStorage::FULL, ..self }),
+            PrecisionLevel { outer: P::Single, .. } => Some(PrecisionLevel { outer: P::Double, ..self }),
+            PrecisionLevel { precision: P::Single, .. } => Some(PrecisionLevel { precision: P::Double, ..self }),
+            PrecisionLevel { reconstruction: LinkStorage { reals: 18, .. }, .. } => None,
+            _ => Some(PrecisionLevel { reconstruction: LinkStorage::FULL, ..self }),
         }
     }
 }
 
 /// Whether more precision can help, where the residuals are these in double.
-fn may_climb(error: &Unsolved, true_residual: &[f64]) -> bool {
+fn may_escalate(error: &Unsolved, true_residual: &[f64]) -> bool {
     match error {
         SolveError::Stagnation { .. } | SolveError::Breakdown { .. } | SolveError::NotPositiveDefinite { .. } => true,
         // Not where the source is no number to begin with, whose residual is none either.
@@ -173,7 +174,7 @@ impl Observer for After<'_> {
 }
 
 /// The system in the two precisions of a solver.
-struct Levels {
+struct MixedSystem {
     outer_space: FieldSpace,
     outer: Rc<dyn EvenOdd>,
     sloppy_space: FieldSpace,
@@ -187,28 +188,33 @@ struct Levels {
     x: DeviceField,
 }
 
-impl Levels {
-    fn new(formats: &dyn Formats, rung: Rung, problem: &mut dyn ParitySystem, request: &Request) -> Result<Self> {
+impl MixedSystem {
+    fn new(
+        formats: &dyn Formats,
+        level: PrecisionLevel,
+        problem: &mut dyn ParitySystem,
+        request: &Request,
+    ) -> Result<Self> {
         let (domain, nrhs) = (formats.domain(), problem.space().nrhs());
         let exact = formats.exact();
         let positive = exact.is_positive();
-        let outer = match rung.outer {
+        let outer = match level.outer {
             Precision::Double => exact,
             other => formats.any(other, LinkStorage::FULL)?,
         };
-        let sloppy = formats.any(rung.precision, rung.reconstruction)?;
+        let sloppy = formats.any(level.precision, level.reconstruction)?;
         let preconditioner = match request.method {
-            Method::GcrDd => formats.preconditioner(&request.schwarz, rung.reconstruction)?,
+            Method::GcrDd => formats.preconditioner(&request.schwarz, level.reconstruction)?,
             _ => None,
         };
         let space = |precision| FieldSpace::new(domain, formats.kind(), precision, nrhs);
         let preconditioner = preconditioner.map(|inner| (space(request.schwarz.precision), inner));
         formats.release_staged();
-        let (outer_space, sloppy_space) = (space(rung.outer), space(rung.precision));
+        let (outer_space, sloppy_space) = (space(level.outer), space(level.precision));
         let (mut x, mut rhs) = (outer_space.allocate()?, outer_space.allocate()?);
         outer_space.convert_from(problem.rhs(), &mut rhs)?;
         outer_space.convert_from(problem.solution(), &mut x)?;
-        Ok(Levels { outer_space, outer, sloppy_space, sloppy, positive, preconditioner, rhs, x })
+        Ok(MixedSystem { outer_space, outer, sloppy_space, sloppy, positive, preconditioner, rhs, x })
     }
     fn hand_back(&self, problem: &mut dyn ParitySystem) -> Result {
         let (kind, nrhs) = (problem.space().kind(), problem.space().nrhs());
@@ -218,12 +224,12 @@ impl Levels {
     /// Runs the method asked for.
     fn iterate(
         &mut self,
-        rung: Rung,
+        level: PrecisionLevel,
         tol: f64,
         request: &Request,
         observer: &mut dyn Observer,
-    ) -> std::result::Result<Info, LadderError> {
-        let Levels { outer_space, outer, sloppy_space, sloppy, positive, preconditioner, rhs, x } = self;
+    ) -> std::result::Result<Info, EscalationError> {
+        let MixedSystem { outer_space, outer, sloppy_space, sloppy, positive, preconditioner, rhs, x } = self;
         let (positive, system) = (*positive, Mixed::new(outer_space, &**outer, sloppy_space, &**sloppy));
         if request.method == Method::GcrDd {
             let Some((space, inner)) = preconditioner else {
@@ -242,16 +248,16 @@ impl Levels {
             let mut workspace = GcrWorkspace::new(&system, k_max).map_err(SolveError::Backend)?;
             return gcr(&system, &converted, rhs, x, &params, &mut workspace, observer);
         }
-        let dependent = DEPENDENT[usize::from(rung.precision != Precision::Double)];
+        let dependent = DEPENDENT[usize::from(level.precision != Precision::Double)];
         match request.correction {
             Correction::Reliable { delta } => {
                 // On the very same links and in the same precision the iteration needs no reliable updates.
                 // Reconstructed links are others, if only a little: those of a file in single precision are unitary to
                 // 1e-7 only, and so far from their reconstruction.
-                let short = rung.precision == Precision::Half || rung.reconstruction.half;
-                let default = match rung.reconstruction {
-                    _ if positive && short => Some(SHORT_DELTA),
-                    _ if rung.precision != rung.outer || rung.reconstruction.half => None,
+                let half = level.precision == Precision::Half || level.reconstruction.half;
+                let default = match level.reconstruction {
+                    _ if positive && half => Some(HALF_DELTA),
+                    _ if level.precision != level.outer || level.reconstruction.half => None,
                     LinkStorage::FULL => Some(0.0),
                     _ => Some(1e-4),
                 };
@@ -319,7 +325,7 @@ fn krylov<Y: System<Error = DeviceError>>(
     terms: Terms,
     request: &Request,
     observer: &mut dyn Observer,
-) -> std::result::Result<Info, LadderError> {
+) -> std::result::Result<Info, EscalationError> {
     let Terms { tol, delta, dependent, positive } = terms;
     let (max_iterations, stagnation_window) = (request.max_iterations, Some(request.stagnation_window));
     let params = SolverParams { tol, max_iterations, delta, stagnation_window, ..Default::default() };
