@@ -133,7 +133,7 @@ unsafe impl<F: SiteFormat> Reduction<F> for XpayNorm2 {
 /// number, or ρ = 0, there is no step: t ← r.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct Descent {
+pub struct CgResidualUpdate {
     /// r
     pub r: Field,
     /// t before, the next residual after.
@@ -146,7 +146,7 @@ pub struct Descent {
     pub first: u32,
 }
 // SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
-unsafe impl<F: SiteFormat> Reduction<F> for Descent {
+unsafe impl<F: SiteFormat> Reduction<F> for CgResidualUpdate {
     type Values = [f64; 2];
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 2] {
@@ -304,7 +304,7 @@ crate::kernels! { FAMILY = "blas";
     reduce XPAY_NORM2 "xpay_norm2": [XpayNorm2] => spinors, colours;
     kernel CG_UPDATE "cg_update": [CgUpdate] => spinors, colours;
     kernel BICGSTAB_STEP "bicgstab_step": [BicgstabStep] => spinors;
-    reduce DESCENT "descent": [Descent] => colours;
+    reduce CG_RESIDUAL_UPDATE "cg_residual_update": [CgResidualUpdate] => colours;
     kernel SHIFT_UPDATE_2 "shift_update_2": [ShiftUpdate<2>] => colours;
     kernel SHIFT_UPDATE_4 "shift_update_4": [ShiftUpdate<4>] => colours;
     kernel CONVERT "convert": [Convert] => spinor_pairs, colour_pairs;

@@ -467,7 +467,7 @@ mod gpu {
     /// All right-hand sides in a thread, some at a time, with links in memory of the block.
     pub mod looped {
         use super::*;
-        use crate::multi_rhs::{LOOPED_THREADS as THREADS, MultiRhsKernel, MultiRhsReduction, Stage};
+        use crate::multi_rhs::{LOOPED_THREADS as THREADS, MultiRhsKernel, MultiRhsReduction, StageLinks};
 
         const WARPS: u32 = THREADS / 32;
 
@@ -476,11 +476,11 @@ mod gpu {
         }
 
         /// # Safety
-        /// As [`Kernel::site`], with blocks as [`Stage::stage`] wants them; `nrhs` is a multiple of N.
+        /// As [`Kernel::site`], with blocks as [`StageLinks::stage`] wants them; `nrhs` is a multiple of N.
         #[inline(always)]
         pub unsafe fn run<F, K, const N: usize>(kernel: &K, n: u32, nrhs: u32)
         where
-            K: Stage<F> + MultiRhsKernel<<K as Stage<F>>::Staged>,
+            K: StageLinks<F> + MultiRhsKernel<<K as StageLinks<F>>::Staged>,
         {
             unsafe {
                 let i = block() * THREADS + _thread_idx_x() as u32;
@@ -489,7 +489,7 @@ mod gpu {
                     let staged = kernel.stage(i);
                     let mut first = 0;
                     while first < nrhs {
-                        <K as Stage<F>>::turned(staged, first).multi_rhs::<N>(i, first);
+                        <K as StageLinks<F>>::for_rhs(staged, first).multi_rhs::<N>(i, first);
                         first += N as u32;
                     }
                 }
@@ -499,12 +499,12 @@ mod gpu {
         /// Sums of a warp are added to those that its block keeps, site by site: [right-hand side][value][warp].
         ///
         /// # Safety
-        /// As [`reduce`], with blocks as [`Stage::stage`] wants them and 32 bytes more for each number; `nrhs` is a multiple
+        /// As [`reduce`], with blocks as [`StageLinks::stage`] wants them and 32 bytes more for each number; `nrhs` is a multiple
         /// of N.
         #[inline(always)]
         pub unsafe fn sum<F, K, const N: usize>(kernel: &K, n: u32, sums: Sums, nrhs: u32)
         where
-            K: Stage<F> + MultiRhsReduction<<K as Stage<F>>::Staged>,
+            K: StageLinks<F> + MultiRhsReduction<<K as StageLinks<F>>::Staged>,
         {
             const { assert!(K::THREADS == THREADS) };
             let count = K::Values::COUNT as u32;
@@ -512,7 +512,7 @@ mod gpu {
                 let thread = _thread_idx_x() as u32;
                 let (lane, warp) = (thread & 31, thread >> 5);
                 let (block, blocks) = (block(), _grid_dim_y() as u32);
-                let kept = staged_links() + <K as Stage<F>>::BYTES as u32 * THREADS;
+                let kept = staged_links() + <K as StageLinks<F>>::BYTES as u32 * THREADS;
                 let mut word = thread;
                 while word < nrhs * count * WARPS {
                     shared_store(kept + 8 * word, 0.0);
@@ -529,7 +529,7 @@ mod gpu {
                     while first < nrhs {
                         let mut values = [K::Values::ZERO; N];
                         if i < n {
-                            values = <K as Stage<F>>::turned(staged, first).multi_rhs::<N>(at, first);
+                            values = <K as StageLinks<F>>::for_rhs(staged, first).multi_rhs::<N>(at, first);
                         }
                         crate::multi_rhs::each_rhs!(k < N: {
                             let sum = warp_sum(values[k]);
@@ -547,7 +547,7 @@ mod gpu {
                     start += blocks * THREADS;
                 }
                 _syncthreads();
-                finish_rhs::<<K as Stage<F>>::Staged, K>(
+                finish_rhs::<<K as StageLinks<F>>::Staged, K>(
                     (kept, WARPS),
                     (0, nrhs),
                     (thread, THREADS, block, blocks),

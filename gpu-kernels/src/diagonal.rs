@@ -218,12 +218,12 @@ impl Diagonal for TwistedClover {
                     let (block, scale) = unsafe { arguments.second.load::<P>(i, $chirality) };
                     each_rhs!(k < N: {
                         let [$a, $b, $c, $d] = v[k].0;
-                        $spins[k] = turned($spins[k], $twist * scale, block.times($chiral));
+                        $spins[k] = twisted($spins[k], $twist * scale, block.times($chiral));
                     });
                 } else {
                     each_rhs!(k < N: {
                         let [$a, $b, $c, $d] = v[k].0;
-                        $spins[k] = turned($spins[k], $twist * half, $chiral);
+                        $spins[k] = twisted($spins[k], $twist * half, $chiral);
                     });
                 }
             };
@@ -246,10 +246,10 @@ fn scaled<T: Real>([a, b]: [Colour<T>; 2], scale: T) -> [Colour<T>; 2] {
 
 /// x + i t y
 #[inline(always)]
-fn turned<T: Real>(x: [Colour<T>; 2], t: T, y: [Colour<T>; 2]) -> [Colour<T>; 2] {
-    let turned = |x: Complex<T>, y: Complex<T>| complex((-t).mul_add(y.im, x.re), t.mul_add(y.re, x.im));
+fn twisted<T: Real>(x: [Colour<T>; 2], t: T, y: [Colour<T>; 2]) -> [Colour<T>; 2] {
+    let twisted = |x: Complex<T>, y: Complex<T>| complex((-t).mul_add(y.im, x.re), t.mul_add(y.re, x.im));
     let ([a, b], [c, d]) = (x, y);
-    [a.zip(c, turned), b.zip(d, turned)]
+    [a.zip(c, twisted), b.zip(d, twisted)]
 }
 
 impl Diagonal for AnyDiagonal {

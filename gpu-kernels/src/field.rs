@@ -186,14 +186,14 @@ impl Links {
     /// The links of site `i`, kept for the thread: [`Staged`](crate::storage::Staged).
     ///
     /// # Safety
-    /// As [`Stage::stage`](crate::multi_rhs::Stage::stage).
+    /// As [`StageLinks::stage`](crate::multi_rhs::StageLinks::stage).
     #[inline(always)]
     pub unsafe fn stage<P: NumberFormat, R: LinkFormat<P, Pair: Slots>>(&self, i: u32) -> Links {
         Links(unsafe { stage::<P, R>(self.0, i) })
     }
-    /// As [`Stage::turned`](crate::multi_rhs::Stage::turned): there are never 65536 right-hand sides.
+    /// As [`StageLinks::for_rhs`](crate::multi_rhs::StageLinks::for_rhs): there are never 65536 right-hand sides.
     #[inline(always)]
-    pub fn turned(self, first: u32) -> Self {
+    pub fn for_rhs(self, first: u32) -> Self {
         Links(Global(self.0.0.wrapping_add((first >> 16) as usize)))
     }
 }

@@ -268,7 +268,7 @@ unsafe impl Reduction<()> for FieldStrength {
 /// first time slice.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct TimeLine {
+pub struct TemporalLine {
     /// U on the even and on the odd sites of the bordered lattice.
     pub links: [ThinLinks; 2],
     /// Their lattice.
@@ -281,7 +281,7 @@ pub struct TimeLine {
     pub length: u32,
 }
 // SAFETY: call i writes matrix i only.
-unsafe impl Kernel<()> for TimeLine {
+unsafe impl Kernel<()> for TemporalLine {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         let paths = Paths { links: self.links, geometry: self.lattice.geometry };
@@ -302,5 +302,5 @@ crate::kernels! { FAMILY = "gauge_force";
     kernel SYMANZIK_FORCE_SINGLE "symanzik_force": [GaugeForce as Improved] => single_forces;
     observe LOOP "loop": [Loop] => double_numbers;
     observe FIELD_STRENGTH "field_strength": [FieldStrength] => once;
-    setup TIME_LINE "time_line": [TimeLine] => once;
+    setup TEMPORAL_LINE "temporal_line": [TemporalLine] => once;
 }

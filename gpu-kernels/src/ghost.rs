@@ -79,10 +79,10 @@ impl Ghosts {
     }
 }
 
-/// What hops of spinors that leave the local lattice find.
-pub trait SpinorsBeyond: Copy {
+/// Where hops of spinors that leave the local lattice read.
+pub trait SpinorGhosts: Copy {
     /// The sum of the hops so far.
-    fn settled<P: NumberFormat>(&self, sum: Spinor<P::Real>) -> Spinor<P::Real>;
+    fn black_box<P: NumberFormat>(&self, sum: Spinor<P::Real>) -> Spinor<P::Real>;
     /// What `p` makes of the spinor one step from `x`, in the direction and forward or not as `way` says; `None` if it is
     /// one of the local lattice's.
     ///
@@ -98,26 +98,26 @@ pub trait SpinorsBeyond: Copy {
     ) -> Option<Scaled<P::Real>>;
 }
 
-/// What hops of colour vectors that leave the local lattice find.
-pub trait ColoursBeyond: Copy {
+/// Where hops of colour vectors that leave the local lattice read.
+pub trait ColourGhosts: Copy {
     /// The field and the index in it of the vector `steps` steps, 1 or 3, from `x`, in the direction and forward or not as
     /// `way` says.
     fn locate(&self, input: &Field, geometry: &Geometry, x: &Site, way: (usize, bool), steps: u32) -> (Field, u32);
 }
 
-/// Nothing lies beyond: the local lattice is the whole one, or hops that leave it are not made.
+/// No ghost zones: the local lattice is the whole one, or hops that leave it are not made.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct Nothing;
+pub struct NoGhosts;
 
 #[inline(always)]
 fn neighbour(geometry: &Geometry, x: &Site, (mu, forward): (usize, bool), steps: u32) -> u32 {
     if steps == 3 { geometry.third_neighbour(x, mu, forward) } else { geometry.neighbour(x, mu, forward) }
 }
 
-impl SpinorsBeyond for Nothing {
+impl SpinorGhosts for NoGhosts {
     #[inline(always)]
-    fn settled<P: NumberFormat>(&self, sum: Spinor<P::Real>) -> Spinor<P::Real> {
+    fn black_box<P: NumberFormat>(&self, sum: Spinor<P::Real>) -> Spinor<P::Real> {
         sum
     }
     #[inline(always)]
@@ -133,18 +133,18 @@ impl SpinorsBeyond for Nothing {
     }
 }
 
-impl ColoursBeyond for Nothing {
+impl ColourGhosts for NoGhosts {
     #[inline(always)]
     fn locate(&self, input: &Field, geometry: &Geometry, x: &Site, way: (usize, bool), steps: u32) -> (Field, u32) {
         (*input, neighbour(geometry, x, way, steps))
     }
 }
 
-impl SpinorsBeyond for Ghosts {
+impl SpinorGhosts for Ghosts {
     // There are branches between the hops: without this, links and spinors of all of them wait in registers for the last.
     #[inline(always)]
-    fn settled<P: NumberFormat>(&self, sum: Spinor<P::Real>) -> Spinor<P::Real> {
-        sum.map(|z| complex(z.re.settled(), z.im.settled()))
+    fn black_box<P: NumberFormat>(&self, sum: Spinor<P::Real>) -> Spinor<P::Real> {
+        sum.map(|z| complex(z.re.black_box(), z.im.black_box()))
     }
     #[inline(always)]
     unsafe fn projected<P: NumberFormat>(
@@ -171,7 +171,7 @@ impl SpinorsBeyond for Ghosts {
     }
 }
 
-impl ColoursBeyond for Ghosts {
+impl ColourGhosts for Ghosts {
     #[inline(always)]
     fn locate(
         &self,

@@ -259,7 +259,7 @@ macro_rules! kernels {
     (@looped looped) => { true };
     (@shared rhs $kernel:ty, $format:ty) => { 0 };
     (@shared looped $kernel:ty, $format:ty) => {
-        <$kernel as $crate::multi_rhs::Stage<$format>>::BYTES as u32 * $crate::multi_rhs::LOOPED_THREADS
+        <$kernel as $crate::multi_rhs::StageLinks<$format>>::BYTES as u32 * $crate::multi_rhs::LOOPED_THREADS
     };
     (@cpu setup $kernel:ty, $format:ty) => { $crate::cpu_functions!(run, $kernel, $format) };
     (@cpu kernel $kernel:ty, $format:ty) => { $crate::cpu_functions!(run, $kernel, $format) };

@@ -72,7 +72,7 @@ pub unsafe trait MultiRhsReduction<F>: Reduction<F> {
 }
 
 /// What reads links that can be kept in memory of the block.
-pub trait Stage<F>: Copy {
+pub trait StageLinks<F>: Copy {
     /// The format with links that are kept.
     type Staged;
     /// Bytes that a thread keeps.
@@ -85,7 +85,7 @@ pub trait Stage<F>: Copy {
     unsafe fn stage(&self, i: u32) -> Self;
     /// The same for the right-hand sides from `first` on. Compilers do not know that it is: else they take decoding out of
     /// the loop over right-hand sides, and all links into registers that are not there.
-    fn turned(staged: Self, first: u32) -> Self;
+    fn for_rhs(staged: Self, first: u32) -> Self;
 }
 
 /// A block of statements for each k below N ≤ 4, with k as a constant: loops over arrays that are not unrolled would put

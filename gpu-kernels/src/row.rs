@@ -1,7 +1,7 @@
 //! Rows of an operator, and rows together with the sums that solvers need of them: the result is not read again.
 use crate::algebra::Real;
 use crate::field::Field;
-use crate::multi_rhs::{MultiRhsKernel, MultiRhsReduction, Stage, each_rhs};
+use crate::multi_rhs::{MultiRhsKernel, MultiRhsReduction, StageLinks, each_rhs};
 use crate::storage::{SiteFormat, SiteValue};
 use crate::{Kernel, Reduction};
 use core::marker::PhantomData;
@@ -142,16 +142,16 @@ unsafe impl<F, K: Row<F>> MultiRhsReduction<Dots<F>> for K {
 /// What a row can keep, it can keep with sums, too.
 macro_rules! stage_row {
     ($($sum:ident)*) => {$(
-        impl<F, K: Stage<F>> Stage<$sum<F>> for K {
+        impl<F, K: StageLinks<F>> StageLinks<$sum<F>> for K {
             type Staged = $sum<K::Staged>;
-            const BYTES: usize = <K as Stage<F>>::BYTES;
+            const BYTES: usize = <K as StageLinks<F>>::BYTES;
             #[inline(always)]
             unsafe fn stage(&self, i: u32) -> Self {
-                unsafe { Stage::<F>::stage(self, i) }
+                unsafe { StageLinks::<F>::stage(self, i) }
             }
             #[inline(always)]
-            fn turned(staged: Self, first: u32) -> Self {
-                <K as Stage<F>>::turned(staged, first)
+            fn for_rhs(staged: Self, first: u32) -> Self {
+                <K as StageLinks<F>>::for_rhs(staged, first)
             }
         }
     )*};

@@ -6,7 +6,7 @@
 //! ones of asqtad are a number times SU(3), those of HISQ a number times U(3), and all can be reconstructed.
 use crate::algebra::{Colour, Real, Scalar, ScaledColour, Su3, complex};
 use crate::field::{Field, Links};
-use crate::ghost::{ColoursBeyond, Ghosts, Nothing};
+use crate::ghost::{ColourGhosts, Ghosts, NoGhosts};
 use crate::lattice::{Geometry, Region, Site};
 use crate::multi_rhs::each_rhs;
 use crate::row::{Dot, Plain, Row};
@@ -97,7 +97,7 @@ impl StaggeredRow {
         (f, u): (P::Real, Su3<P::Real>),
         sums: &mut [Colour<P::Real>; N],
     ) {
-        let (field, at) = S::beyond(self).locate(&self.input, &self.geometry, x, way, steps);
+        let (field, at) = S::ghosts(self).locate(&self.input, &self.geometry, x, way, steps);
         each_rhs!(k < N: {
             sums[k] = add(sums[k], f, u, unsafe { field.scaled::<P>(at, first + k as u32) });
         });
@@ -189,25 +189,25 @@ where
 /// Which sites a row is compiled for, as for Wilson-like operators: [`Interior`] or [`Exterior`].
 pub trait ColourPart: 'static {
     /// What hops that leave the local lattice find.
-    type Beyond: ColoursBeyond;
+    type GhostSource: ColourGhosts;
     /// As [`Row::LOOPS`].
     const LOOPS: bool;
     /// Of the arguments.
-    fn beyond(row: &StaggeredRow) -> &Self::Beyond;
+    fn ghosts(row: &StaggeredRow) -> &Self::GhostSource;
 }
 impl ColourPart for Interior {
-    type Beyond = Nothing;
+    type GhostSource = NoGhosts;
     const LOOPS: bool = true;
     #[inline(always)]
-    fn beyond(_: &StaggeredRow) -> &Nothing {
-        &Nothing
+    fn ghosts(_: &StaggeredRow) -> &NoGhosts {
+        &NoGhosts
     }
 }
 impl ColourPart for Exterior {
-    type Beyond = Ghosts;
+    type GhostSource = Ghosts;
     const LOOPS: bool = false;
     #[inline(always)]
-    fn beyond(row: &StaggeredRow) -> &Ghosts {
+    fn ghosts(row: &StaggeredRow) -> &Ghosts {
         &row.ghosts
     }
 }

@@ -3,10 +3,10 @@
 use crate::algebra::{Axis, Projector, Real, Scalar, Scaled, Spinor, complex};
 use crate::diagonal::{Diagonal, DiagonalArguments, Mass, TwistedMass};
 use crate::field::{Field, Links};
-use crate::ghost::{Ghosts, Nothing, SpinorsBeyond};
+use crate::ghost::{Ghosts, NoGhosts, SpinorGhosts};
 use crate::lattice::{Geometry, Region};
 use crate::memory::opaque;
-use crate::multi_rhs::{Stage, each_rhs};
+use crate::multi_rhs::{StageLinks, each_rhs};
 use crate::row::{Dot, Dots, Plain, Row};
 use crate::storage::{CloverFormat, LinkFormat, NumberFormat, Slots, Spinors, Staged, staged_bytes};
 use core::marker::PhantomData;
@@ -33,21 +33,21 @@ pub struct Hopping {
 
 impl Hopping {
     /// (D ψ)(x), or (D† ψ)(x) = (γ_5 D γ_5 ψ)(x), which has the projectors exchanged, for N right-hand sides from `first`
-    /// on. Hops that leave the local lattice find what is `beyond`.
+    /// on. Hops that leave the local lattice find what is in `ghosts`.
     ///
     /// # Safety
     /// Site `i` exists and nothing writes `input` meanwhile.
     #[inline(always)]
     pub unsafe fn apply<P, R, B, const DAGGER: bool, const N: usize>(
         &self,
-        beyond: &B,
+        ghosts: &B,
         i: u32,
         first: u32,
     ) -> [Spinor<P::Real>; N]
     where
         P: NumberFormat,
         R: LinkFormat<P>,
-        B: SpinorsBeyond,
+        B: SpinorGhosts,
     {
         let g = &self.geometry;
         let x = g.site(i, self.parity);
@@ -60,7 +60,7 @@ impl Hopping {
                 let mut hops = [Scaled::ZERO; N];
                 each_rhs!(k < N: {
                     let rhs = first + k as u32;
-                    hops[k] = match unsafe { beyond.projected::<P>(g, &x, rhs, ($mu, $forward), $projector) } {
+                    hops[k] = match unsafe { ghosts.projected::<P>(g, &x, rhs, ($mu, $forward), $projector) } {
                         Some(h) => h,
                         None => unsafe { self.input.projected::<P>(neighbour, rhs, $projector) },
                     };
@@ -71,7 +71,7 @@ impl Hopping {
                 let hops = unsafe { $links.$which(hops, across) };
                 each_rhs!(k < N: {
                     sums[k].add_projected(hops[k], $projector);
-                    sums[k] = beyond.settled::<P>(sums[k]);
+                    sums[k] = ghosts.black_box::<P>(sums[k]);
                 });
             };
         }
@@ -133,11 +133,11 @@ pub struct WilsonRow {
 /// Which sites a row is compiled for.
 pub trait SitePart: 'static {
     /// What hops that leave the local lattice find.
-    type Beyond: SpinorsBeyond;
+    type GhostSource: SpinorGhosts;
     /// As [`Row::LOOPS`].
     const LOOPS: bool;
     /// Of the arguments.
-    fn beyond(row: &WilsonRow) -> &Self::Beyond;
+    fn ghosts(row: &WilsonRow) -> &Self::GhostSource;
 }
 /// Those whose hops stay within the local lattice.
 pub struct Interior;
@@ -147,18 +147,18 @@ pub struct Interior;
 pub struct Exterior;
 
 impl SitePart for Interior {
-    type Beyond = Nothing;
+    type GhostSource = NoGhosts;
     const LOOPS: bool = true;
     #[inline(always)]
-    fn beyond(_: &WilsonRow) -> &Nothing {
-        &Nothing
+    fn ghosts(_: &WilsonRow) -> &NoGhosts {
+        &NoGhosts
     }
 }
 impl SitePart for Exterior {
-    type Beyond = Ghosts;
+    type GhostSource = Ghosts;
     const LOOPS: bool = false;
     #[inline(always)]
-    fn beyond(row: &WilsonRow) -> &Ghosts {
+    fn ghosts(row: &WilsonRow) -> &Ghosts {
         &row.ghosts
     }
 }
@@ -223,14 +223,14 @@ where
     #[inline(always)]
     unsafe fn compute<const N: usize>(&self, i: u32, first: u32) -> [[Spinor<P::Real>; 2]; N] {
         unsafe {
-            let beyond = S::beyond(self);
+            let ghosts = S::ghosts(self);
             let hops = if W::FIXED || self.dagger == 0 {
-                self.hopping.apply::<P, R, S::Beyond, false, N>(beyond, i, first)
+                self.hopping.apply::<P, R, S::GhostSource, false, N>(ghosts, i, first)
             } else {
                 // Other addresses for compilers: else they take the loads of both ways in front of the branch, and all links
                 // into registers that are not there.
-                let hopping = Hopping { links: self.hopping.links.turned(opaque(0)), ..self.hopping };
-                hopping.apply::<P, R, S::Beyond, true, N>(beyond, opaque(i), first)
+                let hopping = Hopping { links: self.hopping.links.for_rhs(opaque(0)), ..self.hopping };
+                hopping.apply::<P, R, S::GhostSource, true, N>(ghosts, opaque(i), first)
             };
             A::combine::<P, W, N>(self, i, first, hops)
         }
@@ -265,7 +265,7 @@ pub(crate) fn add<T: Real>(x: Spinor<T>, b: T, h: Spinor<T>) -> Spinor<T> {
     x.zip(h, |x, h| complex(b.mul_add(h.re, x.re), b.mul_add(h.im, x.im)))
 }
 
-impl<P, R, A, S, W> Stage<Rows<(P, R), A, S, W>> for WilsonRow
+impl<P, R, A, S, W> StageLinks<Rows<(P, R), A, S, W>> for WilsonRow
 where
     P: NumberFormat,
     R: LinkFormat<P, Pair: Slots>,
@@ -278,8 +278,8 @@ where
         WilsonRow { hopping: Hopping { links, ..self.hopping }, ..*self }
     }
     #[inline(always)]
-    fn turned(staged: Self, first: u32) -> Self {
-        let links = staged.hopping.links.turned(first);
+    fn for_rhs(staged: Self, first: u32) -> Self {
+        let links = staged.hopping.links.for_rhs(first);
         WilsonRow { hopping: Hopping { links, ..staged.hopping }, ..staged }
     }
 }

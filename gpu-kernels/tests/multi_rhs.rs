@@ -6,7 +6,7 @@ use gpu_kernels::field::{Clover, Field, Links};
 use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::lattice::{Geometry, Region};
 use gpu_kernels::memory::Chunk;
-use gpu_kernels::multi_rhs::{MultiRhsKernel, MultiRhsReduction, Stage};
+use gpu_kernels::multi_rhs::{MultiRhsKernel, MultiRhsReduction, StageLinks};
 use gpu_kernels::random::Philox;
 use gpu_kernels::row::{Dot, Dots, Plain, Row};
 use gpu_kernels::staggered::{ColourRows, Hops, Improved, Naive, Phases, StaggeredRow};
@@ -99,14 +99,14 @@ fn row<F, K: Row<F>>(name: &str, out: &mut Memory, make: impl Fn(*mut u8) -> K) 
 /// A row whose links can be kept.
 fn staged_row<F, K>(name: &str, out: &mut Memory, make: impl Fn(*mut u8) -> K)
 where
-    K: Row<F> + Stage<F> + Row<<K as Stage<F>>::Staged>,
+    K: Row<F> + StageLinks<F> + Row<<K as StageLinks<F>>::Staged>,
 {
     let one = row::<F, K>(name, out, &make);
     let kernel = make(out.address());
-    assert!(<K as Stage<F>>::BYTES.is_multiple_of(64), "whole slots for four directions");
+    assert!(<K as StageLinks<F>>::BYTES.is_multiple_of(64), "whole slots for four directions");
     several!(format!("{name}, links kept"), out, one, N => |i, first| unsafe {
-        let staged = <K as Stage<F>>::turned(Stage::<F>::stage(&kernel, i), first);
-        MultiRhsKernel::<Plain<<K as Stage<F>>::Staged>>::multi_rhs::<N>(&staged, i, first);
+        let staged = <K as StageLinks<F>>::for_rhs(StageLinks::<F>::stage(&kernel, i), first);
+        MultiRhsKernel::<Plain<<K as StageLinks<F>>::Staged>>::multi_rhs::<N>(&staged, i, first);
         vec![]
     });
 }
@@ -126,14 +126,14 @@ where
 /// The same with links that can be kept.
 fn staged_sums<S, K, const V: usize>(name: &str, out: &mut Memory, make: impl Fn(*mut u8) -> K)
 where
-    K: MultiRhsReduction<S> + Reduction<S, Values = [f64; V]> + Stage<S>,
-    K: MultiRhsReduction<<K as Stage<S>>::Staged> + Reduction<<K as Stage<S>>::Staged, Values = [f64; V]>,
+    K: MultiRhsReduction<S> + Reduction<S, Values = [f64; V]> + StageLinks<S>,
+    K: MultiRhsReduction<<K as StageLinks<S>>::Staged> + Reduction<<K as StageLinks<S>>::Staged, Values = [f64; V]>,
 {
     let one = sums::<S, K, V>(name, out, &make);
     let kernel = make(out.address());
     several!(format!("{name}, links kept"), out, one, N => |i, first| unsafe {
-        let staged = <K as Stage<S>>::turned(Stage::<S>::stage(&kernel, i), first);
-        MultiRhsReduction::<<K as Stage<S>>::Staged>::multi_rhs::<N>(&staged, i, first).concat()
+        let staged = <K as StageLinks<S>>::for_rhs(StageLinks::<S>::stage(&kernel, i), first);
+        MultiRhsReduction::<<K as StageLinks<S>>::Staged>::multi_rhs::<N>(&staged, i, first).concat()
     });
 }
 

@@ -33,7 +33,7 @@ pub trait Real:
     fn or(self, other: Self, condition: u32) -> Self;
     /// self, computed here and now: a compiler for GPUs may otherwise put it off behind later branches, and keep all that
     /// it is made from in registers until then.
-    fn settled(self) -> Self;
+    fn black_box(self) -> Self;
     /// An argument in this precision.
     fn of(x: Scalar) -> Self;
 }
@@ -85,7 +85,7 @@ macro_rules! real {
                 if condition == 0 { self } else { other }
             }
             #[inline(always)]
-            fn settled(self) -> Self {
+            fn black_box(self) -> Self {
                 #[cfg(target_arch = "nvptx64")]
                 {
                     let mut x = self;

@@ -28,7 +28,7 @@ pub use reconstruct::{
     Recon18H, Reconstruct, Temporal,
 };
 pub use single::Single;
-pub use site::{Colours, FourSpins, OneSpin, SiteFormat, SiteKind, SiteValue, Sites, Spinors};
+pub use site::{Colours, SiteFormat, SiteKind, SiteValue, Sites, Spinors, StaggeredFermion, WilsonFermion};
 pub use staged::{Slots, Staged, stage, staged_bytes};
 
 use crate::Precision;

@@ -88,15 +88,15 @@ impl<K: SiteKind, P: NumberFormat> SiteFormat for Sites<K, P> {
 
 /// Four spins of three colours: Wilson fermions.
 #[derive(Clone, Copy, Debug)]
-pub struct FourSpins;
+pub struct WilsonFermion;
 /// Three colours: staggered fermions.
 #[derive(Clone, Copy, Debug)]
-pub struct OneSpin;
+pub struct StaggeredFermion;
 
 /// Four-spin spinors in precision P.
-pub type Spinors<P> = Sites<FourSpins, P>;
+pub type Spinors<P> = Sites<WilsonFermion, P>;
 /// Colour vectors in precision P.
-pub type Colours<P> = Sites<OneSpin, P>;
+pub type Colours<P> = Sites<StaggeredFermion, P>;
 
 impl<T: Real> SiteValue<T> for Spinor<T> {
     const ZERO: Self = Spinor::ZERO;
@@ -126,7 +126,7 @@ impl<T: Real> SiteValue<T> for Spinor<T> {
         (spin(0) + spin(1)) + (spin(2) + spin(3))
     }
 }
-impl SiteKind for FourSpins {
+impl SiteKind for WilsonFermion {
     const FERMIONS: FermionKind = FermionKind::Wilson;
     const SPINS: usize = 4;
     type Value<T: Real> = Spinor<T>;
@@ -182,7 +182,7 @@ impl<T: Real> SiteValue<T> for Colour<T> {
         Colour::dot(self, other).cast()
     }
 }
-impl SiteKind for OneSpin {
+impl SiteKind for StaggeredFermion {
     const FERMIONS: FermionKind = FermionKind::Staggered;
     const SPINS: usize = 1;
     type Value<T: Real> = Colour<T>;

@@ -135,7 +135,7 @@ impl<P: NumberFormat, R: LinkFormat<P, Pair: Slots>> LinkFormat<P> for Staged<R>
 /// Keeps the pairs of site `i`; where they are then.
 ///
 /// # Safety
-/// As [`Stage::stage`](crate::multi_rhs::Stage::stage).
+/// As [`StageLinks::stage`](crate::multi_rhs::StageLinks::stage).
 #[inline(always)]
 pub unsafe fn stage<P: NumberFormat, R: LinkFormat<P, Pair: Slots>>(base: Global, i: u32) -> Global {
     #[cfg(target_arch = "nvptx64")]

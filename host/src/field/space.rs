@@ -5,8 +5,9 @@ use crate::backend::{DeviceBuffer, MAX_RHS, REDUCTION_SLOTS};
 use crate::domain::PartialSums;
 use crate::domain::{DeviceError, Domain, Result};
 use gpu_kernels::blas::{
-    self, AXPBY, AXPY_NORM2, Axpby, AxpyNorm2, BICGSTAB_STEP, BicgstabStep, CG_UPDATE, CONVERT, CgUpdate, Convert,
-    DESCENT, DOT_NORM2, DotNorm2, NORM2, Norm2, SHIFT_UPDATE_2, SHIFT_UPDATE_4, ShiftUpdate, XPAY_NORM2, XpayNorm2,
+    self, AXPBY, AXPY_NORM2, Axpby, AxpyNorm2, BICGSTAB_STEP, BicgstabStep, CG_RESIDUAL_UPDATE, CG_UPDATE, CONVERT,
+    CgUpdate, Convert, DOT_NORM2, DotNorm2, NORM2, Norm2, SHIFT_UPDATE_2, SHIFT_UPDATE_4, ShiftUpdate, XPAY_NORM2,
+    XpayNorm2,
 };
 use gpu_kernels::field::Field;
 use gpu_kernels::krylov::{MULTI_AXPY, MULTI_DOT, MultiAxpy, MultiDot};
@@ -57,7 +58,7 @@ impl FieldSpace {
         self.precision
     }
     /// Whether vectors are colour vectors.
-    pub(crate) fn has_one_spin(&self) -> bool {
+    pub(crate) fn is_staggered(&self) -> bool {
         self.kind == FermionKind::Staggered
     }
     pub(super) fn pair(&self) -> (FermionKind, Precision) {
@@ -123,7 +124,7 @@ impl FieldSpace {
         norm2: &mut [f64],
         overlap: [Overlap<'_, DeviceError>; 2],
     ) -> Result {
-        self.launch_each(&DESCENT, 2, |rhs| blas::Descent {
+        self.launch_each(&CG_RESIDUAL_UPDATE, 2, |rhs| blas::CgResidualUpdate {
             r: rhs.of(step.r),
             t: rhs.of(t),
             rho: rhs.real(step.rho),
@@ -190,11 +191,11 @@ impl FieldSpace {
         while let [step, others @ ..] = rest {
             // Colour vectors have kernels for several systems at once.
             rest = match rest {
-                [a, b, c, d, others @ ..] if self.has_one_spin() => {
+                [a, b, c, d, others @ ..] if self.is_staggered() => {
                     self.shift_update_of(&SHIFT_UPDATE_4, [a, b, c, d], r, rhs.clone())?;
                     others
                 }
-                [a, b, others @ ..] if self.has_one_spin() => {
+                [a, b, others @ ..] if self.is_staggered() => {
                     self.shift_update_of(&SHIFT_UPDATE_2, [a, b], r, rhs.clone())?;
                     others
                 }
@@ -223,7 +224,7 @@ impl FieldSpace {
         // Four products in a pass; a last group that is not full has some of them twice.
         let groups = xs.len().div_ceil(4);
         let width = 8 * groups + 1;
-        if self.has_one_spin() || self.nrhs() * width > REDUCTION_SLOTS {
+        if self.is_staggered() || self.nrhs() * width > REDUCTION_SLOTS {
             for (x, dots) in xs.iter().zip(dots.chunks_exact_mut(self.nrhs())) {
                 self.dot(x, y, dots)?;
             }
@@ -252,7 +253,7 @@ impl FieldSpace {
     }
     /// [`multi_axpy`](VectorSpace::multi_axpy) of vectors that need not lie side by side.
     pub(crate) fn add_all(&self, a: &[Complex64], xs: &[&DeviceField], y: &mut DeviceField) -> Result {
-        let full = if self.has_one_spin() { 0 } else { xs.len() / 4 * 4 };
+        let full = if self.is_staggered() { 0 } else { xs.len() / 4 * 4 };
         let of = |i: usize| &a[i * self.nrhs()..][..self.nrhs()];
         for first in (0..full).step_by(4) {
             self.all(&MULTI_AXPY, |rhs| MultiAxpy {

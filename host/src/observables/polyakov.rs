@@ -3,7 +3,7 @@ use crate::backend::view;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::ThinGauge;
 use gpu_kernels::field::{Matrices, ThinLinks};
-use gpu_kernels::gauge_force::{TIME_LINE, TimeLine};
+use gpu_kernels::gauge_force::{TEMPORAL_LINE, TemporalLine};
 use gpu_kernels::lattice::Bordered;
 use gpu_kernels::storage::TILE;
 use gpu_kernels::{Format, Precision};
@@ -17,7 +17,7 @@ pub fn polyakov_loop(links: &ThinGauge) -> Result<Complex64> {
     let sites = x / 2 * y * z;
     let mut lines = Vec::with_capacity(2 * sites);
     for parity in 0..2 {
-        lines.extend(time_lines(domain, links.both(), links.bordered(), parity, sites, t)?);
+        lines.extend(temporal_lines(domain, links.both(), links.bordered(), parity, sites, t)?);
     }
     // The lines of processes that have the same place in space, one after the other in t, are joined.
     let grid = *domain.grid();
@@ -35,7 +35,7 @@ pub fn polyakov_loop(links: &ThinGauge) -> Result<Complex64> {
 type LineMatrix = [Complex64; 9];
 
 /// Local products of links in double precision along t.
-fn time_lines(
+fn temporal_lines(
     domain: &Domain,
     links: [ThinLinks; 2],
     lattice: Bordered,
@@ -46,8 +46,8 @@ fn time_lines(
     let bytes = sites.div_ceil(TILE) * TILE * Matrices::site_bytes::<f64>();
     let buffer = domain.backend().allocate(bytes, "products of links along t")?;
     let out = view::matrices(&buffer, sites, Matrices::site_bytes::<f64>());
-    let kernel = TimeLine { links, lattice, out, parity: parity as u32, length: length as u32 };
-    domain.backend().launch(&TIME_LINE, Format::NONE, &kernel, sites as u32, 1)?;
+    let kernel = TemporalLine { links, lattice, out, parity: parity as u32, length: length as u32 };
+    domain.backend().launch(&TEMPORAL_LINE, Format::NONE, &kernel, sites as u32, 1)?;
     let mut words = vec![Complex64::ZERO; bytes / 16];
     domain.backend().download(&buffer, 0, bytemuck::cast_slice_mut(&mut words))?;
     // `[tile][element][site]`

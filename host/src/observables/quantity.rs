@@ -2,7 +2,7 @@
 //! what it is. Commands print lines and write JSON by these, and `docs/output.md` has a row for each.
 use gpu_kernels::Table;
 use gpu_kernels::gauge::PLAQUETTE as PLAQUETTE_KERNEL;
-use gpu_kernels::gauge_force::{FIELD_STRENGTH, LOOP, TIME_LINE};
+use gpu_kernels::gauge_force::{FIELD_STRENGTH, LOOP, TEMPORAL_LINE};
 use serde_json::Value;
 
 /// How numbers are printed.
@@ -85,7 +85,7 @@ pub static RECTANGLE: Quantity = Quantity {
 pub static POLYAKOV_LOOP: Quantity = Quantity {
     name: "Polyakov loop",
     key: "polyakov_loop",
-    kernel: Some(TIME_LINE.0),
+    kernel: Some(TEMPORAL_LINE.0),
     meaning: "`[re, im]` of the mean over space of tr Π_t U_t / 3",
     digits: Digits::Signed(9),
     ..PLAQUETTE

@@ -86,7 +86,7 @@ pub(super) fn solve_escalating(
         let worst = solvers::worst_residual(&true_residual);
         match failure {
             Some(error) => {
-                let above = |level: &PrecisionLevel| level.next(problem.space().has_one_spin());
+                let above = |level: &PrecisionLevel| level.next(problem.space().is_staggered());
                 // A build may do without some formats.
                 let next =
                     successors(above(&level), above).find(|level| formats.has(level.precision, level.reconstruction));
