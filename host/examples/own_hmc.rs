@@ -5,13 +5,13 @@
 use ferrite::Precision;
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
-use ferrite::field::ThinGauge;
+use ferrite::field::GaugeField;
 use ferrite::gauge::generate;
 use ferrite::gpu_kernels::random::Philox;
 use ferrite::hmc::HmcError;
-use ferrite::hmc::action::{GaugeAction, GaugeDrive};
+use ferrite::hmc::action::{GaugeAction, GaugeActionForce};
 use ferrite::hmc::force::Force;
-use ferrite::hmc::links::MovingLinks;
+use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::momenta::MomentumField;
 use ferrite::lattice::Lattice;
 use ferrite::statistics::average;
@@ -22,17 +22,17 @@ const LENGTH: f64 = 1.0;
 const STEPS: usize = 20;
 
 /// H = S(U) + ½ Σ |P|².
-fn energy(action: &GaugeAction, links: &MovingLinks, momenta: &MomentumField) -> Result<f64, HmcError> {
+fn energy(action: &GaugeAction, links: &EvolvingLinks, momenta: &MomentumField) -> Result<f64, HmcError> {
     Ok(action.value(links.own())? + momenta.kinetic_energy()?)
 }
 
 /// Follows the equations of motion by leapfrog.
-fn leapfrog(force: &impl Force, links: &mut MovingLinks, momenta: &mut MomentumField) -> Result<(), HmcError> {
+fn leapfrog(force: &impl Force, links: &mut EvolvingLinks, momenta: &mut MomentumField) -> Result<(), HmcError> {
     let step = LENGTH / STEPS as f64;
-    force.push(links, 0.5 * step, momenta)?;
+    force.kick(links, 0.5 * step, momenta)?;
     for n in 1..=STEPS {
         momenta.move_links(links.own_mut(), step, true)?;
-        force.push(links, if n < STEPS { step } else { 0.5 * step }, momenta)?;
+        force.kick(links, if n < STEPS { step } else { 0.5 * step }, momenta)?;
     }
     Ok(())
 }
@@ -40,11 +40,11 @@ fn leapfrog(force: &impl Force, links: &mut MovingLinks, momenta: &mut MomentumF
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let lattice = Lattice::new([4, 4, 4, 4])?;
     let domain = Domain::single(Cpu::new(None), lattice)?;
-    let thin = ThinGauge::upload(&domain, &generate::weak_field(lattice, SEED, 0.3))?;
-    let mut links = MovingLinks::new(&thin, Precision::Double)?;
+    let thin = GaugeField::upload(&domain, &generate::weak_field(lattice, SEED, 0.3))?;
+    let mut links = EvolvingLinks::new(&thin, Precision::Double)?;
     let mut momenta = MomentumField::zero(&domain, Precision::Double)?;
     let action = GaugeAction::wilson(5.6);
-    let force = GaugeDrive { action, single: false };
+    let force = GaugeActionForce { action, single: false };
 
     let (mut weights, mut plaquettes, mut accepted) = (Vec::new(), Vec::new(), 0);
     let (thermalise, trajectories) = (30, 200);

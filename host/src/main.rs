@@ -1,7 +1,7 @@
 //! The program `ferrite`: dispatch only. Arguments, printing and exit codes are in `cli`, all the work in the library.
 mod cli;
 
-use cli::{Command, Context, Invocation, Outcome, world};
+use cli::{Command, Context, Invocation, Outcome, communicator};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ pub fn main() -> ExitCode {
 /// What these arguments say, the program's name first. Fuzz targets compile this file as a library and begin here.
 pub fn ferrite(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    world::run(|world| match Invocation::parse(&arguments, world) {
+    communicator::run(|comm| match Invocation::parse(&arguments, comm) {
         Ok(invocation) => invocation.finish(run),
         Err(code) => Ok(code),
     })

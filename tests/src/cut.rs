@@ -4,7 +4,7 @@ use comms::ProcessGrid;
 use ferrite::backend::Backend;
 use ferrite::domain::{Domain, Result};
 use ferrite::field::host::{ColourVector, Fermion, HostField, HostGauge, Spinor};
-use ferrite::field::{FieldSpace, FullField, ThinGauge};
+use ferrite::field::{FieldSpace, FullField, GaugeField};
 use ferrite::gauge::fixing::temporal_gauge;
 use ferrite::gauge::generate;
 use ferrite::lattice::{Lattice, Section};
@@ -160,7 +160,7 @@ impl Computing<'_> {
         }
         Ok(())
     }
-    fn wilson(&mut self, thin: &ThinGauge, (precision, storage): LinkFormat) -> Result {
+    fn wilson(&mut self, thin: &GaugeField, (precision, storage): LinkFormat) -> Result {
         let (name, kind) = (format!("{precision} {storage}"), FermionKind::Wilson);
         // Half precision rounds what comes from another process once more: a unit of 2⁻¹⁶ in each of the six hops in
         // space, of numbers up to twice as large, and the image is about as large as they are.
@@ -226,8 +226,8 @@ impl Computing<'_> {
 pub fn one_hop(domain: &Domain, input: &Input) -> Result<Images> {
     let section = domain.section();
     let mut c = Computing::new(domain, input);
-    let thin = ThinGauge::upload(domain, &links_of(&section, &input.gauge))?;
-    let temporal = ThinGauge::upload(domain, &links_of(&section, &input.temporal))?;
+    let thin = GaugeField::upload(domain, &links_of(&section, &input.gauge))?;
+    let temporal = GaugeField::upload(domain, &links_of(&section, &input.temporal))?;
     let (plaquette, trace) = thin.plaquette()?;
     for (name, value) in [("spatial", plaquette.spatial), ("temporal", plaquette.temporal), ("trace", trace)] {
         c.number(format!("plaquette {name}"), value, 1.0, 1e-14);
@@ -248,7 +248,7 @@ pub fn one_hop(domain: &Domain, input: &Input) -> Result<Images> {
 /// Everything of asqtad and HISQ, whose links are made on the cut lattice, too.
 pub fn three_hops(domain: &Domain, input: &Input) -> Result<Images> {
     let mut c = Computing::new(domain, input);
-    let thin = ThinGauge::upload(domain, &links_of(&domain.section(), &input.gauge))?;
+    let thin = GaugeField::upload(domain, &links_of(&domain.section(), &input.gauge))?;
     let asqtad = Improvement::from_paths(&thin, &PathCoefficients::asqtad(0.9))?;
     c.number("fat scale".into(), asqtad.fat_scale, 1.0, 0.0);
     c.number("singular long links".into(), asqtad.singular_long_links()? as f64, 1.0, 0.0);

@@ -101,7 +101,7 @@ pub fn run(args: Box<ApplyArguments>, context: &Context) -> Outcome {
     context.add_to(&mut settings);
     args.flags.add_to(&mut settings);
     let choice = DeviceChoice::from_settings(&mut settings);
-    let job = context.world.agree(Application::new(&args, &mut settings))?;
+    let job = context.comm.agree(Application::new(&args, &mut settings))?;
     match job.plan.operator.kind() {
         FermionKind::Wilson => run_on::<Spinor>(&job, &choice, context),
         FermionKind::Staggered => run_on::<ColourVector>(&job, &choice, context),
@@ -110,14 +110,14 @@ pub fn run(args: Box<ApplyArguments>, context: &Context) -> Outcome {
 
 /// The same on fields of a kind.
 fn run_on<F: Fermion>(job: &Application, choice: &DeviceChoice, context: &Context) -> Outcome {
-    let (world, plan) = (&context.world, &job.plan);
-    let device = choice.open(world)?;
-    let layout = plan.cut(&choice.layout, world)?;
+    let (comm, plan) = (&context.comm, &job.plan);
+    let device = choice.open(comm)?;
+    let layout = plan.cut(&choice.layout, comm)?;
     let Cut { local, grid } = layout.cut();
     let largest = (plan.precision, plan.largest_storage());
     let needs = apply_memory(&plan.operator, local, &grid, plan.sources.len(), largest);
-    device.require_all(world, &needs, &format!("the operator on {}", plan.lattice))?;
-    let links = LinksRead::of(plan, &layout, world)?;
+    device.require_all(comm, &needs, &format!("the operator on {}", plan.lattice))?;
+    let links = LinksRead::of(plan, &layout, comm)?;
     let sources = plan.fields::<F>(&plan.sources, &layout)?;
     let (images, used) = {
         let domain = layout.domain(device.backend())?;
@@ -132,7 +132,7 @@ fn run_on<F: Fermion>(job: &Application, choice: &DeviceChoice, context: &Contex
     let title = format!("image under the {} operator", plan.definition().title);
     fields::write_fermions(&job.output, &images, &title, &layout)?;
     let mut norms: Vec<f64> = images.iter().map(HostField::norm2).collect();
-    world.sum(&mut norms)?;
+    comm.sum(&mut norms)?;
     let object = json!({
         "mass": plan.operator.mass(),
         "schur": job.complement,

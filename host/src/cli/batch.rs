@@ -1,7 +1,7 @@
 //! How many right-hand sides are solved together: as many as memory allows, or as many as was asked for.
+use super::communicator::RunCommunicator;
 use super::device::Device;
 use super::text;
-use super::world::World;
 use super::{Failure, Outcome};
 use crate::cli::config::Settings;
 use ferrite::backend::MAX_RHS;
@@ -76,21 +76,21 @@ impl BatchChoice {
     /// it still fits all devices; with a warning if it does not.
     pub fn on_as(
         self,
-        (device, world): (&Device, &World),
+        (device, comm): (&Device, &RunCommunicator),
         (n, before): (usize, &[usize]),
         needs: impl Fn(usize) -> Needs,
         (task, noun): (&str, &str),
     ) -> Outcome<Batches> {
         if self.asked.is_some() || n == 0 || before.iter().sum::<usize>() != n {
-            return self.on((device, world), n, needs, (task, noun));
+            return self.on((device, comm), n, needs, (task, noun));
         }
         let kept = Batches { sizes: before.into(), limit: (before.len() > 1).then_some(Limit::Before) };
-        let free = world.agree(device.memory())?.free;
+        let free = comm.agree(device.memory())?.free;
         let needed: usize = needs(kept.largest()).iter().map(|(_, bytes)| bytes).sum();
-        if world.largest(f64::from(u8::from(needed > free)))? == 0.0 {
+        if comm.largest(f64::from(u8::from(needed > free)))? == 0.0 {
             return Ok(kept);
         }
-        let found = self.on((device, world), n, needs, (task, noun))?;
+        let found = self.on((device, comm), n, needs, (task, noun))?;
         if found.sizes != kept.sizes {
             let (now, then) = (found.describe_as(noun), kept.describe_as(noun));
             tracing::warn!("{now}, not as before ({then}): the last digits of results differ");
@@ -103,22 +103,22 @@ impl BatchChoice {
     /// Too little memory for a batch of one, or for what was asked for.
     pub fn on(
         self,
-        (device, world): (&Device, &World),
+        (device, comm): (&Device, &RunCommunicator),
         n: usize,
         needs: impl Fn(usize) -> Needs,
         (task, noun): (&str, &str),
     ) -> Outcome<Batches> {
-        let free = world.agree(device.memory())?.free;
+        let free = comm.agree(device.memory())?.free;
         let mine = fitting(free, n, &needs).unwrap_or(0) as f64;
         // What all devices hold.
-        let fits = -world.largest(-mine)? as usize;
+        let fits = -comm.largest(-mine)? as usize;
         let found = self.split(n, (fits > 0).then_some(fits));
         let together = found.largest();
         let task = match together {
             0 => task.into(),
             _ => format!("{task} with {}", text::count(together, noun)),
         };
-        device.require_all(world, &needs(together), &task).map_err(|mut refusal: Failure| {
+        device.require_all(comm, &needs(together), &task).map_err(|mut refusal: Failure| {
             if fits > 0 && fits < together {
                 refusal.message += &format!("; batches of {fits} fit");
             }

@@ -105,14 +105,14 @@ fn sum(needs: &Needs) -> usize {
     needs.iter().map(|(_, bytes)| bytes).sum()
 }
 
-/// What was foretold, if it was asked for and could be; else a note says why not.
-fn foretold(forecast: Option<Outcome<Forecast>>) -> Option<Forecast> {
+/// What was predicted, if it was asked for and could be; else a note says why not.
+fn predicted(forecast: Option<Outcome<Forecast>>) -> Option<Forecast> {
     forecast?.map_err(|why| warn!("the run time cannot be predicted: {}", why.message)).ok()
 }
 
 /// Lists all mistakes of a file, or the memory that the solve or the run needs.
 pub fn run(args: CheckArguments, context: &Context) -> Outcome {
-    context.world.only_one("check")?;
+    context.comm.only_one("check")?;
     if is_of_spectrum(&args.file) {
         return spectrum(&args, context);
     }
@@ -129,7 +129,7 @@ pub fn run(args: CheckArguments, context: &Context) -> Outcome {
     let steps = plan.definition().steps();
     let cut =
         layout.plan(layout.processes(args.processes()), plan.lattice, steps).and_then(|cut| solve.possible(cut))?;
-    let device = solve.device.open_silently(&context.world)?;
+    let device = solve.device.open_silently(&context.comm)?;
     let freely = |processes| any_layout().plan(processes, plan.lattice, steps).and_then(|cut| solve.possible(cut));
     let checked = Checked::new(device, (plan.lattice, cut), freely, |cut, free| {
         let needs = |together: usize| solve.memory(cut, together);
@@ -138,7 +138,7 @@ pub fn run(args: CheckArguments, context: &Context) -> Outcome {
     let forecast = args.time.then(|| Forecast::of_solve(&solve, &checked));
     let object = merged(plan.describe(&plan.operator), [json!({ "kind": "solve", "sources": plan.sources.len() })]);
     let head = format!("{} operator on {}, {}", plan.definition().title, checked.lattice, checked.batches.describe());
-    answer(&args, context, (&checked, foretold(forecast)), object, (&head, "the solve"))
+    answer(&args, context, (&checked, predicted(forecast)), object, (&head, "the solve"))
 }
 
 fn spectrum(args: &CheckArguments, context: &Context) -> Outcome {
@@ -147,14 +147,14 @@ fn spectrum(args: &CheckArguments, context: &Context) -> Outcome {
     let object = json!({ "kind": "spectrum", "configurations": configurations });
     let (what, batches) = (count(configurations, "configuration"), checked.batches.describe());
     let head = format!("{what} on {}, {batches}", checked.lattice);
-    answer(args, context, (&checked, foretold(forecast)), object, (&head, "the solve"))
+    answer(args, context, (&checked, predicted(forecast)), object, (&head, "the solve"))
 }
 
 fn ensemble(args: &CheckArguments, context: &Context) -> Outcome {
     let input = EnsembleInput::read(&args.file, &args.set, |settings| context.add_to(settings))?;
     let (lattice, layout) = (input.lattice, &input.device.layout);
     let cut = layout.plan(layout.processes(args.processes()), lattice, input.hops())?;
-    let device = input.device.open_silently(&context.world)?;
+    let device = input.device.open_silently(&context.comm)?;
     let freely = |processes: usize| any_layout().plan(processes, lattice, input.hops());
     let checked = Checked::new(device, (lattice, cut), freely, |cut, free| rhmc::plan(&input, cut, free))?;
     let forecast = args.time.then(|| Forecast::of_ensemble(&input, &checked));
@@ -162,7 +162,7 @@ fn ensemble(args: &CheckArguments, context: &Context) -> Outcome {
     let object = json!({ "kind": "rhmc", "trajectories": input.trajectories, "quarks": quarks });
     let with = if quarks.is_empty() { "no quarks".into() } else { quarks.join("; ") };
     let head = format!("{} trajectories on {lattice}, {with}", input.trajectories);
-    answer(args, context, (&checked, foretold(forecast)), object, (&head, "the run"))
+    answer(args, context, (&checked, predicted(forecast)), object, (&head, "the run"))
 }
 
 /// Tells what was found, with the memory that it needs on the device, and refuses where there is not so much.

@@ -6,7 +6,7 @@
 //! counts.
 pub use ferrite_report::records::content::{Content, Stamp};
 
-use super::world::World;
+use super::communicator::RunCommunicator;
 use super::{Failure, Outcome};
 use serde_json::{Value, json};
 use std::fs::File;
@@ -51,7 +51,7 @@ fn crc32_of(path: &Path) -> std::io::Result<String> {
 
 impl Configured {
     /// *Collective.* Files as the first process finds them; all that cannot be read are named.
-    pub fn all(paths: &[PathBuf], world: &World) -> Outcome<Vec<Self>> {
+    pub fn all(paths: &[PathBuf], comm: &RunCommunicator) -> Outcome<Vec<Self>> {
         let (mut mine, mut lost) = (Vec::new(), Vec::new());
         for path in paths {
             match std::fs::canonicalize(path).and_then(|found| Ok((Stamp::of(&found)?, found))) {
@@ -59,8 +59,8 @@ impl Configured {
                 Err(why) => lost.push(format!("{} cannot be read: {why}", path.display())),
             }
         }
-        world.agree(if lost.is_empty() { Ok(()) } else { Err(Failure::refused(lost.join("\n  "))) })?;
-        let first = world.texts(&Value::from(mine).to_string())?.swap_remove(0);
+        comm.agree(if lost.is_empty() { Ok(()) } else { Err(Failure::refused(lost.join("\n  "))) })?;
+        let first = comm.texts(&Value::from(mine).to_string())?.swap_remove(0);
         let all: Vec<(String, u64, String)> =
             serde_json::from_str(&first).map_err(|why| Failure::failed(format!("names of files were lost: {why}")))?;
         let one = |(typed, (canonical, bytes, modified)): (&PathBuf, (String, u64, String))| {
@@ -81,14 +81,14 @@ impl Configured {
     }
     /// *Collective.* Reads what the file holds, if that was not done before. The first process does: it is the one that
     /// writes results.
-    pub fn hold(&mut self, world: &World) -> Outcome<&Content> {
+    pub fn hold(&mut self, comm: &RunCommunicator) -> Outcome<&Content> {
         let mut mine = String::new();
-        world.once(|| {
+        comm.once(|| {
             let content = self.content.take().map_or_else(|| self.read(), Ok)?;
             mine = content.json().to_string();
             Ok(())
         })?;
-        let first = world.texts(&mine)?.swap_remove(0);
+        let first = comm.texts(&mine)?.swap_remove(0);
         let found = serde_json::from_str(&first).map_err(|why| why.to_string());
         self.content = found.and_then(|value| Content::from_json(&value)).map_err(Failure::failed)?;
         self.content.as_ref().ok_or_else(|| Failure::failed(format!("{} was not read", self.typed.display())))
@@ -133,13 +133,17 @@ impl Configured {
     }
     /// *Collective.* Whether this is one of those before it, or a copy of one in another folder; says so, because it counts
     /// once. Reads only what has the same name and length.
-    pub fn is_among<'a>(&mut self, before: impl Iterator<Item = &'a mut Self>, world: &World) -> Outcome<bool> {
+    pub fn is_among<'a>(
+        &mut self,
+        before: impl Iterator<Item = &'a mut Self>,
+        comm: &RunCommunicator,
+    ) -> Outcome<bool> {
         let length = |one: &Self| one.stamp.as_ref().map(|stamp| stamp.bytes);
         for other in before {
             let may_be = self.canonical != other.canonical && self.file() == other.file();
             if may_be && length(self) == length(other) {
-                self.hold(world)?;
-                other.hold(world)?;
+                self.hold(comm)?;
+                other.hold(comm)?;
             }
             if self.is_same(other) {
                 let (first, second) = (other.typed.display(), self.typed.display());

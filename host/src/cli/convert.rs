@@ -90,22 +90,22 @@ impl ConvertArguments {
 
 /// Reads with all checks and writes.
 pub fn run(args: ConvertArguments, context: &Context) -> Outcome {
-    let (choice, world) = (context.device_choice()?, &context.world);
-    choice.start_threads(world)?;
+    let (choice, comm) = (context.device_choice()?, &context.comm);
+    choice.start_threads(comm)?;
     let read = args.read.reading();
-    let header = inspect(SharedFile::new(&args.input, &*world.network()), &read.options);
+    let header = inspect(SharedFile::new(&args.input, &*comm.network()), &read.options);
     let header = header.map_err(|error| Failure::reading(&error, read.by))?;
-    let (field, format) = world.agree(args.check(&header))?;
-    let layout = choice.layout.cut(world, header.lattice, 1)?;
+    let (field, format) = comm.agree(args.check(&header))?;
+    let layout = choice.layout.cut(comm, header.lattice, 1)?;
     let precision = gauge_precision(args.precision, header.precision, format);
-    let precision = world.agree(precision.map_err(Failure::refused))?;
+    let precision = comm.agree(precision.map_err(Failure::refused))?;
     let title = format!("converted from {}", args.input.display());
     let write = WriteOptions { format, precision, title, ..Default::default() };
     match field {
         Spinor::NAME => copy::<Spinor>(&args, &read, &write, &layout)?,
         ColourVector::NAME => copy::<ColourVector>(&args, &read, &write, &layout)?,
         _ => {
-            let file = read_gauge(&args.input, &read, &layout, world)?;
+            let file = read_gauge(&args.input, &read, &layout, comm)?;
             write_gauge(&args.output, &file.gauge, &write, &layout)?;
         }
     }

@@ -1,8 +1,8 @@
 //! Which device computes.
+use super::communicator::RunCommunicator;
 use super::layout::LayoutChoice;
 use super::provenance;
 use super::text::bytes;
-use super::world::World;
 use super::{Failure, Outcome};
 use crate::cli::config::Settings;
 use ferrite::backend::tuning::{Mode, Tuner};
@@ -81,23 +81,23 @@ impl DeviceChoice {
     }
     /// *Collective.* Opens the device of each process and gives the threads of host work their number. Notes what runs, on
     /// what, and where.
-    pub fn open(&self, world: &World) -> Outcome<Device> {
+    pub fn open(&self, comm: &RunCommunicator) -> Outcome<Device> {
         provenance::note(&self.input);
-        let device = self.open_silently(world)?;
-        if world.size() == 1 {
-            provenance::say(&lines(&world.hosts()?, &[device.describe()])[0]);
+        let device = self.open_silently(comm)?;
+        if comm.size() == 1 {
+            provenance::say(&lines(&comm.hosts()?, &[device.describe()])[0]);
         }
         Ok(device)
     }
     /// *Collective.* The same for a command that computes nothing.
-    pub fn open_silently(&self, world: &World) -> Outcome<Device> {
-        let threads = self.start_threads(world)?;
-        let what = world.agree(self.device(world.network().node_rank(), threads))?;
+    pub fn open_silently(&self, comm: &RunCommunicator) -> Outcome<Device> {
+        let threads = self.start_threads(comm)?;
+        let what = comm.agree(self.device(comm.network().node_rank(), threads))?;
         let mut device = Device { what, limit: self.memory, sharers: 1 };
-        if world.size() > 1 {
-            map(world, &device)?;
-            device.sharers = world.alike(&world.agree(device.place())?)?;
-            self.note_few_cores(world, threads)?;
+        if comm.size() > 1 {
+            map(comm, &device)?;
+            device.sharers = comm.alike(&comm.agree(device.place())?)?;
+            self.note_few_cores(comm, threads)?;
         }
         Ok(device)
     }
@@ -126,14 +126,14 @@ impl DeviceChoice {
     }
     /// *Collective.* Threads for reading files and other work of the host. Answers with their number where it is not that
     /// of all cores.
-    pub fn start_threads(&self, world: &World) -> Outcome<Option<usize>> {
-        let threads = match (self.threads, world.size()) {
+    pub fn start_threads(&self, comm: &RunCommunicator) -> Outcome<Option<usize>> {
+        let threads = match (self.threads, comm.size()) {
             (Some(threads), _) => Some(threads),
             (None, 1) => None,
             // Processes that share their cores share them fairly.
             (None, _) => {
                 let cores = std::thread::available_parallelism().map_or(1, usize::from);
-                Some((cores / world.sharers()?).max(1))
+                Some((cores / comm.sharers()?).max(1))
             }
         };
         if let Some(threads) = threads {
@@ -143,9 +143,9 @@ impl DeviceChoice {
         Ok(threads)
     }
     /// *Collective.* Says so if a process was bound to far fewer cores than its share of the machine.
-    fn note_few_cores(&self, world: &World, threads: Option<usize>) -> Outcome {
-        let hosts = world.hosts()?;
-        let here = hosts.iter().filter(|host| **host == hosts[world.rank()]).count();
+    fn note_few_cores(&self, comm: &RunCommunicator, threads: Option<usize>) -> Outcome {
+        let hosts = comm.hosts()?;
+        let here = hosts.iter().filter(|host| **host == hosts[comm.rank()]).count();
         let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
         if let (None, Some(threads), Some(cores)) = (self.threads, threads, count_of_list(&online))
             && few(threads, cores, here)
@@ -195,10 +195,10 @@ impl DeviceChoice {
 }
 
 /// *Collective.* Says which process computes where, and refuses a mixture of GPUs and CPUs.
-fn map(world: &World, device: &Device) -> Outcome {
-    let hosts = world.hosts()?;
-    let devices = world.texts(&device.describe())?;
-    let kinds = world.texts(device.name())?;
+fn map(comm: &RunCommunicator, device: &Device) -> Outcome {
+    let hosts = comm.hosts()?;
+    let devices = comm.texts(&device.describe())?;
+    let kinds = comm.texts(device.name())?;
     if let Some(odd) = kinds.iter().position(|kind| *kind != kinds[0]) {
         let (first, other) = (&devices[0], &devices[odd]);
         let why = format!("rank 0 computes on {first}, rank {odd} on {other}: choose one kind with --backend");
@@ -349,8 +349,8 @@ impl Device {
         Ok(Memory { free: self.limit.map_or(free, |limit| free.min(limit)), total })
     }
     /// *Collective.* Refuses before the start what some process's device cannot hold.
-    pub fn require_all(&self, world: &World, needs: &[(&str, usize)], what: &str) -> Outcome {
-        world.agree(self.require(needs, what))
+    pub fn require_all(&self, comm: &RunCommunicator, needs: &[(&str, usize)], what: &str) -> Outcome {
+        comm.agree(self.require(needs, what))
     }
     /// Refuses before the start what the device's memory cannot hold.
     pub fn require(&self, needs: &[(&str, usize)], what: &str) -> Outcome {

@@ -1,7 +1,7 @@
 //! Sources, and field files by name.
+use super::communicator::RunCommunicator;
 use super::failure::{ReadBy, describe};
 use super::layout::Layout;
-use super::world::World;
 use super::{Failure, Outcome, text};
 use ferrite::backend::{Backend, Cpu};
 use ferrite::field::host::HostGauge;
@@ -294,14 +294,14 @@ pub fn gauge_precision(
 }
 
 /// *Collective.* The lattice of a file.
-pub fn lattice_of(path: &Path, read: &Reading, world: &World) -> Outcome<Lattice> {
-    let header = files::inspect(SharedFile::new(path, &*world.network()), &read.options);
+pub fn lattice_of(path: &Path, read: &Reading, comm: &RunCommunicator) -> Outcome<Lattice> {
+    let header = files::inspect(SharedFile::new(path, &*comm.network()), &read.options);
     Ok(header.map_err(|error| Failure::reading(&error, read.by))?.lattice)
 }
 
 /// *Collective.* Reads this process's part of a gauge field, which fits into memory.
-pub fn read_gauge(path: &Path, read: &Reading, layout: &Layout, world: &World) -> Outcome<GaugeFile> {
-    require_host_memory(world, layout.local(), 576, &path.display().to_string())?;
+pub fn read_gauge(path: &Path, read: &Reading, layout: &Layout, comm: &RunCommunicator) -> Outcome<GaugeFile> {
+    require_host_memory(comm, layout.local(), 576, &path.display().to_string())?;
     let file = files::read_gauge(layout.share(path), &read.options);
     file.map_err(|error| Failure::reading(&error, read.by))
 }
@@ -313,8 +313,8 @@ pub fn write_gauge(path: &Path, gauge: &HostGauge, options: &WriteOptions, layou
 
 /// *Collective.* Refuses a field that this machine's memory cannot hold, of which each of its processes has a part: the
 /// system would end the program without a word.
-pub fn require_host_memory(world: &World, lattice: Lattice, site_bytes: usize, what: &str) -> Outcome {
-    let sharers = if world.size() == 1 { 1 } else { world.alike("")? };
+pub fn require_host_memory(comm: &RunCommunicator, lattice: Lattice, site_bytes: usize, what: &str) -> Outcome {
+    let sharers = if comm.size() == 1 { 1 } else { comm.alike("")? };
     let enough = || {
         let (needed, free) = (lattice.volume() * site_bytes, Cpu::new(Some(1)).memory()?.free / sharers);
         if needed <= free {
@@ -326,7 +326,7 @@ pub fn require_host_memory(world: &World, lattice: Lattice, site_bytes: usize, w
             "{what}: a field on {lattice} takes {needed} of this machine's memory, {free} are free{share}"
         )))
     };
-    world.agree(enough())
+    comm.agree(enough())
 }
 
 /// `single` or `double` for files.

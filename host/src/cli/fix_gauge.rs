@@ -89,21 +89,21 @@ struct FixedLinks {
 
 /// Reads, fixes, and writes what converged.
 pub fn run(args: FixGaugeArguments, context: &Context) -> Outcome {
-    let (choice, world) = (context.device_choice()?, &context.world);
+    let (choice, comm) = (context.device_choice()?, &context.comm);
     let reading = args.read.reading();
-    let format = world.agree(gauge_format(&args.output).map_err(Failure::refused))?;
-    world.agree(super::target::check(&args.output).map_err(Failure::refused))?;
-    let lattice = lattice_of(&args.input, &reading, world)?;
-    let layout = choice.layout.cut(world, lattice, 1)?;
+    let format = comm.agree(gauge_format(&args.output).map_err(Failure::refused))?;
+    comm.agree(super::target::check(&args.output).map_err(Failure::refused))?;
+    let lattice = lattice_of(&args.input, &reading, comm)?;
+    let layout = choice.layout.cut(comm, lattice, 1)?;
     let part = Part::new(layout.local(), layout.grid());
-    require_host_memory(world, layout.local(), 2 * 576, &args.input.display().to_string())?;
-    let device = choice.open(world)?;
+    require_host_memory(comm, layout.local(), 2 * 576, &args.input.display().to_string())?;
+    let device = choice.open(comm)?;
     let mut needs =
         vec![("links", part.links_bytes(Precision::Double)), ("their way to the host", 576 * layout.local().volume())];
     needs.extend(Exchanges::of(part).border(Precision::Double).needs());
-    device.require_all(world, &needs, "fixing the gauge")?;
-    let file = read_gauge(&args.input, &reading, &layout, world)?;
-    let precision = world.agree(gauge_precision(None, file.header.precision, format).map_err(Failure::refused))?;
+    device.require_all(comm, &needs, "fixing the gauge")?;
+    let file = read_gauge(&args.input, &reading, &layout, comm)?;
+    let precision = comm.agree(gauge_precision(None, file.header.precision, format).map_err(Failure::refused))?;
     let (kind, name) = match args.gauge {
         GaugeName::Coulomb => (Gauge::Coulomb, "Coulomb"),
         GaugeName::Landau => (Gauge::Landau, "Landau"),
@@ -189,7 +189,7 @@ fn fix(
             );
             return Err(Failure::failed(why).shared());
         }
-        if interrupt::asked_any(&context.world, relaxation.sweeps() / LOOK) {
+        if interrupt::asked_any(&context.comm, relaxation.sweeps() / LOOK) {
             let why = format!("ended at theta = {:.3e}; nothing was written", now.theta);
             return Err(Failure::new(Code::Interrupted, why).shared());
         }

@@ -88,13 +88,13 @@ impl GenerateArguments {
 
 /// Makes the links and writes them.
 pub fn run(args: GenerateArguments, context: &Context) -> Outcome {
-    let (choice, world) = (context.device_choice()?, &context.world);
-    choice.start_threads(world)?;
-    let (format, precision) = world.agree(args.check())?;
+    let (choice, comm) = (context.device_choice()?, &context.comm);
+    choice.start_threads(comm)?;
+    let (format, precision) = comm.agree(args.check())?;
     let (lattice, seed, noise) = (args.lattice, args.seed.unwrap_or(0), args.noise.unwrap_or(0.1));
-    let layout = choice.layout.cut(world, lattice, 1)?;
+    let layout = choice.layout.cut(comm, lattice, 1)?;
     let (section, local) = (layout.section, layout.local());
-    require_host_memory(world, local, 576, &args.output.display().to_string())?;
+    require_host_memory(comm, local, 576, &args.output.display().to_string())?;
     let (gauge, title) = match args.kind {
         LinkKind::Unit => (ferrite::field::host::HostGauge::unit(local), "unit links".into()),
         LinkKind::Random => (generate::random(section, seed), format!("random links, seed {seed}")),

@@ -1,7 +1,7 @@
 //! Links of an operator: from files to host memory, and from there to a device.
+use super::communicator::RunCommunicator;
 use super::layout::Layout;
 use super::plan::{FermionPlan, LinkFiles, PRECISIONS, name_of};
-use super::world::World;
 use super::{Failure, Outcome, fields};
 use ferrite::domain::Domain;
 use ferrite::field::host::HostGauge;
@@ -34,13 +34,13 @@ pub struct LinksRead {
 
 impl LinksRead {
     /// *Collective.* Reads the links of a plan.
-    pub fn of(plan: &FermionPlan, layout: &Layout, world: &World) -> Outcome<Self> {
+    pub fn of(plan: &FermionPlan, layout: &Layout, comm: &RunCommunicator) -> Outcome<Self> {
         let in_u3 = plan.definition().staggered().is_some_and(|links| links.in_u3);
         // HISQ's long links are made of links that were projected to U(3), wherever those of the file are.
         let default = if in_u3 { LinkStorage::of(13) } else { LinkStorage::of(12) };
         match &plan.links {
             LinkFiles::Gauge(path) => {
-                let file = fields::read_gauge(path, &plan.read, layout, world)?;
+                let file = fields::read_gauge(path, &plan.read, layout, comm)?;
                 debug!("{}: plaquette {:.10}, {}", path.display(), file.plaquette.mean, plan.lattice);
                 let storage = match in_u3 {
                     true => plan.reconstruction.unwrap_or(default),
@@ -52,7 +52,7 @@ impl LinksRead {
             LinkFiles::Improved(fat, long) => {
                 let reading = plan.read.of_any_links();
                 let read = |path: &PathBuf, steps| -> Outcome<HostGauge> {
-                    let mut links = fields::read_gauge(path, &reading, layout, world)?.gauge;
+                    let mut links = fields::read_gauge(path, &reading, layout, comm)?.gauge;
                     let boundary = plan.operator.boundary();
                     with_phases(&mut links, layout.section, steps, StaggeredPhases::Milc, boundary);
                     Ok(links)

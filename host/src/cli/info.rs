@@ -10,10 +10,10 @@ use std::fmt::Write;
 /// Shows what the program can use on this machine. Works without a driver.
 pub fn run(context: &Context) -> Outcome {
     let choice = context.device_choice()?;
-    let threads = choice.start_threads(&context.world)?;
-    if context.world.size() > 1 {
+    let threads = choice.start_threads(&context.comm)?;
+    if context.comm.size() > 1 {
         // Says where each process computes.
-        choice.open_silently(&context.world)?;
+        choice.open_silently(&context.comm)?;
     }
     let cpu = Cpu::new(threads);
     let kernels = kernel_images();
@@ -23,7 +23,7 @@ pub fn run(context: &Context) -> Outcome {
     let object = json!({
         "features": features,
         "target": target,
-        "processes": context.world.size(),
+        "processes": context.comm.size(),
         "threads": cpu.threads(),
         "instructions": cpu.instructions(),
         "kernels": kernels.iter().map(kernel).collect::<Vec<_>>(),

@@ -1,6 +1,6 @@
 //! Signals that ask for an end: Ctrl-C, and those of batch systems, `mpirun` and terminals that close. The first asks the
 //! running work to stop, the second ends the program.
-use super::world::World;
+use super::communicator::RunCommunicator;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,9 +38,9 @@ const INTERVAL: usize = 16;
 
 /// *Collective.* Whether an end was asked for, of any of the processes, all of which get the same answer. `event` counts
 /// the calls.
-pub fn asked_any(world: &World, event: usize) -> bool {
+pub fn asked_any(comm: &RunCommunicator, event: usize) -> bool {
     let asked = ASKED.load(Ordering::Relaxed);
-    if world.size() == 1 {
+    if comm.size() == 1 {
         return asked;
     }
     if !event.is_multiple_of(INTERVAL) {
@@ -48,7 +48,7 @@ pub fn asked_any(world: &World, event: usize) -> bool {
     }
     let mut count = [f64::from(u8::from(asked))];
     // A failure here is that of the next exchange, too, which reports it.
-    world.sum(&mut count).is_ok() && count[0] > 0.0
+    comm.sum(&mut count).is_ok() && count[0] > 0.0
 }
 
 #[cfg(test)]

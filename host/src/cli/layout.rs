@@ -1,6 +1,6 @@
 //! How the lattice of a command is cut over its processes.
+use super::communicator::RunCommunicator;
 use super::text;
-use super::world::World;
 use super::{Failure, Outcome};
 use crate::cli::config::Settings;
 use comms::ProcessGrid;
@@ -87,15 +87,15 @@ impl LayoutChoice {
         Ok(Cut { grid, local: local.map_err(|why| Failure::refused(why).shared())? })
     }
     /// Cuts a lattice over the processes of this run.
-    pub fn cut(&self, world: &World, lattice: Lattice, hops: usize) -> Outcome<Layout> {
-        let cut = self.plan(world.size(), lattice, hops)?;
+    pub fn cut(&self, comm: &RunCommunicator, lattice: Lattice, hops: usize) -> Outcome<Layout> {
+        let cut = self.plan(comm.size(), lattice, hops)?;
         let Cut { grid, local } = cut;
-        if world.size() > 1 {
+        if comm.size() > 1 {
             info!("process grid {grid}: each has {local} of {lattice}");
         }
-        let section = Section { global: lattice, origin: grid.origin(world.rank(), lattice.size()), local };
+        let section = Section { global: lattice, origin: grid.origin(comm.rank(), lattice.size()), local };
         let chosen = self.transport.map_or_else(OnceCell::new, OnceCell::from);
-        Ok(Layout { section, cut, network: world.network(), transport: chosen, overlap: self.overlap })
+        Ok(Layout { section, cut, network: comm.network(), transport: chosen, overlap: self.overlap })
     }
 }
 

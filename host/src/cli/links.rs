@@ -7,7 +7,7 @@ use super::{Context, Failure, Outcome, target};
 use clap::{Args, Subcommand};
 use ferrite::Precision;
 use ferrite::domain::Part;
-use ferrite::field::ThinGauge;
+use ferrite::field::GaugeField;
 use ferrite::field::host::HostGauge;
 use ferrite::files::{FileFormat, FilePrecision, WriteOptions};
 use ferrite::halo::Exchanges;
@@ -113,12 +113,12 @@ fn checked(args: LinksArguments) -> Outcome<LinksJob> {
 
 /// Reads, fattens and writes.
 pub fn run(args: LinksArguments, context: &Context) -> Outcome {
-    let (choice, world) = (context.device_choice()?, &context.world);
-    let LinksJob { common, operator, boundary, formats: [fat_format, long_format] } = world.agree(checked(args))?;
-    let device = choice.open(world)?;
-    let lattice = lattice_of(&common.input, &common.read.reading(), world)?;
-    let layout = choice.layout.cut(world, lattice, 3)?;
-    let file = read_gauge(&common.input, &common.read.reading(), &layout, world)?;
+    let (choice, comm) = (context.device_choice()?, &context.comm);
+    let LinksJob { common, operator, boundary, formats: [fat_format, long_format] } = comm.agree(checked(args))?;
+    let device = choice.open(comm)?;
+    let lattice = lattice_of(&common.input, &common.read.reading(), comm)?;
+    let layout = choice.layout.cut(comm, lattice, 3)?;
+    let file = read_gauge(&common.input, &common.read.reading(), &layout, comm)?;
     let part = Part::new(layout.local(), layout.grid());
     // Thin, fat and long ones; fat ones of the first level, and these in U(3).
     let fields = if matches!(operator.smearing, Smearing::Hisq(_)) { 5 } else { 3 };
@@ -127,7 +127,7 @@ pub fn run(args: LinksArguments, context: &Context) -> Outcome {
         ("staples", fat_links::workspace_bytes(part.bordered_sites())),
     ];
     needs.extend(Exchanges::of(part).border(Precision::Double).needs());
-    device.require_all(world, &needs, &format!("fat links on {lattice}"))?;
+    device.require_all(comm, &needs, &format!("fat links on {lattice}"))?;
     let operator = with_tadpole(operator.into(), &common.input, file.plaquette.mean)?;
     let Operator::Staggered(StaggeredOperator { smearing, .. }) = operator else {
         return Err(Failure::refused("only staggered operators have fat and long links").shared());
@@ -135,7 +135,7 @@ pub fn run(args: LinksArguments, context: &Context) -> Outcome {
     let (mut fat, mut long) = {
         let backend = device.backend();
         let domain = layout.domain(backend)?;
-        let links = Improvement::of(&ThinGauge::upload(&domain, &file.gauge)?, smearing)?;
+        let links = Improvement::of(&GaugeField::upload(&domain, &file.gauge)?, smearing)?;
         Ok::<_, Failure>((links.fat.download()?, links.long.download()?))
     }?;
     for (links, steps) in [(&mut fat, 1), (&mut long, 3)] {
@@ -153,7 +153,7 @@ pub fn run(args: LinksArguments, context: &Context) -> Outcome {
     write(&common.fat, &fat, fat_format, "fat")?;
     write(&common.long, &long, long_format, "long")?;
     let largest = |links: &HostGauge| {
-        world.largest(links.links().iter().flatten().flatten().map(|z| z.norm()).fold(0.0, f64::max))
+        comm.largest(links.links().iter().flatten().flatten().map(|z| z.norm()).fold(0.0, f64::max))
     };
     let (largest_fat, largest_long) = (largest(&fat)?, largest(&long)?);
     let object = json!({

@@ -5,6 +5,7 @@ pub mod apply;
 mod batch;
 pub mod bench;
 pub mod check;
+pub mod communicator;
 mod config;
 mod configured;
 pub mod convert;
@@ -43,17 +44,16 @@ pub mod target;
 mod text;
 pub mod tune;
 pub mod verify;
-pub mod world;
 
 pub use failure::{Code, Failure};
 pub use output::{Output, Reader};
 pub use text::count;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use communicator::RunCommunicator;
 use device::DeviceChoice;
 use std::ffi::OsString;
 use std::process::ExitCode;
-use world::World;
 
 /// The end of a command.
 pub type Outcome<T = ()> = Result<T, Failure>;
@@ -171,7 +171,7 @@ pub struct Context {
     /// Where results go.
     pub output: Output,
     /// The processes of this run.
-    pub world: World,
+    pub comm: RunCommunicator,
     /// Global flags as typed.
     global: GlobalFlags,
 }
@@ -218,15 +218,15 @@ pub struct Invocation {
 
 impl Invocation {
     /// Parses a command line, which begins with the name of the program; prints help, version and mistakes itself.
-    pub fn parse(arguments: &[OsString], world: World) -> Result<Self, ExitCode> {
+    pub fn parse(arguments: &[OsString], comm: RunCommunicator) -> Result<Self, ExitCode> {
         match utf8(arguments).and_then(|()| Cli::try_parse_from(arguments)) {
             Ok(Cli { command, global }) => {
-                log::start(global.verbose, global.quiet || !world.speaks());
-                let output = Output::new(world.rank(), Reader::of(&global), global.quiet);
-                Ok(Invocation { command, context: Context { output, world, global } })
+                log::start(global.verbose, global.quiet || !comm.speaks());
+                let output = Output::new(comm.rank(), Reader::of(&global), global.quiet);
+                Ok(Invocation { command, context: Context { output, comm, global } })
             }
             Err(error) => {
-                if !world.speaks() {
+                if !comm.speaks() {
                     return Err(if error.use_stderr() { Code::Refused } else { Code::Done }.into());
                 }
                 // Help and version are no mistakes. A closed pipe is none either.
@@ -246,7 +246,7 @@ impl Invocation {
         let Invocation { command, context } = self;
         match run(command, &context) {
             Ok(()) => Ok(Code::Done.into()),
-            Err(failure) if failure.is_shared() || context.world.size() == 1 => {
+            Err(failure) if failure.is_shared() || context.comm.size() == 1 => {
                 context.output.failure(&failure);
                 Ok(failure.code.into())
             }

@@ -1,9 +1,9 @@
 //! What a solve or an application of an operator needs, resolved and checked from settings as typed.
+use super::communicator::RunCommunicator;
 use super::failure::{ReadBy, describe};
 use super::fields::{self, Reading, Source};
 use super::layout::{Layout, LayoutChoice};
 use super::method::Wanted;
-use super::world::World;
 use super::{Outcome, keys, target, text};
 use crate::cli::config::{Setting, Settings};
 use ferrite::FermionKind;
@@ -208,8 +208,8 @@ impl FermionPlan {
         self.operator.definition()
     }
     /// Cuts the lattice over the processes.
-    pub fn cut(&self, layout: &LayoutChoice, world: &World) -> Outcome<Layout> {
-        layout.cut(world, self.lattice, self.definition().steps())
+    pub fn cut(&self, layout: &LayoutChoice, comm: &RunCommunicator) -> Outcome<Layout> {
+        layout.cut(comm, self.lattice, self.definition().steps())
     }
     /// Whether several systems are solved together by multi-shift CG.
     pub fn is_multishift(&self) -> bool {

@@ -5,7 +5,7 @@ use super::{Context, Outcome};
 use clap::Args;
 use ferrite::Precision;
 use ferrite::domain::Part;
-use ferrite::field::ThinGauge;
+use ferrite::field::GaugeField;
 use ferrite::halo::Exchanges;
 use ferrite::observables::loops::{plaquette_text, put_plaquette};
 use ferrite::observables::quantity::{LINK_TRACE, UNITARITY_VIOLATION};
@@ -31,20 +31,20 @@ pub struct PlaquetteArguments {
 
 /// Measures on the device.
 pub fn run(args: PlaquetteArguments, context: &Context) -> Outcome {
-    let (choice, world) = (context.device_choice()?, &context.world);
-    let device = choice.open(world)?;
-    let lattice = lattice_of(&args.file, &args.read.reading(), world)?;
-    let layout = choice.layout.cut(world, lattice, 1)?;
-    let file = read_gauge(&args.file, &args.read.reading(), &layout, world)?;
+    let (choice, comm) = (context.device_choice()?, &context.comm);
+    let device = choice.open(comm)?;
+    let lattice = lattice_of(&args.file, &args.read.reading(), comm)?;
+    let layout = choice.layout.cut(comm, lattice, 1)?;
+    let file = read_gauge(&args.file, &args.read.reading(), &layout, comm)?;
     let (part, read) = (Part::new(layout.local(), layout.grid()), 576 * layout.local().volume());
     let mut needs =
         vec![("links as read from the host", read), ("links in double", part.links_bytes(Precision::Double))];
     needs.extend(Exchanges::of(part).border(Precision::Double).needs());
-    device.require_all(world, &needs, "the plaquette")?;
+    device.require_all(comm, &needs, "the plaquette")?;
     let (plaquette, link_trace) = {
         let backend = device.backend();
         let domain = layout.domain(backend)?;
-        ThinGauge::upload(&domain, &file.gauge)?.plaquette()?
+        GaugeField::upload(&domain, &file.gauge)?.plaquette()?
     };
     let off = file.unitarity.violation;
     let mut object = json!({

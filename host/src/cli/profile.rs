@@ -47,7 +47,7 @@ impl Profile {
     pub fn table(&self, context: &Context) -> String {
         let Some(KernelTimes { kernels, seconds }) = &self.0 else { return String::new() };
         let inside = inside(kernels);
-        let whose = if context.world.size() > 1 { " of rank 0" } else { "" };
+        let whose = if context.comm.size() > 1 { " of rank 0" } else { "" };
         let mut out = format!("{inside:.3} s in kernels{whose}, {:.0} % of the time:\n", 100.0 * inside / seconds);
         let _ = writeln!(out, "{:<44} {:>9} {:>12} {:>8}", "kernel", "launches", "us each", "share");
         let mut row = |name: &str, launches: u64, seconds: f64| {

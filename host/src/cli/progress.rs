@@ -1,6 +1,6 @@
 //! What is seen of a running solve: a bar on a terminal, events for the plot, and signals that ask for an end.
+use super::communicator::RunCommunicator;
 use super::interrupt;
-use super::world::World;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use solvers::{Iteration, IterationKind, Observer};
 use std::io::IsTerminal;
@@ -14,7 +14,7 @@ const STEPS: f64 = 100.0;
 pub struct Watch {
     bar: ProgressBar,
     tol: f64,
-    world: World,
+    comm: RunCommunicator,
     /// Events so far.
     events: usize,
     /// Iterations at which the true residual was computed, and the residuals, one per right-hand side; no number for
@@ -52,12 +52,12 @@ pub fn beside<R>(write: impl FnOnce() -> R) -> R {
 
 impl Watch {
     /// With a bar if `visible` and standard error is a terminal.
-    pub fn new(tol: f64, visible: bool, world: &World) -> Self {
+    pub fn new(tol: f64, visible: bool, comm: &RunCommunicator) -> Self {
         let length = (-tol.log10().min(0.0) * STEPS).ceil() as u64;
         Watch {
             bar: bar(length, visible),
             tol,
-            world: world.clone(),
+            comm: comm.clone(),
             events: 0,
             updates: Vec::new(),
             batches: Vec::new(),
@@ -101,7 +101,7 @@ impl Observer for Watch {
             self.bar.set_message(format!("iteration {}, residual {worst:.1e} of {:.0e}", event.iteration, self.tol));
         }
         self.events += 1;
-        if interrupt::asked_any(&self.world, self.events) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if interrupt::asked_any(&self.comm, self.events) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn updates_belong_to_batches() {
-        let mut watch = Watch::new(1e-9, false, &World::of(comms::Solo::new()));
+        let mut watch = Watch::new(1e-9, false, &RunCommunicator::of(comms::Solo::new()));
         watch.updates.push((1, vec![0.5]));
         assert_eq!(watch.iterations_of_updates(3), [1]);
         watch.updates.clear();

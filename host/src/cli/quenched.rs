@@ -122,8 +122,8 @@ pub fn run(
     target: &QuenchedTarget,
     context: &Context,
 ) -> Outcome {
-    let (world, lattice, local) = (&context.world, layout.lattice(), layout.local());
-    require_host_memory(world, local, 2 * 576, &target.path.display().to_string())?;
+    let (comm, lattice, local) = (&context.comm, layout.lattice(), layout.local());
+    require_host_memory(comm, local, 2 * 576, &target.path.display().to_string())?;
     let first = flags.first_sweep.unwrap_or(0);
     let (thermalise, sweeps) = (flags.thermalise.unwrap_or(0), flags.sweeps.unwrap_or(0));
     if [thermalise, sweeps].iter().try_fold(first, |sum, n| sum.checked_add(*n)).is_none() {
@@ -136,24 +136,24 @@ pub fn run(
         let why = "--first-sweep goes with a file that those sweeps made: name it with --start";
         return Err(Failure::refused(why).shared());
     }
-    let device = choice.open(world)?;
+    let device = choice.open(comm)?;
     let start = match flags.start.as_deref() {
         None | Some("cold" | "hot") => None,
         Some(path) => {
             let (path, read) = (Path::new(path), Reading::default());
-            let other = lattice_of(path, &read, world)?;
+            let other = lattice_of(path, &read, comm)?;
             if other != lattice {
                 let why = format!("the links to start from are on {other}, --lattice says {lattice}");
                 return Err(Failure::refused(why).shared());
             }
-            Some(read_gauge(path, &read, layout, world)?)
+            Some(read_gauge(path, &read, layout, comm)?)
         }
     };
     let part = Part::new(local, layout.grid());
     let mut needs =
         vec![("links", part.links_bytes(Precision::Double)), ("their way to the host", 576 * local.volume())];
     needs.extend(Exchanges::of(part).border(Precision::Double).needs());
-    device.require_all(world, &needs, "the generator")?;
+    device.require_all(comm, &needs, "the generator")?;
     let run = QuenchedRun {
         layout,
         beta: flags.beta.unwrap_or(0.0),
@@ -203,7 +203,7 @@ impl QuenchedRun<'_> {
                     files.push(self.write(&generator, Some(last), context)?);
                 }
             }
-            if interrupt::asked_any(&context.world, done as usize) && done < thermalise + sweeps {
+            if interrupt::asked_any(&context.comm, done as usize) && done < thermalise + sweeps {
                 interrupted = true;
                 break;
             }
@@ -221,7 +221,7 @@ impl QuenchedRun<'_> {
     }
     fn write(&self, generator: &Generator, sweep: Option<u32>, context: &Context) -> Outcome<PathBuf> {
         let path = sweep.map_or_else(|| self.target.path.clone(), |sweep| self.target.numbered(sweep));
-        context.world.agree(target::check(&path).map_err(Failure::refused))?;
+        context.comm.agree(target::check(&path).map_err(Failure::refused))?;
         let QuenchedRun { beta, seed, overrelax, .. } = self;
         let title = format!(
             "quenched SU(3), Wilson action, beta {beta}, seed {seed}, sweep {}, over-relaxation {overrelax}",

@@ -42,7 +42,7 @@ pub struct ReportArguments {
 
 /// Writes the page and prints the means, or what there is on it.
 pub fn run(args: &ReportArguments, context: &Context) -> Outcome {
-    context.world.only_one("report")?;
+    context.comm.only_one("report")?;
     let one = match args.paths.as_slice() {
         // What is not there is taken for a folder: reading it says what is missing. Pipes are files.
         [one] if one.is_dir() || !one.exists() => Some(one),

@@ -44,7 +44,7 @@ pub fn completions(args: &CompletionArguments, context: &Context) -> Outcome {
 
 /// Writes a page for the program and for each command.
 pub fn man(args: &ManArguments, context: &Context) -> Outcome {
-    context.world.only_one("man")?;
+    context.comm.only_one("man")?;
     let folder = &args.folder;
     let failed = |why: std::io::Error| Failure::failed(format!("{} cannot be written: {why}", folder.display()));
     std::fs::create_dir_all(folder).map_err(failed)?;

@@ -141,7 +141,7 @@ impl Solve {
                 configuration.solve(sources, guess, &request, watch)
             });
             if solved.is_ok() {
-                domain.let_go()?;
+                domain.release()?;
             }
             solved
         };
@@ -225,9 +225,9 @@ fn settings(args: &SolveArguments, context: &Context) -> Outcome<(Settings, Stri
 
 /// Solves, writes and reports.
 pub fn run(args: Box<SolveArguments>, context: &Context) -> Outcome {
-    let world = &context.world;
-    let (mut settings, what) = world.agree(settings(&args, context))?;
-    let solve = world.agree(Solve::from_settings(&mut settings, &what))?;
+    let comm = &context.comm;
+    let (mut settings, what) = comm.agree(settings(&args, context))?;
+    let solve = comm.agree(Solve::from_settings(&mut settings, &what))?;
     match solve.plan.operator.kind() {
         FermionKind::Wilson => run_on::<Spinor>(&solve, context),
         FermionKind::Staggered => run_on::<ColourVector>(&solve, context),
@@ -236,17 +236,17 @@ pub fn run(args: Box<SolveArguments>, context: &Context) -> Outcome {
 
 /// The same with fields of a kind.
 fn run_on<F: Fermion>(solve: &Solve, context: &Context) -> Outcome {
-    let (world, plan) = (&context.world, &solve.plan);
-    let device = solve.device.open(world)?;
+    let (comm, plan) = (&context.comm, &solve.plan);
+    let device = solve.device.open(comm)?;
     if plan.output.is_none() {
         info!("the solution is not kept: there is no -o FILE");
     }
-    let layout = plan.cut(&solve.device.layout, world)?;
+    let layout = plan.cut(&solve.device.layout, comm)?;
     solve.scheme.check(layout.cut())?;
     let nrhs = plan.sources.len();
     let needs = |together: usize| solve.memory(layout.cut(), together);
     let task = format!("the solve on {}", plan.lattice);
-    let batches = solve.scheme.batch.on((&device, world), nrhs, needs, (&task, RIGHT_HAND_SIDE))?;
+    let batches = solve.scheme.batch.on((&device, comm), nrhs, needs, (&task, RIGHT_HAND_SIDE))?;
     if batches.are_several() {
         info!("{}", batches.describe());
     }
@@ -254,10 +254,10 @@ fn run_on<F: Fermion>(solve: &Solve, context: &Context) -> Outcome {
     let fields = nrhs * (1 + plan.systems.count().unwrap_or(1) + usize::from(solve.scheme.guess.is_some()));
     let links = if plan.definition().is_improved() { 2 } else { 1 };
     let host = fields * size_of::<F>() + links * 576;
-    fields::require_host_memory(world, layout.local(), host, "sources, solutions and links")?;
+    fields::require_host_memory(comm, layout.local(), host, "sources, solutions and links")?;
 
     let modules = ahead::modules(plan.definition(), (plan.precision, plan.reconstruction), layout.grid().size() > 1);
-    let links = device.while_loading(&modules, || LinksRead::of(plan, &layout, world))?;
+    let links = device.while_loading(&modules, || LinksRead::of(plan, &layout, comm))?;
     let sources = plan.fields::<F>(&plan.sources, &layout)?;
     let guess = solve.scheme.guess.as_deref().map(|fields| plan.fields::<F>(fields, &layout)).transpose()?;
     if let Some(path) = &solve.save_source {
@@ -265,7 +265,7 @@ fn run_on<F: Fermion>(solve: &Solve, context: &Context) -> Outcome {
     }
 
     interrupt::listen();
-    let mut watch = Watch::new(solve.scheme.tol, context.shows_progress(), world);
+    let mut watch = Watch::new(solve.scheme.tol, context.shows_progress(), comm);
     let running = profile::Running::start(solve.profile, &device)?;
     let place = (&device, &layout);
     if plan.systems == Systems::One {

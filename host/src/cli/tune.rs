@@ -51,7 +51,7 @@ pub struct TuneArguments {
 
 /// Searches, saves and prints a table.
 pub fn run(args: TuneArguments, context: &Context) -> Outcome {
-    context.world.only_one("tune")?;
+    context.comm.only_one("tune")?;
     let (precisions, reconstructions) = (args.formats.precisions()?, args.formats.reconstructions()?);
     let operators = operators(&args.operator)?;
     args.nrhs.iter().try_for_each(|&nrhs| check_nrhs(nrhs))?;
@@ -60,7 +60,7 @@ pub fn run(args: TuneArguments, context: &Context) -> Outcome {
         return Err(Failure::refused("--tuning off leaves `ferrite tune` with nothing to do: leave one of them out"));
     }
     choice.tuning = Mode::Search { retune: args.retune };
-    let device = choice.open(&context.world)?;
+    let device = choice.open(&context.comm)?;
     let lattice = lattice_or_default(args.lattice, &device)?;
     let Some(tuner) = device.tuner() else { return nothing(&device, lattice, context) };
     let most = args.nrhs.iter().copied().max().unwrap_or(1);

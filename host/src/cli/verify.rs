@@ -70,14 +70,14 @@ pub struct VerifyArguments {
 
 /// Reads with all checks and says what was found.
 pub fn run(args: VerifyArguments, context: &Context) -> Outcome {
-    let (choice, world) = (context.device_choice()?, &context.world);
-    choice.start_threads(world)?;
+    let (choice, comm) = (context.device_choice()?, &context.comm);
+    choice.start_threads(comm)?;
     let Reading { options, by } = args.read.reading();
-    let read = match inspect(SharedFile::new(&args.file, &*world.network()), &options) {
+    let read = match inspect(SharedFile::new(&args.file, &*comm.network()), &options) {
         Ok(header) => {
-            let layout = choice.layout.cut(world, header.lattice, 1)?;
+            let layout = choice.layout.cut(comm, header.lattice, 1)?;
             let (bytes, name) = (16 * header.values_per_site(), args.file.display().to_string());
-            require_host_memory(world, layout.local(), bytes, &name)?;
+            require_host_memory(comm, layout.local(), bytes, &name)?;
             read(&args.file, &header, &options, &layout).map(|(object, text)| (object, text, layout))
         }
         Err(error) => Err(error),

@@ -164,12 +164,12 @@ const WORD: usize = 16;
 
 impl Exchange {
     /// Closes the memory of others; what they may still have open comes back.
-    pub fn let_go_of_peers(self) -> [DeviceBuffer; 2] {
+    pub fn release_peers(self) -> [DeviceBuffer; 2] {
         let Exchange { zones, packed, .. } = self;
         [zones, packed]
     }
-    /// Which ways it has, as bits of [`Route`].
-    pub fn ways(&self) -> u8 {
+    /// Which routes it has, as bits of [`Route`].
+    pub fn routes(&self) -> u8 {
         let way = |end: &ExchangeEnd| match &end.outgoing {
             Outgoing::Peer { .. } => Route::PEER,
             Outgoing::Straight { .. } => Route::STRAIGHT,
@@ -178,14 +178,14 @@ impl Exchange {
         self.ends.iter().flatten().flatten().map(way).fold(0, |all, one| all | one)
     }
     /// *Collective.* For zones of `bytes[μ]` bytes; 0 where no zones are wanted. Warns of what went wrong, unless that was
-    /// `told` before.
+    /// `warned` before.
     pub fn new(
         backend: &dyn Backend,
         grid: &ProcessGrid,
         network: &dyn Network,
         transport: Transport,
         bytes: [usize; 4],
-        told: &AtomicBool,
+        warned: &AtomicBool,
     ) -> Result<Self> {
         let total = 2 * bytes.iter().sum::<usize>();
         let zones = backend.allocate_apart(2 * total + 8 * WORD, "ghost zones")?;
@@ -202,7 +202,7 @@ impl Exchange {
             problem => problem,
         };
         if let Some(problem) = problem
-            && !told.swap(true, Ordering::Relaxed)
+            && !warned.swap(true, Ordering::Relaxed)
         {
             warn!("{problem}; what GPUs tell each other goes through the memory of the host");
         }

@@ -18,7 +18,7 @@ pub(crate) struct Halo {
     pub(crate) transport: Transport,
     pub(crate) overlap: bool,
     /// Whether the user knows why faces go another way than was asked for.
-    pub(crate) told: AtomicBool,
+    pub(crate) warned: AtomicBool,
     pub(crate) recorder: Mutex<Option<Recorder>>,
 }
 
@@ -31,8 +31,8 @@ impl Halo {
             }
         }
         let cut = (0..4).map(|mu| u32::from(grid.is_partitioned(mu)) << mu).sum();
-        let (exchanges, told, recorder) = (Mutex::default(), AtomicBool::new(false), Mutex::new(None));
-        Ok(Halo { cut, streams, exchanges, transport, overlap, told, recorder })
+        let (exchanges, warned, recorder) = (Mutex::default(), AtomicBool::new(false), Mutex::new(None));
+        Ok(Halo { cut, streams, exchanges, transport, overlap, warned, recorder })
     }
     /// Directions that are cut, one bit each.
     pub fn cut(&self) -> u32 {
@@ -45,8 +45,8 @@ impl Halo {
         (Track::End(mu, 0), backward)
     }
     /// How faces have left this process so far, as bits of [`Route`](super::Route).
-    pub fn ways(&self) -> u8 {
-        lock(&self.exchanges).values().map(Exchange::ways).fold(0, |all, one| all | one)
+    pub fn routes(&self) -> u8 {
+        lock(&self.exchanges).values().map(Exchange::routes).fold(0, |all, one| all | one)
     }
     /// All exchanges; they are made again where they are needed.
     pub fn take_exchanges(&self) -> HashMap<[usize; 4], Exchange> {
@@ -69,7 +69,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// *Collective.* The exchange for zones of so many bytes, made when it is first needed.
 pub(crate) fn exchange_of<'a>(
-    (transport, told): (Transport, &AtomicBool),
+    (transport, warned): (Transport, &AtomicBool),
     exchanges: &'a mut HashMap<[usize; 4], Exchange>,
     domain: &Domain,
     bytes: [usize; 4],
@@ -77,7 +77,7 @@ pub(crate) fn exchange_of<'a>(
     Ok(match exchanges.entry(bytes) {
         Entry::Occupied(there) => there.into_mut(),
         Entry::Vacant(free) => {
-            free.insert(Exchange::new(domain.backend(), domain.grid(), domain.network(), transport, bytes, told)?)
+            free.insert(Exchange::new(domain.backend(), domain.grid(), domain.network(), transport, bytes, warned)?)
         }
     })
 }

@@ -53,7 +53,7 @@ impl Domain {
     /// The part of `global` that falls to this process of `grid`.
     ///
     /// On GPUs the processes of a machine open each other's ghost zones when they first hop over a cut, and CUDA
-    /// forbids freeing what others have open: call [`let_go`](Self::let_go) on all processes after the last hop, before
+    /// forbids freeing what others have open: call [`release`](Self::release) on all processes after the last hop, before
     /// the last clone of the domain is dropped.
     ///
     /// # Errors
@@ -100,7 +100,7 @@ impl Domain {
         Ok(Domain { backend, shape: Arc::new(shape) })
     }
     /// This process's part with a margin of `width` sites, an even number, of its neighbours' in the directions that are
-    /// cut: a domain of its own that talks to nobody. Operators on it are those of [blocks](crate::halo::Beyond::Blocks).
+    /// cut: a domain of its own that talks to nobody. Operators on it are those of [blocks](crate::halo::HopBoundary::Blocks).
     pub(crate) fn with_margin(&self, width: u32) -> Result<Self> {
         let margin = self.border(width);
         let local = self.local().size();
@@ -172,12 +172,12 @@ impl Domain {
     ///
     /// # Errors
     /// Those of the device and of the other processes.
-    pub fn let_go(&self) -> Result {
+    pub fn release(&self) -> Result {
         let Some(halo) = self.halo() else { return Ok(()) };
         let exchanges = halo.take_exchanges();
         // What is still written into others' memory comes before it is closed.
         self.backend.synchronize()?;
-        let own: Vec<_> = exchanges.into_values().map(Exchange::let_go_of_peers).collect();
+        let own: Vec<_> = exchanges.into_values().map(Exchange::release_peers).collect();
         self.network().barrier()?;
         drop(own);
         Ok(())

@@ -18,7 +18,7 @@ impl Part {
     pub fn sites(&self) -> usize {
         self.local.half_volume()
     }
-    /// Sites of the border of [links that are kept once](crate::field::ThinGauge) at both ends of each direction that is cut: 4, for paths
+    /// Sites of the border of [links that are kept once](crate::field::GaugeField) at both ends of each direction that is cut: 4, for paths
     /// that reach three sites far, or 2 where the part has no more.
     pub fn border(&self) -> [u32; 4] {
         let cut = (0..4).filter(|mu| self.grid.is_partitioned(*mu));

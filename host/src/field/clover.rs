@@ -1,5 +1,5 @@
 //! The clover term on a device.
-use super::thin::ThinGauge;
+use super::gauge_field::GaugeField;
 use crate::backend::{DeviceBuffer, view};
 use crate::domain::{DeviceError, Domain, Result};
 use gpu_kernels::clover::{
@@ -53,7 +53,7 @@ impl DeviceClover {
     /// A = `diagonal` + (i/2) Σ_{μ<ν} c_μν σ_μν F̂_μν with the four-leaf field strength of `gauge`, c_μν = `space` in the
     /// spatial and `time` in the temporal planes (Babich, Clark and Joó 2010, eq. 2; normalised as Chroma's), in double
     /// precision.
-    pub fn new(gauge: &ThinGauge, diagonal: f64, space: f64, time: f64) -> Result<Self> {
+    pub fn new(gauge: &GaugeField, diagonal: f64, space: f64, time: f64) -> Result<Self> {
         gauge.expect_in(Precision::Double)?;
         let domain = gauge.domain();
         let clover = Self::empty(domain, Precision::Double, diagonal)?;

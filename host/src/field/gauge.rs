@@ -1,5 +1,5 @@
 //! Gauge fields on a device.
-use super::thin::ThinGauge;
+use super::gauge_field::GaugeField;
 use crate::backend::{DeviceBuffer, view};
 use crate::domain::{Domain, Result};
 use gpu_kernels::field::Links;
@@ -29,7 +29,7 @@ impl DeviceGauge {
     /// # Panics
     /// For other numbers of steps.
     pub fn from_thin(
-        links: &ThinGauge,
+        links: &GaugeField,
         precision: Precision,
         storage: LinkStorage,
         factor: f64,

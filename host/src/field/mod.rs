@@ -2,14 +2,14 @@
 mod clover;
 mod device;
 mod gauge;
+mod gauge_field;
 pub mod host;
 mod matrices;
 mod rhs;
 mod space;
-mod thin;
 
 pub use clover::DeviceClover;
 pub use device::{DeviceField, FullField};
 pub use gauge::DeviceGauge;
+pub use gauge_field::GaugeField;
 pub use space::FieldSpace;
-pub use thin::ThinGauge;

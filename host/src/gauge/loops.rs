@@ -1,6 +1,6 @@
 //! Closed paths of links and the means of their traces.
 use crate::domain::{DeviceError, Result};
-use crate::field::ThinGauge;
+use crate::field::GaugeField;
 use gpu_kernels::gauge_force::{LOOP, Loop};
 use gpu_kernels::{Format, Precision};
 
@@ -70,7 +70,7 @@ pub fn closed_loops() -> Vec<LoopPath> {
 ///
 /// # Panics
 /// On a path of more than eight steps, and on a direction that is none of 0 to 3.
-pub fn mean_traces(links: &ThinGauge, paths: &[LoopPath]) -> Result<Vec<f64>> {
+pub fn mean_traces(links: &GaugeField, paths: &[LoopPath]) -> Result<Vec<f64>> {
     links.expect_in(Precision::Double)?;
     let (domain, lattice) = (links.domain(), links.bordered());
     for (number, path) in paths.iter().enumerate() {

@@ -5,7 +5,7 @@
 use super::part::GaugePart;
 use super::su3::{product, violation};
 use crate::domain::Result;
-use crate::field::ThinGauge;
+use crate::field::GaugeField;
 use crate::field::host::{HostGauge, Matrix};
 use crate::lattice::Exact;
 use gpu_kernels::gauge::{PLAQUETTE, Plaquette};
@@ -102,7 +102,7 @@ fn site_plaquettes(part: &GaugePart, site: usize) -> [f64; 2] {
     sums
 }
 
-impl ThinGauge {
+impl GaugeField {
     /// *Collective.* Mean plaquettes and mean link trace, Re tr / 3, over the lattice of all processes.
     pub fn plaquette(&self) -> Result<(Plaquettes, f64)> {
         self.expect_in(Precision::Double)?;

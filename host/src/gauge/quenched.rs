@@ -26,7 +26,7 @@
 //! ```
 use super::{generate, measure};
 use crate::domain::{Domain, Result};
-use crate::field::ThinGauge;
+use crate::field::GaugeField;
 use crate::field::host::HostGauge;
 use gpu_kernels::Format;
 use gpu_kernels::heatbath::{HEATBATH, Heatbath, OVERRELAX, Overrelax};
@@ -44,7 +44,7 @@ pub enum Start<'a> {
 
 /// A Markov chain of gauge fields on a device.
 pub struct Generator {
-    links: ThinGauge,
+    links: GaugeField,
     beta: f64,
     seed: u64,
     passes: u32,
@@ -55,7 +55,7 @@ impl Generator {
     /// negative or not a number, or when the lattice of `start` is not the domain's part.
     pub fn new(domain: &Domain, start: Start<'_>, beta: f64, seed: u64) -> Result<Self> {
         assert!(beta >= 0.0 && beta.is_finite(), "β is a number and not negative");
-        let upload = |gauge: &HostGauge| ThinGauge::upload(domain, gauge);
+        let upload = |gauge: &HostGauge| GaugeField::upload(domain, gauge);
         let (links, passes) = match start {
             Start::Cold => (upload(&HostGauge::unit(domain.local()))?, 0),
             Start::Hot => (upload(&generate::random(domain.section(), seed))?, 0),

@@ -1,7 +1,7 @@
 //! Other processes' links and spinors around the local lattice.
 use crate::backend::{Stream, view};
 use crate::domain::{Domain, Halo, Result, Trace, exchange_of, lock};
-use crate::field::{DeviceField, ThinGauge};
+use crate::field::{DeviceField, GaugeField};
 use gpu_kernels::field::ThinLinks;
 use gpu_kernels::lattice::{Geometry, Region};
 use gpu_kernels::smeared::{COPY_THIN, CopyThin};
@@ -32,7 +32,7 @@ impl Halo {
     /// that are cut, and no more than any neighbour has.
     pub fn fill_links(&self, domain: &Domain, border: [u32; 4], links: [ThinLinks; 2], precision: Precision) -> Result {
         let (backend, geometry) = (domain.backend(), domain.bordered_by(border).geometry);
-        let half = |sites: u32| ThinGauge::bytes_for(precision, sites as usize);
+        let half = |sites: u32| GaugeField::bytes_for(precision, sites as usize);
         let copy = |slab: Slab| {
             let Slab { region, sites, message, way } = slab;
             for (parity, links) in links.into_iter().enumerate() {
@@ -120,7 +120,7 @@ impl Halo {
             let sites = sources[0].sites(&geometry);
             let mut message = [0; 4];
             message[mu] = bytes(sites);
-            let exchange = exchange_of((self.transport, &self.told), &mut exchanges, domain, message)?;
+            let exchange = exchange_of((self.transport, &self.warned), &mut exchanges, domain, message)?;
             let (packed, zones) = (exchange.begin(backend, None)?, exchange.zones());
             for (forward, region) in sources.into_iter().enumerate() {
                 copy(Slab { region, sites, message: packed[mu][forward], way: SlabDirection::Out })?;

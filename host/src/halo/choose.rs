@@ -1,10 +1,10 @@
-//! Which way faces travel fastest, measured.
-use super::{Beyond, Hop, hop};
+//! Which transport is fastest, measured.
+use super::{Hop, HopBoundary, hop};
 use crate::domain::{Domain, Result, Route, Transport};
 use crate::field::DeviceField;
 use gpu_kernels::{FermionKind, Precision};
 
-/// Ways between GPUs of one machine; others are given by where processes are.
+/// Transports between GPUs of one machine; others follow from where processes are.
 const CANDIDATES: [Transport; 2] = [Transport::Direct, Transport::Copy];
 /// Exchanges before the clock starts, and while it runs.
 const EXCHANGES: [u32; 2] = [3, 20];
@@ -17,9 +17,9 @@ pub fn fastest(domain: impl Fn(Transport) -> Result<Domain>) -> Result<Transport
     for transport in CANDIDATES {
         let domain = domain(transport)?;
         let seconds = seconds(&domain)?;
-        let ways = ways(&domain)?;
-        domain.let_go()?;
-        if let Some(messages) = ways.last().filter(|_| !ways.contains(&transport)) {
+        let transports = transports(&domain)?;
+        domain.release()?;
+        if let Some(messages) = transports.last().filter(|_| !transports.contains(&transport)) {
             return Ok(*messages);
         }
         if seconds < best.0 {
@@ -34,21 +34,21 @@ pub fn fastest(domain: impl Fn(Transport) -> Result<Domain>) -> Result<Transport
 ///
 /// # Errors
 /// Those of the other processes.
-pub fn ways(domain: &Domain) -> Result<Vec<Transport>> {
+pub fn transports(domain: &Domain) -> Result<Vec<Transport>> {
     let Some(halo) = domain.halo() else { return Ok(Vec::new()) };
-    let bits = domain.network().all_gather(&[halo.ways()])?.concat().into_iter().fold(0, |all, one| all | one);
+    let bits = domain.network().all_gather(&[halo.routes()])?.concat().into_iter().fold(0, |all, one| all | one);
     // What reaches a device may copy or not, as it was told.
     let peer = if halo.transport == Transport::Copy { Transport::Copy } else { Transport::Direct };
     let all = [(Route::PEER, peer), (Route::STRAIGHT, Transport::Mpi), (Route::HOST, Transport::Host)];
-    Ok(all.into_iter().filter(|(bit, _)| bits & bit != 0).map(|(_, way)| way).collect())
+    Ok(all.into_iter().filter(|(bit, _)| bits & bit != 0).map(|(_, transport)| transport).collect())
 }
 
 /// Of one exchange, with nothing else to do.
 fn seconds(domain: &Domain) -> Result<f64> {
     let field = DeviceField::zero(domain, FermionKind::Wilson, Precision::Half, 1)?;
     let backend = domain.backend();
-    let way = Hop { steps: 1, parity: 0, dagger: false, beyond: Beyond::Neighbours, nrhs: 1 };
-    let once = || hop(&field, way, &mut |_, _| Ok(()), &mut |_| Ok(()));
+    let trial = Hop { steps: 1, parity: 0, dagger: false, boundary: HopBoundary::Neighbours, nrhs: 1 };
+    let once = || hop(&field, trial, &mut |_, _| Ok(()), &mut |_| Ok(()));
     let [before, counted] = EXCHANGES;
     (0..before).try_for_each(|_| once())?;
     backend.synchronize()?;

@@ -3,7 +3,7 @@
 //!
 //! All of it is known from the extents before anything is allocated, so that a run that does not fit is refused at once.
 use crate::domain::Part;
-use crate::field::ThinGauge;
+use crate::field::GaugeField;
 use gpu_kernels::ghost::zone_tiles;
 use gpu_kernels::storage::TILE;
 use gpu_kernels::{FermionKind, Precision};
@@ -16,7 +16,7 @@ pub type Needs = Vec<(&'static str, usize)>;
 impl Part {
     /// Bytes of links that are kept once, on both parities and with their border.
     pub fn links_bytes(&self, precision: Precision) -> usize {
-        2 * ThinGauge::bytes_for(precision, self.bordered_sites())
+        2 * GaugeField::bytes_for(precision, self.bordered_sites())
     }
     /// Sites of one parity in the message that fills a border of this width, for each direction: those that are cut are
     /// filled one after the other, each with the borders that are there already.
@@ -35,7 +35,7 @@ impl Part {
 
 /// Kinds of fields that travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Travelling {
+pub enum HaloField {
     /// Halves of spinors, over one step.
     Spinors,
     /// Colour vectors, over so many steps.
@@ -69,10 +69,10 @@ impl Exchanges {
     }
     /// Those of an operator's hops on fields in a precision, once for each of these numbers of right-hand sides.
     #[must_use]
-    pub fn hops(mut self, what: Travelling, precision: Precision, nrhs: &[usize]) -> Self {
+    pub fn hops(mut self, what: HaloField, precision: Precision, nrhs: &[usize]) -> Self {
         let (steps, bytes) = match what {
-            Travelling::Spinors => (1, precision.half_spinor_bytes()),
-            Travelling::Colours(steps) => (steps, FermionKind::Staggered.site_bytes(precision)),
+            HaloField::Spinors => (1, precision.half_spinor_bytes()),
+            HaloField::Colours(steps) => (steps, FermionKind::Staggered.site_bytes(precision)),
         };
         for nrhs in nrhs {
             let zone = |mu: usize| {
@@ -88,7 +88,7 @@ impl Exchanges {
     #[must_use]
     pub fn border(mut self, precision: Precision) -> Self {
         let slabs = self.part.slabs(self.part.border());
-        self.slabs(slabs.map(|sites| 2 * ThinGauge::bytes_for(precision, sites)));
+        self.slabs(slabs.map(|sites| 2 * GaugeField::bytes_for(precision, sites)));
         self
     }
     /// Those that fetch a margin of `width` sites around fields of so many bytes a site.
@@ -145,15 +145,15 @@ mod tests {
     #[test]
     fn fields_of_equally_large_zones_share_them() {
         let part = part([4, 4, 4, 8], [1, 1, 1, 2]);
-        let double = |nrhs: &[usize]| Exchanges::of(part).hops(Travelling::Spinors, Precision::Double, nrhs);
+        let double = |nrhs: &[usize]| Exchanges::of(part).hops(HaloField::Spinors, Precision::Double, nrhs);
         // 32 sites of a face, one tile, of 96 bytes: two zones and a packed face at each of two ends.
         assert_eq!(double(&[1]).device_bytes(), 6 * 32 * 96 + 128);
         assert_eq!(double(&[1]).pinned_bytes(), 4 * 32 * 96);
-        let both = double(&[1]).hops(Travelling::Spinors, Precision::Single, &[2]);
+        let both = double(&[1]).hops(HaloField::Spinors, Precision::Single, &[2]);
         assert_eq!(both.device_bytes(), double(&[1]).device_bytes());
         assert_eq!(double(&[0]).needs(), None);
         // Nobody to talk to.
         let alone = Exchanges::of(super::tests::part([4; 4], [1; 4])).border(Precision::Double);
-        assert_eq!(alone.hops(Travelling::Colours(3), Precision::Half, &[1, 2]).device_bytes(), 0);
+        assert_eq!(alone.hops(HaloField::Colours(3), Precision::Half, &[1, 2]).device_bytes(), 0);
     }
 }

@@ -10,8 +10,8 @@ mod memory;
 mod regions;
 mod upload;
 
-pub use choose::{fastest, ways};
-pub use memory::{Exchanges, Needs, Travelling};
+pub use choose::{fastest, transports};
+pub use memory::{Exchanges, HaloField, Needs};
 
 use crate::backend::{Backend, Call, Stream, view};
 use crate::domain::{Domain, Result, Trace, Track, Zones, direction, exchange_of, lock};
@@ -24,9 +24,9 @@ use gpu_kernels::storage::TILE;
 use gpu_kernels::{FermionKind, Precision};
 use regions::{Parts, RegionPart};
 
-/// What lies beyond the ends of the local lattice.
+/// What hops read beyond the ends of the local lattice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Beyond {
+pub enum HopBoundary {
     /// Other processes' sites.
     #[default]
     Neighbours,
@@ -72,7 +72,7 @@ pub(crate) struct Hop {
     /// The Hermitian conjugate.
     pub dagger: bool,
     /// What it finds beyond the ends.
-    pub beyond: Beyond,
+    pub boundary: HopBoundary,
     /// Right-hand sides, the first ones of a field.
     pub nrhs: usize,
 }
@@ -100,7 +100,7 @@ pub(crate) type ExteriorLaunch<'a> = &'a mut dyn FnMut(Outside<'_>) -> Result;
 pub(crate) fn hop(input: &DeviceField, hop: Hop, inside: InteriorLaunch<'_>, outside: ExteriorLaunch<'_>) -> Result {
     let domain = input.domain();
     let geometry = domain.geometry();
-    if let Beyond::Blocks(extents) = hop.beyond {
+    if let HopBoundary::Blocks(extents) = hop.boundary {
         let blocks = Blocks::new(&geometry, extents.map(|extent| extent as u32));
         return in_blocks(domain, &blocks, inside, outside);
     }
@@ -116,7 +116,7 @@ pub(crate) fn hop(input: &DeviceField, hop: Hop, inside: InteriorLaunch<'_>, out
     let bytes = tiles.map(|tiles| tiles as usize * TILE * zone_bytes(input.kind(), input.precision()) * nrhs);
     let backend = domain.backend();
     let mut exchanges = lock(&halo.exchanges);
-    let exchange = exchange_of((halo.transport, &halo.told), &mut exchanges, domain, bytes)?;
+    let exchange = exchange_of((halo.transport, &halo.warned), &mut exchanges, domain, bytes)?;
     let ghosts = |zones: Zones| view::ghosts(zones, tiles, halo.cut(), &geometry);
     let faces = Faces::new(geometry, 1 - hop.parity as u32, hop.steps, halo.cut());
     let mut recorder = lock(&halo.recorder);

@@ -1,11 +1,11 @@
 //! Host links on a device, with the border of the neighbours' links: what makes a gauge field is an exchange, too.
 use crate::domain::{Domain, Result};
 use crate::field::host::HostGauge;
-use crate::field::{DeviceGauge, ThinGauge};
+use crate::field::{DeviceGauge, GaugeField};
 use gpu_kernels::transfer::{PACK_THIN_LINKS, PackThinLinks};
 use gpu_kernels::{Format, LinkStorage, Precision};
 
-impl ThinGauge {
+impl GaugeField {
     /// *Collective.* Copies host links to the device, in double precision.
     pub fn upload(domain: &Domain, gauge: &HostGauge) -> Result<Self> {
         domain.expect("a gauge field", gauge.lattice())?;
@@ -38,6 +38,6 @@ impl ThinGauge {
 impl DeviceGauge {
     /// *Collective.* Copies host links to the device and packs them.
     pub fn upload(domain: &Domain, gauge: &HostGauge, precision: Precision, storage: LinkStorage) -> Result<Self> {
-        ThinGauge::upload(domain, gauge)?.pack(precision, storage)
+        GaugeField::upload(domain, gauge)?.pack(precision, storage)
     }
 }

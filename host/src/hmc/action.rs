@@ -1,9 +1,9 @@
 //! Gauge actions of plaquettes, rectangles and parallelograms, and their forces.
 use super::force::Force;
-use super::links::MovingLinks;
+use super::links::EvolvingLinks;
 use super::momenta::MomentumField;
 use crate::domain::Result;
-use crate::field::ThinGauge;
+use crate::field::GaugeField;
 use crate::gauge::loops::{LoopKind, LoopPath, closed_loops, mean_traces};
 use gpu_kernels::gauge_force::{GaugeForce, SYMANZIK_FORCE_DOUBLE, SYMANZIK_FORCE_SINGLE, WILSON_FORCE};
 use gpu_kernels::{Format, Precision};
@@ -46,7 +46,7 @@ impl GaugeAction {
         self.rectangle != 0.0 || self.parallelogram != 0.0
     }
     /// *Collective.* S of links in double precision.
-    pub fn value(&self, links: &ThinGauge) -> Result<f64> {
+    pub fn value(&self, links: &GaugeField) -> Result<f64> {
         let loops = closed_loops();
         let wanted = if self.is_improved() { loops.as_slice() } else { &loops[..6] };
         let traces = mean_traces(links, wanted)?;
@@ -62,7 +62,7 @@ impl GaugeAction {
         }
     }
     /// P ← P − ε ∂S
-    fn push(&self, links: &ThinGauge, step: f64, momenta: &mut MomentumField) -> Result {
+    fn kick(&self, links: &GaugeField, step: f64, momenta: &mut MomentumField) -> Result {
         momenta.expect_on(links.domain())?;
         let factor = step * self.beta / 3.0;
         let coefficients = [factor * self.plaquette, factor * self.rectangle, factor * self.parallelogram];
@@ -83,24 +83,24 @@ impl GaugeAction {
 }
 
 /// A gauge action as a force.
-pub struct GaugeDrive {
+pub struct GaugeActionForce {
     /// The action.
     pub action: GaugeAction,
     /// Whether staples are multiplied in single precision, or in double.
     pub single: bool,
 }
 
-impl Force for GaugeDrive {
+impl Force for GaugeActionForce {
     fn name(&self) -> String {
         "gauge".into()
     }
-    fn push(
+    fn kick(
         &self,
-        links: &MovingLinks,
+        links: &EvolvingLinks,
         step: f64,
         momenta: &mut MomentumField,
     ) -> std::result::Result<(), super::HmcError> {
         let precision = if self.single { Precision::Single } else { Precision::Double };
-        Ok(self.action.push(&*links.thin(precision)?, step, momenta)?)
+        Ok(self.action.kick(&*links.thin(precision)?, step, momenta)?)
     }
 }

@@ -2,7 +2,7 @@
 use super::HmcError;
 use super::force::Force;
 use super::gradient::{self, HopVectors};
-use super::links::MovingLinks;
+use super::links::EvolvingLinks;
 use super::momenta::MomentumField;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{DeviceField, FieldSpace};
@@ -74,7 +74,7 @@ impl QuarkOperator {
     /// where there are no others, stored as it says. Its links are packed once for all masses and both parities.
     pub(crate) fn on(
         &self,
-        links: &MovingLinks,
+        links: &EvolvingLinks,
         precision: Precision,
         storage: LinkStorage,
         parity: usize,
@@ -94,7 +94,7 @@ impl QuarkOperator {
     }
 }
 
-fn improved(links: &MovingLinks, paths: PathCoefficients) -> Result<Rc<Improvement>> {
+fn improved(links: &EvolvingLinks, paths: PathCoefficients) -> Result<Rc<Improvement>> {
     let make = || Improvement::from_paths(&*links.thin(Precision::Double)?, &paths);
     links.made_of(format!("fat and long links {paths:?}"), make)
 }
@@ -167,13 +167,13 @@ impl Pseudofermions {
         &self.operator
     }
     /// Draws φ = r ξ from noise ξ with ⟨|ξ|²⟩ = 1 for each complex number, and gives Σ |ξ|².
-    pub fn draw(&mut self, links: &MovingLinks, seed: u64, trajectory: u32) -> std::result::Result<f64, HmcError> {
+    pub fn draw(&mut self, links: &EvolvingLinks, seed: u64, trajectory: u32) -> std::result::Result<f64, HmcError> {
         let mut noise = DeviceField::zero(self.field.domain(), VECTORS.0, VECTORS.1, self.count())?;
         draw_noise(&mut noise, 0, purpose::PSEUDOFERMIONS, self.first, seed, trajectory)?;
         self.set_from(links, &noise)
     }
     /// φ = r ξ for given noise on the even sites, in double precision and one vector for each pseudofermion, and Σ |ξ|².
-    pub fn set_from(&mut self, links: &MovingLinks, noise: &DeviceField) -> std::result::Result<f64, HmcError> {
+    pub fn set_from(&mut self, links: &EvolvingLinks, noise: &DeviceField) -> std::result::Result<f64, HmcError> {
         self.field = self.evaluate(links, &self.functions.heat_bath, noise)?;
         Ok(norm2(noise)?)
     }
@@ -185,11 +185,11 @@ impl Pseudofermions {
         self.field = field;
     }
     /// *Collective.* Σ ‖r φ‖²
-    pub fn action(&self, links: &MovingLinks) -> std::result::Result<f64, HmcError> {
+    pub fn action(&self, links: &EvolvingLinks) -> std::result::Result<f64, HmcError> {
         Ok(norm2(&self.evaluate(links, &self.functions.action, &self.field)?)?)
     }
     /// *Collective.* φ† r φ with the function of molecular dynamics: what its force is the derivative of.
-    pub fn dynamics_action(&self, links: &MovingLinks) -> std::result::Result<f64, HmcError> {
+    pub fn dynamics_action(&self, links: &EvolvingLinks) -> std::result::Result<f64, HmcError> {
         let image = self.evaluate(links, &self.functions.dynamics, &self.field)?;
         let mut dots = vec![Complex64::ZERO; self.count()];
         space(self.field.domain(), Precision::Double, self.count()).dot(&self.field, &image, &mut dots)?;
@@ -198,7 +198,7 @@ impl Pseudofermions {
     /// r(A) b, with solutions in the precision of the action's solver.
     fn evaluate(
         &self,
-        links: &MovingLinks,
+        links: &EvolvingLinks,
         function: &PartialFractions,
         b: &DeviceField,
     ) -> std::result::Result<DeviceField, HmcError> {
@@ -247,7 +247,7 @@ impl Force for RefCell<Pseudofermions> {
     fn name(&self) -> String {
         self.borrow().name.clone()
     }
-    fn push(&self, links: &MovingLinks, step: f64, momenta: &mut MomentumField) -> std::result::Result<(), HmcError> {
+    fn kick(&self, links: &EvolvingLinks, step: f64, momenta: &mut MomentumField) -> std::result::Result<(), HmcError> {
         let this = self.borrow();
         let (domain, n, solver) = (links.own().domain(), this.count(), &this.solvers[0]);
         let precision = solver.precision();
@@ -263,7 +263,7 @@ impl Force for RefCell<Pseudofermions> {
             // Both vectors are four times too large.
             hops.add(x, &odd, 2.0 * pole.residue / 16.0)?;
         }
-        gradient::push(&this.operator, hops, links, step, momenta)
+        gradient::kick(&this.operator, hops, links, step, momenta)
     }
 }
 

@@ -1,6 +1,6 @@
-//! What moves momenta.
+//! Forces of molecular dynamics.
 use super::HmcError;
-use super::links::MovingLinks;
+use super::links::EvolvingLinks;
 use super::momenta::MomentumField;
 
 /// A part of the action whose force molecular dynamics follows.
@@ -8,5 +8,5 @@ pub trait Force {
     /// For reports.
     fn name(&self) -> String;
     /// *Collective.* P ← P − ε ∂S. May panic when links and momenta are on different lattices.
-    fn push(&self, links: &MovingLinks, step: f64, momenta: &mut MomentumField) -> Result<(), HmcError>;
+    fn kick(&self, links: &EvolvingLinks, step: f64, momenta: &mut MomentumField) -> Result<(), HmcError>;
 }

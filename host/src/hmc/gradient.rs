@@ -1,11 +1,11 @@
 //! From pairs of vectors that hops join to the force on thin links: the chain rule along the paths of fat and long links.
 use super::HmcError;
 use super::fermions::QuarkOperator;
-use super::links::MovingLinks;
+use super::links::EvolvingLinks;
 use super::momenta::MomentumField;
 use crate::backend::Backend;
 use crate::domain::{DeviceError, Domain, Result};
-use crate::field::{DeviceField, ThinGauge};
+use crate::field::{DeviceField, GaugeField};
 use crate::operators::fat_links::{MatrixField, PathCoefficients};
 use gpu_kernels::fermion_force::{
     COMBINE_MATRICES, CombineMatrices, HOP_GRADIENT, HopGradient, HopPairs, LONG_GRADIENT, LONG_HOP_GRADIENT,
@@ -54,7 +54,7 @@ impl HopVectors {
         Ok(())
     }
     /// *Collective.* The same with the neighbours' vectors around, on the lattice of links with a border.
-    fn with_border(self, lattice: &ThinGauge, across: f64) -> Result<Self> {
+    fn with_border(self, lattice: &GaugeField, across: f64) -> Result<Self> {
         let domain = lattice.domain();
         let Some(halo) = domain.halo() else { return Ok(self) };
         let width = lattice.border_width();
@@ -85,7 +85,7 @@ pub fn hop_force(
     operator: &QuarkOperator,
     x: &DeviceField,
     y: &DeviceField,
-    links: &MovingLinks,
+    links: &EvolvingLinks,
     step: f64,
     momenta: &mut MomentumField,
 ) -> std::result::Result<(), HmcError> {
@@ -94,15 +94,15 @@ pub fn hop_force(
     [x, y].into_iter().try_for_each(|field| field.expect(domain, format, 1))?;
     let mut hops = HopVectors::new(domain, Precision::Double, 1)?;
     hops.add(x, y, 1.0)?;
-    push(operator, hops, links, step, momenta)
+    kick(operator, hops, links, step, momenta)
 }
 
 /// P ← P + ε A, A the traceless anti-Hermitian part of U G†, where G is the gradient of Re Σ_j Σ_n Z_j†(n) D Z_j over the
 /// even sites n, in the precision of Z.
-pub(crate) fn push(
+pub(crate) fn kick(
     operator: &QuarkOperator,
     hops: HopVectors,
-    links: &MovingLinks,
+    links: &EvolvingLinks,
     step: f64,
     momenta: &mut MomentumField,
 ) -> std::result::Result<(), HmcError> {
@@ -150,15 +150,15 @@ pub(crate) fn push(
 /// W = S_ρ V. Gradients go through the same staples: that of W is c_5 G + c_7 Σ_σ S_σ G, that of V is
 /// c_3 G + c_L S_ν G + Σ_ρ S_ρ of the former, and each staple adds to the gradients of the links beside it.
 struct ChainRule<'a> {
-    thin: &'a ThinGauge,
+    thin: &'a GaugeField,
     paths: PathCoefficients,
     lattice: Bordered,
     /// The gradient of thin links.
-    sum: ThinGauge,
+    sum: GaugeField,
 }
 
 impl<'a> ChainRule<'a> {
-    fn new(thin: &'a ThinGauge, paths: PathCoefficients, lattice: Bordered) -> Result<Self> {
+    fn new(thin: &'a GaugeField, paths: PathCoefficients, lattice: Bordered) -> Result<Self> {
         Ok(ChainRule { thin, paths, lattice, sum: thin.empty_like()? })
     }
     fn backend(&self) -> &dyn Backend {
@@ -172,7 +172,7 @@ impl<'a> ChainRule<'a> {
         Format::of(self.thin.precision())
     }
     /// The gradient of thin links from vectors in their precision.
-    fn gradient(self, pairs: &HopPairs) -> Result<ThinGauge> {
+    fn gradient(self, pairs: &HopPairs) -> Result<GaugeField> {
         let (c, geometry) = (self.paths, self.lattice.geometry);
         let vectors = Format::fermions(FermionKind::Staggered, self.thin.precision());
         let fat = self.thin.empty_like()?;
@@ -203,7 +203,7 @@ impl<'a> ChainRule<'a> {
         Ok(self.sum)
     }
     /// Adds the gradient of thin links from that of fat ones.
-    fn staples(&self, fat: &ThinGauge) -> Result {
+    fn staples(&self, fat: &GaugeField) -> Result {
         let c = self.paths;
         let field = || MatrixField::like(self.thin, "a path of forces");
         let (v, w, of_v, of_w, scratch) = (field()?, field()?, field()?, field()?, field()?);

@@ -15,7 +15,7 @@
 //! Forces that are cheap and large go to an inner level (Sexton and Weingarten 1992): there A of the level above is a number
 //! of whole steps.
 use super::force::Force;
-use super::links::MovingLinks;
+use super::links::EvolvingLinks;
 use super::momenta::MomentumField;
 use super::{HmcError, PlanError};
 
@@ -148,13 +148,13 @@ impl Dynamics<'_> {
     ///
     /// # Errors
     /// [`PlanError::NoSteps`], momenta in another precision than the links, and those of the forces and the device.
-    pub fn run(&self, links: &mut MovingLinks, momenta: &mut MomentumField, tau: f64) -> Result<(), HmcError> {
+    pub fn run(&self, links: &mut EvolvingLinks, momenta: &mut MomentumField, tau: f64) -> Result<(), HmcError> {
         self.run_watched(links, momenta, tau, &mut |_, _| {})
     }
     /// *Collective.* The same; after each move of the outermost level `watch` is told how many are made, and of how many.
     pub fn run_watched(
         &self,
-        links: &mut MovingLinks,
+        links: &mut EvolvingLinks,
         momenta: &mut MomentumField,
         tau: f64,
         watch: &mut dyn FnMut(usize, usize),
@@ -165,7 +165,7 @@ impl Dynamics<'_> {
     fn level(
         &self,
         number: usize,
-        links: &mut MovingLinks,
+        links: &mut EvolvingLinks,
         momenta: &mut MomentumField,
         tau: f64,
         watch: &mut dyn FnMut(usize, usize),
@@ -174,8 +174,8 @@ impl Dynamics<'_> {
             momenta.move_links(links.own_mut(), tau, self.unitarise == Unitarise::Always)?;
             return Ok(());
         };
-        let kick = |links: &MovingLinks, momenta: &mut MomentumField, time: f64| {
-            level.forces.iter().try_for_each(|force| force.push(links, time, momenta))
+        let kick = |links: &EvolvingLinks, momenta: &mut MomentumField, time: f64| {
+            level.forces.iter().try_for_each(|force| force.kick(links, time, momenta))
         };
         let moves = level.scheme.moves(tau, level.steps);
         for (done, next) in moves.iter().enumerate() {

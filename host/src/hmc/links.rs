@@ -1,19 +1,19 @@
-//! Links that move, and what is made from them while they stand still.
+//! Links that evolve, in molecular dynamics or along a flow, and what is made from them between two steps.
 use crate::domain::Result;
-use crate::field::ThinGauge;
+use crate::field::GaugeField;
 use gpu_kernels::momenta::{CONVERT_THIN, ConvertThin};
 use gpu_kernels::{Format, Precision};
 use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-impl ThinGauge {
+impl GaugeField {
     /// The same links in another precision; the very same memory in their own.
-    fn converted(&self, precision: Precision) -> Result<ThinGauge> {
+    fn converted(&self, precision: Precision) -> Result<GaugeField> {
         if precision == self.precision() {
             return Ok(self.share());
         }
-        let out = ThinGauge::empty(self.domain(), precision)?;
+        let out = GaugeField::empty(self.domain(), precision)?;
         let format = Format::between(self.precision(), precision);
         for parity in 0..2 {
             let kernel = ConvertThin { input: self.links(parity), out: out.links(parity) };
@@ -23,34 +23,34 @@ impl ThinGauge {
     }
 }
 
-/// Links that move, in double or in single precision. What is made from them, copies in other formats and smeared links, is
-/// kept until they move on.
-pub struct MovingLinks {
-    links: ThinGauge,
+/// Links that evolve, in double or in single precision. What is made from them, copies in other formats and smeared links, is
+/// kept until their next step.
+pub struct EvolvingLinks {
+    links: GaugeField,
     made: RefCell<Vec<(String, Rc<dyn Any>)>>,
 }
 
-impl MovingLinks {
+impl EvolvingLinks {
     /// Copies of links, in a precision.
-    pub fn new(links: &ThinGauge, precision: Precision) -> Result<Self> {
+    pub fn new(links: &GaugeField, precision: Precision) -> Result<Self> {
         let links = links.converted(precision)?.copied()?;
-        Ok(MovingLinks { links, made: RefCell::default() })
+        Ok(EvolvingLinks { links, made: RefCell::default() })
     }
-    /// Of the links as they move.
+    /// Of the links as they evolve.
     pub fn precision(&self) -> Precision {
         self.links.precision()
     }
     /// As they are.
-    pub fn own(&self) -> &ThinGauge {
+    pub fn own(&self) -> &GaugeField {
         &self.links
     }
     /// To change them: what was made from them is forgotten.
-    pub fn own_mut(&mut self) -> &mut ThinGauge {
+    pub fn own_mut(&mut self) -> &mut GaugeField {
         self.made.take();
         &mut self.links
     }
     /// In a precision.
-    pub fn thin(&self, precision: Precision) -> Result<Rc<ThinGauge>> {
+    pub fn thin(&self, precision: Precision) -> Result<Rc<GaugeField>> {
         self.made_of(format!("thin links in {precision}"), || self.links.converted(precision))
     }
     /// What `make` makes of the links; it does so only once for each `name`, which says what and of which type that is.

@@ -1,7 +1,7 @@
 //! Momenta of links on a device.
 use crate::backend::{DeviceBuffer, view};
 use crate::domain::{DeviceError, Domain, Result};
-use crate::field::ThinGauge;
+use crate::field::GaugeField;
 use crate::field::host::{HostGauge, Matrix};
 use gpu_kernels::field::Momenta;
 use gpu_kernels::momenta::{
@@ -24,7 +24,7 @@ impl MomentumField {
     /// # Errors
     /// [`DeviceError::OtherFormat`] for a precision of 16 bits, and failures of the device.
     pub fn zero(domain: &Domain, precision: Precision) -> Result<Self> {
-        ThinGauge::expect_kept_in(precision)?;
+        GaugeField::expect_kept_in(precision)?;
         let bytes = Self::bytes_for(precision, domain.local().half_volume());
         let half = || domain.backend().allocate(bytes, &format!("momenta on {}", domain.local()));
         Ok(MomentumField { domain: domain.clone(), halves: [half()?, half()?], precision })
@@ -129,7 +129,7 @@ impl MomentumField {
     }
     /// *Collective.* U_μ(x) ← exp(ε P_μ(x)) U_μ(x); with `unitarise` links are made unitary afterwards, in double. An
     /// error if the links are on another lattice or in another precision.
-    pub fn move_links(&self, links: &mut ThinGauge, step: f64, unitarise: bool) -> Result {
+    pub fn move_links(&self, links: &mut GaugeField, step: f64, unitarise: bool) -> Result {
         self.expect_like(links.domain(), links.precision())?;
         for parity in 0..2 {
             let kernel = MoveLinks {
@@ -179,7 +179,7 @@ impl MomentumField {
 /// *Collective.* \[√(Σ ‖U − V‖² / N), √(Σ ‖P − Q‖² / N)\] over all links, N = 8 for each link being the number of degrees
 /// of freedom: how far two states are apart (Bonati et al. 2011, eqs. 14 and 15). An error if they are on different
 /// lattices or in different precisions.
-pub fn distance(links: [&ThinGauge; 2], momenta: [&MomentumField; 2]) -> Result<[f64; 2]> {
+pub fn distance(links: [&GaugeField; 2], momenta: [&MomentumField; 2]) -> Result<[f64; 2]> {
     let (domain, precision) = (links[0].domain(), links[0].precision());
     domain.expect_here("a field of links", links[1].domain())?;
     links[1].expect_in(precision)?;

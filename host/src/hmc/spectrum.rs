@@ -1,7 +1,7 @@
 //! The largest eigenvalue of A = −D², which bounds the interval of rational approximations. The smallest is not below 0.
 use super::HmcError;
 use super::fermions::{QuarkOperator, draw_noise};
-use super::links::MovingLinks;
+use super::links::EvolvingLinks;
 use crate::field::{DeviceField, FieldSpace};
 use gpu_kernels::random::purpose;
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
@@ -13,7 +13,7 @@ const STEPS: usize = 60;
 const TOLERANCE: f64 = 1e-3;
 
 /// *Collective.* What the eigenvalues of A are not above, to a thousandth.
-pub fn largest(links: &MovingLinks, operator: &QuarkOperator, seed: u64) -> Result<f64, HmcError> {
+pub fn largest(links: &EvolvingLinks, operator: &QuarkOperator, seed: u64) -> Result<f64, HmcError> {
     let domain = links.own().domain();
     let square = operator.on(links, Precision::Double, LinkStorage::FULL, 0, 0.0, 1)?;
     let mut start = DeviceField::zero(domain, FermionKind::Staggered, Precision::Double, 1)?;

@@ -1,15 +1,15 @@
 //! A trajectory of hybrid Monte Carlo: draw momenta and pseudofermions, follow the equations of motion, and accept where
 //! it led with the probability min(1, exp(−ΔH)).
-use super::action::{GaugeAction, GaugeDrive};
+use super::action::{GaugeAction, GaugeActionForce};
 use super::fermions::Pseudofermions;
 use super::force::Force;
 use super::integrator::{Dynamics, Level, Scheme, Unitarise, check_steps};
-use super::links::MovingLinks;
+use super::links::EvolvingLinks;
 use super::momenta::{MomentumField, distance};
 use super::{HmcError, PlanError};
 use crate::domain::Domain;
 use crate::field::host::{HostColour, HostGauge};
-use crate::field::{FullField, ThinGauge};
+use crate::field::{FullField, GaugeField};
 use gpu_kernels::random::{Philox, purpose};
 use gpu_kernels::{FermionKind, Precision};
 use std::cell::RefCell;
@@ -115,10 +115,10 @@ pub struct TrajectoryOutcome {
 /// A Markov chain of gauge fields.
 pub struct Chain {
     plan: Plan,
-    links: MovingLinks,
+    links: EvolvingLinks,
     momenta: MomentumField,
     quarks: Vec<RefCell<Pseudofermions>>,
-    gauge: GaugeDrive,
+    gauge: GaugeActionForce,
     watch: Box<dyn FnMut(usize, usize)>,
 }
 
@@ -129,13 +129,13 @@ impl Chain {
     /// [`PlanError`] where the plan moves no links or has quarks that are not there, and failures of the device.
     pub fn new(
         plan: Plan,
-        links: &ThinGauge,
+        links: &GaugeField,
         precision: Precision,
         quarks: Vec<Pseudofermions>,
     ) -> Result<Self, HmcError> {
         plan.check(quarks.len())?;
-        let gauge = GaugeDrive { action: plan.gauge, single: plan.single_gauge_force };
-        let (momenta, links) = (MomentumField::zero(links.domain(), precision)?, MovingLinks::new(links, precision)?);
+        let gauge = GaugeActionForce { action: plan.gauge, single: plan.single_gauge_force };
+        let (momenta, links) = (MomentumField::zero(links.domain(), precision)?, EvolvingLinks::new(links, precision)?);
         let quarks = quarks.into_iter().map(RefCell::new).collect();
         Ok(Chain { plan, links, momenta, quarks, gauge, watch: Box::new(|_, _| {}) })
     }
@@ -153,15 +153,15 @@ impl Chain {
         self.links.precision()
     }
     /// The links as they are now.
-    pub fn links(&self) -> &MovingLinks {
+    pub fn links(&self) -> &EvolvingLinks {
         &self.links
     }
     /// The groups of quarks.
     pub fn quarks(&mut self) -> impl Iterator<Item = &mut Pseudofermions> {
         self.quarks.iter_mut().map(RefCell::get_mut)
     }
-    /// *Collective.* Makes trajectory `number`, with numbers from its seed or given ones. With `and_back` the way is gone
-    /// backwards as well, to see how far it leads from where it began.
+    /// *Collective.* Makes trajectory `number`, with numbers from its seed or given ones. With `reverse` it is
+    /// also run backwards, to see how far from its start that leads.
     ///
     /// # Errors
     /// [`PlanError::Noise`] where there is not noise for each pseudofermion; solvers that give up; the device.
@@ -169,7 +169,7 @@ impl Chain {
         &mut self,
         number: u32,
         noise: Option<Noise>,
-        and_back: bool,
+        reverse: bool,
     ) -> Result<TrajectoryOutcome, HmcError> {
         let (seed, domain) = (self.plan.seed, self.domain().clone());
         self.count();
@@ -200,13 +200,13 @@ impl Chain {
         let start = self.energies()?;
         let before = self.links.own().copied()?;
         let mut iterations = self.count();
-        let first_momenta = if and_back { Some(self.momenta.copied()?) } else { None };
+        let first_momenta = if reverse { Some(self.momenta.copied()?) } else { None };
         self.dynamics(true)?;
         for (sum, more) in iterations.iter_mut().zip(self.count()) {
             sum[1] += more[0];
         }
         let irreversibility = match first_momenta {
-            Some(first) => Some(self.way_back(&before, &first)?),
+            Some(first) => Some(self.reverse_trajectory(&before, &first)?),
             None => None,
         };
         if self.plan.unitarise == Unitarise::Never {
@@ -258,8 +258,8 @@ impl Chain {
             dynamics.run(links, momenta, plan.length)
         }
     }
-    /// Goes back to where the trajectory began, measures how far from there it leads, and returns to the end.
-    fn way_back(&mut self, before: &ThinGauge, first: &MomentumField) -> Result<[f64; 2], HmcError> {
+    /// Runs the trajectory backwards, measures how far from its start that leads, and restores its end.
+    fn reverse_trajectory(&mut self, before: &GaugeField, first: &MomentumField) -> Result<[f64; 2], HmcError> {
         let (end, last) = (self.links.own().copied()?, self.momenta.copied()?);
         self.momenta.scale(-1.0)?;
         self.dynamics(false)?;

@@ -10,7 +10,7 @@ const LIMIT: f64 = (1u64 << 12) as f64;
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Exact {
     fixed: i128,
-    beyond: f64,
+    overflow: f64,
 }
 
 impl Exact {
@@ -19,21 +19,21 @@ impl Exact {
             self.fixed += (term * SCALE) as i128;
         } else {
             // NaN comes here, too, and makes the sum NaN.
-            self.beyond += term;
+            self.overflow += term;
         }
     }
     pub fn combine(self, other: Self) -> Self {
-        Self { fixed: self.fixed + other.fixed, beyond: self.beyond + other.beyond }
+        Self { fixed: self.fixed + other.fixed, overflow: self.overflow + other.overflow }
     }
     pub fn total(self) -> f64 {
-        self.fixed as f64 / SCALE + self.beyond
+        self.fixed as f64 / SCALE + self.overflow
     }
     /// For other processes.
     pub fn words(self) -> [u64; 3] {
-        [self.fixed as u64, (self.fixed >> 64) as u64, self.beyond.to_bits()]
+        [self.fixed as u64, (self.fixed >> 64) as u64, self.overflow.to_bits()]
     }
-    pub fn from_words([low, high, beyond]: [u64; 3]) -> Self {
-        Self { fixed: i128::from(high as i64) << 64 | i128::from(low), beyond: f64::from_bits(beyond) }
+    pub fn from_words([low, high, overflow]: [u64; 3]) -> Self {
+        Self { fixed: i128::from(high as i64) << 64 | i128::from(low), overflow: f64::from_bits(overflow) }
     }
 }
 

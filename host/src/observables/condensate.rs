@@ -3,7 +3,7 @@ use crate::domain::Result;
 use crate::field::{DeviceField, FieldSpace, FullField};
 use crate::hmc::HmcError;
 use crate::hmc::fermions::{QuarkOperator, draw_noise};
-use crate::hmc::links::MovingLinks;
+use crate::hmc::links::EvolvingLinks;
 use gpu_kernels::random::purpose;
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
@@ -46,7 +46,7 @@ pub struct Estimate {
 /// estimate of ψ̄ψ = tr M⁻¹ / V of one staggered field, which is four flavours; M⁻¹ is applied to the relative residual
 /// `tol`, to all vectors together.
 pub fn condensate(
-    links: &MovingLinks,
+    links: &EvolvingLinks,
     operator: &QuarkOperator,
     mass: f64,
     noise: &FullField,

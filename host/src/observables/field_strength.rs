@@ -1,7 +1,7 @@
 //! The clover-leaf field strength: energy density and topological charge.
 use super::quantity::{CHARGE, ENERGY_SPACE, ENERGY_TIME};
 use crate::domain::Result;
-use crate::field::ThinGauge;
+use crate::field::GaugeField;
 use gpu_kernels::gauge_force::{FIELD_STRENGTH, FieldStrength};
 use gpu_kernels::{Format, Precision};
 use serde_json::Value;
@@ -31,7 +31,7 @@ impl FieldStrengths {
 }
 
 /// *Collective.* The field strength of links in double precision.
-pub fn field_strengths(links: &ThinGauge) -> Result<FieldStrengths> {
+pub fn field_strengths(links: &GaugeField) -> Result<FieldStrengths> {
     links.expect_in(Precision::Double)?;
     let (domain, lattice) = (links.domain(), links.bordered());
     for parity in 0..2 {

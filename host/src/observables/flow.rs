@@ -6,11 +6,11 @@
 use super::field_strength::{FieldStrengths, field_strengths};
 use super::quantity::{FLOW_TIME, PLAQUETTE_ENERGY};
 use crate::domain::Result;
-use crate::field::ThinGauge;
+use crate::field::GaugeField;
 use crate::hmc::HmcError;
-use crate::hmc::action::{GaugeAction, GaugeDrive};
+use crate::hmc::action::{GaugeAction, GaugeActionForce};
 use crate::hmc::force::Force;
-use crate::hmc::links::MovingLinks;
+use crate::hmc::links::EvolvingLinks;
 use crate::hmc::momenta::MomentumField;
 use gpu_kernels::Precision;
 use serde_json::Value;
@@ -38,9 +38,9 @@ impl FlowAction {
 
 /// Links that flow, in double precision.
 pub struct Flow {
-    links: MovingLinks,
+    links: EvolvingLinks,
     velocity: MomentumField,
-    drive: GaugeDrive,
+    force: GaugeActionForce,
     time: f64,
 }
 
@@ -57,7 +57,7 @@ pub struct FlowPoint {
 
 impl FlowPoint {
     /// *Collective.* What links are at time t of the flow.
-    pub fn of(links: &ThinGauge, time: f64) -> Result<Self> {
+    pub fn of(links: &GaugeField, time: f64) -> Result<Self> {
         let (plaquette, _) = links.plaquette()?;
         let clover = field_strengths(links)?;
         Ok(FlowPoint { time, clover, plaquette_energy: 36.0 * (1.0 - plaquette.mean) })
@@ -76,17 +76,17 @@ impl FlowPoint {
 
 impl Flow {
     /// *Collective.* From these links on.
-    pub fn new(links: &ThinGauge, action: FlowAction) -> Result<Self> {
-        let drive = GaugeDrive { action: action.action(), single: false };
+    pub fn new(links: &GaugeField, action: FlowAction) -> Result<Self> {
+        let force = GaugeActionForce { action: action.action(), single: false };
         let velocity = MomentumField::zero(links.domain(), Precision::Double)?;
-        Ok(Flow { links: MovingLinks::new(links, Precision::Double)?, velocity, drive, time: 0.0 })
+        Ok(Flow { links: EvolvingLinks::new(links, Precision::Double)?, velocity, force, time: 0.0 })
     }
     /// t
     pub fn time(&self) -> f64 {
         self.time
     }
     /// The links at t.
-    pub fn links(&self) -> &ThinGauge {
+    pub fn links(&self) -> &GaugeField {
         self.links.own()
     }
     /// *Collective.* Goes on by `step`.
@@ -94,7 +94,7 @@ impl Flow {
         // The velocity holds what the last move was, of which −17/9 and −1 times belong to the next ones.
         for (kept, added) in [(0.0, 0.25), (-17.0 / 9.0, 8.0 / 9.0), (-1.0, 0.75)] {
             self.velocity.scale(kept)?;
-            self.drive.push(&self.links, added * step, &mut self.velocity)?;
+            self.force.kick(&self.links, added * step, &mut self.velocity)?;
             self.velocity.move_links(self.links.own_mut(), 1.0, false)?;
         }
         self.time += step;

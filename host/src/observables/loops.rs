@@ -2,7 +2,7 @@
 use super::polyakov::polyakov_loop;
 use super::quantity::{PLAQUETTE, PLAQUETTE_SPATIAL, PLAQUETTE_TEMPORAL, POLYAKOV_LOOP, RECTANGLE};
 use crate::domain::Result;
-use crate::field::ThinGauge;
+use crate::field::GaugeField;
 use crate::gauge::loops::{LoopKind, LoopPath, closed_loops, mean_traces};
 use crate::gauge::measure::Plaquettes;
 use num_complex::Complex64;
@@ -24,7 +24,7 @@ impl LoopMeans {
     ///
     /// # Errors
     /// Those of [`mean_traces`].
-    pub fn of(links: &ThinGauge) -> Result<Self> {
+    pub fn of(links: &GaugeField) -> Result<Self> {
         let (plaquette, _) = links.plaquette()?;
         let rectangles: Vec<LoopPath> =
             closed_loops().into_iter().filter(|path| path.kind == LoopKind::Rectangle).collect();

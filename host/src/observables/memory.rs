@@ -3,7 +3,7 @@
 use super::condensate::condensate_bytes;
 use crate::domain::Part;
 use crate::field::DeviceField;
-use crate::halo::{Exchanges, Needs, Travelling};
+use crate::halo::{Exchanges, HaloField, Needs};
 use crate::hmc::momenta::MomentumField;
 use crate::solve::widths;
 use gpu_kernels::{FermionKind, Precision};
@@ -43,7 +43,7 @@ impl Ensemble {
             let vectors = of_forces.max(condensate_bytes(sites, self.noise));
             needs.push(("vectors of solvers, forces and condensates", vectors));
             needs.push(("links of operators", 4 * thin));
-            let hops = Travelling::Colours(if self.improved { 3 } else { 1 });
+            let hops = HaloField::Colours(if self.improved { 3 } else { 1 });
             let nrhs: Vec<usize> = [self.pseudofermions, self.noise].into_iter().flat_map(widths).collect();
             let width = part.border().into_iter().max().unwrap_or(0);
             for precision in [Precision::Double, Precision::Single] {

@@ -1,7 +1,7 @@
 //! The Polyakov loop: the trace of the product of all links in t at a point of space.
 use crate::backend::view;
 use crate::domain::{DeviceError, Domain, Result};
-use crate::field::ThinGauge;
+use crate::field::GaugeField;
 use gpu_kernels::field::{Matrices, ThinLinks};
 use gpu_kernels::gauge_force::{TEMPORAL_LINE, TemporalLine};
 use gpu_kernels::lattice::Bordered;
@@ -10,7 +10,7 @@ use gpu_kernels::{Format, Precision};
 use num_complex::Complex64;
 
 /// *Collective.* The mean over space of tr Π_t U_t / 3, of links in double precision.
-pub fn polyakov_loop(links: &ThinGauge) -> Result<Complex64> {
+pub fn polyakov_loop(links: &GaugeField) -> Result<Complex64> {
     links.expect_in(Precision::Double)?;
     let domain = links.domain();
     let [x, y, z, t] = domain.local().size();

@@ -4,7 +4,7 @@ use super::operator::{Definition, Details, Key, KeyKind, Keys, Operator, Term, W
 use super::wilson::{BC_TIME, DSLASH_FLOPS, KAPPA, MASS, NU, OUTPUT, TimeBoundary, WilsonParams, XI};
 use super::wilson_like::Schur;
 use crate::domain::Result;
-use crate::field::{DeviceClover, ThinGauge};
+use crate::field::{DeviceClover, GaugeField};
 use gpu_kernels::FermionKind;
 use gpu_kernels::clover::CLOVER_TERM;
 use serde_json::{Map, Value, json};
@@ -37,7 +37,7 @@ impl CloverParams {
         CloverParams { wilson, space: coefficient_r / wilson.anisotropy.xi, time: coefficient_t }
     }
     /// The clover term of these parameters on `gauge`.
-    pub fn term(&self, gauge: &ThinGauge) -> Result<DeviceClover> {
+    pub fn term(&self, gauge: &GaugeField) -> Result<DeviceClover> {
         DeviceClover::new(gauge, self.wilson.diagonal(), self.space, self.time)
     }
     /// With a Schur complement to solve.

@@ -7,7 +7,7 @@ use super::{Smearing, StaggeredLinks, StaggeredPhases, Tadpole, TimeBoundary};
 use crate::backend::{DeviceBuffer, view};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::{HostGauge, Matrix};
-use crate::field::{DeviceGauge, ThinGauge};
+use crate::field::{DeviceGauge, GaugeField};
 use crate::gauge::su3::{violation, violation_of_u3};
 use crate::lattice::{Exact, Section};
 use gpu_kernels::field::Matrices;
@@ -88,7 +88,7 @@ pub(crate) struct MatrixField {
 
 impl MatrixField {
     /// Zero, on the sites of links and in their precision; `what` is named when there is too little memory.
-    pub fn like(links: &ThinGauge, what: &str) -> Result<Self> {
+    pub fn like(links: &GaugeField, what: &str) -> Result<Self> {
         let site_bytes = match links.precision() {
             Precision::Double => Matrices::site_bytes::<f64>(),
             Precision::Single => Matrices::site_bytes::<f32>(),
@@ -110,7 +110,7 @@ pub fn workspace_bytes(sites: usize) -> usize {
 }
 
 /// F_μ(x): the link and its staples. Thin links must be unitary, and in double precision.
-pub fn fat_links(thin: &ThinGauge, c: &PathCoefficients) -> Result<ThinGauge> {
+pub fn fat_links(thin: &GaugeField, c: &PathCoefficients) -> Result<GaugeField> {
     thin.expect_in(Precision::Double)?;
     let (domain, fat, format) = (thin.domain(), thin.empty_like()?, Format::of(Precision::Double));
     // In the border as well, but for its outermost sites, whose neighbours are not there.
@@ -170,7 +170,7 @@ pub fn fat_links(thin: &ThinGauge, c: &PathCoefficients) -> Result<ThinGauge> {
 }
 
 /// L_μ(x) = c U_μ(x) U_μ(x+μ̂) U_μ(x+2μ̂) from links in double precision.
-pub fn long_links(thin: &ThinGauge, coefficient: f64) -> Result<ThinGauge> {
+pub fn long_links(thin: &GaugeField, coefficient: f64) -> Result<GaugeField> {
     thin.expect_in(Precision::Double)?;
     let (domain, long) = (thin.domain(), thin.empty_like()?);
     let (geometry, sites) = (thin.bordered().geometry, thin.bordered_sites());
@@ -191,7 +191,7 @@ pub fn long_links(thin: &ThinGauge, coefficient: f64) -> Result<ThinGauge> {
 ///
 /// # Errors
 /// [`DeviceError::SingularLinks`] where links have no projection.
-pub fn project_u3(links: &ThinGauge) -> Result<ThinGauge> {
+pub fn project_u3(links: &GaugeField) -> Result<GaugeField> {
     links.expect_in(Precision::Double)?;
     let (domain, out, sites) = (links.domain(), links.empty_like()?, links.bordered_sites());
     for parity in 0..2 {
@@ -204,7 +204,7 @@ pub fn project_u3(links: &ThinGauge) -> Result<ThinGauge> {
 }
 
 /// Root mean square over the links of ‖U†U − 1‖.
-fn unitarity_violation(links: &ThinGauge) -> Result<f64> {
+fn unitarity_violation(links: &GaugeField) -> Result<f64> {
     let domain = links.domain();
     for parity in 0..2 {
         let kernel =
@@ -218,7 +218,7 @@ fn unitarity_violation(links: &ThinGauge) -> Result<f64> {
 
 /// A number that no component of the links exceeds, at most a fifth above the largest where that is at least a quarter
 /// of `bound`.
-fn largest_component(links: &ThinGauge, bound: f64) -> Result<f64> {
+fn largest_component(links: &GaugeField, bound: f64) -> Result<f64> {
     let domain = links.domain();
     for parity in 0..2 {
         let (lattice, links) = (links.bordered(), links.links(parity));
@@ -245,9 +245,9 @@ pub enum LinkGroup {
 /// Fat and long links of an operator, in double precision on a device.
 pub struct Improvement {
     /// F
-    pub fat: ThinGauge,
+    pub fat: GaugeField,
     /// L
-    pub long: ThinGauge,
+    pub long: GaugeField,
     /// What makes F fit between −1 and 1 when divided by it.
     pub fat_scale: f64,
     /// What makes L unitary when divided by it; what makes it fit between −1 and 1 where there is no such number.
@@ -258,7 +258,7 @@ pub struct Improvement {
 
 impl Improvement {
     /// From paths over thin links in SU(3) and in double precision, such as those of asqtad.
-    pub fn from_paths(thin: &ThinGauge, c: &PathCoefficients) -> Result<Self> {
+    pub fn from_paths(thin: &GaugeField, c: &PathCoefficients) -> Result<Self> {
         let (fat, long) = (fat_links(thin, c)?, long_links(thin, c.naik)?);
         let fat_scale = largest_component(&fat, c.bound())?.max(f64::MIN_POSITIVE);
         // Links that are zero stay so over any number but zero.
@@ -272,7 +272,7 @@ impl Improvement {
     ///
     /// # Panics
     /// For an operator without fat links.
-    pub fn of(thin: &ThinGauge, smearing: Smearing) -> Result<Self> {
+    pub fn of(thin: &GaugeField, smearing: Smearing) -> Result<Self> {
         match smearing {
             Smearing::None => panic!("the operator has no fat links"),
             Smearing::Asqtad(Tadpole::Given(u0)) => Self::from_paths(thin, &PathCoefficients::asqtad(u0)),
@@ -284,7 +284,7 @@ impl Improvement {
     ///
     /// # Errors
     /// [`DeviceError::SingularLinks`] where links of the first level have no projection; failures of the device.
-    pub fn hisq(thin: &ThinGauge, epsilon: f64) -> Result<Self> {
+    pub fn hisq(thin: &GaugeField, epsilon: f64) -> Result<Self> {
         let first = fat_links(thin, &PathCoefficients::fat7())?;
         first.fill_border()?;
         let unitary = project_u3(&first)?;
@@ -296,7 +296,7 @@ impl Improvement {
         let long_group = if self.long_group == LinkGroup::Su3 { LinkGroup::U3 } else { self.long_group };
         Improvement { long_group, ..self }
     }
-    /// How many long links reconstruct 8 and 9 cannot keep, as [`ThinGauge::singular_links`] counts thin ones.
+    /// How many long links reconstruct 8 and 9 cannot keep, as [`GaugeField::singular_links`] counts thin ones.
     pub fn singular_long_links(&self) -> Result<usize> {
         self.long.count_singular(1.0 / self.long_scale, false)
     }
@@ -314,7 +314,7 @@ impl Improvement {
     pub fn from_host(domain: &Domain, fat: &HostGauge, long: &HostGauge) -> Result<Self> {
         let largest = domain.largest(largest_on_host(fat))?;
         let (long_scale, long_group) = common_scale(domain, long)?;
-        let (fat, long) = (ThinGauge::upload(domain, fat)?, ThinGauge::upload(domain, long)?);
+        let (fat, long) = (GaugeField::upload(domain, fat)?, GaugeField::upload(domain, long)?);
         Ok(Improvement { fat, long, fat_scale: largest.max(f64::MIN_POSITIVE), long_scale, long_group })
     }
 }

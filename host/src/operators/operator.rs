@@ -4,7 +4,7 @@ use super::staggered::{Smearing, StaggeredLinks, StaggeredOperator, StaggeredPar
 use super::wilson::{TimeBoundary, WilsonParams};
 use super::wilson_like::Schur;
 use crate::domain::{DeviceError, Result};
-use crate::field::ThinGauge;
+use crate::field::GaugeField;
 use gpu_kernels::blas::{AXPBY, CONVERT};
 use gpu_kernels::exterior::{IMPROVED_EXTERIOR, STAGGERED_EXTERIOR, WILSON_EXTERIOR};
 use gpu_kernels::faces::{PACK_COLOURS, PACK_SPINORS};
@@ -153,7 +153,7 @@ pub enum Details {
 /// The diagonal term A of a Wilson-like operator.
 pub struct Term {
     /// Makes it, in double precision.
-    pub make: fn(&WilsonLike, &ThinGauge) -> Result<Diagonal>,
+    pub make: fn(&WilsonLike, &GaugeField) -> Result<Diagonal>,
     /// Bytes on a device of A and of A⁻¹ on both parities, in a precision and for so many sites of each.
     pub bytes: fn(Precision, usize) -> usize,
     /// Whether A is a number, so that it needs no kernel, no memory and no choice of a Schur complement.
@@ -305,7 +305,7 @@ impl WilsonLike {
     ///
     /// # Errors
     /// Failures of the device.
-    pub fn diagonal(&self, thin: &ThinGauge) -> Result<Diagonal> {
+    pub fn diagonal(&self, thin: &GaugeField) -> Result<Diagonal> {
         match &self.definition.details {
             Details::WilsonLike(term) => (term.make)(self, thin),
             Details::Staggered(_) => Ok(Diagonal::number(self.wilson.diagonal())),

@@ -134,7 +134,7 @@ impl Wilson {
         Ok(sums.into_inner())
     }
     fn hop_of(&self, row: &WilsonHop<'_>) -> Hop {
-        Hop { steps: 1, parity: row.parity, dagger: row.dagger, beyond: self.beyond(), nrhs: self.nrhs_of(row) }
+        Hop { steps: 1, parity: row.parity, dagger: row.dagger, boundary: self.boundary(), nrhs: self.nrhs_of(row) }
     }
     fn nrhs_of(&self, row: &WilsonHop<'_>) -> usize {
         self.nrhs().of(row.input.nrhs())

@@ -9,7 +9,7 @@ use crate::backend::{Call, DeviceBuffer, view};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::domain::{PartialSums, SumTarget};
 use crate::field::{DeviceField, DeviceGauge, FieldSpace, FullField};
-use crate::halo::{Beyond, Hop, Outside, hop};
+use crate::halo::{Hop, HopBoundary, Outside, hop};
 use gpu_kernels::exterior::{IMPROVED_EXTERIOR, IMPROVED_EXTERIOR_DOT, STAGGERED_EXTERIOR, STAGGERED_EXTERIOR_DOT};
 use gpu_kernels::field::Field;
 use gpu_kernels::ghost::Ghosts;
@@ -429,7 +429,7 @@ impl Staggered {
     }
     fn hop_of(&self, row: &StaggeredHop<'_>) -> Hop {
         let nrhs = self.nrhs.of(row.input.nrhs());
-        Hop { steps: self.links.steps(), parity: row.parity, dagger: false, beyond: Beyond::Neighbours, nrhs }
+        Hop { steps: self.links.steps(), parity: row.parity, dagger: false, boundary: HopBoundary::Neighbours, nrhs }
     }
     /// Computes the row a x + b D ψ with \[Re (w, out), Im (w, out), ‖out‖²\], which are to be collected, or stay on the
     /// device.

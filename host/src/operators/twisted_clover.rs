@@ -7,7 +7,7 @@ use super::twisted::{MU, TWIST_FLOPS, mu};
 use super::wilson::{TimeBoundary, Wilson, WilsonParams};
 use super::wilson_like::Schur;
 use crate::domain::{DeviceError, Result};
-use crate::field::{DeviceClover, ThinGauge};
+use crate::field::{DeviceClover, GaugeField};
 use gpu_kernels::clover::{
     CLOVER_TERM, TWISTED_CLOVER_INVERSE, TWISTED_CLOVER_ROW, TWISTED_CLOVER_ROW_DOTS, TwistedCloverInverse,
 };
@@ -87,7 +87,7 @@ struct TwistedTerm {
 }
 
 impl TwistedTerm {
-    fn new(operator: &WilsonLike, thin: &ThinGauge) -> Result<Self> {
+    fn new(operator: &WilsonLike, thin: &GaugeField) -> Result<Self> {
         let [.., mu] = operator.coefficients;
         let clover = CloverParams::of(operator).term(thin)?;
         let (inverse, domain) = (clover.convert(Precision::Double)?, clover.domain().clone());

@@ -7,7 +7,7 @@ use super::rows::WilsonHop;
 use super::wilson_like::Schur;
 use crate::domain::{Domain, Result};
 use crate::field::{DeviceField, DeviceGauge, FullField};
-use crate::halo::Beyond;
+use crate::halo::HopBoundary;
 use gpu_kernels::lattice::Region;
 use gpu_kernels::wilson::{Hopping, WILSON_ROW};
 use gpu_kernels::{FermionKind, Format, LinkStorage, Precision};
@@ -101,20 +101,20 @@ impl WilsonParams {
 pub struct Wilson {
     gauge: Arc<DeviceGauge>,
     params: WilsonParams,
-    beyond: Beyond,
+    boundary: HopBoundary,
     nrhs: Width,
 }
 
 impl Clone for Wilson {
     fn clone(&self) -> Self {
-        Wilson { gauge: self.gauge.clone(), params: self.params, beyond: self.beyond, nrhs: Width::default() }
+        Wilson { gauge: self.gauge.clone(), params: self.params, boundary: self.boundary, nrhs: Width::default() }
     }
 }
 
 impl Wilson {
     /// On the given links.
     pub fn new(gauge: Arc<DeviceGauge>, params: WilsonParams) -> Self {
-        Wilson { gauge, params, beyond: Beyond::Neighbours, nrhs: Width::default() }
+        Wilson { gauge, params, boundary: HopBoundary::Neighbours, nrhs: Width::default() }
     }
     /// Whether there are kernels for a format.
     pub fn exists(precision: Precision, storage: LinkStorage) -> bool {
@@ -124,21 +124,21 @@ impl Wilson {
     /// operator of an additive Schwarz preconditioner. It needs no messages.
     #[must_use]
     pub fn in_blocks(self, extents: [usize; 4]) -> Self {
-        Wilson { beyond: Beyond::Blocks(extents), ..self }
+        Wilson { boundary: HopBoundary::Blocks(extents), ..self }
     }
     /// Extents of the parts that know nothing of each other.
     pub(super) fn block(&self) -> [usize; 4] {
-        match self.beyond {
-            Beyond::Neighbours => self.domain().global().size(),
-            Beyond::Blocks(extents) => extents,
+        match self.boundary {
+            HopBoundary::Neighbours => self.domain().global().size(),
+            HopBoundary::Blocks(extents) => extents,
         }
     }
     /// The right-hand sides that rows are computed for.
     pub(super) fn nrhs(&self) -> &Width {
         &self.nrhs
     }
-    pub(super) fn beyond(&self) -> Beyond {
-        self.beyond
+    pub(super) fn boundary(&self) -> HopBoundary {
+        self.boundary
     }
     /// κ and boundary condition.
     pub fn params(&self) -> WilsonParams {

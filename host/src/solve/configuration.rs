@@ -4,7 +4,7 @@ use super::report::SolveFailure;
 use super::request::{Method, Request, Schwarz};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::{Fermion, HostField, HostGauge};
-use crate::field::{DeviceField, DeviceGauge, FullField, ThinGauge};
+use crate::field::{DeviceField, DeviceGauge, FullField, GaugeField};
 use crate::gauge::fixing::{Transformation, temporal_gauge_on};
 use crate::operators::fat_links::{Improvement, LinkGroup};
 use crate::operators::{
@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub struct Configuration<'g> {
     domain: Domain,
     source: LinkSource<'g>,
-    staged: RefCell<Option<ThinGauge>>,
+    staged: RefCell<Option<GaugeField>>,
     copies: RefCell<HashMap<(Precision, LinkStorage), Arc<DeviceGauge>>>,
     /// The diagonal term, in double, that was used last, and the operator it belongs to.
     term: RefCell<Option<(WilsonLike, Diagonal)>>,
@@ -124,11 +124,11 @@ impl<'g> Configuration<'g> {
         &self.domain
     }
     /// What is made from links in double precision that every process has with the border of its part.
-    pub(super) fn with_staged<T>(&self, make: impl FnOnce(&ThinGauge) -> Result<T>) -> Result<T> {
+    pub(super) fn with_staged<T>(&self, make: impl FnOnce(&GaugeField) -> Result<T>) -> Result<T> {
         let mut staged = self.staged.borrow_mut();
         let staged = match staged.take() {
             Some(there) => staged.insert(there),
-            None => staged.insert(ThinGauge::upload(&self.domain, self.gauge()?)?),
+            None => staged.insert(GaugeField::upload(&self.domain, self.gauge()?)?),
         };
         make(staged)
     }
@@ -260,7 +260,7 @@ impl<'g> Configuration<'g> {
             return Ok(asked);
         }
         let temporal = asked.temporal;
-        let count = |staged: &ThinGauge| match temporal {
+        let count = |staged: &GaugeField| match temporal {
             true => staged.singular_links_in_temporal_gauge(),
             false => staged.singular_links(),
         };

@@ -3,7 +3,7 @@ use super::batch::widths;
 use super::request::{Correction, Method, Request};
 use crate::domain::Part;
 use crate::field::{DeviceField, DeviceGauge};
-use crate::halo::{Exchanges, Needs, Travelling};
+use crate::halo::{Exchanges, HaloField, Needs};
 use crate::lattice::Lattice;
 use crate::operators::fat_links::workspace_bytes;
 use crate::operators::{Operator, StaggeredOperator, WilsonLike};
@@ -21,7 +21,7 @@ trait Sizes {
     /// Whether the Schur complement is Hermitian and positive.
     fn is_positive(&self) -> bool;
     /// What its hops send.
-    fn travelling(&self) -> Travelling;
+    fn halo_field(&self) -> HaloField;
 }
 
 impl Sizes for WilsonLike {
@@ -38,8 +38,8 @@ impl Sizes for WilsonLike {
     fn is_positive(&self) -> bool {
         false
     }
-    fn travelling(&self) -> Travelling {
-        Travelling::Spinors
+    fn halo_field(&self) -> HaloField {
+        HaloField::Spinors
     }
 }
 
@@ -56,8 +56,8 @@ impl Sizes for StaggeredOperator {
     fn is_positive(&self) -> bool {
         true
     }
-    fn travelling(&self) -> Travelling {
-        Travelling::Colours(if self.is_improved() { 3 } else { 1 })
+    fn halo_field(&self) -> HaloField {
+        HaloField::Colours(if self.is_improved() { 3 } else { 1 })
     }
 }
 
@@ -160,11 +160,11 @@ impl Request {
     pub fn exchanges(&self, local: Lattice, grid: &ProcessGrid, nrhs: usize, systems: Option<usize>) -> Exchanges {
         // Block CG keeps its block.
         let widths = if self.method == Method::BlockCg { vec![nrhs] } else { widths(nrhs) };
-        let travelling = self.operator.sizes().travelling();
+        let halo_field = self.operator.sizes().halo_field();
         let border = Exchanges::of(Part::new(local, grid)).border(Precision::Double);
         let precisions = [Precision::Double, self.outer, self.precision];
         let precisions = precisions.into_iter().chain(systems.map(|_| self.first_precision()));
-        let all = precisions.fold(border, |all, precision| all.hops(travelling, precision, &widths));
+        let all = precisions.fold(border, |all, precision| all.hops(halo_field, precision, &widths));
         match (self.method, self.schwarz.overlap) {
             (Method::GcrDd, 1..) => {
                 let bytes = FermionKind::Wilson.site_bytes(self.schwarz.precision);
@@ -212,7 +212,7 @@ pub fn apply_memory(
     if operator.definition().is_improved() {
         parts.push(smearing(part, &parts));
     }
-    let exchanges = Exchanges::of(part).border(double).hops(sizes.travelling(), precision, &[nrhs]);
+    let exchanges = Exchanges::of(part).border(double).hops(sizes.halo_field(), precision, &[nrhs]);
     parts.extend(exchanges.needs());
     parts
 }

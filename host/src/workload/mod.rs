@@ -3,7 +3,7 @@ mod staggered;
 
 use crate::domain::{Domain, Result};
 use crate::field::host::{ColourVector, Fermion, HostGauge, Spinor};
-use crate::field::{DeviceField, FieldSpace, FullField, ThinGauge};
+use crate::field::{DeviceField, FieldSpace, FullField, GaugeField};
 use crate::gauge::fixing::temporal_gauge_on;
 use crate::gauge::generate;
 use crate::lattice::Lattice;
@@ -84,7 +84,7 @@ pub(crate) fn operator(
 fn number(domain: &Domain, operator: WilsonLike, options: &Options, extent: Extent, visit: Visit) -> Result {
     let gauge = generate::random(domain.section(), 1);
     for (gauge, reconstructions) in gauges(domain, &gauge, options)? {
-        let staged = ThinGauge::upload(domain, &gauge)?;
+        let staged = GaugeField::upload(domain, &gauge)?;
         for format in formats(operator.definition, options, &reconstructions) {
             number_in(&staged, operator, format, options, extent, visit)?;
         }
@@ -120,7 +120,7 @@ fn formats(
 }
 
 fn number_in(
-    staged: &ThinGauge,
+    staged: &GaugeField,
     operator: WilsonLike,
     (precision, storage): (Precision, LinkStorage),
     options: &Options,
@@ -192,7 +192,7 @@ fn term(domain: &Domain, operator: WilsonLike, options: &Options, extent: Extent
     // Weak enough that no block of a clover term is near singular.
     let gauge = generate::weak_field(domain.section(), 1, 0.2);
     for (gauge, reconstructions) in gauges(domain, &gauge, options)? {
-        let staged = ThinGauge::upload(domain, &gauge)?;
+        let staged = GaugeField::upload(domain, &gauge)?;
         let term = operator.diagonal(&staged)?;
         for format in formats(operator.definition, options, &reconstructions) {
             term_in(&staged, (operator, &term), format, options, extent, visit)?;
@@ -202,7 +202,7 @@ fn term(domain: &Domain, operator: WilsonLike, options: &Options, extent: Extent
 }
 
 fn term_in(
-    staged: &ThinGauge,
+    staged: &GaugeField,
     (operator, term): (WilsonLike, &Diagonal),
     (precision, storage): (Precision, LinkStorage),
     options: &Options,

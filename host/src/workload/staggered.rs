@@ -1,7 +1,7 @@
 //! Staggered operators.
 use super::{Extent, Operation, Visit, formats, random_fields};
 use crate::domain::{Domain, Result};
-use crate::field::{FieldSpace, ThinGauge};
+use crate::field::{FieldSpace, GaugeField};
 use crate::gauge::generate;
 use crate::operators::fat_links::{Improvement, PathCoefficients};
 use crate::operators::{Definition, EvenOddStaggered, Staggered, StaggeredLinks, StaggeredParams, TimeBoundary};
@@ -19,7 +19,7 @@ pub(super) fn naive(
     extent: Extent,
     visit: Visit,
 ) -> Result {
-    let staged = ThinGauge::upload(domain, &generate::random(domain.section(), 1))?;
+    let staged = GaugeField::upload(domain, &generate::random(domain.section(), 1))?;
     for (precision, reconstruction) in formats(definition, options, &options.reconstructions) {
         let links = StaggeredLinks::naive(Arc::new(staged.pack(precision, reconstruction)?));
         operations(domain, (links, reconstruction), definition.name, options, extent, visit)?;
@@ -48,7 +48,7 @@ pub(super) fn improved(
                 u.as_flattened_mut().iter_mut().for_each(|z| *z *= phase);
             }
         }
-        let thin = ThinGauge::upload(domain, &gauge)?;
+        let thin = GaugeField::upload(domain, &gauge)?;
         let links = Improvement::from_paths(&thin, &PathCoefficients::asqtad(1.0))?;
         let links = if phases { links.in_u3() } else { links };
         drop((gauge, thin));

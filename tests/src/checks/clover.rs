@@ -9,7 +9,7 @@ use crate::report::{Report, Scope, Tolerance};
 use ferrite::backend::Backend;
 use ferrite::domain::Result;
 use ferrite::field::host::HostSpinor;
-use ferrite::field::{DeviceGauge, FullField, ThinGauge};
+use ferrite::field::{DeviceGauge, FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::operators::{
@@ -158,7 +158,7 @@ pub fn clover(
     let budget = Budget { reference, precision };
     let hops = links::hopping(&case.gauge, format);
     let domain = case.domain(backend)?;
-    let term = params.term(&ThinGauge::upload(&domain, &case.gauge)?)?;
+    let term = params.term(&GaugeField::upload(&domain, &case.gauge)?)?;
     let term = Arc::new(term.convert(precision)?);
     let wilson = Wilson::new(Arc::new(DeviceGauge::upload(&domain, &case.gauge, precision, storage)?), params.wilson);
     // Two right-hand sides, and one by itself.

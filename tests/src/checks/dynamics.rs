@@ -3,15 +3,15 @@ use crate::report::{Report, Scope, Tolerance};
 use ferrite::backend::{Backend, Cpu};
 use ferrite::domain::Domain;
 use ferrite::field::host::{HostColour, HostGauge};
-use ferrite::field::{FullField, ThinGauge};
+use ferrite::field::{FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::gauge::loops::{closed_loops, mean_traces};
-use ferrite::hmc::action::{GaugeAction, GaugeDrive};
+use ferrite::hmc::action::{GaugeAction, GaugeActionForce};
 use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, ShiftedSolver};
 use ferrite::hmc::force::Force;
 use ferrite::hmc::functions::{Quarks, Tolerances, rational_functions};
 use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
-use ferrite::hmc::links::MovingLinks;
+use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::momenta::MomentumField;
 use ferrite::hmc::trajectory::{Chain, LevelPlan, Plan};
 use ferrite::hmc::{HmcError, hop_force, spectrum};
@@ -99,8 +99,8 @@ fn quarks(domain: &Domain, operator: QuarkOperator, single: bool) -> Result<Pseu
 
 fn all(domain: &Domain, gauge: &HostGauge, precision: Precision) -> Result<Found> {
     let mut found = Found::default();
-    let thin = ThinGauge::upload(domain, gauge)?;
-    let links = MovingLinks::new(&thin, precision)?;
+    let thin = GaugeField::upload(domain, gauge)?;
+    let links = EvolvingLinks::new(&thin, precision)?;
     let in_double = precision == Precision::Double;
     let rounding = if in_double { 1e-15 } else { 3e-7 };
 
@@ -112,10 +112,10 @@ fn all(domain: &Domain, gauge: &HostGauge, precision: Precision) -> Result<Found
     noise(&mut field, 2, 3, 4)?;
     found.colours.push(("noise".into(), field.download()?.swap_remove(0)));
 
-    let mut push = |name: String, force: &dyn Force, tolerance: f64| -> Result {
-        let mut pushed = MomentumField::zero(domain, precision)?;
-        force.push(&links, 1.0, &mut pushed)?;
-        found.links.push((name, pushed.download()?, tolerance));
+    let mut kick = |name: String, force: &dyn Force, tolerance: f64| -> Result {
+        let mut kicked = MomentumField::zero(domain, precision)?;
+        force.kick(&links, 1.0, &mut kicked)?;
+        found.links.push((name, kicked.download()?, tolerance));
         Ok(())
     };
     for (name, action) in
@@ -125,7 +125,7 @@ fn all(domain: &Domain, gauge: &HostGauge, precision: Precision) -> Result<Found
             // Forces in double on momenta in single have no kernel: nobody asks for them.
             if single || in_double {
                 let tolerance = if single { 2e-6 } else { 1e-14 };
-                push(format!("{name} force, single {single}"), &GaugeDrive { action, single }, tolerance)?;
+                kick(format!("{name} force, single {single}"), &GaugeActionForce { action, single }, tolerance)?;
             }
         }
     }
@@ -135,13 +135,13 @@ fn all(domain: &Domain, gauge: &HostGauge, precision: Precision) -> Result<Found
             drawn.draw(&links, 5, 6)?;
             // Solutions to 1e-12, and to 1e-6 in single precision.
             let tolerance = if single { 3e-5 } else { 1e-10 + 3.0 * rounding };
-            push(format!("{name} force, single {single}"), &RefCell::new(drawn), tolerance)?;
+            kick(format!("{name} force, single {single}"), &RefCell::new(drawn), tolerance)?;
         }
     }
     for (name, operator) in operators() {
-        let mut pushed = MomentumField::zero(domain, precision)?;
-        hop_force(&operator, &field.even, &field.odd, &links, 1.0, &mut pushed)?;
-        found.links.push((format!("{name} force of two vectors"), pushed.download()?, 10.0 * rounding));
+        let mut kicked = MomentumField::zero(domain, precision)?;
+        hop_force(&operator, &field.even, &field.odd, &links, 1.0, &mut kicked)?;
+        found.links.push((format!("{name} force of two vectors"), kicked.download()?, 10.0 * rounding));
         found.numbers.push((format!("{name}: largest eigenvalue"), spectrum::largest(&links, &operator, 1)?, 1e-4));
         for estimate in condensate(&links, &operator, 0.3, &field, 1e-10)? {
             for part in [estimate.even, estimate.odd] {
@@ -152,7 +152,7 @@ fn all(domain: &Domain, gauge: &HostGauge, precision: Precision) -> Result<Found
         }
     }
     for unitarise in [false, true] {
-        let mut moved = MovingLinks::new(&thin, precision)?;
+        let mut moved = EvolvingLinks::new(&thin, precision)?;
         momenta.move_links(moved.own_mut(), 0.2, unitarise)?;
         let name = format!("links moved, unitarised {unitarise}");
         found.links.push((name, moved.thin(Precision::Double)?.download()?, 3.0 * rounding));
@@ -176,7 +176,7 @@ fn all(domain: &Domain, gauge: &HostGauge, precision: Precision) -> Result<Found
 }
 
 /// The gradient flow and what is measured along it, before the first step and after the second.
-fn flow(thin: &ThinGauge, action: FlowAction, found: &mut Found) -> Result {
+fn flow(thin: &GaugeField, action: FlowAction, found: &mut Found) -> Result {
     let mut flow = Flow::new(thin, action)?;
     for steps in [0, 2] {
         for _ in 0..steps {
@@ -194,7 +194,7 @@ fn flow(thin: &ThinGauge, action: FlowAction, found: &mut Found) -> Result {
 }
 
 /// Trajectories with all schemes.
-fn trajectories(domain: &Domain, thin: &ThinGauge, precision: Precision, found: &mut Found) -> Result {
+fn trajectories(domain: &Domain, thin: &GaugeField, precision: Precision, found: &mut Found) -> Result {
     let lambda = MINIMUM_NORM;
     for (number, scheme) in [
         Scheme::Leapfrog,
@@ -227,7 +227,7 @@ fn trajectories(domain: &Domain, thin: &ThinGauge, precision: Precision, found: 
         // The way back leads to the start: what is left is rounding.
         let left = if single { 1e-4 } else { 1e-10 };
         let back = outcome.irreversibility.is_some_and(|back| back.iter().all(|off| *off <= left));
-        found.numbers.push((format!("way back, {scheme:?}"), if back { 0.0 } else { f64::NAN }, 0.0));
+        found.numbers.push((format!("reversibility, {scheme:?}"), if back { 0.0 } else { f64::NAN }, 0.0));
         let moved = chain.links().thin(Precision::Double)?.download()?;
         found.links.push((format!("links after a trajectory, {scheme:?}"), moved, if single { 1e-4 } else { 1e-9 }));
     }

@@ -5,7 +5,7 @@ use crate::staggered_reference::{self as reference, Coefficients, project, unita
 use ferrite::Precision;
 use ferrite::backend::Backend;
 use ferrite::domain::{DeviceError, Domain, Result};
-use ferrite::field::ThinGauge;
+use ferrite::field::GaugeField;
 use ferrite::field::host::{HostGauge, Matrix};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
@@ -106,7 +106,7 @@ pub fn fat_links(backend: &dyn Backend, gauge: &HostGauge, report: &mut Report) 
     let lattice = gauge.lattice();
     let domain = Domain::single(backend, lattice)?;
     let scope = |detail: &str| Scope { format: "double".into(), detail: format!("{lattice} {detail}") };
-    let thin = ThinGauge::upload(&domain, gauge)?;
+    let thin = GaugeField::upload(&domain, gauge)?;
     report.holds(&scope(""), "thin links, bits", thin.download()? == *gauge);
 
     for (name, own, theirs) in [
@@ -234,7 +234,7 @@ fn projection(domain: &Domain, gauge: &HostGauge, (scope, report): (&Scope, &mut
         *u = crate::reference::multiply(u, &stretched);
     }
     for (name, v) in [("fat links", &fat), ("hard matrices", &hard)] {
-        let projected = fat_links::project_u3(&ThinGauge::upload(domain, v)?);
+        let projected = fat_links::project_u3(&GaugeField::upload(domain, v)?);
         let Some(w) = regular(projected, (scope, report))? else { continue };
         let w = w.download()?;
         let (mut unitary, mut hermitian, mut same) = (0f64, 0f64, 0f64);
@@ -269,13 +269,13 @@ pub fn singular_matrices(backend: &dyn Backend, report: &mut Report) -> Result {
             Ok(_) => Ok(false),
         }
     };
-    let regular = is_singular(fat_links::project_u3(&ThinGauge::upload(&domain, &gauge)?).map(|_| ()))?;
+    let regular = is_singular(fat_links::project_u3(&GaugeField::upload(&domain, &gauge)?).map(|_| ()))?;
     report.holds(&scope, "regular links have a projection", !regular);
     for (place, name) in [(0, "first"), (4 * lattice.volume() - 1, "last"), (37, "some")] {
         let mut with = |what: &str, change: &dyn Fn(&mut Matrix)| {
             let mut gauge = gauge.clone();
             change(&mut gauge.links_mut()[place]);
-            let thin = ThinGauge::upload(&domain, &gauge)?;
+            let thin = GaugeField::upload(&domain, &gauge)?;
             let found = is_singular(fat_links::project_u3(&thin).map(|_| ()))?;
             report.holds(&scope, &format!("singular: {what}, {name} link"), found);
             // Neighbours have this link in their staples: a number that is none makes many.
@@ -324,7 +324,7 @@ pub fn singular_matrices(backend: &dyn Backend, report: &mut Report) -> Result {
     report.holds(&scope, "long links of different sizes fit", made.long_scale == largest(&long));
 
     // Unit links have the first row (1, 0, 0), and so have their long links.
-    let thin = ThinGauge::upload(&domain, &HostGauge::unit(lattice))?;
+    let thin = GaugeField::upload(&domain, &HostGauge::unit(lattice))?;
     let made = Improvement::from_paths(&thin, &PathCoefficients::asqtad(0.9))?;
     let all = made.singular_long_links()? == 4 * lattice.volume();
     report.holds(&scope, "singular long links of unit links", all);

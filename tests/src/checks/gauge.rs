@@ -5,12 +5,12 @@ use crate::reference::plaquettes;
 use crate::report::Report;
 use ferrite::backend::Backend;
 use ferrite::domain::Result;
-use ferrite::field::ThinGauge;
+use ferrite::field::GaugeField;
 use ferrite::gauge::measure;
 
 /// Plaquettes and link trace on the device, against the reference and the host's own measurement.
 pub fn plaquette(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
-    let gauge = ThinGauge::upload(&case.domain(backend)?, &case.gauge)?;
+    let gauge = GaugeField::upload(&case.domain(backend)?, &case.gauge)?;
     let (device, trace) = gauge.plaquette()?;
     let (host, [spatial, temporal]) = (measure::plaquette(&case.gauge), plaquettes(&case.gauge));
     let links = case.gauge.links();

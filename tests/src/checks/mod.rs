@@ -38,7 +38,7 @@ use crate::report::{Report, Scope, Tolerance};
 use ferrite::backend::Backend;
 use ferrite::domain::{DeviceError, Domain, Result};
 use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
-use ferrite::field::{FieldSpace, FullField, ThinGauge};
+use ferrite::field::{FieldSpace, FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::{LinkStorage, Precision};
@@ -260,7 +260,7 @@ fn peak(site: &[Complex64]) -> f64 {
 /// Every check of kernels on one case.
 pub fn kernels(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
     // Reconstruct 8 is not for links whose first row is (a, 0, 0); solves keep such fields with 12.
-    let singular = ThinGauge::upload(&case.domain(backend)?, &case.gauge)?.singular_links()?;
+    let singular = GaugeField::upload(&case.domain(backend)?, &case.gauge)?.singular_links()?;
     let expected = case.gauge.links().iter().filter(|u| u[0][1].norm_sqr() + u[0][2].norm_sqr() < 1e-6).count();
     report.holds(&case.scope("recon-8", ""), "number of singular links", singular == expected);
     let kept = |storage: LinkStorage| !storage.temporal && (singular == 0 || !storage.has_singular_links());

@@ -11,7 +11,7 @@ use crate::staggered_reference::{Boundary, Phases, shift, transform_colour};
 use ferrite::backend::Backend;
 use ferrite::domain::{Domain, Result};
 use ferrite::field::host::{ColourVector, HostColour, HostGauge};
-use ferrite::field::{DeviceGauge, FullField, ThinGauge};
+use ferrite::field::{DeviceGauge, FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::operators::fat_links::{Improvement, PathCoefficients};
@@ -49,8 +49,8 @@ pub fn staggered_cases() -> Vec<Case> {
 /// Every check of the naive and of the asqtad operator in every precision and reconstruction.
 pub fn staggered_kernels(backend: &dyn Backend, case: &Case, report: &mut Report) -> Result {
     let domain = case.domain(backend)?;
-    let thin = ThinGauge::upload(&domain, &case.gauge)?;
-    let asqtad = Improvement::from_paths(&ThinGauge::upload(&domain, &case.gauge)?, &PathCoefficients::asqtad(U0))?;
+    let thin = GaugeField::upload(&domain, &case.gauge)?;
+    let asqtad = Improvement::from_paths(&GaugeField::upload(&domain, &case.gauge)?, &PathCoefficients::asqtad(U0))?;
     let links = reference::Improved::asqtad(&case.gauge, U0);
     let built = asqtad_error(U0);
     // As for Wilson, reconstruct 8 is not for links whose first row is (a, 0, 0).
@@ -102,7 +102,7 @@ pub fn improved_kernels(backend: &dyn Backend, case: &Case, report: &mut Report)
     };
     let in_u3 = [("HISQ", &hisq, from_host(&hisq, naik)?), ("determinants near −1", &cut, from_host(&cut, CUT_SCALE)?)];
     let c = PathCoefficients { naik: 0.0, ..PathCoefficients::asqtad(U0) };
-    let from_paths = Improvement::from_paths(&ThinGauge::upload(&domain, &case.gauge)?, &c)?;
+    let from_paths = Improvement::from_paths(&GaugeField::upload(&domain, &case.gauge)?, &c)?;
     let coefficients = reference::Coefficients { naik: 0.0, ..reference::Coefficients::asqtad(U0) };
     let fat = reference::Improved::new(&case.gauge, &coefficients);
     for precision in formats::fields(FermionKind::Staggered) {
@@ -442,7 +442,7 @@ pub fn staggered_properties(backend: &dyn Backend, lattice: Lattice, seed: u64, 
         Ok(StaggeredLinks::naive(Arc::new(DeviceGauge::upload(&domain, gauge, full.0, full.1)?)))
     };
     all.check("naive", naive(&both[0])?, naive(&both[1])?, report)?;
-    let thin = |k: usize| ThinGauge::upload(&domain, &both[k]);
+    let thin = |k: usize| GaugeField::upload(&domain, &both[k]);
     let asqtad = |k: usize| Improvement::from_paths(&thin(k)?, &PathCoefficients::asqtad(U0))?.pack(full.0, full.1);
     all.check("asqtad", asqtad(0)?, asqtad(1)?, report)?;
     let scope = Scope { format: "double".into(), detail: lattice.to_string() };

@@ -9,7 +9,7 @@ use ferrite::FermionKind;
 use ferrite::backend::Backend;
 use ferrite::domain::Result;
 use ferrite::field::host::{HostGauge, HostSpinor};
-use ferrite::field::{DeviceGauge, FullField, ThinGauge};
+use ferrite::field::{DeviceGauge, FullField, GaugeField};
 use ferrite::gauge::fixing::{Transformation, temporal_gauge};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
@@ -32,7 +32,7 @@ pub fn temporal_kernels(backend: &dyn Backend, case: &Case, report: &mut Report)
     let (gauge, g) = temporal_gauge(&case.gauge);
     let fixed = Case { gauge, sources: case.sources.clone(), colours: case.colours.clone(), mass: case.mass };
     // The first row of a link that is 1 is (1, 0, 0), which reconstruct 8 cannot keep and need not.
-    let staged = ThinGauge::upload(&fixed.domain(backend)?, &fixed.gauge)?;
+    let staged = GaugeField::upload(&fixed.domain(backend)?, &fixed.gauge)?;
     let (all, kept) = (staged.singular_links()?, staged.singular_links_in_temporal_gauge()?);
     let (volume, slices) = (fixed.lattice().volume(), fixed.lattice().size()[3]);
     let scope = case.scope("recon-8t", "");

@@ -7,7 +7,7 @@ use crate::report::{Report, Tolerance};
 use crate::wilson_like_reference::WilsonLikeDirac;
 use ferrite::backend::Backend;
 use ferrite::field::host::HostSpinor;
-use ferrite::field::{DeviceGauge, FullField, ThinGauge};
+use ferrite::field::{DeviceGauge, FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::operators::Operator;
@@ -83,7 +83,7 @@ fn images(
     let domain = case.domain(backend)?;
     let links = Arc::new(DeviceGauge::upload(&domain, &case.gauge, precision, storage)?);
     let wilson = Wilson::new(links, operator.wilson);
-    let term = operator.diagonal(&ThinGauge::upload(&domain, &case.gauge)?)?.convert(precision)?;
+    let term = operator.diagonal(&GaugeField::upload(&domain, &case.gauge)?)?.convert(precision)?;
     let (psi, stored) = upload(&domain, precision, &case.sources[..2])?;
     let (w, stored_w) = upload(&domain, precision, &case.sources[2..4])?;
     let zero = || FullField::zero(&domain, FermionKind::Wilson, precision, 2);

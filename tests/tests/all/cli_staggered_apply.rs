@@ -2,7 +2,7 @@
 use crate::program::*;
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
-use ferrite::field::ThinGauge;
+use ferrite::field::GaugeField;
 use ferrite::field::host::HostColour;
 use ferrite::files::{ReadOptions, read_fermion, read_gauge};
 use ferrite::gauge::generate;
@@ -66,7 +66,7 @@ fn applications_agree_with_the_reference() {
     let file = read_gauge(&room.path("odd.npy"), &ReadOptions::default()).unwrap();
     let (gauge, u0) = (file.gauge, file.plaquette.mean.powf(0.25));
     let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
-    let thin = ThinGauge::upload(&domain, &gauge).unwrap();
+    let thin = GaugeField::upload(&domain, &gauge).unwrap();
     let made = Improvement::from_paths(&thin, &PathCoefficients::asqtad(u0)).unwrap();
     let from_hisq = Improvement::hisq(&thin, -0.05).unwrap();
     let (asqtad, hisq) = (Improved::asqtad(&gauge, u0), Improved::hisq(&gauge, -0.05));
@@ -126,7 +126,7 @@ fn applications_in_every_format() {
     room.json("generate weak-field --lattice 4,6,2,8 --noise 0.3 --seed 4 -o odd.npy");
     let gauge = read_gauge(&room.path("odd.npy"), &ReadOptions::default()).unwrap().gauge;
     let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
-    let thin = ThinGauge::upload(&domain, &gauge).unwrap();
+    let thin = GaugeField::upload(&domain, &gauge).unwrap();
     let asqtad = Improved::asqtad(&gauge, 0.9);
     let made = Improvement::from_paths(&thin, &PathCoefficients::asqtad(0.9)).unwrap();
     let psi: HostColour = generate::random_source(gauge.lattice(), 5);

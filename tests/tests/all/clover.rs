@@ -3,7 +3,7 @@
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::host::{HostGauge, HostSpinor, Matrix, Spinor};
-use ferrite::field::{DeviceGauge, FullField, ThinGauge};
+use ferrite::field::{DeviceGauge, FullField, GaugeField};
 use ferrite::files::{ReadOptions, read_gauge};
 use ferrite::gauge::{generate, smear};
 use ferrite::lattice::Lattice;
@@ -61,7 +61,7 @@ fn every_solve_ends_at_its_tolerance() {
 fn operator(gauge: &HostGauge, params: &CloverParams, nrhs: usize) -> EvenOddWilson {
     let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
     let links = Arc::new(DeviceGauge::upload(&domain, gauge, Precision::Double, LinkStorage::FULL).unwrap());
-    let term = Arc::new(params.term(&ThinGauge::upload(&domain, gauge).unwrap()).unwrap());
+    let term = Arc::new(params.term(&GaugeField::upload(&domain, gauge).unwrap()).unwrap());
     EvenOddWilson::with_diagonal(Wilson::new(links, params.wilson), term, Schur::Symmetric, nrhs).unwrap()
 }
 

@@ -4,14 +4,14 @@ use comms::Threads;
 use ferrite::backend::{BackendError, Cpu};
 use ferrite::domain::{DeviceError, Domain};
 use ferrite::field::host::{HostColour, HostGauge, HostSpinor, Spinor};
-use ferrite::field::{DeviceField, DeviceGauge, FieldSpace, FullField, ThinGauge};
+use ferrite::field::{DeviceField, DeviceGauge, FieldSpace, FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::gauge::loops::{LoopKind, LoopPath, mean_traces};
-use ferrite::hmc::action::{GaugeAction, GaugeDrive};
+use ferrite::hmc::action::{GaugeAction, GaugeActionForce};
 use ferrite::hmc::fermions::QuarkOperator;
 use ferrite::hmc::force::Force;
 use ferrite::hmc::integrator::{Scheme, Unitarise};
-use ferrite::hmc::links::MovingLinks;
+use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::momenta::{MomentumField, distance};
 use ferrite::hmc::trajectory::{Chain, LevelPlan, Noise, Plan};
 use ferrite::hmc::{HmcError, PlanError, hop_force};
@@ -104,7 +104,7 @@ fn what_does_not_fit_is_an_error() {
 fn fat_and_long_links_that_do_not_belong_together_are_errors() {
     let domain = |extents| Domain::single(Cpu::new(Some(1)), Lattice::new(extents).unwrap()).unwrap();
     let (here, there, beside) = (domain([4, 4, 4, 4]), domain([4, 4, 4, 6]), domain([4, 4, 4, 4]));
-    let thin = |domain: &Domain| ThinGauge::upload(domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
+    let thin = |domain: &Domain| GaugeField::upload(domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
     let fat = |precision, storage| DeviceGauge::from_thin(&thin(&here), precision, storage, 1.0, 1).unwrap();
     let of = |other: &Domain| {
         let long = DeviceGauge::from_thin(&thin(other), Precision::Single, LinkStorage::of(12), 1.0, 3).unwrap();
@@ -134,7 +134,7 @@ fn device_fields_that_do_not_fit_are_errors() {
     let domain = |extents| Domain::single(Cpu::new(Some(1)), Lattice::new(extents).unwrap()).unwrap();
     // The last one is another backend's, whose memory may be another GPU's.
     let (here, there, beside) = (domain([4, 4, 4, 4]), domain([4, 4, 4, 2]), domain([4, 4, 4, 4]));
-    let thin = |domain: &Domain| ThinGauge::upload(domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
+    let thin = |domain: &Domain| GaugeField::upload(domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
     let single = Precision::Single;
     let links = Arc::new(thin(&here).pack(single, LinkStorage::of(12)).unwrap());
     let wilson = Wilson::new(links.clone(), WilsonParams::from_mass(0.1, boundary));
@@ -237,7 +237,7 @@ fn device_fields_that_do_not_fit_are_errors() {
 fn momenta_that_do_not_fit_are_errors() {
     let domain = |extents| Domain::single(Cpu::new(Some(1)), Lattice::new(extents).unwrap()).unwrap();
     let (here, there) = (domain([4, 4, 4, 4]), domain([4, 4, 4, 2]));
-    let thin = |domain: &Domain| ThinGauge::upload(domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
+    let thin = |domain: &Domain| GaugeField::upload(domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
     let momenta = |domain| MomentumField::zero(domain, Precision::Double).unwrap();
     let (mut own, other) = (momenta(&here), momenta(&there));
     let (mut links, elsewhere) = (thin(&here), thin(&there));
@@ -252,9 +252,9 @@ fn momenta_that_do_not_fit_are_errors() {
     refused("a copy of links", links.copy_from(&elsewhere));
     refused("a distance of links", distance([&links, &elsewhere], [&own, &own]).map(|_| ()));
     refused("a distance of momenta", distance([&links, &links], [&own, &other]).map(|_| ()));
-    let force = GaugeDrive { action: GaugeAction::wilson(6.0), single: false };
-    let pushed = force.push(&MovingLinks::new(&elsewhere, Precision::Double).unwrap(), 0.1, &mut own);
-    assert!(pushed.is_err_and(|error| error.to_string().contains("a field of momenta")));
+    let force = GaugeActionForce { action: GaugeAction::wilson(6.0), single: false };
+    let kicked = force.kick(&EvolvingLinks::new(&elsewhere, Precision::Double).unwrap(), 0.1, &mut own);
+    assert!(kicked.is_err_and(|error| error.to_string().contains("a field of momenta")));
 }
 
 /// Which formats are compiled is known when the program runs only.
@@ -301,7 +301,7 @@ fn fields_in_other_formats_are_errors() {
     use Precision::{Double, Half, Single};
     let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([4, 4, 4, 4]).unwrap()).unwrap();
     let gauge = generate::weak_field(domain.local(), 1, 0.1);
-    let thin = ThinGauge::upload(&domain, &gauge).unwrap();
+    let thin = GaugeField::upload(&domain, &gauge).unwrap();
     let links = Arc::new(thin.pack(Single, LinkStorage::of(12)).unwrap());
     let params = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
     let wilson = Wilson::new(links.clone(), params);
@@ -351,8 +351,8 @@ fn fields_in_other_formats_are_errors() {
     let momenta = |precision| MomentumField::zero(&domain, precision);
     let mut own = momenta(Double).unwrap();
     refused(momenta(Half).map(|_| ()), [Format::of(Half), Format::of(Single)]);
-    refused(MovingLinks::new(&thin, Half).map(|_| ()), [Format::of(Half), Format::of(Single)]);
-    let single = MovingLinks::new(&thin, Single).unwrap();
+    refused(EvolvingLinks::new(&thin, Half).map(|_| ()), [Format::of(Half), Format::of(Single)]);
+    let single = EvolvingLinks::new(&thin, Single).unwrap();
     refused(own.add(1.0, 1.0, &momenta(Single).unwrap()), [Format::of(Single), Format::of(Double)]);
     refused(single.own().plaquette().map(|_| ()), [Format::of(Single), Format::of(Double)]);
 }
@@ -383,7 +383,7 @@ fn launches_in_formats_that_kernels_do_not_have_are_errors() {
     let error = space.norm2(&space.allocate().unwrap(), &mut [0.0]).unwrap_err();
     refused(of_device(error), "norm2", format, &known);
 
-    let thin = ThinGauge::upload(&domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
+    let thin = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
     let storage = LinkStorage::of(8).in_temporal_gauge();
     for precision in [Half, Fp16] {
         let error = thin.pack(precision, storage).map(|_| ()).unwrap_err();
@@ -408,19 +408,19 @@ fn paths_beyond_the_border_are_errors() {
     };
     let alone = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
     let paths = [path(0, 3), path(3, 2), path(3, 3)];
-    let expected = mean_traces(&ThinGauge::upload(&alone, &gauge).unwrap(), &paths).unwrap();
+    let expected = mean_traces(&GaugeField::upload(&alone, &gauge).unwrap(), &paths).unwrap();
     Threads::run(2, |world| {
         let domain = cut::domain(Cpu::new(Some(1)), lattice, [1, 1, 1, 2], world).unwrap();
-        let thin = ThinGauge::upload(&domain, &cut::links_of(&domain.section(), &gauge)).unwrap();
+        let thin = GaugeField::upload(&domain, &cut::links_of(&domain.section(), &gauge)).unwrap();
         let traces = mean_traces(&thin, &paths[..2]).unwrap();
         assert!(traces.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-13), "{traces:?} {expected:?}");
         let far = mean_traces(&thin, &paths).unwrap_err();
         assert!(matches!(far, DeviceError::PathTooLong { axis: 3, reach: 3, border: 2 }), "{far}");
         let field = DeviceField::zero(&domain, FermionKind::Staggered, Precision::Double, 1).unwrap();
-        let links = MovingLinks::new(&thin, Precision::Double).unwrap();
+        let links = EvolvingLinks::new(&thin, Precision::Double).unwrap();
         let mut momenta = MomentumField::zero(&domain, Precision::Double).unwrap();
-        let pushed = hop_force(&operator, &field, &field, &links, 1.0, &mut momenta);
-        assert!(matches!(pushed, Err(HmcError::Device(DeviceError::Grid(_)))), "{pushed:?}");
+        let kicked = hop_force(&operator, &field, &field, &links, 1.0, &mut momenta);
+        assert!(matches!(kicked, Err(HmcError::Device(DeviceError::Grid(_)))), "{kicked:?}");
         Ok::<_, std::convert::Infallible>(())
     })
     .unwrap();
@@ -431,7 +431,7 @@ fn paths_beyond_the_border_are_errors() {
 fn plans_without_a_way_are_errors() {
     let lattice = Lattice::new([4, 4, 4, 4]).unwrap();
     let domain = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
-    let thin = ThinGauge::upload(&domain, &HostGauge::unit(lattice)).unwrap();
+    let thin = GaugeField::upload(&domain, &HostGauge::unit(lattice)).unwrap();
     let level = |steps, quarks| LevelPlan { gauge: true, quarks, scheme: Scheme::Leapfrog, steps };
     let plan = |length, levels| Plan {
         gauge: GaugeAction::wilson(6.0),

@@ -3,7 +3,7 @@ use crate::program::*;
 use comms::Threads;
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
-use ferrite::field::ThinGauge;
+use ferrite::field::GaugeField;
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::observables::field_strength::field_strengths;
@@ -52,7 +52,7 @@ fn milcs_flow() {
 }
 
 fn flowed(domain: &Domain, gauge: &ferrite::field::host::HostGauge, action: FlowAction, step: f64) -> FlowPoint {
-    let mut flow = Flow::new(&ThinGauge::upload(domain, gauge).unwrap(), action).unwrap();
+    let mut flow = Flow::new(&GaugeField::upload(domain, gauge).unwrap(), action).unwrap();
     while flow.time() < 0.4 - 1e-9 {
         flow.step(step).unwrap();
     }
@@ -72,7 +72,7 @@ fn steps_are_of_third_order() {
         assert!((power - 3.0).abs() < 0.3, "{action:?}: {power}");
         let first = FlowPoint {
             time: 0.0,
-            clover: field_strengths(&ThinGauge::upload(&domain, &gauge).unwrap()).unwrap(),
+            clover: field_strengths(&GaugeField::upload(&domain, &gauge).unwrap()).unwrap(),
             plaquette_energy: 0.0,
         };
         assert!(flowed(&domain, &gauge, action, 0.02).clover.energy() < 0.5 * first.clover.energy());

@@ -3,7 +3,7 @@ use comms::Threads;
 use ferrite::backend::Cpu;
 use ferrite::domain::{DeviceError, Domain};
 use ferrite::field::host::HostGauge;
-use ferrite::field::{DeviceGauge, ThinGauge};
+use ferrite::field::{DeviceGauge, GaugeField};
 use ferrite::lattice::Lattice;
 use ferrite::operators::fat_links::{Improvement, PathCoefficients};
 use ferrite::{LinkStorage, Precision};
@@ -58,7 +58,7 @@ fn hops_beyond_the_neighbour_are_refused() {
     let lattice = Lattice::new([4, 4, 4, 4]).unwrap();
     let refused = Threads::run(2, |world| {
         let domain = cut::domain(Cpu::new(Some(1)), lattice, [1, 1, 1, 2], world)?;
-        let thin = ThinGauge::upload(&domain, &HostGauge::unit(domain.local()))?;
+        let thin = GaugeField::upload(&domain, &HostGauge::unit(domain.local()))?;
         let (precision, storage) = (Precision::Double, LinkStorage::FULL);
         let improved = Improvement::from_paths(&thin, &PathCoefficients::asqtad(0.9))?.pack(precision, storage);
         // Hops over one link are possible.

@@ -3,7 +3,7 @@ use ferrite::Precision;
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::host::{ColourVector, Spinor};
-use ferrite::field::{FieldSpace, FullField, ThinGauge};
+use ferrite::field::{FieldSpace, FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::operators::{TimeBoundary, WilsonParams};
@@ -80,7 +80,7 @@ fn sums<F: Kind>(precision: Precision, threads: usize) -> Vec<u64> {
     all.extend(norm);
     space.sub_norm2(&x.even, &mut y.even, &mut norm).unwrap();
     all.extend(norm);
-    let gauge = ThinGauge::upload(&domain, &case.gauge).unwrap();
+    let gauge = GaugeField::upload(&domain, &case.gauge).unwrap();
     let (plaquette, trace) = gauge.plaquette().unwrap();
     all.extend([plaquette.spatial, plaquette.temporal, trace]);
     all.into_iter().map(f64::to_bits).collect()

@@ -1,18 +1,18 @@
-//! The memory that `ferrite check` foretells is as much as runs take, on one process and on several.
+//! The memory that `ferrite check` predicts is as much as runs take, on one process and on several.
 use crate::spy::Spy;
 use comms::{ProcessGrid, Threads};
 use ferrite::FermionKind;
 use ferrite::domain::Domain;
 use ferrite::domain::Part;
 use ferrite::field::host::{ColourVector, Fermion, HostField, HostGauge, Spinor};
-use ferrite::field::{FullField, ThinGauge};
+use ferrite::field::{FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::halo::{Exchanges, Needs};
 use ferrite::hmc::action::GaugeAction;
 use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, ShiftedSolver};
 use ferrite::hmc::functions::{Quarks, Tolerances, rational_functions};
 use ferrite::hmc::integrator::{Scheme, Unitarise};
-use ferrite::hmc::links::MovingLinks;
+use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::trajectory::{Chain, LevelPlan, Plan};
 use ferrite::lattice::Lattice;
 use ferrite::observables::condensate::{condensate, noise};
@@ -32,18 +32,18 @@ const CASES: [([usize; 4], [usize; 4]); 4] = [
     ([2, 2, 2, 2], [4, 4, 4, 4]),
 ];
 
-/// Does `work` on every process and holds what it allocated against what was foretold: no less, and not more than a few
+/// Does `work` on every process and holds what it allocated against what was predicted: no less, and not more than a few
 /// times as much, which would keep runs from starting that fit.
 fn check(
     cases: &[([usize; 4], [usize; 4])],
     (what, most): (&str, f64),
-    foretold: impl Fn(Lattice, &ProcessGrid) -> (Needs, Option<Exchanges>) + Sync,
+    predicted: impl Fn(Lattice, &ProcessGrid) -> (Needs, Option<Exchanges>) + Sync,
     work: impl Fn(&Domain, &HostGauge) + Sync,
 ) {
     for &(grid, local) in cases {
         let lattice = Lattice::new(std::array::from_fn(|mu| grid[mu] * local[mu])).unwrap();
         let gauge = generate::weak_field(lattice, 5, 0.3);
-        let (needs, exchanges) = foretold(Lattice::new(local).unwrap(), &ProcessGrid::new(grid).unwrap());
+        let (needs, exchanges) = predicted(Lattice::new(local).unwrap(), &ProcessGrid::new(grid).unwrap());
         let needed: usize = needs.iter().map(|(_, bytes)| bytes).sum();
         let peaks = Threads::run(grid.iter().product(), |world| {
             let spy = Spy::new(1);
@@ -104,10 +104,10 @@ fn solves_of_wilson_quarks_take_what_is_foretold() {
     ];
     for (name, request) in requests {
         for nrhs in [1, 4] {
-            let foretold = |local, grid: &ProcessGrid| {
+            let predicted = |local, grid: &ProcessGrid| {
                 (request.memory(local, grid, nrhs, None), Some(request.exchanges(local, grid, nrhs, None)))
             };
-            check(&CASES, (&format!("{name}, {nrhs}"), 2.5), foretold, |domain, gauge| {
+            check(&CASES, (&format!("{name}, {nrhs}"), 2.5), predicted, |domain, gauge| {
                 let sources = sources::<Spinor>(domain, nrhs);
                 Configuration::new(domain, gauge).solve(&sources, None, &request, &mut ()).unwrap();
             });
@@ -120,10 +120,10 @@ fn overlapping_domains_take_what_is_foretold() {
     let wilson = WilsonParams::from_mass(0.3, TimeBoundary::Antiperiodic);
     let schwarz = Schwarz { k_max: 4, steps: 4, overlap: 2, ..Default::default() };
     let request = Request { method: Method::GcrDd, schwarz, tol: 1e-8, ..Request::new(wilson) };
-    let foretold = |local, grid: &ProcessGrid| {
+    let predicted = |local, grid: &ProcessGrid| {
         (request.memory(local, grid, 2, None), Some(request.exchanges(local, grid, 2, None)))
     };
-    check(&CASES, ("overlapping domains", 2.5), foretold, |domain, gauge| {
+    check(&CASES, ("overlapping domains", 2.5), predicted, |domain, gauge| {
         let sources = sources::<Spinor>(domain, 2);
         let alone = domain.grid().size() == 1;
         let request = if alone { Request { schwarz: Schwarz { overlap: 0, ..schwarz }, ..request } } else { request };
@@ -142,21 +142,21 @@ fn solves_of_staggered_quarks_take_what_is_foretold() {
         let plain = Request { tol: 1e-8, reconstruction: LinkStorage::FULL, ..Request::new(operator) };
         for (precision, nrhs) in [(Double, 1), (Single, 4), (Half, 3)] {
             let request = Request { precision, ..plain };
-            let foretold = |local, grid: &ProcessGrid| {
+            let predicted = |local, grid: &ProcessGrid| {
                 (request.memory(local, grid, nrhs, None), Some(request.exchanges(local, grid, nrhs, None)))
             };
-            check(&CASES, (&format!("{name} in {precision:?}"), 2.5), foretold, |domain, gauge| {
+            check(&CASES, (&format!("{name} in {precision:?}"), 2.5), predicted, |domain, gauge| {
                 let sources = sources(domain, nrhs);
                 Configuration::new(domain, gauge).solve::<ColourVector>(&sources, None, &request, &mut ()).unwrap();
             });
         }
         let masses = [0.4, 0.5, 0.7];
         let request = Request { precision: Single, ..plain };
-        let foretold = |local, grid: &ProcessGrid| {
+        let predicted = |local, grid: &ProcessGrid| {
             let systems = Some(masses.len());
             (request.memory(local, grid, 2, systems), Some(request.exchanges(local, grid, 2, systems)))
         };
-        check(&CASES, (&format!("{name}, three masses"), 2.5), foretold, |domain, gauge| {
+        check(&CASES, (&format!("{name}, three masses"), 2.5), predicted, |domain, gauge| {
             let (sources, configuration) = (sources::<ColourVector>(domain, 2), Configuration::new(domain, gauge));
             configuration.solve_masses(&sources, &masses, ShiftStrategy::MultiShift, &request, &mut ()).unwrap();
         });
@@ -168,13 +168,13 @@ fn ensembles_take_what_is_foretold() {
     for (name, paths) in [("naive", None), ("asqtad", Some(PathCoefficients::asqtad(0.9)))] {
         let ensemble = Ensemble { single_links: false, pseudofermions: 2, improved: paths.is_some(), noise: 3 };
         let operator = QuarkOperator { params: StaggeredParams::new(0.0, TimeBoundary::Antiperiodic), paths };
-        let foretold =
+        let predicted =
             |ensemble: Ensemble| move |local, grid: &ProcessGrid| (ensemble.memory(Part::new(local, grid)), None);
-        check(&CASES[..3], (&format!("RHMC, {name}"), 3.5), foretold(ensemble), |domain, gauge| {
+        check(&CASES[..3], (&format!("RHMC, {name}"), 3.5), predicted(ensemble), |domain, gauge| {
             trajectory(domain, gauge, operator, Precision::Double)
         });
         let single = Ensemble { single_links: true, ..ensemble };
-        check(&CASES[..3], (&format!("RHMC in single, {name}"), 3.5), foretold(single), |domain, gauge| {
+        check(&CASES[..3], (&format!("RHMC in single, {name}"), 3.5), predicted(single), |domain, gauge| {
             trajectory(domain, gauge, operator, Precision::Single)
         });
     }
@@ -182,7 +182,7 @@ fn ensembles_take_what_is_foretold() {
 
 /// A trajectory of two steps, and a condensate.
 fn trajectory(domain: &Domain, gauge: &HostGauge, operator: QuarkOperator, precision: Precision) {
-    let thin = ThinGauge::upload(domain, gauge).unwrap();
+    let thin = GaugeField::upload(domain, gauge).unwrap();
     let quarks = [("2", 0.3), ("1", 0.5)].map(|(flavours, mass)| Quarks { mass, flavours: flavours.parse().unwrap() });
     let tolerances = Tolerances { dynamics: 1e-5, action: 1e-9 };
     let functions = rational_functions(&quarks, 2, 60.0, tolerances, rational::approximate_to).unwrap();
@@ -205,6 +205,6 @@ fn trajectory(domain: &Domain, gauge: &HostGauge, operator: QuarkOperator, preci
     chain.trajectory(1, None, false).unwrap();
     let mut noises = FullField::zero(domain, FermionKind::Staggered, Precision::Double, 3).unwrap();
     noise(&mut noises, 0, 1, 1).unwrap();
-    let links = MovingLinks::new(&ThinGauge::upload(domain, gauge).unwrap(), precision).unwrap();
+    let links = EvolvingLinks::new(&GaugeField::upload(domain, gauge).unwrap(), precision).unwrap();
     condensate(&links, &operator, 0.3, &noises, 1e-8).unwrap();
 }

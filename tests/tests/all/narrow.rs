@@ -3,7 +3,7 @@ use comms::Threads;
 use ferrite::backend::Cpu;
 use ferrite::domain::{Domain, Result};
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
-use ferrite::field::{FieldSpace, FullField, ThinGauge};
+use ferrite::field::{FieldSpace, FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::operators::{
@@ -68,7 +68,7 @@ fn check<F: Fermion + PartialEq>(domain: &Domain, operator: &impl LinearOperator
 }
 
 fn operators(domain: &Domain) -> Result {
-    let thin = ThinGauge::upload(domain, &generate::weak_field(domain.section(), 3, 0.2))?;
+    let thin = GaugeField::upload(domain, &generate::weak_field(domain.section(), 3, 0.2))?;
     let links = Arc::new(thin.pack(Precision::Double, LinkStorage::FULL)?);
     let wilson = Wilson::new(links.clone(), params());
     check::<Spinor>(domain, &EvenOddWilson::new(wilson.clone(), NRHS)?)?;
@@ -128,7 +128,7 @@ fn rhs_change_places() {
 #[test]
 fn right_hand_sides_leave_a_solve() {
     let domain = domain();
-    let thin = ThinGauge::upload(&domain, &generate::weak_field(lattice(), 3, 0.2)).unwrap();
+    let thin = GaugeField::upload(&domain, &generate::weak_field(lattice(), 3, 0.2)).unwrap();
     let wilson = |precision| Wilson::new(Arc::new(thin.pack(precision, LinkStorage::FULL).unwrap()), params());
     let operator = EvenOddWilson::new(wilson(Precision::Double), NRHS).unwrap();
     let sloppy = EvenOddWilson::new(wilson(Precision::Single), NRHS).unwrap();

@@ -3,14 +3,14 @@ use comms::Threads;
 use ferrite::Precision::{self, Double, Single};
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
-use ferrite::field::ThinGauge;
+use ferrite::field::GaugeField;
 use ferrite::field::host::{HostColour, HostGauge, Matrix};
 use ferrite::gauge::generate;
-use ferrite::hmc::action::{GaugeAction, GaugeDrive};
+use ferrite::hmc::action::{GaugeAction, GaugeActionForce};
 use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, RationalFunctions, ShiftedSolver};
 use ferrite::hmc::force::Force;
 use ferrite::hmc::functions::{Quarks, Tolerances, rational_functions};
-use ferrite::hmc::links::MovingLinks;
+use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::momenta::MomentumField;
 use ferrite::lattice::Lattice;
 use ferrite::operators::fat_links::PathCoefficients;
@@ -32,9 +32,9 @@ fn product(p: &HostGauge, q: &HostGauge) -> f64 {
 }
 
 /// dS/dt at exp(t Q) U, t = 0, by differences to the sixth power of `h`.
-fn derivative(thin: &ThinGauge, q: &MomentumField, h: f64, action: impl Fn(&MovingLinks) -> f64) -> f64 {
+fn derivative(thin: &GaugeField, q: &MomentumField, h: f64, action: impl Fn(&EvolvingLinks) -> f64) -> f64 {
     let at = |t: f64| {
-        let mut links = MovingLinks::new(thin, Double).unwrap();
+        let mut links = EvolvingLinks::new(thin, Double).unwrap();
         q.move_links(links.own_mut(), t, false).unwrap();
         action(&links)
     };
@@ -45,14 +45,14 @@ fn derivative(thin: &ThinGauge, q: &MomentumField, h: f64, action: impl Fn(&Movi
 /// The force on links and momenta in a precision against a derivative.
 fn agrees(
     precision: Precision,
-    (thin, q): (&ThinGauge, &MomentumField),
+    (thin, q): (&GaugeField, &MomentumField),
     force: &dyn Force,
     expected: f64,
     tolerance: f64,
 ) {
-    let links = MovingLinks::new(thin, precision).unwrap();
+    let links = EvolvingLinks::new(thin, precision).unwrap();
     let mut momenta = MomentumField::zero(thin.domain(), precision).unwrap();
-    force.push(&links, 1.0, &mut momenta).unwrap();
+    force.kick(&links, 1.0, &mut momenta).unwrap();
     let got = product(&q.download().unwrap(), &momenta.download().unwrap());
     let off = (got - expected).abs() / expected.abs();
     assert!(off < tolerance, "{} in {precision}: {got} instead of {expected}, {off:e}", force.name());
@@ -74,11 +74,11 @@ fn gauge_forces_are_derivatives() {
     ];
     for domain in domains() {
         let gauge = generate::random(domain.local(), 3);
-        let (thin, q) = (ThinGauge::upload(&domain, &gauge).unwrap(), direction(&domain));
+        let (thin, q) = (GaugeField::upload(&domain, &gauge).unwrap(), direction(&domain));
         for action in actions {
-            let value = |links: &MovingLinks| action.value(links.own()).unwrap();
+            let value = |links: &EvolvingLinks| action.value(links.own()).unwrap();
             let expected = derivative(&thin, &q, 2e-3, value);
-            let force = |single| GaugeDrive { action, single };
+            let force = |single| GaugeActionForce { action, single };
             // Differences cancel eleven digits of sixteen and leave h⁶; single precision has seven.
             agrees(Double, (&thin, &q), &force(false), expected, 1e-9);
             agrees(Double, (&thin, &q), &force(true), expected, 1e-5);
@@ -122,7 +122,7 @@ fn two_plus_one() -> Vec<Quarks> {
 fn fermion_forces_are_derivatives() {
     for domain in domains() {
         let gauge = generate::weak_field(domain.local(), 3, 0.4);
-        let (thin, q) = (ThinGauge::upload(&domain, &gauge).unwrap(), direction(&domain));
+        let (thin, q) = (GaugeField::upload(&domain, &gauge).unwrap(), direction(&domain));
         for (name, operator) in operators() {
             // A rough approximation is as good a function as any.
             let functions = functions(&two_plus_one(), 2, 1e-3);
@@ -130,11 +130,11 @@ fn fermion_forces_are_derivatives() {
                 let solvers = [solver(single, if single { 1e-7 } else { 1e-13 }), solver(false, 1e-15)];
                 let quarks = Pseudofermions::new(&domain, name.into(), operator, functions.clone(), solvers, 0, 2);
                 let mut quarks = quarks.unwrap();
-                quarks.draw(&MovingLinks::new(&thin, Double).unwrap(), 5, 6).unwrap();
+                quarks.draw(&EvolvingLinks::new(&thin, Double).unwrap(), 5, 6).unwrap();
                 RefCell::new(quarks)
             };
             let quarks = make(false);
-            let value = |links: &MovingLinks| quarks.borrow().dynamics_action(links).unwrap();
+            let value = |links: &EvolvingLinks| quarks.borrow().dynamics_action(links).unwrap();
             let expected = derivative(&thin, &q, 3e-3, value);
             // Differences of solutions to 1e-15, and in single precision some roundings of 6e-8.
             agrees(Double, (&thin, &q), &quarks, expected, 1e-8);
@@ -148,8 +148,8 @@ fn fermion_forces_are_derivatives() {
 #[test]
 fn pseudofermions_of_a_group_do_not_mix() {
     let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([2, 4, 6, 8]).unwrap()).unwrap();
-    let thin = ThinGauge::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
-    let links = MovingLinks::new(&thin, Double).unwrap();
+    let thin = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
+    let links = EvolvingLinks::new(&thin, Double).unwrap();
     let functions = functions(&two_plus_one(), 3, 1e-3);
     for (name, operator) in operators() {
         let made = |first: u32, count: usize| {
@@ -159,7 +159,7 @@ fn pseudofermions_of_a_group_do_not_mix() {
             let noise = quarks.draw(&links, 5, 6).unwrap();
             let mut momenta = MomentumField::zero(&domain, Double).unwrap();
             let (action, iterations) = (quarks.action(&links).unwrap(), quarks.take_iterations());
-            RefCell::new(quarks).push(&links, 1.0, &mut momenta).unwrap();
+            RefCell::new(quarks).kick(&links, 1.0, &mut momenta).unwrap();
             (noise, action, iterations, momenta.download().unwrap())
         };
         let (noise, action, iterations, force) = made(0, 3);
@@ -183,21 +183,22 @@ fn forces_do_not_depend_on_the_grid() {
     let lattice = Lattice::new([4, 8, 4, 12]).unwrap();
     let gauge = generate::weak_field(lattice, 3, 0.4);
     let forces = |domain: &Domain, gauge: &HostGauge| -> Vec<HostGauge> {
-        let thin = ThinGauge::upload(domain, gauge).unwrap();
-        let links = MovingLinks::new(&thin, Double).unwrap();
-        let push = |force: &dyn Force| {
+        let thin = GaugeField::upload(domain, gauge).unwrap();
+        let links = EvolvingLinks::new(&thin, Double).unwrap();
+        let kick = |force: &dyn Force| {
             let mut momenta = MomentumField::zero(domain, Double).unwrap();
             momenta.draw(1, 2).unwrap();
-            force.push(&links, 0.1, &mut momenta).unwrap();
+            force.kick(&links, 0.1, &mut momenta).unwrap();
             momenta.download().unwrap()
         };
-        let mut all = vec![push(&GaugeDrive { action: GaugeAction::one_loop_symanzik(6.5, 0.862), single: false })];
+        let mut all =
+            vec![kick(&GaugeActionForce { action: GaugeAction::one_loop_symanzik(6.5, 0.862), single: false })];
         for (name, operator) in operators() {
             let solvers = [solver(false, 1e-14), solver(false, 1e-14)];
             let functions = functions(&two_plus_one(), 1, 1e-3);
             let mut quarks = Pseudofermions::new(domain, name.into(), operator, functions, solvers, 0, 1).unwrap();
             quarks.draw(&links, 5, 6).unwrap();
-            all.push(push(&RefCell::new(quarks)));
+            all.push(kick(&RefCell::new(quarks)));
         }
         all
     };
@@ -284,7 +285,7 @@ mod milc {
         let source: HostColour = read_fermion(&path("ksvector.src.sample.l8"), &Default::default()).unwrap().field;
         let stored = read_gauge(&path("colormatrix.mom.sample.l8"), &options).unwrap().gauge;
         let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
-        let links = MovingLinks::new(&ThinGauge::upload(&domain, &gauge).unwrap(), Double).unwrap();
+        let links = EvolvingLinks::new(&GaugeField::upload(&domain, &gauge).unwrap(), Double).unwrap();
         let mut field = FullField::zero(&domain, FermionKind::Staggered, Double, 1).unwrap();
         field.upload(&[source]).unwrap();
         let mut momenta = MomentumField::zero(&domain, Double).unwrap();
@@ -327,7 +328,7 @@ mod milc {
             seed: 1,
             metropolis_from: 0,
         };
-        let thin = ThinGauge::upload(&domain, &gauge).unwrap();
+        let thin = GaugeField::upload(&domain, &gauge).unwrap();
         let mut chain = Chain::new(plan, &thin, Double, vec![quarks]).unwrap();
         for trajectory in 1..=2 {
             let (milc, exact) =
@@ -389,7 +390,7 @@ mod milc {
     }
 
     /// All 34 closed loops, by their steps: MILC numbers directions 0 to 3, and backward ones from 7 down.
-    fn loops(thin: &ThinGauge, stored: &Value) {
+    fn loops(thin: &GaugeField, stored: &Value) {
         let paths = closed_loops();
         let traces = mean_traces(thin, &paths).unwrap();
         let stored = stored.as_array().unwrap();

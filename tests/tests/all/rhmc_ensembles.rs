@@ -4,15 +4,15 @@
 use crate::chains::{level, naive, plan, quarks, solver};
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
-use ferrite::field::{DeviceField, FieldSpace, FullField, ThinGauge};
+use ferrite::field::{DeviceField, FieldSpace, FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::gauge::quenched::{Generator, Start};
-use ferrite::hmc::action::{GaugeAction, GaugeDrive};
+use ferrite::hmc::action::{GaugeAction, GaugeActionForce};
 use ferrite::hmc::fermions::{Pseudofermions, RationalFunctions};
 use ferrite::hmc::force::Force;
 use ferrite::hmc::functions::{Quarks, Tolerances, rational_functions};
 use ferrite::hmc::integrator::{Dynamics, Level, MINIMUM_NORM, Scheme, Unitarise};
-use ferrite::hmc::links::MovingLinks;
+use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::momenta::MomentumField;
 use ferrite::hmc::trajectory::{Chain, Plan};
 use ferrite::lattice::Lattice;
@@ -40,7 +40,7 @@ fn group(domain: &Domain, list: &[Quarks], count: usize, first: u32) -> Pseudofe
 }
 
 /// A chain in double precision.
-fn chain(plan: Plan, thin: &ThinGauge, quarks: Vec<Pseudofermions>) -> Chain {
+fn chain(plan: Plan, thin: &GaugeField, quarks: Vec<Pseudofermions>) -> Chain {
     Chain::new(plan, thin, Precision::Double, quarks).unwrap()
 }
 /// Colour vectors in double precision.
@@ -66,7 +66,7 @@ fn weights_are_one(deltas: &[f64], most: f64) {
 }
 
 /// The heat bath's plaquettes on 4⁴, after 50 sweeps, and its last links.
-fn heat_bath(domain: &Domain, beta: f64) -> (Vec<f64>, ThinGauge) {
+fn heat_bath(domain: &Domain, beta: f64) -> (Vec<f64>, GaugeField) {
     let mut generator = Generator::new(domain, Start::Cold, beta, 4).unwrap();
     let mut plaquettes = Vec::new();
     for sweep in 0..400 {
@@ -75,7 +75,7 @@ fn heat_bath(domain: &Domain, beta: f64) -> (Vec<f64>, ThinGauge) {
             plaquettes.push(generator.plaquette().unwrap().mean);
         }
     }
-    let thin = ThinGauge::upload(domain, &generator.gauge().unwrap()).unwrap();
+    let thin = GaugeField::upload(domain, &generator.gauge().unwrap()).unwrap();
     (plaquettes, thin)
 }
 
@@ -125,7 +125,7 @@ fn heavy_quarks_leave_the_ensemble_of_the_heat_bath() {
 #[test]
 fn weights_with_quarks_are_one() {
     let domain = domain([2, 4, 4, 4]);
-    let thin = ThinGauge::upload(&domain, &generate::random(domain.local(), 2)).unwrap();
+    let thin = GaugeField::upload(&domain, &generate::random(domain.local(), 2)).unwrap();
     let scheme = Scheme::Omelyan { lambda: MINIMUM_NORM };
     let levels = vec![level(false, 2, scheme, 3), level(true, 0, scheme, 2)];
     let groups = vec![group(&domain, &[quarks(0.25, "2")], 2, 0), group(&domain, &[quarks(0.5, "1")], 1, 2)];
@@ -150,11 +150,11 @@ fn weights_with_quarks_are_one() {
 fn four_flavours_agree_with_the_exact_algorithm() {
     let (domain, mass, beta) = (domain([4; 4]), 0.3, 5.0);
     let action = GaugeAction::wilson(beta);
-    let thin = ThinGauge::upload(&domain, &generate::random(domain.local(), 2)).unwrap();
+    let thin = GaugeField::upload(&domain, &generate::random(domain.local(), 2)).unwrap();
     let scheme = Scheme::Omelyan { lambda: MINIMUM_NORM };
     let (length, steps, count) = (0.7, 4, 220);
 
-    let observe = |links: &MovingLinks, number: u32, seed: u64| {
+    let observe = |links: &EvolvingLinks, number: u32, seed: u64| {
         let mut xi = FullField::zero(&domain, VECTORS.0, VECTORS.1, 2).unwrap();
         noise(&mut xi, 100, seed, number).unwrap();
         let found = condensate(links, &naive(), mass, &xi, 1e-7).unwrap();
@@ -180,10 +180,10 @@ fn four_flavours_agree_with_the_exact_algorithm() {
     let solvers = [solver(false, 1e-8), solver(false, 1e-11)];
     let quarks = Pseudofermions::new(&domain, "4".into(), naive(), functions, solvers, 0, 1).unwrap();
     let quarks = RefCell::new(quarks);
-    let drive = GaugeDrive { action, single: false };
-    let forces: Vec<&dyn Force> = vec![&drive, &quarks];
+    let gauge_force = GaugeActionForce { action, single: false };
+    let forces: Vec<&dyn Force> = vec![&gauge_force, &quarks];
     let levels = [Level { forces, scheme, steps }];
-    let mut links = MovingLinks::new(&thin, Precision::Double).unwrap();
+    let mut links = EvolvingLinks::new(&thin, Precision::Double).unwrap();
     let mut momenta = MomentumField::zero(&domain, Precision::Double).unwrap();
     let mut exact = Vec::new();
     for number in 1..=count {
@@ -207,7 +207,7 @@ fn four_flavours_agree_with_the_exact_algorithm() {
         );
         scaled.unwrap();
         quarks.borrow_mut().set_field(phi);
-        let energy = |links: &MovingLinks, momenta: &MomentumField| {
+        let energy = |links: &EvolvingLinks, momenta: &MomentumField| {
             let (gauge, kinetic) = (action.value(links.own()).unwrap(), momenta.kinetic_energy().unwrap());
             gauge + kinetic + quarks.borrow().dynamics_action(links).unwrap()
         };
@@ -217,7 +217,7 @@ fn four_flavours_agree_with_the_exact_algorithm() {
         let delta = energy(&links, &momenta) - start;
         let drawn = Philox::new(seed, purpose::METROPOLIS, number).uniform();
         if number >= 15 && drawn >= (-delta).exp() {
-            links = MovingLinks::new(&ThinGauge::upload(&domain, &before).unwrap(), Precision::Double).unwrap();
+            links = EvolvingLinks::new(&GaugeField::upload(&domain, &before).unwrap(), Precision::Double).unwrap();
         }
         exact.push(observe(&links, number, seed));
     }

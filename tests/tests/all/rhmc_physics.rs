@@ -4,15 +4,15 @@ use crate::chains::{level, naive, plan, quarks, solver};
 use ferrite::Precision::{self, Double, Single};
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
-use ferrite::field::ThinGauge;
+use ferrite::field::GaugeField;
 use ferrite::field::host::{HostGauge, Matrix};
 use ferrite::gauge::generate;
-use ferrite::hmc::action::{GaugeAction, GaugeDrive};
+use ferrite::hmc::action::{GaugeAction, GaugeActionForce};
 use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, RationalFunctions};
 use ferrite::hmc::force::Force;
 use ferrite::hmc::functions::{Quarks, Tolerances, rational_functions};
 use ferrite::hmc::integrator::{Dynamics, Level, MINIMUM_NORM, Scheme, Unitarise};
-use ferrite::hmc::links::MovingLinks;
+use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::momenta::MomentumField;
 use ferrite::hmc::trajectory::{Chain, Plan};
 use ferrite::lattice::Lattice;
@@ -34,7 +34,7 @@ fn functions(group: &[Quarks], count: usize) -> RationalFunctions {
 }
 
 /// A chain with asqtad quarks of 2 + 1 flavours.
-fn chain(precision: Precision, plan: Plan, thin: &ThinGauge, operator: QuarkOperator) -> Chain {
+fn chain(precision: Precision, plan: Plan, thin: &GaugeField, operator: QuarkOperator) -> Chain {
     let single = precision == Single;
     let solvers = [solver(single, if single { 1e-6 } else { 1e-13 }), solver(false, 1e-13)];
     let group = functions(&[quarks(0.2, "2"), quarks(0.4, "1")], 1);
@@ -45,7 +45,7 @@ fn chain(precision: Precision, plan: Plan, thin: &ThinGauge, operator: QuarkOper
 #[test]
 fn errors_fall_with_their_power() {
     let domain = domain([4; 4]);
-    let thin = ThinGauge::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
+    let thin = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
     let lambda = MINIMUM_NORM;
     for (scheme, power, operator) in [
         (Scheme::Leapfrog, 2.0, naive()),
@@ -73,9 +73,9 @@ fn errors_fall_with_their_power() {
 }
 
 #[test]
-fn the_way_back_leads_to_the_start() {
+fn reversed_trajectories_lead_to_the_start() {
     let domain = domain([4, 4, 4, 6]);
-    let thin = ThinGauge::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
+    let thin = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
     let scheme = Scheme::Omelyan { lambda: MINIMUM_NORM };
     let off = |single: bool| {
         let levels = vec![level(false, 1, scheme, 4), level(true, 0, scheme, 3)];
@@ -97,7 +97,7 @@ fn the_way_back_leads_to_the_start() {
 #[test]
 fn moves_are_told_as_they_are_made() {
     let domain = domain([2; 4]);
-    let thin = ThinGauge::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
+    let thin = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
     let levels = vec![level(false, 0, Scheme::ForceGradient, 2), level(true, 0, Scheme::Leapfrog, 3)];
     let plan = plan(GaugeAction::wilson(5.5), 0.1, levels, false);
     let mut chain = Chain::new(plan, &thin, Double, Vec::new()).unwrap();
@@ -113,7 +113,7 @@ fn moves_are_told_as_they_are_made() {
 #[test]
 fn the_action_is_that_of_the_links_that_are_kept() {
     let domain = domain([4; 4]);
-    let thin = ThinGauge::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
+    let thin = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
     for unitarise in [Unitarise::Always, Unitarise::Never] {
         let levels = vec![level(true, 0, Scheme::Leapfrog, 40)];
         // Without a Metropolis step.
@@ -135,19 +135,19 @@ fn phase_space_keeps_its_volume() {
     momenta.draw(6, 1).unwrap();
     let momenta = momenta.download().unwrap();
     let scheme = Scheme::Omelyan { lambda: 0.19 };
-    let drive = GaugeDrive { action: GaugeAction::one_loop_symanzik(6.0, 0.9), single: false };
+    let gauge_force = GaugeActionForce { action: GaugeAction::one_loop_symanzik(6.0, 0.9), single: false };
     // One pole is enough of a force.
     let poles = |residue| PartialFractions { constant: 0.0, poles: vec![Pole { residue, shift: 1.0 }] };
     let functions = RationalFunctions { dynamics: poles(2.0), heat_bath: poles(1.0), action: poles(1.0) };
     let solvers = [solver(false, 1e-16), solver(false, 1e-16)];
     let quarks = Pseudofermions::new(&domain, "quarks".into(), asqtad(), functions, solvers, 0, 1).unwrap();
     let quarks = RefCell::new(quarks);
-    let thin = ThinGauge::upload(&domain, &gauge).unwrap();
-    quarks.borrow_mut().draw(&MovingLinks::new(&thin, Double).unwrap(), 7, 1).unwrap();
-    let forces: Vec<&dyn Force> = vec![&drive, &quarks];
+    let thin = GaugeField::upload(&domain, &gauge).unwrap();
+    quarks.borrow_mut().draw(&EvolvingLinks::new(&thin, Double).unwrap(), 7, 1).unwrap();
+    let forces: Vec<&dyn Force> = vec![&gauge_force, &quarks];
     let levels = [Level { forces, scheme, steps: 1 }];
     let step = |gauge: &HostGauge, momenta: &HostGauge| {
-        let mut links = MovingLinks::new(&ThinGauge::upload(&domain, gauge).unwrap(), Double).unwrap();
+        let mut links = EvolvingLinks::new(&GaugeField::upload(&domain, gauge).unwrap(), Double).unwrap();
         let mut momenta = MomentumField::upload(&domain, momenta, Double).unwrap();
         let dynamics = Dynamics { levels: &levels, unitarise: Unitarise::Never };
         dynamics.run(&mut links, &mut momenta, 0.3).unwrap();

@@ -4,7 +4,7 @@ use comms::Threads;
 use ferrite::backend::Cpu;
 use ferrite::domain::{DeviceError, Domain};
 use ferrite::field::host::{HostGauge, HostSpinor, Spinor};
-use ferrite::field::{DeviceField, FieldSpace, FullField, ThinGauge};
+use ferrite::field::{DeviceField, FieldSpace, FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::lattice::{Lattice, Section};
 use ferrite::operators::Operator;
@@ -47,7 +47,7 @@ fn without_links_between(gauge: &HostGauge, block: [usize; 4]) -> HostGauge {
 }
 
 fn wilson(precision: Precision, domain: &Domain, gauge: &HostGauge) -> Wilson {
-    let thin = ThinGauge::upload(domain, gauge).unwrap();
+    let thin = GaugeField::upload(domain, gauge).unwrap();
     Wilson::new(Arc::new(thin.pack(precision, LinkStorage::FULL).unwrap()), params())
 }
 /// Spinors, zero everywhere.
@@ -87,7 +87,7 @@ fn blocks_are_lattices_without_links_between_them() {
 fn schur_complements_in_blocks() {
     let (domain, gauge) = (domain(), generate::weak_field(lattice(), 2, 0.3));
     let clover = CloverParams::isotropic(params(), 1.3, 1.0);
-    let term = Arc::new(clover.term(&ThinGauge::upload(&domain, &gauge).unwrap()).unwrap());
+    let term = Arc::new(clover.term(&GaugeField::upload(&domain, &gauge).unwrap()).unwrap());
     let source = generate::random_source(lattice(), 4);
     for block in BLOCKS {
         let cut = without_links_between(&gauge, block);
@@ -262,7 +262,7 @@ fn domains_that_overlap() {
                 let whole = Domain::single(Cpu::new(Some(1)), lattice)?;
                 let wilson = wilson(Precision::Double, &whole, &without_links_out_of(&gauge, &part, WIDTH));
                 let Operator::WilsonLike(like) = operator else { panic!("{operator:?}") };
-                let term = like.diagonal(&ThinGauge::upload(&whole, &gauge)?)?;
+                let term = like.diagonal(&GaugeField::upload(&whole, &gauge)?)?;
                 let even_odd = EvenOddWilson::with_diagonal(wilson, term, like.schur, 1)?;
                 let expected = minimum_residual(&even_odd, &inside, size, step);
                 let (mut off, mut norm2) = (0.0, 0.0);

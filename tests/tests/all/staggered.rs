@@ -2,7 +2,7 @@
 //! reconstruction, on the CPU; links that MILC made; and what holds for every configuration.
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
-use ferrite::field::ThinGauge;
+use ferrite::field::GaugeField;
 use ferrite::field::host::HostGauge;
 use ferrite::files::{ReadOptions, read_gauge};
 use ferrite::lattice::Lattice;
@@ -89,7 +89,7 @@ fn milc_fattens_links_alike() {
     let gauge = read("configs/lat.sample.l8.scidac");
     let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
     let coefficients = PathCoefficients::asqtad(0.502);
-    let made = Improvement::from_paths(&ThinGauge::upload(&domain, &gauge).unwrap(), &coefficients).unwrap();
+    let made = Improvement::from_paths(&GaugeField::upload(&domain, &gauge).unwrap(), &coefficients).unwrap();
     let mut stored = Vec::new();
     for (name, links, steps) in [("fat.l8", &made.fat, 1), ("long.l8", &made.long, 3)] {
         // As MILC stores them, with phases and signs; and theirs without.

@@ -4,7 +4,7 @@ use crate::backend::Backend;
 use crate::domain::Transport;
 use crate::domain::{Domain, Result};
 use crate::field::DeviceField;
-use crate::halo::{Beyond, Hop, hop, zone_bytes};
+use crate::halo::{Hop, HopBoundary, hop, zone_bytes};
 use crate::lattice::Lattice;
 use crate::network::Network;
 use crate::operators::Definition;
@@ -92,7 +92,7 @@ impl Reference {
     fn timed(&self, plan: &ScalingPlan, overlap: bool) -> Result<Vec<TimedOperation>> {
         let domain = self.domain(plan.transport, overlap)?;
         let times = timed(&domain, plan)?;
-        domain.let_go()?;
+        domain.release()?;
         Ok(times)
     }
     /// *Collective.* What the operator takes with and without this cut.
@@ -116,11 +116,16 @@ impl Reference {
     ) -> Result<ExchangeTime> {
         let domain = self.domain(transport, true)?;
         let field = DeviceField::zero(&domain, definition.kind, precision, 1)?;
-        let way =
-            Hop { steps: definition.steps() as u32, parity: 0, dagger: false, beyond: Beyond::Neighbours, nrhs: 1 };
+        let way = Hop {
+            steps: definition.steps() as u32,
+            parity: 0,
+            dagger: false,
+            boundary: HopBoundary::Neighbours,
+            nrhs: 1,
+        };
         let seconds = time(&domain, || hop(&field, way, &mut |_, _| Ok(()), &mut |_| Ok(())))?;
         domain.backend().synchronize()?;
-        domain.let_go()?;
+        domain.release()?;
         Ok(ExchangeTime {
             direction: self.direction,
             lattice: self.global.size(),

@@ -39,12 +39,12 @@ pub struct AccuracyArguments {
 
 /// Compares and prints.
 pub fn run(args: AccuracyArguments, context: &Context) -> Outcome {
-    context.world.only_one("bench accuracy")?;
+    context.comm.only_one("bench accuracy")?;
     let (precisions, reconstructions) = (args.formats.precisions()?, args.formats.reconstructions_in_any_gauge()?);
     if let Some(path) = &args.plot {
         target::check_svg(path).map_err(Failure::refused)?;
     }
-    let device = context.device_choice()?.open(&context.world)?;
+    let device = context.device_choice()?.open(&context.comm)?;
     let standard = if device.name() == "cpu" { [8, 8, 8, 16] } else { [24, 24, 24, 32] };
     let lattice = match args.lattice {
         Some(lattice) => lattice,

@@ -7,7 +7,7 @@ use ferrite::backend::Backend;
 use ferrite::bench::{self, BenchRow, timeline};
 use ferrite::domain::Domain;
 use ferrite::domain::{Span, Transport};
-use ferrite::halo::ways as ways_of;
+use ferrite::halo::transports as transports_of;
 use ferrite::network::Reach;
 use ferrite::operators::Definition;
 use ferrite::workload::Options;
@@ -72,32 +72,32 @@ impl HaloBenchArguments {
 
 /// Measures and prints a table.
 pub fn run(args: HaloBenchArguments, context: &Context) -> Outcome {
-    let world = &context.world;
-    let HaloPlan { definition, precisions, reconstructions } = world.agree(args.plan())?;
-    if world.size() == 1 {
+    let comm = &context.comm;
+    let HaloPlan { definition, precisions, reconstructions } = comm.agree(args.plan())?;
+    if comm.size() == 1 {
         let why = "one process has no neighbours: start several, as in mpirun -n 2 ferrite bench halo";
         return Err(Failure::refused(why));
     }
     let choice = context.device_choice()?;
-    let device = choice.open(world)?;
+    let device = choice.open(comm)?;
     let lattice = lattice_or_default(args.common.lattice, &device)?;
-    let layout = choice.layout.cut(world, lattice, definition.steps())?;
+    let layout = choice.layout.cut(comm, lattice, definition.steps())?;
     let mut needs = memory(layout.local(), args.common.nrhs, &[definition]);
     needs.push(("buffers of the copy", if device.name() == "cpu" { 1 << 28 } else { 1 << 31 }));
-    device.require_all(world, &needs, &format!("the benchmark on {lattice}"))?;
+    device.require_all(comm, &needs, &format!("the benchmark on {lattice}"))?;
     let options = Options { lattice, precisions, reconstructions, nrhs: args.common.nrhs };
     let (alone, ways) = all_ways(device.backend(), &layout, definition, &options, context)?;
     if let Some(path) = &args.trace {
         let spans = timeline(&layout.domain(device.backend())?, definition, &options)?;
-        let all = world.texts(&events(world.rank(), &spans).to_string())?;
-        world.once(|| {
+        let all = comm.texts(&events(comm.rank(), &spans).to_string())?;
+        comm.once(|| {
             let ranks = all.iter().filter_map(|text| serde_json::from_str::<Value>(text).ok());
             let events: Vec<Value> = ranks.flat_map(|rank| rank.as_array().cloned().unwrap_or_default()).collect();
             let text = json!({ "traceEvents": events, "displayTimeUnit": "ns" }).to_string();
             target::write_text(path, &text).map_err(Failure::failed)
         })?;
     }
-    let processes = world.size() as f64;
+    let processes = comm.size() as f64;
     let rows: Vec<Value> = ways.iter().flat_map(|way| rows_of(way, &alone)).collect();
     let object = json!({
         "backend": device.name(),
@@ -116,7 +116,7 @@ pub fn run(args: HaloBenchArguments, context: &Context) -> Outcome {
     });
     context.output.result("ferrite.bench-halo/1", object, || {
         let local = layout.local();
-        let mut text = format!("{} processes, {local} of {lattice} each, {}\n", world.size(), device.describe());
+        let mut text = format!("{} processes, {local} of {lattice} each, {}\n", comm.size(), device.describe());
         table(&mut text, &alone, &ways, processes);
         for TransportRows { name, travelled, .. } in
             ways.iter().filter(|way| way.overlap && way.travelled != [way.name])
@@ -142,7 +142,7 @@ fn all_ways(
     let mut alone = bench::operator(&here, definition, options)?;
     for row in &mut alone {
         // Of the slowest process.
-        let seconds = context.world.largest(row.microseconds)?;
+        let seconds = context.comm.largest(row.microseconds)?;
         row.gflops *= row.microseconds / seconds;
         row.microseconds = seconds;
     }
@@ -152,8 +152,8 @@ fn all_ways(
         for overlap in [true, false] {
             let domain = layout.clone().with(transport, overlap).domain(backend)?;
             let rows = bench::operator(&domain, definition, options)?;
-            let travelled = ways_of(&domain)?.into_iter().map(Transport::name).collect();
-            domain.let_go()?;
+            let travelled = transports_of(&domain)?.into_iter().map(Transport::name).collect();
+            domain.release()?;
             ways.push(TransportRows { name, travelled, overlap, rows });
         }
     }

@@ -149,7 +149,7 @@ pub fn memory(lattice: Lattice, nrhs: usize, operators: &[&Definition]) -> Vec<(
 
 /// Times the operators asked for.
 pub fn dslash(args: Dslash, context: &Context) -> Outcome {
-    let operators = context.world.agree(operators(&args.operator))?;
+    let operators = context.comm.agree(operators(&args.operator))?;
     run(args.common, TimedKernels::Dslash(operators), context)
 }
 
@@ -169,10 +169,10 @@ impl KernelFlags {
 
 /// Times and prints a table.
 pub fn run(args: KernelFlags, what: TimedKernels, context: &Context) -> Outcome {
-    let world = &context.world;
-    let (precisions, reconstructions) = world.agree(args.formats_of(&what))?;
+    let comm = &context.comm;
+    let (precisions, reconstructions) = comm.agree(args.formats_of(&what))?;
     let choice = context.device_choice()?;
-    let device = choice.open(world)?;
+    let device = choice.open(comm)?;
     let lattice = lattice_or_default(args.lattice, &device)?;
     let mut needs = vec![("buffers of the copy", if device.name() == "cpu" { 1 << 28 } else { 1 << 31 })];
     let operators = match &what {
@@ -180,11 +180,11 @@ pub fn run(args: KernelFlags, what: TimedKernels, context: &Context) -> Outcome 
         TimedKernels::Blas | TimedKernels::Copy => Vec::new(),
     };
     let hops = operators.iter().map(|definition| definition.steps()).max().unwrap_or(1);
-    let layout = choice.layout.cut(world, lattice, hops)?;
+    let layout = choice.layout.cut(comm, lattice, hops)?;
     if what != TimedKernels::Copy {
         needs.extend(memory(layout.local(), args.nrhs, &operators));
     }
-    device.require_all(world, &needs, &format!("the benchmark on {lattice}"))?;
+    device.require_all(comm, &needs, &format!("the benchmark on {lattice}"))?;
     let options = Options { lattice, precisions, reconstructions, nrhs: args.nrhs };
     let rows = measure_all(&layout.domain(device.backend())?, &what, &options)?;
     let object = json!({

@@ -1,17 +1,17 @@
 //! `ferrite measure`.
 mod record;
 
+use super::communicator::RunCommunicator;
 use super::configured::Configured;
 use super::device::{Device, DeviceChoice};
 use super::fields::{Reading, lattice_of, read_gauge};
 use super::verify::ReadFlags;
-use super::world::World;
 use super::{Code, Context, Failure, Outcome, interrupt, progress};
 use clap::{Args, ValueEnum};
 use ferrite::Precision;
 use ferrite::domain::Domain;
 use ferrite::domain::Part;
-use ferrite::field::ThinGauge;
+use ferrite::field::GaugeField;
 use ferrite::field::host::HostGauge;
 use ferrite::halo::Exchanges;
 use ferrite::hmc::momenta::MomentumField;
@@ -121,26 +121,26 @@ impl FlowCourse {
 
 /// Measures all files on the device.
 pub fn run(args: &MeasureArguments, context: &Context) -> Outcome {
-    let (choice, world) = (context.device_choice()?, &context.world);
-    let course = world.agree(FlowCourse::of(args))?;
+    let (choice, comm) = (context.device_choice()?, &context.comm);
+    let course = comm.agree(FlowCourse::of(args))?;
     let reading = args.read.reading();
     // All headers before the work.
-    let lattice = |path: &PathBuf| lattice_of(path, &reading, world);
+    let lattice = |path: &PathBuf| lattice_of(path, &reading, comm);
     let lattices = args.files.iter().map(lattice).collect::<Outcome<Vec<_>>>()?;
-    let configurations = Configured::all(&args.files, world)?;
-    let device = choice.open(world)?;
+    let configurations = Configured::all(&args.files, comm)?;
+    let device = choice.open(comm)?;
     let input = json!({
         "flow": course.as_ref().map(FlowCourse::json),
         "reunitarise": reading.options.reunitarise,
         "record": reading.options.record,
     });
     let record =
-        args.output.clone().map(|path| MeasurementFile::open(path, input, &configurations, world)).transpose()?;
+        args.output.clone().map(|path| MeasurementFile::open(path, input, &configurations, comm)).transpose()?;
     // What is there, before the first is measured.
     let mut rest: Vec<(Configured, Lattice, Option<Value>)> = Vec::new();
     for (mut configuration, lattice) in configurations.into_iter().zip(lattices) {
-        let there = record.as_ref().map(|record| record.find(&mut configuration, world)).transpose()?.flatten();
-        if record.is_some() && configuration.is_among(rest.iter_mut().map(|(other, ..)| other), world)? {
+        let there = record.as_ref().map(|record| record.find(&mut configuration, comm)).transpose()?.flatten();
+        if record.is_some() && configuration.is_among(rest.iter_mut().map(|(other, ..)| other), comm)? {
             continue;
         }
         rest.push((configuration, lattice, there));
@@ -192,13 +192,13 @@ impl Task<'_> {
         lattice: Lattice,
         record: Option<&MeasurementFile>,
     ) -> Outcome<Value> {
-        let (world, path) = (&self.context.world, configuration.typed.clone());
+        let (comm, path) = (&self.context.comm, configuration.typed.clone());
         // Rectangles reach two steps.
-        let layout = self.choice.layout.cut(world, lattice, 2)?;
+        let layout = self.choice.layout.cut(comm, lattice, 2)?;
         if record.is_some() {
-            configuration.hold(world)?;
+            configuration.hold(comm)?;
         }
-        let file = read_gauge(&path, self.reading, &layout, world)?;
+        let file = read_gauge(&path, self.reading, &layout, comm)?;
         let (part, read) = (Part::new(layout.local(), layout.grid()), 576 * layout.local().volume());
         let mut needs =
             vec![("links as read from the host", read), ("links in double", part.links_bytes(Precision::Double))];
@@ -207,13 +207,13 @@ impl Task<'_> {
             needs.push(("their momenta", 2 * MomentumField::bytes_for(Precision::Double, part.sites())));
         }
         needs.extend(Exchanges::of(part).border(Precision::Double).needs());
-        self.device.require_all(world, &needs, "the measurement")?;
+        self.device.require_all(comm, &needs, "the measurement")?;
         let bar = progress::bar(self.course.map_or(0, FlowCourse::steps), self.context.shows_progress());
         let found = {
             let backend = self.device.backend();
             let domain = layout.domain(backend)?;
-            measure(&domain, &path, &file.gauge, self.course, &bar, world).and_then(|found| {
-                domain.let_go()?;
+            measure(&domain, &path, &file.gauge, self.course, &bar, comm).and_then(|found| {
+                domain.release()?;
                 Ok(found)
             })
         };
@@ -223,7 +223,7 @@ impl Task<'_> {
         object["file"] = json!(path);
         object["lattice"] = json!(lattice.size());
         let object = match record {
-            Some(record) => record.add(configuration, &object, world)?,
+            Some(record) => record.add(configuration, &object, comm)?,
             None => object,
         };
         self.context.output.part(&format!("{} on {lattice}\n{}", path.display(), found.text()))?;
@@ -247,9 +247,9 @@ fn measure(
     gauge: &HostGauge,
     course: Option<&FlowCourse>,
     bar: &ProgressBar,
-    world: &World,
+    comm: &RunCommunicator,
 ) -> Outcome<ConfigurationValues> {
-    let thin = ThinGauge::upload(domain, gauge)?;
+    let thin = GaugeField::upload(domain, gauge)?;
     let loops = LoopMeans::of(&thin)?;
     let (mut points, mut shown) = (vec![FlowPoint::of(&thin, 0.0)?], vec![0]);
     if !loops.is_finite() || !is_finite(&points[0]) {
@@ -264,7 +264,7 @@ fn measure(
             // The last one ends where it should.
             flow.step(course.step.min(course.end - flow.time())).map_err(Failure::failed)?;
             bar.set_position(number);
-            if interrupt::asked_any(world, number as usize) {
+            if interrupt::asked_any(comm, number as usize) {
                 let why = format!("ended at t = {:.4} of the flow", flow.time());
                 return Err(Failure::new(Code::Interrupted, why).shared());
             }

@@ -1,6 +1,6 @@
 //! The file of `--output`: a line for each configuration that was measured, so that the same command goes on.
+use super::super::communicator::RunCommunicator;
 use super::super::configured::{Configured, Content, Match};
-use super::super::world::World;
 use super::super::{Failure, Outcome, target};
 use serde_json::{Value, json};
 use std::fs::File;
@@ -25,9 +25,9 @@ pub struct MeasurementFile {
 impl MeasurementFile {
     /// *Collective.* What is there. Refused where a line was made with another input, and where the file is one of the
     /// configurations or anything else; it is left as it is then.
-    pub fn open(path: PathBuf, input: Value, configurations: &[Configured], world: &World) -> Outcome<Self> {
+    pub fn open(path: PathBuf, input: Value, configurations: &[Configured], comm: &RunCommunicator) -> Outcome<Self> {
         let (mut found, mut lock) = (target::Lines::default(), None);
-        world.once(|| {
+        comm.once(|| {
             target::check(&path).map_err(Failure::refused)?;
             let place = target::place(&path).display().to_string();
             if configurations.iter().any(|configuration| configuration.canonical == place) {
@@ -40,14 +40,14 @@ impl MeasurementFile {
             Ok(())
         })?;
         // What the first process sees, all see.
-        let text = world.texts(&found.text)?.swap_remove(0);
+        let text = comm.texts(&found.text)?.swap_remove(0);
         let mut record = MeasurementFile { path, input, lines: Vec::new(), _lock: lock };
         for line in text.lines() {
             let value = serde_json::from_str(line).map_err(|why| record.wrong(format!("this is no JSON: {why}")))?;
             record.lines.push(record.checked(value)?);
         }
         // Not before all lines have turned out to be ours.
-        world.once(|| target::cut_half_line(&record.path, &found).map_err(Failure::failed))?;
+        comm.once(|| target::cut_half_line(&record.path, &found).map_err(Failure::failed))?;
         Ok(record)
     }
     /// Something is wrong with the line behind the last one.
@@ -74,9 +74,9 @@ impl MeasurementFile {
     }
     /// *Collective.* The line of a configuration, if it has one. Refused where it is of a file at this place which held
     /// other links.
-    pub fn find(&self, configuration: &mut Configured, world: &World) -> Outcome<Option<Value>> {
+    pub fn find(&self, configuration: &mut Configured, comm: &RunCommunicator) -> Outcome<Option<Value>> {
         let mut found = None;
-        world.once(|| {
+        comm.once(|| {
             for (number, line) in self.lines.iter().enumerate() {
                 let content = Content::from_json(&line["content"]).map_err(Failure::failed)?;
                 let place = line["absolute"].as_str().unwrap_or_default();
@@ -99,12 +99,12 @@ impl MeasurementFile {
             }
             Ok(())
         })?;
-        let number = world.texts(&found.map_or(String::new(), |number| number.to_string()))?.swap_remove(0);
+        let number = comm.texts(&found.map_or(String::new(), |number| number.to_string()))?.swap_remove(0);
         Ok(number.parse::<usize>().ok().and_then(|number| self.lines.get(number).cloned()))
     }
     /// *Collective.* Adds what was found of a configuration.
-    pub fn add(&self, configuration: &mut Configured, object: &Value, world: &World) -> Outcome<Value> {
-        let content = configuration.hold(world)?.json();
+    pub fn add(&self, configuration: &mut Configured, object: &Value, comm: &RunCommunicator) -> Outcome<Value> {
+        let content = configuration.hold(comm)?.json();
         let mut line = json!({
             "schema": SCHEMA,
             "absolute": configuration.canonical,
@@ -114,7 +114,7 @@ impl MeasurementFile {
         if let (Value::Object(line), Value::Object(object)) = (&mut line, object) {
             line.extend(object.clone());
         }
-        world.once(|| target::append_line(&self.path, &line).map_err(Failure::failed))?;
+        comm.once(|| target::append_line(&self.path, &line).map_err(Failure::failed))?;
         Ok(line)
     }
 }

@@ -11,11 +11,11 @@ use super::settings;
 use ferrite::Precision;
 use ferrite::backend::Backend;
 use ferrite::domain::Domain;
-use ferrite::field::ThinGauge;
+use ferrite::field::GaugeField;
 use ferrite::field::host::HostGauge;
 use ferrite::hmc::fermions::{Pseudofermions, RationalFunctions};
 use ferrite::hmc::functions::rational_functions;
-use ferrite::hmc::links::MovingLinks;
+use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::spectrum;
 use ferrite::hmc::trajectory::{Chain, TrajectoryOutcome};
 use serde_json::Value;
@@ -52,9 +52,9 @@ impl EnsembleRun<'_> {
         state: Option<ChainState>,
         gauge: &HostGauge,
     ) -> Outcome<RunEnd> {
-        let (input, world) = (self.input, &self.context.world);
+        let (input, comm) = (self.input, &self.context.comm);
         let domain = self.layout.domain(backend)?;
-        let thin = ThinGauge::upload(&domain, gauge)?;
+        let thin = GaugeField::upload(&domain, gauge)?;
         let fresh = state.is_none();
         let mut state = match state {
             Some(state) => state,
@@ -67,7 +67,7 @@ impl EnsembleRun<'_> {
         // Before the first trajectory the input may still be another than the one that the state was kept with. Later on
         // these very links were looked at, with the same operators.
         if state.trajectory == 0 {
-            let links = MovingLinks::new(&thin, input.precision())?;
+            let links = EvolvingLinks::new(&thin, input.precision())?;
             for (group, bound) in input.groups.iter().zip(&mut state.bounds) {
                 let largest = largest(&links, group, input.plan.seed)?;
                 if largest > *bound {
@@ -81,8 +81,8 @@ impl EnsembleRun<'_> {
         let mut chain = Chain::new(input.plan.clone(), &thin, input.precision(), quarks).map_err(failed)?;
         drop(thin);
         if fresh {
-            let links = folder.write_links(0, &self.download(&chain)?, false, self.layout, world)?;
-            folder.keep(&state, &links, world)?;
+            let links = folder.write_links(0, &self.download(&chain)?, false, self.layout, comm)?;
+            folder.keep(&state, &links, comm)?;
         }
         let first = state.trajectory;
         let bar = progress::bar(PARTS * u64::from(input.trajectories), self.context.shows_progress());
@@ -99,7 +99,7 @@ impl EnsembleRun<'_> {
             if timed {
                 backend.start_profile()?;
             }
-            let given = self.replay.as_ref().map(|replay| replay.trajectory(number, input, self.layout, world));
+            let given = self.replay.as_ref().map(|replay| replay.trajectory(number, input, self.layout, comm));
             let given = given.transpose()?;
             let noise = given.as_ref().map(replay::GivenNumbers::noise);
             if !bar.is_hidden() {
@@ -120,7 +120,7 @@ impl EnsembleRun<'_> {
             let whole = clock.elapsed().as_secs_f64();
             let clock = Instant::now();
             let (gauge, save) = (self.download(&chain)?, number.is_multiple_of(input.save_every));
-            let links = folder.write_links(number, &gauge, save, self.layout, world)?;
+            let links = folder.write_links(number, &gauge, save, self.layout, comm)?;
             let files = clock.elapsed().as_secs_f64();
             let record = MeasuredTrajectory { outcome, seconds, largest, residuals, measured, kernels, whole, files };
             self.warn_of(&record);
@@ -129,9 +129,9 @@ impl EnsembleRun<'_> {
                 // A start may change them, so each one tells them.
                 line["run"] = self.settings.clone();
             }
-            folder.add(&line, world)?;
+            folder.add(&line, comm)?;
             // Not before its links and its line are there.
-            folder.keep(&state, &links, world)?;
+            folder.keep(&state, &links, comm)?;
             bar.set_position(PARTS * u64::from(number));
             bar.set_message(format!("after trajectory {number}"));
             info!("{}", record.message());
@@ -148,7 +148,7 @@ impl EnsembleRun<'_> {
         let mut first = 0;
         let mut all = Vec::new();
         let given = self.replay.as_ref().map(|replay| replay.functions(self.input.groups.len())).transpose();
-        let mut given = self.context.world.agree(given)?.flatten().unwrap_or_default().into_iter();
+        let mut given = self.context.comm.agree(given)?.flatten().unwrap_or_default().into_iter();
         let known = std::mem::take(&mut state.poles);
         for (number, (group, bound)) in self.input.groups.iter().zip(&state.bounds).enumerate() {
             let functions = given.next().map_or_else(|| functions(group, *bound), Ok)?;
@@ -168,7 +168,7 @@ impl EnsembleRun<'_> {
     }
     fn measure(&self, chain: &Chain, number: u32) -> Outcome<record::Measured> {
         let given = |which: usize| match &self.replay {
-            Some(replay) => replay.noise(number, which, self.layout, &self.context.world),
+            Some(replay) => replay.noise(number, which, self.layout, &self.context.comm),
             None => Ok(None),
         };
         record::measure(chain, self.input, &self.batches.sizes, number, given)
@@ -220,8 +220,8 @@ impl EnsembleRun<'_> {
     /// *Collective.*
     fn is_asked_to_end(&self) -> Outcome<bool> {
         let late = self.max_hours.is_some_and(|hours| self.begin.elapsed().as_secs_f64() > 3600.0 * hours);
-        let late = self.context.world.largest(f64::from(u8::from(late)))? > 0.0;
-        Ok(late || interrupt::asked_any(&self.context.world, 0))
+        let late = self.context.comm.largest(f64::from(u8::from(late)))? > 0.0;
+        Ok(late || interrupt::asked_any(&self.context.comm, 0))
     }
 }
 /// Steps of the bar for each trajectory.
@@ -250,7 +250,7 @@ const WORSE: f64 = 10.0;
 pub const MARGIN: f64 = 1.15;
 
 /// *Collective.* What the eigenvalues of −D² are not above.
-pub fn largest(links: &MovingLinks, group: &QuarkGroup, seed: u64) -> Outcome<f64> {
+pub fn largest(links: &EvolvingLinks, group: &QuarkGroup, seed: u64) -> Outcome<f64> {
     spectrum::largest(links, &group.operator, seed).map_err(failed)
 }
 

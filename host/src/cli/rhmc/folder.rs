@@ -12,9 +12,9 @@
 //! `state.toml` is written last and replaces its predecessor in one step: at any moment it names files that are whole. Lines
 //! of trajectories that it does not know, half a line among them, are cut off when a run goes on. It has the checksum of its
 //! links: in a copy of the folder that was made while the run went on, the two may be of different trajectories.
+use super::super::communicator::RunCommunicator;
 use super::super::fields::Reading;
 use super::super::layout::Layout;
-use super::super::world::World;
 use super::super::{Failure, Outcome, fields, target};
 use crate::cli::config::{Kind, Schema, Settings};
 use ferrite::field::host::HostGauge;
@@ -95,9 +95,9 @@ pub struct RunFolder {
 
 impl RunFolder {
     /// *Collective.* A folder for a new run; made if it is not there.
-    pub fn create(path: &Path, precision: FilePrecision, world: &World) -> Outcome<Self> {
+    pub fn create(path: &Path, precision: FilePrecision, comm: &RunCommunicator) -> Outcome<Self> {
         let mut folder = RunFolder { path: path.into(), precision, bytes: 0, lock: None, link: atomic::link };
-        world.once(|| {
+        comm.once(|| {
             if folder.file("state.toml").exists() {
                 let why = "has a run already: go on with it by --resume, or name another folder";
                 return Err(Failure::refused(format!("{} {why}", path.display())));
@@ -117,23 +117,23 @@ impl RunFolder {
         Ok(folder)
     }
     /// *Collective.* The folder of a run that goes on, and its state.
-    pub fn find(path: &Path, precision: FilePrecision, world: &World) -> Outcome<(Self, Saved)> {
+    pub fn find(path: &Path, precision: FilePrecision, comm: &RunCommunicator) -> Outcome<(Self, Saved)> {
         let mut folder = RunFolder { path: path.into(), precision, bytes: 0, lock: None, link: atomic::link };
-        world.once(|| folder.lock())?;
-        let saved = world.agree(folder.state())?;
+        comm.once(|| folder.lock())?;
+        let saved = comm.agree(folder.state())?;
         // What they were made with is in there, too.
-        world.once(|| folder.has_lines(saved.bytes))?;
+        comm.once(|| folder.has_lines(saved.bytes))?;
         Ok((folder, saved))
     }
     /// *Collective.* The links of a state. What was written after it is cut off.
-    pub fn go_on(&mut self, saved: &Saved, layout: &Layout, world: &World) -> Outcome<HostGauge> {
+    pub fn go_on(&mut self, saved: &Saved, layout: &Layout, comm: &RunCommunicator) -> Outcome<HostGauge> {
         let path = self.file(&saved.links.name);
-        let lattice = fields::lattice_of(&path, &Reading::default(), world)?;
+        let lattice = fields::lattice_of(&path, &Reading::default(), comm)?;
         if lattice != layout.lattice() {
             let why = format!("this run is on {lattice}, the input says {}", layout.lattice());
             return Err(Failure::refused(format!("{}: {why}", self.path.display())).shared());
         }
-        let file = fields::read_gauge(&path, &Reading::default(), layout, world)?;
+        let file = fields::read_gauge(&path, &Reading::default(), layout, comm)?;
         let (there, trajectory) = (checksum(&file), saved.state.trajectory);
         if let Some(asked) = saved.links.checksum.as_ref().filter(|asked| there.as_ref() != Some(asked)) {
             let there = there.unwrap_or_else(|| "none".into());
@@ -144,7 +144,7 @@ impl RunFolder {
             return Err(Failure::refused(format!("{} {why}", path.display())).shared());
         }
         self.bytes = saved.bytes;
-        world.once(|| {
+        comm.once(|| {
             let lines = OpenOptions::new().write(true).open(self.lines());
             let lines = lines.map_err(|why| self.failed(FILE, why))?;
             lines.set_len(self.bytes).and_then(|()| lines.sync_all()).map_err(|why| self.failed(FILE, why))
@@ -249,27 +249,27 @@ impl RunFolder {
         gauge: &HostGauge,
         save: bool,
         layout: &Layout,
-        world: &World,
+        comm: &RunCommunicator,
     ) -> Outcome<StoredLinks> {
         let name = format!("state.{}.ildg", trajectory % 2);
         let path = self.file(&name);
         if save {
             let kept = self.file(&format!("cfg.{trajectory:06}.ildg"));
-            let checksum = self.write(&kept, gauge, trajectory, layout, world)?;
+            let checksum = self.write(&kept, gauge, trajectory, layout, comm)?;
             // What was read back is what gets the name.
-            let linked = if world.speaks() { (self.link)(&kept, &path) } else { Ok(()) };
+            let linked = if comm.speaks() { (self.link)(&kept, &path) } else { Ok(()) };
             if let Err(why) = &linked {
                 debug!("{} is written twice: it cannot have two names: {why}", kept.display());
             }
-            if world.largest(f64::from(u8::from(linked.is_err())))? == 0.0 {
+            if comm.largest(f64::from(u8::from(linked.is_err())))? == 0.0 {
                 return Ok(StoredLinks { name, checksum });
             }
         }
-        let checksum = self.write(&path, gauge, trajectory, layout, world)?;
+        let checksum = self.write(&path, gauge, trajectory, layout, comm)?;
         Ok(StoredLinks { name, checksum })
     }
     /// *Collective.* Makes the state with these links, which were read back, the one to go on from.
-    pub fn keep(&self, state: &ChainState, links: &StoredLinks, world: &World) -> Outcome {
+    pub fn keep(&self, state: &ChainState, links: &StoredLinks, comm: &RunCommunicator) -> Outcome {
         let mut text =
             format!("# The state of a run of `ferrite rhmc`, which goes on from here.\nformat = \"{FORMAT}\"\n");
         let ChainState { trajectory, accepted, seed, bounds, poles, start, batches } = state;
@@ -291,12 +291,12 @@ impl RunFolder {
             }
         }
         let _ = write!(text, "links = \"{name}\"\nbytes = {}\n", self.bytes);
-        world.once(|| target::write_text(&self.file("state.toml"), &text).map_err(Failure::failed))
+        comm.once(|| target::write_text(&self.file("state.toml"), &text).map_err(Failure::failed))
     }
     /// *Collective.* Adds a line.
-    pub fn add(&mut self, line: &Value, world: &World) -> Outcome {
+    pub fn add(&mut self, line: &Value, comm: &RunCommunicator) -> Outcome {
         let text = format!("{line}\n");
-        world.once(|| {
+        comm.once(|| {
             let file = OpenOptions::new().append(true).open(self.lines());
             let written = file.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_data()));
             written.map_err(|why| self.failed(FILE, why))
@@ -311,18 +311,18 @@ impl RunFolder {
         gauge: &HostGauge,
         trajectory: u32,
         layout: &Layout,
-        world: &World,
+        comm: &RunCommunicator,
     ) -> Outcome<Option<String>> {
         let title = format!("trajectory {trajectory}");
         let options = WriteOptions { format: FileFormat::Ildg, precision: self.precision, title, ..Default::default() };
         fields::write_gauge(path, gauge, &options, layout)?;
-        let back = fields::read_gauge(path, &Reading::default(), layout, world)?;
+        let back = fields::read_gauge(path, &Reading::default(), layout, comm)?;
         let same = if back.gauge.links() == gauge.links() {
             Ok(checksum(&back))
         } else {
             Err(Failure::failed(format!("{} does not hold what was written to it", path.display())))
         };
-        world.agree(same)
+        comm.agree(same)
     }
 }
 
@@ -340,25 +340,25 @@ mod tests {
     /// Where files cannot have two names, there are two files.
     #[test]
     fn links_are_there_with_and_without_second_names() {
-        let world = World::of(comms::Solo::new());
+        let comm = RunCommunicator::of(comms::Solo::new());
         let lattice = ferrite::lattice::Lattice::new([2; 4]).unwrap();
-        let layout = LayoutChoice::from_settings(&mut Settings::of(&[])).cut(&world, lattice, 1).unwrap();
+        let layout = LayoutChoice::from_settings(&mut Settings::of(&[])).cut(&comm, lattice, 1).unwrap();
         let gauge = generate::random(layout.section, 1);
         let cannot = |_: &Path, _: &Path| Err(std::io::ErrorKind::Unsupported.into());
         for (name, link) in [("one", atomic::link as fn(&Path, &Path) -> _), ("two", cannot)] {
             let path = std::env::temp_dir().join(format!("ferrite-folder-{name}-{}", std::process::id()));
-            let mut folder = RunFolder::create(&path, FilePrecision::Double, &world).unwrap();
+            let mut folder = RunFolder::create(&path, FilePrecision::Double, &comm).unwrap();
             folder.link = link;
-            let links = folder.write_links(3, &gauge, true, &layout, &world).unwrap();
+            let links = folder.write_links(3, &gauge, true, &layout, &comm).unwrap();
             assert_eq!(links.name, "state.1.ildg");
             let [kept, state] = ["cfg.000003.ildg", "state.1.ildg"].map(|name| {
-                let file = fields::read_gauge(&path.join(name), &Reading::default(), &layout, &world).unwrap();
+                let file = fields::read_gauge(&path.join(name), &Reading::default(), &layout, &comm).unwrap();
                 assert_eq!(checksum(&file), links.checksum, "{name}");
                 fs::read(path.join(name)).unwrap()
             });
             assert!(links.checksum.is_some() && kept == state);
             // Links of a later trajectory leave the configuration as it is.
-            folder.write_links(5, &generate::random(layout.section, 2), false, &layout, &world).unwrap();
+            folder.write_links(5, &generate::random(layout.section, 2), false, &layout, &comm).unwrap();
             assert!(fs::read(path.join("cfg.000003.ildg")).unwrap() == kept);
             assert!(fs::read(path.join("state.1.ildg")).unwrap() != kept);
             fs::remove_dir_all(&path).unwrap();

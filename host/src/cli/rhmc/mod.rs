@@ -102,11 +102,11 @@ pub struct RunEnd {
 
 /// Makes the ensemble.
 pub fn run(args: &RhmcArguments, context: &Context) -> Outcome {
-    let world = &context.world;
-    let input = world.agree(EnsembleInput::read(&args.input, &args.set, |settings| context.add_to(settings)))?;
-    let replay = world.agree(args.replay.as_deref().map(Replay::open).transpose())?;
-    let layout = input.device.layout.cut(world, input.lattice, input.hops())?;
-    let device = input.device.open(world)?;
+    let comm = &context.comm;
+    let input = comm.agree(EnsembleInput::read(&args.input, &args.set, |settings| context.add_to(settings)))?;
+    let replay = comm.agree(args.replay.as_deref().map(Replay::open).transpose())?;
+    let layout = input.device.layout.cut(comm, input.lattice, input.hops())?;
+    let device = input.device.open(comm)?;
     let (resume, max_hours) = (args.resume, args.max_hours);
     let job = EnsembleJob { input: &input, layout: &layout, device: &device, out: &args.out, resume, max_hours };
     let end = make(&job, replay, context)?;
@@ -120,11 +120,11 @@ pub fn run(args: &RhmcArguments, context: &Context) -> Outcome {
 /// *Collective.* Makes the trajectories that are missing.
 pub fn make(job: &EnsembleJob, replay: Option<Replay>, context: &Context) -> Outcome<RunEnd> {
     let EnsembleJob { input, layout, device, out, resume, max_hours } = *job;
-    let (world, begin) = (&context.world, Instant::now());
+    let (comm, begin) = (&context.comm, Instant::now());
     let precision = if input.single_links { FilePrecision::Single } else { FilePrecision::Double };
-    let found = if resume { Some(RunFolder::find(out, precision, world)?) } else { None };
+    let found = if resume { Some(RunFolder::find(out, precision, comm)?) } else { None };
     let split_before = found.as_ref().map_or(&[][..], |(_, saved)| &saved.state.batches);
-    let batches = needs::batches(input, split_before, layout, device, world)?;
+    let batches = needs::batches(input, split_before, layout, device, comm)?;
     let names = [device.name().to_string(), device.describe()];
     let mut settings = settings::settings(input, &names, layout, &batches);
     if let Some(replay) = &replay {
@@ -132,8 +132,8 @@ pub fn make(job: &EnsembleJob, replay: Option<Replay>, context: &Context) -> Out
         settings["replay"] = replay.folder().into();
     }
     let (folder, state, gauge) = if let Some((mut folder, mut saved)) = found {
-        world.agree(resume::goes_on(&mut saved.state, input, out, &mut settings, world))?;
-        let gauge = folder.go_on(&saved, layout, world)?;
+        comm.agree(resume::goes_on(&mut saved.state, input, out, &mut settings, comm))?;
+        let gauge = folder.go_on(&saved, layout, comm)?;
         let state = saved.state;
         info!("going on after trajectory {}", state.trajectory);
         let ChainState { trajectory, accepted, .. } = state;
@@ -147,15 +147,15 @@ pub fn make(job: &EnsembleJob, replay: Option<Replay>, context: &Context) -> Out
             });
         }
         if let Some(replay) = &replay {
-            world.agree(replay.has(trajectory + 1, input))?;
+            comm.agree(replay.has(trajectory + 1, input))?;
         }
         (folder, Some(state), gauge)
     } else {
         if let Some(replay) = &replay {
-            world.agree(replay.has(1, input))?;
+            comm.agree(replay.has(1, input))?;
         }
         let gauge = first_links(input, layout, context)?;
-        (RunFolder::create(out, precision, world)?, None, gauge)
+        (RunFolder::create(out, precision, comm)?, None, gauge)
     };
     interrupt::listen();
     let run = EnsembleRun { input, layout, context, settings, begin, max_hours, replay, batches };
@@ -163,20 +163,20 @@ pub fn make(job: &EnsembleJob, replay: Option<Replay>, context: &Context) -> Out
 }
 
 fn first_links(input: &EnsembleInput, layout: &Layout, context: &Context) -> Outcome<HostGauge> {
-    let world = &context.world;
-    fields::require_host_memory(world, layout.local(), 3 * 576, "the links")?;
+    let comm = &context.comm;
+    fields::require_host_memory(comm, layout.local(), 3 * 576, "the links")?;
     Ok(match &input.start {
         StartLinks::Cold => HostGauge::unit(layout.local()),
         StartLinks::Hot => generate::random(layout.section, input.plan.seed),
         StartLinks::File(path) => {
             let options = ReadOptions { reunitarise: true, ..Default::default() };
             let read = Reading { options, ..Default::default() };
-            let lattice = fields::lattice_of(path, &read, world)?;
+            let lattice = fields::lattice_of(path, &read, comm)?;
             if lattice != input.lattice {
                 let why = format!("{} has links on {lattice}, the input says {}", path.display(), input.lattice);
                 return Err(Failure::refused(why).shared());
             }
-            fields::read_gauge(path, &read, layout, world)?.gauge
+            fields::read_gauge(path, &read, layout, comm)?.gauge
         }
     })
 }

@@ -1,9 +1,9 @@
 //! The memory of a run, and how the noise vectors of a condensate are split by it.
 use super::super::Outcome;
 use super::super::batch::{Batches, Needs};
+use super::super::communicator::RunCommunicator;
 use super::super::device::Device;
 use super::super::layout::{Cut, Layout};
-use super::super::world::World;
 use super::input::EnsembleInput;
 use ferrite::domain::Part;
 use ferrite::observables::memory::Ensemble;
@@ -24,11 +24,11 @@ pub fn batches(
     before: &[usize],
     layout: &Layout,
     device: &Device,
-    world: &World,
+    comm: &RunCommunicator,
 ) -> Outcome<Batches> {
     let n = noise_vectors(input);
     let needs = |together: usize| memory(input, layout.cut(), together);
-    let found = input.measure.batch.on_as((device, world), (n, before), needs, ("the run", NOISE_VECTOR))?;
+    let found = input.measure.batch.on_as((device, comm), (n, before), needs, ("the run", NOISE_VECTOR))?;
     if found.are_several() {
         info!("condensates: {}", found.describe_as(NOISE_VECTOR));
     }

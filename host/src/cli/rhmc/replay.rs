@@ -8,9 +8,9 @@
 //! | `functions.json` | rational functions of −D² for each group; without it our own |
 //!
 //! Fields are `.npy`, or another format that `ferrite` reads.
+use super::super::communicator::RunCommunicator;
 use super::super::fields::{self, Reading, Source};
 use super::super::layout::Layout;
-use super::super::world::World;
 use super::super::{Failure, Outcome};
 use super::input::EnsembleInput;
 use ferrite::field::host::{ColourVector, HostColour, HostGauge};
@@ -86,35 +86,41 @@ impl Replay {
         number: u32,
         input: &EnsembleInput,
         layout: &Layout,
-        world: &World,
+        comm: &RunCommunicator,
     ) -> Outcome<GivenNumbers> {
         let options = ReadOptions { allow_non_unitary: true, verify: false, ..Default::default() };
         let read = Reading { options, ..Default::default() };
-        let path = world.agree(self.needed(&format!("momenta.{number}")))?;
-        let lattice = fields::lattice_of(&path, &read, world)?;
+        let path = comm.agree(self.needed(&format!("momenta.{number}")))?;
+        let lattice = fields::lattice_of(&path, &read, comm)?;
         if lattice != layout.lattice() {
             let why = format!("{} is on {lattice}, the run is on {}", path.display(), layout.lattice());
             return Err(Failure::refused(why).shared());
         }
-        let momenta = fields::read_gauge(&path, &read, layout, world)?.gauge;
+        let momenta = fields::read_gauge(&path, &read, layout, comm)?.gauge;
         let one = |k: usize| {
-            let path = world.agree(self.needed(&format!("pseudofermions.{number}.{k}")))?;
-            self.colour(&path, layout, world)
+            let path = comm.agree(self.needed(&format!("pseudofermions.{number}.{k}")))?;
+            self.colour(&path, layout, comm)
         };
         Ok(GivenNumbers { momenta, pseudofermions: (0..pseudofermions(input)).map(one).collect::<Outcome<_>>()? })
     }
     /// *Collective.* The noise of a condensate, if it is given.
-    pub fn noise(&self, number: u32, which: usize, layout: &Layout, world: &World) -> Outcome<Option<HostColour>> {
+    pub fn noise(
+        &self,
+        number: u32,
+        which: usize,
+        layout: &Layout,
+        comm: &RunCommunicator,
+    ) -> Outcome<Option<HostColour>> {
         let name = format!("noise.{number}.{which}");
         let found = self.find(&name);
         // The others read it together with those who see it.
-        let somewhere = world.largest(f64::from(u8::from(found.is_some())))? > 0.0;
-        let path = if somewhere { Some(world.agree(found.map_or_else(|| self.needed(&name), Ok))?) } else { None };
-        path.map(|path| self.colour(&path, layout, world)).transpose()
+        let somewhere = comm.largest(f64::from(u8::from(found.is_some())))? > 0.0;
+        let path = if somewhere { Some(comm.agree(found.map_or_else(|| self.needed(&name), Ok))?) } else { None };
+        path.map(|path| self.colour(&path, layout, comm)).transpose()
     }
-    fn colour(&self, path: &Path, layout: &Layout, world: &World) -> Outcome<HostColour> {
+    fn colour(&self, path: &Path, layout: &Layout, comm: &RunCommunicator) -> Outcome<HostColour> {
         let source = Source::File(path.into(), 0);
-        world.agree(source.clone().check::<ColourVector>(layout.lattice()).map_err(Failure::refused))?;
+        comm.agree(source.clone().check::<ColourVector>(layout.lattice()).map_err(Failure::refused))?;
         source.field(layout)
     }
     /// The rational functions of all groups, if they are given.

@@ -1,5 +1,5 @@
 //! Whether an input goes on with the run in a folder.
-use super::super::world::World;
+use super::super::communicator::RunCommunicator;
 use super::super::{Failure, Outcome};
 use super::folder::ChainState;
 use super::input::EnsembleInput;
@@ -12,7 +12,13 @@ use tracing::warn;
 /// Refuses an input that has other seeds, quarks or actions than the run in `out`, whose links would then be of no
 /// distribution; warns of what only changes how the chain moves, or has no effect. `now` is what the next line will tell of
 /// the settings: its `start` becomes that of the run.
-pub fn goes_on(state: &mut ChainState, input: &EnsembleInput, out: &Path, now: &mut Value, world: &World) -> Outcome {
+pub fn goes_on(
+    state: &mut ChainState,
+    input: &EnsembleInput,
+    out: &Path,
+    now: &mut Value,
+    comm: &RunCommunicator,
+) -> Outcome {
     let refused = |why: String| Err(Failure::refused(format!("{}: {why}", out.display())));
     if state.seed != input.plan.seed {
         return refused(format!("this run has the seed {}, the input says {}", state.seed, input.plan.seed));
@@ -35,7 +41,7 @@ pub fn goes_on(state: &mut ChainState, input: &EnsembleInput, out: &Path, now: &
             }
         };
     }
-    if !world.speaks() {
+    if !comm.speaks() {
         return Ok(());
     }
     let before = trajectories::read(out)?;

@@ -4,10 +4,10 @@ use super::super::device::Device;
 use super::course::{MARGIN, failed, functions, largest};
 use super::input::EnsembleInput;
 use ferrite::domain::Domain;
-use ferrite::field::ThinGauge;
+use ferrite::field::GaugeField;
 use ferrite::gauge::generate;
 use ferrite::hmc::fermions::Pseudofermions;
-use ferrite::hmc::links::MovingLinks;
+use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::trajectory::Chain;
 use ferrite::lattice::Lattice;
 use std::time::Instant;
@@ -20,8 +20,8 @@ pub fn trial<const N: usize>(
     steps: [usize; N],
 ) -> Outcome<[f64; N]> {
     let domain = &Domain::single(device.backend(), on)?;
-    let thin = ThinGauge::upload(domain, &generate::random(domain.local(), input.plan.seed))?;
-    let links = MovingLinks::new(&thin, input.precision())?;
+    let thin = GaugeField::upload(domain, &generate::random(domain.local(), input.plan.seed))?;
+    let links = EvolvingLinks::new(&thin, input.precision())?;
     let mut all = Vec::new();
     for group in &input.groups {
         all.push(functions(group, MARGIN * largest(&links, group, input.plan.seed)?.max(1.0))?);

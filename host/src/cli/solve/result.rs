@@ -67,7 +67,7 @@ pub fn one<F: Fermion>(context: &Context, solve: &Solve, done: &Done, ended: &En
             updates: &watch.updates,
             tol: solve.scheme.tol,
         };
-        context.world.once(|| plot::write(path, &picture).map_err(Failure::failed))?;
+        context.comm.once(|| plot::write(path, &picture).map_err(Failure::failed))?;
     }
     let (info, worst) = (&report.info, worst(report));
     let object = json!({

@@ -1,6 +1,6 @@
 //! The correlators of one configuration, and what is told of how they were made.
+use super::super::communicator::RunCommunicator;
 use super::super::configured::{Configured, Content};
-use super::super::world::World;
 use super::super::{Failure, Outcome, solve};
 use super::input::Input;
 use super::quarks::{Propagator, lattice};
@@ -14,7 +14,7 @@ use num_complex::Complex64;
 use serde_json::{Value, json};
 
 /// *Collective.* Mesons and nucleons of Wilson quarks.
-pub fn wilson(propagator: &Propagator<Spinor>, input: &Input, world: &World) -> Outcome<Correlators> {
+pub fn wilson(propagator: &Propagator<Spinor>, input: &Input, comm: &RunCommunicator) -> Outcome<Correlators> {
     let (section, fields) = (propagator.layout.section, &propagator.fields);
     let mesons = Mesons::new(section, fields, input.origin, &input.momenta);
     let mut all = Vec::new();
@@ -36,24 +36,24 @@ pub fn wilson(propagator: &Propagator<Spinor>, input: &Input, world: &World) -> 
     if let Some(other) = input.partner {
         about[ANTIQUARK] = json!(other);
     }
-    sum(all, about, world)
+    sum(all, about, comm)
 }
 
 /// *Collective.* Local mesons of staggered quarks.
-pub fn staggered(propagator: &Propagator<ColourVector>, input: &Input, world: &World) -> Outcome<Correlators> {
+pub fn staggered(propagator: &Propagator<ColourVector>, input: &Input, comm: &RunCommunicator) -> Outcome<Correlators> {
     let found = local_mesons(propagator.layout.section, &propagator.fields, input.origin);
     let one = |(name, values): (&str, Vec<f64>)| Correlator {
         name: name.into(),
         momentum: [0; 3],
         values: values.into_iter().map(Complex64::from).collect(),
     };
-    sum(NAMES.into_iter().zip(found).map(one).collect(), about(propagator, input), world)
+    sum(NAMES.into_iter().zip(found).map(one).collect(), about(propagator, input), comm)
 }
 
 /// *Collective.* The sums over all processes.
-fn sum(mut all: Vec<Correlator>, about: Value, world: &World) -> Outcome<Correlators> {
+fn sum(mut all: Vec<Correlator>, about: Value, comm: &RunCommunicator) -> Outcome<Correlators> {
     let mut numbers: Vec<f64> = all.iter().flat_map(|c| &c.values).flat_map(|z| [z.re, z.im]).collect();
-    world.sum(&mut numbers)?;
+    comm.sum(&mut numbers)?;
     if !numbers.iter().all(|x| x.is_finite()) {
         return Err(Failure::failed("a correlator is no number: check the links with `ferrite verify`").shared());
     }

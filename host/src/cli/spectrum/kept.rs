@@ -1,7 +1,7 @@
 //! Propagators in a folder, and whether results are of the same input.
+use super::super::communicator::RunCommunicator;
 use super::super::configured::{Configured, Content, Match};
 use super::super::layout::Layout;
-use super::super::world::World;
 use super::super::{Failure, Outcome, fields, target};
 use super::input::Input;
 use ferrite::field::host::{Fermion, HostField};
@@ -28,7 +28,7 @@ impl Kept {
     }
     /// *Collective.* Before the first solve: whether each configuration has a name of its own in the folder, and what is
     /// there was made of its links and with this input.
-    pub fn check_all(input: &Input, configurations: &mut [Configured], world: &World) -> Outcome {
+    pub fn check_all(input: &Input, configurations: &mut [Configured], comm: &RunCommunicator) -> Outcome {
         let Some(folder) = &input.propagators else { return Ok(()) };
         let mut names: HashMap<String, &Path> = HashMap::new();
         for configuration in configurations.iter() {
@@ -42,7 +42,7 @@ impl Kept {
                 return Err(Failure::refused(why).shared());
             }
         }
-        world.once(|| {
+        comm.once(|| {
             for configuration in configurations.iter_mut() {
                 if let Some(kept) = Kept::of(input, configuration).filter(Kept::is_there) {
                     kept.check(configuration)?;
@@ -64,15 +64,15 @@ impl Kept {
         configuration: &mut Configured,
         count: usize,
         layout: &Layout,
-        world: &World,
+        comm: &RunCommunicator,
     ) -> Outcome<Option<Vec<HostField<T>>>> {
-        if world.largest(f64::from(u8::from(!self.is_there())))? > 0.0 {
+        if comm.largest(f64::from(u8::from(!self.is_there())))? > 0.0 {
             return Ok(None);
         }
-        world.once(|| self.check(configuration))?;
+        comm.once(|| self.check(configuration))?;
         info!("{}: the propagator is read", self.array.display());
         let source = fields::Source::File(self.array.clone(), 0);
-        let all = world.agree(source.check::<T>(layout.lattice()).map_err(Failure::refused))?;
+        let all = comm.agree(source.check::<T>(layout.lattice()).map_err(Failure::refused))?;
         if all.len() != count {
             let why = format!("{}: holds {} fields, a propagator has {count}", self.array.display(), all.len());
             return Err(Failure::refused(why).shared());
@@ -119,9 +119,9 @@ impl Kept {
         fields: &[HostField<T>],
         title: &str,
         layout: &Layout,
-        world: &World,
+        comm: &RunCommunicator,
     ) -> Outcome {
-        let content = configuration.hold(world)?.json();
+        let content = configuration.hold(comm)?.json();
         fields::write_fermions(&self.array, fields, title, layout)?;
         let about = json!({
             "schema": "ferrite.propagator/1",
@@ -129,7 +129,7 @@ impl Kept {
             "content": content,
             "input": self.input,
         });
-        world.once(|| target::write_text(&self.about, &format!("{about:#}\n")).map_err(Failure::failed))
+        comm.once(|| target::write_text(&self.about, &format!("{about:#}\n")).map_err(Failure::failed))
     }
 }
 

@@ -70,7 +70,7 @@ pub fn check(
     }
     let solve = quarks::check(&input, &all, &what)?;
     let cut = quarks::plan(&solve, &input, input.device.layout.processes(processes))?;
-    let device = input.device.open_silently(&context.world)?;
+    let device = input.device.open_silently(&context.comm)?;
     // From here on as if no grid had been asked for; shells and domains still have their say.
     input.device.layout = any_layout();
     let freely = |processes: usize| quarks::plan(&solve, &input, processes);
@@ -82,52 +82,52 @@ pub fn check(
 
 /// Solves, contracts and prints.
 pub fn run(args: &SpectrumArguments, context: &Context) -> Outcome {
-    let (world, what) = (&context.world, args.input.display().to_string());
-    let input = world.agree(Input::read(args, context))?;
-    quarks::layout_choice(&input, world.size())?;
-    let mut file = result::File::read(&args.out, &input, world)?;
+    let (comm, what) = (&context.comm, args.input.display().to_string());
+    let input = comm.agree(Input::read(args, context))?;
+    quarks::layout_choice(&input, comm.size())?;
+    let mut file = result::File::read(&args.out, &input, comm)?;
     let mut missing: Vec<Configured> = Vec::new();
-    for mut configuration in Configured::all(&input.configurations, world)? {
-        if file.has(&mut configuration, world)? {
+    for mut configuration in Configured::all(&input.configurations, comm)? {
+        if file.has(&mut configuration, comm)? {
             info!("{}: is done", configuration.typed.display());
-        } else if !configuration.is_among(missing.iter_mut(), world)? {
+        } else if !configuration.is_among(missing.iter_mut(), comm)? {
             missing.push(configuration);
         }
     }
     // All headers before the first solve.
     let all: Vec<&Path> = missing.iter().map(|configuration| configuration.typed.as_path()).collect();
     if !all.is_empty() {
-        let solve = world.agree(quarks::check(&input, &all, &what))?;
+        let solve = comm.agree(quarks::check(&input, &all, &what))?;
         file.is_on(solve.plan.lattice)?;
     }
-    Kept::check_all(&input, &mut missing, world)?;
-    let device = input.device.open(world)?;
-    file.open(&input, &missing, world)?;
+    Kept::check_all(&input, &mut missing, comm)?;
+    let device = input.device.open(comm)?;
+    file.open(&input, &missing, comm)?;
     interrupt::listen();
     let count = missing.len();
     for (number, configuration) in missing.iter_mut().enumerate() {
         let begin = Instant::now();
         // Before the links are read for the solve: these are what the result is of.
-        configuration.hold(world)?;
+        configuration.hold(comm)?;
         let found = if input.staggered {
             let propagator = quarks::propagator::<ColourVector>(&input, configuration, &what, &device, context)?;
-            correlators::staggered(&propagator, &input, world)?
+            correlators::staggered(&propagator, &input, comm)?
         } else {
             let propagator = quarks::propagator::<Spinor>(&input, configuration, &what, &device, context)?;
-            let found = correlators::wilson(&propagator, &input, world)?;
+            let found = correlators::wilson(&propagator, &input, comm)?;
             propagator.fields.into_par_iter().for_each(drop);
             found
         };
-        file.add(configuration, found, &input, world)?;
+        file.add(configuration, found, &input, comm)?;
         let time = text::seconds(begin.elapsed().as_secs_f64());
         info!("{} of {} configurations; this one took {time}", number + 1, count);
-        if number + 1 < count && interrupt::asked_any(world, 0) {
+        if number + 1 < count && interrupt::asked_any(comm, 0) {
             let why = format!("ended after {}; the same command goes on", configuration.typed.display());
             return Err(Failure::new(Code::Interrupted, why).shared());
         }
     }
     let summary = Summary::of(&file, &input);
-    let files = result::write(&args.out, &file, &input, &summary, world)?;
+    let files = result::write(&args.out, &file, &input, &summary, comm)?;
     let [masses, correlators, jackknife] = summary.json();
     let object = json!({
         "output": args.out,

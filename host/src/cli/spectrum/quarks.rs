@@ -1,5 +1,6 @@
 //! Propagators: solved, or read where they are kept.
 use super::super::batch::{Batches, RIGHT_HAND_SIDE};
+use super::super::communicator::RunCommunicator;
 use super::super::configured::Configured;
 use super::super::device::Device;
 use super::super::host_links::{HostLinks, LinksRead};
@@ -7,7 +8,6 @@ use super::super::layout::{Cut, Layout, LayoutChoice};
 use super::super::plan::{gauge_header, reading};
 use super::super::progress::Watch;
 use super::super::solve::{self, Solve};
-use super::super::world::World;
 use super::super::{Code, Context, Failure, Outcome, fields};
 use super::input::{Input, Shell, SourceKind};
 use super::kept::Kept;
@@ -145,46 +145,46 @@ pub fn propagator<F: Quark>(
     device: &Device,
     context: &Context,
 ) -> Outcome<Propagator<F>> {
-    let world = &context.world;
+    let comm = &context.comm;
     let mut settings = input.solve_settings(&configuration.typed);
-    let solve = world.agree(Solve::from_settings(&mut settings, what))?;
+    let solve = comm.agree(Solve::from_settings(&mut settings, what))?;
     let (plan, components) = (&solve.plan, F::COMPONENTS);
-    let layout = plan.cut(&layout_choice(input, world.size())?, world)?;
+    let layout = plan.cut(&layout_choice(input, comm.size())?, comm)?;
     solve.scheme.check(layout.cut())?;
     // Sources and solutions, or solutions before and after smearing; links before and after, and fat and long ones.
     let links = if plan.definition().is_improved() { 4 } else { 2 };
     let host = 2 * components * size_of::<F>() + links * 576;
-    fields::require_host_memory(world, layout.local(), host, "propagators and links")?;
+    fields::require_host_memory(comm, layout.local(), host, "propagators and links")?;
     let boundary = plan.operator.boundary();
     let kept = Kept::of(input, configuration);
-    let read = |kept: &Kept| kept.read(configuration, components, &layout, world);
+    let read = |kept: &Kept| kept.read(configuration, components, &layout, comm);
     let there = kept.as_ref().map(read).transpose()?.flatten();
     let smears = input.shell.is_some_and(|_| there.is_none() || input.shell_sink);
     if let Some(fields) = there.as_ref().filter(|_| !smears) {
         return Ok(Propagator { fields: fields.clone(), layout, boundary, plaquette: None, solved: None });
     }
-    let links = LinksRead::of(plan, &layout, world)?;
+    let links = LinksRead::of(plan, &layout, comm)?;
     let HostLinks::Gauge(file) = &links.links else {
         return Err(Failure::refused("hadrons are made on configurations, not on fat and long links").shared());
     };
-    look_at_gauge(input, &file.gauge, &layout, configuration, world)?;
+    look_at_gauge(input, &file.gauge, &layout, configuration, comm)?;
     let smeared = input.shell.map(|shell| smear::ape(&file.gauge, shell.ape_weight, shell.ape_steps));
     let (solutions, solved) = if let Some(fields) = there {
         (fields, None)
     } else {
         let needs = |together: usize| solve.memory(layout.cut(), together);
         let task = format!("the solve on {}", plan.lattice);
-        let batches = input.batch.on((device, world), components, needs, (&task, RIGHT_HAND_SIDE))?;
+        let batches = input.batch.on((device, comm), components, needs, (&task, RIGHT_HAND_SIDE))?;
         info!("{}: {}", configuration.typed.display(), batches.describe());
         let source = |component| F::source(input, &layout, smeared.as_ref(), configuration, component);
         let sources: Vec<HostField<F>> = (0..components).map(source).collect();
-        let mut watch = Watch::new(solve.scheme.tol, context.shows_progress(), world);
+        let mut watch = Watch::new(solve.scheme.tol, context.shows_progress(), comm);
         let ended = solve.solve((device, &layout), &links, &batches.sizes, (&sources, None), &mut watch)?;
         // Gigabytes, whose pages threads give back side by side.
         sources.into_par_iter().for_each(drop);
         finished(&configuration.typed, ended.error.as_ref(), &ended.report, solve.scheme.tol)?;
         if let Some(kept) = kept {
-            kept.write(configuration, &ended.solutions, F::TITLE, &layout, world)?;
+            kept.write(configuration, &ended.solutions, F::TITLE, &layout, comm)?;
         }
         (ended.solutions, Some((ended.report, batches)))
     };
@@ -225,14 +225,14 @@ fn look_at_gauge(
     gauge: &HostGauge,
     layout: &Layout,
     configuration: &Configured,
-    world: &World,
+    comm: &RunCommunicator,
 ) -> Outcome {
     if input.source != SourceKind::Wall || layout.local().size()[..3] != layout.lattice().size()[..3] {
         return Ok(());
     }
     let share = layout.local().volume() as f64 / layout.lattice().volume() as f64;
     let mut sum = [theta(gauge, Gauge::Coulomb) * share];
-    world.sum(&mut sum)?;
+    comm.sum(&mut sum)?;
     if sum[0] > IN_COULOMB_GAUGE {
         warn!(
             "{}: not in Coulomb gauge, theta = {:.1e}: from a wall all but the sum over points is noise then; `ferrite \

@@ -1,6 +1,6 @@
 //! The folder of a spectrum: a line for each configuration, arrays, effective masses.
+use super::super::communicator::RunCommunicator;
 use super::super::configured::{Configured, Match};
-use super::super::world::World;
 use super::super::{Failure, Outcome, target};
 use super::correlators;
 use super::input::Input;
@@ -32,10 +32,10 @@ pub struct File {
 
 impl File {
     /// *Collective.* What a folder has, if it is there, of this input.
-    pub fn read(folder: &Path, input: &Input, world: &World) -> Outcome<Self> {
+    pub fn read(folder: &Path, input: &Input, comm: &RunCommunicator) -> Outcome<Self> {
         let path = folder.join(LINES);
         let (mut lock, mut lines) = (None, target::Lines::default());
-        world.once(|| {
+        comm.once(|| {
             // Before it is read: another process may be adding lines.
             if folder.is_dir() {
                 lock = Some(target::lock(folder).map_err(Failure::refused)?);
@@ -45,7 +45,7 @@ impl File {
             Ok(())
         })?;
         // What the first process sees, all see.
-        let text = world.texts(&lines.text)?.swap_remove(0);
+        let text = comm.texts(&lines.text)?.swap_remove(0);
         let mut file = File { folder: folder.into(), done: Vec::new(), written: written(&path), lines, lock };
         for (number, line) in text.lines().enumerate() {
             let at = |why: String| Failure::refused(format!("{}, line {}: {why}", path.display(), number + 1)).shared();
@@ -87,9 +87,9 @@ impl File {
     }
     /// *Collective.* Makes the folder, that of the propagators too, and keeps other processes out of it. Refused where
     /// propagators of the configurations that are `missing` cannot be written.
-    pub fn open(&mut self, input: &Input, missing: &[Configured], world: &World) -> Outcome {
+    pub fn open(&mut self, input: &Input, missing: &[Configured], comm: &RunCommunicator) -> Outcome {
         let File { lock, folder, lines, .. } = self;
-        world.once(|| {
+        comm.once(|| {
             for folder in [Some(&*folder), input.propagators.as_ref()].into_iter().flatten() {
                 fs::create_dir_all(folder)
                     .map_err(|why| Failure::refused(format!("{} cannot be made: {why}", folder.display())))?;
@@ -111,9 +111,9 @@ impl File {
     }
     /// *Collective.* Whether a configuration has a line. Refused where a line is of a file at this place which held
     /// other links.
-    pub fn has(&self, configuration: &mut Configured, world: &World) -> Outcome<bool> {
+    pub fn has(&self, configuration: &mut Configured, comm: &RunCommunicator) -> Outcome<bool> {
         let mut mine = false;
-        world.once(|| {
+        comm.once(|| {
             let path = self.folder.join(LINES);
             for (number, (other, _)) in self.done.iter().enumerate() {
                 let known = other.content.as_ref();
@@ -143,13 +143,19 @@ impl File {
             }
             Ok(())
         })?;
-        Ok(world.largest(f64::from(u8::from(mine)))? > 0.0)
+        Ok(comm.largest(f64::from(u8::from(mine)))? > 0.0)
     }
     /// *Collective.* Adds a line.
-    pub fn add(&mut self, configuration: &Configured, found: Correlators, input: &Input, world: &World) -> Outcome {
+    pub fn add(
+        &mut self,
+        configuration: &Configured,
+        found: Correlators,
+        input: &Input,
+        comm: &RunCommunicator,
+    ) -> Outcome {
         self.fits(configuration, &found).map_err(|why| Failure::refused(why).shared())?;
         let (line, path) = (correlators::line(&found, configuration, input), self.folder.join(LINES));
-        world.once(|| target::append_line(&path, &line).map_err(Failure::failed))?;
+        comm.once(|| target::append_line(&path, &line).map_err(Failure::failed))?;
         self.done.push((configuration.clone(), found));
         Ok(())
     }
@@ -172,12 +178,18 @@ impl File {
 }
 
 /// *Collective.* Writes the arrays and the picture; answers with their names.
-pub fn write(folder: &Path, file: &File, input: &Input, summary: &Summary, world: &World) -> Outcome<Vec<PathBuf>> {
+pub fn write(
+    folder: &Path,
+    file: &File,
+    input: &Input,
+    summary: &Summary,
+    comm: &RunCommunicator,
+) -> Outcome<Vec<PathBuf>> {
     let Some((_, first)) = file.done.first() else { return Ok(Vec::new()) };
     let times = first.all.first().map_or(0, |c| c.values.len());
     let (array, names, picture) =
         (folder.join("correlators.npy"), folder.join(AXES), folder.join("effective-masses.svg"));
-    world.once(|| {
+    comm.once(|| {
         let values: Vec<Complex64> =
             file.done.iter().flat_map(|(_, found)| &found.all).flat_map(|c| c.values.iter().copied()).collect();
         let shape = [file.done.len(), first.all.len(), times];

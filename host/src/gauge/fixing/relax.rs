@@ -24,7 +24,7 @@
 //! # Ok::<(), ferrite::domain::DeviceError>(())
 //! ```
 use crate::domain::{Domain, Result};
-use crate::field::ThinGauge;
+use crate::field::GaugeField;
 use crate::field::host::HostGauge;
 use crate::gauge::measure;
 use crate::lattice::Lattice;
@@ -101,7 +101,7 @@ pub struct Relaxation {
     kind: Gauge,
     omega: f64,
     sweeps: usize,
-    links: ThinGauge,
+    links: GaugeField,
 }
 
 impl Relaxation {
@@ -111,7 +111,7 @@ impl Relaxation {
     /// Links that are not this process's part of the domain's lattice; those of the device and of the other processes.
     pub fn new(domain: &Domain, links: &HostGauge, kind: Gauge, omega: f64) -> Result<Self> {
         assert!((1.0..2.0).contains(&omega), "over-relaxation is from 1 to below 2");
-        Ok(Relaxation { kind, omega, sweeps: 0, links: ThinGauge::upload(domain, links)? })
+        Ok(Relaxation { kind, omega, sweeps: 0, links: GaugeField::upload(domain, links)? })
     }
     /// How many sweeps there were.
     pub fn sweeps(&self) -> usize {

@@ -33,8 +33,8 @@ pub struct MeasuredRun {
 
 /// *Collective.*
 pub fn measure(formats: &ModelFormats, asked: &Asked, context: &Context) -> Outcome<(Machine, MeasuredRun)> {
-    let (world, start) = (&context.world, Instant::now());
-    let hosts = world.hosts()?;
+    let (comm, start) = (&context.comm, Instant::now());
+    let hosts = comm.hosts()?;
     if let Some(other) = hosts.iter().find(|host| **host != hosts[0]) {
         let why = format!(
             "processes on {} and {other}: a machine is measured within one host; the network between hosts is given with \
@@ -44,7 +44,7 @@ pub fn measure(formats: &ModelFormats, asked: &Asked, context: &Context) -> Outc
         return Err(Failure::refused(why).shared());
     }
     let choice = context.device_choice()?;
-    let device = choice.open(world)?;
+    let device = choice.open(comm)?;
     let lattices = if device.name() == "cpu" {
         asked.lattices_or([[8, 8, 8, 32], [8; 4]])
     } else {
@@ -52,15 +52,15 @@ pub fn measure(formats: &ModelFormats, asked: &Asked, context: &Context) -> Outc
     };
     let [lattice, local] = lattices;
     let (definition, reach) = (formats.definition, formats.definition.steps());
-    let strong = choice.layout.cut(world, lattice, reach)?;
+    let strong = choice.layout.cut(comm, lattice, reach)?;
     // The grid asked for, or one that cuts t first.
-    let dims = choice.layout.grid().unwrap_or_else(|| weak_grid(world.size()));
+    let dims = choice.layout.grid().unwrap_or_else(|| weak_grid(comm.size()));
     let whole = Lattice::new(std::array::from_fn(|mu| local.size()[mu] * dims[mu]));
     let whole = whole.map_err(|why| Failure::refused(format!("--local {local} for each process: {why}")).shared())?;
-    let weak = choice.layout.clone().or_grid(dims).cut(world, whole, reach)?;
+    let weak = choice.layout.clone().or_grid(dims).cut(comm, whole, reach)?;
     let fits = |lattice: Lattice| {
         let needs = memory(lattice, 1, &[definition]);
-        device.require_all(world, &needs, &format!("the model with {lattice} on each GPU"))
+        device.require_all(comm, &needs, &format!("the model with {lattice} on each GPU"))
     };
     for reference in reference_lattices(local, reach) {
         fits(Lattice::new(reference.local).map_err(|why| Failure::refused(why).shared())?)?;
@@ -85,14 +85,14 @@ pub fn measure(formats: &ModelFormats, asked: &Asked, context: &Context) -> Outc
         let backend = device.backend();
         let plan = ScalingPlan { transport: layouts[0].transport(backend)?, ..plan };
         let iterations = (*definition == CLOVER).then(IterationCounts::counted);
-        let machine = machine(&scaling::measure(backend, &world.network(), &plan)?, iterations);
+        let machine = machine(&scaling::measure(backend, &comm.network(), &plan)?, iterations);
         let mut points = Vec::new();
         for layout in &layouts {
             points.extend(on_grid(backend, layout, &machine, &plan)?);
         }
         (machine, points)
     };
-    let cluster = Cluster { gpus_per_host: world.size(), ..asked.cluster };
+    let cluster = Cluster { gpus_per_host: comm.size(), ..asked.cluster };
     let layout = layouts[layouts.len() - 1].describe();
     let (backend, seconds) = (device.name(), start.elapsed().as_secs_f64());
     info!("measured in {seconds:.1} s");
@@ -115,7 +115,7 @@ fn on_grid(
             debug!("{} over {}, {} way", layout.lattice(), layout.grid(), transport.name());
             let domain = layout.clone().with(transport, overlap).domain(backend)?;
             let times = scaling::times(&domain, plan)?;
-            domain.let_go()?;
+            domain.release()?;
             points.extend(times.iter().map(|time| point(time, cut, &exchange.transport, overlap)));
         }
     }

@@ -3,8 +3,8 @@ mod flags;
 mod machine;
 mod measure;
 
+use crate::cli::communicator::RunCommunicator;
 use crate::cli::plot::write_lines;
-use crate::cli::world::World;
 use crate::cli::{Context, Failure, Outcome, target};
 use clap::Args;
 use ferrite::lattice::Lattice;
@@ -79,8 +79,8 @@ pub struct ModelBenchArguments {
 
 /// Measures or reads, predicts, compares and prints.
 pub fn run(args: ModelBenchArguments, context: &Context) -> Outcome {
-    let world = &context.world;
-    let asked = world.agree(Asked::new(&args, world.size()))?;
+    let comm = &context.comm;
+    let asked = comm.agree(Asked::new(&args, comm.size()))?;
     let (machine, measured) = match asked.source {
         MachineSource::File(ref machine) => (machine.clone(), None),
         MachineSource::Processes(ref formats) => {
@@ -89,7 +89,7 @@ pub fn run(args: ModelBenchArguments, context: &Context) -> Outcome {
         }
     };
     if let Some(path) = &args.save {
-        world.once(|| target::write_text(path, &machine.to_json()).map_err(Failure::failed))?;
+        comm.once(|| target::write_text(path, &machine.to_json()).map_err(Failure::failed))?;
     }
     let [lattice, local] = measured.as_ref().map_or(asked.lattices(&machine.operator), |measured| measured.lattices);
     let predictions = Predictions::new(&machine, &asked.request([lattice, local]));
@@ -98,14 +98,14 @@ pub fn run(args: ModelBenchArguments, context: &Context) -> Outcome {
         compared.extend(compare(&machine, &measured.points, &measured.cluster));
     }
     if !asked.points.is_empty() {
-        compared.extend(from_file(&machine, &asked, world)?);
+        compared.extend(from_file(&machine, &asked, comm)?);
     }
     let plots = match &args.plot {
         None => Vec::new(),
         Some(folder) => {
             let pictures = pictures::all(&machine, &predictions, &compared);
             let names: Vec<_> = pictures.iter().map(|(name, _)| folder.join(name)).collect();
-            world.once(|| {
+            comm.once(|| {
                 let all = names.iter().zip(&pictures);
                 all.into_iter().try_for_each(|(path, (_, plot))| write_lines(path, plot).map_err(Failure::failed))
             })?;
@@ -151,7 +151,7 @@ pub fn run(args: ModelBenchArguments, context: &Context) -> Outcome {
 }
 
 /// Points of a file held against the machine. Those of operations that it does not have are left out, with a warning.
-fn from_file(machine: &Machine, asked: &Asked, world: &World) -> Outcome<Vec<Comparison>> {
+fn from_file(machine: &Machine, asked: &Asked, comm: &RunCommunicator) -> Outcome<Vec<Comparison>> {
     let compared = compare(machine, &asked.points, &asked.cluster);
     let missing = asked.points.len() - compared.len();
     if compared.is_empty() {
@@ -160,7 +160,7 @@ fn from_file(machine: &Machine, asked: &Asked, world: &World) -> Outcome<Vec<Com
             "the machine has none of the operations in the points to compare with, such as {operator} in {precision} with \
              {reconstruct} reals; measure one that has"
         );
-        return world.agree(Err(Failure::refused(why)));
+        return comm.agree(Err(Failure::refused(why)));
     }
     if missing > 0 {
         warn!("{missing} of the points to compare with are of operations or transports that the machine does not have");

@@ -78,12 +78,12 @@ pub struct EnsembleBenchArguments {
 
 /// Makes the runs, draws, and prints.
 pub fn run(args: &EnsembleBenchArguments, context: &Context) -> Outcome {
-    context.world.only_one("bench rhmc")?;
+    context.comm.only_one("bench rhmc")?;
     let study = EnsembleStudy::new(args)?;
     // All that can be refused is, before there is a folder.
     study.check()?;
     let choice = context.device_choice()?;
-    let device = choice.open(&context.world)?;
+    let device = choice.open(&context.comm)?;
     study.claim()?;
     for run in study.runs() {
         if study.make(&run, &choice.layout, &device, context)? {

@@ -180,7 +180,7 @@ impl<'a> EnsembleStudy<'a> {
     /// Makes the trajectories of a run that are missing. Answers whether it was interrupted.
     pub fn make(&self, run: &OneRun, layout: &LayoutChoice, device: &Device, context: &Context) -> Outcome<bool> {
         let input = self.input(run)?;
-        let layout = layout.cut(&context.world, input.lattice, input.hops())?;
+        let layout = layout.cut(&context.comm, input.lattice, input.hops())?;
         info!("{}", run.folder.display());
         let resume = run.folder.join("state.toml").exists();
         let job = EnsembleJob { input: &input, layout: &layout, device, out: &run.folder, resume, max_hours: None };

@@ -3,6 +3,7 @@ mod formats;
 mod paper;
 mod table;
 
+use crate::cli::communicator::RunCommunicator;
 use crate::cli::config::Settings;
 use crate::cli::fields::{Reading, lattice_of, read_gauge};
 use crate::cli::formats::FormatFlags;
@@ -10,7 +11,6 @@ use crate::cli::plan::{definition, merged, refuse_foreign_keys, staggered_names}
 use crate::cli::plot::write_lines;
 use crate::cli::progress::Watch;
 use crate::cli::text::lattice;
-use crate::cli::world::World;
 use crate::cli::{Code, Context, Failure, Outcome, interrupt, target};
 use clap::{Args, ValueEnum};
 use ferrite::FermionKind;
@@ -148,32 +148,32 @@ impl Subject {
 
 /// Solves and prints.
 pub fn run(args: SolverBenchArguments, context: &Context) -> Outcome {
-    let world = &context.world;
-    let (subject, study) = world.agree(checked(&args))?;
+    let comm = &context.comm;
+    let (subject, study) = comm.agree(checked(&args))?;
     let (choice, read) = (context.device_choice()?, Reading::default());
-    let device = choice.open(world)?;
+    let device = choice.open(comm)?;
     let lattice = match &args.gauge {
-        Some(path) => lattice_of(path, &read, world)?,
+        Some(path) => lattice_of(path, &read, comm)?,
         None => args.lattice,
     };
     let hops = match &subject {
         Subject::Staggered(plan) if plan.is_improved() => 3,
         _ => 1,
     };
-    let layout = choice.layout.cut(world, lattice, hops)?;
+    let layout = choice.layout.cut(comm, lattice, hops)?;
     let needs = match &subject {
         Subject::Paper(tables) => tables.memory(layout.cut()),
         Subject::Staggered(plan) => plan.memory(layout.cut()),
     };
-    device.require_all(world, &needs, &format!("the study on {lattice}"))?;
-    let file = args.gauge.as_ref().map(|path| read_gauge(path, &read, &layout, world)).transpose()?;
+    device.require_all(comm, &needs, &format!("the study on {lattice}"))?;
+    let file = args.gauge.as_ref().map(|path| read_gauge(path, &read, &layout, comm)).transpose()?;
     interrupt::listen();
     let (results, on_links) = {
         let backend = device.backend();
         let domain = layout.domain(backend)?;
         let (gauge, plaquette) = match file {
             Some(file) => (file.gauge, file.plaquette.mean),
-            None => quenched(&domain, &args, world)?,
+            None => quenched(&domain, &args, comm)?,
         };
         match &subject {
             Subject::Paper(tables) => {
@@ -193,7 +193,7 @@ pub fn run(args: SolverBenchArguments, context: &Context) -> Outcome {
             }
             Subject::Staggered(plan) => picture(&results, plan.plot_title(lattice), |_| true),
         };
-        world.once(|| write_lines(path, &lines).map_err(Failure::failed))?;
+        comm.once(|| write_lines(path, &lines).map_err(Failure::failed))?;
     }
     let (operator, details) = match (&subject, &on_links) {
         (Subject::Staggered(plan), Some(operator)) => {
@@ -256,12 +256,12 @@ fn checked(args: &SolverBenchArguments) -> Outcome<(Subject, SolverStudy)> {
 }
 
 /// A quenched configuration and its mean plaquette.
-fn quenched(domain: &Domain, args: &SolverBenchArguments, world: &World) -> Outcome<(HostGauge, f64)> {
+fn quenched(domain: &Domain, args: &SolverBenchArguments, comm: &RunCommunicator) -> Outcome<(HostGauge, f64)> {
     info!("making a quenched configuration: beta {}, {} sweeps", args.beta, args.sweeps);
     let mut generator = Generator::new(domain, Start::Cold, args.beta, args.seed)?;
     for sweep in 0..args.sweeps {
         generator.sweep(1, 4)?;
-        if interrupt::asked_any(world, sweep as usize) {
+        if interrupt::asked_any(comm, sweep as usize) {
             return Err(Failure::new(Code::Interrupted, "interrupted while the configuration was made").shared());
         }
     }
@@ -287,7 +287,7 @@ fn columns(
         for &mass in &study.masses {
             let table_name = table.map_or(String::new(), |number| format!("table {number}: "));
             info!("{table_name}{}, m = {mass}", name(scheme));
-            let mut watch = Watch::new(study.tol, context.shows_progress(), &context.world);
+            let mut watch = Watch::new(study.tol, context.shows_progress(), &context.comm);
             let result = cell(mass, *scheme, &mut watch);
             watch.finish();
             results.cells.push((table, result.map_err(failure)?));

@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// links.
 ///
 /// All but molecular dynamics has them in double precision, and says [`DeviceError::OtherFormat`] of others.
-pub struct ThinGauge {
+pub struct GaugeField {
     domain: Domain,
     halves: Arc<[DeviceBuffer; 2]>,
     /// Sites of the border at both ends of each direction, even numbers: 4, for paths that reach three sites far, or 2,
@@ -29,7 +29,7 @@ pub struct ThinGauge {
     precision: Precision,
 }
 
-impl ThinGauge {
+impl GaugeField {
     /// Memory for links, zero.
     pub(crate) fn empty(domain: &Domain, precision: Precision) -> Result<Self> {
         Self::expect_kept_in(precision)?;
@@ -37,7 +37,7 @@ impl ThinGauge {
         let sites = domain.bordered_by(border).geometry.half_volume() as usize;
         let bytes = Self::bytes_for(precision, sites);
         let half = || domain.backend().allocate(bytes, &format!("a gauge field on {}", domain.local()));
-        Ok(ThinGauge { domain: domain.clone(), halves: Arc::new([half()?, half()?]), border, precision })
+        Ok(GaugeField { domain: domain.clone(), halves: Arc::new([half()?, half()?]), border, precision })
     }
     /// Whether links and their momenta are kept in a precision: double and single.
     pub(crate) fn expect_kept_in(precision: Precision) -> Result {
@@ -69,7 +69,7 @@ impl ThinGauge {
         }
         let border = std::array::from_fn(|mu| self.border[mu] - margin[mu]);
         let domain = self.domain.with_margin(width)?;
-        Ok(Some(ThinGauge { domain, halves: Arc::clone(&self.halves), border, precision: self.precision }))
+        Ok(Some(GaugeField { domain, halves: Arc::clone(&self.halves), border, precision: self.precision }))
     }
     /// Sites of the border at both ends of each direction.
     pub(crate) fn border(&self) -> [u32; 4] {
@@ -77,7 +77,7 @@ impl ThinGauge {
     }
     /// Another name for the same memory.
     pub(crate) fn share(&self) -> Self {
-        ThinGauge {
+        GaugeField {
             domain: self.domain.clone(),
             halves: Arc::clone(&self.halves),
             border: self.border,

@@ -1,7 +1,7 @@
 //! The processes of this run: one, or those that `mpirun` or `srun` started. The first one speaks for all.
 //!
 //! A command does first what needs no other process, such as reading its flags, and then lets all
-//! [agree](World::agree). From there on all do the same, with errors that are either everybody's
+//! [agree](RunCommunicator::agree). From there on all do the same, with errors that are either everybody's
 //! ([`Failure::shared`]), after which all leave, or one process's own, which then ends the others.
 use super::{Code, Failure, Outcome};
 use ferrite::network::Network;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// The processes.
 #[derive(Clone)]
-pub struct World {
+pub struct RunCommunicator {
     network: Arc<dyn Network>,
 }
 
@@ -24,10 +24,10 @@ struct Place {
 /// What a process tells the others about its place.
 const SEPARATOR: char = '\n';
 
-impl World {
+impl RunCommunicator {
     /// The processes of a network.
     pub fn of(network: impl Network + 'static) -> Self {
-        World { network: Arc::new(network) }
+        RunCommunicator { network: Arc::new(network) }
     }
     /// This process, from 0.
     pub fn rank(&self) -> usize {
@@ -117,23 +117,23 @@ impl World {
 }
 
 /// Runs the program with all its processes. A failure that `body` returns is this process's own and ends the others.
-pub fn run(body: impl FnOnce(World) -> Outcome<ExitCode>) -> ExitCode {
+pub fn run(body: impl FnOnce(RunCommunicator) -> Outcome<ExitCode>) -> ExitCode {
     match comms::launch() {
         Some(launch) if launch.size != Some(1) => many(launch, body),
         _ => alone(body),
     }
 }
 
-fn alone(body: impl FnOnce(World) -> Outcome<ExitCode>) -> ExitCode {
-    body(World::of(comms::Solo::new())).unwrap_or_else(|failure| {
+fn alone(body: impl FnOnce(RunCommunicator) -> Outcome<ExitCode>) -> ExitCode {
+    body(RunCommunicator::of(comms::Solo::new())).unwrap_or_else(|failure| {
         eprintln!("error: {}", failure.message);
         failure.code.into()
     })
 }
 
 #[cfg(feature = "mpi")]
-fn many(_: comms::Launch, body: impl FnOnce(World) -> Outcome<ExitCode>) -> ExitCode {
-    let run = comms::Mpi::run(|mpi| body(World::of(mpi.clone())).map_err(|failure| failure.message));
+fn many(_: comms::Launch, body: impl FnOnce(RunCommunicator) -> Outcome<ExitCode>) -> ExitCode {
+    let run = comms::Mpi::run(|mpi| body(RunCommunicator::of(mpi.clone())).map_err(|failure| failure.message));
     run.unwrap_or_else(|error| {
         eprintln!("error: {error}");
         Code::Refused.into()
@@ -141,7 +141,7 @@ fn many(_: comms::Launch, body: impl FnOnce(World) -> Outcome<ExitCode>) -> Exit
 }
 
 #[cfg(not(feature = "mpi"))]
-fn many(launch: comms::Launch, _: impl FnOnce(World) -> Outcome<ExitCode>) -> ExitCode {
+fn many(launch: comms::Launch, _: impl FnOnce(RunCommunicator) -> Outcome<ExitCode>) -> ExitCode {
     eprintln!(
         "error: this program was started in parallel (says {}), but was built without MPI: build it with \
          --features mpi, or start it without mpirun",
@@ -156,27 +156,27 @@ mod tests {
     use comms::Threads;
 
     /// What every process gets.
-    fn each(size: usize, work: impl Fn(&World) -> String + Sync) -> Vec<String> {
-        let run = Threads::run(size, |threads| Ok::<_, String>(work(&World::of(threads))));
+    fn each(size: usize, work: impl Fn(&RunCommunicator) -> String + Sync) -> Vec<String> {
+        let run = Threads::run(size, |threads| Ok::<_, String>(work(&RunCommunicator::of(threads))));
         run.unwrap_or_else(|failure| panic!("{failure}"))
     }
 
     #[test]
     fn the_first_failure_is_everybodys() {
-        let said = each(3, |world| {
-            let mine = if world.rank() > 0 { Err(Failure::refused("no")) } else { Ok(()) };
-            let failure = world.agree(mine).expect_err("two have failed");
+        let said = each(3, |comm| {
+            let mine = if comm.rank() > 0 { Err(Failure::refused("no")) } else { Ok(()) };
+            let failure = comm.agree(mine).expect_err("two have failed");
             format!("{} {} {}", failure.message, failure.code.number(), failure.is_shared())
         });
         assert_eq!(said, ["rank 1: no 2 true"; 3]);
-        let said = each(2, |world| world.agree(Ok(world.rank())).map_or("failed".into(), |rank| rank.to_string()));
+        let said = each(2, |comm| comm.agree(Ok(comm.rank())).map_or("failed".into(), |rank| rank.to_string()));
         assert_eq!(said, ["0", "1"]);
     }
 
     #[test]
     fn the_first_process_works_for_all() {
-        let said = each(2, |world| {
-            let done = world.once(|| Err(Failure::failed(format!("rank {} worked", world.rank()))));
+        let said = each(2, |comm| {
+            let done = comm.once(|| Err(Failure::failed(format!("rank {} worked", comm.rank()))));
             done.expect_err("it failed").message
         });
         assert_eq!(said, ["rank 0 worked"; 2]);
@@ -184,22 +184,22 @@ mod tests {
 
     #[test]
     fn processes_of_a_host_share_its_cores() {
-        let said = each(3, |world| world.sharers().map_or("failed".into(), |n| n.to_string()));
+        let said = each(3, |comm| comm.sharers().map_or("failed".into(), |n| n.to_string()));
         assert_eq!(said, ["3"; 3]);
     }
 
     #[test]
     fn processes_of_a_host_share_devices() {
-        let said = each(3, |world| {
-            let device = ["gpu 0", "gpu 1", "gpu 0"][world.rank()];
-            world.alike(device).map_or("failed".into(), |n| n.to_string())
+        let said = each(3, |comm| {
+            let device = ["gpu 0", "gpu 1", "gpu 0"][comm.rank()];
+            comm.alike(device).map_or("failed".into(), |n| n.to_string())
         });
         assert_eq!(said, ["2", "1", "2"]);
     }
 
     #[test]
     fn the_largest_of_all() {
-        let said = each(3, |world| world.largest(world.rank() as f64 - 5.0).map_or("failed".into(), |x| x.to_string()));
+        let said = each(3, |comm| comm.largest(comm.rank() as f64 - 5.0).map_or("failed".into(), |x| x.to_string()));
         assert_eq!(said, ["-3"; 3]);
     }
 }
