@@ -7,11 +7,11 @@
 //! spins.
 use crate::Kernel;
 use crate::algebra::{Complex, Real, Su3};
-use crate::diagonal::{AnyDiagonal, CloverBlocks, Diagonal, DiagonalArguments, TwistedClover};
+use crate::diagonal::{AnyDiagonal, CloverBlocks, DiagonalArguments, SiteDiagonal, TwistedClover};
 use crate::field::{Clover, Field, ThinLinks};
 use crate::lattice::{Bordered, Site};
 use crate::memory::Access;
-use crate::row::{Dot, Dots, Plain};
+use crate::row::{Plain, RowDot, RowDots};
 use crate::storage::{Block, CloverFormat, Double, Spinors, lower_index};
 use crate::wilson::{FixedForms, HopForms, Interior, Rows, SumForms, WilsonRow};
 
@@ -387,10 +387,10 @@ unsafe impl<P: CloverFormat> Kernel<P> for DiagonalApply {
 
 type WithInverse<F> = Plain<Rows<F, CloverBlocks, Interior, HopForms>>;
 type WithClover<F> = Plain<Rows<F, CloverBlocks, Interior, SumForms>>;
-type WithInverseDot<F> = Dot<Rows<F, CloverBlocks, Interior, FixedForms>>;
-type WithInverseDots<F> = Dots<Rows<F, CloverBlocks, Interior, FixedForms>>;
+type WithInverseDot<F> = RowDot<Rows<F, CloverBlocks, Interior, FixedForms>>;
+type WithInverseDots<F> = RowDots<Rows<F, CloverBlocks, Interior, FixedForms>>;
 type WithTwist<F> = Plain<Rows<F, TwistedClover, Interior, HopForms>>;
-type WithTwistDots<F> = Dots<Rows<F, TwistedClover, Interior, FixedForms>>;
+type WithTwistDots<F> = RowDots<Rows<F, TwistedClover, Interior, FixedForms>>;
 
 crate::kernels! { FAMILY = "clover";
     setup CLOVER_TERM "clover_term": [CloverTerm] => once;

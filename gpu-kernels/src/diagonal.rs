@@ -1,5 +1,5 @@
 //! The site-diagonal part A of Wilson-like operators M = A − ½ D, and what rows make of it and of the hops at a site.
-use crate::algebra::{Colour, Complex, Real, Scalar, Spinor, complex};
+use crate::algebra::{Colour, Complex, DiracSpinor, Real, Scalar, complex};
 use crate::clover::HALF;
 use crate::field::Clover;
 use crate::memory::opaque;
@@ -11,7 +11,7 @@ use crate::wilson::{Forms, WilsonRow, add, linear};
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct DiagonalArguments {
-    /// Which kind it is: [`Diagonal::CODE`].
+    /// Which kind it is: [`SiteDiagonal::CODE`].
     pub kind: u32,
     /// 1: this is A⁻¹, and is applied to the hops.
     pub inverse: u32,
@@ -57,7 +57,7 @@ impl DiagonalArguments {
 }
 
 /// A kind of diagonal.
-pub trait Diagonal: 'static {
+pub trait SiteDiagonal: 'static {
     /// The number of the kind.
     const CODE: u32;
     /// What is kept of it, times N spinors.
@@ -67,8 +67,8 @@ pub trait Diagonal: 'static {
     unsafe fn apply<P: CloverFormat, const N: usize>(
         arguments: &DiagonalArguments,
         i: u32,
-        v: [Spinor<P::Real>; N],
-    ) -> [Spinor<P::Real>; N];
+        v: [DiracSpinor<P::Real>; N],
+    ) -> [DiracSpinor<P::Real>; N];
     /// The row's results at site `i`, and x there, for N right-hand sides.
     ///
     /// # Safety
@@ -78,17 +78,17 @@ pub trait Diagonal: 'static {
         row: &WilsonRow,
         i: u32,
         first: u32,
-        hops: [Spinor<P::Real>; N],
-    ) -> [[Spinor<P::Real>; 2]; N] {
+        hops: [DiracSpinor<P::Real>; N],
+    ) -> [[DiracSpinor<P::Real>; 2]; N] {
         let inverse = W::INVERSE.unwrap_or(row.diagonal.inverse != 0);
         let b = P::Real::of(row.b);
-        let mut rows = [[Spinor::ZERO; 2]; N];
+        let mut rows = [[DiracSpinor::ZERO; 2]; N];
         unsafe {
             if !inverse {
                 // A x + b D ψ. Another index for compilers, as two ways that are made one keep the registers of both.
                 let v = Self::apply::<P, N>(&row.diagonal, opaque(i), row.all_x::<P, N>(i, first));
                 each_rhs!(k < N: {
-                    rows[k] = [add(v[k], b, hops[k]), Spinor::ZERO];
+                    rows[k] = [add(v[k], b, hops[k]), DiracSpinor::ZERO];
                 });
                 return rows;
             }
@@ -102,7 +102,7 @@ pub trait Diagonal: 'static {
             } else {
                 // A⁻¹ D ψ
                 each_rhs!(k < N: {
-                    rows[k] = [v[k], Spinor::ZERO];
+                    rows[k] = [v[k], DiracSpinor::ZERO];
                 });
             }
         }
@@ -121,16 +121,16 @@ pub struct TwistedClover;
 /// The kind that the arguments name: for kernels that are not worth compiling for each.
 pub struct AnyDiagonal;
 
-impl Diagonal for Mass {
+impl SiteDiagonal for Mass {
     const CODE: u32 = 0;
     #[inline(always)]
     unsafe fn apply<P: CloverFormat, const N: usize>(
         arguments: &DiagonalArguments,
         _: u32,
-        v: [Spinor<P::Real>; N],
-    ) -> [Spinor<P::Real>; N] {
+        v: [DiracSpinor<P::Real>; N],
+    ) -> [DiracSpinor<P::Real>; N] {
         let a = P::Real::of(arguments.mass);
-        let mut out = [Spinor::ZERO; N];
+        let mut out = [DiracSpinor::ZERO; N];
         each_rhs!(k < N: {
             out[k] = v[k].map(|z| z.scale(a));
         });
@@ -142,9 +142,9 @@ impl Diagonal for Mass {
         row: &WilsonRow,
         i: u32,
         first: u32,
-        hops: [Spinor<P::Real>; N],
-    ) -> [[Spinor<P::Real>; 2]; N] {
-        let mut rows = [[Spinor::ZERO; 2]; N];
+        hops: [DiracSpinor<P::Real>; N],
+    ) -> [[DiracSpinor<P::Real>; 2]; N] {
+        let mut rows = [[DiracSpinor::ZERO; 2]; N];
         if W::FIXED || row.sum != 0 {
             let (a, b) = (P::Real::of(row.diagonal.mass), P::Real::of(row.b));
             each_rhs!(k < N: {
@@ -153,60 +153,60 @@ impl Diagonal for Mass {
             });
         } else {
             each_rhs!(k < N: {
-                rows[k] = [hops[k], Spinor::ZERO];
+                rows[k] = [hops[k], DiracSpinor::ZERO];
             });
         }
         rows
     }
 }
 
-impl Diagonal for CloverBlocks {
+impl SiteDiagonal for CloverBlocks {
     const CODE: u32 = 1;
     #[inline(always)]
     unsafe fn apply<P: CloverFormat, const N: usize>(
         arguments: &DiagonalArguments,
         i: u32,
-        v: [Spinor<P::Real>; N],
-    ) -> [Spinor<P::Real>; N] {
+        v: [DiracSpinor<P::Real>; N],
+    ) -> [DiracSpinor<P::Real>; N] {
         unsafe { arguments.clover.apply_all::<P, N>(i, v) }
     }
 }
 
-impl Diagonal for TwistedMass {
+impl SiteDiagonal for TwistedMass {
     const CODE: u32 = 2;
     /// γ_5 exchanges upper and lower spins of the device's basis, with a sign.
     #[inline(always)]
     unsafe fn apply<P: CloverFormat, const N: usize>(
         arguments: &DiagonalArguments,
         _: u32,
-        v: [Spinor<P::Real>; N],
-    ) -> [Spinor<P::Real>; N] {
+        v: [DiracSpinor<P::Real>; N],
+    ) -> [DiracSpinor<P::Real>; N] {
         let (a, mu) = (P::Real::of(arguments.mass), P::Real::of(arguments.twist));
         // a x − iμ y, where γ_5 makes −y of what stands beside x.
         let twisted =
             |x: Complex<P::Real>, y: Complex<P::Real>| complex(a.mul_add(x.re, mu * y.im), a.mul_add(x.im, -mu * y.re));
-        let mut out = [Spinor::ZERO; N];
+        let mut out = [DiracSpinor::ZERO; N];
         each_rhs!(k < N: {
             let [p, q, r, s] = v[k].0;
-            out[k] = Spinor([p.zip(r, twisted), q.zip(s, twisted), r.zip(p, twisted), s.zip(q, twisted)]);
+            out[k] = DiracSpinor([p.zip(r, twisted), q.zip(s, twisted), r.zip(p, twisted), s.zip(q, twisted)]);
         });
         out
     }
 }
 
-impl Diagonal for TwistedClover {
+impl SiteDiagonal for TwistedClover {
     const CODE: u32 = 3;
     /// One chirality after the other, as the clover term by itself: γ_5 is 1 for the first and −1 for the second.
     #[inline(always)]
     unsafe fn apply<P: CloverFormat, const N: usize>(
         arguments: &DiagonalArguments,
         i: u32,
-        v: [Spinor<P::Real>; N],
-    ) -> [Spinor<P::Real>; N] {
+        v: [DiracSpinor<P::Real>; N],
+    ) -> [DiracSpinor<P::Real>; N] {
         let twist = P::Real::of(arguments.twist);
         // Blocks are stored with a factor of ½ for the changes of basis.
         let half = P::Real::from_f64(HALF);
-        let (mut upper, mut lower, mut out) = ([[Colour::ZERO; 2]; N], [[Colour::ZERO; 2]; N], [Spinor::ZERO; N]);
+        let (mut upper, mut lower, mut out) = ([[Colour::ZERO; 2]; N], [[Colour::ZERO; 2]; N], [DiracSpinor::ZERO; N]);
         macro_rules! chirality {
             ($chirality:literal, $spins:ident, $twist:expr, |$a:ident, $b:ident, $c:ident, $d:ident| $chiral:expr) => {
                 let (block, scale) = unsafe { arguments.clover.load::<P>(i, $chirality) };
@@ -233,7 +233,7 @@ impl Diagonal for TwistedClover {
         chirality!(1, lower, (-twist), |a, b, c, d| [a + c, b + d]);
         each_rhs!(k < N: {
             let ([a, b], [c, d]) = (upper[k], lower[k]);
-            out[k] = Spinor([a + c, b + d, c - a, d - b]);
+            out[k] = DiracSpinor([a + c, b + d, c - a, d - b]);
         });
         out
     }
@@ -252,14 +252,14 @@ fn twisted<T: Real>(x: [Colour<T>; 2], t: T, y: [Colour<T>; 2]) -> [Colour<T>; 2
     [a.zip(c, twisted), b.zip(d, twisted)]
 }
 
-impl Diagonal for AnyDiagonal {
+impl SiteDiagonal for AnyDiagonal {
     const CODE: u32 = u32::MAX;
     #[inline(always)]
     unsafe fn apply<P: CloverFormat, const N: usize>(
         arguments: &DiagonalArguments,
         i: u32,
-        v: [Spinor<P::Real>; N],
-    ) -> [Spinor<P::Real>; N] {
+        v: [DiracSpinor<P::Real>; N],
+    ) -> [DiracSpinor<P::Real>; N] {
         unsafe {
             match arguments.kind {
                 CloverBlocks::CODE => CloverBlocks::apply::<P, N>(arguments, i, v),
@@ -274,8 +274,8 @@ impl Diagonal for AnyDiagonal {
         row: &WilsonRow,
         i: u32,
         first: u32,
-        hops: [Spinor<P::Real>; N],
-    ) -> [[Spinor<P::Real>; 2]; N] {
+        hops: [DiracSpinor<P::Real>; N],
+    ) -> [[DiracSpinor<P::Real>; 2]; N] {
         unsafe {
             match row.diagonal.kind {
                 CloverBlocks::CODE => CloverBlocks::combine::<P, W, N>(row, i, first, hops),

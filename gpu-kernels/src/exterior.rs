@@ -1,16 +1,16 @@
 //! Rows of all operators at sites whose neighbours are other processes': [`Exterior`]. Wilson-like operators of every kind
 //! share one kernel here.
 use crate::diagonal::AnyDiagonal;
-use crate::row::{Dots, Plain};
+use crate::row::{Plain, RowDots};
 use crate::staggered::{ImprovedExterior, ImprovedExteriorDot, NaiveExterior, NaiveExteriorDot, StaggeredRow};
 use crate::wilson::{AllForms, Exterior, FixedForms, Rows, WilsonRow};
 
-type Wilson<F> = Plain<Rows<F, AnyDiagonal, Exterior, AllForms>>;
-type WilsonDots<F> = Dots<Rows<F, AnyDiagonal, Exterior, FixedForms>>;
+type WilsonExteriorPlain<F> = Plain<Rows<F, AnyDiagonal, Exterior, AllForms>>;
+type WilsonExteriorDots<F> = RowDots<Rows<F, AnyDiagonal, Exterior, FixedForms>>;
 
 crate::kernels! { FAMILY = "exterior";
-    kernel WILSON_EXTERIOR "wilson_exterior": [WilsonRow as Wilson] => wide_links, narrow_links, temporal_links;
-    reduce WILSON_EXTERIOR_DOTS "wilson_exterior_dots": [WilsonRow as WilsonDots]
+    kernel WILSON_EXTERIOR "wilson_exterior": [WilsonRow as WilsonExteriorPlain] => wide_links, narrow_links, temporal_links;
+    reduce WILSON_EXTERIOR_DOTS "wilson_exterior_dots": [WilsonRow as WilsonExteriorDots]
         => wide_links, narrow_links, temporal_links;
     kernel STAGGERED_EXTERIOR "staggered_exterior": [StaggeredRow as NaiveExterior] => staggered_links;
     reduce STAGGERED_EXTERIOR_DOT "staggered_exterior_dot": [StaggeredRow as NaiveExteriorDot] => staggered_links;

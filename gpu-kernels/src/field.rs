@@ -1,5 +1,5 @@
 //! Fields as kernels see them: where they are and how a site is found.
-use crate::algebra::{AntiHermitian, Projector, Real, Scaled, ScaledColour, Spinor, Su3};
+use crate::algebra::{AntiHermitian, DiracSpinor, Projector, Real, Scaled, ScaledColour, Su3};
 use crate::memory::{Access, Global};
 use crate::multi_rhs::each_rhs;
 use crate::storage::{
@@ -161,10 +161,10 @@ impl Links {
     /// # Safety
     /// The site exists, and the links are in temporal gauge if `R` says so.
     #[inline(always)]
-    pub unsafe fn direction<P: NumberFormat, R: LinkFormat<P>>(&self, i: u32, mu: usize) -> Direction<P, R> {
+    pub unsafe fn direction<P: NumberFormat, R: LinkFormat<P>>(&self, i: u32, mu: usize) -> DirectionLinks<P, R> {
         let unit = R::TEMPORAL && mu == 3;
         let pair = if unit { None } else { Some(unsafe { self.pair::<P, R>(i, mu) }) };
-        Direction { links: *self, i, mu, pair }
+        DirectionLinks { links: *self, i, mu, pair }
     }
     /// Writes U_μ(x) and U†_μ(x−μ̂).
     ///
@@ -201,7 +201,7 @@ impl Links {
 /// Both links of a direction at a site, as hops see them. In temporal gauge those in t are read where a hop crosses the
 /// boundary, and are 1 elsewhere.
 #[derive(Clone, Copy)]
-pub struct Direction<P: NumberFormat, R: LinkFormat<P>> {
+pub struct DirectionLinks<P: NumberFormat, R: LinkFormat<P>> {
     links: Links,
     i: u32,
     mu: usize,
@@ -209,7 +209,7 @@ pub struct Direction<P: NumberFormat, R: LinkFormat<P>> {
     pair: Option<R::Pair>,
 }
 
-impl<P: NumberFormat, R: LinkFormat<P>> Direction<P, R> {
+impl<P: NumberFormat, R: LinkFormat<P>> DirectionLinks<P, R> {
     /// U_μ(x) h for each h.
     ///
     /// # Safety
@@ -413,7 +413,7 @@ impl Clover {
     /// # Safety
     /// The site exists.
     #[inline(always)]
-    pub unsafe fn apply<P: CloverFormat>(&self, i: u32, s: &Spinor<P::Real>) -> Spinor<P::Real> {
+    pub unsafe fn apply<P: CloverFormat>(&self, i: u32, s: &DiracSpinor<P::Real>) -> DiracSpinor<P::Real> {
         unsafe {
             let [out] = self.apply_all::<P, 1>(i, [*s]);
             out
@@ -427,8 +427,8 @@ impl Clover {
     pub unsafe fn apply_all<P: CloverFormat, const N: usize>(
         &self,
         i: u32,
-        all: [Spinor<P::Real>; N],
-    ) -> [Spinor<P::Real>; N] {
+        all: [DiracSpinor<P::Real>; N],
+    ) -> [DiracSpinor<P::Real>; N] {
         unsafe {
             let (tile, lane) = self.tile::<P>(i);
             apply_clover::<P, N>(tile, lane, all)

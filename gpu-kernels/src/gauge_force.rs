@@ -91,7 +91,7 @@ impl Paths {
 }
 
 /// P_μ(x) ← P_μ(x) − ε A, A the traceless anti-Hermitian part of U_μ(x) V, V the sum of paths with their coefficients.
-/// The kernel for [`Improved`] adds rectangles and parallelograms. The "right-hand side" is μ.
+/// The kernel for [`ImprovedAction`] adds rectangles and parallelograms. The "right-hand side" is μ.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct GaugeForce {
@@ -108,7 +108,7 @@ pub struct GaugeForce {
 }
 
 /// A format, for actions with rectangles and parallelograms.
-pub struct Improved<F>(PhantomData<F>);
+pub struct ImprovedAction<F>(PhantomData<F>);
 
 // SAFETY: call (i, μ) reads and writes P_μ at site i only.
 unsafe impl<F: Element, T: Element> Kernel<Between<F, T>> for GaugeForce {
@@ -118,7 +118,7 @@ unsafe impl<F: Element, T: Element> Kernel<Between<F, T>> for GaugeForce {
     }
 }
 // SAFETY: likewise.
-unsafe impl<F: Element, T: Element> Kernel<Improved<Between<F, T>>> for GaugeForce {
+unsafe impl<F: Element, T: Element> Kernel<ImprovedAction<Between<F, T>>> for GaugeForce {
     #[inline(always)]
     unsafe fn site(&self, i: u32, mu: u32) {
         unsafe { self.push::<F, T, true>(i, mu) }
@@ -298,8 +298,8 @@ unsafe impl Kernel<()> for TemporalLine {
 crate::kernels! { FAMILY = "gauge_force";
     kernel WILSON_FORCE "wilson_force": [GaugeForce] => force_precisions;
     // In double precision sum, path, next link and product alone are 144 registers: this one spills a little.
-    setup SYMANZIK_FORCE_DOUBLE "symanzik_force": [GaugeForce as Improved] => double_force;
-    kernel SYMANZIK_FORCE_SINGLE "symanzik_force": [GaugeForce as Improved] => single_forces;
+    setup SYMANZIK_FORCE_DOUBLE "symanzik_force": [GaugeForce as ImprovedAction] => double_force;
+    kernel SYMANZIK_FORCE_SINGLE "symanzik_force": [GaugeForce as ImprovedAction] => single_forces;
     observe LOOP "loop": [Loop] => double_numbers;
     observe FIELD_STRENGTH "field_strength": [FieldStrength] => once;
     setup TEMPORAL_LINE "temporal_line": [TemporalLine] => once;

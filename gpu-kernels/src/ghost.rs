@@ -5,7 +5,7 @@
 //! Zones of spinors have one layer and hold what the hop that reads them makes of a spinor, its two independent
 //! spins: the half that has to travel (Babich et al. 2011, section 6.1). Zones of colour vectors have as many layers as
 //! the longest hop.
-use crate::algebra::{Axis, Projector, Real, Scaled, Spinor, complex};
+use crate::algebra::{Axis, DiracSpinor, Projector, Real, Scaled, complex};
 use crate::field::Field;
 use crate::lattice::{Geometry, Site};
 use crate::memory::Global;
@@ -82,7 +82,7 @@ impl Ghosts {
 /// Where hops of spinors that leave the local lattice read.
 pub trait SpinorGhosts: Copy {
     /// The sum of the hops so far.
-    fn black_box<P: NumberFormat>(&self, sum: Spinor<P::Real>) -> Spinor<P::Real>;
+    fn black_box<P: NumberFormat>(&self, sum: DiracSpinor<P::Real>) -> DiracSpinor<P::Real>;
     /// What `p` makes of the spinor one step from `x`, in the direction and forward or not as `way` says; `None` if it is
     /// one of the local lattice's.
     ///
@@ -117,7 +117,7 @@ fn neighbour(geometry: &Geometry, x: &Site, (mu, forward): (usize, bool), steps:
 
 impl SpinorGhosts for NoGhosts {
     #[inline(always)]
-    fn black_box<P: NumberFormat>(&self, sum: Spinor<P::Real>) -> Spinor<P::Real> {
+    fn black_box<P: NumberFormat>(&self, sum: DiracSpinor<P::Real>) -> DiracSpinor<P::Real> {
         sum
     }
     #[inline(always)]
@@ -143,7 +143,7 @@ impl ColourGhosts for NoGhosts {
 impl SpinorGhosts for Ghosts {
     // There are branches between the hops: without this, links and spinors of all of them wait in registers for the last.
     #[inline(always)]
-    fn black_box<P: NumberFormat>(&self, sum: Spinor<P::Real>) -> Spinor<P::Real> {
+    fn black_box<P: NumberFormat>(&self, sum: DiracSpinor<P::Real>) -> DiracSpinor<P::Real> {
         sum.map(|z| complex(z.re.black_box(), z.im.black_box()))
     }
     #[inline(always)]

@@ -36,10 +36,10 @@ pub unsafe trait Row<F>: Copy + Send + Sync + 'static {
 /// A row by itself, in a format for which there are rows.
 pub struct Plain<F>(PhantomData<F>);
 /// A row that also returns \[Re (w, out), Im (w, out), ‖out‖²\]: for CG and the first half step of BiCGstab.
-pub struct Dot<F>(PhantomData<F>);
+pub struct RowDot<F>(PhantomData<F>);
 /// A row that also returns what the second half step of BiCGstab needs of y = A x:
 /// \[Re (x, y), Im (x, y), Re (w, x), Im (w, x), Re (w, y), Im (w, y), ‖x‖², ‖y‖²\].
-pub struct Dots<F>(PhantomData<F>);
+pub struct RowDots<F>(PhantomData<F>);
 
 /// \[Re (w, y), Im (w, y), ‖y‖²\]
 #[inline(always)]
@@ -88,7 +88,7 @@ unsafe impl<F, K: Row<F>> MultiRhsKernel<Plain<F>> for K {
 }
 
 // SAFETY: as for the row; w is not written.
-unsafe impl<F, K: Row<F>> Reduction<Dot<F>> for K {
+unsafe impl<F, K: Row<F>> Reduction<RowDot<F>> for K {
     type Values = [f64; 3];
     const THREADS: u32 = 128;
     const BLOCKS: u32 = 2112;
@@ -96,11 +96,11 @@ unsafe impl<F, K: Row<F>> Reduction<Dot<F>> for K {
     in_order_of_row!();
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 3] {
-        unsafe { MultiRhsReduction::<Dot<F>>::multi_rhs::<1>(self, i, rhs)[0] }
+        unsafe { MultiRhsReduction::<RowDot<F>>::multi_rhs::<1>(self, i, rhs)[0] }
     }
 }
 // SAFETY: as for one.
-unsafe impl<F, K: Row<F>> MultiRhsReduction<Dot<F>> for K {
+unsafe impl<F, K: Row<F>> MultiRhsReduction<RowDot<F>> for K {
     #[inline(always)]
     unsafe fn multi_rhs<const N: usize>(&self, i: u32, first: u32) -> [[f64; 3]; N] {
         let rows = unsafe { self.compute::<N>(i, first) };
@@ -114,7 +114,7 @@ unsafe impl<F, K: Row<F>> MultiRhsReduction<Dot<F>> for K {
 }
 
 // SAFETY: as for the row; w is not written.
-unsafe impl<F, K: Row<F>> Reduction<Dots<F>> for K {
+unsafe impl<F, K: Row<F>> Reduction<RowDots<F>> for K {
     type Values = [f64; 8];
     const THREADS: u32 = 128;
     const BLOCKS: u32 = 2112;
@@ -122,11 +122,11 @@ unsafe impl<F, K: Row<F>> Reduction<Dots<F>> for K {
     in_order_of_row!();
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 8] {
-        unsafe { MultiRhsReduction::<Dots<F>>::multi_rhs::<1>(self, i, rhs)[0] }
+        unsafe { MultiRhsReduction::<RowDots<F>>::multi_rhs::<1>(self, i, rhs)[0] }
     }
 }
 // SAFETY: as for one.
-unsafe impl<F, K: Row<F>> MultiRhsReduction<Dots<F>> for K {
+unsafe impl<F, K: Row<F>> MultiRhsReduction<RowDots<F>> for K {
     #[inline(always)]
     unsafe fn multi_rhs<const N: usize>(&self, i: u32, first: u32) -> [[f64; 8]; N] {
         let rows = unsafe { self.compute::<N>(i, first) };
@@ -156,4 +156,4 @@ macro_rules! stage_row {
         }
     )*};
 }
-stage_row!(Plain Dot Dots);
+stage_row!(Plain RowDot RowDots);

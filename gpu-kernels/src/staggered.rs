@@ -9,7 +9,7 @@ use crate::field::{Field, Links};
 use crate::ghost::{ColourGhosts, Ghosts, NoGhosts};
 use crate::lattice::{Geometry, Region, Site};
 use crate::multi_rhs::each_rhs;
-use crate::row::{Dot, Plain, Row};
+use crate::row::{Plain, Row, RowDot};
 use crate::storage::{Colours, LinkFormat, NumberFormat};
 use crate::wilson::{Exterior, Interior};
 use core::marker::PhantomData;
@@ -275,13 +275,13 @@ type NaiveRows<F, S, const FIXED: bool> = ColourRows<<F as Linked>::Precision, N
 type ImprovedRows<F, S, const FIXED: bool> =
     ColourRows<<F as Linked>::Precision, Improved<<F as Linked>::Links>, S, FIXED>;
 pub(crate) type NaivePlain<F> = Plain<NaiveRows<F, Interior, false>>;
-pub(crate) type NaiveDot<F> = Dot<NaiveRows<F, Interior, true>>;
+pub(crate) type NaiveDot<F> = RowDot<NaiveRows<F, Interior, true>>;
 pub(crate) type NaiveExterior<F> = Plain<NaiveRows<F, Exterior, false>>;
-pub(crate) type NaiveExteriorDot<F> = Dot<NaiveRows<F, Exterior, true>>;
+pub(crate) type NaiveExteriorDot<F> = RowDot<NaiveRows<F, Exterior, true>>;
 pub(crate) type ImprovedPlain<F> = Plain<ImprovedRows<F, Interior, false>>;
-pub(crate) type ImprovedDot<F> = Dot<ImprovedRows<F, Interior, true>>;
+pub(crate) type ImprovedDot<F> = RowDot<ImprovedRows<F, Interior, true>>;
 pub(crate) type ImprovedExterior<F> = Plain<ImprovedRows<F, Exterior, false>>;
-pub(crate) type ImprovedExteriorDot<F> = Dot<ImprovedRows<F, Exterior, true>>;
+pub(crate) type ImprovedExteriorDot<F> = RowDot<ImprovedRows<F, Exterior, true>>;
 
 crate::kernels! { FAMILY = "staggered";
     kernel STAGGERED_ROW "staggered_row": [StaggeredRow as NaivePlain] => staggered_links(rhs 4, rhs 3);

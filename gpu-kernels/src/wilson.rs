@@ -1,13 +1,13 @@
 //! Rows of Wilson-like operators M = A − ½ D, A diagonal in sites and D the hopping term between the parities
 //! (Clark et al. 2009, eq. 1): (D ψ)(x) = Σ_μ P^{−μ} U_μ(x) ψ(x+μ̂) + P^{+μ} U†_μ(x−μ̂) ψ(x−μ̂).
-use crate::algebra::{Axis, Projector, Real, Scalar, Scaled, Spinor, complex};
-use crate::diagonal::{Diagonal, DiagonalArguments, Mass, TwistedMass};
+use crate::algebra::{Axis, DiracSpinor, Projector, Real, Scalar, Scaled, complex};
+use crate::diagonal::{DiagonalArguments, Mass, SiteDiagonal, TwistedMass};
 use crate::field::{Field, Links};
 use crate::ghost::{Ghosts, NoGhosts, SpinorGhosts};
 use crate::lattice::{Geometry, Region};
 use crate::memory::opaque;
 use crate::multi_rhs::{StageLinks, each_rhs};
-use crate::row::{Dot, Dots, Plain, Row};
+use crate::row::{Plain, Row, RowDot, RowDots};
 use crate::storage::{CloverFormat, LinkFormat, NumberFormat, Slots, Spinors, Staged, staged_bytes};
 use core::marker::PhantomData;
 
@@ -43,7 +43,7 @@ impl Hopping {
         ghosts: &B,
         i: u32,
         first: u32,
-    ) -> [Spinor<P::Real>; N]
+    ) -> [DiracSpinor<P::Real>; N]
     where
         P: NumberFormat,
         R: LinkFormat<P>,
@@ -51,7 +51,7 @@ impl Hopping {
     {
         let g = &self.geometry;
         let x = g.site(i, self.parity);
-        let mut sums = [Spinor::ZERO; N];
+        let mut sums = [DiracSpinor::ZERO; N];
         // A hop of all right-hand sides with the link `which` of a direction, forward or not.
         macro_rules! hop {
             ($mu:literal, $links:ident.$which:ident, $forward:literal, $projector:ident) => {
@@ -198,7 +198,7 @@ unsafe impl<P, R, A, S, W> Row<Rows<(P, R), A, S, W>> for WilsonRow
 where
     P: CloverFormat,
     R: LinkFormat<P>,
-    A: Diagonal,
+    A: SiteDiagonal,
     S: SitePart,
     W: Forms,
 {
@@ -221,7 +221,7 @@ where
         self.hopping.region.index_in_columns(i, &self.hopping.geometry, self.hopping.parity)
     }
     #[inline(always)]
-    unsafe fn compute<const N: usize>(&self, i: u32, first: u32) -> [[Spinor<P::Real>; 2]; N] {
+    unsafe fn compute<const N: usize>(&self, i: u32, first: u32) -> [[DiracSpinor<P::Real>; 2]; N] {
         unsafe {
             let ghosts = S::ghosts(self);
             let hops = if W::FIXED || self.dagger == 0 {
@@ -240,13 +240,17 @@ where
 impl WilsonRow {
     /// x at site `i`.
     #[inline(always)]
-    pub(crate) unsafe fn x<P: NumberFormat>(&self, i: u32, rhs: u32) -> Spinor<P::Real> {
+    pub(crate) unsafe fn x<P: NumberFormat>(&self, i: u32, rhs: u32) -> DiracSpinor<P::Real> {
         unsafe { self.x.load_own::<Spinors<P>>(i, rhs) }
     }
     /// The same for N right-hand sides.
     #[inline(always)]
-    pub(crate) unsafe fn all_x<P: NumberFormat, const N: usize>(&self, i: u32, first: u32) -> [Spinor<P::Real>; N] {
-        let mut x = [Spinor::ZERO; N];
+    pub(crate) unsafe fn all_x<P: NumberFormat, const N: usize>(
+        &self,
+        i: u32,
+        first: u32,
+    ) -> [DiracSpinor<P::Real>; N] {
+        let mut x = [DiracSpinor::ZERO; N];
         each_rhs!(k < N: {
             x[k] = unsafe { self.x::<P>(i, first + k as u32) };
         });
@@ -256,12 +260,12 @@ impl WilsonRow {
 
 /// a x + b h
 #[inline(always)]
-pub(crate) fn linear<T: Real>(a: T, x: Spinor<T>, b: T, h: Spinor<T>) -> Spinor<T> {
+pub(crate) fn linear<T: Real>(a: T, x: DiracSpinor<T>, b: T, h: DiracSpinor<T>) -> DiracSpinor<T> {
     x.zip(h, |x, h| complex(a.mul_add(x.re, b * h.re), a.mul_add(x.im, b * h.im)))
 }
 /// x + b h
 #[inline(always)]
-pub(crate) fn add<T: Real>(x: Spinor<T>, b: T, h: Spinor<T>) -> Spinor<T> {
+pub(crate) fn add<T: Real>(x: DiracSpinor<T>, b: T, h: DiracSpinor<T>) -> DiracSpinor<T> {
     x.zip(h, |x, h| complex(b.mul_add(h.re, x.re), b.mul_add(h.im, x.im)))
 }
 
@@ -285,10 +289,10 @@ where
 }
 
 type WithMass<F> = Plain<Rows<F, Mass, Interior, HopForms>>;
-type WithMassDot<F> = Dot<Rows<F, Mass, Interior, FixedForms>>;
-type WithMassDots<F> = Dots<Rows<F, Mass, Interior, FixedForms>>;
+type WithMassDot<F> = RowDot<Rows<F, Mass, Interior, FixedForms>>;
+type WithMassDots<F> = RowDots<Rows<F, Mass, Interior, FixedForms>>;
 type WithTwistedMass<F> = Plain<Rows<F, TwistedMass, Interior, HopForms>>;
-type WithTwistedMassDots<F> = Dots<Rows<F, TwistedMass, Interior, FixedForms>>;
+type WithTwistedMassDots<F> = RowDots<Rows<F, TwistedMass, Interior, FixedForms>>;
 
 crate::kernels! { FAMILY = "wilson";
     kernel WILSON_ROW "wilson_row": [WilsonRow as WithMass]

@@ -1,14 +1,14 @@
 //! Several right-hand sides in a thread give the bits of each alone: every row of the operators, every format, links read
 //! from the field and links that were kept. Fields hold random numbers; what a kernel makes of them is another test's.
 #![allow(clippy::undocumented_unsafe_blocks, reason = "the contract is written once, at the first of them")]
-use gpu_kernels::diagonal::{AnyDiagonal, CloverBlocks, Diagonal, DiagonalArguments, Mass};
+use gpu_kernels::diagonal::{AnyDiagonal, CloverBlocks, DiagonalArguments, Mass, SiteDiagonal};
 use gpu_kernels::field::{Clover, Field, Links};
 use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::lattice::{Geometry, Region};
 use gpu_kernels::memory::Chunk;
 use gpu_kernels::multi_rhs::{MultiRhsKernel, MultiRhsReduction, StageLinks};
 use gpu_kernels::random::Philox;
-use gpu_kernels::row::{Dot, Dots, Plain, Row};
+use gpu_kernels::row::{Plain, Row, RowDot, RowDots};
 use gpu_kernels::staggered::{ColourRows, Hops, Improved, Naive, Phases, StaggeredRow};
 use gpu_kernels::storage::{
     CloverFormat, Double, Fp16, Half, LinkFormat, NumberFormat, Recon8, Recon8T, Recon12, Recon12H, Recon12T, Recon13,
@@ -24,14 +24,14 @@ const GEOMETRY: Geometry = Geometry::new([2, 6, 4, 6]);
 const NRHS: usize = 12;
 
 /// Aligned memory with 32-bit words that are moderate numbers in every format.
-struct Memory(Vec<Chunk>);
+struct TestMemory(Vec<Chunk>);
 
-impl Memory {
+impl TestMemory {
     fn new(seed: u64, bytes: usize) -> Self {
         let mut stream = Philox::new(seed, 0, 0);
         // Of both signs; between 0.25 and 0.5 as a float of 32 bits, near 1.7 as two of 16.
         let mut word = || 0x3e80_3e80 | (stream.next_u32() & 0x80ff_80ff);
-        Memory((0..bytes.div_ceil(16)).map(|_| Chunk(std::array::from_fn(|_| word()))).collect())
+        TestMemory((0..bytes.div_ceil(16)).map(|_| Chunk(std::array::from_fn(|_| word()))).collect())
     }
     fn address(&mut self) -> *mut u8 {
         self.0.as_mut_ptr().cast()
@@ -47,16 +47,16 @@ fn tiles() -> u32 {
 fn field_bytes(site: usize) -> usize {
     NRHS * tiles() as usize * TILE * site
 }
-fn links<P: NumberFormat, R: LinkFormat<P>>(seed: u64) -> Memory {
-    Memory::new(seed, tiles() as usize * TILE * R::SITE_BYTES)
+fn links<P: NumberFormat, R: LinkFormat<P>>(seed: u64) -> TestMemory {
+    TestMemory::new(seed, tiles() as usize * TILE * R::SITE_BYTES)
 }
 
 /// What was written and the sums, all of them.
 type Outcome = (Vec<Chunk>, Vec<f64>);
 
 /// Runs what computes `N` right-hand sides at a site over all of them.
-fn outcome<const N: usize>(out: &mut Memory, mut compute: impl FnMut(u32, u32) -> Vec<f64>) -> Outcome {
-    let fresh = Memory::new(1, 16 * out.0.len());
+fn outcome<const N: usize>(out: &mut TestMemory, mut compute: impl FnMut(u32, u32) -> Vec<f64>) -> Outcome {
+    let fresh = TestMemory::new(1, 16 * out.0.len());
     out.0.copy_from_slice(&fresh.0);
     let mut sums = vec![Vec::new(); NRHS];
     for first in (0..NRHS).step_by(N) {
@@ -82,7 +82,7 @@ macro_rules! several {
 }
 
 /// A row by itself.
-fn row<F, K: Row<F>>(name: &str, out: &mut Memory, make: impl Fn(*mut u8) -> K) -> Outcome {
+fn row<F, K: Row<F>>(name: &str, out: &mut TestMemory, make: impl Fn(*mut u8) -> K) -> Outcome {
     let kernel = make(out.address());
     // SAFETY: here and below, every pointer of a kernel is to memory of its test, of the size of its field.
     let one = outcome::<1>(out, |i, rhs| unsafe {
@@ -97,7 +97,7 @@ fn row<F, K: Row<F>>(name: &str, out: &mut Memory, make: impl Fn(*mut u8) -> K) 
 }
 
 /// A row whose links can be kept.
-fn staged_row<F, K>(name: &str, out: &mut Memory, make: impl Fn(*mut u8) -> K)
+fn staged_row<F, K>(name: &str, out: &mut TestMemory, make: impl Fn(*mut u8) -> K)
 where
     K: Row<F> + StageLinks<F> + Row<<K as StageLinks<F>>::Staged>,
 {
@@ -112,7 +112,7 @@ where
 }
 
 /// A row with sums in format `S`, which has V of them.
-fn sums<S, K, const V: usize>(name: &str, out: &mut Memory, make: impl Fn(*mut u8) -> K) -> Outcome
+fn sums<S, K, const V: usize>(name: &str, out: &mut TestMemory, make: impl Fn(*mut u8) -> K) -> Outcome
 where
     K: MultiRhsReduction<S> + Reduction<S, Values = [f64; V]>,
 {
@@ -124,7 +124,7 @@ where
 }
 
 /// The same with links that can be kept.
-fn staged_sums<S, K, const V: usize>(name: &str, out: &mut Memory, make: impl Fn(*mut u8) -> K)
+fn staged_sums<S, K, const V: usize>(name: &str, out: &mut TestMemory, make: impl Fn(*mut u8) -> K)
 where
     K: MultiRhsReduction<S> + Reduction<S, Values = [f64; V]> + StageLinks<S>,
     K: MultiRhsReduction<<K as StageLinks<S>>::Staged> + Reduction<<K as StageLinks<S>>::Staged, Values = [f64; V]>,
@@ -141,14 +141,14 @@ where
 struct Operands {
     rows: [WilsonRow; 2],
     clover: Clover,
-    _memory: [Memory; 5],
+    _memory: [TestMemory; 5],
 }
 
 /// Memory for results, and operands.
-fn operands<P: CloverFormat, R: LinkFormat<P>>() -> (Memory, Operands) {
+fn operands<P: CloverFormat, R: LinkFormat<P>>() -> (TestMemory, Operands) {
     let bytes = field_bytes(P::SPINOR_BYTES);
-    let [mut input, mut x, mut w, out] = [2, 3, 4, 1].map(|seed| Memory::new(seed, bytes));
-    let mut clover = Memory::new(5, field_bytes(P::CLOVER_BYTES) / NRHS);
+    let [mut input, mut x, mut w, out] = [2, 3, 4, 1].map(|seed| TestMemory::new(seed, bytes));
+    let mut clover = TestMemory::new(5, field_bytes(P::CLOVER_BYTES) / NRHS);
     let mut packed = links::<P, R>(6);
     // SAFETY: the memory stays with the views of it.
     let operands = unsafe {
@@ -185,8 +185,8 @@ type Ends<P, R, W> = Rows<(P, R), AnyDiagonal, Exterior, W>;
 
 /// Rows with a diagonal in the forms of `W`: inside, and by the kernel for the ends, which sees no ghosts here and has to
 /// give the same.
-fn rows_with<P: CloverFormat, R: LinkFormat<P, Pair: Slots>, A: Diagonal, W: Forms>(
-    out: &mut Memory,
+fn rows_with<P: CloverFormat, R: LinkFormat<P, Pair: Slots>, A: SiteDiagonal, W: Forms>(
+    out: &mut TestMemory,
     rows: [WilsonRow; 2],
     diagonal: DiagonalArguments,
     sums: &[u32],
@@ -209,17 +209,17 @@ fn rows_with<P: CloverFormat, R: LinkFormat<P, Pair: Slots>, A: Diagonal, W: For
 }
 
 /// Rows with sums.
-fn sums_with<P: CloverFormat, R: LinkFormat<P, Pair: Slots>, A: Diagonal>(
-    out: &mut Memory,
+fn sums_with<P: CloverFormat, R: LinkFormat<P, Pair: Slots>, A: SiteDiagonal>(
+    out: &mut TestMemory,
     rows: [WilsonRow; 2],
     diagonal: DiagonalArguments,
 ) {
     for row in rows {
         let make = |out| WilsonRow { out: field(out), sum: 1, diagonal, ..row };
-        staged_sums::<Dot<Inside<P, R, A, FixedForms>>, _, 3>("with a dot product", out, make);
-        staged_sums::<Dots<Inside<P, R, A, FixedForms>>, _, 8>("with dot products", out, make);
-        let inside = sums::<Dots<Inside<P, R, A, FixedForms>>, _, 8>("with dot products", out, make);
-        assert!(inside == sums::<Dots<Ends<P, R, FixedForms>>, _, 8>("with dot products", out, make), "ends");
+        staged_sums::<RowDot<Inside<P, R, A, FixedForms>>, _, 3>("with a dot product", out, make);
+        staged_sums::<RowDots<Inside<P, R, A, FixedForms>>, _, 8>("with dot products", out, make);
+        let inside = sums::<RowDots<Inside<P, R, A, FixedForms>>, _, 8>("with dot products", out, make);
+        assert!(inside == sums::<RowDots<Ends<P, R, FixedForms>>, _, 8>("with dot products", out, make), "ends");
     }
 }
 
@@ -229,14 +229,14 @@ fn one_row<P: CloverFormat, R: LinkFormat<P, Pair: Slots>>() {
     for row in rows {
         let diagonal = DiagonalArguments::clover(clover, true);
         let make = |out| WilsonRow { out: field(out), sum: 1, diagonal, ..row };
-        staged_sums::<Dots<Inside<P, R, CloverBlocks, FixedForms>>, _, 8>("clover", &mut out, make);
+        staged_sums::<RowDots<Inside<P, R, CloverBlocks, FixedForms>>, _, 8>("clover", &mut out, make);
     }
 }
 
 /// Rows of a staggered operator.
 fn rows<P: NumberFormat, H: Hops<P>>(row: StaggeredRow) {
     let bytes = field_bytes(P::COLOUR_BYTES);
-    let [mut x, mut w, mut out] = [3, 4, 1].map(|seed| Memory::new(seed, bytes));
+    let [mut x, mut w, mut out] = [3, 4, 1].map(|seed| TestMemory::new(seed, bytes));
     let row = StaggeredRow { x: field(x.address()), w: field(w.address()), ..row };
     for sum in [0, 1] {
         let make = |out| StaggeredRow { out: field(out), sum, ..row };
@@ -244,8 +244,8 @@ fn rows<P: NumberFormat, H: Hops<P>>(row: StaggeredRow) {
         assert!(inside == self::row::<ColourRows<P, H, Exterior, false>, _>("staggered", &mut out, make), "ends");
     }
     let make = |out| StaggeredRow { out: field(out), ..row };
-    let inside = sums::<Dot<ColourRows<P, H, Interior, true>>, _, 3>("staggered", &mut out, make);
-    assert!(inside == sums::<Dot<ColourRows<P, H, Exterior, true>>, _, 3>("staggered", &mut out, make), "ends");
+    let inside = sums::<RowDot<ColourRows<P, H, Interior, true>>, _, 3>("staggered", &mut out, make);
+    assert!(inside == sums::<RowDot<ColourRows<P, H, Exterior, true>>, _, 3>("staggered", &mut out, make), "ends");
 }
 
 /// All rows of the staggered operators, with links of thin links' format for the naive one, and long ones for the other.
@@ -253,7 +253,7 @@ fn staggered<P: NumberFormat, R: LinkFormat<P>>()
 where
     R::Full: LinkFormat<P>,
 {
-    let mut input = Memory::new(2, field_bytes(P::COLOUR_BYTES));
+    let mut input = TestMemory::new(2, field_bytes(P::COLOUR_BYTES));
     let (mut fat, mut long) = (links::<P, R::Full>(5), links::<P, R>(6));
     // SAFETY: as above.
     unsafe {

@@ -1,7 +1,7 @@
 //! Best approximations in double precision.
 
 use crate::partial::{Form, PartialFractions, Pole};
-use crate::real::{Precision, Real, Target, double};
+use crate::real::{BigFloat, Bits, Target, double};
 use crate::remez::{Minimax, RemezFailure, minimax};
 use crate::zolotarev::ZolotarevStart;
 use crate::{Error, Interval, Power};
@@ -133,7 +133,7 @@ pub(crate) fn solve(function: &Power, interval: Interval, order: usize) -> Resul
     // Digits that the error has to have, those that nearly singular matrices lose, and the range of the numbers.
     let mut bits = 192 + (-2.5 * digits * 10f64.log2() + start.log2_ratio()) as usize;
     loop {
-        let precision = Precision(bits);
+        let precision = Bits(bits);
         let target = Target::new(function, precision);
         let end = |x: f64| precision.real(x) + &target.origin;
         let failure = match minimax(&target, &end(interval.low()), &end(interval.high()), &points) {
@@ -148,7 +148,7 @@ pub(crate) fn solve(function: &Power, interval: Interval, order: usize) -> Resul
     }
 }
 
-fn named(failure: RemezFailure, function: &Power, interval: Interval, order: usize, origin: &Real) -> Error {
+fn named(failure: RemezFailure, function: &Power, interval: Interval, order: usize, origin: &BigFloat) -> Error {
     let function = function.to_string();
     match failure {
         RemezFailure::Precision => Error::Precision { function, interval, order, bits: LARGEST_PRECISION },

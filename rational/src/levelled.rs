@@ -21,18 +21,18 @@
 //!
 //! L is singular up to about E, which costs digits that multiple precision has.
 
-use crate::real::{Precision, Real, abs, positive};
+use crate::real::{BigFloat, Bits, abs, positive};
 
 /// The levelled function, and its level.
 pub(crate) struct Levelled {
     /// t_l.
-    pub nodes: Vec<Real>,
+    pub nodes: Vec<BigFloat>,
     /// β_l.
-    pub weights: Vec<Real>,
+    pub weights: Vec<BigFloat>,
     /// R(t_l).
-    pub values: Vec<Real>,
+    pub values: Vec<BigFloat>,
     /// E: δ = R/f − 1 is +E at the points with even index, −E at the others.
-    pub level: Real,
+    pub level: BigFloat,
 }
 
 /// Steps at most. Noda's iteration needs about ten.
@@ -40,19 +40,25 @@ const ITERATIONS: usize = 60;
 
 /// Solves the eigenvalue problem for the points `y`, in ascending order, and the values `f` there. The denominator of R
 /// is near Π (y + σ) for the `poles` σ; |E| is at least |`level`|. `None` where the precision does not suffice.
-pub(crate) fn levelled(y: &[Real], f: &[Real], poles: &[Real], level: &Real, precision: Precision) -> Option<Levelled> {
+pub(crate) fn levelled(
+    y: &[BigFloat],
+    f: &[BigFloat],
+    poles: &[BigFloat],
+    level: &BigFloat,
+    precision: Bits,
+) -> Option<Levelled> {
     let n = y.len() / 2;
-    let entry = |k: usize, l: usize, sign: &Real| (&f[2 * l] + sign * &f[2 * k + 1]) / (&y[2 * k + 1] - &y[2 * l]);
-    let matrix = |sign: i64| -> Vec<Vec<Real>> {
+    let entry = |k: usize, l: usize, sign: &BigFloat| (&f[2 * l] + sign * &f[2 * k + 1]) / (&y[2 * k + 1] - &y[2 * l]);
+    let matrix = |sign: i64| -> Vec<Vec<BigFloat>> {
         let sign = precision.integer(sign);
         (0..n).map(|k| (0..n).map(|l| entry(k, l, &sign)).collect()).collect()
     };
     let (l, c) = (matrix(-1), matrix(1));
-    let shifted = |level: &Real| -> Option<Lu> {
+    let shifted = |level: &BigFloat| -> Option<Lu> {
         let rows = l.iter().zip(&c).map(|(l, c)| l.iter().zip(c).map(|(l, c)| l + level * c).collect());
         Lu::factor(rows.collect(), precision)
     };
-    let nodes: Vec<Real> = y.iter().step_by(2).cloned().collect();
+    let nodes: Vec<BigFloat> = y.iter().step_by(2).cloned().collect();
     let mut weights = normalised(weights_of(&nodes, poles, precision))?;
     let mut level = level.clone();
     let mut lu = shifted(&level)?;
@@ -76,10 +82,10 @@ pub(crate) fn levelled(y: &[Real], f: &[Real], poles: &[Real], level: &Real, pre
 }
 
 /// The smallest of all β_l/β′_l, which estimate E₀ − E; `None` where they differ in sign.
-fn noda(next: &[Real], weights: &[Real]) -> Option<Real> {
-    let mut best: Option<Real> = None;
+fn noda(next: &[BigFloat], weights: &[BigFloat]) -> Option<BigFloat> {
+    let mut best: Option<BigFloat> = None;
     for (next, weight) in next.iter().zip(weights) {
-        if *next == Real::ZERO {
+        if *next == BigFloat::ZERO {
             return None;
         }
         let ratio = weight / next;
@@ -93,7 +99,7 @@ fn noda(next: &[Real], weights: &[Real]) -> Option<Real> {
 }
 
 /// Π (t_l + σ)/Π_{j≠l} (t_l − t_j): the weights of the denominator Π (y + σ).
-fn weights_of(nodes: &[Real], poles: &[Real], precision: Precision) -> Vec<Real> {
+fn weights_of(nodes: &[BigFloat], poles: &[BigFloat], precision: Bits) -> Vec<BigFloat> {
     let weight = |l: usize| {
         let above = poles.iter().fold(precision.integer(1), |product, pole| product * (&nodes[l] + pole));
         let others = nodes.iter().enumerate().filter(|(j, _)| *j != l);
@@ -103,43 +109,43 @@ fn weights_of(nodes: &[Real], poles: &[Real], precision: Precision) -> Vec<Real>
 }
 
 /// The vector over its largest component.
-fn normalised(x: Vec<Real>) -> Option<Vec<Real>> {
+fn normalised(x: Vec<BigFloat>) -> Option<Vec<BigFloat>> {
     let (_, size) = largest(&x)?;
     Some(x.iter().map(|x| x / &size).collect())
 }
 
-fn product(matrix: &[Vec<Real>], x: &[Real]) -> Vec<Real> {
-    let dot = |row: &Vec<Real>| row.iter().zip(x).map(|(a, x)| a * x).reduce(|a, b| a + b);
+fn product(matrix: &[Vec<BigFloat>], x: &[BigFloat]) -> Vec<BigFloat> {
+    let dot = |row: &Vec<BigFloat>| row.iter().zip(x).map(|(a, x)| a * x).reduce(|a, b| a + b);
     matrix.iter().filter_map(dot).collect()
 }
 
 /// Index and value of the largest component; `None` where all are 0.
-fn largest(x: &[Real]) -> Option<(usize, Real)> {
-    let mut best = (0, Real::ZERO);
+fn largest(x: &[BigFloat]) -> Option<(usize, BigFloat)> {
+    let mut best = (0, BigFloat::ZERO);
     for (i, x) in x.iter().enumerate() {
         if abs(x) > abs(&best.1) {
             best = (i, x.clone());
         }
     }
-    (best.1 != Real::ZERO).then_some(best)
+    (best.1 != BigFloat::ZERO).then_some(best)
 }
 
 /// Gaussian elimination with row pivoting.
 struct Lu {
-    rows: Vec<Vec<Real>>,
+    rows: Vec<Vec<BigFloat>>,
     order: Vec<usize>,
     /// 1/u_ii.
-    pivots: Vec<Real>,
+    pivots: Vec<BigFloat>,
 }
 
 impl Lu {
     /// `None` for a matrix that is singular in this precision.
-    fn factor(mut rows: Vec<Vec<Real>>, precision: Precision) -> Option<Self> {
+    fn factor(mut rows: Vec<Vec<BigFloat>>, precision: Bits) -> Option<Self> {
         let n = rows.len();
         let mut order: Vec<usize> = (0..n).collect();
         let mut pivots = Vec::with_capacity(n);
         for i in 0..n {
-            let column: Vec<Real> = rows[i..].iter().map(|row| row[i].clone()).collect();
+            let column: Vec<BigFloat> = rows[i..].iter().map(|row| row[i].clone()).collect();
             let (down, _) = largest(&column)?;
             rows.swap(i, i + down);
             order.swap(i, i + down);
@@ -157,8 +163,8 @@ impl Lu {
         Some(Self { rows, order, pivots })
     }
 
-    fn solve(&self, x: &[Real]) -> Vec<Real> {
-        let mut y: Vec<Real> = self.order.iter().map(|i| x[*i].clone()).collect();
+    fn solve(&self, x: &[BigFloat]) -> Vec<BigFloat> {
+        let mut y: Vec<BigFloat> = self.order.iter().map(|i| x[*i].clone()).collect();
         for i in 0..y.len() {
             for j in 0..i {
                 y[i] = &y[i] - &self.rows[i][j] * &y[j];

@@ -1,6 +1,6 @@
 //! Partial fractions, which is what solvers of shifted systems take.
 
-use crate::real::{Precision, Real, Target, abs, double};
+use crate::real::{BigFloat, Bits, Target, abs, double};
 use crate::zolotarev::ZolotarevStart;
 use crate::{Error, Interval, Power};
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ pub struct Form {
 }
 
 /// Bits for evaluations with coefficients in double precision: 53, what a large condition takes, and a reserve.
-const PRECISION: Precision = Precision(256);
+const PRECISION: Bits = Bits(256);
 
 impl PartialFractions {
     /// R(x) in double precision, from the largest shift to the smallest.
@@ -64,7 +64,8 @@ impl PartialFractions {
         let length = interval.high() - interval.low();
         let target = Target::new(function, PRECISION);
         let real = |x: f64| PRECISION.real(x);
-        let poles: Vec<(Real, Real)> = self.poles.iter().map(|pole| (real(pole.residue), real(pole.shift))).collect();
+        let poles: Vec<(BigFloat, BigFloat)> =
+            self.poles.iter().map(|pole| (real(pole.residue), real(pole.shift))).collect();
         let mut found = Form { error: 0.0, error_in_double: 0.0, condition: 0.0 };
         for at in points {
             // 1 × length may be rounded to beyond the end.
@@ -75,14 +76,14 @@ impl PartialFractions {
             let (mut sum, mut sizes) = (real(self.constant), real(self.constant.abs()));
             for (residue, shift) in &poles {
                 let distance = &x + shift;
-                if distance == Real::ZERO || !in_double.is_finite() {
+                if distance == BigFloat::ZERO || !in_double.is_finite() {
                     return none;
                 }
                 let term = residue / distance;
                 sizes += abs(&term);
                 sum += term;
             }
-            let error = |value: &Real| double(&abs(&(value / &f - real(1.0))));
+            let error = |value: &BigFloat| double(&abs(&(value / &f - real(1.0))));
             found.error = found.error.max(error(&sum));
             found.error_in_double = found.error_in_double.max(error(&real(in_double)));
             found.condition = found.condition.max(double(&(sizes / &f)));

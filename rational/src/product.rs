@@ -2,7 +2,7 @@
 
 use crate::levelled::Levelled;
 use crate::partial::{PartialFractions, Pole};
-use crate::real::{Precision, Real, double};
+use crate::real::{BigFloat, Bits, double};
 use crate::roots::{RootFailure, negative_roots};
 use crate::{Error, remez::RemezFailure};
 
@@ -10,20 +10,20 @@ use crate::{Error, remez::RemezFailure};
 #[derive(Clone, Debug)]
 pub(crate) struct Product {
     /// R(∞).
-    pub scale: Real,
+    pub scale: BigFloat,
     /// In ascending order, all positive.
-    pub zeros: Vec<Real>,
+    pub zeros: Vec<BigFloat>,
     /// In ascending order, all positive.
-    pub poles: Vec<Real>,
+    pub poles: Vec<BigFloat>,
 }
 
 impl Product {
     /// Poles and zeros of a function in barycentric form.
-    pub fn new(levelled: &Levelled, precision: Precision) -> Result<Self, RemezFailure> {
-        let upper: Vec<Real> = levelled.weights.iter().zip(&levelled.values).map(|(b, f)| b * f).collect();
-        let sum = |b: &[Real]| b.iter().fold(precision.integer(0), |sum, b| sum + b);
+    pub fn new(levelled: &Levelled, precision: Bits) -> Result<Self, RemezFailure> {
+        let upper: Vec<BigFloat> = levelled.weights.iter().zip(&levelled.values).map(|(b, f)| b * f).collect();
+        let sum = |b: &[BigFloat]| b.iter().fold(precision.integer(0), |sum, b| sum + b);
         let below = sum(&levelled.weights);
-        if below == Real::ZERO {
+        if below == BigFloat::ZERO {
             return Err(RemezFailure::Precision);
         }
         let named = |what| {
@@ -40,14 +40,14 @@ impl Product {
     }
 
     /// R(y) for y > 0.
-    pub fn evaluate(&self, y: &Real) -> Real {
+    pub fn evaluate(&self, y: &BigFloat) -> BigFloat {
         let above = self.zeros.iter().fold(self.scale.clone(), |product, zero| product * (y + zero));
         let below = self.poles.iter().map(|pole| y + pole).reduce(|product, factor| product * factor);
         below.map_or_else(|| above.clone(), |below| &above / below)
     }
 
     /// (log R)′ and (log R)″ for y > 0.
-    pub fn log_derivatives(&self, y: &Real, precision: Precision) -> (Real, Real) {
+    pub fn log_derivatives(&self, y: &BigFloat, precision: Bits) -> (BigFloat, BigFloat) {
         let one = precision.integer(1);
         let (mut first, mut second) = (precision.integer(0), precision.integer(0));
         for (zero, pole) in self.zeros.iter().zip(&self.poles) {
@@ -59,15 +59,15 @@ impl Product {
     }
 
     /// 1/R.
-    pub fn reciprocal(&self, precision: Precision) -> Self {
+    pub fn reciprocal(&self, precision: Bits) -> Self {
         let scale = precision.integer(1) / &self.scale;
         Self { scale, zeros: self.poles.clone(), poles: self.zeros.clone() }
     }
 
     /// Partial fractions in the variable x = y − origin, rounded to double precision:
     /// A_i = scale Π_j (zero_j − pole_i)/Π_{j≠i} (pole_j − pole_i), σ_i = pole_i + origin.
-    pub fn partial_fractions(&self, origin: &Real) -> Result<PartialFractions, Error> {
-        let rounded = |x: &Real, what: &dyn Fn() -> String| match double(x) {
+    pub fn partial_fractions(&self, origin: &BigFloat) -> Result<PartialFractions, Error> {
+        let rounded = |x: &BigFloat, what: &dyn Fn() -> String| match double(x) {
             value if value.is_normal() => Ok(value),
             _ => Err(Error::Range { what: what() }),
         };

@@ -5,46 +5,46 @@ use dashu_float::FBig;
 use dashu_float::round::mode::HalfEven;
 
 /// A binary number that knows its precision. Sums and products have the larger precision of both sides, so that all
-/// numbers of a calculation are made by the same [`Precision`].
-pub(crate) type Real = FBig<HalfEven, 2>;
+/// numbers of a calculation are made with the same [`Bits`].
+pub(crate) type BigFloat = FBig<HalfEven, 2>;
 
 /// A number of bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Precision(pub usize);
+pub(crate) struct Bits(pub usize);
 
-impl Precision {
+impl Bits {
     /// x, which has to be finite, exactly.
-    pub fn real(self, x: f64) -> Real {
-        let exact = Real::try_from(x).expect("a finite number");
+    pub fn real(self, x: f64) -> BigFloat {
+        let exact = BigFloat::try_from(x).expect("a finite number");
         exact.with_precision(self.0).value()
     }
 
     /// An integer, exactly.
-    pub fn integer(self, i: i64) -> Real {
-        Real::from(i).with_precision(self.0).value()
+    pub fn integer(self, i: i64) -> BigFloat {
+        BigFloat::from(i).with_precision(self.0).value()
     }
 
     /// 2^{-exponent}.
-    pub fn tiny(self, exponent: usize) -> Real {
+    pub fn tiny(self, exponent: usize) -> BigFloat {
         self.integer(1) >> exponent as isize
     }
 }
 
 /// The nearest number in double precision; infinite beyond its range, 0 below.
-pub(crate) fn double(x: &Real) -> f64 {
+pub(crate) fn double(x: &BigFloat) -> f64 {
     x.to_f64().value()
 }
 
-pub(crate) fn positive(x: &Real) -> bool {
-    *x > Real::ZERO
+pub(crate) fn positive(x: &BigFloat) -> bool {
+    *x > BigFloat::ZERO
 }
 
-pub(crate) fn abs(x: &Real) -> Real {
+pub(crate) fn abs(x: &BigFloat) -> BigFloat {
     if positive(x) { x.clone() } else { -x }
 }
 
 /// √(x y) for x, y > 0.
-pub(crate) fn geometric_mean(x: &Real, y: &Real) -> Real {
+pub(crate) fn geometric_mean(x: &BigFloat, y: &BigFloat) -> BigFloat {
     (x * y).sqrt()
 }
 
@@ -54,14 +54,14 @@ pub(crate) fn geometric_mean(x: &Real, y: &Real) -> Real {
 #[derive(Clone)]
 pub(crate) struct Target {
     /// c₁.
-    pub origin: Real,
+    pub origin: BigFloat,
     /// d_k, numerator and denominator of p_k.
-    pub factors: Vec<(Real, Real, Real)>,
-    pub precision: Precision,
+    pub factors: Vec<(BigFloat, BigFloat, BigFloat)>,
+    pub precision: Bits,
 }
 
 impl Target {
-    pub fn new(function: &Power, precision: Precision) -> Self {
+    pub fn new(function: &Power, precision: Bits) -> Self {
         let origin = precision.real(function.factors().first().map_or(0.0, |factor| factor.shift));
         let factor = |factor: &Factor| {
             let [top, bottom] = [factor.power.numerator(), factor.power.denominator()];
@@ -72,13 +72,13 @@ impl Target {
     }
 
     /// f at y > 0.
-    pub fn evaluate(&self, y: &Real) -> Real {
-        let log = |(shift, top, bottom): &(Real, Real, Real)| (y + shift).ln() * top / bottom;
+    pub fn evaluate(&self, y: &BigFloat) -> BigFloat {
+        let log = |(shift, top, bottom): &(BigFloat, BigFloat, BigFloat)| (y + shift).ln() * top / bottom;
         self.factors.iter().map(log).fold(self.precision.integer(0), |sum, log| sum + log).exp()
     }
 
     /// (log f)′ and (log f)″ at y > 0.
-    pub fn log_derivatives(&self, y: &Real) -> (Real, Real) {
+    pub fn log_derivatives(&self, y: &BigFloat) -> (BigFloat, BigFloat) {
         let mut sums = (self.precision.integer(0), self.precision.integer(0));
         for (shift, top, bottom) in &self.factors {
             let pole = self.precision.integer(1) / (y + shift);

@@ -12,7 +12,7 @@
 
 use crate::levelled::levelled;
 use crate::product::Product;
-use crate::real::{Precision, Real, Target, abs, double, geometric_mean, positive};
+use crate::real::{BigFloat, Bits, Target, abs, double, geometric_mean, positive};
 
 /// Why there is no best approximation in this precision.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ pub(crate) enum RemezFailure {
     /// The points still move.
     NoConvergence { exchanges: usize, spread: f64 },
     /// δ at y is larger than the level.
-    NotBest { level: f64, found: f64, y: Real },
+    NotBest { level: f64, found: f64, y: BigFloat },
 }
 
 /// A best approximation, with what proves it.
@@ -33,11 +33,11 @@ pub(crate) enum RemezFailure {
 pub(crate) struct Minimax {
     pub product: Product,
     /// |E|.
-    pub error: Real,
+    pub error: BigFloat,
     /// The 2n + 2 points where |δ| = |E|.
-    pub points: Vec<Real>,
+    pub points: Vec<BigFloat>,
     /// (largest − smallest |δ|)/largest over the points.
-    pub spread: Real,
+    pub spread: BigFloat,
     /// Exchanges done.
     pub exchanges: usize,
 }
@@ -57,17 +57,22 @@ const EXTREMUM_BITS: usize = 24;
 const CHECKS: i64 = 6;
 
 /// Best approximation of order n on [y_a, y_b].
-pub(crate) fn minimax(target: &Target, low: &Real, high: &Real, start: &[f64]) -> Result<Minimax, RemezFailure> {
+pub(crate) fn minimax(
+    target: &Target,
+    low: &BigFloat,
+    high: &BigFloat,
+    start: &[f64],
+) -> Result<Minimax, RemezFailure> {
     let precision = target.precision;
     let length = high - low;
-    let mut points: Vec<Real> = start.iter().map(|at| low + &length * precision.real(*at)).collect();
+    let mut points: Vec<BigFloat> = start.iter().map(|at| low + &length * precision.real(*at)).collect();
     let n = points.len();
     (points[0], points[n - 1]) = (low.clone(), high.clone());
     let mut values = evaluated(target, &points)?;
     // Poles lie on the negative axis much as the points do on the positive one.
-    let mut poles: Vec<Real> = points[1..n - 1].iter().step_by(2).cloned().collect();
+    let mut poles: Vec<BigFloat> = points[1..n - 1].iter().step_by(2).cloned().collect();
     let mut level = precision.integer(0);
-    let mut last_spread: Option<Real> = None;
+    let mut last_spread: Option<BigFloat> = None;
     for exchanges in 1..=EXCHANGES {
         let solution = levelled(&points, &values, &poles, &level, precision).ok_or(RemezFailure::Precision)?;
         let product = Product::new(&solution, precision)?;
@@ -76,12 +81,12 @@ pub(crate) fn minimax(target: &Target, low: &Real, high: &Real, start: &[f64]) -
         }
         points = exchange(&product, target, &points, &solution.level, low, high);
         values = evaluated(target, &points)?;
-        let deviations: Vec<Real> =
+        let deviations: Vec<BigFloat> =
             points.iter().zip(&values).map(|(y, f)| deviation(&product, y, f, precision)).collect();
         if !deviations.windows(2).all(|pair| positive(&pair[0]) != positive(&pair[1])) {
             return Err(RemezFailure::Precision);
         }
-        let sizes: Vec<Real> = deviations.iter().map(abs).collect();
+        let sizes: Vec<BigFloat> = deviations.iter().map(abs).collect();
         let largest = sizes.iter().fold(&sizes[0], |a, b| if b > a { b } else { a });
         let smallest = sizes.iter().fold(&sizes[0], |a, b| if b < a { b } else { a });
         let spread = (largest - smallest) / largest;
@@ -101,7 +106,7 @@ pub(crate) fn minimax(target: &Target, low: &Real, high: &Real, start: &[f64]) -
 }
 
 /// f at the points, if these are in order.
-fn evaluated(target: &Target, points: &[Real]) -> Result<Vec<Real>, RemezFailure> {
+fn evaluated(target: &Target, points: &[BigFloat]) -> Result<Vec<BigFloat>, RemezFailure> {
     if !points.windows(2).all(|pair| pair[0] < pair[1]) {
         return Err(RemezFailure::Precision);
     }
@@ -109,12 +114,12 @@ fn evaluated(target: &Target, points: &[Real]) -> Result<Vec<Real>, RemezFailure
 }
 
 /// R/f − 1.
-fn deviation(product: &Product, y: &Real, f: &Real, precision: Precision) -> Real {
+fn deviation(product: &Product, y: &BigFloat, f: &BigFloat, precision: Bits) -> BigFloat {
     product.evaluate(y) / f - precision.integer(1)
 }
 
 /// Whether poles and zeros are so exact that δ at the points is ±E to all digits that are asked for.
-fn reproduces(product: &Product, level: &Real, points: &[Real], values: &[Real], precision: Precision) -> bool {
+fn reproduces(product: &Product, level: &BigFloat, points: &[BigFloat], values: &[BigFloat], precision: Bits) -> bool {
     let allowed = abs(level) * precision.tiny(SPREAD_BITS + 10);
     points.iter().zip(values).enumerate().all(|(i, (y, f))| {
         let wanted = if i % 2 == 0 { level.clone() } else { -level };
@@ -126,12 +131,12 @@ fn reproduces(product: &Product, level: &Real, points: &[Real], values: &[Real],
 pub(crate) fn exchange(
     product: &Product,
     target: &Target,
-    points: &[Real],
-    level: &Real,
-    low: &Real,
-    high: &Real,
-) -> Vec<Real> {
-    let slope = |y: &Real| {
+    points: &[BigFloat],
+    level: &BigFloat,
+    low: &BigFloat,
+    high: &BigFloat,
+) -> Vec<BigFloat> {
+    let slope = |y: &BigFloat| {
         let (r, f) = (product.log_derivatives(y, target.precision), target.log_derivatives(y));
         (r.0 - f.0, r.1 - f.1)
     };
@@ -139,7 +144,7 @@ pub(crate) fn exchange(
         let y = &points[i];
         // Whether δ has a maximum to look for, or a minimum.
         let maximum = positive(level) == i.is_multiple_of(2);
-        let rises = |y: &Real| {
+        let rises = |y: &BigFloat| {
             let (first, second) = slope(y);
             // The derivatives of ±δ.
             if maximum { (first, second) } else { (-first, -second) }
@@ -151,7 +156,7 @@ pub(crate) fn exchange(
             (false, 0) => low,
             (false, i) => &points[i - 1],
         };
-        if first == Real::ZERO || y == limit {
+        if first == BigFloat::ZERO || y == limit {
             return y.clone();
         }
         match turn(&rises, y, limit, right) {
@@ -165,15 +170,20 @@ pub(crate) fn exchange(
 }
 
 /// A place between y and the limit where ±δ goes down again, as it has to before the next point of the other sign.
-fn turn(rises: &impl Fn(&Real) -> (Real, Real), y: &Real, limit: &Real, right: bool) -> Option<Real> {
-    let down = |y: &Real| positive(&rises(y).0) != right;
+fn turn(
+    rises: &impl Fn(&BigFloat) -> (BigFloat, BigFloat),
+    y: &BigFloat,
+    limit: &BigFloat,
+    right: bool,
+) -> Option<BigFloat> {
+    let down = |y: &BigFloat| positive(&rises(y).0) != right;
     let mut places = vec![y.clone(), limit.clone()];
     if down(limit) {
         return Some(limit.clone());
     }
     // At most 2⁷ places.
     for _ in 0..7 {
-        let between: Vec<Real> = places.windows(2).map(|pair| geometric_mean(&pair[0], &pair[1])).collect();
+        let between: Vec<BigFloat> = places.windows(2).map(|pair| geometric_mean(&pair[0], &pair[1])).collect();
         if let Some(found) = between.iter().find(|y| down(y)) {
             return Some(found.clone());
         }
@@ -189,11 +199,17 @@ fn turn(rises: &impl Fn(&Real) -> (Real, Real), y: &Real, limit: &Real, right: b
 
 /// The zero of a falling function between `low`, where it is positive, and `high`, where it is negative: Newton's
 /// method, with bisection on a logarithmic scale where that leaves the bracket.
-fn climb(rises: &impl Fn(&Real) -> (Real, Real), low: &Real, high: &Real, start: &Real, precision: Precision) -> Real {
+fn climb(
+    rises: &impl Fn(&BigFloat) -> (BigFloat, BigFloat),
+    low: &BigFloat,
+    high: &BigFloat,
+    start: &BigFloat,
+    precision: Bits,
+) -> BigFloat {
     let (mut low, mut high, mut y) = (low.clone(), high.clone(), start.clone());
     for _ in 0..200 {
         let (first, second) = rises(&y);
-        if first == Real::ZERO {
+        if first == BigFloat::ZERO {
             return y;
         }
         if positive(&first) {
@@ -201,7 +217,7 @@ fn climb(rises: &impl Fn(&Real) -> (Real, Real), low: &Real, high: &Real, start:
         } else {
             high = y.clone();
         }
-        let newton = (second != Real::ZERO).then(|| &y - &first / &second);
+        let newton = (second != BigFloat::ZERO).then(|| &y - &first / &second);
         let next = match newton {
             Some(next) if next > low && next < high => next,
             _ => geometric_mean(&low, &high),
@@ -219,8 +235,8 @@ fn climb(rises: &impl Fn(&Real) -> (Real, Real), low: &Real, high: &Real, start:
 pub(crate) fn check_between(
     product: &Product,
     target: &Target,
-    points: &[Real],
-    error: &Real,
+    points: &[BigFloat],
+    error: &BigFloat,
 ) -> Result<(), RemezFailure> {
     let precision = target.precision;
     let allowed = error + error * precision.tiny(40);

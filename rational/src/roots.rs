@@ -5,7 +5,7 @@
 //! out it goes on to the next. So n steps down the negative axis find n roots and prove that they are real, or one of
 //! them fails and some are not.
 
-use crate::real::{Precision, Real, abs, positive};
+use crate::real::{BigFloat, Bits, abs, positive};
 
 /// Why there is no list of roots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,9 +20,13 @@ pub(crate) enum RootFailure {
 const ITERATIONS: usize = 200;
 
 /// The moduli of the n negative roots, in ascending order.
-pub(crate) fn negative_roots(nodes: &[Real], b: &[Real], precision: Precision) -> Result<Vec<Real>, RootFailure> {
+pub(crate) fn negative_roots(
+    nodes: &[BigFloat],
+    b: &[BigFloat],
+    precision: Bits,
+) -> Result<Vec<BigFloat>, RootFailure> {
     let degree = nodes.len() - 1;
-    let mut roots: Vec<Real> = Vec::with_capacity(degree);
+    let mut roots: Vec<BigFloat> = Vec::with_capacity(degree);
     for found in 0..degree {
         let root = next_root(nodes, b, &roots, degree - found, precision)?;
         if roots.last().is_some_and(|last| root <= *last) {
@@ -35,18 +39,18 @@ pub(crate) fn negative_roots(nodes: &[Real], b: &[Real], precision: Precision) -
 
 /// The smallest modulus of the `left` roots that are not in `roots`.
 fn next_root(
-    nodes: &[Real],
-    b: &[Real],
-    roots: &[Real],
+    nodes: &[BigFloat],
+    b: &[BigFloat],
+    roots: &[BigFloat],
     left: usize,
-    precision: Precision,
-) -> Result<Real, RootFailure> {
+    precision: Bits,
+) -> Result<BigFloat, RootFailure> {
     let one = precision.integer(1);
     let left_real = precision.integer(left as i64);
     let less_one = precision.integer(left as i64 - 1);
     // x = −y. From just beyond the last root, where it is divided out with little loss, or from 0.
     let mut x = roots.last().map_or(precision.integer(0), |last| last + (last.clone() >> 24_isize));
-    let mut last_size: Option<Real> = None;
+    let mut last_size: Option<BigFloat> = None;
     for _ in 0..ITERATIONS {
         // G = −(log p)′ and H = −(log p)″ of the rest, in the variable x, both from sums over the nodes.
         let (mut g, mut h) = (precision.integer(0), precision.integer(0));
@@ -62,7 +66,7 @@ fn next_root(
             h += &inverse * &inverse;
         }
         let [s, s1, s2] = sums;
-        if s == Real::ZERO {
+        if s == BigFloat::ZERO {
             return Ok(x);
         }
         // Σ b/(x + t) and its derivatives −Σ b/(x + t)², 2 Σ b/(x + t)³.
@@ -71,7 +75,7 @@ fn next_root(
         h += &ratio * &ratio - s2 * precision.integer(2) / s;
         for root in roots {
             let distance = &x - root;
-            if distance == Real::ZERO {
+            if distance == BigFloat::ZERO {
                 return Err(RootFailure::NotNegative);
             }
             let inverse = &one / distance;
@@ -86,12 +90,12 @@ fn next_root(
         }
         let spread = if positive(&discriminant) { discriminant.sqrt() } else { precision.integer(0) };
         let slope = if positive(&g) { &g + spread } else { &g - spread };
-        if slope == Real::ZERO {
+        if slope == BigFloat::ZERO {
             return Err(RootFailure::NotNegative);
         }
         let step = &left_real / slope;
         x += &step;
-        if x == Real::ZERO {
+        if x == BigFloat::ZERO {
             return Err(RootFailure::NotNegative);
         }
         let size = abs(&step) / abs(&x);

@@ -5,13 +5,13 @@
 use crate::approximation::{lowest_order, solve};
 use crate::levelled::levelled;
 use crate::product::Product;
-use crate::real::{Precision, Real, Target, abs, double, positive};
+use crate::real::{BigFloat, Bits, Target, abs, double, positive};
 use crate::remez::{Minimax, RemezFailure, check_between, exchange, minimax};
 use crate::roots::{RootFailure, negative_roots};
 use crate::zolotarev::ZolotarevStart;
 use crate::{Error, Factor, Fraction, Interval, LARGEST_ORDER, Power, approximate};
 
-const P: Precision = Precision(400);
+const P: Bits = Bits(400);
 
 fn fraction(text: &str) -> Fraction {
     text.parse().unwrap()
@@ -26,18 +26,18 @@ fn interval(low: f64, high: f64) -> Interval {
 }
 
 /// x^p with a power of two as denominator, by square roots and products.
-fn by_roots(x: &Real, p: Fraction) -> Real {
+fn by_roots(x: &BigFloat, p: Fraction) -> BigFloat {
     let mut root = x.clone();
     for _ in 0..p.denominator().ilog2() {
         root = root.sqrt();
     }
-    let one = Real::from(1).with_precision(x.precision()).value();
+    let one = BigFloat::from(1).with_precision(x.precision()).value();
     let product = (0..p.numerator().abs()).fold(one.clone(), |product, _| product * &root);
     if p.numerator() < 0 { one / product } else { product }
 }
 
 /// |a/b − 1|.
-fn difference(a: &Real, b: &Real) -> f64 {
+fn difference(a: &BigFloat, b: &BigFloat) -> f64 {
     double(&abs(&((a - b) / b)))
 }
 
@@ -66,7 +66,7 @@ fn derivatives_of_logarithms_are_those_of_differences() {
     let function = Power::product(factors).unwrap();
     let (best, target) = solve(&function, interval(0.01, 1.0), 3).unwrap();
     let (y, h) = (P.real(0.9), P.tiny(100));
-    let log = |f: &dyn Fn(&Real) -> Real| [&y - &h, y.clone(), &y + &h].map(|y| f(&y).ln());
+    let log = |f: &dyn Fn(&BigFloat) -> BigFloat| [&y - &h, y.clone(), &y + &h].map(|y| f(&y).ln());
     let target = Target { precision: P, ..target };
     let cases = [
         (log(&|y| target.evaluate(y)), target.log_derivatives(&y)),
@@ -81,9 +81,9 @@ fn derivatives_of_logarithms_are_those_of_differences() {
 
 #[test]
 fn roots_are_found_where_they_are() {
-    let nodes: Vec<Real> = (0..7).map(|l| P.real(0.5 * f64::from(l) + 0.01)).collect();
+    let nodes: Vec<BigFloat> = (0..7).map(|l| P.real(0.5 * f64::from(l) + 0.01)).collect();
     // Weights of Π (y + r) by its values on the nodes.
-    let weights = |p: &dyn Fn(&Real) -> Real| -> Vec<Real> {
+    let weights = |p: &dyn Fn(&BigFloat) -> BigFloat| -> Vec<BigFloat> {
         let weight = |l: usize| {
             let others = nodes.iter().enumerate().filter(|(j, _)| *j != l);
             p(&nodes[l]) / others.fold(P.integer(1), |product, (_, t)| product * (&nodes[l] - t))
@@ -108,22 +108,22 @@ fn roots_are_found_where_they_are() {
     });
     assert_eq!(negative_roots(&nodes, &pair, P), Err(RootFailure::NotNegative));
     // Too few digits for roots that are as near as that.
-    let low = Precision(64);
+    let low = Bits(64);
     let nodes = nodes.iter().map(|t| t.clone().with_precision(low.0).value()).collect::<Vec<_>>();
     let blurred = with(&[1.0, 1.001, 1.002, 1.003, 1.004, 1.005]);
-    let blurred: Vec<Real> = blurred.iter().map(|b| b.clone().with_precision(low.0).value()).collect();
+    let blurred: Vec<BigFloat> = blurred.iter().map(|b| b.clone().with_precision(low.0).value()).collect();
     assert!(negative_roots(&nodes, &blurred, low).is_err());
 }
 
 #[test]
 fn levelled_functions_alternate_and_have_no_pole_between_any_points() {
-    let precision = Precision(500);
+    let precision = Bits(500);
     // Points that are far from the best ones.
     let positions = [1.0, 1.1, 2.0, 9.0, 10.0, 11.0, 400.0, 1e4, 2e4, 1e6].map(|y| precision.real(y));
     for text in ["-1/2", "1/4", "-1/8", "9/10", "-1/100"] {
         let target = Target::new(&power(text), precision);
-        let values: Vec<Real> = positions.iter().map(|y| target.evaluate(y)).collect();
-        let start: Vec<Real> = [3.0, 5.0, 1e3, 2e3].iter().map(|pole| precision.real(*pole)).collect();
+        let values: Vec<BigFloat> = positions.iter().map(|y| target.evaluate(y)).collect();
+        let start: Vec<BigFloat> = [3.0, 5.0, 1e3, 2e3].iter().map(|pole| precision.real(*pole)).collect();
         let solution = levelled(&positions, &values, &start, &precision.integer(0), precision).unwrap();
         // δ at the end nearest to the cut has the sign of p.
         assert_eq!(positive(&solution.level), !text.starts_with('-'), "{text}");
@@ -146,8 +146,8 @@ fn levelled_functions_alternate_and_have_no_pole_between_any_points() {
 }
 
 /// δ by square roots at y = x, for f = x^p.
-fn delta(best: &Minimax, x: &Real, p: Fraction) -> Real {
-    best.product.evaluate(x) / by_roots(x, p) - Real::from(1)
+fn delta(best: &Minimax, x: &BigFloat, p: Fraction) -> BigFloat {
+    best.product.evaluate(x) / by_roots(x, p) - BigFloat::from(1)
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn other_functions_and_too_few_digits_are_failures() {
     }
     // E = 10⁻²⁵ cannot be seen with 96 bits.
     let function = power("1/4");
-    let target = Target::new(&function, Precision(96));
+    let target = Target::new(&function, Bits(96));
     let points = ZolotarevStart::new(&function, interval(0.1, 1.0)).points(31);
     let failure = minimax(&target, &target.precision.real(0.1), &target.precision.real(1.0), &points).unwrap_err();
     assert!(matches!(failure, RemezFailure::Precision | RemezFailure::NotNegative(_)), "{failure:?}");
@@ -303,7 +303,7 @@ fn the_search_for_an_order_goes_both_ways_and_ends() {
 
 #[test]
 fn partial_fractions_are_the_function_or_do_not_fit() {
-    let reals = |x: &[f64]| x.iter().map(|x| P.real(*x)).collect::<Vec<Real>>();
+    let reals = |x: &[f64]| x.iter().map(|x| P.real(*x)).collect::<Vec<BigFloat>>();
     let product = Product { scale: P.real(0.75), zeros: reals(&[0.5, 3.0, 100.0]), poles: reals(&[0.1, 1.0, 20.0]) };
     // y = x + 2.
     for (product, sign) in [(product.clone(), -1.0), (product.reciprocal(P), 1.0)] {
@@ -354,7 +354,7 @@ fn points_go_to_the_extrema_next_to_them_and_to_the_ends() {
         for up in [true, false] {
             let third =
                 |from: usize, to: usize| &best.points[from] + (&best.points[to] - &best.points[from]) / p.integer(3);
-            let moved: Vec<Real> = (0..=last)
+            let moved: Vec<BigFloat> = (0..=last)
                 .map(|i| if (up && i < last) || i == 0 { third(i, i + 1) } else { third(i, i - 1) })
                 .collect();
             let found = exchange(&best.product, &target, &moved, &level, &ends[0], &ends[1]);

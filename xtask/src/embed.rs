@@ -36,7 +36,7 @@ const ONE_FORMAT: (&str, &str) = (include_str!("embed/one_format.rs"), "\"single
 /// Builds and runs the README's program, with the feature `cuda` and without any, and one that takes one format only.
 pub fn foreign(root: &Path) -> Result<()> {
     let readme = fs::read_to_string(root.join("README.md")).context("the README cannot be read")?;
-    let blocks = Blocks::of(&readme, root)?;
+    let blocks = ReadmeBlocks::of(&readme, root)?;
     let folder = Folder(env::temp_dir().join(format!("ferrite-embedding-{}", std::process::id())));
     for (name, blocks) in
         [("with-cuda", &blocks), ("without-cuda", &blocks.without_cuda()?), ("one-format", &blocks.one_format()?)]
@@ -72,14 +72,14 @@ fn residual(printed: &str) -> Option<f64> {
 
 /// The blocks of the README, with … replaced.
 #[derive(Debug, PartialEq)]
-struct Blocks {
+struct ReadmeBlocks {
     dependencies: String,
     /// `.cargo/config.toml`, if it is needed.
     configuration: Option<String>,
     program: String,
 }
 
-impl Blocks {
+impl ReadmeBlocks {
     fn of(readme: &str, root: &Path) -> Result<Self> {
         let (_, section) = readme.split_once(HEADING).with_context(|| format!("no heading '{HEADING}'"))?;
         let section = section.split("\n## ").next().unwrap_or(section);
@@ -89,7 +89,7 @@ impl Blocks {
             let missing = || anyhow!("'{HEADING}' has not {} blocks in {language}", number + 1);
             text.map(|text| text.replace('…', &root.display().to_string())).ok_or_else(missing)
         };
-        Ok(Blocks {
+        Ok(ReadmeBlocks {
             dependencies: block("toml", 0)?,
             configuration: Some(block("toml", 1)?),
             program: block("rust", 0)?,
@@ -101,7 +101,7 @@ impl Blocks {
         if dependencies == self.dependencies {
             bail!("the README's dependency on ferrite has no `features = [\"cuda\", …]`");
         }
-        Ok(Blocks { dependencies, configuration: None, program: self.program.clone() })
+        Ok(ReadmeBlocks { dependencies, configuration: None, program: self.program.clone() })
     }
     /// Another program, without the feature `cuda`, and with one format.
     fn one_format(&self) -> Result<Self> {
@@ -110,7 +110,7 @@ impl Blocks {
         if dependencies == without.dependencies {
             bail!("the README's dependency on ferrite has not the feature \"formats\"");
         }
-        Ok(Blocks { dependencies, program: ONE_FORMAT.0.into(), ..without })
+        Ok(ReadmeBlocks { dependencies, program: ONE_FORMAT.0.into(), ..without })
     }
     /// Makes a crate.
     fn write(&self, root: &Path, folder: &Path, name: &str) -> Result<()> {
@@ -144,7 +144,7 @@ mod tests {
     fn the_readme_has_the_blocks() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let readme = fs::read_to_string(root.join("README.md")).unwrap();
-        let blocks = Blocks::of(&readme, root).unwrap();
+        let blocks = ReadmeBlocks::of(&readme, root).unwrap();
         assert!(blocks.dependencies.contains(&format!("path = \"{}/host\"", root.display())));
         assert!(blocks.configuration.as_ref().unwrap().contains("CUDA_LIBRARY_PATH"));
         assert!(blocks.program.contains("fn main()"));
@@ -153,8 +153,8 @@ mod tests {
         assert!(without.dependencies.contains("default-features = false") && without.configuration.is_none());
         let one = blocks.one_format().unwrap();
         assert!(one.dependencies.contains("features = [\"single\", \"reconstruct-12\"]"), "{}", one.dependencies);
-        assert!(Blocks::of("# no such section", root).is_err());
-        assert!(Blocks::of(&readme.replace("```rust", "```text"), root).is_err());
+        assert!(ReadmeBlocks::of("# no such section", root).is_err());
+        assert!(ReadmeBlocks::of(&readme.replace("```rust", "```text"), root).is_err());
     }
 
     #[test]
@@ -162,7 +162,7 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let readme = fs::read_to_string(root.join("README.md")).unwrap();
         let example = fs::read_to_string(root.join("host/examples/solve.rs")).unwrap();
-        let program = Blocks::of(&readme, root).unwrap().program;
+        let program = ReadmeBlocks::of(&readme, root).unwrap().program;
         assert!(example.ends_with(&program), "the README's program and host/examples/solve.rs differ");
         let main = program.lines().skip_while(|line| !line.starts_with("fn main"));
         assert!(main.count() <= 20, "a solve in twenty lines");

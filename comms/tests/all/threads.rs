@@ -1,6 +1,6 @@
 //! Ranks as threads: the checks of every communicator, random patterns of messages, and how a run ends when a rank fails.
 
-use crate::checks::{self, Message};
+use crate::checks::{self, PatternMessage};
 use comms::{Cause, CommError, Communicator, RankFailure, Solo, Threads, Transfer};
 use proptest::prelude::*;
 use std::convert::Infallible;
@@ -71,10 +71,10 @@ fn sums_are_those_of_one_process_and_repeat() {
 }
 
 /// Sizes with a pattern of messages for them.
-fn patterns() -> impl Strategy<Value = (usize, Vec<Message>)> {
+fn patterns() -> impl Strategy<Value = (usize, Vec<PatternMessage>)> {
     prop::sample::select(&SIZES[..]).prop_flat_map(|size| {
         let message = (0..size, 0..size, 0..3u16, prop::sample::select(vec![0usize, 1, 7, 100, 4097]));
-        let message = message.prop_map(|(from, to, tag, length)| Message { from, to, tag, length });
+        let message = message.prop_map(|(from, to, tag, length)| PatternMessage { from, to, tag, length });
         (Just(size), prop::collection::vec(message, 0..60))
     })
 }
@@ -93,8 +93,8 @@ proptest! {
 
     #[test]
     fn any_pattern_arrives_in_one_process(messages in prop::collection::vec(0..3u16, 0..30), seed in any::<u64>()) {
-        let own = |(i, tag)| Message { from: 0, to: 0, tag, length: i };
-        let messages: Vec<Message> = messages.into_iter().enumerate().map(own).collect();
+        let own = |(i, tag)| PatternMessage { from: 0, to: 0, tag, length: i };
+        let messages: Vec<PatternMessage> = messages.into_iter().enumerate().map(own).collect();
         checks::pattern(&Solo::new(), &messages, seed);
     }
 }

@@ -12,5 +12,5 @@ pub use anti_hermitian::AntiHermitian;
 pub use binary16::Complex16;
 pub use complex::{Complex, complex};
 pub use real::{Real, Scalar, phase_from_quarter_tangent, quarter_tangent};
-pub use spin::{Axis, HalfSpinor, Phase, Projector, Scaled, Sign, Spinor, to_degrand_rossi, to_device_basis};
+pub use spin::{Axis, DiracSpinor, HalfSpinor, Phase, Projector, Scaled, Sign, to_degrand_rossi, to_device_basis};
 pub use su3::{Colour, ScaledColour, Su3};

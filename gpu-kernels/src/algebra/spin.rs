@@ -18,7 +18,7 @@ use core::ops::Mul;
 /// Four spins of colour.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(transparent)]
-pub struct Spinor<T>(pub [Colour<T>; 4]);
+pub struct DiracSpinor<T>(pub [Colour<T>; 4]);
 
 /// The two independent spin components that a projector leaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -157,9 +157,9 @@ impl<T: Real> HalfSpinor<T> {
     pub const ZERO: Self = HalfSpinor([Colour::ZERO; 2]);
 }
 
-impl<T: Real> Spinor<T> {
+impl<T: Real> DiracSpinor<T> {
     /// 0
-    pub const ZERO: Self = Spinor([Colour::ZERO; 4]);
+    pub const ZERO: Self = DiracSpinor([Colour::ZERO; 4]);
     /// The two independent components of P ψ.
     #[inline(always)]
     pub fn project(&self, p: Projector) -> Scaled<T> {
@@ -200,15 +200,15 @@ impl<T: Real> Spinor<T> {
     }
     /// Applies `f` to every component, unrolled.
     #[inline(always)]
-    pub fn map<U>(self, f: impl Fn(Complex<T>) -> Complex<U>) -> Spinor<U> {
+    pub fn map<U>(self, f: impl Fn(Complex<T>) -> Complex<U>) -> DiracSpinor<U> {
         let [a, b, c, d] = self.0;
-        Spinor([a.map(&f), b.map(&f), c.map(&f), d.map(&f)])
+        DiracSpinor([a.map(&f), b.map(&f), c.map(&f), d.map(&f)])
     }
     /// Applies `f` to every pair of components, unrolled.
     #[inline(always)]
     pub fn zip(self, other: Self, f: impl Fn(Complex<T>, Complex<T>) -> Complex<T>) -> Self {
         let ([a, b, c, d], [e, g, h, i]) = (self.0, other.0);
-        Spinor([a.zip(e, &f), b.zip(g, &f), c.zip(h, &f), d.zip(i, &f)])
+        DiracSpinor([a.zip(e, &f), b.zip(g, &f), c.zip(h, &f), d.zip(i, &f)])
     }
 }
 
@@ -233,17 +233,17 @@ impl<T: Real> Scaled<T> {
 /// ψ in the device's basis from ψ in the DeGrand–Rossi basis: S ψ with S = (1/√2) (1 1; −1 1) between upper and lower
 /// spins.
 #[inline(always)]
-pub fn to_device_basis<T: Real>(s: Spinor<T>) -> Spinor<T> {
+pub fn to_device_basis<T: Real>(s: DiracSpinor<T>) -> DiracSpinor<T> {
     let [a, b, c, d] = s.0;
     let r = T::from_f64(core::f64::consts::FRAC_1_SQRT_2);
     let scaled = |v: Colour<T>| v.map(|x| x.scale(r));
-    Spinor([scaled(a + c), scaled(b + d), scaled(c - a), scaled(d - b)])
+    DiracSpinor([scaled(a + c), scaled(b + d), scaled(c - a), scaled(d - b)])
 }
 /// The inverse of [`to_device_basis`].
 #[inline(always)]
-pub fn to_degrand_rossi<T: Real>(s: Spinor<T>) -> Spinor<T> {
+pub fn to_degrand_rossi<T: Real>(s: DiracSpinor<T>) -> DiracSpinor<T> {
     let [a, b, c, d] = s.0;
     let r = T::from_f64(core::f64::consts::FRAC_1_SQRT_2);
     let scaled = |v: Colour<T>| v.map(|x| x.scale(r));
-    Spinor([scaled(a - c), scaled(b - d), scaled(a + c), scaled(b + d)])
+    DiracSpinor([scaled(a - c), scaled(b - d), scaled(a + c), scaled(b + d)])
 }

@@ -1,6 +1,6 @@
 //! The clover term: two Hermitian 6×6 blocks per site, 72 reals.
 use super::{Double, Fp16, Half, NumberFormat, STRIDE, Single, TILE};
-use crate::algebra::{Colour, Complex, Real, Spinor, complex};
+use crate::algebra::{Colour, Complex, DiracSpinor, Real, complex};
 use crate::memory::{Access, Chunk, Global};
 use crate::multi_rhs::each_rhs;
 
@@ -219,9 +219,9 @@ const _: () = assert!((TILE * <Fp16 as CloverFormat>::CLOVER_BYTES).is_multiple_
 pub unsafe fn apply_clover<P: CloverFormat, const N: usize>(
     tile: Global,
     lane: usize,
-    spinors: [Spinor<P::Real>; N],
-) -> [Spinor<P::Real>; N] {
-    let (mut upper, mut out) = ([[Colour::ZERO; 2]; N], [Spinor::ZERO; N]);
+    spinors: [DiracSpinor<P::Real>; N],
+) -> [DiracSpinor<P::Real>; N] {
+    let (mut upper, mut out) = ([[Colour::ZERO; 2]; N], [DiracSpinor::ZERO; N]);
     // √2 times the upper and lower spins of the DeGrand–Rossi basis, in which the term is block diagonal.
     let (block, scale) = unsafe { P::load_block(tile, lane, 0) };
     each_rhs!(k < N: {
@@ -234,7 +234,7 @@ pub unsafe fn apply_clover<P: CloverFormat, const N: usize>(
         let [a, b, c, d] = spinors[k].0;
         let [w, x] = scaled(block.times([a + c, b + d]), scale);
         let [u, v] = upper[k];
-        out[k] = Spinor([u + w, v + x, w - u, x - v]);
+        out[k] = DiracSpinor([u + w, v + x, w - u, x - v]);
     });
     out
 }

@@ -1,7 +1,7 @@
 //! Double precision: one complex number per chunk.
 use super::{NumberFormat, STRIDE, double_words, one_double};
 use crate::Precision;
-use crate::algebra::{Axis, Colour, Complex, HalfSpinor, Projector, Real, Scaled, ScaledColour, Spinor};
+use crate::algebra::{Axis, Colour, Complex, DiracSpinor, HalfSpinor, Projector, Real, Scaled, ScaledColour};
 use crate::memory::{Access, Chunk, Global};
 
 /// 64-bit floating point.
@@ -14,26 +14,26 @@ impl NumberFormat for Double {
     const SPINOR_BYTES: usize = 192;
 
     #[inline(always)]
-    unsafe fn load_spinor(tile: Global, lane: usize, access: Access) -> Spinor<f64> {
+    unsafe fn load_spinor(tile: Global, lane: usize, access: Access) -> DiracSpinor<f64> {
         let at = |k: usize| unsafe { one_double(tile.load16(16 * lane + k * STRIDE, access).0) };
         let colour = |s: usize| Colour([at(3 * s), at(3 * s + 1), at(3 * s + 2)]);
-        Spinor([colour(0), colour(1), colour(2), colour(3)])
+        DiracSpinor([colour(0), colour(1), colour(2), colour(3)])
     }
     #[inline(always)]
     unsafe fn load_projected(tile: Global, lane: usize, p: Projector) -> Scaled<f64> {
         let at = |k: usize| unsafe { one_double(tile.load16(16 * lane + k * STRIDE, Access::Shared).0) };
         let colour = |s: usize| Colour([at(3 * s), at(3 * s + 1), at(3 * s + 2)]);
-        let mut s = Spinor::ZERO;
+        let mut s = DiracSpinor::ZERO;
         if p.axis == Axis::T {
             s.0[p.kept()] = colour(p.kept());
             s.0[p.kept() + 1] = colour(p.kept() + 1);
         } else {
-            s = Spinor([colour(0), colour(1), colour(2), colour(3)]);
+            s = DiracSpinor([colour(0), colour(1), colour(2), colour(3)]);
         }
         s.project(p)
     }
     #[inline(always)]
-    unsafe fn store_spinor(tile: Global, lane: usize, s: &Spinor<f64>) {
+    unsafe fn store_spinor(tile: Global, lane: usize, s: &DiracSpinor<f64>) {
         let put = |k: usize, z: Complex<f64>| unsafe { tile.store16(16 * lane + k * STRIDE, Chunk(double_words(z))) };
         let colour = |k: usize, c: Colour<f64>| {
             put(k, c.0[0]);

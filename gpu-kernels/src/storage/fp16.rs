@@ -10,7 +10,7 @@
 use super::{NumberFormat, TILE, words};
 use crate::Precision;
 use crate::algebra::{
-    Axis, Colour, Complex, Complex16, HalfSpinor, Phase, Projector, Real, Scaled, ScaledColour, Spinor, complex,
+    Axis, Colour, Complex, Complex16, DiracSpinor, HalfSpinor, Phase, Projector, Real, Scaled, ScaledColour, complex,
 };
 use crate::memory::{Access, Global};
 
@@ -42,11 +42,11 @@ impl NumberFormat for Fp16 {
     const HAS_RANGE: bool = true;
 
     #[inline(always)]
-    unsafe fn load_spinor(tile: Global, lane: usize, access: Access) -> Spinor<f32> {
+    unsafe fn load_spinor(tile: Global, lane: usize, access: Access) -> DiracSpinor<f32> {
         let w = unsafe { words::load(tile, lane, access) };
         let at = |s: usize, c: usize| kept(s, Complex16(w[3 * s + c]).widen());
         let colour = |s: usize| Colour([at(s, 0), at(s, 1), at(s, 2)]);
-        Spinor([colour(0), colour(1), colour(2), colour(3)])
+        DiracSpinor([colour(0), colour(1), colour(2), colour(3)])
     }
     #[inline(always)]
     unsafe fn load_projected(tile: Global, lane: usize, p: Projector) -> Scaled<f32> {
@@ -61,7 +61,7 @@ impl NumberFormat for Fp16 {
         Scaled { value: HalfSpinor([join(&w, 0, j, f), join(&w, 1, k, g)]), scale: f32::ONE }
     }
     #[inline(always)]
-    unsafe fn store_spinor(tile: Global, lane: usize, s: &Spinor<f32>) {
+    unsafe fn store_spinor(tile: Global, lane: usize, s: &DiracSpinor<f32>) {
         unsafe { words::store(tile, lane, |spin, c| Complex16::round(kept(spin, s.0[spin].0[c])).0) }
     }
 
@@ -121,13 +121,13 @@ mod tests {
     use crate::memory::Chunk;
 
     /// A spinor of numbers of several sizes and both signs, made of a seed.
-    fn spinor(seed: u32) -> Spinor<f32> {
+    fn spinor(seed: u32) -> DiracSpinor<f32> {
         let mut state = seed;
         let mut next = || {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             (state >> 8) as f32 / 65536.0 - 128.0
         };
-        let mut s = Spinor::ZERO;
+        let mut s = DiracSpinor::ZERO;
         s.0.iter_mut().flat_map(|colour| &mut colour.0).for_each(|z| *z = complex(next(), 0.01 * next()));
         s
     }

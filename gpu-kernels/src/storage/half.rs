@@ -9,7 +9,7 @@
 use super::{NumberFormat, TILE, words};
 use crate::Precision;
 use crate::algebra::{
-    Axis, Colour, Complex, HalfSpinor, Phase, Projector, Real, Scaled, ScaledColour, Spinor, complex,
+    Axis, Colour, Complex, DiracSpinor, HalfSpinor, Phase, Projector, Real, Scaled, ScaledColour, complex,
 };
 use crate::memory::{Access, Chunk, Global, high_half_over, join_low_halves, low_half_over, max_or_nan, reciprocal};
 
@@ -92,12 +92,12 @@ impl NumberFormat for Half {
     const SPINOR_BYTES: usize = words::BYTES + 4;
 
     #[inline(always)]
-    unsafe fn load_spinor(tile: Global, lane: usize, access: Access) -> Spinor<f32> {
+    unsafe fn load_spinor(tile: Global, lane: usize, access: Access) -> DiracSpinor<f32> {
         let (w, norm) = unsafe { (words::load(tile, lane, access), tile.load4(NORMS + 4 * lane, access)) };
         let half = norm * 0.5;
         let value = |j: usize| twice(w[j]).scale(half);
         let colour = |s: usize| Colour([value(3 * s), value(3 * s + 1), value(3 * s + 2)]);
-        Spinor([colour(0), colour(1), colour(2), colour(3)])
+        DiracSpinor([colour(0), colour(1), colour(2), colour(3)])
     }
     #[inline(always)]
     unsafe fn load_projected(tile: Global, lane: usize, p: Projector) -> Scaled<f32> {
@@ -118,7 +118,7 @@ impl NumberFormat for Half {
         Scaled { value, scale }
     }
     #[inline(always)]
-    unsafe fn store_spinor(tile: Global, lane: usize, s: &Spinor<f32>) {
+    unsafe fn store_spinor(tile: Global, lane: usize, s: &DiracSpinor<f32>) {
         let largest = |c: usize| largest(&s.0[c]);
         let (norm, inverse) = norm(max_or_nan(max_or_nan(largest(0), largest(1)), max_or_nan(largest(2), largest(3))));
         let word = |spin: usize, c: usize| code(s.0[spin].0[c], inverse);

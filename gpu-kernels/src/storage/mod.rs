@@ -32,7 +32,7 @@ pub use site::{Colours, SiteFormat, SiteKind, SiteValue, Sites, Spinors, Stagger
 pub use staged::{Slots, Staged, stage, staged_bytes};
 
 use crate::Precision;
-use crate::algebra::{Colour, Complex, Projector, Scaled, ScaledColour, Spinor};
+use crate::algebra::{Colour, Complex, DiracSpinor, Projector, Scaled, ScaledColour};
 use crate::memory::{Access, Chunk, Global};
 
 /// Sites per tile: those of one warp.
@@ -54,7 +54,7 @@ pub trait NumberFormat: Copy + Send + Sync + 'static {
     ///
     /// # Safety
     /// The tile is valid and read as `access` promises; `lane` < [`TILE`].
-    unsafe fn load_spinor(tile: Global, lane: usize, access: Access) -> Spinor<Self::Real>;
+    unsafe fn load_spinor(tile: Global, lane: usize, access: Access) -> DiracSpinor<Self::Real>;
     /// Reads what `p` needs of a spinor and projects it.
     ///
     /// # Safety
@@ -64,7 +64,7 @@ pub trait NumberFormat: Copy + Send + Sync + 'static {
     ///
     /// # Safety
     /// The tile is valid and the element written by nobody else.
-    unsafe fn store_spinor(tile: Global, lane: usize, s: &Spinor<Self::Real>);
+    unsafe fn store_spinor(tile: Global, lane: usize, s: &DiracSpinor<Self::Real>);
 
     /// Bytes of what a projector leaves of a spinor.
     const HALF_SPINOR_BYTES: usize;

@@ -1,7 +1,7 @@
 //! Single precision: two complex numbers per chunk.
 use super::{NumberFormat, STRIDE, two_singles};
 use crate::Precision;
-use crate::algebra::{Axis, Colour, Complex, HalfSpinor, Projector, Real, Scaled, ScaledColour, Spinor, complex};
+use crate::algebra::{Axis, Colour, Complex, DiracSpinor, HalfSpinor, Projector, Real, Scaled, ScaledColour, complex};
 use crate::memory::{Access, Chunk, Global, HalfChunk};
 
 /// 32-bit floating point.
@@ -19,11 +19,11 @@ impl NumberFormat for Single {
     const SPINOR_BYTES: usize = 96;
 
     #[inline(always)]
-    unsafe fn load_spinor(tile: Global, lane: usize, access: Access) -> Spinor<f32> {
+    unsafe fn load_spinor(tile: Global, lane: usize, access: Access) -> DiracSpinor<f32> {
         let two = |k: usize| unsafe { two_singles(tile.load16(16 * lane + k * STRIDE, access)) };
         let ([a, b], [c, d], [e, f]) = (two(0), two(1), two(2));
         let ([g, h], [i, j], [k, l]) = (two(3), two(4), two(5));
-        Spinor([Colour([a, b, c]), Colour([d, e, f]), Colour([g, h, i]), Colour([j, k, l])])
+        DiracSpinor([Colour([a, b, c]), Colour([d, e, f]), Colour([g, h, i]), Colour([j, k, l])])
     }
     #[inline(always)]
     unsafe fn load_projected(tile: Global, lane: usize, p: Projector) -> Scaled<f32> {
@@ -34,13 +34,13 @@ impl NumberFormat for Single {
         let first = p.kept() / 2 * 3;
         let two = |k: usize| unsafe { two_singles(tile.load16(16 * lane + (first + k) * STRIDE, Access::Shared)) };
         let ([a, b], [c, d], [e, f]) = (two(0), two(1), two(2));
-        let mut s = Spinor::ZERO;
+        let mut s = DiracSpinor::ZERO;
         s.0[p.kept()] = Colour([a, b, c]);
         s.0[p.kept() + 1] = Colour([d, e, f]);
         s.project(p)
     }
     #[inline(always)]
-    unsafe fn store_spinor(tile: Global, lane: usize, s: &Spinor<f32>) {
+    unsafe fn store_spinor(tile: Global, lane: usize, s: &DiracSpinor<f32>) {
         let put = |k: usize, a, b| unsafe { tile.store16(16 * lane + k * STRIDE, chunk(a, b)) };
         let [Colour([a, b, c]), Colour([d, e, f]), Colour([g, h, i]), Colour([j, k, l])] = s.0;
         put(0, a, b);

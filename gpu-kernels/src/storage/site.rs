@@ -1,7 +1,7 @@
 //! Site formats: what linear algebra needs to know of a field, whatever lives on its sites.
 use super::{Element, NumberFormat};
 use crate::FermionKind;
-use crate::algebra::{Colour, Complex, Real, Spinor, to_degrand_rossi, to_device_basis};
+use crate::algebra::{Colour, Complex, DiracSpinor, Real, to_degrand_rossi, to_device_basis};
 use crate::format::KernelFormat;
 use crate::memory::{Access, Global};
 use core::marker::PhantomData;
@@ -98,8 +98,8 @@ pub type Spinors<P> = Sites<WilsonFermion, P>;
 /// Colour vectors in precision P.
 pub type Colours<P> = Sites<StaggeredFermion, P>;
 
-impl<T: Real> SiteValue<T> for Spinor<T> {
-    const ZERO: Self = Spinor::ZERO;
+impl<T: Real> SiteValue<T> for DiracSpinor<T> {
+    const ZERO: Self = DiracSpinor::ZERO;
     #[inline(always)]
     fn each(self, f: impl Fn(Complex<T>) -> Complex<T>) -> Self {
         self.map(f)
@@ -129,18 +129,18 @@ impl<T: Real> SiteValue<T> for Spinor<T> {
 impl SiteKind for WilsonFermion {
     const FERMIONS: FermionKind = FermionKind::Wilson;
     const SPINS: usize = 4;
-    type Value<T: Real> = Spinor<T>;
+    type Value<T: Real> = DiracSpinor<T>;
     #[inline(always)]
-    fn cast<T: Real, U: Real>(value: Spinor<T>) -> Spinor<U> {
+    fn cast<T: Real, U: Real>(value: DiracSpinor<T>) -> DiracSpinor<U> {
         value.map(|z| z.cast())
     }
     #[inline(always)]
-    fn from_host(number: impl Fn(usize) -> Complex<f64>) -> Spinor<f64> {
+    fn from_host(number: impl Fn(usize) -> Complex<f64>) -> DiracSpinor<f64> {
         let colour = |s: usize| Colour([number(3 * s), number(3 * s + 1), number(3 * s + 2)]);
-        to_device_basis(Spinor([colour(0), colour(1), colour(2), colour(3)]))
+        to_device_basis(DiracSpinor([colour(0), colour(1), colour(2), colour(3)]))
     }
     #[inline(always)]
-    fn to_host(value: Spinor<f64>, mut put: impl FnMut(usize, Complex<f64>)) {
+    fn to_host(value: DiracSpinor<f64>, mut put: impl FnMut(usize, Complex<f64>)) {
         let s = to_degrand_rossi(value).0;
         macro_rules! each {
             ($($spin:literal $colour:literal),*) => {$(put(3 * $spin + $colour, s[$spin].0[$colour]);)*};
@@ -148,11 +148,11 @@ impl SiteKind for WilsonFermion {
         each!(0 0, 0 1, 0 2, 1 0, 1 1, 1 2, 2 0, 2 1, 2 2, 3 0, 3 1, 3 2);
     }
     #[inline(always)]
-    unsafe fn load<P: NumberFormat>(tile: Global, lane: usize, access: Access) -> Spinor<P::Real> {
+    unsafe fn load<P: NumberFormat>(tile: Global, lane: usize, access: Access) -> DiracSpinor<P::Real> {
         unsafe { P::load_spinor(tile, lane, access) }
     }
     #[inline(always)]
-    unsafe fn store<P: NumberFormat>(tile: Global, lane: usize, value: &Spinor<P::Real>) {
+    unsafe fn store<P: NumberFormat>(tile: Global, lane: usize, value: &DiracSpinor<P::Real>) {
         unsafe { P::store_spinor(tile, lane, value) }
     }
 }

@@ -19,7 +19,7 @@ pub(crate) use trace::{Trace, Track, direction};
 pub use transport::Transport;
 
 use crate::backend::Backend;
-use crate::lattice::{Exact, Lattice, Section};
+use crate::lattice::{FixedPointSum, Lattice, Section};
 use crate::network::Network;
 use comms::{ProcessGrid, Solo};
 use exchange::Exchange;
@@ -240,16 +240,16 @@ impl Domain {
         self.sum(out)
     }
     /// *Collective.* Sums of terms that are sites' own: the same bits however the lattice is cut.
-    pub(crate) fn exact_sums<const N: usize>(&self, mine: [Exact; N]) -> Result<[f64; N]> {
+    pub(crate) fn exact_sums<const N: usize>(&self, mine: [FixedPointSum; N]) -> Result<[f64; N]> {
         let bytes: Vec<u8> = mine.iter().flat_map(|sum| sum.words()).flat_map(u64::to_le_bytes).collect();
-        let mut total = [Exact::default(); N];
+        let mut total = [FixedPointSum::default(); N];
         for bytes in self.shape.network.all_gather(&bytes)? {
             for (total, words) in total.iter_mut().zip(bytes.as_chunks::<24>().0) {
                 let word = |k: usize| u64::from_le_bytes(words.as_chunks().0[k]);
-                *total = total.combine(Exact::from_words([word(0), word(1), word(2)]));
+                *total = total.combine(FixedPointSum::from_words([word(0), word(1), word(2)]));
             }
         }
-        Ok(total.map(Exact::total))
+        Ok(total.map(FixedPointSum::total))
     }
     /// *Collective.* The largest number of all processes.
     pub(crate) fn largest(&self, mine: f64) -> Result<f64> {

@@ -4,7 +4,7 @@ use super::{FilePrecision, Printed, Problem, ReadOptions};
 use crate::field::host::{Fermion, HostField, HostGauge, Matrix};
 use crate::gauge::GaugePart;
 use crate::gauge::measure::{self, Plaquettes, Unitarity};
-use crate::lattice::Exact;
+use crate::lattice::FixedPointSum;
 use crate::lattice::Section;
 use crate::network::Network;
 use num_complex::Complex64;
@@ -99,11 +99,11 @@ pub fn plaquette_of_part(gauge: &HostGauge, section: &Section, network: &dyn Net
 pub(crate) fn measured(gauge: &HostGauge, parts: &FileParts) -> Result<(Plaquettes, f64), Problem> {
     let part = GaugePart::exchange(gauge, &parts.sections, parts.network)?;
     let [spatial, temporal] = measure::plaquette_sums(&part);
-    let mine = [spatial, temporal, measure::trace_sum(gauge)].map(Exact::words);
+    let mine = [spatial, temporal, measure::trace_sum(gauge)].map(FixedPointSum::words);
     let all = parts.collect::<9>(std::array::from_fn(|k| mine[k / 3][k % 3]))?;
     let total = |k: usize| {
-        let sums = all.iter().map(|words| Exact::from_words(words.as_chunks().0[k]));
-        sums.fold(Exact::default(), Exact::combine)
+        let sums = all.iter().map(|words| FixedPointSum::from_words(words.as_chunks().0[k]));
+        sums.fold(FixedPointSum::default(), FixedPointSum::combine)
     };
     let volume = parts.mine().global.volume();
     Ok((Plaquettes::of_sums([total(0), total(1)], volume), measure::link_trace_of_sum(total(2), volume)))

@@ -7,7 +7,7 @@ use super::su3::{product, violation};
 use crate::domain::Result;
 use crate::field::GaugeField;
 use crate::field::host::{HostGauge, Matrix};
-use crate::lattice::Exact;
+use crate::lattice::FixedPointSum;
 use gpu_kernels::gauge::{PLAQUETTE, Plaquette};
 use gpu_kernels::{Format, Precision};
 use rayon::prelude::*;
@@ -48,12 +48,12 @@ pub fn link_trace(gauge: &HostGauge) -> f64 {
 }
 
 /// Sums of Re tr P over the spatial and over the temporal planes at the sites of a part.
-pub(crate) fn plaquette_sums(part: &GaugePart) -> [Exact; 2] {
+pub(crate) fn plaquette_sums(part: &GaugePart) -> [FixedPointSum; 2] {
     sum_over_sites(part.gauge.lattice().volume(), |site| site_plaquettes(part, site))
 }
 
 /// Sum of Re tr U over the links of a part.
-pub(crate) fn trace_sum(gauge: &HostGauge) -> Exact {
+pub(crate) fn trace_sum(gauge: &HostGauge) -> FixedPointSum {
     let [sum] = sum_over_sites(gauge.lattice().volume(), |site| {
         [(0..4).map(|mu| gauge.link(site, mu)).map(|u| u[0][0].re + u[1][1].re + u[2][2].re).sum()]
     });
@@ -61,13 +61,13 @@ pub(crate) fn trace_sum(gauge: &HostGauge) -> Exact {
 }
 
 /// [`link_trace`] of a lattice of `volume` sites.
-pub(crate) fn link_trace_of_sum(sum: Exact, volume: usize) -> f64 {
+pub(crate) fn link_trace_of_sum(sum: FixedPointSum, volume: usize) -> f64 {
     sum.total() / (12.0 * volume as f64)
 }
 
 impl Plaquettes {
     /// Of the sums over a lattice of `volume` sites.
-    pub(crate) fn of_sums(sums: [Exact; 2], volume: usize) -> Self {
+    pub(crate) fn of_sums(sums: [FixedPointSum; 2], volume: usize) -> Self {
         // Three planes of either sort, three colours.
         let [spatial, temporal] = sums.map(|sum| sum.total() / (9.0 * volume as f64));
         Plaquettes { mean: 0.5 * (spatial + temporal), spatial, temporal }
@@ -125,16 +125,16 @@ impl GaugeField {
     }
 }
 
-fn sum_over_sites<const N: usize>(volume: usize, f: impl Fn(usize) -> [f64; N] + Sync) -> [Exact; N] {
+fn sum_over_sites<const N: usize>(volume: usize, f: impl Fn(usize) -> [f64; N] + Sync) -> [FixedPointSum; N] {
     let block = |b: usize| {
-        let mut sums = [Exact::default(); N];
+        let mut sums = [FixedPointSum::default(); N];
         for site in b * BLOCK..volume.min((b + 1) * BLOCK) {
             sums.iter_mut().zip(f(site)).for_each(|(sum, term)| sum.add(term));
         }
         sums
     };
-    let blocks: Vec<[Exact; N]> = (0..volume.div_ceil(BLOCK)).into_par_iter().map(block).collect();
-    let all = |k: usize| blocks.iter().map(|sums| sums[k]).fold(Exact::default(), Exact::combine);
+    let blocks: Vec<[FixedPointSum; N]> = (0..volume.div_ceil(BLOCK)).into_par_iter().map(block).collect();
+    let all = |k: usize| blocks.iter().map(|sums| sums[k]).fold(FixedPointSum::default(), FixedPointSum::combine);
     std::array::from_fn(all)
 }
 

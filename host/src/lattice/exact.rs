@@ -8,12 +8,12 @@ const LIMIT: f64 = (1u64 << 12) as f64;
 /// A sum over sites in fixed point: the same however sites are dealt out to threads and processes. Terms of 2¹² and
 /// more, which no sensible field has, are summed in floating point beside it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Exact {
+pub(crate) struct FixedPointSum {
     fixed: i128,
     overflow: f64,
 }
 
-impl Exact {
+impl FixedPointSum {
     pub fn add(&mut self, term: f64) {
         if term.abs() < LIMIT {
             self.fixed += (term * SCALE) as i128;
@@ -41,8 +41,8 @@ impl Exact {
 mod tests {
     use super::*;
 
-    fn sum(terms: impl IntoIterator<Item = f64>) -> Exact {
-        let mut sum = Exact::default();
+    fn sum(terms: impl IntoIterator<Item = f64>) -> FixedPointSum {
+        let mut sum = FixedPointSum::default();
         terms.into_iter().for_each(|term| sum.add(term));
         sum
     }
@@ -53,8 +53,8 @@ mod tests {
         let whole = sum(terms.iter().copied());
         assert_eq!(sum(terms.iter().rev().copied()), whole);
         let parts = terms.chunks(333).rev().map(|part| sum(part.iter().copied()));
-        assert_eq!(parts.fold(Exact::default(), Exact::combine), whole);
-        assert_eq!(Exact::from_words(whole.words()), whole);
+        assert_eq!(parts.fold(FixedPointSum::default(), FixedPointSum::combine), whole);
+        assert_eq!(FixedPointSum::from_words(whole.words()), whole);
         // Floating point is off by a rounding of the largest partial sum, here below 10³, for each term.
         let plain: f64 = terms.iter().sum();
         assert!((whole.total() - plain).abs() < 4000.0 * 1e3 * f64::EPSILON);
@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(sum([0.1; 10]).total(), 1.0);
         assert_eq!(sum([1e3, 1e-15, -1e3]).total(), (1e-15 * SCALE).trunc() / SCALE);
         let negative = sum([-0.75, -1e-3]);
-        assert_eq!(Exact::from_words(negative.words()), negative);
+        assert_eq!(FixedPointSum::from_words(negative.words()), negative);
         assert_eq!(sum([1e300, 1.0, -1e300]).total(), 1.0);
         assert!(sum([1.0, f64::NAN]).total().is_nan());
         assert_eq!(sum([f64::INFINITY, 1.0]).total(), f64::INFINITY);

@@ -2,7 +2,7 @@
 //! how these are shared out.
 mod exact;
 
-pub(crate) use exact::Exact;
+pub(crate) use exact::FixedPointSum;
 
 /// Extents X, Y, Z, T of a periodic four-dimensional lattice. Sites are ordered lexicographically with x fastest:
 /// index = x + X (y + Y (z + Z t)).

@@ -9,7 +9,7 @@ use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::{HostGauge, Matrix};
 use crate::field::{DeviceGauge, GaugeField};
 use crate::gauge::su3::{violation, violation_of_u3};
-use crate::lattice::{Exact, Section};
+use crate::lattice::{FixedPointSum, Section};
 use gpu_kernels::field::Matrices;
 use gpu_kernels::smeared::{
     COMPONENTS_ABOVE, ComponentsAbove, LONG_LINKS, LongLinks, PROJECT_U3, ProjectU3, SCALE_LINKS, STAPLE, ScaleLinks,
@@ -328,7 +328,7 @@ fn largest_on_host(gauge: &HostGauge) -> f64 {
 /// for these, or the largest component, if that is larger. In U(3) either sign would do.
 fn common_scale(domain: &Domain, long: &HostGauge) -> Result<(f64, LinkGroup)> {
     let norm2 = |u: &Matrix| u.iter().flatten().map(|z| z.norm_sqr()).sum::<f64>() / 3.0;
-    let mut sums = [Exact::default(); 2];
+    let mut sums = [FixedPointSum::default(); 2];
     for u in long.links() {
         sums[0].add(norm2(u));
         sums[1].add(determinant(u).re);

@@ -299,7 +299,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
         strategy: ShiftStrategy,
         observer: &mut dyn Observer,
     ) -> std::result::Result<bool, SolveError<DeviceError>> {
-        let mut seen = Counted { observer, before: 0, last: 0, stopped: false };
+        let mut seen = CountingObserver { observer, before: 0, last: 0, stopped: false };
         if strategy == ShiftStrategy::MultiShift {
             self.together(parity, &mut seen)?;
         }
@@ -316,7 +316,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
     fn together(
         &mut self,
         parity: usize,
-        observer: &mut Counted<'_>,
+        observer: &mut CountingObserver<'_>,
     ) -> std::result::Result<(), SolveError<DeviceError>> {
         let precision = self.request.first_precision();
         let tol = if precision == Precision::Double { self.request.tol } else { self.request.tol.max(FIRST_TOLERANCE) };
@@ -368,7 +368,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
         &mut self,
         parity: usize,
         i: usize,
-        observer: &mut Counted<'_>,
+        observer: &mut CountingObserver<'_>,
     ) -> std::result::Result<(), SolveError<DeviceError>> {
         let operators = self.operators(parity, self.outcomes[i].shift)?;
         let mut problem = ShiftedParity {
@@ -485,13 +485,13 @@ impl ParitySystem for ShiftedParity<'_> {
 }
 
 /// Counts on over the solvers, and remembers whether it was stopped.
-struct Counted<'a> {
+struct CountingObserver<'a> {
     observer: &'a mut dyn Observer,
     before: usize,
     last: usize,
     stopped: bool,
 }
-impl Observer for Counted<'_> {
+impl Observer for CountingObserver<'_> {
     fn iteration(&mut self, event: &Iteration<'_>) -> ControlFlow<()> {
         self.last = self.before + event.iteration;
         let answer = self.observer.iteration(&Iteration { iteration: self.last, ..*event });

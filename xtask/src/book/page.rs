@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 
 /// A fenced block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct FencedBlock {
     /// Where its text begins, from 1.
     pub line: usize,
     /// The word behind the fence: `sh`, `console`, `toml` …, or nothing.
@@ -29,7 +29,7 @@ pub struct Marks {
 }
 
 /// All blocks of a page.
-pub fn blocks(text: &str) -> Result<Vec<Block>> {
+pub fn blocks(text: &str) -> Result<Vec<FencedBlock>> {
     let mut blocks = Vec::new();
     let mut marks = Marks::default();
     let mut lines = text.lines().enumerate();
@@ -49,7 +49,7 @@ pub fn blocks(text: &str) -> Result<Vec<Block>> {
                 }
             }
             let language = language.trim().to_string();
-            blocks.push(Block { line: number + 2, language, text: body, marks: std::mem::take(&mut marks) });
+            blocks.push(FencedBlock { line: number + 2, language, text: body, marks: std::mem::take(&mut marks) });
         } else if !line.is_empty() {
             // A comment belongs to the block right behind it only.
             marks = Marks::default();
@@ -78,7 +78,7 @@ fn mark(marks: &mut Marks, comment: &str, line: usize) -> Result<()> {
     Ok(())
 }
 
-impl Block {
+impl FencedBlock {
     /// The commands as a script. Of `console` these are the lines with a prompt, and those that continue them.
     pub fn script(&self) -> String {
         if self.language != "console" {

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::page::{self, Block};
+use super::page::{self, FencedBlock};
 use crate::process;
 
 /// Seconds that a block may take.
@@ -83,7 +83,7 @@ impl Runner {
         }
         Ok(tally)
     }
-    fn block(&mut self, block: &Block, folder: &Path, tally: &mut Tally) -> Result<()> {
+    fn block(&mut self, block: &FencedBlock, folder: &Path, tally: &mut Tally) -> Result<()> {
         if let Some(line) = block.stray_command() {
             bail!("`{line}` looks like a command, but its block is not marked as `sh` or `console`");
         }
@@ -127,7 +127,7 @@ impl Runner {
             _ => Ok(()),
         }
     }
-    fn shell(&mut self, block: &Block, folder: &Path, tally: &mut Tally) -> Result<()> {
+    fn shell(&mut self, block: &FencedBlock, folder: &Path, tally: &mut Tally) -> Result<()> {
         let script = block.script();
         let commands = page::commands(&script);
         if commands.is_empty() {
@@ -143,7 +143,7 @@ impl Runner {
         self.run(&script, block, folder, tally)
     }
     /// Runs a script that belongs to a block, and compares what it does with what the block says.
-    fn run(&self, script: &str, block: &Block, folder: &Path, tally: &mut Tally) -> Result<()> {
+    fn run(&self, script: &str, block: &FencedBlock, folder: &Path, tally: &mut Tally) -> Result<()> {
         let start = Instant::now();
         let (code, output) = self.bash(&["-eu", "-o", "pipefail"], script, folder)?;
         let wanted = block.marks.fails.unwrap_or(0);

@@ -79,9 +79,9 @@ mod tests {
     use std::cell::Cell;
 
     /// A folder of its own, removed at the end.
-    struct TestFolder(PathBuf);
+    struct ScratchFolder(PathBuf);
 
-    impl TestFolder {
+    impl ScratchFolder {
         fn new(name: &str) -> Self {
             let folder = std::env::temp_dir().join(format!("ferrite-passed-{name}-{}", std::process::id()));
             fs::create_dir_all(folder.join("data/deep")).unwrap();
@@ -89,7 +89,7 @@ mod tests {
         }
     }
 
-    impl Drop for TestFolder {
+    impl Drop for ScratchFolder {
         fn drop(&mut self) {
             fs::remove_dir_all(&self.0).ok();
         }
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn only_what_passed_with_the_same_files_is_left_out() {
-        let folder = TestFolder::new("same");
+        let folder = ScratchFolder::new("same");
         let data = folder.0.join("data");
         fs::write(data.join("deep/a"), "1").unwrap();
         let runs = Cell::new(0);

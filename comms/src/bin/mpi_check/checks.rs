@@ -20,15 +20,15 @@ pub fn all<C: Communicator>(comm: &C) {
     halo(comm);
     agreement(comm);
     for seed in 0..20 {
-        pattern(comm, &Message::random(seed, comm.size()), seed);
+        pattern(comm, &PatternMessage::random(seed, comm.size()), seed);
     }
     comm.barrier().unwrap();
 }
 
 /// Random numbers: SplitMix64.
-struct Random(u64);
+struct SplitMix64(u64);
 
-impl Random {
+impl SplitMix64 {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -52,7 +52,7 @@ fn places<C: Communicator>(comm: &C) {
 
 /// What rank `rank` adds to place `i`: numbers of very different size and sign, so that the order of a sum shows.
 fn summand(rank: usize, i: usize) -> f64 {
-    let mut random = Random((rank * 1_000_003 + i) as u64);
+    let mut random = SplitMix64((rank * 1_000_003 + i) as u64);
     let mantissa = random.next() as i64 as f64;
     mantissa * 2f64.powi(random.below(80) as i32 - 40)
 }
@@ -305,7 +305,7 @@ fn agreement<C: Communicator>(comm: &C) {
 
 /// One message of a pattern.
 #[derive(Clone, Debug)]
-pub struct Message {
+pub struct PatternMessage {
     /// Rank of the sender.
     pub from: usize,
     /// Rank of the receiver.
@@ -316,13 +316,13 @@ pub struct Message {
     pub length: usize,
 }
 
-impl Message {
+impl PatternMessage {
     /// A pattern on which all ranks agree.
-    pub fn random(seed: u64, size: usize) -> Vec<Message> {
-        let mut random = Random(seed);
+    pub fn random(seed: u64, size: usize) -> Vec<PatternMessage> {
+        let mut random = SplitMix64(seed);
         let count = random.below(40);
         let lengths = [0, 1, 64, 5000, 90_000];
-        let mut message = |_| Message {
+        let mut message = |_| PatternMessage {
             from: random.below(size),
             to: random.below(size),
             tag: random.below(3) as u16,
@@ -338,8 +338,8 @@ impl Message {
 }
 
 /// Sends all messages of a pattern, twice through the same channels, and waits for them in an order of its own.
-pub fn pattern<C: Communicator>(comm: &C, messages: &[Message], seed: u64) {
-    let mut random = Random(seed ^ (comm.rank() as u64) << 32);
+pub fn pattern<C: Communicator>(comm: &C, messages: &[PatternMessage], seed: u64) {
+    let mut random = SplitMix64(seed ^ (comm.rank() as u64) << 32);
     let numbered = || messages.iter().enumerate();
     let to_me = numbered().filter(|(_, m)| m.to == comm.rank());
     let from_me = numbered().filter(|(_, m)| m.from == comm.rank());

@@ -11,9 +11,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// A name for the command line, and what it does.
-type Subject = (&'static str, fn(&Mpi) -> Outcome);
+type NamedCheck = (&'static str, fn(&Mpi) -> CheckOutcome);
 
-const SUBJECTS: [Subject; 14] = [
+const CHECKS: [NamedCheck; 14] = [
     ("checks", check),
     ("abort", abort),
     ("abort-all", abort_all),
@@ -30,12 +30,12 @@ const SUBJECTS: [Subject; 14] = [
     ("latency", latency),
 ];
 
-type Outcome = Result<ExitCode, CommError>;
+type CheckOutcome = Result<ExitCode, CommError>;
 
 fn main() -> ExitCode {
     let subject = std::env::args().nth(1).unwrap_or_else(|| "checks".to_string());
-    let Some((_, run)) = SUBJECTS.iter().find(|(name, _)| *name == subject) else {
-        let names: Vec<&str> = SUBJECTS.iter().map(|(name, _)| *name).collect();
+    let Some((_, run)) = CHECKS.iter().find(|(name, _)| *name == subject) else {
+        let names: Vec<&str> = CHECKS.iter().map(|(name, _)| *name).collect();
         eprintln!("there is no subject '{subject}'; there are {}", names.join(", "));
         return ExitCode::from(2);
     };
@@ -56,7 +56,7 @@ fn last(mpi: &Mpi) -> usize {
     mpi.size() - 1
 }
 
-fn check(mpi: &Mpi) -> Outcome {
+fn check(mpi: &Mpi) -> CheckOutcome {
     checks::all(mpi);
     // The same with every message above 100 bytes as one item of a derived datatype.
     checks::all(&mpi.with_largest_count(100));
@@ -133,7 +133,7 @@ fn foreign_memory(mpi: &Mpi) {
 }
 
 /// One rank aborts; the others wait for a message, or for all.
-fn abort(mpi: &Mpi) -> Outcome {
+fn abort(mpi: &Mpi) -> CheckOutcome {
     let here = last(mpi);
     mpi.barrier()?;
     if mpi.rank() == here {
@@ -148,13 +148,13 @@ fn abort(mpi: &Mpi) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn abort_all(mpi: &Mpi) -> Outcome {
+fn abort_all(mpi: &Mpi) -> CheckOutcome {
     mpi.barrier()?;
     mpi.abort(4, "the power is out")
 }
 
 /// An error leaves through messages under way.
-fn error(mpi: &Mpi) -> Outcome {
+fn error(mpi: &Mpi) -> CheckOutcome {
     let (here, other) = (last(mpi), 0);
     let _receive = mpi.receive(if mpi.rank() == here { other } else { here }, 1, vec![0u8; 1 << 20])?;
     let _send = mpi.send(if mpi.rank() == here { other } else { here }, 2, vec![0u8; 1 << 20])?;
@@ -166,7 +166,7 @@ fn error(mpi: &Mpi) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn panic(mpi: &Mpi) -> Outcome {
+fn panic(mpi: &Mpi) -> CheckOutcome {
     let _receive = mpi.receive(0, 1, vec![0u8; 8])?;
     assert!(mpi.rank() != last(mpi), "index out of bounds");
     mpi.barrier()?;
@@ -174,7 +174,7 @@ fn panic(mpi: &Mpi) -> Outcome {
 }
 
 /// A message that nobody receives, too long to be sent all the same.
-fn lost_send(mpi: &Mpi) -> Outcome {
+fn lost_send(mpi: &Mpi) -> CheckOutcome {
     let to = if mpi.rank() == last(mpi) { 0 } else { last(mpi) };
     if mpi.rank() == 0 {
         drop(mpi.send(to, 9, vec![0u8; 8 << 20])?);
@@ -183,7 +183,7 @@ fn lost_send(mpi: &Mpi) -> Outcome {
 }
 
 /// A rank may end with a message under way to one that works on.
-fn late_receiver(mpi: &Mpi) -> Outcome {
+fn late_receiver(mpi: &Mpi) -> CheckOutcome {
     if mpi.rank() == 0 {
         drop(mpi.send(last(mpi), 9, vec![7u8; 8 << 20])?);
     }
@@ -198,7 +198,7 @@ fn late_receiver(mpi: &Mpi) -> Outcome {
 }
 
 /// Tells process numbers and waits for the test to kill the last rank.
-fn hang(mpi: &Mpi) -> Outcome {
+fn hang(mpi: &Mpi) -> CheckOutcome {
     // One write per line: mpirun passes on what it reads.
     let line = format!("rank {} is process {}\n", mpi.rank(), std::process::id());
     let mut out = std::io::stdout();
@@ -214,7 +214,7 @@ fn hang(mpi: &Mpi) -> Outcome {
 }
 
 /// A message of the wrong length, as a program meets it: one rank's error, told by that rank.
-fn lengths(mpi: &Mpi) -> Outcome {
+fn lengths(mpi: &Mpi) -> CheckOutcome {
     let here = last(mpi);
     let _send = (mpi.rank() == 0).then(|| mpi.send(here, 12, vec![1u8; 5000])).transpose()?;
     if mpi.rank() == here {
@@ -225,7 +225,7 @@ fn lengths(mpi: &Mpi) -> Outcome {
 }
 
 /// Leaves with the sentence on rank 0, all together.
-fn leave<E: std::fmt::Display>(mpi: &Mpi, result: Result<(), E>) -> Outcome {
+fn leave<E: std::fmt::Display>(mpi: &Mpi, result: Result<(), E>) -> CheckOutcome {
     Ok(match agree(mpi, result) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -238,18 +238,18 @@ fn leave<E: std::fmt::Display>(mpi: &Mpi, result: Result<(), E>) -> Outcome {
 }
 
 /// A grid that fits neither the run nor the lattice.
-fn grid(mpi: &Mpi) -> Outcome {
+fn grid(mpi: &Mpi) -> CheckOutcome {
     let checked = ProcessGrid::new([1, 1, 1, 2 * mpi.size()])
         .and_then(|grid| grid.check_for(mpi.size(), [8, 8, 8, 6], 1).map(drop));
     leave(mpi, checked)
 }
 
-fn one_disagrees(mpi: &Mpi) -> Outcome {
+fn one_disagrees(mpi: &Mpi) -> CheckOutcome {
     leave(mpi, if mpi.rank() == last(mpi) { Err("no such file") } else { Ok(()) })
 }
 
 /// Another thread gets errors; what it drops is no danger; and it can end the job.
-fn thread(mpi: &Mpi) -> Outcome {
+fn thread(mpi: &Mpi) -> CheckOutcome {
     let receive = mpi.receive(mpi.rank(), 0, vec![0u8; 8])?;
     let mpi = mpi.clone();
     let other = std::thread::spawn(move || {
@@ -269,7 +269,7 @@ fn thread(mpi: &Mpi) -> Outcome {
 }
 
 /// A message with more bytes than a C int can count.
-fn large(mpi: &Mpi) -> Outcome {
+fn large(mpi: &Mpi) -> CheckOutcome {
     const LENGTH: usize = (1 << 31) + 4099;
     if mpi.size() == 1 {
         println!("this takes two ranks");
@@ -296,7 +296,7 @@ fn large(mpi: &Mpi) -> Outcome {
 }
 
 /// Times of what solvers do often.
-fn latency(mpi: &Mpi) -> Outcome {
+fn latency(mpi: &Mpi) -> CheckOutcome {
     const ROUNDS: u32 = 2000;
     let time = |what: &str, work: &mut dyn FnMut() -> Result<(), CommError>| {
         let mut best = f64::INFINITY;

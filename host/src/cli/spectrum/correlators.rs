@@ -2,7 +2,7 @@
 use super::super::communicator::RunCommunicator;
 use super::super::configured::{Configured, Content};
 use super::super::{Failure, Outcome, solve};
-use super::input::Input;
+use super::input::SpectrumInput;
 use super::quarks::{Propagator, lattice};
 use ferrite::field::host::{ColourVector, Spinor};
 use ferrite::observables::spectrum::gamma::{COUNT, Gamma, name};
@@ -14,7 +14,7 @@ use num_complex::Complex64;
 use serde_json::{Value, json};
 
 /// *Collective.* Mesons and nucleons of Wilson quarks.
-pub fn wilson(propagator: &Propagator<Spinor>, input: &Input, comm: &RunCommunicator) -> Outcome<Correlators> {
+pub fn wilson(propagator: &Propagator<Spinor>, input: &SpectrumInput, comm: &RunCommunicator) -> Outcome<Correlators> {
     let (section, fields) = (propagator.layout.section, &propagator.fields);
     let mesons = Mesons::new(section, fields, input.origin, &input.momenta);
     let mut all = Vec::new();
@@ -40,7 +40,11 @@ pub fn wilson(propagator: &Propagator<Spinor>, input: &Input, comm: &RunCommunic
 }
 
 /// *Collective.* Local mesons of staggered quarks.
-pub fn staggered(propagator: &Propagator<ColourVector>, input: &Input, comm: &RunCommunicator) -> Outcome<Correlators> {
+pub fn staggered(
+    propagator: &Propagator<ColourVector>,
+    input: &SpectrumInput,
+    comm: &RunCommunicator,
+) -> Outcome<Correlators> {
     let found = local_mesons(propagator.layout.section, &propagator.fields, input.origin);
     let one = |(name, values): (&str, Vec<f64>)| Correlator {
         name: name.into(),
@@ -63,7 +67,7 @@ fn sum(mut all: Vec<Correlator>, about: Value, comm: &RunCommunicator) -> Outcom
 }
 
 /// The line for the file.
-pub fn line(found: &Correlators, configuration: &Configured, input: &Input) -> Value {
+pub fn line(found: &Correlators, configuration: &Configured, input: &SpectrumInput) -> Value {
     let mut line = json!({
         "schema": SCHEMA,
         "configuration": configuration.typed,
@@ -78,7 +82,7 @@ pub fn line(found: &Correlators, configuration: &Configured, input: &Input) -> V
     line
 }
 
-fn about<T>(propagator: &Propagator<T>, input: &Input) -> Value {
+fn about<T>(propagator: &Propagator<T>, input: &SpectrumInput) -> Value {
     let (report, batches) = propagator.solved.as_ref().map(|(report, batches)| (report, batches)).unzip();
     json!({
         "lattice": lattice(propagator).size(),

@@ -86,7 +86,7 @@ pub struct Shell {
 
 /// An input.
 #[derive(Debug)]
-pub struct Input {
+pub struct SpectrumInput {
     /// The configurations, in their order, as typed.
     pub configurations: Vec<PathBuf>,
     /// What quarks begin from.
@@ -121,7 +121,7 @@ pub struct Input {
     solve: Settings,
 }
 
-impl Input {
+impl SpectrumInput {
     /// Reads the file and the settings beside it; all mistakes at once.
     pub fn read(args: &SpectrumArguments, context: &Context) -> Outcome<Self> {
         let mut s = Settings::with_solve(SCHEMA, "solve");
@@ -195,7 +195,7 @@ impl Input {
         let plot = plot(&mut s, staggered, nucleon);
         let propagators = s.get("propagators").map(|folder| PathBuf::from(folder.text()));
         s.finish(&args.input.display().to_string())?;
-        Ok(Input {
+        Ok(SpectrumInput {
             configurations,
             source,
             origin: origin.unwrap_or_default(),

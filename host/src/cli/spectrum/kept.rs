@@ -3,7 +3,7 @@ use super::super::communicator::RunCommunicator;
 use super::super::configured::{Configured, Content, Match};
 use super::super::layout::Layout;
 use super::super::{Failure, Outcome, fields, target};
-use super::input::Input;
+use super::input::SpectrumInput;
 use ferrite::field::host::{Fermion, HostField};
 use ferrite::operators::{WILSON, operator_named};
 use serde_json::{Value, json};
@@ -13,22 +13,22 @@ use std::time::SystemTime;
 use tracing::{info, warn};
 
 /// A propagator in a folder: an array, and what it is.
-pub struct Kept {
+pub struct KeptPropagator {
     array: PathBuf,
     about: PathBuf,
     input: Value,
 }
 
-impl Kept {
+impl KeptPropagator {
     /// Where that of a configuration is kept, if they are.
-    pub fn of(input: &Input, configuration: &Configured) -> Option<Self> {
+    pub fn of(input: &SpectrumInput, configuration: &Configured) -> Option<Self> {
         let folder = input.propagators.as_ref()?;
         let place = |ending: &str| folder.join(format!("{}.{ending}", typed_name(configuration)));
-        Some(Kept { array: place("npy"), about: place("json"), input: input.of_propagator() })
+        Some(KeptPropagator { array: place("npy"), about: place("json"), input: input.of_propagator() })
     }
     /// *Collective.* Before the first solve: whether each configuration has a name of its own in the folder, and what is
     /// there was made of its links and with this input.
-    pub fn check_all(input: &Input, configurations: &mut [Configured], comm: &RunCommunicator) -> Outcome {
+    pub fn check_all(input: &SpectrumInput, configurations: &mut [Configured], comm: &RunCommunicator) -> Outcome {
         let Some(folder) = &input.propagators else { return Ok(()) };
         let mut names: HashMap<String, &Path> = HashMap::new();
         for configuration in configurations.iter() {
@@ -44,7 +44,7 @@ impl Kept {
         }
         comm.once(|| {
             for configuration in configurations.iter_mut() {
-                if let Some(kept) = Kept::of(input, configuration).filter(Kept::is_there) {
+                if let Some(kept) = KeptPropagator::of(input, configuration).filter(KeptPropagator::is_there) {
                     kept.check(configuration)?;
                 }
             }
@@ -52,8 +52,8 @@ impl Kept {
         })
     }
     /// Whether a propagator is to be written.
-    pub fn is_missing(input: &Input, configurations: &[Configured]) -> bool {
-        configurations.iter().filter_map(|one| Kept::of(input, one)).any(|kept| !kept.is_there())
+    pub fn is_missing(input: &SpectrumInput, configurations: &[Configured]) -> bool {
+        configurations.iter().filter_map(|one| KeptPropagator::of(input, one)).any(|kept| !kept.is_there())
     }
     fn is_there(&self) -> bool {
         self.array.is_file() && self.about.is_file()

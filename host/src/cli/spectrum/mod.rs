@@ -12,8 +12,8 @@ use super::solve::Solve;
 use super::{Code, Context, Failure, Outcome, interrupt, text};
 use clap::Args;
 use ferrite::field::host::{ColourVector, Spinor};
-use input::Input;
-use kept::Kept;
+use input::SpectrumInput;
+use kept::KeptPropagator;
 use rayon::prelude::*;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ pub fn check(
 ) -> Outcome<(Checked, Solve, usize)> {
     let (input, out) = (path.into(), PathBuf::new());
     let args = SpectrumArguments { input, configurations: Vec::new(), out, batch: None, set: set.to_vec() };
-    let (mut input, what) = (Input::read(&args, context)?, path.display().to_string());
+    let (mut input, what) = (SpectrumInput::read(&args, context)?, path.display().to_string());
     let all: Vec<&Path> = input.configurations.iter().map(PathBuf::as_path).collect();
     if all.is_empty() {
         return Err(Failure::refused(format!("{what}: there are no configurations")));
@@ -83,7 +83,7 @@ pub fn check(
 /// Solves, contracts and prints.
 pub fn run(args: &SpectrumArguments, context: &Context) -> Outcome {
     let (comm, what) = (&context.comm, args.input.display().to_string());
-    let input = comm.agree(Input::read(args, context))?;
+    let input = comm.agree(SpectrumInput::read(args, context))?;
     quarks::layout_choice(&input, comm.size())?;
     let mut file = result::File::read(&args.out, &input, comm)?;
     let mut missing: Vec<Configured> = Vec::new();
@@ -100,7 +100,7 @@ pub fn run(args: &SpectrumArguments, context: &Context) -> Outcome {
         let solve = comm.agree(quarks::check(&input, &all, &what))?;
         file.is_on(solve.plan.lattice)?;
     }
-    Kept::check_all(&input, &mut missing, comm)?;
+    KeptPropagator::check_all(&input, &mut missing, comm)?;
     let device = input.device.open(comm)?;
     file.open(&input, &missing, comm)?;
     interrupt::listen();

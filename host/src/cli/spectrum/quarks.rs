@@ -9,8 +9,8 @@ use super::super::plan::{gauge_header, reading};
 use super::super::progress::Watch;
 use super::super::solve::{self, Solve};
 use super::super::{Code, Context, Failure, Outcome, fields};
-use super::input::{Input, Shell, SourceKind};
-use super::kept::Kept;
+use super::input::{Shell, SourceKind, SpectrumInput};
+use super::kept::KeptPropagator;
 use crate::cli::config::Settings;
 use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
 use ferrite::gauge::fixing::relax::{Gauge, theta};
@@ -39,7 +39,7 @@ pub struct Propagator<T> {
 }
 
 /// How a run of `processes` cuts the lattice of a solve, if it may be cut so.
-pub fn plan(solve: &Solve, input: &Input, processes: usize) -> Outcome<Cut> {
+pub fn plan(solve: &Solve, input: &SpectrumInput, processes: usize) -> Outcome<Cut> {
     let choice = layout_choice(input, processes)?;
     let cut = choice.plan(processes, solve.plan.lattice, solve.plan.definition().steps())?;
     solve.possible(cut)
@@ -47,7 +47,7 @@ pub fn plan(solve: &Solve, input: &Input, processes: usize) -> Outcome<Cut> {
 
 /// Whether the input fits configurations, of which there is one at least, as far as their headers tell; their lattice, and
 /// the solve.
-pub fn check(input: &Input, configurations: &[&Path], what: &str) -> Outcome<Solve> {
+pub fn check(input: &SpectrumInput, configurations: &[&Path], what: &str) -> Outcome<Solve> {
     let mut settings = input.solve_settings(configurations[0]);
     let read = reading(&mut settings);
     let header = |settings: &mut Settings| gauge_header(settings, "gauge", &read);
@@ -73,7 +73,7 @@ pub trait Quark: Fermion {
     const TITLE: &'static str;
     /// A component of a source. `links` are smeared, where sources or sinks are.
     fn source(
-        input: &Input,
+        input: &SpectrumInput,
         layout: &Layout,
         links: Option<&HostGauge>,
         configuration: &Configured,
@@ -87,7 +87,7 @@ impl Quark for Spinor {
     const TITLE: &'static str = "quark propagator";
     /// That with spin and colour in `component` = 3 spin + colour.
     fn source(
-        input: &Input,
+        input: &SpectrumInput,
         layout: &Layout,
         links: Option<&HostGauge>,
         configuration: &Configured,
@@ -115,7 +115,7 @@ impl Quark for ColourVector {
     const TITLE: &'static str = "staggered quark propagator";
     /// That with a colour. Walls and noise are at one corner of the hypercubes, that of the origin.
     fn source(
-        input: &Input,
+        input: &SpectrumInput,
         layout: &Layout,
         links: Option<&HostGauge>,
         configuration: &Configured,
@@ -139,7 +139,7 @@ impl Quark for ColourVector {
 
 /// *Collective.* Propagators of quarks on a configuration, smeared at the sink where that is asked for.
 pub fn propagator<F: Quark>(
-    input: &Input,
+    input: &SpectrumInput,
     configuration: &mut Configured,
     what: &str,
     device: &Device,
@@ -156,8 +156,8 @@ pub fn propagator<F: Quark>(
     let host = 2 * components * size_of::<F>() + links * 576;
     fields::require_host_memory(comm, layout.local(), host, "propagators and links")?;
     let boundary = plan.operator.boundary();
-    let kept = Kept::of(input, configuration);
-    let read = |kept: &Kept| kept.read(configuration, components, &layout, comm);
+    let kept = KeptPropagator::of(input, configuration);
+    let read = |kept: &KeptPropagator| kept.read(configuration, components, &layout, comm);
     let there = kept.as_ref().map(read).transpose()?.flatten();
     let smears = input.shell.is_some_and(|_| there.is_none() || input.shell_sink);
     if let Some(fields) = there.as_ref().filter(|_| !smears) {
@@ -221,7 +221,7 @@ const IN_COULOMB_GAUGE: f64 = 1e-5;
 /// *Collective.* Says so where a wall is on links that are not in Coulomb gauge. Of a lattice that is cut in space nothing is
 /// said: the divergence would need the neighbours' links.
 fn look_at_gauge(
-    input: &Input,
+    input: &SpectrumInput,
     gauge: &HostGauge,
     layout: &Layout,
     configuration: &Configured,
@@ -246,7 +246,7 @@ fn look_at_gauge(
 
 /// How the lattice is to be cut. Refuses a grid that cuts time slices, where the input has shells: smearing, on the host,
 /// needs them whole.
-pub fn layout_choice(input: &Input, processes: usize) -> Outcome<LayoutChoice> {
+pub fn layout_choice(input: &SpectrumInput, processes: usize) -> Outcome<LayoutChoice> {
     let choice = input.device.layout.clone();
     if input.shell.is_none() {
         return Ok(choice);

@@ -3,8 +3,8 @@ use super::super::communicator::RunCommunicator;
 use super::super::configured::{Configured, Match};
 use super::super::{Failure, Outcome, target};
 use super::correlators;
-use super::input::Input;
-use super::kept::{Kept, difference, written};
+use super::input::SpectrumInput;
+use super::kept::{KeptPropagator, difference, written};
 use super::summary::Summary;
 use crate::cli::plot::write_svg;
 use ferrite::files::npy;
@@ -32,7 +32,7 @@ pub struct File {
 
 impl File {
     /// *Collective.* What a folder has, if it is there, of this input.
-    pub fn read(folder: &Path, input: &Input, comm: &RunCommunicator) -> Outcome<Self> {
+    pub fn read(folder: &Path, input: &SpectrumInput, comm: &RunCommunicator) -> Outcome<Self> {
         let path = folder.join(LINES);
         let (mut lock, mut lines) = (None, target::Lines::default());
         comm.once(|| {
@@ -87,14 +87,15 @@ impl File {
     }
     /// *Collective.* Makes the folder, that of the propagators too, and keeps other processes out of it. Refused where
     /// propagators of the configurations that are `missing` cannot be written.
-    pub fn open(&mut self, input: &Input, missing: &[Configured], comm: &RunCommunicator) -> Outcome {
+    pub fn open(&mut self, input: &SpectrumInput, missing: &[Configured], comm: &RunCommunicator) -> Outcome {
         let File { lock, folder, lines, .. } = self;
         comm.once(|| {
             for folder in [Some(&*folder), input.propagators.as_ref()].into_iter().flatten() {
                 fs::create_dir_all(folder)
                     .map_err(|why| Failure::refused(format!("{} cannot be made: {why}", folder.display())))?;
             }
-            if let Some(propagators) = input.propagators.as_ref().filter(|_| Kept::is_missing(input, missing)) {
+            if let Some(propagators) = input.propagators.as_ref().filter(|_| KeptPropagator::is_missing(input, missing))
+            {
                 target::check(&propagators.join("*.npy")).map_err(Failure::refused)?;
             }
             let path = folder.join(LINES);
@@ -150,7 +151,7 @@ impl File {
         &mut self,
         configuration: &Configured,
         found: Correlators,
-        input: &Input,
+        input: &SpectrumInput,
         comm: &RunCommunicator,
     ) -> Outcome {
         self.fits(configuration, &found).map_err(|why| Failure::refused(why).shared())?;
@@ -181,7 +182,7 @@ impl File {
 pub fn write(
     folder: &Path,
     file: &File,
-    input: &Input,
+    input: &SpectrumInput,
     summary: &Summary,
     comm: &RunCommunicator,
 ) -> Outcome<Vec<PathBuf>> {

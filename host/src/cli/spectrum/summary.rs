@@ -1,6 +1,6 @@
 //! What is said of all configurations: correlators and effective masses with errors, as text, JSON and a picture.
 use super::super::text::count;
-use super::input::Input;
+use super::input::SpectrumInput;
 use super::result::File;
 use ferrite::observables::spectrum::effective::CorrelatorShape;
 use ferrite::statistics::jackknife::{JackknifeEstimate, bins, jackknife};
@@ -46,7 +46,7 @@ fn json_of(estimates: &[Option<JackknifeEstimate>]) -> Vec<Value> {
 
 impl Summary {
     /// With errors by the jackknife over bins of configurations.
-    pub fn of(file: &File, input: &Input) -> Self {
+    pub fn of(file: &File, input: &SpectrumInput) -> Self {
         let hadron = |name: &str, parts: &[&str], shape: CorrelatorShape| {
             let samples = file.samples(parts).filter(|samples| !samples.is_empty())?;
             let samples = bins(&samples, input.bin);

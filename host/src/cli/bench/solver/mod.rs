@@ -112,12 +112,12 @@ pub struct SolverBenchArguments {
 }
 
 /// What is solved.
-enum Subject {
+enum StudySubject {
     Paper(paper::Tables),
     Staggered(Box<formats::FormatsPlan>),
 }
 
-impl Subject {
+impl StudySubject {
     fn new(args: &SolverBenchArguments) -> Outcome<Self> {
         let mut settings = Settings::default();
         let texts = [
@@ -132,7 +132,7 @@ impl Subject {
         }
         let chosen = definition(&mut settings);
         if chosen.is_some_and(|definition| definition.kind == FermionKind::Staggered) {
-            return formats::FormatsPlan::new(args, &mut settings).map(|plan| Subject::Staggered(Box::new(plan)));
+            return formats::FormatsPlan::new(args, &mut settings).map(|plan| StudySubject::Staggered(Box::new(plan)));
         }
         if let (Some(definition), Some(setting)) = (chosen, settings.get("operator"))
             && *definition != WILSON
@@ -142,7 +142,7 @@ impl Subject {
         }
         refuse_foreign_keys(&mut settings, &WILSON);
         settings.finish("the command line")?;
-        paper::Tables::new(args).map(Subject::Paper)
+        paper::Tables::new(args).map(StudySubject::Paper)
     }
 }
 
@@ -157,13 +157,13 @@ pub fn run(args: SolverBenchArguments, context: &Context) -> Outcome {
         None => args.lattice,
     };
     let hops = match &subject {
-        Subject::Staggered(plan) if plan.is_improved() => 3,
+        StudySubject::Staggered(plan) if plan.is_improved() => 3,
         _ => 1,
     };
     let layout = choice.layout.cut(comm, lattice, hops)?;
     let needs = match &subject {
-        Subject::Paper(tables) => tables.memory(layout.cut()),
-        Subject::Staggered(plan) => plan.memory(layout.cut()),
+        StudySubject::Paper(tables) => tables.memory(layout.cut()),
+        StudySubject::Staggered(plan) => plan.memory(layout.cut()),
     };
     device.require_all(comm, &needs, &format!("the study on {lattice}"))?;
     let file = args.gauge.as_ref().map(|path| read_gauge(path, &read, &layout, comm)).transpose()?;
@@ -176,10 +176,10 @@ pub fn run(args: SolverBenchArguments, context: &Context) -> Outcome {
             None => quenched(&domain, &args, comm)?,
         };
         match &subject {
-            Subject::Paper(tables) => {
+            StudySubject::Paper(tables) => {
                 tables.work(&Configuration::new(&domain, &gauge), &study, context).map(|results| (results, None))
             }
-            Subject::Staggered(plan) => {
+            StudySubject::Staggered(plan) => {
                 let name = args.gauge.clone().unwrap_or_else(|| "the configuration".into());
                 let solved = plan.work(&domain, (&gauge, plaquette, &name), &study, context);
                 solved.map(|(results, operator)| (results, Some(operator)))
@@ -188,15 +188,15 @@ pub fn run(args: SolverBenchArguments, context: &Context) -> Outcome {
     }?;
     if let Some(path) = &args.plot {
         let lines = match &subject {
-            Subject::Paper(_) => {
+            StudySubject::Paper(_) => {
                 picture(&results, format!("BiCGstab with reliable updates on {lattice}, Wilson"), paper::is_shown)
             }
-            Subject::Staggered(plan) => picture(&results, plan.plot_title(lattice), |_| true),
+            StudySubject::Staggered(plan) => picture(&results, plan.plot_title(lattice), |_| true),
         };
         comm.once(|| write_lines(path, &lines).map_err(Failure::failed))?;
     }
     let (operator, details) = match (&subject, &on_links) {
-        (Subject::Staggered(plan), Some(operator)) => {
+        (StudySubject::Staggered(plan), Some(operator)) => {
             (plan.definition().name, merged(plan.describe(operator), [json!({ "paper": null })]))
         }
         _ => (WILSON.name, json!({ "paper": "001" })),
@@ -217,13 +217,13 @@ pub fn run(args: SolverBenchArguments, context: &Context) -> Outcome {
     context.output.result("ferrite.bench-solver/1", merged(object, [details]), || {
         let mut text = format!("{}, {lattice}\n", device.describe());
         match &subject {
-            Subject::Paper(tables) => {
+            StudySubject::Paper(tables) => {
                 for (number, _) in &tables.0 {
                     let cells = results.table(Some(*number));
                     text += &print(&paper::title(*number), &cells, &study, &results.rates);
                 }
             }
-            Subject::Staggered(plan) => {
+            StudySubject::Staggered(plan) => {
                 text += &print(&plan.title(), &results.table(None), &study, &results.rates);
             }
         }
@@ -231,8 +231,8 @@ pub fn run(args: SolverBenchArguments, context: &Context) -> Outcome {
     })
 }
 /// Flags, checked.
-fn checked(args: &SolverBenchArguments) -> Outcome<(Subject, SolverStudy)> {
-    let subject = Subject::new(args)?;
+fn checked(args: &SolverBenchArguments) -> Outcome<(StudySubject, SolverStudy)> {
+    let subject = StudySubject::new(args)?;
     if let Some(path) = &args.plot {
         target::check_svg(path).map_err(Failure::refused)?;
     }
@@ -248,8 +248,8 @@ fn checked(args: &SolverBenchArguments) -> Outcome<(Subject, SolverStudy)> {
         _ => {}
     }
     let masses = match &subject {
-        Subject::Paper(_) => paper::Tables::masses(args)?,
-        Subject::Staggered(plan) => plan.masses(args)?,
+        StudySubject::Paper(_) => paper::Tables::masses(args)?,
+        StudySubject::Staggered(plan) => plan.masses(args)?,
     };
     let study = SolverStudy { masses, sources: args.sources, tol: args.tol, max_iterations: args.max_iterations };
     Ok((subject, study))
