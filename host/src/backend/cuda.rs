@@ -90,6 +90,14 @@ struct Function {
 // SAFETY: a handle that the driver lets any thread use, and plain data.
 unsafe impl Send for Function {}
 
+/// Where a reduction puts its result, and announces it.
+#[derive(Clone, Copy)]
+struct SumAddresses {
+    result: *mut f64,
+    ready: *mut u32,
+    ticket: u32,
+}
+
 struct Scratch {
     partial: u64,
     done: u64,
@@ -361,9 +369,11 @@ impl Cuda {
     fn sum_up(
         &self,
         stream: Option<&Stream>,
-        (kernel, n, nrhs): (Call<'_>, u32, u32),
+        kernel: Call<'_>,
+        n: u32,
+        nrhs: u32,
         scratch: &Scratch,
-        (result, ready, ticket): (*mut f64, *mut u32, u32),
+        to: SumAddresses,
     ) -> Result {
         let Call { instance, arguments, .. } = kernel;
         let sum = instance.sum.expect("reductions have values");
@@ -393,6 +403,7 @@ impl Cuda {
         let partial = (scratch.partial as *mut f64).wrapping_add(half * LAUNCH_SUMS * MAX_REDUCTION_BLOCKS);
         let done = (scratch.done as *mut u32).wrapping_add(half * LAUNCH_SUMS);
         let queue = self.queue(stream);
+        let SumAddresses { result, ready, ticket } = to;
         let mut sums = Sums { partial, result, done, ready, ticket };
         let (mut n, mut nrhs) = (n, nrhs);
         // The driver reads them only. The last one is read by those that compute several right-hand sides in a thread.
@@ -590,7 +601,7 @@ impl Backend for Cuda {
         let launch = match known {
             Some(launch) => launch,
             // SAFETY: `kernels!` declares these parameters.
-            None => unsafe { self.choose(kernel.instance, (n, nrhs), &mut parameters)? },
+            None => unsafe { self.choose(kernel.instance, n, nrhs, &mut parameters)? },
         };
         // SAFETY: as above.
         unsafe { self.start(queue, launch.function, launch.grid(n, nrhs), &mut parameters) }
@@ -604,7 +615,7 @@ impl Backend for Cuda {
         scratch.ticket = scratch.ticket.checked_add(1).unwrap_or(1);
         let ticket = scratch.ticket;
         let (result, ready) = (scratch.results.wrapping_add(slot), scratch.ready.wrapping_add(slot));
-        self.sum_up(s, (kernel, n, nrhs), &scratch, (result, ready, ticket))?;
+        self.sum_up(s, kernel, n, nrhs, &scratch, SumAddresses { result, ready, ticket })?;
         scratch.summing.begin();
         for word in (0..nrhs as usize).map(|rhs| slot + rhs * count) {
             // A result that nobody fetched is overwritten.
@@ -626,7 +637,7 @@ impl Backend for Cuda {
         let scratch = lock(&self.shared.partial);
         let result = to.address().cast::<f64>().wrapping_add(slot);
         // Nobody looks at these tickets.
-        self.sum_up(s, (kernel, n, nrhs), &scratch, (result, scratch.unread as *mut u32, 0))
+        self.sum_up(s, kernel, n, nrhs, &scratch, SumAddresses { result, ready: scratch.unread as *mut u32, ticket: 0 })
     }
     fn sums(&self, out: &mut [f64]) -> Result {
         assert!(out.len() <= REDUCTION_SLOTS, "more sums than there are");

@@ -3,12 +3,8 @@ use ferrite::operators::Definition;
 use ferrite::{LinkStorage, Precision};
 
 /// Modules of the kernels of an operator in double and in the precision of the iteration, with the link storage that was
-/// asked for, if one was. `cut`: the lattice has faces. What does not exist is told when it is launched.
-pub fn modules(
-    definition: &Definition,
-    (precision, storage): (Precision, Option<LinkStorage>),
-    cut: bool,
-) -> Vec<String> {
+/// asked for, if one was. `cut`: the lattice has faces. What does not exist is reported when it is launched.
+pub fn modules(definition: &Definition, precision: Precision, storage: Option<LinkStorage>, cut: bool) -> Vec<String> {
     let mut modules: Vec<String> = Vec::new();
     for (table, format) in definition.kernels((precision, storage.unwrap_or_default()), cut) {
         let module = table.instance(format).map(|instance| instance.module);
@@ -30,7 +26,7 @@ mod tests {
             assert!(wanted.iter().all(|module| modules.iter().any(|m| m == module)), "{modules:?}: {wanted:?}");
         };
         has(
-            modules(&WILSON, (Precision::Half, None), true),
+            modules(&WILSON, Precision::Half, None, true),
             &[
                 "wilson_double",
                 "wilson_half",
@@ -42,10 +38,10 @@ mod tests {
             ],
         );
         let temporal = Some(LinkStorage::of(12).in_temporal_gauge());
-        has(modules(&CLOVER, (Precision::Single, temporal), false), &["clover", "clover_double", "clover_single_t"]);
-        has(modules(&STAGGERED, (Precision::Single, None), false), &["staggered_double", "staggered_single"]);
-        let half = (Precision::Single, Some(LinkStorage::FULL.in_half()));
-        has(modules(&ASQTAD, half, true), &["staggered_single_h", "exterior_single_h"]);
-        has(modules(&HISQ, (Precision::Half, None), false), &["staggered_double", "staggered_half_u3"]);
+        has(modules(&CLOVER, Precision::Single, temporal, false), &["clover", "clover_double", "clover_single_t"]);
+        has(modules(&STAGGERED, Precision::Single, None, false), &["staggered_double", "staggered_single"]);
+        let half = Some(LinkStorage::FULL.in_half());
+        has(modules(&ASQTAD, Precision::Single, half, true), &["staggered_single_h", "exterior_single_h"]);
+        has(modules(&HISQ, Precision::Half, None, false), &["staggered_double", "staggered_half_u3"]);
     }
 }

@@ -114,16 +114,16 @@ fn run_on<F: Fermion>(job: &Application, choice: &DeviceChoice, context: &Contex
     let device = choice.open(comm)?;
     let layout = plan.cut(&choice.layout, comm)?;
     let Cut { local, grid } = layout.cut();
-    let largest = (plan.precision, plan.largest_storage());
-    let needs = apply_memory(&plan.operator, local, &grid, plan.sources.len(), largest);
+    let storage = plan.largest_storage();
+    let needs = apply_memory(&plan.operator, local, &grid, plan.sources.len(), plan.precision, storage);
     device.require_all(comm, &needs, &format!("the operator on {}", plan.lattice))?;
     let links = LinksRead::of(plan, &layout, comm)?;
     let sources = plan.fields::<F>(&plan.sources, &layout)?;
     let (images, used) = {
         let domain = layout.domain(device.backend())?;
         let configuration = links.links.on(&domain)?;
-        let formats = (plan.precision, links.storage);
-        configuration.apply(job.form, job.complement, &sources, links.operator, formats).map_err(refused)
+        let LinksRead { operator, storage, .. } = links;
+        configuration.apply(job.form, job.complement, &sources, operator, plan.precision, storage).map_err(refused)
     }?;
     if let Some(asked) = plan.reconstruction.filter(|asked| *asked != used) {
         let [asked, used] = [asked, used].map(|storage| name_of(&RECONSTRUCTIONS, storage));

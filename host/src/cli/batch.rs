@@ -76,38 +76,34 @@ impl BatchChoice {
     /// it still fits all devices; with a warning if it does not.
     pub fn on_as(
         self,
-        (device, comm): (&Device, &RunCommunicator),
-        (n, before): (usize, &[usize]),
+        task: &BatchTask<'_>,
+        n: usize,
+        before: &[usize],
         needs: impl Fn(usize) -> Needs,
-        (task, noun): (&str, &str),
     ) -> Outcome<Batches> {
         if self.asked.is_some() || n == 0 || before.iter().sum::<usize>() != n {
-            return self.on((device, comm), n, needs, (task, noun));
+            return self.on(task, n, needs);
         }
         let kept = Batches { sizes: before.into(), limit: (before.len() > 1).then_some(Limit::Before) };
+        let (device, comm, noun) = (task.device, task.comm, task.noun);
         let free = comm.agree(device.memory())?.free;
         let needed: usize = needs(kept.largest()).iter().map(|(_, bytes)| bytes).sum();
         if comm.largest(f64::from(u8::from(needed > free)))? == 0.0 {
             return Ok(kept);
         }
-        let found = self.on((device, comm), n, needs, (task, noun))?;
+        let found = self.on(task, n, needs)?;
         if found.sizes != kept.sizes {
             let (now, then) = (found.describe_as(noun), kept.describe_as(noun));
             tracing::warn!("{now}, not as before ({then}): the last digits of results differ");
         }
         Ok(found)
     }
-    /// *Collective.* For `n` right-hand sides of a `task`, which calls them by a `noun`, on the devices of all processes.
+    /// *Collective.* For `n` right-hand sides of a task, on the devices of all processes.
     ///
     /// # Errors
     /// Too little memory for a batch of one, or for what was asked for.
-    pub fn on(
-        self,
-        (device, comm): (&Device, &RunCommunicator),
-        n: usize,
-        needs: impl Fn(usize) -> Needs,
-        (task, noun): (&str, &str),
-    ) -> Outcome<Batches> {
+    pub fn on(self, task: &BatchTask<'_>, n: usize, needs: impl Fn(usize) -> Needs) -> Outcome<Batches> {
+        let BatchTask { device, comm, name, noun } = *task;
         let free = comm.agree(device.memory())?.free;
         let mine = fitting(free, n, &needs).unwrap_or(0) as f64;
         // What all devices hold.
@@ -115,8 +111,8 @@ impl BatchChoice {
         let found = self.split(n, (fits > 0).then_some(fits));
         let together = found.largest();
         let task = match together {
-            0 => task.into(),
-            _ => format!("{task} with {}", text::count(together, noun)),
+            0 => name.into(),
+            _ => format!("{name} with {}", text::count(together, noun)),
         };
         device.require_all(comm, &needs(together), &task).map_err(|mut refusal: Failure| {
             if fits > 0 && fits < together {
@@ -126,6 +122,19 @@ impl BatchChoice {
         })?;
         Ok(found)
     }
+}
+
+/// A task that solves in batches.
+#[derive(Clone, Copy)]
+pub struct BatchTask<'a> {
+    /// The device of this process.
+    pub device: &'a Device,
+    /// All processes.
+    pub comm: &'a RunCommunicator,
+    /// What it is called where it needs too much memory.
+    pub name: &'a str,
+    /// What it calls one right-hand side.
+    pub noun: &'a str,
 }
 
 /// The largest batch that fits.

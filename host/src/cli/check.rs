@@ -84,7 +84,8 @@ impl Checked {
     /// them: by itself, whatever grid was asked for.
     pub fn new(
         device: Device,
-        (lattice, cut): (Lattice, Cut),
+        lattice: Lattice,
+        cut: Cut,
         plan: impl Fn(usize) -> Outcome<Cut>,
         split: impl Fn(Cut, usize) -> (Batches, Needs),
     ) -> Outcome<Self> {
@@ -131,14 +132,14 @@ pub fn run(args: CheckArguments, context: &Context) -> Outcome {
         layout.plan(layout.processes(args.processes()), plan.lattice, steps).and_then(|cut| solve.possible(cut))?;
     let device = solve.device.open_silently(&context.comm)?;
     let freely = |processes| any_layout().plan(processes, plan.lattice, steps).and_then(|cut| solve.possible(cut));
-    let checked = Checked::new(device, (plan.lattice, cut), freely, |cut, free| {
+    let checked = Checked::new(device, plan.lattice, cut, freely, |cut, free| {
         let needs = |together: usize| solve.memory(cut, together);
         solve.scheme.batch.split_with_needs(free, plan.sources.len(), needs)
     })?;
     let forecast = args.time.then(|| Forecast::of_solve(&solve, &checked));
     let object = merged(plan.describe(&plan.operator), [json!({ "kind": "solve", "sources": plan.sources.len() })]);
     let head = format!("{} operator on {}, {}", plan.definition().title, checked.lattice, checked.batches.describe());
-    answer(&args, context, (&checked, predicted(forecast)), object, (&head, "the solve"))
+    answer(&args, context, &checked, predicted(forecast), object, &head, "the solve")
 }
 
 fn spectrum(args: &CheckArguments, context: &Context) -> Outcome {
@@ -147,7 +148,7 @@ fn spectrum(args: &CheckArguments, context: &Context) -> Outcome {
     let object = json!({ "kind": "spectrum", "configurations": configurations });
     let (what, batches) = (count(configurations, "configuration"), checked.batches.describe());
     let head = format!("{what} on {}, {batches}", checked.lattice);
-    answer(args, context, (&checked, predicted(forecast)), object, (&head, "the solve"))
+    answer(args, context, &checked, predicted(forecast), object, &head, "the solve")
 }
 
 fn ensemble(args: &CheckArguments, context: &Context) -> Outcome {
@@ -156,22 +157,24 @@ fn ensemble(args: &CheckArguments, context: &Context) -> Outcome {
     let cut = layout.plan(layout.processes(args.processes()), lattice, input.hops())?;
     let device = input.device.open_silently(&context.comm)?;
     let freely = |processes: usize| any_layout().plan(processes, lattice, input.hops());
-    let checked = Checked::new(device, (lattice, cut), freely, |cut, free| rhmc::plan(&input, cut, free))?;
+    let checked = Checked::new(device, lattice, cut, freely, |cut, free| rhmc::plan(&input, cut, free))?;
     let forecast = args.time.then(|| Forecast::of_ensemble(&input, &checked));
     let quarks: Vec<_> = input.groups.iter().map(|group| group.name.as_str()).collect();
     let object = json!({ "kind": "rhmc", "trajectories": input.trajectories, "quarks": quarks });
     let with = if quarks.is_empty() { "no quarks".into() } else { quarks.join("; ") };
     let head = format!("{} trajectories on {lattice}, {with}", input.trajectories);
-    answer(args, context, (&checked, predicted(forecast)), object, (&head, "the run"))
+    answer(args, context, &checked, predicted(forecast), object, &head, "the run")
 }
 
-/// Tells what was found, with the memory that it needs on the device, and refuses where there is not so much.
+/// Reports what was found, with the memory that it needs on the device, and refuses where there is not so much.
 fn answer(
     args: &CheckArguments,
     context: &Context,
-    (checked, forecast): (&Checked, Option<Forecast>),
+    checked: &Checked,
+    forecast: Option<Forecast>,
     object: Value,
-    (head, what): (&str, &str),
+    head: &str,
+    what: &str,
 ) -> Outcome {
     let Checked { device, lattice, cut, batches, needs, memory, enough } = checked;
     let needed = sum(needs);

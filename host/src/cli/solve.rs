@@ -3,7 +3,7 @@ mod result;
 
 pub use result::{announce, worst};
 
-use super::batch::RIGHT_HAND_SIDE;
+use super::batch::{BatchTask, RIGHT_HAND_SIDE};
 use super::device::{Device, DeviceChoice};
 use super::host_links::LinksRead;
 use super::keys::SolveFlags;
@@ -123,16 +123,17 @@ impl Solve {
         let request = self.request(self.plan.operator, self.plan.largest_storage());
         request.memory(cut.local, &cut.grid, nrhs, self.plan.systems.count().filter(|count| *count > 1))
     }
-    /// *Collective.* Solves for these sources, from guesses or from zero, in batches of these sizes.
+    /// *Collective.* Solves for these sources in batches.
     pub fn solve<F: Fermion>(
         &self,
-        (device, layout): (&Device, &Layout),
+        device: &Device,
+        layout: &Layout,
         links: &LinksRead,
-        sizes: &[usize],
-        (sources, guess): (&[HostField<F>], Option<&[HostField<F>]>),
+        batched: &BatchedSources<'_, F>,
         watch: &mut Watch,
     ) -> Outcome<Ended<F>> {
         let request = self.request(links.operator, links.storage);
+        let BatchedSources { sizes, sources, guess } = *batched;
         let result = {
             let domain = layout.domain(device.backend())?;
             let configuration = links.links.on(&domain)?;
@@ -152,6 +153,16 @@ impl Solve {
         }
         Ok(ended)
     }
+}
+
+/// Sources with the sizes of the batches in which they are solved.
+pub struct BatchedSources<'a, F> {
+    /// Right-hand sides of each batch.
+    pub sizes: &'a [usize],
+    /// All sources.
+    pub sources: &'a [HostField<F>],
+    /// Where the iterations start; without, from zero.
+    pub guess: Option<&'a [HostField<F>]>,
 }
 
 /// Solutions, or the best iterates with the reason why there are no better ones.
@@ -245,8 +256,9 @@ fn run_on<F: Fermion>(solve: &Solve, context: &Context) -> Outcome {
     solve.scheme.check(layout.cut())?;
     let nrhs = plan.sources.len();
     let needs = |together: usize| solve.memory(layout.cut(), together);
-    let task = format!("the solve on {}", plan.lattice);
-    let batches = solve.scheme.batch.on((&device, comm), nrhs, needs, (&task, RIGHT_HAND_SIDE))?;
+    let name = format!("the solve on {}", plan.lattice);
+    let task = BatchTask { device: &device, comm, name: &name, noun: RIGHT_HAND_SIDE };
+    let batches = solve.scheme.batch.on(&task, nrhs, needs)?;
     if batches.are_several() {
         info!("{}", batches.describe());
     }
@@ -256,7 +268,7 @@ fn run_on<F: Fermion>(solve: &Solve, context: &Context) -> Outcome {
     let host = fields * size_of::<F>() + links * 576;
     fields::require_host_memory(comm, layout.local(), host, "sources, solutions and links")?;
 
-    let modules = ahead::modules(plan.definition(), (plan.precision, plan.reconstruction), layout.grid().size() > 1);
+    let modules = ahead::modules(plan.definition(), plan.precision, plan.reconstruction, layout.grid().size() > 1);
     let links = device.while_loading(&modules, || LinksRead::of(plan, &layout, comm))?;
     let sources = plan.fields::<F>(&plan.sources, &layout)?;
     let guess = solve.scheme.guess.as_deref().map(|fields| plan.fields::<F>(fields, &layout)).transpose()?;
@@ -269,7 +281,8 @@ fn run_on<F: Fermion>(solve: &Solve, context: &Context) -> Outcome {
     let running = profile::Running::start(solve.profile, &device)?;
     let place = (&device, &layout);
     if plan.systems == Systems::One {
-        let ended = solve.solve(place, &links, &batches.sizes, (&sources, guess.as_deref()), &mut watch)?;
+        let batched = BatchedSources { sizes: &batches.sizes, sources: &sources, guess: guess.as_deref() };
+        let ended = solve.solve(&device, &layout, &links, &batched, &mut watch)?;
         let done = result::Done { place, operator: links.operator, batches: &batches, profile: running.end(&device)? };
         return result::one(context, solve, &done, &ended, &watch);
     }

@@ -162,6 +162,17 @@ impl Route {
 /// Bytes between the words of zones.
 const WORD: usize = 16;
 
+/// What an exchange runs with.
+#[derive(Clone, Copy)]
+pub(crate) struct ExchangeContext<'a> {
+    pub backend: &'a dyn Backend,
+    pub trace: &'a Trace<'a>,
+    /// Those of the ends.
+    pub streams: &'a Streams,
+    /// The stream that packed; `None` for the main order of work.
+    pub packing: Option<&'a Stream>,
+}
+
 impl Exchange {
     /// Closes the memory of others; what they may still have open comes back.
     pub fn release_peers(self) -> [DeviceBuffer; 2] {
@@ -315,20 +326,20 @@ impl Exchange {
     /// interior waits too.
     pub fn run(
         &mut self,
-        (backend, trace): (&dyn Backend, &Trace),
-        (streams, packing): (&Streams, Option<&Stream>),
+        context: ExchangeContext<'_>,
         overlap: bool,
         interior: &mut dyn FnMut() -> Result,
         exterior: &mut dyn FnMut(usize, Option<&Stream>) -> Result,
     ) -> Result {
-        self.send((backend, trace), (streams, packing))?;
+        let ExchangeContext { backend, packing, .. } = context;
+        self.send(context)?;
         if overlap {
             interior()?;
         }
         let beside = packing.filter(|_| overlap);
         let mut next = 0;
         while next < 4 {
-            let all_sent = self.progress((backend, trace), streams)?;
+            let all_sent = self.progress(context)?;
             while next < 4 && self.has_all(next) {
                 // The last of the exteriors waits until everybody else can go on, too.
                 if next == 3 && !all_sent {
@@ -359,11 +370,8 @@ impl Exchange {
         Ok(())
     }
     /// Starts everything that goes out, and makes ready for what comes in.
-    fn send(
-        &mut self,
-        (backend, trace): (&dyn Backend, &Trace),
-        (streams, packing): (&Streams, Option<&Stream>),
-    ) -> Result {
+    fn send(&mut self, context: ExchangeContext<'_>) -> Result {
+        let ExchangeContext { backend, trace, streams, packing } = context;
         let (count, turn) = (self.count, self.turn());
         let direct = self.ends.iter().flatten().flatten().filter_map(|end| match &end.outgoing {
             Outgoing::Peer { word, direct: true, .. } => Some(word.pointer()),
@@ -389,7 +397,6 @@ impl Exchange {
                 receiver.start()?;
                 (*received, *since) = (false, trace.now());
             }
-            let at = (end.track, Some(stream));
             match &mut end.outgoing {
                 Outgoing::Peer { direct: true, .. } => {}
                 Outgoing::Straight { sent, .. } => *sent = false,
@@ -398,7 +405,7 @@ impl Exchange {
                     let to = zones[turn].pointer();
                     let mut copy =
                         || Ok(backend.copy_to_peer(&self.packed, end.offset, to, end.bytes, stream, ORDERED)?);
-                    trace.device(backend, at, &|| "copy to the neighbour".into(), &mut copy)?;
+                    trace.device(backend, end.track, Some(stream), &|| "copy to the neighbour".into(), &mut copy)?;
                     backend.signal(&[word.pointer()], count, Some(stream), ORDERED)?;
                     backend.mark(copied, Some(stream))?;
                 }
@@ -408,7 +415,7 @@ impl Exchange {
                     *sent = false;
                     backend.follow(&self.ready, Some(stream))?;
                     let mut copy = || Ok(backend.fetch(&self.packed, end.offset, memory, stream)?);
-                    trace.device(backend, at, &|| "copy to the host".into(), &mut copy)?;
+                    trace.device(backend, end.track, Some(stream), &|| "copy to the host".into(), &mut copy)?;
                     backend.mark(copied, Some(stream))?;
                 }
             }
@@ -416,7 +423,8 @@ impl Exchange {
         Ok(())
     }
     /// Sends messages that are ready and passes on those that are here; whether all are sent.
-    fn progress(&mut self, (backend, trace): (&dyn Backend, &Trace), streams: &Streams) -> Result<bool> {
+    fn progress(&mut self, context: ExchangeContext<'_>) -> Result<bool> {
+        let ExchangeContext { backend, trace, streams, .. } = context;
         let (turn, mut all_sent) = (self.turn(), true);
         let first = turn * self.total;
         let straight = self.ends.iter().flatten().flatten().any(ExchangeEnd::is_straight);
@@ -455,7 +463,7 @@ impl Exchange {
             {
                 trace.host(end.track, "message", since.take());
                 let mut copy = || Ok(backend.put(memory, &self.zones, first + end.offset, stream)?);
-                trace.device(backend, (end.track, Some(stream)), &|| "copy from the host".into(), &mut copy)?;
+                trace.device(backend, end.track, Some(stream), &|| "copy from the host".into(), &mut copy)?;
                 backend.mark(copied, Some(stream))?;
                 *received = true;
             }

@@ -69,7 +69,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// *Collective.* The exchange for zones of so many bytes, made when it is first needed.
 pub(crate) fn exchange_of<'a>(
-    (transport, warned): (Transport, &AtomicBool),
+    transport: Transport,
+    warned: &AtomicBool,
     exchanges: &'a mut HashMap<[usize; 4], Exchange>,
     domain: &Domain,
     bytes: [usize; 4],

@@ -10,7 +10,7 @@ mod trace;
 mod transport;
 
 pub use error::{DeviceError, MOST_LOCAL_SITES, Result};
-pub(crate) use exchange::{Route, Zones};
+pub(crate) use exchange::{ExchangeContext, Route, Zones};
 pub(crate) use halo::{Halo, exchange_of, lock};
 pub use part::Part;
 pub(crate) use sums::{PartialSums, SumTarget};

@@ -51,7 +51,7 @@ impl Peers {
             });
         }
         let mut peers = Peers { reached: everybodys(network, &opened)?, opened };
-        let works = peers.works(backend, network, (zones, room), &numbers_on_machines(&places))?;
+        let works = peers.works(backend, network, zones, room, &numbers_on_machines(&places))?;
         // One that fails makes all fall back: a machine that does this is not to be trusted with the others.
         let mut failed = [f64::from(u8::from(!works))];
         network.sum(&mut failed)?;
@@ -77,7 +77,8 @@ impl Peers {
         &self,
         backend: &dyn Backend,
         network: &dyn Network,
-        (zones, room): (&DeviceBuffer, usize),
+        zones: &DeviceBuffer,
+        room: usize,
         numbers: &[usize],
     ) -> Result<bool> {
         const FIELD: usize = 16;

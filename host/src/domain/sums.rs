@@ -18,7 +18,8 @@ impl SumTarget<'_> {
     /// Launches a reduction on a stream, or in the main order.
     pub fn reduce(
         &self,
-        (backend, stream): (&dyn Backend, Option<&Stream>),
+        backend: &dyn Backend,
+        stream: Option<&Stream>,
         kernel: Call<'_>,
         n: u32,
         nrhs: u32,

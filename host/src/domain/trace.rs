@@ -85,7 +85,8 @@ impl<'a> Trace<'a> {
     pub fn device(
         &self,
         backend: &dyn Backend,
-        (track, stream): (Track, Option<&Stream>),
+        track: Track,
+        stream: Option<&Stream>,
         name: &dyn Fn() -> String,
         work: &mut dyn FnMut() -> Result<()>,
     ) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Other processes' links and spinors around the local lattice.
 use crate::backend::{Stream, view};
-use crate::domain::{Domain, Halo, Result, Trace, exchange_of, lock};
+use crate::domain::{Domain, ExchangeContext, Halo, Result, Trace, exchange_of, lock};
 use crate::field::{DeviceField, GaugeField};
 use gpu_kernels::field::ThinLinks;
 use gpu_kernels::lattice::{Geometry, Region};
@@ -57,7 +57,8 @@ impl Halo {
     /// lies beyond an end of the whole lattice in t is multiplied by `across`.
     pub fn fill_margin(
         &self,
-        (input, nrhs): (&DeviceField, usize),
+        input: &DeviceField,
+        nrhs: usize,
         out: &mut DeviceField,
         parity: u32,
         width: u32,
@@ -120,7 +121,7 @@ impl Halo {
             let sites = sources[0].sites(&geometry);
             let mut message = [0; 4];
             message[mu] = bytes(sites);
-            let exchange = exchange_of((self.transport, &self.warned), &mut exchanges, domain, message)?;
+            let exchange = exchange_of(self.transport, &self.warned, &mut exchanges, domain, message)?;
             let (packed, zones) = (exchange.begin(backend, None)?, exchange.zones());
             for (forward, region) in sources.into_iter().enumerate() {
                 copy(Slab { region, sites, message: packed[mu][forward], way: SlabDirection::Out })?;
@@ -131,7 +132,8 @@ impl Halo {
                     copy(Slab { region, sites, message: zones[mu][forward], way })
                 })
             };
-            exchange.run((backend, &Trace::new(None)), (&self.streams, None), true, &mut || Ok(()), &mut unpack)?;
+            let context = ExchangeContext { backend, trace: &Trace::new(None), streams: &self.streams, packing: None };
+            exchange.run(context, true, &mut || Ok(()), &mut unpack)?;
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ pub use choose::{fastest, transports};
 pub use memory::{Exchanges, HaloField, Needs};
 
 use crate::backend::{Backend, Call, Stream, view};
-use crate::domain::{Domain, Result, Trace, Track, Zones, direction, exchange_of, lock};
+use crate::domain::{Domain, ExchangeContext, Result, Trace, Track, Zones, direction, exchange_of, lock};
 use crate::field::DeviceField;
 use gpu_kernels::faces::{Faces, PACK_COLOURS, PACK_SPINORS, PackColours, PackSpinors};
 use gpu_kernels::ghost::{Ghosts, zone_tiles};
@@ -46,11 +46,13 @@ pub(crate) fn zone_bytes(kind: FermionKind, precision: Precision) -> usize {
 
 /// Launches the kernel that packs the faces of a field.
 fn pack(
-    (backend, stream): (&dyn Backend, &Stream),
+    backend: &dyn Backend,
+    stream: &Stream,
     field: &DeviceField,
     faces: Faces,
     to: Ghosts,
-    (dagger, nrhs): (bool, u32),
+    dagger: bool,
+    nrhs: u32,
 ) -> Result {
     let (input, format, sites) = (field.view(), field.format(), faces.sites());
     let spinors = PackSpinors { input, faces, to, dagger: u32::from(dagger) };
@@ -116,34 +118,34 @@ pub(crate) fn hop(input: &DeviceField, hop: Hop, inside: InteriorLaunch<'_>, out
     let bytes = tiles.map(|tiles| tiles as usize * TILE * zone_bytes(input.kind(), input.precision()) * nrhs);
     let backend = domain.backend();
     let mut exchanges = lock(&halo.exchanges);
-    let exchange = exchange_of((halo.transport, &halo.warned), &mut exchanges, domain, bytes)?;
+    let exchange = exchange_of(halo.transport, &halo.warned, &mut exchanges, domain, bytes)?;
     let ghosts = |zones: Zones| view::ghosts(zones, tiles, halo.cut(), &geometry);
     let faces = Faces::new(geometry, 1 - hop.parity as u32, hop.steps, halo.cut());
     let mut recorder = lock(&halo.recorder);
     let trace = Trace::new(recorder.as_mut());
-    let main = (Track::Main, None);
     let mut inside = || match parts.interior {
         Some(RegionPart { region, sites }) => {
-            trace.device(backend, main, &|| "interior".into(), &mut || inside(region, sites))
+            trace.device(backend, Track::Main, None, &|| "interior".into(), &mut || inside(region, sites))
         }
         None => Ok(()),
     };
     // Faces are packed beside the interior: where that writes into neighbours' memory it waits more than it works.
     let (track, stream) = halo.packing();
     let places = exchange.begin(backend, Some(stream))?;
-    let mut pack = || pack((backend, stream), input, faces, ghosts(places), (hop.dagger, nrhs as u32));
-    trace.device(backend, (track, Some(stream)), &|| "pack".into(), &mut pack)?;
+    let mut pack = || pack(backend, stream, input, faces, ghosts(places), hop.dagger, nrhs as u32);
+    trace.device(backend, track, Some(stream), &|| "pack".into(), &mut pack)?;
     let zones = exchange.zones();
     let mut outside = |mu: usize, order: Option<&Stream>| match parts.exteriors[mu] {
         Some(RegionPart { region, sites }) => {
             let name = || format!("exterior {}", direction(mu));
-            let at = (if order.is_some() { track } else { Track::Main }, order);
+            let track = if order.is_some() { track } else { Track::Main };
             let part = || Outside { part: 1 + mu, region, sites, ghosts: ghosts(zones), stream: order };
-            trace.device(backend, at, &name, &mut || outside(part()))
+            trace.device(backend, track, order, &name, &mut || outside(part()))
         }
         None => Ok(()),
     };
-    exchange.run((backend, &trace), (&halo.streams, Some(stream)), halo.overlap, &mut inside, &mut outside)
+    let context = ExchangeContext { backend, trace: &trace, streams: &halo.streams, packing: Some(stream) };
+    exchange.run(context, halo.overlap, &mut inside, &mut outside)
 }
 
 /// [`hop`] without neighbours: nothing is sent.

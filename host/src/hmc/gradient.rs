@@ -61,7 +61,7 @@ impl HopVectors {
         let wide = domain.with_margin(width)?;
         let mut bordered = HopVectors::new(&wide, self.precision(), self.fields[0].nrhs())?;
         for (parity, (from, to)) in self.fields.iter().zip(&mut bordered.fields).enumerate() {
-            halo.fill_margin((from, from.nrhs()), to, parity as u32, width, across)?;
+            halo.fill_margin(from, from.nrhs(), to, parity as u32, width, across)?;
         }
         Ok(HopVectors { added: self.added, ..bordered })
     }

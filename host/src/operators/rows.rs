@@ -122,13 +122,13 @@ impl Wilson {
             &mut |region, sites| {
                 let slot = sums.borrow_mut().slot(0, values);
                 let row = row.arguments(self, w.view(), region, Ghosts::NONE);
-                target.reduce((backend, None), Call::of_sum(interior, format, &row)?, sites, nrhs as u32, slot)
+                target.reduce(backend, None, Call::of_sum(interior, format, &row)?, sites, nrhs as u32, slot)
             },
             &mut |Outside { part, region, sites, ghosts, stream }| {
                 let slot = sums.borrow_mut().slot(part, 8);
                 let row = row.arguments(self, w.view(), region, ghosts);
                 let call = Call::of_sum(&WILSON_EXTERIOR_DOTS, format, &row)?;
-                target.reduce((backend, stream), call, sites, nrhs as u32, slot)
+                target.reduce(backend, stream, call, sites, nrhs as u32, slot)
             },
         )?;
         Ok(sums.into_inner())

@@ -114,7 +114,8 @@ impl MrInBlocks {
         operator: Rc<dyn BlockOperator>,
         params: MrParams,
         nrhs: usize,
-        (parts, width): (&Domain, usize),
+        parts: &Domain,
+        width: usize,
         across: f64,
     ) -> Result<Self> {
         let field = || DeviceField::zero(operator.domain(), FermionKind::Wilson, operator.precision(), nrhs);
@@ -136,7 +137,7 @@ impl MrInBlocks {
         z.expect(parts, self.kind(), nrhs)?;
         wide_r.expect(self.operator.domain(), self.kind(), nrhs)?;
         if let Some(halo) = parts.halo() {
-            halo.fill_margin((r, nrhs), wide_r, 0, *width, *across)?;
+            halo.fill_margin(r, nrhs, wide_r, 0, *width, *across)?;
         }
         let work = self.in_blocks(wide_r, wide_z)?;
         let (from, to) = (parts.bordered_by(parts.border(*width)).inner, Region::WHOLE);
@@ -172,7 +173,7 @@ impl MrInBlocks {
                 }
                 view::device_sums(&self.sums, 0, [3, 0, 0, 0, 0])
             };
-            self.update((step == 0, nrhs), sums, z, residual, image)?;
+            self.update(step == 0, nrhs, sums, z, residual, image)?;
             std::mem::swap(residual, image);
         }
         let applications = self.params.steps;
@@ -181,7 +182,8 @@ impl MrInBlocks {
     }
     fn update(
         &self,
-        (first, nrhs): (bool, usize),
+        first: bool,
+        nrhs: usize,
         sums: DeviceSums,
         z: &mut DeviceField,
         residual: &DeviceField,

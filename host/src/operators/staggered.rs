@@ -444,12 +444,12 @@ impl Staggered {
             self.hop_of(row),
             &mut |region, sites| {
                 let row = row.arguments(self, w.view(), region, Ghosts::NONE);
-                target.reduce((backend, None), Call::of_sum(interior, format, &row)?, sites, nrhs as u32, slot(0))
+                target.reduce(backend, None, Call::of_sum(interior, format, &row)?, sites, nrhs as u32, slot(0))
             },
             &mut |Outside { part, region, sites, ghosts, stream }| {
                 let row = row.arguments(self, w.view(), region, ghosts);
                 let call = Call::of_sum(exterior, format, &row)?;
-                target.reduce((backend, stream), call, sites, nrhs as u32, slot(part))
+                target.reduce(backend, stream, call, sites, nrhs as u32, slot(part))
             },
         )?;
         Ok(sums.into_inner())

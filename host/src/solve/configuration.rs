@@ -332,7 +332,8 @@ impl<'g> Configuration<'g> {
         complement: bool,
         fields: &[HostField<T>],
         operator: impl Into<Operator>,
-        (precision, reconstruction): (Precision, LinkStorage),
+        precision: Precision,
+        reconstruction: LinkStorage,
     ) -> std::result::Result<(Vec<HostField<T>>, LinkStorage), SolveFailure<T>> {
         let operator = operator.into();
         expect_fields::<T>(&operator)?;

@@ -78,7 +78,7 @@ impl<'c, 'g> WilsonFormats<'c, 'g> {
         let block = links.domain().local().size();
         let operator = self.in_blocks(links, term, block)?;
         let across = self.operator.wilson.boundary.sign();
-        MrInBlocks::overlapping(operator, params, self.nrhs, (domain, width), across)
+        MrInBlocks::overlapping(operator, params, self.nrhs, domain, width, across)
     }
     /// The Schur complement cut into blocks.
     fn in_blocks(&self, links: Arc<DeviceGauge>, term: Diagonal, block: [usize; 4]) -> Result<Rc<dyn BlockOperator>> {

@@ -192,7 +192,8 @@ pub fn apply_memory(
     local: Lattice,
     grid: &ProcessGrid,
     nrhs: usize,
-    (precision, storage): (Precision, LinkStorage),
+    precision: Precision,
+    storage: LinkStorage,
 ) -> Needs {
     let (part, sites, sizes, double) =
         (Part::new(local, grid), local.half_volume(), operator.sizes(), Precision::Double);

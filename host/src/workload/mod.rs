@@ -85,8 +85,8 @@ fn number(domain: &Domain, operator: WilsonLike, options: &Options, extent: Exte
     let gauge = generate::random(domain.section(), 1);
     for (gauge, reconstructions) in gauges(domain, &gauge, options)? {
         let staged = GaugeField::upload(domain, &gauge)?;
-        for format in formats(operator.definition, options, &reconstructions) {
-            number_in(&staged, operator, format, options, extent, visit)?;
+        for (precision, storage) in formats(operator.definition, options, &reconstructions) {
+            number_in(&staged, operator, precision, storage, options, extent, visit)?;
         }
     }
     Ok(())
@@ -122,7 +122,8 @@ fn formats(
 fn number_in(
     staged: &GaugeField,
     operator: WilsonLike,
-    (precision, storage): (Precision, LinkStorage),
+    precision: Precision,
+    storage: LinkStorage,
     options: &Options,
     extent: Extent,
     visit: Visit,
@@ -195,7 +196,7 @@ fn term(domain: &Domain, operator: WilsonLike, options: &Options, extent: Extent
         let staged = GaugeField::upload(domain, &gauge)?;
         let term = operator.diagonal(&staged)?;
         for format in formats(operator.definition, options, &reconstructions) {
-            term_in(&staged, (operator, &term), format, options, extent, visit)?;
+            term_in(&staged, operator, &term, format, options, extent, visit)?;
         }
     }
     Ok(())
@@ -203,7 +204,8 @@ fn term(domain: &Domain, operator: WilsonLike, options: &Options, extent: Extent
 
 fn term_in(
     staged: &GaugeField,
-    (operator, term): (WilsonLike, &Diagonal),
+    operator: WilsonLike,
+    term: &Diagonal,
     (precision, storage): (Precision, LinkStorage),
     options: &Options,
     extent: Extent,
@@ -299,7 +301,7 @@ pub(crate) fn linear_algebra(
     extent: Extent,
     visit: Visit,
 ) -> Result {
-    precisions_of(kind, options).try_for_each(|precision| algebra_in(domain, (kind, precision), options, extent, visit))
+    precisions_of(kind, options).try_for_each(|precision| algebra_in(domain, kind, precision, options, extent, visit))
 }
 
 /// Those that fields of a kind have.
@@ -310,7 +312,8 @@ fn precisions_of(kind: FermionKind, options: &Options) -> impl Iterator<Item = P
 
 fn algebra_in(
     domain: &Domain,
-    (kind, precision): (FermionKind, Precision),
+    kind: FermionKind,
+    precision: Precision,
     options: &Options,
     extent: Extent,
     visit: Visit,

@@ -22,7 +22,7 @@ pub(super) fn naive(
     let staged = GaugeField::upload(domain, &generate::random(domain.section(), 1))?;
     for (precision, reconstruction) in formats(definition, options, &options.reconstructions) {
         let links = StaggeredLinks::naive(Arc::new(staged.pack(precision, reconstruction)?));
-        operations(domain, (links, reconstruction), definition.name, options, extent, visit)?;
+        operations(domain, links, reconstruction, definition.name, options, extent, visit)?;
     }
     Ok(())
 }
@@ -54,7 +54,7 @@ pub(super) fn improved(
         drop((gauge, thin));
         for (precision, reconstruction) in formats {
             let links = links.pack(precision, reconstruction)?;
-            operations(domain, (links, reconstruction), definition.name, options, extent, visit)?;
+            operations(domain, links, reconstruction, definition.name, options, extent, visit)?;
         }
     }
     Ok(())
@@ -62,7 +62,8 @@ pub(super) fn improved(
 
 fn operations(
     domain: &Domain,
-    (links, storage): (StaggeredLinks, LinkStorage),
+    links: StaggeredLinks,
+    storage: LinkStorage,
     name: &str,
     options: &Options,
     extent: Extent,

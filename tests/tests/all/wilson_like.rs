@@ -49,8 +49,8 @@ fn image(
 ) -> HostSpinor {
     let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
     let links = Configuration::new(&domain, gauge);
-    let format = (Precision::Double, LinkStorage::FULL);
-    let (mut images, _) = links.apply(form, complement, std::slice::from_ref(psi), operator, format).unwrap();
+    let (psi, precision, storage) = (std::slice::from_ref(psi), Precision::Double, LinkStorage::FULL);
+    let (mut images, _) = links.apply(form, complement, psi, operator, precision, storage).unwrap();
     images.swap_remove(0)
 }
 

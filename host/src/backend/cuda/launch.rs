@@ -220,7 +220,8 @@ impl Cuda {
     pub(super) unsafe fn choose(
         &self,
         kernel: &'static Instance,
-        (n, nrhs): (u32, u32),
+        n: u32,
+        nrhs: u32,
         parameters: &mut [*mut c_void],
     ) -> Result<PreparedLaunch> {
         let function = self.function(kernel, RhsBlocking::ONE)?;
@@ -240,7 +241,7 @@ impl Cuda {
             let measure = |shape: Shape| {
                 let function = self.function(kernel, shape.blocking)?;
                 // SAFETY: the caller's promise. A kernel writes what it owns, however often it is launched.
-                unsafe { self.seconds(PreparedLaunch { function, shape }, (n, nrhs), parameters) }
+                unsafe { self.seconds(PreparedLaunch { function, shape }, n, nrhs, parameters) }
             };
             self.tuner().shape(&launch, default, &shapes, measure).map_err(|error| match error {
                 SearchError::Failed(error) => error,
@@ -275,12 +276,7 @@ impl Cuda {
     ///
     /// # Safety
     /// As for [`Cuda::start`].
-    unsafe fn seconds(
-        &self,
-        launch: PreparedLaunch,
-        (n, nrhs): (u32, u32),
-        parameters: &mut [*mut c_void],
-    ) -> Result<f64> {
+    unsafe fn seconds(&self, launch: PreparedLaunch, n: u32, nrhs: u32, parameters: &mut [*mut c_void]) -> Result<f64> {
         let grid = launch.grid(n, nrhs);
         let mut batch = |launches: u32| -> Result<f64> {
             let from = self.record()?;

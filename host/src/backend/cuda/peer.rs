@@ -104,14 +104,14 @@ impl Cuda {
     pub(super) fn write_words(&self, words: &[*mut u8], value: u32, stream: Option<&Stream>) -> Result {
         // The write waits for all earlier ones of the stream to be seen.
         let queue = self.queue(stream);
-        self.each_word(words, (WRITE, value, 0), queue, "signalling another process")
+        self.each_word(words, WRITE, value, 0, queue, "signalling another process")
     }
     pub(super) fn wait_words(&self, words: &[*mut u8], value: u32, stream: Option<&Stream>) -> Result {
         let queue = self.queue(stream);
-        self.each_word(words, (WAIT, value, NOT_BELOW), queue, "waiting for another process")
+        self.each_word(words, WAIT, value, NOT_BELOW, queue, "waiting for another process")
     }
     /// One operation on all words, in one call: each call costs a stream some microseconds.
-    fn each_word(&self, words: &[*mut u8], (kind, value, flags): (u32, u32, u32), queue: &Queue, call: &str) -> Result {
+    fn each_word(&self, words: &[*mut u8], kind: u32, value: u32, flags: u32, queue: &Queue, call: &str) -> Result {
         self.enter()?;
         let operation =
             |word: &*mut u8| WordOperation { kind, address: *word as u64, value: value.into(), flags, rest: [0; 2] };

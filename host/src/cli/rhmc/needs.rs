@@ -1,6 +1,6 @@
 //! The memory of a run, and how the noise vectors of a condensate are split by it.
 use super::super::Outcome;
-use super::super::batch::{Batches, Needs};
+use super::super::batch::{BatchTask, Batches, Needs};
 use super::super::communicator::RunCommunicator;
 use super::super::device::Device;
 use super::super::layout::{Cut, Layout};
@@ -28,7 +28,8 @@ pub fn batches(
 ) -> Outcome<Batches> {
     let n = noise_vectors(input);
     let needs = |together: usize| memory(input, layout.cut(), together);
-    let found = input.measure.batch.on_as((device, comm), (n, before), needs, ("the run", NOISE_VECTOR))?;
+    let task = BatchTask { device, comm, name: "the run", noun: NOISE_VECTOR };
+    let found = input.measure.batch.on_as(&task, n, before, needs)?;
     if found.are_several() {
         info!("condensates: {}", found.describe_as(NOISE_VECTOR));
     }

@@ -74,7 +74,7 @@ pub fn check(
     // From here on as if no grid had been asked for; shells and domains still have their say.
     input.device.layout = any_layout();
     let freely = |processes: usize| quarks::plan(&solve, &input, processes);
-    let checked = Checked::new(device, (solve.plan.lattice, cut), freely, |cut, free| {
+    let checked = Checked::new(device, solve.plan.lattice, cut, freely, |cut, free| {
         input.batch.split_with_needs(free, solve.plan.sources.len(), |together| solve.memory(cut, together))
     })?;
     Ok((checked, solve, input.configurations.len()))

@@ -1,5 +1,5 @@
 //! Propagators: solved, or read where they are kept.
-use super::super::batch::{Batches, RIGHT_HAND_SIDE};
+use super::super::batch::{BatchTask, Batches, RIGHT_HAND_SIDE};
 use super::super::communicator::RunCommunicator;
 use super::super::configured::Configured;
 use super::super::device::Device;
@@ -7,7 +7,7 @@ use super::super::host_links::{HostLinks, LinksRead};
 use super::super::layout::{Cut, Layout, LayoutChoice};
 use super::super::plan::{gauge_header, reading};
 use super::super::progress::Watch;
-use super::super::solve::{self, Solve};
+use super::super::solve::{self, BatchedSources, Solve};
 use super::super::{Code, Context, Failure, Outcome, fields};
 use super::input::{Shell, SourceKind, SpectrumInput};
 use super::kept::KeptPropagator;
@@ -173,13 +173,20 @@ pub fn propagator<F: Quark>(
         (fields, None)
     } else {
         let needs = |together: usize| solve.memory(layout.cut(), together);
-        let task = format!("the solve on {}", plan.lattice);
-        let batches = input.batch.on((device, comm), components, needs, (&task, RIGHT_HAND_SIDE))?;
+        let name = format!("the solve on {}", plan.lattice);
+        let task = BatchTask { device, comm, name: &name, noun: RIGHT_HAND_SIDE };
+        let batches = input.batch.on(&task, components, needs)?;
         info!("{}: {}", configuration.typed.display(), batches.describe());
         let source = |component| F::source(input, &layout, smeared.as_ref(), configuration, component);
         let sources: Vec<HostField<F>> = (0..components).map(source).collect();
         let mut watch = Watch::new(solve.scheme.tol, context.shows_progress(), comm);
-        let ended = solve.solve((device, &layout), &links, &batches.sizes, (&sources, None), &mut watch)?;
+        let ended = solve.solve(
+            device,
+            &layout,
+            &links,
+            &BatchedSources { sizes: &batches.sizes, sources: &sources, guess: None },
+            &mut watch,
+        )?;
         // Gigabytes, whose pages threads give back side by side.
         sources.into_par_iter().for_each(drop);
         finished(&configuration.typed, ended.error.as_ref(), &ended.report, solve.scheme.tol)?;

@@ -92,7 +92,9 @@ impl FormatsPlan {
     pub fn work(
         &self,
         domain: &Domain,
-        (gauge, plaquette, name): (&HostGauge, f64, &Path),
+        gauge: &HostGauge,
+        plaquette: f64,
+        name: &Path,
         study: &SolverStudy,
         context: &Context,
     ) -> Outcome<(Results, Operator)> {
@@ -118,7 +120,8 @@ impl FormatsPlan {
         }
         let mut results = Results::default();
         columns(
-            (&mut results, None),
+            &mut results,
+            None,
             &schemes,
             study,
             context,

@@ -181,7 +181,7 @@ pub fn run(args: SolverBenchArguments, context: &Context) -> Outcome {
             }
             StudySubject::Staggered(plan) => {
                 let name = args.gauge.clone().unwrap_or_else(|| "the configuration".into());
-                let solved = plan.work(&domain, (&gauge, plaquette, &name), &study, context);
+                let solved = plan.work(&domain, &gauge, plaquette, &name, &study, context);
                 solved.map(|(results, operator)| (results, Some(operator)))
             }
         }
@@ -272,7 +272,8 @@ fn quenched(domain: &Domain, args: &SolverBenchArguments, comm: &RunCommunicator
 
 /// Adds all masses in all schemes to the results, with the rates of the matrix for their formats.
 fn columns(
-    (results, table): (&mut Results, Option<u32>),
+    results: &mut Results,
+    table: Option<u32>,
     schemes: &[SolverScheme],
     study: &SolverStudy,
     context: &Context,

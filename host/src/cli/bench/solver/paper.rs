@@ -57,7 +57,8 @@ impl Tables {
         let of = |mass| WilsonParams::from_mass(mass, TimeBoundary::Antiperiodic).into();
         for (number, table) in &self.0 {
             columns(
-                (&mut results, Some(*number)),
+                &mut results,
+                Some(*number),
                 &table.schemes(),
                 study,
                 context,
