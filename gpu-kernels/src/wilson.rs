@@ -168,7 +168,7 @@ pub struct Rows<F, A, S, W>(PhantomData<(F, A, S, W)>);
 
 /// Which of the forms of [`WilsonRow`] a kernel has. Those that it is not compiled for take no registers.
 pub trait Forms: 'static {
-    /// Whether rows are of A⁻¹, where the diagonal is no number; `None`: as the arguments say.
+    /// Whether rows are of A⁻¹, where the diagonal is not a number; `None`: as the arguments say.
     const INVERSE: Option<bool> = Some(true);
     /// Whether rows always have x, and D, not D†.
     const FIXED: bool = false;

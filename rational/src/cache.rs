@@ -44,7 +44,7 @@ impl Cache {
         };
         let again = "delete the file to have its approximations computed again";
         let file: CacheFile<serde_json::Value> = serde_json::from_str(&text)
-            .map_err(|error| fail(format!("is no file of approximations ({error}); {again}")))?;
+            .map_err(|error| fail(format!("is not a file of approximations ({error}); {again}")))?;
         if file.format != FORMAT {
             return Err(fail(format!("has the format `{}`, and `{FORMAT}` is known; {again}", file.format)));
         }

@@ -9,7 +9,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum Error {
     /// A power is not written as a fraction, or it is one that cannot be kept.
-    #[error("`{text}` is no power: {reason}; write a fraction of integers such as -1/4 or 3/8")]
+    #[error("`{text}` is not a power: {reason}; write a fraction of integers such as -1/4 or 3/8")]
     Fraction {
         /// What was given.
         text: String,

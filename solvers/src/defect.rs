@@ -251,7 +251,7 @@ impl<'a, Y: System> DefectCorrection<'a, Y> {
         Ok(())
     }
 
-    /// x ← x + e. A correction that is no number must not reach x.
+    /// x ← x + e. A correction that is not a number must not reach x.
     fn correct(&mut self) -> Result<(), SolveError<Y::Error>> {
         let mut norm2 = vec![0.0; self.norms.len()];
         self.system.sloppy().norm2(&self.w.correction, &mut norm2)?;

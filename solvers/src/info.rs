@@ -60,7 +60,7 @@ impl std::fmt::Debug for Info {
     }
 }
 
-/// The larger of two residuals; what is no number is the largest.
+/// The larger of two residuals; what is not a number is the largest.
 pub fn worse_residual(a: f64, b: f64) -> f64 {
     if b <= a || a.is_nan() { a } else { b }
 }

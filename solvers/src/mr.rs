@@ -36,7 +36,7 @@ impl Default for MrParams {
 ///
 /// # Numbers
 /// A domain that has no finite α keeps what it has; if that happens in the first step, its z is its r (A_d r_d = 0, or
-/// an overflow, or r_d = 0). Nothing of it reaches the other domains, and it is no error. NaN in r_d itself remains in
+/// an overflow, or r_d = 0). Nothing of it reaches the other domains, and it is not an error. NaN in r_d itself remains in
 /// z_d, where the outer solver finds it.
 pub struct MinimumResidual<'a, D: VectorSpace, A: ?Sized> {
     space: &'a D,

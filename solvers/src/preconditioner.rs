@@ -46,7 +46,7 @@ pub trait Preconditioner<S: VectorSpace> {
     /// along with the others; what becomes of their z_j is of no interest as long as it is finite.
     ///
     /// # Errors
-    /// Those of the backend. A number that is not finite is no error: z_j is as good as it can be, and where it is not finite,
+    /// Those of the backend. A number that is not finite is not an error: z_j is as good as it can be, and where it is not finite,
     /// the outer solver notices.
     fn apply(&self, space: &S, r: &S::Vector, norms: &[f64], z: &mut S::Vector) -> Result<Work, S::Error>;
 

@@ -65,7 +65,7 @@ impl GramFactor {
             let left = (0..n).filter(|&j| usable[j] && !kept[j]);
             // The first of the largest, so that nothing depends on the order of comparisons.
             let Some(k) = left.reduce(|k, j| if rest[j] > rest[k] { j } else { k }) else { break };
-            // A pivot that is no number is not above the threshold either.
+            // A pivot that is not a number is not above the threshold either.
             if rest[k].partial_cmp(&threshold) != Some(std::cmp::Ordering::Greater) {
                 *dropped = dropped.or(Some((k, rest[k] * norm2(k))));
                 break;

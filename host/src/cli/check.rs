@@ -31,8 +31,8 @@ An input file has the flags of `ferrite solve` as keys:
   source = [\"random:1\", \"point:0,0,0,0,0,0\"]
   precision = \"half\"
   output = \"solutions.npy\"
-Inputs of `ferrite rhmc` and `ferrite spectrum` are known by their tables; `ferrite init` prints all of them.
-For several processes, memory is that of each of them, with the grid that mpirun -n N ferrite ... would take.";
+Inputs of `ferrite rhmc` and `ferrite spectrum` are recognised by their tables; `ferrite init` prints examples of all.
+For several processes, memory is per process, with the grid that mpirun -n N ferrite ... would choose.";
 
 /// Arguments of `check`.
 #[derive(Args)]
@@ -40,10 +40,10 @@ For several processes, memory is that of each of them, with the grid that mpirun
 pub struct CheckArguments {
     /// The input file
     file: PathBuf,
-    /// Of how many processes the run will be, as mpirun -n N starts it [default: as many as the grid has, or 1]
+    /// Number of processes of the run, as mpirun -n N starts them [default: as many as the grid has, or 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     processes: Option<u32>,
-    /// Also how long it takes: times a little of it on this device, which takes some seconds itself
+    /// Predict the run time, too, by timing a little of it on this device, which takes some seconds
     #[arg(long)]
     time: bool,
     /// Change a key of the input file; may be repeated

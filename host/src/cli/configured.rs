@@ -61,8 +61,8 @@ impl Configured {
         }
         comm.agree(if lost.is_empty() { Ok(()) } else { Err(Failure::refused(lost.join("\n  "))) })?;
         let first = comm.texts(&Value::from(mine).to_string())?.swap_remove(0);
-        let all: Vec<(String, u64, String)> =
-            serde_json::from_str(&first).map_err(|why| Failure::failed(format!("names of files were lost: {why}")))?;
+        let all: Vec<(String, u64, String)> = serde_json::from_str(&first)
+            .map_err(|why| Failure::failed(format!("file names could not be exchanged: {why}")))?;
         let one = |(typed, (canonical, bytes, modified)): (&PathBuf, (String, u64, String))| {
             let stamp = Some(Stamp { bytes, modified });
             Configured { typed: typed.clone(), canonical, stamp, content: None }
@@ -148,7 +148,7 @@ impl Configured {
             if self.is_same(other) {
                 let (first, second) = (other.typed.display(), self.typed.display());
                 match self.canonical == other.canonical {
-                    true => info!("{second}: is named twice"),
+                    true => info!("{second}: is listed twice"),
                     false => warn!("{second} is a copy of {first}, of the same name and bytes, and is left out"),
                 }
                 return Ok(true);

@@ -118,7 +118,7 @@ impl DeviceChoice {
                     Ok(cpu())
                 }
                 Err(why) => {
-                    info!("{}; going on with the CPU", why.message);
+                    info!("{}; using the CPU instead", why.message);
                     Ok(cpu())
                 }
             },

@@ -34,16 +34,16 @@ pub struct FixGaugeArguments {
     /// The file to write: .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc or .npy
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Which gauge
+    /// The gauge to fix
     #[arg(long, value_name = "NAME", value_enum, default_value = "coulomb")]
     gauge: GaugeName,
-    /// Theta to reach
+    /// Target for theta
     #[arg(long, value_name = "EPS", value_parser = tolerance, default_value = "1e-12", allow_hyphen_values = true)]
     tol: f64,
     /// Over-relaxation, from 1 (none) to below 2 [default: by the lattice's extents]
     #[arg(long, value_name = "W", value_parser = omega, allow_hyphen_values = true)]
     overrelax: Option<f64>,
-    /// Give up after so many sweeps over the lattice
+    /// Give up after this many sweeps over the lattice
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), default_value = "20000",
           allow_hyphen_values = true)]
     max_sweeps: u32,

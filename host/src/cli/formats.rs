@@ -7,12 +7,12 @@ use ferrite::{LinkStorage, Precision};
 /// Which formats, as typed.
 #[derive(Args)]
 pub struct FormatFlags {
-    /// all, or some of double, single, half, fp16, joined with commas [default: all]
+    /// all, or some of double, single, half, fp16, separated by commas [default: all]
     #[arg(long, value_name = "NAMES")]
     precision: Option<String>,
     /// all, or some of 18, 12, 8; of 12t, 8t in temporal gauge, for Wilson fermions, 8t in double and single only; of 18h,
-    /// 12h, 8h in 16 bits beside fields in single precision, for staggered ones; of 13, 9, 13h, 9h with the phase of a
-    /// determinant, for long links of improved ones; joined with commas [default: all]
+    /// 12h, 8h in 16 bits with fields in single precision, for staggered ones; of 13, 9, 13h, 9h with the phase of a
+    /// determinant, for long links of improved operators; separated by commas [default: all]
     #[arg(long, value_name = "NUMBERS")]
     reconstruct: Option<String>,
 }
@@ -51,7 +51,7 @@ pub fn choose<T: Copy>(flag: &str, text: Option<&str>, choices: &[(&str, T)]) ->
     found.ok_or_else(|| {
         let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
         Failure::refused(format!(
-            "--{flag} '{text}': expected all, or some of {}, joined with commas",
+            "--{flag} '{text}': expected all, or some of {}, separated by commas",
             names.join(", ")
         ))
     })

@@ -19,10 +19,10 @@ Examples:
   ferrite generate quenched --lattice 16,16,16,16 --beta 6.0 --thermalise 500 --sweeps 1000 --every 100 --seed 3 -o q.ildg
   ferrite generate quenched --lattice 16,16,16,16 --beta 6.0 --start q.ildg --first-sweep 500 --sweeps 100 --seed 3 -o r.ildg
 
-The same seed gives the same links on every machine, whatever the number of threads. A quenched run that goes on from
-its last file with --first-sweep makes what it would have made without a break.";
+The same seed gives the same links on every machine, whatever the number of threads. A quenched run that is resumed from
+its last file with --first-sweep gives the results of an uninterrupted run.";
 
-/// Which links.
+/// What links to generate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LinkKind {
     /// Unit links with some noise, made unitary again
@@ -39,7 +39,7 @@ pub enum LinkKind {
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct GenerateArguments {
-    /// Which links
+    /// What links to generate
     #[arg(value_enum)]
     kind: LinkKind,
     /// Extents, all even
@@ -56,7 +56,7 @@ pub struct GenerateArguments {
     /// Precision of the numbers in the file: single or double [default: double; single for .milc]
     #[arg(long, value_name = "NAME", value_parser = file_precision)]
     precision: Option<FilePrecision>,
-    /// The file; its name tells the format: .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc or .npy
+    /// The file; its name determines the format: .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc or .npy
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]

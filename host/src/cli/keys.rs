@@ -1,4 +1,4 @@
-//! The keys of a solve and of its likes: one table makes flags with their help, keys of input files and the input that
+//! The keys of a solve and of similar commands: one table makes flags with their help, keys of input files and the input that
 //! `ferrite init` prints. Those of operators are in the registry of operators.
 use crate::cli::config::Settings;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
@@ -23,16 +23,16 @@ macro_rules! keys {
 
 keys! {
     GAUGE: Text "gauge" "FILE" "The configuration: ILDG, NERSC, MILC or .npy", "\"weak.ildg\"";
-    FAT: Text "fat" "FILE" "Fat links made before, by `ferrite links` or MILC, with --long and instead of --gauge",
+    FAT: Text "fat" "FILE" "Existing fat links, from `ferrite links` or MILC, with --long and instead of --gauge",
         "\"fat.scidac\"";
-    LONG: Text "long" "FILE" "Long links made before", "\"long.scidac\"";
-    LATTICE: Extents "lattice" "X,Y,Z,T" "Extents, for a gauge file that does not tell them", "[16, 16, 16, 32]";
+    LONG: Text "long" "FILE" "Existing long links", "\"long.scidac\"";
+    LATTICE: Extents "lattice" "X,Y,Z,T" "Extents, for a gauge file that does not contain them", "[16, 16, 16, 32]";
     RECORD: Count "record" "N" "Which field of a LIME file with several, from 0", "0";
     NO_VERIFY: Switch "no-verify" ""
-        "Accept a file whose checksum, plaquette, link trace or length is not as its header says", "false";
+        "Accept a file whose checksum, plaquette, link trace or length differs from its header", "false";
     ALLOW_NON_UNITARY: Switch "allow-non-unitary" "" "Accept links that are not in SU(3)", "false";
     REUNITARISE: Switch "reunitarise" "" "Project the links to SU(3) after reading", "false";
-    MASSES: Numbers "masses" "M1,M2,..." "Several masses at once, joined with commas, instead of --mass", "[0.02, 0.05]";
+    MASSES: Numbers "masses" "M1,M2,..." "Several masses at once, separated by commas, instead of --mass", "[0.02, 0.05]";
     SHIFT_SOLVER: Word "shift-solver" "NAME"
         "Several masses or shifts: multishift (together, then each refined) or sequential [default: multishift]",
         "\"multishift\"";
@@ -41,40 +41,40 @@ keys! {
          noise vectors of a seed, from 0), or file:PATH; repeat it for several right-hand sides",
         "[\"point:0,0,0,0,0,0\", \"random:1\"]";
     SOURCES: Count "sources" "N"
-        "Right-hand sides from one source: with point:x,y,z,t its components, 12 or, of staggered quarks, 3; with random:SEED \
-         so many noise vectors", "12";
+        "Right-hand sides from one source: with point:x,y,z,t its components, 12, or 3 for staggered quarks; with random:SEED \
+         that many noise vectors", "12";
     BATCH: Count "batch" "N"
-        "Right-hand sides that are solved together, 1 to 64 [default: up to 16, as many as memory allows]", "16";
+        "Right-hand sides to solve together, 1 to 64 [default: up to 16, as many as memory allows]", "16";
     GUESS: Text "guess" "FILE" "A first guess of the solution: .npy or .lime, with one field per source", "\"guess.npy\"";
     PRECISION: Word "precision" "NAME" "double, single, half or fp16 [default: double]", "\"half\"";
     RECONSTRUCT: Word "reconstruct" "N"
-        "Reals kept of a link: 18, 12 or 8; 12t or 8t in temporal gauge, for Wilson fermions; of long staggered links also \
-         13 or 9, for HISQ; 18h, 12h, 8h, 13h or 9h in 16 bits beside fields in single precision, for staggered ones \
+        "Real numbers stored for a link: 18, 12 or 8; 12t or 8t in temporal gauge, for Wilson fermions; of long staggered links also \
+         13 or 9, for HISQ; 18h, 12h, 8h, 13h or 9h in 16 bits with fields in single precision, for staggered ones \
          [default: 12 if the links are in SU(3), 13 for HISQ]", "12";
     OUTPUT: Text "output" "FILE" "The result: .npy, or .lime for one field", "\"solution.npy\"";
     SAVE_SOURCE: Text "save-source" "FILE" "Write the sources, in the same formats as the result", "\"source.npy\"";
-    PLOT: Text "plot" "FILE.svg" "Draw the residual against the iteration", "\"convergence.svg\"";
+    PLOT: Text "plot" "FILE.svg" "Plot the residual against the iteration", "\"convergence.svg\"";
     KEEP_UNCONVERGED: Switch "keep-unconverged" "" "Write the best iterate even if it has not converged", "false";
-    PROFILE: Switch "profile" "" "Say how long each kernel ran; the solve takes a little longer", "false";
+    PROFILE: Switch "profile" "" "Report how long each kernel ran; the solve takes a little longer", "false";
     SOLVER: Word "solver" "NAME"
         "bicgstab, cg (on the normal equations), cgne (x = M^+ y, M M^+ y = b), block-cg (CG with all sources of a batch in \
-         one Krylov space) or gcr-dd (GCR, preconditioned in domains that exchange nothing); of staggered operators cg or \
+         one Krylov space) or gcr-dd (GCR, preconditioned in domains that exchange nothing); for staggered operators cg or \
          block-cg [default: bicgstab, or cg]", "\"bicgstab\"";
-    TOL: Number "tol" "TOL" "Asked |b - M x| / |b| [default: 1e-10]", "1e-10";
-    MAX_ITERATIONS: Count "max-iterations" "N" "Most iterations [default: 10000]", "10000";
+    TOL: Number "tol" "TOL" "Target for |b - M x| / |b| [default: 1e-10]", "1e-10";
+    MAX_ITERATIONS: Count "max-iterations" "N" "Maximum number of iterations [default: 10000]", "10000";
     OUTER: Word "outer" "NAME"
         "Precision of the solver's solution and true residuals: double, or single for tol above 1e-6 [default: double]",
         "\"double\"";
     CORRECTION: Word "correction" "NAME"
-        "How true residuals come in: reliable (updates of one Krylov space) or defect (correction by inner solves) [default: \
+        "How true residuals correct the iteration: reliable (updates within one Krylov space) or defect (correction by inner solves) [default: \
          reliable]", "\"reliable\"";
     DELTA: Number "delta" "D"
         "Reliable updates, and restarts of gcr-dd: compute the true residual whenever the residual has fallen by this factor \
          [default: 0.1, 0.6 for staggered operators in 16 bits, 1e-4 in one precision with reconstructed links]", "0.1";
-    INNER_TOL: Number "inner-tol" "TOL" "Defect correction: what an inner solve is asked for [default: 0.01]", "0.01";
+    INNER_TOL: Number "inner-tol" "TOL" "Defect correction: target residual of an inner solve [default: 0.01]", "0.01";
     NO_ESCALATION: Switch "no-escalation" ""
-        "Give up where the solver stagnates or breaks down, instead of going on in higher precision", "false";
-    MR_STEPS: Count "mr-steps" "N" "Steps of minimum residual in each domain [default: 10]", "10";
+        "Give up if the solver stagnates or breaks down, instead of escalating to a higher precision", "false";
+    MR_STEPS: Count "mr-steps" "N" "Minimum-residual steps in each domain [default: 10]", "10";
     MR_OMEGA: Number "mr-omega" "OMEGA" "Over-relaxation of these steps [default: 1]", "1.0";
     DOMAIN_PRECISION: Word "domain-precision" "NAME"
         "Precision in the domains: double, single, half or fp16 [default: half]", "\"half\"";
@@ -82,7 +82,7 @@ keys! {
         "Extents X,Y,Z,T of a domain, even ones that divide the part of each process [default: that part as a whole]",
         "[8, 8, 8, 8]";
     DOMAIN_OVERLAP: Count "domain-overlap" "N"
-        "Sites of its neighbours that the domain of a process has besides its own part: 0 or 2 [default: 0]", "0";
+        "Sites of its neighbours that the domain of a process includes besides its own part: 0 or 2 [default: 0]", "0";
     KMAX: Count "kmax" "K" "Directions after which GCR restarts [default: 16]", "16";
 }
 
@@ -90,7 +90,7 @@ static SHIFTS: Key = Key::new(
     "shifts",
     "S1,S2,...",
     KeyKind::Numbers,
-    "Solve (M^+ M + s) x = b for these shifts, joined with commas",
+    "Solve (M^+ M + s) x = b for these shifts, separated by commas",
     "[0.01, 0.1]",
 )
 .instead_of("masses");
@@ -193,7 +193,7 @@ static SOLVING: LazyLock<Vec<KeySection>> = LazyLock::new(|| {
             "Several systems of a staggered operator.",
             &[&MASSES, &SHIFTS, &SHIFT_SOLVER],
         ),
-        section(None, "What else is written.", &[&SAVE_SOURCE, &PLOT, &KEEP_UNCONVERGED, &PROFILE]),
+        section(None, "Other output.", &[&SAVE_SOURCE, &PLOT, &KEEP_UNCONVERGED, &PROFILE]),
     ]
 });
 
@@ -292,7 +292,7 @@ macro_rules! flags {
 }
 
 flags! {
-    /// Flags of an operator and its fields, as typed; not of a Schur complement, which is no parameter where it is applied.
+    /// Flags of an operator and its fields, as typed; not of a Schur complement, which is not a parameter where it is applied.
     FieldFlags: FIELDS.iter(), without ["schur"];
 }
 flags! {
@@ -334,7 +334,7 @@ const EVERY_INPUT: &str = "\
 # backend = \"auto\"            # cuda, cpu; auto takes a GPU if one works
 # device = 0
 # threads = 8                 # default: all
-# memory = \"20GiB\"            # of the device, default: what is free
+# memory = \"20GiB\"            # of the device; default: all that is free
 # tuning = \"on\"               # block sizes that `ferrite tune` has measured
 # grid = [1, 1, 1, 1]         # processes in each direction; default: that with the smallest faces
 # transport = \"direct\"        # copy, mpi, host; default: the fastest

@@ -154,10 +154,16 @@ impl Layout {
                 match fastest {
                     Transport::Direct | Transport::Copy => {
                         let name = fastest.name();
-                        info!("between GPUs that reach each other faces travel the {name} way, which is the fastest");
+                        info!(
+                            "faces between GPUs that can access each other are sent by the fastest transport, {name}"
+                        );
                     }
-                    Transport::Mpi => info!("no GPUs reach each other: faces travel by messages between them (mpi)"),
-                    Transport::Host => info!("no GPUs reach each other: faces travel through the host's memory (host)"),
+                    Transport::Mpi => {
+                        info!("no GPUs can access each other: faces are sent as messages between GPUs (mpi)")
+                    }
+                    Transport::Host => {
+                        info!("no GPUs can access each other: faces are sent through the host's memory (host)")
+                    }
                 }
                 *self.transport.get_or_init(|| fastest)
             }

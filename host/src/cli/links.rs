@@ -68,7 +68,7 @@ struct LinksFlags {
     fat: PathBuf,
     /// Long links
     long: PathBuf,
-    /// Fermions at the end of the lattice in t: antiperiodic or periodic
+    /// Boundary condition of fermions in t: antiperiodic or periodic
     #[arg(long, value_name = "NAME", default_value = "antiperiodic")]
     bc_time: String,
     /// Precision of the files: single or double
@@ -105,7 +105,7 @@ fn checked(args: LinksArguments) -> Outcome<LinksJob> {
         return Err(Failure::refused(format!("--bc-time '{}' is none of antiperiodic, periodic", common.bc_time)));
     };
     if target::place(&common.fat) == target::place(&common.long) {
-        return Err(Failure::refused(format!("{}: fat and long links need different files", common.fat.display())));
+        return Err(Failure::refused(format!("{}: write fat and long links to different files", common.fat.display())));
     }
     let (fat, long) = (format_of(&common.fat)?, format_of(&common.long)?);
     Ok(LinksJob { common, operator, boundary, formats: [fat, long] })

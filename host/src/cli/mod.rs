@@ -55,7 +55,7 @@ use device::DeviceChoice;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// The end of a command.
+/// The result of a command.
 pub type Outcome<T = ()> = Result<T, Failure>;
 
 const EXIT_CODES: &str = "\
@@ -80,7 +80,7 @@ struct Cli {
 /// Flags of every command.
 #[derive(Args)]
 pub struct GlobalFlags {
-    /// Where to compute: auto, cuda or cpu. auto takes a GPU if one works
+    /// Where to compute: auto, cuda or cpu; auto uses a GPU if one works
     #[arg(long, global = true, value_name = "NAME", help_heading = "Global options")]
     pub backend: Option<String>,
     /// Which GPU, from 0 [default: the rank of the process on its machine]
@@ -89,32 +89,32 @@ pub struct GlobalFlags {
     /// Threads of the CPU [default: all]
     #[arg(long, global = true, value_name = "N", help_heading = "Global options", allow_hyphen_values = true)]
     pub threads: Option<String>,
-    /// How much of the device's memory may be used, such as 20GiB [default: what is free]
+    /// How much of the device's memory to use at most, such as 20GiB [default: all that is free]
     #[arg(long, global = true, value_name = "SIZE", help_heading = "Global options", allow_hyphen_values = true)]
     pub memory: Option<String>,
-    /// Block sizes of kernels on a GPU: on takes those that `ferrite tune` has measured, off the defaults [default: on]
+    /// Block sizes of kernels on a GPU: on uses those that `ferrite tune` has measured, off the defaults [default: on]
     #[arg(long, global = true, value_name = "on|off", help_heading = "Global options")]
     pub tuning: Option<String>,
     /// Processes in each direction, as many as mpirun starts [default: the grid with the smallest faces]
     #[arg(long, global = true, value_name = "X,Y,Z,T", help_heading = "Several processes")]
     pub grid: Option<String>,
-    /// How faces travel: direct or copy from GPU to GPU, mpi for messages from GPUs' memory, host for messages from the
-    /// host's [default: the fastest]
+    /// How to send faces: direct or copy from GPU to GPU, mpi for messages from GPU memory, host for messages from host
+    /// memory [default: the fastest]
     #[arg(long, global = true, value_name = "NAME", help_heading = "Several processes")]
     pub transport: Option<String>,
-    /// Compute nothing while faces travel
+    /// Do not compute while faces are exchanged
     #[arg(long, global = true, help_heading = "Several processes")]
     pub no_overlap: bool,
     /// Let several processes compute on one GPU
     #[arg(long, global = true, help_heading = "Several processes")]
     pub share_gpus: bool,
-    /// Print exactly one JSON object on standard output (docs/output.md lists its keys), and nothing for people
+    /// Print exactly one JSON object on standard output (docs/output.md lists its keys), and no text
     #[arg(long, global = true, help_heading = "Global options")]
     pub json: bool,
     /// Print results as text on standard output [default: on a terminal; else JSON there, and text on standard error]
     #[arg(long, global = true, conflicts_with = "json", help_heading = "Global options")]
     pub text: bool,
-    /// Say more on standard error; twice for still more
+    /// Print more on standard error; twice for still more
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Global options")]
     pub verbose: u8,
     /// No notes, warnings or progress; only results and errors
@@ -135,7 +135,7 @@ pub enum Command {
     Plaquette(plaquette::PlaquetteArguments),
     /// Measure loops, energy density and topological charge of configurations, also along the gradient flow
     Measure(measure::MeasureArguments),
-    /// Read a file with all checks and say what was found
+    /// Read a file with all checks and print the results
     Verify(verify::VerifyArguments),
     /// Write a gauge or fermion field in another format
     Convert(convert::ConvertArguments),
@@ -151,16 +151,16 @@ pub enum Command {
     Tune(tune::TuneArguments),
     /// Generate an ensemble with staggered quarks: rational hybrid Monte Carlo
     Rhmc(rhmc::RhmcArguments),
-    /// Make mesons and nucleons of quark propagators on configurations
+    /// Compute mesons and nucleons from quark propagators on configurations
     Spectrum(spectrum::SpectrumArguments),
-    /// Draw what a run of `rhmc` has done so far, and convergence, scaling and timelines: one page of HTML
+    /// Write a page of HTML on a run of `rhmc` so far, or on spectra, convergence, scaling and timelines
     Report(report::ReportArguments),
     /// Print an input file with comments
     Init(init::InitArguments),
-    /// Check an input file of `solve`, `rhmc` or `spectrum` without running it: all mistakes at once, and the memory it
+    /// Check an input file of `solve`, `rhmc` or `spectrum` without running it: list all mistakes, and the memory it
     /// needs
     Check(check::CheckArguments),
-    /// Print what a shell needs to complete commands and flags
+    /// Print completions of commands and flags for a shell
     Completions(shell::CompletionArguments),
     /// Write manual pages
     Man(shell::ManArguments),

@@ -372,7 +372,7 @@ fn link_files(
             }
             for key in ["u0", "naik-epsilon"] {
                 if settings.get(key).is_some() {
-                    settings.conflict(key, "fat", "these fat links are made already");
+                    settings.conflict(key, "fat", "these fat links have been made already");
                 }
             }
             let read = read.of_any_links();
@@ -480,7 +480,7 @@ pub fn sources<T: Fermion>(settings: &mut Settings, lattice: Option<Lattice>) ->
         return None;
     }
     if given.len() > 1 && several.is_some() {
-        settings.conflict("sources", "source", "give one source with it, from which the others follow");
+        settings.conflict("sources", "source", "give a single source, from which the others follow");
         return None;
     }
     let mut sources = Vec::new();

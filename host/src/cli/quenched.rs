@@ -30,17 +30,17 @@ pub struct QuenchedFlags {
     /// Over-relaxations of all links in a sweep [default: 4]
     #[arg(long, value_name = "K")]
     overrelax: Option<u32>,
-    /// Sweeps before those, of which nothing is written or averaged [default: 0]
+    /// Sweeps before those, for thermalisation, neither written nor averaged [default: 0]
     #[arg(long, value_name = "N")]
     thermalise: Option<u32>,
     /// Write a configuration every M sweeps, with the number of the sweep in the file's name [default: only the last,
     /// under the name as it is]
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..))]
     every: Option<u32>,
-    /// Where to begin: cold (all links 1), hot (Haar measure) or a file [default: cold]
+    /// Start: cold (all links 1), hot (Haar measure) or a file [default: cold]
     #[arg(long, value_name = "WHAT")]
     start: Option<String>,
-    /// How many sweeps made the file of --start, to go on with the same random numbers [default: 0]
+    /// Sweeps that made the file of --start, to continue with the same random numbers [default: 0]
     #[arg(long, value_name = "N", requires = "start")]
     first_sweep: Option<u32>,
 }

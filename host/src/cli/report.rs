@@ -21,7 +21,7 @@ Examples:
   ferrite report one.json two.json -o scaling.html   # of bench dslash --json with 1 and 2 processes: scaling
   ferrite report run solve.json trace.json           # of bench halo --trace trace.json: timeline
 
-A run may go on meanwhile. The page needs no other file. Of a run: histories with running averages, ΔH with its
+The run may still be in progress. The page needs no other file. It shows of a run: histories with running averages, ΔH with its
 histogram, exp(−ΔH), means with errors and autocorrelation times, iterations and seconds.";
 
 /// Arguments of `report`.
@@ -35,7 +35,7 @@ pub struct ReportArguments {
     /// The page to write [default: report.html in the one folder, or here]
     #[arg(short, long, value_name = "FILE.html")]
     output: Option<PathBuf>,
-    /// Leave out so many trajectories at the beginning of each run [default: those without Metropolis step]
+    /// Leave out this many trajectories at the beginning of each run [default: those without Metropolis step]
     #[arg(long, value_name = "N")]
     skip: Option<usize>,
 }

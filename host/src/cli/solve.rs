@@ -250,7 +250,7 @@ fn run_on<F: Fermion>(solve: &Solve, context: &Context) -> Outcome {
     let (comm, plan) = (&context.comm, &solve.plan);
     let device = solve.device.open(comm)?;
     if plan.output.is_none() {
-        info!("the solution is not kept: there is no -o FILE");
+        info!("the solution will not be saved: no output file was requested with -o FILE");
     }
     let layout = plan.cut(&solve.device.layout, comm)?;
     solve.scheme.check(layout.cut())?;

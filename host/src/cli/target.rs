@@ -21,7 +21,7 @@ pub fn check(path: &Path) -> Result<(), String> {
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
-        return Err(format!("{shown} cannot be written: there is no folder {}; make it first", folder.display()));
+        return Err(format!("{shown} cannot be written: there is not a folder {}; make it first", folder.display()));
     }
     let probe = folder.join(format!(".ferrite-{}.probe", std::process::id()));
     let made = std::fs::OpenOptions::new().write(true).create_new(true).open(&probe);
@@ -101,7 +101,7 @@ pub struct Lines {
 /// Reads lines that all begin with `begin`, and changes nothing.
 ///
 /// # Errors
-/// What cannot be read, or is none of ours: it is no text, or ends otherwise than with a line or the beginning of one.
+/// What cannot be read, or is none of ours: it is not text, or ends otherwise than with a line or the beginning of one.
 pub fn lines(path: &Path, begin: &str) -> Result<Lines, String> {
     let shown = path.display();
     let bytes = match std::fs::read(path) {
@@ -113,9 +113,9 @@ pub fn lines(path: &Path, begin: &str) -> Result<Lines, String> {
     let (whole, rest) = bytes.split_at(end_of_lines(&bytes));
     let both = rest.len().min(begin.len());
     if rest[..both] != begin.as_bytes()[..both] {
-        return Err(format!("{shown} ends with something that is no line of results: name another file"));
+        return Err(format!("{shown} ends with something that is not a line of results: name another file"));
     }
-    let text = std::str::from_utf8(whole).map_err(|why| format!("{shown} is no text: {why}; name another file"))?;
+    let text = std::str::from_utf8(whole).map_err(|why| format!("{shown} is not text: {why}; name another file"))?;
     Ok(Lines { text: text.into(), half: !rest.is_empty() })
 }
 
@@ -124,7 +124,7 @@ pub fn cut_half_line(path: &Path, lines: &Lines) -> Result<(), String> {
     if !lines.half {
         return Ok(());
     }
-    tracing::warn!("{}: half a line at the end is taken off", path.display());
+    tracing::warn!("{}: an incomplete last line was removed", path.display());
     let file = std::fs::OpenOptions::new().write(true).open(path);
     let cut = file.and_then(|file| file.set_len(lines.text.len() as u64));
     cut.map_err(|why| format!("{} cannot be written: {why}", path.display()))
@@ -163,7 +163,7 @@ mod tests {
         for other in [&b"links"[..], b"{\"at\":1}\n\0\0", b"{\"a\":1}"] {
             assert!(found(other).unwrap_err().contains("no line of results"));
         }
-        assert!(found(b"\xff\n").unwrap_err().contains("is no text"));
+        assert!(found(b"\xff\n").unwrap_err().contains("is not text"));
         assert_eq!(place(&room.join("new")), place(&room.join("./new")));
         assert_ne!(place(&room.join("new")), place(&room.join("old")));
         std::fs::remove_dir_all(room).unwrap();

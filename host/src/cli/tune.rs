@@ -21,9 +21,9 @@ Examples:
   ferrite tune --operator clover --precision double,single --reconstruct 18,12 --nrhs 1,4
   ferrite tune --retune
 
-Times every kernel of solves with 32 to 512 threads per block and keeps what was best in the file
-that FERRITE_TUNE_CACHE names, else in ferrite/tune.json in XDG_CACHE_HOME or ~/.cache. Other
-commands take it from there. What was measured before, on this kind of GPU with this driver and
+Times every kernel of solves with 32 to 512 threads per block and keeps the best in the file
+that FERRITE_TUNE_CACHE names, else in ferrite/tune.json in XDG_CACHE_HOME or ~/.cache, where
+other commands read it. What was measured before, on this kind of GPU with this driver and
 these kernels, is not measured again. A solve also launches kernels in double precision with 18
 reals: where you name precisions and reconstructions, name those too. Batches become smaller when
 right-hand sides are finished: one of 12 goes through 8, 6, 4, 3, 2 and 1, which can be named in
@@ -41,10 +41,10 @@ pub struct TuneArguments {
     operator: String,
     #[command(flatten)]
     formats: FormatFlags,
-    /// Right-hand sides in one call; several numbers joined with commas
+    /// Right-hand sides in one call; several numbers separated by commas
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1")]
     nrhs: Vec<usize>,
-    /// Measure again what is known, and replace a file that cannot be understood
+    /// Repeat known measurements, and replace a file that cannot be parsed
     #[arg(long)]
     retune: bool,
 }

@@ -22,18 +22,18 @@ Examples:
   ferrite verify weak.ildg
   ferrite verify solution.lime --json
 
-Exit code 0: everything that can be checked was found in order. 1: something was wrong. 2: the file cannot be opened.";
+Exit code 0: all checks passed. 1: something was wrong. 2: the file cannot be opened.";
 
 /// Flags that say how files are read.
 #[derive(Args, Clone)]
 pub struct ReadFlags {
-    /// Extents, for a file that does not tell them
+    /// Extents, for a file that does not contain them
     #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
     lattice: Option<Lattice>,
     /// Which field of a LIME file with several, from 0
     #[arg(long, value_name = "N", default_value_t = 0)]
     record: usize,
-    /// Accept a file whose checksum, plaquette, link trace or length is not as its header says
+    /// Accept a file whose checksum, plaquette, link trace or length differs from its header
     #[arg(long)]
     no_verify: bool,
     /// Accept links that are not in SU(3)

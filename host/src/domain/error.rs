@@ -102,7 +102,7 @@ pub enum DeviceError {
     NoTadpole,
     /// Fat links of HISQ's first level without a projection to U(3).
     #[error(
-        "fat links of the first level have no projection to U(3): they are singular or no numbers (mean violation of \
+        "fat links of the first level have no projection to U(3): they are singular or NaN (mean violation of \
          unitarity afterwards {violation:.1e}); check the configuration with `ferrite verify`"
     )]
     SingularLinks {

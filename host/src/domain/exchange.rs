@@ -215,7 +215,7 @@ impl Exchange {
         if let Some(problem) = problem
             && !warned.swap(true, Ordering::Relaxed)
         {
-            warn!("{problem}; what GPUs tell each other goes through the memory of the host");
+            warn!("{problem}; data between GPUs goes through the memory of the host");
         }
         let end = |mu: usize, direction: Direction| -> Result<ExchangeEnd> {
             let neighbour = grid.neighbour(rank, mu, direction);

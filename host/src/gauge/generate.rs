@@ -47,7 +47,7 @@ fn noisy(section: Section, seed: u64, unit: f64, noise: f64) -> HostGauge {
 /// `noise` is the standard deviation of the real and imaginary parts that are added; 0.1 gives a plaquette near 0.9.
 ///
 /// # Panics
-/// On noise that is no number, or beyond ±10⁵⁰, where products of what it makes of links overflow.
+/// On noise that is not a number, or beyond ±10⁵⁰, where products of what it makes of links overflow.
 pub fn weak_field(section: impl Into<Section>, seed: u64, noise: f64) -> HostGauge {
     assert!(noise.abs() <= 1e50, "noise of {noise}: links are drawn until they can be made unitary");
     noisy(section.into(), seed, 1.0, noise)

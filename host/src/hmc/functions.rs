@@ -33,7 +33,7 @@ impl Default for Tolerances {
 /// [cache](rational::Cache).
 ///
 /// # Errors
-/// Of the approximation: bounds that are no numbers, and functions that have none.
+/// Of the approximation: bounds that are not numbers, and functions that have none.
 pub fn rational_functions(
     quarks: &[Quarks],
     count: usize,

@@ -219,7 +219,7 @@ impl Chain {
         }
         let delta = end.minus(&start);
         let drawn = Philox::new(seed, purpose::METROPOLIS, number).uniform();
-        // Not where ΔH is no number, not even without a Metropolis step.
+        // Not where ΔH is NaN, not even without a Metropolis step.
         let accepted = !delta.is_nan() && (number < self.plan.metropolis_from || drawn < (-delta).exp());
         if !accepted {
             self.links.own_mut().copy_from(&before)?;

@@ -33,7 +33,7 @@ pub struct EvenOddWilson {
     diagonal: Diagonal,
     schur: Schur,
     odd: RefCell<DeviceField>,
-    /// Where A is no number, for the dagger of the symmetric complement and for M itself.
+    /// Where A is not a number, for the dagger of the symmetric complement and for M itself.
     even: Option<RefCell<DeviceField>>,
 }
 

@@ -156,7 +156,7 @@ impl PrecisionLevel {
 fn may_escalate(error: &Unsolved, true_residual: &[f64]) -> bool {
     match error {
         SolveError::Stagnation { .. } | SolveError::Breakdown { .. } | SolveError::NotPositiveDefinite { .. } => true,
-        // Not where the source is no number to begin with, whose residual is none either.
+        // Not where the source is not a number to begin with, whose residual is none either.
         SolveError::NotANumber { iteration, .. } => *iteration > 0 || true_residual.iter().all(|r| r.is_finite()),
         _ => false,
     }

@@ -29,7 +29,7 @@ pub struct Report {
     /// ‖η − M ψ‖ / ‖η‖ per right-hand side.
     pub true_residual: Vec<f64>,
     /// Whether every true residual is at or below the tolerance. Not where that is closer to zero than double precision
-    /// can tell, or a source is no number.
+    /// can tell, or a source is not a number.
     pub converged: bool,
     /// The precision of the iteration at the end.
     pub precision: Precision,

@@ -458,7 +458,7 @@ struct ShiftedParity<'a> {
 }
 
 impl ShiftedParity<'_> {
-    /// A guess that is no number is none.
+    /// A guess that is not a number is none.
     fn forget_what_is_no_number(&mut self) -> Result {
         if norms(self.space, self.x)?.iter().all(|norm| norm.is_finite()) { Ok(()) } else { self.space.zero(self.x) }
     }

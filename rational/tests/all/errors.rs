@@ -114,7 +114,7 @@ fn functions_that_were_read_are_checked() {
         (&|v| v["interval"]["low"] = json!(0.9e-4), "`direct` has an error of"),
         (&|v| v["interval"]["high"] = json!(1e-4), "0 < low < high"),
         (&|v| v["function"][0]["power"] = json!("-1/3"), "`direct` has an error of"),
-        (&|v| v["function"][0]["power"] = json!("-1.5"), "is no power"),
+        (&|v| v["function"][0]["power"] = json!("-1.5"), "is not a power"),
         (&|v| v["direct"]["poles"][1]["residue"] = json!(1.01 * pole(v, 1, "residue")), "`direct` has an error of"),
         (&|v| v["inverse"]["constant"] = json!(1.01), "`inverse` has an error of"),
         (&|v| v["direct"]["poles"][0]["shift"] = json!(-pole(v, 0, "shift")), "not positive"),

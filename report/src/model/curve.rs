@@ -15,10 +15,10 @@ pub enum TimeCurveError {
     /// There are no points.
     #[error("a curve has at least one point")]
     Empty,
-    /// A size is no number, is out of range, or is there twice.
+    /// A size is not a number, is out of range, or is there twice.
     #[error("point {0} has a size that is not a number in range, or one that another point has")]
     Size(usize),
-    /// A time is no number or is out of range.
+    /// A time is not a number or is out of range.
     #[error("point {0} has a time that is not a number in range")]
     Time(usize),
 }

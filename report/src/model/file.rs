@@ -14,8 +14,8 @@ const AXES: [&str; 4] = ["x", "y", "z", "t"];
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelFileError {
-    /// It is no JSON.
-    #[error("it is no JSON: {0}")]
+    /// It is not JSON.
+    #[error("it is not JSON: {0}")]
     NotJson(#[from] serde_json::Error),
     /// A field is missing, or is not what it should be.
     #[error("{place} is not {expected}")]

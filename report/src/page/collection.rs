@@ -144,7 +144,7 @@ fn objects(path: &Path) -> Result<Vec<Value>, ReportError> {
         Ok(all) if !all.is_empty() => Ok(all),
         _ => match logged(&bytes) {
             logged if !logged.is_empty() => Ok(logged),
-            _ => Err(refused(path, &format!("is no JSON ({whole}); a report is of {KINDS}"))),
+            _ => Err(refused(path, &format!("is not JSON ({whole}); a report is of {KINDS}"))),
         },
     }
 }

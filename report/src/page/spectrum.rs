@@ -71,11 +71,11 @@ impl SpectrumReport {
     fn parse(name: String, bytes: &[u8], bin: usize) -> Result<Self, String> {
         // A letter of several bytes may be torn, too: only whole lines are text for sure.
         let (whole, rest) = bytes.split_at(end_of_lines(bytes));
-        let text = std::str::from_utf8(whole).map_err(|why| format!(" is no text: {why}"))?;
+        let text = std::str::from_utf8(whole).map_err(|why| format!(" is not text: {why}"))?;
         let (mut first, mut all) = (Value::Null, Vec::<Correlators>::new());
         for (number, text) in text.lines().enumerate() {
             let at = |why: String| format!(", line {}: {why}", number + 1);
-            let line: Value = serde_json::from_str(text).map_err(|why| at(format!("this is no JSON: {why}")))?;
+            let line: Value = serde_json::from_str(text).map_err(|why| at(format!("this is not JSON: {why}")))?;
             let found = CorrelatorLine::read(&line).map_err(at)?.correlators;
             // With itself: whether all are of as many times.
             if !found.is_like(all.first().unwrap_or(&found)) {
@@ -368,7 +368,7 @@ mod tests {
     fn what_is_wrong_is_said_with_its_line() {
         let refused = |text: &str| SpectrumReport::parse("folder".into(), text.as_bytes(), 1).err().unwrap();
         assert!(refused("").contains("no configuration yet"));
-        assert!(refused(&(lines(1) + "nothing\n")).starts_with(", line 2: this is no JSON"));
+        assert!(refused(&(lines(1) + "nothing\n")).starts_with(", line 2: this is not JSON"));
         let other = lines(1).replace("g5", "gx");
         assert!(refused(&(lines(1) + &other)).starts_with(", line 2: it has correlators of other"));
         let elsewhere = lines(1).replace("[4,4,4,8]", "[8,8,8,8]");

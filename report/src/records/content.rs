@@ -40,7 +40,7 @@ impl Content {
             let stamp = Stamp { bytes: value["bytes"].as_u64()?, modified: text("modified_ns")? };
             Some(Content { stamp, crc32: text("crc32")? })
         };
-        found().map(Some).ok_or_else(|| "content is no object of bytes, crc32 and modified_ns".into())
+        found().map(Some).ok_or_else(|| "content is not an object of bytes, crc32 and modified_ns".into())
     }
     /// Whether both hold the same bytes, as far as length and checksum tell.
     pub fn is_of_same_bytes(&self, other: &Self) -> bool {

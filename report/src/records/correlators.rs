@@ -93,8 +93,8 @@ impl CorrelatorLine {
             let wrong = |what: &str| format!("correlators: {what}");
             let momentum: [i32; 3] = serde_json::from_value(value["momentum"].clone())
                 .map_err(|_| wrong("a momentum is not three integers"))?;
-            let values: Vec<[f64; 2]> =
-                serde_json::from_value(value["values"].clone()).map_err(|_| wrong("values are no pairs of numbers"))?;
+            let values: Vec<[f64; 2]> = serde_json::from_value(value["values"].clone())
+                .map_err(|_| wrong("values are not pairs of numbers"))?;
             let values = values.into_iter().map(|[re, im]| Complex64::new(re, im)).collect();
             Ok(Correlator { name: text(value, "name")?, momentum, values })
         };

@@ -116,7 +116,7 @@ pub fn changes(run: &RunHistory) -> Vec<String> {
         let [(_, old), (number, new)] = pair else { continue };
         let keys = changed(old, new);
         if !keys.is_empty() {
-            all.push(format!("From trajectory {number} on the settings are others than before: {}.", keys.join(", ")));
+            all.push(format!("From trajectory {number} on the settings differ from before: {}.", keys.join(", ")));
         }
     }
     all
@@ -145,7 +145,7 @@ mod tests {
         let mut run = RunHistory { starts: vec![(1, first.clone())], ..RunHistory::default() };
         assert!(changes(&run).is_empty());
         run.starts.push((51, second));
-        assert_eq!(changes(&run), ["From trajectory 51 on the settings are others than before: length."]);
+        assert_eq!(changes(&run), ["From trajectory 51 on the settings differ from before: length."]);
         run.starts.reverse();
         let facts: Vec<String> = facts(&run).into_iter().map(|(what, value)| format!("{what}: {value}")).collect();
         let expected = [

@@ -117,7 +117,7 @@ pub fn parse(mut lines: impl BufRead, what: &str) -> Result<RunHistory, ReportEr
             Err(why) => {
                 let column = why.column();
                 return Err(broken(format!(
-                    "this is no JSON at column {column}, and only a last line may be cut short; restore the file or \
+                    "this is not JSON at column {column}, and only a last line may be cut short; restore the file or \
                      take the line out"
                 )));
             }
@@ -336,7 +336,7 @@ pub(crate) mod tests {
         let whole = file(&[line(1, 0.0)]);
         let text = format!("{whole}{}\n{}", &whole[..40], file(&[line(3, 0.0)]));
         let message = refused(&text);
-        assert!(message.starts_with("run/trajectories.jsonl, line 2: this is no JSON at column 40,"), "{message}");
+        assert!(message.starts_with("run/trajectories.jsonl, line 2: this is not JSON at column 40,"), "{message}");
         // A line with its end is no line that is being written.
         assert!(refused(&format!("{whole}{{\n")).contains("line 2"));
         assert!(refused(&format!("{whole}\n")).contains("line 2"));

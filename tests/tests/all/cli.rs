@@ -244,7 +244,7 @@ fn usage_mistakes() {
     room.fails(2, "solv", &["solve"]);
     for flag in ["--flow-step 0.1", "--flow-action symanzik", "--flow-every 2"] {
         let name = flag.split(' ').next().unwrap();
-        room.fails(2, &format!("measure weak.ildg {flag}"), &[name, "belongs to --flow: give --flow T"]);
+        room.fails(2, &format!("measure weak.ildg {flag}"), &[name, "needs --flow: give --flow T"]);
     }
     room.fails(2, "plaquette weak.ildg --bakend cpu", &["--backend"]);
     room.fails(2, "plaquette", &["<FILE>"]);
@@ -350,7 +350,7 @@ fn a_gpu_that_is_not_there() {
     room.fails(2, "plaquette weak.ildg --device 0", &[part]);
     let run = room.run("plaquette weak.ildg");
     assert_eq!(run.code, Some(0));
-    assert!(!has_feature || run.stderr.contains("note: ") && run.stderr.contains("going on with the CPU"));
+    assert!(!has_feature || run.stderr.contains("note: ") && run.stderr.contains("using the CPU instead"));
     assert_eq!(room.run("plaquette weak.ildg -q").stderr, "");
 }
 

@@ -79,5 +79,5 @@ fn a_log_is_reported() {
     assert_eq!(report["sections"].as_array().unwrap().len(), 1);
     assert_eq!(report["sections"][0]["kind"], "convergence");
     fs::write(room.path("other.log"), "nothing\n{\"schema\": \"ferrite.plaquette/1\"}\n[1]\n").unwrap();
-    room.fails(2, "report other.log", &["other.log: is no JSON", "a job's log"]);
+    room.fails(2, "report other.log", &["other.log: is not JSON", "a job's log"]);
 }

@@ -148,7 +148,7 @@ fn spectra_and_several_masses_are_pages() {
     fs::write(room.path("pion/correlators.jsonl"), "{}\n").unwrap();
     room.fails(2, "report pion", &["correlators.jsonl, line 1", "schema"]);
     fs::write(room.path("pion/correlators.jsonl"), [0xffu8, 0xfe, b'\n']).unwrap();
-    room.fails(2, "report pion", &["correlators.jsonl is no text"]);
+    room.fails(2, "report pion", &["correlators.jsonl is not text"]);
 }
 
 #[cfg(unix)]
@@ -173,14 +173,14 @@ fn what_is_no_report_is_refused() {
     write("empty.json", "");
     write("deep.json", &"[".repeat(100_000));
     for (paths, part) in [
-        ("text.json", "text.json: is no JSON"),
+        ("text.json", "text.json: is not JSON"),
         ("solve.json info.json", "info.json: has the schema ferrite.info/1"),
         ("none.json", "none.json: has no schema"),
-        ("empty.json", "empty.json: is no JSON"),
-        ("deep.json", "deep.json: is no JSON"),
+        ("empty.json", "empty.json: is not JSON"),
+        ("deep.json", "deep.json: is not JSON"),
         ("solve.json absent.json", "absent.json: cannot be read"),
         ("absent", "no trajectories.jsonl"),
-        ("weak.ildg", "weak.ildg: is no JSON"),
+        ("weak.ildg", "weak.ildg: is not JSON"),
         ("solve.json -o x.svg", "end the name in .html"),
         ("solve.json -o absent/x.html", "absent"),
     ] {

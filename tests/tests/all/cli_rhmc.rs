@@ -91,7 +91,7 @@ fn a_run_and_how_it_goes_on() {
     let steps =
         room.run("rhmc run.toml --out parts --resume --backend cpu --set trajectories=5 --set trajectory.steps=4");
     assert_eq!(steps.code, Some(0), "{}", steps.stderr);
-    assert!(steps.stderr.contains("from trajectory 5 on, settings are others than before: levels"), "{}", steps.stderr);
+    assert!(steps.stderr.contains("from trajectory 5 on, settings differ from before: levels"), "{}", steps.stderr);
     // Lines without a state are not thrown away.
     fs::create_dir(room.path("lost")).unwrap();
     fs::copy(room.path("whole/trajectories.jsonl"), room.path("lost/trajectories.jsonl")).unwrap();

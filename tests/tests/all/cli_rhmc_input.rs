@@ -137,7 +137,7 @@ gauge-force = "double"
     room.json(&format!("{quenched} --start mended.npy").replace(" --backend cpu", ""));
     room.fails(2, "rhmc none.toml --out run", &["none.toml: cannot be read"]);
     room.fails(2, "rhmc run.toml --out run --max-hours 0", &["max-hours"]);
-    room.fails(2, "rhmc run.toml --out run --replay none --backend cpu", &["none is no folder"]);
+    room.fails(2, "rhmc run.toml --out run --replay none --backend cpu", &["none is not a folder"]);
     room.fails(2, "rhmc run.toml --out run.toml/x --backend cpu", &["run.toml/x cannot be made"]);
     fs::create_dir(room.path("empty")).unwrap();
     room.fails(2, "rhmc run.toml --out run2 --replay empty --backend cpu", &["there is no momenta.1.npy"]);

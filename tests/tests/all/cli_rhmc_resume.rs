@@ -145,7 +145,7 @@ fn the_end_of_a_replay_is_told() {
     let said = told(&room, &format!("{run}=2 --resume --replay given"));
     assert!(!said.contains("warning"), "{said}");
     let said = told(&room, &format!("{run}=3 --resume"));
-    assert!(said.contains("from trajectory 3 on, settings are others than before: replay"), "{said}");
+    assert!(said.contains("from trajectory 3 on, settings differ from before: replay"), "{said}");
     assert!(all_lines(&room, "run")[2]["run"].get("replay").is_none());
 }
 

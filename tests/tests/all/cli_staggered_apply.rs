@@ -197,7 +197,7 @@ fn of_format<'a>(report: &'a Value, precision: &str, reconstruct: &str) -> Vec<&
     report["rows"].as_array().unwrap().iter().filter(is).collect()
 }
 fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
 #[test]

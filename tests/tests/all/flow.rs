@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::fs;
 
 fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
 /// MILC's `wilson_flow` with Symanzik's action: energies in time and space and the charge, at t = 0 to 1, six digits.
@@ -183,7 +183,7 @@ fn measurements_go_on() {
     let old = "measure b.ildg --backend cpu -o old.jsonl";
     room.fails(2, old, &["old.jsonl, line 1: an earlier version", "name another file"]);
     fs::write(room.path("old.jsonl"), "plaquette\n").unwrap();
-    room.fails(2, old, &["old.jsonl, line 1: this is no JSON"]);
+    room.fails(2, old, &["old.jsonl, line 1: this is not JSON"]);
 }
 
 /// A list of files behind --output makes the first of them the output: it stays as it is.
@@ -225,6 +225,6 @@ fn a_flow_that_explodes_fails() {
     let room = Room::new();
     room.json("generate random --lattice 4,4,4,4 --seed 1 -o cfg.ildg");
     let run = "measure cfg.ildg --flow 40 --flow-step 20 --backend cpu -o m.jsonl";
-    room.fails(1, run, &["cfg.ildg: the flow is no number at t = ", "smaller --flow-step than 20"]);
+    room.fails(1, run, &["cfg.ildg: the flow is NaN at t = ", "smaller --flow-step than 20"]);
     assert_eq!(fs::read_to_string(room.path("m.jsonl")).unwrap(), "");
 }

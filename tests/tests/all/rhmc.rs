@@ -260,7 +260,7 @@ mod milc {
         HostColour::from_sites(lattice, sites)
     }
     fn number(value: &Value) -> f64 {
-        value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+        value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
     }
 
     /// The rational functions of the run.

@@ -350,7 +350,7 @@ fn damaged_lines_have_places() {
     refused(&|line| values(line, 15, 3), "g5 has 3 values, but 1 has 4");
     refused(&|line| values(line, 0, 2), "gx has 4 values, but 1 has 2");
     refused(&|line| (0..16).for_each(|k| values(line, k, 0)), "1 has 0 values");
-    refused(&|line| line["content"] = json!({ "bytes": 3 }), "content is no object");
+    refused(&|line| line["content"] = json!({ "bytes": 3 }), "content is not an object");
     refused(&|line| line["correlators"] = json!([]), "there are no correlators");
 }
 
@@ -399,7 +399,7 @@ fn folders_are_there_to_be_written() {
     let run = "spectrum run.toml cfg.ildg --backend cpu --out";
     room.fails(2, &format!("{run} out"), &["out is being worked in by another process"]);
     drop(lock);
-    room.fails(2, &format!("{run} out"), &["line 1: this is no JSON"]);
+    room.fails(2, &format!("{run} out"), &["line 1: this is not JSON"]);
     // No user can make files there.
     room.fails(2, &format!("{run} new --set propagators=/proc"), &["no file can be made in /proc"]);
     assert!(!room.path("new/correlators.jsonl").exists());

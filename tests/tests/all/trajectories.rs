@@ -66,5 +66,5 @@ pub fn lines(room: &Room, folder: &str) -> Vec<Value> {
 
 /// What is a number.
 pub fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
 }

@@ -68,7 +68,7 @@ impl Runner {
         stand_in(&bin.join("srun"), "while [[ \"$1\" == --* ]]; do shift; done\nexec \"$@\"\n")?;
         stand_in(&bin.join("sbatch"), "echo \"would submit $1\"\n")?;
         let (info, _) = process::capture(Command::new(&program).args(["info", "--json"]))?;
-        let info: serde_json::Value = serde_json::from_str(&info).context("`ferrite info --json` is no JSON")?;
+        let info: serde_json::Value = serde_json::from_str(&info).context("`ferrite info --json` is not JSON")?;
         let has_mpi = info["features"].to_string().contains("\"mpi\"") && process::on_path("mpirun").is_some();
         Ok(Self { bin, work: work.to_path_buf(), has_mpi, help: BTreeMap::new(), xtask })
     }
@@ -120,7 +120,7 @@ impl Runner {
                 Ok(())
             }
             ("json", marks) if marks.not_run.is_none() => {
-                serde_json::from_str::<serde_json::Value>(&block.text).context("this is no JSON")?;
+                serde_json::from_str::<serde_json::Value>(&block.text).context("this is not JSON")?;
                 tally.inputs += 1;
                 Ok(())
             }

@@ -119,7 +119,7 @@ impl Tuner {
     pub fn off() -> Self {
         Tuner { tuning: Tuning { mode: Mode::Off, cache: None }, device: None, problem: None, known: Mutex::default() }
     }
-    /// Reads what is known of `device`. To use a file that cannot be understood is no error: nothing is known then, and
+    /// Reads what is known of `device`. To use a file that cannot be understood is not an error: nothing is known then, and
     /// [`problem`](Self::problem) says why. To search with such a file is one, unless it may be replaced.
     pub fn open(tuning: Tuning, device: DeviceKey) -> Result<Self, CacheError> {
         let mut problem = None;

@@ -9,7 +9,7 @@ const HOPELESS: f64 = 1.25;
 /// Times that differ by less than this share are equal.
 const NOISE: f64 = 0.01;
 
-/// Why a search has no winner. A single candidate that cannot be launched is no error.
+/// Why a search has no winner. A single candidate that cannot be launched is not an error.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError<E> {
     /// No candidate could be launched; this is what the first of them said.

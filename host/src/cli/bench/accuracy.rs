@@ -32,7 +32,7 @@ pub struct AccuracyArguments {
     lattice: Option<Lattice>,
     #[command(flatten)]
     formats: FormatFlags,
-    /// Draw the shares against the tolerance
+    /// Plot the shares against the tolerance
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 }

@@ -21,10 +21,10 @@ Examples:
   mpirun -n 4 ferrite bench halo --lattice 64,64,64,64 --grid 1,1,2,2
   mpirun -n 2 ferrite bench halo --operator asqtad --precision single --trace asqtad.json
 
-Applies an operator with every way for faces to travel, with and without the interior computed meanwhile, and on the part
-of one process alone, without neighbours. The efficiency compares with that. The timeline of --trace, of two applications
-with the way of --transport, opens in a browser (ui.perfetto.dev, or chrome://tracing): one process for each rank, one
-track for each stream. Taking it down costs time of its own.";
+Applies an operator with every transport of faces, with and without overlap with the interior, and on the part of a
+single process, without neighbours; efficiencies compare with that. --trace records a timeline of two applications with
+the transport of --transport, for a browser (ui.perfetto.dev, or chrome://tracing): one process for each rank, one
+track for each stream. Recording it takes some time itself.";
 
 /// Arguments of `bench halo`.
 #[derive(Args)]
@@ -39,10 +39,10 @@ pub struct HaloBenchArguments {
     trace: Option<PathBuf>,
 }
 
-/// Rows of one way.
+/// Rows of one transport.
 struct TransportRows {
     name: &'static str,
-    /// How faces did travel: otherwise where processes do not reach each other's memory.
+    /// How faces were sent: another transport where processes cannot access each other's memory.
     travelled: Vec<&'static str>,
     overlap: bool,
     rows: Vec<BenchRow>,

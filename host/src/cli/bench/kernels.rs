@@ -25,7 +25,7 @@ Examples:
   ferrite bench dslash --operator asqtad --reconstruct 18,12,8,13,9
   ferrite bench dslash --precision single --reconstruct 12,12t
 
-GFLOP/s count 1320 operations per site of the Wilson hopping term, 504 of the clover term, 570 of the naive staggered
+GFLOP/s count 1320 operations per site of the Wilson hopping term, 504 for the clover term, 570 of the naive staggered
 hopping term and 1146 of asqtad's, reconstruction not counted. clover_dslash is A^-1 D psi, clover_matrix the symmetric
 even-odd operator, staggered_matrix and asqtad_matrix M^+ M on one parity with the sum that CG waits for. Asqtad's fat
 links have 18 reals, its long links, a number times SU(3), 18, 12 or 8; 13 and 9 are what HISQ's take, a number times U(3),

@@ -34,7 +34,7 @@ Examples:
 
 Plaquette, rectangle, Polyakov loop, and energy density and topological charge by the clover-leaf field strength; with
 --flow the last two along the gradient flow (Luescher 2010), with t0 and w0 where they are reached. Each configuration is
-printed when it is done; with -o the same command goes on where it ended.";
+printed when it is done; with -o, the same command resumes where it stopped.";
 
 /// Arguments of `measure`.
 #[derive(Args)]
@@ -49,10 +49,10 @@ pub struct MeasureArguments {
     /// Length of its steps [default: 0.02]
     #[arg(long, value_name = "E", value_parser = positive, allow_hyphen_values = true)]
     flow_step: Option<f64>,
-    /// Whose gradient [default: wilson]
+    /// Action whose gradient it follows [default: wilson]
     #[arg(long, value_name = "NAME", value_enum)]
     flow_action: Option<Action>,
-    /// Show energy and charge after every so many steps; t0 and w0 come from all steps [default: 1]
+    /// Show energy and charge once in so many steps; t0 and w0 use all steps [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), allow_hyphen_values = true)]
     flow_every: Option<u32>,
     /// Add a line of JSON for each configuration to this file, as soon as it is measured; those that have one are left out
@@ -96,7 +96,7 @@ impl FlowCourse {
                 ("--flow-every", args.flow_every.is_some()),
             ];
             return match given.iter().find(|(_, given)| *given) {
-                Some((flag, _)) => Err(Failure::refused(format!("{flag} belongs to --flow: give --flow T, too"))),
+                Some((flag, _)) => Err(Failure::refused(format!("{flag} needs --flow: give --flow T, too"))),
                 None => Ok(None),
             };
         };
@@ -253,7 +253,7 @@ fn measure(
     let loops = LoopMeans::of(&thin)?;
     let (mut points, mut shown) = (vec![FlowPoint::of(&thin, 0.0)?], vec![0]);
     if !loops.is_finite() || !is_finite(&points[0]) {
-        let why = "its loops are no numbers, as links are too far from SU(3): --reunitarise puts them back, or tells \
+        let why = "its loops are NaN, because links are too far from SU(3): --reunitarise projects them to it, or tells \
                    which one cannot be";
         return Err(Failure::failed(format!("{}: {why}", path.display())).shared());
     }
@@ -273,7 +273,7 @@ fn measure(
             if !is_finite(&point) {
                 let (path, time, step) = (path.display(), flow.time(), course.step);
                 let why = format!(
-                    "{path}: the flow is no number at t = {time:.4}: take a smaller --flow-step than {step}, such as 0.02"
+                    "{path}: the flow is NaN at t = {time:.4}: take a smaller --flow-step than {step}, such as 0.02"
                 );
                 return Err(Failure::failed(why).shared());
             }

@@ -43,7 +43,7 @@ impl MeasurementFile {
         let text = comm.texts(&found.text)?.swap_remove(0);
         let mut record = MeasurementFile { path, input, lines: Vec::new(), _lock: lock };
         for line in text.lines() {
-            let value = serde_json::from_str(line).map_err(|why| record.wrong(format!("this is no JSON: {why}")))?;
+            let value = serde_json::from_str(line).map_err(|why| record.wrong(format!("this is not JSON: {why}")))?;
             record.lines.push(record.checked(value)?);
         }
         // Not before all lines have turned out to be ours.

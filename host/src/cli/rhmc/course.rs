@@ -201,7 +201,7 @@ impl EnsembleRun<'_> {
     fn warn_of(&self, record: &MeasuredTrajectory) {
         let TrajectoryOutcome { number, delta, .. } = record.outcome;
         if !delta.is_finite() {
-            warn!("trajectory {number}: ΔH is no number; shorter steps are needed");
+            warn!("trajectory {number}: ΔH is NaN: use shorter steps");
         }
         let asked = self.input.solvers[1].tol[0];
         for (group, residual) in self.input.groups.iter().zip(&record.residuals) {

@@ -234,7 +234,7 @@ impl RunFolder {
             Some(bytes),
         ) = known
         else {
-            return Err(Failure::refused(format!("{} is not whole: a key is missing", path.display())));
+            return Err(Failure::refused(format!("{} is incomplete: a key is missing", path.display())));
         };
         let (trajectory, accepted, bytes) = (trajectory as u32, accepted as u32, bytes as u64);
         let state = ChainState { trajectory, accepted, seed, bounds, poles, start, batches };

@@ -199,7 +199,7 @@ impl EnsembleInput {
         }
         s.finish(what)?;
         let (Some(lattice), Some(trajectories), Some(seed), Some(gauge)) = (lattice, trajectories, seed, gauge) else {
-            return Err(Failure::refused(format!("{what}: something is missing")));
+            return Err(Failure::refused(format!("{what} is incomplete")));
         };
         let plan = Plan {
             gauge,
@@ -328,7 +328,7 @@ fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {
     let flavours = s.parsed(&key("flavours"), |typed| {
         let one = |text: &str| match text.trim().parse::<Fraction>() {
             Ok(n) if n.value() > 0.0 => Ok(n),
-            Ok(_) => Err(format!("'{}' is no number of flavours", text.trim())),
+            Ok(_) => Err(format!("'{}' is not a number of flavours", text.trim())),
             Err(why) => Err(why.to_string()),
         };
         typed.split(',').map(one).collect::<Result<Vec<_>, _>>()

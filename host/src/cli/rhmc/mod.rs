@@ -38,10 +38,10 @@ Examples:
   ferrite rhmc run.toml --out run --resume --set trajectories=500
   mpirun -n 4 ferrite rhmc run.toml --out run --max-hours 11.5
 
-Ctrl-C, SIGTERM, SIGHUP and the end of --max-hours end the run after the trajectory at hand; --resume goes on from there,
+Ctrl-C, SIGTERM, SIGHUP and the end of --max-hours end the run after the current trajectory; --resume continues from there,
 or from the last trajectory that was finished before the machine went down. The folder has one line of JSON for each trajectory in
 trajectories.jsonl (docs/output.md lists its keys) and configurations cfg.NNNNNN.ildg; `ferrite report run` makes a page
-of it, at any time.";
+from it at any time.";
 
 /// Arguments of `rhmc`.
 #[derive(Args)]
@@ -52,17 +52,17 @@ pub struct RhmcArguments {
     /// Folder of the run
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
-    /// Go on with the run in that folder
+    /// Resume the run in that folder
     #[arg(long)]
     resume: bool,
     /// Another value for a key of the input, such as gauge.beta=5.7 or fermion.0.mass=0.02
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Take momenta, noise and rational functions from files in this folder instead of making them: momenta.N.npy,
+    /// Read momenta, noise and rational functions from files in this folder instead of generating them: momenta.N.npy,
     /// pseudofermions.N.K.npy, and where they are there noise.N.K.npy and functions.json
     #[arg(long, value_name = "DIR")]
     replay: Option<PathBuf>,
-    /// End after the trajectory during which so many hours have passed
+    /// End after the trajectory during which this many hours have passed
     #[arg(long, value_name = "H", value_parser = hours)]
     max_hours: Option<f64>,
 }
@@ -135,7 +135,7 @@ pub fn make(job: &EnsembleJob, replay: Option<Replay>, context: &Context) -> Out
         comm.agree(resume::goes_on(&mut saved.state, input, out, &mut settings, comm))?;
         let gauge = folder.go_on(&saved, layout, comm)?;
         let state = saved.state;
-        info!("going on after trajectory {}", state.trajectory);
+        info!("resuming after trajectory {}", state.trajectory);
         let ChainState { trajectory, accepted, .. } = state;
         if trajectory >= input.trajectories {
             return Ok(RunEnd {

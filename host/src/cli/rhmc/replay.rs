@@ -56,7 +56,10 @@ impl Replay {
         if folder.is_dir() {
             return Ok(Replay { folder: folder.into() });
         }
-        Err(Failure::refused(format!("{} is no folder: --replay takes one with momenta and noise", folder.display())))
+        Err(Failure::refused(format!(
+            "{} is not a folder: --replay takes one with momenta and noise",
+            folder.display()
+        )))
     }
     /// As it was named.
     pub fn folder(&self) -> String {
@@ -131,7 +134,7 @@ impl Replay {
         }
         let refused = |why: String| Failure::refused(format!("{}: {why}", path.display()));
         let text = fs::read_to_string(&path).map_err(|why| refused(format!("cannot be read: {why}")))?;
-        let all: Value = serde_json::from_str(&text).map_err(|why| refused(format!("is no JSON: {why}")))?;
+        let all: Value = serde_json::from_str(&text).map_err(|why| refused(format!("is not JSON: {why}")))?;
         let list = all.as_array().ok_or_else(|| refused("expected an array, one object for each group".into()))?;
         if list.len() != groups {
             return Err(refused(format!("has functions of {} groups, the input has {groups}", list.len())));
@@ -140,8 +143,8 @@ impl Replay {
             let function = |name: &str| {
                 let wrong = |what: &str| refused(format!("group {number}: {name}: {what}"));
                 let number =
-                    |value: &Value, what: &str| value.as_f64().ok_or_else(|| wrong(&format!("{what} is no number")));
-                let poles = group[name]["poles"].as_array().ok_or_else(|| wrong("there is no array of poles"))?;
+                    |value: &Value, what: &str| value.as_f64().ok_or_else(|| wrong(&format!("{what} is not a number")));
+                let poles = group[name]["poles"].as_array().ok_or_else(|| wrong("there is not an array of poles"))?;
                 let pole = |pole: &Value| {
                     Ok(Pole { residue: number(&pole["residue"], "residue")?, shift: number(&pole["shift"], "shift")? })
                 };

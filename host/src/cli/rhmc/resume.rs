@@ -49,7 +49,7 @@ pub fn goes_on(
     let began =
         state.start.clone().or_else(|| first["start"].as_str().map(String::from)).unwrap_or_else(|| asked.clone());
     if other_start(&began) {
-        warn!("start = {asked} has no effect: this run goes on, and began with start = {began}");
+        warn!("start = {asked} has no effect: this resumed run began with start = {began}");
     }
     now["start"] = began.as_str().into();
     state.start = Some(began);
@@ -65,7 +65,7 @@ pub fn goes_on(
     }
     let keys = changed(last, &now);
     if !keys.is_empty() {
-        warn!("from trajectory {} on, settings are others than before: {}", state.trajectory + 1, keys.join(", "));
+        warn!("from trajectory {} on, settings differ from before: {}", state.trajectory + 1, keys.join(", "));
     }
     Ok(())
 }

@@ -228,7 +228,7 @@ pub fn several<F: Fermion>(
     if report.converged {
         return Ok(());
     }
-    let iterates = ["the best iterates, which are no solutions", "the best iterates are", "the best iterates"];
+    let iterates = ["the best iterates, which are not solutions", "the best iterates are", "the best iterates"];
     let kept = kept(solve, written, iterates);
     if report.cancelled {
         return Err(Failure::new(Code::Interrupted, format!("interrupted; {kept}")).shared());
@@ -246,7 +246,7 @@ fn written(solve: &Solve, converged: bool, write: impl FnOnce(&PathBuf) -> Outco
     path.map_or(Ok(()), write).map(|()| path)
 }
 
-/// What became of iterates that are no solutions, in three forms of their name.
+/// What became of iterates that are not solutions, in three forms of their name.
 fn kept(solve: &Solve, written: Option<&PathBuf>, [what, are, name]: [&str; 3]) -> String {
     match (&solve.plan.output, written) {
         (_, Some(path)) => {

@@ -138,7 +138,7 @@ impl SpectrumInput {
             }
         }
         if let Some(setting) = solve.get("batch") {
-            s.wrong(&setting, "is no key of the solve here: give batch = N before all tables, or --batch N");
+            s.wrong(&setting, "is not a key of the solve here: give batch = N before all tables, or --batch N");
         }
         context.add_to(&mut solve);
         let chosen = definition(&mut solve.clone());

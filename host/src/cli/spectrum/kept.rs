@@ -85,7 +85,7 @@ impl KeptPropagator {
         let text = std::fs::read_to_string(&self.about);
         let text = text.map_err(|why| Failure::refused(format!("{shown} cannot be read: {why}")))?;
         let known: Value =
-            serde_json::from_str(&text).map_err(|why| Failure::refused(format!("{shown} is no JSON: {why}")))?;
+            serde_json::from_str(&text).map_err(|why| Failure::refused(format!("{shown} is not JSON: {why}")))?;
         if let Some(what) = difference(&known["input"], &self.input) {
             let why = format!("{} was made with another input.{what}: name another folder", self.array.display());
             return Err(Failure::refused(why));

@@ -27,11 +27,11 @@ Examples:
   ferrite spectrum pion.toml cfg.000100.ildg cfg.000200.ildg --out spectrum
   ferrite spectrum pion.toml run/cfg.*.ildg --out spectrum --set solve.mass=0.02
 
-Solves for all 12 components of a source (3 for staggered quarks) on each configuration, together or, where memory does
-not allow that, in batches, and makes mesons with all 16
-products of gamma matrices, nucleons, or local staggered mesons of the propagators. The folder has one line of JSON for
+Solves for all 12 components of a source (3 for staggered quarks) on each configuration, together or, if memory does
+not allow that, in batches, and computes from the propagators mesons with all 16
+products of gamma matrices, and nucleons, or local staggered mesons. The folder has one line of JSON for
 each configuration in correlators.jsonl, all correlators in .npy, and effective masses with errors by the jackknife over
-configurations. Configurations that have a line already are left out, so that the same command goes on.";
+configurations. Configurations that have a line already are left out, so that the same command resumes.";
 
 /// Arguments of `spectrum`.
 #[derive(Args)]
@@ -45,7 +45,7 @@ pub struct SpectrumArguments {
     /// Folder for the results
     #[arg(short, long, value_name = "DIR")]
     out: PathBuf,
-    /// Components of a source that are solved together, 1 to 64 [default: all that memory allows]
+    /// Components of a source to solve together, 1 to 64 [default: all that memory allows]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     batch: Option<String>,
     /// Another value for a key of the input, such as solve.mass=0.02 or origin=0,0,0,8

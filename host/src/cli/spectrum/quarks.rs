@@ -165,7 +165,7 @@ pub fn propagator<F: Quark>(
     }
     let links = LinksRead::of(plan, &layout, comm)?;
     let HostLinks::Gauge(file) = &links.links else {
-        return Err(Failure::refused("hadrons are made on configurations, not on fat and long links").shared());
+        return Err(Failure::refused("hadrons need a configuration: fat and long links do not suffice").shared());
     };
     look_at_gauge(input, &file.gauge, &layout, configuration, comm)?;
     let smeared = input.shell.map(|shell| smear::ape(&file.gauge, shell.ape_weight, shell.ape_steps));

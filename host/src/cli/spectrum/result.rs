@@ -49,7 +49,7 @@ impl File {
         let mut file = File { folder: folder.into(), done: Vec::new(), written: written(&path), lines, lock };
         for (number, line) in text.lines().enumerate() {
             let at = |why: String| Failure::refused(format!("{}, line {}: {why}", path.display(), number + 1)).shared();
-            let value: Value = serde_json::from_str(line).map_err(|why| at(format!("this is no JSON: {why}")))?;
+            let value: Value = serde_json::from_str(line).map_err(|why| at(format!("this is not JSON: {why}")))?;
             if let Some(what) = difference(&value["input"], &input.of_correlators()) {
                 return Err(at(format!("it was made with another {what}: name another folder")));
             }

@@ -130,7 +130,7 @@ mod tests {
         let mut parts = body.split('<');
         assert_eq!(parts.next(), Some(""));
         for part in parts {
-            let (tag, text) = part.split_once('>').unwrap_or_else(|| panic!("'<{part}' is no tag"));
+            let (tag, text) = part.split_once('>').unwrap_or_else(|| panic!("'<{part}' is not a tag"));
             assert!(!text.contains('>'), "> in '{text}'");
             for after in part.split('&').skip(1) {
                 let entity = after.split_once(';').map(|(name, _)| name);

@@ -58,7 +58,7 @@ impl Asked {
         }
         let gpus = args.gpus.clone().unwrap_or_else(|| (0..=10).map(|k| 1 << k).collect());
         if gpus.is_empty() || gpus.iter().any(|n| !(1..=MOST_GPUS).contains(n)) {
-            return refused(format!("--gpus: numbers from 1 to {MOST_GPUS}, joined with commas"));
+            return refused(format!("--gpus: numbers from 1 to {MOST_GPUS}, separated by commas"));
         }
         if !(1..=MOST_GPUS).contains(&args.gpus_per_host) {
             return refused(format!("--gpus-per-host {}: a number from 1 to {MOST_GPUS}", args.gpus_per_host));

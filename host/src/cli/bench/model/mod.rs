@@ -23,10 +23,10 @@ Examples:
   ferrite bench model --machine machine.json --gpus 16,64,256,1024 --network-gbps 22.5 --network-latency-us 5
   ferrite bench model --machine machine.json --measured points.json
 
-On several processes of one host it measures kernels alone, exchanges alone, and what a cut costs, makes a machine of that,
-and compares what the machine predicts for this many processes with what they take. With --machine it reads such a machine
-and needs no GPU. It predicts the times of the operator and of solvers where one lattice is cut over more and more GPUs
-(strong scaling, --lattice) and where each GPU has the same part (weak scaling, --local), of the slowest GPU.
+On several processes of one host it measures kernels alone, exchanges alone, and the cost of a cut, makes a machine from
+that, and compares its predictions for this many processes with their times. With --machine it reads such a machine and
+needs no GPU. It predicts times of the operator and of solvers, for the slowest GPU, if one lattice is divided among more
+and more GPUs (strong scaling, --lattice) and if each GPU has a part of fixed size (weak scaling, --local).
 Between hosts the network is assumed, not measured. The papers are Babich, Clark and Joo, arXiv:1011.0024, and Babich et
 al., arXiv:1109.2935; plots have the numbers that their text gives. docs/scaling-model.md has the formulas.";
 
@@ -37,10 +37,10 @@ pub struct ModelBenchArguments {
     /// wilson, clover, staggered (naive) or asqtad [default: clover, or that of --machine]
     #[arg(long, value_name = "NAME")]
     operator: Option<String>,
-    /// all, or some of double, single, half, fp16, joined with commas [default: double,single,half, or those of --machine]
+    /// all, or some of double, single, half, fp16, separated by commas [default: double,single,half, or those of --machine]
     #[arg(long, value_name = "NAMES")]
     precision: Option<String>,
-    /// all, or some of the numbers that `bench dslash` knows, joined with commas [default: 12, for asqtad 8, or those of
+    /// all, or some of the numbers that `bench dslash` knows, separated by commas [default: 12, for asqtad 8, or those of
     /// --machine]
     #[arg(long, value_name = "NUMBERS")]
     reconstruct: Option<String>,
@@ -51,28 +51,28 @@ pub struct ModelBenchArguments {
     /// What each GPU has in weak scaling [default: 32,32,32,32; measured on a CPU: 8,8,8,8]
     #[arg(long, value_name = "X,Y,Z,T", value_parser = crate::cli::text::lattice)]
     local: Option<Lattice>,
-    /// Numbers of GPUs, joined with commas [default: 1,2,4, and so on to 1024]
+    /// Numbers of GPUs, separated by commas [default: 1,2,4, and so on to 1024]
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     gpus: Option<Vec<usize>>,
-    /// Write what was measured
+    /// Write the measurements to this file
     #[arg(long, value_name = "FILE.json", conflicts_with = "machine")]
     save: Option<PathBuf>,
-    /// Read what was measured, and measure nothing
+    /// Read measurements from this file instead of measuring
     #[arg(long, value_name = "FILE.json")]
     machine: Option<PathBuf>,
-    /// Compare with times in this file: points (docs/output.md), or what `bench dslash --json` prints
+    /// Compare with times in this file: points (docs/output.md), or output of `bench dslash --json`
     #[arg(long, value_name = "FILE.json")]
     measured: Option<PathBuf>,
-    /// Draw scaling.svg and solver.svg, and with GCR-DD gain.svg, in this folder
+    /// Plot scaling.svg and solver.svg, and with GCR-DD gain.svg, in this folder
     #[arg(long, value_name = "FOLDER")]
     plot: Option<PathBuf>,
-    /// Microseconds of a message from the memory of a GPU to that of one of another host [default: 3, assumed]
+    /// Latency in microseconds of a message between GPUs of two hosts [default: 3, assumed]
     #[arg(long, value_name = "US")]
     network_latency_us: Option<f64>,
     /// 10^9 bytes per second between hosts, one way, of each GPU [default: 45, assumed: a port of 400 Gb/s]
     #[arg(long, value_name = "GB/s")]
     network_gbps: Option<f64>,
-    /// GPUs of a host
+    /// GPUs in a host
     #[arg(long, value_name = "N", default_value_t = 8)]
     gpus_per_host: usize,
 }

@@ -22,8 +22,8 @@ Repeats section 4.4 of Bonati, Cossu, D'Elia and Incardona (2011): two flavours 
 the kind of the paper's A to G (the residuals are ours, its text does not print any), each from the same thermalised
 configuration, on two lattices. DIR gets a folder for each run, and figures 4 to 9 of the paper: observables,
 irreversibility and energy differences on the small lattice, irreversibility on the large one and against the number of
-gauge updates, and acceptance on the large one. Ctrl-C ends it after a trajectory; the same command goes on, with
-a larger --trajectories for more of them.";
+gauge updates, and acceptance on the large one. Ctrl-C ends it after a trajectory; the same command resumes it, and
+with a larger --trajectories extends it.";
 
 /// Which study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -62,13 +62,13 @@ pub struct EnsembleBenchArguments {
     /// Trajectories from a hot start, at first of tenfold mass and half as many again of the mass itself
     #[arg(long, value_name = "N", default_value_t = 40)]
     thermalise: u32,
-    /// Steps of the quarks' force on the small and on the large lattice, joined with a comma, in trajectories of length 1
+    /// Steps of the quarks' force on the small and on the large lattice, separated by a comma, in trajectories of length 1
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_values_t = [16, 24])]
     steps: Vec<u32>,
     /// Steps of the gauge force in each move of links between two kicks of the quarks
     #[arg(long, value_name = "N", default_value_t = 4)]
     gauge_steps: u32,
-    /// Go back to the start after every so many trajectories
+    /// Reverse one trajectory in so many, to measure irreversibility
     #[arg(long, value_name = "N", default_value_t = 2)]
     reversibility: u32,
     /// Seed

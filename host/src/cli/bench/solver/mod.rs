@@ -38,8 +38,8 @@ Examples:
 
 Makes a quenched configuration (or reads one) and solves on it for random sources, antiperiodic in time: the even-odd
 Wilson system, or staggered systems by CG on M^+ M. Iterations count updates; the time of an iteration is that of a whole
-solve, updates included, over the other iterations. A star is a mass at which some solve did not converge: no solve goes
-on in another format here. The plot has time to solution, and dashed how many times faster than double.
+solve, updates included, over the other iterations. A star is a mass at which some solve did not converge: there is no
+escalation here. The plot shows the time to solution and, dashed, the speed-up over double precision.
 For Wilson fermions tables are those of Clark et al., arXiv:0911.3191: 3, iterations in double; 4, of BiCGstab with defect
 correction over inner tolerances; 5, with reliable updates over delta; the plot is figure 7.
 Staggered operators have one column for each precision and reconstruction, with reliable updates in double. With --shifts
@@ -62,7 +62,7 @@ pub struct SolverBenchArguments {
     /// The study to repeat, of Wilson fermions [default: 001]
     #[arg(long, value_enum)]
     paper: Option<Paper>,
-    /// Which of its tables, joined with commas [default: 3,4,5]
+    /// Which of its tables, separated by commas [default: 3,4,5]
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     table: Option<Vec<u32>>,
     /// A configuration, instead of a quenched one
@@ -80,24 +80,24 @@ pub struct SolverBenchArguments {
     /// Seed of the configuration
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Bare masses, joined with commas [default: -0.785 to -0.812 for Wilson fermions, 0.1 to 0.005 for staggered ones]
+    /// Bare masses, separated by commas [default: -0.785 to -0.812 for Wilson fermions, 0.1 to 0.005 for staggered ones]
     #[arg(long, value_name = "M", value_delimiter = ',', allow_hyphen_values = true)]
     masses: Option<Vec<f64>>,
     /// Random sources to average over
     #[arg(long, value_name = "N", default_value_t = 5)]
     sources: u64,
-    /// Asked |b - M x| / |b|
+    /// Target for |b - M x| / |b|
     #[arg(long, default_value_t = 1e-12)]
     tol: f64,
-    /// Most iterations of a solve
+    /// Maximum number of iterations of a solve
     #[arg(long, value_name = "N", default_value_t = 30_000)]
     max_iterations: usize,
-    /// Draw time to solution and speed-up against the mass
+    /// Plot time to solution and speed-up against the mass
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
     #[command(flatten, next_help_heading = "Staggered operators")]
     formats: FormatFlags,
-    /// Solve (M^+ M + s) x = b for these shifts, joined with commas
+    /// Solve (M^+ M + s) x = b for these shifts, separated by commas
     #[arg(long, value_name = "S1,S2,...", allow_hyphen_values = true, help_heading = "Staggered operators")]
     shifts: Option<String>,
     /// Several shifts: multishift (together, then each refined) or sequential [default: multishift]
@@ -257,12 +257,12 @@ fn checked(args: &SolverBenchArguments) -> Outcome<(StudySubject, SolverStudy)> 
 
 /// A quenched configuration and its mean plaquette.
 fn quenched(domain: &Domain, args: &SolverBenchArguments, comm: &RunCommunicator) -> Outcome<(HostGauge, f64)> {
-    info!("making a quenched configuration: beta {}, {} sweeps", args.beta, args.sweeps);
+    info!("generating a quenched configuration: beta {}, {} sweeps", args.beta, args.sweeps);
     let mut generator = Generator::new(domain, Start::Cold, args.beta, args.seed)?;
     for sweep in 0..args.sweeps {
         generator.sweep(1, 4)?;
         if interrupt::asked_any(comm, sweep as usize) {
-            return Err(Failure::new(Code::Interrupted, "interrupted while the configuration was made").shared());
+            return Err(Failure::new(Code::Interrupted, "interrupted while the configuration was generated").shared());
         }
     }
     let plaquette = generator.plaquette()?.mean;
