@@ -42,7 +42,7 @@ pub struct StudySetting {
     pub updates: usize,
 }
 
-/// What came of a setting: means with their errors.
+/// Results of a setting: means with their errors.
 pub struct SettingResult {
     /// Which lattice.
     pub size: LatticeSize,

@@ -113,8 +113,8 @@ pub trait VectorSpace {
         unreachable!("a space that narrows has to swap right-hand sides")
     }
 
-    /// The norm at which a vector's elements lie best in the range of the storage format; `None` where the range is
-    /// wide enough. Solvers keep sloppy residuals near it, by factors that are powers of two.
+    /// Preferred norm of vectors in storage formats with a limited exponent range; `None` where the range is
+    /// wide enough. Solvers scale sloppy residuals near it by powers of two.
     fn target_norm(&self) -> Option<f64> {
         None
     }

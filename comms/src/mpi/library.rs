@@ -38,8 +38,8 @@ fn error_string(code: c_int) -> String {
     let mut text = [0 as c_char; ffi::MPI_MAX_ERROR_STRING as usize + 1];
     let mut length = 0;
     // SAFETY: the array is as long as the library's longest string and its final zero.
-    let told = unsafe { ffi::MPI_Error_string(code, text.as_mut_ptr(), &mut length) };
-    if told != ffi::MPI_SUCCESS as c_int {
+    let status = unsafe { ffi::MPI_Error_string(code, text.as_mut_ptr(), &mut length) };
+    if status != ffi::MPI_SUCCESS as c_int {
         return format!("error {code}");
     }
     // SAFETY: the library wrote a string with a final zero, or left the zeros alone.

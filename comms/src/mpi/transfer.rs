@@ -173,7 +173,7 @@ fn keep<B: Buffer>(message: MpiMessage<B>) {
 
 /// Frees sends that have come to their ends. Not inside a borrow of `DROPPED`: a buffer's own drop may drop transfers.
 fn tidy(dropped: &mut Vec<Box<dyn Dropped>>) {
-    // A send that failed has ended too; nobody is left to be told.
+    // A failed send has ended, too; no caller is left to report it to.
     for mut message in dropped.extract_if(.., |message| message.channel().test().unwrap_or(true)) {
         if message.channel().idle().is_ok() {
             message.finish();

@@ -462,7 +462,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Drop for Shared {
     fn drop(&mut self) {
         let scratch = lock(&self.partial);
-        // SAFETY: allocated in `new`, freed once. What fails while shutting down has nobody left to be told.
+        // SAFETY: allocated in `new`, freed once. A failure during shutdown has no caller to be reported to.
         unsafe {
             let _ = CurrentContext::set_current(&self.context);
             // Its marks belong to the context.

@@ -300,9 +300,8 @@ impl<'a> Call<'a> {
 /// Work is done in the order of the calls, but for what is given to a [`Stream`] of its own.
 ///
 /// A process may have as many backends as it likes, also several of one device: they know nothing of each other. A clone
-/// is the same backend. It can be handed from thread to thread, but only one thread at a time can work with it, because
-/// its results wait for whoever asks next; a second one is told so by [`BackendError::Shared`]. Threads that work side by
-/// side have a backend each.
+/// is the same backend. It can be moved between threads, but only one thread at a time can use it: pending sums belong to the
+/// thread that launched them, and any other thread gets [`BackendError::Shared`]. Concurrent threads need a backend each.
 pub trait Backend: Send + Sync + 'static {
     /// `cpu` or `cuda`.
     fn name(&self) -> &'static str;

@@ -26,7 +26,7 @@ pub struct BenchRow {
     pub nrhs: usize,
     /// Time of one call: the median of several batches.
     pub microseconds: f64,
-    /// 10⁹ floating-point operations per second of all processes, counted as everybody counts them.
+    /// 10⁹ floating-point operations per second of all processes, by the community's standard count.
     pub gflops: f64,
     /// 10⁹ bytes per second of compulsory traffic of one process: every link and every spinor once.
     pub gbps: f64,

@@ -251,7 +251,7 @@ impl Settings {
             self.values.insert(key.into(), values.iter().map(|text| setting(text.as_ref())).collect());
         }
     }
-    /// Puts values that are not typed as such under a key; mistakes in them are told under the name that users know.
+    /// Puts values that are not typed as such under a key; mistakes in them are reported under the name that users know.
     pub fn put(&mut self, key: &'static str, values: &[String], name: &'static str) {
         let setting =
             |text: &String| Setting { key: key.into(), table: None, text: text.clone(), origin: Origin::Own(name) };

@@ -219,7 +219,7 @@ pub fn gauge_format(path: &Path) -> Result<FileFormat, String> {
         "milc" => Ok(FileFormat::Milc),
         "npy" => Ok(FileFormat::Npy),
         _ => Err(format!(
-            "{}: the name does not tell the format; end it in .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc or .npy",
+            "{}: the format is unclear from the name; end it in .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc or .npy",
             path.display()
         )),
     }
@@ -234,7 +234,7 @@ pub fn spinor_format(path: &Path, count: usize) -> Result<FileFormat, String> {
             path.display()
         )),
         "lime" | "scidac" => Ok(FileFormat::Scidac),
-        _ => Err(format!("{}: the name does not tell the format; end it in .npy or .lime", path.display())),
+        _ => Err(format!("{}: the format is unclear from the name; end it in .npy or .lime", path.display())),
     }
 }
 

@@ -144,7 +144,7 @@ impl Layout {
         let network = Arc::clone(&self.network);
         Domain::with_transport(backend, self.lattice(), self.cut.grid, network, transport, self.overlap)
     }
-    /// *Collective.* How faces travel: as asked for, or as is fastest on GPUs, which they find out.
+    /// *Collective.* How faces are sent: as requested, or as is fastest on GPUs, by measurement.
     pub fn transport(&self, backend: &dyn Backend) -> Result<Transport> {
         Ok(match self.transport.get() {
             Some(transport) => *transport,
@@ -174,7 +174,7 @@ impl Layout {
     pub fn with(self, transport: Transport, overlap: bool) -> Self {
         Layout { transport: OnceCell::from(transport), overlap, ..self }
     }
-    /// What JSON says of it where times are told: also how faces travel, if any do.
+    /// Its description in JSON next to times: also how faces are sent, if any are.
     pub fn describe_with_way(&self) -> Value {
         let mut object = self.describe();
         if let Some(transport) = self.transport.get().filter(|_| self.cut.grid.size() > 1) {

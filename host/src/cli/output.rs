@@ -62,7 +62,7 @@ impl Output {
         match self.reader {
             Reader::Person => self.write(text),
             Reader::Both if self.speaks && !self.quiet => {
-                // There is nobody to tell if standard error is closed.
+                // If standard error is closed, the message is lost.
                 let _ = std::io::stderr().lock().write_all(text.as_bytes());
                 Ok(())
             }
@@ -83,7 +83,7 @@ impl Output {
         if !self.speaks {
             return;
         }
-        // There is nobody left to tell if standard error is closed.
+        // If standard error is closed, the message is lost.
         let _ = writeln!(std::io::stderr(), "error: {}", failure.message);
         if self.reader != Reader::Person && !self.done.get() {
             let error = json!({ "message": failure.message, "exit_code": failure.code.number() });

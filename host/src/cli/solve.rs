@@ -149,7 +149,7 @@ impl Solve {
         watch.finish();
         let ended = Ended::of(result)?;
         if ended.report.escalations.is_empty() {
-            tell_storage(links.storage, ended.report.reconstruction);
+            note_storage(links.storage, ended.report.reconstruction);
         }
         Ok(ended)
     }
@@ -199,7 +199,7 @@ pub fn refused<F: Fermion>(failure: SolveFailure<F>) -> Failure {
 }
 
 /// Says so where links are not stored as planned.
-fn tell_storage(planned: LinkStorage, used: LinkStorage) {
+fn note_storage(planned: LinkStorage, used: LinkStorage) {
     if planned != used {
         let [planned, used] = [planned, used].map(|format| name_of(&RECONSTRUCTIONS, format));
         info!("some links cannot be reconstructed from {planned} real numbers: {used} are stored");
@@ -298,7 +298,7 @@ fn run_on<F: Fermion>(solve: &Solve, context: &Context) -> Outcome {
     };
     watch.finish();
     let (solutions, report) = solved.map_err(refused)?;
-    tell_storage(links.storage, report.reconstruction);
+    note_storage(links.storage, report.reconstruction);
     let done = result::Done { place, operator: links.operator, batches: &batches, profile: running.end(&device)? };
     result::several(context, solve, &done, &solutions, &report)
 }

@@ -109,7 +109,7 @@ pub enum DeviceError {
         /// Root mean square of ‖W†W − 1‖.
         violation: f64,
     },
-    /// A path to links that nobody tells this process.
+    /// A path to links that this process does not have.
     #[error(
         "a path reaches {reach} sites far along axis {axis}, where links of other processes are known {border} sites far"
     )]

@@ -341,7 +341,7 @@ impl Exchange {
         while next < 4 {
             let all_sent = self.progress(context)?;
             while next < 4 && self.has_all(next) {
-                // The last of the exteriors waits until everybody else can go on, too.
+                // The last of the exteriors waits until all messages are sent, so that the other processes can continue.
                 if next == 3 && !all_sent {
                     break;
                 }

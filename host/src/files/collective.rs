@@ -34,19 +34,20 @@ fn attempt(
     atomic::hidden(path, "")?;
     let first = network.rank() == 0;
     let created = if first { make_room(path, length).map(Some) } else { Ok(None) };
-    let tell = |created: &Option<Created>| created.as_ref().map_or(Vec::new(), |created| created.suffix.clone().into());
-    let (created, told) = gather(network, created, tell)?;
+    let encode =
+        |created: &Option<Created>| created.as_ref().map_or(Vec::new(), |created| created.suffix.clone().into());
+    let (created, answers) = gather(network, created, encode)?;
     let (temporary, file) = match created {
         Some(Created { temporary, file, .. }) => (Some(temporary), Ok(file)),
         None => {
-            let name = atomic::hidden(path, &String::from_utf8_lossy(&told[0]))?;
+            let name = atomic::hidden(path, &String::from_utf8_lossy(&answers[0]))?;
             let file = OpenOptions::new().write(true).open(name);
             (None, file.map_err(SystemError::of("open the file that rank 0 has created")))
         }
     };
     let file = agree(network, file)?;
-    let (_, told) = gather(network, fill(&file), Vec::clone)?;
-    let finished = if first { finish(&file, told) } else { Ok(()) };
+    let (_, answers) = gather(network, fill(&file), Vec::clone)?;
+    let finished = if first { finish(&file, answers) } else { Ok(()) };
     let flushed = finished.and_then(|()| file.sync_all().map_err(SystemError::of("flush to the device")));
     drop(file);
     agree(network, flushed)?;
@@ -82,15 +83,15 @@ mod tests {
     fn sentences(path: &Path, step: &str, rank: usize) -> Vec<String> {
         let full =
             |action| SystemError { action: String::from(action).into(), source: io::ErrorKind::StorageFull.into() };
-        let told = Threads::run(3, |world| {
+        let answers = Threads::run(3, |world| {
             let me = Communicator::rank(&world);
             let fails = |now: &str| if now == step && me == rank { Err(full("write")) } else { Ok(()) };
             let fill = |file: &File| {
                 file.write_all_at(&[me as u8; 1000], 1000 * me as u64).unwrap();
                 fails("fill").map(|()| vec![me as u8])
             };
-            let finish = |file: &File, told: Vec<Vec<u8>>| {
-                assert_eq!((me, told), (0, vec![vec![0], vec![1], vec![2]]));
+            let finish = |file: &File, answers: Vec<Vec<u8>>| {
+                assert_eq!((me, answers), (0, vec![vec![0], vec![1], vec![2]]));
                 file.write_all_at(b"head", 0).unwrap();
                 fails("finish")
             };
@@ -98,7 +99,7 @@ mod tests {
             let left = fs::read_dir(path.parent().unwrap()).map_or(0, Iterator::count);
             Ok::<_, io::Error>(format!("{}; {left} files", result.map_or_else(|e| e.to_string(), |()| "done".into())))
         });
-        told.unwrap()
+        answers.unwrap()
     }
 
     #[test]

@@ -234,7 +234,7 @@ pub struct ReadOptions {
     /// Project the links to SU(3) after all checks, as MILC and Chroma do with single-precision files. Default: no,
     /// the numbers are those of the file.
     pub reunitarise: bool,
-    /// Extents for a file that does not tell them; must agree with the file if it does.
+    /// Extents for a file that does not contain them; must agree with the file if it does.
     pub lattice: Option<Lattice>,
     /// Which field of a LIME file with several, from 0.
     pub record: usize,

@@ -35,7 +35,7 @@ impl<'a> FileParts<'a> {
                 .as_chunks::<4>()
                 .0
                 .split_first_chunk()
-                .ok_or_else(|| Problem::Parts { why: format!("rank {rank} does not tell its part") })?;
+                .ok_or_else(|| Problem::Parts { why: format!("rank {rank} does not give its part") })?;
             let wrong = |source| Problem::Lattice { place: "the part of a process", source };
             let lattice = |size: &[usize; 4]| Lattice::new(*size).map_err(wrong);
             sections.push(Section { global: lattice(global)?, origin: *origin, local: lattice(local)? });
@@ -79,25 +79,25 @@ fn check_cover(sections: &[Section]) -> Result<(), Problem> {
         }
     }
     if sections.iter().map(|section| section.local.volume()).sum::<usize>() != global.volume() {
-        return Err(Problem::Parts { why: format!("nobody has some sites of the {global} lattice") });
+        return Err(Problem::Parts { why: format!("no process has some sites of the {global} lattice") });
     }
     Ok(())
 }
 
-/// *Collective.* What every process has to tell, in order of rank; or on all of them the trouble of the lowest rank
+/// *Collective.* What every process encodes, in order of rank; or on all of them the trouble of the lowest rank
 /// that has one. Nobody goes on alone.
 pub(crate) fn gather<T>(
     network: &dyn Network,
     mine: Result<T, SystemError>,
-    tell: impl FnOnce(&T) -> Vec<u8>,
+    encode: impl FnOnce(&T) -> Vec<u8>,
 ) -> Result<(T, Vec<Vec<u8>>), Problem> {
     if network.size() == 1 {
         let mine = mine?;
-        let told = tell(&mine);
-        return Ok((mine, vec![told]));
+        let answers = encode(&mine);
+        return Ok((mine, vec![answers]));
     }
     let message = match &mine {
-        Ok(mine) => [&[0], &tell(mine)[..]].concat(),
+        Ok(mine) => [&[0], &encode(mine)[..]].concat(),
         Err(trouble) => trouble.to_bytes(),
     };
     let mut all = network.all_gather(&message)?;
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn the_lowest_rank_in_trouble_speaks_for_all() {
-        let told = |bad: &[usize]| {
+        let answers = |bad: &[usize]| {
             let said = Threads::run(4, |world| {
                 let me = Communicator::rank(&world);
                 let missing = || io::Error::from_raw_os_error(2);
@@ -166,9 +166,9 @@ mod tests {
             said[0].clone()
         };
         let alone = Problem::io("open")(io::Error::from_raw_os_error(2)).to_string();
-        assert_eq!(told(&[]), "true [[], [1], [2, 2], [3, 3, 3]]");
-        assert_eq!(told(&[0, 1, 2, 3]), alone);
-        assert_eq!(told(&[3, 1]), format!("{alone}, on rank 1"));
-        assert_eq!(told(&[3, 2]), "cannot open: gone, on rank 2");
+        assert_eq!(answers(&[]), "true [[], [1], [2, 2], [3, 3, 3]]");
+        assert_eq!(answers(&[0, 1, 2, 3]), alone);
+        assert_eq!(answers(&[3, 1]), format!("{alone}, on rank 1"));
+        assert_eq!(answers(&[3, 2]), "cannot open: gone, on rank 2");
     }
 }

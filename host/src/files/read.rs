@@ -207,11 +207,11 @@ fn shared_header<'a, H>(
             found => Ok(Some((image, found))),
         }
     };
-    let tell = |read: &Option<(Image, _)>| read.as_ref().map_or(Vec::new(), |(image, _)| image.to_bytes());
-    let (mine, told) = gather(network, read(), tell)?;
+    let encode = |read: &Option<(Image, _)>| read.as_ref().map_or(Vec::new(), |(image, _)| image.to_bytes());
+    let (mine, answers) = gather(network, read(), encode)?;
     match mine {
         Some((image, found)) => Ok((image.into_opened(), found?)),
-        None => Ok((None, parse(&mut Image::from_bytes(&told[0]))?)),
+        None => Ok((None, parse(&mut Image::from_bytes(&answers[0]))?)),
     }
 }
 
@@ -224,8 +224,8 @@ fn data_at(
     values: &mut [Complex64],
 ) -> Result<Checksum, Problem> {
     let read = payload::read(source, header, &parts.mine().into(), values);
-    let (_, told) = gather(parts.network, read, |sum| sum.to_bytes())?;
-    let sums = told.iter().map(|bytes| PartialChecksum::from_bytes(bytes));
+    let (_, answers) = gather(parts.network, read, |sum| sum.to_bytes())?;
+    let sums = answers.iter().map(|bytes| PartialChecksum::from_bytes(bytes));
     let all = match header.checksum {
         Some((kind, _)) => sums.fold(PartialChecksum::default(), |a, b| a.combine(kind, b)),
         None => PartialChecksum::default(),

@@ -78,7 +78,7 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
         _ => None,
     });
     let Some(precision) = precision else {
-        let hint = "it cannot be told from the length of the data either";
+        let hint = "nor can it be inferred from the length of the data";
         return Err(Problem::Missing { place: data.place(), field: "precision", hint });
     };
     let number = 2 * precision.bytes() as u64;

@@ -151,7 +151,7 @@ impl Dynamics<'_> {
     pub fn run(&self, links: &mut EvolvingLinks, momenta: &mut MomentumField, tau: f64) -> Result<(), HmcError> {
         self.run_watched(links, momenta, tau, &mut |_, _| {})
     }
-    /// *Collective.* The same; after each move of the outermost level `watch` is told how many are made, and of how many.
+    /// *Collective.* The same; after each move of the outermost level `watch` is called with how many are made, and of how many.
     pub fn run_watched(
         &self,
         links: &mut EvolvingLinks,

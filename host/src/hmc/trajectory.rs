@@ -93,7 +93,7 @@ pub struct Noise<'a> {
     pub pseudofermions: &'a [HostColour],
 }
 
-/// What came of a trajectory.
+/// Outcome of a trajectory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrajectoryOutcome {
     /// Its number.
@@ -139,7 +139,7 @@ impl Chain {
         let quarks = quarks.into_iter().map(RefCell::new).collect();
         Ok(Chain { plan, links, momenta, quarks, gauge, watch: Box::new(|_, _| {}) })
     }
-    /// From now on `watch` is told, after each move of the outermost level of a trajectory, how many are made, and of how
+    /// From now on `watch` is called, after each move of the outermost level of a trajectory, how many are made, and of how
     /// many; not on a way back.
     pub fn on_move(&mut self, watch: impl FnMut(usize, usize) + 'static) {
         self.watch = Box::new(watch);

@@ -9,7 +9,7 @@ use gpu_kernels::FermionKind;
 use gpu_kernels::clover::CLOVER_TERM;
 use serde_json::{Map, Value, json};
 
-/// Operations of the clover term per site, as everybody counts them.
+/// Flops per site for the clover term, by the community's standard count.
 pub const CLOVER_FLOPS: f64 = 504.0;
 /// Operations of the even-odd matrix per site: two hopping terms, two clover terms, one vector sum (Babich, Clark and
 /// Joó 2010).

@@ -22,7 +22,7 @@ use solvers::{CgStep, LinearOperator, Overlap, VectorSpace};
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Operations of the naive hopping term per site, as everybody counts them: eight products of a matrix and a vector and
+/// Flops per site for the naive hopping term, by the community's standard count: eight products of a matrix and a vector and
 /// seven sums.
 pub const STAGGERED_FLOPS: f64 = 570.0;
 /// Operations of the improved hopping term per site.

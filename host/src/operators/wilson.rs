@@ -14,7 +14,7 @@ use gpu_kernels::{FermionKind, Format, LinkStorage, Precision};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// Floating-point operations of the hopping term per site, as everybody counts them.
+/// Flops per site for the hopping term, by the community's standard count.
 pub const DSLASH_FLOPS: f64 = 1320.0;
 /// Operations of a x + b D ψ per site: two more for each of the 24 real components.
 pub const DSLASH_ADD_FLOPS: f64 = DSLASH_FLOPS + 48.0;

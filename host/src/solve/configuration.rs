@@ -421,7 +421,7 @@ fn is_spread(operator: &Operator) -> bool {
     matches!(operator, Operator::Staggered(operator) if operator.spread)
 }
 
-/// `out` = M x, M† x or M†M x by `apply`, which is told whether to take M†. `x` is lost.
+/// `out` = M x, M† x or M†M x by `apply`, whose argument says whether to take M†. `x` is lost.
 fn once_or_twice<F>(
     form: OperatorForm,
     x: &mut F,

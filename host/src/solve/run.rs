@@ -1,4 +1,4 @@
-//! The course of a solve: to the even sites, with precision escalation, back, and the check of the answer.
+//! The steps of a solve: the even-odd system, its iteration with precision escalation, reconstruction, and the check of the answer.
 use super::batch::gflops;
 use super::configuration::Configuration;
 use super::escalation::{EscalatedSolve, ParitySystem, solve_escalating};

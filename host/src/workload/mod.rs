@@ -26,7 +26,7 @@ pub(crate) struct Operation {
     pub precision: Precision,
     /// Of the links, where there are any.
     pub storage: Option<LinkStorage>,
-    /// Floating-point operations of a call by all processes, as everybody counts them.
+    /// Flops of a call by all processes, by the community's standard count.
     pub flops: f64,
     /// Compulsory traffic of a call by all processes: every link and every spinor once.
     pub bytes: f64,

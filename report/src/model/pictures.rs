@@ -93,7 +93,7 @@ fn solver(machine: &Machine, predictions: &Predictions<'_>) -> Option<LinePlot> 
     let name = if staggered { "CG" } else { "BiCGstab" };
     let same = |a: &PredictedSolver, b: &PredictedSolver| a.case.scaling == b.case.scaling && a.format == b.format;
     let mut curves = Vec::new();
-    // Where solves can be told, the formats of these only: there is enough to see.
+    // Where solves are predicted, only their formats: more would crowd the picture.
     let solved: Vec<_> =
         predictions.solvers.iter().filter(|row| row.times.solves.is_some()).map(|row| &row.format).collect();
     for rows in predictions.solvers.chunk_by(same) {

@@ -1,4 +1,4 @@
-//! The model on a machine that was made up: limits that can be told without it.
+//! The model on a made-up machine, in limits with known answers.
 use super::*;
 use comms::ProcessGrid;
 use serde_json::Value;

@@ -526,7 +526,7 @@ fn parts_that_do_not_make_up_the_lattice() {
     let elsewhere = Section { global: Lattice::new([4, 6, 4, 24]).unwrap(), ..halves[1] };
     for (second, says) in [
         (halves[0], "rank 0 and rank 1 both have some sites"),
-        (quarter, "nobody has some sites of the 4×6×4×12 lattice"),
+        (quarter, "no process has some sites of the 4×6×4×12 lattice"),
         (outside, "the part of rank 1 reaches beyond the 4×6×4×12 lattice"),
         (elsewhere, "rank 0 has a part of a 4×6×4×12 lattice, but rank 1 of a 4×6×4×24"),
     ] {

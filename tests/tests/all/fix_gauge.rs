@@ -72,7 +72,7 @@ fn links_are_in_the_gauge() {
     room.fails(1, &format!("{run} --max-sweeps 3"), &["cfg.ildg: theta is", "after 3 sweeps", "--max-sweeps"]);
     room.fails(2, &format!("{run} --tol 0"), &["--tol"]);
     room.fails(2, &format!("{run} --overrelax 2"), &["--overrelax", "below 2"]);
-    room.fails(2, "fix-gauge cfg.ildg -o no.txt --backend cpu", &["no.txt", "does not tell the format"]);
+    room.fails(2, "fix-gauge cfg.ildg -o no.txt --backend cpu", &["no.txt", "the format is unclear"]);
     assert!(!room.path("no.ildg").exists());
 }
 

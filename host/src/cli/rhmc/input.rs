@@ -37,7 +37,7 @@ pub const SCHEMA: Schema = &[
     ("gauge.u0", Kind::Number),
     ("gauge.rectangle", Kind::Number),
     ("gauge.parallelogram", Kind::Number),
-    // As it was called before: told under its name of now.
+    // An earlier name: reported under the present one.
     ("gauge.chair", Kind::Number),
     ("fermion.*.operator", Kind::Word),
     ("fermion.*.u0", Kind::Number),
@@ -183,7 +183,7 @@ impl EnsembleInput {
         let gauge_action = s.get("gauge.action").map_or_else(String::new, |name| name.text().into());
         let tables = s.tables("fermion");
         let mut groups: Vec<QuarkGroup> = (0..tables).filter_map(|number| group(s, number)).collect();
-        tell_apart(&mut groups);
+        number_duplicates(&mut groups);
         let (length, levels, unitarise) = integrator(s, tables);
         let (single_links, single_gauge_force, solvers) = precisions(s, &groups);
         let measure = Measure {
@@ -239,7 +239,7 @@ impl EnsembleInput {
 }
 
 /// Groups that have the same name, because they differ in other things, get a number.
-fn tell_apart(groups: &mut [QuarkGroup]) {
+fn number_duplicates(groups: &mut [QuarkGroup]) {
     let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
     for (k, group) in groups.iter_mut().enumerate() {
         let same = names[..k].iter().filter(|name| **name == group.name).count();

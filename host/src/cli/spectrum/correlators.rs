@@ -1,4 +1,4 @@
-//! The correlators of one configuration, and what is told of how they were made.
+//! The correlators of one configuration, and what is recorded of how they were made.
 use super::super::communicator::RunCommunicator;
 use super::super::configured::{Configured, Content};
 use super::super::{Failure, Outcome, solve};

@@ -245,7 +245,7 @@ impl<'a> EnsembleStudy<'a> {
         settings.set(&keys);
         EnsembleInput::from_settings(&mut settings, "bench rhmc")
     }
-    /// What came of all settings.
+    /// Results of all settings.
     pub fn results(&self) -> Outcome<Vec<SettingResult>> {
         let scheme = Scheme::Omelyan { lambda: MINIMUM_NORM };
         let mut results = Vec::new();
