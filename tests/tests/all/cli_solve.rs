@@ -292,7 +292,7 @@ fn batches_are_as_large_as_memory_allows() {
     for (flags, part) in [
         ("--sources 13", "a point has 12 components"),
         ("--sources 0", "1 to 4096"),
-        ("--sources 2 --source random:1 --source random:2", "give one source with it"),
+        ("--sources 2 --source random:1 --source random:2", "give a single source"),
         ("--batch 65", "1 to 64"),
         ("--batch none", "--batch"),
         ("--memory 20GB", "20GiB"),
