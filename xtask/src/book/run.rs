@@ -284,7 +284,7 @@ esac
         assert!(why("<!-- not run: long -->\n```sh\nif ferrite\n```\n").contains("does not understand"));
         assert!(why("<!-- file: bad.toml -->\n```toml\na = 1\n```\n").contains("a mistake"));
         assert!(why("```toml\na = 1\n```\n").contains("no name"));
-        assert!(why("```json\n{\n```\n").contains("no JSON"));
+        assert!(why("```json\n{\n```\n").contains("not JSON"));
         assert!(why("```\nferrite solve\n```\n").contains("not marked"));
         assert!(why("<!-- file: job.sh -->\n```sh\nferrite solve\n```\n").contains("run: COMMAND"));
         fs::remove_dir_all(&folder).unwrap();
