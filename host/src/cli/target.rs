@@ -161,7 +161,7 @@ mod tests {
         cut_half_line(&path, &lines).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"{\"at\":1}\n");
         for other in [&b"links"[..], b"{\"at\":1}\n\0\0", b"{\"a\":1}"] {
-            assert!(found(other).unwrap_err().contains("no line of results"));
+            assert!(found(other).unwrap_err().contains("not a line of results"));
         }
         assert!(found(b"\xff\n").unwrap_err().contains("is not text"));
         assert_eq!(place(&room.join("new")), place(&room.join("./new")));

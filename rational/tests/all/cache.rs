@@ -77,9 +77,9 @@ fn files_that_are_not_in_order_are_refused() {
             assert!(said.contains(word), "`{said}` does not say `{word}`");
         }
     };
-    refused("", &["no file of approximations"]);
-    refused("{\"format\": 1}", &["no file of approximations"]);
-    refused(&good[..good.len() / 2], &["no file of approximations", "line"]);
+    refused("", &["not a file of approximations"]);
+    refused("{\"format\": 1}", &["not a file of approximations"]);
+    refused(&good[..good.len() / 2], &["not a file of approximations", "line"]);
     refused(&good.replace("rational/1", "rational/2"), &["`ferrite.rational/2`"]);
     let spoiled = good.replacen("\"1/4\"", "\"1/5\"", 1);
     assert_ne!(spoiled, good);

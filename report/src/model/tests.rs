@@ -238,7 +238,7 @@ fn files_that_are_no_machines() {
         file.to_string()
     };
     for (bad, part) in [
-        ("{".into(), "no JSON"),
+        ("{".into(), "not JSON"),
         ("[]".into(), "the file is not a JSON object"),
         (with("/schema", "ferrite.machine/2".into()), "schema is not \"ferrite.machine/1\""),
         (with("/operations", Value::Array(Vec::new())), "operations is not a list of at least one"),

@@ -83,7 +83,7 @@ impl CorrelatorLine {
     /// What is missing in it.
     pub fn read(line: &Value) -> Result<Self, String> {
         let text = |value: &Value, key: &str| {
-            value[key].as_str().map(String::from).ok_or_else(|| format!("{key} is missing or no text"))
+            value[key].as_str().map(String::from).ok_or_else(|| format!("{key} is missing or not text"))
         };
         if text(line, "schema")? != SCHEMA {
             return Err(format!("the schema is not {SCHEMA}"));
