@@ -208,7 +208,7 @@ impl EnsembleRun<'_> {
         for (group, residual) in self.input.groups.iter().zip(&record.residuals) {
             if residual.is_nan() || *residual > WORSE * asked {
                 warn!(
-                    "trajectory {number}: the action of the {} has a residual of {residual:.1e} instead of {asked:.1e}; \
+                    "trajectory {number}: the action of the {} has a residual of {residual:.1e} instead of {asked:e}; \
                      precision.action = \"double\" or a larger precision.action-tol is honest",
                     group.name
                 );
