@@ -1,4 +1,6 @@
 //! The program `ferrite`: dispatch only. Arguments, printing and exit codes are in `cli`, all the work in the library.
+// Text of others does not reach a terminal as it is: `cli::terminal` prints.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 mod cli;
 
 use cli::{Command, Context, Invocation, Outcome, communicator};

@@ -39,6 +39,14 @@ const TWICE: [(&str, &str); 5] = [
     ("syn", "cust_derive takes version 1"),
 ];
 
+/// Crates that nobody keeps up any more, with the reason why they are here all the same. No manifest tells that of a crate, so
+/// this is what `cargo audit` said; another one is to be looked at before it is added.
+const UNMAINTAINED: [(&str, &str); 1] = [(
+    "custom_derive",
+    "conv, of mpi, takes it: a macro of one file, unchanged since 2016, that runs only while mpi is compiled; it goes when mpi \
+     does without conv",
+)];
+
 /// Fails unless all is as this file says, and `Cargo.lock` fits the manifests.
 pub fn check(root: &Path) -> Result<()> {
     let (version, _) = process::capture(std::process::Command::new("rustc").arg("-vV").current_dir(root))?;
@@ -57,6 +65,9 @@ pub fn check(root: &Path) -> Result<()> {
         bail!("{}", mistakes.join("\n"));
     }
     println!("{} crates: licences, sources and versions are in order", packages.len());
+    for (name, reason) in UNMAINTAINED {
+        println!("{name} is unmaintained: {reason}");
+    }
     Ok(())
 }
 
@@ -114,6 +125,11 @@ fn mistakes(packages: &[Package], root: &Path) -> Vec<String> {
         }
         if versions.len() < 2 && known {
             mistakes.push(format!("{name} is there in one version only: take it from the list in xtask"));
+        }
+    }
+    for (name, _) in UNMAINTAINED {
+        if !versions.contains_key(name) {
+            mistakes.push(format!("{name}, which is unmaintained, is gone: take it from the list in xtask"));
         }
     }
     mistakes
@@ -226,16 +242,17 @@ mod tests {
             source: source.map(String::from),
             manifest: manifest.into(),
         };
-        let twice = |list: &mut Vec<Package>| {
+        let known = |list: &mut Vec<Package>| {
             for (name, _) in TWICE {
                 list.extend(["1.0.0", "2.0.0"].map(|version| package(name, version, "MIT", Some(index), "/r/x")));
             }
+            list.extend(UNMAINTAINED.map(|(name, _)| package(name, "1.0.0", "MIT", Some(index), "/r/x")));
         };
         let mut good =
             vec![package("a", "1.0.0", "MIT", Some(index), "/r/a"), package("own", "0.1.0", "MIT", None, "/top/own")];
         // Versions that replace each other are never there twice, but a test may say so.
         good.push(package("a", "1.5.0", "MIT", Some(index), "/r/a"));
-        twice(&mut good);
+        known(&mut good);
         assert_eq!(mistakes(&good, Path::new("/top")), Vec::<String>::new());
 
         for (bad, part) in [
@@ -247,11 +264,12 @@ mod tests {
             (package("a", "2.0.0", "MIT", Some(index), "/r/a"), "several versions"),
         ] {
             let mut list = vec![bad, package("a", "1.0.0", "MIT", Some(index), "/r/a")];
-            twice(&mut list);
+            known(&mut list);
             let found = mistakes(&list, Path::new("/top"));
             assert!(found.len() == 1 && found[0].contains(part), "'{part}' is not in: {found:?}");
         }
         let found = mistakes(&[package("syn", "1.0.0", "MIT", Some(index), "/r/syn")], Path::new("/top"));
-        assert!(found.len() == 1 && found[0].contains("take it from the list"), "{found:?}");
+        let gone = |name: &str| found.iter().any(|why| why.starts_with(name) && why.contains("take it from the list"));
+        assert!(found.len() == 1 + UNMAINTAINED.len() && gone("syn") && gone("custom_derive"), "{found:?}");
     }
 }

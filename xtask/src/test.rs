@@ -1,5 +1,6 @@
 //! `cargo xtask test`: everything that continuous integration does, cheap checks first.
 
+mod fuzz;
 mod passed;
 mod suite;
 
@@ -24,7 +25,8 @@ toolchain came without them.
 
 Usage: cargo xtask test [--full] [--again] [--no-ptx] [--only NAME]
 
-  --full       exhaustive tests, too, which take longer than all others together; the summary has their names
+  --full       exhaustive tests, too, which take longer than all others together, and a minute of each fuzz target, side by
+               side on all cores; the summary has their names
   --again      run tests, too, that passed before and read nothing that has changed since
   --no-ptx     leave out setup, build-ptx and check-ptx
   --only NAME  the step of this name ('documentation', say; the summary has the names), or the tests with NAME in their names,
@@ -52,7 +54,7 @@ struct Steps {
     done: Vec<(&'static str, Duration, StepOutcome)>,
     /// The name of the only step that is wanted, if not all are.
     only: Option<String>,
-    /// Names of the tests that only `--full` runs.
+    /// What only `--full` does: names of tests, and the fuzz targets.
     exhaustive: Vec<String>,
 }
 
@@ -186,6 +188,9 @@ fn all(root: &Path, no_ptx: bool, full: bool, passed: &mut Passed, steps: &mut S
         exhaustive = suite(root, &features).run(full, passed)?;
         Ok(())
     })?;
+    if !full && steps.only.as_deref().is_none_or(|only| only == "fuzz targets") {
+        exhaustive.push(fuzz::ONLY_FULL.into());
+    }
     steps.exhaustive = exhaustive;
     let mut no_pages = None;
     steps.step("book", || {
@@ -206,7 +211,7 @@ fn all(root: &Path, no_ptx: bool, full: bool, passed: &mut Passed, steps: &mut S
         process::run(cargo(root).args(["check", "--profile", PROFILE]).args(options))
     })?;
     if steps.only.as_deref().is_none_or(|only| only == "fuzz targets") {
-        fuzz_targets(root, steps)?;
+        fuzz::step(root, full, &program, steps)?;
     }
     steps.step("documentation", || {
         let mut doc = cargo(root);
@@ -224,31 +229,6 @@ fn with_mpi(steps: &mut Steps) -> Result<Vec<String>> {
             Ok(Vec::new())
         }
     }
-}
-
-/// Whether the fuzz targets, which are a workspace of their own, still compile.
-fn fuzz_targets(root: &Path, steps: &mut Steps) -> Result<()> {
-    let manifest = root.join("fuzz/Cargo.toml");
-    let of_fuzz = |command: &str| {
-        let mut cargo = cargo(root);
-        cargo.args([command, "--locked", "--manifest-path"]).arg(&manifest);
-        cargo
-    };
-    // What others do not need: there may be no network.
-    if let Err(error) = process::run(&mut of_fuzz("fetch")) {
-        if process::in_ci() {
-            return Err(error);
-        }
-        steps.left_out("fuzz targets", "their dependencies could not be fetched");
-        return Ok(());
-    }
-    steps.step("fuzz targets", || {
-        let target = process::target(root).join("fuzz-check");
-        let mut check = of_fuzz("check");
-        check.args(["--offline", "--target-dir"]).arg(&target);
-        // Nothing is linked: with this name of a library the crate libfuzzer-sys compiles none, which takes C++.
-        process::run(check.env("CUSTOM_LIBFUZZER_PATH", target.join("libunused.a")))
-    })
 }
 
 /// Installs rustfmt and clippy where the toolchain came without them, as with rustup's profile `minimal`.

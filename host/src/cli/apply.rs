@@ -5,7 +5,7 @@ use super::keys::FieldFlags;
 use super::layout::Cut;
 use super::plan::{FermionPlan, PRECISIONS, RECONSTRUCTIONS, are_together, merged, name_of};
 use super::solve::refused;
-use super::{Context, Failure, Outcome, fields};
+use super::{Context, Failure, Outcome, fields, text};
 use crate::cli::config::Settings;
 use clap::Args;
 use ferrite::FermionKind;
@@ -150,6 +150,10 @@ fn run_on<F: Fermion>(job: &Application, choice: &DeviceChoice, context: &Contex
         let lines = plan.sources.iter().zip(&norms);
         let lines: String = lines.map(|(source, norm)| format!("  {source}: norm squared {norm:.12e}\n")).collect();
         let (what, headline) = (job.what(), plan.headline(&links.operator));
-        format!("{}: {what} of the {headline}, m = {:.6}\n{lines}", job.output.display(), plan.operator.mass())
+        format!(
+            "{}: {what} of the {headline}, m = {}\n{lines}",
+            job.output.display(),
+            text::rounded(plan.operator.mass(), 6)
+        )
     })
 }

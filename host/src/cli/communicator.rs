@@ -3,7 +3,7 @@
 //! A command does first what needs no other process, such as reading its flags, and then lets all
 //! [agree](RunCommunicator::agree). From there on all do the same, with errors that are either everybody's
 //! ([`Failure::shared`]), after which all leave, or one process's own, which then ends the others.
-use super::{Code, Failure, Outcome};
+use super::{Code, Failure, Outcome, terminal};
 use ferrite::network::Network;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -126,27 +126,29 @@ pub fn run(body: impl FnOnce(RunCommunicator) -> Outcome<ExitCode>) -> ExitCode 
 
 fn alone(body: impl FnOnce(RunCommunicator) -> Outcome<ExitCode>) -> ExitCode {
     body(RunCommunicator::of(comms::Solo::new())).unwrap_or_else(|failure| {
-        eprintln!("error: {}", failure.message);
+        terminal::say(&format!("error: {}\n", failure.message));
         failure.code.into()
     })
 }
 
 #[cfg(feature = "mpi")]
 fn many(_: comms::Launch, body: impl FnOnce(RunCommunicator) -> Outcome<ExitCode>) -> ExitCode {
-    let run = comms::Mpi::run(|mpi| body(RunCommunicator::of(mpi.clone())).map_err(|failure| failure.message));
+    let run = comms::Mpi::run(|mpi| {
+        body(RunCommunicator::of(mpi.clone())).map_err(|failure| terminal::printable(&failure.message).into_owned())
+    });
     run.unwrap_or_else(|error| {
-        eprintln!("error: {error}");
+        terminal::say(&format!("error: {error}\n"));
         Code::Refused.into()
     })
 }
 
 #[cfg(not(feature = "mpi"))]
 fn many(launch: comms::Launch, _: impl FnOnce(RunCommunicator) -> Outcome<ExitCode>) -> ExitCode {
-    eprintln!(
+    terminal::say(&format!(
         "error: this program was started in parallel (says {}), but was built without MPI: build it with \
-         --features mpi, or start it without mpirun",
+         --features mpi, or start it without mpirun\n",
         launch.variable
-    );
+    ));
     Code::Refused.into()
 }
 

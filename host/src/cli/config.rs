@@ -7,8 +7,10 @@ use crate::cli::keys::SOLVE;
 use crate::cli::{Failure, Outcome};
 pub use ferrite::operators::KeyKind as Kind;
 use ferrite::operators::Keys;
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display};
+use std::io::Read as _;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::rc::Rc;
@@ -133,14 +135,14 @@ impl Default for Settings {
 
 /// Whether an input is that of a spectrum: it has a table for the solve.
 pub fn is_of_spectrum(path: &Path) -> bool {
-    let Ok(text) = std::fs::read_to_string(path) else { return false };
+    let Ok(text) = text_of(path) else { return false };
     let (table, _) = DeTable::parse_recoverable(&text);
     table.get_ref().iter().any(|(key, value)| key.get_ref() == "solve" && matches!(value.get_ref(), DeValue::Table(_)))
 }
 
 /// Whether an input is that of an ensemble: by its tables, right or wrong.
 pub fn is_of_ensemble(path: &Path) -> bool {
-    let Ok(text) = std::fs::read_to_string(path) else { return false };
+    let Ok(text) = text_of(path) else { return false };
     let (table, _) = DeTable::parse_recoverable(&text);
     table.get_ref().iter().any(|(key, value)| {
         let own = matches!(key.get_ref().as_ref(), "trajectories" | "trajectory" | "fermion");
@@ -161,12 +163,60 @@ fn index(part: &str) -> Option<usize> {
     part.parse().ok().filter(|_| written)
 }
 
-/// Line and column of a byte, from 1; columns count characters.
-fn position(text: &str, byte: usize) -> (usize, usize) {
-    let before = &text[..text.floor_char_boundary(byte)];
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
-    (line, column)
+/// What an input may have at most: bytes, keys of a table or numbers of a list, and texts of a list, which may be files. All
+/// are far more than any input needs, and so few that whatever is wrong with them is told at once.
+const MOST_BYTES: u64 = 16 << 20;
+const MOST_NUMBERS: usize = 1000;
+const MOST_TEXTS: usize = 100_000;
+
+/// So many mistakes are listed.
+const MOST_MISTAKES: usize = 50;
+
+/// The text of an input file, or why it cannot be one.
+fn text_of(path: &Path) -> Outcome<String> {
+    let refused = |what: String| Failure::refused(format!("{}: {what}", path.display()));
+    let cannot = |why: std::io::Error| refused(format!("cannot be read: {why}"));
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(cannot)?;
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        let most = crate::cli::text::bytes(MOST_BYTES as usize);
+        return Err(refused(format!("is longer than {most}, as no input is: is it a file of data?")));
+    }
+    String::from_utf8(bytes).map_err(|e| {
+        let byte = e.utf8_error().valid_up_to();
+        refused(format!("is not a text: byte {byte} is not UTF-8; input files are TOML"))
+    })
+}
+
+/// An input file, and where its lines are.
+struct Source<'t> {
+    text: &'t str,
+    name: Rc<str>,
+    /// Where lines begin.
+    lines: Vec<usize>,
+    /// A byte that was looked up, and its column: values of a list follow each other, perhaps on one long line.
+    last: Cell<(usize, usize)>,
+}
+
+impl<'t> Source<'t> {
+    fn new(text: &'t str, name: Rc<str>) -> Self {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
+        Source { text, name, lines: std::iter::once(0).chain(ends).collect(), last: Cell::new((0, 1)) }
+    }
+    /// Line and column of a byte, from 1; columns count characters.
+    fn position(&self, byte: usize) -> (usize, usize) {
+        let byte = self.text.floor_char_boundary(byte);
+        let line = self.lines.partition_point(|begin| *begin <= byte);
+        let begin = self.lines[line - 1];
+        let (from, column) = match self.last.get() {
+            (last, column) if (begin..=byte).contains(&last) => (last, column),
+            _ => (begin, 1),
+        };
+        let column = column + self.text[from..byte].chars().count();
+        self.last.set((byte, column));
+        (line, column)
+    }
 }
 
 impl Settings {
@@ -298,19 +348,15 @@ impl Settings {
 
     /// Reads an input file. Only a file that cannot be read at all is an error here; mistakes in it are collected.
     pub fn file(&mut self, path: &Path) -> Outcome {
-        let refused = |what: String| Failure::refused(format!("{}: {what}", path.display()));
-        let bytes = std::fs::read(path).map_err(|e| refused(format!("cannot be read: {e}")))?;
-        let text = String::from_utf8(bytes).map_err(|e| {
-            let byte = e.utf8_error().valid_up_to();
-            refused(format!("is not a text: byte {byte} is not UTF-8; input files are TOML"))
-        })?;
+        let text = text_of(path)?;
         let name: Rc<str> = path.display().to_string().into();
+        let source = Source::new(&text, Rc::clone(&name));
         let (table, errors) = DeTable::parse_recoverable(&text);
         for error in errors {
-            let at = position(&text, error.span().map_or(0, |span| span.start));
+            let at = source.position(error.span().map_or(0, |span| span.start));
             self.mistake(Some(at), format!("{name}:{}:{}: {}", at.0, at.1, error.message()));
         }
-        self.table(&text, &name, "", table.get_ref());
+        self.table(&source, "", 0, table.get_ref());
         Ok(())
     }
 
@@ -327,14 +373,25 @@ impl Settings {
     }
 
     /// The entries of a table whose keys begin with `prefix`.
-    fn table(&mut self, text: &str, name: &Rc<str>, prefix: &str, table: &DeTable) {
+    fn table(&mut self, source: &Source, prefix: &str, at: usize, table: &DeTable) {
+        if table.len() > MOST_NUMBERS {
+            let what = prefix.strip_suffix('.').unwrap_or("the input");
+            return self.too_many(source, what, at, [table.len(), MOST_NUMBERS], "keys");
+        }
         for (key, value) in table.iter() {
-            self.entry(text, name, &format!("{prefix}{}", key.get_ref()), key.span().start, value);
+            self.entry(source, &format!("{prefix}{}", key.get_ref()), key.span().start, value);
         }
     }
 
-    fn entry(&mut self, text: &str, name: &Rc<str>, key: &str, at: usize, value: &Spanned<DeValue>) {
-        let key_at = position(text, at);
+    /// Notes that a table or list is longer than any.
+    fn too_many(&mut self, source: &Source, key: &str, at: usize, [there, most]: [usize; 2], of: &str) {
+        let at = source.position(at);
+        let message = format!("{}:{}:{}: {key} has {there} {of}, and may have {most}", source.name, at.0, at.1);
+        self.mistake(Some(at), message);
+    }
+
+    fn entry(&mut self, source: &Source, key: &str, at: usize, value: &Spanned<DeValue>) {
+        let (name, key_at) = (&source.name, source.position(at));
         let Some(kind) = self.known(key) else {
             let begins = |start: &str| {
                 let table = self.table.is_some_and(|table| start.strip_suffix('.') == Some(table));
@@ -347,19 +404,23 @@ impl Settings {
                         && !table.iter().any(|(key, _)| index(key.get_ref()).is_some()) =>
                 {
                     self.lengths.insert(key.into(), 1);
-                    return self.table(text, name, &format!("{key}.0."), table);
+                    return self.table(source, &format!("{key}.0."), at, table);
                 }
                 DeValue::Table(table) if begins(&format!("{}.", pattern(key))) => {
-                    return self.table(text, name, &format!("{key}."), table);
+                    return self.table(source, &format!("{key}."), at, table);
                 }
                 DeValue::Array(list)
                     if begins(&format!("{}.*.", pattern(key)))
                         && list.iter().all(|value| matches!(value.get_ref(), DeValue::Table(_))) =>
                 {
+                    if list.len() > MOST_NUMBERS {
+                        self.refused.insert(key.into());
+                        return self.too_many(source, key, at, [list.len(), MOST_NUMBERS], "tables");
+                    }
                     self.lengths.insert(key.into(), list.len());
                     for (number, value) in list.iter().enumerate() {
                         if let DeValue::Table(table) = value.get_ref() {
-                            self.table(text, name, &format!("{key}.{number}."), table);
+                            self.table(source, &format!("{key}.{number}."), value.span().start, table);
                         }
                     }
                     return;
@@ -370,8 +431,15 @@ impl Settings {
             return self.mistake(Some(key_at), message);
         };
         let key: Rc<str> = key.into();
+        if let DeValue::Array(list) = value.get_ref() {
+            let (most, of) = if kind == Kind::Texts { (MOST_TEXTS, "texts") } else { (MOST_NUMBERS, "values") };
+            if list.len() > most {
+                self.refused.insert(key.clone());
+                return self.too_many(source, &key, value.span().start, [list.len(), most], of);
+            }
+        }
         let setting = |value: &Spanned<DeValue>, text_of: String| {
-            let (line, column) = position(text, value.span().start);
+            let (line, column) = source.position(value.span().start);
             let origin = Origin::File { path: name.clone(), line, column };
             Setting { key: key.clone(), table: None, text: text_of, origin }
         };
@@ -424,7 +492,7 @@ impl Settings {
                     Kind::Numbers => "a number or an array of numbers",
                     Kind::Fractions => "a number, a fraction such as \"1/2\", or an array of these",
                 };
-                let (line, column) = position(text, value.span().start);
+                let (line, column) = source.position(value.span().start);
                 let found = value.get_ref().type_str();
                 let message =
                     format!("{name}:{line}:{column}: {key}: expected {expected}, found a value of type {found}");
@@ -538,7 +606,10 @@ impl Settings {
             [] => Ok(()),
             [one] => Err(Failure::refused(one)),
             many => {
-                let list = many.iter().map(|line| format!("\n  {line}")).collect::<String>();
+                let mut list = many.iter().take(MOST_MISTAKES).map(|line| format!("\n  {line}")).collect::<String>();
+                if many.len() > MOST_MISTAKES {
+                    list += &format!("\n  and {} more", many.len() - MOST_MISTAKES);
+                }
                 Err(Failure::refused(format!("{} in {what}:{list}", crate::cli::count(many.len(), "mistake"))))
             }
         }

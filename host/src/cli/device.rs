@@ -69,7 +69,7 @@ impl DeviceChoice {
         let kinds = [("auto", BackendChoice::Auto), ("cuda", BackendChoice::Cuda), ("cpu", BackendChoice::Cpu)];
         let kind = settings.choice("backend", &kinds).unwrap_or(BackendChoice::Auto);
         let device = settings.count("device", 0..=1023);
-        let threads = settings.count("threads", 1..=1024);
+        let threads = settings.count("threads", 1..=MOST_THREADS);
         let tuning = settings.choice("tuning", &[("on", Mode::Use), ("off", Mode::Off)]).unwrap_or_default();
         if kind == BackendChoice::Cpu && device.is_some() {
             settings.conflict("device", "backend", "--device chooses a GPU: leave it out with the CPU backend");
@@ -208,6 +208,22 @@ fn map(comm: &RunCommunicator, device: &Device) -> Outcome {
         info!("{line}");
     }
     Ok(())
+}
+
+/// The most threads.
+const MOST_THREADS: usize = 1024;
+
+/// Refuses what the environment asks of threads where `--threads` would: a system that cannot start so many ends the program.
+/// 0 and nothing stand for all cores.
+pub fn threads_of_environment() -> Outcome {
+    let Some(asked) = std::env::var_os("RAYON_NUM_THREADS") else { return Ok(()) };
+    let text = asked.to_string_lossy();
+    if text.is_empty() || text.parse().is_ok_and(|threads: usize| threads <= MOST_THREADS) {
+        return Ok(());
+    }
+    Err(Failure::refused(format!(
+        "RAYON_NUM_THREADS: '{text}' is not a whole number from 1 to {MOST_THREADS}: change it, or take it out of the environment"
+    )))
 }
 
 /// Whether so many threads are less than half of a process's share of the machine.

@@ -181,7 +181,7 @@ fn fix(
         }
         if relaxation.sweeps() >= args.max_sweeps as usize {
             let why = format!(
-                "{}: theta is {:.3e} after {} sweeps, asked was {:.0e}: give --max-sweeps more, or another --overrelax",
+                "{}: theta is {:.3e} after {} sweeps, asked was {:e}: give --max-sweeps more, or another --overrelax",
                 args.input.display(),
                 now.theta,
                 relaxation.sweeps(),

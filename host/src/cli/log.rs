@@ -1,5 +1,5 @@
 //! Notes and warnings on standard error, through `tracing`.
-use super::progress;
+use super::{progress, terminal};
 use std::fmt;
 use std::io::Write;
 use tracing::{Event, Level, Subscriber};
@@ -32,7 +32,8 @@ struct AroundBar;
 
 impl Write for AroundBar {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        progress::beside(|| std::io::stderr().write(bytes))
+        let text = String::from_utf8_lossy(bytes);
+        progress::beside(|| terminal::print(std::io::stderr(), &text)).map(|()| bytes.len())
     }
     fn flush(&mut self) -> std::io::Result<()> {
         std::io::stderr().flush()

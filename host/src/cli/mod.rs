@@ -41,6 +41,7 @@ pub mod shell;
 pub mod solve;
 pub mod spectrum;
 pub mod target;
+mod terminal;
 mod text;
 pub mod tune;
 pub mod verify;
@@ -230,11 +231,15 @@ impl Invocation {
                     return Err(if error.use_stderr() { Code::Refused } else { Code::Done }.into());
                 }
                 // Help and version are no mistakes. A closed pipe is none either.
-                let _ = error.print();
-                let code = if error.use_stderr() { Code::Refused } else { Code::Done };
+                let (code, text) =
+                    (if error.use_stderr() { Code::Refused } else { Code::Done }, error.render().to_string());
+                if error.use_stderr() {
+                    terminal::say(&text);
+                } else {
+                    let _ = terminal::print(std::io::stdout().lock(), &text);
+                }
                 if error.use_stderr() && arguments.iter().any(|a| a == "--json") {
-                    let message = error.render().to_string();
-                    let sentence = message.lines().next().unwrap_or_default().trim_start_matches("error: ").to_string();
+                    let sentence = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_string();
                     Output::new(0, Reader::Program, true).failure(&Failure::new(code, sentence));
                 }
                 Err(code.into())
@@ -244,7 +249,8 @@ impl Invocation {
     /// Runs the command and reports how it ended. A failure that is this process's own is left to the caller.
     pub fn finish(self, run: impl FnOnce(Command, &Context) -> Outcome) -> Outcome<ExitCode> {
         let Invocation { command, context } = self;
-        match run(command, &context) {
+        let threads = context.comm.agree(device::threads_of_environment());
+        match threads.and_then(|()| run(command, &context)) {
             Ok(()) => Ok(Code::Done.into()),
             Err(failure) if failure.is_shared() || context.comm.size() == 1 => {
                 context.output.failure(&failure);
@@ -258,7 +264,9 @@ impl Invocation {
 /// A panic is a bug and says so.
 pub fn install_panic_hook() {
     std::panic::set_hook(Box::new(|panic| {
-        eprintln!("error: this is a bug in ferrite {}: {panic}", env!("CARGO_PKG_VERSION"));
-        eprintln!("Please report it with the command line and these lines.");
+        let version = env!("CARGO_PKG_VERSION");
+        terminal::say(&format!(
+            "error: this is a bug in ferrite {version}: {panic}\nPlease report it with the command line and these lines.\n"
+        ));
     }));
 }

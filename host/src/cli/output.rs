@@ -1,9 +1,9 @@
 //! What a command prints as its result. Everything goes through here, so that of several processes only the first one
 //! speaks.
-use super::{Failure, GlobalFlags, Outcome, provenance};
+use super::{Failure, GlobalFlags, Outcome, provenance, terminal};
 use serde_json::{Value, json};
 use std::cell::Cell;
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal};
 
 /// Who reads standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +62,7 @@ impl Output {
         match self.reader {
             Reader::Person => self.write(text),
             Reader::Both if self.speaks && !self.quiet => {
-                // If standard error is closed, the message is lost.
-                let _ = std::io::stderr().lock().write_all(text.as_bytes());
+                terminal::say(text);
                 Ok(())
             }
             Reader::Both | Reader::Program => Ok(()),
@@ -83,8 +82,7 @@ impl Output {
         if !self.speaks {
             return;
         }
-        // If standard error is closed, the message is lost.
-        let _ = writeln!(std::io::stderr(), "error: {}", failure.message);
+        terminal::say(&format!("error: {}\n", failure.message));
         if self.reader != Reader::Person && !self.done.get() {
             let error = json!({ "message": failure.message, "exit_code": failure.code.number() });
             let _ = self.object("ferrite.error/1", json!({ "error": error }));
@@ -94,8 +92,7 @@ impl Output {
         if !self.speaks {
             return Ok(());
         }
-        let mut stdout = std::io::stdout().lock();
-        match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        match terminal::print(std::io::stdout().lock(), text) {
             // Whoever reads has seen enough: `ferrite … | head -1`.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
             Err(error) => Err(Failure::failed(format!("the result cannot be written to standard output: {error}"))),

@@ -256,8 +256,8 @@ impl FermionPlan {
         let details = match (&self.links, operator) {
             (LinkFiles::Improved(..), _) => ", links as read".into(),
             (_, Operator::Staggered(operator)) => match operator.smearing {
-                Smearing::Asqtad(Tadpole::Given(u0)) => format!(", u0 = {u0:.6}"),
-                Smearing::Hisq(epsilon) if epsilon != 0.0 => format!(", epsilon = {epsilon}"),
+                Smearing::Asqtad(Tadpole::Given(u0)) => format!(", u0 = {}", text::rounded(u0, 6)),
+                Smearing::Hisq(epsilon) if epsilon != 0.0 => format!(", epsilon = {}", text::number(epsilon)),
                 _ => String::new(),
             },
             _ => String::new(),

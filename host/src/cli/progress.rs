@@ -98,7 +98,11 @@ impl Observer for Watch {
         if !self.bar.is_hidden() {
             let worst = event.worst();
             self.bar.set_position((-worst.log10().min(0.0) * STEPS) as u64);
-            self.bar.set_message(format!("iteration {}, residual {worst:.1e} of {:.0e}", event.iteration, self.tol));
+            self.bar.set_message(format!(
+                "iteration {}, residual {worst:.1e} of {}",
+                event.iteration,
+                super::text::tolerance(self.tol)
+            ));
         }
         self.events += 1;
         if interrupt::asked_any(&self.comm, self.events) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }

@@ -2,7 +2,7 @@
 use super::device::DeviceChoice;
 use super::fields::{Reading, lattice_of, read_gauge, require_host_memory, write_gauge};
 use super::layout::Layout;
-use super::{Code, Context, Failure, Outcome, interrupt, progress, target};
+use super::{Code, Context, Failure, Outcome, interrupt, progress, target, text};
 use clap::Args;
 use ferrite::Precision;
 use ferrite::backend::Backend;
@@ -15,6 +15,9 @@ use ferrite::statistics::average;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use tracing::debug;
+
+/// The most heat baths and over-relaxations of all links in one run: years on a lattice of any size.
+const MOST_PASSES: u64 = 1_000_000_000;
 
 /// Flags of `generate quenched`.
 #[derive(Args)]
@@ -130,6 +133,16 @@ pub fn run(
         return Err(Failure::refused(
             "the number of the last sweep does not fit into 32 bits: begin with another seed",
         )
+        .shared());
+    }
+    let passes = 1 + u64::from(flags.overrelax.unwrap_or(4));
+    let all = passes.saturating_mul(u64::from(thermalise) + u64::from(sweeps));
+    if all > MOST_PASSES {
+        return Err(Failure::refused(format!(
+            "{} sweeps, of {passes} passes over all links each, are {all} passes, and one run makes at most {MOST_PASSES}: ask for \
+             fewer, and resume from the last configuration by --start and --first-sweep",
+            u64::from(thermalise) + u64::from(sweeps)
+        ))
         .shared());
     }
     if first != 0 && matches!(flags.start.as_deref(), Some("cold" | "hot")) {
@@ -261,27 +274,28 @@ impl QuenchedRun<'_> {
             "device": device,
         });
         context.output.result("ferrite.generate/1", object, || {
-            let mut text = String::new();
+            let mut out = String::new();
             for file in &chain.files {
-                text += &format!("{}\n", file.display());
+                out += &format!("{}\n", file.display());
             }
             let (QuenchedRun { beta, overrelax, .. }, lattice) = (self, self.layout.lattice());
-            text += &format!(
-                "quenched on {lattice}, β = {beta}, sweeps {} to {} with {overrelax} over-relaxations each, {:.1} s\n",
+            out += &format!(
+                "quenched on {lattice}, β = {}, sweeps {} to {} with {overrelax} over-relaxations each, {:.1} s\n",
+                text::number(*beta),
                 u64::from(first) + 1,
                 chain.last,
                 chain.seconds
             );
             if let Some(last) = chain.plaquettes.last() {
-                text += &PLAQUETTE.line_of(*last);
+                out += &PLAQUETTE.line_of(*last);
             }
             if chain.plaquettes.len() > 1 {
-                text += &format!(
+                out += &format!(
                     "  mean of {sweeps:<10} {:.6} ± {:.6}, autocorrelation time {:.1} sweeps\n",
                     average.mean, average.error, average.autocorrelation
                 );
             }
-            text
+            out
         })
     }
 }

@@ -38,6 +38,21 @@ pub fn seconds(s: f64) -> String {
     }
 }
 
+/// A number with all its digits; with an exponent where it is far from 1.
+pub fn number(x: f64) -> String {
+    if x == 0.0 || (1e-6..1e6).contains(&x.abs()) { x.to_string() } else { format!("{x:e}") }
+}
+
+/// A number with so many digits behind the point, or behind the first digit and with an exponent where it is far from 1.
+pub fn rounded(x: f64, digits: usize) -> String {
+    if x == 0.0 || (1e-6..1e6).contains(&x.abs()) { format!("{x:.digits$}") } else { format!("{x:.digits$e}") }
+}
+
+/// A tolerance as it was asked for: no digit of it is rounded away.
+pub fn tolerance(x: f64) -> String {
+    format!("{x:e}")
+}
+
 /// A number of bytes, or of KiB, MiB or GiB.
 pub fn parse_bytes(text: &str) -> Result<usize, String> {
     let units = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40)];
@@ -52,6 +67,29 @@ pub fn parse_bytes(text: &str) -> Result<usize, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_far_from_1_have_exponents() {
+        for (x, shown) in [
+            (0.0, "0"),
+            (0.05, "0.05"),
+            (-0.88, "-0.88"),
+            (1e-6, "0.000001"),
+            (9.9e-7, "9.9e-7"),
+            (999_999.5, "999999.5"),
+            (1e6, "1e6"),
+            (-1.25e300, "-1.25e300"),
+            (f64::INFINITY, "inf"),
+        ] {
+            assert_eq!(number(x), shown);
+        }
+        for (x, shown) in [(0.05, "0.0500"), (0.0, "0.0000"), (-1.5e-8, "-1.5000e-8"), (123_456_789.0, "1.2346e8")] {
+            assert_eq!(rounded(x, 4), shown);
+        }
+        for (x, shown) in [(1e-10, "1e-10"), (2.5e-11, "2.5e-11"), (0.005, "5e-3"), (1.0, "1e0")] {
+            assert_eq!(tolerance(x), shown);
+        }
+    }
 
     #[test]
     fn amounts_of_memory() {

@@ -62,21 +62,6 @@ fn finish(path: &Path, temporary: Temporary, file: File, rest: &[u8]) -> Result<
     Ok(temporary.rename(path)?)
 }
 
-/// Gives the finished file `path` a second name `to` in the same file system, in one step: what had that name before is
-/// gone, and the file stays when either name goes. Nobody may write into a file with two names; [`write()`] does not, it makes
-/// another file.
-///
-/// # Errors
-/// Of the file system; some cannot do it. What was at `to` is still there then.
-pub fn link(path: &Path, to: &Path) -> io::Result<()> {
-    let temporary = create_by(to, |hidden| fs::hard_link(path, hidden))?.1;
-    fs::rename(&temporary.0, to)?;
-    sync_folder(to);
-    // Two names of one file are not renamed to each other; then the temporary one goes here.
-    drop(temporary);
-    Ok(())
-}
-
 /// A temporary file just made.
 pub(crate) struct Created {
     /// What tells its name from that of others.
@@ -207,25 +192,6 @@ mod tests {
         remove_left(&folder, |name| name == "field.0").unwrap();
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1 + others.len());
         assert!(others.iter().all(|name| folder.join(name).exists()));
-        fs::remove_dir_all(&folder).unwrap();
-    }
-
-    #[test]
-    fn a_second_name_is_one_of_the_same_file() {
-        let folder = folder("link");
-        let [path, other] = ["field", "other"].map(|name| folder.join(name));
-        write(&path, text(b"new")).unwrap();
-        fs::write(&other, "old").unwrap();
-        // Also where it has that name already.
-        for _ in 0..2 {
-            link(&path, &other).unwrap();
-            assert_eq!((fs::read(&other).unwrap(), fs::read_dir(&folder).unwrap().count()), (b"new".to_vec(), 2));
-        }
-        // Another file under one name leaves the other name as it is.
-        write(&path, text(b"newer")).unwrap();
-        assert_eq!((fs::read(&path).unwrap(), fs::read(&other).unwrap()), (b"newer".to_vec(), b"new".to_vec()));
-        assert!(link(&folder.join("none"), &other).is_err());
-        assert_eq!((fs::read(&other).unwrap(), fs::read_dir(&folder).unwrap().count()), (b"new".to_vec(), 2));
         fs::remove_dir_all(&folder).unwrap();
     }
 

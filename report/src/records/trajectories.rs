@@ -70,6 +70,35 @@ pub struct RunHistory {
     pub half: bool,
 }
 
+/// The key of a line's checksum, its last one.
+const SEAL: &str = "crc32";
+
+/// A line with its checksum: `"crc32":"0123abcd"` as its last key, of all text before it.
+pub fn sealed(line: &Value) -> String {
+    let mut text = line.to_string();
+    // It is an object, and never an empty one.
+    text.truncate(text.len() - 1);
+    let sum = crc32fast::hash(text.as_bytes());
+    format!("{text},\"{SEAL}\":\"{sum:08x}\"}}")
+}
+
+/// Refuses a line whose checksum is not its own. Lines of older versions have none.
+fn is_sealed(text: &[u8], line: &Value) -> Result<(), String> {
+    let Some(asked) = line.get(SEAL) else { return Ok(()) };
+    let end = format!(",\"{SEAL}\":{asked}}}");
+    let advice = "restore it, or take crc32 out of it if the change was meant";
+    let Some(before) = text.strip_suffix(end.as_bytes()) else {
+        return Err(format!("{SEAL} is not the last key, as it was written: the line was changed; {advice}"));
+    };
+    let there = format!("{:08x}", crc32fast::hash(before));
+    if asked.as_str() != Some(&there) {
+        return Err(format!(
+            "{SEAL} is {asked}, and the text before it makes \"{there}\": the line was changed; {advice}"
+        ));
+    }
+    Ok(())
+}
+
 /// Reads the lines of the run in a folder.
 ///
 /// # Errors
@@ -111,7 +140,7 @@ pub fn parse(mut lines: impl BufRead, what: &str) -> Result<RunHistory, ReportEr
             None => (false, bytes.as_slice()),
         };
         match serde_json::from_slice::<Value>(line) {
-            Ok(line) => run.add(&line).map_err(broken)?,
+            Ok(value) => is_sealed(line, &value).and_then(|()| run.add(&value)).map_err(broken)?,
             // A line is written with its end in one go: this one is being written, or was when the machine went down.
             Err(_) if !ended => run.half = true,
             Err(why) => {

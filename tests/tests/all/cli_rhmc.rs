@@ -111,11 +111,13 @@ fn a_run_and_how_it_goes_on() {
     let second = "rhmc run.toml --out whole --resume --backend cpu --set trajectories=5";
     room.fails(2, second, &["whole is being worked in by another process"]);
     drop(first);
-    // Links that move too far end the run with a sentence; it can go on from where it was.
+    // Links that move too far end the run with a sentence; it can resume from where it was.
     let far = "rhmc run.toml --out whole --resume --backend cpu --set trajectories=5 --set trajectory.steps=1";
     room.fails(1, &format!("{far} --set trajectory.length=1e6"), &["not a finite number", "take more steps"]);
     assert_eq!(lines(&room, "whole").len(), 4);
-    fs::write(room.path("whole/state.toml"), "format = \"ferrite.rhmc-state/1\"\ntrajectory = \"x\"\n").unwrap();
+    for name in ["state.toml", "state.previous.toml"] {
+        fs::write(room.path("whole").join(name), "format = \"ferrite.rhmc-state/1\"\ntrajectory = \"x\"\n").unwrap();
+    }
     room.fails(2, "rhmc run.toml --out whole --resume --backend cpu", &["state.toml:2:14", "trajectory"]);
 }
 
@@ -213,7 +215,7 @@ fn a_killed_run_goes_on() {
         }
         // As if it had been killed while it wrote.
         fs::create_dir_all(room.path("killed")).unwrap();
-        for name in [".cfg.000003.ildg.1-7.part", ".state.0.ildg.1-8.part"] {
+        for name in [".cfg.000003.ildg.1-7.part", ".state.000002.ildg.1-8.part"] {
             fs::write(room.path("killed").join(name), "half").unwrap();
         }
     }
@@ -222,7 +224,7 @@ fn a_killed_run_goes_on() {
     room.json(&format!("rhmc run.toml --out killed --set trajectories=12{resume}"));
     assert_eq!(lines(&room, "killed"), lines(&room, "whole"));
     let left: Vec<_> = fs::read_dir(room.path("killed")).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert!(left.iter().filter(|name| name.to_string_lossy().starts_with("cfg.")).count() == 12, "{left:?}");
+    assert!(left.iter().filter(|name| name.to_string_lossy().ends_with(".ildg")).count() == 12 + 2, "{left:?}");
     assert!(!left.iter().any(|name| name.to_string_lossy().ends_with(".part")), "{left:?}");
     // Killed before its first state, a run begins again.
     fs::create_dir(room.path("early")).unwrap();

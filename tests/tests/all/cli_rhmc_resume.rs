@@ -1,4 +1,4 @@
-//! `ferrite rhmc --resume`: what it goes on from, to the bit, and what it refuses.
+//! `ferrite rhmc --resume`: what it resumes from, to the bit, and what it refuses.
 use crate::program::*;
 use crate::trajectories::{all_lines, lines};
 use ferrite::field::host::HostGauge;
@@ -72,24 +72,263 @@ fn told(room: &Room, arguments: &str) -> String {
 fn links_of_another_trajectory_are_refused() {
     let room = room(GAUGE);
     room.json("rhmc run.toml --out run");
+    room.json("rhmc run.toml --out whole --set trajectories=4");
     copy(&room, "run", "mixed");
-    // Two trajectories later, the name has other links.
-    fs::copy(room.path("run/state.0.ildg"), room.path("mixed/state.1.ildg")).unwrap();
+    fs::copy(room.path("run/state.000002.ildg"), room.path("mixed/state.000003.ildg")).unwrap();
     let before = fs::read(room.path("mixed/trajectories.jsonl")).unwrap();
     let on = "--resume --set trajectories=4";
+    // With the state before it nothing is lost but time.
+    copy(&room, "mixed", "mended");
+    let said = told(&room, &format!("rhmc run.toml --out mended {on}"));
+    for part in [
+        "mended/state.000003.ildg does not have the links of trajectory 3",
+        "its checksum is",
+        "resuming from the state before it, state.previous.toml, after trajectory 2",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert_eq!(lines(&room, "mended"), lines(&room, "whole"));
+    fs::remove_file(room.path("mixed/state.000002.ildg")).unwrap();
     room.fails(
         2,
         &format!("rhmc run.toml --out mixed {on} --backend cpu"),
-        &["mixed/state.1.ildg does not have the links of trajectory 3", "its checksum is", "Copy it again"],
+        &[
+            "mixed/state.000003.ildg does not have the links of trajectory 3",
+            "Copy it again",
+            "nor can the run resume from the state before it, state.previous.toml",
+        ],
     );
     assert_eq!(fs::read(room.path("mixed/trajectories.jsonl")).unwrap(), before);
-    // A state of a version that knew neither checksum nor start.
-    copy(&room, "run", "old");
-    without(&room, "old", &["checksum", "start", "poles", "batches"]);
-    room.json(&format!("rhmc run.toml --out old {on}"));
+}
+
+/// Makes of a folder what an older version would have left.
+fn make_older(room: &Room, folder: &str, keys: &[&str]) {
+    without(room, folder, keys);
+    let at = |name: &str| room.path(folder).join(name);
+    let text = fs::read_to_string(at("state.toml")).unwrap().replace("rhmc-state/2", "rhmc-state/1");
+    fs::write(at("state.toml"), text).unwrap();
+    fs::remove_file(at("state.previous.toml")).unwrap();
+    for entry in fs::read_dir(at("")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.to_str().unwrap().contains("cfg.") && path.extension().is_some_and(|end| end == "toml") {
+            fs::remove_file(path).unwrap();
+        }
+    }
+    let text = fs::read_to_string(at("trajectories.jsonl")).unwrap();
+    let unsealed = |line: &str| format!("{}}}\n", line.split_once(",\"crc32\":").unwrap().0);
+    let text: String = text.lines().map(unsealed).collect();
+    let bytes = text.len();
+    fs::write(at("trajectories.jsonl"), text).unwrap();
+    set(room, folder, "bytes", &bytes.to_string());
+}
+
+/// Folders of versions that kept fewer checksums go on, with a note; their numbers are compared all the same.
+#[test]
+fn folders_of_older_versions_go_on() {
+    let room = room(GAUGE);
+    room.json("rhmc run.toml --out run");
     room.json("rhmc run.toml --out whole --set trajectories=4");
-    assert_eq!(lines(&room, "old"), lines(&room, "whole"));
-    assert_eq!(all_lines(&room, "old")[3]["run"]["start"], json!("cold"));
+    // The oldest knew none of these.
+    for (folder, keys) in
+        [("old", &["crc32", "lines"][..]), ("oldest", &["crc32", "lines", "checksum", "start", "poles", "batches"])]
+    {
+        copy(&room, "run", folder);
+        make_older(&room, folder, keys);
+        copy(&room, folder, "edited");
+        for (key, value, parts) in [
+            ("trajectory", "2", ["edited/state.toml: trajectory = 2", "have 3 lines, up to trajectory 3"]),
+            ("accepted", "2", ["edited/state.toml: accepted = 2", "have 3 accepted trajectories"]),
+            ("bytes", "100", ["edited/state.toml: bytes = 100", "no end of a line"]),
+            ("seed", "\"13\"", ["edited/state.toml: seed = 13", "have the seed 12"]),
+        ] {
+            let kept = fs::read_to_string(room.path("edited/state.toml")).unwrap();
+            set(&room, "edited", key, value);
+            room.fails(2, "rhmc run.toml --out edited --resume --backend cpu --set trajectories=4", &parts);
+            fs::write(room.path("edited/state.toml"), kept).unwrap();
+        }
+        fs::remove_dir_all(room.path("edited")).unwrap();
+        let from = format!("rhmc run.toml --out {folder} --resume-from 2 --backend cpu");
+        room.fails(2, &from, &["cfg.000002.ildg has no cfg.000002.toml", "another folder with start = "]);
+        // By another version, which is told, as lines say.
+        let path = room.path(folder).join("trajectories.jsonl");
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replace(concat!("\"version\":\"", env!("CARGO_PKG_VERSION")), "\"version\":\"0.0.7"))
+            .unwrap();
+        let said = told(&room, &format!("rhmc run.toml --out {folder} --resume --set trajectories=4"));
+        assert!(said.contains("state.toml is of a version that kept no checksum of it"), "{said}");
+        assert!(said.contains("instead of 0.0.7: its random numbers are the same"), "{said}");
+        assert_eq!(lines(&room, folder), lines(&room, "whole"));
+        assert_eq!(all_lines(&room, folder)[3]["run"]["start"], json!("cold"));
+        // From now on it is a folder as others.
+        fs::write(room.path(folder).join("state.toml"), "").unwrap();
+        let said = told(&room, &format!("rhmc run.toml --out {folder} --resume --set trajectories=4"));
+        assert!(said.contains("resuming from the state before it"), "{said}");
+        assert_eq!(lines(&room, folder), lines(&room, "whole"));
+    }
+}
+
+/// Changes the value of a key in a state.
+fn set(room: &Room, folder: &str, key: &str, value: &str) {
+    edit(&room.path(folder).join("state.toml"), |text| {
+        let line = text.lines().find(|line| line.starts_with(&format!("{key} = "))).unwrap();
+        text.replace(line, &format!("{key} = {value}"))
+    });
+}
+fn edit(path: &std::path::Path, change: impl FnOnce(&str) -> String) {
+    let text = fs::read_to_string(path).unwrap();
+    let other = change(&text);
+    assert_ne!(text, other);
+    fs::write(path, other).unwrap();
+}
+
+/// Whatever is changed by hand in states and lines, the run says so, and resumes from the state before or not at all; never
+/// with other numbers than those that it would have made.
+#[test]
+fn edits_by_hand_are_told() {
+    let room = room(GAUGE);
+    room.json("rhmc run.toml --out run");
+    room.json("rhmc run.toml --out whole --set trajectories=4");
+    let line = |number: usize, from: &'static str, to: &'static str| {
+        move |text: &str| -> String {
+            let change =
+                |(k, line): (usize, &str)| if k + 1 == number { line.replacen(from, to, 1) } else { line.into() };
+            text.lines().enumerate().map(change).map(|line| line + "\n").collect()
+        }
+    };
+    let key = |key: &'static str, value: &'static str| {
+        move |text: &str| -> String {
+            let line = text.lines().find(|line| line.starts_with(&format!("{key} = "))).unwrap();
+            text.replace(line, &format!("{key} = {value}"))
+        }
+    };
+    let without = |key: &'static str| {
+        move |text: &str| -> String {
+            text.lines()
+                .filter(|line| !line.starts_with(&format!("{key} = ")))
+                .map(|line| format!("{line}\n"))
+                .collect()
+        }
+    };
+    type Change<'a> = Box<dyn Fn(&str) -> String + 'a>;
+    let state = "state.toml";
+    let trajectories = "trajectories.jsonl";
+    // What is changed, what is said of it, and whether the state before it helps.
+    let table: Vec<(&str, Change, &[&str], bool)> = vec![
+        (state, Box::new(key("trajectory", "2")), &["state.toml:11: crc32 is", "restore the file"], true),
+        (state, Box::new(key("trajectory", "4")), &["state.toml:11: crc32 is"], true),
+        (state, Box::new(key("trajectory", "-1")), &["state.toml:3:14: trajectory"], true),
+        (state, Box::new(key("accepted", "1")), &["state.toml:11: crc32 is"], true),
+        (state, Box::new(key("seed", "\"13\"")), &["state.toml:11: crc32 is"], true),
+        (state, Box::new(key("start", "\"hot\"")), &["state.toml:11: crc32 is"], true),
+        (state, Box::new(key("checksum", "\"0 0\"")), &["state.toml:11: crc32 is"], true),
+        (state, Box::new(key("links", "\"cfg.000001.ildg\"")), &["state.toml:11: crc32 is"], true),
+        (
+            state,
+            Box::new(key("links", "\"../run.toml\"")),
+            &["state.toml", "links: '../run.toml' is not the name"],
+            true,
+        ),
+        (state, Box::new(key("bytes", "100")), &["state.toml:11: crc32 is"], true),
+        (state, Box::new(key("lines", "\"0123abcd\"")), &["state.toml:11: crc32 is"], true),
+        (state, Box::new(key("lines", "\"?\"")), &["state.toml:10:9: lines: '?' is not a checksum"], true),
+        (state, Box::new(key("crc32", "\"0123abcd\"")), &["state.toml:11: crc32 is 0123abcd"], true),
+        (state, Box::new(key("format", "\"ferrite.rhmc-state/1\"")), &["state.toml:11: crc32 is"], true),
+        (state, Box::new(key("format", "\"ferrite.rhmc-state/3\"")), &["state.toml:2:10: format: 'ferrite"], true),
+        (state, Box::new(without("crc32")), &["state.toml is not whole: crc32 is missing"], true),
+        (state, Box::new(without("bytes")), &["state.toml:10: crc32 is"], true),
+        (state, Box::new(|text| format!("{text}accepted = 4\n")), &["state.toml", "accepted"], true),
+        (state, Box::new(|text| text.replace('=', ":")), &["state.toml"], true),
+        (state, Box::new(|_| String::new()), &["state.toml is not whole: format is missing"], true),
+        (
+            trajectories,
+            Box::new(line(3, "\"accepted\":true", "\"accepted\":false")),
+            &["jsonl, line 3: crc32 is"],
+            true,
+        ),
+        (trajectories, Box::new(line(3, "\"trajectory\":3", "\"trajectory\":5")), &["jsonl, line 3: crc32 is"], true),
+        (trajectories, Box::new(line(3, "}", "")), &["trajectories.jsonl has", "bytes, and state.toml says"], true),
+        (trajectories, Box::new(line(3, "{\"", "{{\"")), &["has other lines than state.toml resumes from"], true),
+        (trajectories, Box::new(line(3, ":true", ":tru!")), &["jsonl, line 3: this is no JSON at column"], true),
+        (trajectories, Box::new(line(3, "\"delta_h\":", "\"delta_h\":1")), &["jsonl, line 3: crc32 is"], true),
+        (
+            trajectories,
+            Box::new(line(3, ",\"crc32\"", ",\"crc23\"")),
+            &["has other lines than state.toml resumes from"],
+            true,
+        ),
+        (
+            trajectories,
+            Box::new(line(2, "\"accepted\":true", "\"accepted\":false")),
+            &["jsonl, line 2: crc32 is"],
+            false,
+        ),
+        (trajectories, Box::new(line(1, "\"beta\":5.6", "\"beta\":5.7")), &["jsonl, line 1: crc32 is"], false),
+        (trajectories, Box::new(|text| text[1..].into()), &["trajectories.jsonl has"], false),
+        (trajectories, Box::new(|_| String::new()), &["trajectories.jsonl has 0 bytes"], false),
+    ];
+    for (k, (file, change, parts, mended)) in table.iter().enumerate() {
+        let folder = format!("edited{k}");
+        copy(&room, "run", &folder);
+        edit(&room.path(&folder).join(file), change);
+        let on = room.run(&format!("rhmc run.toml --out {folder} --resume --set trajectories=4 --backend cpu"));
+        parts.iter().for_each(|part| assert!(on.stderr.contains(part), "{k}, {file}: no '{part}' in {}", on.stderr));
+        assert!(on.stderr.contains(&format!("{folder}/{file}")), "{k}: {}", on.stderr);
+        if *mended {
+            assert_eq!(on.code, Some(0), "{k}: {}", on.stderr);
+            assert!(on.stderr.contains("resuming from the state before it, state.previous.toml, after trajectory 2"));
+            assert_eq!(lines(&room, &folder), lines(&room, "whole"), "{k}");
+            assert!(links(&room, &folder, 4) == links(&room, "whole", 4), "{k}");
+        } else {
+            assert_eq!(on.code, Some(2), "{k}: {}", on.stderr);
+            assert_eq!(on.stderr.matches("error").count(), 1, "{}", on.stderr);
+        }
+        fs::remove_dir_all(room.path(&folder)).unwrap();
+    }
+    // A report says so, too.
+    edit(&room.path("run/trajectories.jsonl"), line(2, "\"accepted\":true", "\"accepted\":false"));
+    room.fails(2, "report run", &["run/trajectories.jsonl, line 2: crc32 is", "the line was changed"]);
+}
+
+/// A run goes back to an older configuration, and makes to the bit what it made before; what came later is set aside.
+#[test]
+fn a_run_starts_again_at_an_older_configuration() {
+    let room = room(&QUARKS.replace("trajectories = 3", "trajectories = 5\nsave-every = 2"));
+    room.json("rhmc run.toml --out run");
+    copy(&room, "run", "kept");
+    let from = |number: u32| format!("rhmc run.toml --out run --resume-from {number} --backend cpu");
+    room.fails(2, &from(3), &["--resume-from 3: the run has no configuration of that trajectory", "those of 2 and 4"]);
+    room.fails(2, &from(7), &["--resume-from 7: the run has no"]);
+    assert_eq!(all_lines(&room, "run").len(), 5);
+    let said = told(&room, &from(2).replace(" --backend cpu", ""));
+    assert!(said.contains("what came after trajectory 2 is in run/before.1 now"), "{said}");
+    assert_eq!(lines(&room, "run"), lines(&room, "kept"));
+    assert_eq!(lines(&room, "run/before.1"), lines(&room, "kept"));
+    assert!(
+        links(&room, "run", 4) == links(&room, "kept", 4) && links(&room, "run/before.1", 4) == links(&room, "kept", 4)
+    );
+    // Other steps from there on; a configuration of the chain before is not one of this chain.
+    let said = told(
+        &room,
+        &format!("{} --set trajectory.steps=3 --set trajectories=3", from(2).replace(" --backend cpu", "")),
+    );
+    assert!(said.contains("run/before.2") && said.contains("settings are others than before: levels"), "{said}");
+    assert_eq!(all_lines(&room, "run").len(), 3);
+    assert!(!room.path("run/cfg.000004.ildg").exists() && room.path("run/before.2/cfg.000004.toml").exists());
+    // Its damaged configuration is refused, and nothing is set aside.
+    edit_bytes(&room.path("run/cfg.000002.ildg"));
+    room.fails(2, &from(2), &["run/cfg.000002.ildg", "hecksum"]);
+    assert!(!room.path("run/before.3").exists());
+    assert_eq!(all_lines(&room, "run").len(), 3);
+    // The last two states are there without configurations; the way on needs none.
+    room.json(&from(3).replace(" --backend cpu", " --set trajectories=4"));
+    assert_eq!(all_lines(&room, "run").len(), 4);
+}
+/// Another bit in the middle of a file.
+fn edit_bytes(path: &std::path::Path) {
+    let mut bytes = fs::read(path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(path, bytes).unwrap();
 }
 
 /// The start of a run is that of its first links, whatever an input says later.
@@ -116,7 +355,7 @@ fn a_start_stays_what_it_was() {
     assert_eq!(starts, [json!("first.npy"), json!("first.npy")]);
 }
 
-/// Residuals one for each pole are as many as there are poles, also when a run goes on.
+/// Residuals one for each pole are as many as there are poles, also when a run resumes.
 #[test]
 fn residuals_of_poles_are_counted_when_a_run_goes_on() {
     let room = room(QUARKS);
@@ -125,8 +364,8 @@ fn residuals_of_poles_are_counted_when_a_run_goes_on() {
     let list = "--set precision.dynamics-tol=1e-7,1e-8 --resume --backend cpu";
     room.fails(2, &format!("{run}=2 {list}"), &["precision.dynamics-tol has 2 numbers", "poles: one for each"]);
     assert_eq!(lines(&room, "run").len(), 1);
-    // Of a version that did not count them, a run goes on, and says what it does.
-    without(&room, "run", &["poles"]);
+    // Of a version that did not count them, a run resumes, and says what it does.
+    make_older(&room, "run", &["poles", "crc32", "lines"]);
     let said = told(&room, &format!("{run}=2 {list}").replace(" --backend cpu", ""));
     assert!(said.contains("2 numbers") && said.contains("the last one is that of all others"), "{said}");
 }
@@ -180,26 +419,33 @@ fn equal_masses_are_one_mass() {
     );
 }
 
-/// Configurations and states share a file where both are wanted, and none of them depends on the other.
+/// Configurations and states are files of their own, and none of them depends on the other.
 #[test]
-#[cfg(unix)]
-fn links_are_written_once() {
-    use std::os::unix::fs::MetadataExt;
+fn a_run_needs_none_of_its_configurations() {
     let room = room(GAUGE);
     let report = room.json("rhmc run.toml --out run");
     assert!(report["summary"]["seconds_of_files_per_trajectory"].as_f64().unwrap() > 0.0, "{report}");
     assert!(all_lines(&room, "run").iter().all(|line| line["seconds_of_files"].as_f64().unwrap() > 0.0));
-    let at = |name: &str| {
-        let there = fs::metadata(room.path("run").join(name)).unwrap();
-        (there.ino(), there.nlink())
-    };
-    for (number, state) in [(2, 0), (3, 1)] {
-        let kept = at(&format!("cfg.{number:06}.ildg"));
-        assert_eq!((kept, kept.1), (at(&format!("state.{state}.ildg")), 2));
-    }
-    assert_eq!(at("cfg.000001.ildg").1, 1);
     (1..=3).for_each(|number| drop(room.json(&format!("verify run/cfg.{number:06}.ildg"))));
-    // A run goes on without its configurations, and no later state is written into one.
+    let states = || {
+        let names =
+            fs::read_dir(room.path("run")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.filter(|name| name.starts_with("state.")).collect();
+        names.sort();
+        names
+    };
+    let expected = |last: u32| {
+        let links = [last - 1, last].map(|number| format!("state.{number:06}.ildg"));
+        [&links[..], &["state.previous.toml".into(), "state.toml".into()]].concat()
+    };
+    assert_eq!(states(), expected(3));
+    #[cfg(unix)]
+    for number in [2, 3] {
+        use std::os::unix::fs::MetadataExt;
+        for kind in ["cfg", "state"] {
+            assert_eq!(fs::metadata(room.path(&format!("run/{kind}.{number:06}.ildg"))).unwrap().nlink(), 1);
+        }
+    }
     fs::create_dir(room.path("archive")).unwrap();
     for number in 1..=3 {
         let name = format!("cfg.{number:06}.ildg");
@@ -213,8 +459,8 @@ fn links_are_written_once() {
     assert_eq!(lines(&room, "run"), lines(&room, "whole"));
     let links = |name: &str| read_gauge(&room.path(name), &ReadOptions::default()).unwrap().gauge;
     assert!(links("run/cfg.000004.ildg") == links("whole/cfg.000004.ildg"));
-    assert_eq!(at("state.1.ildg").1, 1);
-    assert!(links("run/state.1.ildg") == links("whole/cfg.000005.ildg"));
+    assert_eq!(states(), expected(5));
+    assert!(links("run/state.000005.ildg") == links("whole/cfg.000005.ildg"));
 }
 
 /// Of each start, the share of the time outside kernels is known.

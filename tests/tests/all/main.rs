@@ -11,6 +11,7 @@ mod trajectories;
 mod cli;
 mod cli_check;
 mod cli_files;
+mod cli_limits;
 mod cli_output;
 mod cli_report;
 mod cli_rhmc;

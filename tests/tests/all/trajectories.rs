@@ -59,7 +59,7 @@ pub fn lines(room: &Room, folder: &str) -> Vec<Value> {
     let mut all = all_lines(room, folder);
     for line in &mut all {
         let line = line.as_object_mut().unwrap();
-        line.retain(|key, _| !key.starts_with("seconds") && key != "kernels" && key != "run");
+        line.retain(|key, _| !key.starts_with("seconds") && !["kernels", "run", "crc32"].contains(&key.as_str()));
     }
     all
 }

@@ -83,7 +83,7 @@ fn table(curves: &[Curve], lattice: Lattice, device: &str) -> String {
     let mut text = format!("{device}, {lattice}\nshare of components that deviate by more than epsilon\n");
     let _ = write!(text, "{:<9} {:>5}", "precision", "recon");
     for &k in &columns {
-        let _ = write!(text, " {:>8}", format!("{:.0e}", tolerances[k]));
+        let _ = write!(text, " {:>8}", format!("{:e}", tolerances[k]));
     }
     let _ = writeln!(text, " {:>9} {:>9}", "mean", "largest");
     for curve in curves {

@@ -6,7 +6,7 @@ use super::configured::Configured;
 use super::device::{Device, DeviceChoice};
 use super::fields::{Reading, lattice_of, read_gauge};
 use super::verify::ReadFlags;
-use super::{Code, Context, Failure, Outcome, interrupt, progress};
+use super::{Code, Context, Failure, Outcome, interrupt, progress, text};
 use clap::{Args, ValueEnum};
 use ferrite::Precision;
 use ferrite::domain::Domain;
@@ -24,6 +24,7 @@ use record::MeasurementFile;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 use tracing::info;
 
 const EXAMPLES: &str = "\
@@ -78,6 +79,12 @@ fn positive(text: &str) -> Result<f64, String> {
     }
 }
 
+/// The most steps of a flow.
+const MOST_STEPS: u64 = 1_000_000;
+/// After so many it is told how long all of them take, should that be more seconds than these.
+const TIMED: u64 = 5;
+const LONG: f64 = 600.0;
+
 /// Where the flow goes, and how.
 struct FlowCourse {
     end: f64,
@@ -105,7 +112,17 @@ impl FlowCourse {
             Action::Symanzik => FlowAction::Symanzik,
         };
         let (step, every) = (args.flow_step.unwrap_or(0.02), args.flow_every.unwrap_or(1));
-        Ok(Some(FlowCourse { end, step, action, every }))
+        let course = FlowCourse { end, step, action, every };
+        if course.steps() > MOST_STEPS {
+            let (steps, shortest) = (text::rounded(end / step, 2), text::number(end / MOST_STEPS as f64));
+            return Err(Failure::refused(format!(
+                "--flow {} in steps of {} is {steps} steps of three forces each, and there may be {MOST_STEPS}: ask for \
+                 an earlier time, or for a --flow-step of {shortest} or more",
+                text::number(end),
+                text::number(step)
+            )));
+        }
+        Ok(Some(course))
     }
     fn json(&self) -> Value {
         let action = match self.action {
@@ -259,11 +276,17 @@ fn measure(
     }
     if let Some(course) = course {
         let mut flow = Flow::new(&thin, course.action)?;
-        let steps = course.steps();
+        let (steps, clock) = (course.steps(), Instant::now());
         for number in 1..=steps {
             // The last one ends where it should.
             flow.step(course.step.min(course.end - flow.time())).map_err(Failure::failed)?;
             bar.set_position(number);
+            if number == TIMED {
+                let whole = clock.elapsed().as_secs_f64() * steps as f64 / TIMED as f64;
+                if whole > LONG {
+                    info!("{}: {steps} steps of the flow take about {}", path.display(), text::seconds(whole));
+                }
+            }
             if interrupt::asked_any(comm, number as usize) {
                 let why = format!("ended at t = {:.4} of the flow", flow.time());
                 return Err(Failure::new(Code::Interrupted, why).shared());

@@ -3,11 +3,12 @@ use super::super::batch::Batches;
 use super::super::layout::Layout;
 use super::super::{Context, Failure, Outcome, interrupt, progress};
 use super::RunEnd;
-use super::folder::{ChainState, RunFolder};
+use super::folder::RunFolder;
 use super::input::{EnsembleInput, QuarkGroup, Timed};
 use super::record::{self, MeasuredTrajectory};
 use super::replay::{self, Replay};
 use super::settings;
+use super::state::ChainState;
 use ferrite::Precision;
 use ferrite::backend::Backend;
 use ferrite::domain::Domain;
@@ -207,7 +208,7 @@ impl EnsembleRun<'_> {
         for (group, residual) in self.input.groups.iter().zip(&record.residuals) {
             if residual.is_nan() || *residual > WORSE * asked {
                 warn!(
-                    "trajectory {number}: the action of the {} has a residual of {residual:.1e} instead of {asked:.1e}; \
+                    "trajectory {number}: the action of the {} has a residual of {residual:.1e} instead of {asked:e}; \
                      precision.action = \"double\" or a larger precision.action-tol is honest",
                     group.name
                 );

@@ -1,83 +1,62 @@
-//! The folder of a run: what happened, configurations, and the state from which it goes on.
+//! The folder of a run: what happened, configurations, and the states from which it goes on.
 //!
 //! | file | what |
 //! |---|---|
 //! | `trajectories.jsonl` | one line for each trajectory |
 //! | `cfg.NNNNNN.ildg` | links after trajectory N |
-//! | `state.toml` | the number of the last trajectory, and the names of the files that belong to it |
-//! | `state.0.ildg`, `state.1.ildg` | links to go on from, in turns; after a trajectory whose configuration is kept, a second name of that file |
+//! | `cfg.NNNNNN.toml` | the state that goes with them, for `--resume-from` |
+//! | `state.toml`, `state.previous.toml` | the last state, and the one before it |
+//! | `state.NNNNNN.ildg` | links of these two |
+//! | `before.K` | what `--resume-from` has set aside |
 //! | `.lock` | kept open by the process that works here |
 //! | `report.html` | what `ferrite report` makes of the lines |
 //!
 //! `state.toml` is written last and replaces its predecessor in one step: at any moment it names files that are whole. Lines
-//! of trajectories that it does not know, half a line among them, are cut off when a run goes on. It has the checksum of its
-//! links: in a copy of the folder that was made while the run went on, the two may be of different trajectories.
+//! of trajectories that it does not know, half a line among them, are cut off when a run resumes. It has checksums of itself, of
+//! its links and of its lines: in a copy of the folder that was made during a run, these may be of different
+//! trajectories. Where one of them does not fit, the run resumes from the state before, whose files are others.
 use super::super::communicator::RunCommunicator;
 use super::super::fields::Reading;
 use super::super::layout::Layout;
 use super::super::{Failure, Outcome, fields, target};
-use crate::cli::config::{Kind, Schema, Settings};
+use super::state::{ChainState, Saved, StoredLinks};
 use ferrite::field::host::HostGauge;
 use ferrite::files::{FileFormat, FilePrecision, GaugeFile, WriteOptions};
 use ferrite::system::atomic;
-use ferrite_report::records::trajectories::FILE;
+use ferrite_report::records::trajectories::{self, FILE, RunHistory};
 use serde_json::Value;
-use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use tracing::debug;
+use tracing::{info, warn};
 
-const FORMAT: &str = "ferrite.rhmc-state/1";
+/// The last state.
+const LAST: &str = "state.toml";
 
-const STATE: Schema = &[
-    ("format", Kind::Word),
-    ("trajectory", Kind::Count),
-    ("accepted", Kind::Count),
-    ("seed", Kind::Text),
-    ("bounds", Kind::Numbers),
-    ("poles", Kind::Numbers),
-    ("start", Kind::Text),
-    ("batches", Kind::Numbers),
-    ("links", Kind::Text),
-    ("checksum", Kind::Text),
-    ("bytes", Kind::Count),
-];
+/// The state before it.
+const PREVIOUS: &str = "state.previous.toml";
 
-/// What a run goes on from, beside links.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ChainState {
-    /// The last trajectory.
-    pub trajectory: u32,
-    /// How many were accepted.
-    pub accepted: u32,
-    /// Seed of the run.
-    pub seed: u64,
-    /// Upper bounds of the spectra that the rational functions of each group are made for.
-    pub bounds: Vec<f64>,
-    /// For how many poles of each group's molecular dynamics residuals were given, where they are given one by one; empty in
-    /// states of versions that did not keep it.
-    pub poles: Vec<usize>,
-    /// The links that the run began with, as an input names them; not in states of versions that did not keep it.
-    pub start: Option<String>,
-    /// How the noise vectors of a condensate are split: their sums are rounded otherwise in other batches.
-    pub batches: Vec<usize>,
+/// Whether a run begins, or what it resumes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// A new run.
+    New,
+    /// Its last state.
+    Last,
+    /// Its state after this trajectory.
+    From(u32),
 }
 
-/// A state, and the files that belong to it.
-pub struct Saved {
+/// What a run resumes from.
+pub struct FoundRun {
+    /// The folder.
+    pub folder: RunFolder,
     /// The state.
-    pub state: ChainState,
-    links: StoredLinks,
-    /// Length of the lines.
-    bytes: u64,
-}
-
-/// A file with links to go on from.
-pub struct StoredLinks {
-    name: String,
-    /// As its header prints it; not in states of versions that did not keep it.
-    checksum: Option<String>,
+    pub saved: Saved,
+    /// This process's part of the links.
+    pub gauge: HostGauge,
+    /// The lines of the state; with rank 0.
+    pub lines: RunHistory,
 }
 
 /// The folder.
@@ -87,18 +66,43 @@ pub struct RunFolder {
     precision: FilePrecision,
     /// Length of `trajectories.jsonl`.
     bytes: u64,
+    /// CRC-32 of its bytes; with rank 0.
+    sum: crc32fast::Hasher,
+    /// The state that `state.toml` has.
+    last: Option<Saved>,
     /// Keeps other processes away as long as it is open; with rank 0.
     lock: Option<File>,
-    /// How a file gets a second name.
-    link: fn(&Path, &Path) -> std::io::Result<()>,
+}
+
+/// Links that were written, and whether a configuration holds them, too.
+pub struct WrittenLinks {
+    links: StoredLinks,
+    kept: bool,
+}
+
+/// Links and state of a configuration.
+fn configuration(trajectory: u32) -> [String; 2] {
+    ["ildg", "toml"].map(|end| format!("cfg.{trajectory:06}.{end}"))
+}
+
+/// The trajectory of a configuration, by the name of one of its files.
+fn trajectory_of(name: &str) -> Option<u32> {
+    let number = name
+        .strip_prefix("cfg.")?
+        .strip_suffix(".ildg")
+        .or_else(|| name.strip_prefix("cfg.")?.strip_suffix(".toml"))?;
+    number.parse().ok().filter(|_| number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 impl RunFolder {
+    fn at(path: &Path, precision: FilePrecision) -> Self {
+        RunFolder { path: path.into(), precision, bytes: 0, sum: crc32fast::Hasher::new(), last: None, lock: None }
+    }
     /// *Collective.* A folder for a new run; made if it is not there.
     pub fn create(path: &Path, precision: FilePrecision, comm: &RunCommunicator) -> Outcome<Self> {
-        let mut folder = RunFolder { path: path.into(), precision, bytes: 0, lock: None, link: atomic::link };
+        let mut folder = Self::at(path, precision);
         comm.once(|| {
-            if folder.file("state.toml").exists() {
+            if [LAST, PREVIOUS].iter().any(|name| folder.file(name).exists()) {
                 let why = "has a run already: go on with it by --resume, or name another folder";
                 return Err(Failure::refused(format!("{} {why}", path.display())));
             }
@@ -108,7 +112,7 @@ impl RunFolder {
             folder.lock()?;
             if fs::metadata(folder.lines()).is_ok_and(|lines| lines.len() > 0) {
                 let why =
-                    "has trajectories of a run and no state.toml to go on from: name another folder, or move them";
+                    "has trajectories of a run and no state.toml to resume from: name another folder, or move them";
                 return Err(Failure::refused(format!("{} {why}", path.display())));
             }
             File::create(folder.lines()).map_err(|why| folder.failed(FILE, why))?;
@@ -116,55 +120,269 @@ impl RunFolder {
         })?;
         Ok(folder)
     }
-    /// *Collective.* The folder of a run that goes on, and its state.
-    pub fn find(path: &Path, precision: FilePrecision, comm: &RunCommunicator) -> Outcome<(Self, Saved)> {
-        let mut folder = RunFolder { path: path.into(), precision, bytes: 0, lock: None, link: atomic::link };
+    /// *Collective.* The folder of a resumed run, with all that it resumes from; nothing in it is changed. Where the last
+    /// state is damaged, or a file that belongs to it, that is the state before.
+    pub fn find(
+        path: &Path,
+        from: Option<u32>,
+        precision: FilePrecision,
+        layout: &Layout,
+        comm: &RunCommunicator,
+    ) -> Outcome<FoundRun> {
+        let mut folder = Self::at(path, precision);
         comm.once(|| folder.lock())?;
-        let saved = comm.agree(folder.state())?;
-        // What they were made with is in there, too.
-        comm.once(|| folder.has_lines(saved.bytes))?;
-        Ok((folder, saved))
+        let mut name = String::from(LAST);
+        comm.once(|| folder.has_states())?;
+        if let Some(trajectory) = from {
+            name = comm.agree(folder.state_after(trajectory))?;
+        }
+        let found = match folder.candidate(&name, layout, comm) {
+            Err(why) if from.is_none() => match folder.candidate(PREVIOUS, layout, comm) {
+                Ok(found) => {
+                    if let Ok((saved, ..)) = &found {
+                        warn!(
+                            "{}; resuming from the state before it, {PREVIOUS}, after trajectory {}",
+                            why.message, saved.state.trajectory
+                        );
+                    }
+                    found
+                }
+                Err(other) => {
+                    let there = comm.largest(f64::from(u8::from(folder.file(PREVIOUS).exists())))? > 0.0;
+                    let also = if there && other.message != why.message {
+                        format!("; nor can the run resume from the state before it, {PREVIOUS}")
+                    } else {
+                        String::new()
+                    };
+                    return Err(Failure::new(why.code, format!("{}{also}", why.message)).shared());
+                }
+            },
+            found => found?,
+        };
+        let (saved, gauge, lines) = found?;
+        Ok(FoundRun { folder, saved, gauge, lines })
     }
-    /// *Collective.* The links of a state. What was written after it is cut off.
-    pub fn go_on(&mut self, saved: &Saved, layout: &Layout, comm: &RunCommunicator) -> Outcome<HostGauge> {
+    /// Refuses a folder that has no state at all.
+    fn has_states(&self) -> Outcome {
+        if [LAST, PREVIOUS].iter().any(|name| self.file(name).exists()) {
+            return Ok(());
+        }
+        let why = match fs::metadata(self.lines()) {
+            Ok(lines) if lines.len() == 0 => {
+                "has a run that was ended before its first state: start it without --resume"
+            }
+            Ok(_) => {
+                "has trajectories of a run and no state.toml to resume from: restore it, or begin in another folder"
+            }
+            Err(_) => "is not the folder of a run: it has no state.toml",
+        };
+        Err(Failure::refused(format!("{} {why}", self.path.display())))
+    }
+    /// The name of the state after this trajectory.
+    fn state_after(&self, trajectory: u32) -> Outcome<String> {
+        let [links, state] = configuration(trajectory);
+        if self.file(&state).exists() {
+            return Ok(state);
+        }
+        // The last two are there without a configuration, too.
+        let is_it = |name: &&str| Saved::read(&self.file(name)).is_ok_and(|saved| saved.state.trajectory == trajectory);
+        if let Some(name) = [LAST, PREVIOUS].into_iter().find(|name| is_it(name)) {
+            return Ok(name.into());
+        }
+        let folder = self.path.display();
+        if self.file(&links).exists() {
+            return Err(Failure::refused(format!(
+                "{folder}: {links} has no {state} beside it, as a version before kept none: begin in another folder with start \
+                 = \"{}\"",
+                self.file(&links).display()
+            )));
+        }
+        let mut there: Vec<u32> = self
+            .names()?
+            .iter()
+            .filter(|name| name.ends_with(".toml"))
+            .filter_map(|name| trajectory_of(name))
+            .collect();
+        there.sort_unstable();
+        let which = match there.as_slice() {
+            [] => "it keeps none with a state".into(),
+            [one] => format!("there is that of {one}"),
+            [few @ .., last] if few.len() < 10 => {
+                let few: Vec<String> = few.iter().map(u32::to_string).collect();
+                format!("there are those of {} and {last}", few.join(", "))
+            }
+            [first, .., last] => format!("there are {}, from {first} to {last}", there.len()),
+        };
+        let why = format!("--resume-from {trajectory}: the run has no configuration of that trajectory; {which}");
+        Err(Failure::refused(format!("{folder}: {why}")))
+    }
+    /// *Collective.* A state with links and lines, if all of them fit. Links on another lattice than the input's are a
+    /// failure that no other state mends, and so the inner one.
+    fn candidate(
+        &mut self,
+        name: &str,
+        layout: &Layout,
+        comm: &RunCommunicator,
+    ) -> Outcome<Outcome<(Saved, HostGauge, RunHistory)>> {
+        let state = self.file(name);
+        let mut saved = comm.agree(Saved::read(&state))?;
+        let mut lines = RunHistory::default();
+        comm.once(|| {
+            lines = self.lines_of(&saved, name)?;
+            Ok(())
+        })?;
         let path = self.file(&saved.links.name);
         let lattice = fields::lattice_of(&path, &Reading::default(), comm)?;
         if lattice != layout.lattice() {
             let why = format!("this run is on {lattice}, the input says {}", layout.lattice());
-            return Err(Failure::refused(format!("{}: {why}", self.path.display())).shared());
+            return Ok(Err(Failure::refused(format!("{}: {why}", self.path.display())).shared()));
         }
         let file = fields::read_gauge(&path, &Reading::default(), layout, comm)?;
         let (there, trajectory) = (checksum(&file), saved.state.trajectory);
         if let Some(asked) = saved.links.checksum.as_ref().filter(|asked| there.as_ref() != Some(asked)) {
-            let there = there.unwrap_or_else(|| "none".into());
+            let there = there.as_deref().unwrap_or("none");
             let why = format!(
-                "does not have the links of trajectory {trajectory}, which state.toml goes on from: its checksum is {there} \
-                 instead of {asked}. Was the folder copied while the run went on? Copy it again when nothing works in it"
+                "does not have the links of trajectory {trajectory}, which {name} resumes from: its checksum is {there} \
+                 instead of {asked}. Was the folder copied during the run? Copy it again when nothing works in it"
             );
             return Err(Failure::refused(format!("{} {why}", path.display())).shared());
         }
-        self.bytes = saved.bytes;
-        comm.once(|| {
-            let lines = OpenOptions::new().write(true).open(self.lines());
-            let lines = lines.map_err(|why| self.failed(FILE, why))?;
-            lines.set_len(self.bytes).and_then(|()| lines.sync_all()).map_err(|why| self.failed(FILE, why))
-        })?;
-        Ok(file.gauge)
+        if saved.lines.is_none() && comm.speaks() {
+            info!(
+                "{} is of a version that kept no checksum of it: its numbers are compared with {FILE}, and from the next \
+                 trajectory on it has one",
+                state.display()
+            );
+        }
+        // What it did not say is known now, and kept where it becomes the state before.
+        saved.lines = Some(self.sum.clone().finalize());
+        saved.links.checksum = there;
+        Ok(Ok((saved, file.gauge, lines)))
     }
-    /// Refuses a folder whose lines are not all of those that the state knows.
-    fn has_lines(&self, bytes: u64) -> Outcome {
-        let why = match fs::metadata(self.lines()) {
-            Ok(lines) if lines.len() >= bytes => return Ok(()),
-            Ok(lines) => {
-                let there = lines.len();
-                format!("has {there} bytes, and state.toml says {bytes}: restore the file, which has lost lines")
+    /// *Collective.* Makes what a run resumes from its last state: what was written after it is cut off.
+    pub fn go_on(&mut self, saved: &Saved, comm: &RunCommunicator) -> Outcome {
+        self.bytes = saved.bytes;
+        self.last = Some(saved.clone());
+        comm.once(|| self.cut_lines())
+    }
+    fn cut_lines(&self) -> Outcome {
+        let lines = OpenOptions::new().write(true).open(self.lines());
+        let lines = lines.map_err(|why| self.failed(FILE, why))?;
+        lines.set_len(self.bytes).and_then(|()| lines.sync_all()).map_err(|why| self.failed(FILE, why))
+    }
+    /// *Collective.* The same for a state that is not the last one: configurations and lines after it are set aside first.
+    pub fn go_back(&mut self, saved: &Saved, gauge: &HostGauge, layout: &Layout, comm: &RunCommunicator) -> Outcome {
+        comm.once(|| self.set_aside(saved))?;
+        self.bytes = saved.bytes;
+        // A configuration may be moved away; what the run resumes from is its own.
+        let links = self.write_links(saved.state.trajectory, gauge, false, layout, comm)?;
+        self.keep(&saved.state, &links, comm)?;
+        comm.once(|| {
+            // It is of the chain that was set aside.
+            match fs::remove_file(self.file(PREVIOUS)) {
+                Err(why) if why.kind() != ErrorKind::NotFound => return Err(self.failed(PREVIOUS, why)),
+                _ => {}
             }
-            Err(why) if why.kind() == std::io::ErrorKind::NotFound => {
-                "is missing, and state.toml goes on from it: restore the file, or begin in another folder".into()
+            self.cut_lines()
+        })
+    }
+    /// Moves what came after a state into a folder of its own, with a copy of all lines.
+    fn set_aside(&self, saved: &Saved) -> Outcome {
+        let trajectory = saved.state.trajectory;
+        let names = self.names()?;
+        let later: Vec<&String> =
+            names.iter().filter(|name| trajectory_of(name).is_some_and(|n| n > trajectory)).collect();
+        let length = fs::metadata(self.lines()).map_err(|why| self.failed(FILE, why))?.len();
+        if later.is_empty() && length <= saved.bytes {
+            return Ok(());
+        }
+        let (aside, name) = (1..)
+            .find_map(|number| {
+                let name = format!("before.{number}");
+                match fs::create_dir(self.file(&name)) {
+                    Err(why) if why.kind() == ErrorKind::AlreadyExists => None,
+                    made => {
+                        Some(made.map(|()| (self.file(&name), name.clone())).map_err(|why| self.failed(&name, why)))
+                    }
+                }
+            })
+            .expect("some number is free")?;
+        let copied = fs::copy(self.lines(), aside.join(FILE)).and_then(|_| File::open(aside.join(FILE))?.sync_all());
+        copied.map_err(|why| self.failed(&format!("{name}/{FILE}"), why))?;
+        for file in later {
+            fs::rename(self.file(file), aside.join(file)).map_err(|why| self.failed(file, why))?;
+        }
+        info!("what came after trajectory {trajectory} is in {} now, with a copy of {FILE}", aside.display());
+        Ok(())
+    }
+    /// The lines that a state knows, if they are those.
+    fn lines_of(&mut self, saved: &Saved, name: &str) -> Outcome<RunHistory> {
+        let (path, bytes) = (self.lines(), saved.bytes);
+        let refused = |why: String| Err(Failure::refused(format!("{} {why}", path.display())));
+        let all = match fs::read(&path) {
+            Ok(all) => all,
+            Err(why) if why.kind() == ErrorKind::NotFound => {
+                return refused(format!(
+                    "is missing, and {name} resumes from it: restore the file, or begin in another folder"
+                ));
             }
-            Err(why) => format!("cannot be read: {why}"),
+            Err(why) => return refused(format!("cannot be read: {why}")),
         };
-        Err(Failure::refused(format!("{} {why}", self.lines().display())))
+        let Some(lines) = usize::try_from(bytes).ok().and_then(|bytes| all.get(..bytes)) else {
+            let there = all.len();
+            return refused(format!(
+                "has {there} bytes, and {name} says {bytes}: restore the file, which has lost lines"
+            ));
+        };
+        let mut sum = crc32fast::Hasher::new();
+        sum.update(lines);
+        self.sum = sum.clone();
+        let run = trajectories::parse(lines, &path.display().to_string())?;
+        let there = sum.finalize();
+        if let Some(asked) = saved.lines.filter(|asked| *asked != there) {
+            return refused(format!(
+                "has other lines than {name} resumes from: those up to trajectory {} have the checksum {there:08x} instead of \
+                 lines = \"{asked:08x}\"; restore both files from one copy of the folder",
+                saved.state.trajectory
+            ));
+        }
+        let state = &saved.state;
+        let differs = |key: &str, value: String, other: String| {
+            let state = self.file(name);
+            Err(Failure::refused(format!(
+                "{}: {key} = {value}, and the first {bytes} bytes of {FILE} have {other}: restore the file that was changed",
+                state.display()
+            )))
+        };
+        let (count, last) = (run.trajectories.len() as u64, run.trajectories.last().map_or(0, |last| last.number));
+        if run.half {
+            return differs("bytes", bytes.to_string(), "no end of a line there".into());
+        }
+        if [count, last] != [u64::from(state.trajectory); 2] {
+            return differs(
+                "trajectory",
+                state.trajectory.to_string(),
+                format!("{count} lines, up to trajectory {last}"),
+            );
+        }
+        let accepted = run.trajectories.iter().filter(|one| one.accepted).count();
+        if accepted != state.accepted as usize {
+            return differs("accepted", state.accepted.to_string(), format!("{accepted} accepted trajectories"));
+        }
+        let other = run.starts.iter().find_map(|(_, run)| run["seed"].as_u64().filter(|seed| *seed != state.seed));
+        if let Some(other) = other {
+            return differs("seed", state.seed.to_string(), format!("the seed {other}"));
+        }
+        Ok(run)
+    }
+    /// Names of the files of the folder.
+    fn names(&self) -> Outcome<Vec<String>> {
+        let cannot = |why| Failure::refused(format!("{} cannot be read: {why}", self.path.display()));
+        let mut all = Vec::new();
+        for entry in fs::read_dir(&self.path).map_err(cannot)? {
+            all.extend(entry.map_err(cannot)?.file_name().into_string());
+        }
+        Ok(all)
     }
     /// Sees to it that no other process works in the folder, and removes what one that was killed has left half written.
     fn lock(&mut self) -> Outcome {
@@ -186,63 +404,8 @@ impl RunFolder {
     fn failed(&self, name: &str, why: std::io::Error) -> Failure {
         Failure::failed(format!("{} cannot be written: {why}", self.file(name).display()))
     }
-    fn state(&self) -> Outcome<Saved> {
-        let path = self.file("state.toml");
-        if !path.exists() {
-            let why = match fs::metadata(self.lines()) {
-                Ok(lines) if lines.len() == 0 => {
-                    "has a run that was ended before its first state: start it without --resume"
-                }
-                Ok(_) => {
-                    "has trajectories of a run and no state.toml to go on from: restore it, or begin in another folder"
-                }
-                Err(_) => "is not the folder of a run: it has no state.toml",
-            };
-            return Err(Failure::refused(format!("{} {why}", self.path.display())));
-        }
-        let mut s = Settings::of(STATE);
-        s.file(&path)?;
-        let format = s.parsed("format", |text| match text {
-            FORMAT => Ok(()),
-            other => Err(format!("'{other}' is another format than {FORMAT}")),
-        });
-        let most = u32::MAX as usize;
-        let (trajectory, accepted) = (s.count("trajectory", 0..=most), s.count("accepted", 0..=most));
-        // As text: numbers of TOML have a sign.
-        let seed = s.parsed("seed", str::parse::<u64>);
-        let mut list = |key: &str, fits: &dyn Fn(f64) -> bool| match s.get(key) {
-            Some(_) => s.numbers(key, "a number above 0", fits),
-            None => Some(Vec::new()),
-        };
-        let bounds = list("bounds", &|x| x > 0.0);
-        let [poles, batches] = ["poles", "batches"].map(|key| {
-            let whole = |x: f64| x >= 1.0 && x == x.trunc() && x < f64::from(u32::MAX);
-            list(key, &whole).map(|all| all.into_iter().map(|x| x as usize).collect())
-        });
-        let [start, checksum] = ["start", "checksum"].map(|key| s.get(key).map(|setting| setting.text().into()));
-        let (links, bytes) = (s.get("links"), s.count("bytes", 0..=usize::MAX));
-        s.finish(&path.display().to_string())?;
-        let known = (format, trajectory, accepted, seed, bounds, (poles, batches), links, bytes);
-        let (
-            Some(()),
-            Some(trajectory),
-            Some(accepted),
-            Some(seed),
-            Some(bounds),
-            (Some(poles), Some(batches)),
-            Some(links),
-            Some(bytes),
-        ) = known
-        else {
-            return Err(Failure::refused(format!("{} is incomplete: a key is missing", path.display())));
-        };
-        let (trajectory, accepted, bytes) = (trajectory as u32, accepted as u32, bytes as u64);
-        let state = ChainState { trajectory, accepted, seed, bounds, poles, start, batches };
-        Ok(Saved { state, links: StoredLinks { name: links.text().into(), checksum }, bytes })
-    }
-    /// *Collective.* Writes links to go on from, under the name that the last state does not use; with `save` they are kept as
-    /// a configuration, too. That is one file with two names where the file system can do it, else two. Either name may go
-    /// or get other links later: the file stays under the other one, and no file is ever written into once it has a name.
+    /// *Collective.* Writes links to resume from; with `save` they are kept as a configuration, too. These are two files: what
+    /// damages one leaves the other.
     pub fn write_links(
         &self,
         trajectory: u32,
@@ -250,58 +413,58 @@ impl RunFolder {
         save: bool,
         layout: &Layout,
         comm: &RunCommunicator,
-    ) -> Outcome<StoredLinks> {
-        let name = format!("state.{}.ildg", trajectory % 2);
-        let path = self.file(&name);
+    ) -> Outcome<WrittenLinks> {
+        let name = format!("state.{trajectory:06}.ildg");
         if save {
-            let kept = self.file(&format!("cfg.{trajectory:06}.ildg"));
-            let checksum = self.write(&kept, gauge, trajectory, layout, comm)?;
-            // What was read back is what gets the name.
-            let linked = if comm.speaks() { (self.link)(&kept, &path) } else { Ok(()) };
-            if let Err(why) = &linked {
-                debug!("{} is written twice: it cannot have two names: {why}", kept.display());
-            }
-            if comm.largest(f64::from(u8::from(linked.is_err())))? == 0.0 {
-                return Ok(StoredLinks { name, checksum });
-            }
+            let [kept, _] = configuration(trajectory);
+            self.write(&self.file(&kept), gauge, trajectory, layout, comm)?;
         }
-        let checksum = self.write(&path, gauge, trajectory, layout, comm)?;
-        Ok(StoredLinks { name, checksum })
+        let checksum = self.write(&self.file(&name), gauge, trajectory, layout, comm)?;
+        Ok(WrittenLinks { links: StoredLinks { name, checksum }, kept: save })
     }
-    /// *Collective.* Makes the state with these links, which were read back, the one to go on from.
-    pub fn keep(&self, state: &ChainState, links: &StoredLinks, comm: &RunCommunicator) -> Outcome {
-        let mut text =
-            format!("# The state of a run of `ferrite rhmc`, which goes on from here.\nformat = \"{FORMAT}\"\n");
-        let ChainState { trajectory, accepted, seed, bounds, poles, start, batches } = state;
-        let _ = write!(text, "trajectory = {trajectory}\naccepted = {accepted}\nseed = \"{seed}\"\n");
-        if !bounds.is_empty() {
-            // With all digits.
-            let _ = writeln!(text, "bounds = {bounds:?}");
-        }
-        for (key, list) in [("poles", poles), ("batches", batches)] {
-            if !list.is_empty() {
-                let _ = writeln!(text, "{key} = {list:?}");
+    /// *Collective.* Makes the state with these links, which were read back, the one to resume from, and the last one the one
+    /// before.
+    pub fn keep(&mut self, state: &ChainState, written: &WrittenLinks, comm: &RunCommunicator) -> Outcome {
+        let lines = Some(self.sum.clone().finalize());
+        let saved = Saved { state: state.clone(), links: written.links.clone(), bytes: self.bytes, lines };
+        comm.once(|| {
+            if written.kept {
+                let [name, text] = configuration(state.trajectory);
+                let links = StoredLinks { name, ..saved.links.clone() };
+                Saved { links, ..saved.clone() }.write(&self.file(&text))?;
+            }
+            if let Some(last) = &self.last {
+                last.write(&self.file(PREVIOUS))?;
+            }
+            saved.write(&self.file(LAST))?;
+            self.remove_links_of_older_states(&saved)
+        })?;
+        self.last = Some(saved);
+        Ok(())
+    }
+    fn remove_links_of_older_states(&self, saved: &Saved) -> Outcome {
+        let needed = |name: &String| {
+            let last = self.last.as_ref().map(|last| &last.links.name);
+            *name == saved.links.name || Some(name) == last
+        };
+        for name in self.names()? {
+            if name.starts_with("state.") && name.ends_with(".ildg") && !needed(&name) {
+                // What stays takes room and does no harm.
+                let _ = fs::remove_file(self.file(&name));
             }
         }
-        let StoredLinks { name, checksum } = links;
-        for (key, value) in [("start", start), ("checksum", checksum)] {
-            if let Some(value) = value {
-                // JSON escapes as TOML does.
-                let _ = writeln!(text, "{key} = {}", Value::from(value.as_str()));
-            }
-        }
-        let _ = write!(text, "links = \"{name}\"\nbytes = {}\n", self.bytes);
-        comm.once(|| target::write_text(&self.file("state.toml"), &text).map_err(Failure::failed))
+        Ok(())
     }
     /// *Collective.* Adds a line.
     pub fn add(&mut self, line: &Value, comm: &RunCommunicator) -> Outcome {
-        let text = format!("{line}\n");
+        let text = format!("{}\n", trajectories::sealed(line));
         comm.once(|| {
             let file = OpenOptions::new().append(true).open(self.lines());
             let written = file.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_data()));
             written.map_err(|why| self.failed(FILE, why))
         })?;
         self.bytes += text.len() as u64;
+        self.sum.update(text.as_bytes());
         Ok(())
     }
     /// *Collective.* Writes links and reads them back; their checksum.
@@ -333,35 +496,16 @@ fn checksum(file: &GaugeFile) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::layout::LayoutChoice;
     use super::*;
-    use ferrite::gauge::generate;
 
-    /// Where files cannot have two names, there are two files.
     #[test]
-    fn links_are_there_with_and_without_second_names() {
-        let comm = RunCommunicator::of(comms::Solo::new());
-        let lattice = ferrite::lattice::Lattice::new([2; 4]).unwrap();
-        let layout = LayoutChoice::from_settings(&mut Settings::of(&[])).cut(&comm, lattice, 1).unwrap();
-        let gauge = generate::random(layout.section, 1);
-        let cannot = |_: &Path, _: &Path| Err(std::io::ErrorKind::Unsupported.into());
-        for (name, link) in [("one", atomic::link as fn(&Path, &Path) -> _), ("two", cannot)] {
-            let path = std::env::temp_dir().join(format!("ferrite-folder-{name}-{}", std::process::id()));
-            let mut folder = RunFolder::create(&path, FilePrecision::Double, &comm).unwrap();
-            folder.link = link;
-            let links = folder.write_links(3, &gauge, true, &layout, &comm).unwrap();
-            assert_eq!(links.name, "state.1.ildg");
-            let [kept, state] = ["cfg.000003.ildg", "state.1.ildg"].map(|name| {
-                let file = fields::read_gauge(&path.join(name), &Reading::default(), &layout, &comm).unwrap();
-                assert_eq!(checksum(&file), links.checksum, "{name}");
-                fs::read(path.join(name)).unwrap()
-            });
-            assert!(links.checksum.is_some() && kept == state);
-            // Links of a later trajectory leave the configuration as it is.
-            folder.write_links(5, &generate::random(layout.section, 2), false, &layout, &comm).unwrap();
-            assert!(fs::read(path.join("cfg.000003.ildg")).unwrap() == kept);
-            assert!(fs::read(path.join("state.1.ildg")).unwrap() != kept);
-            fs::remove_dir_all(&path).unwrap();
+    fn configurations_are_known_by_their_names() {
+        for trajectory in [0, 3, 999_999, 1_000_000] {
+            let names = configuration(trajectory);
+            assert!(names.iter().all(|name| trajectory_of(name) == Some(trajectory)), "{names:?}");
+        }
+        for other in ["cfg.ildg", "cfg..toml", "cfg.+1.ildg", "cfg.000001.npy", "state.000001.ildg"] {
+            assert_eq!(trajectory_of(other), None, "{other}");
         }
     }
 }

@@ -386,10 +386,13 @@ fn without_quarks(s: &mut Settings) {
     }
 }
 
+/// The most steps of a trajectory, on all levels.
+const MOST_STEPS: usize = 1_000_000;
+
 /// Length of a trajectory, the levels, and when links are made unitary.
 fn integrator(s: &mut Settings, groups: usize) -> (f64, Vec<LevelPlan>, Unitarise) {
     let length = s.number("trajectory.length", "a number above 0", |x| x > 0.0).unwrap_or(1.0);
-    let steps = s.count("trajectory.steps", 1..=1_000_000);
+    let steps = s.count("trajectory.steps", 1..=MOST_STEPS);
     needed(s, steps.is_some(), "trajectory.steps", "trajectory.steps = 20");
     let lambda = s.number("trajectory.lambda", "a number above 0 and below 0.5", |x| x > 0.0 && x < 0.5);
     let lambda = lambda.unwrap_or(MINIMUM_NORM);
@@ -402,7 +405,16 @@ fn integrator(s: &mut Settings, groups: usize) -> (f64, Vec<LevelPlan>, Unitaris
     ];
     let outer = s.choice("trajectory.integrator", &schemes).unwrap_or(Scheme::Omelyan { lambda });
     let inner = s.choice("trajectory.gauge-integrator", &schemes).unwrap_or(outer);
-    let gauge_steps = s.count("trajectory.gauge-steps", 1..=1_000_000);
+    let gauge_steps = s.count("trajectory.gauge-steps", 1..=MOST_STEPS);
+    if let (Some(outer), Some(inner), Some(setting)) = (steps, gauge_steps, s.get("trajectory.gauge-steps"))
+        && outer * inner > MOST_STEPS
+    {
+        let why = format!(
+            "{inner} in each of {outer} trajectory.steps are {} steps, and a trajectory has at most {MOST_STEPS}",
+            outer * inner
+        );
+        s.wrong(&setting, why);
+    }
     // What would have no effect is a mistake.
     let nested = s.was_given("trajectory.gauge-steps");
     for key in ["trajectory.gauge-steps", "trajectory.gauge-integrator"] {

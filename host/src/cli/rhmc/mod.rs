@@ -8,8 +8,10 @@ mod record;
 mod replay;
 mod resume;
 mod settings;
+mod state;
 mod trial;
 
+pub use folder::Begin;
 pub use needs::plan;
 pub use trial::trial;
 
@@ -22,7 +24,7 @@ use course::EnsembleRun;
 use ferrite::field::host::HostGauge;
 use ferrite::files::{FilePrecision, ReadOptions};
 use ferrite::gauge::generate;
-use folder::{ChainState, RunFolder};
+use folder::{FoundRun, RunFolder};
 use input::{EnsembleInput, StartLinks};
 use record::MeasuredTrajectory;
 use replay::Replay;
@@ -39,9 +41,9 @@ Examples:
   mpirun -n 4 ferrite rhmc run.toml --out run --max-hours 11.5
 
 Ctrl-C, SIGTERM, SIGHUP and the end of --max-hours end the run after the current trajectory; --resume continues from there,
-or from the last trajectory that was finished before the machine went down. The folder has one line of JSON for each trajectory in
-trajectories.jsonl (docs/output.md lists its keys) and configurations cfg.NNNNNN.ildg; `ferrite report run` makes a page
-from it at any time.";
+or from the last trajectory that was finished before the machine went down. --resume-from 40 continues from configuration 40
+instead. The folder has one line of JSON for each trajectory in trajectories.jsonl (docs/output.md lists its keys) and
+configurations cfg.NNNNNN.ildg; `ferrite report run` makes a page from it at any time.";
 
 /// Arguments of `rhmc`.
 #[derive(Args)]
@@ -55,6 +57,10 @@ pub struct RhmcArguments {
     /// Resume the run in that folder
     #[arg(long)]
     resume: bool,
+    /// Resume it after trajectory N instead of the last one, from the configuration that was kept of it; later files are
+    /// moved to a folder before.K
+    #[arg(long, value_name = "N")]
+    resume_from: Option<u32>,
     /// Another value for a key of the input, such as gauge.beta=5.7 or fermion.0.mass=0.02
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -84,8 +90,8 @@ pub struct EnsembleJob<'a> {
     pub device: &'a Device,
     /// The folder.
     pub out: &'a Path,
-    /// Whether it goes on.
-    pub resume: bool,
+    /// Whether it is a new run or a resumed one, and from which trajectory.
+    pub from: Begin,
     /// The hours after which it ends.
     pub max_hours: Option<f64>,
 }
@@ -107,8 +113,13 @@ pub fn run(args: &RhmcArguments, context: &Context) -> Outcome {
     let replay = comm.agree(args.replay.as_deref().map(Replay::open).transpose())?;
     let layout = input.device.layout.cut(comm, input.lattice, input.hops())?;
     let device = input.device.open(comm)?;
-    let (resume, max_hours) = (args.resume, args.max_hours);
-    let job = EnsembleJob { input: &input, layout: &layout, device: &device, out: &args.out, resume, max_hours };
+    let from = match (args.resume_from, args.resume) {
+        (Some(trajectory), _) => Begin::From(trajectory),
+        (None, true) => Begin::Last,
+        (None, false) => Begin::New,
+    };
+    let max_hours = args.max_hours;
+    let job = EnsembleJob { input: &input, layout: &layout, device: &device, out: &args.out, from, max_hours };
     let end = make(&job, replay, context)?;
     if end.interrupted {
         let why = format!("ended after trajectory {} of {}; go on with --resume", end.last, input.trajectories);
@@ -119,11 +130,16 @@ pub fn run(args: &RhmcArguments, context: &Context) -> Outcome {
 
 /// *Collective.* Makes the trajectories that are missing.
 pub fn make(job: &EnsembleJob, replay: Option<Replay>, context: &Context) -> Outcome<RunEnd> {
-    let EnsembleJob { input, layout, device, out, resume, max_hours } = *job;
+    let EnsembleJob { input, layout, device, out, from, max_hours } = *job;
     let (comm, begin) = (&context.comm, Instant::now());
     let precision = if input.single_links { FilePrecision::Single } else { FilePrecision::Double };
-    let found = if resume { Some(RunFolder::find(out, precision, comm)?) } else { None };
-    let split_before = found.as_ref().map_or(&[][..], |(_, saved)| &saved.state.batches);
+    let find = |from| RunFolder::find(out, from, precision, layout, comm);
+    let found = match from {
+        Begin::New => None,
+        Begin::Last => Some(find(None)?),
+        Begin::From(trajectory) => Some(find(Some(trajectory))?),
+    };
+    let split_before = found.as_ref().map_or(&[][..], |found| &found.saved.state.batches);
     let batches = needs::batches(input, split_before, layout, device, comm)?;
     let names = [device.name().to_string(), device.describe()];
     let mut settings = settings::settings(input, &names, layout, &batches);
@@ -131,12 +147,15 @@ pub fn make(job: &EnsembleJob, replay: Option<Replay>, context: &Context) -> Out
         // Told only where it is used, so that runs of other versions compare.
         settings["replay"] = replay.folder().into();
     }
-    let (folder, state, gauge) = if let Some((mut folder, mut saved)) = found {
-        comm.agree(resume::goes_on(&mut saved.state, input, out, &mut settings, comm))?;
-        let gauge = folder.go_on(&saved, layout, comm)?;
+    let (folder, state, gauge) = if let Some(FoundRun { mut folder, mut saved, gauge, lines }) = found {
+        comm.agree(resume::goes_on(&mut saved.state, input, out, &lines, &mut settings, comm))?;
+        match from {
+            Begin::From(_) => folder.go_back(&saved, &gauge, layout, comm)?,
+            _ => folder.go_on(&saved, comm)?,
+        }
         let state = saved.state;
         info!("resuming after trajectory {}", state.trajectory);
-        let ChainState { trajectory, accepted, .. } = state;
+        let (trajectory, accepted) = (state.trajectory, state.accepted);
         if trajectory >= input.trajectories {
             return Ok(RunEnd {
                 first: trajectory,

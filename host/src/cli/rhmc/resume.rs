@@ -1,21 +1,23 @@
 //! Whether an input goes on with the run in a folder.
 use super::super::communicator::RunCommunicator;
 use super::super::{Failure, Outcome};
-use super::folder::ChainState;
 use super::input::EnsembleInput;
 use super::settings;
-use ferrite_report::records::{run_settings::changed, trajectories};
+use super::state::ChainState;
+use ferrite_report::records::run_settings::changed;
+use ferrite_report::records::trajectories::RunHistory;
 use serde_json::Value;
 use std::path::Path;
-use tracing::warn;
+use tracing::{info, warn};
 
 /// Refuses an input that has other seeds, quarks or actions than the run in `out`, whose links would then be of no
-/// distribution; warns of what only changes how the chain moves, or has no effect. `now` is what the next line will tell of
-/// the settings: its `start` becomes that of the run.
+/// distribution; warns of what only changes how the chain moves, or has no effect. `before` are the lines of the state, and `now`
+/// is what the next line will tell of the settings: its `start` becomes that of the run.
 pub fn goes_on(
     state: &mut ChainState,
     input: &EnsembleInput,
     out: &Path,
+    before: &RunHistory,
     now: &mut Value,
     comm: &RunCommunicator,
 ) -> Outcome {
@@ -44,7 +46,6 @@ pub fn goes_on(
     if !comm.speaks() {
         return Ok(());
     }
-    let before = trajectories::read(out)?;
     let (first, last) = (before.starts.first().map_or(&Value::Null, |(_, first)| first), before.settings());
     let began =
         state.start.clone().or_else(|| first["start"].as_str().map(String::from)).unwrap_or_else(|| asked.clone());
@@ -67,7 +68,35 @@ pub fn goes_on(
     if !keys.is_empty() {
         warn!("from trajectory {} on, settings differ from before: {}", state.trajectory + 1, keys.join(", "));
     }
+    elsewhere(last, &now, state.trajectory + 1);
     Ok(())
+}
+
+/// Notes what changes the rounding of a chain, and nothing else of it.
+fn elsewhere(last: &Value, now: &Value, number: u32) {
+    let grid = |of: &Value| {
+        let dims = of["layout"]["grid"].as_array()?;
+        Some(dims.iter().map(Value::to_string).collect::<Vec<_>>().join(","))
+    };
+    let word = |of: &Value, key: &str| of[key].as_str().map(String::from);
+    let pairs = [
+        ("the process grid", grid(last), grid(now)),
+        ("version", word(last, "version"), word(now, "version")),
+        ("the backend", word(last, "backend"), word(now, "backend")),
+    ];
+    let other: Vec<String> = pairs
+        .into_iter()
+        .filter_map(|(what, old, new)| Some((what, old?, new?)))
+        .filter(|(_, old, new)| old != new)
+        .map(|(what, old, new)| format!("{what} {new} instead of {old}"))
+        .collect();
+    if !other.is_empty() {
+        info!(
+            "from trajectory {number} on, the run has {}: its random numbers are the same, but results may be rounded otherwise, \
+             so that the chain is not to the bit what it would have been",
+            other.join(", ")
+        );
+    }
 }
 
 /// Whether two ways to name a start mean the same: a file may be named from another folder.

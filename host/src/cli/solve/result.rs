@@ -51,7 +51,7 @@ pub fn one<F: Fermion>(context: &Context, solve: &Solve, done: &Done, ended: &En
     announce(report);
     let mass = done.operator.mass();
     let coupling = match done.operator {
-        Operator::WilsonLike(operator) => format!(" (kappa = {:.8})", operator.wilson.kappa()),
+        Operator::WilsonLike(operator) => format!(" (kappa = {})", text::rounded(operator.wilson.kappa(), 8)),
         Operator::Staggered(_) => String::new(),
     };
     let written = written(solve, report.converged, |path| {
@@ -61,7 +61,7 @@ pub fn one<F: Fermion>(context: &Context, solve: &Solve, done: &Done, ended: &En
     let headline = plan.headline(&done.operator);
     if let Some(path) = &solve.plot {
         let picture = plot::Convergence {
-            title: format!("{headline}, m = {mass:.6}"),
+            title: format!("{headline}, m = {}", text::rounded(mass, 6)),
             subtitle: solve.scheme.describe(report),
             history: histories(&solve.scheme, report, watch),
             updates: &watch.updates,
@@ -94,14 +94,15 @@ pub fn one<F: Fermion>(context: &Context, solve: &Solve, done: &Done, ended: &En
     });
     context.output.result("ferrite.solve/1", merged(object, [done.json(solve)]), || {
         let mut text = format!(
-            "{headline}\nm = {mass:.6}{coupling}, {}\n{}\n{} after {}, {}\n\
-             true residual |b - Mx| / |b| = {worst:.3e} (asked: {:.0e})\n",
+            "{headline}\nm = {}{coupling}, {}\n{}\n{} after {}, {}\n\
+             true residual |b - Mx| / |b| = {worst:.3e} (asked: {})\n",
+            text::rounded(mass, 6),
             done.batches.describe(),
             solve.scheme.describe(report),
             if report.converged { "converged" } else { "NOT converged" },
             text::count(info.iterations, "iteration"),
             text::count(info.reliable_updates, "reliable update"),
-            solve.scheme.tol
+            text::tolerance(solve.scheme.tol)
         );
         text += &lines(&plan.sources, report);
         text += &format!("{:.3} s, {:.1} GFLOP/s on {}\n", report.seconds, report.gflops, device.describe());
@@ -114,7 +115,7 @@ pub fn one<F: Fermion>(context: &Context, solve: &Solve, done: &Done, ended: &En
     }
     let kept =
         kept(solve, written, ["the best iterate, which is not a solution", "the best iterate is", "the best iterate"]);
-    let reached = format!("|b - Mx| / |b| = {worst:.3e}, asked was {:.0e}; {kept}", solve.scheme.tol);
+    let reached = format!("|b - Mx| / |b| = {worst:.3e}, asked was {}; {kept}", text::tolerance(solve.scheme.tol));
     match &ended.error {
         Some(error @ Unsolved::Cancelled { .. }) => {
             Err(Failure::new(Code::Interrupted, format!("{error}: {reached}")).shared())
@@ -190,7 +191,7 @@ pub fn several<F: Fermion>(
             text += &format!("{}\n", done.batches.describe());
         }
         if let Some(mass) = mass {
-            text += &format!("(M^+ M + s) x = b at m = {mass:.6}\n");
+            text += &format!("(M^+ M + s) x = b at m = {}\n", text::rounded(mass, 6));
         }
         let precision = name_of(&PRECISIONS, plan.precision);
         text += &match (plan.strategy, report.first_precision) {
@@ -202,7 +203,8 @@ pub fn several<F: Fermion>(
         text += &format!("{what:>14} {:>11} {:>11} {:>14}\n", "multi-shift", "refinement", "true residual");
         for (value, outcome) in values.iter().zip(&report.shifts) {
             text += &format!(
-                "{value:>14} {:>11} {:>11} {:>14.3e}{}\n",
+                "{:>14} {:>11} {:>11} {:>14.3e}{}\n",
+                text::number(*value),
                 outcome.iterations,
                 outcome.refinement_iterations,
                 solvers::worst_residual(&outcome.true_residual),
@@ -210,9 +212,9 @@ pub fn several<F: Fermion>(
             );
         }
         text += &format!(
-            "{} (asked: {:.0e})\n",
+            "{} (asked: {})\n",
             if report.converged { "converged" } else { "NOT converged" },
-            solve.scheme.tol
+            text::tolerance(solve.scheme.tol)
         );
         text += &format!(
             "{:.3} s, of which multi-shift CG {:.3} s, {:.1} GFLOP/s on {}\n",
@@ -236,7 +238,7 @@ pub fn several<F: Fermion>(
     let solved = report.shifts.iter().filter(|s| s.true_residual.iter().all(|r| *r <= solve.scheme.tol)).count();
     let of = report.shifts.len();
     let bad = of - solved;
-    let why = format!("{bad} of {of} systems did not converge to {:.0e}; {kept}", solve.scheme.tol);
+    let why = format!("{bad} of {of} systems did not converge to {}; {kept}", text::tolerance(solve.scheme.tol));
     Err(Failure::failed(why).shared())
 }
 

@@ -217,7 +217,7 @@ fn finished(
         return Ok(());
     }
     let why = error.map_or(String::new(), |error| format!(": {error}"));
-    let reached = format!("|b - Mx| / |b| = {:.3e}, asked was {tol:.0e}", solve::worst(report));
+    let reached = format!("|b - Mx| / |b| = {:.3e}, asked was {tol:e}", solve::worst(report));
     let why = format!("{}: the solve did not converge{why}; {reached}", configuration.display());
     Err(Failure::new(if cancelled { Code::Interrupted } else { Code::Failed }, why).shared())
 }

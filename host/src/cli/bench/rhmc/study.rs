@@ -182,8 +182,8 @@ impl<'a> EnsembleStudy<'a> {
         let input = self.input(run)?;
         let layout = layout.cut(&context.comm, input.lattice, input.hops())?;
         info!("{}", run.folder.display());
-        let resume = run.folder.join("state.toml").exists();
-        let job = EnsembleJob { input: &input, layout: &layout, device, out: &run.folder, resume, max_hours: None };
+        let from = if run.folder.join("state.toml").exists() { rhmc::Begin::Last } else { rhmc::Begin::New };
+        let job = EnsembleJob { input: &input, layout: &layout, device, out: &run.folder, from, max_hours: None };
         Ok(rhmc::make(&job, None, context)?.interrupted)
     }
     fn input(&self, run: &OneRun) -> Outcome<EnsembleInput> {

@@ -45,7 +45,7 @@ fn parameter(scheme: &SolverScheme) -> Option<(&'static str, f64)> {
 }
 /// A scheme for people.
 pub fn name(scheme: &SolverScheme) -> String {
-    let parameter = parameter(scheme).map_or(String::new(), |(name, value)| format!(", {name} {value:.0e}"));
+    let parameter = parameter(scheme).map_or(String::new(), |(name, value)| format!(", {name} {value:e}"));
     format!("{}, {}{parameter}", method(scheme), format_name(scheme))
 }
 fn rate(rates: &Rates, scheme: &SolverScheme) -> f64 {
@@ -86,9 +86,9 @@ pub fn print(title: &str, cells: &[&Cell], study: &SolverStudy, rates: &Rates) -
             schemes.push(cell.scheme);
         }
     }
-    let mut text = format!("\n{title}, to {:.0e}, {} sources\n{:>9}", study.tol, study.sources, "m");
+    let mut text = format!("\n{title}, to {:e}, {} sources\n{:>9}", study.tol, study.sources, "m");
     for scheme in &schemes {
-        let parameter = parameter(scheme).map_or(method(scheme).into(), |(_, value)| format!("{value:.0e}"));
+        let parameter = parameter(scheme).map_or(method(scheme).into(), |(_, value)| format!("{value:e}"));
         let _ = write!(text, " {:>18}", format!("{} {parameter}", format_name(scheme)));
     }
     let mut block = |heading: &str, show: &dyn Fn(&Cell) -> String| {

@@ -1,0 +1,72 @@
+//! The one way of text to standard output and standard error.
+//!
+//! Names of files, titles inside them and texts of inputs are others' text, and a terminal obeys some characters: they could
+//! hide what a message says, or do more. So whatever is printed goes through [`printable`]; the compiler refuses `println!`
+//! and its likes elsewhere.
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+/// Whether a terminal prints this character, or ends a line or goes to the next column for it.
+fn is_printed(c: char) -> bool {
+    match c {
+        '\n' | '\t' => true,
+        // They change the order in which the text around them is shown.
+        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => false,
+        c => !c.is_control(),
+    }
+}
+
+/// A text with characters that a terminal obeys instead of printing them spelled as in JSON, `\u001b`: within JSON, where
+/// they stand in texts only, it is the same JSON.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_printed) {
+        return text.into();
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_printed(c) {
+            safe.push(c);
+        } else {
+            // All of them have 16 bits.
+            let _ = write!(safe, "\\u{:04x}", u32::from(c));
+        }
+    }
+    safe.into()
+}
+
+/// Prints a text as it is, but for [`printable`], and makes it seen.
+pub fn print(mut to: impl Write, text: &str) -> io::Result<()> {
+    to.write_all(printable(text).as_bytes()).and_then(|()| to.flush())
+}
+
+/// Prints a text on standard error. There is nobody to tell if that is closed.
+pub fn say(text: &str) {
+    let _ = print(io::stderr().lock(), text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_obeys_nothing_of_a_text() {
+        for plain in ["", "β = 6, 8⁴\n\tψ̄ψ", "\"a\" \\ b"] {
+            assert!(matches!(printable(plain), Cow::Borrowed(same) if same == plain));
+        }
+        assert_eq!(
+            printable("a\u{1b}[2Jb\r\u{7f}\u{9b}1m\u{202e}c\0\n"),
+            "a\\u001b[2Jb\\u000d\\u007f\\u009b1m\\u202ec\\u0000\n"
+        );
+        for code in 0..=0x1_ffff {
+            if let Some(c) = char::from_u32(code) {
+                let shown = printable(c.encode_utf8(&mut [0; 4])).into_owned();
+                assert!(shown.chars().all(is_printed));
+                // As JSON reads it, it is the same.
+                if !is_printed(c) {
+                    assert_eq!(serde_json::from_str::<String>(&format!("\"{shown}\"")).unwrap(), c.to_string());
+                }
+            }
+        }
+    }
+}

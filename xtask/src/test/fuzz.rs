@@ -1,0 +1,206 @@
+//! Fuzz targets: with `--full` each runs for a minute, else it is enough that they compile.
+//!
+//! They are built by cargo alone, with the compiler of the workspace and the flags that cargo-fuzz gives without a sanitizer;
+//! what a sanitizer would find is for the commands of CONTRIBUTING.md.
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail};
+
+use super::Steps;
+use crate::process::{self, cargo};
+
+/// Seconds of each target.
+const SECONDS: u32 = 60;
+
+/// Memory of each, in MiB: what is asked for beyond that is a failure.
+const MEMORY: u32 = 2048;
+
+/// What libFuzzer needs to see where a program goes.
+const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions -Coverflow-checks";
+
+/// What `--full` does more than the same step without it.
+pub const ONLY_FULL: &str = "a minute of each fuzz target";
+
+/// Does the step; leaves it out where what only it needs cannot be had.
+pub fn step(root: &Path, full: bool, program: &Path, steps: &mut Steps) -> Result<()> {
+    // What others do not need: there may be no network.
+    if let Err(error) = process::run(&mut of_fuzz(root, "fetch")) {
+        if process::in_ci() {
+            return Err(error);
+        }
+        steps.left_out("fuzz targets", "their dependencies could not be fetched");
+        return Ok(());
+    }
+    if full && process::on_path("c++").is_none() && !process::in_ci() {
+        steps.left_out("fuzz targets' minutes", "libFuzzer needs a C++ compiler, c++");
+        return steps.step("fuzz targets", || compile(root));
+    }
+    steps.step("fuzz targets", || if full { run(root, program) } else { compile(root) })
+}
+
+fn of_fuzz(root: &Path, command: &str) -> Command {
+    let mut cargo = cargo(root);
+    cargo.args([command, "--locked", "--manifest-path"]).arg(root.join("fuzz/Cargo.toml"));
+    cargo
+}
+
+/// Whether the targets, which are a workspace of their own, still compile.
+fn compile(root: &Path) -> Result<()> {
+    let target = process::target(root).join("fuzz-check");
+    let mut check = of_fuzz(root, "check");
+    check.args(["--offline", "--target-dir"]).arg(&target);
+    // Nothing is linked: with this name of a library the crate libfuzzer-sys compiles none, which takes C++.
+    process::run(check.env("CUSTOM_LIBFUZZER_PATH", target.join("libunused.a")))
+}
+
+/// Runs each target for a minute, as many side by side as there are cores.
+fn run(root: &Path, program: &Path) -> Result<()> {
+    let names = names(root)?;
+    let folder = process::target(root).join("fuzz");
+    let host = host(root)?;
+    let mut build = of_fuzz(root, "build");
+    // A target of its own, so that programs of the build are not watched, too.
+    build.args(["--offline", "--release", "--bins", "--target", &host, "--target-dir"]).arg(&folder);
+    process::run(build.env("RUSTFLAGS", COVERAGE))?;
+    seeds(root, program, &folder)?;
+    let programs = folder.join(&host).join("release");
+    let (mut waiting, mut failed) = (VecDeque::from(names), Vec::new());
+    let mut running: Vec<(String, Child)> = Vec::new();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    println!("{} targets for {SECONDS} s each, {cores} side by side; logs in {}", waiting.len(), folder.display());
+    while !(waiting.is_empty() && running.is_empty()) {
+        while running.len() < cores
+            && let Some(name) = waiting.pop_front()
+        {
+            let child = start(&programs, &folder, &name)?;
+            running.push((name, child));
+        }
+        std::thread::sleep(Duration::from_millis(200));
+        let mut still = Vec::new();
+        for (name, mut child) in running {
+            match child.try_wait()? {
+                None => still.push((name, child)),
+                Some(status) if status.success() => println!("{name}: {}", last_line(&log(&folder, &name))),
+                Some(status) => {
+                    failed.push(format!("{name} ended with {status}: see {}", log(&folder, &name).display()))
+                }
+            }
+        }
+        running = still;
+    }
+    if failed.is_empty() { Ok(()) } else { Err(anyhow!("{}", failed.join("\n"))) }
+}
+
+/// Names of the targets.
+fn names(root: &Path) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in root.join("fuzz/fuzz_targets").read_dir().context("fuzz/fuzz_targets cannot be read")? {
+        let name = entry?.file_name().into_string().map_err(|name| anyhow!("{} is no name", name.display()))?;
+        names.extend(name.strip_suffix(".rs").map(String::from));
+    }
+    names.sort();
+    if names.is_empty() {
+        bail!("there are no fuzz targets");
+    }
+    Ok(names)
+}
+
+fn host(root: &Path) -> Result<String> {
+    let (version, _) = process::capture(Command::new("rustc").arg("-vV").current_dir(root))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host.context("`rustc -vV` names no host")?.to_string())
+}
+
+fn log(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.log"))
+}
+
+fn corpus(folder: &Path, name: &str) -> PathBuf {
+    folder.join("corpus").join(name)
+}
+
+fn start(programs: &Path, folder: &Path, name: &str) -> Result<Child> {
+    let found = corpus(folder, name);
+    fs::create_dir_all(&found)?;
+    let artifacts = folder.join(format!("found-{name}-"));
+    let mut command = Command::new(programs.join(name));
+    command.arg(&found).args([
+        format!("-max_total_time={SECONDS}"),
+        format!("-rss_limit_mb={MEMORY}"),
+        format!("-artifact_prefix={}", artifacts.display()),
+        // What the program prints is not looked at.
+        "-close_fd_mask=1".into(),
+    ]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(log(folder, name))?);
+    command.spawn().with_context(|| format!("{name} cannot be started"))
+}
+
+/// The end of a log, which says how many inputs there were.
+fn last_line(log: &Path) -> String {
+    let text = fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    text.lines().rfind(|line| line.starts_with("Done ")).unwrap_or("done").to_string()
+}
+
+/// Files to begin with, as the program writes them: from nothing, a minute leads to no header.
+fn seeds(root: &Path, program: &Path, folder: &Path) -> Result<()> {
+    if !program.exists() {
+        println!("{} is not built: the targets begin with nothing", program.display());
+        return Ok(());
+    }
+    let room = folder.join("seeds");
+    let _ = fs::remove_dir_all(&room);
+    fs::create_dir_all(&room)?;
+    fs::copy(root.join("fuzz/rhmc.toml"), room.join("rhmc.toml"))?;
+    let ferrite = |line: &str| {
+        let words = line.split(' ').chain(["--backend", "cpu", "--quiet"]);
+        process::capture(Command::new(program).args(words).current_dir(&room)).map(|(out, _)| out)
+    };
+    for (ending, name) in [("nersc", "nersc"), ("ildg", "lime"), ("lime", "lime"), ("npy", "npy")] {
+        ferrite(&format!("generate unit --lattice 2,2,2,2 -o u.{ending}"))?;
+        seed(folder, name, ending, &fs::read(room.join(format!("u.{ending}")))?)?;
+    }
+    for kind in ["solve", "rhmc", "spectrum"] {
+        seed(folder, "input", kind, ferrite(&format!("init {kind} --text"))?.as_bytes())?;
+    }
+    ferrite("rhmc rhmc.toml --out run --set trajectories=2 --set start=hot")?;
+    for (name, file) in [("state", "state.toml"), ("trajectories", "trajectories.jsonl")] {
+        seed(folder, name, file, &fs::read(room.join("run").join(file))?)?;
+    }
+    for name in ["h200-clover.json", "scaling.json"] {
+        let text = fs::read(root.join("docs/measurements").join(name))?;
+        seed(folder, "model", name, &text)?;
+        seed(folder, "report", name, &text)?;
+    }
+    Ok(())
+}
+
+fn seed(folder: &Path, target: &str, name: &str, bytes: &[u8]) -> Result<()> {
+    let corpus = corpus(folder, target);
+    fs::create_dir_all(&corpus)?;
+    fs::write(corpus.join(format!("seed-{name}")), bytes)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file of targets that the manifest does not name would not be built, nor run.
+    #[test]
+    fn every_target_is_built() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let manifest = fs::read_to_string(root.join("fuzz/Cargo.toml")).unwrap();
+        let readme = fs::read_to_string(root.join("fuzz/README.md")).unwrap();
+        for name in names(root).unwrap() {
+            assert!(manifest.contains(&format!("name = \"{name}\"\npath = \"fuzz_targets/{name}.rs\"")), "{name}");
+            assert!(readme.contains(&format!("`{name}`")), "fuzz/README.md does not name {name}");
+        }
+    }
+}
