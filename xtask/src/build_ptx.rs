@@ -55,6 +55,9 @@ const PTX_FEATURE: &str = "+ptx80";
 /// Local arrays stay in registers only where all loops over them are unrolled: a row of 18 numbers in double needs the third
 /// level's threshold.
 const UNROLL: &str = "-Cllvm-args=-unroll-threshold=300";
+
+/// Without places of panics, PTX does not depend on the folder that it is built in.
+const NO_LOCATIONS: &str = "-Zlocation-detail=none";
 /// What decides PTX besides the kernels' source.
 const OUR_SOURCE: [&str; 4] = [
     include_str!("build_ptx.rs"),
@@ -486,7 +489,10 @@ fn compile<'a>(
         .args(["build", "--quiet", "--release", "--target", TARGET, "-Zbuild-std=core"])
         .args(packages.flat_map(|name| ["--package".to_string(), name]))
         .env("CARGO_TARGET_DIR", &target_dir)
-        .env("CARGO_TARGET_NVPTX64_NVIDIA_CUDA_RUSTFLAGS", format!("-Ctarget-cpu={OLDEST_ARCHITECTURE} {UNROLL}"))
+        .env(
+            "CARGO_TARGET_NVPTX64_NVIDIA_CUDA_RUSTFLAGS",
+            format!("-Ctarget-cpu={OLDEST_ARCHITECTURE} {UNROLL} {NO_LOCATIONS}"),
+        )
         .env("CARGO_TARGET_NVPTX64_NVIDIA_CUDA_LINKER", std::env::current_exe()?)
         .env(linker::LLVM_TOOLS, &toolchain.llvm_tools)
         .env(linker::SYMBOLS, &symbols);

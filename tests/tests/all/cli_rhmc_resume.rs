@@ -234,11 +234,11 @@ fn edits_by_hand_are_told() {
         (state, Box::new(key("crc32", "\"0123abcd\"")), &["state.toml:11: crc32 is 0123abcd"], true),
         (state, Box::new(key("format", "\"ferrite.rhmc-state/1\"")), &["state.toml:11: crc32 is"], true),
         (state, Box::new(key("format", "\"ferrite.rhmc-state/3\"")), &["state.toml:2:10: format: 'ferrite"], true),
-        (state, Box::new(without("crc32")), &["state.toml is not whole: crc32 is missing"], true),
+        (state, Box::new(without("crc32")), &["state.toml is incomplete: crc32 is missing"], true),
         (state, Box::new(without("bytes")), &["state.toml:10: crc32 is"], true),
         (state, Box::new(|text| format!("{text}accepted = 4\n")), &["state.toml", "accepted"], true),
         (state, Box::new(|text| text.replace('=', ":")), &["state.toml"], true),
-        (state, Box::new(|_| String::new()), &["state.toml is not whole: format is missing"], true),
+        (state, Box::new(|_| String::new()), &["state.toml is incomplete: format is missing"], true),
         (
             trajectories,
             Box::new(line(3, "\"accepted\":true", "\"accepted\":false")),
@@ -248,7 +248,7 @@ fn edits_by_hand_are_told() {
         (trajectories, Box::new(line(3, "\"trajectory\":3", "\"trajectory\":5")), &["jsonl, line 3: crc32 is"], true),
         (trajectories, Box::new(line(3, "}", "")), &["trajectories.jsonl has", "bytes, and state.toml says"], true),
         (trajectories, Box::new(line(3, "{\"", "{{\"")), &["has other lines than state.toml resumes from"], true),
-        (trajectories, Box::new(line(3, ":true", ":tru!")), &["jsonl, line 3: this is no JSON at column"], true),
+        (trajectories, Box::new(line(3, ":true", ":tru!")), &["jsonl, line 3: this is not JSON at column"], true),
         (trajectories, Box::new(line(3, "\"delta_h\":", "\"delta_h\":1")), &["jsonl, line 3: crc32 is"], true),
         (
             trajectories,
@@ -311,7 +311,7 @@ fn a_run_starts_again_at_an_older_configuration() {
         &room,
         &format!("{} --set trajectory.steps=3 --set trajectories=3", from(2).replace(" --backend cpu", "")),
     );
-    assert!(said.contains("run/before.2") && said.contains("settings are others than before: levels"), "{said}");
+    assert!(said.contains("run/before.2") && said.contains("settings differ from before: levels"), "{said}");
     assert_eq!(all_lines(&room, "run").len(), 3);
     assert!(!room.path("run/cfg.000004.ildg").exists() && room.path("run/before.2/cfg.000004.toml").exists());
     // Its damaged configuration is refused, and nothing is set aside.

@@ -141,7 +141,8 @@ impl Saved {
         let mut sum = |key: &str| s.parsed(key, checksum_of);
         let (lines, seal) = (sum("lines"), sum(SEAL));
         s.finish(&shown.to_string())?;
-        let missing = |key: &str| Failure::refused(format!("{shown} is not whole: {key} is missing; restore the file"));
+        let missing =
+            |key: &str| Failure::refused(format!("{shown} is incomplete: {key} is missing; restore the file"));
         let sealed = format.ok_or_else(|| missing("format"))?;
         match seal {
             // A key of this name at the end of a file of an older version is none that it wrote.
