@@ -1,7 +1,7 @@
 //! Why a command ended without doing what was asked: one sentence and an exit code.
 use ferrite::backend::BackendError;
 use ferrite::domain::DeviceError;
-use ferrite::files::{FileError, Problem};
+use ferrite::files::{FileError, LengthRemedy, Problem};
 use ferrite_report::ReportError;
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -107,9 +107,20 @@ pub enum ReadBy {
 pub fn describe(error: &FileError, by: ReadBy) -> String {
     let (flag, key, converted) = match &error.problem {
         Problem::NeedsLattice { .. } => ("--lattice X,Y,Z,T", "lattice = [X, Y, Z, T]", "--lattice X,Y,Z,T"),
-        Problem::Trailing { .. } | Problem::Checksum { .. } | Problem::HeaderValue { .. } => {
+        Problem::Trailing { .. }
+        | Problem::Checksum { .. }
+        | Problem::ChecksumRule { .. }
+        | Problem::HeaderValue { .. }
+        | Problem::Optional { .. }
+        | Problem::ByteOrder { .. }
+        | Problem::Length { remedy: LengthRemedy::WithoutVerification, .. } => {
             ("--no-verify", "no-verify = true", "--no-verify")
         }
+        Problem::Length { remedy: LengthRemedy::Extents, .. } => (
+            "--lattice X,Y,Z,T --no-verify",
+            "lattice = [X, Y, Z, T] and no-verify = true",
+            "--lattice X,Y,Z,T --no-verify",
+        ),
         Problem::NotUnitary { .. } => {
             ("--allow-non-unitary", "allow-non-unitary = true", "--allow-non-unitary --reunitarise")
         }
@@ -157,7 +168,8 @@ mod tests {
     /// Nobody is sent to a flag that the command has not.
     #[test]
     fn advice_is_what_the_command_has() {
-        let error = FileError { path: "a.lime".into(), problem: Problem::Trailing { offset: 8, extra: 4 } };
+        let error =
+            FileError { path: "a.lime".into(), problem: Problem::Trailing { offset: 8, extra: 4, another: false } };
         for (by, end) in [
             (ReadBy::Flags, " (--no-verify)"),
             (ReadBy::Table("solve"), " (solve.no-verify = true)"),

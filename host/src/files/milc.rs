@@ -77,6 +77,7 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
         link_trace: None,
         data_length: available - offset,
         fields: 1,
+        notes: Vec::new(),
     };
     header.check_length(available)?;
     Ok(header)

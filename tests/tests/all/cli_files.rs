@@ -239,3 +239,48 @@ fn quenched_chains_go_on_where_they_stopped() {
     room.json("generate unit --lattice 2,2,2,2 -o small.ildg");
     room.fails(2, &format!("{chain} --sweeps 2 --start small.ildg -o u.ildg"), &["2×2×2×2", "4×4×4×4"]);
 }
+
+/// What is accepted although it differs is not called right.
+#[test]
+fn verify_says_what_differs() {
+    let room = Room::new();
+    room.json("generate weak-field --lattice 4,4,4,4 --seed 1 -o good.nersc");
+    let good = fs::read(room.path("good.nersc")).unwrap();
+    let (header, data) = good.split_at(good.windows(11).position(|w| w == b"END_HEADER\n").unwrap());
+    let text = String::from_utf8(header.into()).unwrap();
+    let with = |key: &str, value: &str| {
+        let lines = text.lines().map(|line| match line.split_once(" = ") {
+            Some((its, _)) if its == key => format!("{key} = {value}\n"),
+            _ => format!("{line}\n"),
+        });
+        fs::write(room.path("bad.nersc"), [lines.collect::<String>().as_bytes(), data].concat()).unwrap();
+    };
+    let good = room.json("verify good.nersc");
+    assert_eq!((&good["differs"], &good["notes"]), (&serde_json::json!([]), &serde_json::json!([])));
+    for (key, value, name, line) in [
+        ("PLAQUETTE", "0.25", "plaquette", "differs from 0.25 in the header, accepted"),
+        ("LINK_TRACE", "0.25", "link trace", "differs from 0.25 in the header, accepted"),
+        ("CHECKSUM", "1234abcd", "checksum", "NERSC checksum does not match (accepted)"),
+    ] {
+        with(key, value);
+        room.fails(1, "verify bad.nersc", &["bad.nersc: ", "--no-verify"]);
+        assert_eq!(room.json("verify bad.nersc --no-verify")["differs"], serde_json::json!([name]));
+        let said = room.run("verify bad.nersc --no-verify").stdout;
+        assert!(said.contains(line) && !said.contains("in order"), "{said}");
+        // Whoever reads it is told, too.
+        let noted = room.run("plaquette bad.nersc --no-verify").stderr;
+        assert!(noted.contains("note: bad.nersc: the "), "{noted}");
+    }
+    with("PLAQUETTE", "unknown");
+    room.fails(2, "plaquette bad.nersc", &["PLAQUETTE is \"unknown\", expected a number", "(--no-verify)"]);
+    let said = room.run("verify bad.nersc --no-verify").stdout;
+    assert!(said.contains("PLAQUETTE is \"unknown\", expected a number; done without it"), "{said}");
+    // Several fields, and which of them it is.
+    room.json("convert good.nersc one.lime");
+    let one = fs::read(room.path("one.lime")).unwrap();
+    fs::write(room.path("two.lime"), [&one[..], &one].concat()).unwrap();
+    let said = room.run("verify two.lime --record 1").stdout;
+    assert!(said.contains("fields               2, of which this is number 1 of 0 to 1"), "{said}");
+    let noted = room.run("plaquette two.lime").stderr;
+    assert!(noted.contains("two.lime: the file holds 2 fields, and this is the first"), "{noted}");
+}
