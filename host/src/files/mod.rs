@@ -36,6 +36,7 @@
 //! # std::fs::remove_file(path)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+mod carry;
 mod checks;
 mod collective;
 mod error;
@@ -57,6 +58,7 @@ mod strangers;
 mod write;
 mod xml;
 
+pub use carry::Copy;
 pub use checks::plaquette_of_part;
 pub use error::{FileError, LengthRemedy, Problem};
 pub use read::{ReadFrom, inspect, inspect_block, read_block, read_fermion, read_field, read_gauge};
@@ -221,6 +223,8 @@ pub struct Header {
     pub fields: usize,
     /// Sentences about what is odd in the file and was accepted.
     pub notes: Vec<String>,
+    /// Records beside the data that are not in `metadata`, because they are no text or very long.
+    pub unkept: Vec<String>,
 }
 
 /// What cannot be understood and can be done without: refused with [`ReadOptions::verify`], noted without.
@@ -350,8 +354,12 @@ pub struct WriteOptions {
     pub endian: Endian,
     /// A line that describes the file.
     pub title: String,
-    /// Header keys (NERSC) or lines of the user record (LIME). NERSC keys such as `ENSEMBLE_ID` replace the defaults.
+    /// Header keys (NERSC) or lines of the user record (LIME). NERSC keys such as `ENSEMBLE_ID` replace the defaults; `time
+    /// stamp` or `CREATION_DATE` is the time stamp of a MILC file.
     pub metadata: Vec<(String, String)>,
+    /// Types and texts of records of a LIME file. `scidac-file-xml` and `scidac-record-xml` take the place of those with the
+    /// title and with `metadata`; others stand by themselves before the field.
+    pub records: Vec<(String, String)>,
     /// Logical file name on the Lattice Data Grid.
     pub lfn: String,
 }
@@ -364,10 +372,14 @@ impl Default for WriteOptions {
             endian: Endian::Big,
             title: "written by Ferrite".into(),
             metadata: Vec::new(),
-            lfn: "lfn://none".into(),
+            records: Vec::new(),
+            lfn: NO_LFN.into(),
         }
     }
 }
+
+/// Of a file that the Lattice Data Grid does not know.
+const NO_LFN: &str = "lfn://none";
 
 /// Outcome of comparing the checksum.
 #[derive(Clone, Debug, PartialEq, Eq)]

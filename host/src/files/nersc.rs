@@ -1,6 +1,7 @@
 //! The NERSC archive format: a text header from `BEGIN_HEADER` to `END_HEADER`, then links, in two rows
 //! (`4D_SU3_GAUGE`) or three (`4D_SU3_GAUGE_3x3`), x fastest, four directions per site.
 use super::frame::Frame;
+use super::milc::{STAMPS, stamp_of};
 use super::payload::{self, ChecksumKind, LINKS, PartialChecksum, StoredForm, TWO_ROWS};
 use super::{
     Doubts, Endian, FileFormat, FilePrecision, Header, Printed, Problem, ReadOptions, WriteOptions, checksum_from,
@@ -89,6 +90,7 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
         data_length: length - offset,
         fields: 1,
         notes: doubts.notes,
+        unkept: Vec::new(),
     };
     header.check_length(length)?;
     if !endian_known {
@@ -130,6 +132,24 @@ fn lines(start: &[u8]) -> Result<(Vec<(String, String)>, u64), Problem> {
     Err(Problem::Missing { place: PLACE.into(), field: "END_HEADER", hint })
 }
 
+/// Whether a writer makes a key of the field itself.
+pub(super) fn is_made(key: &str) -> bool {
+    const KEYS: [&str; 11] = [
+        "HDR_VERSION",
+        "DATATYPE",
+        "STORAGE_FORMAT",
+        "DIMENSION_1",
+        "DIMENSION_2",
+        "DIMENSION_3",
+        "DIMENSION_4",
+        "CHECKSUM",
+        "LINK_TRACE",
+        "PLAQUETTE",
+        "FLOATING_POINT",
+    ];
+    KEYS.contains(&key)
+}
+
 /// A file of links in three rows, or two if `options.format` is [`FileFormat::Nersc`].
 pub(crate) fn frame(
     lattice: Lattice,
@@ -149,27 +169,27 @@ pub(crate) fn frame(
     }
     put(&mut start, "LINK_TRACE", &format!("{link_trace:.12}"));
     put(&mut start, "PLAQUETTE", &format!("{:.12}", plaquette.mean));
-    for i in 1..=4 {
-        put(&mut start, &format!("BOUNDARY_{i}"), "PERIODIC");
+    let given = |key: &str| options.metadata.iter().any(|(k, _)| k == key);
+    for key in (1..=4).map(|i| format!("BOUNDARY_{i}")).filter(|key| !given(key)) {
+        put(&mut start, &key, "PERIODIC");
     }
     let mut end = String::new();
     let size = 8 * form.precision.bytes();
     let order = if form.endian == Endian::Big { "BIG" } else { "LITTLE" };
     put(&mut end, "FLOATING_POINT", &format!("IEEE{size}{order}"));
-    let given = |key: &str| options.metadata.iter().any(|(k, _)| k == key);
     let now = utc_now();
     let defaults = [
         ("ENSEMBLE_ID", "ferrite"),
         ("ENSEMBLE_LABEL", options.title.as_str()),
         ("SEQUENCE_NUMBER", "0"),
         ("CREATOR", concat!("ferrite ", env!("CARGO_PKG_VERSION"))),
-        ("CREATION_DATE", &now),
+        ("CREATION_DATE", stamp_of(&options.metadata).unwrap_or(&now)),
         ("ARCHIVE_DATE", &now),
     ];
     for (key, value) in defaults.into_iter().filter(|(key, _)| !given(key)) {
         put(&mut end, key, value);
     }
-    for (key, value) in &options.metadata {
+    for (key, value) in options.metadata.iter().filter(|(key, _)| key != STAMPS[0]) {
         put(&mut end, key, value);
     }
     let head = move |sum: PartialChecksum| {

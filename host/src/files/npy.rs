@@ -146,6 +146,7 @@ impl Array {
             data_length: self.length.saturating_sub(self.offset),
             fields: 1,
             notes: Vec::new(),
+            unkept: Vec::new(),
             precision: self.precision,
             endian: self.endian,
             components,

@@ -131,10 +131,28 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
 
     let sums = text_of(sums)?.as_deref().map(|text| doubts.optional(parse_sums(text))).transpose()?.flatten();
     let checksum = sums.map(|sum| (ChecksumKind::Scidac, sum));
-    let mut metadata = Vec::new();
+    let (mut metadata, mut unkept) = (Vec::new(), Vec::new());
     let mut plaquette = None;
-    for record in records[..at].iter().chain(after).filter(|r| !is_data(r)).take(64) {
-        let Some(text) = text_of(Some(record))? else { continue };
+    // Between two fields stand the checksum of the one and descriptions of the other, or all of the beginning of a file.
+    let is_sum = |r: &Record| r.kind == "scidac-checksum";
+    let is_file = |r: &Record| r.kind == "scidac-private-file-xml";
+    let begin = match options.record {
+        0 => 0,
+        _ => before.iter().rposition(is_file).or_else(|| Some(before.iter().rposition(is_sum)? + 1)).unwrap_or(0),
+    };
+    let end = match fields.get(options.record + 1) {
+        None => after.len(),
+        Some(_) => after.iter().position(is_file).or_else(|| Some(after.iter().position(is_sum)? + 1)).unwrap_or(0),
+    };
+    let own = || before[begin..].iter().chain(&after[..end]);
+    let of_file = ["scidac-private-file-xml", "scidac-file-xml"];
+    let of_file = of_file.into_iter().filter(|kind| own().all(|r| r.kind != *kind));
+    let of_file: Vec<_> = of_file.filter_map(|kind| records.iter().find(|r| r.kind == kind)).collect();
+    for record in of_file.into_iter().chain(own()).take(64) {
+        let Some(text) = text_of(Some(record))? else {
+            unkept.push(format!("{}, which is no text of up to 64 KiB", record.place()));
+            continue;
+        };
         if record.kind == "xlf-info" {
             plaquette = xlf_plaquette(&text);
         }
@@ -160,6 +178,7 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
         link_trace: None,
         fields: fields.len(),
         notes: doubts.notes,
+        unkept,
     })
 }
 
@@ -307,12 +326,15 @@ pub(crate) fn frame(lattice: Lattice, components: usize, options: &WriteOptions)
     let prolog = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
     let mut head = Vec::new();
     let mut put = |kind: &str, flags: MessageFlags, data: &str| lime::append(&mut head, kind, flags, data.as_bytes());
+    let given = |kind: &str| options.records.iter().find(|(its, _)| its == kind).map(|(_, text)| text.clone());
+    let [title, record] = ["scidac-file-xml", "scidac-record-xml"];
     let file = format!(
         "{prolog}<scidacFile><version>1.1</version><spacetime>4</spacetime><dims>{x} {y} {z} {t} </dims>\
          <volfmt>0</volfmt></scidacFile>"
     );
     put("scidac-private-file-xml", MessageFlags::Begin, &file);
-    put("scidac-file-xml", MessageFlags::End, &format!("{prolog}<title>{}</title>", xml::escape(&options.title)));
+    let new = || format!("{prolog}<title>{}</title>", xml::escape(&options.title));
+    put(title, MessageFlags::End, &given(title).unwrap_or_else(new));
 
     let (name, spins, count) = kind(components);
     let letter = if options.precision == FilePrecision::Single { 'F' } else { 'D' };
@@ -325,9 +347,9 @@ pub(crate) fn frame(lattice: Lattice, components: usize, options: &WriteOptions)
         form.site_bytes() / count,
     );
     put("scidac-private-record-xml", MessageFlags::Begin, &private);
-    let info: String =
-        options.metadata.iter().map(|(k, v)| format!("{} = {}\n", xml::escape(k), xml::escape(v))).collect();
-    put("scidac-record-xml", MessageFlags::Middle, &format!("{prolog}<info>{info}</info>"));
+    let line = |(k, v): &(String, String)| format!("{} = {}\n", xml::escape(k), xml::escape(v));
+    let new = || format!("{prolog}<info>{}</info>", options.metadata.iter().map(line).collect::<String>());
+    put(record, MessageFlags::Middle, &given(record).unwrap_or_else(new));
     if ildg {
         put("ildg-format", MessageFlags::Middle, &ildg::print(lattice, options.precision));
         put("ildg-data-lfn", MessageFlags::Middle, &options.lfn);
@@ -335,6 +357,8 @@ pub(crate) fn frame(lattice: Lattice, components: usize, options: &WriteOptions)
     let kind = if ildg { "ildg-binary-data" } else { "scidac-binary-data" };
     let length = (lattice.volume() * form.site_bytes()) as u64;
     lime::append_header(&mut head, kind, MessageFlags::Middle, length);
+    let is_other = |kind: &str| ![title, record].contains(&kind);
+    let others: Vec<_> = options.records.iter().filter(|(kind, _)| is_other(kind)).cloned().collect();
     let tail = move |PartialChecksum([a, b]): PartialChecksum| {
         let mut tail = Vec::new();
         lime::append_padding(&mut tail, length);
@@ -342,6 +366,8 @@ pub(crate) fn frame(lattice: Lattice, components: usize, options: &WriteOptions)
             "{prolog}<scidacChecksum><version>1.0</version><suma>{a:x}</suma><sumb>{b:x}</sumb></scidacChecksum>"
         );
         lime::append(&mut tail, "scidac-checksum", MessageFlags::End, sums.as_bytes());
+        // Readers of SciDAC's library want its records first, in their order.
+        others.iter().for_each(|(kind, text)| lime::append(&mut tail, kind, MessageFlags::Alone, text.as_bytes()));
         tail
     };
     Frame { lattice, form, head: Box::new(move |_| head.clone()), tail: Box::new(tail) }

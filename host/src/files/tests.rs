@@ -678,3 +678,105 @@ fn headers_of_lattices_beyond_32_bits_are_read() {
         }
     }
 }
+
+/// What a file says of itself is in its copy, as far as there is a place; what is not is named.
+#[test]
+fn copies_say_what_their_originals_said() {
+    let gauge = random_gauge([2, 2, 2, 4], 18);
+    let plaquette = crate::gauge::measure::plaquette(&gauge).mean;
+    // A copy of a file: its bytes, and what was left out.
+    let copy = |bytes: &[u8], format: FileFormat, precision: FilePrecision| {
+        let header = inspect(ReadFrom::Memory(bytes), &ReadOptions::default()).unwrap();
+        let mut options = WriteOptions { format, precision, title: "new".into(), ..Default::default() };
+        let same_numbers = precision == header.precision;
+        let copy = Copy { header: &header, from: "the original", same_numbers, same_plaquette: true };
+        let left = copy.carry(&mut options);
+        (written(&reread(bytes, &ReadOptions::default()).unwrap().gauge, &options), left)
+    };
+    let value = |bytes: &[u8], key: &str| {
+        let metadata = header_of(bytes).metadata;
+        let found: Vec<_> = metadata.iter().filter(|(its, _)| its == key).map(|(_, value)| value.clone()).collect();
+        assert!(found.len() < 2, "{key}: {found:?}");
+        found.into_iter().next().unwrap_or_default()
+    };
+    let (single, double) = (FilePrecision::Single, FilePrecision::Double);
+    let pair = |key: &str, value: &str| (String::from(key), String::from(value));
+    // NERSC, there and back through LIME.
+    let keys = [
+        ("ENSEMBLE_ID", "b600"),
+        ("ENSEMBLE_LABEL", "quenched <6>"),
+        ("SEQUENCE_NUMBER", "1230"),
+        ("CREATOR", "RBC"),
+        ("CREATION_DATE", "Mon Feb 14 2005"),
+        ("ARCHIVE_DATE", "Tue Feb 15 2005"),
+        ("BOUNDARY_4", "ANTIPERIODIC"),
+        ("BETA", "6.0"),
+    ];
+    let metadata = keys.map(|(key, value)| pair(key, value)).to_vec();
+    let nersc = written(&gauge, &WriteOptions { format: FileFormat::Nersc3x3, metadata, ..Default::default() });
+    let mut file = nersc.clone();
+    for format in [FileFormat::Nersc, FileFormat::Nersc3x3, FileFormat::Ildg, FileFormat::Scidac, FileFormat::Nersc3x3]
+    {
+        let (next, left) = copy(&file, format, single);
+        assert_eq!(left, Vec::<String>::new(), "{format}");
+        file = next;
+    }
+    for (key, said) in keys {
+        assert_eq!(value(&file, key), said);
+    }
+    assert_eq!(value(&file, "COPIED").matches("from the original").count(), 5, "{}", value(&file, "COPIED"));
+    assert_eq!((value(&file, "FLOATING_POINT"), value(&file, "DIMENSION_4")), ("IEEE32BIG".into(), "4".into()));
+    // LIME.
+    let xlf = format!("plaquette = {plaquette:.12}\n trajectory nr = 230\n beta = 6.0, kappa = 0.177\n");
+    let records = [
+        ("scidac-file-xml", "<title>MILC archival</title>"),
+        ("scidac-record-xml", "gauge.nloops 3"),
+        ("xlf-info", &xlf),
+        ("a-record-of-ours", "anything"),
+    ];
+    let options = WriteOptions {
+        records: records.map(|(kind, text)| pair(kind, text)).to_vec(),
+        lfn: "lfn://USQCD/test".into(),
+        ..Default::default()
+    };
+    let lime = written(&gauge, &options);
+    assert_eq!(header_of(&lime).plaquette.map(|stored| (stored.value - plaquette).abs() < 1e-11), Some(true));
+    let (same, left) = copy(&lime, FileFormat::Ildg, double);
+    let (again, _) = copy(&same, FileFormat::Ildg, double);
+    assert_eq!((left, value(&again, "ildg-data-lfn")), (vec![], "lfn://USQCD/test".into()));
+    let (rounded, left) = copy(&lime, FileFormat::Ildg, single);
+    assert_eq!(left, ["the logical file name lfn://USQCD/test, of other numbers"]);
+    assert_eq!(value(&rounded, "ildg-data-lfn"), NO_LFN);
+    let (scidac, left) = copy(&lime, FileFormat::Scidac, double);
+    assert_eq!(left, ["the record ildg-data-lfn"]);
+    for file in [&again, &rounded, &scidac] {
+        for (kind, text) in records {
+            assert_eq!(value(file, kind), text);
+        }
+        assert_eq!(value(file, "ferrite-copies").lines().count(), if *file == again { 2 } else { 1 });
+    }
+    let (nersc, left) = copy(&lime, FileFormat::Nersc3x3, double);
+    assert_eq!(value(&nersc, "ENSEMBLE_LABEL"), "MILC archival");
+    assert_eq!(
+        left,
+        ["scidac-record-xml", "ildg-data-lfn", "xlf-info", "a-record-of-ours"].map(|r| format!("the record {r}"))
+    );
+    // The time stamp of MILC.
+    let (milc, left) = copy(&file, FileFormat::Milc, single);
+    assert_eq!(value(&milc, "time stamp"), "Mon Feb 14 2005");
+    assert!(left.contains(&"ENSEMBLE_ID".into()) && !left.contains(&"CREATION_DATE".into()), "{left:?}");
+    assert_eq!(copy(&milc, FileFormat::Milc, single).0, milc);
+    let (nersc, left) = copy(&copy(&milc, FileFormat::Ildg, single).0, FileFormat::Nersc, single);
+    assert_eq!((value(&nersc, "CREATION_DATE"), left), ("Mon Feb 14 2005".into(), vec![]));
+    assert_eq!(copy(&milc, FileFormat::Npy, single).1, ["time stamp"]);
+    // Each of several fields has its own.
+    let both = [&lime[..], &again].concat();
+    for (record, alone) in [&lime, &again].into_iter().enumerate() {
+        let header = inspect(ReadFrom::Memory(&both), &ReadOptions { record, ..Default::default() }).unwrap();
+        let sorted = |mut all: Vec<(String, String)>| {
+            all.sort();
+            all
+        };
+        assert_eq!(sorted(header.metadata), sorted(header_of(alone).metadata));
+    }
+}

@@ -284,3 +284,35 @@ fn verify_says_what_differs() {
     let noted = room.run("plaquette two.lime").stderr;
     assert!(noted.contains("two.lime: the file holds 2 fields, and this is the first"), "{noted}");
 }
+
+/// Copies keep what the original says of itself, and the command says what it had to leave out.
+#[test]
+fn conversions_keep_what_files_say_of_themselves() {
+    let room = Room::new();
+    room.json("generate weak-field --lattice 4,4,4,4 --seed 1 -o a.nersc");
+    let text = fs::read(room.path("a.nersc")).unwrap();
+    let at = text.windows(11).position(|w| w == b"ENSEMBLE_ID").unwrap();
+    let line = text[at..].iter().position(|&b| b == b'\n').unwrap();
+    fs::write(room.path("b.nersc"), [&text[..at], b"ENSEMBLE_ID = b600", &text[at + line..]].concat()).unwrap();
+    for (from, to) in [("b.nersc", "c.ildg"), ("c.ildg", "d.nersc3x3"), ("d.nersc3x3", "e.lime")] {
+        let report = room.json(&format!("convert {from} {to}"));
+        assert_eq!(report["left_out"], serde_json::json!([]), "{to}");
+        let copy = String::from_utf8_lossy(&fs::read(room.path(to)).unwrap()).into_owned();
+        assert!(copy.contains("ENSEMBLE_ID = b600"), "{to}");
+        assert!(copy.contains(", from b.nersc") && copy.contains(&format!(", from {from}")), "{to}");
+    }
+    let run = room.run("convert e.lime f.npy");
+    assert!(run.stderr.contains("e.lime: left out, for which NumPy has no place: "), "{}", run.stderr);
+    assert!(run.stderr.contains("ENSEMBLE_ID"), "{}", run.stderr);
+    // A plaquette that does not fit is not handed on: the copy verifies.
+    let mut record = vec![0; 144 + 16];
+    record[..6].copy_from_slice(&[0x45, 0x67, 0x89, 0xab, 0, 1]);
+    (record[6], record[15]) = (0xc0, 16);
+    record[16..24].copy_from_slice(b"xlf-info");
+    record[144..].copy_from_slice(b"plaquette = 0.5\n");
+    fs::write(room.path("off.lime"), [fs::read(room.path("e.lime")).unwrap(), record].concat()).unwrap();
+    room.fails(1, "verify off.lime", &["plaquette of the links is", "the header says 0.5"]);
+    let report = room.json("convert off.lime mended.lime --no-verify");
+    assert_eq!(report["left_out"], serde_json::json!(["the plaquette of xlf-info, of other links"]));
+    room.json("verify mended.lime");
+}
