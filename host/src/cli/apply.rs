@@ -5,7 +5,7 @@ use super::keys::FieldFlags;
 use super::layout::Cut;
 use super::plan::{FermionPlan, PRECISIONS, RECONSTRUCTIONS, are_together, merged, name_of};
 use super::solve::refused;
-use super::{Context, Failure, Outcome, fields};
+use super::{Context, Failure, Outcome, fields, target};
 use crate::cli::config::Settings;
 use clap::Args;
 use ferrite::FermionKind;
@@ -111,6 +111,7 @@ pub fn run(args: Box<ApplyArguments>, context: &Context) -> Outcome {
 /// The same on fields of a kind.
 fn run_on<F: Fermion>(job: &Application, choice: &DeviceChoice, context: &Context) -> Outcome {
     let (world, plan) = (&context.world, &job.plan);
+    target::claim(world, &plan.inputs(&[]), &[&job.output])?;
     let device = choice.open(world)?;
     let layout = plan.cut(&choice.layout, world)?;
     let Cut { local, grid } = layout.cut();

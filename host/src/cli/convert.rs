@@ -83,7 +83,6 @@ impl ConvertArguments {
             let why = format!("{input} holds a {field} field: write it with --format scidac or --format npy");
             return Err(Failure::refused(why));
         }
-        target::check(&self.output).map_err(Failure::refused)?;
         Ok((field, format))
     }
 }
@@ -96,6 +95,7 @@ pub fn run(args: ConvertArguments, context: &Context) -> Outcome {
     let header = inspect(SharedFile::new(&args.input, &*world.network()), &read.options);
     let header = header.map_err(|error| Failure::reading(&error, read.by))?;
     let (field, format) = world.agree(args.check(&header))?;
+    target::claim(world, &[&args.input], &[&args.output])?;
     let layout = choice.layout.cut(world, header.lattice, 1)?;
     let precision = gauge_precision(args.precision, header.precision, format);
     let precision = world.agree(precision.map_err(Failure::refused))?;

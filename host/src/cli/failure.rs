@@ -15,14 +15,18 @@ pub enum Code {
     Failed,
     /// 2: refused before anything was computed.
     Refused,
-    /// 130: interrupted by the user, as shells count it.
+    /// 129: ended by SIGHUP, as shells count it.
+    HungUp,
+    /// 130: interrupted by the user, or at the end of the time that was given.
     Interrupted,
+    /// 143: ended by SIGTERM.
+    Terminated,
 }
 
 impl Code {
     /// The code with this number; [`Code::Failed`] where there is none.
     pub fn from_number(number: u8) -> Self {
-        let all = [Self::Done, Self::Refused, Self::Interrupted];
+        let all = [Self::Done, Self::Refused, Self::HungUp, Self::Interrupted, Self::Terminated];
         all.into_iter().find(|code| code.number() == number).unwrap_or(Self::Failed)
     }
     /// The number.
@@ -31,7 +35,9 @@ impl Code {
             Self::Done => 0,
             Self::Failed => 1,
             Self::Refused => 2,
+            Self::HungUp => 129,
             Self::Interrupted => 130,
+            Self::Terminated => 143,
         }
     }
 }

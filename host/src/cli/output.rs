@@ -4,6 +4,7 @@ use super::{Failure, GlobalFlags, Outcome, provenance};
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Who reads standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,14 @@ impl Reader {
     }
 }
 
+/// Whether standard output is a file that the command writes.
+static IS_TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// From now on results go to standard error: standard output gets the bytes of a field.
+pub fn take_stdout() {
+    IS_TAKEN.store(true, Ordering::Relaxed);
+}
+
 /// Prints results: as text, or as one JSON object.
 pub struct Output {
     reader: Reader,
@@ -50,6 +59,10 @@ impl Output {
     pub fn result(&self, schema: &str, object: Value, text: impl FnOnce() -> String) -> Outcome {
         if self.reader != Reader::Program {
             self.part(&text())?;
+        }
+        // The text is on standard error already; nobody asked for the object.
+        if IS_TAKEN.load(Ordering::Relaxed) && self.reader == Reader::Both {
+            return Ok(());
         }
         if self.reader != Reader::Person { self.object(schema, object) } else { Ok(()) }
     }
@@ -85,13 +98,18 @@ impl Output {
         }
         // There is nobody left to tell if standard error is closed.
         let _ = writeln!(std::io::stderr(), "error: {}", failure.message);
-        if self.reader != Reader::Person && !self.done.get() {
+        let is_taken = IS_TAKEN.load(Ordering::Relaxed);
+        if self.reader != Reader::Person && !self.done.get() && !(is_taken && self.reader == Reader::Both) {
             let error = json!({ "message": failure.message, "exit_code": failure.code.number() });
             let _ = self.object("ferrite.error/1", json!({ "error": error }));
         }
     }
     fn write(&self, text: &str) -> Outcome {
         if !self.speaks {
+            return Ok(());
+        }
+        if IS_TAKEN.load(Ordering::Relaxed) {
+            let _ = std::io::stderr().lock().write_all(text.as_bytes());
             return Ok(());
         }
         let mut stdout = std::io::stdout().lock();

@@ -3,6 +3,8 @@
 //! A command does first what needs no other process, such as reading its flags, and then lets all
 //! [agree](World::agree). From there on all do the same, with errors that are either everybody's
 //! ([`Failure::shared`]), after which all leave, or one process's own, which then ends the others.
+#[cfg(feature = "mpi")]
+use super::interrupt;
 use super::{Code, Failure, Outcome};
 use ferrite::network::Network;
 use std::process::ExitCode;
@@ -133,7 +135,13 @@ fn alone(body: impl FnOnce(World) -> Outcome<ExitCode>) -> ExitCode {
 
 #[cfg(feature = "mpi")]
 fn many(_: comms::Launch, body: impl FnOnce(World) -> Outcome<ExitCode>) -> ExitCode {
-    let run = comms::Mpi::run(|mpi| body(World::of(mpi.clone())).map_err(|failure| failure.message));
+    let run = comms::Mpi::run(|mpi| {
+        let world = World::of(mpi.clone());
+        if !world.speaks() {
+            interrupt::be_silent();
+        }
+        body(world).map_err(|failure| failure.message)
+    });
     run.unwrap_or_else(|error| {
         eprintln!("error: {error}");
         Code::Refused.into()

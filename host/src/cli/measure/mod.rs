@@ -6,7 +6,7 @@ use super::device::{Device, DeviceChoice};
 use super::fields::{Reading, lattice_of, read_gauge};
 use super::verify::ReadFlags;
 use super::world::World;
-use super::{Code, Context, Failure, Outcome, interrupt, progress};
+use super::{Context, Failure, Outcome, interrupt, progress};
 use clap::{Args, ValueEnum};
 use ferrite::Precision;
 use ferrite::domain::Domain;
@@ -266,7 +266,7 @@ fn measure(
             bar.set_position(number);
             if interrupt::asked_any(world, number as usize) {
                 let why = format!("ended at t = {:.4} of the flow", flow.time());
-                return Err(Failure::new(Code::Interrupted, why).shared());
+                return Err(Failure::new(interrupt::code(), why).shared());
             }
             // At every step, so that t0 and w0 do not depend on how many are shown.
             let point = flow.look()?;

@@ -55,6 +55,11 @@ impl Kept {
     pub fn is_missing(input: &Input, configurations: &[Configured]) -> bool {
         configurations.iter().filter_map(|one| Kept::of(input, one)).any(|kept| !kept.is_there())
     }
+    /// Files that are to be written for a configuration.
+    pub fn to_write(input: &Input, configuration: &Configured) -> Vec<PathBuf> {
+        let kept = Kept::of(input, configuration).filter(|kept| !kept.is_there());
+        kept.map_or_else(Vec::new, |kept| vec![kept.array, kept.about])
+    }
     fn is_there(&self) -> bool {
         self.array.is_file() && self.about.is_file()
     }

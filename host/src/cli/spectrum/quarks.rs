@@ -8,7 +8,7 @@ use super::super::plan::{gauge_header, reading};
 use super::super::progress::Watch;
 use super::super::solve::{self, Solve};
 use super::super::world::World;
-use super::super::{Code, Context, Failure, Outcome, fields};
+use super::super::{Code, Context, Failure, Outcome, fields, interrupt};
 use super::input::{Input, Shell, SourceKind};
 use super::kept::Kept;
 use crate::cli::config::Settings;
@@ -212,7 +212,7 @@ fn finished(
     let why = error.map_or(String::new(), |error| format!(": {error}"));
     let reached = format!("|b - Mx| / |b| = {:.3e}, asked was {tol:.0e}", solve::worst(report));
     let why = format!("{}: the solve did not converge{why}; {reached}", configuration.display());
-    Err(Failure::new(if cancelled { Code::Interrupted } else { Code::Failed }, why).shared())
+    Err(Failure::new(if cancelled { interrupt::code() } else { Code::Failed }, why).shared())
 }
 
 /// θ of links in Coulomb gauge is less than this: those that others have fixed are good to 1e-6 at least.
