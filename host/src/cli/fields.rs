@@ -9,6 +9,7 @@ use ferrite::field::host::{Fermion, HostField};
 use ferrite::files::{self, FileFormat, FilePrecision, GaugeFile, ReadOptions, SharedFile, WriteOptions};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
+use ferrite::observables::quantity::{LINK_TRACE, PLAQUETTE};
 use std::path::{Path, PathBuf};
 
 /// How a gauge field is read.
@@ -303,7 +304,27 @@ pub fn lattice_of(path: &Path, read: &Reading, comm: &RunCommunicator) -> Outcom
 pub fn read_gauge(path: &Path, read: &Reading, layout: &Layout, comm: &RunCommunicator) -> Outcome<GaugeFile> {
     require_host_memory(comm, layout.local(), 576, &path.display().to_string())?;
     let file = files::read_gauge(layout.share(path), &read.options);
-    file.map_err(|error| Failure::reading(&error, read.by))
+    let file = file.map_err(|error| Failure::reading(&error, read.by))?;
+    note(path, &file);
+    Ok(file)
+}
+
+/// Says what is odd in a file that was read: what its reader noted, and what differs from its header.
+fn note(path: &Path, file: &GaugeFile) {
+    let (shown, header) = (path.display(), &file.header);
+    header.notes.iter().for_each(|note| tracing::info!("{shown}: {note}"));
+    if let files::Checksum::Mismatch { kind, .. } = file.checksum {
+        tracing::info!("{shown}: the {} checksum is not that of the data; accepted", kind.name());
+    }
+    let values = [
+        (PLAQUETTE.name, header.plaquette, file.plaquette.mean),
+        (LINK_TRACE.name, header.link_trace, file.link_trace),
+    ];
+    for (name, stored, computed) in values {
+        if let Some(stored) = stored.filter(|stored| !stored.agrees(computed, header.precision)) {
+            tracing::info!("{shown}: the {name} is {computed:.10}, the header says {}; accepted", stored.value);
+        }
+    }
 }
 
 /// *Collective.* Writes a gauge field of which each process has its part.

@@ -1,30 +1,71 @@
-//! Signals that ask for an end: Ctrl-C, and those of batch systems, `mpirun` and terminals that close. The first asks the
-//! running work to stop, the second ends the program.
+//! Signals that ask for an end: Ctrl-C, and those of batch systems, `mpirun` and terminals that close. Work that looks for
+//! them stops by itself at the first and keeps what it has; a second one, and the first for all other work, ends the program
+//! at once. Either way no temporary file is left.
+use super::Code;
 use super::communicator::RunCommunicator;
+use ferrite::system::atomic;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, Once};
+use signal_hook::iterator::Signals;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-static ASKED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+/// The signal that came, of any of the processes; 0: none.
+static ASKED: AtomicI32 = AtomicI32::new(0);
+/// Whether the running work looks for signals.
+static LISTENING: AtomicBool = AtomicBool::new(false);
+/// Whether another process speaks for this one.
+static SILENT: AtomicBool = AtomicBool::new(false);
 
-/// From now on such signals are noted instead of ending the program. A hang-up that is ignored, as under `nohup`, stays so.
-pub fn listen() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let ignored = ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            if signal == SIGHUP && ignored & (1 << (SIGHUP - 1)) != 0 {
-                continue;
-            }
-            // In this order, so that the first signal does not find the mark that it makes.
-            let code = super::Code::Interrupted.number().into();
-            let second = flag::register_conditional_shutdown(signal, code, ASKED.clone());
-            if let Err(error) = second.and_then(|_| flag::register(signal, ASKED.clone())) {
-                tracing::debug!("signal {signal} will end the program at once: {error}");
-            }
-        }
+/// Begins to wait for signals, in a thread of its own. A hang-up that is ignored, as under `nohup`, stays so.
+pub fn start() {
+    let ignored = ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
+    let is_heard = |signal: &i32| *signal != SIGHUP || ignored & (1 << (SIGHUP - 1)) == 0;
+    let waits = Signals::new([SIGINT, SIGTERM, SIGHUP].into_iter().filter(is_heard)).and_then(|mut signals| {
+        std::thread::Builder::new().name("signals".into()).spawn(move || signals.forever().for_each(heard))
     });
+    if let Err(error) = waits {
+        // Then they end the program at once, as they do without a word from us.
+        tracing::debug!("nobody waits for signals: {error}");
+    }
+}
+
+/// Notes a signal, or ends the program.
+fn heard(signal: i32) {
+    let is_first = ASKED.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+    if is_first && LISTENING.load(Ordering::Relaxed) {
+        return;
+    }
+    // Held until the process is gone: nobody makes another temporary file.
+    let _closing = atomic::close();
+    let name = signal_hook::low_level::signal_name(signal).unwrap_or("a signal");
+    if !SILENT.load(Ordering::Relaxed) {
+        use std::io::Write;
+        let _ = writeln!(std::io::stderr(), "error: ended by {name}; no unfinished file is left");
+    }
+    // Not `exit`: other threads are at work, and what MPI does at an exit it does not do for them.
+    signal_hook::low_level::exit(code_of(signal).number().into());
+}
+
+/// Leaves it to another process to say why this one ended.
+pub fn be_silent() {
+    SILENT.store(true, Ordering::Relaxed);
+}
+
+/// From now on the first signal is noted for [`asked_any`].
+pub fn listen() {
+    LISTENING.store(true, Ordering::Relaxed);
+}
+
+fn code_of(signal: i32) -> Code {
+    match signal {
+        SIGTERM => Code::Terminated,
+        SIGHUP => Code::HungUp,
+        _ => Code::Interrupted,
+    }
+}
+
+/// The exit code of work that was asked to end: that of the signal; of Ctrl-C where there was none, as at the end of a time.
+pub fn code() -> Code {
+    code_of(ASKED.load(Ordering::Relaxed))
 }
 
 /// Signals that a process ignores, one bit each from the lowest on, as Linux tells of it; none where that is not known.
@@ -36,19 +77,22 @@ fn ignored(status: &str) -> u64 {
 /// Processes ask each other at every so many events only.
 const INTERVAL: usize = 16;
 
-/// *Collective.* Whether an end was asked for, of any of the processes, all of which get the same answer. `event` counts
-/// the calls.
+/// *Collective.* Whether an end was asked for, of any of the processes, all of which get the same answer, and know the signal.
+/// `event` counts the calls.
 pub fn asked_any(comm: &RunCommunicator, event: usize) -> bool {
     let asked = ASKED.load(Ordering::Relaxed);
     if comm.size() == 1 {
-        return asked;
+        return asked != 0;
     }
     if !event.is_multiple_of(INTERVAL) {
         return false;
     }
-    let mut count = [f64::from(u8::from(asked))];
     // A failure here is that of the next exchange, too, which reports it.
-    comm.sum(&mut count).is_ok() && count[0] > 0.0
+    let signal = comm.largest(f64::from(asked)).map_or(0, |signal| signal as i32);
+    if signal != 0 {
+        ASKED.store(signal, Ordering::Relaxed);
+    }
+    signal != 0
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub mod generate;
 mod host_links;
 pub mod info;
 pub mod init;
-mod interrupt;
+pub mod interrupt;
 pub mod keys;
 mod layout;
 pub mod links;
@@ -64,7 +64,7 @@ Exit codes:
   0    done
   1    started and failed: a solve did not converge, a file did not verify, a result could not be written
   2    refused before anything was computed: the command line, an input file, or the machine does not allow it
-  130  interrupted with Ctrl-C, SIGTERM or SIGHUP
+  130  interrupted with Ctrl-C, or by the end of --max-hours; 143 by SIGTERM, 129 by SIGHUP
 
 `ferrite COMMAND --help`, or `ferrite help COMMAND`, shows examples of each command.";
 

@@ -2,7 +2,7 @@
 use super::device::DeviceChoice;
 use super::fields::{Reading, lattice_of, read_gauge, require_host_memory, write_gauge};
 use super::layout::Layout;
-use super::{Code, Context, Failure, Outcome, interrupt, progress, target, text};
+use super::{Context, Failure, Outcome, interrupt, progress, target, text};
 use clap::Args;
 use ferrite::Precision;
 use ferrite::backend::Backend;
@@ -56,6 +56,10 @@ fn beta(text: &str) -> Result<f64, String> {
 }
 
 impl QuenchedFlags {
+    /// The links to start from, if they are in a file.
+    pub fn start_file(&self) -> Option<&Path> {
+        self.start.as_deref().filter(|start| !matches!(*start, "cold" | "hot")).map(Path::new)
+    }
     /// Refuses these flags where they mean nothing.
     pub fn refuse(&self) -> Outcome {
         let given = [
@@ -103,6 +107,8 @@ struct QuenchedRun<'a> {
     sweeps: [u32; 3],
     every: Option<u32>,
     start: Option<GaugeFile>,
+    /// The file that these links are from.
+    from: Option<&'a Path>,
     hot: bool,
     target: &'a QuenchedTarget,
 }
@@ -150,10 +156,10 @@ pub fn run(
         return Err(Failure::refused(why).shared());
     }
     let device = choice.open(comm)?;
-    let start = match flags.start.as_deref() {
-        None | Some("cold" | "hot") => None,
+    let start = match flags.start_file() {
+        None => None,
         Some(path) => {
-            let (path, read) = (Path::new(path), Reading::default());
+            let read = Reading::default();
             let other = lattice_of(path, &read, comm)?;
             if other != lattice {
                 let why = format!("the links to start from are on {other}, --lattice says {lattice}");
@@ -175,6 +181,7 @@ pub fn run(
         sweeps: [first, thermalise, sweeps],
         every: flags.every,
         hot: flags.start.as_deref() == Some("hot"),
+        from: flags.start_file(),
         start,
         target,
     };
@@ -183,7 +190,7 @@ pub fn run(
         let (n, files) = (chain.last, &chain.files);
         let file = files.last().map_or(String::new(), |file| file.display().to_string());
         let advice = format!("interrupted after sweep {n}; go on with --start {file} --first-sweep {n}");
-        return Err(Failure::new(Code::Interrupted, advice).shared());
+        return Err(Failure::new(interrupt::code(), advice).shared());
     }
     run.report(&chain, device.name(), &device.describe(), context)
 }
@@ -234,7 +241,7 @@ impl QuenchedRun<'_> {
     }
     fn write(&self, generator: &Generator, sweep: Option<u32>, context: &Context) -> Outcome<PathBuf> {
         let path = sweep.map_or_else(|| self.target.path.clone(), |sweep| self.target.numbered(sweep));
-        context.comm.agree(target::check(&path).map_err(Failure::refused))?;
+        target::claim(&context.comm, self.from.as_slice(), &[&path])?;
         let QuenchedRun { beta, seed, overrelax, .. } = self;
         let title = format!(
             "quenched SU(3), Wilson action, beta {beta}, seed {seed}, sweep {}, over-relaxation {overrelax}",

@@ -8,7 +8,7 @@ use ferrite_report::page::rhmc::RhmcReport;
 use ferrite_report::page::spectrum::SpectrumReport;
 use ferrite_report::records::trajectories;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -56,7 +56,8 @@ pub fn run(args: &ReportArguments, context: &Context) -> Outcome {
         if path.extension().is_none_or(|e| e != "html") {
             return Err(Failure::refused(format!("{}: a report is HTML; end the name in .html", path.display())));
         }
-        target::check(&path).map_err(Failure::refused)
+        let read: Vec<&Path> = args.paths.iter().map(PathBuf::as_path).collect();
+        target::claim(&context.comm, &read, &[&path])
     };
     let program = provenance::program();
     let write = |html: Result<String, ReportError>| target::write_text(&path, &html?).map_err(Failure::failed);

@@ -1,40 +1,82 @@
 //! Output files: found unusable before the work, not after it.
+use super::communicator::RunCommunicator;
+use super::{Failure, Outcome, output};
 use ferrite::files::Problem;
-use ferrite::system::atomic;
+use ferrite::system::atomic::{self, Destination};
 use ferrite_report::records::end_of_lines;
 use serde_json::Value;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Whether a file can be made at `path`: it is or would be a regular file in a folder that can be written.
+/// *Collective.* Sees to it, before work begins, that outputs can be written, that no two of them are one file, and that none is
+/// an input: by device and number of the file, so that other names, links and hard links of it count as well. Every command
+/// that writes files calls it.
+pub fn claim(comm: &RunCommunicator, inputs: &[&Path], outputs: &[&Path]) -> Outcome {
+    comm.agree(claimed(inputs, outputs, comm.size()).map_err(Failure::refused))
+}
+
+/// Paths as [`claim`] takes them.
+pub fn all<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<&'a Path> {
+    paths.into_iter().map(PathBuf::as_path).collect()
+}
+
+fn claimed(inputs: &[&Path], outputs: &[&Path], processes: usize) -> Result<(), String> {
+    for (number, output) in outputs.iter().enumerate() {
+        let shown = output.display();
+        check(output)?;
+        let destination = Destination::of(output).map_err(|why| format!("{shown} cannot be written: {why}"))?;
+        let Destination::File(real) = &destination else {
+            if processes > 1 {
+                return Err(format!(
+                    "{shown} is no file, and only one process can write into it: name a file to write"
+                ));
+            }
+            if destination.is_stdout() {
+                output::take_stdout();
+            }
+            continue;
+        };
+        if let Some(input) = inputs.iter().find(|input| atomic::is_same(input, output)) {
+            let input = if input == output { String::new() } else { format!(" as {}", input.display()) };
+            return Err(format!("{shown} is read by this command{input}: name another file to write"));
+        }
+        let is_other = |other: &&&Path| atomic::is_same(other, output) || place(other) == place(real);
+        if let Some(other) = outputs[..number].iter().find(is_other) {
+            return Err(format!("{} and {shown} are one file: name two different ones", other.display()));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a file can be made at `path`, or is there to be replaced: its folder can be written. What is no file can be
+/// written into.
 pub fn check(path: &Path) -> Result<(), String> {
     let shown = path.display();
-    // The finished file is renamed to its place: that would put a file where a device was.
-    if let Ok(there) = std::fs::metadata(path)
-        && !there.is_file()
-    {
-        let what = if there.is_dir() { "a folder" } else { "not a regular file" };
-        return Err(format!("{shown} is {what}: name a file to write"));
+    if std::fs::metadata(path).is_ok_and(|there| there.is_dir()) {
+        return Err(format!("{shown} is a folder: name a file to write"));
     }
     if path.file_name().is_none() {
         return Err(format!("'{shown}' names no file"));
     }
+    let path = match Destination::of(path) {
+        Ok(Destination::File(path)) => path,
+        Ok(Destination::Stream(_)) => return Ok(()),
+        Err(why) => return Err(format!("{shown} cannot be written: {why}")),
+    };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
         return Err(format!("{shown} cannot be written: there is not a folder {}; make it first", folder.display()));
     }
-    let probe = folder.join(format!(".ferrite-{}.probe", std::process::id()));
-    let made = std::fs::OpenOptions::new().write(true).create_new(true).open(&probe);
-    match made {
-        Ok(_) => {
-            // Empty and hidden; should it stay, it harms nobody.
-            let _ = std::fs::remove_file(&probe);
-            Ok(())
-        }
-        // Another process of the run is at it, on a machine that counts processes alike.
-        Err(why) if why.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        Err(why) => Err(format!("{shown} cannot be written: no file can be made in {}: {why}", folder.display())),
+    let made = atomic::probe(&path);
+    made.map_err(|why| format!("{shown} cannot be written: no file can be made in {}: {why}", folder.display()))
+}
+
+/// [`check`] for a file that lines are added to, and that is read before.
+pub fn check_lines(path: &Path) -> Result<(), String> {
+    if std::fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        return Err(format!("{} is not a regular file: name a file to write", path.display()));
     }
+    check(path)
 }
 
 /// [`check`] for a plot, which is SVG.
