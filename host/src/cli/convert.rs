@@ -1,12 +1,14 @@
 //! `ferrite convert`.
-use super::fields::{Reading, file_precision, gauge_format, gauge_precision, read_gauge, spinor_format, write_gauge};
+use super::fields::{
+    Reading, file_precision, gauge_format, gauge_precision, note_header, read_gauge, spinor_format, write_gauge,
+};
 use super::layout::Layout;
 use super::verify::ReadFlags;
 use super::{Context, Failure, Outcome, target};
 use clap::{Args, ValueEnum};
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
 use ferrite::files::{
-    Copy, FileFormat, FilePrecision, Header, SharedFile, WriteOptions, inspect, read_fermion, write_fermion,
+    FileFormat, FilePrecision, Header, MetadataCopy, SharedFile, WriteOptions, inspect, read_fermion, write_fermion,
 };
 use serde_json::json;
 use std::path::PathBuf;
@@ -101,14 +103,14 @@ pub fn run(args: ConvertArguments, context: &Context) -> Outcome {
     let precision = comm.agree(precision.map_err(Failure::refused))?;
     let title = format!("converted from {}", args.input.display());
     let mut write = WriteOptions { format, precision, title, ..Default::default() };
-    // A plaquette that was accepted although it differs is not handed on.
+    // A plaquette that differs from its header is accepted without verification, but not copied.
     let same_plaquette = |plaquette: f64| {
         !read.options.reunitarise && header.plaquette.is_none_or(|stored| stored.agrees(plaquette, header.precision))
     };
     let carry = |write: &mut WriteOptions, same_plaquette| {
         let same_numbers = precision == header.precision && !read.options.reunitarise;
         let from = args.input.display().to_string();
-        Copy { header: &header, from: &from, same_numbers, same_plaquette }.carry(write)
+        MetadataCopy { header: &header, from: &from, same_numbers, same_plaquette }.copy_to(write)
     };
     let left = match field {
         Spinor::NAME => copy::<Spinor>(&args, &read, carry(&mut write, true), &write, &layout)?,
@@ -121,7 +123,7 @@ pub fn run(args: ConvertArguments, context: &Context) -> Outcome {
         }
     };
     if !left.is_empty() {
-        tracing::info!("{}: left out, for which {} has no place: {}", args.input.display(), format, left.join(", "));
+        tracing::info!("{}: metadata not copied to {format}: {}", args.input.display(), left.join(", "));
     }
     let object = json!({
         "input": args.input,
@@ -148,6 +150,7 @@ fn copy<T: Fermion>(
 ) -> Outcome<Vec<String>> {
     let file = read_fermion::<T>(layout.share(&args.input), &read.options);
     let file = file.map_err(|error| Failure::reading(&error, read.by))?;
+    note_header(&args.input, &file.header, &file.checksum, &read.options);
     write_fermion(layout.share(&args.output), &file.field, write).map_err(Failure::writing)?;
     Ok(left)
 }

@@ -6,7 +6,7 @@ use super::{Failure, Outcome, text};
 use ferrite::backend::{Backend, Cpu};
 use ferrite::field::host::HostGauge;
 use ferrite::field::host::{Fermion, HostField};
-use ferrite::files::{self, FileFormat, FilePrecision, GaugeFile, ReadOptions, SharedFile, WriteOptions};
+use ferrite::files::{self, FileFormat, FilePrecision, GaugeFile, Header, ReadOptions, SharedFile, WriteOptions};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::observables::quantity::{LINK_TRACE, PLAQUETTE};
@@ -305,17 +305,26 @@ pub fn read_gauge(path: &Path, read: &Reading, layout: &Layout, comm: &RunCommun
     require_host_memory(comm, layout.local(), 576, &path.display().to_string())?;
     let file = files::read_gauge(layout.share(path), &read.options);
     let file = file.map_err(|error| Failure::reading(&error, read.by))?;
-    note(path, &file);
+    note_header(path, &file.header, &file.checksum, &read.options);
+    note_values(path, &file);
     Ok(file)
 }
 
-/// Says what is odd in a file that was read: what its reader noted, and what differs from its header.
-fn note(path: &Path, file: &GaugeFile) {
-    let (shown, header) = (path.display(), &file.header);
+/// Prints notes on a file: what its reader noted, which of several fields was read, and a checksum that differs.
+pub fn note_header(path: &Path, header: &Header, checksum: &files::Checksum, options: &ReadOptions) {
+    let shown = path.display();
     header.notes.iter().for_each(|note| tracing::info!("{shown}: {note}"));
-    if let files::Checksum::Mismatch { kind, .. } = file.checksum {
-        tracing::info!("{shown}: the {} checksum is not that of the data; accepted", kind.name());
+    if header.fields > 1 && options.record == 0 {
+        tracing::info!("{shown}: the file holds {} fields, of which the first one is read (--record 0)", header.fields);
     }
+    if let files::Checksum::Mismatch { kind, .. } = checksum {
+        tracing::info!("{shown}: the {} checksum does not match the data; accepted", kind.name());
+    }
+}
+
+/// Prints notes on a plaquette and a link trace that differ from the header.
+fn note_values(path: &Path, file: &GaugeFile) {
+    let (shown, header) = (path.display(), &file.header);
     let values = [
         (PLAQUETTE.name, header.plaquette, file.plaquette.mean),
         (LINK_TRACE.name, header.link_trace, file.link_trace),

@@ -69,7 +69,7 @@ pub struct VerifyArguments {
     read: ReadFlags,
 }
 
-/// Reads with all checks and says what was found.
+/// Reads with all checks and reports the results.
 pub fn run(args: VerifyArguments, context: &Context) -> Outcome {
     let (choice, comm) = (context.device_choice()?, &context.comm);
     choice.start_threads(comm)?;
@@ -88,8 +88,10 @@ pub fn run(args: VerifyArguments, context: &Context) -> Outcome {
             object["layout"] = layout.describe();
             object["file"] = json!(args.file);
             object["ok"] = json!(true);
-            let in_order = object["differs"].as_array().is_none_or(|differs| differs.is_empty());
-            let end = if in_order { "in order" } else { "read, although it is not what it says of itself" };
+            // Notes are entries of headers that were ignored.
+            let is_empty = |key: &str| object[key].as_array().is_none_or(Vec::is_empty);
+            let in_order = is_empty("differs") && is_empty("notes");
+            let end = if in_order { "in order" } else { "accepted, although it differs from its header" };
             context.output.result("ferrite.verify/1", object, || format!("{text}{}: {end}\n", args.file.display()))
         }
         Err(error) => {
@@ -121,12 +123,11 @@ fn read(path: &Path, header: &Header, options: &ReadOptions, layout: &Layout) ->
     line("format", format!("{}{rows}, {} precision, {}-endian", header.format, header.precision, header.endian));
     header.notes.iter().for_each(|note| line("note", note.clone()));
     let extra = header.data_length.saturating_sub((header.lattice.volume() * header.site_bytes()) as u64);
-    let length =
-        if extra == 0 { "length of the data agrees".into() } else { format!("{extra} bytes follow, accepted") };
+    let length = if extra == 0 { "length of the data agrees".into() } else { format!("{extra} more bytes, accepted") };
     line("lattice", format!("{} ({length})", header.lattice));
     if header.fields > 1 {
         let (number, last) = (options.record, header.fields - 1);
-        line("fields", format!("{}, of which this is number {number} of 0 to {last} (--record N)", header.fields));
+        line("fields", format!("{}; this is number {number}, counted from 0 to {last} (--record N)", header.fields));
     }
     let mut object = describe_header(header);
     let mut differs = Vec::new();
@@ -155,7 +156,7 @@ fn read(path: &Path, header: &Header, options: &ReadOptions, layout: &Layout) ->
     let stored = |value, stored: Option<Printed>| match (stored, agrees(value, stored)) {
         (Some(printed), Some(true)) => format!("agrees with {} in the header", printed.value),
         (Some(printed), _) => format!("differs from {} in the header, accepted", printed.value),
-        (None, _) => "none in the header to compare with".into(),
+        (None, _) => "the header has none".into(),
     };
     line("checksum", checksum_text(&file.checksum));
     line("numbers", "all finite".into());
@@ -197,7 +198,7 @@ fn describe_header(header: &Header) -> Value {
 fn checksum_text(checksum: &Checksum) -> String {
     match checksum {
         Checksum::Verified(kind) => format!("{} checksum verified", kind.name()),
-        Checksum::Absent => "none in the file: flipped bits would go unseen".into(),
+        Checksum::Absent => "the file has none: changed bits cannot be detected".into(),
         Checksum::Mismatch { kind, .. } => format!("{} checksum does not match (accepted)", kind.name()),
     }
 }

@@ -62,12 +62,12 @@ fn attempt(
     agree(network, renamed)
 }
 
-/// The file behind all links, and the temporary one that will replace it.
+/// The output file with its symbolic links resolved, and the temporary file that will replace it.
 fn make_room(path: &Path, length: u64) -> Result<(PathBuf, Created), SystemError> {
-    let place = match Destination::of(path).map_err(SystemError::of("follow its links"))? {
+    let place = match Destination::of(path).map_err(SystemError::of("follow its symbolic links"))? {
         Destination::File(place) => place,
         Destination::Stream(_) => {
-            let why = io::Error::other("it is a pipe or a device, which only one process can write into");
+            let why = io::Error::other("it is a pipe or a device, which only one process can write to");
             return Err(SystemError::of("write")(why));
         }
     };

@@ -35,13 +35,13 @@ pub enum Problem {
         /// What the system said.
         source: std::io::Error,
     },
-    /// Not a byte.
-    #[error("is empty: no byte was written to it, or it was not copied; copy or make it again")]
+    /// The file has no bytes.
+    #[error("is empty; copy it again, or have it written again")]
     Empty,
-    /// A format that is known, but cannot be read.
+    /// A format that is recognised, but not supported.
     #[error("is {what}; {hint}")]
     OtherFormat {
-        /// Which one.
+        /// What the file is.
         what: &'static str,
         /// What to do.
         hint: &'static str,
@@ -74,7 +74,7 @@ pub enum Problem {
     #[error(
         "{extra} bytes follow the last number at byte {offset}{}; read with verification off to ignore them",
         if *another {
-            " and begin as another file does: files were joined, and only the first can be read"
+            " and start like another file: several files were concatenated, of which only the first can be read"
         } else {
             ": precision, lattice or number of rows in the header are probably wrong"
         }
@@ -99,8 +99,8 @@ pub enum Problem {
         /// What may be there.
         expected: String,
     },
-    /// A header or record says something that cannot be used, and can be done without.
-    #[error("{place}: {field} is {found:?}, expected {expected}; read with verification off to do without it")]
+    /// An optional entry of a header or record cannot be parsed.
+    #[error("{place}: {field} is {found:?}, expected {expected}; read with verification off to ignore it")]
     Optional {
         /// Header or record.
         place: String,
@@ -112,7 +112,7 @@ pub enum Problem {
         expected: String,
     },
     /// Links of another gauge group.
-    #[error("{place}: {field} is {found:?}: links in SU({colours}); Ferrite knows SU(3) only")]
+    #[error("{place}: {field} is {found:?}: links in SU({colours}), but Ferrite supports SU(3) only")]
     OtherGroup {
         /// Header or record.
         place: String,
@@ -123,32 +123,31 @@ pub enum Problem {
         /// N of SU(N).
         colours: usize,
     },
-    /// The data is not as long as it is said to be.
+    /// The data has another length than a header or record implies.
     #[error("{place} has {length} bytes, but {said}; {would}{remedy}")]
     Length {
         /// The record.
         place: String,
         /// Its length.
         length: u64,
-        /// Who says how long it should be.
+        /// What the header or record implies.
         said: String,
-        /// What the data would be.
+        /// What data has this length.
         would: String,
         /// What to do.
         remedy: LengthRemedy,
     },
     /// Links are in SU(3) only in the other byte order.
     #[error(
-        "the links of the first site are in SU(3) if their bytes are taken as {other}-endian, but {said} says \
-         {stated}-endian: the program that wrote them has mistaken the order; read with verification off to take them as \
-         {other}-endian"
+        "the links of the first site are in SU(3) if they are read as {other}-endian, but {said} specifies {stated}-endian: \
+         they were written in the wrong byte order; read with verification off to read them as {other}-endian"
     )]
     ByteOrder {
         /// Header or format.
         said: &'static str,
-        /// The order that should be.
+        /// The specified byte order.
         stated: Endian,
-        /// The order that is.
+        /// The byte order of the links.
         other: Endian,
     },
     /// A header or record lacks something that cannot be done without.
@@ -219,11 +218,11 @@ pub enum Problem {
         /// Of the data.
         computed: String,
     },
-    /// The checksum differs, but nothing else does.
+    /// The checksum differs, but the plaquette or link trace agrees.
     #[error(
-        "{kind} checksum of the data is {computed}, the header says {stored}, but {agreeing} of the links is as the header \
-         says: the checksum was made by another rule or not kept up, or the data is corrupt where that does not show; compare \
-         with the original, or read with verification off to accept it as it is"
+        "{kind} checksum of the data is {computed}, the header says {stored}, but the {agreeing} agrees with the header: the \
+         checksum was computed by another rule or not updated, or a few bits are corrupt; compare with the original, or read \
+         with verification off to accept the data as it is"
     )]
     ChecksumRule {
         /// Which sort.
@@ -309,23 +308,21 @@ pub enum Problem {
     },
 }
 
-/// What to do about data whose length is not what is said.
+/// What to do about data whose length differs from that of a header or record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LengthRemedy {
-    /// The length tells what is right.
+    /// Reading without verification, which lets the length decide.
     WithoutVerification,
-    /// The extents have to be given.
+    /// Giving the extents.
     Extents,
-    /// Nothing that would help.
+    /// Nothing helps.
     Nothing,
 }
 
 impl std::fmt::Display for LengthRemedy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::WithoutVerification => {
-                ": correct what says otherwise, or read with verification off to take it by its length"
-            }
+            Self::WithoutVerification => ": correct the record, or read with verification off to let the length decide",
             Self::Extents => ": correct the record, or give the extents and read with verification off",
             Self::Nothing => "",
         })
@@ -363,12 +360,12 @@ impl Problem {
     }
 }
 
-/// A lying header may carry megabytes of rubbish; a sentence does not.
+/// Shortens the text of a corrupt header, which can have megabytes.
 fn short(found: String) -> String {
     if found.chars().count() > 60 { found.chars().take(60).collect::<String>() + "…" } else { found }
 }
 
-/// What has so many complex numbers on a site.
+/// The kind of field that has this many complex numbers per site.
 fn sort_of(components: usize) -> String {
     let links = |colours: usize| 4 * colours * colours;
     match components {
@@ -376,9 +373,9 @@ fn sort_of(components: usize) -> String {
         12 => "this is a spinor field".into(),
         3 => "this is a field of colour vectors".into(),
         n if let Some(colours) = (2..9).find(|colours| links(*colours) == n) => {
-            format!("links in SU({colours}) have as many, and Ferrite knows SU(3) only")
+            format!("links in SU({colours}) have as many, but Ferrite supports SU(3) only")
         }
-        _ => "this is a file of another sort, or precision or extents in its header are wrong".into(),
+        _ => "this is another kind of file, or the precision or extents in its header are wrong".into(),
     }
 }
 

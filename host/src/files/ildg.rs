@@ -1,7 +1,7 @@
 //! The `ildg-format` record: lattice and precision of the links that follow, as the International Lattice Data Grid
 //! defines them.
 use super::xml::Elements;
-use super::{Doubts, FilePrecision, Problem, colours_in, precision_from};
+use super::{FilePrecision, Leniency, Problem, colours_in, precision_from};
 use crate::lattice::Lattice;
 
 /// What the record tells; either may be absent.
@@ -15,13 +15,13 @@ pub struct IldgFormat {
 
 const PLACE: &str = "ildg-format record";
 
-/// Reads the XML of the record. What cannot be understood is refused.
+/// Reads the XML of the record, and refuses entries that cannot be parsed.
 pub fn parse(text: &str) -> Result<IldgFormat, Problem> {
-    parse_with(text, &mut Doubts { verify: true, notes: Vec::new() })
+    parse_with(text, &mut Leniency { verify: true, notes: Vec::new() })
 }
 
 /// Reads the XML of the record.
-pub(super) fn parse_with(text: &str, doubts: &mut Doubts) -> Result<IldgFormat, Problem> {
+pub(super) fn parse_with(text: &str, leniency: &mut Leniency) -> Result<IldgFormat, Problem> {
     let xml = Elements::of(text);
     if let Some(field) = xml.text("field") {
         let word: String = field.chars().filter(char::is_ascii_alphanumeric).collect();
@@ -29,12 +29,12 @@ pub(super) fn parse_with(text: &str, doubts: &mut Doubts) -> Result<IldgFormat, 
         match colours_in(field) {
             Some(colours) if colours != 3 => return Err(Problem::other_group(PLACE, "field", field, colours)),
             _ if is_known => {}
-            _ => drop(doubts.optional::<()>(Err(Problem::optional(PLACE, "field", field, "su3gauge")))?),
+            _ => drop(leniency.optional::<()>(Err(Problem::optional(PLACE, "field", field, "su3gauge")))?),
         }
     }
     let precision = match xml.text("precision") {
         None | Some("") => None,
-        Some(text) => doubts
+        Some(text) => leniency
             .optional(precision_from(text).ok_or_else(|| Problem::optional(PLACE, "precision", text, "32 or 64")))?,
     };
     let extents = ["lx", "ly", "lz", "lt"].map(|tag| xml.text(tag));

@@ -78,7 +78,7 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
         data_length: available - offset,
         fields: 1,
         notes: Vec::new(),
-        unkept: Vec::new(),
+        omitted: Vec::new(),
     };
     header.check_length(available)?;
     Ok(header)
@@ -88,10 +88,10 @@ fn endian_free(bytes: [u8; 4]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Keys under which headers hold when a field was made.
+/// Keys of the time of creation in headers.
 pub(super) const STAMPS: [&str; 2] = ["time stamp", "CREATION_DATE"];
 
-/// When a field was made, if that is told and fits into 64 characters.
+/// The time of creation, if there is one and it fits into 64 characters.
 pub(super) fn stamp_of(metadata: &[(String, String)]) -> Option<&str> {
     let find = |key| metadata.iter().find(|(its, _)| its == key).map(|(_, stamp)| stamp.as_str());
     STAMPS.into_iter().find_map(find).filter(|stamp| (1..64).contains(&stamp.len()))

@@ -7,9 +7,9 @@
 //! | MILC version 5 (and 1), either byte order | read, write (5) | |
 //! | NumPy `.npy` | read, write | read, write |
 //!
-//! The format is recognised from the first bytes, never from the name. Everything a file says about itself is checked
-//! on reading: lengths before memory is allocated, checksum, plaquette, link trace, finite numbers, unitarity. What is
-//! wrong comes back as a [`FileError`]: one sentence with the file, the place in it and what to do.
+//! The format is recognised from the first bytes, never from the name. On reading, data is checked against everything that
+//! the headers contain: lengths before memory is allocated, checksum, plaquette, link trace; and numbers have to be finite and
+//! links unitary. Errors are a [`FileError`]: one sentence with the file, the place in it and what to do.
 //!
 //! Sites are in lexicographic order with x fastest, four links (x, y, z, t) per site, each row-major; spinors are
 //! spin-major in the DeGrand–Rossi basis. Files are written whole or not at all.
@@ -36,7 +36,6 @@
 //! # std::fs::remove_file(path)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-mod carry;
 mod checks;
 mod collective;
 mod error;
@@ -44,6 +43,7 @@ mod frame;
 pub mod ildg;
 mod image;
 pub mod lime;
+mod metadata;
 pub mod milc;
 pub mod nersc;
 pub mod npy;
@@ -54,13 +54,13 @@ mod runs;
 pub mod scidac;
 mod shared;
 mod source;
-mod strangers;
+mod unsupported;
 mod write;
 mod xml;
 
-pub use carry::Copy;
 pub use checks::plaquette_of_part;
 pub use error::{FileError, LengthRemedy, Problem};
+pub use metadata::MetadataCopy;
 pub use read::{ReadFrom, inspect, inspect_block, read_block, read_fermion, read_field, read_gauge};
 pub use shared::SharedFile;
 pub use write::{WriteTo, write_block, write_fermion, write_gauge};
@@ -181,12 +181,12 @@ impl Printed {
         let exponent: f64 = exponent.parse().ok()?;
         Some(Self { value, resolution: 10f64.powf(exponent - decimals as f64) })
     }
-    /// Whether `computed`, of links in this precision, is this number: as nearly as the sums of other programs allow.
+    /// Whether this number is `computed`, up to the rounding of sums in other programs and of links in this precision.
     pub fn agrees(&self, computed: f64, precision: FilePrecision) -> bool {
         (self.value - computed).abs() <= checks::tolerance(self, precision)
     }
-    /// Whether `computed` is this number but for its last digits, of which no more are asked than links in single precision
-    /// have, and for which at least four have to be there.
+    /// Whether this number has at least four digits and agrees with `computed` to its last digit, or to the rounding of links
+    /// in single precision.
     fn agrees_to_its_digits(&self, computed: f64) -> bool {
         self.resolution < 2e-4 && (self.value - computed).abs() <= (2.0 * self.resolution).max(5e-7)
     }
@@ -221,44 +221,48 @@ pub struct Header {
     pub metadata: Vec<(String, String)>,
     /// Number of fields in the file; [`ReadOptions::record`] picks one.
     pub fields: usize,
-    /// Sentences about what is odd in the file and was accepted.
+    /// What is unusual in the file and was accepted, in sentences.
     pub notes: Vec<String>,
-    /// Records beside the data that are not in `metadata`, because they are no text or very long.
-    pub unkept: Vec<String>,
+    /// Records beside the data that are not in `metadata`, because they are longer than 64 KiB or not text.
+    pub omitted: Vec<String>,
 }
 
-/// What cannot be understood and can be done without: refused with [`ReadOptions::verify`], noted without.
-struct Doubts {
+/// What happens to optional entries of a header that cannot be parsed: with [`ReadOptions::verify`] they are refused, without it
+/// ignored with a note.
+struct Leniency {
     verify: bool,
     notes: Vec<String>,
 }
 
-impl Doubts {
+impl Leniency {
     fn new(options: &ReadOptions) -> Self {
         Self { verify: options.verify, notes: Vec::new() }
     }
-    /// What was read, if it was understood.
+    /// The value of an entry, if it could be parsed.
     fn optional<T>(&mut self, read: Result<T, Problem>) -> Result<Option<T>, Problem> {
         match read {
             Ok(value) => Ok(Some(value)),
             Err(Problem::Optional { place, field, found, expected }) if !self.verify => {
-                self.notes.push(format!("{place}: {field} is {found:?}, expected {expected}; done without it"));
+                self.notes.push(format!("{place}: {field} is {found:?}, expected {expected}; ignored"));
                 Ok(None)
             }
             Err(problem) => Err(problem),
         }
     }
-    /// Refuses, or notes what was done in spite of it.
+    /// Refuses a problem, or notes it with what was done.
     fn or_note(&mut self, problem: Problem, done: &str) -> Result<(), Problem> {
         if self.verify {
             return Err(problem);
         }
-        self.notes.push(format!("{problem}: {done}"));
+        self.notes.push(match problem {
+            Problem::Length { place, length, said, .. } => format!("{place} has {length} bytes, but {said}; {done}"),
+            problem => format!("{problem}; {done}"),
+        });
         Ok(())
     }
 }
 
-/// Single or double, as programs spell it.
+/// Single or double, in the spellings of several programs.
 fn precision_from(text: &str) -> Option<FilePrecision> {
     let word: String = text.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
     match word.to_ascii_lowercase().trim_start_matches("ieee") {
@@ -272,7 +276,7 @@ fn precision_from(text: &str) -> Option<FilePrecision> {
     }
 }
 
-/// N of a name with `SU(N)`, `su3` or the like in it.
+/// N of a name that contains `SU(N)`, `suN` or the like.
 fn colours_in(name: &str) -> Option<usize> {
     let name = name.to_ascii_lowercase();
     let (_, behind) = name.split_once("su")?;
@@ -280,8 +284,8 @@ fn colours_in(name: &str) -> Option<usize> {
     digits.parse().ok()
 }
 
-/// A checksum of 32 bits in hexadecimal; of one that a program printed with 64 bits the lower ones, which are the same sum.
-/// More digits than eight, none of them a letter, are a decimal number, as is one with a sign.
+/// A checksum of 32 bits in hexadecimal. Of 64 bits, which some programs print, the lower 32 are the same sum. Nine or ten
+/// digits without a letter are decimal, and so is a number with a sign.
 fn checksum_from(text: &str) -> Option<u32> {
     let text = text.trim();
     let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
@@ -354,11 +358,11 @@ pub struct WriteOptions {
     pub endian: Endian,
     /// A line that describes the file.
     pub title: String,
-    /// Header keys (NERSC) or lines of the user record (LIME). NERSC keys such as `ENSEMBLE_ID` replace the defaults; `time
-    /// stamp` or `CREATION_DATE` is the time stamp of a MILC file.
+    /// Header keys (NERSC) or lines of the user record (LIME). NERSC keys such as `ENSEMBLE_ID` replace the defaults. Of a MILC
+    /// file only the time stamp is written, from `time stamp` or `CREATION_DATE`.
     pub metadata: Vec<(String, String)>,
-    /// Types and texts of records of a LIME file. `scidac-file-xml` and `scidac-record-xml` take the place of those with the
-    /// title and with `metadata`; others stand by themselves before the field.
+    /// Types and texts of records of a LIME file. `scidac-file-xml` and `scidac-record-xml` replace those with the title and
+    /// with `metadata`; others are added after the field.
     pub records: Vec<(String, String)>,
     /// Logical file name on the Lattice Data Grid.
     pub lfn: String,
@@ -378,7 +382,7 @@ impl Default for WriteOptions {
     }
 }
 
-/// Of a file that the Lattice Data Grid does not know.
+/// The logical file name of a file that is not on the Lattice Data Grid.
 const NO_LFN: &str = "lfn://none";
 
 /// Outcome of comparing the checksum.

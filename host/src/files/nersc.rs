@@ -4,7 +4,7 @@ use super::frame::Frame;
 use super::milc::{STAMPS, stamp_of};
 use super::payload::{self, ChecksumKind, LINKS, PartialChecksum, StoredForm, TWO_ROWS};
 use super::{
-    Doubts, Endian, FileFormat, FilePrecision, Header, Printed, Problem, ReadOptions, WriteOptions, checksum_from,
+    Endian, FileFormat, FilePrecision, Header, Leniency, Printed, Problem, ReadOptions, WriteOptions, checksum_from,
     colours_in, lattice_from, precision_from,
 };
 use crate::gauge::measure::Plaquettes;
@@ -59,18 +59,18 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
     let Some((precision, endian)) = floating_point(floating) else {
         return Err(bad("FLOATING_POINT", floating, "IEEE32 or IEEE64, with or without BIG or LITTLE"));
     };
-    // What is optional may be there without a value.
+    // Optional keys may have no value.
     let given = |key| get(key).ok().filter(|text| !text.is_empty());
-    let mut doubts = Doubts::new(options);
+    let mut leniency = Leniency::new(options);
     let mut checksum = None;
     if let Some(text) = given("CHECKSUM") {
         let sum = checksum_from(text).ok_or_else(|| Problem::optional(PLACE, "CHECKSUM", text, "hexadecimal digits"));
-        checksum = doubts.optional(sum)?.map(|sum| (ChecksumKind::Nersc, PartialChecksum([sum, 0])));
+        checksum = leniency.optional(sum)?.map(|sum| (ChecksumKind::Nersc, PartialChecksum([sum, 0])));
     }
     let mut printed = |key| match given(key) {
         None => Ok(None),
         Some(text) => {
-            doubts.optional(Printed::parse(text).ok_or_else(|| Problem::optional(PLACE, key, text, "a number")))
+            leniency.optional(Printed::parse(text).ok_or_else(|| Problem::optional(PLACE, key, text, "a number")))
         }
     };
     let (plaquette, link_trace) = (printed("PLAQUETTE")?, printed("LINK_TRACE")?);
@@ -89,8 +89,8 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
         metadata,
         data_length: length - offset,
         fields: 1,
-        notes: doubts.notes,
-        unkept: Vec::new(),
+        notes: leniency.notes,
+        omitted: Vec::new(),
     };
     header.check_length(length)?;
     if !endian_known {
@@ -104,7 +104,7 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
     Ok(header)
 }
 
-/// Precision and byte order of a `FLOATING_POINT`, as programs spell it.
+/// Precision and byte order of a `FLOATING_POINT`, in the spellings of several programs.
 fn floating_point(text: &str) -> Option<(FilePrecision, Option<Endian>)> {
     let word: String = text.chars().filter(char::is_ascii_alphanumeric).collect();
     let word = word.to_ascii_uppercase();
@@ -132,8 +132,8 @@ fn lines(start: &[u8]) -> Result<(Vec<(String, String)>, u64), Problem> {
     Err(Problem::Missing { place: PLACE.into(), field: "END_HEADER", hint })
 }
 
-/// Whether a writer makes a key of the field itself.
-pub(super) fn is_made(key: &str) -> bool {
+/// Whether writers compute the value of a key from the field.
+pub(super) fn is_computed(key: &str) -> bool {
     const KEYS: [&str; 11] = [
         "HDR_VERSION",
         "DATATYPE",

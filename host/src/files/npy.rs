@@ -146,7 +146,7 @@ impl Array {
             data_length: self.length.saturating_sub(self.offset),
             fields: 1,
             notes: Vec::new(),
-            unkept: Vec::new(),
+            omitted: Vec::new(),
             precision: self.precision,
             endian: self.endian,
             components,

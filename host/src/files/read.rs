@@ -6,7 +6,7 @@ use super::source::{Opened, ReadAt};
 use super::{
     Checksum, FermionFile, FileError, FileFormat, GaugeFile, Header, Problem, RawField, ReadOptions, SharedFile,
 };
-use super::{checks, lime, milc, nersc, npy, scidac, strangers};
+use super::{checks, lime, milc, nersc, npy, scidac, unsupported};
 use crate::field::host::{Fermion, HostField, HostGauge, Matrix, Spinor};
 use crate::gauge::measure::Plaquettes;
 use crate::lattice::Section;
@@ -116,7 +116,7 @@ fn header(reader: &mut Image, options: &ReadOptions) -> Result<Header, Problem> 
         Some(Known::Npy) => npy::header(reader),
         Some(Known::Lime) => scidac::header(reader, options),
         Some(Known::Milc) => milc::header(reader),
-        None => Err(strangers::name(reader, &start)?),
+        None => Err(unsupported::recognise(reader, &start)?),
     }?;
     let end = header.offset + header.needed();
     if header.data_length > header.needed() && options.verify {
@@ -126,13 +126,13 @@ fn header(reader: &mut Image, options: &ReadOptions) -> Result<Header, Problem> 
         return Err(Problem::Trailing { offset: end, extra, another });
     }
     if header.data_length > header.needed() {
-        header.notes.push(format!("{} bytes follow the data; ignored", header.data_length - header.needed()));
+        header.notes.push(format!("{} bytes after the data are ignored", header.data_length - header.needed()));
     }
     byte_order(reader, &mut header, options)?;
     checked(header, options)
 }
 
-/// Formats that can be read, as their first bytes tell them.
+/// Formats that can be read, recognised by their first bytes.
 enum Known {
     Nersc,
     Npy,
@@ -155,14 +155,14 @@ fn format_of(start: &[u8]) -> Option<Known> {
     }
 }
 
-/// So many bytes from here on; fewer at the end.
+/// Reads `count` bytes, or fewer at the end of the file.
 pub(super) fn some(reader: &mut Image, count: u64) -> Result<Vec<u8>, Problem> {
     let mut bytes = Vec::new();
     reader.by_ref().take(count).read_to_end(&mut bytes).map_err(Problem::io("read"))?;
     Ok(bytes)
 }
 
-/// Finds links whose bytes are not in the order that they should have: a checksum of bytes does not see it.
+/// Detects links in the wrong byte order, which the checksums of LIME files do not.
 fn byte_order(reader: &mut Image, header: &mut Header, options: &ReadOptions) -> Result<(), Problem> {
     if header.values_per_site() != LINKS {
         return Ok(());
@@ -181,7 +181,7 @@ fn byte_order(reader: &mut Image, header: &mut Header, options: &ReadOptions) ->
     if options.verify {
         return Err(Problem::ByteOrder { said, stated, other });
     }
-    header.notes.push(format!("{said} says that bytes are {stated}-endian; taken as {other}-endian"));
+    header.notes.push(format!("{said} specifies {stated}-endian numbers; read as {other}-endian"));
     header.endian = other;
     Ok(())
 }
@@ -272,7 +272,7 @@ fn shared_header<'a, H>(
     }
 }
 
-/// *Collective.* [`compared`], and refuses another checksum.
+/// *Collective.* [`compared`], but refuses a checksum that differs.
 fn data_at(
     source: &dyn ReadAt,
     header: &Header,
@@ -302,7 +302,7 @@ fn compared(
     Ok(Checksum::compare(header.checksum, all))
 }
 
-/// Processes that were lost, else `problem`.
+/// The failure of the communication, if there is one, else `problem`.
 fn comm_or(result: Result<(), Problem>, problem: Problem) -> Problem {
     match result {
         Err(lost @ Problem::Comm(_)) => lost,
@@ -326,7 +326,7 @@ fn gauge_at(
     let computed =
         |measured: &(Plaquettes, f64), name| if name == PLAQUETTE.name { measured.0.mean } else { measured.1 };
     if let Err(problem) = checksum.require(options) {
-        // Flipped bits move the plaquette in its last digits only if they are few and low; a rule of another program leaves it.
+        // Changed bits alter the plaquette beyond its last digits unless they are few and low; another checksum rule does not.
         let sound =
             checks::links(&gauge, header.precision, options, parts).and_then(|_| checks::measured(&gauge, parts));
         let Ok(measured) = sound else { return Err(comm_or(sound.map(|_| ()), problem)) };

@@ -10,7 +10,7 @@ use super::lime::{self, MessageFlags, Record};
 use super::payload::{ChecksumKind, LINKS, PartialChecksum, StoredForm, TWO_ROWS};
 use super::xml::{self, Elements};
 use super::{
-    Doubts, Endian, FileFormat, FilePrecision, Header, Printed, Problem, ReadOptions, WriteOptions, checksum_from,
+    Endian, FileFormat, FilePrecision, Header, Leniency, Printed, Problem, ReadOptions, WriteOptions, checksum_from,
     ildg, lattice_from, precision_from,
 };
 use crate::lattice::Lattice;
@@ -51,13 +51,13 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
     let sums = after.iter().find(|r| r.kind == "scidac-checksum");
     let sums = sums.or_else(|| if alone { before.iter().find(|r| r.kind == "scidac-checksum") } else { None });
 
-    let mut doubts = Doubts::new(options);
+    let mut leniency = Leniency::new(options);
     let file = text_of(records.iter().find(|r| r.kind == "scidac-private-file-xml"))?;
-    let file_size = file.as_deref().map(|text| file_size(text, &mut doubts)).transpose()?.flatten();
+    let file_size = file.as_deref().map(|text| file_size(text, &mut leniency)).transpose()?.flatten();
     let ildg = text_of(described("ildg-format"))?;
-    let ildg = ildg.as_deref().map(|text| ildg::parse_with(text, &mut doubts)).transpose()?.unwrap_or_default();
+    let ildg = ildg.as_deref().map(|text| ildg::parse_with(text, &mut leniency)).transpose()?.unwrap_or_default();
     let private = text_of(described("scidac-private-record-xml"))?;
-    let private = private.as_deref().map(|text| Private::parse(text, &mut doubts)).transpose()?.unwrap_or_default();
+    let private = private.as_deref().map(|text| Private::parse(text, &mut leniency)).transpose()?.unwrap_or_default();
     let format = if data.kind == "ildg-binary-data" { FileFormat::Ildg } else { FileFormat::Scidac };
 
     let mut sizes = [(options.lattice.map(|l| l.size()), "the caller"), (ildg.size, ILDG), (file_size, FILE)];
@@ -66,7 +66,7 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
     {
         for (size, place) in sizes[1..].iter_mut() {
             if let Some(size) = size.take_if(|size| *size != caller) {
-                doubts.notes.push(format!("{place}: the lattice is {size:?}; taken as {caller:?}, as was asked for"));
+                leniency.notes.push(format!("{place}: the lattice is {size:?}; {caller:?} is used, as requested"));
             }
         }
     }
@@ -82,13 +82,13 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
         Problem::Length { place: data.place(), length: data.length, said, would, remedy }
     };
     if !data.length.is_multiple_of(volume) || site_bytes == 0 {
-        return Err(unfit(format!("that is no multiple of the {volume} sites of the {lattice} lattice ({place})")));
+        return Err(unfit(format!("that is not a multiple of the {volume} sites of the {lattice} lattice ({place})")));
     }
     let stated = agree("the precision", [(ildg.precision, ILDG), (private.precision, RECORD), (None, "")]);
     let stated = match stated {
-        // The length decides which of them is right.
+        // The length decides between them.
         Err(problem) => {
-            doubts.or_note(problem, "the length of the data decided")?;
+            leniency.or_note(problem, "the one that fits the length of the data is used")?;
             None
         }
         Ok(stated) => stated,
@@ -99,7 +99,7 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
         Some((stated, place)) => {
             let number = 2 * stated.bytes() as u64;
             let links = [LINKS, TWO_ROWS].map(|n| n as u64 * number);
-            // What a SciDAC record holds is not known; ILDG's holds links.
+            // ILDG records hold links, SciDAC records any kind of field.
             let fits = if format == FileFormat::Ildg {
                 links.contains(&site_bytes)
             } else {
@@ -111,12 +111,14 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
                 let needed = links[0] * volume;
                 let said = match format {
                     FileFormat::Ildg => {
-                        format!("links on the {lattice} lattice in {stated} precision, as {place} says, take {needed}")
+                        format!("links on the {lattice} lattice in {stated} precision ({place}) take {needed}")
                     }
-                    _ => format!("that is no multiple of {number} bytes a site, as {place} says of the precision"),
+                    _ => format!(
+                        "that is not a multiple of {number} bytes per site, a complex number in {stated} precision ({place})"
+                    ),
                 };
                 let other = by_length.ok_or_else(|| unfit(said.clone()))?;
-                doubts.or_note(unfit(said), &format!("taken as {other} precision"))?;
+                leniency.or_note(unfit(said), &format!("read in {other} precision"))?;
                 other
             }
         }
@@ -124,16 +126,16 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
     if let Some(stated) = private.site_bytes
         && stated != site_bytes
     {
-        let said = format!("typesize × datacount of {RECORD} say {stated} for each of {volume} sites");
-        doubts.or_note(unfit(said), "taken by its length")?;
+        let said = format!("typesize × datacount of the {RECORD} is {stated} for each of {volume} sites");
+        leniency.or_note(unfit(said), "the length is used")?;
     }
     let components = (site_bytes / (2 * precision.bytes() as u64)) as usize;
 
-    let sums = text_of(sums)?.as_deref().map(|text| doubts.optional(parse_sums(text))).transpose()?.flatten();
+    let sums = text_of(sums)?.as_deref().map(|text| leniency.optional(parse_sums(text))).transpose()?.flatten();
     let checksum = sums.map(|sum| (ChecksumKind::Scidac, sum));
-    let (mut metadata, mut unkept) = (Vec::new(), Vec::new());
+    let (mut metadata, mut omitted) = (Vec::new(), Vec::new());
     let mut plaquette = None;
-    // Between two fields stand the checksum of the one and descriptions of the other, or all of the beginning of a file.
+    // Between two fields are the checksum of the first, and the descriptions of the second or the start of another file.
     let is_sum = |r: &Record| r.kind == "scidac-checksum";
     let is_file = |r: &Record| r.kind == "scidac-private-file-xml";
     let begin = match options.record {
@@ -150,19 +152,13 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
     let of_file: Vec<_> = of_file.filter_map(|kind| records.iter().find(|r| r.kind == kind)).collect();
     for record in of_file.into_iter().chain(own()).take(64) {
         let Some(text) = text_of(Some(record))? else {
-            unkept.push(format!("{}, which is no text of up to 64 KiB", record.place()));
+            omitted.push(format!("the {}, which is longer than 64 KiB or not text", record.place()));
             continue;
         };
         if record.kind == "xlf-info" {
             plaquette = xlf_plaquette(&text);
         }
         metadata.push((record.kind.clone(), text));
-    }
-    if fields.len() > 1 && options.record == 0 {
-        let last = fields.len() - 1;
-        doubts
-            .notes
-            .push(format!("the file holds {} fields, and this is the first, number 0 of 0 to {last}", fields.len()));
     }
     Ok(Header {
         lattice,
@@ -177,8 +173,8 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
         data_length: data.length,
         link_trace: None,
         fields: fields.len(),
-        notes: doubts.notes,
-        unkept,
+        notes: leniency.notes,
+        omitted,
     })
 }
 
@@ -201,7 +197,7 @@ fn agree<T: Copy + PartialEq + std::fmt::Debug>(
     }
 }
 
-/// The precision that data of so many bytes for each site has: links, spinors and colour vectors differ in it.
+/// The precision of data with this many bytes per site, where only one fits links, spinors or colour vectors.
 fn precision_by_length(site_bytes: u64, format: FileFormat) -> Option<FilePrecision> {
     match (site_bytes, format) {
         (288 | 192, FileFormat::Ildg) => Some(FilePrecision::Single),
@@ -213,21 +209,25 @@ fn precision_by_length(site_bytes: u64, format: FileFormat) -> Option<FilePrecis
     }
 }
 
-/// What data of this length would be on a lattice of so many sites, or else on which lattice it would be links.
+/// What kind of field of this volume has this length, or else the volumes of gauge fields that have it.
 fn would_be(length: u64, volume: u64, format: FileFormat) -> (String, LengthRemedy) {
     let names = [(36, "links"), (24, "two rows of links"), (12, "a spinor field"), (3, "a field of colour vectors")];
-    // What is in a record of ILDG is known.
+    // ILDG records hold links only.
     let names = if format == FileFormat::Ildg { &names[..2] } else { &names[..] };
-    // Not SU(6), whose links are as long as those of SU(3) on four times the sites.
+    // Not SU(6): SU(3) on four times the volume has the same length.
     let groups = [2, 4, 5].map(|n| (4 * n * n, n));
     for precision in [FilePrecision::Single, FilePrecision::Double] {
         let has = |components: u64| length == 2 * components * precision.bytes() as u64 * volume;
         if let Some((_, name)) = names.iter().find(|(components, _)| has(*components)) {
-            return (format!("it is as long as {name} in {precision} precision"), LengthRemedy::WithoutVerification);
+            return (
+                format!("this is the length of {name} in {precision} precision"),
+                LengthRemedy::WithoutVerification,
+            );
         }
         if let Some((_, n)) = groups.iter().find(|(components, _)| has(*components)) {
-            let what =
-                format!("it is as long as links in SU({n}) in {precision} precision, and Ferrite knows SU(3) only");
+            let what = format!(
+                "this is the length of links in SU({n}) in {precision} precision, but Ferrite supports SU(3) only"
+            );
             return (what, LengthRemedy::Nothing);
         }
     }
@@ -236,27 +236,33 @@ fn would_be(length: u64, volume: u64, format: FileFormat) -> (String, LengthReme
     };
     let links: Vec<_> = [sites(288, "single"), sites(576, "double")].into_iter().flatten().collect();
     if links.is_empty() {
-        let what = "no links of whole sites have this length: the file is damaged, or holds something else";
+        let what = "no gauge field has this length: the file is damaged, or holds something else";
         return (what.into(), LengthRemedy::Nothing);
     }
-    (format!("it would be links on {}", links.join(" or ")), LengthRemedy::Extents)
+    (format!("this is the length of links on {}", links.join(" or ")), LengthRemedy::Extents)
 }
 
-fn file_size(text: &str, doubts: &mut Doubts) -> Result<Option<[usize; 4]>, Problem> {
+fn file_size(text: &str, leniency: &mut Leniency) -> Result<Option<[usize; 4]>, Problem> {
     let xml = Elements::of(text);
     let expected = "0 (one file); join the parts with the program that wrote them";
-    zero(&xml, FILE, "volfmt", expected, doubts)?;
+    zero(&xml, FILE, "volfmt", expected, leniency)?;
     let Some(dims) = xml.text("dims") else { return Ok(None) };
     let bad = || Problem::field(FILE, "dims", dims, "four numbers of sites");
     let size: Vec<usize> = dims.split_whitespace().map(|d| d.parse().map_err(|_| bad())).collect::<Result<_, _>>()?;
     size.try_into().map(Some).map_err(|_| bad())
 }
 
-/// That a number which may be there is 0.
-fn zero(xml: &Elements, place: &str, tag: &'static str, expected: &str, doubts: &mut Doubts) -> Result<(), Problem> {
+/// Checks that an optional number is 0.
+fn zero(
+    xml: &Elements,
+    place: &str,
+    tag: &'static str,
+    expected: &str,
+    leniency: &mut Leniency,
+) -> Result<(), Problem> {
     if let Some(text) = xml.text(tag).filter(|text| !text.is_empty()) {
         let number = text.parse::<u64>().map_err(|_| Problem::optional(place, tag, text, expected));
-        if doubts.optional(number)?.is_some_and(|number| number != 0) {
+        if leniency.optional(number)?.is_some_and(|number| number != 0) {
             return Err(Problem::field(place, tag, text, expected));
         }
     }
@@ -271,21 +277,22 @@ struct Private {
 }
 
 impl Private {
-    fn parse(text: &str, doubts: &mut Doubts) -> Result<Self, Problem> {
+    fn parse(text: &str, leniency: &mut Leniency) -> Result<Self, Problem> {
         let xml = Elements::of(text);
         for tag in ["globaldata", "recordtype"] {
-            zero(&xml, RECORD, tag, "0 (a field on the whole lattice)", doubts)?;
+            zero(&xml, RECORD, tag, "0 (a field on the whole lattice)", leniency)?;
         }
         let given = |tag| xml.text(tag).filter(|text| !text.is_empty());
         let precision = given("precision").map(|text| {
-            doubts.optional(precision_from(text).ok_or_else(|| Problem::optional(RECORD, "precision", text, "F or D")))
+            leniency
+                .optional(precision_from(text).ok_or_else(|| Problem::optional(RECORD, "precision", text, "F or D")))
         });
         let precision = precision.transpose()?.flatten();
         let mut number = |tag| match given(tag) {
             None => Ok(None),
             Some(text) => {
                 let number = text.parse::<u32>().map_err(|_| Problem::optional(RECORD, tag, text, "a number"));
-                doubts.optional(number.map(u64::from))
+                leniency.optional(number.map(u64::from))
             }
         };
         let site_bytes = number("typesize")?.zip(number("datacount")?).map(|(size, count)| size * count);
@@ -366,7 +373,7 @@ pub(crate) fn frame(lattice: Lattice, components: usize, options: &WriteOptions)
             "{prolog}<scidacChecksum><version>1.0</version><suma>{a:x}</suma><sumb>{b:x}</sumb></scidacChecksum>"
         );
         lime::append(&mut tail, "scidac-checksum", MessageFlags::End, sums.as_bytes());
-        // Readers of SciDAC's library want its records first, in their order.
+        // SciDAC's library expects its own records first, in their order.
         others.iter().for_each(|(kind, text)| lime::append(&mut tail, kind, MessageFlags::Alone, text.as_bytes()));
         tail
     };

@@ -245,14 +245,18 @@ fn contradictions_in_lime_are_named() {
         ("<lx>2", "<lx>x", "extent is \"x\", expected a number of sites"),
         ("<precision>64", "<precision>32", "the precision is Single according to ildg-format record but Double"),
         ("<precision>64", "<precision>16", "precision is \"16\", expected 32 or 64"),
-        ("su3gauge", "su2gauge", "ildg-format record: field is \"su2gauge\": links in SU(2); Ferrite knows SU(3) only"),
+        (
+            "su3gauge",
+            "su2gauge",
+            "ildg-format record: field is \"su2gauge\": links in SU(2), but Ferrite supports SU(3) only",
+        ),
         ("su3gauge", "somegaug", "field is \"somegaug\", expected su3gauge; read with verification off"),
         ("<volfmt>0", "<volfmt>1", "volfmt is \"1\""),
         ("<recordtype>0", "<recordtype>1", "recordtype is \"1\""),
         (
             "<typesize>144",
             "<typesize>143",
-            "typesize × datacount of scidac-private-record-xml record say 572 for each of 16",
+            "typesize × datacount of the scidac-private-record-xml record is 572 for each of 16",
         ),
         ("<dims>2 2 2 2", "<dims>2 2 2  ", "dims is \"2 2 2\", expected four numbers"),
         ("<suma>", "<sumc>", "suma is \"\", expected hexadecimal digits; read with verification off"),
@@ -296,7 +300,7 @@ fn lies_in_nersc_headers_are_named() {
     let bytes = written(&gauge, &WriteOptions { format: FileFormat::Nersc3x3, ..Default::default() });
     for (from, to, says) in [
         ("DATATYPE = 4D_SU3_GAUGE_3x3", "DATATYPE = 4D_GAUGE", "DATATYPE is \"4D_GAUGE\", expected 4D_SU3_GAUGE or"),
-        ("DATATYPE = 4D_SU3_GAUGE_3x3", "DATATYPE = 4D_SU4_GAUGE", "links in SU(4); Ferrite knows SU(3) only"),
+        ("DATATYPE = 4D_SU3_GAUGE_3x3", "DATATYPE = 4D_SU4_GAUGE", "links in SU(4), but Ferrite supports SU(3) only"),
         ("GAUGE_3x3", "GAUGE", "bytes follow the last number"),
         ("IEEE64BIG", "IEEE80BIG", "FLOATING_POINT is \"IEEE80BIG\""),
         ("IEEE64BIG", "IEEE32BIG", "bytes follow the last number"),
@@ -319,10 +323,9 @@ fn lies_in_nersc_headers_are_named() {
     assert!(reread(&nan, &ReadOptions::default()).is_err());
 }
 
-/// What a header may say of the data and need not, spelled as programs do: understood, or else done without where that is
-/// asked for.
+/// Optional entries of headers in the spellings of several programs: parsed, or ignored without verification.
 #[test]
-fn optional_keys_are_understood_or_done_without() {
+fn optional_keys_are_parsed_or_ignored() {
     let gauge = random_gauge([2, 2, 4, 2], 16);
     let nersc = written(&gauge, &WriteOptions { format: FileFormat::Nersc3x3, ..Default::default() });
     let header = header_of(&nersc);
@@ -412,7 +415,7 @@ fn optional_keys_are_understood_or_done_without() {
     }
 }
 
-/// What a header says wrongly is told with what would be right.
+/// Errors about wrong headers say what the data is.
 #[test]
 fn errors_say_what_the_data_would_be() {
     let gauge = random_gauge([2, 2, 2, 4], 17);
@@ -425,34 +428,40 @@ fn errors_say_what_the_data_would_be() {
     let ildg = |format: &[u8], links: &[u8]| lime_file(&[("ildg-format", format), ("ildg-binary-data", links)]);
     let refused = |bytes: &[u8]| reread(bytes, &ReadOptions::default()).unwrap_err().to_string();
     // Precision.
-    for (stated, links, is) in [
-        (FilePrecision::Single, &double, "it is as long as links in double precision"),
-        (FilePrecision::Double, &single, "it is as long as links in single precision"),
+    for (stated, links, right, is) in [
+        (FilePrecision::Single, &double, "double", "this is the length of links in double precision"),
+        (FilePrecision::Double, &single, "single", "this is the length of links in single precision"),
     ] {
         let file = ildg(&format([2, 2, 2, 4], stated), links);
         let error = refused(&file);
-        assert!(error.contains(is) && error.contains("ildg-format record says, take"), "{error}");
+        assert!(error.contains(is) && error.contains("precision (ildg-format record) take"), "{error}");
         let read = reread(&file, &lenient).unwrap();
-        assert!(distance(&read.gauge, &gauge) < 1e-7 && read.header.notes[0].contains(is));
+        assert!(
+            distance(&read.gauge, &gauge) < 1e-7
+                && read.header.notes[0].ends_with(&format!("; read in {right} precision"))
+        );
     }
     // Extents.
     for size in [[2, 2, 2, 2], [4, 4, 4, 4]] {
         let file = ildg(&format(size, FilePrecision::Double), &double);
         let error = refused(&file);
-        assert!(error.contains("it would be links on 64 sites in single precision or 32 sites in double"), "{error}");
+        assert!(
+            error.contains("this is the length of links on 64 sites in single precision or 32 sites in double"),
+            "{error}"
+        );
         assert!(reread(&file, &lenient).is_err());
         let given = ReadOptions { lattice: Some(gauge.lattice()), ..lenient.clone() };
         let read = reread(&file, &given).unwrap();
         assert_eq!(read.gauge, gauge);
-        assert!(read.header.notes[0].contains("taken as [2, 2, 2, 4]"), "{:?}", read.header.notes);
+        assert!(read.header.notes[0].contains("[2, 2, 2, 4] is used, as requested"), "{:?}", read.header.notes);
     }
     // Other groups.
     for (colours, bytes) in [(2, 4 * 4 * 16), (4, 4 * 16 * 16)] {
         let error = refused(&ildg(&format([2, 2, 2, 4], FilePrecision::Double), &vec![0; 32 * bytes]));
-        assert!(error.contains(&format!("as long as links in SU({colours}) in double precision")), "{error}");
+        assert!(error.contains(&format!("the length of links in SU({colours}) in double precision")), "{error}");
     }
     let npy = replaced(&bytes(&WriteOptions { format: FileFormat::Npy, ..Default::default() }), "4, 3, 3)", "4, 2, 2)");
-    assert!(refused(&npy).contains("links in SU(2); Ferrite knows SU(3) only"), "{}", refused(&npy));
+    assert!(refused(&npy).contains("links in SU(2), but Ferrite supports SU(3) only"), "{}", refused(&npy));
     // Two rows of each link.
     let rows: Vec<u8> = double.chunks(144).flat_map(|link| link[..96].to_vec()).collect();
     for file in [
@@ -467,25 +476,23 @@ fn errors_say_what_the_data_would_be() {
     let swapped: Vec<u8> =
         double.chunks(8).flat_map(|number| number.iter().rev().copied().collect::<Vec<_>>()).collect();
     let file = ildg(&format([2, 2, 2, 4], FilePrecision::Double), &swapped);
-    assert!(
-        refused(&file).contains("in SU(3) if their bytes are taken as little-endian, but the LIME format says big")
-    );
+    assert!(refused(&file).contains("in SU(3) if they are read as little-endian, but the LIME format specifies big"));
     let read = reread(&file, &lenient).unwrap();
     assert_eq!((read.gauge, read.header.endian), (gauge.clone(), Endian::Little));
     // A second configuration.
     let twice = |options: &WriteOptions| [bytes(options), bytes(options)].concat();
     for format in [FileFormat::Nersc, FileFormat::Npy] {
         let file = twice(&WriteOptions { format, ..Default::default() });
-        assert!(refused(&file).contains("begin as another file does"), "{}", refused(&file));
-        assert!(reread(&file, &lenient).unwrap().header.notes[0].contains("bytes follow the data"));
+        assert!(refused(&file).contains("start like another file"), "{}", refused(&file));
+        assert!(reread(&file, &lenient).unwrap().header.notes[0].contains("bytes after the data are ignored"));
     }
     let both = twice(&WriteOptions::default());
-    assert!(header_of(&both).notes[0].contains("holds 2 fields, and this is the first"));
-    // A checksum by another rule beside a plaquette that is right.
+    assert_eq!((header_of(&both).fields, header_of(&both).notes), (2, vec![]));
+    // A checksum by another rule, and the right plaquette.
     let nersc = bytes(&WriteOptions { format: FileFormat::Nersc3x3, ..Default::default() });
     let error = refused(&replaced(&nersc, "CHECKSUM = ", "CHECKSUM = 1234abcd\nOTHER = "));
     assert!(
-        error.contains("but plaquette of the links is as the header says: the checksum was made by another"),
+        error.contains("but the plaquette agrees with the header: the checksum was computed by another rule"),
         "{error}"
     );
     let wrong = replaced(
@@ -497,7 +504,7 @@ fn errors_say_what_the_data_would_be() {
 }
 
 #[test]
-fn files_of_others_are_named() {
+fn unsupported_formats_are_named() {
     let mut openqcd: Vec<u8> = [2u32, 2, 2, 4].iter().flat_map(|extent| extent.to_le_bytes()).collect();
     openqcd.extend(1.8f64.to_le_bytes());
     openqcd.resize(24 + 4 * 144 * 32, 0);
@@ -508,7 +515,7 @@ fn files_of_others_are_named() {
         (&openqcd, "is a configuration of openQCD; convert it"),
         (b"\x89HDF\r\n\x1a\n and more", "is an HDF5 file"),
         (b"\x1f\x8b\x08\0", "is packed with gzip; unpack it"),
-        (b"PK\x03\x04", "is a zip archive, as numpy.savez makes"),
+        (b"PK\x03\x04", "is a zip archive, such as an .npz file"),
         (&tar, "is a tar archive"),
         (b"version https://git-lfs.github.com/spec/v1\n", "is a pointer of Git LFS"),
         (b"something else", "starts with the bytes 73 6f 6d 65"),
@@ -528,7 +535,7 @@ fn one_flipped_bit_is_found_by_every_checksum() {
         let last = if header.endian == Endian::Big { header.precision.bytes() - 1 } else { 0 };
         bytes[header.offset as usize + 5 * header.site_bytes() + last] ^= 1;
         let error = reread(&bytes, &ReadOptions::default()).unwrap_err();
-        // A header with a plaquette shows that it is not much.
+        // The plaquette in a NERSC header agrees in spite of one bit.
         let found = match options.format {
             FileFormat::Nersc | FileFormat::Nersc3x3 => matches!(error, Problem::ChecksumRule { .. }),
             _ => matches!(error, Problem::Checksum { .. }),
@@ -679,9 +686,9 @@ fn headers_of_lattices_beyond_32_bits_are_read() {
     }
 }
 
-/// What a file says of itself is in its copy, as far as there is a place; what is not is named.
+/// Copies have the metadata of the original where there is a place for it; the rest is listed.
 #[test]
-fn copies_say_what_their_originals_said() {
+fn copies_have_the_metadata_of_the_original() {
     let gauge = random_gauge([2, 2, 2, 4], 18);
     let plaquette = crate::gauge::measure::plaquette(&gauge).mean;
     // A copy of a file: its bytes, and what was left out.
@@ -689,8 +696,8 @@ fn copies_say_what_their_originals_said() {
         let header = inspect(ReadFrom::Memory(bytes), &ReadOptions::default()).unwrap();
         let mut options = WriteOptions { format, precision, title: "new".into(), ..Default::default() };
         let same_numbers = precision == header.precision;
-        let copy = Copy { header: &header, from: "the original", same_numbers, same_plaquette: true };
-        let left = copy.carry(&mut options);
+        let copy = MetadataCopy { header: &header, from: "the original", same_numbers, same_plaquette: true };
+        let left = copy.copy_to(&mut options);
         (written(&reread(bytes, &ReadOptions::default()).unwrap().gauge, &options), left)
     };
     let value = |bytes: &[u8], key: &str| {
@@ -745,7 +752,7 @@ fn copies_say_what_their_originals_said() {
     let (again, _) = copy(&same, FileFormat::Ildg, double);
     assert_eq!((left, value(&again, "ildg-data-lfn")), (vec![], "lfn://USQCD/test".into()));
     let (rounded, left) = copy(&lime, FileFormat::Ildg, single);
-    assert_eq!(left, ["the logical file name lfn://USQCD/test, of other numbers"]);
+    assert_eq!(left, ["the logical file name lfn://USQCD/test, as the numbers differ"]);
     assert_eq!(value(&rounded, "ildg-data-lfn"), NO_LFN);
     let (scidac, left) = copy(&lime, FileFormat::Scidac, double);
     assert_eq!(left, ["the record ildg-data-lfn"]);

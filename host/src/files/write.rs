@@ -101,7 +101,7 @@ fn write(
         match to {
             WriteTo::Writer(writer) => frame.write_to(writer, &values),
             WriteTo::File(_) | WriteTo::Shared(_) => match Destination::of(path) {
-                // Bytes go one after the other there, and only one process has them all.
+                // A stream is written in order, which needs all data in one process.
                 Ok(Destination::Stream(stream)) if network.size() == 1 => {
                     let mut writer = BufWriter::with_capacity(1 << 20, open_stream(&stream)?);
                     frame.write_to(&mut writer, &values)?;

@@ -1,20 +1,20 @@
-//! As much XML as the headers of lattice files need: the texts of their elements.
+//! The part of XML that the headers of lattice files need: the texts of elements.
 //!
-//! A parser finds them, so that comments, declarations and quoted attributes are what they are. Files in use hold XML that is
-//! not well formed: a quote without its end, several documents in one record, no end tag, an ampersand by itself. What can
-//! be understood of these is taken; what cannot is as if it were not there.
+//! A parser splits the text, so that comments, declarations and quoted attributes are not mistaken for elements. Existing files
+//! contain XML that is not well formed: a quote that is not closed, several documents in one record, no end tag, a single
+//! ampersand. Of these everything is read that can be parsed, and the rest is ignored.
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
 /// The elements of a text.
 #[derive(Debug, Default)]
 pub(crate) struct Elements {
-    /// Local names and texts, in the order of their start tags. `None`: an element without its end.
+    /// Local names and texts, in the order of start tags. `None`: an element that is not closed.
     all: Vec<(String, Option<String>)>,
 }
 
 impl Elements {
-    /// All that there are; none of a text that is no XML.
+    /// The elements of `xml`; none if that is not XML.
     pub fn of(xml: &str) -> Self {
         let mut elements = Self::default();
         let (mut rest, mut open) = (xml, Vec::new());
@@ -28,8 +28,8 @@ impl Elements {
         let found = self.all.iter().find(|(its, text)| its == name && text.is_some());
         found.and_then(|(_, text)| text.as_deref()).map(str::trim)
     }
-    /// Adds what stands in `xml` up to its end, or up to a tag whose quotes are not in order; then what follows this tag comes
-    /// back. `open` are elements without their end so far, with their texts.
+    /// Adds the elements in `xml` up to its end, or up to a tag with a quote that is not closed, and then returns the text after
+    /// this tag. `open` are the elements that are not closed yet, with their texts.
     fn add<'a>(&mut self, xml: &'a str, open: &mut Vec<(usize, String)>) -> Option<&'a str> {
         let mut reader = Reader::from_str(xml);
         let config = reader.config_mut();
@@ -38,7 +38,7 @@ impl Elements {
             let at = reader.buffer_position() as usize;
             let event = reader.read_event();
             let text = match &event {
-                // Attributes hold no `<`: the quote before it has no end. The tag ends where it would without quotes.
+                // Attributes cannot contain `<`: a quote is not closed. The tag is read as if it had no quotes.
                 Ok(Event::Start(tag) | Event::Empty(tag)) if tag.contains('<') => return self.broken(&xml[at..], open),
                 Ok(Event::Start(tag)) => {
                     open.push((self.all.len(), String::new()));
@@ -70,7 +70,7 @@ impl Elements {
                 },
                 Ok(Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_)) => continue,
                 Ok(Event::Eof) => return None,
-                // No progress would be no end.
+                // Without progress this would not end.
                 Err(_) => return self.broken(&xml[at..], open).filter(|behind| behind.len() < xml.len()),
             };
             if let Some((_, so_far)) = open.last_mut() {
@@ -78,13 +78,13 @@ impl Elements {
             }
         }
     }
-    /// Takes a start tag at the beginning of `xml` whose quotes are not in order, and returns what follows it; nothing
-    /// where there is none.
+    /// Adds the element of a start tag at the beginning of `xml` with a quote that is not closed, and returns the text after
+    /// the tag; `None` if there is no start tag.
     fn broken<'a>(&mut self, xml: &'a str, open: &mut Vec<(usize, String)>) -> Option<&'a str> {
         let start = xml.find('<')?;
         let (tag, behind) = xml[start + 1..].split_once('>')?;
         let name = tag.split(|c: char| c.is_whitespace() || c == '/').next().unwrap_or_default();
-        // Comments without their end, and the like, hold nothing that could be believed.
+        // After a comment that is not closed, nothing can be trusted.
         if !name.starts_with(|c: char| c.is_alphabetic() || c == '_') {
             return None;
         }
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(text("<a>&#52;<![CDATA[<2>]]></a>", "a").as_deref(), Some("4<2>"));
     }
 
-    /// What looks like an element, but is none.
+    /// Text that looks like an element, but is none.
     #[test]
     fn comments_and_attributes_hold_no_elements() {
         let xml = "<!-- was <lx>8</lx> --><a was='<lx>8</lx>'><!-- <lx>6</lx> --><![CDATA[<lx>2</lx>]]><lx>4<!-- 8 --></lx></a>";
@@ -132,9 +132,9 @@ mod tests {
         assert_eq!(text("<!-- never closed <lx>8</lx>", "lx"), None);
     }
 
-    /// As files in use have them.
+    /// Mistakes of existing files.
     #[test]
-    fn what_is_not_well_formed_is_taken_as_far_as_it_goes() {
+    fn malformed_xml_is_read_as_far_as_possible() {
         for xml in [
             "<?xml version=\"1.0\"?><a xmlns=\"u><lx>4</lx></a>",
             "<a xmlns=\"u><lx at=\"3\">4</lx><b c=\"d\"/></a>",

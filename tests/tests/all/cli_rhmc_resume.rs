@@ -248,7 +248,7 @@ fn edits_by_hand_are_told() {
         (trajectories, Box::new(line(3, "\"trajectory\":3", "\"trajectory\":5")), &["jsonl, line 3: crc32 is"], true),
         (trajectories, Box::new(line(3, "}", "")), &["trajectories.jsonl has", "bytes, and state.toml says"], true),
         (trajectories, Box::new(line(3, "{\"", "{{\"")), &["has other lines than state.toml resumes from"], true),
-        (trajectories, Box::new(line(3, ":true", ":tru!")), &["jsonl, line 3: this is no JSON at column"], true),
+        (trajectories, Box::new(line(3, ":true", ":tru!")), &["jsonl, line 3: this is not JSON at column"], true),
         (trajectories, Box::new(line(3, "\"delta_h\":", "\"delta_h\":1")), &["jsonl, line 3: crc32 is"], true),
         (
             trajectories,
@@ -311,7 +311,7 @@ fn a_run_starts_again_at_an_older_configuration() {
         &room,
         &format!("{} --set trajectory.steps=3 --set trajectories=3", from(2).replace(" --backend cpu", "")),
     );
-    assert!(said.contains("run/before.2") && said.contains("settings are others than before: levels"), "{said}");
+    assert!(said.contains("run/before.2") && said.contains("settings differ from before: levels"), "{said}");
     assert_eq!(all_lines(&room, "run").len(), 3);
     assert!(!room.path("run/cfg.000004.ildg").exists() && room.path("run/before.2/cfg.000004.toml").exists());
     // Its damaged configuration is refused, and nothing is set aside.

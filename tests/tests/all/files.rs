@@ -183,7 +183,7 @@ fn wrong_files_give_a_sentence_with_their_name() {
         assert!(error.contains(name), "{error}");
         error
     };
-    assert!(sentence("empty", b"").contains("is empty: no byte was written to it"));
+    assert!(sentence("empty", b"").contains("is empty; copy it again"));
     assert!(sentence("text", b"Dear Sir").contains("starts with the bytes 44 65 61 72 20 53 69 72"));
     assert!(sentence("nersc", b"BEGIN_HEADER\n").contains("END_HEADER is missing"));
     assert!(sentence("lime", b"\x45\x67\x89\xab").contains("the header of LIME record 1 takes 144 bytes"));

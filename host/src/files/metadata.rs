@@ -1,37 +1,37 @@
-//! What a file says of itself beside its field, for a copy of the field in another file.
+//! The metadata of a file, copied with its field to another file.
 use super::xml::Elements;
 use super::{FileFormat, Header, NO_LFN, WriteOptions, milc, nersc};
 use crate::system::utc_now;
 
-/// The record of a LIME file in which copies are noted, a line for each.
+/// The record of a LIME file that lists earlier copies, one on each line.
 const COPIES: &str = "ferrite-copies";
 /// The same in a NERSC header.
 const COPIED: &str = "COPIED";
-/// Records that a writer makes of the field.
-const MADE: [&str; 4] = ["scidac-private-file-xml", "scidac-private-record-xml", "ildg-format", "scidac-checksum"];
+/// Records that writers compute from the field.
+const COMPUTED: [&str; 4] = ["scidac-private-file-xml", "scidac-private-record-xml", "ildg-format", "scidac-checksum"];
 const RECORD: &str = "scidac-record-xml";
 const LFN: &str = "ildg-data-lfn";
 const XLF: &str = "xlf-info";
 const TITLE: &str = "scidac-file-xml";
 
-/// How a copy is made.
-pub struct Copy<'a> {
-    /// Of the file that is copied.
+/// Copies the metadata of a file.
+pub struct MetadataCopy<'a> {
+    /// The header of the original.
     pub header: &'a Header,
-    /// Its name, for the note of the copy.
+    /// The name of the original, which the copy records.
     pub from: &'a str,
-    /// Whether the numbers are those of the file: neither projected nor rounded.
+    /// Whether the copy has the numbers of the original, neither projected nor rounded.
     pub same_numbers: bool,
-    /// Whether the plaquette that the file states, if any, is that of the copy.
+    /// Whether the copy has the plaquette that the header of the original contains, if any.
     pub same_plaquette: bool,
 }
 
-impl Copy<'_> {
-    /// Puts what the file says of itself into the options of the copy, as far as its format has a place, and adds a note of
-    /// the copy. Returns what had to be left out, such as `the record xlf-info`.
-    pub fn carry(&self, options: &mut WriteOptions) -> Vec<String> {
+impl MetadataCopy<'_> {
+    /// Adds the metadata of the original to the options of the copy, where its format has a place for it, and a record of the
+    /// copy. Returns what could not be copied, such as `the record xlf-info`.
+    pub fn copy_to(&self, options: &mut WriteOptions) -> Vec<String> {
         let lime = |format| matches!(format, FileFormat::Ildg | FileFormat::Scidac);
-        let mut left = self.header.unkept.clone();
+        let mut left = self.header.omitted.clone();
         let copy = format!("{} {}, from {}", utc_now(), concat!("ferrite ", env!("CARGO_PKG_VERSION")), self.from);
         let copies = if lime(self.header.format) { self.records(options, &mut left) } else { self.keys(options) };
         let all: Vec<String> = copies.into_iter().chain([copy]).collect();
@@ -52,7 +52,7 @@ impl Copy<'_> {
             .header
             .metadata
             .iter()
-            .filter(|(key, _)| !nersc::is_made(key))
+            .filter(|(key, _)| !nersc::is_computed(key))
             .cloned()
             .partition(|(key, _)| key == COPIED);
         options.metadata.extend(keys);
@@ -62,26 +62,26 @@ impl Copy<'_> {
     fn records(&self, options: &mut WriteOptions, left: &mut Vec<String>) -> Vec<String> {
         let mut copies = Vec::new();
         for (kind, text) in &self.header.metadata {
-            if MADE.contains(&kind.as_str()) || text.trim().is_empty() || (kind == LFN && text == NO_LFN) {
+            if COMPUTED.contains(&kind.as_str()) || text.trim().is_empty() || (kind == LFN && text == NO_LFN) {
                 continue;
             }
             let leave = |left: &mut Vec<String>| left.push(format!("the record {kind}"));
             match (kind.as_str(), options.format) {
                 (COPIES, _) => copies = text.lines().map(String::from).collect(),
                 (LFN, FileFormat::Ildg) if self.same_numbers => options.lfn = text.clone(),
-                (LFN, FileFormat::Ildg) => left.push(format!("the logical file name {text}, of other numbers")),
+                (LFN, FileFormat::Ildg) => left.push(format!("the logical file name {text}, as the numbers differ")),
                 (LFN, _) => leave(left),
                 (XLF, FileFormat::Ildg | FileFormat::Scidac) if !self.same_plaquette => {
-                    left.push(format!("the plaquette of {kind}, of other links"));
+                    left.push(format!("the plaquette in {kind}, as it differs"));
                     options.records.push((kind.clone(), text.replacen("plaquette", "plaquette_of_source", 1)));
                 }
                 (_, FileFormat::Ildg | FileFormat::Scidac) => options.records.push((kind.clone(), text.clone())),
-                // Lines that a header of keys and values can have.
+                // Its lines KEY = VALUE.
                 (RECORD, _) => {
                     let xml = Elements::of(text);
                     let lines: Vec<_> = xml.text("info").unwrap_or_default().lines().map(str::trim).collect();
                     let pairs = lines.iter().filter_map(|line| line.split_once(" = "));
-                    let pairs: Vec<_> = pairs.filter(|(key, _)| !nersc::is_made(key)).collect();
+                    let pairs: Vec<_> = pairs.filter(|(key, _)| !nersc::is_computed(key)).collect();
                     if pairs.len() < lines.len() || (lines.is_empty() && !is_empty(text)) {
                         leave(left);
                     }
@@ -98,14 +98,14 @@ impl Copy<'_> {
     }
 }
 
-/// The title of a file, which is an element of XML or all there is.
+/// The title in a record: an element of XML, or all of the text.
 fn title(record: &str) -> Option<String> {
     let xml = Elements::of(record);
     let text = xml.text("title").or_else(|| Some(record.trim()).filter(|text| !text.contains(['<', '\n'])));
     text.map(String::from)
 }
 
-/// Whether a record says nothing but that it is one.
+/// Whether a record has no content.
 fn is_empty(record: &str) -> bool {
     let behind = record.trim().split_once("?>").map_or(record, |(_, behind)| behind);
     ["", "<info></info>", "<info/>"].contains(&behind.trim())

@@ -1,4 +1,4 @@
-//! Files of formats that cannot be read, named for what they are.
+//! Recognises files of unsupported formats, so that errors can name them.
 use super::image::Image;
 use super::read::some;
 use super::{Endian, Problem};
@@ -7,27 +7,27 @@ use std::io::{Seek, SeekFrom};
 const UNPACK: &str = "unpack it first";
 const NO_READER: &str = "convert it to ILDG or NERSC with the program that wrote it";
 
-/// First bytes of files that people take for configurations, what these files are, and what to do.
+/// First bytes of files that are often given in place of a configuration, what these files are, and what to do.
 const STARTS: [(&[u8], &str, &str); 11] = [
     (b"\x1f\x8b", "packed with gzip", UNPACK),
     (b"BZh", "packed with bzip2", UNPACK),
     (b"\xfd7zXZ\0", "packed with xz", UNPACK),
     (b"\x28\xb5\x2f\xfd", "packed with zstd", UNPACK),
-    (b"PK\x03\x04", "a zip archive, as numpy.savez makes .npz files", "save one array with numpy.save, or unpack it"),
-    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", "write its field as .npy, or convert it to ILDG or NERSC"),
-    (b"version https://git-lfs", "a pointer of Git LFS and not the file itself", "fetch it with `git lfs pull`"),
-    (b"<!DOCTYPE", "a page of the web, in place of what was to be downloaded", "download it again"),
-    (b"<html", "a page of the web, in place of what was to be downloaded", "download it again"),
-    (b"CDF", "a NetCDF file", NO_READER),
     (
-        b"<?xml",
-        "a text in XML, perhaps the description that belongs to a configuration",
-        "name the configuration itself",
+        b"PK\x03\x04",
+        "a zip archive, such as an .npz file of numpy.savez",
+        "save one array with numpy.save, or unpack it",
     ),
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", "write its field as .npy, or convert it to ILDG or NERSC"),
+    (b"version https://git-lfs", "a pointer of Git LFS, not the file itself", "fetch it with `git lfs pull`"),
+    (b"<!DOCTYPE", "an HTML page, probably an error message of the server", "download it again"),
+    (b"<html", "an HTML page, probably an error message of the server", "download it again"),
+    (b"CDF", "a NetCDF file", NO_READER),
+    (b"<?xml", "an XML file, perhaps the metadata of a configuration", "give the configuration itself"),
 ];
 
-/// What is wrong with a file that begins with `start`, which no format does that can be read.
-pub(super) fn name(reader: &mut Image, start: &[u8]) -> Result<Problem, Problem> {
+/// The problem of a file that begins with `start`, as no supported format does.
+pub(super) fn recognise(reader: &mut Image, start: &[u8]) -> Result<Problem, Problem> {
     let length = reader.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
     if length == 0 {
         return Ok(Problem::Empty);
@@ -47,7 +47,7 @@ pub(super) fn name(reader: &mut Image, start: &[u8]) -> Result<Problem, Problem>
     Ok(Problem::UnknownFormat { start })
 }
 
-/// Four extents, three times a plaquette, and 144 bytes for each of four links on each site.
+/// Four extents, a plaquette times 3, and 144 bytes for each of four links on each site.
 fn is_openqcd(start: &[u8], length: u64) -> bool {
     let Some(header) = start.first_chunk::<24>() else { return false };
     let words = header.as_chunks::<4>().0;
