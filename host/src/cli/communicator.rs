@@ -137,9 +137,7 @@ fn alone(body: impl FnOnce(RunCommunicator) -> Outcome<ExitCode>) -> ExitCode {
 fn many(_: comms::Launch, body: impl FnOnce(RunCommunicator) -> Outcome<ExitCode>) -> ExitCode {
     let run = comms::Mpi::run(|mpi| {
         let comm = RunCommunicator::of(mpi.clone());
-        if !comm.speaks() {
-            interrupt::be_silent();
-        }
+        interrupt::is_one_of_several(comm.speaks());
         body(comm).map_err(|failure| terminal::printable(&failure.message).into_owned())
     });
     run.unwrap_or_else(|error| {

@@ -15,11 +15,11 @@ pub enum Code {
     Failed,
     /// 2: refused before anything was computed.
     Refused,
-    /// 129: ended by SIGHUP, as shells count it.
+    /// 129: stopped by SIGHUP.
     HungUp,
-    /// 130: interrupted by the user, or at the end of the time that was given.
+    /// 130: stopped by Ctrl-C (SIGINT), or by a time limit.
     Interrupted,
-    /// 143: ended by SIGTERM.
+    /// 143: stopped by SIGTERM.
     Terminated,
 }
 

@@ -250,7 +250,9 @@ impl Invocation {
     pub fn finish(self, run: impl FnOnce(Command, &Context) -> Outcome) -> Outcome<ExitCode> {
         let Invocation { command, context } = self;
         let threads = context.comm.agree(device::threads_of_environment());
-        match threads.and_then(|()| run(command, &context)) {
+        let ended = threads.and_then(|()| run(command, &context));
+        interrupt::end();
+        match ended {
             Ok(()) => Ok(Code::Done.into()),
             Err(failure) if failure.is_shared() || context.comm.size() == 1 => {
                 context.output.failure(&failure);

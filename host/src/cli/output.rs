@@ -29,10 +29,10 @@ impl Reader {
     }
 }
 
-/// Whether standard output is a file that the command writes.
+/// Whether standard output is an output file of the command.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// From now on results go to standard error: standard output gets the bytes of a field.
+/// From now on results go to standard error, as standard output is a file that the command writes.
 pub fn take_stdout() {
     IS_TAKEN.store(true, Ordering::Relaxed);
 }
@@ -60,7 +60,7 @@ impl Output {
         if self.reader != Reader::Program {
             self.part(&text())?;
         }
-        // The text is on standard error already; nobody asked for the object.
+        // The text is on standard error already, and --json was not given.
         if IS_TAKEN.load(Ordering::Relaxed) && self.reader == Reader::Both {
             return Ok(());
         }

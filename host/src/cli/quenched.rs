@@ -12,7 +12,9 @@ use ferrite::gauge::quenched::{Generator, Start};
 use ferrite::halo::Exchanges;
 use ferrite::observables::quantity::PLAQUETTE;
 use ferrite::statistics::average;
+use ferrite::system::atomic;
 use serde_json::{Value, json};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use tracing::debug;
 
@@ -95,6 +97,33 @@ impl QuenchedTarget {
         let (stem, ending) = (part(self.path.file_stem()), part(self.path.extension()));
         self.path.with_file_name(format!("{stem}.{sweep:06}.{ending}"))
     }
+    /// Refuses a run whose sweeps, of which any may be written when it is interrupted, would replace the configuration that it
+    /// starts from, and several files where the output is a pipe.
+    fn check(&self, start: Option<&Path>, sweeps: RangeInclusive<u32>, every: bool) -> Outcome {
+        let shown = self.path.display();
+        if every && target::is_stream(&self.path) {
+            let why = format!("--every writes several files, and {shown} is a pipe or a device: name an output file");
+            return Err(Failure::refused(why));
+        }
+        let Some(start) = start else { return Ok(()) };
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // A folder that cannot be listed holds no file that could be read here.
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let sweep = name.rsplit('.').nth(1).and_then(|number| number.parse().ok());
+            let is_output =
+                |sweep: &u32| sweeps.contains(sweep) && self.numbered(*sweep).file_name() == Some(&entry.file_name());
+            if let Some(sweep) = sweep.filter(is_output)
+                && atomic::is_same(start, &entry.path())
+            {
+                return Err(Failure::refused(format!(
+                    "sweep {sweep} of -o {shown} would replace {name}, from which the run starts: name another output file, or \
+                     give the number of sweeps before it with --first-sweep"
+                )));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A run, as checked.
@@ -141,6 +170,8 @@ pub fn run(
         )
         .shared());
     }
+    let numbers = first.saturating_add(1)..=first + thermalise + sweeps;
+    comm.agree(target.check(flags.start_file(), numbers, flags.every.is_some()))?;
     let passes = 1 + u64::from(flags.overrelax.unwrap_or(4));
     let all = passes.saturating_mul(u64::from(thermalise) + u64::from(sweeps));
     if all > MOST_PASSES {
@@ -189,7 +220,7 @@ pub fn run(
     if chain.interrupted {
         let (n, files) = (chain.last, &chain.files);
         let file = files.last().map_or(String::new(), |file| file.display().to_string());
-        let advice = format!("interrupted after sweep {n}; go on with --start {file} --first-sweep {n}");
+        let advice = format!("interrupted after sweep {n}; resume with --start {file} --first-sweep {n}");
         return Err(Failure::new(interrupt::code(), advice).shared());
     }
     run.report(&chain, device.name(), &device.describe(), context)

@@ -126,7 +126,7 @@ pub fn run(args: &SpectrumArguments, context: &Context) -> Outcome {
         let time = text::seconds(begin.elapsed().as_secs_f64());
         info!("{} of {} configurations; this one took {time}", number + 1, count);
         if number + 1 < count && interrupt::asked_any(comm, 0) {
-            let why = format!("ended after {}; the same command goes on", configuration.typed.display());
+            let why = format!("stopped after {}; the same command resumes", configuration.typed.display());
             return Err(Failure::new(interrupt::code(), why).shared());
         }
     }

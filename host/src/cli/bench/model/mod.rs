@@ -8,7 +8,6 @@ use crate::cli::plot::write_lines;
 use crate::cli::{Context, Failure, Outcome, target};
 use clap::Args;
 use ferrite::lattice::Lattice;
-use ferrite_report::model::pictures::SCALING;
 use ferrite_report::model::predictions::{Comparison, Predictions, compare, worst};
 use ferrite_report::model::{Machine, MeasuredPoint, pictures, table};
 use flags::{Asked, MachineSource};
@@ -83,8 +82,10 @@ pub fn run(args: ModelBenchArguments, context: &Context) -> Outcome {
     let comm = &context.comm;
     let asked = comm.agree(Asked::new(&args, comm.size()))?;
     let paths = |all: [&Option<PathBuf>; 2]| all.into_iter().flatten().cloned().collect::<Vec<_>>();
-    let (read, plot) = (paths([&args.machine, &args.measured]), args.plot.as_ref().map(|folder| folder.join(SCALING)));
-    target::claim(comm, &target::all(&read), &target::all(&paths([&args.save, &plot])))?;
+    let read = paths([&args.machine, &args.measured]);
+    let plots = args.plot.iter().flat_map(|folder| pictures::NAMES.map(|name| folder.join(name)));
+    let written: Vec<_> = args.save.iter().cloned().chain(plots).collect();
+    target::claim(comm, &target::all(&read), &target::all(&written))?;
     let (machine, measured) = match asked.source {
         MachineSource::File(ref machine) => (machine.clone(), None),
         MachineSource::Processes(ref formats) => {

@@ -87,7 +87,7 @@ pub fn run(args: &EnsembleBenchArguments, context: &Context) -> Outcome {
     study.claim()?;
     for run in study.runs() {
         if study.make(&run, &choice.layout, &device, context)? {
-            let why = format!("ended in {}; the same command goes on", run.folder.display());
+            let why = format!("stopped in {}; the same command resumes", run.folder.display());
             return Err(Failure::new(interrupt::code(), why));
         }
     }
