@@ -10,6 +10,7 @@ use std::process::ExitCode;
 /// What the command line says.
 pub fn main() -> ExitCode {
     cli::install_panic_hook();
+    cli::interrupt::start();
     ferrite(std::env::args_os())
 }
 

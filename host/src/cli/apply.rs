@@ -5,7 +5,7 @@ use super::keys::FieldFlags;
 use super::layout::Cut;
 use super::plan::{FermionPlan, PRECISIONS, RECONSTRUCTIONS, are_together, merged, name_of};
 use super::solve::refused;
-use super::{Context, Failure, Outcome, fields, text};
+use super::{Context, Failure, Outcome, fields, target, text};
 use crate::cli::config::Settings;
 use clap::Args;
 use ferrite::FermionKind;
@@ -111,6 +111,7 @@ pub fn run(args: Box<ApplyArguments>, context: &Context) -> Outcome {
 /// The same on fields of a kind.
 fn run_on<F: Fermion>(job: &Application, choice: &DeviceChoice, context: &Context) -> Outcome {
     let (comm, plan) = (&context.comm, &job.plan);
+    target::claim(comm, &plan.inputs(&[]), &[&job.output])?;
     let device = choice.open(comm)?;
     let layout = plan.cut(&choice.layout, comm)?;
     let Cut { local, grid } = layout.cut();

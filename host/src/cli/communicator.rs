@@ -3,6 +3,8 @@
 //! A command does first what needs no other process, such as reading its flags, and then lets all
 //! [agree](RunCommunicator::agree). From there on all do the same, with errors that are either everybody's
 //! ([`Failure::shared`]), after which all leave, or one process's own, which then ends the others.
+#[cfg(feature = "mpi")]
+use super::interrupt;
 use super::{Code, Failure, Outcome, terminal};
 use ferrite::network::Network;
 use std::process::ExitCode;
@@ -134,7 +136,9 @@ fn alone(body: impl FnOnce(RunCommunicator) -> Outcome<ExitCode>) -> ExitCode {
 #[cfg(feature = "mpi")]
 fn many(_: comms::Launch, body: impl FnOnce(RunCommunicator) -> Outcome<ExitCode>) -> ExitCode {
     let run = comms::Mpi::run(|mpi| {
-        body(RunCommunicator::of(mpi.clone())).map_err(|failure| terminal::printable(&failure.message).into_owned())
+        let comm = RunCommunicator::of(mpi.clone());
+        interrupt::is_one_of_several(comm.speaks());
+        body(comm).map_err(|failure| terminal::printable(&failure.message).into_owned())
     });
     run.unwrap_or_else(|error| {
         terminal::say(&format!("error: {error}\n"));

@@ -1,12 +1,14 @@
 //! `ferrite convert`.
-use super::fields::{Reading, file_precision, gauge_format, gauge_precision, read_gauge, spinor_format, write_gauge};
+use super::fields::{
+    Reading, file_precision, gauge_format, gauge_precision, note_header, read_gauge, spinor_format, write_gauge,
+};
 use super::layout::Layout;
 use super::verify::ReadFlags;
 use super::{Context, Failure, Outcome, target};
 use clap::{Args, ValueEnum};
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
 use ferrite::files::{
-    FileFormat, FilePrecision, Header, SharedFile, WriteOptions, inspect, read_fermion, write_fermion,
+    FileFormat, FilePrecision, Header, MetadataCopy, SharedFile, WriteOptions, inspect, read_fermion, write_fermion,
 };
 use serde_json::json;
 use std::path::PathBuf;
@@ -83,7 +85,6 @@ impl ConvertArguments {
             let why = format!("{input} holds a {field} field: write it with --format scidac or --format npy");
             return Err(Failure::refused(why));
         }
-        target::check(&self.output).map_err(Failure::refused)?;
         Ok((field, format))
     }
 }
@@ -96,18 +97,33 @@ pub fn run(args: ConvertArguments, context: &Context) -> Outcome {
     let header = inspect(SharedFile::new(&args.input, &*comm.network()), &read.options);
     let header = header.map_err(|error| Failure::reading(&error, read.by))?;
     let (field, format) = comm.agree(args.check(&header))?;
+    target::claim(comm, &[&args.input], &[&args.output])?;
     let layout = choice.layout.cut(comm, header.lattice, 1)?;
     let precision = gauge_precision(args.precision, header.precision, format);
     let precision = comm.agree(precision.map_err(Failure::refused))?;
     let title = format!("converted from {}", args.input.display());
-    let write = WriteOptions { format, precision, title, ..Default::default() };
-    match field {
-        Spinor::NAME => copy::<Spinor>(&args, &read, &write, &layout)?,
-        ColourVector::NAME => copy::<ColourVector>(&args, &read, &write, &layout)?,
+    let mut write = WriteOptions { format, precision, title, ..Default::default() };
+    // A plaquette that differs from its header is accepted without verification, but not copied.
+    let same_plaquette = |plaquette: f64| {
+        !read.options.reunitarise && header.plaquette.is_none_or(|stored| stored.agrees(plaquette, header.precision))
+    };
+    let carry = |write: &mut WriteOptions, same_plaquette| {
+        let same_numbers = precision == header.precision && !read.options.reunitarise;
+        let from = args.input.display().to_string();
+        MetadataCopy { header: &header, from: &from, same_numbers, same_plaquette }.copy_to(write)
+    };
+    let left = match field {
+        Spinor::NAME => copy::<Spinor>(&args, &read, carry(&mut write, true), &write, &layout)?,
+        ColourVector::NAME => copy::<ColourVector>(&args, &read, carry(&mut write, true), &write, &layout)?,
         _ => {
             let file = read_gauge(&args.input, &read, &layout, comm)?;
+            let left = carry(&mut write, same_plaquette(file.plaquette.mean));
             write_gauge(&args.output, &file.gauge, &write, &layout)?;
+            left
         }
+    };
+    if !left.is_empty() {
+        tracing::info!("{}: metadata not copied to {format}: {}", args.input.display(), left.join(", "));
     }
     let object = json!({
         "input": args.input,
@@ -116,6 +132,7 @@ pub fn run(args: ConvertArguments, context: &Context) -> Outcome {
         "format": format!("{format:?}").to_lowercase(),
         "precision": precision.to_string(),
         "lattice": header.lattice.size(),
+        "left_out": left,
         "layout": layout.describe(),
     });
     context.output.result("ferrite.convert/1", object, || {
@@ -124,8 +141,16 @@ pub fn run(args: ConvertArguments, context: &Context) -> Outcome {
 }
 
 /// Reads a fermion field and writes it.
-fn copy<T: Fermion>(args: &ConvertArguments, read: &Reading, write: &WriteOptions, layout: &Layout) -> Outcome {
+fn copy<T: Fermion>(
+    args: &ConvertArguments,
+    read: &Reading,
+    left: Vec<String>,
+    write: &WriteOptions,
+    layout: &Layout,
+) -> Outcome<Vec<String>> {
     let file = read_fermion::<T>(layout.share(&args.input), &read.options);
     let file = file.map_err(|error| Failure::reading(&error, read.by))?;
-    write_fermion(layout.share(&args.output), &file.field, write).map_err(Failure::writing)
+    note_header(&args.input, &file.header, &file.checksum, &read.options);
+    write_fermion(layout.share(&args.output), &file.field, write).map_err(Failure::writing)?;
+    Ok(left)
 }

@@ -1,7 +1,7 @@
 //! Why a command ended without doing what was asked: one sentence and an exit code.
 use ferrite::backend::BackendError;
 use ferrite::domain::DeviceError;
-use ferrite::files::{FileError, Problem};
+use ferrite::files::{FileError, LengthRemedy, Problem};
 use ferrite_report::ReportError;
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -15,14 +15,18 @@ pub enum Code {
     Failed,
     /// 2: refused before anything was computed.
     Refused,
-    /// 130: interrupted by the user, as shells count it.
+    /// 129: stopped by SIGHUP.
+    HungUp,
+    /// 130: stopped by Ctrl-C (SIGINT), or by a time limit.
     Interrupted,
+    /// 143: stopped by SIGTERM.
+    Terminated,
 }
 
 impl Code {
     /// The code with this number; [`Code::Failed`] where there is none.
     pub fn from_number(number: u8) -> Self {
-        let all = [Self::Done, Self::Refused, Self::Interrupted];
+        let all = [Self::Done, Self::Refused, Self::HungUp, Self::Interrupted, Self::Terminated];
         all.into_iter().find(|code| code.number() == number).unwrap_or(Self::Failed)
     }
     /// The number.
@@ -31,7 +35,9 @@ impl Code {
             Self::Done => 0,
             Self::Failed => 1,
             Self::Refused => 2,
+            Self::HungUp => 129,
             Self::Interrupted => 130,
+            Self::Terminated => 143,
         }
     }
 }
@@ -107,9 +113,20 @@ pub enum ReadBy {
 pub fn describe(error: &FileError, by: ReadBy) -> String {
     let (flag, key, converted) = match &error.problem {
         Problem::NeedsLattice { .. } => ("--lattice X,Y,Z,T", "lattice = [X, Y, Z, T]", "--lattice X,Y,Z,T"),
-        Problem::Trailing { .. } | Problem::Checksum { .. } | Problem::HeaderValue { .. } => {
+        Problem::Trailing { .. }
+        | Problem::Checksum { .. }
+        | Problem::ChecksumRule { .. }
+        | Problem::HeaderValue { .. }
+        | Problem::Optional { .. }
+        | Problem::ByteOrder { .. }
+        | Problem::Length { remedy: LengthRemedy::WithoutVerification, .. } => {
             ("--no-verify", "no-verify = true", "--no-verify")
         }
+        Problem::Length { remedy: LengthRemedy::Extents, .. } => (
+            "--lattice X,Y,Z,T --no-verify",
+            "lattice = [X, Y, Z, T] and no-verify = true",
+            "--lattice X,Y,Z,T --no-verify",
+        ),
         Problem::NotUnitary { .. } => {
             ("--allow-non-unitary", "allow-non-unitary = true", "--allow-non-unitary --reunitarise")
         }
@@ -157,7 +174,8 @@ mod tests {
     /// Nobody is sent to a flag that the command has not.
     #[test]
     fn advice_is_what_the_command_has() {
-        let error = FileError { path: "a.lime".into(), problem: Problem::Trailing { offset: 8, extra: 4 } };
+        let error =
+            FileError { path: "a.lime".into(), problem: Problem::Trailing { offset: 8, extra: 4, another: false } };
         for (by, end) in [
             (ReadBy::Flags, " (--no-verify)"),
             (ReadBy::Table("solve"), " (solve.no-verify = true)"),

@@ -6,9 +6,10 @@ use super::{Failure, Outcome, text};
 use ferrite::backend::{Backend, Cpu};
 use ferrite::field::host::HostGauge;
 use ferrite::field::host::{Fermion, HostField};
-use ferrite::files::{self, FileFormat, FilePrecision, GaugeFile, ReadOptions, SharedFile, WriteOptions};
+use ferrite::files::{self, FileFormat, FilePrecision, GaugeFile, Header, ReadOptions, SharedFile, WriteOptions};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
+use ferrite::observables::quantity::{LINK_TRACE, PLAQUETTE};
 use std::path::{Path, PathBuf};
 
 /// How a gauge field is read.
@@ -303,7 +304,36 @@ pub fn lattice_of(path: &Path, read: &Reading, comm: &RunCommunicator) -> Outcom
 pub fn read_gauge(path: &Path, read: &Reading, layout: &Layout, comm: &RunCommunicator) -> Outcome<GaugeFile> {
     require_host_memory(comm, layout.local(), 576, &path.display().to_string())?;
     let file = files::read_gauge(layout.share(path), &read.options);
-    file.map_err(|error| Failure::reading(&error, read.by))
+    let file = file.map_err(|error| Failure::reading(&error, read.by))?;
+    note_header(path, &file.header, &file.checksum, &read.options);
+    note_values(path, &file);
+    Ok(file)
+}
+
+/// Prints notes on a file: what its reader noted, which of several fields was read, and a checksum that differs.
+pub fn note_header(path: &Path, header: &Header, checksum: &files::Checksum, options: &ReadOptions) {
+    let shown = path.display();
+    header.notes.iter().for_each(|note| tracing::info!("{shown}: {note}"));
+    if header.fields > 1 && options.record == 0 {
+        tracing::info!("{shown}: the file holds {} fields, of which the first one is read (--record 0)", header.fields);
+    }
+    if let files::Checksum::Mismatch { kind, .. } = checksum {
+        tracing::info!("{shown}: the {} checksum does not match the data; accepted", kind.name());
+    }
+}
+
+/// Prints notes on a plaquette and a link trace that differ from the header.
+fn note_values(path: &Path, file: &GaugeFile) {
+    let (shown, header) = (path.display(), &file.header);
+    let values = [
+        (PLAQUETTE.name, header.plaquette, file.plaquette.mean),
+        (LINK_TRACE.name, header.link_trace, file.link_trace),
+    ];
+    for (name, stored, computed) in values {
+        if let Some(stored) = stored.filter(|stored| !stored.agrees(computed, header.precision)) {
+            tracing::info!("{shown}: the {name} is {computed:.10}, the header says {}; accepted", stored.value);
+        }
+    }
 }
 
 /// *Collective.* Writes a gauge field of which each process has its part.

@@ -2,7 +2,7 @@
 use super::fields::{gauge_format, gauge_precision, lattice_of, read_gauge, require_host_memory, write_gauge};
 use super::layout::Layout;
 use super::verify::ReadFlags;
-use super::{Code, Context, Failure, Outcome, interrupt, text};
+use super::{Context, Failure, Outcome, interrupt, text};
 use clap::{Args, ValueEnum};
 use ferrite::Precision;
 use ferrite::backend::Backend;
@@ -92,7 +92,7 @@ pub fn run(args: FixGaugeArguments, context: &Context) -> Outcome {
     let (choice, comm) = (context.device_choice()?, &context.comm);
     let reading = args.read.reading();
     let format = comm.agree(gauge_format(&args.output).map_err(Failure::refused))?;
-    comm.agree(super::target::check(&args.output).map_err(Failure::refused))?;
+    super::target::claim(comm, &[&args.input], &[&args.output])?;
     let lattice = lattice_of(&args.input, &reading, comm)?;
     let layout = choice.layout.cut(comm, lattice, 1)?;
     let part = Part::new(layout.local(), layout.grid());
@@ -191,7 +191,7 @@ fn fix(
         }
         if interrupt::asked_any(&context.comm, relaxation.sweeps() / LOOK) {
             let why = format!("ended at theta = {:.3e}; nothing was written", now.theta);
-            return Err(Failure::new(Code::Interrupted, why).shared());
+            return Err(Failure::new(interrupt::code(), why).shared());
         }
         let rest = args.max_sweeps as usize - relaxation.sweeps();
         now = relaxation.relax(LOOK.min(rest))?;

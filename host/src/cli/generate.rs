@@ -9,7 +9,7 @@ use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::observables::quantity::PLAQUETTE;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -77,7 +77,6 @@ impl GenerateArguments {
             return Err(Failure::refused("--noise is for weak-field only: leave it out"));
         }
         let format = gauge_format(&self.output).map_err(Failure::refused)?;
-        target::check(&self.output).map_err(Failure::refused)?;
         if self.kind != LinkKind::Quenched {
             self.quenched.refuse()?;
         }
@@ -91,6 +90,8 @@ pub fn run(args: GenerateArguments, context: &Context) -> Outcome {
     let (choice, comm) = (context.device_choice()?, &context.comm);
     choice.start_threads(comm)?;
     let (format, precision) = comm.agree(args.check())?;
+    let start: Option<&Path> = args.quenched.start_file();
+    target::claim(comm, start.as_slice(), &[&args.output])?;
     let (lattice, seed, noise) = (args.lattice, args.seed.unwrap_or(0), args.noise.unwrap_or(0.1));
     let layout = choice.layout.cut(comm, lattice, 1)?;
     let (section, local) = (layout.section, layout.local());

@@ -1,54 +1,113 @@
-//! Signals that ask for an end: Ctrl-C, and those of batch systems, `mpirun` and terminals that close. The first asks the
-//! running work to stop, the second ends the program.
+//! Signals that ask the program to stop: Ctrl-C, and those of batch systems, `mpirun` and terminals that close. Work that
+//! polls for them stops at the first one after its current step and keeps its results; a second signal, or the first one
+//! during other work, ends the program at once. Temporary files are removed in both cases.
+use super::Code;
 use super::communicator::RunCommunicator;
+use ferrite::system::atomic;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, Once};
+use signal_hook::iterator::Signals;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
-static ASKED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+/// The first signal that any of the processes received; 0: none.
+static ASKED: AtomicI32 = AtomicI32::new(0);
+/// Whether the running work polls for signals.
+static LISTENING: AtomicBool = AtomicBool::new(false);
+/// Whether the work is done, or has failed, and the process is about to exit.
+static ENDING: AtomicBool = AtomicBool::new(false);
+/// Signals without a message, as a bit mask.
+static SILENT: AtomicU32 = AtomicU32::new(0);
 
-/// From now on such signals are noted instead of ending the program. A hang-up that is ignored, as under `nohup`, stays so.
-pub fn listen() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        let ignored = ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            if signal == SIGHUP && ignored & (1 << (SIGHUP - 1)) != 0 {
-                continue;
-            }
-            // In this order, so that the first signal does not find the mark that it makes.
-            let code = super::Code::Interrupted.number().into();
-            let second = flag::register_conditional_shutdown(signal, code, ASKED.clone());
-            if let Err(error) = second.and_then(|_| flag::register(signal, ASKED.clone())) {
-                tracing::debug!("signal {signal} will end the program at once: {error}");
-            }
-        }
+/// Starts a thread that waits for signals. A SIGHUP that is ignored, as under `nohup`, stays ignored.
+pub fn start() {
+    let ignored = ignored(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
+    let is_heard = |signal: &i32| *signal != SIGHUP || ignored & (1 << (SIGHUP - 1)) == 0;
+    let waits = Signals::new([SIGINT, SIGTERM, SIGHUP].into_iter().filter(is_heard)).and_then(|mut signals| {
+        std::thread::Builder::new().name("signals".into()).spawn(move || signals.forever().for_each(heard))
     });
+    if let Err(error) = waits {
+        // Then signals have their default effect: they end the program at once.
+        tracing::debug!("signals are not handled: {error}");
+    }
 }
 
-/// Signals that a process ignores, one bit each from the lowest on, as Linux tells of it; none where that is not known.
+/// Records a signal for work that polls, or ends the program.
+fn heard(signal: i32) {
+    let is_first = ASKED.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+    if is_first && LISTENING.load(Ordering::Relaxed) {
+        return;
+    }
+    // The first process to exit with an error makes `mpirun` send SIGTERM to the others, which may still be printing theirs.
+    if ENDING.swap(false, Ordering::Relaxed) {
+        SILENT.store(u32::MAX, Ordering::Relaxed);
+        return;
+    }
+    // Held until the process exits, so that no thread creates another temporary file.
+    let _closing = atomic::close();
+    let name = signal_hook::low_level::signal_name(signal).unwrap_or("a signal");
+    if SILENT.load(Ordering::Relaxed) & (1 << signal) == 0 {
+        use std::io::Write;
+        let _ = writeln!(std::io::stderr(), "error: stopped by {name}; unfinished files were removed");
+    }
+    // Without exit handlers, such as those of MPI: other threads are still running.
+    signal_hook::low_level::exit(code_of(signal).number().into());
+}
+
+/// For one of several processes. Only the one that `speaks` prints a message about a signal, and none about SIGTERM, which
+/// `mpirun` sends to the others when a process has failed.
+#[cfg(feature = "mpi")]
+pub fn is_one_of_several(speaks: bool) {
+    SILENT.store(if speaks { 1 << SIGTERM } else { u32::MAX }, Ordering::Relaxed);
+}
+
+/// From now on the first signal is ignored: the process is about to exit with its own code.
+pub fn end() {
+    ENDING.store(true, Ordering::Relaxed);
+}
+
+/// From now on the first signal is recorded for [`asked_any`].
+pub fn listen() {
+    LISTENING.store(true, Ordering::Relaxed);
+    tracing::debug!("from here on a signal stops the work after its current step");
+}
+
+fn code_of(signal: i32) -> Code {
+    match signal {
+        SIGTERM => Code::Terminated,
+        SIGHUP => Code::HungUp,
+        _ => Code::Interrupted,
+    }
+}
+
+/// The exit code of work that was stopped: that of the signal, or of Ctrl-C if a time limit stopped it.
+pub fn code() -> Code {
+    code_of(ASKED.load(Ordering::Relaxed))
+}
+
+/// The signals that a process ignores, as a bit mask, from its status in `/proc`; 0 if that is not available.
 fn ignored(status: &str) -> u64 {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// Processes ask each other at every so many events only.
+/// Processes exchange their signals only once in so many events.
 const INTERVAL: usize = 16;
 
-/// *Collective.* Whether an end was asked for, of any of the processes, all of which get the same answer. `event` counts
-/// the calls.
+/// *Collective.* Whether any of the processes received a signal. All get the same answer and then know the signal. `event`
+/// counts the calls.
 pub fn asked_any(comm: &RunCommunicator, event: usize) -> bool {
     let asked = ASKED.load(Ordering::Relaxed);
     if comm.size() == 1 {
-        return asked;
+        return asked != 0;
     }
     if !event.is_multiple_of(INTERVAL) {
         return false;
     }
-    let mut count = [f64::from(u8::from(asked))];
-    // A failure here is that of the next exchange, too, which reports it.
-    comm.sum(&mut count).is_ok() && count[0] > 0.0
+    // If this fails, so does the next exchange, which reports it.
+    let signal = comm.largest(f64::from(asked)).map_or(0, |signal| signal as i32);
+    if signal != 0 {
+        ASKED.store(signal, Ordering::Relaxed);
+    }
+    signal != 0
 }
 
 #[cfg(test)]

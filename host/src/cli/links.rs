@@ -104,9 +104,6 @@ fn checked(args: LinksArguments) -> Outcome<LinksJob> {
     let Some(boundary) = boundary else {
         return Err(Failure::refused(format!("--bc-time '{}' is none of antiperiodic, periodic", common.bc_time)));
     };
-    if target::place(&common.fat) == target::place(&common.long) {
-        return Err(Failure::refused(format!("{}: write fat and long links to different files", common.fat.display())));
-    }
     let (fat, long) = (format_of(&common.fat)?, format_of(&common.long)?);
     Ok(LinksJob { common, operator, boundary, formats: [fat, long] })
 }
@@ -115,6 +112,7 @@ fn checked(args: LinksArguments) -> Outcome<LinksJob> {
 pub fn run(args: LinksArguments, context: &Context) -> Outcome {
     let (choice, comm) = (context.device_choice()?, &context.comm);
     let LinksJob { common, operator, boundary, formats: [fat_format, long_format] } = comm.agree(checked(args))?;
+    target::claim(comm, &[&common.input], &[&common.fat, &common.long])?;
     let device = choice.open(comm)?;
     let lattice = lattice_of(&common.input, &common.read.reading(), comm)?;
     let layout = choice.layout.cut(comm, lattice, 3)?;
@@ -184,7 +182,6 @@ pub fn run(args: LinksArguments, context: &Context) -> Outcome {
 
 /// A format that holds links off SU(3).
 fn format_of(path: &Path) -> Outcome<FileFormat> {
-    target::check(path).map_err(Failure::refused)?;
     let format = gauge_format(path).map_err(Failure::refused)?;
     match format {
         FileFormat::Scidac | FileFormat::Ildg | FileFormat::Npy => Ok(format),

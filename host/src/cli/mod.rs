@@ -19,7 +19,7 @@ pub mod generate;
 mod host_links;
 pub mod info;
 pub mod init;
-mod interrupt;
+pub mod interrupt;
 pub mod keys;
 mod layout;
 pub mod links;
@@ -64,7 +64,7 @@ Exit codes:
   0    done
   1    started and failed: a solve did not converge, a file did not verify, a result could not be written
   2    refused before anything was computed: the command line, an input file, or the machine does not allow it
-  130  interrupted with Ctrl-C, SIGTERM or SIGHUP
+  130  interrupted with Ctrl-C, or by the end of --max-hours; 143 by SIGTERM, 129 by SIGHUP
 
 `ferrite COMMAND --help`, or `ferrite help COMMAND`, shows examples of each command.";
 
@@ -250,7 +250,9 @@ impl Invocation {
     pub fn finish(self, run: impl FnOnce(Command, &Context) -> Outcome) -> Outcome<ExitCode> {
         let Invocation { command, context } = self;
         let threads = context.comm.agree(device::threads_of_environment());
-        match threads.and_then(|()| run(command, &context)) {
+        let ended = threads.and_then(|()| run(command, &context));
+        interrupt::end();
+        match ended {
             Ok(()) => Ok(Code::Done.into()),
             Err(failure) if failure.is_shared() || context.comm.size() == 1 => {
                 context.output.failure(&failure);

@@ -4,6 +4,7 @@ use super::{Failure, GlobalFlags, Outcome, provenance, terminal};
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::io::{ErrorKind, IsTerminal};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Who reads standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,14 @@ impl Reader {
     }
 }
 
+/// Whether standard output is an output file of the command.
+static IS_TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// From now on results go to standard error, as standard output is a file that the command writes.
+pub fn take_stdout() {
+    IS_TAKEN.store(true, Ordering::Relaxed);
+}
+
 /// Prints results: as text, or as one JSON object.
 pub struct Output {
     reader: Reader,
@@ -50,6 +59,10 @@ impl Output {
     pub fn result(&self, schema: &str, object: Value, text: impl FnOnce() -> String) -> Outcome {
         if self.reader != Reader::Program {
             self.part(&text())?;
+        }
+        // The text is on standard error already, and --json was not given.
+        if IS_TAKEN.load(Ordering::Relaxed) && self.reader == Reader::Both {
+            return Ok(());
         }
         if self.reader != Reader::Person { self.object(schema, object) } else { Ok(()) }
     }
@@ -83,13 +96,18 @@ impl Output {
             return;
         }
         terminal::say(&format!("error: {}\n", failure.message));
-        if self.reader != Reader::Person && !self.done.get() {
+        let is_taken = IS_TAKEN.load(Ordering::Relaxed);
+        if self.reader != Reader::Person && !self.done.get() && !(is_taken && self.reader == Reader::Both) {
             let error = json!({ "message": failure.message, "exit_code": failure.code.number() });
             let _ = self.object("ferrite.error/1", json!({ "error": error }));
         }
     }
     fn write(&self, text: &str) -> Outcome {
         if !self.speaks {
+            return Ok(());
+        }
+        if IS_TAKEN.load(Ordering::Relaxed) {
+            terminal::say(text);
             return Ok(());
         }
         match terminal::print(std::io::stdout().lock(), text) {

@@ -15,7 +15,7 @@ use ferrite::operators::{BOUNDARIES, Definition, OPERATORS, Smearing, Tadpole, W
 use ferrite::solve::{Method, ShiftStrategy};
 use ferrite::{LinkStorage, Precision};
 use serde_json::{Map, Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Names of the precisions.
 pub const PRECISIONS: [(&str, Precision); 4] = [
@@ -222,6 +222,18 @@ impl FermionPlan {
     /// For the solver's settings.
     pub fn wanted(&self) -> Wanted {
         Wanted { lattice: self.lattice, sources: self.sources.len(), precision: self.precision }
+    }
+    /// Files that are read: links, sources, and guesses if there are any.
+    pub fn inputs<'a>(&'a self, guesses: &'a [Source]) -> Vec<&'a Path> {
+        let links = match &self.links {
+            LinkFiles::Gauge(path) => vec![path],
+            LinkFiles::Improved(fat, long) => vec![fat, long],
+        };
+        let fields = self.sources.iter().chain(guesses).filter_map(|source| match source {
+            Source::File(path, _) => Some(path.as_path()),
+            Source::Point(..) | Source::Random(..) => None,
+        });
+        links.into_iter().map(PathBuf::as_path).chain(fields).collect()
     }
     /// *Collective.* Makes or reads this process's part of fields.
     pub fn fields<T: Fermion>(&self, sources: &[Source], layout: &Layout) -> Outcome<Vec<HostField<T>>> {

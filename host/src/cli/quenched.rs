@@ -2,7 +2,7 @@
 use super::device::DeviceChoice;
 use super::fields::{Reading, lattice_of, read_gauge, require_host_memory, write_gauge};
 use super::layout::Layout;
-use super::{Code, Context, Failure, Outcome, interrupt, progress, target, text};
+use super::{Context, Failure, Outcome, interrupt, progress, target, text};
 use clap::Args;
 use ferrite::Precision;
 use ferrite::backend::Backend;
@@ -12,7 +12,9 @@ use ferrite::gauge::quenched::{Generator, Start};
 use ferrite::halo::Exchanges;
 use ferrite::observables::quantity::PLAQUETTE;
 use ferrite::statistics::average;
+use ferrite::system::atomic;
 use serde_json::{Value, json};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use tracing::debug;
 
@@ -56,6 +58,10 @@ fn beta(text: &str) -> Result<f64, String> {
 }
 
 impl QuenchedFlags {
+    /// The links to start from, if they are in a file.
+    pub fn start_file(&self) -> Option<&Path> {
+        self.start.as_deref().filter(|start| !matches!(*start, "cold" | "hot")).map(Path::new)
+    }
     /// Refuses these flags where they mean nothing.
     pub fn refuse(&self) -> Outcome {
         let given = [
@@ -91,6 +97,33 @@ impl QuenchedTarget {
         let (stem, ending) = (part(self.path.file_stem()), part(self.path.extension()));
         self.path.with_file_name(format!("{stem}.{sweep:06}.{ending}"))
     }
+    /// Refuses a run whose sweeps, of which any may be written when it is interrupted, would replace the configuration that it
+    /// starts from, and several files where the output is a pipe.
+    fn check(&self, start: Option<&Path>, sweeps: RangeInclusive<u32>, every: bool) -> Outcome {
+        let shown = self.path.display();
+        if every && target::is_stream(&self.path) {
+            let why = format!("--every writes several files, and {shown} is a pipe or a device: name an output file");
+            return Err(Failure::refused(why));
+        }
+        let Some(start) = start else { return Ok(()) };
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // A folder that cannot be listed holds no file that could be read here.
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let sweep = name.rsplit('.').nth(1).and_then(|number| number.parse().ok());
+            let is_output =
+                |sweep: &u32| sweeps.contains(sweep) && self.numbered(*sweep).file_name() == Some(&entry.file_name());
+            if let Some(sweep) = sweep.filter(is_output)
+                && atomic::is_same(start, &entry.path())
+            {
+                return Err(Failure::refused(format!(
+                    "sweep {sweep} of -o {shown} would replace {name}, from which the run starts: name another output file, or \
+                     give the number of sweeps before it with --first-sweep"
+                )));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A run, as checked.
@@ -103,6 +136,8 @@ struct QuenchedRun<'a> {
     sweeps: [u32; 3],
     every: Option<u32>,
     start: Option<GaugeFile>,
+    /// The file that these links are from.
+    from: Option<&'a Path>,
     hot: bool,
     target: &'a QuenchedTarget,
 }
@@ -135,6 +170,8 @@ pub fn run(
         )
         .shared());
     }
+    let numbers = first.saturating_add(1)..=first + thermalise + sweeps;
+    comm.agree(target.check(flags.start_file(), numbers, flags.every.is_some()))?;
     let passes = 1 + u64::from(flags.overrelax.unwrap_or(4));
     let all = passes.saturating_mul(u64::from(thermalise) + u64::from(sweeps));
     if all > MOST_PASSES {
@@ -150,10 +187,10 @@ pub fn run(
         return Err(Failure::refused(why).shared());
     }
     let device = choice.open(comm)?;
-    let start = match flags.start.as_deref() {
-        None | Some("cold" | "hot") => None,
+    let start = match flags.start_file() {
+        None => None,
         Some(path) => {
-            let (path, read) = (Path::new(path), Reading::default());
+            let read = Reading::default();
             let other = lattice_of(path, &read, comm)?;
             if other != lattice {
                 let why = format!("the links to start from are on {other}, --lattice says {lattice}");
@@ -175,6 +212,7 @@ pub fn run(
         sweeps: [first, thermalise, sweeps],
         every: flags.every,
         hot: flags.start.as_deref() == Some("hot"),
+        from: flags.start_file(),
         start,
         target,
     };
@@ -182,8 +220,8 @@ pub fn run(
     if chain.interrupted {
         let (n, files) = (chain.last, &chain.files);
         let file = files.last().map_or(String::new(), |file| file.display().to_string());
-        let advice = format!("interrupted after sweep {n}; go on with --start {file} --first-sweep {n}");
-        return Err(Failure::new(Code::Interrupted, advice).shared());
+        let advice = format!("interrupted after sweep {n}; resume with --start {file} --first-sweep {n}");
+        return Err(Failure::new(interrupt::code(), advice).shared());
     }
     run.report(&chain, device.name(), &device.describe(), context)
 }
@@ -234,7 +272,7 @@ impl QuenchedRun<'_> {
     }
     fn write(&self, generator: &Generator, sweep: Option<u32>, context: &Context) -> Outcome<PathBuf> {
         let path = sweep.map_or_else(|| self.target.path.clone(), |sweep| self.target.numbered(sweep));
-        context.comm.agree(target::check(&path).map_err(Failure::refused))?;
+        target::claim(&context.comm, self.from.as_slice(), &[&path])?;
         let QuenchedRun { beta, seed, overrelax, .. } = self;
         let title = format!(
             "quenched SU(3), Wilson action, beta {beta}, seed {seed}, sweep {}, over-relaxation {overrelax}",

@@ -6,7 +6,7 @@ use ferrite_report::page::collection::CollectionReport;
 use ferrite_report::page::folder_name;
 use ferrite_report::page::rhmc::RhmcReport;
 use ferrite_report::page::spectrum::SpectrumReport;
-use ferrite_report::records::trajectories;
+use ferrite_report::records::{correlators, trajectories};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -40,6 +40,12 @@ pub struct ReportArguments {
     skip: Option<usize>,
 }
 
+/// These paths, and the files that are read where they are folders.
+fn files(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let in_folder = |path: &PathBuf| [trajectories::FILE, correlators::LINES].map(|name| path.join(name));
+    paths.iter().flat_map(|path| in_folder(path).into_iter().chain([path.clone()])).collect()
+}
+
 /// Writes the page and prints the means, or what there is on it.
 pub fn run(args: &ReportArguments, context: &Context) -> Outcome {
     context.comm.only_one("report")?;
@@ -56,7 +62,7 @@ pub fn run(args: &ReportArguments, context: &Context) -> Outcome {
         if path.extension().is_none_or(|e| e != "html") {
             return Err(Failure::refused(format!("{}: a report is HTML; end the name in .html", path.display())));
         }
-        target::check(&path).map_err(Failure::refused)
+        target::claim(&context.comm, &target::all(&files(&args.paths)), &[&path])
     };
     let program = provenance::program();
     let write = |html: Result<String, ReportError>| target::write_text(&path, &html?).map_err(Failure::failed);

@@ -1,5 +1,5 @@
 //! `ferrite completions` and `ferrite man`: what shells and readers want to know of the command line.
-use super::{Cli, Context, Failure, Outcome};
+use super::{Cli, Context, Failure, Outcome, target};
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 use clap_mangen::Man;
@@ -53,7 +53,7 @@ pub fn man(args: &ManArguments, context: &Context) -> Outcome {
     let mut files = Vec::new();
     pages(&command, "ferrite", &mut |name, page| {
         let path = folder.join(format!("{name}.1"));
-        std::fs::write(&path, page).map_err(failed)?;
+        target::write_bytes(&path, page).map_err(Failure::failed)?;
         files.push(path);
         Ok(())
     })?;

@@ -240,14 +240,18 @@ pub fn run(args: Box<SolveArguments>, context: &Context) -> Outcome {
     let (mut settings, what) = comm.agree(settings(&args, context))?;
     let solve = comm.agree(Solve::from_settings(&mut settings, &what))?;
     match solve.plan.operator.kind() {
-        FermionKind::Wilson => run_on::<Spinor>(&solve, context),
-        FermionKind::Staggered => run_on::<ColourVector>(&solve, context),
+        FermionKind::Wilson => run_on::<Spinor>(&solve, args.input.as_deref(), context),
+        FermionKind::Staggered => run_on::<ColourVector>(&solve, args.input.as_deref(), context),
     }
 }
 
 /// The same with fields of a kind.
-fn run_on<F: Fermion>(solve: &Solve, context: &Context) -> Outcome {
+fn run_on<F: Fermion>(solve: &Solve, input: Option<&Path>, context: &Context) -> Outcome {
     let (comm, plan) = (&context.comm, &solve.plan);
+    let read = plan.inputs(solve.scheme.guess.as_deref().unwrap_or_default());
+    let written = [&plan.output, &solve.save_source, &solve.plot];
+    let written: Vec<&Path> = written.into_iter().flatten().map(PathBuf::as_path).collect();
+    target::claim(comm, &[&read[..], input.as_slice()].concat(), &written)?;
     let device = solve.device.open(comm)?;
     if plan.output.is_none() {
         info!("the solution will not be saved: no output file was requested with -o FILE");

@@ -1,40 +1,98 @@
-//! Output files: found unusable before the work, not after it.
+//! Output files: refused before work begins if they cannot be written.
+use super::communicator::RunCommunicator;
+use super::{Failure, Outcome, output};
 use ferrite::files::Problem;
-use ferrite::system::atomic;
+use ferrite::system::atomic::{self, Destination};
 use ferrite_report::records::end_of_lines;
 use serde_json::Value;
 use std::io::Write;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// Whether a file can be made at `path`: it is or would be a regular file in a folder that can be written.
+/// *Collective.* Checks before work begins that outputs can be written, that no two of them are the same file, and that none is
+/// an input. Files are compared by device and inode, so that symbolic links, hard links and other spellings of a path count.
+/// Every command that writes files calls this.
+pub fn claim(comm: &RunCommunicator, inputs: &[&Path], outputs: &[&Path]) -> Outcome {
+    comm.agree(claimed(inputs, outputs, comm.size()).map_err(Failure::refused))
+}
+
+/// Paths as [`claim`] takes them.
+pub fn all<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<&'a Path> {
+    paths.into_iter().map(PathBuf::as_path).collect()
+}
+
+fn claimed(inputs: &[&Path], outputs: &[&Path], processes: usize) -> Result<(), String> {
+    for (number, output) in outputs.iter().enumerate() {
+        let shown = output.display();
+        check(output)?;
+        // A pipe or a device may be both: nothing in it is replaced.
+        let is_same =
+            |input: &&&Path| std::fs::metadata(input).is_ok_and(|m| m.is_file()) && atomic::is_same(input, output);
+        if let Some(input) = inputs.iter().find(is_same) {
+            let name = if input == output { String::new() } else { format!(", {}", input.display()) };
+            return Err(format!("{shown} is an input of this command{name}: name another output file"));
+        }
+        let destination = destination(output)?;
+        let place = match &destination {
+            Destination::File(real) => place(real),
+            Destination::Stream(_) if processes > 1 => {
+                return Err(format!(
+                    "{shown} is a pipe or a device, which only one process can write to: name an output file"
+                ));
+            }
+            Destination::Stream(path) => path.clone(),
+        };
+        let is_other = |other: &&&Path| atomic::is_same(other, output) || self::place(other) == place;
+        if !is_device(output)
+            && let Some(other) = outputs[..number].iter().find(is_other)
+        {
+            return Err(format!("{} and {shown} are the same file: name two different ones", other.display()));
+        }
+        if destination.is_stdout() {
+            output::take_stdout();
+        }
+    }
+    Ok(())
+}
+
+/// Whether a path is a device such as `/dev/null`.
+fn is_device(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|existing| existing.file_type().is_char_device())
+}
+
+fn destination(path: &Path) -> Result<Destination, String> {
+    Destination::of(path).map_err(|why| format!("{} cannot be written: {why}", path.display()))
+}
+
+/// Whether `path` is a pipe or a device and no file.
+pub fn is_stream(path: &Path) -> bool {
+    matches!(Destination::of(path), Ok(Destination::Stream(_)))
+}
+
+/// Checks that a file can be created at `path`, which needs write access to its folder, or that `path` is a pipe or a device.
 pub fn check(path: &Path) -> Result<(), String> {
     let shown = path.display();
-    // The finished file is renamed to its place: that would put a file where a device was.
-    if let Ok(there) = std::fs::metadata(path)
-        && !there.is_file()
-    {
-        let what = if there.is_dir() { "a folder" } else { "not a regular file" };
-        return Err(format!("{shown} is {what}: name a file to write"));
+    if std::fs::metadata(path).is_ok_and(|existing| existing.is_dir()) {
+        return Err(format!("{shown} is a folder: name a file to write"));
     }
     if path.file_name().is_none() {
         return Err(format!("'{shown}' names no file"));
     }
+    let Destination::File(path) = destination(path)? else { return Ok(()) };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
-        return Err(format!("{shown} cannot be written: there is not a folder {}; make it first", folder.display()));
+        return Err(format!("{shown} cannot be written: the folder {} does not exist", folder.display()));
     }
-    let probe = folder.join(format!(".ferrite-{}.probe", std::process::id()));
-    let made = std::fs::OpenOptions::new().write(true).create_new(true).open(&probe);
-    match made {
-        Ok(_) => {
-            // Empty and hidden; should it stay, it harms nobody.
-            let _ = std::fs::remove_file(&probe);
-            Ok(())
-        }
-        // Another process of the run is at it, on a machine that counts processes alike.
-        Err(why) if why.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        Err(why) => Err(format!("{shown} cannot be written: no file can be made in {}: {why}", folder.display())),
+    let created = atomic::probe(&path);
+    created.map_err(|why| format!("{shown} cannot be written: no file can be created in {}: {why}", folder.display()))
+}
+
+/// [`check`] for a file to which lines are appended, and which is read first.
+pub fn check_lines(path: &Path) -> Result<(), String> {
+    if is_stream(path) {
+        return Err(format!("{} is not a regular file: name a file to write", path.display()));
     }
+    check(path)
 }
 
 /// [`check`] for a plot, which is SVG.
@@ -45,7 +103,7 @@ pub fn check_svg(path: &Path) -> Result<(), String> {
     check(path)
 }
 
-/// Where a file is or would be, from the root: the same for the same file, however it is typed.
+/// The absolute path of a file that may not exist yet, without symbolic links: the same for all spellings.
 pub fn place(path: &Path) -> PathBuf {
     if let Ok(there) = std::fs::canonicalize(path) {
         return there;
@@ -130,10 +188,15 @@ pub fn cut_half_line(path: &Path, lines: &Lines) -> Result<(), String> {
     cut.map_err(|why| format!("{} cannot be written: {why}", path.display()))
 }
 
-/// Writes a text, whole or not at all.
+/// Writes a text completely or not at all.
 pub fn write_text(path: &Path, text: &str) -> Result<(), String> {
+    write_bytes(path, text.as_bytes())
+}
+
+/// Writes a file completely or not at all.
+pub fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), String> {
     let fill = |file: &mut std::io::BufWriter<std::fs::File>| {
-        file.write_all(text.as_bytes()).map_err(|source| Problem::Io { action: "write".into(), source })
+        file.write_all(bytes).map_err(|source| Problem::Io { action: "write".into(), source })
     };
     atomic::write(path, fill).map_err(|problem| format!("{}: {problem}", path.display()))
 }

@@ -8,7 +8,8 @@ use super::{Code, Context, Failure, Outcome};
 use clap::Args;
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
 use ferrite::files::{
-    Checksum, Endian, FileError, Header, Problem, ReadOptions, SharedFile, inspect, read_fermion, read_gauge,
+    Checksum, FileError, FileFormat, Header, Printed, Problem, ReadOptions, SharedFile, inspect, read_fermion,
+    read_gauge,
 };
 use ferrite::lattice::Lattice;
 use ferrite::observables::loops::put_plaquette;
@@ -68,7 +69,7 @@ pub struct VerifyArguments {
     read: ReadFlags,
 }
 
-/// Reads with all checks and says what was found.
+/// Reads with all checks and reports the results.
 pub fn run(args: VerifyArguments, context: &Context) -> Outcome {
     let (choice, comm) = (context.device_choice()?, &context.comm);
     choice.start_threads(comm)?;
@@ -87,7 +88,11 @@ pub fn run(args: VerifyArguments, context: &Context) -> Outcome {
             object["layout"] = layout.describe();
             object["file"] = json!(args.file);
             object["ok"] = json!(true);
-            context.output.result("ferrite.verify/1", object, || format!("{text}{}: in order\n", args.file.display()))
+            // Notes are entries of headers that were ignored.
+            let is_empty = |key: &str| object[key].as_array().is_none_or(Vec::is_empty);
+            let in_order = is_empty("differs") && is_empty("notes");
+            let end = if in_order { "in order" } else { "accepted, although it differs from its header" };
+            context.output.result("ferrite.verify/1", object, || format!("{text}{}: {end}\n", args.file.display()))
         }
         Err(error) => {
             let message = describe(&error, by);
@@ -114,13 +119,21 @@ fn read(path: &Path, header: &Header, options: &ReadOptions, layout: &Layout) ->
         let _ = writeln!(text, "{name:<20} {value}");
     };
     line("field", field_name(header).into());
-    let endian = match header.endian {
-        Endian::Big => "big",
-        Endian::Little => "little",
-    };
-    line("format", format!("{}, {} precision, {endian}-endian", header.format, header.precision));
-    line("lattice", format!("{} (length of the data agrees)", header.lattice));
+    let rows = if header.format != FileFormat::Nersc && header.components == 24 { ", two rows" } else { "" };
+    line("format", format!("{}{rows}, {} precision, {}-endian", header.format, header.precision, header.endian));
+    header.notes.iter().for_each(|note| line("note", note.clone()));
+    let extra = header.data_length.saturating_sub((header.lattice.volume() * header.site_bytes()) as u64);
+    let length = if extra == 0 { "length of the data agrees".into() } else { format!("{extra} more bytes, accepted") };
+    line("lattice", format!("{} ({length})", header.lattice));
+    if header.fields > 1 {
+        let (number, last) = (options.record, header.fields - 1);
+        line("fields", format!("{}; this is number {number}, counted from 0 to {last} (--record N)", header.fields));
+    }
     let mut object = describe_header(header);
+    let mut differs = Vec::new();
+    if extra > 0 {
+        differs.push("length");
+    }
     let fermion = match header.values_per_site() {
         12 => Some(fermion::<Spinor>(path, options, layout)?),
         3 => Some(fermion::<ColourVector>(path, options, layout)?),
@@ -130,18 +143,25 @@ fn read(path: &Path, header: &Header, options: &ReadOptions, layout: &Layout) ->
         line("checksum", checksum_text(&checksum));
         line("numbers", "all finite".into());
         line("norm squared", format!("{norm2:.12e}"));
+        if matches!(checksum, Checksum::Mismatch { .. }) {
+            differs.push("checksum");
+        }
         object["checksum"] = checksum_object(&checksum);
         object["norm2"] = json!(norm2);
+        object["differs"] = json!(differs);
         return Ok((object, text));
     }
     let file = read_gauge(layout.share(path), options)?;
-    let stored = |value: Option<ferrite::files::Printed>| match value {
-        Some(printed) => format!("agrees with {} in the header", printed.value),
-        None => "none in the header to compare with".into(),
+    let agrees = |value, stored: Option<Printed>| stored.map(|stored| stored.agrees(value, header.precision));
+    let stored = |value, stored: Option<Printed>| match (stored, agrees(value, stored)) {
+        (Some(printed), Some(true)) => format!("agrees with {} in the header", printed.value),
+        (Some(printed), _) => format!("differs from {} in the header, accepted", printed.value),
+        (None, _) => "the header has none".into(),
     };
     line("checksum", checksum_text(&file.checksum));
     line("numbers", "all finite".into());
-    let compared = |quantity: &Quantity, value, header| format!("{} ({})", quantity.number(value), stored(header));
+    let compared =
+        |quantity: &Quantity, value, header| format!("{} ({})", quantity.number(value), stored(value, header));
     line(PLAQUETTE.name, compared(&PLAQUETTE, file.plaquette.mean, header.plaquette));
     line(LINK_TRACE.name, compared(&LINK_TRACE, file.link_trace, header.link_trace));
     let (worst, axis) = (file.unitarity, ["x", "y", "z", "t"][file.unitarity.mu]);
@@ -149,7 +169,16 @@ fn read(path: &Path, header: &Header, options: &ReadOptions, layout: &Layout) ->
     line("unitarity", format!("worst link off SU(3) by {:.2e}: U_{axis} at {site:?}", worst.violation));
     object["checksum"] = checksum_object(&file.checksum);
     put_plaquette(&mut object, &file.plaquette);
+    if matches!(file.checksum, Checksum::Mismatch { .. }) {
+        differs.push("checksum");
+    }
+    let compared = [
+        (PLAQUETTE.name, agrees(file.plaquette.mean, header.plaquette)),
+        (LINK_TRACE.name, agrees(file.link_trace, header.link_trace)),
+    ];
+    differs.extend(compared.into_iter().filter(|(_, agrees)| *agrees == Some(false)).map(|(name, _)| name));
     object[PLAQUETTE.object_key()]["stored"] = json!(header.plaquette.map(|p| p.value));
+    object["differs"] = json!(differs);
     LINK_TRACE.put(&mut object, file.link_trace);
     UNITARITY_VIOLATION.put(&mut object, worst.violation);
     Ok((object, text))
@@ -162,13 +191,14 @@ fn describe_header(header: &Header) -> Value {
         "lattice": header.lattice.size(),
         "precision": header.precision.to_string(),
         "fields": header.fields,
+        "notes": header.notes,
     })
 }
 
 fn checksum_text(checksum: &Checksum) -> String {
     match checksum {
         Checksum::Verified(kind) => format!("{} checksum verified", kind.name()),
-        Checksum::Absent => "none in the file: flipped bits would go unseen".into(),
+        Checksum::Absent => "the file has none: changed bits cannot be detected".into(),
         Checksum::Mismatch { kind, .. } => format!("{} checksum does not match (accepted)", kind.name()),
     }
 }

@@ -111,17 +111,21 @@ pub(crate) fn measured(gauge: &HostGauge, parts: &FileParts) -> Result<(Plaquett
 
 /// Headers are compared loosely: writers sum in the precision of their links. The checksum finds flipped bits; this
 /// finds links in another order or normalisation, which move the plaquette by far more.
+pub(crate) fn tolerance(stored: &Printed, precision: FilePrecision) -> f64 {
+    let sums = if precision == FilePrecision::Single { 1e-5 } else { 1e-6 };
+    sums + stored.resolution.min(1e-2)
+}
+
+/// That a value of the header is that of the links.
 pub(crate) fn value(
     name: &'static str,
-    stored: Option<Printed>,
+    stored: Printed,
     computed: f64,
     precision: FilePrecision,
 ) -> Result<(), Problem> {
-    let Some(Printed { value: stored, resolution }) = stored else { return Ok(()) };
-    let sums = if precision == FilePrecision::Single { 1e-5 } else { 1e-6 };
-    let tolerance = sums + resolution.min(1e-2);
-    if (stored - computed).abs() <= tolerance {
+    if stored.agrees(computed, precision) {
         return Ok(());
     }
-    Err(Problem::HeaderValue { name, stored, computed, tolerance })
+    let tolerance = tolerance(&stored, precision);
+    Err(Problem::HeaderValue { name, stored: stored.value, computed, tolerance })
 }

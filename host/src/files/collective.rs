@@ -2,9 +2,12 @@
 use super::error::Problem;
 use super::parts::{agree, gather};
 use crate::network::Network;
-use crate::system::atomic::{self, Created, SystemError};
+use crate::system::atomic::{self, Created, Destination, SystemError};
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
-use std::path::Path;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 /// *Collective.* [`atomic::write`] by many processes, each its own part. Rank 0 makes the temporary file, of `length` bytes;
 /// then each process writes its part through `fill`, and rank 0 through `finish`, with what every `fill` returned, the
@@ -34,13 +37,14 @@ fn attempt(
     atomic::hidden(path, "")?;
     let first = network.rank() == 0;
     let created = if first { make_room(path, length).map(Some) } else { Ok(None) };
-    let encode =
-        |created: &Option<Created>| created.as_ref().map_or(Vec::new(), |created| created.suffix.clone().into());
+    let encode = |created: &Option<(PathBuf, Created)>| {
+        created.as_ref().map_or(Vec::new(), |(_, created)| created.temporary.path().as_os_str().as_bytes().to_vec())
+    };
     let (created, answers) = gather(network, created, encode)?;
     let (temporary, file) = match created {
-        Some(Created { temporary, file, .. }) => (Some(temporary), Ok(file)),
+        Some((place, Created { temporary, file })) => (Some((place, temporary)), Ok(file)),
         None => {
-            let name = atomic::hidden(path, &String::from_utf8_lossy(&answers[0]))?;
+            let name = Path::new(OsStr::from_bytes(&answers[0]));
             let file = OpenOptions::new().write(true).open(name);
             (None, file.map_err(SystemError::of("open the file that rank 0 has created")))
         }
@@ -52,16 +56,24 @@ fn attempt(
     drop(file);
     agree(network, flushed)?;
     let renamed = match temporary {
-        Some(temporary) => temporary.rename(path),
+        Some((place, temporary)) => temporary.rename(&place),
         None => Ok(()),
     };
     agree(network, renamed)
 }
 
-fn make_room(path: &Path, length: u64) -> Result<Created, SystemError> {
-    let created = atomic::create(path)?;
+/// The output file with its symbolic links resolved, and the temporary file that will replace it.
+fn make_room(path: &Path, length: u64) -> Result<(PathBuf, Created), SystemError> {
+    let place = match Destination::of(path).map_err(SystemError::of("follow its symbolic links"))? {
+        Destination::File(place) => place,
+        Destination::Stream(_) => {
+            let why = io::Error::other("it is a pipe or a device, which only one process can write to");
+            return Err(SystemError::of("write")(why));
+        }
+    };
+    let created = atomic::create(&place)?;
     created.file.set_len(length).map_err(SystemError::of("make room for the data"))?;
-    Ok(created)
+    Ok((place, created))
 }
 
 #[cfg(test)]
@@ -69,9 +81,7 @@ mod tests {
     use super::*;
     use comms::{Communicator, Threads};
     use std::fs;
-    use std::io;
     use std::os::unix::fs::FileExt;
-    use std::path::PathBuf;
 
     fn folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("ferrite-collective-{name}-{}", std::process::id()));

@@ -1,4 +1,6 @@
 //! What can be wrong with a file, in sentences.
+use super::Endian;
+use super::payload::{LINKS, TWO_ROWS};
 use crate::lattice::LatticeError;
 use crate::system::atomic::{SystemError, WriteError};
 use comms::CommError;
@@ -33,6 +35,17 @@ pub enum Problem {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The file has no bytes.
+    #[error("is empty; copy it again, or have it written again")]
+    Empty,
+    /// A format that is recognised, but not supported.
+    #[error("is {what}; {hint}")]
+    OtherFormat {
+        /// What the file is.
+        what: &'static str,
+        /// What to do.
+        hint: &'static str,
+    },
     /// No known magic number.
     #[error(
         "starts with the bytes {start}, which is none of NERSC (\"BEGIN_HEADER\"), LIME (45 67 89 ab), MILC (87 4e 00 00 \
@@ -59,14 +72,20 @@ pub enum Problem {
     },
     /// The file is longer than its headers say.
     #[error(
-        "{extra} bytes follow the last link at byte {offset}: precision, lattice or number of rows in the header are \
-         probably wrong; read with verification off to ignore them"
+        "{extra} bytes follow the last number at byte {offset}{}; read with verification off to ignore them",
+        if *another {
+            " and start like another file: several files were concatenated, of which only the first can be read"
+        } else {
+            ": precision, lattice or number of rows in the header are probably wrong"
+        }
     )]
     Trailing {
         /// End of the data.
         offset: u64,
         /// Bytes after it.
         extra: u64,
+        /// Whether they begin with the magic number of a format.
+        another: bool,
     },
     /// A header or record says something that cannot be used.
     #[error("{place}: {field} is {found:?}, expected {expected}")]
@@ -79,6 +98,57 @@ pub enum Problem {
         found: String,
         /// What may be there.
         expected: String,
+    },
+    /// An optional entry of a header or record cannot be parsed.
+    #[error("{place}: {field} is {found:?}, expected {expected}; read with verification off to ignore it")]
+    Optional {
+        /// Header or record.
+        place: String,
+        /// Key, tag or item.
+        field: &'static str,
+        /// What is there.
+        found: String,
+        /// What may be there.
+        expected: String,
+    },
+    /// Links of another gauge group.
+    #[error("{place}: {field} is {found:?}: links in SU({colours}), but Ferrite supports SU(3) only")]
+    OtherGroup {
+        /// Header or record.
+        place: String,
+        /// Key or tag.
+        field: &'static str,
+        /// What is there.
+        found: String,
+        /// N of SU(N).
+        colours: usize,
+    },
+    /// The data has another length than a header or record implies.
+    #[error("{place} has {length} bytes, but {said}; {would}{remedy}")]
+    Length {
+        /// The record.
+        place: String,
+        /// Its length.
+        length: u64,
+        /// What the header or record implies.
+        said: String,
+        /// What data has this length.
+        would: String,
+        /// What to do.
+        remedy: LengthRemedy,
+    },
+    /// Links are in SU(3) only in the other byte order.
+    #[error(
+        "the links of the first site are in SU(3) if they are read as {other}-endian, but {said} specifies {stated}-endian: \
+         they were written in the wrong byte order; read with verification off to read them as {other}-endian"
+    )]
+    ByteOrder {
+        /// Header or format.
+        said: &'static str,
+        /// The specified byte order.
+        stated: Endian,
+        /// The byte order of the links.
+        other: Endian,
     },
     /// A header or record lacks something that cannot be done without.
     #[error("{place}: {field} is missing; {hint}")]
@@ -126,7 +196,7 @@ pub enum Problem {
         source: LatticeError,
     },
     /// The field has another number of components than asked for.
-    #[error("holds {found} complex numbers per site where {wanted} has {expected}: this is a file of another sort")]
+    #[error("holds {found} complex numbers per site where {wanted} has {expected}: {}", sort_of(*found))]
     Components {
         /// In the file.
         found: usize,
@@ -147,6 +217,22 @@ pub enum Problem {
         stored: String,
         /// Of the data.
         computed: String,
+    },
+    /// The checksum differs, but the plaquette or link trace agrees.
+    #[error(
+        "{kind} checksum of the data is {computed}, the header says {stored}, but the {agreeing} agrees with the header: the \
+         checksum was computed by another rule or not updated, or a few bits are corrupt; compare with the original, or read \
+         with verification off to accept the data as it is"
+    )]
+    ChecksumRule {
+        /// Which sort.
+        kind: &'static str,
+        /// In the file.
+        stored: String,
+        /// Of the data.
+        computed: String,
+        /// Plaquette or link trace, whichever the header has.
+        agreeing: &'static str,
     },
     /// Plaquette or link trace of the header is not that of the links.
     #[error(
@@ -222,6 +308,27 @@ pub enum Problem {
     },
 }
 
+/// What to do about data whose length differs from that of a header or record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LengthRemedy {
+    /// Reading without verification, which lets the length decide.
+    WithoutVerification,
+    /// Giving the extents.
+    Extents,
+    /// Nothing helps.
+    Nothing,
+}
+
+impl std::fmt::Display for LengthRemedy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::WithoutVerification => ": correct the record, or read with verification off to let the length decide",
+            Self::Extents => ": correct the record, or give the extents and read with verification off",
+            Self::Nothing => "",
+        })
+    }
+}
+
 impl Problem {
     pub(crate) fn io(action: &'static str) -> impl FnOnce(std::io::Error) -> Self {
         move |source| Self::Io { action: action.into(), source }
@@ -232,16 +339,43 @@ impl Problem {
             _ => Self::InField { number, problem: Box::new(problem) },
         }
     }
+    pub(crate) fn optional(
+        place: impl Into<String>,
+        field: &'static str,
+        found: impl Into<String>,
+        expected: impl Into<String>,
+    ) -> Self {
+        Self::Optional { place: place.into(), field, found: short(found.into()), expected: expected.into() }
+    }
+    pub(crate) fn other_group(place: &str, field: &'static str, found: &str, colours: usize) -> Self {
+        Self::OtherGroup { place: place.into(), field, found: short(found.into()), colours }
+    }
     pub(crate) fn field(
         place: impl Into<String>,
         field: &'static str,
         found: impl Into<String>,
         expected: impl Into<String>,
     ) -> Self {
-        // A lying header may carry megabytes of rubbish; a sentence does not.
-        let found: String = found.into();
-        let found = if found.chars().count() > 60 { found.chars().take(60).collect::<String>() + "…" } else { found };
-        Self::Field { place: place.into(), field, found, expected: expected.into() }
+        Self::Field { place: place.into(), field, found: short(found.into()), expected: expected.into() }
+    }
+}
+
+/// Shortens the text of a corrupt header, which can have megabytes.
+fn short(found: String) -> String {
+    if found.chars().count() > 60 { found.chars().take(60).collect::<String>() + "…" } else { found }
+}
+
+/// The kind of field that has this many complex numbers per site.
+fn sort_of(components: usize) -> String {
+    let links = |colours: usize| 4 * colours * colours;
+    match components {
+        LINKS | TWO_ROWS => "this is a gauge field".into(),
+        12 => "this is a spinor field".into(),
+        3 => "this is a field of colour vectors".into(),
+        n if let Some(colours) = (2..9).find(|colours| links(*colours) == n) => {
+            format!("links in SU({colours}) have as many, but Ferrite supports SU(3) only")
+        }
+        _ => "this is another kind of file, or the precision or extents in its header are wrong".into(),
     }
 }
 

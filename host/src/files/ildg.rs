@@ -1,6 +1,7 @@
 //! The `ildg-format` record: lattice and precision of the links that follow, as the International Lattice Data Grid
 //! defines them.
-use super::{FilePrecision, Problem, xml};
+use super::xml::Elements;
+use super::{FilePrecision, Leniency, Problem, colours_in, precision_from};
 use crate::lattice::Lattice;
 
 /// What the record tells; either may be absent.
@@ -12,26 +13,36 @@ pub struct IldgFormat {
     pub precision: Option<FilePrecision>,
 }
 
-/// Reads the XML of the record.
+const PLACE: &str = "ildg-format record";
+
+/// Reads the XML of the record, and refuses entries that cannot be parsed.
 pub fn parse(text: &str) -> Result<IldgFormat, Problem> {
-    let place = "ildg-format record";
-    if let Some(field) = xml::text(text, "field")
-        && field != "su3gauge"
-    {
-        return Err(Problem::field(place, "field", field, "su3gauge"));
+    parse_with(text, &mut Leniency { verify: true, notes: Vec::new() })
+}
+
+/// Reads the XML of the record.
+pub(super) fn parse_with(text: &str, leniency: &mut Leniency) -> Result<IldgFormat, Problem> {
+    let xml = Elements::of(text);
+    if let Some(field) = xml.text("field") {
+        let word: String = field.chars().filter(char::is_ascii_alphanumeric).collect();
+        let is_known = ["su3gauge", "su3", "su3gaugefield"].contains(&word.to_ascii_lowercase().as_str());
+        match colours_in(field) {
+            Some(colours) if colours != 3 => return Err(Problem::other_group(PLACE, "field", field, colours)),
+            _ if is_known => {}
+            _ => drop(leniency.optional::<()>(Err(Problem::optional(PLACE, "field", field, "su3gauge")))?),
+        }
     }
-    let precision = match xml::text(text, "precision") {
-        None => None,
-        Some("32") => Some(FilePrecision::Single),
-        Some("64") => Some(FilePrecision::Double),
-        Some(other) => return Err(Problem::field(place, "precision", other, "32 or 64")),
+    let precision = match xml.text("precision") {
+        None | Some("") => None,
+        Some(text) => leniency
+            .optional(precision_from(text).ok_or_else(|| Problem::optional(PLACE, "precision", text, "32 or 64")))?,
     };
-    let extents = ["lx", "ly", "lz", "lt"].map(|tag| xml::text(text, tag));
+    let extents = ["lx", "ly", "lz", "lt"].map(|tag| xml.text(tag));
     let size = match extents {
         [Some(x), Some(y), Some(z), Some(t)] => {
             let mut size = [0; 4];
             for (extent, text) in size.iter_mut().zip([x, y, z, t]) {
-                *extent = text.parse().map_err(|_| Problem::field(place, "extent", text, "a number of sites"))?;
+                *extent = text.parse().map_err(|_| Problem::field(PLACE, "extent", text, "a number of sites"))?;
             }
             Some(size)
         }

@@ -106,6 +106,8 @@ pub(crate) enum MessageFlags {
     Begin,
     Middle,
     End,
+    /// All of a message.
+    Alone,
 }
 
 /// Appends the header of a record, which `length` bytes of data and padding follow.
@@ -117,9 +119,12 @@ pub(crate) fn append_header(file: &mut Vec<u8>, kind: &str, flags: MessageFlags,
         MessageFlags::Begin => 0x80,
         MessageFlags::Middle => 0,
         MessageFlags::End => 0x40,
+        MessageFlags::Alone => 0xc0,
     };
     header[8..16].copy_from_slice(&length.to_be_bytes());
-    header[16..16 + kind.len()].copy_from_slice(kind.as_bytes());
+    // Types have 128 bytes, the last of which is 0.
+    let kind = &kind.as_bytes()[..kind.len().min(127)];
+    header[16..16 + kind.len()].copy_from_slice(kind);
     file.extend(header);
 }
 

@@ -56,7 +56,7 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
     if format == FileFormat::Milc {
         let stamp = &bytes[20..84];
         let stamp = &stamp[..stamp.iter().position(|&b| b == 0).unwrap_or(stamp.len())];
-        metadata.push(("time stamp".into(), String::from_utf8_lossy(stamp).trim().to_owned()));
+        metadata.push((STAMPS[0].into(), String::from_utf8_lossy(stamp).trim().to_owned()));
         if word(84) != 0 {
             let expected = "0 (x fastest); other orders of sites are not supported";
             return Err(Problem::field("MILC header", "order", word(84).to_string(), expected));
@@ -77,6 +77,8 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
         link_trace: None,
         data_length: available - offset,
         fields: 1,
+        notes: Vec::new(),
+        omitted: Vec::new(),
     };
     header.check_length(available)?;
     Ok(header)
@@ -86,6 +88,15 @@ fn endian_free(bytes: [u8; 4]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ")
 }
 
+/// Keys of the time of creation in headers.
+pub(super) const STAMPS: [&str; 2] = ["time stamp", "CREATION_DATE"];
+
+/// The time of creation, if there is one and it fits into 64 characters.
+pub(super) fn stamp_of(metadata: &[(String, String)]) -> Option<&str> {
+    let find = |key| metadata.iter().find(|(its, _)| its == key).map(|(_, stamp)| stamp.as_str());
+    STAMPS.into_iter().find_map(find).filter(|stamp| (1..64).contains(&stamp.len()))
+}
+
 /// A file of version 5.
 pub(crate) fn frame(lattice: Lattice, options: &WriteOptions) -> Result<Frame, Problem> {
     if options.precision != FilePrecision::Single {
@@ -93,7 +104,7 @@ pub(crate) fn frame(lattice: Lattice, options: &WriteOptions) -> Result<Frame, P
     }
     let endian = options.endian;
     let form = StoredForm { components: LINKS, precision: FilePrecision::Single, endian, kind: ChecksumKind::Milc };
-    let stamp = utc_now();
+    let stamp = stamp_of(&options.metadata).map_or_else(utc_now, String::from);
     let head = move |PartialChecksum([sum29, sum31]): PartialChecksum| {
         let mut header = vec![0; V5];
         let mut put = |at: usize, word: u32| header[at..at + 4].copy_from_slice(&endian.bytes(word));

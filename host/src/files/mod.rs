@@ -7,9 +7,9 @@
 //! | MILC version 5 (and 1), either byte order | read, write (5) | |
 //! | NumPy `.npy` | read, write | read, write |
 //!
-//! The format is recognised from the first bytes, never from the name. Everything a file says about itself is checked
-//! on reading: lengths before memory is allocated, checksum, plaquette, link trace, finite numbers, unitarity. What is
-//! wrong comes back as a [`FileError`]: one sentence with the file, the place in it and what to do.
+//! The format is recognised from the first bytes, never from the name. On reading, data is checked against everything that
+//! the headers contain: lengths before memory is allocated, checksum, plaquette, link trace; and numbers have to be finite and
+//! links unitary. Errors are a [`FileError`]: one sentence with the file, the place in it and what to do.
 //!
 //! Sites are in lexicographic order with x fastest, four links (x, y, z, t) per site, each row-major; spinors are
 //! spin-major in the DeGrand–Rossi basis. Files are written whole or not at all.
@@ -43,6 +43,7 @@ mod frame;
 pub mod ildg;
 mod image;
 pub mod lime;
+mod metadata;
 pub mod milc;
 pub mod nersc;
 pub mod npy;
@@ -53,11 +54,13 @@ mod runs;
 pub mod scidac;
 mod shared;
 mod source;
+mod unsupported;
 mod write;
 mod xml;
 
 pub use checks::plaquette_of_part;
-pub use error::{FileError, Problem};
+pub use error::{FileError, LengthRemedy, Problem};
+pub use metadata::MetadataCopy;
 pub use read::{ReadFrom, inspect, inspect_block, read_block, read_fermion, read_field, read_gauge};
 pub use shared::SharedFile;
 pub use write::{WriteTo, write_block, write_fermion, write_gauge};
@@ -102,7 +105,16 @@ pub enum Endian {
     Little,
 }
 
+impl std::fmt::Display for Endian {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if *self == Self::Big { "big" } else { "little" })
+    }
+}
+
 impl Endian {
+    fn other(self) -> Self {
+        if self == Self::Big { Self::Little } else { Self::Big }
+    }
     fn u32(self, bytes: [u8; 4]) -> u32 {
         match self {
             Self::Big => u32::from_be_bytes(bytes),
@@ -160,12 +172,23 @@ pub struct Printed {
 }
 
 impl Printed {
+    /// Fortran writes `1.5D-01`.
     fn parse(text: &str) -> Option<Self> {
+        let text = text.replace(['d', 'D'], "e");
         let value = text.parse().ok()?;
-        let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+        let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((&text, "0"));
         let decimals = mantissa.split_once('.').map_or(0, |(_, decimals)| decimals.len());
         let exponent: f64 = exponent.parse().ok()?;
         Some(Self { value, resolution: 10f64.powf(exponent - decimals as f64) })
+    }
+    /// Whether this number is `computed`, up to the rounding of sums in other programs and of links in this precision.
+    pub fn agrees(&self, computed: f64, precision: FilePrecision) -> bool {
+        (self.value - computed).abs() <= checks::tolerance(self, precision)
+    }
+    /// Whether this number has at least four digits and agrees with `computed` to its last digit, or to the rounding of links
+    /// in single precision.
+    fn agrees_to_its_digits(&self, computed: f64) -> bool {
+        self.resolution < 2e-4 && (self.value - computed).abs() <= (2.0 * self.resolution).max(5e-7)
     }
 }
 
@@ -198,6 +221,84 @@ pub struct Header {
     pub metadata: Vec<(String, String)>,
     /// Number of fields in the file; [`ReadOptions::record`] picks one.
     pub fields: usize,
+    /// What is unusual in the file and was accepted, in sentences.
+    pub notes: Vec<String>,
+    /// Records beside the data that are not in `metadata`, because they are longer than 64 KiB or not text.
+    pub omitted: Vec<String>,
+}
+
+/// What happens to optional entries of a header that cannot be parsed: with [`ReadOptions::verify`] they are refused, without it
+/// ignored with a note.
+struct Leniency {
+    verify: bool,
+    notes: Vec<String>,
+}
+
+impl Leniency {
+    fn new(options: &ReadOptions) -> Self {
+        Self { verify: options.verify, notes: Vec::new() }
+    }
+    /// The value of an entry, if it could be parsed.
+    fn optional<T>(&mut self, read: Result<T, Problem>) -> Result<Option<T>, Problem> {
+        match read {
+            Ok(value) => Ok(Some(value)),
+            Err(Problem::Optional { place, field, found, expected }) if !self.verify => {
+                self.notes.push(format!("{place}: {field} is {found:?}, expected {expected}; ignored"));
+                Ok(None)
+            }
+            Err(problem) => Err(problem),
+        }
+    }
+    /// Refuses a problem, or notes it with what was done.
+    fn or_note(&mut self, problem: Problem, done: &str) -> Result<(), Problem> {
+        if self.verify {
+            return Err(problem);
+        }
+        self.notes.push(match problem {
+            Problem::Length { place, length, said, .. } => format!("{place} has {length} bytes, but {said}; {done}"),
+            problem => format!("{problem}; {done}"),
+        });
+        Ok(())
+    }
+}
+
+/// Single or double, in the spellings of several programs.
+fn precision_from(text: &str) -> Option<FilePrecision> {
+    let word: String = text.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
+    match word.to_ascii_lowercase().trim_start_matches("ieee") {
+        "32" | "f" | "s" | "f32" | "fp32" | "float" | "float32" | "single" | "32bit" | "32bits" | "singleprecision" => {
+            Some(FilePrecision::Single)
+        }
+        "64" | "d" | "f64" | "fp64" | "float64" | "double" | "64bit" | "64bits" | "doubleprecision" => {
+            Some(FilePrecision::Double)
+        }
+        _ => None,
+    }
+}
+
+/// N of a name that contains `SU(N)`, `suN` or the like.
+fn colours_in(name: &str) -> Option<usize> {
+    let name = name.to_ascii_lowercase();
+    let (_, behind) = name.split_once("su")?;
+    let digits: String = behind.trim_start_matches(['(', '_', ' ']).chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok()
+}
+
+/// A checksum of 32 bits in hexadecimal. Of 64 bits, which some programs print, the lower 32 are the same sum. Nine or ten
+/// digits without a letter are decimal, and so is a number with a sign.
+fn checksum_from(text: &str) -> Option<u32> {
+    let text = text.trim();
+    let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+    let digits = hexadecimal.unwrap_or(text);
+    if !digits.strip_prefix('-').unwrap_or(digits).bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    let decimal = || digits.parse().ok().filter(|sum: &i64| *sum >= i64::from(i32::MIN) && *sum <= i64::from(u32::MAX));
+    let is_decimal = hexadecimal.is_none() && (digits.starts_with('-') || (9..=10).contains(&digits.len()));
+    match decimal().filter(|_| is_decimal) {
+        Some(sum) => Some(sum as u32),
+        None => u64::from_str_radix(digits, 16).ok().map(|sum| sum as u32),
+    }
 }
 
 impl Header {
@@ -257,8 +358,12 @@ pub struct WriteOptions {
     pub endian: Endian,
     /// A line that describes the file.
     pub title: String,
-    /// Header keys (NERSC) or lines of the user record (LIME). NERSC keys such as `ENSEMBLE_ID` replace the defaults.
+    /// Header keys (NERSC) or lines of the user record (LIME). NERSC keys such as `ENSEMBLE_ID` replace the defaults. Of a MILC
+    /// file only the time stamp is written, from `time stamp` or `CREATION_DATE`.
     pub metadata: Vec<(String, String)>,
+    /// Types and texts of records of a LIME file. `scidac-file-xml` and `scidac-record-xml` replace those with the title and
+    /// with `metadata`; others are added after the field.
+    pub records: Vec<(String, String)>,
     /// Logical file name on the Lattice Data Grid.
     pub lfn: String,
 }
@@ -271,10 +376,14 @@ impl Default for WriteOptions {
             endian: Endian::Big,
             title: "written by Ferrite".into(),
             metadata: Vec::new(),
-            lfn: "lfn://none".into(),
+            records: Vec::new(),
+            lfn: NO_LFN.into(),
         }
     }
 }
+
+/// The logical file name of a file that is not on the Lattice Data Grid.
+const NO_LFN: &str = "lfn://none";
 
 /// Outcome of comparing the checksum.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,12 +1,15 @@
 //! The NERSC archive format: a text header from `BEGIN_HEADER` to `END_HEADER`, then links, in two rows
 //! (`4D_SU3_GAUGE`) or three (`4D_SU3_GAUGE_3x3`), x fastest, four directions per site.
 use super::frame::Frame;
+use super::milc::{STAMPS, stamp_of};
 use super::payload::{self, ChecksumKind, LINKS, PartialChecksum, StoredForm, TWO_ROWS};
-use super::{Endian, FileFormat, FilePrecision, Header, Printed, Problem, WriteOptions, lattice_from};
+use super::{
+    Endian, FileFormat, FilePrecision, Header, Leniency, Printed, Problem, ReadOptions, WriteOptions, checksum_from,
+    colours_in, lattice_from, precision_from,
+};
 use crate::gauge::measure::Plaquettes;
 use crate::lattice::Lattice;
 use crate::system::utc_now;
-use num_complex::Complex64;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 
 /// First bytes of the file.
@@ -17,13 +20,13 @@ const PLACE: &str = "NERSC header";
 
 /// Header of a file in memory.
 pub fn parse(bytes: &[u8]) -> Result<Header, Problem> {
-    header(&mut Cursor::new(bytes))
+    header(&mut Cursor::new(bytes), &ReadOptions::default())
 }
 
-/// Reads the header. Unknown keys are kept in `metadata`, optional ones may be absent. `FLOATING_POINT` without a byte
+/// Reads the header. Unknown keys are kept in `metadata`, optional ones may be absent or empty. `FLOATING_POINT` without a byte
 /// order (`IEEE32`, `IEEE64`) has been written either way by different programs: the order is taken that makes the
 /// links of the first site unitary.
-pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
+pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<Header, Problem> {
     let length = reader.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
     reader.rewind().map_err(Problem::io("seek to the start"))?;
     let mut start = Vec::new();
@@ -39,7 +42,12 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
     let (format, components) = match datatype.to_ascii_uppercase().as_str() {
         "4D_SU3_GAUGE" => (FileFormat::Nersc, TWO_ROWS),
         "4D_SU3_GAUGE_3X3" => (FileFormat::Nersc3x3, LINKS),
-        _ => return Err(bad("DATATYPE", datatype, "4D_SU3_GAUGE or 4D_SU3_GAUGE_3x3")),
+        _ => {
+            return Err(match colours_in(datatype) {
+                Some(colours) if colours != 3 => Problem::other_group(PLACE, "DATATYPE", datatype, colours),
+                _ => bad("DATATYPE", datatype, "4D_SU3_GAUGE or 4D_SU3_GAUGE_3x3"),
+            });
+        }
     };
     let mut size = [0; 4];
     for (extent, key) in size.iter_mut().zip(["DIMENSION_1", "DIMENSION_2", "DIMENSION_3", "DIMENSION_4"]) {
@@ -48,25 +56,22 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
     }
     let lattice = lattice_from(size, PLACE)?;
     let floating = get("FLOATING_POINT")?;
-    let (precision, endian) = match floating.to_ascii_uppercase().as_str() {
-        "IEEE32" => (FilePrecision::Single, None),
-        "IEEE32BIG" => (FilePrecision::Single, Some(Endian::Big)),
-        "IEEE32LITTLE" => (FilePrecision::Single, Some(Endian::Little)),
-        "IEEE64" => (FilePrecision::Double, None),
-        "IEEE64BIG" => (FilePrecision::Double, Some(Endian::Big)),
-        "IEEE64LITTLE" => (FilePrecision::Double, Some(Endian::Little)),
-        _ => return Err(bad("FLOATING_POINT", floating, "IEEE32 or IEEE64, with or without BIG or LITTLE")),
+    let Some((precision, endian)) = floating_point(floating) else {
+        return Err(bad("FLOATING_POINT", floating, "IEEE32 or IEEE64, with or without BIG or LITTLE"));
     };
-    let checksum = match get("CHECKSUM") {
-        Err(_) => None,
-        Ok(text) => match u32::from_str_radix(text.trim_start_matches("0x"), 16) {
-            Ok(sum) => Some((ChecksumKind::Nersc, PartialChecksum([sum, 0]))),
-            Err(_) => return Err(bad("CHECKSUM", text, "up to eight hexadecimal digits")),
-        },
-    };
-    let printed = |key| match get(key) {
-        Err(_) => Ok(None),
-        Ok(text) => Printed::parse(text).map(Some).ok_or_else(|| bad(key, text, "a number")),
+    // Optional keys may have no value.
+    let given = |key| get(key).ok().filter(|text| !text.is_empty());
+    let mut leniency = Leniency::new(options);
+    let mut checksum = None;
+    if let Some(text) = given("CHECKSUM") {
+        let sum = checksum_from(text).ok_or_else(|| Problem::optional(PLACE, "CHECKSUM", text, "hexadecimal digits"));
+        checksum = leniency.optional(sum)?.map(|sum| (ChecksumKind::Nersc, PartialChecksum([sum, 0])));
+    }
+    let mut printed = |key| match given(key) {
+        None => Ok(None),
+        Some(text) => {
+            leniency.optional(Printed::parse(text).ok_or_else(|| Problem::optional(PLACE, key, text, "a number")))
+        }
     };
     let (plaquette, link_trace) = (printed("PLAQUETTE")?, printed("LINK_TRACE")?);
     let endian_known = endian.is_some();
@@ -84,27 +89,30 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
         metadata,
         data_length: length - offset,
         fields: 1,
+        notes: leniency.notes,
+        omitted: Vec::new(),
     };
     header.check_length(length)?;
     if !endian_known {
         let mut bytes = vec![0; header.site_bytes()];
         reader.seek(SeekFrom::Start(offset)).map_err(Problem::io("seek to the data"))?;
         reader.read_exact(&mut bytes).map_err(Problem::io("read the data"))?;
-        let mut off = |endian| {
-            header.endian = endian;
-            let mut values = [Complex64::ZERO; LINKS];
-            payload::decode(&bytes, &mut values, &header);
-            // A row decoded in the wrong order is huge, tiny or not a number.
-            let worst = values.chunks_exact(9).flat_map(|link| link.chunks_exact(3).take(2)).map(|row| {
-                let norm = row.iter().map(Complex64::norm_sqr).sum::<f64>();
-                if norm.is_finite() { (norm - 1.0).abs() } else { f64::INFINITY }
-            });
-            worst.fold(0.0, f64::max)
-        };
+        let off = |endian| payload::row_violation(&bytes, &Header { endian, ..header.clone() });
         let (big, little) = (off(Endian::Big), off(Endian::Little));
         header.endian = if little < big { Endian::Little } else { Endian::Big };
     }
     Ok(header)
+}
+
+/// Precision and byte order of a `FLOATING_POINT`, in the spellings of several programs.
+fn floating_point(text: &str) -> Option<(FilePrecision, Option<Endian>)> {
+    let word: String = text.chars().filter(char::is_ascii_alphanumeric).collect();
+    let word = word.to_ascii_uppercase();
+    let word = word.strip_suffix("ENDIAN").unwrap_or(&word);
+    let orders = [("BIG", Endian::Big), ("LITTLE", Endian::Little)];
+    let found = orders.into_iter().find_map(|(name, order)| Some((word.strip_suffix(name)?, Some(order))));
+    let (word, order) = found.unwrap_or((word, None));
+    Some((precision_from(word)?, order))
 }
 
 /// Key and value of every header line, and the offset of the data after `END_HEADER`.
@@ -122,6 +130,24 @@ fn lines(start: &[u8]) -> Result<(Vec<(String, String)>, u64), Problem> {
     }
     let hint = "it must stand on a line of its own in the first 64 KiB; the file is cut short or corrupt";
     Err(Problem::Missing { place: PLACE.into(), field: "END_HEADER", hint })
+}
+
+/// Whether writers compute the value of a key from the field.
+pub(super) fn is_computed(key: &str) -> bool {
+    const KEYS: [&str; 11] = [
+        "HDR_VERSION",
+        "DATATYPE",
+        "STORAGE_FORMAT",
+        "DIMENSION_1",
+        "DIMENSION_2",
+        "DIMENSION_3",
+        "DIMENSION_4",
+        "CHECKSUM",
+        "LINK_TRACE",
+        "PLAQUETTE",
+        "FLOATING_POINT",
+    ];
+    KEYS.contains(&key)
 }
 
 /// A file of links in three rows, or two if `options.format` is [`FileFormat::Nersc`].
@@ -143,27 +169,27 @@ pub(crate) fn frame(
     }
     put(&mut start, "LINK_TRACE", &format!("{link_trace:.12}"));
     put(&mut start, "PLAQUETTE", &format!("{:.12}", plaquette.mean));
-    for i in 1..=4 {
-        put(&mut start, &format!("BOUNDARY_{i}"), "PERIODIC");
+    let given = |key: &str| options.metadata.iter().any(|(k, _)| k == key);
+    for key in (1..=4).map(|i| format!("BOUNDARY_{i}")).filter(|key| !given(key)) {
+        put(&mut start, &key, "PERIODIC");
     }
     let mut end = String::new();
     let size = 8 * form.precision.bytes();
     let order = if form.endian == Endian::Big { "BIG" } else { "LITTLE" };
     put(&mut end, "FLOATING_POINT", &format!("IEEE{size}{order}"));
-    let given = |key: &str| options.metadata.iter().any(|(k, _)| k == key);
     let now = utc_now();
     let defaults = [
         ("ENSEMBLE_ID", "ferrite"),
         ("ENSEMBLE_LABEL", options.title.as_str()),
         ("SEQUENCE_NUMBER", "0"),
         ("CREATOR", concat!("ferrite ", env!("CARGO_PKG_VERSION"))),
-        ("CREATION_DATE", &now),
+        ("CREATION_DATE", stamp_of(&options.metadata).unwrap_or(&now)),
         ("ARCHIVE_DATE", &now),
     ];
     for (key, value) in defaults.into_iter().filter(|(key, _)| !given(key)) {
         put(&mut end, key, value);
     }
-    for (key, value) in &options.metadata {
+    for (key, value) in options.metadata.iter().filter(|(key, _)| key != STAMPS[0]) {
         put(&mut end, key, value);
     }
     let head = move |sum: PartialChecksum| {

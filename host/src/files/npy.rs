@@ -91,6 +91,10 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
         [4, 3, 3] => 36,
         [4, 3] => 12,
         [3] => 3,
+        [4, n, m] if n == m => {
+            let found = shape(&array.axes);
+            return Err(Problem::other_group(PLACE, "shape", &found, *n));
+        }
         _ => return Err(bad()),
     };
     let header = array.header(*lattice, components)?;
@@ -124,7 +128,7 @@ pub(crate) fn block_header<T: Fermion, R: Read + Seek>(reader: &mut R) -> Result
         return Err(Problem::Truncated { what: what(), offset, needed, available });
     }
     if needed < available {
-        return Err(Problem::Trailing { offset: offset + needed, extra: available - needed });
+        return Err(Problem::Trailing { offset: offset + needed, extra: available - needed, another: false });
     }
     header.data_length = header.needed();
     Ok(Some(header))
@@ -141,6 +145,8 @@ impl Array {
             metadata: Vec::new(),
             data_length: self.length.saturating_sub(self.offset),
             fields: 1,
+            notes: Vec::new(),
+            omitted: Vec::new(),
             precision: self.precision,
             endian: self.endian,
             components,

@@ -208,6 +208,18 @@ pub(crate) fn decode(bytes: &[u8], values: &mut [Complex64], header: &Header) {
     }
 }
 
+/// How far the first two rows of the links of a site are from length 1. A row decoded in the wrong byte order is huge, tiny
+/// or not a number.
+pub(crate) fn row_violation(site: &[u8], header: &Header) -> f64 {
+    let mut values = [Complex64::ZERO; LINKS];
+    decode(site, &mut values, header);
+    let off = values.chunks_exact(9).flat_map(|link| link.chunks_exact(3).take(2)).map(|row| {
+        let norm = row.iter().map(Complex64::norm_sqr).sum::<f64>();
+        if norm.is_finite() { (norm - 1.0).abs() } else { f64::INFINITY }
+    });
+    off.fold(0.0, f64::max)
+}
+
 fn decode_reals(bytes: &[u8], out: &mut [f64], precision: FilePrecision, endian: Endian) {
     fn each<const N: usize>(bytes: &[u8], out: &mut [f64], f: impl Fn([u8; N]) -> f64) {
         bytes.as_chunks::<N>().0.iter().zip(out).for_each(|(bytes, out)| *out = f(*bytes));

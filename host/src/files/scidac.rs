@@ -4,11 +4,14 @@
 //! Files in use lack any of the XML records, set LIME's message flags wrongly and order records in several ways. So a
 //! record belongs to the data record it stands next to: descriptions to the following one, a checksum to the preceding
 //! one, and in a file with a single data record everything belongs to that.
+use super::error::LengthRemedy;
 use super::frame::Frame;
 use super::lime::{self, MessageFlags, Record};
-use super::payload::{ChecksumKind, LINKS, PartialChecksum, StoredForm};
+use super::payload::{ChecksumKind, LINKS, PartialChecksum, StoredForm, TWO_ROWS};
+use super::xml::{self, Elements};
 use super::{
-    Endian, FileFormat, FilePrecision, Header, Printed, Problem, ReadOptions, WriteOptions, ildg, lattice_from, xml,
+    Endian, FileFormat, FilePrecision, Header, Leniency, Printed, Problem, ReadOptions, WriteOptions, checksum_from,
+    ildg, lattice_from, precision_from,
 };
 use crate::lattice::Lattice;
 use crate::system::utc_now;
@@ -48,66 +51,115 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
     let sums = after.iter().find(|r| r.kind == "scidac-checksum");
     let sums = sums.or_else(|| if alone { before.iter().find(|r| r.kind == "scidac-checksum") } else { None });
 
+    let mut leniency = Leniency::new(options);
     let file = text_of(records.iter().find(|r| r.kind == "scidac-private-file-xml"))?;
-    let file_size = file.as_deref().map(file_size).transpose()?.flatten();
+    let file_size = file.as_deref().map(|text| file_size(text, &mut leniency)).transpose()?.flatten();
     let ildg = text_of(described("ildg-format"))?;
-    let ildg = ildg.as_deref().map(ildg::parse).transpose()?.unwrap_or_default();
+    let ildg = ildg.as_deref().map(|text| ildg::parse_with(text, &mut leniency)).transpose()?.unwrap_or_default();
     let private = text_of(described("scidac-private-record-xml"))?;
-    let private = private.as_deref().map(Private::parse).transpose()?.unwrap_or_default();
+    let private = private.as_deref().map(|text| Private::parse(text, &mut leniency)).transpose()?.unwrap_or_default();
+    let format = if data.kind == "ildg-binary-data" { FileFormat::Ildg } else { FileFormat::Scidac };
 
-    let lattice = agree(
-        "the lattice",
-        [(options.lattice.map(|l| l.size()), "the caller"), (ildg.size, ILDG), (file_size, FILE)],
-    )?;
-    let Some((size, place)) = lattice else {
+    let mut sizes = [(options.lattice.map(|l| l.size()), "the caller"), (ildg.size, ILDG), (file_size, FILE)];
+    if let Some(caller) = sizes[0].0
+        && !options.verify
+    {
+        for (size, place) in sizes[1..].iter_mut() {
+            if let Some(size) = size.take_if(|size| *size != caller) {
+                leniency.notes.push(format!("{place}: the lattice is {size:?}; {caller:?} is used, as requested"));
+            }
+        }
+    }
+    let Some((size, place)) = agree("the lattice", sizes)? else {
         let length = data.length;
         return Err(Problem::NeedsLattice { length, single: length / 288, double: length / 576 });
     };
     let lattice = lattice_from(size, place)?;
     let volume = lattice.volume() as u64;
     let site_bytes = data.length / volume;
-    if !data.length.is_multiple_of(volume) || site_bytes == 0 {
-        let expected = format!("a multiple of the {volume} sites of the {lattice} lattice ({place})");
-        return Err(Problem::field(data.place(), "length", data.length.to_string(), expected));
-    }
-    let precision = agree("the precision", [(ildg.precision, ILDG), (private.precision, RECORD), (None, "")])?;
-    // Without a word on precision the length decides: links, spinors and colour vectors differ in it.
-    let precision = precision.map(|(precision, _)| precision).or(match site_bytes {
-        288 | 96 | 24 => Some(FilePrecision::Single),
-        576 | 192 | 48 => Some(FilePrecision::Double),
-        _ => None,
-    });
-    let Some(precision) = precision else {
-        let hint = "nor can it be inferred from the length of the data";
-        return Err(Problem::Missing { place: data.place(), field: "precision", hint });
+    let unfit = |said: String| {
+        let (would, remedy) = would_be(data.length, volume, format);
+        Problem::Length { place: data.place(), length: data.length, said, would, remedy }
     };
-    let number = 2 * precision.bytes() as u64;
-    let unfit = |expected: String| Problem::field(data.place(), "length", format!("{} bytes", data.length), expected);
-    if !site_bytes.is_multiple_of(number) {
-        return Err(unfit(format!("a multiple of {number} bytes per site ({precision} precision)")));
+    if !data.length.is_multiple_of(volume) || site_bytes == 0 {
+        return Err(unfit(format!("that is not a multiple of the {volume} sites of the {lattice} lattice ({place})")));
     }
+    let stated = agree("the precision", [(ildg.precision, ILDG), (private.precision, RECORD), (None, "")]);
+    let stated = match stated {
+        // The length decides between them.
+        Err(problem) => {
+            leniency.or_note(problem, "the one that fits the length of the data is used")?;
+            None
+        }
+        Ok(stated) => stated,
+    };
+    let by_length = precision_by_length(site_bytes, format);
+    let precision = match stated {
+        None => by_length.ok_or_else(|| unfit("no record gives the precision".into()))?,
+        Some((stated, place)) => {
+            let number = 2 * stated.bytes() as u64;
+            let links = [LINKS, TWO_ROWS].map(|n| n as u64 * number);
+            // ILDG records hold links, SciDAC records any kind of field.
+            let fits = if format == FileFormat::Ildg {
+                links.contains(&site_bytes)
+            } else {
+                site_bytes.is_multiple_of(number)
+            };
+            if fits {
+                stated
+            } else {
+                let needed = links[0] * volume;
+                let said = match format {
+                    FileFormat::Ildg => {
+                        format!("links on the {lattice} lattice in {stated} precision ({place}) take {needed}")
+                    }
+                    _ => format!(
+                        "that is not a multiple of {number} bytes per site, a complex number in {stated} precision ({place})"
+                    ),
+                };
+                let other = by_length.ok_or_else(|| unfit(said.clone()))?;
+                leniency.or_note(unfit(said), &format!("read in {other} precision"))?;
+                other
+            }
+        }
+    };
     if let Some(stated) = private.site_bytes
         && stated != site_bytes
     {
-        return Err(unfit(format!("{stated} bytes for each of {volume} sites, as typesize × datacount say")));
+        let said = format!("typesize × datacount of the {RECORD} is {stated} for each of {volume} sites");
+        leniency.or_note(unfit(said), "the length is used")?;
     }
-    let components = (site_bytes / number) as usize;
+    let components = (site_bytes / (2 * precision.bytes() as u64)) as usize;
 
-    let checksum = match text_of(sums)?.as_deref().map(parse_sums) {
-        Some(Err(problem)) if options.verify => return Err(problem),
-        Some(Ok(sum)) => Some((ChecksumKind::Scidac, sum)),
-        _ => None,
-    };
-    let mut metadata = Vec::new();
+    let sums = text_of(sums)?.as_deref().map(|text| leniency.optional(parse_sums(text))).transpose()?.flatten();
+    let checksum = sums.map(|sum| (ChecksumKind::Scidac, sum));
+    let (mut metadata, mut omitted) = (Vec::new(), Vec::new());
     let mut plaquette = None;
-    for record in records[..at].iter().chain(after).filter(|r| !is_data(r)).take(64) {
-        let Some(text) = text_of(Some(record))? else { continue };
+    // Between two fields are the checksum of the first, and the descriptions of the second or the start of another file.
+    let is_sum = |r: &Record| r.kind == "scidac-checksum";
+    let is_file = |r: &Record| r.kind == "scidac-private-file-xml";
+    let begin = match options.record {
+        0 => 0,
+        _ => before.iter().rposition(is_file).or_else(|| Some(before.iter().rposition(is_sum)? + 1)).unwrap_or(0),
+    };
+    let end = match fields.get(options.record + 1) {
+        None => after.len(),
+        Some(_) => after.iter().position(is_file).or_else(|| Some(after.iter().position(is_sum)? + 1)).unwrap_or(0),
+    };
+    let own = || before[begin..].iter().chain(&after[..end]);
+    let of_file = ["scidac-private-file-xml", "scidac-file-xml"];
+    let of_file = of_file.into_iter().filter(|kind| own().all(|r| r.kind != *kind));
+    let of_file: Vec<_> = of_file.filter_map(|kind| records.iter().find(|r| r.kind == kind)).collect();
+    for record in of_file.into_iter().chain(own()).take(64) {
+        let Some(text) = text_of(Some(record))? else {
+            omitted.push(format!("the {}, which is longer than 64 KiB or not text", record.place()));
+            continue;
+        };
         if record.kind == "xlf-info" {
             plaquette = xlf_plaquette(&text);
         }
         metadata.push((record.kind.clone(), text));
     }
-    let format = if data.kind == "ildg-binary-data" { FileFormat::Ildg } else { FileFormat::Scidac };
     Ok(Header {
         lattice,
         format,
@@ -121,6 +173,8 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
         data_length: data.length,
         link_trace: None,
         fields: fields.len(),
+        notes: leniency.notes,
+        omitted,
     })
 }
 
@@ -143,17 +197,76 @@ fn agree<T: Copy + PartialEq + std::fmt::Debug>(
     }
 }
 
-fn file_size(text: &str) -> Result<Option<[usize; 4]>, Problem> {
-    if let Some(volfmt) = xml::text(text, "volfmt")
-        && volfmt != "0"
-    {
-        let expected = "0 (one file); join the parts with the program that wrote them";
-        return Err(Problem::field(FILE, "volfmt", volfmt, expected));
+/// The precision of data with this many bytes per site, where only one fits links, spinors or colour vectors.
+fn precision_by_length(site_bytes: u64, format: FileFormat) -> Option<FilePrecision> {
+    match (site_bytes, format) {
+        (288 | 192, FileFormat::Ildg) => Some(FilePrecision::Single),
+        (576 | 384, FileFormat::Ildg) => Some(FilePrecision::Double),
+        (_, FileFormat::Ildg) => None,
+        (288 | 96 | 24, _) => Some(FilePrecision::Single),
+        (576 | 384 | 192 | 48, _) => Some(FilePrecision::Double),
+        _ => None,
     }
-    let Some(dims) = xml::text(text, "dims") else { return Ok(None) };
+}
+
+/// What kind of field of this volume has this length, or else the volumes of gauge fields that have it.
+fn would_be(length: u64, volume: u64, format: FileFormat) -> (String, LengthRemedy) {
+    let names = [(36, "links"), (24, "two rows of links"), (12, "a spinor field"), (3, "a field of colour vectors")];
+    // ILDG records hold links only.
+    let names = if format == FileFormat::Ildg { &names[..2] } else { &names[..] };
+    // Not SU(6): SU(3) on four times the volume has the same length.
+    let groups = [2, 4, 5].map(|n| (4 * n * n, n));
+    for precision in [FilePrecision::Single, FilePrecision::Double] {
+        let has = |components: u64| length == 2 * components * precision.bytes() as u64 * volume;
+        if let Some((_, name)) = names.iter().find(|(components, _)| has(*components)) {
+            return (
+                format!("this is the length of {name} in {precision} precision"),
+                LengthRemedy::WithoutVerification,
+            );
+        }
+        if let Some((_, n)) = groups.iter().find(|(components, _)| has(*components)) {
+            let what = format!(
+                "this is the length of links in SU({n}) in {precision} precision, but Ferrite supports SU(3) only"
+            );
+            return (what, LengthRemedy::Nothing);
+        }
+    }
+    let sites = |bytes: u64, precision: &str| {
+        length.is_multiple_of(bytes).then(|| format!("{} sites in {precision} precision", length / bytes))
+    };
+    let links: Vec<_> = [sites(288, "single"), sites(576, "double")].into_iter().flatten().collect();
+    if links.is_empty() {
+        let what = "no gauge field has this length: the file is damaged, or holds something else";
+        return (what.into(), LengthRemedy::Nothing);
+    }
+    (format!("this is the length of links on {}", links.join(" or ")), LengthRemedy::Extents)
+}
+
+fn file_size(text: &str, leniency: &mut Leniency) -> Result<Option<[usize; 4]>, Problem> {
+    let xml = Elements::of(text);
+    let expected = "0 (one file); join the parts with the program that wrote them";
+    zero(&xml, FILE, "volfmt", expected, leniency)?;
+    let Some(dims) = xml.text("dims") else { return Ok(None) };
     let bad = || Problem::field(FILE, "dims", dims, "four numbers of sites");
     let size: Vec<usize> = dims.split_whitespace().map(|d| d.parse().map_err(|_| bad())).collect::<Result<_, _>>()?;
     size.try_into().map(Some).map_err(|_| bad())
+}
+
+/// Checks that an optional number is 0.
+fn zero(
+    xml: &Elements,
+    place: &str,
+    tag: &'static str,
+    expected: &str,
+    leniency: &mut Leniency,
+) -> Result<(), Problem> {
+    if let Some(text) = xml.text(tag).filter(|text| !text.is_empty()) {
+        let number = text.parse::<u64>().map_err(|_| Problem::optional(place, tag, text, expected));
+        if leniency.optional(number)?.is_some_and(|number| number != 0) {
+            return Err(Problem::field(place, tag, text, expected));
+        }
+    }
+    Ok(())
 }
 
 /// What `scidac-private-record-xml` tells about the data.
@@ -164,50 +277,36 @@ struct Private {
 }
 
 impl Private {
-    fn parse(text: &str) -> Result<Self, Problem> {
+    fn parse(text: &str, leniency: &mut Leniency) -> Result<Self, Problem> {
+        let xml = Elements::of(text);
         for tag in ["globaldata", "recordtype"] {
-            if let Some(value) = xml::text(text, tag)
-                && value != "0"
-            {
-                return Err(Problem::field(RECORD, tag_name(tag), value, "0 (a field on the whole lattice)"));
-            }
+            zero(&xml, RECORD, tag, "0 (a field on the whole lattice)", leniency)?;
         }
-        let precision = match xml::text(text, "precision") {
-            None | Some("") => None,
-            Some("F" | "32") => Some(FilePrecision::Single),
-            Some("D" | "64") => Some(FilePrecision::Double),
-            Some(other) => return Err(Problem::field(RECORD, "precision", other, "F or D")),
-        };
-        let number = |tag| match xml::text(text, tag) {
+        let given = |tag| xml.text(tag).filter(|text| !text.is_empty());
+        let precision = given("precision").map(|text| {
+            leniency
+                .optional(precision_from(text).ok_or_else(|| Problem::optional(RECORD, "precision", text, "F or D")))
+        });
+        let precision = precision.transpose()?.flatten();
+        let mut number = |tag| match given(tag) {
             None => Ok(None),
-            Some(value) => match value.parse::<u32>() {
-                Ok(number) => Ok(Some(u64::from(number))),
-                Err(_) => Err(Problem::field(RECORD, tag_name(tag), value, "a number")),
-            },
+            Some(text) => {
+                let number = text.parse::<u32>().map_err(|_| Problem::optional(RECORD, tag, text, "a number"));
+                leniency.optional(number.map(u64::from))
+            }
         };
         let site_bytes = number("typesize")?.zip(number("datacount")?).map(|(size, count)| size * count);
         Ok(Self { precision, site_bytes })
     }
 }
 
-fn tag_name(tag: &str) -> &'static str {
-    match tag {
-        "globaldata" => "globaldata",
-        "recordtype" => "recordtype",
-        "typesize" => "typesize",
-        _ => "datacount",
-    }
-}
-
 fn parse_sums(text: &str) -> Result<PartialChecksum, Problem> {
-    let place = "scidac-checksum record";
-    let sum = |tag, name| {
-        let hint = "read with verification off to do without";
-        let text = xml::text(text, tag).ok_or(Problem::Missing { place: place.into(), field: name, hint })?;
-        let digits = text.trim_start_matches("0x");
-        u32::from_str_radix(digits, 16).map_err(|_| Problem::field(place, name, text, "hexadecimal digits"))
+    let xml = Elements::of(text);
+    let sum = |tag| {
+        let text = xml.text(tag).unwrap_or_default();
+        checksum_from(text).ok_or_else(|| Problem::optional("scidac-checksum record", tag, text, "hexadecimal digits"))
     };
-    Ok(PartialChecksum([sum("suma", "suma")?, sum("sumb", "sumb")?]))
+    Ok(PartialChecksum([sum("suma")?, sum("sumb")?]))
 }
 
 /// `plaquette = …` of the text that tmLQCD writes.
@@ -234,12 +333,15 @@ pub(crate) fn frame(lattice: Lattice, components: usize, options: &WriteOptions)
     let prolog = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
     let mut head = Vec::new();
     let mut put = |kind: &str, flags: MessageFlags, data: &str| lime::append(&mut head, kind, flags, data.as_bytes());
+    let given = |kind: &str| options.records.iter().find(|(its, _)| its == kind).map(|(_, text)| text.clone());
+    let [title, record] = ["scidac-file-xml", "scidac-record-xml"];
     let file = format!(
         "{prolog}<scidacFile><version>1.1</version><spacetime>4</spacetime><dims>{x} {y} {z} {t} </dims>\
          <volfmt>0</volfmt></scidacFile>"
     );
     put("scidac-private-file-xml", MessageFlags::Begin, &file);
-    put("scidac-file-xml", MessageFlags::End, &format!("{prolog}<title>{}</title>", xml::escape(&options.title)));
+    let new = || format!("{prolog}<title>{}</title>", xml::escape(&options.title));
+    put(title, MessageFlags::End, &given(title).unwrap_or_else(new));
 
     let (name, spins, count) = kind(components);
     let letter = if options.precision == FilePrecision::Single { 'F' } else { 'D' };
@@ -252,9 +354,9 @@ pub(crate) fn frame(lattice: Lattice, components: usize, options: &WriteOptions)
         form.site_bytes() / count,
     );
     put("scidac-private-record-xml", MessageFlags::Begin, &private);
-    let info: String =
-        options.metadata.iter().map(|(k, v)| format!("{} = {}\n", xml::escape(k), xml::escape(v))).collect();
-    put("scidac-record-xml", MessageFlags::Middle, &format!("{prolog}<info>{info}</info>"));
+    let line = |(k, v): &(String, String)| format!("{} = {}\n", xml::escape(k), xml::escape(v));
+    let new = || format!("{prolog}<info>{}</info>", options.metadata.iter().map(line).collect::<String>());
+    put(record, MessageFlags::Middle, &given(record).unwrap_or_else(new));
     if ildg {
         put("ildg-format", MessageFlags::Middle, &ildg::print(lattice, options.precision));
         put("ildg-data-lfn", MessageFlags::Middle, &options.lfn);
@@ -262,6 +364,8 @@ pub(crate) fn frame(lattice: Lattice, components: usize, options: &WriteOptions)
     let kind = if ildg { "ildg-binary-data" } else { "scidac-binary-data" };
     let length = (lattice.volume() * form.site_bytes()) as u64;
     lime::append_header(&mut head, kind, MessageFlags::Middle, length);
+    let is_other = |kind: &str| ![title, record].contains(&kind);
+    let others: Vec<_> = options.records.iter().filter(|(kind, _)| is_other(kind)).cloned().collect();
     let tail = move |PartialChecksum([a, b]): PartialChecksum| {
         let mut tail = Vec::new();
         lime::append_padding(&mut tail, length);
@@ -269,6 +373,8 @@ pub(crate) fn frame(lattice: Lattice, components: usize, options: &WriteOptions)
             "{prolog}<scidacChecksum><version>1.0</version><suma>{a:x}</suma><sumb>{b:x}</sumb></scidacChecksum>"
         );
         lime::append(&mut tail, "scidac-checksum", MessageFlags::End, sums.as_bytes());
+        // SciDAC's library expects its own records first, in their order.
+        others.iter().for_each(|(kind, text)| lime::append(&mut tail, kind, MessageFlags::Alone, text.as_bytes()));
         tail
     };
     Frame { lattice, form, head: Box::new(move |_| head.clone()), tail: Box::new(tail) }

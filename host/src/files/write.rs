@@ -6,10 +6,10 @@ use super::{FileError, FileFormat, Problem, ReadOptions, SharedFile, WriteOption
 use crate::field::host::{Fermion, HostField, HostGauge};
 use crate::lattice::{Lattice, Section};
 use crate::network::Network;
-use crate::system::atomic::SystemError;
+use crate::system::atomic::{Destination, SystemError, open_stream};
 use comms::Solo;
 use num_complex::Complex64;
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 
 /// What a field is written to.
@@ -100,7 +100,15 @@ fn write(
         let frame = frame(&parts)?;
         match to {
             WriteTo::Writer(writer) => frame.write_to(writer, &values),
-            WriteTo::File(_) | WriteTo::Shared(_) => frame.write_parts(path, &values, &parts),
+            WriteTo::File(_) | WriteTo::Shared(_) => match Destination::of(path) {
+                // A stream is written in order, which needs all data in one process.
+                Ok(Destination::Stream(stream)) if network.size() == 1 => {
+                    let mut writer = BufWriter::with_capacity(1 << 20, open_stream(&stream)?);
+                    frame.write_to(&mut writer, &values)?;
+                    writer.flush().map_err(Problem::io("write"))
+                }
+                _ => frame.write_parts(path, &values, &parts),
+            },
         }
     };
     all().map_err(FileError::at(path))

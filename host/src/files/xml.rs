@@ -1,18 +1,98 @@
-//! As much XML as the headers of lattice files need: the text between a tag and its end. Files in use hold XML that a
-//! strict parser refuses (unclosed quotes, several documents in one record), so none is used.
+//! The part of XML that the headers of lattice files need: the texts of elements.
+//!
+//! A parser splits the text, so that comments, declarations and quoted attributes are not mistaken for elements. Existing files
+//! contain XML that is not well formed: a quote that is not closed, several documents in one record, no end tag, a single
+//! ampersand. Of these everything is read that can be parsed, and the rest is ignored.
+use quick_xml::Reader;
+use quick_xml::events::Event;
 
-/// Text inside the first element `tag`, with or without a namespace prefix, trimmed.
-pub(crate) fn text<'a>(xml: &'a str, tag: &str) -> Option<&'a str> {
-    let (at, _) = xml.match_indices('<').find(|(at, _)| is_start(&xml[at + 1..], tag))?;
-    let (_, inside) = xml[at..].split_once('>')?;
-    let (text, _) = inside.split_once("</")?;
-    Some(text.trim())
+/// The elements of a text.
+#[derive(Debug, Default)]
+pub(crate) struct Elements {
+    /// Local names and texts, in the order of start tags. `None`: an element that is not closed.
+    all: Vec<(String, Option<String>)>,
 }
 
-/// Whether what follows a `<` is a start tag of this name.
-fn is_start(rest: &str, tag: &str) -> bool {
-    let name = rest.split(|c: char| c == '>' || c == '<' || c.is_whitespace()).next().unwrap_or("");
-    name == tag || name.split_once(':').is_some_and(|(_, local)| local == tag)
+impl Elements {
+    /// The elements of `xml`; none if that is not XML.
+    pub fn of(xml: &str) -> Self {
+        let mut elements = Self::default();
+        let (mut rest, mut open) = (xml, Vec::new());
+        while let Some(behind) = elements.add(rest, &mut open) {
+            rest = behind;
+        }
+        elements
+    }
+    /// The trimmed text of the first element of this name, with or without a prefix.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        let found = self.all.iter().find(|(its, text)| its == name && text.is_some());
+        found.and_then(|(_, text)| text.as_deref()).map(str::trim)
+    }
+    /// Adds the elements in `xml` up to its end, or up to a tag with a quote that is not closed, and then returns the text after
+    /// this tag. `open` are the elements that are not closed yet, with their texts.
+    fn add<'a>(&mut self, xml: &'a str, open: &mut Vec<(usize, String)>) -> Option<&'a str> {
+        let mut reader = Reader::from_str(xml);
+        let config = reader.config_mut();
+        (config.allow_dangling_amp, config.allow_unmatched_ends, config.check_end_names) = (true, true, false);
+        loop {
+            let at = reader.buffer_position() as usize;
+            let event = reader.read_event();
+            let text = match &event {
+                // Attributes cannot contain `<`: a quote is not closed. The tag is read as if it had no quotes.
+                Ok(Event::Start(tag) | Event::Empty(tag)) if tag.contains('<') => return self.broken(&xml[at..], open),
+                Ok(Event::Start(tag)) => {
+                    open.push((self.all.len(), String::new()));
+                    self.all.push((tag.local_name().as_ref().to_owned(), None));
+                    continue;
+                }
+                Ok(Event::Empty(tag)) => {
+                    self.all.push((tag.local_name().as_ref().to_owned(), Some(String::new())));
+                    continue;
+                }
+                Ok(Event::End(tag)) => {
+                    let name = tag.local_name();
+                    if let Some(depth) = open.iter().rposition(|(index, _)| self.all[*index].0 == name.as_ref()) {
+                        let text = open.drain(depth..).next();
+                        text.into_iter().for_each(|(index, text)| self.all[index].1 = Some(text));
+                    }
+                    continue;
+                }
+                Ok(Event::Text(text)) => text.to_string(),
+                Ok(Event::CData(text)) => text.to_string(),
+                Ok(Event::GeneralRef(name)) => match (&**name, name.resolve_char_ref()) {
+                    (_, Ok(Some(letter))) => letter.into(),
+                    ("lt", _) => "<".into(),
+                    ("gt", _) => ">".into(),
+                    ("amp", _) => "&".into(),
+                    ("quot", _) => "\"".into(),
+                    ("apos", _) => "'".into(),
+                    (other, _) => format!("&{other};"),
+                },
+                Ok(Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_)) => continue,
+                Ok(Event::Eof) => return None,
+                // Without progress this would not end.
+                Err(_) => return self.broken(&xml[at..], open).filter(|behind| behind.len() < xml.len()),
+            };
+            if let Some((_, so_far)) = open.last_mut() {
+                so_far.push_str(&text);
+            }
+        }
+    }
+    /// Adds the element of a start tag at the beginning of `xml` with a quote that is not closed, and returns the text after
+    /// the tag; `None` if there is no start tag.
+    fn broken<'a>(&mut self, xml: &'a str, open: &mut Vec<(usize, String)>) -> Option<&'a str> {
+        let start = xml.find('<')?;
+        let (tag, behind) = xml[start + 1..].split_once('>')?;
+        let name = tag.split(|c: char| c.is_whitespace() || c == '/').next().unwrap_or_default();
+        // After a comment that is not closed, nothing can be trusted.
+        if !name.starts_with(|c: char| c.is_alphabetic() || c == '_') {
+            return None;
+        }
+        let local = name.rsplit_once(':').map_or(name, |(_, local)| local);
+        open.push((self.all.len(), String::new()));
+        self.all.push((local.to_owned(), None));
+        Some(behind)
+    }
 }
 
 /// Replaces the characters that text in XML may not hold.
@@ -24,13 +104,51 @@ pub(crate) fn escape(text: &str) -> String {
 mod tests {
     use super::*;
 
+    fn text(xml: &str, name: &str) -> Option<String> {
+        Elements::of(xml).text(name).map(String::from)
+    }
+
     #[test]
     fn finds_text() {
-        let xml = "<?xml version=\"1.0\"?><a xmlns=\"u><b>1</b><c:lx at=\"2\"> 4\n</c:lx><lxx>5</lxx></a>";
-        assert_eq!(text(xml, "lx"), Some("4"));
-        assert_eq!(text(xml, "lxx"), Some("5"));
-        assert_eq!(text(xml, "l"), None);
-        assert_eq!(text("<lx", "lx"), None);
-        assert_eq!(text("<lx>8", "lx"), None);
+        let xml = "<?xml version=\"1.0\"?><a><b>1</b><c:lx at=\"2\"> 4\n</c:lx><lxx>5</lxx><empty/></a>";
+        for (name, expected) in
+            [("lx", Some("4")), ("lxx", Some("5")), ("l", None), ("empty", Some("")), ("b", Some("1"))]
+        {
+            assert_eq!(text(xml, name).as_deref(), expected, "{name}");
+        }
+        assert_eq!(text(&format!("<a>{}</a>", escape("b < \"c\" & d")), "a").as_deref(), Some("b < \"c\" & d"));
+        assert_eq!(text("<a>&#52;<![CDATA[<2>]]></a>", "a").as_deref(), Some("4<2>"));
+    }
+
+    /// Text that looks like an element, but is none.
+    #[test]
+    fn comments_and_attributes_hold_no_elements() {
+        let xml = "<!-- was <lx>8</lx> --><a was='<lx>8</lx>'><!-- <lx>6</lx> --><![CDATA[<lx>2</lx>]]><lx>4<!-- 8 --></lx></a>";
+        assert_eq!(text(xml, "lx").as_deref(), Some("4"));
+        assert_eq!(
+            text("<?was <lx>8</lx>?><!DOCTYPE a [<!ENTITY b '<lx>8</lx>'>]><lx>4</lx>", "lx").as_deref(),
+            Some("4")
+        );
+        assert_eq!(text("<!-- never closed <lx>8</lx>", "lx"), None);
+    }
+
+    /// Mistakes of existing files.
+    #[test]
+    fn malformed_xml_is_read_as_far_as_possible() {
+        for xml in [
+            "<?xml version=\"1.0\"?><a xmlns=\"u><lx>4</lx></a>",
+            "<a xmlns=\"u><lx at=\"3\">4</lx><b c=\"d\"/></a>",
+            "<a>no end<lx>4</lx>",
+            "<lx>4</lx></a>",
+            "<a/><?xml version=\"1.0\"?><b/><lx>4</lx>",
+            "<a>a & b</a><lx>4</lx>",
+            "<a><b></a></b><lx>4</lx>",
+            "text <lx>4</lx> and < more",
+        ] {
+            assert_eq!(text(xml, "lx").as_deref(), Some("4"), "{xml}");
+        }
+        for xml in ["", "Dummy user record XML", "<lx", "<lx>4", "lx = 4", "<\"<\"<", "<<<lx", "<a \"<a \"<a \""] {
+            assert_eq!(text(xml, "lx"), None, "{xml}");
+        }
     }
 }

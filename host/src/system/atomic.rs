@@ -1,18 +1,26 @@
-//! Files that appear whole or not at all.
+//! Files that are written completely or not at all.
+//!
+//! Symbolic links are followed: the file they point to is written and the link stays; if that file does not exist, it is
+//! created. A file that replaces another one gets its mode, and its owner where the system allows it. Pipes, devices and open
+//! files of the process under `/dev/fd` cannot be replaced; data is written to them directly.
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What the operating system refused.
+/// An operation that the operating system refused.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action}: {source}")]
 pub struct SystemError {
-    /// What was tried.
+    /// The operation.
     pub action: Cow<'static, str>,
-    /// What the system said.
+    /// The error of the system.
     pub source: io::Error,
 }
 
@@ -29,32 +37,105 @@ pub enum WriteError {
     /// The operating system refused.
     #[error(transparent)]
     System(#[from] SystemError),
-    /// No file can be written so.
+    /// The path cannot name a file.
     #[error("cannot be written: {why}")]
     Unwritable {
-        /// Why not.
+        /// The reason.
         why: &'static str,
     },
 }
 
+/// Where data that is written to a path ends up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// A regular file, existing or not: the path with its last component resolved through all symbolic links.
+    File(PathBuf),
+    /// A pipe, a device or an open file of the process, which is written directly.
+    Stream(PathBuf),
+}
+
+impl Destination {
+    /// Of a path. A folder counts as a file; writing it fails later.
+    pub fn of(path: &Path) -> io::Result<Self> {
+        let mut place = path.to_owned();
+        // Linux follows 40 links, too.
+        for _ in 0..40 {
+            let Ok(link) = fs::symlink_metadata(&place) else { return Ok(Self::File(place)) };
+            if !link.is_symlink() {
+                let is_file = link.is_file() || link.is_dir();
+                return Ok(if is_file { Self::File(place) } else { Self::Stream(path.to_owned()) });
+            }
+            let folder = folder_of(&place);
+            // Open files of a process appear as links to the paths with which they were opened.
+            if fs::canonicalize(folder).is_ok_and(|real| real.starts_with("/proc") && real.ends_with("fd")) {
+                return Ok(Self::Stream(path.to_owned()));
+            }
+            place = place.with_file_name(fs::read_link(&place)?);
+        }
+        Err(io::Error::other("its symbolic links form a loop"))
+    }
+    /// Whether this is the standard output of the process.
+    pub fn is_stdout(&self) -> bool {
+        let Self::Stream(path) = self else { return false };
+        is_same(path, Path::new("/proc/self/fd/1"))
+    }
+}
+
+/// Whether two paths lead to the same file, pipe or device, by device and inode numbers.
+pub fn is_same(one: &Path, other: &Path) -> bool {
+    let id = |path| fs::metadata(path).ok().map(|there| (there.dev(), there.ino()));
+    id(one).is_some_and(|found| Some(found) == id(other))
+}
+
+/// Opens a [`Destination::Stream`] for appending.
+pub(crate) fn open_stream(path: &Path) -> Result<File, SystemError> {
+    let own = |number: &str| is_same(path, &Path::new("/proc/self/fd").join(number));
+    let opened = if own("1") {
+        // A duplicate shares the offset; and sockets cannot be opened by name.
+        io::stdout().as_fd().try_clone_to_owned().map(File::from)
+    } else if own("2") {
+        io::stderr().as_fd().try_clone_to_owned().map(File::from)
+    } else {
+        OpenOptions::new().append(true).open(path)
+    };
+    opened.map_err(SystemError::of("open for writing"))
+}
+
+/// The folder of a file, as a path that leads there.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Writes `path` through `fill`: under a temporary name in the same folder, flushed to the device, then renamed. If
-/// anything fails, a file that was at `path` before is still there as it was, and the temporary one is gone.
+/// anything fails, an existing file at `path` is unchanged and the temporary file is removed. A [`Destination::Stream`] is
+/// written directly.
 pub fn write<E: From<WriteError>>(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), E>,
 ) -> Result<(), E> {
     hidden(path, "")?;
-    let Created { temporary, file, .. } = create(path).map_err(WriteError::from)?;
+    let destination =
+        Destination::of(path).map_err(SystemError::of("follow its symbolic links")).map_err(WriteError::from)?;
+    let path = match destination {
+        Destination::File(path) => path,
+        Destination::Stream(path) => {
+            let mut writer = BufWriter::with_capacity(1 << 20, open_stream(&path).map_err(WriteError::from)?);
+            fill(&mut writer)?;
+            writer.flush().map_err(SystemError::of("write")).map_err(WriteError::from)?;
+            return Ok(());
+        }
+    };
+    let Created { temporary, file } = create(&path).map_err(WriteError::from)?;
     let mut writer = BufWriter::with_capacity(1 << 20, file);
     let filled = fill(&mut writer);
-    // Taken apart by hand: dropping the writer would try once more to write what could not be written.
+    // Dropping the writer would retry a write that failed.
     let (file, rest) = writer.into_parts();
     filled?;
     let rest = rest.map_err(|_| WriteError::Unwritable { why: "an earlier write panicked" })?;
-    Ok(finish(path, temporary, file, &rest)?)
+    Ok(finish(&path, temporary, file, &rest)?)
 }
 
-/// Writes the rest of a file and gives it its name.
+/// Writes the rest of a file and renames it.
 fn finish(path: &Path, temporary: Temporary, file: File, rest: &[u8]) -> Result<(), WriteError> {
     (&file).write_all(rest).map_err(SystemError::of("write"))?;
     file.sync_all().map_err(SystemError::of("flush to the device"))?;
@@ -62,37 +143,88 @@ fn finish(path: &Path, temporary: Temporary, file: File, rest: &[u8]) -> Result<
     Ok(temporary.rename(path)?)
 }
 
-/// A temporary file just made.
+/// A new temporary file.
 pub(crate) struct Created {
-    /// What tells its name from that of others.
-    pub suffix: String,
     pub temporary: Temporary,
     pub file: File,
 }
 
-/// A temporary file for `path`, empty.
+/// An empty temporary file for `path`. If `path` exists, the new file gets its owner where the system allows it, no
+/// permissions that it does not have, except that the owner can read and write, and its mode when it is renamed.
 pub(crate) fn create(path: &Path) -> Result<Created, SystemError> {
     let new = |hidden: &Path| OpenOptions::new().write(true).create_new(true).open(hidden);
-    let (suffix, temporary, file) = create_by(path, new).map_err(SystemError::of("create a file in its folder"))?;
-    Ok(Created { suffix, temporary, file })
+    let (mut temporary, file) = create_by(path, new).map_err(SystemError::of("create a file in its folder"))?;
+    if let Ok(existing) = fs::metadata(path)
+        && existing.is_file()
+    {
+        let kept = keep_owner_and_mode(&existing, &file).map_err(SystemError::of("set the mode of a new file"))?;
+        temporary.permissions = kept;
+    }
+    Ok(Created { temporary, file })
 }
 
-/// A new file next to `path` that `make` makes, under a name that no other thread or process of this machine has, nor one
-/// that was killed: in a container, numbers of processes begin anew.
-fn create_by<F>(path: &Path, make: impl Fn(&Path) -> io::Result<F>) -> io::Result<(String, Temporary, F)> {
+/// Gives a new file the owner of the existing one. Returns the permissions that it has to get at the end: other processes
+/// may still have to open it for writing, and both a write and a new owner can clear bits.
+fn keep_owner_and_mode(existing: &Metadata, file: &File) -> io::Result<Option<Permissions>> {
+    let new = file.metadata()?;
+    let (uid, gid) = (existing.uid(), existing.gid());
+    let is_given_away = (new.uid(), new.gid()) != (uid, gid)
+        // Only root can change the owner; the group may be one of the user's own.
+        && fchown(file, Some(uid), Some(gid)).or_else(|_| fchown(file, None, Some(gid))).is_ok();
+    // File systems without permissions report the same ones for all files and need not accept others.
+    if new.mode() == existing.mode() && !is_given_away {
+        return Ok(None);
+    }
+    file.set_permissions(Permissions::from_mode(existing.mode() & 0o777 | 0o600))?;
+    Ok(Some(existing.permissions()))
+}
+
+/// Whether a file can be created beside `path`.
+pub fn probe(path: &Path) -> io::Result<()> {
+    let new = |hidden: &Path| OpenOptions::new().write(true).create_new(true).open(hidden);
+    create_by(path, new).map(|_| ())
+}
+
+/// Temporary files of this process.
+static TEMPORARIES: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+fn temporaries() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    TEMPORARIES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// While this exists, the process has no temporary files, and threads that create or rename one wait.
+pub struct Closing(MutexGuard<'static, BTreeSet<PathBuf>>);
+
+/// Removes all temporary files of a process that is about to exit while other threads may still be running.
+pub fn close() -> Closing {
+    let mut closing = Closing(temporaries());
+    for hidden in std::mem::take(&mut *closing.0) {
+        let _ = fs::remove_file(hidden);
+    }
+    closing
+}
+
+/// A new file next to `path`, created by `make` under a name that no other thread or process of this machine uses. A process
+/// that was killed may have left a file of that name, as process numbers repeat in containers: then the next one is taken.
+fn create_by<F>(path: &Path, make: impl Fn(&Path) -> io::Result<F>) -> io::Result<(Temporary, F)> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     loop {
         let suffix = format!("{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let hidden = hidden(path, &suffix).map_err(|problem| io::Error::other(problem.to_string()))?;
+        let mut all = temporaries();
         match make(&hidden) {
-            Ok(file) => return Ok((suffix, Temporary(hidden), file)),
+            Ok(file) => {
+                all.insert(hidden.clone());
+                return Ok((Temporary { path: hidden, permissions: None }, file));
+            }
             Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
             Err(why) => return Err(why),
         }
     }
 }
 
-/// Removes what writers that were killed left in a folder, of files that are `meant`. Nobody may be writing one.
+/// Removes the temporary files of the files that `meant` selects, which killed processes have left in a folder. No process
+/// may be writing one of these files.
 pub fn remove_left(folder: &Path, meant: impl Fn(&str) -> bool) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -116,29 +248,45 @@ pub(crate) fn hidden(path: &Path, suffix: &str) -> Result<PathBuf, WriteError> {
 }
 
 /// A file that is removed when this is dropped.
-pub(crate) struct Temporary(PathBuf);
+#[derive(Debug)]
+pub(crate) struct Temporary {
+    path: PathBuf,
+    /// To be set before the file gets its name.
+    permissions: Option<Permissions>,
+}
 
 impl Temporary {
-    /// Gives the finished file its name.
-    pub fn rename(self, path: &Path) -> Result<(), SystemError> {
-        fs::rename(&self.0, path).map_err(SystemError::of("rename the finished file"))?;
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+    /// Renames the finished file.
+    pub fn rename(mut self, path: &Path) -> Result<(), SystemError> {
+        if let Some(permissions) = self.permissions.take() {
+            fs::set_permissions(&self.path, permissions).map_err(SystemError::of("set the mode of the new file"))?;
+        }
+        {
+            let mut all = temporaries();
+            fs::rename(&self.path, path).map_err(SystemError::of("rename the finished file"))?;
+            all.remove(&self.path);
+        }
         sync_folder(path);
-        std::mem::forget(self);
         Ok(())
     }
 }
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // Nothing more can be done if this fails; the error that led here is the one to report.
-        let _ = fs::remove_file(&self.0);
+        // Once the file was renamed, another one may have the name.
+        if temporaries().remove(&self.path) {
+            // If this fails, nothing more can be done; the error that led here is the one to report.
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
 /// Makes the new name itself survive a power failure, where the system allows it.
 fn sync_folder(path: &Path) {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if let Ok(folder) = File::open(folder) {
+    if let Ok(folder) = File::open(folder_of(path)) {
         let _ = folder.sync_all();
     }
 }
@@ -176,11 +324,69 @@ mod tests {
         fs::remove_dir_all(&folder).unwrap();
     }
 
+    /// Symbolic links stay links, and replaced files keep their mode.
     #[test]
-    fn what_killed_writers_left_is_in_nobodys_way() {
+    fn links_are_followed_and_modes_kept() {
+        use std::os::unix::fs::symlink;
+        let folder = folder("links");
+        let [file, link, chain, dangling] = ["file", "link", "chain", "dangling"].map(|name| folder.join(name));
+        fs::create_dir_all(folder.join("inside")).unwrap();
+        fs::write(&file, "old").unwrap();
+        fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
+        symlink("file", &link).unwrap();
+        symlink(&link, &chain).unwrap();
+        symlink("inside/new", &dangling).unwrap();
+        for (number, name) in [&file, &link, &chain].into_iter().enumerate() {
+            write(name, text(format!("new {number}").as_bytes())).unwrap();
+            assert_eq!(fs::read_to_string(&file).unwrap(), format!("new {number}"));
+            assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o7777, 0o640);
+        }
+        write(&dangling, text(b"made")).unwrap();
+        assert_eq!(fs::read_to_string(folder.join("inside/new")).unwrap(), "made");
+        assert!([&link, &chain, &dangling].iter().all(|link| fs::symlink_metadata(link).unwrap().is_symlink()));
+        let endless = folder.join("endless");
+        symlink("endless", &endless).unwrap();
+        assert!(write(&endless, text(b"")).unwrap_err().to_string().contains("form a loop"));
+        // A read-only file is replaced by a read-only one, which can be written until then.
+        fs::set_permissions(&file, Permissions::from_mode(0o444)).unwrap();
+        let created = create(&file).unwrap();
+        assert_eq!(created.file.metadata().unwrap().permissions().mode() & 0o7777, 0o644);
+        created.temporary.rename(&file).unwrap();
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o7777, 0o444);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 6, "a temporary file is left");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// Pipes, devices and open files are not replaced.
+    #[test]
+    fn streams_are_written_directly() {
+        use std::io::Read;
+        use std::os::fd::AsRawFd;
+        let (mut reader, writer) = io::pipe().unwrap();
+        let path = PathBuf::from(format!("/dev/fd/{}", writer.as_raw_fd()));
+        assert_eq!(Destination::of(&path).unwrap(), Destination::Stream(path.clone()));
+        write(&path, text(b"through the pipe")).unwrap();
+        drop(writer);
+        let mut read = String::new();
+        reader.read_to_string(&mut read).unwrap();
+        assert_eq!(read, "through the pipe");
+        let device = Path::new("/dev/null");
+        write(device, text(b"nothing")).unwrap();
+        assert!(!fs::metadata(device).unwrap().is_file());
+        // An open file is appended to.
+        let folder = folder("open");
+        let mut file = File::create(folder.join("log")).unwrap();
+        file.write_all(b"before, ").unwrap();
+        write(&PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())), text(b"after")).unwrap();
+        assert_eq!(fs::read_to_string(folder.join("log")).unwrap(), "before, after");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn files_of_killed_processes_do_no_harm() {
         let folder = folder("left");
         let path = folder.join("field.0");
-        // Names that this process comes to next, as if one of its number had been killed.
+        // The names that this process would use next, as if one with the same number had been killed.
         for number in 0..1000 {
             fs::write(hidden(&path, &format!("{}-{number}", std::process::id())).unwrap(), "half").unwrap();
         }
@@ -200,7 +406,7 @@ mod tests {
         let folder = folder("missing");
         let missing = folder.join("nowhere").join("field");
         assert!(write(&missing, text(b"")).unwrap_err().to_string().contains("create a file in its folder"));
-        // A folder stands where the file should: the rename fails, the temporary file goes.
+        // The path is a folder: renaming fails, and the temporary file is removed.
         let taken = folder.join("taken");
         fs::create_dir_all(taken.join("inside")).unwrap();
         assert!(write(&taken, text(b"")).unwrap_err().to_string().contains("rename"));

@@ -3,8 +3,8 @@ use super::predictions::{Comparison, PredictedSolver, Predictions, Scaling};
 use super::{Machine, MeasuredValue};
 use crate::plot::{CurveStyle, LinePlot, PlottedCurve};
 
-/// The picture of the operator.
-pub const SCALING: &str = "scaling.svg";
+/// Names of the files of [`all`]: of the operator, of a solver, and of the gain from several processes.
+pub const NAMES: [&str; 3] = ["scaling.svg", "solver.svg", "gain.svg"];
 
 /// A number of GPUs and a measured number.
 type PaperPoints = &'static [(f64, f64)];
@@ -35,12 +35,8 @@ fn marks(name: &str, points: &[(f64, f64)]) -> PlottedCurve {
 
 /// All pictures that there is something for, with the names of their files.
 pub fn all(machine: &Machine, predictions: &Predictions<'_>, compared: &[Comparison]) -> Vec<(&'static str, LinePlot)> {
-    let pictures = [
-        (SCALING, operator(machine, predictions, compared)),
-        ("solver.svg", solver(machine, predictions)),
-        ("gain.svg", gain(machine, predictions)),
-    ];
-    pictures.into_iter().filter_map(|(name, plot)| Some((name, plot?))).collect()
+    let pictures = [operator(machine, predictions, compared), solver(machine, predictions), gain(machine, predictions)];
+    NAMES.into_iter().zip(pictures).filter_map(|(name, plot)| Some((name, plot?))).collect()
 }
 
 /// TFLOP/s of the matrix, and what was measured of it.

@@ -239,3 +239,80 @@ fn quenched_chains_go_on_where_they_stopped() {
     room.json("generate unit --lattice 2,2,2,2 -o small.ildg");
     room.fails(2, &format!("{chain} --sweeps 2 --start small.ildg -o u.ildg"), &["2×2×2×2", "4×4×4×4"]);
 }
+
+/// Differences from the header that are accepted are reported as differences.
+#[test]
+fn verify_says_what_differs() {
+    let room = Room::new();
+    room.json("generate weak-field --lattice 4,4,4,4 --seed 1 -o good.nersc");
+    let good = fs::read(room.path("good.nersc")).unwrap();
+    let (header, data) = good.split_at(good.windows(11).position(|w| w == b"END_HEADER\n").unwrap());
+    let text = String::from_utf8(header.into()).unwrap();
+    let with = |key: &str, value: &str| {
+        let lines = text.lines().map(|line| match line.split_once(" = ") {
+            Some((its, _)) if its == key => format!("{key} = {value}\n"),
+            _ => format!("{line}\n"),
+        });
+        fs::write(room.path("bad.nersc"), [lines.collect::<String>().as_bytes(), data].concat()).unwrap();
+    };
+    let good = room.json("verify good.nersc");
+    assert_eq!((&good["differs"], &good["notes"]), (&serde_json::json!([]), &serde_json::json!([])));
+    for (key, value, name, line) in [
+        ("PLAQUETTE", "0.25", "plaquette", "differs from 0.25 in the header, accepted"),
+        ("LINK_TRACE", "0.25", "link trace", "differs from 0.25 in the header, accepted"),
+        ("CHECKSUM", "1234abcd", "checksum", "NERSC checksum does not match (accepted)"),
+    ] {
+        with(key, value);
+        room.fails(1, "verify bad.nersc", &["bad.nersc: ", "--no-verify"]);
+        assert_eq!(room.json("verify bad.nersc --no-verify")["differs"], serde_json::json!([name]));
+        let said = room.run("verify bad.nersc --no-verify").stdout;
+        assert!(said.contains(line) && !said.contains("in order"), "{said}");
+        // Commands that read the file report it, too.
+        let noted = room.run("plaquette bad.nersc --no-verify").stderr;
+        assert!(noted.contains("note: bad.nersc: the "), "{noted}");
+    }
+    with("PLAQUETTE", "unknown");
+    room.fails(2, "plaquette bad.nersc", &["PLAQUETTE is \"unknown\", expected a number", "(--no-verify)"]);
+    let said = room.run("verify bad.nersc --no-verify").stdout;
+    assert!(said.contains("PLAQUETTE is \"unknown\", expected a number; ignored"), "{said}");
+    // One of several fields.
+    room.json("convert good.nersc one.lime");
+    let one = fs::read(room.path("one.lime")).unwrap();
+    fs::write(room.path("two.lime"), [&one[..], &one].concat()).unwrap();
+    let said = room.run("verify two.lime --record 1").stdout;
+    assert!(said.contains("fields               2; this is number 1, counted from 0 to 1"), "{said}");
+    let noted = room.run("plaquette two.lime").stderr;
+    assert!(noted.contains("two.lime: the file holds 2 fields, of which the first one is read"), "{noted}");
+}
+
+/// Copies have the metadata of the original, and the command lists what it could not copy.
+#[test]
+fn conversions_copy_metadata() {
+    let room = Room::new();
+    room.json("generate weak-field --lattice 4,4,4,4 --seed 1 -o a.nersc");
+    let text = fs::read(room.path("a.nersc")).unwrap();
+    let at = text.windows(11).position(|w| w == b"ENSEMBLE_ID").unwrap();
+    let line = text[at..].iter().position(|&b| b == b'\n').unwrap();
+    fs::write(room.path("b.nersc"), [&text[..at], b"ENSEMBLE_ID = b600", &text[at + line..]].concat()).unwrap();
+    for (from, to) in [("b.nersc", "c.ildg"), ("c.ildg", "d.nersc3x3"), ("d.nersc3x3", "e.lime")] {
+        let report = room.json(&format!("convert {from} {to}"));
+        assert_eq!(report["left_out"], serde_json::json!([]), "{to}");
+        let copy = String::from_utf8_lossy(&fs::read(room.path(to)).unwrap()).into_owned();
+        assert!(copy.contains("ENSEMBLE_ID = b600"), "{to}");
+        assert!(copy.contains(", from b.nersc") && copy.contains(&format!(", from {from}")), "{to}");
+    }
+    let run = room.run("convert e.lime f.npy");
+    assert!(run.stderr.contains("e.lime: metadata not copied to NumPy: "), "{}", run.stderr);
+    assert!(run.stderr.contains("ENSEMBLE_ID"), "{}", run.stderr);
+    // A wrong plaquette is not copied, so that the copy verifies.
+    let mut record = vec![0; 144 + 16];
+    record[..6].copy_from_slice(&[0x45, 0x67, 0x89, 0xab, 0, 1]);
+    (record[6], record[15]) = (0xc0, 16);
+    record[16..24].copy_from_slice(b"xlf-info");
+    record[144..].copy_from_slice(b"plaquette = 0.5\n");
+    fs::write(room.path("off.lime"), [fs::read(room.path("e.lime")).unwrap(), record].concat()).unwrap();
+    room.fails(1, "verify off.lime", &["plaquette of the links is", "the header says 0.5"]);
+    let report = room.json("convert off.lime mended.lime --no-verify");
+    assert_eq!(report["left_out"], serde_json::json!(["the plaquette in xlf-info, as it differs"]));
+    room.json("verify mended.lime");
+}

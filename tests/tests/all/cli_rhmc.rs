@@ -250,11 +250,11 @@ fn runs_end_in_time() {
     let first = lines(&room, "run").len();
     assert!(first > 0);
     // Of a terminal, of mpirun and batch systems, and of a terminal that closes.
-    for signal in ["INT", "TERM", "HUP"] {
+    for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
         let first = lines(&room, "run").len();
         let mut child =
-            room.command(&format!("{run} --resume")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        until_signals_are_noted(child.id());
+            room.command(&format!("{run} --resume -v")).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        until_signals_are_polled(&mut child);
         send(signal, child.id());
         let start = Instant::now();
         while start.elapsed() < Duration::from_secs(10) && child.try_wait().unwrap().is_none() {
@@ -267,20 +267,20 @@ fn runs_end_in_time() {
             child.wait().unwrap();
             continue;
         }
-        assert_eq!(ended.and_then(|status| status.code()), Some(130), "{signal}");
+        assert_eq!(ended.and_then(|status| status.code()), Some(code), "{signal}");
         assert!(lines(&room, "run").len() > first, "{signal}");
     }
     // A hang-up that nohup has made the system ignore stays ignored.
     let program = ferrite().display().to_string();
     let mut command = std::process::Command::new("sh");
-    command.args(["-c", &format!("trap '' HUP; exec {program} {run} --resume")]).current_dir(room.path(""));
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    until_signals_are_noted(child.id());
+    command.args(["-c", &format!("trap '' HUP; exec {program} {run} --resume -v")]).current_dir(room.path(""));
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    until_signals_are_polled(&mut child);
     send("HUP", child.id());
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(child.try_wait().unwrap(), None);
     send("TERM", child.id());
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(child.wait().unwrap().code(), Some(143));
 }
 
 /// Whether this process ignores SIGHUP, which its children inherit.
@@ -288,9 +288,4 @@ fn hang_ups_are_ignored() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).is_ok_and(|mask| mask & 1 != 0))
-}
-
-fn send(signal: &str, process: u32) {
-    let sent = std::process::Command::new("sh").args(["-c", &format!("kill -{signal} {process}")]).status().unwrap();
-    assert!(sent.success());
 }

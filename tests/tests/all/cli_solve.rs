@@ -2,7 +2,6 @@
 use crate::program::*;
 use serde_json::{Value, json};
 use std::fs;
-use std::process::Command;
 
 /// ‖b − M x‖ / ‖b‖ from files, M applied by another run of the program.
 fn recheck(room: &Room, operator: &str, solution: &str, source: &str) -> f64 {
@@ -394,22 +393,23 @@ fn formats_are_as_exact_as_their_precision() {
 
 #[test]
 #[cfg(unix)]
-fn ctrl_c_ends_a_solve_cleanly() {
+fn signals_stop_a_solve() {
     let room = Room::new();
     // A source on a rough field at a heavy hopping parameter: tens of thousands of iterations.
     room.json("generate random --lattice 8,8,8,8 --seed 3 -o rough.npy");
     let line = "solve --gauge rough.npy --kappa 0.25 --source random:1 --solver cg --tol 1e-14 --max-iterations 1000000 \
-                --threads 1 --backend cpu --json -o x.npy";
-    let child = room.command(line).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn();
-    let child = child.unwrap();
-    until_signals_are_noted(child.id());
-    // Into its iterations.
-    std::thread::sleep(std::time::Duration::from_millis(500));
-    let killed = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status().unwrap();
-    assert!(killed.success());
-    let run: Run = child.wait_with_output().unwrap().into();
-    assert_eq!(run.code, Some(130), "{}", run.stderr);
-    assert!(run.stderr.contains("cancelled after") && run.stderr.contains("x.npy was not written"), "{}", run.stderr);
-    assert_eq!(object(&run)["converged"], false);
-    assert_eq!(room.files(), ["rough.npy"]);
+                --threads 1 --backend cpu --json -v -o x.npy";
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+        let child =
+            room.command(line).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn();
+        let mut child = child.unwrap();
+        let said = until_signals_are_polled(&mut child);
+        send(signal, child.id());
+        let run = Run { stderr: String::new(), ..child.wait_with_output().unwrap().into() };
+        let said = said.join().unwrap();
+        assert_eq!(run.code, Some(code), "{said}");
+        assert!(said.contains("cancelled after") && said.contains("x.npy was not written"), "{said}");
+        assert_eq!(object(&run)["converged"], false);
+        assert_eq!(room.files(), ["rough.npy"]);
+    }
 }

@@ -37,8 +37,8 @@ fn links_are_made_saved_and_used() {
         }
     }
     room.fails(2, "links asqtad weak.ildg fat.nersc long.scidac", &["fat.nersc", ".scidac"]);
-    room.fails(2, "links asqtad weak.ildg a.npy a.npy", &["different files"]);
-    room.fails(2, "links asqtad weak.ildg a.npy ./a.npy", &["different files"]);
+    room.fails(2, "links asqtad weak.ildg a.npy a.npy", &["are the same file: name two different ones"]);
+    room.fails(2, "links asqtad weak.ildg a.npy ./a.npy", &["are the same file: name two different ones"]);
     room.fails(2, "links asqtad weak.ildg a.npy b.npy --u0 -1", &["--u0", "above 0"]);
     room.fails(2, "links hisq weak.ildg a.npy b.npy --bc-time open", &["--bc-time", "antiperiodic"]);
     room.fails(2, "links hisq nothing.ildg a.npy b.npy", &["nothing.ildg"]);

@@ -378,7 +378,7 @@ fn bad_files_give_all_ranks_the_sentence_of_one_process() {
         check(nan, &anyway, "link U_t at site (x, y, z, t) = [2, 2, 1, 3] is not finite");
         // More than the header says.
         if !matches!(options.format, FileFormat::Ildg | FileFormat::Scidac) {
-            check([&bytes[..], b"more"].concat(), &verified, "4 bytes follow the last link");
+            check([&bytes[..], b"more"].concat(), &verified, "4 bytes follow the last number");
         }
     }
     check(b"Dear Sir".to_vec(), &verified, "44 65 61 72");

@@ -198,7 +198,7 @@ fn other_files_are_not_written_to() {
     room.fails(2, &format!("{measure} cfg.1.ildg"), &["cfg.1.ildg ", "name another file"]);
     assert!(fs::read(room.path("cfg.1.ildg")).unwrap() == before);
     for own in ["cfg.2.ildg", "./cfg.2.ildg"] {
-        room.fails(2, &format!("{measure} {own}"), &["cfg.2.ildg is one of the configurations"]);
+        room.fails(2, &format!("{measure} {own}"), &["cfg.2.ildg is an input of this command"]);
     }
     // Whole lines of something else, and JSON of something else without an end of line.
     for other in ["{\"absolute\":1}\n{\"absolute", "{\"mass\": 0.1}"] {

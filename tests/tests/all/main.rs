@@ -13,6 +13,7 @@ mod cli_check;
 mod cli_files;
 mod cli_limits;
 mod cli_output;
+mod cli_outputs;
 mod cli_report;
 mod cli_rhmc;
 mod cli_rhmc_input;

@@ -496,7 +496,7 @@ fn one_process_speaks_for_all() {
     fails(&room, 2, 2, "tune", &["one process"]);
     fails(&room, 2, 2, "bench dslash --precision quarter", &["quarter"]);
     fails(&room, 2, 2, "bench dslash --operator pauli", &["pauli"]);
-    fails(&room, 2, 2, "links asqtad weak.ildg fat.npy fat.npy", &["different files"]);
+    fails(&room, 2, 2, "links asqtad weak.ildg fat.npy fat.npy", &["are the same file: name two different ones"]);
     let stuck = "solve --gauge weak.ildg --mass 0.1 --source random:1 --max-iterations 2 --no-escalation -o x.npy";
     fails(&room, 4, 1, stuck, &["did not converge", "x.npy was not written"]);
     assert!(!room.path("x.npy").exists());

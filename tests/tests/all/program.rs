@@ -1,10 +1,11 @@
 //! The program as users call it, for the tests that run it.
 use serde_json::Value;
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::thread::JoinHandle;
 
 /// The program, built from this workspace with the profile of this test, or the one that FERRITE_BIN names.
 pub fn ferrite() -> &'static Path {
@@ -114,25 +115,24 @@ pub fn has_numpy() -> bool {
     found
 }
 
-/// Waits until a run of the program notes signals instead of dying of them, which it does when its work begins.
-pub fn until_signals_are_noted(process: u32) {
-    let begin = Instant::now();
-    let mask = |process: &str| {
-        let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-        let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:"))?;
-        u64::from_str_radix(mask.trim(), 16).ok()
-    };
-    if mask("self").is_none() {
-        // Only Linux tells.
-        return std::thread::sleep(Duration::from_millis(1500));
+/// Waits until a run with `-v`, whose standard error is a pipe, stops at a signal after its current step. Returns what it prints.
+pub fn until_signals_are_polled(child: &mut Child) -> JoinHandle<String> {
+    let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut said = String::new();
+    while !said.contains("from here on a signal stops the work") {
+        let read = stderr.read_line(&mut said).unwrap();
+        assert!(read > 0, "the program ended: {said}");
     }
-    // SIGINT, number 2, and SIGTERM, number 15.
-    while mask(&process.to_string()).is_none_or(|mask| mask & 0x4002 != 0x4002) {
-        assert!(begin.elapsed() < Duration::from_secs(60), "the program does not note signals");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    // SIGHUP comes last.
-    std::thread::sleep(Duration::from_millis(50));
+    std::thread::spawn(move || {
+        stderr.read_to_string(&mut said).unwrap();
+        said
+    })
+}
+
+/// Sends a signal to a process.
+pub fn send(signal: &str, process: u32) {
+    let sent = Command::new("sh").args(["-c", &format!("kill -{signal} {process}")]).status().unwrap();
+    assert!(sent.success());
 }
 
 /// Standard output as exactly one JSON object with schema and version.

@@ -401,6 +401,6 @@ fn folders_are_there_to_be_written() {
     drop(lock);
     room.fails(2, &format!("{run} out"), &["line 1: this is not JSON"]);
     // No user can make files there.
-    room.fails(2, &format!("{run} new --set propagators=/proc"), &["no file can be made in /proc"]);
+    room.fails(2, &format!("{run} new --set propagators=/proc"), &["no file can be created in /proc"]);
     assert!(!room.path("new/correlators.jsonl").exists());
 }

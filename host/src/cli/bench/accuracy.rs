@@ -44,6 +44,7 @@ pub fn run(args: AccuracyArguments, context: &Context) -> Outcome {
     if let Some(path) = &args.plot {
         target::check_svg(path).map_err(Failure::refused)?;
     }
+    target::claim(&context.comm, &[], &target::all(&args.plot))?;
     let device = context.device_choice()?.open(&context.comm)?;
     let standard = if device.name() == "cpu" { [8, 8, 8, 16] } else { [24, 24, 24, 32] };
     let lattice = match args.lattice {

@@ -63,9 +63,6 @@ impl HaloBenchArguments {
         if !exist(definition, &precisions, &reconstructions) {
             return Err(Failure::refused(NO_SUCH_KERNELS));
         }
-        if let Some(path) = &self.trace {
-            target::check(path).map_err(Failure::refused)?;
-        }
         Ok(HaloPlan { definition, precisions, reconstructions })
     }
 }
@@ -74,6 +71,7 @@ impl HaloBenchArguments {
 pub fn run(args: HaloBenchArguments, context: &Context) -> Outcome {
     let comm = &context.comm;
     let HaloPlan { definition, precisions, reconstructions } = comm.agree(args.plan())?;
+    target::claim(comm, &[], &target::all(&args.trace))?;
     if comm.size() == 1 {
         let why = "one process has no neighbours: start several, as in mpirun -n 2 ferrite bench halo";
         return Err(Failure::refused(why));

@@ -6,7 +6,7 @@ use super::configured::Configured;
 use super::device::{Device, DeviceChoice};
 use super::fields::{Reading, lattice_of, read_gauge};
 use super::verify::ReadFlags;
-use super::{Code, Context, Failure, Outcome, interrupt, progress, text};
+use super::{Context, Failure, Outcome, interrupt, progress, text};
 use clap::{Args, ValueEnum};
 use ferrite::Precision;
 use ferrite::domain::Domain;
@@ -289,7 +289,7 @@ fn measure(
             }
             if interrupt::asked_any(comm, number as usize) {
                 let why = format!("ended at t = {:.4} of the flow", flow.time());
-                return Err(Failure::new(Code::Interrupted, why).shared());
+                return Err(Failure::new(interrupt::code(), why).shared());
             }
             // At every step, so that t0 and w0 do not depend on how many are shown.
             let point = flow.look()?;

@@ -4,7 +4,7 @@ use super::super::configured::{Configured, Content, Match};
 use super::super::{Failure, Outcome, target};
 use serde_json::{Value, json};
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The schema of a line.
 const SCHEMA: &str = "ferrite.measurement/1";
@@ -27,13 +27,10 @@ impl MeasurementFile {
     /// configurations or anything else; it is left as it is then.
     pub fn open(path: PathBuf, input: Value, configurations: &[Configured], comm: &RunCommunicator) -> Outcome<Self> {
         let (mut found, mut lock) = (target::Lines::default(), None);
+        let read: Vec<&Path> = configurations.iter().map(|configuration| configuration.typed.as_path()).collect();
+        target::claim(comm, &read, &[&path])?;
         comm.once(|| {
-            target::check(&path).map_err(Failure::refused)?;
-            let place = target::place(&path).display().to_string();
-            if configurations.iter().any(|configuration| configuration.canonical == place) {
-                let why = "is one of the configurations: name another file with --output";
-                return Err(Failure::refused(format!("{} {why}", path.display())));
-            }
+            target::check_lines(&path).map_err(Failure::refused)?;
             // Before it is read: nobody adds lines to it behind our back.
             lock = Some(target::lock_file(&path).map_err(Failure::refused)?);
             found = target::lines(&path, BEGIN).map_err(Failure::refused)?;

@@ -108,7 +108,7 @@ impl RunFolder {
             }
             let refused = |why| Failure::refused(format!("{} cannot be made: {why}", path.display()));
             fs::create_dir_all(path).map_err(refused)?;
-            target::check(&folder.lines()).map_err(Failure::refused)?;
+            target::check_lines(&folder.lines()).map_err(Failure::refused)?;
             folder.lock()?;
             if fs::metadata(folder.lines()).is_ok_and(|lines| lines.len() > 0) {
                 let why =
@@ -391,9 +391,13 @@ impl RunFolder {
         }
         let file = target::lock(&self.path).map_err(Failure::refused)?;
         self.lock = Some(file);
-        let own = |name: &str| name.starts_with("cfg.") || name.starts_with("state.");
-        let left = atomic::remove_left(&self.path, own);
+        let left = atomic::remove_left(&self.path, |name| Self::is_own(Path::new(name)));
         left.map_err(|why| Failure::failed(format!("{} cannot be cleaned up: {why}", self.path.display())))
+    }
+    /// Whether a run may write a file of this name.
+    pub fn is_own(path: &Path) -> bool {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("cfg.") || name.starts_with("state.")
     }
     fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)

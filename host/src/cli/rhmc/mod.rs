@@ -18,7 +18,7 @@ pub use trial::trial;
 use super::device::Device;
 use super::fields::Reading;
 use super::layout::Layout;
-use super::{Code, Context, Failure, Outcome, fields, interrupt};
+use super::{Context, Failure, Outcome, fields, interrupt, target};
 use clap::Args;
 use course::EnsembleRun;
 use ferrite::field::host::HostGauge;
@@ -123,7 +123,7 @@ pub fn run(args: &RhmcArguments, context: &Context) -> Outcome {
     let end = make(&job, replay, context)?;
     if end.interrupted {
         let why = format!("ended after trajectory {} of {}; go on with --resume", end.last, input.trajectories);
-        return Err(Failure::new(Code::Interrupted, why).shared());
+        return Err(Failure::new(interrupt::code(), why).shared());
     }
     report(&end, &job, context)
 }
@@ -172,6 +172,12 @@ pub fn make(job: &EnsembleJob, replay: Option<Replay>, context: &Context) -> Out
     } else {
         if let Some(replay) = &replay {
             comm.agree(replay.has(1, input))?;
+        }
+        if let StartLinks::File(start) = &input.start {
+            // Links that lie in the folder under a name that the run may come to.
+            let name = std::fs::canonicalize(start).ok().and_then(|start| start.file_name().map(|name| out.join(name)));
+            let is_folder = out.is_dir() && name.as_ref().is_some_and(|name| RunFolder::is_own(name));
+            target::claim(comm, &[start], &target::all(name.iter().filter(|_| is_folder)))?;
         }
         let gauge = first_links(input, layout, context)?;
         (RunFolder::create(out, precision, comm)?, None, gauge)

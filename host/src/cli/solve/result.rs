@@ -8,7 +8,7 @@ use crate::cli::method::SolveScheme;
 use crate::cli::plan::{PRECISIONS, RECONSTRUCTIONS, STRATEGIES, Systems, merged, name_of};
 use crate::cli::profile::Profile;
 use crate::cli::progress::Watch;
-use crate::cli::{Code, Context, Failure, Outcome, fields, plot, text};
+use crate::cli::{Context, Failure, Outcome, fields, interrupt, plot, text};
 use ferrite::field::host::{Fermion, HostField};
 use ferrite::operators::Operator;
 use ferrite::solve::{Escalation, Report, ShiftStrategy, ShiftsReport};
@@ -118,7 +118,7 @@ pub fn one<F: Fermion>(context: &Context, solve: &Solve, done: &Done, ended: &En
     let reached = format!("|b - Mx| / |b| = {worst:.3e}, asked was {}; {kept}", text::tolerance(solve.scheme.tol));
     match &ended.error {
         Some(error @ Unsolved::Cancelled { .. }) => {
-            Err(Failure::new(Code::Interrupted, format!("{error}: {reached}")).shared())
+            Err(Failure::new(interrupt::code(), format!("{error}: {reached}")).shared())
         }
         Some(error) => Err(Failure::failed(format!("the solve did not converge: {error}; {reached}")).shared()),
         None => Err(Failure::failed(format!("the solve did not converge: {reached}")).shared()),
@@ -233,7 +233,7 @@ pub fn several<F: Fermion>(
     let iterates = ["the best iterates, which are not solutions", "the best iterates are", "the best iterates"];
     let kept = kept(solve, written, iterates);
     if report.cancelled {
-        return Err(Failure::new(Code::Interrupted, format!("interrupted; {kept}")).shared());
+        return Err(Failure::new(interrupt::code(), format!("interrupted; {kept}")).shared());
     }
     let solved = report.shifts.iter().filter(|s| s.true_residual.iter().all(|r| *r <= solve.scheme.tol)).count();
     let of = report.shifts.len();

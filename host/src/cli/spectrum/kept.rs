@@ -55,6 +55,11 @@ impl KeptPropagator {
     pub fn is_missing(input: &SpectrumInput, configurations: &[Configured]) -> bool {
         configurations.iter().filter_map(|one| KeptPropagator::of(input, one)).any(|kept| !kept.is_there())
     }
+    /// Files that are to be written for a configuration.
+    pub fn to_write(input: &SpectrumInput, configuration: &Configured) -> Vec<PathBuf> {
+        let kept = KeptPropagator::of(input, configuration).filter(|kept| !kept.is_there());
+        kept.map_or_else(Vec::new, |kept| vec![kept.array, kept.about])
+    }
     fn is_there(&self) -> bool {
         self.array.is_file() && self.about.is_file()
     }

@@ -9,7 +9,7 @@ mod summary;
 use super::check::{Checked, any_layout};
 use super::configured::Configured;
 use super::solve::Solve;
-use super::{Code, Context, Failure, Outcome, interrupt, text};
+use super::{Context, Failure, Outcome, interrupt, target, text};
 use clap::Args;
 use ferrite::field::host::{ColourVector, Spinor};
 use input::SpectrumInput;
@@ -103,6 +103,10 @@ pub fn run(args: &SpectrumArguments, context: &Context) -> Outcome {
     KeptPropagator::check_all(&input, &mut missing, comm)?;
     let device = input.device.open(comm)?;
     file.open(&input, &missing, comm)?;
+    let read: Vec<PathBuf> = input.configurations.iter().chain([&args.input]).cloned().collect();
+    let kept = missing.iter().flat_map(|configuration| KeptPropagator::to_write(&input, configuration));
+    let written: Vec<PathBuf> = kept.chain(result::files(&args.out)).collect();
+    target::claim(comm, &target::all(&read), &target::all(&written))?;
     interrupt::listen();
     let count = missing.len();
     for (number, configuration) in missing.iter_mut().enumerate() {
@@ -122,8 +126,8 @@ pub fn run(args: &SpectrumArguments, context: &Context) -> Outcome {
         let time = text::seconds(begin.elapsed().as_secs_f64());
         info!("{} of {} configurations; this one took {time}", number + 1, count);
         if number + 1 < count && interrupt::asked_any(comm, 0) {
-            let why = format!("ended after {}; the same command goes on", configuration.typed.display());
-            return Err(Failure::new(Code::Interrupted, why).shared());
+            let why = format!("stopped after {}; the same command resumes", configuration.typed.display());
+            return Err(Failure::new(interrupt::code(), why).shared());
         }
     }
     let summary = Summary::of(&file, &input);

@@ -8,7 +8,7 @@ use super::super::layout::{Cut, Layout, LayoutChoice};
 use super::super::plan::{gauge_header, reading};
 use super::super::progress::Watch;
 use super::super::solve::{self, BatchedSources, Solve};
-use super::super::{Code, Context, Failure, Outcome, fields};
+use super::super::{Code, Context, Failure, Outcome, fields, interrupt};
 use super::input::{Shell, SourceKind, SpectrumInput};
 use super::kept::KeptPropagator;
 use crate::cli::config::Settings;
@@ -219,7 +219,7 @@ fn finished(
     let why = error.map_or(String::new(), |error| format!(": {error}"));
     let reached = format!("|b - Mx| / |b| = {:.3e}, asked was {tol:e}", solve::worst(report));
     let why = format!("{}: the solve did not converge{why}; {reached}", configuration.display());
-    Err(Failure::new(if cancelled { Code::Interrupted } else { Code::Failed }, why).shared())
+    Err(Failure::new(if cancelled { interrupt::code() } else { Code::Failed }, why).shared())
 }
 
 /// θ of links in Coulomb gauge is less than this: those that others have fixed are good to 1e-6 at least.

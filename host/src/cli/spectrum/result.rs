@@ -106,7 +106,7 @@ impl File {
                     return Err(Failure::refused(format!("{} {why}", path.display())));
                 }
             }
-            target::check(&path).map_err(Failure::refused)?;
+            target::check_lines(&path).map_err(Failure::refused)?;
             target::cut_half_line(&path, lines).map_err(Failure::failed)
         })
     }
@@ -188,8 +188,7 @@ pub fn write(
 ) -> Outcome<Vec<PathBuf>> {
     let Some((_, first)) = file.done.first() else { return Ok(Vec::new()) };
     let times = first.all.first().map_or(0, |c| c.values.len());
-    let (array, names, picture) =
-        (folder.join("correlators.npy"), folder.join(AXES), folder.join("effective-masses.svg"));
+    let [lines, array, names, picture] = files(folder);
     comm.once(|| {
         let values: Vec<Complex64> =
             file.done.iter().flat_map(|(_, found)| &found.all).flat_map(|c| c.values.iter().copied()).collect();
@@ -207,5 +206,10 @@ pub fn write(
         let plot = summary.picture(&input.title(), &first.about["lattice"]);
         write_svg(&picture, error_bars::svg(&plot)).map_err(Failure::failed)
     })?;
-    Ok(vec![folder.join(LINES), array, names, picture])
+    Ok(vec![lines, array, names, picture])
+}
+
+/// Files of a folder of results.
+pub fn files(folder: &Path) -> [PathBuf; 4] {
+    [LINES, "correlators.npy", AXES, "effective-masses.svg"].map(|name| folder.join(name))
 }

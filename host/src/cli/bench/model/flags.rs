@@ -3,12 +3,11 @@ use super::super::kernels::{NO_SUCH_KERNELS, exist, operator};
 use super::{ModelBenchArguments, read};
 use crate::cli::formats::choose;
 use crate::cli::plan::{PRECISIONS, RECONSTRUCTIONS};
-use crate::cli::{Failure, Outcome, target};
+use crate::cli::{Failure, Outcome};
 use ferrite::FermionKind;
 use ferrite::lattice::Lattice;
 use ferrite::operators::{Definition, operator_named};
 use ferrite::{LinkStorage, Precision};
-use ferrite_report::model::pictures::SCALING;
 use ferrite_report::model::predictions::{FormatFilter, PredictionRequest};
 use ferrite_report::model::{Cluster, MOST_GPUS, Machine, MeasuredPoint, Wire, points_from_json};
 
@@ -50,12 +49,6 @@ impl Asked {
     /// From the command line of so many processes.
     pub fn new(args: &ModelBenchArguments, processes: usize) -> Outcome<Self> {
         let refused = |why: String| Err(Failure::refused(why));
-        if let Some(path) = &args.save {
-            target::check(path).map_err(Failure::refused)?;
-        }
-        if let Some(folder) = &args.plot {
-            target::check(&folder.join(SCALING)).map_err(Failure::refused)?;
-        }
         let gpus = args.gpus.clone().unwrap_or_else(|| (0..=10).map(|k| 1 << k).collect());
         if gpus.is_empty() || gpus.iter().any(|n| !(1..=MOST_GPUS).contains(n)) {
             return refused(format!("--gpus: numbers from 1 to {MOST_GPUS}, separated by commas"));

@@ -3,7 +3,7 @@ mod study;
 
 use crate::cli::plot::{write_lines, write_svg};
 use crate::cli::text::lattice;
-use crate::cli::{Code, Context, Failure, Outcome};
+use crate::cli::{Context, Failure, Outcome, interrupt};
 use clap::{Args, ValueEnum};
 use ferrite::lattice::Lattice;
 use ferrite_report::plot::error_bars;
@@ -87,8 +87,8 @@ pub fn run(args: &EnsembleBenchArguments, context: &Context) -> Outcome {
     study.claim()?;
     for run in study.runs() {
         if study.make(&run, &choice.layout, &device, context)? {
-            let why = format!("ended in {}; the same command goes on", run.folder.display());
-            return Err(Failure::new(Code::Interrupted, why));
+            let why = format!("stopped in {}; the same command resumes", run.folder.display());
+            return Err(Failure::new(interrupt::code(), why));
         }
     }
     let results = study.results()?;

@@ -11,7 +11,7 @@ use crate::cli::plan::{definition, merged, refuse_foreign_keys, staggered_names}
 use crate::cli::plot::write_lines;
 use crate::cli::progress::Watch;
 use crate::cli::text::lattice;
-use crate::cli::{Code, Context, Failure, Outcome, interrupt, target};
+use crate::cli::{Context, Failure, Outcome, interrupt, target};
 use clap::{Args, ValueEnum};
 use ferrite::FermionKind;
 use ferrite::bench::solver::{Cell, SolverScheme, SolverStudy, StudyFailure};
@@ -150,6 +150,7 @@ impl StudySubject {
 pub fn run(args: SolverBenchArguments, context: &Context) -> Outcome {
     let comm = &context.comm;
     let (subject, study) = comm.agree(checked(&args))?;
+    target::claim(comm, &target::all(&args.gauge), &target::all(&args.plot))?;
     let (choice, read) = (context.device_choice()?, Reading::default());
     let device = choice.open(comm)?;
     let lattice = match &args.gauge {
@@ -262,7 +263,7 @@ fn quenched(domain: &Domain, args: &SolverBenchArguments, comm: &RunCommunicator
     for sweep in 0..args.sweeps {
         generator.sweep(1, 4)?;
         if interrupt::asked_any(comm, sweep as usize) {
-            return Err(Failure::new(Code::Interrupted, "interrupted while the configuration was generated").shared());
+            return Err(Failure::new(interrupt::code(), "interrupted while the configuration was generated").shared());
         }
     }
     let plaquette = generator.plaquette()?.mean;
@@ -299,7 +300,7 @@ fn columns(
 
 fn failure(failure: StudyFailure) -> Failure {
     match failure {
-        StudyFailure::Interrupted => Failure::new(Code::Interrupted, "interrupted").shared(),
+        StudyFailure::Interrupted => Failure::new(interrupt::code(), "interrupted").shared(),
         StudyFailure::Solver(SolveError::Backend(error)) | StudyFailure::Device(error) => error.into(),
         StudyFailure::Solver(error) => Failure::refused(error).shared(),
     }

@@ -1,0 +1,112 @@
+//! The metadata of a file, copied with its field to another file.
+use super::xml::Elements;
+use super::{FileFormat, Header, NO_LFN, WriteOptions, milc, nersc};
+use crate::system::utc_now;
+
+/// The record of a LIME file that lists earlier copies, one on each line.
+const COPIES: &str = "ferrite-copies";
+/// The same in a NERSC header.
+const COPIED: &str = "COPIED";
+/// Records that writers compute from the field.
+const COMPUTED: [&str; 4] = ["scidac-private-file-xml", "scidac-private-record-xml", "ildg-format", "scidac-checksum"];
+const RECORD: &str = "scidac-record-xml";
+const LFN: &str = "ildg-data-lfn";
+const XLF: &str = "xlf-info";
+const TITLE: &str = "scidac-file-xml";
+
+/// Copies the metadata of a file.
+pub struct MetadataCopy<'a> {
+    /// The header of the original.
+    pub header: &'a Header,
+    /// The name of the original, which the copy records.
+    pub from: &'a str,
+    /// Whether the copy has the numbers of the original, neither projected nor rounded.
+    pub same_numbers: bool,
+    /// Whether the copy has the plaquette that the header of the original contains, if any.
+    pub same_plaquette: bool,
+}
+
+impl MetadataCopy<'_> {
+    /// Adds the metadata of the original to the options of the copy, where its format has a place for it, and a record of the
+    /// copy. Returns what could not be copied, such as `the record xlf-info`.
+    pub fn copy_to(&self, options: &mut WriteOptions) -> Vec<String> {
+        let lime = |format| matches!(format, FileFormat::Ildg | FileFormat::Scidac);
+        let mut left = self.header.omitted.clone();
+        let copy = format!("{} {}, from {}", utc_now(), concat!("ferrite ", env!("CARGO_PKG_VERSION")), self.from);
+        let copies = if lime(self.header.format) { self.records(options, &mut left) } else { self.keys(options) };
+        let all: Vec<String> = copies.into_iter().chain([copy]).collect();
+        match options.format {
+            FileFormat::Ildg | FileFormat::Scidac => options.records.push((COPIES.into(), all.join("\n") + "\n")),
+            FileFormat::Nersc | FileFormat::Nersc3x3 => options.metadata.push((COPIED.into(), all.join("; "))),
+            FileFormat::Milc | FileFormat::MilcV1 | FileFormat::Npy => {
+                let stamp = options.format == FileFormat::Milc && milc::stamp_of(&options.metadata).is_some();
+                let has_place = |key: &str| stamp && milc::STAMPS.contains(&key);
+                left.extend(options.metadata.iter().filter(|(key, _)| !has_place(key)).map(|(key, _)| key.clone()));
+            }
+        }
+        left
+    }
+    /// From keys of a NERSC header, or the time stamp of a MILC file. Returns earlier copies.
+    fn keys(&self, options: &mut WriteOptions) -> Vec<String> {
+        let (copies, keys): (Vec<_>, Vec<_>) = self
+            .header
+            .metadata
+            .iter()
+            .filter(|(key, _)| !nersc::is_computed(key))
+            .cloned()
+            .partition(|(key, _)| key == COPIED);
+        options.metadata.extend(keys);
+        copies.into_iter().flat_map(|(_, text)| text.split("; ").map(String::from).collect::<Vec<_>>()).collect()
+    }
+    /// From records of a LIME file. Returns earlier copies.
+    fn records(&self, options: &mut WriteOptions, left: &mut Vec<String>) -> Vec<String> {
+        let mut copies = Vec::new();
+        for (kind, text) in &self.header.metadata {
+            if COMPUTED.contains(&kind.as_str()) || text.trim().is_empty() || (kind == LFN && text == NO_LFN) {
+                continue;
+            }
+            let leave = |left: &mut Vec<String>| left.push(format!("the record {kind}"));
+            match (kind.as_str(), options.format) {
+                (COPIES, _) => copies = text.lines().map(String::from).collect(),
+                (LFN, FileFormat::Ildg) if self.same_numbers => options.lfn = text.clone(),
+                (LFN, FileFormat::Ildg) => left.push(format!("the logical file name {text}, as the numbers differ")),
+                (LFN, _) => leave(left),
+                (XLF, FileFormat::Ildg | FileFormat::Scidac) if !self.same_plaquette => {
+                    left.push(format!("the plaquette in {kind}, as it differs"));
+                    options.records.push((kind.clone(), text.replacen("plaquette", "plaquette_of_source", 1)));
+                }
+                (_, FileFormat::Ildg | FileFormat::Scidac) => options.records.push((kind.clone(), text.clone())),
+                // Its lines KEY = VALUE.
+                (RECORD, _) => {
+                    let xml = Elements::of(text);
+                    let lines: Vec<_> = xml.text("info").unwrap_or_default().lines().map(str::trim).collect();
+                    let pairs = lines.iter().filter_map(|line| line.split_once(" = "));
+                    let pairs: Vec<_> = pairs.filter(|(key, _)| !nersc::is_computed(key)).collect();
+                    if pairs.len() < lines.len() || (lines.is_empty() && !is_empty(text)) {
+                        leave(left);
+                    }
+                    options.metadata.extend(pairs.into_iter().map(|(key, value)| (key.into(), value.into())));
+                }
+                (TITLE, FileFormat::Nersc | FileFormat::Nersc3x3) => match title(text) {
+                    Some(title) => options.title = title,
+                    None => leave(left),
+                },
+                _ => leave(left),
+            }
+        }
+        copies
+    }
+}
+
+/// The title in a record: an element of XML, or all of the text.
+fn title(record: &str) -> Option<String> {
+    let xml = Elements::of(record);
+    let text = xml.text("title").or_else(|| Some(record.trim()).filter(|text| !text.contains(['<', '\n'])));
+    text.map(String::from)
+}
+
+/// Whether a record has no content.
+fn is_empty(record: &str) -> bool {
+    let behind = record.trim().split_once("?>").map_or(record, |(_, behind)| behind);
+    ["", "<info></info>", "<info/>"].contains(&behind.trim())
+}
