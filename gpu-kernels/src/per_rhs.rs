@@ -17,22 +17,43 @@ pub struct PerRhs {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct ComplexPerRhs {
+    /// That of the first right-hand side, apart from the others: launches are short where there is one, and each multiprocessor
+    /// fetches the arguments that it reads anew.
+    first: Number,
     re: PerRhs,
     im: PerRhs,
+}
+
+/// A complex number in each precision.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Number {
+    f64: Complex<f64>,
+    f32: Complex<f32>,
 }
 
 /// Real numbers that [`PerRhs`] has.
 pub trait Rounded: Real {
     /// In this precision.
     fn numbers(all: &PerRhs) -> &[Self; MAX_RHS];
+    /// The same of one complex number.
+    fn number(of: &Number) -> Complex<Self>;
 }
 impl Rounded for f64 {
+    #[inline(always)]
+    fn number(of: &Number) -> Complex<f64> {
+        of.f64
+    }
     #[inline(always)]
     fn numbers(all: &PerRhs) -> &[f64; MAX_RHS] {
         &all.f64
     }
 }
 impl Rounded for f32 {
+    #[inline(always)]
+    fn number(of: &Number) -> Complex<f32> {
+        of.f32
+    }
     #[inline(always)]
     fn numbers(all: &PerRhs) -> &[f32; MAX_RHS] {
         &all.f32
@@ -73,12 +94,17 @@ impl ComplexPerRhs {
     /// Number `number(rhs)` for each; those of rhs that are not launched are never used.
     pub fn new(mut number: impl FnMut(usize) -> Complex<f64>) -> Self {
         let all: [Complex<f64>; MAX_RHS] = core::array::from_fn(&mut number);
-        ComplexPerRhs { re: PerRhs::new(|k| all[k].re), im: PerRhs::new(|k| all[k].im) }
+        let [first, ..] = all;
+        ComplexPerRhs {
+            first: Number { f64: first, f32: complex(first.re as f32, first.im as f32) },
+            re: PerRhs::new(|k| all[k].re),
+            im: PerRhs::new(|k| all[k].im),
+        }
     }
     /// As [`PerRhs::at`].
     #[inline(always)]
     pub fn at<T: Rounded>(&self, rhs: u32) -> Complex<T> {
-        complex(self.re.at(rhs), self.im.at(rhs))
+        if rhs == 0 { T::number(&self.first) } else { complex(self.re.at(rhs), self.im.at(rhs)) }
     }
 }
 

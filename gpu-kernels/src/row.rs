@@ -18,6 +18,14 @@ pub unsafe trait Row<F>: Copy + Send + Sync + 'static {
     type Sites: SiteFormat;
     /// Whether rows with sums may compute several sites in a thread.
     const LOOPS: bool = true;
+    /// Passes the results of [`compute`](Self::compute) to `write`.
+    ///
+    /// # Safety
+    /// As [`Kernel::site`].
+    #[inline(always)]
+    unsafe fn compute_to<const N: usize>(&self, i: u32, first: u32, write: impl Fn([[Value<F, Self>; 2]; N])) {
+        write(unsafe { self.compute::<N>(i, first) });
+    }
     /// Where the result goes.
     fn out(&self) -> &Field;
     /// What sums are made with.
@@ -80,10 +88,12 @@ unsafe impl<F, K: Row<F>> Kernel<Plain<F>> for K {
 unsafe impl<F, K: Row<F>> MultiRhsKernel<Plain<F>> for K {
     #[inline(always)]
     unsafe fn multi_rhs<const N: usize>(&self, i: u32, first: u32) {
-        let rows = unsafe { self.compute::<N>(i, first) };
-        each_rhs!(k < N: {
-            unsafe { self.out().store::<K::Sites>(i, first + k as u32, &rows[k][0]) }
-        });
+        let write = |rows: [[Value<F, K>; 2]; N]| {
+            each_rhs!(k < N: {
+                unsafe { self.out().store::<K::Sites>(i, first + k as u32, &rows[k][0]) }
+            });
+        };
+        unsafe { self.compute_to::<N>(i, first, write) };
     }
 }
 

@@ -223,21 +223,53 @@ where
     #[inline(always)]
     unsafe fn compute<const N: usize>(&self, i: u32, first: u32) -> [[DiracSpinor<P::Real>; 2]; N] {
         unsafe {
-            let ghosts = S::ghosts(self);
-            let hops = if W::FIXED || self.dagger == 0 {
-                self.hopping.apply::<P, R, S::GhostSource, false, N>(ghosts, i, first)
+            if W::FIXED || self.dagger == 0 {
+                self.with::<P, R, A, S, W, false, N>(i, first)
             } else {
-                // Other addresses for compilers: else they take the loads of both ways in front of the branch, and all links
-                // into registers that are not there.
-                let hopping = Hopping { links: self.hopping.links.for_rhs(opaque(0)), ..self.hopping };
-                hopping.apply::<P, R, S::GhostSource, true, N>(ghosts, opaque(i), first)
-            };
-            A::combine::<P, W, N>(self, i, first, hops)
+                self.elsewhere().with::<P, R, A, S, W, true, N>(opaque(i), first)
+            }
+        }
+    }
+    /// D and D† have their own copy of everything up to the writes. A common end costs registers: 7 % of the speed in half
+    /// precision with several right-hand sides (docs/measurements/dslash.md).
+    #[inline(always)]
+    unsafe fn compute_to<const N: usize>(&self, i: u32, first: u32, write: impl Fn([[DiracSpinor<P::Real>; 2]; N])) {
+        unsafe {
+            if W::FIXED || self.dagger == 0 {
+                write(self.with::<P, R, A, S, W, false, N>(i, first));
+            } else {
+                write(self.elsewhere().with::<P, R, A, S, W, true, N>(opaque(i), first));
+            }
         }
     }
 }
 
 impl WilsonRow {
+    /// The row with D or D†.
+    #[inline(always)]
+    unsafe fn with<P, R, A, S, W, const DAGGER: bool, const N: usize>(
+        &self,
+        i: u32,
+        first: u32,
+    ) -> [[DiracSpinor<P::Real>; 2]; N]
+    where
+        P: CloverFormat,
+        R: LinkFormat<P>,
+        A: SiteDiagonal,
+        S: SitePart,
+        W: Forms,
+    {
+        unsafe {
+            let hops = self.hopping.apply::<P, R, S::GhostSource, DAGGER, N>(S::ghosts(self), i, first);
+            A::combine::<P, W, N>(self, i, first, hops)
+        }
+    }
+    /// The same with addresses that compilers take for others: otherwise they move the loads of both branches in front of
+    /// them, and all links into registers that are not there.
+    #[inline(always)]
+    fn elsewhere(&self) -> Self {
+        WilsonRow { hopping: Hopping { links: self.hopping.links.for_rhs(opaque(0)), ..self.hopping }, ..*self }
+    }
     /// x at site `i`.
     #[inline(always)]
     pub(crate) unsafe fn x<P: NumberFormat>(&self, i: u32, rhs: u32) -> DiracSpinor<P::Real> {

@@ -18,8 +18,8 @@ use crate::registers::Caps;
 pub const HELP: &str = "\
 Show registers, stack, spills and memory accesses of every compiled kernel, for each architecture that there are cubins
 for, and fail when a hot kernel (marked *) has a stack frame, spills, local or generic memory accesses, calls, more shared
-memory than launches count with, or more registers than its cap. Kernels with several right-hand sides in a thread may spill a little, and more on an architecture
-that caps were not measured on.
+memory than launches count with, or more registers than its cap. Kernels with several right-hand sides in a thread may spill
+a little, and more on an architecture that caps were not measured on, where others may spill a little, too.
 
 Usage: cargo xtask check-ptx
 
@@ -92,10 +92,12 @@ fn kernels(root: &Path, manifest: &Value, architecture: &str) -> Result<Vec<(Che
 const MEASURED: &str = "sm_90";
 /// Bytes that a variant may spill there: another block of threads at a time is worth more than what a few bytes cost
 /// (docs/measurements/many-rhs.md).
-const SPILLS_OF_VARIANTS: u32 = 16;
+const SPILLS_OF_VARIANTS: u32 = 28;
 /// And elsewhere, where ptxas orders instructions otherwise: on sm_80 17 variants spill between 20 and 288 bytes with the same
 /// caps. No cap is changed for that before somebody has measured there.
-const SPILLS_ELSEWHERE: u32 = 320;
+const SPILLS_OF_VARIANTS_ELSEWHERE: u32 = 320;
+/// The same for kernels with one right-hand side in a thread, which do not spill where caps were measured.
+const SPILLS_ELSEWHERE: u32 = 16;
 
 /// In a sentence: how many hot kernels spill, and which of them most.
 fn spills(kernels: &[(CheckedKernel, KernelReport, Counts)]) -> String {
@@ -126,8 +128,9 @@ fn findings(kernel: &CheckedKernel, report: &KernelReport, counts: &Counts, arch
     let (name, cap) = (kernel.entry.name, kernel.cap.unwrap_or(MOST_REGISTERS));
     let allowed = match kernel.entry.variant {
         true if architecture == MEASURED => SPILLS_OF_VARIANTS,
-        true => SPILLS_ELSEWHERE,
-        false => 0,
+        true => SPILLS_OF_VARIANTS_ELSEWHERE,
+        false if architecture == MEASURED => 0,
+        false => SPILLS_ELSEWHERE,
     };
     let checks = [
         (report.stack > allowed, format!("has a stack frame of {} bytes", report.stack)),
@@ -192,12 +195,12 @@ mod tests {
         let little = KernelReport { stack: 8, spill_stores: 4, spill_loads: 4, ..lean };
         assert_eq!(findings(&variant, &little, &Counts::default(), MEASURED), Vec::<String>::new());
         assert_eq!(findings(&capped, &little, &Counts::default(), MEASURED).len(), 2);
-        let much = KernelReport { stack: 24, spill_stores: 20, ..lean };
+        let much = KernelReport { stack: 40, spill_stores: 36, ..lean };
         assert_eq!(findings(&variant, &much, &Counts::default(), MEASURED).len(), 2);
         assert_eq!(findings(&variant, &much, &Counts::default(), "sm_80"), Vec::<String>::new());
         assert_eq!(findings(&capped, &much, &Counts::default(), "sm_80").len(), 2);
         let of = |report| (variant, report, Counts::default());
-        let text = "spills: 2 hot kernels, 1 of them more than 16 bytes; most in dslash, 20 bytes";
+        let text = "spills: 2 hot kernels, 1 of them more than 28 bytes; most in dslash, 36 bytes";
         assert_eq!(spills(&[of(lean), of(little), of(much)]), text);
     }
 }
