@@ -99,6 +99,7 @@ mod operator;
 mod params;
 mod plain;
 mod preconditioner;
+mod range;
 mod reliable;
 mod small;
 mod stopping;

@@ -85,6 +85,8 @@ pub(super) fn solve_escalating(
         true_residual = problem.residuals()?;
         let worst = solvers::worst_residual(&true_residual);
         match failure {
+            // The judged residual decides, whatever the solver could not do.
+            Some(error) if worst <= request.tol => break Some(error),
             Some(error) => {
                 let above = |level: &PrecisionLevel| level.next(problem.space().is_staggered());
                 // A build may do without some formats.

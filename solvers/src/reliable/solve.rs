@@ -8,6 +8,7 @@ use crate::observer::IterationKind;
 use crate::operator::{Precise, Sloppy, System};
 use crate::params::SolverParams;
 use crate::preconditioner::Work;
+use crate::range;
 use crate::stopping::{Progress, RhsFailure, RhsFailures, StopReason, StoppingRule};
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
@@ -98,6 +99,10 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         let state = &mut *self.state;
         space.norm2(self.b.get(), &mut state.norm2)?;
         self.info.reductions += 1;
+        // A solver's own comes from one that was checked.
+        if let Rhs::Given(b, _) = &self.b {
+            range::check(space, *b, &state.norm2, &mut state.residual)?;
+        }
         if self.failures.record_not_finite(&state.norm2, 0) {
             return Err(self.failure()?);
         }
