@@ -393,6 +393,7 @@ mod tests {
                 reliable_updates: 0,
                 true_residual: vec![1.0; 3],
                 escalations: Vec::new(),
+                gave_up: None,
                 failure,
             };
             ShiftsReport {
