@@ -121,7 +121,7 @@ pub use mr::{MinimumResidual, MrParams};
 pub use multishift::{MultiShiftInfo, MultiShiftParams, MultiShiftWorkspace, ShiftInfo, multishift_cg};
 pub use observer::{Iteration, IterationKind, Observer};
 pub use operator::{Mixed, Normal, NormalError, Precise, Shifted, Sloppy, System, Uniform};
-pub use params::SolverParams;
+pub use params::{Patience, SolverParams};
 pub use plain::{LengthError, PlainSpace};
 pub use preconditioner::{Converted, Identity, Preconditioner, Work};
 pub use traits::{CgStep, ConvertFrom, Dots, LinearOperator, Overlap, ShiftStep, VectorSpace};

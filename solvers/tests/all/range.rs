@@ -1,6 +1,6 @@
 //! The size of right-hand sides: powers of two change no bit of a solve, and what has no norm in double precision is refused.
 
-use crate::common::{Broken, Dense, Random, Space, c, distance, positive};
+use crate::common::{Broken, Dense, Precision, Random, Space, c, distance, positive, residual};
 use num_complex::Complex64;
 use solvers::*;
 
@@ -155,4 +155,55 @@ fn an_eigenvalue_does_not_depend_on_the_size_of_the_start() {
     let nothing = largest_eigenvalue(&space, &operator, &mut vec![Complex64::ZERO; N], 50, 1e-8).unwrap();
     assert_eq!((nothing.ritz, nothing.steps), (0.0, 0));
     assert_eq!(distance(&times(&times(&start, -300), 300), &start), 0.0);
+}
+
+/// Inside, an operator may leave the range of its format although its images would not: for vectors with a number above `limit`.
+struct Limited<'a> {
+    inner: Dense<'a>,
+    limit: f64,
+}
+impl LinearOperator<Space> for Limited<'_> {
+    fn apply(&self, x: &Vec<Complex64>, out: &mut Vec<Complex64>) -> Result<(), Broken> {
+        self.inner.apply(x, out)?;
+        for (x, out) in x.chunks(N).zip(out.chunks_mut(N)) {
+            if x.iter().any(|x| x.re.abs().max(x.im.abs()) > self.limit) {
+                out[3] = c(f64::INFINITY, 0.0);
+            }
+        }
+        Ok(())
+    }
+    fn apply_dagger(&self, x: &Vec<Complex64>, out: &mut Vec<Complex64>) -> Result<(), Broken> {
+        self.inner.apply_dagger(x, out)
+    }
+    fn flops(&self) -> f64 {
+        self.inner.flops()
+    }
+}
+
+/// What overflows a narrow format begins anew on a smaller scale; where that does not help, it is given up.
+#[test]
+fn overflow_of_a_narrow_format_is_a_matter_of_scale() {
+    let (double, narrow) = (Space::double(N, 2), Space::new(N, 2, Precision::Narrow));
+    let a = positive(N, 10.0, 3);
+    let params = SolverParams { tol: 1e-9, max_iterations: 2000, ..Default::default() };
+    for (limit, restarts) in [(1e9, Some(false)), (0.2, Some(true)), (1e-9, None)] {
+        let (precise, sloppy) = (Dense::new(&double, &a), Limited { inner: Dense::new(&narrow, &a), limit });
+        let system = Mixed::new(&double, &precise, &narrow, &sloppy);
+        let b = Random(8).vector(2 * N);
+        for method in ["bicgstab", "cg"] {
+            let mut x = vec![Complex64::ZERO; 2 * N];
+            let answer = match method {
+                "cg" => cg(&system, &b, &mut x, &params, &mut CgWorkspace::new(&system).unwrap(), &mut ()),
+                _ => bicgstab(&system, &b, &mut x, &params, &mut BicgstabWorkspace::new(&system).unwrap(), &mut ()),
+            };
+            if let Some(restarts) = restarts {
+                let info = answer.unwrap_or_else(|error| panic!("{method} {limit}: {error}"));
+                assert!(residual(&a, &b[..N], &x[..N]) <= 1e-9 && residual(&a, &b[N..], &x[N..]) <= 1e-9, "{method}");
+                assert_eq!(info.restarts > 0, restarts, "{method} {limit}: {info:?}");
+                assert_eq!(info.history[0].len(), info.iterations_per_rhs[0] + 1, "{method} {limit}");
+            } else {
+                assert!(matches!(answer, Err(SolveError::NotANumber { .. })), "{method} {limit}: {answer:?}");
+            }
+        }
+    }
 }
