@@ -6,7 +6,7 @@ use num_complex::Complex64;
 
 /// 2^±200, the norms of right-hand sides that solvers take: products of squares of residuals, far below them, as in the
 /// division of two complex sums, are then normal numbers.
-const NORM: f64 = 1.606938044258990e60;
+const NORM: f64 = 1.6069380442589903e60;
 /// Within the range of single precision.
 const STEP: i32 = 100;
 /// Steps from the smallest positive number to one in range, or from the largest.
