@@ -119,7 +119,8 @@ pub fn bicgstab<Y: System>(
 
         let due = run.advance()? | c.find_breakdowns(&mut run);
         if due {
-            if !cancelled {
+            // Steps of 0 along what is not finite would spoil x̂.
+            if !cancelled && run.any_in_range() {
                 // x̂ ← x̂ + α p + ω s, r' = s − ω t
                 c.update(space, p, t, &mut run.state.correction, r)?;
             }
@@ -250,7 +251,7 @@ impl BicgstabScalars {
     fn find_breakdowns<Y: System>(&mut self, run: &mut ReliableSolve<'_, Y>) -> bool {
         let mut due = false;
         for j in 0..self.rho.len() {
-            if !run.state.active[j] {
+            if !run.state.active[j] || run.overflowed(j) {
                 continue;
             }
             let norm2 = run.state.norm2[j];

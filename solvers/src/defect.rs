@@ -5,6 +5,7 @@ use crate::info::Info;
 use crate::observer::{Iteration, IterationKind, Observer};
 use crate::operator::{Precise, Sloppy, System};
 use crate::params::SolverParams;
+use crate::range;
 use crate::reliable::scale_for;
 use crate::stopping::{Progress, RhsFailures, StoppingRule};
 use crate::traits::VectorSpace;
@@ -96,6 +97,9 @@ pub fn defect_correction<Y: System>(
     Ok(run.report())
 }
 
+/// Norms of residuals that inner solvers get as they are, in formats without a target norm: about 2^±100.
+const USUAL: std::ops::Range<f64> = 7.9e-31..1.26e30;
+
 /// A solve under way.
 struct DefectCorrection<'a, Y: System> {
     system: &'a Y,
@@ -155,6 +159,7 @@ impl<'a, Y: System> DefectCorrection<'a, Y> {
         let space = system.precise();
         space.norm2(b, &mut run.norms)?;
         run.info.reductions += 1;
+        range::check(space, b, &run.norms, &mut run.w.residual)?;
         if run.failures.record_not_finite(&run.norms, 0) {
             return Err(run.failure());
         }
@@ -216,7 +221,9 @@ impl<'a, Y: System> DefectCorrection<'a, Y> {
         let SolverParams { tol, max_iterations, .. } = self.params.solver;
         let target_norm = self.system.sloppy().target_norm();
         for j in 0..self.norms.len() {
-            self.scale[j] = scale_for(target_norm, self.residuals[j] * self.norms[j], 1.0);
+            let norm = self.residuals[j] * self.norms[j];
+            // What is far from 1 would become too small for the inner solver.
+            self.scale[j] = scale_for(target_norm.or((!USUAL.contains(&norm)).then_some(1.0)), norm, 1.0);
             self.unscale[j] = 1.0 / self.scale[j];
         }
         self.system.demote(&self.scale, &self.w.residual, &mut self.w.rhs)?;

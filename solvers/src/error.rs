@@ -112,6 +112,16 @@ pub enum SolveError<E: std::error::Error + 'static> {
         /// The full report.
         info: Box<Info>,
     },
+    /// A right-hand side is so small or so large that double precision has no room for squares of its residuals: 2^−200 ≤
+    /// ‖b_j‖ ≤ 2^200 is asked for where b_j ≠ 0. x is undefined.
+    #[error(
+        "right-hand side {rhs} has a norm outside 1e-60 … 1e60, and squares of its residuals are out of reach of double \
+         precision: multiply it by a power of two, and its solution by the inverse"
+    )]
+    OutOfRange {
+        /// The first such right-hand side.
+        rhs: usize,
+    },
     /// The parameters make no sense.
     #[error("invalid solver parameters: {0}")]
     Invalid(&'static str),
@@ -152,6 +162,7 @@ impl<E: std::error::Error + 'static> SolveError<E> {
             }
             Self::NotANumber { iteration, rhs, info } => Unsolved::NotANumber { iteration, rhs, info },
             Self::Cancelled { iteration, info } => Unsolved::Cancelled { iteration, info },
+            Self::OutOfRange { rhs } => Unsolved::OutOfRange { rhs },
             Self::Invalid(why) => Unsolved::Invalid(why),
             Self::Backend(error) => return Err(error),
         })
@@ -166,7 +177,19 @@ impl<E: std::error::Error + 'static> SolveError<E> {
             | Self::NotPositiveDefinite { info, .. }
             | Self::NotANumber { info, .. }
             | Self::Cancelled { info, .. } => Some(info),
-            Self::Invalid(_) | Self::Backend(_) => None,
+            Self::OutOfRange { .. } | Self::Invalid(_) | Self::Backend(_) => None,
+        }
+    }
+
+    /// The report of a solve that was given up although all true residuals are at or below `tol`: it has converged.
+    ///
+    /// # Errors
+    /// This error, where some are not, or the observer stopped the solve.
+    pub fn unless_converged(self, tol: f64) -> Result<Info, Self> {
+        let good = |info: &&Info| info.true_residual.iter().all(|residual| *residual <= tol);
+        match self.info().filter(good).filter(|_| !matches!(self, Self::Cancelled { .. })) {
+            Some(info) => Ok(Info { converged: true, failed: Vec::new(), ..info.clone() }),
+            None => Err(self),
         }
     }
 
@@ -175,7 +198,8 @@ impl<E: std::error::Error + 'static> SolveError<E> {
         if let Self::Stagnation { rhs, .. }
         | Self::Breakdown { rhs, .. }
         | Self::NotPositiveDefinite { rhs, .. }
-        | Self::NotANumber { rhs, .. } = &mut self
+        | Self::NotANumber { rhs, .. }
+        | Self::OutOfRange { rhs } = &mut self
         {
             *rhs += first;
         }
@@ -194,7 +218,7 @@ impl<E: std::error::Error + 'static> SolveError<E> {
             | Self::NotPositiveDefinite { info, .. }
             | Self::NotANumber { info, .. }
             | Self::Cancelled { info, .. } => Some(info),
-            Self::Invalid(_) | Self::Backend(_) => None,
+            Self::OutOfRange { .. } | Self::Invalid(_) | Self::Backend(_) => None,
         }
     }
 
@@ -211,7 +235,7 @@ impl<E: std::error::Error + 'static> SolveError<E> {
             | Self::NotPositiveDefinite { iteration, .. }
             | Self::NotANumber { iteration, .. }
             | Self::Cancelled { iteration, .. } => *iteration = whole.iterations,
-            Self::Invalid(_) | Self::Backend(_) => {}
+            Self::OutOfRange { .. } | Self::Invalid(_) | Self::Backend(_) => {}
         }
         if let Some(info) = self.info_mut() {
             *info = whole;
@@ -224,6 +248,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn true_residuals_decide_whether_a_solve_converged() {
+        type Any = SolveError<fmt::Error>;
+        let info = || Box::new(Info { true_residual: vec![1e-9, 1e-10], failed: vec![1], ..Info::default() });
+        let gave_up = || Any::Stagnation { iterations: 7, rhs: 1, residual: 1e-10, info: info() };
+        let solved = gave_up().unless_converged(1e-9).unwrap();
+        assert!(solved.converged && solved.failed.is_empty());
+        assert_eq!(gave_up().unless_converged(9e-10), Err(gave_up()));
+        let cancelled = || Any::Cancelled { iteration: 7, info: info() };
+        assert_eq!(cancelled().unless_converged(1.0), Err(cancelled()));
+        let nan = Box::new(Info { true_residual: vec![f64::NAN], ..Info::default() });
+        assert!(Any::NotANumber { iteration: 7, rhs: 0, info: nan }.unless_converged(1.0).is_err());
+    }
+
+    #[test]
     fn errors_of_the_solver_are_kept_whole() {
         type Any = SolveError<fmt::Error>;
         let info = || Box::new(Info { iterations: 7, failed: vec![1, 2], ..Info::default() });
@@ -234,6 +272,7 @@ mod tests {
             Any::NotPositiveDefinite { curvature: -0.5, iteration: 7, rhs: 2, info: info() },
             Any::NotANumber { iteration: 7, rhs: 2, info: info() },
             Any::Cancelled { iteration: 7, info: info() },
+            Any::OutOfRange { rhs: 2 },
             Any::Invalid("no tolerance"),
         ];
         for error in of_solver {

@@ -1,5 +1,6 @@
 //! The largest eigenvalue of a Hermitian operator, by the method of Lanczos (1950).
 
+use crate::range;
 use crate::traits::{LinearOperator, VectorSpace};
 use num_complex::Complex64;
 
@@ -46,6 +47,7 @@ pub fn largest_eigenvalue<S: VectorSpace, A: LinearOperator<S> + ?Sized>(
     let (mut before, mut image) = (space.allocate()?, space.allocate()?);
     let mut norm2 = [0.0];
     space.norm2(start, &mut norm2)?;
+    range::bring_near_one(space, start, &mut norm2, &mut image)?;
     let (mut alphas, mut betas) = (Vec::<f64>::new(), Vec::<f64>::new());
     let mut found = LargestEigenvalue { ritz: 0.0, residual: 0.0, steps: 0 };
     if norm2[0] == 0.0 || norm2[0].is_nan() {

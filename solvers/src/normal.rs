@@ -4,6 +4,7 @@ use crate::compact::{Compaction, Rhs};
 use crate::error::SolveError;
 use crate::info::Info;
 use crate::operator::{Precise, Sloppy, System};
+use crate::range;
 use crate::reliable::ResidualCheck;
 use crate::stopping::{RhsFailure, RhsFailures, StoppingRule};
 use crate::traits::{CgStep, VectorSpace};
@@ -51,9 +52,9 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> NormalMemory<P, S> {
         system: &'a Y,
         b: &'a P::Vector,
         copy: Option<&'a mut P::Vector>,
-    ) -> Result<NormalParts<'a, Y>, P::Error> {
+    ) -> Result<NormalParts<'a, Y>, SolveError<P::Error>> {
         let Self { rhs, scratch, precise, sloppy, norms } = self;
-        norms_of(system.precise(), b, norms)?;
+        norms_of(system.precise(), b, norms, rhs)?;
         system.apply_dagger(b, rhs)?;
         Ok(NormalParts {
             system: NormalSystem { inner: system, error: false, precise, sloppy },
@@ -69,9 +70,9 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> NormalMemory<P, S> {
         &'a mut self,
         system: &'a Y,
         b: &P::Vector,
-    ) -> Result<(NormalSystem<'a, Y>, &'a mut P::Vector, &'a mut P::Vector, &'a [f64]), P::Error> {
+    ) -> Result<(NormalSystem<'a, Y>, &'a mut P::Vector, &'a mut P::Vector, &'a [f64]), SolveError<P::Error>> {
         let Self { rhs, scratch: y, precise, sloppy, norms } = self;
-        norms_of(system.precise(), b, norms)?;
+        norms_of(system.precise(), b, norms, rhs)?;
         Ok((NormalSystem { inner: system, error: true, precise, sloppy }, rhs, y, norms))
     }
 }
@@ -228,9 +229,15 @@ impl<'a, Y: System> ResidualCheck<NormalSystem<'a, Y>> for OriginalResidual<'a, 
     }
 }
 
-/// ‖b_j‖.
-pub(crate) fn norms_of<S: VectorSpace>(space: &S, b: &S::Vector, norms: &mut [f64]) -> Result<(), S::Error> {
+/// ‖b_j‖, unless that is out of range. `scratch` loses its content.
+fn norms_of<S: VectorSpace>(
+    space: &S,
+    b: &S::Vector,
+    norms: &mut [f64],
+    scratch: &mut S::Vector,
+) -> Result<(), SolveError<S::Error>> {
     space.norm2(b, norms)?;
+    range::check(space, b, norms, scratch)?;
     norms.iter_mut().for_each(|v| *v = v.sqrt());
     Ok(())
 }

@@ -37,12 +37,25 @@ pub struct SolverParams {
     /// limit. `None` is 500 for [`gcr`](crate::gcr), which may stay where it is for ever because it restarts, and no limit
     /// for all others.
     pub stagnation_window: Option<usize>,
+    /// A shorter limit of this kind, for solves that can go on in a higher precision; `None` for none.
+    pub patience: Option<Patience>,
     /// How small a quantity has to be in proportion for a breakdown. In [`bicgstab`](crate::bicgstab) it is the cosine of
     /// the angle between two vectors, which count as orthogonal at or below it; in [`gcr`](crate::gcr) the fraction of an
     /// image that is left when it is orthogonal to those before it. Others do not break down.
     pub breakdown: f64,
     /// Restarts in a row after breakdowns without progress, after which a right-hand side is given up; at least 1.
     pub max_breakdowns: usize,
+}
+
+/// How long a right-hand side may go without a new smallest residual where the precision may be what keeps it: a number of
+/// iterations that grows with those that the smallest residual took. A solve that is slow by nature has long plateaus only
+/// after many iterations of progress; one that rounding keeps where it is has them from the start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Patience {
+    /// At least these iterations.
+    pub least: usize,
+    /// At least this share of the iterations after which the smallest residual was reached.
+    pub share: f64,
 }
 
 impl Default for SolverParams {
@@ -53,6 +66,7 @@ impl Default for SolverParams {
             delta: None,
             max_stalls: 5,
             stagnation_window: None,
+            patience: None,
             breakdown: 1e-14,
             max_breakdowns: 5,
         }

@@ -14,7 +14,7 @@
 
 use crate::error::{BreakdownKind, SolveError};
 use crate::info::Info;
-use crate::params::SolverParams;
+use crate::params::{Patience, SolverParams};
 
 /// A residual counts as progress when it is below this fraction of the smallest one so far.
 const PROGRESS: f64 = 0.9;
@@ -34,6 +34,7 @@ pub(crate) struct StoppingRule {
     max_stalls: usize,
     /// 0 for no limit.
     stagnation_window: usize,
+    patience: Option<Patience>,
     max_breakdowns: usize,
 }
 
@@ -108,6 +109,11 @@ impl StoppingRule {
         if params.delta.is_some_and(|delta| !(0.0..1.0).contains(&delta)) {
             return Err(SolveError::Invalid("δ has to be at least 0 (off) and below 1"));
         }
+        if params.patience.is_some_and(|patience| !(patience.share >= 0.0 && patience.share.is_finite())) {
+            return Err(SolveError::Invalid(
+                "the share of iterations in a patience has to be a finite number, at least 0",
+            ));
+        }
         if params.max_stalls == 0 {
             return Err(SolveError::Invalid("max_stalls has to be at least 1"));
         }
@@ -119,6 +125,7 @@ impl StoppingRule {
             max_iterations: params.max_iterations,
             max_stalls: params.max_stalls,
             stagnation_window: params.stagnation_window.unwrap_or(stagnation_window),
+            patience: params.patience,
             max_breakdowns: params.max_breakdowns,
         })
     }
@@ -141,7 +148,10 @@ impl StoppingRule {
 
     /// Whether it is too long since the recurrence's residual was progress.
     pub fn stagnated(&self, progress: &Progress, iteration: usize) -> bool {
-        self.stagnation_window > 0 && iteration - progress.lowest_at > self.stagnation_window
+        let since = iteration - progress.lowest_at;
+        let grown = |patience: Patience| patience.least.max((patience.share * progress.lowest_at as f64) as usize);
+        self.stagnation_window > 0 && since > self.stagnation_window
+            || self.patience.is_some_and(|patience| since > grown(patience))
     }
 
     /// Takes a true residual. For a right-hand side that has not `converged` with it, `stalled` says whether it counts as a
@@ -334,6 +344,23 @@ mod tests {
         // Without a window of its own, a solve has that of its method.
         let of_method = |window| StoppingRule::new::<Infallible>(&SolverParams::default(), window).unwrap();
         assert!(!of_method(0).stagnated(&progress, 1_000_000) && of_method(500).stagnated(&progress, 508));
+    }
+
+    #[test]
+    fn patience_grows_with_the_iterations_of_progress() {
+        let patient = rule(SolverParams { patience: Some(Patience { least: 10, share: 0.5 }), ..Default::default() });
+        let mut progress = Progress::new(1.0);
+        progress.recurrence_residual(0.5, 8);
+        assert!(!patient.stagnated(&progress, 18) && patient.stagnated(&progress, 19));
+        progress.recurrence_residual(0.1, 100);
+        assert!(!patient.stagnated(&progress, 150) && patient.stagnated(&progress, 151));
+        // The window still is a limit.
+        let both = rule(SolverParams {
+            patience: Some(Patience { least: 10, share: 0.5 }),
+            stagnation_window: Some(30),
+            ..Default::default()
+        });
+        assert!(!both.stagnated(&progress, 130) && both.stagnated(&progress, 131));
     }
 
     #[test]

@@ -192,6 +192,7 @@ fn unsolved<T: Fermion>(failure: SolveFailure<T>) -> std::result::Result<String,
     match failure {
         SolveFailure::Unfinished { error: SolveError::Cancelled { .. }, .. } => Err(StudyFailure::Interrupted),
         SolveFailure::Unfinished { error, .. } => Ok(error.to_string()),
+        failure @ SolveFailure::OutOfRange(_) => Ok(failure.to_string()),
         SolveFailure::Solver(error) => Err(StudyFailure::Solver(error)),
         SolveFailure::Schwarz(error) => Err(StudyFailure::Solver(SolveError::Invalid(error.message()))),
         SolveFailure::Device(error) => Err(StudyFailure::Device(error)),

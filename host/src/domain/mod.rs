@@ -253,9 +253,17 @@ impl Domain {
     }
     /// *Collective.* The largest number of all processes.
     pub(crate) fn largest(&self, mine: f64) -> Result<f64> {
-        let all = self.shape.network.all_gather(&mine.to_le_bytes())?;
-        let numbers = all.iter().filter_map(|bytes| bytes.as_slice().try_into().ok().map(f64::from_le_bytes));
-        Ok(numbers.fold(mine, f64::max))
+        Ok(self.largest_of(vec![mine])?[0])
+    }
+    /// *Collective.* Place by place, the largest of the numbers of all processes.
+    pub(crate) fn largest_of(&self, mut mine: Vec<f64>) -> Result<Vec<f64>> {
+        let bytes: Vec<u8> = mine.iter().copied().flat_map(f64::to_le_bytes).collect();
+        for bytes in self.shape.network.all_gather(&bytes)? {
+            for (largest, bytes) in mine.iter_mut().zip(bytes.as_chunks().0) {
+                *largest = largest.max(f64::from_le_bytes(*bytes));
+            }
+        }
+        Ok(mine)
     }
     /// *Collective.* Sums over all processes, in a fixed order.
     pub fn sum(&self, values: &mut [f64]) -> Result {

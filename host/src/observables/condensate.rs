@@ -66,10 +66,12 @@ pub fn condensate(
         let params = SolverParams { tol, max_iterations: 100_000, ..Default::default() }.into();
         let mut workspace = MultiShiftWorkspace::new(&space, 1)?;
         let info = multishift_cg(&space, &normal, &[0.0], &rhs, &mut x, &params, &mut workspace, &mut ())
+            .map(|info| info.whole)
+            .or_else(|error| error.unless_converged(tol))
             .map_err(|why| HmcError::Solver { quarks: format!("the condensate at m = {mass}"), why: Box::new(why) })?;
         let mut dots = vec![Complex64::ZERO; n];
         space.dot(noise.parity(parity), &x[0], &mut dots)?;
-        for ((estimate, dot), residual) in estimates.iter_mut().zip(dots).zip(&info.whole.true_residual) {
+        for ((estimate, dot), residual) in estimates.iter_mut().zip(dots).zip(&info.true_residual) {
             let mean = if parity == 0 { &mut estimate.even } else { &mut estimate.odd };
             *mean = dot * (2.0 / domain.global().volume() as f64);
             estimate.residual = worse_residual(estimate.residual, *residual);

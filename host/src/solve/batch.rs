@@ -93,7 +93,7 @@ pub fn in_batches<T: Fermion>(
                 }
                 (solutions, *report)
             }
-            Err(other) => return Err(other),
+            Err(other) => return Err(other.counted_from(done)),
         };
         solutions.extend(found);
         whole = Some(match whole {
@@ -119,7 +119,9 @@ pub fn shifts_in_batches<F: Fermion>(
 ) -> SolvedShifts<F> {
     let mut whole: Option<(Vec<Vec<HostField<F>>>, ShiftsReport)> = None;
     for batch in ranges(sizes, sources.len()) {
+        let done = batch.start;
         let sources = &sources[batch];
+        let mut solve = |sources| solve(sources).map_err(|failure| failure.counted_from(done));
         whole = Some(match whole {
             None => solve(sources)?,
             Some((mut solutions, mut report)) if report.cancelled => {
@@ -168,6 +170,7 @@ impl Report {
             precision,
             outer,
             escalations: [self.escalations, later(next.escalations, done)].concat(),
+            gave_up: self.gave_up.or(next.gave_up.map(|error| error.counted_from(done))),
             reconstruction,
             seconds,
             total_seconds: self.total_seconds + next.total_seconds,
@@ -248,6 +251,7 @@ impl ShiftsReport {
             mine.escalations.extend(later(theirs.escalations, done));
             mine.true_residual.extend(theirs.true_residual);
             mine.failure = mine.failure.take().or(theirs.failure.map(|error| error.counted_from(done)));
+            mine.gave_up = mine.gave_up.take().or(theirs.gave_up.map(|error| error.counted_from(done)));
         }
         let (seconds, work) = (self.seconds + next.seconds, self.gflops * self.seconds + next.gflops * next.seconds);
         ShiftsReport {
@@ -330,6 +334,7 @@ mod tests {
             outer: Precision::Double,
             reconstruction: LinkStorage::of(12),
             escalations: escalations.iter().map(escalation).collect(),
+            gave_up: None,
             true_residual: vec![1.0; nrhs],
             converged: false,
             seconds: 0.0,
@@ -388,6 +393,7 @@ mod tests {
                 reliable_updates: 0,
                 true_residual: vec![1.0; 3],
                 escalations: Vec::new(),
+                gave_up: None,
                 failure,
             };
             ShiftsReport {

@@ -9,8 +9,8 @@ use gpu_kernels::{LinkStorage, Precision};
 use solvers::{
     BicgstabWorkspace, BlockCgNormalWorkspace, BlockCgParams, BlockCgWorkspace, CgNormalWorkspace, CgWorkspace,
     Converted, DefectParams, DefectWorkspace, GcrParams, GcrWorkspace, Info, Iteration, IterationKind, Mixed, Observer,
-    Precise, SolveError, SolverParams, System, Uniform, Unsolved, VectorSpace, bicgstab, block_cg, block_cgnr, cg,
-    cgne, cgnr, defect_correction, gcr,
+    Patience, Precise, SolveError, SolverParams, System, Uniform, Unsolved, VectorSpace, bicgstab, block_cg,
+    block_cgnr, cg, cgne, cgnr, defect_correction, gcr,
 };
 use std::cell::RefCell;
 use std::iter::successors;
@@ -68,8 +68,18 @@ pub(super) fn solve_escalating(
     let failure = loop {
         let spent = total.as_ref().map_or(0, |info| info.iterations);
         let mut seen = After { observer, iterations: spent };
+        let above = |level: &PrecisionLevel| level.next(problem.space().is_staggered());
+        // A build may do without some formats.
+        let next = successors(above(&level), above)
+            .find(|level| formats.has(level.precision, level.reconstruction))
+            .filter(|_| request.escalate);
+        // Above double precision there are other links only.
+        let has_patience = level.precision != Precision::Double && request.method == Method::Bicgstab;
+        let stagnated = |escalation: &Escalation| matches!(escalation.reason, SolveError::Stagnation { .. });
+        let patience = patience(formats.domain().global().volume(), escalations.iter().any(stagnated));
+        let patience = next.map(|_| patience).filter(|_| has_patience && request.stagnation_window > 0);
         let left = Request { max_iterations: request.max_iterations.saturating_sub(spent), ..*request };
-        let (info, failure) = match system.iterate(level, tol, &left, &mut seen) {
+        let (info, failure) = match system.iterate(level, tol, patience, &left, &mut seen) {
             Ok(info) => (info, None),
             Err(error) => match error.info().cloned() {
                 Some(info) => (info, Some(error.unsolved()?)),
@@ -85,14 +95,10 @@ pub(super) fn solve_escalating(
         true_residual = problem.residuals()?;
         let worst = solvers::worst_residual(&true_residual);
         match failure {
+            // The judged residual decides, whatever the solver could not do.
+            Some(error) if worst <= request.tol => break Some(error),
             Some(error) => {
-                let above = |level: &PrecisionLevel| level.next(problem.space().is_staggered());
-                // A build may do without some formats.
-                let next =
-                    successors(above(&level), above).find(|level| formats.has(level.precision, level.reconstruction));
-                let Some(next) = next.filter(|_| request.escalate && may_escalate(&error, &true_residual)) else {
-                    break Some(error);
-                };
+                let Some(next) = next.filter(|_| may_escalate(&error, &true_residual)) else { break Some(error) };
                 level = next;
                 escalations.push(Escalation {
                     iterations,
@@ -119,6 +125,15 @@ const HALF_DELTA: f64 = 0.6;
 /// The square of the sine of an angle at which block CG takes a residual to depend on the others: of an iteration in
 /// double precision, and of others. Far above the rounding of vectors in 16 bits, squared.
 const DEPENDENT: [f64; 2] = [1e-12, 1e-6];
+
+/// Of BiCGstab below double precision, as long as there is a higher one: less after a precision escalation because of
+/// stagnation. Solves at small masses on large lattices have plateaus by nature, exceptional configurations are those of small
+/// lattices; docs/measurements/solver-stagnation.md has what the numbers are chosen by.
+fn patience(sites: usize, again: bool) -> Patience {
+    let size = (sites as f64 / 4096.0).sqrt().max(1.0);
+    let (least, share) = if again { (100.0, 0.25) } else { (150.0, 0.5) };
+    Patience { least: (least * size) as usize, share }
+}
 
 /// The formats of one level of precision escalation.
 #[derive(Clone, Copy, PartialEq)]
@@ -226,6 +241,7 @@ impl MixedSystem {
         &mut self,
         level: PrecisionLevel,
         tol: f64,
+        patience: Option<Patience>,
         request: &Request,
         observer: &mut dyn Observer,
     ) -> std::result::Result<Info, EscalationError> {
@@ -261,7 +277,7 @@ impl MixedSystem {
                     LinkStorage::FULL => Some(0.0),
                     _ => Some(1e-4),
                 };
-                let terms = Terms { tol, delta: delta.or(default), dependent, positive };
+                let terms = Terms { tol, patience, delta: delta.or(default), dependent, positive };
                 krylov(&system, rhs, x, terms, request, observer)
             }
             Correction::Defect { inner_tol } => {
@@ -274,7 +290,7 @@ impl MixedSystem {
                 let solve = |r: &DeviceField, e: &mut DeviceField, asked: &SolverParams| {
                     let mut inside = |event: &Iteration<'_>| seen.borrow_mut().inside(event);
                     let request = Request { max_iterations: asked.max_iterations, ..*request };
-                    let terms = Terms { tol: asked.tol, delta: Some(0.0), dependent, positive };
+                    let terms = Terms { tol: asked.tol, patience, delta: Some(0.0), dependent, positive };
                     krylov(&inner, r, e, terms, &request, &mut inside)
                 };
                 let mut outside = |event: &Iteration<'_>| seen.borrow_mut().outside(event);
@@ -310,6 +326,7 @@ impl Nested<'_> {
 #[derive(Clone, Copy)]
 struct Terms {
     tol: f64,
+    patience: Option<Patience>,
     delta: Option<f64>,
     /// Of block CG.
     dependent: f64,
@@ -326,9 +343,9 @@ fn krylov<Y: System<Error = DeviceError>>(
     request: &Request,
     observer: &mut dyn Observer,
 ) -> std::result::Result<Info, EscalationError> {
-    let Terms { tol, delta, dependent, positive } = terms;
+    let Terms { tol, patience, delta, dependent, positive } = terms;
     let (max_iterations, stagnation_window) = (request.max_iterations, Some(request.stagnation_window));
-    let params = SolverParams { tol, max_iterations, delta, stagnation_window, ..Default::default() };
+    let params = SolverParams { tol, max_iterations, delta, stagnation_window, patience, ..Default::default() };
     match request.method {
         Method::Bicgstab => {
             let mut workspace = BicgstabWorkspace::new(system).map_err(SolveError::Backend)?;

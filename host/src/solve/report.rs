@@ -37,6 +37,8 @@ pub struct Report {
     pub outer: Precision,
     /// The precision escalations.
     pub escalations: Vec<Escalation>,
+    /// Why a solver gave up whose solution turned out to be good enough: the check in double decides.
+    pub gave_up: Option<Unsolved>,
     /// How links were stored: with 12 real numbers where 8 were asked for but some links are singular, with 13 where 12 were
     /// asked for but long links are in U(3).
     pub reconstruction: LinkStorage,
@@ -68,6 +70,13 @@ pub enum SolveFailure<T: Fermion = Spinor> {
         /// What is known of these iterates.
         report: Box<Report>,
     },
+    /// Double precision cannot hold the solution of this right-hand side: its largest element is above 1.8·10³⁰⁸ or below
+    /// 2.2·10⁻³⁰⁸.
+    #[error(
+        "double precision cannot hold the solution of right-hand side {0}: its largest element is above 1.8e308 or below \
+         2.2e-308; multiply the source by a number that brings it nearer to 1"
+    )]
+    OutOfRange(usize),
     /// The device.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -80,6 +89,13 @@ impl<T: Fermion> SolveFailure<T> {
             SolveFailure::Unfinished { error, solutions, report } => {
                 SolveFailure::Unfinished { error, solutions: change(solutions), report }
             }
+            other => other,
+        }
+    }
+    /// Of a batch with `first` right-hand sides before it, where nothing was solved.
+    pub(super) fn counted_from(self, first: usize) -> Self {
+        match self {
+            SolveFailure::OutOfRange(rhs) => SolveFailure::OutOfRange(first + rhs),
             other => other,
         }
     }

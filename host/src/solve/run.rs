@@ -5,7 +5,7 @@ use super::escalation::{EscalatedSolve, ParitySystem, solve_escalating};
 use super::formats::Formats;
 use super::report::{Report, SolveFailure};
 use super::request::Request;
-use super::scale::Scales;
+use super::scale::{Exponents, OutOfRange, Scales};
 use crate::domain::{Domain, Result};
 use crate::field::host::{Fermion, HostField};
 use crate::field::{DeviceField, FieldSpace, FullField};
@@ -38,6 +38,31 @@ impl Configuration<'_> {
         if matches!(request.operator, Operator::Staggered(operator) if operator.params.mass == 0.0) {
             return Err(SolveFailure::Solver(SolveError::Invalid("the mass of a staggered operator must not be zero")));
         }
+        let exponents = Exponents::of(self.domain(), sources)?;
+        let sources = exponents.apply(sources);
+        let guess = guess.map(|guess| exponents.apply_to_guess(self.domain(), guess)).transpose()?;
+        let solved = self.solve_in_range(&sources, guess.as_deref(), request, observer, begin);
+        let range = |solutions: &mut [HostField<F>]| -> std::result::Result<(), SolveFailure<F>> {
+            exponents.undo(self.domain(), solutions)?.map_err(|OutOfRange(rhs)| SolveFailure::OutOfRange(rhs))
+        };
+        match solved {
+            Ok((mut solutions, report)) => range(&mut solutions).map(|()| (solutions, report)),
+            Err(SolveFailure::Unfinished { error, mut solutions, report }) => {
+                range(&mut solutions)?;
+                Err(SolveFailure::Unfinished { error, solutions, report })
+            }
+            Err(other) => Err(other),
+        }
+    }
+    /// The same for sources that have norms in double precision.
+    fn solve_in_range<F: Fermion>(
+        &self,
+        sources: &[HostField<F>],
+        guess: Option<&[HostField<F>]>,
+        request: &Request,
+        observer: &mut dyn Observer,
+        begin: Instant,
+    ) -> Solved<F> {
         if request.reconstruction.temporal && request.operator.kind() == FermionKind::Wilson {
             let (fixed, transformation) = self.in_temporal_gauge()?;
             let rotate = |fields: &[HostField<F>]| {
@@ -95,7 +120,15 @@ fn solve<F: Fermion>(
     let EscalatedSolve { mut info, level, escalations, true_residual, failure, seconds } = escalated;
     problem.scales.undo(&problem.space, &mut problem.psi)?;
     let solutions = problem.psi.download()?;
-    info.converged = failure.is_none() && true_residual.iter().all(|&r| r <= request.tol);
+    // The check in double alone decides, whatever the solver knew.
+    info.converged = true_residual.iter().all(|&r| r <= request.tol);
+    let (failure, gave_up) = match failure {
+        Some(error) if info.converged && !matches!(error, SolveError::Cancelled { .. }) => (None, Some(error)),
+        other => (other, None),
+    };
+    if gave_up.is_some() {
+        info.failed.clear();
+    }
     let report = Report {
         converged: info.converged,
         gflops: gflops(info.flops, seconds),
@@ -104,6 +137,7 @@ fn solve<F: Fermion>(
         outer: level.outer,
         reconstruction: level.reconstruction,
         escalations,
+        gave_up,
         true_residual,
         seconds,
         total_seconds: begin.elapsed().as_secs_f64(),

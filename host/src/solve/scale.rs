@@ -1,10 +1,15 @@
 //! Sources whose numbers are far from 1. A residual in single precision or less, ten or more orders below its source, must
 //! still have squares that single precision can hold, so such sources are multiplied by a power of two for the solve, which
 //! changes no digit, and solutions divided by it.
-use crate::domain::Result;
+//!
+//! Squares of numbers outside 2^±256 are out of reach of double precision, or nearly so. Sources with such numbers are
+//! multiplied on the host before that, by [`Exponents`].
+use crate::domain::{Domain, Result};
+use crate::field::host::{Fermion, HostField};
 use crate::field::{FieldSpace, FullField};
 use num_complex::Complex64;
 use solvers::VectorSpace;
+use std::borrow::Cow;
 
 /// Norms of sources that are solved for as they are. Below a point with one number 1, and by a margin; and so that numbers
 /// have squares far below 10³⁸ even where all the norm is in one of them.
@@ -52,9 +57,116 @@ impl Scales {
     }
 }
 
+/// The largest element of a source is solved for as it is between 2^−256 and 2^256.
+const SAFE: i32 = 256;
+/// A guess whose largest element is above 2^400 times that of a safe source has squares that double precision cannot hold.
+const LARGEST_GUESS: i32 = 400;
+
+/// The number of a right-hand side whose solution double precision cannot hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OutOfRange(pub usize);
+
+/// A power of two for each source, by its exponent, that brings its largest element next to 1: for sources that have no
+/// norm in double precision.
+pub(super) struct Exponents(Vec<i32>);
+
+impl Exponents {
+    /// *Collective.* 0 for sources with a largest element in the safe range, for those that are zero, and for those that
+    /// are not finite.
+    pub fn of<F: Fermion>(domain: &Domain, sources: &[HostField<F>]) -> Result<Self> {
+        Ok(Self::of_elements(&largest_elements(domain, sources)?))
+    }
+    fn of_elements(largest: &[f64]) -> Self {
+        let exponent = |largest: &f64| match largest.is_finite() && *largest > 0.0 {
+            true => Some(largest.log2().floor() as i32).filter(|exponent| exponent.abs() > SAFE).map_or(0, |e| -e),
+            false => 0,
+        };
+        Exponents(largest.iter().map(exponent).collect())
+    }
+    fn are_zero(&self) -> bool {
+        self.0.iter().all(|exponent| *exponent == 0)
+    }
+    /// The sources as they are solved for.
+    pub fn apply<'a, F: Fermion>(&self, sources: &'a [HostField<F>]) -> Cow<'a, [HostField<F>]> {
+        if self.are_zero() {
+            return Cow::Borrowed(sources);
+        }
+        let mut scaled = sources.to_vec();
+        scaled.iter_mut().zip(&self.0).for_each(|(field, exponent)| multiply(field, *exponent));
+        Cow::Owned(scaled)
+    }
+    /// *Collective.* The guesses that belong to them: zero where a guess is beyond all proportion to its source.
+    pub fn apply_to_guess<'a, F: Fermion>(
+        &self,
+        domain: &Domain,
+        guess: &'a [HostField<F>],
+    ) -> Result<Cow<'a, [HostField<F>]>> {
+        let largest = largest_elements(domain, guess)?;
+        let useless = |largest: f64, exponent: i32| {
+            largest.is_finite() && largest > 0.0 && largest.log2() + f64::from(exponent) > f64::from(LARGEST_GUESS)
+        };
+        let useless: Vec<bool> = largest.iter().zip(&self.0).map(|(l, e)| useless(*l, *e)).collect();
+        if self.are_zero() && !useless.contains(&true) {
+            return Ok(Cow::Borrowed(guess));
+        }
+        let mut scaled = guess.to_vec();
+        for ((field, exponent), useless) in scaled.iter_mut().zip(&self.0).zip(useless) {
+            match useless {
+                true => *field = HostField::zero(field.lattice()),
+                false => multiply(field, *exponent),
+            }
+        }
+        Ok(Cow::Owned(scaled))
+    }
+    /// *Collective.* Takes solutions back to the scale of their sources. Answers with the first whose largest element is
+    /// then above the largest double, or below the smallest with all its digits.
+    pub fn undo<F: Fermion>(
+        &self,
+        domain: &Domain,
+        solutions: &mut [HostField<F>],
+    ) -> Result<std::result::Result<(), OutOfRange>> {
+        if self.are_zero() {
+            return Ok(Ok(()));
+        }
+        let before = largest_elements(domain, solutions)?;
+        solutions.iter_mut().zip(&self.0).for_each(|(field, exponent)| multiply(field, -exponent));
+        let after = largest_elements(domain, solutions)?;
+        let lost = |j: &usize| {
+            self.0[*j] != 0
+                && before[*j].is_finite()
+                && before[*j] > 0.0
+                && !(f64::MIN_POSITIVE..=f64::MAX).contains(&after[*j])
+        };
+        Ok((0..solutions.len()).find(lost).map_or(Ok(()), |j| Err(OutOfRange(j))))
+    }
+}
+
+/// Multiplies a field by 2^`exponent`, in two steps, since one power of two may be out of range where the result is not.
+fn multiply<F: Fermion>(field: &mut HostField<F>, exponent: i32) {
+    if exponent == 0 {
+        return;
+    }
+    let [first, second] = [exponent / 2, exponent - exponent / 2].map(|half| 2f64.powi(half));
+    field.numbers_mut().iter_mut().for_each(|z| *z = Complex64::new(z.re * first * second, z.im * first * second));
+}
+
+/// *Collective.* The largest |Re| or |Im| of each field on all processes; infinite where there is a number that is not
+/// finite.
+fn largest_elements<F: Fermion>(domain: &Domain, fields: &[HostField<F>]) -> Result<Vec<f64>> {
+    let of_numbers = |largest: f64, z: &Complex64| match z.is_finite() {
+        true => largest.max(z.re.abs()).max(z.im.abs()),
+        false => f64::INFINITY,
+    };
+    let mine: Vec<f64> = fields.iter().map(|field| field.numbers().iter().fold(0.0, of_numbers)).collect();
+    domain.largest_of(mine)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::Cpu;
+    use crate::field::host::HostColour;
+    use crate::lattice::Lattice;
 
     #[test]
     fn scales_are_powers_of_two() {
@@ -68,5 +180,47 @@ mod tests {
             assert!((724.0..1449.0).contains(&scaled) || *scale == 2f64.powi(900), "{norm}: {scaled}");
         }
         assert!(Scales::of(&[1.0, 1e6], 16).are_one() && !scales.are_one());
+    }
+
+    #[test]
+    fn exponents_bring_the_largest_element_next_to_one() {
+        let largest = [1.0, 0.0, f64::INFINITY, 2f64.powi(256), 2f64.powi(-256), 1e-200, 1e200, 5e-324, f64::MAX];
+        let exponents = Exponents::of_elements(&largest);
+        assert_eq!(exponents.0[..5], [0; 5]);
+        for (largest, exponent) in largest.into_iter().zip(&exponents.0).skip(5) {
+            let scaled = largest * 2f64.powi(exponent / 2) * 2f64.powi(exponent - exponent / 2);
+            assert!((0.5..2.0).contains(&scaled) && *exponent != 0, "{largest:e}: 2^{exponent}");
+        }
+        assert!(Exponents::of_elements(&largest[..5]).are_zero() && !exponents.are_zero());
+    }
+
+    #[test]
+    fn scaled_sources_come_back_bit_by_bit_unless_they_have_no_place() {
+        let lattice = Lattice::new([2; 4]).unwrap();
+        let domain = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
+        let mut one = HostColour::zero(lattice);
+        one.numbers_mut().iter_mut().enumerate().for_each(|(k, z)| *z = Complex64::new(k as f64 / 7.0, -0.3));
+        let power = |exponent: i32| {
+            let mut field = one.clone();
+            multiply(&mut field, exponent);
+            field
+        };
+        let sources = [power(-900), one.clone(), power(900), HostColour::zero(lattice)];
+        let exponents = Exponents::of(&domain, &sources).unwrap();
+        let mut scaled = exponents.apply(&sources).into_owned();
+        let largest = largest_elements(&domain, &scaled).unwrap();
+        assert!(largest[..3].iter().all(|l| (1.0..16.0).contains(l)) && largest[3] == 0.0, "{largest:?}");
+        assert_eq!(exponents.undo(&domain, &mut scaled).unwrap(), Ok(()));
+        assert_eq!(scaled, sources);
+        // A guess goes along, and one that is out of proportion is none.
+        let guesses = [power(-900), power(900), one.clone(), one.clone()];
+        let guess = exponents.apply_to_guess(&domain, &guesses).unwrap();
+        assert_eq!(guess[0], exponents.apply(&sources)[0]);
+        assert_eq!((&guess[1], &guess[3]), (&HostColour::zero(lattice), &one));
+        // Solutions that are much smaller, or larger, than their sources.
+        let mut small: Vec<_> = [-300, 0, 0, 0].map(power).into();
+        assert_eq!(exponents.undo(&domain, &mut small).unwrap(), Err(OutOfRange(0)));
+        let mut large: Vec<_> = [0, 0, 300, 0].map(power).into();
+        assert_eq!(exponents.undo(&domain, &mut large).unwrap(), Err(OutOfRange(2)));
     }
 }

@@ -7,7 +7,7 @@ use super::formats::{Formats, StaggeredFormats};
 use super::report::{Escalation, SolveFailure};
 use super::request::{Method, Request};
 use super::run::norms;
-use super::scale::Scales;
+use super::scale::{Exponents, OutOfRange, Scales};
 use crate::domain::{DeviceError, Result};
 use crate::field::host::{ColourVector, Fermion, HostField};
 use crate::field::{DeviceField, FieldSpace, FullField};
@@ -47,8 +47,10 @@ pub struct ShiftOutcome {
     pub true_residual: Vec<f64>,
     /// The precision escalations.
     pub escalations: Vec<Escalation>,
-    /// Why the solver gave up, where it did.
+    /// Why the solver gave up, where the true residual is above the tolerance.
     pub failure: Option<Unsolved>,
+    /// Why a solver gave up whose solution turned out to be good enough: the check in double decides.
+    pub gave_up: Option<Unsolved>,
 }
 
 /// What a solve for several shifts did.
@@ -83,6 +85,10 @@ const NO_BLOCKS_OF_SHIFTS: &str = "multi-shift CG has a Krylov space for each ri
 
 /// Relative residual to which multi-shift CG goes in single precision: below, its recurrence and the truth part ways.
 const FIRST_TOLERANCE: f64 = 1e-6;
+
+/// A part of a source on the sites of one parity, below this fraction of the other one, is left out: squares of its
+/// residuals would be out of reach of double precision.
+const NEGLIGIBLE: f64 = 1e-50;
 
 /// What the systems of one configuration differ in.
 #[derive(Clone, Copy)]
@@ -179,7 +185,10 @@ impl Configuration<'_> {
         if shifts.iter().any(|shift| square + shift <= 0.0) {
             return Err(invalid("m² + σ has to be positive for every shift"));
         }
-        let mut solver = Shifts::new(self, operator, &self.spread_phases(&request.operator, sources), shifts, request)?;
+        let exponents = Exponents::of(self.domain(), sources)?;
+        let sources = exponents.apply(sources);
+        let mut solver =
+            Shifts::new(self, operator, &self.spread_phases(&request.operator, &sources), shifts, request)?;
         self.domain().backend().synchronize().map_err(DeviceError::from)?;
         let mut cancelled = false;
         for parity in 0..2 {
@@ -192,11 +201,17 @@ impl Configuration<'_> {
         let mut converged = !cancelled;
         for i in 0..shifts.len() {
             let residuals = finish(&mut solver, i)?;
-            converged &= residuals.iter().all(|r| *r <= request.tol);
-            solver.outcomes[i].true_residual = residuals;
+            let good = residuals.iter().all(|r| *r <= request.tol);
+            converged &= good;
+            let outcome = &mut solver.outcomes[i];
+            outcome.true_residual = residuals;
+            if good {
+                outcome.gave_up = outcome.failure.take();
+            }
             solver.scales.undo(&solver.space, &mut solver.x[i])?;
             let mut fields = solver.x[i].download()?;
             self.take_spread_phases_back(&request.operator, &mut fields);
+            exponents.undo(self.domain(), &mut fields)?.map_err(|OutOfRange(rhs)| SolveFailure::OutOfRange(rhs))?;
             solutions.push(fields);
         }
         let report = ShiftsReport {
@@ -260,7 +275,23 @@ impl<'c, 'g> Shifts<'c, 'g> {
         let scales =
             Scales::of(&even.iter().zip(&odd).map(|(e, o)| e.hypot(*o)).collect::<Vec<_>>(), domain.global().volume());
         scales.apply(&space, &mut full)?;
-        let (even, odd) = (scales.norms(&even), scales.norms(&odd));
+        let mut norms = [scales.norms(&even), scales.norms(&odd)];
+        for parity in 0..2 {
+            // Numbers that add nothing to a source have no norm of their own.
+            let negligible = |j: usize| norms[parity][j] <= NEGLIGIBLE * norms[1 - parity][j];
+            let counts: Vec<bool> = (0..nrhs).map(|j| !negligible(j)).collect();
+            let mask = |counts: &bool| if *counts { Complex64::ONE } else { Complex64::ZERO };
+            if counts.contains(&false) {
+                let mask: Vec<_> = counts.iter().map(mask).collect();
+                let (part, other) = match parity {
+                    0 => (&mut full.even, &full.odd),
+                    _ => (&mut full.odd, &full.even),
+                };
+                space.axpby(&vec![Complex64::ZERO; nrhs], other, &mask, part)?;
+            }
+            norms[parity].iter_mut().zip(counts).filter(|(_, counts)| !counts).for_each(|(norm, _)| *norm = 0.0);
+        }
+        let [even, odd] = norms;
         let outcome = |shift: &f64| ShiftOutcome {
             shift: *shift,
             iterations: 0,
@@ -269,6 +300,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
             true_residual: Vec::new(),
             escalations: Vec::new(),
             failure: None,
+            gave_up: None,
         };
         Ok(Shifts {
             configuration,

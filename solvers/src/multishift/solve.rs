@@ -5,6 +5,7 @@ use crate::compact::{BatchSlots, BatchWidth, Compaction, narrow_both};
 use crate::error::SolveError;
 use crate::info::{Info, worse_residual};
 use crate::observer::{Iteration, IterationKind, Observer};
+use crate::range;
 use crate::reliable::{HISTORY, relative};
 use crate::stopping::{Progress, RhsFailure, RhsFailures, StopReason, StoppingRule};
 use crate::traits::{CgStep, LinearOperator, ShiftStep, VectorSpace, with_coefficients};
@@ -86,6 +87,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         }
         space.norm2(rhs, &mut run.w.norm2)?;
         run.info.whole.reductions += 1;
+        range::check(space, rhs, &run.w.norm2, &mut run.w.r)?;
         if run.failures.record_not_finite(&run.w.norm2, 0) {
             return Err(run.failures.error(Box::new(run.info.whole)));
         }

@@ -8,12 +8,18 @@ use crate::observer::IterationKind;
 use crate::operator::{Precise, Sloppy, System};
 use crate::params::SolverParams;
 use crate::preconditioner::Work;
+use crate::range;
 use crate::stopping::{Progress, RhsFailure, RhsFailures, StopReason, StoppingRule};
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
 /// [`SolverParams::stagnation_window`] of methods that restart, unless they are asked for another.
 const RESTARTED_WINDOW: usize = 500;
+
+/// After an overflow, residuals in a format of limited range are brought to this fraction of the norm before, a power of two.
+const HEADROOM_STEP: f64 = 1.0 / 64.0;
+/// Below this fraction of the target norm small numbers lose too many digits.
+const SMALLEST_HEADROOM: f64 = HEADROOM_STEP * HEADROOM_STEP;
 
 /// A solve with reliable updates under way.
 pub(crate) struct ReliableSolve<'a, Y: System> {
@@ -98,6 +104,10 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         let state = &mut *self.state;
         space.norm2(self.b.get(), &mut state.norm2)?;
         self.info.reductions += 1;
+        // A solver's own comes from one that was checked.
+        if let Rhs::Given(b, _) = &self.b {
+            range::check(space, *b, &state.norm2, &mut state.residual)?;
+        }
         if self.failures.record_not_finite(&state.norm2, 0) {
             return Err(self.failure()?);
         }
@@ -111,6 +121,7 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
             (state.restart[j], state.waiting[j]) = (false, false);
             (state.checked[j], state.x_is_best[j]) = (0.0, true);
             (state.scale[j], state.unscale[j]) = (1.0, 1.0);
+            (state.headroom[j], state.overflowed[j]) = (1.0, false);
         }
         if !state.active.contains(&true) {
             space.zero(self.x)?;
@@ -190,7 +201,8 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         for j in 0..state.scale.len() {
             let before = state.scale[j];
             if state.active[j] {
-                state.scale[j] = scale_for(target_norm, state.true_residual[j], before);
+                let target = target_norm.map(|target| target * state.headroom[j]);
+                state.scale[j] = scale_for(target, state.true_residual[j], before);
             }
             state.unscale[j] = 1.0 / state.scale[j];
             state.rescaled[j] = state.scale[j] / before;
@@ -257,9 +269,29 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         self.state.progress[j].forget_breakdowns();
     }
 
-    /// Gives right-hand side j up where a reduction is not `finite`. Answers whether it goes on.
+    /// Looks whether a reduction is `finite`. Where it is not, and the format has a limited range, right-hand side j begins
+    /// anew on a smaller scale with an update, which is due in this iteration; after a few times, and in other formats, it is
+    /// given up. Answers whether it takes part in the rest of this iteration.
     pub fn check_finite(&mut self, j: usize, finite: bool) -> Result<bool, SolveError<Y::Error>> {
+        let state = &mut *self.state;
+        if finite || state.overflowed[j] {
+            return Ok(finite);
+        }
+        let has_range = self.system.sloppy().target_norm().is_some();
+        if self.policy == UpdatePolicy::Half && has_range && state.headroom[j] > SMALLEST_HEADROOM {
+            state.headroom[j] *= HEADROOM_STEP;
+            (state.overflowed[j], state.restart[j]) = (true, true);
+            return Ok(false);
+        }
         self.unless_failed(j, RhsFailure::unless_finite(finite))
+    }
+    /// Whether there is a right-hand side that goes on and is in the range of the sloppy format.
+    pub fn any_in_range(&self) -> bool {
+        self.state.active.iter().zip(&self.state.overflowed).any(|(active, overflowed)| *active && !overflowed)
+    }
+    /// Whether right-hand side j left the range of the sloppy format in this iteration.
+    pub fn overflowed(&self, j: usize) -> bool {
+        self.state.overflowed[j]
     }
 
     /// Gives right-hand side j up if it failed. Answers whether it goes on.
@@ -275,9 +307,17 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         self.kind = IterationKind::Iterate;
         self.settled = false;
         let (mut moving, mut wanting, mut urgent) = (0, 0, false);
+        let mut overflow = false;
         for j in 0..self.state.active.len() {
-            let finite = self.state.norm2[j].is_finite();
+            let finite = self.state.norm2[j].is_finite() && !self.state.overflowed[j];
             if !(self.state.moves(j) && self.check_finite(j, finite)?) {
+                if self.state.overflowed[j] {
+                    // The update that is due replaces this residual with the true one.
+                    let (residual, rhs) = (self.state.recurrence[j], self.slots[j]);
+                    self.info.iterations_per_rhs[rhs] += 1;
+                    self.info.history[rhs].push(relative(residual, self.state.reference[j]));
+                    overflow = true;
+                }
                 continue;
             }
             let (state, rhs) = (&mut *self.state, self.slots[j]);
@@ -295,6 +335,6 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
             self.info.history[rhs].push(relative(norm, state.reference[j]));
         }
         let enough = if self.policy == UpdatePolicy::All { wanting == moving } else { 2 * wanting >= moving || urgent };
-        Ok(wanting > 0 && enough)
+        Ok(overflow || wanting > 0 && enough)
     }
 }

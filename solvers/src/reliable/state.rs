@@ -28,6 +28,10 @@ pub(crate) struct ReliableState<P: VectorSpace, S: VectorSpace> {
     pub waiting: Vec<bool>,
     /// Right-hand sides whose recurrence was far below the true residual at the last update.
     pub(super) inaccurate: Vec<bool>,
+    /// Right-hand sides that left the range of the sloppy format since the last update.
+    pub(super) overflowed: Vec<bool>,
+    /// The fraction of the sloppy format's target norm that residuals are brought to, smaller after each overflow.
+    pub(super) headroom: Vec<f64>,
     /// Right-hand sides whose x_j is to be the best one again.
     pub(super) revert: Vec<bool>,
     /// The norms that tolerances refer to, and the residuals to be reached.
@@ -65,6 +69,8 @@ impl<P: VectorSpace, S: VectorSpace<Error = P::Error>> ReliableState<P, S> {
             restart: vec![false; n],
             waiting: vec![false; n],
             inaccurate: vec![false; n],
+            overflowed: vec![false; n],
+            headroom: vec![1.0; n],
             revert: vec![false; n],
             reference: vec![0.0; n],
             target: vec![0.0; n],
@@ -89,17 +95,17 @@ impl<P: VectorSpace, S: VectorSpace> ReliableState<P, S> {
         self.full
     }
 
-    fn flags(&mut self) -> [&mut Vec<bool>; 6] {
-        let Self { x_is_best, active, restart, waiting, inaccurate, revert, .. } = self;
-        [x_is_best, active, restart, waiting, inaccurate, revert]
+    fn flags(&mut self) -> [&mut Vec<bool>; 7] {
+        let Self { x_is_best, active, restart, waiting, inaccurate, overflowed, revert, .. } = self;
+        [x_is_best, active, restart, waiting, inaccurate, overflowed, revert]
     }
 
     #[rustfmt::skip]
-    fn reals(&mut self) -> [&mut Vec<f64>; 10] {
+    fn reals(&mut self) -> [&mut Vec<f64>; 11] {
         let Self {
-            norm2, reference, target, recurrence, maximum, true_residual, checked, scale, unscale, rescaled, ..
+            norm2, reference, target, recurrence, maximum, true_residual, checked, scale, unscale, rescaled, headroom, ..
         } = self;
-        [norm2, reference, target, recurrence, maximum, true_residual, checked, scale, unscale, rescaled]
+        [norm2, reference, target, recurrence, maximum, true_residual, checked, scale, unscale, rescaled, headroom]
     }
 
     fn coefficients(&mut self) -> [&mut Vec<Complex64>; 3] {

@@ -50,6 +50,8 @@ impl<Y: System> ReliableSolve<'_, Y> {
     /// says otherwise, it was wrong altogether, and x_j goes back to the best one before. Where both agree there was no
     /// descent to check: another right-hand side wanted the update. (In GCR none can want it for another.)
     ///
+    /// What left the range of the sloppy format goes back to the best x_j too, unless it has brought a smaller residual.
+    ///
     /// Afterwards `state.restart` marks those that have to begin anew: those marked before, those that went back, and
     /// those that seemed to have converged twice without progress in between.
     pub fn refresh(&mut self, r: &mut Sloppy<Y>) -> Result<(), SolveError<Y::Error>> {
@@ -59,7 +61,7 @@ impl<Y: System> ReliableSolve<'_, Y> {
         self.settled = true;
         self.mark_reverts();
         let state = &*self.state;
-        let lost = |j: &usize| state.active[*j] && !state.true_residual[*j].is_finite();
+        let lost = |j: &usize| state.active[*j] && !state.overflowed[*j] && !state.true_residual[*j].is_finite();
         let lost: Vec<usize> = (0..state.active.len()).filter(lost).collect();
         self.go_back()?;
         for rhs in lost {
@@ -77,6 +79,7 @@ impl<Y: System> ReliableSolve<'_, Y> {
                 self.give_up(rhs, RhsFailure::Stagnation)?;
             }
         }
+        self.state.overflowed.fill(false);
         Ok(self.demote(r)?)
     }
 
@@ -92,7 +95,8 @@ impl<Y: System> ReliableSolve<'_, Y> {
                 && (self.policy == UpdatePolicy::Restart || !state.agrees(j))
                 && residual.partial_cmp(&state.maximum[j]) != Some(Ordering::Less);
             // What moved it last may be what it was given up for.
-            let worse = self.failures.contains(self.slots[j]) && residual > state.progress[j].best;
+            let moved_away = self.failures.contains(self.slots[j]) || state.overflowed[j];
+            let worse = moved_away && residual > state.progress[j].best;
             state.revert[j] = wrong && residual > state.target[j] || worse || !residual.is_finite();
             state.restart[j] |= state.revert[j];
             if state.active[j] {

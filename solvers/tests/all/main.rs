@@ -13,5 +13,6 @@ mod gcr_cycles;
 mod gcr_failures;
 mod multishift;
 mod plain;
+mod range;
 mod schwarz;
 mod solve;

@@ -62,6 +62,7 @@ const TIGHT: MultiShiftParams<'_> = MultiShiftParams {
         delta: None,
         max_stalls: 5,
         stagnation_window: None,
+        patience: None,
         breakdown: 1e-14,
         max_breakdowns: 5,
     },

@@ -413,3 +413,65 @@ fn signals_stop_a_solve() {
         assert_eq!(room.files(), ["rough.npy"]);
     }
 }
+
+/// A source that is not zero is not solved as zero, whatever its size, alone or beside others.
+#[test]
+fn tiny_and_huge_sources_are_solved() {
+    let room = Room::with_weak_field();
+    room.json("solve --gauge weak.ildg --mass 0.1 --source random:1 --save-source one.npy -o x.npy");
+    let (one, x) = (npy(&room.path("one.npy")), npy(&room.path("x.npy")));
+    for (name, factor) in [("tiny.npy", 1e-200), ("huge.npy", 1e200), ("smallest.npy", 1e-307)] {
+        let bytes = fs::read(room.path("one.npy")).unwrap();
+        let header = bytes[..bytes.len() - 8 * one.len()].to_vec();
+        let numbers = one.iter().flat_map(|v| (v * factor).to_le_bytes());
+        fs::write(room.path(name), header.into_iter().chain(numbers).collect::<Vec<_>>()).unwrap();
+    }
+    let scaled = |name: &str, factor: f64| npy(&room.path(name)).iter().map(|v| v * factor).collect::<Vec<_>>();
+    for precision in ["double", "single", "half"] {
+        for (source, back) in [("tiny", 1e200), ("huge", 1e-200)] {
+            let report = room.json(&format!(
+                "solve --gauge weak.ildg --mass 0.1 --source file:{source}.npy --precision {precision} -o y.npy"
+            ));
+            let (case, residual) = (format!("{source} in {precision}"), report["true_residual"].as_f64().unwrap());
+            assert!(report["converged"] == true && residual > 0.0 && residual <= 1e-10, "{case}: {residual}");
+            assert!(distance(&scaled("y.npy", back), &x) < 1e-8, "{case}");
+        }
+    }
+    // From its own solution there is nothing left to do.
+    let flags = "solve --gauge weak.ildg --mass 0.1 --source file:huge.npy";
+    room.json(&format!("{flags} --tol 1e-10 -o y.npy"));
+    assert_eq!(room.json(&format!("{flags} --tol 1e-9 --guess y.npy"))["iterations"], 0);
+    // A mass of 1000 makes solutions smaller than sources.
+    let arguments = "solve --gauge weak.ildg --mass 1000 --source file:smallest.npy -o lost.npy";
+    room.fails(1, arguments, &["cannot hold the solution of right-hand side 0", "nearer to 1"]);
+    assert!(!room.path("lost.npy").exists());
+}
+
+/// The true residual decides: near the limit of rounding solvers give up with solutions that are good enough.
+#[test]
+fn what_is_below_the_tolerance_has_converged() {
+    let room = Room::with_weak_field();
+    let mut gave_up = 0;
+    for (operator, mass) in [("wilson", 0.05), ("staggered", 0.02), ("asqtad", 0.02)] {
+        for seed in 1..=4 {
+            for tol in ["2e-14", "1e-14", "5e-15", "3e-15"] {
+                let output = format!("{operator}{seed}{tol}.npy");
+                let run = room.run(&format!(
+                    "solve --gauge weak.ildg --operator {operator} --mass {mass} --source random:{seed} --precision half \
+                     --tol {tol} -o {output} --backend cpu --json"
+                ));
+                let report: Value = serde_json::from_str(run.stdout.lines().next().unwrap()).unwrap();
+                let residual = report["true_residual"].as_f64().unwrap();
+                let good = residual <= tol.parse().unwrap();
+                let case = format!("{output}: {residual}, {}", run.stderr);
+                assert_eq!((run.code, &report["converged"]), (Some(i32::from(!good)), &json!(good)), "{case}");
+                assert_eq!(room.path(&output).exists(), good, "{case}");
+                assert_eq!(run.stderr.contains("the solver gave up"), !report["gave_up"].is_null(), "{case}");
+                gave_up += usize::from(!report["gave_up"].is_null());
+                assert!(good || report["gave_up"].is_null(), "{case}");
+            }
+        }
+    }
+    // Otherwise this shows nothing.
+    assert!(gave_up > 0);
+}

@@ -224,3 +224,49 @@ fn the_size_of_a_source_does_not_matter() {
         }
     }
 }
+
+/// Sources, or parts of them on one parity, whose squares double precision does not hold.
+#[test]
+fn shifts_of_sources_of_any_size() {
+    let lattice = Lattice::new([2, 4, 4, 4]).unwrap();
+    let gauge = generate::weak_field(lattice, 20, 0.2);
+    let domain = cpu(lattice);
+    let configuration = Configuration::new(&domain, &gauge);
+    let source = generate::random_source::<ColourVector>(lattice, 5);
+    let times = |field: &HostColour, exponent: i32, parity: Option<usize>| {
+        let mut field = field.clone();
+        for (index, site) in field.sites_mut().iter_mut().enumerate() {
+            let on = parity.is_none_or(|parity| lattice.coordinates(index).iter().sum::<usize>() % 2 == parity);
+            site.iter_mut().filter(|_| on).for_each(|z| *z *= 2f64.powi(exponent));
+        }
+        field
+    };
+    let shifts = [0.0, 0.3];
+    for strategy in [ShiftStrategy::MultiShift, ShiftStrategy::Sequential] {
+        for precision in PRECISIONS {
+            let request = asqtad(0.2, 0.9, precision, 1e-9);
+            let solve = |sources: &[HostColour]| {
+                configuration.solve_shifts(sources, &shifts, strategy, &request, &mut ()).unwrap()
+            };
+            let (usual, expected) = solve(&[source.clone(), source.clone()]);
+            for exponent in [-700, 700] {
+                let case = format!("{strategy:?} {precision:?} 2^{exponent}");
+                let (solutions, report) = solve(&[times(&source, exponent, None), source.clone()]);
+                assert!(report.converged, "{case}");
+                for i in 0..2 {
+                    assert_eq!(report.shifts[i].true_residual, expected.shifts[i].true_residual, "{case}");
+                    assert_eq!(times(&solutions[i][0], -exponent, None), usual[i][0], "{case}");
+                    assert_eq!(solutions[i][1], usual[i][1], "{case}");
+                }
+            }
+            // M†M does not mix the parities: the other part is solved as it was, and what adds nothing is no obstacle.
+            for (exponent, parity) in [(-700, 0), (-700, 1), (-350, 1)] {
+                let (solutions, report) = solve(&[times(&source, exponent, Some(parity)), source.clone()]);
+                assert!(report.converged, "{strategy:?} {precision:?} {exponent} {parity}: {report:?}");
+                let rest = |field: &HostColour| [times(field, -2000, Some(parity))];
+                let error = relative_error(&rest(&solutions[1][0]), &rest(&usual[1][0]));
+                assert!(error < 1e-8, "{strategy:?} {precision:?}: {error}");
+            }
+        }
+    }
+}

@@ -15,7 +15,7 @@ use ferrite::solve::{Escalation, Report, ShiftStrategy, ShiftsReport};
 use serde_json::{Value, json};
 use solvers::{Info, Unsolved};
 use std::path::PathBuf;
-use tracing::warn;
+use tracing::{info, warn};
 
 /// Where and how a solve was done.
 pub struct Done<'a> {
@@ -83,6 +83,7 @@ pub fn one<F: Fermion>(context: &Context, solve: &Solve, done: &Done, ended: &En
         "precision": name_of(&PRECISIONS, report.precision),
         "outer": name_of(&PRECISIONS, report.outer),
         "escalations": escalations(&report.escalations),
+        "gave_up": report.gave_up.as_ref().map(Unsolved::to_string),
         "reconstruct": name_of(&RECONSTRUCTIONS, report.reconstruction),
         "reductions": info.reductions,
         "reliable_updates": info.reliable_updates,
@@ -147,6 +148,9 @@ pub fn several<F: Fermion>(
                 name_of(&PRECISIONS, escalation.precision)
             );
         }
+        if let Some(why) = &outcome.gave_up {
+            info!("{what} {value}: {}", good_enough(why));
+        }
     }
     let written = written(solve, report.converged, |path| {
         let all: Vec<&HostField<F>> = solutions.iter().flatten().collect();
@@ -166,6 +170,7 @@ pub fn several<F: Fermion>(
                 "true_residuals": outcome.true_residual,
                 "escalations": escalations(&outcome.escalations),
                 "failure": outcome.failure.as_ref().map(Unsolved::to_string),
+                "gave_up": outcome.gave_up.as_ref().map(Unsolved::to_string),
             })
         })
         .collect();
@@ -294,7 +299,12 @@ fn applications(info: &Info) -> Value {
     })
 }
 
-/// Warns of precision escalations.
+/// A note on a solver that gave up although its solution is one.
+fn good_enough(why: &Unsolved) -> String {
+    format!("the solver gave up, but the true residual in double precision is at or below the tolerance: {why}")
+}
+
+/// Warns of precision escalations, and notes that a solver gave up whose solution is good enough.
 pub fn announce(report: &Report) {
     for escalation in &report.escalations {
         warn!(
@@ -305,6 +315,9 @@ pub fn announce(report: &Report) {
             name_of(&PRECISIONS, escalation.outer),
             name_of(&RECONSTRUCTIONS, escalation.reconstruction)
         );
+    }
+    if let Some(why) = &report.gave_up {
+        info!("{}", good_enough(why));
     }
 }
 

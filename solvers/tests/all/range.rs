@@ -1,0 +1,209 @@
+//! The size of right-hand sides: powers of two change no bit of a solve, and what has no norm in double precision is refused.
+
+use crate::common::{Broken, Dense, Precision, Random, Space, c, distance, positive, residual};
+use num_complex::Complex64;
+use solvers::*;
+
+const N: usize = 24;
+const SHIFTS: [f64; 2] = [0.0, 0.5];
+
+type Answer = Result<Info, SolveError<Broken>>;
+/// Fills x from b.
+type Solver<'a> = Box<dyn Fn(&Vec<Complex64>, &mut Vec<Complex64>) -> Answer + 'a>;
+
+/// Every solver on one system, by its name.
+fn solvers<'a>(space: &'a Space, operator: &'a Dense<'a>) -> Vec<(&'static str, Solver<'a>)> {
+    let params = SolverParams { max_iterations: 500, ..Default::default() };
+    let system = move || Uniform::new(space, operator);
+    let inner = move |r: &Vec<Complex64>, e: &mut Vec<Complex64>, params: &SolverParams| {
+        let system = system();
+        cg(&system, r, e, params, &mut CgWorkspace::new(&system)?, &mut ())
+    };
+    vec![
+        ("cg", Box::new(move |b, x| cg(&system(), b, x, &params, &mut CgWorkspace::new(&system())?, &mut ()))),
+        (
+            "cgnr",
+            Box::new(move |b, x| cgnr(&system(), b, x, &params, &mut CgNormalWorkspace::new(&system())?, &mut ())),
+        ),
+        (
+            "cgne",
+            Box::new(move |b, x| cgne(&system(), b, x, &params, &mut CgNormalWorkspace::new(&system())?, &mut ())),
+        ),
+        (
+            "bicgstab",
+            Box::new(move |b, x| bicgstab(&system(), b, x, &params, &mut BicgstabWorkspace::new(&system())?, &mut ())),
+        ),
+        (
+            "block_cg",
+            Box::new(move |b, x| {
+                block_cg(&system(), b, x, &params.into(), &mut BlockCgWorkspace::new(&system())?, &mut ())
+            }),
+        ),
+        (
+            "block_cgnr",
+            Box::new(move |b, x| {
+                block_cgnr(&system(), b, x, &params.into(), &mut BlockCgNormalWorkspace::new(&system())?, &mut ())
+            }),
+        ),
+        (
+            "gcr",
+            Box::new(move |b, x| {
+                let params: GcrParams = params.into();
+                gcr(&system(), &Identity, b, x, &params, &mut GcrWorkspace::new(&system(), params.k_max)?, &mut ())
+            }),
+        ),
+        (
+            "defect",
+            Box::new(move |b, x| {
+                defect_correction(
+                    &system(),
+                    b,
+                    x,
+                    &params.into(),
+                    &mut DefectWorkspace::new(&system())?,
+                    inner,
+                    &mut (),
+                )
+            }),
+        ),
+        (
+            "multishift",
+            Box::new(move |b, x| {
+                let mut all = vec![space.allocate()?, space.allocate()?];
+                let mut workspace = MultiShiftWorkspace::new(space, 2)?;
+                let info =
+                    multishift_cg(space, operator, &SHIFTS, b, &mut all, &params.into(), &mut workspace, &mut ())?;
+                x.clone_from(&all[0]);
+                Ok(info.whole)
+            }),
+        ),
+    ]
+}
+
+fn times(x: &[Complex64], exponent: i32) -> Vec<Complex64> {
+    let [first, second] = [exponent / 2, exponent - exponent / 2].map(|half| 2f64.powi(half));
+    x.iter().map(|x| x * first * second).collect()
+}
+
+#[test]
+fn powers_of_two_change_no_bit() {
+    let space = Space::double(N, 2);
+    let operator = Dense::new(&space, &positive(N, 100.0, 3));
+    let (b, zero) = (Random(4).vector(2 * N), vec![Complex64::ZERO; 2 * N]);
+    for (name, solve) in solvers(&space, &operator) {
+        let mut usual = zero.clone();
+        let expected = solve(&b, &mut usual).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(expected.iterations > 5, "{name}");
+        for exponent in [-195, -40, 40, 190] {
+            // The second right-hand side stays as it is.
+            let scaled = [times(&b[..N], exponent), b[N..].to_vec()].concat();
+            let mut x = zero.clone();
+            let info = solve(&scaled, &mut x).unwrap_or_else(|error| panic!("{name}, 2^{exponent}: {error}"));
+            assert_eq!(info.history, expected.history, "{name}, 2^{exponent}");
+            assert_eq!(info.true_residual, expected.true_residual, "{name}, 2^{exponent}");
+            let back = [times(&x[..N], -exponent), x[N..].to_vec()].concat();
+            assert_eq!(back, usual, "{name}, 2^{exponent}");
+        }
+    }
+}
+
+/// Whatever is not zero must not be taken for it, in any solver, nor for something infinite.
+#[test]
+fn what_has_no_norm_is_refused() {
+    let space = Space::double(N, 3);
+    let operator = Dense::new(&space, &positive(N, 100.0, 3));
+    let b = Random(5).vector(3 * N);
+    let with = |part: Vec<Complex64>| [b[..N].to_vec(), part, b[2 * N..].to_vec()].concat();
+    for (name, solve) in solvers(&space, &operator) {
+        for exponent in [-1070, -800, -600, -220, 220, 600, 1020] {
+            let mut x = vec![Complex64::ZERO; 3 * N];
+            let error = solve(&with(times(&b[N..2 * N], exponent)), &mut x).unwrap_err();
+            assert_eq!(error, SolveError::OutOfRange { rhs: 1 }, "{name}, 2^{exponent}");
+        }
+        // One number of the smallest there are is not zero either.
+        let mut smallest = vec![Complex64::ZERO; N];
+        smallest[7] = c(0.0, f64::from_bits(1));
+        let mut x = vec![Complex64::ZERO; 3 * N];
+        assert_eq!(solve(&with(smallest), &mut x).unwrap_err(), SolveError::OutOfRange { rhs: 1 }, "{name}");
+        // Zero is.
+        let mut x = Random(6).vector(3 * N);
+        let info = solve(&with(vec![Complex64::ZERO; N]), &mut x).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(x[N..2 * N].iter().all(|x| *x == Complex64::ZERO) && info.true_residual[1] == 0.0, "{name}");
+        // And what is infinite or no number is called by its name.
+        for number in [f64::INFINITY, f64::NAN] {
+            let mut bad = b[N..2 * N].to_vec();
+            bad[3] = c(number, 0.0);
+            let mut x = vec![Complex64::ZERO; 3 * N];
+            let error = solve(&with(bad), &mut x).unwrap_err();
+            assert!(matches!(error, SolveError::NotANumber { iteration: 0, rhs: 1, .. }), "{name}, {number}: {error}");
+        }
+    }
+}
+
+#[test]
+fn an_eigenvalue_does_not_depend_on_the_size_of_the_start() {
+    let space = Space::double(N, 1);
+    let operator = Dense::new(&space, &positive(N, 100.0, 3));
+    let start = Random(7).vector(N);
+    let largest = |exponent| largest_eigenvalue(&space, &operator, &mut times(&start, exponent), 50, 1e-8).unwrap();
+    let usual = largest(0);
+    assert!(usual.ritz > 0.0);
+    for exponent in [-1000, -600, -300, 300, 600, 1000] {
+        assert_eq!(largest(exponent).steps, usual.steps, "2^{exponent}");
+        assert!((largest(exponent).ritz / usual.ritz - 1.0).abs() < 1e-12, "2^{exponent}");
+    }
+    let nothing = largest_eigenvalue(&space, &operator, &mut vec![Complex64::ZERO; N], 50, 1e-8).unwrap();
+    assert_eq!((nothing.ritz, nothing.steps), (0.0, 0));
+    assert_eq!(distance(&times(&times(&start, -300), 300), &start), 0.0);
+}
+
+/// Inside, an operator may leave the range of its format although its images would not: for vectors with a number above `limit`.
+struct Limited<'a> {
+    inner: Dense<'a>,
+    limit: f64,
+}
+impl LinearOperator<Space> for Limited<'_> {
+    fn apply(&self, x: &Vec<Complex64>, out: &mut Vec<Complex64>) -> Result<(), Broken> {
+        self.inner.apply(x, out)?;
+        for (x, out) in x.chunks(N).zip(out.chunks_mut(N)) {
+            if x.iter().any(|x| x.re.abs().max(x.im.abs()) > self.limit) {
+                out[3] = c(f64::INFINITY, 0.0);
+            }
+        }
+        Ok(())
+    }
+    fn apply_dagger(&self, x: &Vec<Complex64>, out: &mut Vec<Complex64>) -> Result<(), Broken> {
+        self.inner.apply_dagger(x, out)
+    }
+    fn flops(&self) -> f64 {
+        self.inner.flops()
+    }
+}
+
+/// What overflows a narrow format begins anew on a smaller scale; where that does not help, it is given up.
+#[test]
+fn overflow_of_a_narrow_format_is_a_matter_of_scale() {
+    let (double, narrow) = (Space::double(N, 2), Space::new(N, 2, Precision::Narrow));
+    let a = positive(N, 10.0, 3);
+    let params = SolverParams { tol: 1e-9, max_iterations: 2000, ..Default::default() };
+    for (limit, restarts) in [(1e9, Some(false)), (0.2, Some(true)), (1e-9, None)] {
+        let (precise, sloppy) = (Dense::new(&double, &a), Limited { inner: Dense::new(&narrow, &a), limit });
+        let system = Mixed::new(&double, &precise, &narrow, &sloppy);
+        let b = Random(8).vector(2 * N);
+        for method in ["bicgstab", "cg"] {
+            let mut x = vec![Complex64::ZERO; 2 * N];
+            let answer = match method {
+                "cg" => cg(&system, &b, &mut x, &params, &mut CgWorkspace::new(&system).unwrap(), &mut ()),
+                _ => bicgstab(&system, &b, &mut x, &params, &mut BicgstabWorkspace::new(&system).unwrap(), &mut ()),
+            };
+            if let Some(restarts) = restarts {
+                let info = answer.unwrap_or_else(|error| panic!("{method} {limit}: {error}"));
+                assert!(residual(&a, &b[..N], &x[..N]) <= 1e-9 && residual(&a, &b[N..], &x[N..]) <= 1e-9, "{method}");
+                assert_eq!(info.restarts > 0, restarts, "{method} {limit}: {info:?}");
+                assert_eq!(info.history[0].len(), info.iterations_per_rhs[0] + 1, "{method} {limit}");
+            } else {
+                assert!(matches!(answer, Err(SolveError::NotANumber { .. })), "{method} {limit}: {answer:?}");
+            }
+        }
+    }
+}
