@@ -231,7 +231,7 @@ where
         }
     }
     /// D and D† have their own copy of everything up to the writes. A common end costs registers: 7 % of the speed in half
-    /// precision with several right-hand sides (docs/measurements/dslash.md).
+    /// precision with several right-hand sides (docs/measurements/redesign.md).
     #[inline(always)]
     unsafe fn compute_to<const N: usize>(&self, i: u32, first: u32, write: impl Fn([[DiracSpinor<P::Real>; 2]; N])) {
         unsafe {
