@@ -2,7 +2,7 @@
 use crate::algebra::{Complex, Real, complex};
 
 /// Most right-hand sides of a launch with such numbers. Arguments may take 4096 bytes; four complex numbers for each
-/// rhs, the most there are, take 1536.
+/// rhs, the most there are, take 1632.
 pub const MAX_RHS: usize = 16;
 
 /// A real number for each right-hand side of a launch, rounded to each precision before it.

@@ -18,23 +18,21 @@ pub unsafe trait Row<F>: Copy + Send + Sync + 'static {
     type Sites: SiteFormat;
     /// Whether rows with sums may compute several sites in a thread.
     const LOOPS: bool = true;
-    /// Passes the results of [`compute`](Self::compute) to `write`.
-    ///
-    /// # Safety
-    /// As [`Kernel::site`].
-    #[inline(always)]
-    unsafe fn compute_to<const N: usize>(&self, i: u32, first: u32, write: impl Fn([[Value<F, Self>; 2]; N])) {
-        write(unsafe { self.compute::<N>(i, first) });
-    }
     /// Where the result goes.
     fn out(&self) -> &Field;
     /// What sums are made with.
     fn w(&self) -> &Field;
-    /// The results at site `i` for N right-hand sides from `first` on, not yet written, and x there.
+    /// Passes the results at site `i` for N right-hand sides from `first` on, not yet written, and x there to `then`, and
+    /// returns what that returns. A row of two forms has a call of `then` in each.
     ///
     /// # Safety
     /// As [`Kernel::site`].
-    unsafe fn compute<const N: usize>(&self, i: u32, first: u32) -> [[Value<F, Self>; 2]; N];
+    unsafe fn compute<const N: usize, T>(
+        &self,
+        i: u32,
+        first: u32,
+        then: impl FnOnce([[Value<F, Self>; 2]; N]) -> T,
+    ) -> T;
     /// As [`Kernel::place`].
     fn place(&self, i: u32) -> u32;
     /// As [`Kernel::place_multi_rhs`].
@@ -93,7 +91,7 @@ unsafe impl<F, K: Row<F>> MultiRhsKernel<Plain<F>> for K {
                 unsafe { self.out().store::<K::Sites>(i, first + k as u32, &rows[k][0]) }
             });
         };
-        unsafe { self.compute_to::<N>(i, first, write) };
+        unsafe { self.compute(i, first, write) };
     }
 }
 
@@ -113,7 +111,7 @@ unsafe impl<F, K: Row<F>> Reduction<RowDot<F>> for K {
 unsafe impl<F, K: Row<F>> MultiRhsReduction<RowDot<F>> for K {
     #[inline(always)]
     unsafe fn multi_rhs<const N: usize>(&self, i: u32, first: u32) -> [[f64; 3]; N] {
-        let rows = unsafe { self.compute::<N>(i, first) };
+        let rows = unsafe { self.compute::<N, _>(i, first, |rows| rows) };
         let mut sums = [[0.0; 3]; N];
         each_rhs!(k < N: {
             unsafe { self.out().store::<K::Sites>(i, first + k as u32, &rows[k][0]) };
@@ -139,7 +137,7 @@ unsafe impl<F, K: Row<F>> Reduction<RowDots<F>> for K {
 unsafe impl<F, K: Row<F>> MultiRhsReduction<RowDots<F>> for K {
     #[inline(always)]
     unsafe fn multi_rhs<const N: usize>(&self, i: u32, first: u32) -> [[f64; 8]; N] {
-        let rows = unsafe { self.compute::<N>(i, first) };
+        let rows = unsafe { self.compute::<N, _>(i, first, |rows| rows) };
         let mut sums = [[0.0; 8]; N];
         each_rhs!(k < N: {
             unsafe { self.out().store::<K::Sites>(i, first + k as u32, &rows[k][0]) };

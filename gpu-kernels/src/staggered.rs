@@ -241,7 +241,12 @@ where
         self.region.index_in_columns(i, &self.geometry, self.parity)
     }
     #[inline(always)]
-    unsafe fn compute<const N: usize>(&self, i: u32, first: u32) -> [[Colour<P::Real>; 2]; N] {
+    unsafe fn compute<const N: usize, T>(
+        &self,
+        i: u32,
+        first: u32,
+        then: impl FnOnce([[Colour<P::Real>; 2]; N]) -> T,
+    ) -> T {
         let hops = unsafe { H::apply::<S, N>(self, i, first) };
         let (a, b) = (P::Real::of(self.a), P::Real::of(self.b));
         let mut rows = [[Colour::ZERO; 2]; N];
@@ -256,7 +261,7 @@ where
                 rows[k] = [out, x];
             });
         }
-        rows
+        then(rows)
     }
 }
 

@@ -220,25 +220,20 @@ where
     fn place_multi_rhs(&self, i: u32) -> u32 {
         self.hopping.region.index_in_columns(i, &self.hopping.geometry, self.hopping.parity)
     }
-    #[inline(always)]
-    unsafe fn compute<const N: usize>(&self, i: u32, first: u32) -> [[DiracSpinor<P::Real>; 2]; N] {
-        unsafe {
-            if W::FIXED || self.dagger == 0 {
-                self.with::<P, R, A, S, W, false, N>(i, first)
-            } else {
-                self.elsewhere().with::<P, R, A, S, W, true, N>(opaque(i), first)
-            }
-        }
-    }
     /// D and D† have their own copy of everything up to the writes. A common end costs registers: 7 % of the speed in half
     /// precision with several right-hand sides (docs/measurements/redesign.md).
     #[inline(always)]
-    unsafe fn compute_to<const N: usize>(&self, i: u32, first: u32, write: impl Fn([[DiracSpinor<P::Real>; 2]; N])) {
+    unsafe fn compute<const N: usize, T>(
+        &self,
+        i: u32,
+        first: u32,
+        then: impl FnOnce([[DiracSpinor<P::Real>; 2]; N]) -> T,
+    ) -> T {
         unsafe {
             if W::FIXED || self.dagger == 0 {
-                write(self.with::<P, R, A, S, W, false, N>(i, first));
+                then(self.with::<P, R, A, S, W, false, N>(i, first))
             } else {
-                write(self.elsewhere().with::<P, R, A, S, W, true, N>(opaque(i), first));
+                then(self.elsewhere().with::<P, R, A, S, W, true, N>(opaque(i), first))
             }
         }
     }

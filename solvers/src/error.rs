@@ -112,8 +112,8 @@ pub enum SolveError<E: std::error::Error + 'static> {
         /// The full report.
         info: Box<Info>,
     },
-    /// A right-hand side is so small or so large that double precision has no room for squares of its residuals: 2^−200 ≤
-    /// ‖b_j‖ ≤ 2^200 is asked for where b_j ≠ 0. x is undefined.
+    /// A right-hand side is so small or so large that double precision has no room for squares of its residuals: where
+    /// b_j ≠ 0, 2^−200 ≤ ‖b_j‖ ≤ 2^200 must hold. x is undefined.
     #[error(
         "right-hand side {rhs} has a norm outside 1e-60 … 1e60, and squares of its residuals are out of reach of double \
          precision: multiply it by a power of two, and its solution by the inverse"
@@ -186,7 +186,8 @@ impl<E: std::error::Error + 'static> SolveError<E> {
     /// # Errors
     /// This error, where some are not, or the observer stopped the solve.
     pub fn unless_converged(self, tol: f64) -> Result<Info, Self> {
-        let good = |info: &&Info| info.true_residual.iter().all(|residual| *residual <= tol);
+        let good =
+            |info: &&Info| !info.true_residual.is_empty() && info.true_residual.iter().all(|residual| *residual <= tol);
         match self.info().filter(good).filter(|_| !matches!(self, Self::Cancelled { .. })) {
             Some(info) => Ok(Info { converged: true, failed: Vec::new(), ..info.clone() }),
             None => Err(self),
@@ -257,8 +258,10 @@ mod tests {
         assert_eq!(gave_up().unless_converged(9e-10), Err(gave_up()));
         let cancelled = || Any::Cancelled { iteration: 7, info: info() };
         assert_eq!(cancelled().unless_converged(1.0), Err(cancelled()));
-        let nan = Box::new(Info { true_residual: vec![f64::NAN], ..Info::default() });
-        assert!(Any::NotANumber { iteration: 7, rhs: 0, info: nan }.unless_converged(1.0).is_err());
+        for unknown in [vec![f64::NAN], vec![]] {
+            let info = Box::new(Info { true_residual: unknown, ..Info::default() });
+            assert!(Any::NotANumber { iteration: 7, rhs: 0, info }.unless_converged(1.0).is_err());
+        }
     }
 
     #[test]

@@ -233,7 +233,7 @@ impl Pseudofermions {
         let mut workspace = MultiShiftWorkspace::new(&space, shifts.len())?;
         let limit = SolverParams { max_iterations: solver.max_iterations, ..Default::default() };
         let params = MultiShiftParams { tolerances: &solver.tol, check, ..limit.into() };
-        // True residuals decide: one who gave up may have got there.
+        // True residuals decide: a solver that gave up may have reached the tolerance.
         let smallest = solver.tol.iter().copied().fold(f64::INFINITY, f64::min);
         let info = multishift_cg(&space, operator, &shifts, b, &mut x, &params, &mut workspace, &mut ())
             .map(|info| info.whole)

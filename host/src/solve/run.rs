@@ -42,13 +42,13 @@ impl Configuration<'_> {
         let sources = exponents.apply(sources);
         let guess = guess.map(|guess| exponents.apply_to_guess(self.domain(), guess)).transpose()?;
         let solved = self.solve_in_range(&sources, guess.as_deref(), request, observer, begin);
-        let range = |solutions: &mut [HostField<F>]| -> std::result::Result<(), SolveFailure<F>> {
+        let restore = |solutions: &mut [HostField<F>]| -> std::result::Result<(), SolveFailure<F>> {
             exponents.undo(self.domain(), solutions)?.map_err(|OutOfRange(rhs)| SolveFailure::OutOfRange(rhs))
         };
         match solved {
-            Ok((mut solutions, report)) => range(&mut solutions).map(|()| (solutions, report)),
+            Ok((mut solutions, report)) => restore(&mut solutions).map(|()| (solutions, report)),
             Err(SolveFailure::Unfinished { error, mut solutions, report }) => {
-                range(&mut solutions)?;
+                restore(&mut solutions)?;
                 Err(SolveFailure::Unfinished { error, solutions, report })
             }
             Err(other) => Err(other),
@@ -120,7 +120,7 @@ fn solve<F: Fermion>(
     let EscalatedSolve { mut info, level, escalations, true_residual, failure, seconds } = escalated;
     problem.scales.undo(&problem.space, &mut problem.psi)?;
     let solutions = problem.psi.download()?;
-    // The check in double alone decides, whatever the solver knew.
+    // The true residual in double precision alone decides, even where a solver gave up.
     info.converged = true_residual.iter().all(|&r| r <= request.tol);
     let (failure, gave_up) = match failure {
         Some(error) if info.converged && !matches!(error, SolveError::Cancelled { .. }) => (None, Some(error)),
