@@ -152,21 +152,22 @@ impl Drop for BatchWidth<'_> {
     }
 }
 
+/// Narrows all that take part, each by its own function, or leaves all of them at the width `before`.
+pub(crate) fn narrow_all(before: usize, nrhs: usize, parts: &[&dyn Fn(usize) -> bool]) -> bool {
+    let Some(failed) = parts.iter().position(|narrow| !narrow(nrhs)) else { return true };
+    parts[..failed].iter().for_each(|narrow| {
+        narrow(before);
+    });
+    false
+}
+
 /// Narrows a space and an operator on it, or neither.
 pub(crate) fn narrow_both<S: VectorSpace>(
     space: &S,
     operator: &(impl LinearOperator<S> + ?Sized),
     nrhs: usize,
 ) -> bool {
-    let before = space.nrhs();
-    if !space.narrow(nrhs) {
-        return false;
-    }
-    let both = operator.narrow(nrhs);
-    if !both {
-        space.narrow(before);
-    }
-    both
+    narrow_all(space.nrhs(), nrhs, &[&|n| space.narrow(n), &|n| operator.narrow(n)])
 }
 
 /// A right-hand side that may have to be rearranged.

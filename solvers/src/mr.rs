@@ -144,13 +144,17 @@ where
             }
         }
 
-        let mut work = Work { calls: 1, flops: steps as f64 * self.operator.flops(), ..Work::default() };
+        let flops = steps as f64 * self.operator.flops();
+        let mut work = Work { calls: 1, iterations: steps, flops, ..Work::default() };
         if self.local {
             (work.local_applications, work.local_reductions) = (steps, steps);
         } else {
             (work.applications, work.reductions) = (steps, steps);
         }
         Ok(work)
+    }
+    fn needs_norms(&self) -> bool {
+        false
     }
     /// Where space and operator can; not on domains, whose space counts right-hand sides in a way that is its own affair.
     fn narrow(&self, nrhs: usize) -> bool {

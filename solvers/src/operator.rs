@@ -1,5 +1,6 @@
 //! Operators made of operators, and the pairing of a precise and a sloppy operator.
 
+use crate::compact::narrow_all;
 use crate::traits::{CgStep, ConvertFrom, Dots, LinearOperator, Overlap, VectorSpace, with_coefficients};
 use num_complex::Complex64;
 use std::cell::RefCell;
@@ -418,12 +419,7 @@ where
     S: VectorSpace,
     B: LinearOperator<S> + ?Sized,
 {
-    let before = precise.nrhs();
-    let steps: [&dyn Fn(usize) -> bool; 4] =
+    let parts: [&dyn Fn(usize) -> bool; 4] =
         [&|n| precise.narrow(n), &|n| sloppy.narrow(n), &|n| a.narrow(n), &|n| b.narrow(n)];
-    let Some(failed) = steps.iter().position(|step| !step(nrhs)) else { return true };
-    steps[..failed].iter().for_each(|step| {
-        step(before);
-    });
-    false
+    narrow_all(precise.nrhs(), nrhs, &parts)
 }

@@ -1,5 +1,6 @@
 //! Flexible preconditioners: what they are, the one that does nothing, and the step into another format.
 
+use crate::compact::narrow_all;
 use crate::reliable::scale_for;
 use crate::traits::{ConvertFrom, VectorSpace};
 use std::cell::RefCell;
@@ -13,6 +14,8 @@ use std::ops::AddAssign;
 pub struct Work {
     /// Calls.
     pub calls: usize,
+    /// Iterations of the method itself, those of a preconditioner inside it not included; 0 where it does not count them.
+    pub iterations: usize,
     /// Applications, to a block, of operators that reach beyond a domain: each costs a halo exchange.
     pub applications: usize,
     /// Applications, to a block, of operators that end at the faces of the domains: no communication.
@@ -28,6 +31,7 @@ pub struct Work {
 impl AddAssign for Work {
     fn add_assign(&mut self, other: Work) {
         self.calls += other.calls;
+        self.iterations += other.iterations;
         self.applications += other.applications;
         self.local_applications += other.local_applications;
         self.reductions += other.reductions;
@@ -42,13 +46,20 @@ pub trait Preconditioner<S: VectorSpace> {
     /// z_j ← K r_j for all right-hand sides, in any scale: (K r) and c (K r) are equally good. What `z` held is of no
     /// interest.
     ///
-    /// `norms`_j is ‖r_j‖ up to rounding, on every process with the same bits. Right-hand sides that are finished come
-    /// along with the others; what becomes of their z_j is of no interest as long as it is finite.
+    /// `norms`_j is ‖r_j‖ up to rounding, on every process with the same bits; `norms` may be empty where
+    /// [`needs_norms`](Preconditioner::needs_norms) says no. Right-hand sides that are finished come along with the others;
+    /// what becomes of their z_j is of no interest as long as it is finite.
     ///
     /// # Errors
     /// Those of the backend. A number that is not finite is not an error: z_j is as good as it can be, and where it is not finite,
     /// the outer solver notices.
     fn apply(&self, space: &S, r: &S::Vector, norms: &[f64], z: &mut S::Vector) -> Result<Work, S::Error>;
+
+    /// Whether [`apply`](Preconditioner::apply) reads its `norms`. Where it does not, a caller that does not know them saves
+    /// the reduction and passes an empty slice. The default says yes.
+    fn needs_norms(&self) -> bool {
+        true
+    }
 
     /// The same as [`LinearOperator::narrow`](crate::LinearOperator::narrow): from now on only the first `nrhs`
     /// right-hand sides of a block are of interest, in whatever order they came before. Answers whether that is possible;
@@ -61,6 +72,9 @@ pub trait Preconditioner<S: VectorSpace> {
 impl<S: VectorSpace, K: Preconditioner<S> + ?Sized> Preconditioner<S> for &K {
     fn apply(&self, space: &S, r: &S::Vector, norms: &[f64], z: &mut S::Vector) -> Result<Work, S::Error> {
         (**self).apply(space, r, norms, z)
+    }
+    fn needs_norms(&self) -> bool {
+        (**self).needs_norms()
     }
     fn narrow(&self, nrhs: usize) -> bool {
         (**self).narrow(nrhs)
@@ -75,6 +89,9 @@ impl<S: VectorSpace> Preconditioner<S> for Identity {
     fn apply(&self, space: &S, r: &S::Vector, _: &[f64], z: &mut S::Vector) -> Result<Work, S::Error> {
         space.copy(r, z)?;
         Ok(Work::default())
+    }
+    fn needs_norms(&self) -> bool {
+        false
     }
     fn narrow(&self, _: usize) -> bool {
         true
@@ -131,27 +148,24 @@ where
     fn apply(&self, space: &S, r: &S::Vector, norms: &[f64], z: &mut S::Vector) -> Result<Work, S::Error> {
         let ConversionScratch { r: inner_r, z: inner_z, norms: inner_norms, scale, unscale } =
             &mut *self.scratch.borrow_mut();
-        let target_norm = self.space.target_norm();
+        let (n, target_norm) = (space.nrhs(), self.space.target_norm());
+        scale[..n].fill(1.0);
+        unscale[..n].fill(1.0);
         for (j, norm) in norms.iter().enumerate() {
             scale[j] = scale_for(target_norm, *norm, 1.0);
             unscale[j] = 1.0 / scale[j];
             inner_norms[j] = scale[j] * norm;
         }
-        let n = norms.len();
         self.space.convert(&scale[..n], r, inner_r)?;
-        let work = self.preconditioner.apply(self.space, inner_r, &inner_norms[..n], inner_z)?;
+        let work = self.preconditioner.apply(self.space, inner_r, &inner_norms[..norms.len()], inner_z)?;
         space.convert(&unscale[..n], inner_z, z)?;
         Ok(work)
     }
+    /// In a format of limited range, or where the preconditioner inside needs them.
+    fn needs_norms(&self) -> bool {
+        self.space.target_norm().is_some() || self.preconditioner.needs_norms()
+    }
     fn narrow(&self, nrhs: usize) -> bool {
-        let before = self.space.nrhs();
-        if !self.space.narrow(nrhs) {
-            return false;
-        }
-        let both = self.preconditioner.narrow(nrhs);
-        if !both {
-            self.space.narrow(before);
-        }
-        both
+        narrow_all(self.space.nrhs(), nrhs, &[&|n| self.preconditioner.narrow(n), &|n| self.space.narrow(n)])
     }
 }

@@ -338,6 +338,31 @@ pub trait VectorSpace {
         self.norm2(y, norm2)
     }
 
+    /// The Gram matrices of the blocks `xs`, one for each right-hand side, in one reduction: the products (x_aj, x_bj) with
+    /// a ≤ b are `out`_{kN+j} with k = a + b (b + 1)/2, which is the upper triangle column by column.
+    ///
+    /// `out` has N entries for each pair a ≤ b. The default needs a reduction for each block.
+    fn multi_gram(&self, xs: &[Self::Vector], out: &mut [Complex64]) -> Result<(), Self::Error> {
+        const STACK: usize = 32;
+        let n = self.nrhs();
+        let (mut short, mut long) = ([0.0; STACK], Vec::new());
+        let norm2 = if n <= STACK {
+            &mut short[..n]
+        } else {
+            long.resize(n, 0.0);
+            &mut long[..]
+        };
+        let mut rest = out;
+        for (b, x) in xs.iter().enumerate() {
+            let (column, others) = rest.split_at_mut((b + 1) * n);
+            let (dots, diagonal) = column.split_at_mut(b * n);
+            self.multi_dot(&xs[..b], x, dots, norm2)?;
+            diagonal.iter_mut().zip(norm2.iter()).for_each(|(entry, norm2)| *entry = (*norm2).into());
+            rest = others;
+        }
+        Ok(())
+    }
+
     /// y_j ← y_j + Σ_i a_{iN+j} x_ij with all blocks x_i of `xs`.
     ///
     /// `a` has N entries for each block.

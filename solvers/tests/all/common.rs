@@ -152,11 +152,49 @@ impl VectorSpace for Space {
         }
         Ok(())
     }
+    fn dot_norm2(
+        &self,
+        x: &Vec<Complex64>,
+        y: &Vec<Complex64>,
+        dot: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> Result<(), Broken> {
+        self.dot(x, y, dot)?;
+        self.norm2(x, norm2)?;
+        self.reductions.set(self.reductions.get() - 1);
+        Ok(())
+    }
     fn dot(&self, x: &Vec<Complex64>, y: &Vec<Complex64>, out: &mut [Complex64]) -> Result<(), Broken> {
         self.reductions.set(self.reductions.get() + 1);
         for (j, out) in out.iter_mut().enumerate() {
             *out = self.rhs(x, j).iter().zip(self.rhs(y, j)).map(|(x, y)| x.conj() * y).sum();
         }
+        Ok(())
+    }
+    /// One reduction, as on a device.
+    fn multi_dot(
+        &self,
+        xs: &[Vec<Complex64>],
+        y: &Vec<Complex64>,
+        dots: &mut [Complex64],
+        norm2: &mut [f64],
+    ) -> Result<(), Broken> {
+        let before = self.reductions.get();
+        for (x, dots) in xs.iter().zip(dots.chunks_exact_mut(norm2.len())) {
+            self.dot(x, y, dots)?;
+        }
+        self.norm2(y, norm2)?;
+        self.reductions.set(before + 1);
+        Ok(())
+    }
+    fn multi_gram(&self, xs: &[Vec<Complex64>], out: &mut [Complex64]) -> Result<(), Broken> {
+        let n = self.nrhs();
+        let pairs = (0..xs.len()).flat_map(|b| (0..=b).map(move |a| (a, b)));
+        for ((a, b), out) in pairs.zip(out.chunks_exact_mut(n)) {
+            self.dot(&xs[a], &xs[b], out)?;
+            self.reductions.set(self.reductions.get() - 1);
+        }
+        self.reductions.set(self.reductions.get() + 1);
         Ok(())
     }
     /// So that some updates of a multi-shift solve are late, as they are on a device.
