@@ -9,6 +9,7 @@
 //! | the same, all right-hand sides in one Krylov space | [`block_cgnr()`] | Dubrulle 2001 |
 //! | any regular A and a preconditioner, which may be another one each time | [`gcr`] | paper 004, Algorithm 1 |
 //! | the same in domains that do not communicate: GCR-DD | [`gcr`] with [`MinimumResidual`] | paper 004, section 8.1 |
+//! | the same with test vectors for the small eigenvalues of A: multigrid | [`gcr`] with [`Level`] | arXiv 1005.3043, 1303.1377 |
 //! | A Hermitian, A + σ_i positive definite, many shifts σ_i | [`multishift_cg`] | paper 004, eq. 4 |
 //! | a solver in low precision, to be driven to high precision | [`defect_correction`] | paper 001, Algorithm 1 |
 //!
@@ -39,6 +40,19 @@
 //! * [`Converted`] around it, where the domains are solved in a third precision, or overlap.
 //!
 //! For a single-half-half solver the system is [`Mixed`] of single and half, and there is no [`Converted`].
+//!
+//! # Multigrid
+//! A cycle is a [`Preconditioner`] too, put together from
+//! * a [`Level`] for each step to a coarser space: smoothing, restriction, a coarse solver, prolongation, smoothing,
+//! * a [`Transfer`] between two spaces, which is yours, as coarse spaces and operators are,
+//! * smoothers: [`MinimumResidual`] on the whole or on domains, or [`CaGcr`],
+//! * coarse solvers: [`InnerGcr`] around the next [`Level`] for a K-cycle, that level alone for a V-cycle; [`CaGcr`] or
+//!   [`InnerGcr`] on the coarsest space,
+//! * [`Converted`] around whatever is to run in another precision.
+//!
+//! [`inverse_iteration`] makes test vectors, from noise with a smoother and then with the cycle itself.
+//! [`projection_error`], [`orthonormality_error`] and [`galerkin_error`] check transfers and coarse operators. Cycles and
+//! solvers count their calls, iterations and seconds ([`LevelReport`]). [`Level`] has an example.
 //!
 //! # Your own operator
 //! On vectors of plain numbers: an implementation of [`LinearOperator`] on [`PlainSpace`]. For vectors of another kind
@@ -92,6 +106,7 @@ mod gcr;
 mod info;
 mod lanczos;
 mod mr;
+mod multigrid;
 mod multishift;
 mod normal;
 mod observer;
@@ -118,6 +133,10 @@ pub use gcr::{GcrParams, GcrWorkspace, Orthogonalisation, gcr};
 pub use info::{Info, worse_residual, worst_residual};
 pub use lanczos::{LargestEigenvalue, largest_eigenvalue};
 pub use mr::{MinimumResidual, MrParams};
+pub use multigrid::{
+    CaGcr, CaGcrParams, InnerGcr, InnerGcrParams, Level, LevelReport, Transfer, galerkin_error, inverse_iteration,
+    orthonormality_error, projection_error,
+};
 pub use multishift::{MultiShiftInfo, MultiShiftParams, MultiShiftWorkspace, ShiftInfo, multishift_cg};
 pub use observer::{Iteration, IterationKind, Observer};
 pub use operator::{Mixed, Normal, NormalError, Precise, Shifted, Sloppy, System, Uniform};

@@ -1,6 +1,7 @@
 //! All tests of the crate's interface. They are one program, which links once and runs them side by side.
 
 // What tests share.
+mod aggregates;
 mod common;
 mod cycles;
 mod domains;
@@ -11,6 +12,8 @@ mod failures;
 mod gcr;
 mod gcr_cycles;
 mod gcr_failures;
+mod multigrid;
+mod multigrid_inner;
 mod multishift;
 mod plain;
 mod range;

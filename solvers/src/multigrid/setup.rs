@@ -1,0 +1,93 @@
+//! Test vectors: the setup of adaptive multigrid.
+
+use super::clear_rhs;
+use crate::error::SolveError;
+use crate::preconditioner::Preconditioner;
+use crate::reliable::relative;
+use crate::traits::{LinearOperator, VectorSpace, with_coefficients};
+use num_complex::Complex64;
+
+/// Inverse iteration on blocks of test vectors with an approximate inverse K of A:
+///
+/// v ← K v/‖K v‖, `iterations` times for each right-hand side of each block of `vectors`.
+///
+/// K enlarges most what it is a poor inverse for, and this is what a prolongator has to contain. Adaptive setup has two
+/// stages (Brannick et al., arXiv 0707.4018; Babich et al., arXiv 1005.3043; Frommer et al., arXiv 1303.1377):
+///
+/// 1. *Relaxation*: `vectors` are random, and K is a few steps of a smoother or of a Krylov method, such as
+///    [`MinimumResidual`](crate::MinimumResidual) or [`InnerGcr`](crate::InnerGcr).
+/// 2. *Adaptive steps*: a transfer and a coarse operator are made of the vectors, and K is the cycle with them, a
+///    [`Level`](crate::Level). The new vectors make a better cycle; two to five such steps are usual.
+///
+/// Returns ‖A v‖/‖v‖ for each test vector, block after block: an upper bound of the smallest singular value of A. Further
+/// steps are useless where it no longer falls, and harmful where all vectors have become the same eigenvector. It is 0 for
+/// a vector that is zero and NaN for one that is not finite.
+///
+/// Vectors have norm 1 on exit, or the [target norm](VectorSpace::target_norm) in formats of limited range. Where K v is zero
+/// or not finite, v stays as it is. Allocates a block.
+///
+/// # Errors
+/// `Invalid` without an iteration, `Backend`.
+pub fn inverse_iteration<S, A, K>(
+    space: &S,
+    operator: &A,
+    solver: &K,
+    vectors: &mut [S::Vector],
+    iterations: usize,
+) -> Result<Vec<f64>, SolveError<S::Error>>
+where
+    S: VectorSpace,
+    A: LinearOperator<S> + ?Sized,
+    K: Preconditioner<S> + ?Sized,
+{
+    if iterations == 0 {
+        return Err(SolveError::Invalid("inverse iteration needs at least one iteration"));
+    }
+    let n = space.nrhs();
+    let size = space.target_norm().unwrap_or(1.0);
+    let (mut image, mut norms) = (space.allocate()?, vec![0.0; n]);
+    let mut quotients = Vec::with_capacity(n * vectors.len());
+    for v in vectors {
+        // Whatever the block before has left.
+        space.zero(&mut image)?;
+        normalise(space, size, &image, v, &mut norms)?;
+        for _ in 0..iterations {
+            solver.apply(space, v, &norms, &mut image)?;
+            let mut norm2 = vec![0.0; n];
+            space.norm2(&image, &mut norm2)?;
+            let useless: Vec<bool> = norm2.iter().map(|norm2| !norm2.is_normal()).collect();
+            if useless.contains(&true) {
+                clear_rhs(space, &useless, v, &mut image)?;
+            }
+            let scale = |j: usize| if useless[j] { Complex64::ZERO } else { (size / norm2[j].sqrt()).into() };
+            let keep = |j: usize| if useless[j] { Complex64::ONE } else { Complex64::ZERO };
+            with_coefficients(n, scale, |scale| {
+                with_coefficients(n, keep, |keep| space.axpby(scale, &image, keep, v))
+            })?;
+        }
+        space.norm2(v, &mut norms)?;
+        let mut image2 = vec![0.0; n];
+        operator.apply(v, &mut image)?;
+        space.norm2(&image, &mut image2)?;
+        quotients.extend(image2.iter().zip(&norms).map(|(image2, norm2)| relative(image2.sqrt(), norm2.sqrt())));
+    }
+    Ok(quotients)
+}
+
+/// Gives each v_j the norm `size`, if it has any, and `norms`_j = ‖v_j‖.
+fn normalise<S: VectorSpace>(
+    space: &S,
+    size: f64,
+    zero: &S::Vector,
+    v: &mut S::Vector,
+    norms: &mut [f64],
+) -> Result<(), S::Error> {
+    let n = norms.len();
+    space.norm2(v, norms)?;
+    let scale = |norm2: f64| if norm2.is_normal() { size / norm2.sqrt() } else { 1.0 };
+    let multiply =
+        |scale: &[Complex64]| with_coefficients(n, |_| Complex64::ZERO, |zeros| space.axpby(zeros, zero, scale, v));
+    with_coefficients(n, |j| scale(norms[j]).into(), multiply)?;
+    norms.iter_mut().for_each(|norm| *norm = norm.sqrt() * scale(*norm));
+    Ok(())
+}
