@@ -14,6 +14,7 @@ mod gcr_cycles;
 mod gcr_failures;
 mod multigrid;
 mod multigrid_inner;
+mod multigrid_wilson;
 mod multishift;
 mod plain;
 mod range;
