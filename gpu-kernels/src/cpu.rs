@@ -1,4 +1,5 @@
 //! Every instance as a CPU function, compiled here for the vector instructions that are asked for.
+use crate::warp::{LANES, Warp, WarpKernel};
 use crate::{Kernel, Reduction, Values};
 
 /// Runs sites `first..last` of right-hand side `rhs`. `sums` takes what a reduction adds up; a kernel ignores it.
@@ -110,6 +111,18 @@ pub unsafe fn run<F, K: Kernel<F>>(kernel: *const u8, first: u32, last: u32, rhs
     let kernel = unsafe { &*kernel.cast::<K>() };
     for i in first..last {
         unsafe { kernel.site(kernel.place(i), rhs) }
+    }
+}
+
+/// Runs a kernel that warps compute; the range is one of threads, and begins and ends with whole warps.
+///
+/// # Safety
+/// As [`Run`].
+#[inline(always)]
+pub unsafe fn run_by_warps<F, K: WarpKernel<F>>(kernel: *const u8, first: u32, last: u32, rhs: u32, _sums: *mut f64) {
+    let kernel = unsafe { &*kernel.cast::<K>() };
+    for i in first / LANES..last / LANES {
+        unsafe { kernel.warp(Warp::new(), i, rhs) }
     }
 }
 

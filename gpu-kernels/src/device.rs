@@ -58,20 +58,40 @@ mod gpu {
         }
     }
 
+    /// A kernel that warps compute, with blocks whose threads are all along x.
+    ///
+    /// # Safety
+    /// As [`WarpKernel::warp`](crate::warp::WarpKernel::warp); `n` is a multiple of 32.
+    #[inline(always)]
+    pub unsafe fn run_by_warps<F, K: crate::warp::WarpKernel<F>>(kernel: &K, n: u32) {
+        let (i, rhs) = site_and_group();
+        if i < n {
+            let warp = crate::warp::Warp::new(i % crate::warp::LANES);
+            unsafe { kernel.warp(warp, i / crate::warp::LANES, rhs) }
+        }
+    }
+    /// Waits for all lanes of the warp, and lets them see what they have written to memory.
+    #[inline(always)]
+    pub fn synchronize_warp() {
+        // SAFETY: all lanes of a warp take the same way through a kernel that warps compute.
+        unsafe { asm!("bar.warp.sync -1;", options(nostack)) }
+    }
+    /// The word that lane `lane ^ mask` of the warp holds.
+    #[inline(always)]
+    pub fn shuffle_bits(word: u32, mask: u32) -> u32 {
+        let out: u32;
+        // SAFETY: all 32 lanes take part: kernels that shuffle run with full warps and no early exit.
+        unsafe {
+            asm!("shfl.sync.bfly.b32 {0}, {1}, {2}, 31, -1;", out(reg32) out, in(reg32) word, in(reg32) mask,
+                options(nostack));
+        }
+        out
+    }
     /// The value that lane `lane ^ mask` of the warp holds.
     #[inline(always)]
     fn shuffle_xor(x: f64, mask: u32) -> f64 {
         let bits = x.to_bits();
-        let half = |w: u32| {
-            let out: u32;
-            // SAFETY: all 32 lanes take part: reductions run with full warps and no early exit.
-            unsafe {
-                asm!("shfl.sync.bfly.b32 {0}, {1}, {2}, 31, -1;", out(reg32) out, in(reg32) w, in(reg32) mask,
-                    options(nostack));
-            }
-            out
-        };
-        let (low, high) = (half(bits as u32), half((bits >> 32) as u32));
+        let (low, high) = (shuffle_bits(bits as u32, mask), shuffle_bits((bits >> 32) as u32, mask));
         f64::from_bits((high as u64) << 32 | low as u64)
     }
 

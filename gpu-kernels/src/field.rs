@@ -1,10 +1,10 @@
 //! Fields as kernels see them: where they are and how a site is found.
-use crate::algebra::{AntiHermitian, DiracSpinor, Projector, Real, Scaled, ScaledColour, Su3};
+use crate::algebra::{AntiHermitian, Complex, DiracSpinor, Projector, Real, Scaled, ScaledColour, Su3};
 use crate::memory::{Access, Global};
 use crate::multi_rhs::each_rhs;
 use crate::storage::{
-    Block, CloverFormat, Element, LinkFormat, NumberFormat, SiteFormat, Slots, TILE, apply_clover, load_momentum,
-    load_su3, stage, store_momentum, store_su3,
+    Block, CloverFormat, Element, LinkFormat, NumberFormat, Single, SiteFormat, Slots, TILE, apply_clover,
+    load_momentum, load_su3, stage, store_momentum, store_su3, two_singles,
 };
 
 /// A field on the sites of one parity, for one or more right-hand sides, one after the other, in a format that the kernel
@@ -77,6 +77,39 @@ impl Field {
         unsafe {
             let (tile, lane) = self.tile(i, rhs, F::BYTES);
             F::store(tile, lane, value)
+        }
+    }
+    /// Number `k` of the spinor at site `i`, in single precision.
+    ///
+    /// # Safety
+    /// The site exists, and the spinor is read as `access` promises.
+    #[inline(always)]
+    pub unsafe fn number(&self, i: u32, rhs: u32, k: u32, access: Access) -> Complex<f32> {
+        unsafe {
+            let (tile, lane) = self.tile(i, rhs, Single::SPINOR_BYTES);
+            <f32 as Element>::load(tile, Single::place(lane, k as usize), access)
+        }
+    }
+    /// Writes number `k` of the spinor at site `i`, in single precision.
+    ///
+    /// # Safety
+    /// The site exists, and the number is written by nobody else.
+    #[inline(always)]
+    pub unsafe fn put_number(&self, i: u32, rhs: u32, k: u32, z: Complex<f32>) {
+        unsafe {
+            let (tile, lane) = self.tile(i, rhs, Single::SPINOR_BYTES);
+            <f32 as Element>::store(tile, Single::place(lane, k as usize), z);
+        }
+    }
+    /// Numbers `k` and `k` + 1 of the spinor at site `i`, in single precision; `k` is even.
+    ///
+    /// # Safety
+    /// The site exists; nothing writes it while the kernel runs.
+    #[inline(always)]
+    pub unsafe fn two_numbers(&self, i: u32, rhs: u32, k: u32) -> [Complex<f32>; 2] {
+        unsafe {
+            let (tile, lane) = self.tile(i, rhs, Single::SPINOR_BYTES);
+            two_singles(tile.load16(Single::place(lane, k as usize), Access::Shared))
         }
     }
     /// What `p` makes of the spinor at site `i`, reading no more than it needs.

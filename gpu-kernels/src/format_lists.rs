@@ -181,6 +181,18 @@ format_lists! {
         ["single"] "" "_double_single": Between<f64, f32>;
         ["single"] "" "_single_double": Between<f32, f64>;
     }
+    // Multigrid: near-null vectors next to vectors in single precision, coarse links, and what is made in setup.
+    null_vectors {
+        ["single"] "" "_spinor_single": Spinors<Single>;
+        ["single" "half"] "" "_spinor_half": Spinors<Half>;
+    }
+    coarse_links {
+        ["single"] "" "_single": Single;
+        ["single" "half"] "" "_half": Half;
+    }
+    single_numbers {
+        ["single"] "" "_single": Single;
+    }
     // Matrices in double precision alone.
     double_numbers {
         [] "" "_double": f64;

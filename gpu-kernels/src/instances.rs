@@ -14,6 +14,8 @@ pub struct Instance {
     pub module: &'static str,
     /// Hot kernels may not spill, use local memory or generic loads.
     pub hot: bool,
+    /// Whether warps compute it: a [`WarpKernel`](crate::warp::WarpKernel).
+    pub by_warps: bool,
     /// How a reduction sums.
     pub sum: Option<Sum>,
     /// The other ways in which it is compiled for GPUs.
@@ -156,7 +158,8 @@ impl Instance {
 /// ([`Family::also_for`](crate::Family::also_for)).
 ///
 /// The first word of a line is `kernel` or `reduce` for what solvers call in their loops, `setup` or `observe` for a kernel or a
-/// reduction outside them, which may spill; `warps` for a hot reduction with [`Reduction::WARPS`](crate::Reduction::WARPS).
+/// reduction outside them, which may spill; `warps` for a hot reduction with [`Reduction::WARPS`](crate::Reduction::WARPS);
+/// `by_warps` and `setup_by_warps` for a [`WarpKernel`](crate::warp::WarpKernel).
 /// Then the static by which it is launched, its name, and the struct of arguments. With `as`, the struct implements the
 /// kernel for that wrapper of each format. In parentheses are further blockings of several right-hand sides: `rhs 2`,
 /// two in a thread; `looped 2`, two at a time, until a thread has computed all. Register caps are in `registers.toml`.
@@ -225,6 +228,7 @@ macro_rules! kernels {
             format: <$format as $crate::format::KernelFormat>::FORMAT,
             module: $module,
             hot: $crate::kernels!(@hot $kind),
+            by_warps: $crate::kernels!(@by_warps $kind),
             sum: $crate::kernels!(@sum $kind $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format)),
             variants: &[$($crate::multi_rhs::Variant {
                 name: concat!($name, "_", stringify!($blocking), "_", stringify!($rhs)),
@@ -245,13 +249,23 @@ macro_rules! kernels {
     (@format [$kernel:ty as $wrap:ident] $format:ty) => { $wrap<$format> };
     (@handle setup [$kernel:ty $(as $wrap:ident)?]) => { $crate::Instances<$kernel> };
     (@handle kernel [$kernel:ty $(as $wrap:ident)?]) => { $crate::Instances<$kernel> };
+    (@handle by_warps [$kernel:ty $(as $wrap:ident)?]) => { $crate::Instances<$kernel> };
+    (@handle setup_by_warps [$kernel:ty $(as $wrap:ident)?]) => { $crate::Instances<$kernel> };
     (@handle $kind:ident [$kernel:ty $(as $wrap:ident)?]) => { $crate::SumInstances<$kernel> };
     (@wrap setup) => { $crate::Instances };
     (@wrap kernel) => { $crate::Instances };
+    (@wrap by_warps) => { $crate::Instances };
+    (@wrap setup_by_warps) => { $crate::Instances };
     (@wrap $kind:ident) => { $crate::SumInstances };
     (@hot setup) => { false };
     (@hot observe) => { false };
+    (@hot setup_by_warps) => { false };
     (@hot $kind:ident) => { true };
+    (@by_warps by_warps) => { true };
+    (@by_warps setup_by_warps) => { true };
+    (@by_warps $kind:ident) => { false };
+    (@sum by_warps $kernel:ty, $format:ty) => { None };
+    (@sum setup_by_warps $kernel:ty, $format:ty) => { None };
     (@sum setup $kernel:ty, $format:ty) => { $crate::Sum::none::<$format, $kernel>() };
     (@sum kernel $kernel:ty, $format:ty) => { $crate::Sum::none::<$format, $kernel>() };
     (@sum $kind:ident $kernel:ty, $format:ty) => { Some($crate::Sum::of::<$format, $kernel>()) };
@@ -261,6 +275,8 @@ macro_rules! kernels {
     (@shared looped $kernel:ty, $format:ty) => {
         <$kernel as $crate::multi_rhs::StageLinks<$format>>::BYTES as u32 * $crate::multi_rhs::LOOPED_THREADS
     };
+    (@cpu by_warps $kernel:ty, $format:ty) => { $crate::cpu_functions!(run_by_warps, $kernel, $format) };
+    (@cpu setup_by_warps $kernel:ty, $format:ty) => { $crate::cpu_functions!(run_by_warps, $kernel, $format) };
     (@cpu setup $kernel:ty, $format:ty) => { $crate::cpu_functions!(run, $kernel, $format) };
     (@cpu kernel $kernel:ty, $format:ty) => { $crate::cpu_functions!(run, $kernel, $format) };
     (@cpu $kind:ident $kernel:ty, $format:ty) => { $crate::cpu_functions!(sum, $kernel, $format) };
@@ -274,6 +290,18 @@ macro_rules! kernels {
         #[unsafe(export_name = $name)]
         pub unsafe extern "ptx-kernel" fn entry(kernel: $kernel, n: u32) {
             unsafe { $crate::device::run::<$format, $kernel>(&kernel, n) }
+        }
+    };
+    (@entry setup_by_warps $name:expr, $kernel:ty, $format:ty) => {
+        $crate::kernels! { @entry by_warps $name, $kernel, $format }
+    };
+    (@entry by_warps $name:expr, $kernel:ty, $format:ty) => {
+        /// # Safety
+        /// As [`WarpKernel::warp`](crate::warp::WarpKernel::warp).
+        #[allow(improper_ctypes_definitions)]
+        #[unsafe(export_name = $name)]
+        pub unsafe extern "ptx-kernel" fn entry(kernel: $kernel, n: u32) {
+            unsafe { $crate::device::run_by_warps::<$format, $kernel>(&kernel, n) }
         }
     };
     (@entry reduce $name:expr, $kernel:ty, $format:ty) => {

@@ -148,6 +148,11 @@ impl Geometry {
         let z = 2 * (z + self.columns.z.get() * column_z) + dz;
         half_x + self.half_x.get() * (y + self.y.get() * (z + self.z.get() * (2 * t + dt)))
     }
+    /// Checkerboard index of the site at these coordinates.
+    #[inline(always)]
+    pub fn index_of(&self, [x, y, z, t]: [u32; 4]) -> u32 {
+        (x >> 1) + self.half_x.get() * (y + self.y.get() * (z + self.z.get() * t))
+    }
     /// Lexicographic index of a site.
     #[inline(always)]
     pub fn lexicographic(&self, s: &Site) -> u32 {

@@ -10,8 +10,9 @@
 //! * [`lattice`]: sites, parities and neighbours
 //! * [`wilson`], [`clover`], [`blas`], [`block`], [`gram_of_warps`], [`transfer`], [`gauge`], [`gauge_fixing`],
 //!   [`heatbath`]: the kernels
+//! * [`multigrid`], [`coarse`]: aggregates, and operators on coarse lattices
 //! * [`momenta`], [`gauge_force`], [`fermion_force`]: molecular dynamics
-//! * [`multi_rhs`]: several right-hand sides of a site at a time; [`per_rhs`]: numbers of their own
+//! * [`warp`]: what the lanes of a warp compute together; [`multi_rhs`]: several right-hand sides of a site at a time; [`per_rhs`]: numbers of their own
 //! * [`random`]: counter-based random numbers, the same on every backend
 //!
 //! # Safety
@@ -32,6 +33,7 @@ pub mod algebra;
 pub mod blas;
 pub mod block;
 pub mod clover;
+pub mod coarse;
 // Unit tests need no instances, which take minutes to compile.
 #[cfg(all(feature = "cpu", not(test)))]
 pub mod cpu;
@@ -53,6 +55,7 @@ pub mod lattice;
 pub mod memory;
 pub mod momenta;
 pub mod multi_rhs;
+pub mod multigrid;
 pub mod per_rhs;
 pub mod random;
 pub mod row;
@@ -62,6 +65,7 @@ pub mod staggered;
 pub mod storage;
 pub mod sums;
 pub mod transfer;
+pub mod warp;
 pub mod wilson;
 
 mod instances;
@@ -90,6 +94,8 @@ pub static FAMILIES: &[Family] = &[
     block::FAMILY,
     gram_of_warps::FAMILY,
     transfer::FAMILY,
+    multigrid::FAMILY,
+    coarse::FAMILY,
     gauge::FAMILY,
     gauge_fixing::FAMILY,
     heatbath::FAMILY,

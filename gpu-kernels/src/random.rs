@@ -58,6 +58,8 @@ pub mod purpose {
     pub const NOISE: u64 = 11 << 60;
     /// The Metropolis step of a trajectory.
     pub const METROPOLIS: u64 = 12 << 60;
+    /// Test vectors of multigrid, likewise.
+    pub const TEST_VECTORS: u64 = 13 << 60;
     /// The first bit of a number below 2¹² beside that of the site.
     pub const WHICH: u32 = 48;
 }

@@ -15,6 +15,7 @@
 //! | [`halo`] | which faces of which field travel, when, and what memory that takes |
 //! | [`gauge`] | fields from a seed; plaquette, link trace, unitarity; smearing, gauge fixing, quenched ensembles |
 //! | [`operators`] | Dirac operators with even-odd preconditioning; [fat and long links](operators::fat_links) |
+//! | [`multigrid`] | aggregates, near-null vectors, coarse operators |
 //! | [`solve`] | from links and sources to solutions, with the check of the answer |
 //! | [`hmc`] | ensembles with staggered quarks by rational hybrid Monte Carlo |
 //! | [`observables`] | the gradient flow, topological charge, condensates, correlators of mesons and nucleons |
@@ -77,6 +78,7 @@ pub mod gauge;
 pub mod halo;
 pub mod hmc;
 pub mod lattice;
+pub mod multigrid;
 pub mod network;
 pub mod observables;
 pub mod operators;

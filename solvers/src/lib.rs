@@ -135,7 +135,7 @@ pub use lanczos::{LargestEigenvalue, largest_eigenvalue};
 pub use mr::{MinimumResidual, MrParams};
 pub use multigrid::{
     CaGcr, CaGcrParams, InnerGcr, InnerGcrParams, Level, LevelReport, Transfer, galerkin_error, inverse_iteration,
-    orthonormality_error, projection_error,
+    orthonormalise, orthonormality_error, projection_error,
 };
 pub use multishift::{MultiShiftInfo, MultiShiftParams, MultiShiftWorkspace, ShiftInfo, multishift_cg};
 pub use observer::{Iteration, IterationKind, Observer};

@@ -113,7 +113,7 @@ pub trait NumberFormat: Copy + Send + Sync + 'static {
 
 /// Two single-precision complex numbers in a chunk.
 #[inline(always)]
-fn two_singles(c: Chunk) -> [Complex<f32>; 2] {
+pub(crate) fn two_singles(c: Chunk) -> [Complex<f32>; 2] {
     let [a, b, c, d] = c.0.map(f32::from_bits);
     [Complex { re: a, im: b }, Complex { re: c, im: d }]
 }

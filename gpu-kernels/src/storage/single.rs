@@ -13,6 +13,14 @@ fn chunk(a: Complex<f32>, b: Complex<f32>) -> Chunk {
     Chunk([a.re.to_bits(), a.im.to_bits(), b.re.to_bits(), b.im.to_bits()])
 }
 
+impl Single {
+    /// Where number `k` of a spinor is in its tile.
+    #[inline(always)]
+    pub(crate) const fn place(lane: usize, k: usize) -> usize {
+        16 * lane + k / 2 * STRIDE + 8 * (k % 2)
+    }
+}
+
 impl NumberFormat for Single {
     type Real = f32;
     const PRECISION: Precision = Precision::Single;

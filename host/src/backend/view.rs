@@ -10,6 +10,7 @@
 
 use super::DeviceBuffer;
 use gpu_kernels::block::Coefficients;
+use gpu_kernels::coarse::{Matrices as CoarseMatrices, Scales};
 use gpu_kernels::field::{Clover, Field, Links, Matrices, Momenta, ThinLinks};
 use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::lattice::Geometry;
@@ -112,4 +113,16 @@ pub(crate) fn coefficients(buffer: &DeviceBuffer, count: usize, bytes: usize) ->
     assert!(bytes * count <= buffer.bytes(), "the buffer holds the table");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Coefficients::new(buffer.address()) }
+}
+/// Matrices of a coarse operator, of `bytes` bytes, `count` for each site.
+pub(crate) fn coarse_matrices(buffer: &DeviceBuffer, bytes: usize, vectors: usize, count: usize) -> CoarseMatrices {
+    assert!(bytes <= buffer.bytes(), "the buffer holds the matrices");
+    // SAFETY: the size was checked, the rest is the contract above.
+    unsafe { CoarseMatrices::new(buffer.address(), vectors as u32, count as u32) }
+}
+/// Scales of `count` matrices.
+pub(crate) fn coarse_scales(buffer: &DeviceBuffer, count: usize) -> Scales {
+    assert!(4 * count <= buffer.bytes(), "the buffer holds the scales");
+    // SAFETY: the size was checked, the rest is the contract above.
+    unsafe { Scales::new(buffer.address()) }
 }

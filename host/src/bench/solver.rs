@@ -195,6 +195,7 @@ fn unsolved<T: Fermion>(failure: SolveFailure<T>) -> std::result::Result<String,
         failure @ SolveFailure::OutOfRange(_) => Ok(failure.to_string()),
         SolveFailure::Solver(error) => Err(StudyFailure::Solver(error)),
         SolveFailure::Schwarz(error) => Err(StudyFailure::Solver(SolveError::Invalid(error.message()))),
+        SolveFailure::Multigrid(error) => Ok(error.to_string()),
         SolveFailure::Device(error) => Err(StudyFailure::Device(error)),
     }
 }

@@ -58,8 +58,8 @@ keys! {
     PROFILE: Switch "profile" "" "Report how long each kernel ran; the solve takes a little longer", "false";
     SOLVER: Word "solver" "NAME"
         "bicgstab, cg (on the normal equations), cgne (x = M^+ y, M M^+ y = b), block-cg (CG with all sources of a batch in \
-         one Krylov space) or gcr-dd (GCR, preconditioned in domains that exchange nothing); for staggered operators cg or \
-         block-cg [default: bicgstab, or cg]", "\"bicgstab\"";
+         one Krylov space), gcr-dd (GCR, preconditioned in domains that exchange nothing) or multigrid (GCR, preconditioned \
+         by a multigrid cycle: for light quarks); for staggered operators cg or block-cg [default: bicgstab, or cg]", "\"bicgstab\"";
     TOL: Number "tol" "TOL" "Target for |b - M x| / |b| [default: 1e-10]", "1e-10";
     MAX_ITERATIONS: Count "max-iterations" "N" "Maximum number of iterations [default: 10000]", "10000";
     OUTER: Word "outer" "NAME"
@@ -84,6 +84,18 @@ keys! {
     DOMAIN_OVERLAP: Count "domain-overlap" "N"
         "Sites of its neighbours that the domain of a process includes besides its own part: 0 or 2 [default: 0]", "0";
     KMAX: Count "kmax" "K" "Directions after which GCR restarts [default: 16]", "16";
+    MG_VECTORS: Count "mg-vectors" "N" "Near-null vectors on each level, a multiple of 8 [default: 24]", "24";
+    MG_LEVELS: Count "mg-levels" "N" "Levels, the lattice itself included, as far as it allows [default: 3]", "3";
+    MG_BLOCK: Texts "mg-block" "X,Y,Z,T"
+        "Extents of the aggregates of a level, from the lattice itself down: once for each level that has a coarser one \
+         [default: chosen for the lattice]", "[\"4,4,4,4\", \"2,2,2,2\"]";
+    MG_SMOOTHING: Count "mg-smoothing" "N" "Steps of the smoother after each coarse correction [default: 6]", "6";
+    MG_RELAXATIONS: Count "mg-relaxations" "N" "Setup: how often random vectors are relaxed [default: 4]", "4";
+    MG_IMPROVEMENTS: Count "mg-improvements" "N"
+        "Setup: how often the cycle improves its near-null vectors [default: 3]", "3";
+    MG_PRECISION: Word "mg-precision" "NAME"
+        "Precision of near-null vectors, coarse operators and the smoother: half or single [default: half on \
+         a GPU, single on a CPU]", "\"half\"";
 }
 
 static SHIFTS: Key = Key::new(
@@ -189,6 +201,11 @@ static SOLVING: LazyLock<Vec<KeySection>> = LazyLock::new(|| {
             &[&MR_STEPS, &MR_OMEGA, &DOMAIN_PRECISION, &DOMAIN, &DOMAIN_OVERLAP, &KMAX],
         ),
         section(
+            Some("Multigrid"),
+            "Keys of multigrid.",
+            &[&MG_VECTORS, &MG_LEVELS, &MG_BLOCK, &MG_SMOOTHING, &MG_RELAXATIONS, &MG_IMPROVEMENTS, &MG_PRECISION],
+        ),
+        section(
             Some("Staggered operators"),
             "Several systems of a staggered operator.",
             &[&MASSES, &SHIFTS, &SHIFT_SOLVER],
@@ -214,7 +231,14 @@ pub const PHYSICS: [&str; 4] = ["operator", "record", "reunitarise", "tol"];
 
 /// Keys of the GCR-DD preconditioner.
 pub fn of_gcr_dd() -> impl Iterator<Item = &'static str> {
-    let section = SOLVING.iter().find(|section| section.heading == Some("GCR-DD"));
+    of_section("GCR-DD")
+}
+/// Keys of multigrid.
+pub fn of_multigrid() -> impl Iterator<Item = &'static str> {
+    of_section("Multigrid")
+}
+fn of_section(heading: &'static str) -> impl Iterator<Item = &'static str> {
+    let section = SOLVING.iter().find(|section| section.heading == Some(heading));
     section.into_iter().flat_map(|section| section.keys.iter().map(|key| key.name))
 }
 

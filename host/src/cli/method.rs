@@ -2,6 +2,7 @@
 use super::batch::BatchChoice;
 use super::fields::Source;
 use super::layout::Cut;
+use super::multigrid;
 use super::plan::{METHODS, OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, name_of};
 use super::schwarz;
 use super::text;
@@ -10,6 +11,7 @@ use crate::cli::config::Settings;
 use ferrite::FermionKind;
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
 use ferrite::lattice::Lattice;
+use ferrite::multigrid::MultigridParams;
 use ferrite::operators::Operator;
 use ferrite::solve::{Correction, Method, Report, Request, Schwarz};
 use ferrite::{LinkStorage, Precision};
@@ -27,6 +29,7 @@ pub struct SolveScheme {
     outer: Precision,
     correction: Correction,
     schwarz: Schwarz,
+    multigrid: MultigridParams,
     escalate: bool,
     /// Whether CG is applied to the operator itself, which is positive.
     positive: bool,
@@ -65,6 +68,7 @@ impl SolveScheme {
             batch: BatchChoice::from_settings(settings, "batch"),
             correction: correction(settings, method),
             schwarz: schwarz::resolve(settings, method, wanted.as_ref().map(|w| w.lattice)),
+            multigrid: multigrid::resolve(settings, method),
             positive: kind == FermionKind::Staggered,
             escalate: !settings.is_on("no-escalation"),
             method,
@@ -76,10 +80,13 @@ impl SolveScheme {
     /// Refuses what does not go with how the lattice is cut.
     pub fn check(&self, cut: Cut) -> Outcome {
         match self.method {
-            Method::GcrDd => self.schwarz.check(cut.local, &cut.grid),
+            Method::GcrDd => self.schwarz.check(cut.local, &cut.grid).map_err(Failure::refused),
+            Method::Multigrid => {
+                self.multigrid.aggregates_on(cut.local, &cut.grid).map(|_| ()).map_err(Failure::refused)
+            }
             _ => Ok(()),
         }
-        .map_err(|why| Failure::refused(why).shared())
+        .map_err(Failure::shared)
     }
     /// For the library.
     pub fn request(&self, operator: Operator, precision: Precision, reconstruction: LinkStorage) -> Request {
@@ -92,6 +99,7 @@ impl SolveScheme {
             max_iterations: self.max_iterations,
             correction: self.correction,
             schwarz: self.schwarz,
+            multigrid: self.multigrid,
             escalate: self.escalate,
             ..Request::new(operator)
         }
@@ -110,6 +118,7 @@ impl SolveScheme {
             Method::BlockCg if self.positive => "block CG",
             Method::BlockCg => "block CG on the normal equations",
             Method::GcrDd => "GCR-DD",
+            Method::Multigrid => "GCR with multigrid",
         }
     }
     /// Whether all right-hand sides of a batch share a Krylov space.
@@ -177,8 +186,8 @@ fn correction(settings: &mut Settings, method: Method) -> Correction {
     if let Some(setting) = settings.get(stray) {
         settings.wrong(&setting, format!("belongs to --correction {owner}"));
     }
-    if defect && method == Method::GcrDd {
-        settings.conflict("correction", "solver", "gcr-dd restarts from true residuals by itself: leave it out");
+    if defect && matches!(method, Method::GcrDd | Method::Multigrid) {
+        settings.conflict("correction", "solver", "GCR restarts from true residuals by itself: leave it out");
     }
     if defect { Correction::Defect { inner_tol: inner_tol.unwrap_or(1e-2) } } else { Correction::Reliable { delta } }
 }
@@ -210,6 +219,7 @@ mod tests {
             outer: Precision::Double,
             correction,
             schwarz: Schwarz::default(),
+            multigrid: MultigridParams::default(),
             escalate: true,
             positive: false,
         }

@@ -26,6 +26,7 @@ pub mod links;
 mod log;
 pub mod measure;
 mod method;
+mod multigrid;
 mod output;
 mod plan;
 pub mod plaquette;

@@ -40,12 +40,13 @@ pub const RECONSTRUCTIONS: [(&str, LinkStorage); 12] = [
     ("9h", LinkStorage::of(9).in_half()),
 ];
 /// Names of the methods.
-pub const METHODS: [(&str, Method); 5] = [
+pub const METHODS: [(&str, Method); 6] = [
     ("bicgstab", Method::Bicgstab),
     ("cg", Method::Cg),
     ("cgne", Method::Cgne),
     ("block-cg", Method::BlockCg),
     ("gcr-dd", Method::GcrDd),
+    ("multigrid", Method::Multigrid),
 ];
 /// Names of the precisions that a solver's true residuals can have.
 pub const OUTER_PRECISIONS: [(&str, Precision); 2] = [("double", Precision::Double), ("single", Precision::Single)];
@@ -346,7 +347,10 @@ pub fn staggered_names() -> String {
 /// `--precision` and `--reconstruct`.
 fn formats(settings: &mut Settings, definition: Option<&Definition>) -> (Precision, Option<LinkStorage>) {
     let Some(links) = definition.and_then(Definition::staggered) else {
-        let precision = settings.choice("precision", &PRECISIONS).unwrap_or_default();
+        // Around a multigrid cycle there is little to do, and more than single precision is of no use.
+        let multigrid = settings.get("solver").is_some_and(|solver| solver.text() == "multigrid");
+        let usual = if multigrid { Precision::Single } else { Precision::default() };
+        let precision = settings.choice("precision", &PRECISIONS).unwrap_or(usual);
         let fits = |format: LinkStorage| !format.half && !format.keeps_phase();
         return (precision, reconstruction(settings, "links of Wilson fermions", fits));
     };

@@ -194,6 +194,7 @@ pub fn refused<F: Fermion>(failure: SolveFailure<F>) -> Failure {
         SolveFailure::Solver(SolveError::Backend(error)) | SolveFailure::Device(error) => error.into(),
         SolveFailure::Solver(error) => Failure::refused(error).shared(),
         SolveFailure::Schwarz(error) => Failure::refused(error).shared(),
+        SolveFailure::Multigrid(error) => Failure::refused(error).shared(),
         SolveFailure::Unfinished { error, .. } => Failure::failed(error).shared(),
         failure @ SolveFailure::OutOfRange(_) => Failure::failed(failure).shared(),
     }

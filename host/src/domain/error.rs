@@ -121,6 +121,9 @@ pub enum DeviceError {
         /// Sites beyond this process's part.
         border: usize,
     },
+    /// The Hermitian conjugate of a coarse operator of multigrid.
+    #[error("the Hermitian conjugate of multigrid's coarse operators is not there: solve by GCR")]
+    NoDagger,
     /// No right-hand sides, or more than work together.
     #[error("{0} right-hand sides: between 1 and {MAX_RHS} can be worked on together")]
     RightHandSides(usize),

@@ -121,6 +121,24 @@ impl Domain {
         };
         Ok(Domain { backend: self.backend.clone(), shape: Arc::new(shape) })
     }
+    /// The same device and processes with another lattice for the part of each: that on which coarse vectors are kept.
+    pub(crate) fn with_local(&self, local: Lattice) -> Result<Self> {
+        let dims = self.shape.grid.dims();
+        let global = Lattice::new(std::array::from_fn(|mu| local.size()[mu] * dims[mu]))?;
+        if local.volume() > MOST_LOCAL_SITES {
+            return Err(DeviceError::PartTooLarge { local });
+        }
+        let shape = DomainShape {
+            global,
+            local,
+            grid: self.shape.grid,
+            network: self.shape.network.clone(),
+            halo: None,
+            ends: self.shape.ends,
+            closed: 0,
+        };
+        Ok(Domain { backend: self.backend.clone(), shape: Arc::new(shape) })
+    }
     /// Directions, one bit each, in which the lattice is a part of a larger one.
     pub(crate) fn closed(&self) -> u32 {
         self.shape.closed | self.halo().map_or(0, Halo::cut)

@@ -1,5 +1,6 @@
 //! Fields: on the host as plain arrays, on the device in the layout that its kernels read.
 mod clover;
+mod coarse;
 mod device;
 mod gauge;
 mod gauge_field;
@@ -9,6 +10,7 @@ mod rhs;
 mod space;
 
 pub use clover::DeviceClover;
+pub(crate) use coarse::CoarseMatrices;
 pub use device::{DeviceField, FullField};
 pub use gauge::DeviceGauge;
 pub use gauge_field::GaugeField;

@@ -163,6 +163,16 @@ impl FieldSpace {
             |rhs: &RhsGroup<'_>| Axpby { x: rhs.of(x), y: rhs.of(y), a: rhs.complex(a), b: rhs.complex(&ones) };
         self.each(&AXPBY, rhs, arguments)
     }
+    /// Right-hand sides `first`, `first` + 1 … of `to` ← those of `from`, a block of this space; `to` may have more.
+    pub(crate) fn copy_to_rhs(&self, from: &DeviceField, to: &mut DeviceField, first: usize) -> Result {
+        self.expect(from, self.nrhs())?;
+        self.expect(to, first + self.nrhs())?;
+        let bytes = self.kind.site_bytes(self.precision);
+        (0..self.nrhs()).try_for_each(|j| {
+            let [from, to] = [(from.view(), j), (to.view(), first + j)].map(|(view, rhs)| view.from_rhs(rhs, bytes));
+            self.copy_rhs(from, to)
+        })
+    }
     /// `to` ← `from` for one right-hand side.
     fn copy_rhs(&self, from: Field, to: Field) -> Result {
         let (one, zero) = (coefficient(Complex64::ONE), coefficient(Complex64::ZERO));
@@ -251,6 +261,48 @@ impl FieldSpace {
         norm2[..norms.len()].copy_from_slice(norms);
         Ok(())
     }
+    /// [`multi_gram`](VectorSpace::multi_gram): one wait for all products.
+    fn gram_of_each(&self, xs: &[DeviceField], out: &mut [Complex64]) -> Result {
+        let n = self.nrhs();
+        let groups: usize = (1..=xs.len()).map(|b| b.div_ceil(4)).sum();
+        if self.is_staggered() || 8 * groups * n > REDUCTION_SLOTS {
+            let mut norms = vec![0.0; n];
+            let mut rest = out;
+            for (b, x) in xs.iter().enumerate() {
+                let (column, others) = rest.split_at_mut((b + 1) * n);
+                let (dots, diagonal) = column.split_at_mut(b * n);
+                self.multi_dot(&xs[..b], x, dots, &mut norms)?;
+                diagonal.iter_mut().zip(&norms).for_each(|(entry, norm2)| *entry = (*norm2).into());
+                rest = others;
+            }
+            return Ok(());
+        }
+        let (backend, sites) = (self.domain.backend(), self.domain.half_sites());
+        xs.iter().try_for_each(|x| self.expect(x, n))?;
+        let mut slot = 0;
+        for (b, y) in xs.iter().enumerate() {
+            for first in (0..=b).step_by(4) {
+                let x = std::array::from_fn(|k| xs[(first + k).min(b)].view());
+                let arguments = MultiDot { x, y: y.view() };
+                backend.reduce(&MULTI_DOT, self.format(), &arguments, (sites, n as u32), slot)?;
+                slot += 8 * n;
+            }
+        }
+        let mut sums = vec![0.0; slot];
+        self.domain.sums(&mut sums)?;
+        let (mut group, mut pair) = (0, 0);
+        for b in 0..xs.len() {
+            for a in 0..=b {
+                for j in 0..n {
+                    let first = 8 * ((group + a / 4) * n + j) + 2 * (a % 4);
+                    out[(pair + a) * n + j] = Complex64::new(sums[first], sums[first + 1]);
+                }
+            }
+            group += (b + 1).div_ceil(4);
+            pair += b + 1;
+        }
+        Ok(())
+    }
     /// [`multi_axpy`](VectorSpace::multi_axpy) of vectors that need not lie side by side.
     pub(crate) fn add_all(&self, a: &[Complex64], xs: &[&DeviceField], y: &mut DeviceField) -> Result {
         let full = if self.is_staggered() { 0 } else { xs.len() / 4 * 4 };
@@ -261,6 +313,16 @@ impl FieldSpace {
                 a: std::array::from_fn(|k| rhs.complex(of(first + k))),
                 y: rhs.of(y),
             })?;
+        }
+        // Where registers hold what memory does, a pass for two or three gives the same bits as one for each of them.
+        let exact = matches!(self.precision, Precision::Double | Precision::Single);
+        if !self.is_staggered() && exact && xs.len() - full > 1 {
+            let (last, nothing) = (xs.len() - 1, vec![Complex64::ZERO; self.nrhs()]);
+            return self.all(&MULTI_AXPY, |rhs| MultiAxpy {
+                x: std::array::from_fn(|k| rhs.of(xs[(full + k).min(last)])),
+                a: std::array::from_fn(|k| rhs.complex(if full + k <= last { of(full + k) } else { &nothing })),
+                y: rhs.of(y),
+            });
         }
         for (i, x) in xs.iter().enumerate().skip(full) {
             self.axpy(of(i), x, y)?;
@@ -450,6 +512,9 @@ impl VectorSpace for FieldSpace {
     }
     fn multi_dot(&self, xs: &[Self::Vector], y: &Self::Vector, dots: &mut [Complex64], norm2: &mut [f64]) -> Result {
         self.products(&xs.iter().collect::<Vec<_>>(), y, dots, norm2)
+    }
+    fn multi_gram(&self, xs: &[Self::Vector], out: &mut [Complex64]) -> Result {
+        self.gram_of_each(xs, out)
     }
     fn multi_axpy(&self, a: &[Complex64], xs: &[Self::Vector], y: &mut Self::Vector) -> Result {
         self.add_all(a, &xs.iter().collect::<Vec<_>>(), y)

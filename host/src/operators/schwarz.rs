@@ -220,6 +220,9 @@ impl Preconditioner<FieldSpace> for MrInBlocks {
     ) -> std::result::Result<Work, DeviceError> {
         self.solve(r, z)
     }
+    fn needs_norms(&self) -> bool {
+        false
+    }
     fn narrow(&self, nrhs: usize) -> bool {
         MrInBlocks::narrow(self, nrhs)
     }

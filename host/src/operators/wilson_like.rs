@@ -63,7 +63,7 @@ impl EvenOddWilson {
     pub fn wilson(&self) -> &Wilson {
         &self.wilson
     }
-    pub(super) fn complement(&self) -> Schur {
+    pub(crate) fn complement(&self) -> Schur {
         self.schur
     }
     /// κ = h/s, the factor of a hop between sites divided by s.

@@ -2,7 +2,7 @@
 //!
 //! Right-hand sides that are solved together share the links that kernels read, so that few large batches are faster than
 //! many small ones. What limits a batch is the memory of the device: each right-hand side has its own vectors.
-use super::report::{Escalation, Report, SolveFailure};
+use super::report::{Escalation, MultigridReport, Report, SolveFailure};
 use super::run::Solved;
 use super::shifts::{ShiftsReport, SolvedShifts};
 use crate::field::host::{Fermion, HostField};
@@ -171,6 +171,7 @@ impl Report {
             outer,
             escalations: [self.escalations, later(next.escalations, done)].concat(),
             gave_up: self.gave_up.or(next.gave_up.map(|error| error.counted_from(done))),
+            multigrid: beside_multigrid(self.multigrid, next.multigrid),
             reconstruction,
             seconds,
             total_seconds: self.total_seconds + next.total_seconds,
@@ -214,6 +215,16 @@ fn later(escalations: Vec<Escalation>, done: usize) -> Vec<Escalation> {
         .into_iter()
         .map(|escalation| Escalation { reason: escalation.reason.counted_from(done), ..escalation })
         .collect()
+}
+
+/// What multigrid did for two batches: they share the setup.
+fn beside_multigrid(first: Option<MultigridReport>, next: Option<MultigridReport>) -> Option<MultigridReport> {
+    let (Some(mut all), Some(next)) = (first.clone(), next.clone()) else { return first.or(next) };
+    for (level, more) in all.levels.iter_mut().zip(next.levels) {
+        level.iterations += more.iterations;
+        level.seconds += more.seconds;
+    }
+    Some(all)
 }
 
 /// The solvers' own accounts of two batches.
@@ -335,6 +346,7 @@ mod tests {
             reconstruction: LinkStorage::of(12),
             escalations: escalations.iter().map(escalation).collect(),
             gave_up: None,
+            multigrid: None,
             true_residual: vec![1.0; nrhs],
             converged: false,
             seconds: 0.0,

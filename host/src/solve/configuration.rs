@@ -6,6 +6,7 @@ use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::{Fermion, HostField, HostGauge};
 use crate::field::{DeviceField, DeviceGauge, FullField, GaugeField};
 use crate::gauge::fixing::{Transformation, temporal_gauge_on};
+use crate::multigrid::{CycleResult, MakeOperator, Multigrid, MultigridParams};
 use crate::operators::fat_links::{Improvement, LinkGroup};
 use crate::operators::{
     Diagonal, EvenOdd, EvenOddStaggered, EvenOddWilson, MrInBlocks, Operator, OperatorForm, Smearing, Staggered,
@@ -30,6 +31,8 @@ pub struct Configuration<'g> {
     term: RefCell<Option<(WilsonLike, Diagonal)>>,
     /// The fat and long links that were used last, and what they are made of.
     improved: RefCell<Option<(Smearing, Rc<ImprovedLinks>)>>,
+    /// Multigrid that was set up last, and for which operator.
+    multigrid: RefCell<Option<(WilsonLike, Rc<Multigrid>)>>,
     singular: Cell<Option<bool>>,
     /// The same in temporal gauge, and the way there.
     temporal: OnceCell<Box<(Configuration<'static>, Transformation)>>,
@@ -98,6 +101,7 @@ impl<'g> Configuration<'g> {
             copies: RefCell::default(),
             term: RefCell::default(),
             improved: RefCell::default(),
+            multigrid: RefCell::default(),
             singular: Cell::default(),
             temporal: OnceCell::new(),
         }
@@ -165,6 +169,32 @@ impl<'g> Configuration<'g> {
         let term = self.with_staged(|thin| operator.diagonal(thin))?;
         *self.term.borrow_mut() = Some((operator, term.clone()));
         Ok(term)
+    }
+    /// Multigrid for an operator, which batches of right-hand sides need one after the other.
+    pub(super) fn multigrid(
+        &self,
+        operator: WilsonLike,
+        params: &MultigridParams,
+        make: &MakeOperator<'_>,
+    ) -> CycleResult<Rc<Multigrid>> {
+        if let Some((of, multigrid)) = &*self.multigrid.borrow()
+            && *of == operator
+            && multigrid.params() == params
+        {
+            return Ok(multigrid.clone());
+        }
+        // Never two of them: they are large.
+        self.multigrid.take();
+        // What the setup needs is there before links are borrowed for it.
+        drop((make(Precision::Single, 1)?, make(params.precision_on(self.domain.backend()), 1)?));
+        let mut made = None;
+        self.with_staged(|thin| {
+            made = Some(Multigrid::new(make, thin, params));
+            Ok(())
+        })?;
+        let made = Rc::new(made.expect("it was made just now")?);
+        *self.multigrid.borrow_mut() = Some((operator, made.clone()));
+        Ok(made)
     }
     /// Fat and long links.
     fn improved_links(&self, smearing: Smearing) -> Result<Rc<ImprovedLinks>> {
@@ -280,6 +310,10 @@ impl<'g> Configuration<'g> {
         let refused = match (&request.operator, request.method) {
             (Operator::WilsonLike(_), Method::GcrDd) => {
                 request.schwarz.check(self.domain.local(), self.domain.grid())?;
+                None
+            }
+            (Operator::WilsonLike(_), Method::Multigrid) => {
+                request.multigrid.aggregates_on(self.domain.local(), self.domain.grid())?;
                 None
             }
             (Operator::WilsonLike(_), _) | (Operator::Staggered(_), Method::Cg | Method::BlockCg) => None,

@@ -1,6 +1,6 @@
 //! Precision escalation: a system is solved in a pair of formats and, where that fails, in the next better one.
-use super::formats::{AnyPreconditioner, Formats};
-use super::report::Escalation;
+use super::formats::{AnyPreconditioner, BlockMultigrid, Formats};
+use super::report::{Escalation, MultigridLevel, MultigridReport};
 use super::request::{Correction, Method, Request, Schwarz};
 use crate::domain::{DeviceError, Result};
 use crate::field::{DeviceField, FieldSpace};
@@ -44,6 +44,8 @@ pub(super) struct EscalatedSolve {
     pub true_residual: Vec<f64>,
     /// Why it ended without a solution.
     pub failure: Option<Unsolved>,
+    /// What multigrid did.
+    pub multigrid: Option<MultigridReport>,
     /// Time of the iteration.
     pub seconds: f64,
 }
@@ -115,12 +117,42 @@ pub(super) fn solve_escalating(
         }
     };
     let seconds = start.elapsed().as_secs_f64();
-    Ok(EscalatedSolve { info: total.expect("the loop ran"), level, escalations, true_residual, failure, seconds })
+    let info = total.expect("the loop ran");
+    let multigrid = system.multigrid.as_ref().map(|multigrid| multigrid_report(multigrid, info.iterations, seconds));
+    Ok(EscalatedSolve { info, level, escalations, true_residual, failure, multigrid, seconds })
+}
+
+/// What multigrid did in a solve with so many iterations.
+fn multigrid_report(block: &BlockMultigrid, iterations: usize, seconds: f64) -> MultigridReport {
+    let (multigrid, done) = (block.multigrid(), block.reports());
+    let coarsenings = multigrid.levels();
+    let level = |depth: usize| {
+        let below = coarsenings.get(depth);
+        let lattice = match depth {
+            0 => coarsenings[0].space.fine().lattice(),
+            _ => coarsenings[depth - 1].operator.level().lattice(),
+        };
+        // The finest level is the preconditioner of the solver whose iterations are known.
+        let report = done.get(depth).copied().unwrap_or_default();
+        MultigridLevel {
+            lattice: lattice.size(),
+            block: below.map(|below| below.space.block()),
+            vectors: below.map(|below| below.space.count()),
+            iterations: if depth == 0 { iterations } else { report.iterations },
+            seconds: if depth == 0 { seconds } else { report.seconds },
+        }
+    };
+    MultigridReport { setup_seconds: multigrid.seconds(), levels: (0..=coarsenings.len()).map(level).collect() }
 }
 
 /// δ of CG on a positive operator that is kept in 16 bits. What the iteration solves has other small eigenvalues, so that
 /// it has to hear of the true residual far more often than rounding alone asks for: docs/measurements/staggered.md.
 const HALF_DELTA: f64 = 0.6;
+
+/// Directions of GCR around multigrid, which takes two or three dozen iterations in all.
+pub(super) const MULTIGRID_DIRECTIONS: usize = 8;
+/// δ of GCR around multigrid in single precision: its residual falls by two thirds in an iteration, and restarts lose directions.
+const MULTIGRID_DELTA: f64 = 1e-3;
 
 /// The square of the sine of an angle at which block CG takes a residual to depend on the others: of an iteration in
 /// double precision, and of others. Far above the rounding of vectors in 16 bits, squared.
@@ -198,6 +230,7 @@ struct MixedSystem {
     positive: bool,
     /// For GCR, and the space that it works in.
     preconditioner: Option<(FieldSpace, AnyPreconditioner)>,
+    multigrid: Option<BlockMultigrid>,
     /// Right-hand side and solution in the outer precision.
     rhs: DeviceField,
     x: DeviceField,
@@ -209,7 +242,7 @@ impl MixedSystem {
         level: PrecisionLevel,
         problem: &mut dyn ParitySystem,
         request: &Request,
-    ) -> Result<Self> {
+    ) -> std::result::Result<Self, EscalationError> {
         let (domain, nrhs) = (formats.domain(), problem.space().nrhs());
         let exact = formats.exact();
         let positive = exact.is_positive();
@@ -222,6 +255,10 @@ impl MixedSystem {
             Method::GcrDd => formats.preconditioner(&request.schwarz, level.reconstruction)?,
             _ => None,
         };
+        let multigrid = match request.method {
+            Method::Multigrid => formats.multigrid(&request.multigrid, level.reconstruction)?,
+            _ => None,
+        };
         let space = |precision| FieldSpace::new(domain, formats.kind(), precision, nrhs);
         let preconditioner = preconditioner.map(|inner| (space(request.schwarz.precision), inner));
         formats.release_staged();
@@ -229,7 +266,7 @@ impl MixedSystem {
         let (mut x, mut rhs) = (outer_space.allocate()?, outer_space.allocate()?);
         outer_space.convert_from(problem.rhs(), &mut rhs)?;
         outer_space.convert_from(problem.solution(), &mut x)?;
-        Ok(MixedSystem { outer_space, outer, sloppy_space, sloppy, positive, preconditioner, rhs, x })
+        Ok(MixedSystem { outer_space, outer, sloppy_space, sloppy, positive, preconditioner, multigrid, rhs, x })
     }
     fn hand_back(&self, problem: &mut dyn ParitySystem) -> Result {
         let (kind, nrhs) = (problem.space().kind(), problem.space().nrhs());
@@ -245,7 +282,8 @@ impl MixedSystem {
         request: &Request,
         observer: &mut dyn Observer,
     ) -> std::result::Result<Info, EscalationError> {
-        let MixedSystem { outer_space, outer, sloppy_space, sloppy, positive, preconditioner, rhs, x } = self;
+        let MixedSystem { outer_space, outer, sloppy_space, sloppy, positive, preconditioner, multigrid, rhs, x } =
+            self;
         let (positive, system) = (*positive, Mixed::new(outer_space, &**outer, sloppy_space, &**sloppy));
         if request.method == Method::GcrDd {
             let Some((space, inner)) = preconditioner else {
@@ -263,6 +301,31 @@ impl MixedSystem {
             let converted = Converted::new(&*space, &**inner).map_err(SolveError::Backend)?;
             let mut workspace = GcrWorkspace::new(&system, k_max).map_err(SolveError::Backend)?;
             return gcr(&system, &converted, rhs, x, &params, &mut workspace, observer);
+        }
+        if request.method == Method::Multigrid {
+            let Some(multigrid) = multigrid else {
+                return Err(SolveError::Invalid("multigrid is for Wilson-like operators"));
+            };
+            let Correction::Reliable { delta } = request.correction else {
+                return Err(SolveError::Invalid("GCR restarts by itself: it has no defect correction"));
+            };
+            let Request { max_iterations, stagnation_window, .. } = *request;
+            let stagnation_window = Some(stagnation_window);
+            let delta = delta.or((level.precision == Precision::Single).then_some(MULTIGRID_DELTA));
+            let solver = SolverParams { tol, max_iterations, delta, stagnation_window, ..Default::default() };
+            let params = GcrParams { k_max: MULTIGRID_DIRECTIONS, ..solver.into() };
+            let mut workspace = GcrWorkspace::new(&system, params.k_max).map_err(SolveError::Backend)?;
+            let single = FieldSpace::new(sloppy_space.domain(), sloppy_space.kind(), Precision::Single, rhs.nrhs());
+            let mut solved = None;
+            multigrid.with_cycle(&mut |cycle| {
+                let (workspace, observer) = (&mut workspace, &mut *observer);
+                solved = Some(match level.precision {
+                    Precision::Single => gcr(&system, cycle, rhs, x, &params, workspace, observer),
+                    _ => gcr(&system, &Converted::new(&single, cycle)?, rhs, x, &params, workspace, observer),
+                });
+                Ok(())
+            })?;
+            return solved.expect("the cycle was used");
         }
         let dependent = DEPENDENT[usize::from(level.precision != Precision::Double)];
         match request.correction {
@@ -351,7 +414,7 @@ fn krylov<Y: System<Error = DeviceError>>(
             let mut workspace = BicgstabWorkspace::new(system).map_err(SolveError::Backend)?;
             bicgstab(system, rhs, x, &params, &mut workspace, observer)
         }
-        Method::GcrDd => unreachable!("it is not one of those that take reliable updates"),
+        Method::GcrDd | Method::Multigrid => unreachable!("it is not one of those that take reliable updates"),
         Method::Cg | Method::Cgne if positive => {
             let mut workspace = CgWorkspace::new(system).map_err(SolveError::Backend)?;
             cg(system, rhs, x, &params, &mut workspace, observer)

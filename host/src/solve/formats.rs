@@ -3,12 +3,14 @@ use super::configuration::{Configuration, with_kernels};
 use super::request::Schwarz;
 use crate::domain::{Domain, Result};
 use crate::field::{DeviceGauge, FieldSpace};
+use crate::multigrid::{CycleResult, Multigrid, MultigridParams};
 use crate::operators::{
     BlockOperator, Diagonal, EvenOdd, EvenOddStaggered, EvenOddWilson, MrInBlocks, Staggered, StaggeredOperator,
     Wilson, WilsonLike,
 };
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
-use solvers::{MrParams, Preconditioner};
+use solvers::{LevelReport, MrParams, Preconditioner};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -31,8 +33,38 @@ pub(super) trait Formats {
     fn preconditioner(&self, _: &Schwarz, _: LinkStorage) -> Result<Option<AnyPreconditioner>> {
         Ok(None)
     }
+    /// Multigrid for blocks of right-hand sides, with operators whose links are stored in this way, if there is any for
+    /// the operator.
+    fn multigrid(&self, _: &MultigridParams, _: LinkStorage) -> CycleResult<Option<BlockMultigrid>> {
+        Ok(None)
+    }
     /// Frees what the formats are made from; it comes back when it is needed.
     fn release_staged(&self);
+}
+
+/// Multigrid with the operators of the finest level, for blocks of right-hand sides.
+pub(super) struct BlockMultigrid {
+    multigrid: Rc<Multigrid>,
+    operator: EvenOddWilson,
+    smoother: EvenOddWilson,
+    nrhs: usize,
+    reports: RefCell<Vec<LevelReport>>,
+}
+
+impl BlockMultigrid {
+    /// Near-null vectors and coarse operators.
+    pub fn multigrid(&self) -> &Multigrid {
+        &self.multigrid
+    }
+    /// What the levels did in the last solve, the finest one first.
+    pub fn reports(&self) -> Vec<LevelReport> {
+        self.reports.borrow().clone()
+    }
+    /// Hands the cycle to `then`.
+    pub fn with_cycle(&self, then: &mut dyn FnMut(&dyn Preconditioner<FieldSpace>) -> CycleResult) -> CycleResult {
+        self.reports.borrow_mut().clear();
+        self.multigrid.with_cycle(&self.operator, &self.smoother, self.nrhs, &self.reports, then)
+    }
 }
 
 /// The Schur complement of a Wilson-like operator.
@@ -80,6 +112,12 @@ impl<'c, 'g> WilsonFormats<'c, 'g> {
         let across = self.operator.wilson.boundary.sign();
         MrInBlocks::overlapping(operator, params, self.nrhs, domain, width, across)
     }
+    /// The Schur complement in a format.
+    fn in_format(&self, precision: Precision, storage: LinkStorage, nrhs: usize) -> Result<EvenOddWilson> {
+        let storage = self.storage(precision, storage);
+        let wilson = Wilson::new(self.configuration.links(precision, storage)?, self.operator.wilson);
+        EvenOddWilson::with_diagonal(wilson, self.term.convert(precision)?, self.operator.schur, nrhs)
+    }
     /// The Schur complement cut into blocks.
     fn in_blocks(&self, links: Arc<DeviceGauge>, term: Diagonal, block: [usize; 4]) -> Result<Rc<dyn BlockOperator>> {
         let wilson = Wilson::new(links, self.operator.wilson).in_blocks(block);
@@ -107,10 +145,15 @@ impl Formats for WilsonFormats<'_, '_> {
         self.operator.definition.exists(precision, self.storage(precision, storage))
     }
     fn any(&self, precision: Precision, storage: LinkStorage) -> Result<Rc<dyn EvenOdd>> {
-        let storage = self.storage(precision, storage);
-        let wilson = Wilson::new(self.configuration.links(precision, storage)?, self.operator.wilson);
-        let term = self.term.convert(precision)?;
-        Ok(Rc::new(EvenOddWilson::with_diagonal(wilson, term, self.operator.schur, self.nrhs)?))
+        Ok(Rc::new(self.in_format(precision, storage, self.nrhs)?))
+    }
+    fn multigrid(&self, params: &MultigridParams, storage: LinkStorage) -> CycleResult<Option<BlockMultigrid>> {
+        let make = |precision, nrhs| self.in_format(precision, storage, nrhs);
+        let multigrid = self.configuration.multigrid(self.operator, params, &make)?;
+        let precision = params.precision_on(self.configuration.domain().backend());
+        let (operator, smoother) = (make(Precision::Single, self.nrhs)?, make(precision, self.nrhs)?);
+        let (nrhs, reports) = (self.nrhs, RefCell::default());
+        Ok(Some(BlockMultigrid { multigrid, operator, smoother, nrhs, reports }))
     }
 }
 

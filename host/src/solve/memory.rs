@@ -1,5 +1,6 @@
 //! How much device memory a solve takes.
 use super::batch::widths;
+use super::escalation::MULTIGRID_DIRECTIONS;
 use super::request::{Correction, Method, Request};
 use crate::domain::Part;
 use crate::field::{DeviceField, DeviceGauge};
@@ -97,6 +98,7 @@ impl Request {
             Method::BlockCg => 5 + usize::from(!positive),
             Method::Bicgstab => 6,
             Method::GcrDd => 2 * self.schwarz.k_max + 2,
+            Method::Multigrid => 2 * MULTIGRID_DIRECTIONS + 2,
         };
         // Of the right-hand side, to put it into another order when the batch becomes smaller.
         let copy = usize::from(nrhs > 1 && self.method != Method::BlockCg);
@@ -119,6 +121,9 @@ impl Request {
         ];
         if self.method == Method::GcrDd {
             parts.push(("preconditioner", self.preconditioner_bytes(local, grid, nrhs)));
+        }
+        if self.method == Method::Multigrid {
+            parts.push(("multigrid, at the peak of its setup", self.multigrid.setup_bytes(local)));
         }
         if operator.diagonal(sites, double) > 0 {
             parts.push(("diagonal term and its inverse in double", operator.diagonal(sites, double)));

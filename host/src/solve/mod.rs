@@ -13,7 +13,7 @@ mod shifts;
 pub use batch::{BATCH_SIZES, batches, in_batches, largest_batch, shifts_in_batches, widths};
 pub use configuration::Configuration;
 pub use memory::{apply_memory, staggered_link_bytes};
-pub use report::{Escalation, Report, SolveFailure};
+pub use report::{Escalation, MultigridLevel, MultigridReport, Report, SolveFailure};
 pub use request::{Correction, Method, Request, Schwarz, SchwarzError};
 pub use run::Solved;
 pub use shifts::{ShiftOutcome, ShiftStrategy, ShiftsReport, SolvedShifts};

@@ -2,6 +2,7 @@
 use super::request::SchwarzError;
 use crate::domain::DeviceError;
 use crate::field::host::{Fermion, HostField, Spinor};
+use crate::multigrid::MultigridError;
 use gpu_kernels::{LinkStorage, Precision};
 use solvers::{Info, SolveError, Unsolved};
 
@@ -42,12 +43,38 @@ pub struct Report {
     /// How links were stored: with 12 real numbers where 8 were asked for but some links are singular, with 13 where 12 were
     /// asked for but long links are in U(3).
     pub reconstruction: LinkStorage,
+    /// What multigrid did.
+    pub multigrid: Option<MultigridReport>,
     /// Seconds of the iteration, transfers excluded.
     pub seconds: f64,
     /// Seconds from the first transfer to the last.
     pub total_seconds: f64,
     /// Operator applications only, over `seconds`.
     pub gflops: f64,
+}
+
+/// What multigrid did in a solve.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MultigridReport {
+    /// Seconds of the setup, whenever it was made.
+    pub setup_seconds: f64,
+    /// The levels, the finest one first.
+    pub levels: Vec<MultigridLevel>,
+}
+
+/// What a level of multigrid is, and what it did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MultigridLevel {
+    /// Extents of its lattice on a process.
+    pub lattice: [usize; 4],
+    /// Extents of an aggregate, where there is a coarser level.
+    pub block: Option<[usize; 4]>,
+    /// Near-null vectors, where there is a coarser level.
+    pub vectors: Option<usize>,
+    /// Iterations of its solver in all.
+    pub iterations: usize,
+    /// Seconds in it and in coarser levels.
+    pub seconds: f64,
 }
 
 /// Why there is no solution.
@@ -59,6 +86,9 @@ pub enum SolveFailure<T: Fermion = Spinor> {
     /// The preconditioner of GCR-DD cannot be made.
     #[error(transparent)]
     Schwarz(#[from] SchwarzError),
+    /// Multigrid cannot be set up.
+    #[error(transparent)]
+    Multigrid(#[from] MultigridError),
     /// The solver gave up, or the observer stopped it.
     #[error("{error}")]
     Unfinished {

@@ -1,5 +1,6 @@
 //! What to solve and how.
 use crate::lattice::Lattice;
+use crate::multigrid::MultigridParams;
 use crate::operators::Operator;
 use comms::ProcessGrid;
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
@@ -20,6 +21,9 @@ pub enum Method {
     /// GCR on the Schur complement with an additive Schwarz preconditioner (Babich et al. 2011, Algorithm 1). For Wilson
     /// and clover operators.
     GcrDd,
+    /// GCR on the Schur complement with an adaptive multigrid cycle as its preconditioner: [`crate::multigrid`]. For
+    /// Wilson-like operators.
+    Multigrid,
 }
 
 /// The preconditioner of [`Method::GcrDd`]: steps of minimum residual in domains that know nothing of each other.
@@ -170,6 +174,8 @@ pub struct Request {
     pub escalate: bool,
     /// Of [`Method::GcrDd`].
     pub schwarz: Schwarz,
+    /// Of [`Method::Multigrid`].
+    pub multigrid: MultigridParams,
     /// Iterations without a new smallest residual that count as stagnation; 0 for no such limit. Where
     /// [`escalate`](Self::escalate) allows a higher precision, BiCGstab below double has less patience: 150 iterations times the
     /// square root of the number of sites over 8⁴, at least 150, or half of those that the smallest residual took; after a first
@@ -207,6 +213,7 @@ impl Request {
             correction: Correction::default(),
             escalate: true,
             schwarz: Schwarz::default(),
+            multigrid: MultigridParams::default(),
             stagnation_window: 2000,
         }
     }

@@ -520,3 +520,37 @@ fn spaces_of_a_level_have_the_same_right_hand_sides() {
     let level = Level::new(&fine, &operator, Identity, transfer, &coarse, Identity);
     assert!(matches!(level.err(), Some(SolveError::Invalid(_))));
 }
+
+#[test]
+fn orthonormal_blocks_span_what_they_did() {
+    const LENGTH: usize = 40;
+    let space = PlainSpace::with_nrhs(LENGTH, 3);
+    let mut random = Random(91);
+    let mut blocks: Vec<Block> = (0..3).map(|_| random.vector(3 * LENGTH)).collect();
+    // The last vector depends on two of others blocks.
+    for k in 0..LENGTH {
+        blocks[2][2 * LENGTH + k] = blocks[0][k] - c(0.5, 2.0) * blocks[1][LENGTH + k];
+    }
+    let before = blocks.concat();
+    orthonormalise(&space, &mut blocks).unwrap();
+    let after = blocks.concat();
+    let vectors = |all: &'static str, of: &Block| -> Vec<Block> {
+        assert_eq!(of.len(), 9 * LENGTH, "{all}");
+        of.chunks(LENGTH).map(<[_]>::to_vec).collect()
+    };
+    let (before, after) = (vectors("before", &before), vectors("after", &after));
+    for (i, x) in after.iter().enumerate() {
+        for (j, y) in after.iter().enumerate() {
+            let expected = if i == j && i < 8 { 1.0 } else { 0.0 };
+            assert!((dot(x, y) - expected).norm() < 1e-14, "({i}, {j}): {}", dot(x, y));
+        }
+    }
+    for x in &before {
+        let mut rest = x.clone();
+        for q in &after {
+            let part = dot(q, x);
+            rest.iter_mut().zip(q).for_each(|(rest, q)| *rest -= part * q);
+        }
+        assert!(norm(&rest) < 1e-13 * norm(x), "{}", norm(&rest));
+    }
+}

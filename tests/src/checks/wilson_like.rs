@@ -10,6 +10,7 @@ use ferrite::field::host::HostSpinor;
 use ferrite::field::{DeviceGauge, FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
+use ferrite::multigrid::MultigridParams;
 use ferrite::operators::Operator;
 use ferrite::operators::{
     Anisotropy, CloverParams, DiagonalForm, EvenOdd, EvenOddWilson, ExpCloverParams, Schur, TimeBoundary,
@@ -151,9 +152,13 @@ pub fn wilson_like_solves(backend: &dyn Backend, report: &mut Report) -> Result<
     let sources = &case.sources[..2];
     for (name, operator, reference) in wilson_like_operators(&case) {
         for (precision, reconstruction) in plain_formats() {
-            for method in [Method::Bicgstab, Method::Cg, Method::Cgne, Method::BlockCg, Method::GcrDd] {
+            for method in
+                [Method::Bicgstab, Method::Cg, Method::Cgne, Method::BlockCg, Method::GcrDd, Method::Multigrid]
+            {
                 let schwarz = Schwarz { precision, domain: Some([2, 2, 2, 4]), ..Schwarz::default() };
-                let request = Request { method, precision, reconstruction, schwarz, ..Request::new(operator) };
+                let multigrid = MultigridParams { vectors: 8, improvements: 1, ..MultigridParams::default() };
+                let request =
+                    Request { method, precision, reconstruction, schwarz, multigrid, ..Request::new(operator) };
                 let scope = case.scope(&formats::name((precision, reconstruction)), &format!("{name} {method:?}"));
                 let (solutions, claim) = solve(&domain, &case.gauge, sources, &request, &mut ())?;
                 report.holds(&scope, &format!("{name} solve: converged"), claim.converged);

@@ -34,6 +34,7 @@ mod launch_order;
 mod memory;
 #[cfg(feature = "mpi")]
 mod mpi;
+mod multigrid;
 mod narrow;
 mod physics;
 mod properties;

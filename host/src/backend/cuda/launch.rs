@@ -227,9 +227,13 @@ impl Cuda {
         let function = self.function(kernel, RhsBlocking::ONE)?;
         let most = self.most_threads(function)?.min(MOST_THREADS);
         let variants = || self.shared.memory.fitting(function.variants);
-        let default = default_shape(variants().map(|variant| variant.blocking), nrhs, most);
+        let default = match kernel.by_warps {
+            // Lanes have numbers in a row.
+            true => Shape { blocking: RhsBlocking::ONE, threads: [BLOCK.min(most), 1, 1] },
+            false => default_shape(variants().map(|variant| variant.blocking), nrhs, most),
+        };
         // What is launched once or twice in a run is not worth a search.
-        let shape = if function.hot {
+        let shape = if function.hot && !kernel.by_warps {
             let launch = LaunchKey { kernel: function.name.into(), sites: n, nrhs };
             let mut shapes = candidates(RhsBlocking::ONE, nrhs, most);
             if nrhs > 1 {

@@ -8,7 +8,7 @@ use crate::cli::method::SolveScheme;
 use crate::cli::plan::{PRECISIONS, RECONSTRUCTIONS, STRATEGIES, Systems, merged, name_of};
 use crate::cli::profile::Profile;
 use crate::cli::progress::Watch;
-use crate::cli::{Context, Failure, Outcome, fields, interrupt, plot, text};
+use crate::cli::{Context, Failure, Outcome, fields, interrupt, multigrid, plot, text};
 use ferrite::field::host::{Fermion, HostField};
 use ferrite::operators::Operator;
 use ferrite::solve::{Escalation, Report, ShiftStrategy, ShiftsReport};
@@ -89,6 +89,7 @@ pub fn one<F: Fermion>(context: &Context, solve: &Solve, done: &Done, ended: &En
         "reliable_updates": info.reliable_updates,
         "restarts": info.restarts,
         "applications": applications(info),
+        "multigrid": report.multigrid.as_ref().map(multigrid::json),
         "history": info.history,
         "output": written,
         "plot": solve.plot,
@@ -107,6 +108,7 @@ pub fn one<F: Fermion>(context: &Context, solve: &Solve, done: &Done, ended: &En
         );
         text += &lines(&plan.sources, report);
         text += &format!("{:.3} s, {:.1} GFLOP/s on {}\n", report.seconds, report.gflops, device.describe());
+        text += &report.multigrid.as_ref().map(multigrid::table).unwrap_or_default();
         text += &done.profile.table(context);
         text += &files(written, solve.plot.as_ref());
         text

@@ -1,0 +1,161 @@
+//! Kernels that a warp of a GPU computes together: 32 lanes that add up what each of them has.
+//!
+//! On a CPU a warp is a loop over its lanes. Sums are taken in the order in which a GPU's lanes exchange them, so that both
+//! give the same bits.
+
+/// Lanes of a warp.
+pub const LANES: u32 = 32;
+
+/// Work that is done for every index in `0..n / 32` and every right-hand side by a warp, for a launch of `n` threads, a
+/// multiple of [`LANES`]. It is generic over formats.
+///
+/// # Safety
+/// As [`Kernel`](crate::Kernel), for calls of [`warp`](Self::warp).
+pub unsafe trait WarpKernel<F>: Copy + Send + Sync + 'static {
+    /// Computes number `i` of one right-hand side. All lanes call every function of `warp` together.
+    ///
+    /// # Safety
+    /// The pointers inside the struct must be valid for what number `i` reads and writes, in format `F`.
+    unsafe fn warp(&self, warp: Warp, i: u32, rhs: u32);
+}
+
+/// The lanes of a warp.
+#[derive(Clone, Copy, Debug)]
+pub struct Warp {
+    #[cfg(target_arch = "nvptx64")]
+    lane: u32,
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl Warp {
+    /// A warp.
+    #[cfg(all(feature = "cpu", not(test)))]
+    pub(crate) fn new() -> Self {
+        Warp {}
+    }
+    /// Calls `f` with every lane. What lanes wrote to memory, all of them can read afterwards.
+    #[inline(always)]
+    pub fn each(self, f: impl FnMut(u32)) {
+        (0..LANES).for_each(f);
+    }
+    /// Calls `f` once. What it writes to memory, all lanes can read afterwards.
+    #[inline(always)]
+    pub fn once(self, f: impl FnOnce()) {
+        f();
+    }
+    /// Waits for all lanes.
+    #[inline(always)]
+    pub fn wait(self) {}
+    /// Σ f(lane)
+    #[inline(always)]
+    pub fn sum<const K: usize>(self, mut f: impl FnMut(u32) -> [f32; K]) -> [f32; K] {
+        let mut lanes = [[0.0; K]; LANES as usize];
+        for lane in 0..LANES {
+            lanes[lane as usize] = f(lane);
+        }
+        for half in [16, 8, 4, 2, 1] {
+            for lane in 0..half {
+                lanes[lane] = core::array::from_fn(|k| lanes[lane][k] + lanes[lane + half][k]);
+            }
+        }
+        lanes[0]
+    }
+    /// Σ f(lane) over the four lanes of each quad, 4 q … 4 q + 3, handed to `take` with q.
+    #[inline(always)]
+    pub fn sum_quads<const K: usize>(self, mut f: impl FnMut(u32) -> [f32; K], mut take: impl FnMut(u32, [f32; K])) {
+        for quad in 0..LANES / 4 {
+            let [a, b, c, d] = [0, 1, 2, 3].map(|k| f(4 * quad + k));
+            take(quad, core::array::from_fn(|k| (a[k] + c[k]) + (b[k] + d[k])));
+        }
+    }
+    /// The largest f(lane), and the smallest number that comes with it.
+    #[inline(always)]
+    pub fn largest(self, mut f: impl FnMut(u32) -> (f32, u32)) -> (f32, u32) {
+        let mut best = f(0);
+        for lane in 1..LANES {
+            best = larger(best, f(lane));
+        }
+        best
+    }
+}
+
+/// The larger of two numbers with what belongs to it.
+#[inline(always)]
+fn larger(a: (f32, u32), b: (f32, u32)) -> (f32, u32) {
+    if b.0 > a.0 || b.0 == a.0 && b.1 < a.1 { b } else { a }
+}
+
+#[cfg(target_arch = "nvptx64")]
+impl Warp {
+    /// That of a thread.
+    #[inline(always)]
+    pub(crate) fn new(lane: u32) -> Self {
+        Warp { lane }
+    }
+    /// Calls `f` with every lane. What lanes wrote to memory, all of them can read afterwards.
+    #[inline(always)]
+    pub fn each(self, mut f: impl FnMut(u32)) {
+        f(self.lane);
+        crate::device::synchronize_warp();
+    }
+    /// Calls `f` once. What it writes to memory, all lanes can read afterwards.
+    #[inline(always)]
+    pub fn once(self, f: impl FnOnce()) {
+        if self.lane == 0 {
+            f();
+        }
+        self.wait();
+    }
+    /// Waits for all lanes.
+    #[inline(always)]
+    pub fn wait(self) {
+        crate::device::synchronize_warp();
+    }
+    /// Σ f(lane)
+    #[inline(always)]
+    pub fn sum<const K: usize>(self, mut f: impl FnMut(u32) -> [f32; K]) -> [f32; K] {
+        let mut values = f(self.lane);
+        macro_rules! fold {
+            ($($mask:literal)*) => {$({
+                let mut k = 0;
+                while k < K {
+                    values[k] += f32::from_bits(crate::device::shuffle_bits(values[k].to_bits(), $mask));
+                    k += 1;
+                }
+            })*};
+        }
+        fold!(16 8 4 2 1);
+        values
+    }
+    /// Σ f(lane) over the four lanes of each quad, 4 q … 4 q + 3, handed to `take` with q.
+    #[inline(always)]
+    pub fn sum_quads<const K: usize>(self, mut f: impl FnMut(u32) -> [f32; K], mut take: impl FnMut(u32, [f32; K])) {
+        let mut values = f(self.lane);
+        macro_rules! fold {
+            ($($mask:literal)*) => {$({
+                let mut k = 0;
+                while k < K {
+                    values[k] += f32::from_bits(crate::device::shuffle_bits(values[k].to_bits(), $mask));
+                    k += 1;
+                }
+            })*};
+        }
+        fold!(2 1);
+        if self.lane % 4 == 0 {
+            take(self.lane / 4, values);
+        }
+    }
+    /// The largest f(lane), and the smallest number that comes with it.
+    #[inline(always)]
+    pub fn largest(self, mut f: impl FnMut(u32) -> (f32, u32)) -> (f32, u32) {
+        let mut best = f(self.lane);
+        macro_rules! fold {
+            ($($mask:literal)*) => {$({
+                let value = f32::from_bits(crate::device::shuffle_bits(best.0.to_bits(), $mask));
+                best = larger(best, (value, crate::device::shuffle_bits(best.1, $mask)));
+            })*};
+        }
+        fold!(16 8 4 2 1);
+        best
+    }
+}

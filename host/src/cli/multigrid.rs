@@ -1,0 +1,81 @@
+//! Multigrid, from flags and settings, and what it did.
+use super::{keys, text};
+use crate::cli::config::Settings;
+use ferrite::Precision;
+use ferrite::multigrid::{MOST_COARSENINGS, MOST_VECTORS, MultigridParams};
+use ferrite::solve::{Method, MultigridLevel, MultigridReport};
+use serde_json::{Value, json};
+
+/// Resolves the settings for a solve by `method`.
+pub fn resolve(settings: &mut Settings, method: Method) -> MultigridParams {
+    let default = MultigridParams::default();
+    let mut params = MultigridParams {
+        vectors: settings.count("mg-vectors", 8..=MOST_VECTORS).unwrap_or(default.vectors),
+        levels: settings.count("mg-levels", 2..=MOST_COARSENINGS + 1).unwrap_or(default.levels),
+        relaxations: settings.count("mg-relaxations", 0..=1000).unwrap_or(default.relaxations),
+        improvements: settings.count("mg-improvements", 0..=1000).unwrap_or(default.improvements),
+        precision: settings
+            .choice("mg-precision", &[("half", Precision::Half), ("single", Precision::Single)])
+            .or(default.precision),
+        ..default
+    };
+    params.cycle.post_smoothing = settings.count("mg-smoothing", 1..=1000).unwrap_or(default.cycle.post_smoothing);
+    for (level, setting) in settings.all("mg-block").into_iter().enumerate() {
+        match text::extents(setting.text()) {
+            Ok(_) if level >= MOST_COARSENINGS => {
+                settings.wrong(&setting, format!("there are at most {MOST_COARSENINGS} levels with a coarser one"));
+            }
+            Ok(block) => params.blocks[level] = Some(block),
+            Err(why) => settings.wrong(&setting, why),
+        }
+    }
+    if params.vectors % 8 != 0
+        && let Some(setting) = settings.get("mg-vectors")
+    {
+        settings.wrong(&setting, "has to be a multiple of 8");
+    }
+    if method != Method::Multigrid {
+        for key in keys::of_multigrid() {
+            if let Some(setting) = settings.get(key) {
+                settings.wrong(&setting, "belongs to --solver multigrid");
+            }
+        }
+    }
+    params
+}
+
+/// What it did, for JSON.
+pub fn json(report: &MultigridReport) -> Value {
+    let level = |level: &MultigridLevel| {
+        json!({
+            "lattice": level.lattice,
+            "block": level.block,
+            "vectors": level.vectors,
+            "iterations": level.iterations,
+            "seconds": level.seconds,
+        })
+    };
+    json!({
+        "setup_seconds": report.setup_seconds,
+        "levels": report.levels.iter().map(level).collect::<Vec<_>>(),
+    })
+}
+
+/// The same for people.
+pub fn table(report: &MultigridReport) -> String {
+    let mut table = format!("multigrid, set up in {:.3} s\n", report.setup_seconds);
+    for level in &report.levels {
+        let by = |[x, y, z, t]: [usize; 4]| format!("{x}×{y}×{z}×{t}");
+        let below = match (level.block, level.vectors) {
+            (Some(block), Some(vectors)) => format!(", aggregates {}, {vectors} vectors", by(block)),
+            _ => String::new(),
+        };
+        table += &format!(
+            "  {:>14}: {:>6} iterations, {:.3} s{below}\n",
+            by(level.lattice),
+            level.iterations,
+            level.seconds
+        );
+    }
+    table
+}

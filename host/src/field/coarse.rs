@@ -1,0 +1,68 @@
+//! Matrices of a coarse operator on a device.
+use crate::backend::{DeviceBuffer, view};
+use crate::domain::{Domain, Result};
+use gpu_kernels::coarse::{self, Matrices, Scales};
+use gpu_kernels::storage::{Half, Single};
+use gpu_kernels::{Format, Precision};
+
+/// Some matrices at each site of a coarse lattice, with two rows for each near-null vector: in single precision, or in 16
+/// bits with a scale for each.
+pub(crate) struct CoarseMatrices {
+    buffer: DeviceBuffer,
+    scales: DeviceBuffer,
+    sites: usize,
+    vectors: usize,
+    count: usize,
+    precision: Precision,
+}
+
+impl CoarseMatrices {
+    /// Zero everywhere.
+    pub fn zero(domain: &Domain, sites: usize, vectors: usize, count: usize, precision: Precision) -> Result<Self> {
+        let what = format!("the coarse operator with {vectors} vectors on {sites} sites");
+        let bytes = Self::bytes_for(sites, vectors, count, precision);
+        let buffer = domain.backend().allocate(bytes, &what)?;
+        let scales = domain.backend().allocate(4 * sites * count, &what)?;
+        Ok(CoarseMatrices { buffer, scales, sites, vectors, count, precision })
+    }
+    /// Bytes of so many matrices at each of `sites` sites.
+    pub fn bytes_for(sites: usize, vectors: usize, count: usize, precision: Precision) -> usize {
+        let site = match precision {
+            Precision::Half | Precision::Fp16 => Matrices::bytes::<Half>(vectors, count),
+            Precision::Single | Precision::Double => Matrices::bytes::<Single>(vectors, count),
+        };
+        sites * site
+    }
+    /// A copy.
+    pub fn copied(&self, domain: &Domain) -> Result<Self> {
+        let mut copy = Self::zero(domain, self.sites, self.vectors, self.count, self.precision)?;
+        domain.backend().copy(&self.buffer, &mut copy.buffer, self.buffer.bytes())?;
+        Ok(copy)
+    }
+    /// The same in 16 bits.
+    pub fn rounded(&self, domain: &Domain) -> Result<Self> {
+        let to = Self::zero(domain, self.sites, self.vectors, self.count, Precision::Half)?;
+        let kernel = coarse::RoundMatrices {
+            from: self.view(),
+            to: to.view(),
+            scales: to.scales(),
+            count: gpu_kernels::lattice::Divisor::new(self.count as u32),
+        };
+        let threads = gpu_kernels::warp::LANES * (self.sites * self.count) as u32;
+        domain.backend().launch(&coarse::ROUND_MATRICES, Format::of(Precision::Single), &kernel, threads, 1)?;
+        Ok(to)
+    }
+    /// How elements are kept.
+    pub fn precision(&self) -> Precision {
+        self.precision
+    }
+    /// The matrices as kernels see them. The view must not outlive them.
+    pub fn view(&self) -> Matrices {
+        let bytes = Self::bytes_for(self.sites, self.vectors, self.count, self.precision);
+        view::coarse_matrices(&self.buffer, bytes, self.vectors, self.count)
+    }
+    /// Their scales.
+    pub fn scales(&self) -> Scales {
+        view::coarse_scales(&self.scales, self.sites * self.count)
+    }
+}

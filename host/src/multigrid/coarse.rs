@@ -1,0 +1,302 @@
+//! Coarse operators: R D P for an operator D of the level above, even-odd preconditioned.
+use super::level::Level;
+use super::null_space::NullSpace;
+use crate::domain::{DeviceError, Result};
+use crate::field::{CoarseMatrices, DeviceField, FieldSpace, FullField, GaugeField};
+use crate::operators::{DiagonalForm, EvenOddWilson};
+use gpu_kernels::coarse::{
+    ADD_BACKWARD, AddBackward, COARSE_APPLY, CoarseApply, INVERT, Invert, MULTIPLY_LINKS, MultiplyLinks, TILE,
+};
+use gpu_kernels::lattice::{Divisor, Geometry};
+use gpu_kernels::multigrid::{FORWARD_HOP, ForwardHop, PROJECT, Project};
+use gpu_kernels::warp::LANES;
+use gpu_kernels::{Format, Precision};
+use solvers::LinearOperator;
+use std::cell::{Cell, RefCell};
+
+/// Directions of hops.
+const HOPS: usize = 8;
+
+/// D ψ(A) = X(A) ψ(A) + Σ_d Y_d(A) ψ(A + d), the operator R D P on a coarse lattice.
+pub struct CoarseOperator {
+    level: Level,
+    vectors: usize,
+    /// X
+    diagonal: CoarseMatrices,
+    /// X⁻¹
+    inverse: CoarseMatrices,
+    /// Y
+    links: CoarseMatrices,
+    /// X⁻¹ Y, in the precision of solves.
+    hops: CoarseMatrices,
+}
+
+/// What one launch of a coarse operator reads, and from where.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    matrices: &'a CoarseMatrices,
+    range: [u32; 2],
+    here: bool,
+}
+
+impl CoarseOperator {
+    /// R M P for a Wilson-like operator in single precision on `links`, which it was made from, for blocks of as many
+    /// right-hand sides as there are near-null vectors at least. Hops are kept in `precision`.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub fn of_wilson(
+        space: &NullSpace,
+        operator: &EvenOddWilson,
+        links: &GaugeField,
+        precision: Precision,
+    ) -> Result<Self> {
+        let wilson = operator.wilson();
+        let (params, domain) = (wilson.params(), space.fine().domain());
+        let hop = |columns: &FullField, mu: usize, parity: usize, out: &mut DeviceField| -> Result {
+            let factor = -params.hop() * if mu == 3 { 1.0 / params.anisotropy.space() } else { 1.0 };
+            let kernel = ForwardHop {
+                input: columns.parity(1 - parity).view(),
+                out: out.view(),
+                links: links.links(parity),
+                lattice: links.bordered(),
+                geometry: domain.geometry(),
+                parity: parity as u32,
+                direction: mu as u32,
+                factor,
+                factor_across: factor * params.boundary.sign(),
+            };
+            space.launch_single(&FORWARD_HOP, &kernel, domain.half_sites(), space.count())
+        };
+        let diagonal = |columns: &FullField, parity: usize, out: &mut DeviceField| {
+            let form = DiagonalForm { parity, inverse: false, dagger: false };
+            operator.apply_diagonal(form, columns.parity(parity), out)
+        };
+        Self::build(space, precision, &diagonal, &hop)
+    }
+    /// R D P for the operator D of another coarse level.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub fn of_coarse(space: &NullSpace, operator: &CoarseOperator, precision: Precision) -> Result<Self> {
+        let hop = |columns: &FullField, mu: usize, parity: usize, out: &mut DeviceField| {
+            let part = Part { matrices: &operator.links, range: [mu as u32, mu as u32 + 1], here: false };
+            operator.launch(part, parity, (0.0, None), 1.0, columns.parity(1 - parity), out, space.count())
+        };
+        let diagonal = |columns: &FullField, parity: usize, out: &mut DeviceField| {
+            operator.apply_diagonal(false, parity, columns.parity(parity), out, space.count())
+        };
+        Self::build(space, precision, &diagonal, &hop)
+    }
+    /// From what the diagonal part and the hops forward of an operator make of columns of P.
+    fn build(
+        space: &NullSpace,
+        precision: Precision,
+        diagonal: &dyn Fn(&FullField, usize, &mut DeviceField) -> Result,
+        hop: &dyn Fn(&FullField, usize, usize, &mut DeviceField) -> Result,
+    ) -> Result<Self> {
+        let (coarse, count) = (space.coarse(), space.count());
+        let (domain, sites) = (coarse.domain(), coarse.lattice().volume());
+        let matrices = |which| CoarseMatrices::zero(domain, sites, count, which, Precision::Single);
+        let (x, inside, links) = (matrices(1)?, matrices(1)?, matrices(HOPS)?);
+        let (mut columns, mut images) = (space.fine().zero(count)?, space.fine().zero(count)?);
+        for chirality in 0..2 {
+            for parity in 0..2 {
+                space.columns(parity, chirality, columns.parity_mut(parity))?;
+            }
+            let project = |to: &CoarseMatrices, images: &FullField, direction: usize, add: bool| {
+                let pairs = count as u32 / 2;
+                let kernel = Project {
+                    vectors: space.views(),
+                    columns: [images.even.view(), images.odd.view()],
+                    inside: to.view(),
+                    outside: links.view(),
+                    aggregates: space.aggregates(),
+                    pairs: Divisor::new(pairs),
+                    chirality,
+                    direction: direction as u32,
+                    add: u32::from(add),
+                    spins: space.spins(),
+                };
+                let threads = LANES * space.aggregates().count() * pairs * pairs;
+                space.launch_single(&PROJECT, &kernel, threads, 1)
+            };
+            for parity in 0..2 {
+                diagonal(&columns, parity, images.parity_mut(parity))?;
+            }
+            project(&x, &images, 4, false)?;
+            for mu in 0..4 {
+                for parity in 0..2 {
+                    hop(&columns, mu, parity, images.parity_mut(parity))?;
+                }
+                project(&inside, &images, mu, mu > 0)?;
+            }
+        }
+        let rows = 2 * count as u32;
+        let geometry = Geometry::new(coarse.extents());
+        let (diagonal, inside_view) = (x.view(), inside.view());
+        let rows = Divisor::new(rows);
+        let backward = AddBackward { diagonal, inside: inside_view, links: links.view(), geometry, rows };
+        let elements = sites as u32 * rows.get() * rows.get();
+        space.launch_single(&ADD_BACKWARD, &backward, elements, 1)?;
+        let inverse = matrices(1)?;
+        let lost = x.copied(domain)?;
+        let kernel = Invert { matrix: lost.view(), inverse: inverse.view() };
+        space.launch_single(&INVERT, &kernel, LANES * sites as u32, 1)?;
+        drop((lost, inside));
+        let hops = matrices(HOPS)?;
+        let tiles = rows.get() / TILE;
+        let kernel =
+            MultiplyLinks { left: inverse.view(), links: links.view(), out: hops.view(), tiles: Divisor::new(tiles) };
+        let threads = LANES * sites as u32 * HOPS as u32 * tiles * tiles;
+        space.launch_single(&MULTIPLY_LINKS, &kernel, threads, 1)?;
+        let hops = if precision == Precision::Single { hops } else { hops.rounded(domain)? };
+        Ok(CoarseOperator { level: coarse.clone(), vectors: count, diagonal: x, inverse, links, hops })
+    }
+    /// Bytes of an operator on `sites` sites with so many near-null vectors, and at the peak while it is made.
+    pub(crate) fn bytes_for(sites: usize, vectors: usize, precision: Precision) -> [usize; 2] {
+        let bytes = |count, precision| CoarseMatrices::bytes_for(sites, vectors, count, precision);
+        let single = |count| bytes(count, Precision::Single);
+        let kept = single(2) + single(HOPS);
+        [kept + bytes(HOPS, precision), kept + single(2) + single(HOPS) + bytes(HOPS, precision)]
+    }
+    /// The level that it acts on.
+    pub fn level(&self) -> &Level {
+        &self.level
+    }
+    /// Near-null vectors that it was made with.
+    pub fn vectors(&self) -> usize {
+        self.vectors
+    }
+    /// `out` = a x + b Σ M ψ on the sites of `parity`; without a field for x, that is what `out` has.
+    #[allow(clippy::too_many_arguments)] // one launch, all of whose operands are needed
+    fn launch(
+        &self,
+        part: Part<'_>,
+        parity: usize,
+        (a, x): (f32, Option<&DeviceField>),
+        b: f32,
+        input: &DeviceField,
+        out: &mut DeviceField,
+        nrhs: usize,
+    ) -> Result {
+        let domain = self.level.domain();
+        let format = (gpu_kernels::FermionKind::Wilson, Precision::Single);
+        [Some(input), x, Some(out)].into_iter().flatten().try_for_each(|field| field.expect(domain, format, nrhs))?;
+        let tiles = 2 * self.vectors as u32 / TILE;
+        let kernel = CoarseApply {
+            matrices: part.matrices.view(),
+            scales: part.matrices.scales(),
+            input: input.view(),
+            x: x.unwrap_or(out).view(),
+            out: out.view(),
+            geometry: Geometry::new(self.level.extents()),
+            tiles: Divisor::new(tiles),
+            spinors: self.level.spinors() as u32,
+            parity: parity as u32,
+            range: part.range,
+            here: u32::from(part.here),
+            a,
+            b,
+        };
+        let threads = LANES * self.level.lattice().half_volume() as u32 * tiles;
+        let format = Format::of(part.matrices.precision());
+        Ok(domain.backend().launch(&COARSE_APPLY, format, &kernel, threads, nrhs as u32)?)
+    }
+    /// `out` = X x, or X⁻¹ x, on the sites of `parity`.
+    ///
+    /// # Errors
+    /// Fields of another level or format; failures of the device.
+    pub fn apply_diagonal(
+        &self,
+        inverse: bool,
+        parity: usize,
+        x: &DeviceField,
+        out: &mut DeviceField,
+        nrhs: usize,
+    ) -> Result {
+        let matrices = if inverse { &self.inverse } else { &self.diagonal };
+        self.launch(Part { matrices, range: [0, 1], here: true }, parity, (0.0, None), 1.0, x, out, nrhs)
+    }
+    /// `out` = a x + b X⁻¹ Y ψ on the sites of `parity`; ψ is on the other one.
+    fn hop(
+        &self,
+        parity: usize,
+        ax: (f32, Option<&DeviceField>),
+        b: f32,
+        psi: &DeviceField,
+        out: &mut DeviceField,
+        nrhs: usize,
+    ) -> Result {
+        let part = Part { matrices: &self.hops, range: [0, HOPS as u32], here: false };
+        self.launch(part, parity, ax, b, psi, out, nrhs)
+    }
+    /// `out` = D ψ on all sites.
+    ///
+    /// # Errors
+    /// Fields of another level or format; failures of the device.
+    pub fn apply(&self, psi: &FullField, out: &mut FullField, nrhs: usize) -> Result {
+        for parity in 0..2 {
+            let part = Part { matrices: &self.links, range: [0, HOPS as u32], here: false };
+            let (here, there) = (psi.parity(parity), psi.parity(1 - parity));
+            let image = out.parity_mut(parity);
+            self.apply_diagonal(false, parity, here, image, nrhs)?;
+            self.launch(part, parity, (1.0, None), 1.0, there, image, nrhs)?;
+        }
+        Ok(())
+    }
+    /// The right-hand side of the even system from one on all sites, b̂ = X⁻¹ (b_e − Y X⁻¹ b_o), and X⁻¹ b_o.
+    pub fn prepare(&self, b: &FullField, even: &mut DeviceField, odd: &mut DeviceField, nrhs: usize) -> Result {
+        self.apply_diagonal(true, 1, &b.odd, odd, nrhs)?;
+        self.apply_diagonal(true, 0, &b.even, even, nrhs)?;
+        self.hop(0, (1.0, None), -1.0, odd, even, nrhs)
+    }
+    /// The odd half from the even one: x_o = X⁻¹ b_o − X⁻¹ Y x_e, with X⁻¹ b_o from [`prepare`](Self::prepare).
+    pub fn reconstruct(&self, odd: &DeviceField, x: &mut FullField, nrhs: usize) -> Result {
+        let FullField { even, odd: out } = x;
+        self.hop(1, (1.0, Some(odd)), -1.0, even, out, nrhs)
+    }
+}
+
+/// The even-odd Schur complement of a coarse operator on the even sites: 1 − X⁻¹ Y X⁻¹ Y.
+pub struct CoarseSchur<'a> {
+    operator: &'a CoarseOperator,
+    odd: RefCell<DeviceField>,
+    nrhs: Cell<usize>,
+}
+
+impl<'a> CoarseSchur<'a> {
+    /// For blocks of `nrhs` right-hand sides.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn new(operator: &'a CoarseOperator, nrhs: usize) -> Result<Self> {
+        let odd = RefCell::new(operator.level.zero(nrhs)?.odd);
+        Ok(CoarseSchur { operator, odd, nrhs: Cell::new(nrhs) })
+    }
+}
+
+impl LinearOperator<FieldSpace> for CoarseSchur<'_> {
+    fn apply(&self, x: &DeviceField, out: &mut DeviceField) -> std::result::Result<(), DeviceError> {
+        let mut odd = self.odd.borrow_mut();
+        let nrhs = self.nrhs.get();
+        self.operator.hop(1, (0.0, None), 1.0, x, &mut odd, nrhs)?;
+        self.operator.hop(0, (1.0, Some(x)), -1.0, &odd, out, nrhs)
+    }
+    fn apply_dagger(&self, _: &DeviceField, _: &mut DeviceField) -> std::result::Result<(), DeviceError> {
+        Err(DeviceError::NoDagger)
+    }
+    fn narrow(&self, nrhs: usize) -> bool {
+        let fits = (1..=self.odd.borrow().nrhs()).contains(&nrhs);
+        if fits {
+            self.nrhs.set(nrhs);
+        }
+        fits
+    }
+    /// 8 operations for each element of the matrices of all hops, and a sum.
+    fn flops(&self) -> f64 {
+        let (rows, sites) = (2.0 * self.operator.vectors as f64, self.operator.level.domain().global().volume() as f64);
+        let sites = sites / self.operator.level.spinors() as f64;
+        sites * rows * (8.0 * HOPS as f64 * rows + 2.0)
+    }
+}

@@ -1,0 +1,129 @@
+//! The multigrid cycle, for blocks of right-hand sides.
+use super::coarse::{CoarseOperator, CoarseSchur};
+use super::null_space::NullSpace;
+use super::params::CycleParams;
+use super::transfer::{EvenTransfer, FineDiagonal};
+use crate::domain::{DeviceError, Result};
+use crate::field::{DeviceField, FieldSpace};
+use crate::operators::{DiagonalForm, EvenOddWilson, Schur};
+use gpu_kernels::{FermionKind, Precision};
+use solvers::{
+    CaGcr, CaGcrParams, Converted, InnerGcr, LevelReport, MinimumResidual, MrParams, Preconditioner, SolveError,
+    Transfer,
+};
+use std::cell::RefCell;
+
+/// One step down: near-null vectors of a level, and the operator on the next coarser one.
+pub struct Coarsening {
+    /// P and R.
+    pub space: NullSpace,
+    /// The operator below.
+    pub operator: CoarseOperator,
+}
+
+/// What is asked of a solver that may fail to be made.
+pub type CycleResult<T = ()> = std::result::Result<T, SolveError<DeviceError>>;
+
+/// The operators of the finest level, for blocks of right-hand sides.
+#[derive(Clone, Copy)]
+pub struct Finest<'a> {
+    /// In single precision.
+    pub operator: &'a EvenOddWilson,
+    /// That of the smoother.
+    pub smoother: &'a EvenOddWilson,
+    /// Precision of the smoother.
+    pub precision: Precision,
+}
+
+struct WilsonDiagonal<'a>(&'a EvenOddWilson);
+impl FineDiagonal for WilsonDiagonal<'_> {
+    fn apply(&self, r: &DeviceField, out: &mut DeviceField, _: usize) -> Option<Result> {
+        let form = DiagonalForm { parity: 0, inverse: false, dagger: false };
+        (self.0.complement() == Schur::Symmetric).then(|| self.0.apply_diagonal(form, r, out))
+    }
+}
+struct CoarseDiagonal<'a>(&'a CoarseOperator);
+impl FineDiagonal for CoarseDiagonal<'_> {
+    fn apply(&self, r: &DeviceField, out: &mut DeviceField, nrhs: usize) -> Option<Result> {
+        Some(self.0.apply_diagonal(false, 0, r, out, nrhs))
+    }
+}
+
+impl<D: FineDiagonal> Transfer<FieldSpace, FieldSpace> for EvenTransfer<'_, D> {
+    fn restrict(&self, fine: &DeviceField, coarse: &mut DeviceField) -> Result {
+        EvenTransfer::restrict(self, fine, coarse)
+    }
+    fn prolong(&self, coarse: &DeviceField, fine: &mut DeviceField) -> Result {
+        EvenTransfer::prolong(self, coarse, fine)
+    }
+    fn narrow(&self, nrhs: usize) -> bool {
+        EvenTransfer::narrow(self, nrhs)
+    }
+}
+
+/// Hands the cycle on all levels to `then`, for blocks of `nrhs` right-hand sides, and puts what each level did into
+/// `reports`, the finest one first.
+///
+/// # Errors
+/// Those of `then`; no memory.
+pub fn with_cycle(
+    finest: Finest<'_>,
+    levels: &[Coarsening],
+    params: &CycleParams,
+    nrhs: usize,
+    reports: &RefCell<Vec<LevelReport>>,
+    then: &mut dyn FnMut(&dyn Preconditioner<FieldSpace>) -> CycleResult,
+) -> CycleResult {
+    let [first, below @ ..] = levels else { return Err(SolveError::Invalid("multigrid has two levels at least")) };
+    let space = first.space.fine().space(nrhs);
+    let narrow = FieldSpace::new(first.space.fine().domain(), FermionKind::Wilson, finest.precision, nrhs);
+    with_coarse(&first.operator, below, params, nrhs, reports, &mut |coarse| {
+        let smoother = |steps: usize| -> CycleResult<_> {
+            let params = MrParams { steps, omega: params.omega };
+            Ok(Converted::new(&narrow, MinimumResidual::on_whole(&narrow, finest.smoother, params)?)?)
+        };
+        let pre = (params.pre_smoothing > 0).then(|| smoother(params.pre_smoothing)).transpose()?;
+        let coarse_space = first.space.coarse().space(nrhs);
+        let transfer = EvenTransfer::new(&first.space, &first.operator, WilsonDiagonal(finest.operator), nrhs)?;
+        let post = smoother(params.post_smoothing)?;
+        let level = solvers::Level::new(&space, finest.operator, post, transfer, &coarse_space, coarse)?;
+        let level = match pre {
+            Some(pre) => level.with_pre_smoother(pre),
+            None => level,
+        };
+        let done = then(&level);
+        reports.borrow_mut().push(level.report());
+        done
+    })
+}
+
+/// The same with the solver of a coarse level.
+fn with_coarse(
+    operator: &CoarseOperator,
+    below: &[Coarsening],
+    params: &CycleParams,
+    nrhs: usize,
+    reports: &RefCell<Vec<LevelReport>>,
+    then: &mut dyn FnMut(&dyn Preconditioner<FieldSpace>) -> CycleResult,
+) -> CycleResult {
+    let space = operator.level().space(nrhs);
+    let schur = CoarseSchur::new(operator, nrhs)?;
+    let [first, rest @ ..] = below else {
+        let solver = CaGcr::new(&space, &schur, params.coarsest)?;
+        let done = then(&solver);
+        reports.borrow_mut().push(solver.report());
+        return done;
+    };
+    with_coarse(&first.operator, rest, params, nrhs, reports, &mut |coarse| {
+        // As good as so many steps of GCR, with one wait for the device.
+        let smoother = |basis: usize| CaGcr::new(&space, &schur, CaGcrParams { basis, max_cycles: 1, tol: 0.5 });
+        let coarse_space = first.space.coarse().space(nrhs);
+        let transfer = EvenTransfer::new(&first.space, &first.operator, CoarseDiagonal(operator), nrhs)?;
+        let post = smoother(params.coarse_smoothing)?;
+        let level = solvers::Level::new(&space, &schur, post, transfer, &coarse_space, coarse)?;
+        let solver = InnerGcr::new(&space, &schur, level, params.inner)?;
+        let done = then(&solver);
+        reports.borrow_mut().push(solver.report());
+        done
+    })
+}

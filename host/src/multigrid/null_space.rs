@@ -1,0 +1,161 @@
+//! Near-null vectors on aggregates: prolongation and restriction.
+use super::level::Level;
+use crate::domain::Result;
+use crate::field::{DeviceField, FieldSpace, FullField};
+use gpu_kernels::lattice::Divisor;
+use gpu_kernels::multigrid::{
+    Aggregates, CHIRAL, Chiral, ORTHONORMALISE, Orthonormalise, PROLONG, Prolong, RESTRICT, Restrict,
+};
+use gpu_kernels::warp::LANES;
+use gpu_kernels::{FermionKind, Format, Precision};
+
+/// Near-null vectors of a level, orthonormal on each aggregate for each chirality, and the coarse level that they span: P
+/// takes its vectors to this one, R = P† those of this one there.
+pub struct NullSpace {
+    fine: Level,
+    coarse: Level,
+    block: [usize; 4],
+    vectors: FullField,
+}
+
+impl NullSpace {
+    /// From vectors in single precision, one for each right-hand side, on aggregates of these extents.
+    ///
+    /// # Errors
+    /// Blocks that do not divide the lattice; failures of the device.
+    pub fn new(fine: &Level, block: [usize; 4], vectors: FullField) -> Result<Self> {
+        let count = vectors.even.nrhs();
+        let coarse = fine.coarsened(block, count)?;
+        let space = NullSpace { fine: fine.clone(), coarse, block, vectors };
+        let kernel = Orthonormalise {
+            vectors: space.views(),
+            aggregates: space.aggregates(),
+            count: count as u32,
+            spins: space.spins(),
+        };
+        let threads = LANES * space.aggregates().count();
+        space.launch_single(&ORTHONORMALISE, &kernel, threads, 1)?;
+        Ok(space)
+    }
+    /// The level that vectors are prolonged to.
+    pub fn fine(&self) -> &Level {
+        &self.fine
+    }
+    /// The level that vectors are restricted to.
+    pub fn coarse(&self) -> &Level {
+        &self.coarse
+    }
+    /// Extents of an aggregate.
+    pub fn block(&self) -> [usize; 4] {
+        self.block
+    }
+    /// Number of near-null vectors.
+    pub fn count(&self) -> usize {
+        self.vectors.even.nrhs()
+    }
+    /// How they are kept.
+    pub fn precision(&self) -> Precision {
+        self.vectors.even.precision()
+    }
+    /// The same vectors in another precision, for what does not make coarse operators.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub fn converted(&self, precision: Precision) -> Result<Self> {
+        let mut vectors = FullField::zero(self.fine.domain(), FermionKind::Wilson, precision, self.count())?;
+        let space = FieldSpace::new(self.fine.domain(), FermionKind::Wilson, precision, self.count());
+        for parity in 0..2 {
+            space.convert_from(self.vectors.parity(parity), vectors.parity_mut(parity))?;
+        }
+        Ok(NullSpace { fine: self.fine.clone(), coarse: self.coarse.clone(), block: self.block, vectors })
+    }
+    pub(super) fn aggregates(&self) -> Aggregates {
+        let block = self.block.map(|extent| extent as u32);
+        Aggregates::new(self.fine.extents(), self.fine.spinors() as u32, block, self.count() as u32)
+    }
+    pub(super) fn views(&self) -> [gpu_kernels::field::Field; 2] {
+        [self.vectors.even.view(), self.vectors.odd.view()]
+    }
+    /// 1 where fields of the level are in the device's spin basis.
+    pub(super) fn spins(&self) -> u32 {
+        u32::from(self.fine.spinors() == 1)
+    }
+    /// Launches a kernel for fields in single precision.
+    pub(super) fn launch_single<A: Copy>(
+        &self,
+        kernel: &gpu_kernels::Instances<A>,
+        arguments: &A,
+        n: u32,
+        nrhs: usize,
+    ) -> Result {
+        let backend = self.fine.domain().backend();
+        Ok(backend.launch(kernel, Format::of(Precision::Single), arguments, n, nrhs as u32)?)
+    }
+    /// R of what a fine vector in single precision has on the sites of `parity`: in place of what the coarse one has, or
+    /// added to it. For the first `nrhs` right-hand sides.
+    ///
+    /// # Errors
+    /// Fields of other levels or formats; failures of the device.
+    pub fn restrict(
+        &self,
+        parity: usize,
+        fine: &DeviceField,
+        coarse: &mut FullField,
+        add: bool,
+        nrhs: usize,
+    ) -> Result {
+        self.expect(fine, coarse, nrhs)?;
+        let groups = self.count() as u32 / 4;
+        let kernel = Restrict {
+            vectors: self.vectors.parity(parity).view(),
+            fine: fine.view(),
+            coarse: [coarse.even.view(), coarse.odd.view()],
+            aggregates: self.aggregates(),
+            groups: Divisor::new(groups),
+            parity: parity as u32,
+            add: u32::from(add),
+            spins: self.spins(),
+        };
+        let threads = LANES * self.aggregates().count() * groups;
+        let backend = self.fine.domain().backend();
+        Ok(backend.launch(&RESTRICT, self.vectors.even.format(), &kernel, threads, nrhs as u32)?)
+    }
+    /// P of a coarse vector on the sites of `parity`, in place of what the fine one has. For the first `nrhs` right-hand
+    /// sides.
+    ///
+    /// # Errors
+    /// As [`restrict`](Self::restrict).
+    pub fn prolong(&self, parity: usize, coarse: &FullField, fine: &mut DeviceField, nrhs: usize) -> Result {
+        self.expect(fine, coarse, nrhs)?;
+        let kernel = Prolong {
+            vectors: self.vectors.parity(parity).view(),
+            coarse: [coarse.even.view(), coarse.odd.view()],
+            fine: fine.view(),
+            aggregates: self.aggregates(),
+            count: self.count() as u32,
+            parity: parity as u32,
+            spins: self.spins(),
+        };
+        let (backend, sites) = (self.fine.domain().backend(), self.fine.domain().half_sites());
+        Ok(backend.launch(&PROLONG, self.vectors.even.format(), &kernel, sites, nrhs as u32)?)
+    }
+    /// The columns of P of one chirality, for the same coarse number at all sites, on the sites of `parity`.
+    pub(super) fn columns(&self, parity: usize, chirality: u32, out: &mut DeviceField) -> Result {
+        let format = (FermionKind::Wilson, Precision::Single);
+        out.expect(self.fine.domain(), format, self.count())?;
+        self.vectors.even.expect(self.fine.domain(), format, self.count())?;
+        let kernel = Chiral {
+            vectors: self.vectors.parity(parity).view(),
+            out: out.view(),
+            spinors: Divisor::new(self.fine.spinors() as u32),
+            chirality,
+            spins: self.spins(),
+        };
+        self.launch_single(&CHIRAL, &kernel, self.fine.domain().half_sites(), self.count())
+    }
+    fn expect(&self, fine: &DeviceField, coarse: &FullField, nrhs: usize) -> Result {
+        let format = (FermionKind::Wilson, Precision::Single);
+        fine.expect(self.fine.domain(), format, nrhs)?;
+        (0..2).try_for_each(|parity| coarse.parity(parity).expect(self.coarse.domain(), format, nrhs))
+    }
+}

@@ -1,0 +1,238 @@
+//! What multigrid can be told, and which aggregates it takes where it is not.
+use crate::backend::Backend;
+use crate::lattice::Lattice;
+use comms::ProcessGrid;
+use gpu_kernels::Precision;
+use solvers::{CaGcrParams, InnerGcrParams};
+
+/// The most levels below the finest one.
+pub const MOST_COARSENINGS: usize = 3;
+
+/// Parameters of multigrid. The defaults need no change: they are for light quarks on any lattice.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MultigridParams {
+    /// Near-null vectors on each level: a multiple of 8.
+    pub vectors: usize,
+    /// Extents of the aggregates of each level; `None`: chosen for the lattice, and no level where there is none.
+    pub blocks: [Option<[usize; 4]>; MOST_COARSENINGS],
+    /// Levels, the finest one included, where aggregates are chosen.
+    pub levels: usize,
+    /// GCR steps that a random vector is relaxed with at a time, in setup.
+    pub relaxation_steps: usize,
+    /// How many times that is done.
+    pub relaxations: usize,
+    /// How many times the cycle improves its own near-null vectors.
+    pub improvements: usize,
+    /// Precision of near-null vectors, coarse operators and the smoother: half or single. `None`: half on a GPU, and single
+    /// on a CPU, where conversions cost more than memory.
+    pub precision: Option<Precision>,
+    /// The cycle.
+    pub cycle: CycleParams,
+}
+
+impl Default for MultigridParams {
+    fn default() -> Self {
+        MultigridParams {
+            vectors: 24,
+            blocks: [None; MOST_COARSENINGS],
+            levels: 3,
+            relaxation_steps: 8,
+            relaxations: 4,
+            improvements: 3,
+            precision: None,
+            cycle: CycleParams::default(),
+        }
+    }
+}
+
+/// Parameters of a cycle.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CycleParams {
+    /// Steps of the finest level's smoother, minimum residual, before the coarse correction; 0 for none.
+    pub pre_smoothing: usize,
+    /// Steps of the smoother after it.
+    pub post_smoothing: usize,
+    /// ω of the smoother.
+    pub omega: f64,
+    /// Steps of the smoother of coarse levels, communication-avoiding GCR, after the coarse correction.
+    pub coarse_smoothing: usize,
+    /// GCR on coarse levels that have another one below them.
+    pub inner: InnerGcrParams,
+    /// Communication-avoiding GCR on the coarsest level.
+    pub coarsest: CaGcrParams,
+}
+
+impl Default for CycleParams {
+    fn default() -> Self {
+        CycleParams {
+            pre_smoothing: 0,
+            post_smoothing: 6,
+            omega: 0.85,
+            coarse_smoothing: 2,
+            inner: InnerGcrParams { steps: 8, tol: 0.25 },
+            coarsest: CaGcrParams { basis: 8, max_cycles: 4, tol: 0.1 },
+        }
+    }
+}
+
+/// Why multigrid cannot be set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MultigridError {
+    /// A number of near-null vectors that kernels do not take.
+    #[error("{0} near-null vectors: their number is a multiple of 8, from 8 to {most}", most = MOST_VECTORS)]
+    Vectors(usize),
+    /// Aggregates that do not divide a level.
+    #[error(
+        "aggregates of {}: each extent has to divide the {}×{}×{}×{} of level {level} on each process into an even number of \
+         parts{}", extents(*block), lattice[0], lattice[1], lattice[2], lattice[3], suggestion(*fitting)
+    )]
+    Block {
+        /// Their extents.
+        block: [usize; 4],
+        /// The level, of which 0 is the finest.
+        level: usize,
+        /// The extents of its lattice on each process.
+        lattice: [usize; 4],
+        /// Extents that fit.
+        fitting: Option<[usize; 4]>,
+    },
+    /// A lattice on which there are no aggregates.
+    #[error(
+        "a lattice of {0} on each process has no aggregates of several sites that divide it into even numbers of parts: \
+         take another solver, such as bicgstab, or fewer processes"
+    )]
+    TooSmall(Lattice),
+    /// A lattice that is cut.
+    #[error(
+        "multigrid works on one process as yet, and there are {0}: take another solver, such as bicgstab or gcr-dd, or one \
+         process"
+    )]
+    Processes(usize),
+    /// Smoothers and solvers without steps.
+    #[error("multigrid takes at least one step of its smoother and of the solvers of coarse levels")]
+    NoSteps,
+    /// ω is not between 0 and 2.
+    #[error("the relaxation of multigrid's smoother is above 0 and below 2")]
+    Omega,
+    /// Tolerances of solvers on coarse levels.
+    #[error("the tolerances of the solvers on coarse levels are above 0 and below 1")]
+    Tolerance,
+    /// A precision that there are no kernels for.
+    #[error("multigrid keeps near-null vectors and coarse operators in half or in single precision")]
+    Precision,
+}
+
+/// The most near-null vectors of a level.
+pub const MOST_VECTORS: usize = 64;
+
+fn extents([x, y, z, t]: [usize; 4]) -> String {
+    format!("{x}×{y}×{z}×{t}")
+}
+fn suggestion(fitting: Option<[usize; 4]>) -> String {
+    fitting.map_or(String::new(), |block| format!(", as {} do", extents(block)))
+}
+
+/// An aggregate has so many sites at least, where it is chosen.
+const LEAST_SITES: usize = 8;
+
+impl MultigridParams {
+    /// The precision that is meant on a backend.
+    pub fn precision_on(&self, backend: &dyn Backend) -> Precision {
+        self.precision.unwrap_or(if backend.name() == "cpu" { Precision::Single } else { Precision::Half })
+    }
+    /// Aggregates of all levels for a process's part of a lattice that is cut in this way.
+    ///
+    /// # Errors
+    /// [`MultigridError`].
+    pub fn aggregates_on(&self, local: Lattice, grid: &ProcessGrid) -> Result<Vec<[usize; 4]>, MultigridError> {
+        if grid.size() > 1 { Err(MultigridError::Processes(grid.size())) } else { self.aggregates(local) }
+    }
+    /// Aggregates of all levels for a process's part of the lattice.
+    ///
+    /// # Errors
+    /// [`MultigridError`].
+    pub fn aggregates(&self, local: Lattice) -> Result<Vec<[usize; 4]>, MultigridError> {
+        let CycleParams { post_smoothing, coarse_smoothing, omega, inner, coarsest, .. } = self.cycle;
+        if !(8..=MOST_VECTORS).contains(&self.vectors) || self.vectors % 8 != 0 {
+            return Err(MultigridError::Vectors(self.vectors));
+        }
+        if !matches!(self.precision, None | Some(Precision::Half | Precision::Single)) {
+            return Err(MultigridError::Precision);
+        }
+        if [post_smoothing, coarse_smoothing, inner.steps, coarsest.basis, coarsest.max_cycles].contains(&0) {
+            return Err(MultigridError::NoSteps);
+        }
+        if !(omega > 0.0 && omega < 2.0) {
+            return Err(MultigridError::Omega);
+        }
+        if [inner.tol, coarsest.tol].into_iter().any(|tol| !(tol > 0.0 && tol < 1.0)) {
+            return Err(MultigridError::Tolerance);
+        }
+        let (mut lattice, mut blocks) = (local.size(), Vec::new());
+        let given = self.blocks.iter().take_while(|block| block.is_some()).count();
+        for level in 0..MOST_COARSENINGS {
+            let block = match self.blocks[level] {
+                Some(block) => block,
+                None if given > 0 || level + 1 >= self.levels => break,
+                None => match chosen(lattice, level) {
+                    Some(block) => block,
+                    None => break,
+                },
+            };
+            if (0..4).any(|mu| block[mu] == 0 || lattice[mu] % (2 * block[mu]) != 0) {
+                let fitting = chosen(lattice, level);
+                return Err(MultigridError::Block { block, level, lattice, fitting });
+            }
+            blocks.push(block);
+            lattice = std::array::from_fn(|mu| lattice[mu] / block[mu]);
+        }
+        if blocks.is_empty() { Err(MultigridError::TooSmall(local)) } else { Ok(blocks) }
+    }
+}
+
+/// Aggregates for a level with these extents: 4 sites long on the finest one and 2 on others, or what comes next, with
+/// enough sites to pay.
+fn chosen(lattice: [usize; 4], level: usize) -> Option<[usize; 4]> {
+    let liked: &[usize] = if level == 0 { &[4, 3, 5, 6, 2, 7] } else { &[2, 3] };
+    let along = |extent: usize| liked.iter().copied().find(|block| extent % (2 * block) == 0).unwrap_or(1);
+    let block = lattice.map(along);
+    (block.iter().product::<usize>() >= LEAST_SITES).then_some(block)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn aggregates(size: [usize; 4]) -> Result<Vec<[usize; 4]>, MultigridError> {
+        MultigridParams::default().aggregates(Lattice::new(size).unwrap())
+    }
+
+    #[test]
+    fn aggregates_fit_the_lattice() {
+        for (size, expected) in [
+            ([32, 32, 32, 64], vec![[4; 4], [2; 4]]),
+            ([24, 24, 24, 64], vec![[4; 4], [3, 3, 3, 2]]),
+            ([16, 16, 16, 32], vec![[4; 4], [2; 4]]),
+            ([8, 8, 8, 16], vec![[4; 4]]),
+            ([12, 12, 12, 24], vec![[3, 3, 3, 4]]),
+            ([2, 4, 6, 8], vec![[1, 2, 3, 4]]),
+            ([20, 20, 20, 40], vec![[5, 5, 5, 4]]),
+        ] {
+            let mut found = aggregates(size).unwrap();
+            found.truncate(expected.len());
+            assert_eq!(found, expected, "{size:?}");
+        }
+        assert!(matches!(aggregates([2, 2, 2, 4]), Err(MultigridError::TooSmall(_))));
+    }
+
+    #[test]
+    fn aggregates_that_do_not_fit_are_refused_with_some_that_do() {
+        let blocks = [Some([4, 4, 4, 8]), None, None];
+        let params = MultigridParams { blocks, ..Default::default() };
+        let error = params.aggregates(Lattice::new([8, 8, 8, 8]).unwrap()).unwrap_err().to_string();
+        assert!(error.contains("4×4×4×8") && error.contains("level 0") && error.contains("as 4×4×4×4 do"), "{error}");
+        let params = MultigridParams { vectors: 20, ..Default::default() };
+        assert_eq!(params.aggregates(Lattice::new([8; 4]).unwrap()), Err(MultigridError::Vectors(20)));
+    }
+}

@@ -1,0 +1,81 @@
+//! Restriction and prolongation between even-odd preconditioned systems.
+use super::coarse::CoarseOperator;
+use super::null_space::NullSpace;
+use crate::domain::Result;
+use crate::field::{DeviceField, FieldSpace, FullField};
+use std::cell::{Cell, RefCell};
+
+/// What multiplies a residual of the Schur complement on even sites to make it one of the whole system: A_ee where the
+/// complement is divided by it.
+pub trait FineDiagonal {
+    /// `out` = A_ee r for the first right-hand sides; `None` where A_ee is 1.
+    fn apply(&self, r: &DeviceField, out: &mut DeviceField, nrhs: usize) -> Option<Result>;
+}
+
+/// R and P between the even sites of a level and those of the next coarser one, whose odd sites are eliminated on the way
+/// down and reconstructed on the way up. A vector on even sites stands for one with the exact solution on odd ones: its
+/// residual there is zero.
+pub struct EvenTransfer<'a, D> {
+    space: &'a NullSpace,
+    coarse: &'a CoarseOperator,
+    diagonal: D,
+    memory: RefCell<Memory>,
+    nrhs: Cell<usize>,
+}
+
+struct Memory {
+    fine: DeviceField,
+    coarse: FullField,
+    /// X⁻¹ b_o of what was restricted last.
+    odd: DeviceField,
+}
+
+impl<'a, D: FineDiagonal> EvenTransfer<'a, D> {
+    /// Between blocks of `nrhs` right-hand sides.
+    ///
+    /// # Errors
+    /// No memory.
+    pub fn new(space: &'a NullSpace, coarse: &'a CoarseOperator, diagonal: D, nrhs: usize) -> Result<Self> {
+        let memory = Memory {
+            fine: space.fine().zero(nrhs)?.even,
+            coarse: space.coarse().zero(nrhs)?,
+            odd: space.coarse().zero(nrhs)?.odd,
+        };
+        Ok(EvenTransfer { space, coarse, diagonal, memory: RefCell::new(memory), nrhs: Cell::new(nrhs) })
+    }
+    /// b̂ of the coarse system from a residual of the fine one.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub fn restrict(&self, fine: &DeviceField, coarse: &mut DeviceField) -> Result {
+        let (memory, nrhs) = (&mut *self.memory.borrow_mut(), self.nrhs.get());
+        let residual = match self.diagonal.apply(fine, &mut memory.fine, nrhs) {
+            None => fine,
+            Some(done) => {
+                done?;
+                &memory.fine
+            }
+        };
+        self.space.restrict(0, residual, &mut memory.coarse, false, nrhs)?;
+        self.coarse.prepare(&memory.coarse, coarse, &mut memory.odd, nrhs)
+    }
+    /// The fine vector of the solution of the system that was restricted last.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub fn prolong(&self, coarse: &DeviceField, fine: &mut DeviceField) -> Result {
+        let (memory, nrhs) = (&mut *self.memory.borrow_mut(), self.nrhs.get());
+        let space = FieldSpace::new(self.space.coarse().domain(), coarse.kind(), coarse.precision(), nrhs);
+        solvers::VectorSpace::copy(&space, coarse, &mut memory.coarse.even)?;
+        self.coarse.reconstruct(&memory.odd, &mut memory.coarse, nrhs)?;
+        self.space.prolong(0, &memory.coarse, fine, nrhs)
+    }
+    /// From now on the first `nrhs` right-hand sides.
+    pub fn narrow(&self, nrhs: usize) -> bool {
+        let fits = (1..=self.memory.borrow().fine.nrhs()).contains(&nrhs);
+        if fits {
+            self.nrhs.set(nrhs);
+        }
+        fits
+    }
+}
