@@ -1,14 +1,14 @@
 //! Block conjugate gradients: N systems in one Krylov space.
 
 use crate::compact::Rhs;
-use crate::error::SolveError;
+use crate::error::{RhsFailure, SolveError};
 use crate::info::Info;
 use crate::observer::Observer;
 use crate::operator::{Precise, System};
 use crate::params::SolverParams;
 use crate::reliable::{Criterion, ReliableSolve, ReliableState, UpdatePolicy};
 use crate::small::{GramFactor, adjoint, minus, product};
-use crate::stopping::{RhsFailure, StoppingRule};
+use crate::stopping::StoppingRule;
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 

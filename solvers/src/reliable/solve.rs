@@ -2,14 +2,14 @@
 
 use super::{Criterion, HISTORY, ReliableState, URGENT, UpdatePolicy, relative, scale_for};
 use crate::compact::{BatchSlots, BatchWidth, Rhs};
-use crate::error::{BreakdownKind, SolveError};
+use crate::error::{BreakdownKind, RhsFailure, SolveError};
 use crate::info::Info;
 use crate::observer::IterationKind;
 use crate::operator::{Precise, Sloppy, System};
 use crate::params::SolverParams;
 use crate::preconditioner::Work;
 use crate::range;
-use crate::stopping::{Progress, RhsFailure, RhsFailures, StopReason, StoppingRule};
+use crate::stopping::{Progress, RhsFailures, StopReason, StoppingRule};
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 

@@ -1,10 +1,9 @@
 //! The reliable update.
 
 use super::{ReliableSolve, UpdatePolicy, relative};
-use crate::error::SolveError;
+use crate::error::{RhsFailure, SolveError};
 use crate::observer::IterationKind;
 use crate::operator::{Sloppy, System};
-use crate::stopping::RhsFailure;
 use crate::traits::VectorSpace;
 use std::cmp::Ordering;
 
