@@ -9,8 +9,8 @@ use gpu_kernels::{LinkStorage, Precision};
 use solvers::{
     BicgstabWorkspace, BlockCgNormalWorkspace, BlockCgParams, BlockCgWorkspace, CgNormalWorkspace, CgWorkspace,
     Converted, DefectParams, DefectWorkspace, GcrParams, GcrWorkspace, Info, Iteration, IterationKind, Mixed, Observer,
-    Patience, Precise, SolveError, SolverParams, System, Uniform, Unsolved, VectorSpace, bicgstab, block_cg,
-    block_cgnr, cg, cgne, cgnr, defect_correction, gcr,
+    Patience, Precise, RhsFailure, SolveError, SolverParams, System, Uniform, Unsolved, VectorSpace, bicgstab,
+    block_cg, block_cgnr, cg, cgne, cgnr, defect_correction, gcr,
 };
 use std::cell::RefCell;
 use std::iter::successors;
@@ -68,15 +68,16 @@ pub(super) fn solve_escalating(
     let failure = loop {
         let spent = total.as_ref().map_or(0, |info| info.iterations);
         let mut seen = After { observer, iterations: spent };
-        let above = |level: &PrecisionLevel| level.next(problem.space().is_staggered());
         // A build may do without some formats.
-        let next = successors(above(&level), above)
-            .find(|level| formats.has(level.precision, level.reconstruction))
-            .filter(|_| request.escalate);
+        let staggered = problem.space().is_staggered();
+        let levels = |first: PrecisionLevel| {
+            let above = successors(Some(first), |level| level.next(staggered));
+            above.filter(|level| formats.has(level.precision, level.reconstruction))
+        };
+        let next = level.next(staggered).and_then(|level| levels(level).next()).filter(|_| request.escalate);
         // Above double precision there are other links only.
         let has_patience = level.precision != Precision::Double && request.method == Method::Bicgstab;
-        let stagnated = |escalation: &Escalation| matches!(escalation.reason, SolveError::Stagnation { .. });
-        let patience = patience(formats.domain().global().volume(), escalations.iter().any(stagnated));
+        let patience = patience(formats.domain().global().volume());
         let patience = next.map(|_| patience).filter(|_| has_patience && request.stagnation_window > 0);
         let left = Request { max_iterations: request.max_iterations.saturating_sub(spent), ..*request };
         let (info, failure) = match system.iterate(level, tol, patience, &left, &mut seen) {
@@ -107,7 +108,10 @@ pub(super) fn solve_escalating(
         match (failure, next) {
             (failure, _) if worst <= request.tol => break failure,
             (Some(error), Some(next)) if may_escalate(&error, &true_residual) => {
-                level = next;
+                level = match patience.is_some() && is_plateau(&error) {
+                    true => levels(next).find(|level| level.precision == Precision::Double).unwrap_or(next),
+                    false => next,
+                };
                 escalations.push(Escalation {
                     iterations,
                     reason: error,
@@ -135,13 +139,18 @@ const HALF_DELTA: f64 = 0.6;
 /// double precision, and of others. Far above the rounding of vectors in 16 bits, squared.
 const DEPENDENT: [f64; 2] = [1e-12, 1e-6];
 
-/// Of BiCGstab below double precision, as long as there is a higher one: less after a precision escalation because of
-/// stagnation. Solves at small masses on large lattices have plateaus by nature, exceptional configurations are those of small
-/// lattices; docs/measurements/solver-stagnation.md has what the numbers are chosen by.
-fn patience(sites: usize, again: bool) -> Patience {
+/// Of BiCGstab below double precision, as long as there is a higher one. Solves at small masses on large lattices have plateaus
+/// by nature, exceptional configurations are those of small lattices; docs/measurements/solver-stagnation.md has what the
+/// numbers are chosen by.
+fn patience(sites: usize) -> Patience {
     let size = (sites as f64 / 4096.0).sqrt().max(1.0);
-    let (least, share) = if again { (100.0, 0.25) } else { (150.0, 0.5) };
-    Patience { least: (least * size) as usize, share }
+    Patience { least: (150.0 * size) as usize, share: 0.5 }
+}
+
+/// Whether a right-hand side was given up because it ran out of patience. BiCGstab has then lost its short recurrences to
+/// rounding, and would lose them again in formats that are only a little better: it goes to double precision at once.
+fn is_plateau(error: &Unsolved) -> bool {
+    error.info().is_some_and(|info| info.given_up.iter().any(|given_up| given_up.why == RhsFailure::Plateau))
 }
 
 /// The formats of one level of precision escalation.
