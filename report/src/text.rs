@@ -1,9 +1,14 @@
 //! Words and numbers as people read them.
 use serde_json::Value;
 
-/// `1 mistake`, `2 mistakes`.
+/// `1 mistake`, `2 mistakes`; `2 masses`, `2 trajectories`.
 pub fn count(n: usize, word: &str) -> String {
-    format!("{n} {word}{}", if n == 1 { "" } else { "s" })
+    let vowel_before_y = ["ay", "ey", "oy", "uy"].iter().any(|end| word.ends_with(end));
+    match word.strip_suffix('y') {
+        _ if n == 1 => format!("{n} {word}"),
+        Some(stem) if !vowel_before_y => format!("{n} {stem}ies"),
+        _ => format!("{n} {word}{}", if word.ends_with('s') { "es" } else { "s" }),
+    }
 }
 
 /// Extents of a lattice or a grid: `8×8×8×16`.
@@ -64,6 +69,19 @@ fn magnitude(x: f64) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_have_their_plural() {
+        for (n, word, shown) in [
+            (0, "mistake", "0 mistakes"),
+            (1, "trajectory", "1 trajectory"),
+            (3, "accepted trajectory", "3 accepted trajectories"),
+            (2, "mass", "2 masses"),
+            (2, "key", "2 keys"),
+        ] {
+            assert_eq!(count(n, word), shown);
+        }
+    }
 
     #[test]
     fn means_have_the_digits_of_their_errors() {

@@ -1,13 +1,12 @@
 //! BiCGstab with reliable updates: paper 001, Algorithm 2.
 
 use crate::compact::{Compaction, Rhs, copy_of_rhs};
-use crate::error::{BreakdownKind, SolveError};
+use crate::error::{BreakdownKind, RhsFailure, SolveError};
 use crate::info::Info;
 use crate::observer::Observer;
 use crate::operator::{Precise, Sloppy, System};
 use crate::params::SolverParams;
 use crate::reliable::{Criterion, ReliableSolve, ReliableState, UpdatePolicy};
-use crate::stopping::RhsFailure;
 use crate::traits::{Dots, VectorSpace};
 use num_complex::Complex64;
 

@@ -1,14 +1,14 @@
 //! Block conjugate gradients: N systems in one Krylov space.
 
 use crate::compact::Rhs;
-use crate::error::SolveError;
+use crate::error::{RhsFailure, SolveError};
 use crate::info::Info;
 use crate::observer::Observer;
 use crate::operator::{Precise, System};
 use crate::params::SolverParams;
 use crate::reliable::{Criterion, ReliableSolve, ReliableState, UpdatePolicy};
 use crate::small::{GramFactor, adjoint, minus, product};
-use crate::stopping::{RhsFailure, StoppingRule};
+use crate::stopping::StoppingRule;
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
@@ -149,7 +149,7 @@ pub(crate) fn block_cg_on<'a, Y: System>(
         // α = (P†T)⁻¹
         let alpha = block.find_alpha(&mut run, blocks)?;
         // X̂ ← X̂ + P α C, Q' S = Q − T α, C ← S C
-        let s = alpha.as_ref().map(|alpha| block.step(&mut run, alpha, blocks)).transpose()?;
+        let s = alpha.as_ref().map(|alpha| block.step(&mut run, alpha, blocks)).transpose()?.flatten();
         // ‖r_j‖² = Σ_i |C_ij|²
         block.norms(&mut run.state.norm2);
         let due = run.advance()?;
@@ -168,9 +168,10 @@ pub(crate) fn block_cg_on<'a, Y: System>(
 struct BlockMatrices<'a, S: VectorSpace> {
     space: &'a S,
     n: usize,
-    /// The norm of what is stored for a vector of norm 1 in Q: the power of two next to the target norm of the format. P and T
-    /// are as many times too large.
+    /// The norm of what is stored for a vector of norm 1 in Q: the power of two next to the target norm of the format, or less
+    /// after an overflow. P and T are as many times too large.
     unit: f64,
+    largest_unit: f64,
     threshold: f64,
     /// R = Q C.
     c: Vec<Complex64>,
@@ -188,7 +189,7 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
         let n = space.nrhs();
         let unit = space.target_norm().map_or(1.0, |norm| 2f64.powi(norm.log2().round() as i32));
         let c = vec![Complex64::ZERO; n * n];
-        Self { space, n, unit, threshold, c, kept: vec![false; n], fresh: true, not_positive: 0 }
+        Self { space, n, unit, largest_unit: unit, threshold, c, kept: vec![false; n], fresh: true, not_positive: 0 }
     }
 
     /// X†Y.
@@ -236,7 +237,10 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
         }
         self.keep_only(|j| self.kept[j], &blocks.p, &mut blocks.scratch)?;
         self.space.axpby(&scale, &blocks.scratch, &vec![Complex64::ZERO; self.n], &mut blocks.q)?;
-        self.orthonormalise(run, blocks).map(|_| ())
+        if self.orthonormalise(run, blocks)?.is_none() {
+            self.active(run).into_iter().try_for_each(|rhs| run.give_up(rhs, RhsFailure::NotANumber))?;
+        }
+        Ok(())
     }
 
     /// (P†T)⁻¹, or nothing where P has to begin anew.
@@ -251,7 +255,7 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
             let lost: Vec<usize> = (0..self.n).filter(|&j| bad(j) && self.kept[j]).collect();
             if !lost.is_empty() {
                 for rhs in lost {
-                    run.give_up(rhs, RhsFailure::NotANumber)?;
+                    run.check_finite(rhs, false)?;
                 }
                 return Ok(None);
             }
@@ -261,23 +265,27 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
         let factor = GramFactor::new(self.n, &g, &self.kept, POSITIVE, 0.0);
         let Some((_, curvature)) = factor.dropped else { return Ok(Some(factor.inverse())) };
         if let Some(failure) = StoppingRule::not_positive(&mut self.not_positive, self.fresh, curvature) {
-            self.give_up_all(run, failure)?;
+            self.active(run).into_iter().try_for_each(|rhs| run.give_up(rhs, failure))?;
         }
         Ok(None)
     }
 
-    /// X̂ ← X̂ + P α C, Q' S = Q − T α, C ← S C; gives S.
+    /// X̂ ← X̂ + P α C, Q' S = Q − T α, C ← S C; gives S, or nothing where Q' is out of range and all begin anew.
     fn step<Y: System<Sloppy = S, Error = S::Error>>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
         alpha: &[Complex64],
         blocks: &mut BlockVectors<S>,
-    ) -> Result<Vec<Complex64>, SolveError<S::Error>> {
+    ) -> Result<Option<Vec<Complex64>>, SolveError<S::Error>> {
         let mut steps = product(self.n, alpha, &self.c);
         steps.iter_mut().for_each(|v| *v /= self.unit);
         self.space.block_axpy(&steps, &blocks.p, &mut run.state.correction)?;
         self.space.block_axpy(&minus(alpha), &blocks.t, &mut blocks.q)?;
-        self.orthonormalise(run, blocks)
+        let s = self.orthonormalise(run, blocks)?;
+        if s.is_none() {
+            self.active(run).into_iter().try_for_each(|rhs| run.check_finite(rhs, false).map(|_| ()))?;
+        }
+        Ok(s)
     }
 
     /// The reliable update; P ← Q where `alpha` is missing or a right-hand side begins anew, else P ← Q − P α T†Q.
@@ -295,6 +303,8 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
         if run.finished() {
             return Ok(());
         }
+        // It never grows: P may be kept.
+        self.unit = self.unit.min(self.largest_unit * run.headroom());
         self.factor_residuals(run, blocks)?;
         self.fresh = run.state.restart.contains(&true);
         match alpha {
@@ -309,18 +319,18 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
         Ok(())
     }
 
-    /// Q' S = Q, C ← S C; gives S.
+    /// Q' S = Q, C ← S C; gives S, or nothing where Q is not finite.
     fn orthonormalise<Y: System<Sloppy = S, Error = S::Error>>(
         &mut self,
         run: &mut ReliableSolve<'_, Y>,
         blocks: &mut BlockVectors<S>,
-    ) -> Result<Vec<Complex64>, SolveError<S::Error>> {
-        let first = self.orthogonalise_once(run, blocks, self.threshold, ROUNDING_NORM2)?;
+    ) -> Result<Option<Vec<Complex64>>, S::Error> {
+        let Some(first) = self.orthogonalise_once(run, blocks, self.threshold)? else { return Ok(None) };
         if first.smallest >= SMALL_PIVOT {
-            return Ok(first.s);
+            return Ok(Some(first.s));
         }
-        let second = self.orthogonalise_once(run, blocks, SECOND_THRESHOLD, ROUNDING_NORM2)?;
-        Ok(product(self.n, &second.s, &first.s))
+        let second = self.orthogonalise_once(run, blocks, SECOND_THRESHOLD)?;
+        Ok(second.map(|second| product(self.n, &second.s, &first.s)))
     }
 
     fn orthogonalise_once<Y: System<Sloppy = S, Error = S::Error>>(
@@ -328,18 +338,17 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
         run: &mut ReliableSolve<'_, Y>,
         blocks: &mut BlockVectors<S>,
         threshold: f64,
-        floor: f64,
-    ) -> Result<GramFactor, SolveError<S::Error>> {
+    ) -> Result<Option<GramFactor>, S::Error> {
         let g = self.gram(run, &blocks.q, &blocks.q)?;
         if g.iter().any(|v| !v.is_finite()) {
-            self.give_up_all(run, RhsFailure::NotANumber)?;
+            return Ok(None);
         }
-        let factor = GramFactor::new(self.n, &g, &self.kept, threshold, floor);
+        let factor = GramFactor::new(self.n, &g, &self.kept, threshold, ROUNDING_NORM2);
         self.space.block_scale(&factor.t, &blocks.q, &mut blocks.scratch)?;
         std::mem::swap(&mut blocks.q, &mut blocks.scratch);
         self.c = product(self.n, &factor.s, &self.c);
         self.kept.clone_from(&factor.kept);
-        Ok(factor)
+        Ok(Some(factor))
     }
 
     /// P ← Q + P β.
@@ -352,13 +361,8 @@ impl<'a, S: VectorSpace> BlockMatrices<'a, S> {
         Ok(())
     }
 
-    /// For a failure of all right-hand sides together: always an error.
-    fn give_up_all<Y: System<Sloppy = S, Error = S::Error>>(
-        &self,
-        run: &mut ReliableSolve<'_, Y>,
-        failure: RhsFailure,
-    ) -> Result<(), SolveError<S::Error>> {
-        let active: Vec<usize> = (0..self.n).filter(|&j| run.state.active[j]).collect();
-        active.into_iter().try_for_each(|rhs| run.give_up(rhs, failure))
+    /// The right-hand sides that are worked on.
+    fn active<Y: System<Sloppy = S, Error = S::Error>>(&self, run: &ReliableSolve<'_, Y>) -> Vec<usize> {
+        (0..self.n).filter(|&j| run.state.active[j]).collect()
     }
 }

@@ -3,14 +3,14 @@
 use crate::cg::cg_on;
 use crate::cgnr::CgNormalWorkspace;
 use crate::compact::Rhs;
-use crate::error::SolveError;
+use crate::error::{RhsFailure, SolveError};
 use crate::info::Info;
 use crate::normal::count_flops;
 use crate::observer::{Iteration, Observer};
 use crate::operator::{Precise, System};
 use crate::params::SolverParams;
 use crate::reliable::Criterion;
-use crate::stopping::{RhsFailure, RhsFailures, StopReason, StoppingRule};
+use crate::stopping::{RhsFailures, StopReason, StoppingRule};
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
@@ -123,6 +123,7 @@ impl<'a, Y: System> Cgne<'a, Y> {
         info.restarts += pass.restarts;
         info.iterations += pass.iterations;
         info.failed.clone_from(&pass.failed);
+        info.given_up.clone_from(&pass.given_up);
         for j in 0..self.norms.len() {
             info.iterations_per_rhs[j] += pass.iterations_per_rhs[j];
             // A pass begins with what the one before ended with.

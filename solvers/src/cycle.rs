@@ -154,6 +154,23 @@ impl Cycle {
         Ok(())
     }
 
+    /// p̂_k, ẑ_k ← 0 where they left the range of the format, in this step of the cycle or in one before: in sums and in r̂ they
+    /// have coefficients that are zero, but not every zero times infinity is nothing.
+    pub fn clear_overflowed<Y: System>(
+        &self,
+        run: &ReliableSolve<'_, Y>,
+        p_k: &mut Sloppy<Y>,
+        z_k: &mut Sloppy<Y>,
+    ) -> Result<(), Y::Error> {
+        if !(0..self.n).any(|j| run.overflowed(j)) {
+            return Ok(());
+        }
+        let stays = |j| if run.overflowed(j) { Complex64::ZERO } else { Complex64::ONE };
+        let (zeros, mask): (Vec<_>, Vec<_>) = (0..self.n).map(|j| (Complex64::ZERO, stays(j))).unzip();
+        // x̂ is zero within a cycle: a vector of numbers.
+        [p_k, z_k].into_iter().try_for_each(|x| run.system().sloppy().axpby(&zeros, &run.state.correction, &mask, x))
+    }
+
     /// Whether the cycle ends after `k` directions: where every right-hand side has reached its restart.
     pub fn cycle_ends<Y: System>(&self, run: &mut ReliableSolve<'_, Y>, k: usize) -> bool {
         (0..self.n).for_each(|j| run.state.waiting[j] |= k >= self.length[j]);
@@ -284,7 +301,7 @@ impl Cycle {
         for j in 0..self.n {
             run.state.norm2[j] = self.known[j];
             self.stalled[j] = false;
-            if run.state.moves(j) {
+            if run.state.moves(j) && !run.overflowed(j) {
                 // α minimises ‖r − α z‖, therefore ‖r‖² = ‖r_new‖² + |α|²‖z‖² with |α|²‖z‖² = ᾱ (z, r).
                 let moved = (self.alpha[k * self.n + j].conj() * self.dots[j]).re;
                 run.state.norm2[j] -= moved;

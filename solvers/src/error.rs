@@ -1,6 +1,6 @@
 //! How a solve can fail.
 
-use crate::info::Info;
+use crate::info::{GivenUp, Info};
 use std::convert::Infallible;
 use std::fmt;
 use thiserror::Error;
@@ -29,6 +29,28 @@ impl fmt::Display for BreakdownKind {
     }
 }
 
+/// Why a right-hand side is given up, while others may go on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RhsFailure {
+    /// A reduction gave NaN or infinity.
+    NotANumber,
+    /// True residuals stopped falling, although those of the recurrence did not.
+    Stagnation,
+    /// No residual was smaller than the smallest one for too many iterations.
+    Plateau,
+    /// The same quantity vanished again and again.
+    Breakdown(BreakdownKind),
+    /// The operator is not positive, with (p, A p).
+    NotPositiveDefinite(f64),
+}
+
+impl RhsFailure {
+    /// The failure of a right-hand side with a reduction that is not finite.
+    pub(crate) fn unless_finite(finite: bool) -> Option<Self> {
+        (!finite).then_some(Self::NotANumber)
+    }
+}
+
 /// Why a solve ended without the answer asked for.
 ///
 /// Wherever there is an [`Info`], x holds, for each right-hand side, the best iterate: that with the smallest true
@@ -38,7 +60,7 @@ impl fmt::Display for BreakdownKind {
 ///
 /// Of several right-hand sides, one that cannot be solved is given up while [`cg`](crate::cg()),
 /// [`bicgstab`](crate::bicgstab) and [`gcr`](crate::gcr) go on with the others. The error comes at the end: it is about the
-/// first of those given up, and [`Info::failed`] has all of them.
+/// first of those given up, and [`Info::given_up`] has all of them.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SolveError<E: std::error::Error + 'static> {
     /// The iterations allowed were used up.
@@ -189,12 +211,47 @@ impl<E: std::error::Error + 'static> SolveError<E> {
         let good =
             |info: &&Info| !info.true_residual.is_empty() && info.true_residual.iter().all(|residual| *residual <= tol);
         match self.info().filter(good).filter(|_| !matches!(self, Self::Cancelled { .. })) {
-            Some(info) => Ok(Info { converged: true, failed: Vec::new(), ..info.clone() }),
+            Some(info) => Ok(Info { converged: true, failed: Vec::new(), given_up: Vec::new(), ..info.clone() }),
             None => Err(self),
         }
     }
 
-    /// The same, where right-hand sides are counted from `first` on: that of a batch with others before it.
+    /// The error about a right-hand side that was given up.
+    pub(crate) fn about(given_up: GivenUp, info: Box<Info>) -> Self {
+        let GivenUp { rhs, why, iteration } = given_up;
+        match why {
+            RhsFailure::NotANumber => Self::NotANumber { iteration, rhs, info },
+            RhsFailure::Stagnation | RhsFailure::Plateau => {
+                Self::Stagnation { iterations: iteration, rhs, residual: info.true_residual[rhs], info }
+            }
+            RhsFailure::Breakdown(what) => Self::Breakdown { what, iteration, rhs, info },
+            RhsFailure::NotPositiveDefinite(curvature) => Self::NotPositiveDefinite { curvature, iteration, rhs, info },
+        }
+    }
+
+    /// The error about the first right-hand side that was given up and has not `converged` by a check of the caller's. Those
+    /// that have are not counted as failed any more. An error that is about no right-hand side stays as it is.
+    ///
+    /// # Errors
+    /// This error, where all right-hand sides that were given up have converged.
+    pub fn without_converged(mut self, converged: impl Fn(usize) -> bool) -> Result<Self, Self> {
+        let (Self::Stagnation { rhs, .. }
+        | Self::Breakdown { rhs, .. }
+        | Self::NotPositiveDefinite { rhs, .. }
+        | Self::NotANumber { rhs, .. }) = self
+        else {
+            return Ok(self);
+        };
+        let Some(info) = self.info_mut() else { return Ok(self) };
+        let Some(first) = info.given_up.iter().find(|given_up| !converged(given_up.rhs)).copied() else {
+            let known = info.given_up.iter().any(|given_up| given_up.rhs == rhs);
+            return if known || converged(rhs) { Err(self) } else { Ok(self) };
+        };
+        info.forget_converged(converged);
+        Ok(Self::about(first, Box::new(std::mem::take(info))))
+    }
+
+    /// This error, where right-hand sides are counted from `first` on: that of a batch with others before it.
     pub fn counted_from(mut self, first: usize) -> Self {
         if let Self::Stagnation { rhs, .. }
         | Self::Breakdown { rhs, .. }
@@ -206,6 +263,7 @@ impl<E: std::error::Error + 'static> SolveError<E> {
         }
         if let Some(info) = self.info_mut() {
             info.failed.iter_mut().for_each(|rhs| *rhs += first);
+            info.given_up.iter_mut().for_each(|given_up| given_up.rhs += first);
         }
         self
     }
@@ -262,6 +320,39 @@ mod tests {
             let info = Box::new(Info { true_residual: unknown, ..Info::default() });
             assert!(Any::NotANumber { iteration: 7, rhs: 0, info }.unless_converged(1.0).is_err());
         }
+    }
+
+    #[test]
+    fn an_error_is_about_a_right_hand_side_that_has_not_converged() {
+        type Any = SolveError<fmt::Error>;
+        let given_up = |rhs, why| GivenUp { rhs, why, iteration: 5 + rhs };
+        let all = [
+            given_up(1, RhsFailure::Stagnation),
+            given_up(2, RhsFailure::Breakdown(BreakdownKind::Rho)),
+            given_up(4, RhsFailure::NotANumber),
+        ];
+        let info = |given_up: &[GivenUp]| {
+            let failed = given_up.iter().map(|given_up| given_up.rhs).collect();
+            let (given_up, true_residual) = (given_up.to_vec(), vec![0.0, 0.1, 0.2, 0.3, 0.4]);
+            Box::new(Info { failed, given_up, true_residual, ..Info::default() })
+        };
+        let first = || Any::about(all[0], info(&all));
+        let expected = [
+            Any::Stagnation { iterations: 6, rhs: 1, residual: 0.1, info: info(&all) },
+            Any::Breakdown { what: BreakdownKind::Rho, iteration: 7, rhs: 2, info: info(&all[1..]) },
+            Any::NotANumber { iteration: 9, rhs: 4, info: info(&all[2..]) },
+        ];
+        for (good, expected) in [0, 1, 2].into_iter().zip(expected) {
+            assert_eq!(first().without_converged(|rhs| rhs <= good || rhs == 3), Ok(expected));
+        }
+        assert_eq!(first().without_converged(|rhs| rhs <= 2), Ok(Any::about(all[2], info(&all[2..]))));
+        assert_eq!(first().without_converged(|_| true), Err(first()));
+        let cancelled = || Any::Cancelled { iteration: 7, info: info(&all) };
+        assert_eq!(cancelled().without_converged(|_| true), Ok(cancelled()));
+        // Of which nothing more is known.
+        let alone = || Any::NotANumber { iteration: 7, rhs: 2, info: Box::default() };
+        assert_eq!(alone().without_converged(|rhs| rhs < 2), Ok(alone()));
+        assert_eq!(alone().without_converged(|rhs| rhs < 3), Err(alone()));
     }
 
     #[test]

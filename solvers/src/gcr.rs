@@ -173,6 +173,7 @@ pub fn gcr<Y: System, K: Preconditioner<Y::Sloppy> + ?Sized>(
         c.image(&mut run, params.orthogonalisation, before, &p[k], z_k, r)?;
         // γ_k² = ‖ẑ_k‖², α_k = (ẑ_k, r̂_k)/γ_k²
         c.find_alpha(&mut run, k, params.solver.breakdown)?;
+        c.clear_overflowed(&run, &mut p[k], z_k)?;
         // r̂_{k+1} = r̂_k − α_k ẑ_k
         c.residual(&mut run, k, z_k, r)?;
         run.advance()?;

@@ -1,6 +1,18 @@
 //! The report of a solve.
 
+use crate::error::RhsFailure;
 use crate::preconditioner::Work;
+
+/// A right-hand side that was given up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GivenUp {
+    /// Which.
+    pub rhs: usize,
+    /// Why.
+    pub why: RhsFailure,
+    /// After how many iterations of the solve.
+    pub iteration: usize,
+}
 
 /// What a solve did and what it reached.
 #[derive(Clone, Default, PartialEq)]
@@ -13,6 +25,8 @@ pub struct Info {
     pub converged: bool,
     /// Right-hand sides that were given up, if any, in order. The others have gone on without them.
     pub failed: Vec<usize>,
+    /// Why and when they were, as far as it is known.
+    pub given_up: Vec<GivenUp>,
     /// ‖b_j − A x_j‖ / ‖b_j‖ (0 for b_j = 0) of the x returned, from the precise operator.
     pub true_residual: Vec<f64>,
     /// `history[j][k]`: the recurrence's ‖r_j‖/‖b_j‖ after k iterations; entry 0 is the initial guess. Where a reliable
@@ -47,6 +61,7 @@ impl std::fmt::Debug for Info {
             .field("iterations_per_rhs", &self.iterations_per_rhs)
             .field("converged", &self.converged)
             .field("failed", &self.failed)
+            .field("given_up", &self.given_up)
             .field("true_residual", &self.true_residual)
             .field("reductions", &self.reductions)
             .field("reliable_updates", &self.reliable_updates)
@@ -84,6 +99,12 @@ impl Info {
     /// The largest true residual over all right-hand sides (NaN if one is).
     pub fn worst_residual(&self) -> f64 {
         worst_residual(&self.true_residual)
+    }
+
+    /// Does not count right-hand sides as failed any more that have `converged` by a check of the caller's.
+    pub fn forget_converged(&mut self, converged: impl Fn(usize) -> bool) {
+        self.failed.retain(|rhs| !converged(*rhs));
+        self.given_up.retain(|given_up| !converged(given_up.rhs));
     }
 
     /// The report of this solve and of `next`, which went on from where it ended.

@@ -128,9 +128,9 @@ pub use cgne::cgne;
 pub use cgnr::{CgNormalWorkspace, cgnr};
 pub use compact::WIDTHS;
 pub use defect::{DefectParams, DefectWorkspace, defect_correction};
-pub use error::{BreakdownKind, SolveError, Unsolved};
+pub use error::{BreakdownKind, RhsFailure, SolveError, Unsolved};
 pub use gcr::{GcrParams, GcrWorkspace, Orthogonalisation, gcr};
-pub use info::{Info, worse_residual, worst_residual};
+pub use info::{GivenUp, Info, worse_residual, worst_residual};
 pub use lanczos::{LargestEigenvalue, largest_eigenvalue};
 pub use mr::{MinimumResidual, MrParams};
 pub use multigrid::{

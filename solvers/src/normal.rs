@@ -1,12 +1,12 @@
 //! What solvers of positive systems need for general ones, M†M x = M†b or M M† y = b.
 
 use crate::compact::{Compaction, Rhs};
-use crate::error::SolveError;
+use crate::error::{RhsFailure, SolveError};
 use crate::info::Info;
 use crate::operator::{Precise, Sloppy, System};
 use crate::range;
 use crate::reliable::ResidualCheck;
-use crate::stopping::{RhsFailure, RhsFailures, StoppingRule};
+use crate::stopping::{RhsFailures, StoppingRule};
 use crate::traits::{CgStep, VectorSpace};
 use num_complex::Complex64;
 use std::cell::RefCell;

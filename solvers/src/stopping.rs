@@ -12,8 +12,8 @@
 //! What is known of a right-hand side is its [`Progress`]. Those that were given up are in [`RhsFailures`], which makes the
 //! error of the solve of them.
 
-use crate::error::{BreakdownKind, SolveError};
-use crate::info::Info;
+use crate::error::{BreakdownKind, RhsFailure, SolveError};
+use crate::info::{GivenUp, Info};
 use crate::params::{Patience, SolverParams};
 
 /// A residual counts as progress when it is below this fraction of the smallest one so far.
@@ -217,23 +217,6 @@ pub(crate) enum StopReason {
     IterationLimit,
 }
 
-/// Why a right-hand side is given up while others may go on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum RhsFailure {
-    NotANumber,
-    Stagnation,
-    Breakdown(BreakdownKind),
-    /// With (p, A p).
-    NotPositiveDefinite(f64),
-}
-
-impl RhsFailure {
-    /// The failure of a right-hand side with a reduction that is not finite.
-    pub fn unless_finite(finite: bool) -> Option<Self> {
-        (!finite).then_some(Self::NotANumber)
-    }
-}
-
 /// The right-hand sides that were given up, why, and in which iteration, in the caller's order.
 #[derive(Debug)]
 pub(crate) struct RhsFailures(Vec<Option<(RhsFailure, usize)>>);
@@ -271,26 +254,27 @@ impl RhsFailures {
         (0..self.0.len()).filter(|&rhs| self.contains(rhs)).collect()
     }
 
+    /// What a report says of them.
+    pub fn report(&self, info: &mut Info) {
+        info.failed = self.list();
+        let one = |(rhs, failure): (usize, &Option<(RhsFailure, usize)>)| {
+            failure.map(|(why, iteration)| GivenUp { rhs, why, iteration })
+        };
+        info.given_up = self.0.iter().enumerate().filter_map(one).collect();
+    }
+
     /// The error of a solve that ended without all of these: about the first of them.
-    pub fn error<E: std::error::Error>(&self, info: Box<Info>) -> SolveError<E> {
-        let first = self.0.iter().enumerate().find_map(|(rhs, failure)| Some((rhs, (*failure)?)));
-        match first {
+    pub fn error<E: std::error::Error>(&self, mut info: Box<Info>) -> SolveError<E> {
+        self.report(&mut info);
+        match info.given_up.first().copied() {
             None => self.stopped(StopReason::IterationLimit, info),
-            Some((rhs, (RhsFailure::NotANumber, iteration))) => SolveError::NotANumber { iteration, rhs, info },
-            Some((rhs, (RhsFailure::Stagnation, iterations))) => {
-                SolveError::Stagnation { iterations, rhs, residual: info.true_residual[rhs], info }
-            }
-            Some((rhs, (RhsFailure::Breakdown(what), iteration))) => {
-                SolveError::Breakdown { what, iteration, rhs, info }
-            }
-            Some((rhs, (RhsFailure::NotPositiveDefinite(curvature), iteration))) => {
-                SolveError::NotPositiveDefinite { curvature, iteration, rhs, info }
-            }
+            Some(first) => SolveError::about(first, info),
         }
     }
 
     /// The error of a solve that was stopped. Of one that stagnates, those have been recorded for which it does.
-    pub fn stopped<E: std::error::Error>(&self, stop: StopReason, info: Box<Info>) -> SolveError<E> {
+    pub fn stopped<E: std::error::Error>(&self, stop: StopReason, mut info: Box<Info>) -> SolveError<E> {
+        self.report(&mut info);
         match stop {
             StopReason::Cancelled => SolveError::Cancelled { iteration: info.iterations, info },
             StopReason::IterationLimit => {

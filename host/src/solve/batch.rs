@@ -7,7 +7,7 @@ use super::run::Solved;
 use super::shifts::{ShiftsReport, SolvedShifts};
 use crate::field::host::{Fermion, HostField};
 use gpu_kernels::{LinkStorage, Precision};
-use solvers::{Info, SolveError, Unsolved};
+use solvers::{GivenUp, Info, SolveError, Unsolved};
 
 /// Sizes of batches, the largest first: those that batches go through while right-hand sides finish. 12 and 3 are the
 /// components of a source. More than 16 together bring little more, because the links' share of what is read is small by
@@ -237,6 +237,10 @@ fn beside(first: Info, next: Info) -> Info {
         iterations_per_rhs: [first.iterations_per_rhs, next.iterations_per_rhs].concat(),
         converged: first.converged && next.converged,
         failed: first.failed.into_iter().chain(next.failed.into_iter().map(|j| before + j)).collect(),
+        given_up: {
+            let counted = next.given_up.into_iter().map(|one| GivenUp { rhs: before + one.rhs, ..one });
+            first.given_up.into_iter().chain(counted).collect()
+        },
         true_residual: [first.true_residual, next.true_residual].concat(),
         history: [first.history, next.history].concat(),
         reductions: first.reductions + next.reductions,
@@ -285,6 +289,7 @@ mod tests {
     use crate::field::host::HostColour;
     use crate::lattice::Lattice;
     use crate::solve::ShiftOutcome;
+    use solvers::RhsFailure;
 
     /// All ways to write `n` as a sum of sizes, by trying everything.
     fn best_by_trying(n: usize, most: usize, largest: usize) -> Option<(usize, usize)> {
@@ -367,6 +372,7 @@ mod tests {
                 return Ok((sources.to_vec(), report));
             }
             report.info.failed = vec![1];
+            report.info.given_up = vec![GivenUp { rhs: 1, why: RhsFailure::Plateau, iteration: 7 }];
             let info = Box::new(report.info.clone());
             let error = SolveError::Stagnation { iterations: 0, rhs: 1, residual: 1.0, info };
             Err(SolveFailure::Unfinished { error, solutions: sources.to_vec(), report: Box::new(report) })
@@ -377,6 +383,9 @@ mod tests {
         };
         assert!(matches!(error, SolveError::Stagnation { rhs: 3, .. }), "{error}");
         assert_eq!((&error.info().unwrap().failed[..], &report.info.failed[..]), (&[3][..], &[3][..]));
+        for info in [error.info().unwrap(), &report.info] {
+            assert_eq!(info.given_up, [GivenUp { rhs: 3, why: RhsFailure::Plateau, iteration: 7 }]);
+        }
         // Nothing was done in no time.
         assert_eq!((solutions.len(), report.gflops), (5, 0.0));
     }

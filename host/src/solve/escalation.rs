@@ -9,8 +9,8 @@ use gpu_kernels::{LinkStorage, Precision};
 use solvers::{
     BicgstabWorkspace, BlockCgNormalWorkspace, BlockCgParams, BlockCgWorkspace, CgNormalWorkspace, CgWorkspace,
     Converted, DefectParams, DefectWorkspace, GcrParams, GcrWorkspace, Info, Iteration, IterationKind, Mixed, Observer,
-    Patience, Precise, SolveError, SolverParams, System, Uniform, Unsolved, VectorSpace, bicgstab, block_cg,
-    block_cgnr, cg, cgne, cgnr, defect_correction, gcr,
+    Patience, Precise, RhsFailure, SolveError, SolverParams, System, Uniform, Unsolved, VectorSpace, bicgstab,
+    block_cg, block_cgnr, cg, cgne, cgnr, defect_correction, gcr,
 };
 use std::cell::RefCell;
 use std::iter::successors;
@@ -70,15 +70,16 @@ pub(super) fn solve_escalating(
     let failure = loop {
         let spent = total.as_ref().map_or(0, |info| info.iterations);
         let mut seen = After { observer, iterations: spent };
-        let above = |level: &PrecisionLevel| level.next(problem.space().is_staggered());
         // A build may do without some formats.
-        let next = successors(above(&level), above)
-            .find(|level| formats.has(level.precision, level.reconstruction))
-            .filter(|_| request.escalate);
+        let staggered = problem.space().is_staggered();
+        let levels = |first: PrecisionLevel| {
+            let above = successors(Some(first), |level| level.next(staggered));
+            above.filter(|level| formats.has(level.precision, level.reconstruction))
+        };
+        let next = level.next(staggered).and_then(|level| levels(level).next()).filter(|_| request.escalate);
         // Above double precision there are other links only.
         let has_patience = level.precision != Precision::Double && request.method == Method::Bicgstab;
-        let stagnated = |escalation: &Escalation| matches!(escalation.reason, SolveError::Stagnation { .. });
-        let patience = patience(formats.domain().global().volume(), escalations.iter().any(stagnated));
+        let patience = patience(formats.domain().global().volume());
         let patience = next.map(|_| patience).filter(|_| has_patience && request.stagnation_window > 0);
         let left = Request { max_iterations: request.max_iterations.saturating_sub(spent), ..*request };
         let (info, failure) = match system.iterate(level, tol, patience, &left, &mut seen) {
@@ -96,12 +97,23 @@ pub(super) fn solve_escalating(
         system.hand_back(problem)?;
         true_residual = problem.residuals()?;
         let worst = solvers::worst_residual(&true_residual);
-        match failure {
-            // The judged residual decides, whatever the solver could not do.
-            Some(error) if worst <= request.tol => break Some(error),
-            Some(error) => {
-                let Some(next) = next.filter(|_| may_escalate(&error, &true_residual)) else { break Some(error) };
-                level = next;
+        // The judged residual decides, whatever the solver could not do.
+        let (failure, has_failed) = match failure {
+            Some(error) if worst > request.tol || worst.is_nan() => {
+                match error.without_converged(|rhs| true_residual[rhs] <= request.tol) {
+                    Ok(error) => (Some(error), true),
+                    Err(error) => (Some(error), false),
+                }
+            }
+            other => (other, false),
+        };
+        match (failure, next) {
+            (failure, _) if worst <= request.tol => break failure,
+            (Some(error), Some(next)) if may_escalate(&error, &true_residual) => {
+                level = match patience.is_some() && is_plateau(&error) {
+                    true => levels(next).find(|level| level.precision == Precision::Double).unwrap_or(next),
+                    false => next,
+                };
                 escalations.push(Escalation {
                     iterations,
                     reason: error,
@@ -111,9 +123,10 @@ pub(super) fn solve_escalating(
                 });
                 system = MixedSystem::new(formats, level, problem, request)?;
             }
-            None if worst <= request.tol || !worst.is_finite() || tol < 1e-16 => break None,
+            (Some(error), _) if has_failed => break Some(error),
+            _ if !worst.is_finite() || tol < 1e-16 => break None,
             // The judged residual is not quite the one that was aimed at: aim again, from where we are.
-            None => tol *= 0.5 * request.tol / worst,
+            _ => tol *= 0.5 * request.tol / worst,
         }
     };
     let seconds = start.elapsed().as_secs_f64();
@@ -158,13 +171,18 @@ const MULTIGRID_DELTA: f64 = 1e-3;
 /// double precision, and of others. Far above the rounding of vectors in 16 bits, squared.
 const DEPENDENT: [f64; 2] = [1e-12, 1e-6];
 
-/// Of BiCGstab below double precision, as long as there is a higher one: less after a precision escalation because of
-/// stagnation. Solves at small masses on large lattices have plateaus by nature, exceptional configurations are those of small
-/// lattices; docs/measurements/solver-stagnation.md has what the numbers are chosen by.
-fn patience(sites: usize, again: bool) -> Patience {
+/// Of BiCGstab below double precision, as long as there is a higher one. Solves at small masses on large lattices have plateaus
+/// by nature, exceptional configurations are those of small lattices; docs/measurements/solver-stagnation.md has what the
+/// numbers are chosen by.
+fn patience(sites: usize) -> Patience {
     let size = (sites as f64 / 4096.0).sqrt().max(1.0);
-    let (least, share) = if again { (100.0, 0.25) } else { (150.0, 0.5) };
-    Patience { least: (least * size) as usize, share }
+    Patience { least: (150.0 * size) as usize, share: 0.5 }
+}
+
+/// Whether a right-hand side was given up because it ran out of patience. BiCGstab has then lost its short recurrences to
+/// rounding, and would lose them again in formats that are only a little better: it goes to double precision at once.
+fn is_plateau(error: &Unsolved) -> bool {
+    error.info().is_some_and(|info| info.given_up.iter().any(|given_up| given_up.why == RhsFailure::Plateau))
 }
 
 /// The formats of one level of precision escalation.
@@ -436,5 +454,85 @@ fn krylov<Y: System<Error = DeviceError>>(
                 block_cgnr(system, rhs, x, &params, &mut workspace, observer)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Configuration;
+    use super::*;
+    use crate::backend::Cpu;
+    use crate::domain::Domain;
+    use crate::field::FullField;
+    use crate::field::host::HostSpinor;
+    use crate::gauge::generate;
+    use crate::lattice::Lattice;
+    use crate::operators::{TimeBoundary, WilsonParams};
+
+    /// Two systems, of which the check finds what a test says.
+    struct Judged {
+        space: FieldSpace,
+        rhs: DeviceField,
+        x: DeviceField,
+        residuals: [f64; 2],
+    }
+    impl ParitySystem for Judged {
+        fn space(&self) -> &FieldSpace {
+            &self.space
+        }
+        fn rhs(&self) -> &DeviceField {
+            &self.rhs
+        }
+        fn solution(&mut self) -> &mut DeviceField {
+            &mut self.x
+        }
+        fn residuals(&mut self) -> Result<Vec<f64>> {
+            Ok(self.residuals.to_vec())
+        }
+    }
+
+    /// What the solver cannot do for some right-hand side is of no interest where the check finds it solved.
+    #[test]
+    fn a_failure_is_that_of_a_right_hand_side_that_failed() {
+        let lattice = Lattice::new([2, 2, 2, 4]).unwrap();
+        let domain = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
+        let gauge = generate::weak_field(lattice, 3, 0.2);
+        let configuration = Configuration::new(&domain, &gauge);
+        let operator = WilsonParams::from_mass(0.2, TimeBoundary::Antiperiodic);
+        // Nobody reaches this.
+        let mut request = Request { tol: 1e-30, reconstruction: LinkStorage::FULL, ..Request::new(operator) };
+        let formats = configuration.formats(request.operator, 2).unwrap();
+        let solve = |request: &Request, residuals: [f64; 2], second: f64| {
+            let space = FieldSpace::new(&domain, formats.kind(), Precision::Double, 2);
+            let mut eta = FullField::zero(&domain, formats.kind(), Precision::Double, 2).unwrap();
+            let mut sources: Vec<HostSpinor> = vec![generate::random_source(lattice, 5), HostSpinor::zero(lattice)];
+            if second > 0.0 {
+                sources[1] = generate::random_source(lattice, 6);
+            }
+            eta.upload(&sources).unwrap();
+            let (rhs, x) = (eta.even, space.allocate().unwrap());
+            let mut problem = Judged { space, rhs, x, residuals };
+            solve_escalating(&*formats, &mut problem, request.tol, request, &mut ()).unwrap()
+        };
+        let about = |request: &Request, residuals: [f64; 2], second: f64| {
+            let solved = solve(request, residuals, second);
+            let message = solved.failure.map(|failure| failure.to_string());
+            (message, solved.escalations.into_iter().map(|step| step.reason.to_string()).collect::<Vec<_>>())
+        };
+        let named = |message: &Option<String>, rhs: usize, both: bool| {
+            let message = message.as_ref().unwrap();
+            message.contains(&format!("of right-hand side {rhs} stays")) && message.contains("given up too") == both
+        };
+        assert!(named(&about(&request, [1.0, 1.0], 1.0).0, 0, true));
+        assert!(named(&about(&request, [1.0, 0.0], 1.0).0, 0, false));
+        assert!(named(&about(&request, [0.0, 1.0], 1.0).0, 1, false));
+        // Where all is well, the reason becomes a note as it is.
+        assert!(named(&about(&request, [0.0, 0.0], 1.0).0, 0, true));
+        // The solver calls the second one solved, and the check does not: nobody gave that one up.
+        assert_eq!(about(&request, [0.0, 1.0], 0.0), (None, vec![]));
+        request.precision = Precision::Single;
+        let (message, reasons) = about(&request, [0.0, 1.0], 1.0);
+        assert!(named(&message, 1, false) && reasons.iter().all(|reason| named(&Some(reason.clone()), 1, false)));
+        assert!(!reasons.is_empty());
     }
 }

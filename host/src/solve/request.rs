@@ -177,9 +177,9 @@ pub struct Request {
     /// Of [`Method::Multigrid`].
     pub multigrid: MultigridParams,
     /// Iterations without a new smallest residual that count as stagnation; 0 for no such limit. Where
-    /// [`escalate`](Self::escalate) allows a higher precision, BiCGstab below double has less patience: 150 iterations times the
-    /// square root of the number of sites over 8⁴, at least 150, or half of those that the smallest residual took; after a first
-    /// stagnation two thirds of that, or a quarter.
+    /// [`escalate`](Self::escalate) allows a higher precision, BiCGstab below double has less patience, and goes to double at
+    /// once: 150 iterations times the square root of the number of sites over 8⁴, at least 150, or half of those that the
+    /// smallest residual took.
     pub stagnation_window: usize,
 }
 

@@ -126,9 +126,7 @@ fn solve<F: Fermion>(
         Some(error) if info.converged && !matches!(error, SolveError::Cancelled { .. }) => (None, Some(error)),
         other => (other, None),
     };
-    if gave_up.is_some() {
-        info.failed.clear();
-    }
+    info.forget_converged(|rhs| true_residual[rhs] <= request.tol);
     let report = Report {
         converged: info.converged,
         gflops: gflops(info.flops, seconds),

@@ -203,11 +203,18 @@ impl Configuration<'_> {
             let residuals = finish(&mut solver, i)?;
             let good = residuals.iter().all(|r| *r <= request.tol);
             converged &= good;
+            let mut failures = std::mem::take(&mut solver.failures[i]).into_iter();
             let outcome = &mut solver.outcomes[i];
-            outcome.true_residual = residuals;
             if good {
-                outcome.gave_up = outcome.failure.take();
+                outcome.gave_up = failures.next();
+            } else {
+                let about_others = |error: Unsolved| error.without_converged(|rhs| residuals[rhs] <= request.tol);
+                let (of_others, converged): (Vec<_>, Vec<_>) =
+                    failures.map(about_others).partition(|answer| answer.is_ok());
+                let first = of_others.into_iter().chain(converged).next();
+                outcome.failure = first.map(|answer| answer.unwrap_or_else(|error| error));
             }
+            outcome.true_residual = residuals;
             solver.scales.undo(&solver.space, &mut solver.x[i])?;
             let mut fields = solver.x[i].download()?;
             self.take_spread_phases_back(&request.operator, &mut fields);
@@ -253,6 +260,8 @@ struct Shifts<'c, 'g> {
     norms: Vec<[f64; 2]>,
     x: Vec<FullField>,
     outcomes: Vec<ShiftOutcome>,
+    /// Why solvers gave up, for each shift those of both parities.
+    failures: Vec<Vec<Unsolved>>,
     first_precision: Option<Precision>,
     first_seconds: f64,
     seconds: f64,
@@ -315,6 +324,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
                 .map(|_| FullField::zero(domain, FermionKind::Staggered, Precision::Double, nrhs))
                 .collect::<Result<_>>()?,
             outcomes: shifts.iter().map(outcome).collect(),
+            failures: vec![Vec::new(); shifts.len()],
             first_precision: None,
             first_seconds: 0.0,
             seconds: 0.0,
@@ -417,7 +427,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
         outcome.refinement_iterations += info.iterations;
         outcome.reliable_updates += info.reliable_updates;
         outcome.escalations.extend(escalations);
-        outcome.failure = outcome.failure.take().or(failure);
+        self.failures[i].extend(failure);
         self.seconds += seconds;
         self.flops += info.flops;
         Ok(())

@@ -2,12 +2,12 @@
 
 use super::{MultiShiftInfo, MultiShiftParams, MultiShiftWorkspace, ShiftInfo};
 use crate::compact::{BatchSlots, BatchWidth, Compaction, narrow_both};
-use crate::error::SolveError;
+use crate::error::{RhsFailure, SolveError};
 use crate::info::{Info, worse_residual};
 use crate::observer::{Iteration, IterationKind, Observer};
 use crate::range;
 use crate::reliable::{HISTORY, relative};
-use crate::stopping::{Progress, RhsFailure, RhsFailures, StopReason, StoppingRule};
+use crate::stopping::{Progress, RhsFailures, StopReason, StoppingRule};
 use crate::traits::{CgStep, LinearOperator, ShiftStep, VectorSpace, with_coefficients};
 
 /// A solve under way.
@@ -340,7 +340,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         self.count_flops();
         // The tolerances may hold by chance, but the solve did not come to its end.
         self.info.whole.converged = false;
-        self.info.whole.failed = self.failures.list();
+        self.failures.report(&mut self.info.whole);
         Ok(Box::new(std::mem::take(&mut self.info.whole)))
     }
 
@@ -364,7 +364,7 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
         let w = &*self.w;
         let stagnated = |j: &usize| w.active[*j] && self.rule.stagnated(&w.progress[*j], iteration);
         for slot in (0..w.active.len()).filter(stagnated).collect::<Vec<_>>() {
-            self.give_up(slot, RhsFailure::Stagnation);
+            self.give_up(slot, RhsFailure::Plateau);
         }
         Ok(())
     }

@@ -1,11 +1,11 @@
 //! How a solve ends, or goes on without a right-hand side.
 
 use super::{ReliableSolve, relative};
-use crate::error::SolveError;
+use crate::error::{RhsFailure, SolveError};
 use crate::info::Info;
 use crate::observer::{Iteration, Observer};
 use crate::operator::{Sloppy, System};
-use crate::stopping::{RhsFailure, StopReason};
+use crate::stopping::StopReason;
 
 impl<Y: System> ReliableSolve<'_, Y> {
     /// Ends an iteration: calls the observer, and stops the solve if there is a reason.
@@ -35,13 +35,13 @@ impl<Y: System> ReliableSolve<'_, Y> {
         let (stagnated, others): (Vec<usize>, Vec<usize>) =
             active.partition(|&j| self.rule.stagnated(&state.progress[j], own(j)));
         let Some(stop) = self.rule.stop(cancelled, others.is_empty(), self.rule.exhausted(iteration)) else {
-            return stagnated.into_iter().try_for_each(|rhs| self.give_up(rhs, RhsFailure::Stagnation));
+            return stagnated.into_iter().try_for_each(|rhs| self.give_up(rhs, RhsFailure::Plateau));
         };
         complete(&mut self.state.correction)?;
         if stop == StopReason::Stagnation {
             // They are recorded after x has become the best one of those that were not given up.
             self.settle(true)?;
-            stagnated.iter().for_each(|&j| self.failures.record(self.slots[j], RhsFailure::Stagnation, iteration));
+            stagnated.iter().for_each(|&j| self.failures.record(self.slots[j], RhsFailure::Plateau, iteration));
             return Err(self.failure()?);
         }
         Err(self.stopped(stop)?)
@@ -68,7 +68,7 @@ impl<Y: System> ReliableSolve<'_, Y> {
         match failure {
             RhsFailure::NotANumber | RhsFailure::Breakdown(_) => self.settle(false)?,
             RhsFailure::NotPositiveDefinite(_) => self.settle(true)?,
-            RhsFailure::Stagnation => {}
+            RhsFailure::Stagnation | RhsFailure::Plateau => {}
         }
         self.failures.record(self.slots[rhs], failure, iteration);
         Err(self.failure()?)
@@ -111,7 +111,7 @@ impl<Y: System> ReliableSolve<'_, Y> {
             }
         }
         let info = &mut self.info;
-        info.failed = self.failures.list();
+        self.failures.report(info);
         info.converged = !state.active.contains(&true) && info.failed.is_empty();
         info.flops = info.precise_rhs as f64 * self.system.flops()
             + info.sloppy_rhs as f64 * self.system.flops_sloppy()

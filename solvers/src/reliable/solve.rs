@@ -2,14 +2,14 @@
 
 use super::{Criterion, HISTORY, ReliableState, URGENT, UpdatePolicy, relative, scale_for};
 use crate::compact::{BatchSlots, BatchWidth, Rhs};
-use crate::error::{BreakdownKind, SolveError};
+use crate::error::{BreakdownKind, RhsFailure, SolveError};
 use crate::info::Info;
 use crate::observer::IterationKind;
 use crate::operator::{Precise, Sloppy, System};
 use crate::params::SolverParams;
 use crate::preconditioner::Work;
 use crate::range;
-use crate::stopping::{Progress, RhsFailure, RhsFailures, StopReason, StoppingRule};
+use crate::stopping::{Progress, RhsFailures, StopReason, StoppingRule};
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
@@ -269,22 +269,37 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         self.state.progress[j].forget_breakdowns();
     }
 
-    /// Looks whether a reduction is `finite`. Where it is not, and the format has a limited range, right-hand side j begins
-    /// anew on a smaller scale with an update, which is due in this iteration; after a few times, and in other formats, it is
-    /// given up. Answers whether it takes part in the rest of this iteration.
+    /// Looks whether a reduction is `finite`. Where it is not, right-hand side j begins anew on a smaller scale with an update,
+    /// which is due in this iteration, or at the end of a cycle of GCR; it is given up where that cannot help. Answers whether it
+    /// takes part in the rest of this iteration.
     pub fn check_finite(&mut self, j: usize, finite: bool) -> Result<bool, SolveError<Y::Error>> {
-        let state = &mut *self.state;
-        if finite || state.overflowed[j] {
+        if finite || self.state.overflowed[j] {
             return Ok(finite);
         }
-        let has_range = self.system.sloppy().target_norm().is_some();
-        if self.policy == UpdatePolicy::Half && has_range && state.headroom[j] > SMALLEST_HEADROOM {
-            state.headroom[j] *= HEADROOM_STEP;
-            (state.overflowed[j], state.restart[j]) = (true, true);
+        if self.rescale(j) {
             return Ok(false);
         }
         self.unless_failed(j, RhsFailure::unless_finite(finite))
     }
+
+    /// Where the sloppy format has a limited range, right-hand side j begins anew on a smaller scale with the next update, but
+    /// only a few times. Answers whether it does.
+    pub(super) fn rescale(&mut self, j: usize) -> bool {
+        let state = &mut *self.state;
+        if self.system.sloppy().target_norm().is_none() || state.headroom[j] <= SMALLEST_HEADROOM {
+            return false;
+        }
+        state.headroom[j] *= HEADROOM_STEP;
+        (state.overflowed[j], state.restart[j]) = (true, true);
+        true
+    }
+
+    /// The fraction of the sloppy format's target norm that residuals are brought to: the smallest of those worked on.
+    pub fn headroom(&self) -> f64 {
+        let active = self.state.headroom.iter().zip(&self.state.active).filter(|(_, active)| **active);
+        active.fold(1.0, |smallest, (headroom, _)| headroom.min(smallest))
+    }
+
     /// Whether there is a right-hand side that goes on and is in the range of the sloppy format.
     pub fn any_in_range(&self) -> bool {
         self.state.active.iter().zip(&self.state.overflowed).any(|(active, overflowed)| *active && !overflowed)
@@ -311,11 +326,12 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         for j in 0..self.state.active.len() {
             let finite = self.state.norm2[j].is_finite() && !self.state.overflowed[j];
             if !(self.state.moves(j) && self.check_finite(j, finite)?) {
-                if self.state.overflowed[j] {
-                    // The update that is due replaces this residual with the true one.
+                if self.state.moves(j) && self.state.overflowed[j] {
+                    // The next update replaces this residual with the true one.
                     let (residual, rhs) = (self.state.recurrence[j], self.slots[j]);
                     self.info.iterations_per_rhs[rhs] += 1;
                     self.info.history[rhs].push(relative(residual, self.state.reference[j]));
+                    self.state.waiting[j] = self.policy == UpdatePolicy::Restart;
                     overflow = true;
                 }
                 continue;

@@ -1,10 +1,9 @@
 //! The reliable update.
 
 use super::{ReliableSolve, UpdatePolicy, relative};
-use crate::error::SolveError;
+use crate::error::{RhsFailure, SolveError};
 use crate::observer::IterationKind;
 use crate::operator::{Sloppy, System};
-use crate::stopping::RhsFailure;
 use crate::traits::VectorSpace;
 use std::cmp::Ordering;
 
@@ -59,6 +58,12 @@ impl<Y: System> ReliableSolve<'_, Y> {
         self.info.reliable_updates += 1;
         self.kind = IterationKind::ReliableUpdate;
         self.settled = true;
+        // x̂ may have left the range of the sloppy format although the recurrence has not.
+        for j in 0..self.state.active.len() {
+            if self.state.active[j] && !self.state.overflowed[j] && !self.state.true_residual[j].is_finite() {
+                self.rescale(j);
+            }
+        }
         self.mark_reverts();
         let state = &*self.state;
         let lost = |j: &usize| state.active[*j] && !state.overflowed[*j] && !state.true_residual[*j].is_finite();

@@ -174,7 +174,12 @@ fn all_that_were_given_up_are_named() {
     let b = Random(91).vector(3 * N);
     let params = SolverParams { stagnation_window: Some(100), ..Default::default() };
     let error = run_cg(&a, &b, &mut vec![Complex64::ZERO; 3 * N], &params).unwrap_err();
-    assert_eq!(error.info().unwrap().failed, [0, 1, 2]);
+    let info = error.info().unwrap();
+    assert_eq!(info.failed, [0, 1, 2]);
+    let named = |(rhs, given_up): (usize, &GivenUp)| {
+        given_up.rhs == rhs && matches!(given_up.why, RhsFailure::NotPositiveDefinite(_)) && given_up.iteration > 0
+    };
+    assert!(info.given_up.len() == 3 && info.given_up.iter().enumerate().all(named), "{info:?}");
     let message = error.to_string();
     assert!(
         message.contains("right-hand side 0") && message.ends_with("right-hand sides 1, 2 were given up too"),

@@ -264,6 +264,7 @@ fn slow_but_honest_convergence_is_no_stagnation() {
     assert!(matches!(error, SolveError::Stagnation { rhs: 0, .. }), "{error}");
     check_report(&error, &a, &b, &x);
     assert!(error.info().unwrap().true_residual[0] < 1.0);
+    assert_eq!(error.info().unwrap().given_up[0].why, RhsFailure::Plateau);
 }
 
 #[test]

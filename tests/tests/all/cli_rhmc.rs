@@ -86,7 +86,7 @@ fn a_run_and_how_it_goes_on() {
         &format!("{other} fermion.1.mass=0.2,0.6"),
         &["fermion.1.mass = [0.2,0.5], the input says [0.2,0.6]"],
     );
-    room.fails(2, &format!("{other} fermion.1.u0=0.91"), &["made with fermion.1.u0: leave"]);
+    room.fails(2, &format!("{other} fermion.1.u0=0.91"), &["made with fermion.1.u0: restore"]);
     assert_eq!(lines(&room, "whole"), whole);
     let steps =
         room.run("rhmc run.toml --out parts --resume --backend cpu --set trajectories=5 --set trajectory.steps=4");
@@ -103,7 +103,7 @@ fn a_run_and_how_it_goes_on() {
     let on = "rhmc run.toml --out whole --resume --backend cpu --set trajectories=5";
     room.fails(2, on, &["whole/trajectories.jsonl is missing", "restore the file, or begin in another folder"]);
     fs::write(room.path("whole/trajectories.jsonl"), "").unwrap();
-    room.fails(2, on, &["trajectories.jsonl has 0 bytes", "restore the file, which has lost lines"]);
+    room.fails(2, on, &["trajectories.jsonl has 0 bytes", "lines are missing; restore the file"]);
     fs::rename(&kept, room.path("whole/trajectories.jsonl")).unwrap();
     // Nor does a second process come in.
     let first = fs::OpenOptions::new().append(true).open(room.path("whole/.lock")).unwrap();
@@ -233,7 +233,7 @@ fn a_killed_run_goes_on() {
     room.fails(
         2,
         &format!("{early} --resume --backend cpu"),
-        &["ended before its first state: start it without --resume"],
+        &["ended before its first state was written: start it without --resume"],
     );
     room.json(early);
 }
@@ -246,7 +246,7 @@ fn runs_end_in_time() {
     let run = "rhmc run.toml --out run --set trajectories=1000000 --backend cpu";
     let out = room.run(&format!("{run} --max-hours 0.0003"));
     assert_eq!(out.code, Some(130), "{}", out.stderr);
-    assert!(out.stderr.contains("go on with --resume"), "{}", out.stderr);
+    assert!(out.stderr.contains("continue with --resume"), "{}", out.stderr);
     let first = lines(&room, "run").len();
     assert!(first > 0);
     // Of a terminal, of mpirun and batch systems, and of a terminal that closes.

@@ -75,7 +75,7 @@ gauge-force = "double"
             "run.toml:3:16: trajectories",
             "run.toml:6:8: gauge.beta: expected a number",
             "gauge.u0: Wilson's action has no tadpole factor",
-            "fermion.0.flavours: 1 number for masses, of which there are 2",
+            "fermion.0.flavours: 1 number for 2 masses",
             "trajectory.integrator: 'omelian' is none of",
             "did you mean 'omelyan'?",
             "trajectory.steps is missing",
@@ -138,14 +138,14 @@ gauge-force = "double"
     room.fails(2, "rhmc none.toml --out run", &["none.toml: cannot be read"]);
     room.fails(2, "rhmc run.toml --out run --max-hours 0", &["max-hours"]);
     room.fails(2, "rhmc run.toml --out run --replay none --backend cpu", &["none is not a folder"]);
-    room.fails(2, "rhmc run.toml --out run.toml/x --backend cpu", &["run.toml/x cannot be made"]);
+    room.fails(2, "rhmc run.toml --out run.toml/x --backend cpu", &["run.toml/x cannot be created"]);
     fs::create_dir(room.path("empty")).unwrap();
     room.fails(2, "rhmc run.toml --out run2 --replay empty --backend cpu", &["there is no momenta.1.npy"]);
     assert!(!room.path("run2").exists());
     // Keys without effect.
     let refused = |set: &str, why: &str| room.fails(2, &format!("check run.toml --set {set}"), &[why]);
     refused("gauge.chair=0.1", "write gauge.parallelogram");
-    refused("trajectory.integrator=leapfrog --set trajectory.lambda=0.2", "only Omelyan's integrators have it");
+    refused("trajectory.integrator=leapfrog --set trajectory.lambda=0.2", "only the Omelyan integrators use it");
     fs::write(room.path("gauge.toml"), GAUGE).unwrap();
     let check = "check gauge.toml --set trajectory.gauge";
     room.fails(2, &format!("{check}-steps=3"), &["trajectory.gauge-steps", "there is one level"]);
@@ -169,7 +169,7 @@ gauge-force = "double"
         let parts = ["operator", "mass", "flavours"].map(|key| format!("fermion.{number}.{key} is missing"));
         room.fails(2, "check empty.toml", &parts.each_ref().map(String::as_str));
     }
-    // Fractions are texts, alone or among numbers.
+    // Fractions are strings, alone or among numbers.
     for (typed, told) in [("\"1/2\"", "1/2"), ("[\"1/2\"]", "1/2"), ("[1]", "1"), ("3", "3")] {
         fs::write(room.path("half.toml"), QUARKS.replace("flavours = [2]", &format!("flavours = {typed}"))).unwrap();
         assert_eq!(room.json("check half.toml")["quarks"][0], json!(format!("naive flavours {told} at m = 0.3")));

@@ -138,7 +138,7 @@ fn folders_of_older_versions_go_on() {
         for (key, value, parts) in [
             ("trajectory", "2", ["edited/state.toml: trajectory = 2", "have 3 lines, up to trajectory 3"]),
             ("accepted", "2", ["edited/state.toml: accepted = 2", "have 3 accepted trajectories"]),
-            ("bytes", "100", ["edited/state.toml: bytes = 100", "no end of a line"]),
+            ("bytes", "100", ["edited/state.toml: bytes = 100", "do not end with a line"]),
             ("seed", "\"13\"", ["edited/state.toml: seed = 13", "have the seed 12"]),
         ] {
             let kept = fs::read_to_string(room.path("edited/state.toml")).unwrap();
@@ -155,8 +155,8 @@ fn folders_of_older_versions_go_on() {
         fs::write(&path, text.replace(concat!("\"version\":\"", env!("CARGO_PKG_VERSION")), "\"version\":\"0.0.7"))
             .unwrap();
         let said = told(&room, &format!("rhmc run.toml --out {folder} --resume --set trajectories=4"));
-        assert!(said.contains("state.toml is of a version that kept no checksum of it"), "{said}");
-        assert!(said.contains("instead of 0.0.7: its random numbers are the same"), "{said}");
+        assert!(said.contains("state.toml was written by a version without checksums of states"), "{said}");
+        assert!(said.contains("instead of 0.0.7: random numbers are the same"), "{said}");
         assert_eq!(lines(&room, folder), lines(&room, "whole"));
         assert_eq!(all_lines(&room, folder)[3]["run"]["start"], json!("cold"));
         // From now on it is a folder as others.
@@ -246,14 +246,14 @@ fn edits_by_hand_are_told() {
             true,
         ),
         (trajectories, Box::new(line(3, "\"trajectory\":3", "\"trajectory\":5")), &["jsonl, line 3: crc32 is"], true),
-        (trajectories, Box::new(line(3, "}", "")), &["trajectories.jsonl has", "bytes, and state.toml says"], true),
-        (trajectories, Box::new(line(3, "{\"", "{{\"")), &["has other lines than state.toml resumes from"], true),
+        (trajectories, Box::new(line(3, "}", "")), &["trajectories.jsonl has", "bytes, but state.toml says"], true),
+        (trajectories, Box::new(line(3, "{\"", "{{\"")), &["does not have the lines that state.toml refers to"], true),
         (trajectories, Box::new(line(3, ":true", ":tru!")), &["jsonl, line 3: this is not JSON at column"], true),
         (trajectories, Box::new(line(3, "\"delta_h\":", "\"delta_h\":1")), &["jsonl, line 3: crc32 is"], true),
         (
             trajectories,
             Box::new(line(3, ",\"crc32\"", ",\"crc23\"")),
-            &["has other lines than state.toml resumes from"],
+            &["does not have the lines that state.toml refers to"],
             true,
         ),
         (
@@ -296,11 +296,15 @@ fn a_run_starts_again_at_an_older_configuration() {
     room.json("rhmc run.toml --out run");
     copy(&room, "run", "kept");
     let from = |number: u32| format!("rhmc run.toml --out run --resume-from {number} --backend cpu");
-    room.fails(2, &from(3), &["--resume-from 3: the run has no configuration of that trajectory", "those of 2 and 4"]);
+    room.fails(
+        2,
+        &from(3),
+        &["--resume-from 3: the run has no configuration of that trajectory", "those of trajectories 2 and 4"],
+    );
     room.fails(2, &from(7), &["--resume-from 7: the run has no"]);
     assert_eq!(all_lines(&room, "run").len(), 5);
     let said = told(&room, &from(2).replace(" --backend cpu", ""));
-    assert!(said.contains("what came after trajectory 2 is in run/before.1 now"), "{said}");
+    assert!(said.contains("files of trajectories after 2 were moved to run/before.1"), "{said}");
     assert_eq!(lines(&room, "run"), lines(&room, "kept"));
     assert_eq!(lines(&room, "run/before.1"), lines(&room, "kept"));
     assert!(
@@ -342,7 +346,7 @@ fn a_start_stays_what_it_was() {
         room.fails(
             2,
             &format!("{run} --resume --backend cpu --set start={other}"),
-            &["has begun with start = first.npy", &format!("the input says {other}"), "another folder"],
+            &["began with start = first.npy", &format!("the input says {other}"), "another folder"],
         );
     }
     // The same file by another name.
@@ -362,12 +366,16 @@ fn residuals_of_poles_are_counted_when_a_run_goes_on() {
     let run = "rhmc run.toml --out run --set trajectories";
     room.json(&format!("{run}=1"));
     let list = "--set precision.dynamics-tol=1e-7,1e-8 --resume --backend cpu";
-    room.fails(2, &format!("{run}=2 {list}"), &["precision.dynamics-tol has 2 numbers", "poles: one for each"]);
+    room.fails(
+        2,
+        &format!("{run}=2 {list}"),
+        &["precision.dynamics-tol has 2 numbers", "poles: give one number, or one per pole"],
+    );
     assert_eq!(lines(&room, "run").len(), 1);
     // Of a version that did not count them, a run resumes, and says what it does.
     make_older(&room, "run", &["poles", "crc32", "lines"]);
     let said = told(&room, &format!("{run}=2 {list}").replace(" --backend cpu", ""));
-    assert!(said.contains("2 numbers") && said.contains("the last one is that of all others"), "{said}");
+    assert!(said.contains("2 numbers") && said.contains("the last one is used for all other poles"), "{said}");
 }
 
 /// A run that took its numbers from files does not take others without a word.
@@ -500,7 +508,7 @@ fn residuals_of_groups() {
     let refused = room.fails(
         2,
         &run("no", &format!("{key}=1e-7,1e-7 --backend cpu")),
-        &["fermion.1.dynamics-tol has 2 numbers", "poles: one for each"],
+        &["fermion.1.dynamics-tol has 2 numbers", "poles: give one number, or one per pole"],
     );
     let (_, rest) = refused.stderr.split_once(" have ").unwrap();
     let poles: usize = rest.split_once(" poles").unwrap().0.parse().unwrap();

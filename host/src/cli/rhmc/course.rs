@@ -1,7 +1,7 @@
 //! The course of a run: trajectory after trajectory.
 use super::super::batch::Batches;
 use super::super::layout::Layout;
-use super::super::{Context, Failure, Outcome, interrupt, progress};
+use super::super::{Context, Failure, Outcome, interrupt, progress, text};
 use super::RunEnd;
 use super::folder::RunFolder;
 use super::input::{EnsembleInput, QuarkGroup, Timed};
@@ -107,7 +107,7 @@ impl EnsembleRun<'_> {
                 let bar = bar.clone();
                 chain.on_move(move |done, all| {
                     bar.set_position(PARTS * u64::from(number - 1) + PARTS * done as u64 / all as u64);
-                    bar.set_message(format!("trajectory {number}, {} % of its way", 100 * done / all));
+                    bar.set_message(format!("trajectory {number}, {} % done", 100 * done / all));
                 });
             }
             let outcome = chain.trajectory(number, noise, nth(input.measure.reversibility)).map_err(failed)?;
@@ -183,11 +183,11 @@ impl EnsembleRun<'_> {
             if largest > state.bounds[number] {
                 let (old, new) = (state.bounds[number], MARGIN * largest);
                 if self.replay.as_ref().is_some_and(Replay::has_functions) {
-                    warn!("{}: the spectrum has grown to {largest:.2}; the given functions stay", group.name);
+                    warn!("{}: the spectrum has grown to {largest:.2}; the given functions are kept", group.name);
                     continue;
                 }
                 warn!(
-                    "{}: the spectrum has grown to {largest:.2} beyond {old:.2}; rational functions up to {new:.2} from now on",
+                    "{}: the spectrum has grown to {largest:.2}, beyond {old:.2}: from now on rational functions reach up to {new:.2}",
                     group.name
                 );
                 state.bounds[number] = new;
@@ -202,14 +202,14 @@ impl EnsembleRun<'_> {
     fn warn_of(&self, record: &MeasuredTrajectory) {
         let TrajectoryOutcome { number, delta, .. } = record.outcome;
         if !delta.is_finite() {
-            warn!("trajectory {number}: ΔH is NaN: use shorter steps");
+            warn!("trajectory {number}: ΔH is not a finite number: use shorter steps");
         }
         let asked = self.input.solvers[1].tol[0];
         for (group, residual) in self.input.groups.iter().zip(&record.residuals) {
             if residual.is_nan() || *residual > WORSE * asked {
                 warn!(
                     "trajectory {number}: the action of the {} has a residual of {residual:.1e} instead of {asked:e}; \
-                     precision.action = \"double\" or a larger precision.action-tol is honest",
+                     set precision.action = \"double\", or a larger precision.action-tol",
                     group.name
                 );
             }
@@ -236,11 +236,15 @@ fn residuals(key: &str, name: &str, given: usize, poles: usize, known: Option<us
         return Ok(poles);
     }
     if known.is_some_and(|known| known != given) {
-        let why = format!("{key} has {given} numbers, and the {name} have {poles} poles: one for each");
+        let numbers = text::count(given, "number");
+        let why = format!(
+            "{key} has {numbers}, but the functions of the {name} have {poles} poles: give one number, or one per pole"
+        );
         return Err(Failure::refused(why).shared());
     }
-    let what = if given > poles { "the first of them are used" } else { "the last one is that of all others" };
-    warn!("{key} has {given} numbers, and the {name} have {poles} poles by now: {what}");
+    let what = if given > poles { "the first ones are used" } else { "the last one is used for all other poles" };
+    let numbers = text::count(given, "number");
+    warn!("{key} has {numbers}, but the functions of the {name} have {poles} poles by now: {what}");
     Ok(given)
 }
 

@@ -1,4 +1,4 @@
-//! The folder of a run: what happened, configurations, and the states from which it goes on.
+//! The folder of a run: what happened, configurations, and the states from which it can continue.
 //!
 //! | file | what |
 //! |---|---|
@@ -18,7 +18,7 @@
 use super::super::communicator::RunCommunicator;
 use super::super::fields::Reading;
 use super::super::layout::Layout;
-use super::super::{Failure, Outcome, fields, target};
+use super::super::{Failure, Outcome, fields, target, text};
 use super::state::{ChainState, Saved, StoredLinks};
 use ferrite::field::host::HostGauge;
 use ferrite::files::{FileFormat, FilePrecision, GaugeFile, WriteOptions};
@@ -103,16 +103,16 @@ impl RunFolder {
         let mut folder = Self::at(path, precision);
         comm.once(|| {
             if [LAST, PREVIOUS].iter().any(|name| folder.file(name).exists()) {
-                let why = "has a run already: go on with it by --resume, or name another folder";
+                let why = "has a run already: continue it with --resume, or choose another folder";
                 return Err(Failure::refused(format!("{} {why}", path.display())));
             }
-            let refused = |why| Failure::refused(format!("{} cannot be made: {why}", path.display()));
+            let refused = |why| Failure::refused(format!("{} cannot be created: {why}", path.display()));
             fs::create_dir_all(path).map_err(refused)?;
             target::check_lines(&folder.lines()).map_err(Failure::refused)?;
             folder.lock()?;
             if fs::metadata(folder.lines()).is_ok_and(|lines| lines.len() > 0) {
                 let why =
-                    "has trajectories of a run and no state.toml to resume from: name another folder, or move them";
+                    "has trajectories of a run but no state.toml to resume from: choose another folder, or move them";
                 return Err(Failure::refused(format!("{} {why}", path.display())));
             }
             File::create(folder.lines()).map_err(|why| folder.failed(FILE, why))?;
@@ -169,10 +169,10 @@ impl RunFolder {
         }
         let why = match fs::metadata(self.lines()) {
             Ok(lines) if lines.len() == 0 => {
-                "has a run that was ended before its first state: start it without --resume"
+                "has a run that ended before its first state was written: start it without --resume"
             }
             Ok(_) => {
-                "has trajectories of a run and no state.toml to resume from: restore it, or begin in another folder"
+                "has trajectories of a run but no state.toml to resume from: restore it, or begin in another folder"
             }
             Err(_) => "is not the folder of a run: it has no state.toml",
         };
@@ -192,8 +192,8 @@ impl RunFolder {
         let folder = self.path.display();
         if self.file(&links).exists() {
             return Err(Failure::refused(format!(
-                "{folder}: {links} has no {state} beside it, as a version before kept none: begin in another folder with start \
-                 = \"{}\"",
+                "{folder}: {links} has no {state} beside it, since an earlier version wrote it: begin in another folder with \
+                 start = \"{}\"",
                 self.file(&links).display()
             )));
         }
@@ -205,13 +205,13 @@ impl RunFolder {
             .collect();
         there.sort_unstable();
         let which = match there.as_slice() {
-            [] => "it keeps none with a state".into(),
-            [one] => format!("there is that of {one}"),
+            [] => "it has no configuration with a state".into(),
+            [one] => format!("it has that of trajectory {one}"),
             [few @ .., last] if few.len() < 10 => {
                 let few: Vec<String> = few.iter().map(u32::to_string).collect();
-                format!("there are those of {} and {last}", few.join(", "))
+                format!("it has those of trajectories {} and {last}", few.join(", "))
             }
-            [first, .., last] => format!("there are {}, from {first} to {last}", there.len()),
+            [first, .., last] => format!("it has {}, of trajectories {first} to {last}", there.len()),
         };
         let why = format!("--resume-from {trajectory}: the run has no configuration of that trajectory; {which}");
         Err(Failure::refused(format!("{folder}: {why}")))
@@ -243,14 +243,14 @@ impl RunFolder {
             let there = there.as_deref().unwrap_or("none");
             let why = format!(
                 "does not have the links of trajectory {trajectory}, which {name} resumes from: its checksum is {there} \
-                 instead of {asked}. Was the folder copied during the run? Copy it again when nothing works in it"
+                 instead of {asked}. Was the folder copied during the run? Copy it again when no process works in it"
             );
             return Err(Failure::refused(format!("{} {why}", path.display())).shared());
         }
         if saved.lines.is_none() && comm.speaks() {
             info!(
-                "{} is of a version that kept no checksum of it: its numbers are compared with {FILE}, and from the next \
-                 trajectory on it has one",
+                "{} was written by a version without checksums of states: its numbers are compared with {FILE}, and the next \
+                 trajectory adds one",
                 state.display()
             );
         }
@@ -260,7 +260,7 @@ impl RunFolder {
         Ok(Ok((saved, file.gauge, lines)))
     }
     /// *Collective.* Makes what a run resumes from its last state: what was written after it is cut off.
-    pub fn go_on(&mut self, saved: &Saved, comm: &RunCommunicator) -> Outcome {
+    pub fn continue_from(&mut self, saved: &Saved, comm: &RunCommunicator) -> Outcome {
         self.bytes = saved.bytes;
         self.last = Some(saved.clone());
         comm.once(|| self.cut_lines())
@@ -312,7 +312,7 @@ impl RunFolder {
         for file in later {
             fs::rename(self.file(file), aside.join(file)).map_err(|why| self.failed(file, why))?;
         }
-        info!("what came after trajectory {trajectory} is in {} now, with a copy of {FILE}", aside.display());
+        info!("files of trajectories after {trajectory} were moved to {}, with a copy of {FILE}", aside.display());
         Ok(())
     }
     /// The lines that a state knows, if they are those.
@@ -323,16 +323,14 @@ impl RunFolder {
             Ok(all) => all,
             Err(why) if why.kind() == ErrorKind::NotFound => {
                 return refused(format!(
-                    "is missing, and {name} resumes from it: restore the file, or begin in another folder"
+                    "is missing, but {name} refers to it: restore the file, or begin in another folder"
                 ));
             }
             Err(why) => return refused(format!("cannot be read: {why}")),
         };
         let Some(lines) = usize::try_from(bytes).ok().and_then(|bytes| all.get(..bytes)) else {
             let there = all.len();
-            return refused(format!(
-                "has {there} bytes, and {name} says {bytes}: restore the file, which has lost lines"
-            ));
+            return refused(format!("has {there} bytes, but {name} says {bytes}: lines are missing; restore the file"));
         };
         let mut sum = crc32fast::Hasher::new();
         sum.update(lines);
@@ -341,8 +339,8 @@ impl RunFolder {
         let there = sum.finalize();
         if let Some(asked) = saved.lines.filter(|asked| *asked != there) {
             return refused(format!(
-                "has other lines than {name} resumes from: those up to trajectory {} have the checksum {there:08x} instead of \
-                 lines = \"{asked:08x}\"; restore both files from one copy of the folder",
+                "does not have the lines that {name} refers to: those up to trajectory {} have the checksum {there:08x} instead \
+                 of lines = \"{asked:08x}\"; restore both files from one copy of the folder",
                 saved.state.trajectory
             ));
         }
@@ -350,28 +348,32 @@ impl RunFolder {
         let differs = |key: &str, value: String, other: String| {
             let state = self.file(name);
             Err(Failure::refused(format!(
-                "{}: {key} = {value}, and the first {bytes} bytes of {FILE} have {other}: restore the file that was changed",
+                "{}: {key} = {value}, but the first {bytes} bytes of {FILE} {other}: restore the file that was changed",
                 state.display()
             )))
         };
         let (count, last) = (run.trajectories.len() as u64, run.trajectories.last().map_or(0, |last| last.number));
         if run.half {
-            return differs("bytes", bytes.to_string(), "no end of a line there".into());
+            return differs("bytes", bytes.to_string(), "do not end with a line".into());
         }
         if [count, last] != [u64::from(state.trajectory); 2] {
             return differs(
                 "trajectory",
                 state.trajectory.to_string(),
-                format!("{count} lines, up to trajectory {last}"),
+                format!("have {}, up to trajectory {last}", text::count(count as usize, "line")),
             );
         }
         let accepted = run.trajectories.iter().filter(|one| one.accepted).count();
         if accepted != state.accepted as usize {
-            return differs("accepted", state.accepted.to_string(), format!("{accepted} accepted trajectories"));
+            return differs(
+                "accepted",
+                state.accepted.to_string(),
+                format!("have {}", text::count(accepted, "accepted trajectory")),
+            );
         }
         let other = run.starts.iter().find_map(|(_, run)| run["seed"].as_u64().filter(|seed| *seed != state.seed));
         if let Some(other) = other {
-            return differs("seed", state.seed.to_string(), format!("the seed {other}"));
+            return differs("seed", state.seed.to_string(), format!("have the seed {other}"));
         }
         Ok(run)
     }
@@ -487,7 +489,7 @@ impl RunFolder {
         let same = if back.gauge.links() == gauge.links() {
             Ok(checksum(&back))
         } else {
-            Err(Failure::failed(format!("{} does not hold what was written to it", path.display())))
+            Err(Failure::failed(format!("{} does not contain the links that were written to it", path.display())))
         };
         comm.agree(same)
     }

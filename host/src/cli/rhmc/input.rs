@@ -261,14 +261,14 @@ pub fn tolerance(s: &mut Settings, key: &str) -> Option<f64> {
     s.number(key, RESIDUAL, is_residual)
 }
 /// What it has to be.
-pub const RESIDUAL: &str = "a number from 1e-18 on and below 1";
+pub const RESIDUAL: &str = "a number of at least 1e-18 and below 1";
 /// Whether a number is one.
 pub fn is_residual(x: f64) -> bool {
     (1e-18..1.0).contains(&x)
 }
 /// The error of a rational function in double precision.
 fn approximation(s: &mut Settings, key: &str) -> Option<f64> {
-    s.number(key, "a number from 1e-15 on and below 1", |x| (1e-15..1.0).contains(&x))
+    s.number(key, "a number of at least 1e-15 and below 1", |x| (1e-15..1.0).contains(&x))
 }
 fn gauge_action(s: &mut Settings) -> Option<GaugeAction> {
     #[derive(Clone, Copy, PartialEq)]
@@ -284,7 +284,7 @@ fn gauge_action(s: &mut Settings) -> Option<GaugeAction> {
     ];
     let action = s.choice("gauge.action", &names);
     needed(s, action.is_some(), "gauge.action", "gauge.action = \"wilson\", \"tree-symanzik\" or \"symanzik\"");
-    let beta = s.number("gauge.beta", "a number from 0 on", |x| x >= 0.0);
+    let beta = s.number("gauge.beta", "a number of at least 0", |x| x >= 0.0);
     needed(s, beta.is_some(), "gauge.beta", "gauge.beta = 5.6");
     let u0 = s.number("gauge.u0", "a number above 0", |x| x > 0.0);
     match (action, s.get("gauge.u0")) {
@@ -350,7 +350,7 @@ fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {
         if let Some(setting) = s.get(&key("flavours")) {
             s.wrong(
                 &setting,
-                format!("{} for masses, of which there are {}", text::count(flavours.len(), "number"), masses.len()),
+                format!("{} for {}", text::count(flavours.len(), "number"), text::count(masses.len(), "mass")),
             );
         }
         return None;
@@ -410,7 +410,7 @@ fn integrator(s: &mut Settings, groups: usize) -> (f64, Vec<LevelPlan>, Unitaris
         && outer * inner > MOST_STEPS
     {
         let why = format!(
-            "{inner} in each of {outer} trajectory.steps are {} steps, and a trajectory has at most {MOST_STEPS}",
+            "{inner} in each of {outer} trajectory.steps make {} steps, but a trajectory has at most {MOST_STEPS}",
             outer * inner
         );
         s.wrong(&setting, why);
@@ -422,7 +422,7 @@ fn integrator(s: &mut Settings, groups: usize) -> (f64, Vec<LevelPlan>, Unitaris
             if groups == 0 {
                 s.wrong(&setting, "without quarks there is one level, with trajectory.steps: leave it out");
             } else if !nested {
-                s.wrong(&setting, "is of the inner level: give trajectory.gauge-steps, too");
+                s.wrong(&setting, "belongs to the inner level: give trajectory.gauge-steps, too");
             }
         }
     }
@@ -431,7 +431,7 @@ fn integrator(s: &mut Settings, groups: usize) -> (f64, Vec<LevelPlan>, Unitaris
         && !uses_lambda(outer)
         && !(nested && uses_lambda(inner))
     {
-        s.wrong(&setting, "only Omelyan's integrators have it: leave it out");
+        s.wrong(&setting, "only the Omelyan integrators use it: leave it out");
     }
     let unitarise = [("always", Unitarise::Always), ("never", Unitarise::Never)];
     let unitarise = s.choice("trajectory.unitarise", &unitarise).unwrap_or_default();

@@ -18,7 +18,7 @@ pub use trial::trial;
 use super::device::Device;
 use super::fields::Reading;
 use super::layout::Layout;
-use super::{Context, Failure, Outcome, fields, interrupt, target};
+use super::{Context, Failure, Outcome, fields, interrupt, target, text};
 use clap::Args;
 use course::EnsembleRun;
 use ferrite::field::host::HostGauge;
@@ -40,10 +40,11 @@ Examples:
   ferrite rhmc run.toml --out run --resume --set trajectories=500
   mpirun -n 4 ferrite rhmc run.toml --out run --max-hours 11.5
 
-Ctrl-C, SIGTERM, SIGHUP and the end of --max-hours end the run after the current trajectory; --resume continues from there,
-or from the last trajectory that was finished before the machine went down. --resume-from 40 continues from configuration 40
-instead. The folder has one line of JSON for each trajectory in trajectories.jsonl (docs/output.md lists its keys) and
-configurations cfg.NNNNNN.ildg; `ferrite report run` makes a page from it at any time.";
+Ctrl-C, SIGTERM, SIGHUP and the end of --max-hours end the run after the current trajectory;
+--resume continues from there, or from the last complete trajectory if the machine went down.
+--resume-from 40 continues from configuration 40 instead. The folder has one line of JSON for
+each trajectory in trajectories.jsonl (docs/output.md lists its keys) and configurations
+cfg.NNNNNN.ildg; `ferrite report run` makes a page from it at any time.";
 
 /// Arguments of `rhmc`.
 #[derive(Args)]
@@ -57,15 +58,15 @@ pub struct RhmcArguments {
     /// Resume the run in that folder
     #[arg(long)]
     resume: bool,
-    /// Resume it after trajectory N instead of the last one, from the configuration that was kept of it; later files are
-    /// moved to a folder before.K
+    /// Resume after trajectory N instead of the last one, from its saved configuration; later files are moved to a folder
+    /// before.K
     #[arg(long, value_name = "N")]
     resume_from: Option<u32>,
-    /// Another value for a key of the input, such as gauge.beta=5.7 or fermion.0.mass=0.02
+    /// Override a key of the input, such as gauge.beta=5.7 or fermion.0.mass=0.02
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Read momenta, noise and rational functions from files in this folder instead of generating them: momenta.N.npy,
-    /// pseudofermions.N.K.npy, and where they are there noise.N.K.npy and functions.json
+    /// pseudofermions.N.K.npy and, if present, noise.N.K.npy and functions.json
     #[arg(long, value_name = "DIR")]
     replay: Option<PathBuf>,
     /// End after the trajectory during which this many hours have passed
@@ -80,7 +81,7 @@ fn hours(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A run to make, or to go on with.
+/// A run to begin or to continue.
 pub struct EnsembleJob<'a> {
     /// What.
     pub input: &'a EnsembleInput,
@@ -122,7 +123,7 @@ pub fn run(args: &RhmcArguments, context: &Context) -> Outcome {
     let job = EnsembleJob { input: &input, layout: &layout, device: &device, out: &args.out, from, max_hours };
     let end = make(&job, replay, context)?;
     if end.interrupted {
-        let why = format!("ended after trajectory {} of {}; go on with --resume", end.last, input.trajectories);
+        let why = format!("ended after trajectory {} of {}; continue with --resume", end.last, input.trajectories);
         return Err(Failure::new(interrupt::code(), why).shared());
     }
     report(&end, &job, context)
@@ -148,10 +149,10 @@ pub fn make(job: &EnsembleJob, replay: Option<Replay>, context: &Context) -> Out
         settings["replay"] = replay.folder().into();
     }
     let (folder, state, gauge) = if let Some(FoundRun { mut folder, mut saved, gauge, lines }) = found {
-        comm.agree(resume::goes_on(&mut saved.state, input, out, &lines, &mut settings, comm))?;
+        comm.agree(resume::check(&mut saved.state, input, out, &lines, &mut settings, comm))?;
         match from {
             Begin::From(_) => folder.go_back(&saved, &gauge, layout, comm)?,
-            _ => folder.go_on(&saved, comm)?,
+            _ => folder.continue_from(&saved, comm)?,
         }
         let state = saved.state;
         info!("resuming after trajectory {}", state.trajectory);
@@ -223,10 +224,13 @@ fn report(end: &RunEnd, job: &EnsembleJob, context: &Context) -> Outcome {
     context.output.result("ferrite.rhmc/1", object, || {
         let (folder, accepted) = (out.display(), end.accepted);
         if end.records.is_empty() {
-            return format!("{folder}: all {} trajectories are there, {accepted} accepted in all\n", end.last);
+            let there = text::count(end.last as usize, "trajectory");
+            return format!("{folder}: nothing to do: the run has {there}, {accepted} of them accepted\n");
         }
         let (first, last, lattice) = (end.first + 1, end.last, input.lattice);
-        let mut text = format!("{folder}: trajectories {first} to {last} on {lattice}, {accepted} accepted in all\n");
+        let which =
+            if first == last { format!("trajectory {last}") } else { format!("trajectories {first} to {last}") };
+        let mut text = format!("{folder}: {which} on {lattice}, {accepted} accepted since the start of the run\n");
         text += &summary.text();
         text
     })

@@ -18,7 +18,7 @@ fn noise_vectors(input: &EnsembleInput) -> usize {
 }
 
 /// *Collective.* How the noise vectors of a condensate are split, if the run fits at all: as `before`, where that is known,
-/// so that a run that goes on rounds as it would have without a break.
+/// so that a resumed run rounds as it would have without a break.
 pub fn batches(
     input: &EnsembleInput,
     before: &[usize],

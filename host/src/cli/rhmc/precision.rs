@@ -38,7 +38,7 @@ pub fn precisions(s: &mut Settings, groups: &[QuarkGroup]) -> (bool, bool, [Shif
         s.conflict(
             "precision.gauge-force",
             "precision.links",
-            "links in single precision have forces in single precision",
+            "links in single precision need forces in single precision",
         );
     }
     let smallest = |list: &[f64]| list.iter().copied().fold(f64::INFINITY, f64::min);
@@ -49,7 +49,7 @@ pub fn precisions(s: &mut Settings, groups: &[QuarkGroup]) -> (bool, bool, [Shif
     for (key, part, single, tol) in of_all.into_iter().chain(own) {
         if single && tol < SINGLE {
             s.missing(format!(
-                "{key} is {tol:e}, which a solver in single precision does not reach: {SINGLE:e} or more, or \
+                "{key} is {tol:e}, which a solver in single precision cannot reach: set {SINGLE:e} or more, or \
                  precision.{part} = \"double\""
             ));
         }

@@ -71,7 +71,8 @@ pub fn measure(
                     0 => {}
                     n if n == together => field.upload(&from_files)?,
                     n => {
-                        let why = format!("trajectory {number}: {n} noise vectors are given of {together}");
+                        let why =
+                            format!("trajectory {number}: {n} of {together} noise vectors are given: give all or none");
                         return Err(Failure::refused(why).shared());
                     }
                 }

@@ -11,7 +11,7 @@
 use super::super::communicator::RunCommunicator;
 use super::super::fields::{self, Reading, Source};
 use super::super::layout::Layout;
-use super::super::{Failure, Outcome};
+use super::super::{Failure, Outcome, text};
 use super::input::EnsembleInput;
 use ferrite::field::host::{ColourVector, HostColour, HostGauge};
 use ferrite::files::ReadOptions;
@@ -135,22 +135,25 @@ impl Replay {
         let refused = |why: String| Failure::refused(format!("{}: {why}", path.display()));
         let text = fs::read_to_string(&path).map_err(|why| refused(format!("cannot be read: {why}")))?;
         let all: Value = serde_json::from_str(&text).map_err(|why| refused(format!("is not JSON: {why}")))?;
-        let list = all.as_array().ok_or_else(|| refused("expected an array, one object for each group".into()))?;
+        let list = all.as_array().ok_or_else(|| refused("expected an array with one object for each group".into()))?;
         if list.len() != groups {
-            return Err(refused(format!("has functions of {} groups, the input has {groups}", list.len())));
+            return Err(refused(format!(
+                "has functions of {}, the input has {groups}",
+                text::count(list.len(), "group")
+            )));
         }
         let one = |(number, group): (usize, &Value)| {
             let function = |name: &str| {
                 let wrong = |what: &str| refused(format!("group {number}: {name}: {what}"));
                 let number =
                     |value: &Value, what: &str| value.as_f64().ok_or_else(|| wrong(&format!("{what} is not a number")));
-                let poles = group[name]["poles"].as_array().ok_or_else(|| wrong("there is not an array of poles"))?;
+                let poles = group[name]["poles"].as_array().ok_or_else(|| wrong("there is no array of poles"))?;
                 let pole = |pole: &Value| {
                     Ok(Pole { residue: number(&pole["residue"], "residue")?, shift: number(&pole["shift"], "shift")? })
                 };
                 let poles = poles.iter().map(pole).collect::<Outcome<Vec<_>>>()?;
                 if poles.iter().any(|pole| pole.shift <= 0.0) {
-                    return Err(wrong("shifts are above 0"));
+                    return Err(wrong("shifts have to be above 0"));
                 }
                 Ok(PartialFractions { constant: number(&group[name]["constant"], "constant")?, poles })
             };

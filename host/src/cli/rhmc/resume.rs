@@ -1,4 +1,4 @@
-//! Whether an input goes on with the run in a folder.
+//! Whether an input can continue the run in a folder.
 use super::super::communicator::RunCommunicator;
 use super::super::{Failure, Outcome};
 use super::input::EnsembleInput;
@@ -13,7 +13,7 @@ use tracing::{info, warn};
 /// Refuses an input that has other seeds, quarks or actions than the run in `out`, whose links would then be of no
 /// distribution; warns of what only changes how the chain moves, or has no effect. `before` are the lines of the state, and `now`
 /// is what the next line will tell of the settings: its `start` becomes that of the run.
-pub fn goes_on(
+pub fn check(
     state: &mut ChainState,
     input: &EnsembleInput,
     out: &Path,
@@ -26,7 +26,7 @@ pub fn goes_on(
         return refused(format!("this run has the seed {}, the input says {}", state.seed, input.plan.seed));
     }
     if state.bounds.len() != input.groups.len() {
-        return refused("this run has another number of quarks".into());
+        return refused("this run has another number of [[fermion]] tables than the input".into());
     }
     let asked = settings::start(input);
     let other_start = |began: &str| !same_start(began, &asked);
@@ -34,8 +34,7 @@ pub fn goes_on(
     if state.trajectory == 0 {
         return match state.start.get_or_insert_with(|| asked.clone()) {
             began if other_start(began) => refused(format!(
-                "this run has begun with start = {began}, the input says {asked}: leave that as it was, or begin in another \
-                 folder"
+                "this run began with start = {began}, the input says {asked}: restore that value, or begin in another folder"
             )),
             began => {
                 now["start"] = began.as_str().into();
@@ -59,8 +58,8 @@ pub fn goes_on(
     let other = settings::sampled_differently(last, &now);
     if !other.is_empty() {
         return refused(format!(
-            "this run was made with {}: leave that as it was, or begin another run in another folder, from one of these \
-             configurations if that is wanted",
+            "this run was made with {}: restore these values, or begin a new run in another folder, which may start from one \
+             of these configurations",
             other.join("; ")
         ));
     }
@@ -92,8 +91,8 @@ fn elsewhere(last: &Value, now: &Value, number: u32) {
         .collect();
     if !other.is_empty() {
         info!(
-            "from trajectory {number} on, the run has {}: its random numbers are the same, but results may be rounded otherwise, \
-             so that the chain is not to the bit what it would have been",
+            "from trajectory {number} on, the run has {}: random numbers are the same, but rounding may differ, so that the chain \
+             need not be bit for bit what it would have been",
             other.join(", ")
         );
     }

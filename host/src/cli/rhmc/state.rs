@@ -1,7 +1,7 @@
 //! The text of a state: what a run resumes from, beside links.
 //!
 //! Its last line is a checksum of those above it, and it has that of the lines of trajectories that it knows. So a number that
-//! was changed by hand, or by a disk, is not gone on from.
+//! was changed by hand, or by a disk, is not resumed from.
 use super::super::{Failure, Outcome, target};
 use crate::cli::config::{Kind, Schema, Settings};
 use serde_json::Value;
@@ -117,7 +117,7 @@ impl Saved {
         let format = s.parsed("format", |text| match text {
             FORMAT => Ok(true),
             OLDER => Ok(false),
-            other => Err(format!("'{other}' is another format than {FORMAT}: go on with the version that wrote it")),
+            other => Err(format!("'{other}' is not {FORMAT}: continue with the version that wrote it")),
         });
         let most = u32::MAX as usize;
         let (trajectory, accepted) = (s.count("trajectory", 0..=most), s.count("accepted", 0..=most));
@@ -184,7 +184,8 @@ fn is_sealed(path: &Path, seal: u32) -> Outcome {
     let text = fs::read(path).map_err(|why| Failure::refused(format!("{shown}: cannot be read: {why}")))?;
     let last = format!("{SEAL} = \"{seal:08x}\"\n");
     let Some(above) = text.strip_suffix(last.as_bytes()) else {
-        let why = format!("{SEAL} is not its last line, as it was written: restore the file");
+        let why =
+            format!("{SEAL} is not in its last line: something was added after the run wrote it; restore the file");
         return Err(Failure::refused(format!("{shown}: {why}")));
     };
     let there = crc32fast::hash(above);
@@ -202,7 +203,7 @@ fn is_sealed(path: &Path, seal: u32) -> Outcome {
 mod tests {
     use super::*;
 
-    /// Whichever byte of a state is another, it is not gone on from.
+    /// Whichever byte of a state is changed, it is refused.
     #[test]
     fn a_state_with_another_byte_is_refused() {
         let path = std::env::temp_dir().join(format!("ferrite-state-{}.toml", std::process::id()));
@@ -236,7 +237,7 @@ mod tests {
             Saved::read(&path).unwrap_err();
         }
         fs::write(&path, format!("{text}# a remark\n")).unwrap();
-        assert!(Saved::read(&path).unwrap_err().message.contains("crc32 is not its last line"));
+        assert!(Saved::read(&path).unwrap_err().message.contains("crc32 is not in its last line"));
         fs::remove_file(path).unwrap();
     }
 }
