@@ -97,12 +97,15 @@ pub fn orthonormalise<S: VectorSpace>(space: &S, vectors: &mut [S::Vector]) -> R
         for b in 0..vectors.len() {
             let (before, rest) = vectors.split_at_mut(b);
             let block = &mut rest[0];
+            let mut before_norm2 = vec![0.0; n];
+            space.norm2(block, &mut before_norm2)?;
             for earlier in before {
                 space.gram(earlier, block, &mut gram)?;
                 space.block_axpy(&minus(&gram), earlier, block)?;
             }
             space.gram(block, block, &mut gram)?;
-            let factor = GramFactor::new(n, &gram, &vec![true; n], DEPENDENT, 0.0);
+            let left: Vec<bool> = (0..n).map(|j| gram[j * n + j].re > DEPENDENT * before_norm2[j]).collect();
+            let factor = GramFactor::new(n, &gram, &left, DEPENDENT, 0.0);
             space.block_scale(&factor.t, block, &mut scratch)?;
             std::mem::swap(block, &mut scratch);
         }

@@ -12,6 +12,7 @@ mod cli;
 mod cli_check;
 mod cli_files;
 mod cli_limits;
+mod cli_multigrid;
 mod cli_output;
 mod cli_outputs;
 mod cli_report;

@@ -1,0 +1,45 @@
+//! `ferrite solve --solver multigrid`.
+use crate::program::*;
+
+#[test]
+fn multigrid_solves_and_says_what_its_levels_did() {
+    let room = Room::with_weak_field();
+    let report = room.json(
+        "solve --gauge weak.ildg --operator clover --csw 1.0 --mass=-0.1 --source random:1 --solver multigrid --tol 1e-10 \
+         --mg-vectors 8 --mg-block 2,2,2,2 --mg-block 1,1,1,2",
+    );
+    assert_eq!((&report["converged"], &report["solver"]), (&true.into(), &"multigrid".into()));
+    assert!(report["true_residual"].as_f64().unwrap() <= 1e-10);
+    // Around multigrid the iteration is in single precision where nothing else is asked for.
+    assert_eq!(report["precision"], "single");
+    let multigrid = &report["multigrid"];
+    assert!(multigrid["setup_seconds"].as_f64().unwrap() > 0.0);
+    let levels = multigrid["levels"].as_array().unwrap();
+    let lattices: Vec<_> = levels.iter().map(|level| level["lattice"].to_string()).collect();
+    assert_eq!(lattices, ["[4,4,4,8]", "[2,2,2,4]", "[2,2,2,2]"]);
+    assert_eq!(levels[0]["iterations"], report["iterations"]);
+    assert!(
+        levels.iter().all(|level| level["iterations"].as_u64().unwrap() > 0 && level["seconds"].as_f64().is_some())
+    );
+    assert_eq!((&levels[1]["vectors"], levels[2]["vectors"].is_null()), (&8.into(), true));
+    let bicgstab = room.json(
+        "solve --gauge weak.ildg --operator clover --csw 1.0 --mass=-0.1 --source random:1 --tol 1e-10 --solver bicgstab",
+    );
+    assert!(bicgstab["multigrid"].is_null());
+}
+
+#[test]
+fn aggregates_and_keys_that_do_not_fit_are_refused() {
+    let room = Room::with_weak_field();
+    let solve = "solve --gauge weak.ildg --operator wilson --mass 0.1 --source random:1";
+    for (flags, words) in [
+        ("--solver multigrid --mg-block 4,4,4,4", &["4×4×4×4", "4×4×4×8 of level 0", "as 2×2×2×4 do"][..]),
+        ("--solver multigrid --mg-block 2,2,2,2 --mg-block 2,2,2,2", &["level 1"]),
+        ("--solver multigrid --mg-vectors 20", &["mg-vectors", "multiple of 8"]),
+        ("--solver multigrid --mg-block 2,2,2", &["mg-block", "X,Y,Z,T"]),
+        ("--solver multigrid --correction defect", &["correction"]),
+        ("--solver bicgstab --mg-levels 2", &["mg-levels", "belongs to --solver multigrid"]),
+    ] {
+        room.fails(2, &format!("{solve} {flags}"), words);
+    }
+}
