@@ -22,11 +22,14 @@ use crate::warp::{LANES, Warp, WarpKernel};
 
 /// The body for each number below another, written out.
 macro_rules! unrolled {
-    ($k:ident < $n:literal: $body:block) => {
-        $crate::multigrid::unrolled!(@ $k $n $body 0 1 2 3)
+    ($k:ident < 2: $body:block) => {
+        $crate::multigrid::unrolled!(@ $k $body 0 1)
     };
-    (@ $k:ident $n:literal $body:block $($index:literal)*) => {
-        $(if $index < $n {
+    ($k:ident < 4: $body:block) => {
+        $crate::multigrid::unrolled!(@ $k $body 0 1 2 3)
+    };
+    (@ $k:ident $body:block $($index:literal)*) => {
+        $({
             #[allow(non_upper_case_globals, reason = "stands for a variable of a loop")]
             const $k: usize = $index;
             $body

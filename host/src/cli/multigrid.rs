@@ -29,7 +29,7 @@ pub fn resolve(settings: &mut Settings, method: Method) -> MultigridParams {
             Err(why) => settings.wrong(&setting, why),
         }
     }
-    if params.vectors % 8 != 0
+    if !params.vectors.is_multiple_of(8)
         && let Some(setting) = settings.get("mg-vectors")
     {
         settings.wrong(&setting, "has to be a multiple of 8");

@@ -154,7 +154,7 @@ impl MultigridParams {
     /// [`MultigridError`].
     pub fn aggregates(&self, local: Lattice) -> Result<Vec<[usize; 4]>, MultigridError> {
         let CycleParams { post_smoothing, coarse_smoothing, omega, inner, coarsest, .. } = self.cycle;
-        if !(8..=MOST_VECTORS).contains(&self.vectors) || self.vectors % 8 != 0 {
+        if !(8..=MOST_VECTORS).contains(&self.vectors) || !self.vectors.is_multiple_of(8) {
             return Err(MultigridError::Vectors(self.vectors));
         }
         if !matches!(self.precision, None | Some(Precision::Half | Precision::Single)) {
@@ -195,7 +195,7 @@ impl MultigridParams {
 /// enough sites to pay.
 fn chosen(lattice: [usize; 4], level: usize) -> Option<[usize; 4]> {
     let liked: &[usize] = if level == 0 { &[4, 3, 5, 6, 2, 7] } else { &[2, 3] };
-    let along = |extent: usize| liked.iter().copied().find(|block| extent % (2 * block) == 0).unwrap_or(1);
+    let along = |extent: usize| liked.iter().copied().find(|block| extent.is_multiple_of(2 * block)).unwrap_or(1);
     let block = lattice.map(along);
     (block.iter().product::<usize>() >= LEAST_SITES).then_some(block)
 }

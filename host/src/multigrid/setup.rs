@@ -133,7 +133,7 @@ impl MultigridParams {
 
 /// How many of so many test vectors are worked on together.
 fn together(count: usize) -> usize {
-    TOGETHER.into_iter().find(|width| count % width == 0).unwrap_or(count)
+    TOGETHER.into_iter().find(|width| count.is_multiple_of(*width)).unwrap_or(count)
 }
 
 /// Random vectors on the even sites, in blocks that are worked on together.

@@ -134,7 +134,8 @@ fn operators() -> [(&'static str, Operator); 4] {
 
 /// Near-null vectors in both formats, coarse operators of two levels, and aggregates of all shapes.
 pub fn multigrid(backend: &dyn Backend, report: &mut Report) -> Result {
-    let shapes: [([usize; 4], [usize; 4], usize, [usize; 4]); 3] = [
+    // Extents, aggregates, near-null vectors, and aggregates of the level below.
+    let shapes = [
         ([4, 4, 8, 8], [2, 2, 2, 2], 8, [1, 1, 2, 2]),
         // Odd aggregates, with a coarse lattice whose neighbours are the same site twice.
         ([6, 4, 4, 6], [3, 1, 2, 3], 16, [1, 2, 1, 1]),
