@@ -89,7 +89,7 @@ keys! {
     MG_BLOCK: Texts "mg-block" "X,Y,Z,T"
         "Extents of the aggregates of a level, from the lattice itself down: once for each level that has a coarser one \
          [default: chosen for the lattice]", "[\"4,4,4,4\", \"2,2,2,2\"]";
-    MG_SMOOTHING: Count "mg-smoothing" "N" "Steps of the smoother after each coarse correction [default: 6]", "6";
+    MG_SMOOTHING: Count "mg-smoothing" "N" "Steps of the smoother after each coarse correction [default: 8]", "8";
     MG_RELAXATIONS: Count "mg-relaxations" "N" "Setup: how often random vectors are relaxed [default: 4]", "4";
     MG_IMPROVEMENTS: Count "mg-improvements" "N"
         "Setup: how often the cycle improves its near-null vectors [default: 3]", "3";

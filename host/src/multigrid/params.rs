@@ -66,8 +66,8 @@ impl Default for CycleParams {
     fn default() -> Self {
         CycleParams {
             pre_smoothing: 0,
-            post_smoothing: 6,
-            omega: 0.85,
+            post_smoothing: 8,
+            omega: 1.1,
             coarse_smoothing: 2,
             inner: InnerGcrParams { steps: 8, tol: 0.25 },
             coarsest: CaGcrParams { basis: 8, max_cycles: 4, tol: 0.1 },
