@@ -67,6 +67,24 @@ impl Input {
     }
 }
 
+/// Which formats are computed, by their numbers in the lists of [`formats`].
+#[derive(Clone, Copy)]
+pub struct FormatShare {
+    /// One of so many.
+    pub one_of: usize,
+    /// Which: the numbers that have this remainder.
+    pub which: usize,
+}
+
+impl FormatShare {
+    /// Every format.
+    pub const ALL: Self = FormatShare { one_of: 1, which: 0 };
+
+    fn of<T>(self, formats: impl IntoIterator<Item = T>) -> impl Iterator<Item = T> {
+        formats.into_iter().skip(self.which % self.one_of).step_by(self.one_of)
+    }
+}
+
 /// The links of a section.
 pub fn links_of(section: &Section, gauge: &HostGauge) -> HostGauge {
     let links = (0..section.local.volume()).flat_map(|site| {
@@ -220,10 +238,22 @@ impl Computing<'_> {
         self.keep(format!("a x + b D {name}"), &out, 0.0)?;
         self.operator(&name, fields, &EvenOddStaggered::shifted(operator, 0, 0.2, self.nrhs)?, 0.0)
     }
+    fn improved(
+        &mut self,
+        name: &str,
+        links: &Improvement,
+        share: FormatShare,
+        keeps: impl Fn(LinkStorage) -> bool,
+    ) -> Result {
+        for (precision, storage) in share.of(formats::improved().into_iter().filter(|(_, storage)| keeps(*storage))) {
+            self.staggered(format!("{name} {precision} {storage}"), links.pack(precision, storage)?)?;
+        }
+        Ok(())
+    }
 }
 
 /// Everything of Wilson, clover and naive staggered operators.
-pub fn one_hop(domain: &Domain, input: &Input) -> Result<Images> {
+pub fn one_hop(domain: &Domain, input: &Input, share: FormatShare) -> Result<Images> {
     let section = domain.section();
     let mut c = Computing::new(domain, input);
     let thin = GaugeField::upload(domain, &links_of(&section, &input.gauge))?;
@@ -234,19 +264,27 @@ pub fn one_hop(domain: &Domain, input: &Input) -> Result<Images> {
     }
     let counts = [thin.singular_links()?, temporal.singular_links()?, temporal.singular_links_in_temporal_gauge()?];
     counts.into_iter().for_each(|count| c.number("singular links".into(), count as f64, 1.0, 0.0));
-    for format in formats::wilson() {
+    for format in share.of(formats::wilson()) {
         let (_, storage) = format;
         c.wilson(if storage.temporal { &temporal } else { &thin }, format)?;
     }
-    for (precision, storage) in formats::naive() {
+    for (precision, storage) in share.of(formats::naive()) {
         let links = StaggeredLinks::naive(Arc::new(thin.pack(precision, storage)?));
         c.staggered(format!("naive {precision} {storage}"), links)?;
     }
     Ok(c.out)
 }
 
-/// Everything of asqtad and HISQ, whose links are made on the cut lattice, too.
-pub fn three_hops(domain: &Domain, input: &Input) -> Result<Images> {
+/// Everything of asqtad and HISQ.
+pub fn three_hops(domain: &Domain, input: &Input, share: FormatShare) -> Result<Images> {
+    let (mut all, hisq) = (asqtad(domain, input, share)?, hisq(domain, input, share)?);
+    all.fields.extend(hisq.fields);
+    all.numbers.extend(hisq.numbers);
+    Ok(all)
+}
+
+/// Everything of asqtad, whose links are made on the cut lattice, too.
+pub fn asqtad(domain: &Domain, input: &Input, share: FormatShare) -> Result<Images> {
     let mut c = Computing::new(domain, input);
     let thin = GaugeField::upload(domain, &links_of(&domain.section(), &input.gauge))?;
     let asqtad = Improvement::from_paths(&thin, &PathCoefficients::asqtad(0.9))?;
@@ -257,17 +295,17 @@ pub fn three_hops(domain: &Domain, input: &Input) -> Result<Images> {
         let numbers = bytemuck::cast_slice(host.links()).to_vec();
         c.out.fields.push(Image { label: name.into(), components: 36, fields: vec![numbers], tolerance: 0.0 });
     }
-    let mut staggered = |name: &str, links: &Improvement, keeps: fn(LinkStorage) -> bool| {
-        for (precision, storage) in formats::improved().into_iter().filter(|(_, storage)| keeps(*storage)) {
-            c.staggered(format!("{name} {precision} {storage}"), links.pack(precision, storage)?)?;
-        }
-        Result::Ok(())
-    };
     // Long links of asqtad are in SU(3), those of HISQ in U(3).
-    staggered("asqtad", &asqtad, |storage| !storage.keeps_phase())?;
-    if let Ok(hisq) = Improvement::hisq(&thin, -0.1) {
-        staggered("hisq", &hisq, |storage| storage == storage.with_phase())?;
-    }
+    c.improved("asqtad", &asqtad, share, |storage| !storage.keeps_phase())?;
+    Ok(c.out)
+}
+
+/// Everything of HISQ.
+pub fn hisq(domain: &Domain, input: &Input, share: FormatShare) -> Result<Images> {
+    let mut c = Computing::new(domain, input);
+    let thin = GaugeField::upload(domain, &links_of(&domain.section(), &input.gauge))?;
+    let hisq = Improvement::hisq(&thin, -0.1)?;
+    c.improved("hisq", &hisq, share, |storage| storage == storage.with_phase())?;
     Ok(c.out)
 }
 

@@ -25,8 +25,8 @@ toolchain came without them.
 
 Usage: cargo xtask test [--full] [--again] [--no-ptx] [--only NAME]
 
-  --full       exhaustive tests, too, which take longer than all others together, and a minute of each fuzz target, side by
-               side on all cores; the summary has their names
+  --full       exhaustive tests, too: each operator in each format on each process grid, and long Markov chains; and a minute
+               of each fuzz target, side by side on all cores. Without it the summary counts and names what is left out
   --again      run tests, too, that passed before and read nothing that has changed since
   --no-ptx     leave out setup, build-ptx and check-ptx
   --only NAME  the step of this name ('documentation', say; the summary has the names), or the tests with NAME in their names,
@@ -54,8 +54,9 @@ struct Steps {
     done: Vec<(&'static str, Duration, StepOutcome)>,
     /// The name of the only step that is wanted, if not all are.
     only: Option<String>,
-    /// What only `--full` does: names of tests, and the fuzz targets.
+    /// What only `--full` does: tests by their names, and more.
     exhaustive: Vec<String>,
+    more: Option<&'static str>,
 }
 
 impl Steps {
@@ -92,10 +93,18 @@ impl Steps {
         }
         let total: Duration = self.done.iter().map(|(_, time, _)| *time).sum();
         println!("  {:<24} {:>7.1} s", "all", total.as_secs_f64());
-        if !self.exhaustive.is_empty() {
-            println!("only with --full: {}", self.exhaustive.join(", "));
+        if let Some(text) = only_full(&self.exhaustive, self.more) {
+            println!("{text}");
         }
     }
+}
+
+/// What only `--full` does, with how many tests there are and their names.
+fn only_full(tests: &[String], more: Option<&str>) -> Option<String> {
+    let count = (!tests.is_empty()).then(|| process::plural(tests.len(), "test"));
+    let what: Vec<&str> = count.as_deref().into_iter().chain(more).collect();
+    let names: String = tests.iter().map(|name| format!("\n  {name}")).collect();
+    (!what.is_empty()).then(|| format!("only with --full: {}{names}", what.join(" and ")))
 }
 
 /// The command.
@@ -188,10 +197,10 @@ fn all(root: &Path, no_ptx: bool, full: bool, passed: &mut Passed, steps: &mut S
         exhaustive = suite(root, &features).run(full, passed)?;
         Ok(())
     })?;
-    if !full && steps.only.as_deref().is_none_or(|only| only == "fuzz targets") {
-        exhaustive.push(fuzz::ONLY_FULL.into());
-    }
     steps.exhaustive = exhaustive;
+    if !full && steps.only.as_deref().is_none_or(|only| only == "fuzz targets") {
+        steps.more = Some(fuzz::ONLY_FULL);
+    }
     let mut no_pages = None;
     steps.step("book", || {
         let read = passed::state_of([&*program, &root.join("docs"), &root.join("README.md"), &root.join("xtask/src")])?;
@@ -269,8 +278,21 @@ fn kernels(root: &Path, steps: &mut Steps) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::only_full;
     use std::fs;
     use std::path::Path;
+
+    #[test]
+    fn the_summary_names_what_only_full_does() {
+        let names = ["halo::all", "quenched::long"].map(String::from);
+        assert_eq!(
+            only_full(&names, Some("a minute")).as_deref(),
+            Some("only with --full: 2 tests and a minute\n  halo::all\n  quenched::long")
+        );
+        assert_eq!(only_full(&names[..1], None).as_deref(), Some("only with --full: 1 test\n  halo::all"));
+        assert_eq!(only_full(&[], Some("a minute")).as_deref(), Some("only with --full: a minute"));
+        assert_eq!(only_full(&[], None), None);
+    }
 
     /// A file of `tests/all` that its `main.rs` does not name would not be compiled, and nobody would notice.
     #[test]

@@ -112,21 +112,30 @@ impl Cpu {
         self.took(&kernel, from);
         Ok(())
     }
+    /// The outcomes of `count` tasks, in their order, by all threads. What one thread does alone the caller does at once:
+    /// to wake another one takes longer than a launch on a small lattice.
+    fn in_threads<T: Send>(&self, count: usize, task: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
+        if count == 1 || self.threads() == 1 {
+            return (0..count).map(task).collect();
+        }
+        self.shared.pool.install(|| (0..count).into_par_iter().map(task).collect())
+    }
     /// Runs a kernel on all blocks of sites.
     fn run_blocks(&self, kernel: ThreadedKernel, n: u32, nrhs: u32) {
         let blocks = n.div_ceil(BLOCK);
-        let task = |task: u32| kernel.run(block(task % blocks, n), task / blocks, std::ptr::null_mut());
-        self.shared.pool.install(|| (0..blocks * nrhs).into_par_iter().for_each(task));
+        self.in_threads((blocks * nrhs) as usize, |task| {
+            let task = task as u32;
+            kernel.run(block(task % blocks, n), task / blocks, std::ptr::null_mut());
+        });
     }
     /// The sums of a reduction for each block of sites of each right-hand side.
     fn sum_blocks(&self, kernel: ThreadedKernel, n: u32, nrhs: u32) -> Vec<[f64; MOST_VALUES]> {
         let blocks = n.div_ceil(BLOCK);
-        let task = |task: u32| {
-            let mut sums = [0.0; MOST_VALUES];
+        self.in_threads((blocks * nrhs) as usize, |task| {
+            let (task, mut sums) = (task as u32, [0.0; MOST_VALUES]);
             kernel.run(block(task % blocks, n), task / blocks, sums.as_mut_ptr());
             sums
-        };
-        self.shared.pool.install(|| (0..blocks * nrhs).into_par_iter().map(task).collect())
+        })
     }
     /// Number of threads.
     pub fn threads(&self) -> usize {
@@ -196,26 +205,22 @@ impl Backend for Cpu {
         assert!(bytes <= from.bytes() && bytes <= to.bytes(), "copy beyond a buffer");
         const PIECE: usize = 1 << 18;
         let (source, target) = (from.address() as usize, to.address() as usize);
-        self.shared.pool.install(|| {
-            (0..bytes.div_ceil(PIECE)).into_par_iter().for_each(|k| {
-                let (start, length) = (k * PIECE, PIECE.min(bytes - k * PIECE));
-                // SAFETY: two different buffers, disjoint pieces inside both.
-                unsafe {
-                    std::ptr::copy_nonoverlapping((source + start) as *const u8, (target + start) as *mut u8, length)
-                };
-            })
+        self.in_threads(bytes.div_ceil(PIECE), |k| {
+            let (start, length) = (k * PIECE, PIECE.min(bytes - k * PIECE));
+            // SAFETY: two different buffers, disjoint pieces inside both.
+            unsafe {
+                std::ptr::copy_nonoverlapping((source + start) as *const u8, (target + start) as *mut u8, length)
+            };
         });
         Ok(())
     }
     fn clear(&self, buffer: &mut DeviceBuffer) -> Result {
         const PIECE: usize = 1 << 16;
         let (address, bytes) = (buffer.address() as usize, buffer.bytes());
-        self.shared.pool.install(|| {
-            (0..bytes.div_ceil(PIECE)).into_par_iter().for_each(|k| {
-                let (start, length) = (k * PIECE, PIECE.min(bytes - k * PIECE));
-                // SAFETY: disjoint pieces of the buffer, which is borrowed mutably.
-                unsafe { std::ptr::write_bytes((address + start) as *mut u8, 0, length) };
-            })
+        self.in_threads(bytes.div_ceil(PIECE), |k| {
+            let (start, length) = (k * PIECE, PIECE.min(bytes - k * PIECE));
+            // SAFETY: disjoint pieces of the buffer, which is borrowed mutably.
+            unsafe { std::ptr::write_bytes((address + start) as *mut u8, 0, length) };
         });
         Ok(())
     }

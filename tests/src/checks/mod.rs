@@ -129,6 +129,10 @@ pub fn small_cases() -> Vec<Case> {
         Case::new(HostGauge::unit(lattice([4, 2, 2, 4])), 160),
     ]
 }
+/// A lattice of a block and a half of the sites that a thread of the CPU takes at a time.
+pub fn two_block_case() -> Case {
+    Case::new(generate::random(Lattice::new([8, 8, 6, 8]).expect("even extents"), 6), 190)
+}
 /// A lattice of several blocks of sites.
 pub fn large_case() -> Case {
     Case::new(generate::random(Lattice::new([8, 8, 8, 16]).expect("even extents"), 6), 190)

@@ -156,15 +156,25 @@ fn truncated_reference_files_are_refused() {
     }
 }
 
-/// Every bit counts: flip one anywhere in the data and the file is refused, if it has a checksum.
 #[test]
 fn flipped_bits_of_reference_files_are_found() {
+    flipped_bits_are_found(13);
+}
+
+#[test]
+#[ignore = "exhaustive: run by cargo xtask test --full"]
+fn more_flipped_bits_of_reference_files_are_found() {
+    flipped_bits_are_found(60);
+}
+
+/// Every bit counts: flip one anywhere in the data and the file is refused, if it has a checksum. So many places are tried.
+fn flipped_bits_are_found(places: usize) {
     let Some(folder) = refdata::folder() else { return };
     for (path, expect) in readable(&folder) {
         let whole = fs::read(&path).unwrap();
         let header = inspect(&path, &options_for(&path)).unwrap();
         let data = header.lattice.volume() * header.site_bytes();
-        for flip in (0..8 * data).step_by(8 * data / 60 + 1) {
+        for flip in (0..8 * data).step_by(8 * data / places + 1) {
             let mut bytes = whole.clone();
             bytes[header.offset as usize + flip / 8] ^= 1 << (flip % 8);
             let result = read_gauge(ReadFrom::Memory(&bytes), &options_for(&path));

@@ -31,6 +31,12 @@ fn kernels_agree_with_the_reference_on_small_lattices() {
 
 #[test]
 fn kernels_agree_with_the_reference_on_a_larger_lattice() {
+    check(vec![checks::two_block_case()]);
+}
+
+#[test]
+#[ignore = "exhaustive: run by cargo xtask test --full"]
+fn kernels_agree_with_the_reference_on_a_lattice_of_several_blocks() {
     check(vec![checks::large_case()]);
 }
 

@@ -1,4 +1,5 @@
 //! The memory that `ferrite check` predicts is as much as runs take, on one process and on several.
+use crate::chains::quarks;
 use crate::spy::Spy;
 use comms::{ProcessGrid, Threads};
 use ferrite::FermionKind;
@@ -9,8 +10,8 @@ use ferrite::field::{FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::halo::{Exchanges, Needs};
 use ferrite::hmc::action::GaugeAction;
-use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, ShiftedSolver};
-use ferrite::hmc::functions::{Quarks, Tolerances, rational_functions};
+use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, RationalFunctions, ShiftedSolver};
+use ferrite::hmc::functions::{Tolerances, rational_functions};
 use ferrite::hmc::integrator::{Scheme, Unitarise};
 use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::trajectory::{Chain, LevelPlan, Plan};
@@ -23,19 +24,28 @@ use ferrite::operators::{CloverParams, StaggeredOperator, StaggeredParams, TimeB
 use ferrite::solve::{Configuration, Correction, Method, Request, Schwarz, ShiftStrategy};
 use ferrite::{LinkStorage, Precision};
 use ferrite_tests::cut;
+use std::sync::LazyLock;
 
-/// Grids, with the extents of a part: some thin, some cut in all directions.
-const CASES: [([usize; 4], [usize; 4]); 4] = [
+/// A grid, with the extents of a part.
+type Case = ([usize; 4], [usize; 4]);
+
+/// Some thin, some cut in all directions.
+const CASES: [Case; 4] = [
     ([1, 1, 1, 1], [4, 4, 4, 8]),
     ([1, 1, 1, 2], [4, 4, 6, 4]),
     ([2, 1, 2, 1], [4, 6, 4, 4]),
     ([2, 2, 2, 2], [4, 4, 4, 4]),
 ];
 
+/// One of so many cases, others for the next number.
+fn share(one_of: usize, number: usize) -> Vec<Case> {
+    CASES.into_iter().skip(number % one_of).step_by(one_of).collect()
+}
+
 /// Does `work` on every process and holds what it allocated against what was predicted: no less, and not more than a few
 /// times as much, which would keep runs from starting that fit.
 fn check(
-    cases: &[([usize; 4], [usize; 4])],
+    cases: &[Case],
     (what, most): (&str, f64),
     predicted: impl Fn(Lattice, &ProcessGrid) -> (Needs, Option<Exchanges>) + Sync,
     work: impl Fn(&Domain, &HostGauge) + Sync,
@@ -77,6 +87,17 @@ fn sources<T: Fermion>(domain: &Domain, n: usize) -> Vec<HostField<T>> {
 
 #[test]
 fn solves_of_wilson_quarks_take_what_is_foretold() {
+    // Each with one right-hand side on two of the grids, and with four on the other two.
+    wilson_solves(2);
+}
+
+#[test]
+#[ignore = "exhaustive: run by cargo xtask test --full"]
+fn solves_of_wilson_quarks_take_what_is_foretold_on_every_grid() {
+    wilson_solves(1);
+}
+
+fn wilson_solves(one_of: usize) {
     use Precision::{Double, Half, Single};
     let wilson = WilsonParams::from_mass(0.3, TimeBoundary::Antiperiodic);
     let clover = Operator::from(CloverParams::isotropic(wilson, 1.0, 1.0));
@@ -102,12 +123,12 @@ fn solves_of_wilson_quarks_take_what_is_foretold() {
         ),
         ("Wilson in double", Request { precision: Double, reconstruction: LinkStorage::FULL, ..plain }),
     ];
-    for (name, request) in requests {
-        for nrhs in [1, 4] {
+    for (k, (name, request)) in requests.into_iter().enumerate() {
+        for (j, nrhs) in [1, 4].into_iter().enumerate() {
             let predicted = |local, grid: &ProcessGrid| {
                 (request.memory(local, grid, nrhs, None), Some(request.exchanges(local, grid, nrhs, None)))
             };
-            check(&CASES, (&format!("{name}, {nrhs}"), 2.5), predicted, |domain, gauge| {
+            check(&share(one_of, k + j), (&format!("{name}, {nrhs}"), 2.5), predicted, |domain, gauge| {
                 let sources = sources::<Spinor>(domain, nrhs);
                 Configuration::new(domain, gauge).solve(&sources, None, &request, &mut ()).unwrap();
             });
@@ -133,19 +154,33 @@ fn overlapping_domains_take_what_is_foretold() {
 
 #[test]
 fn solves_of_staggered_quarks_take_what_is_foretold() {
+    // The four solves of each operator on a grid each.
+    staggered_solves(CASES.len());
+}
+
+#[test]
+#[ignore = "exhaustive: run by cargo xtask test --full"]
+fn solves_of_staggered_quarks_take_what_is_foretold_on_every_grid() {
+    staggered_solves(1);
+}
+
+fn staggered_solves(one_of: usize) {
     use Precision::{Double, Half, Single};
     let params = StaggeredParams::new(0.4, TimeBoundary::Antiperiodic);
-    for operator in
-        [StaggeredOperator::naive(params), StaggeredOperator::asqtad(params, 0.9), StaggeredOperator::hisq(params, 0.0)]
-    {
+    let operators = [
+        StaggeredOperator::naive(params),
+        StaggeredOperator::asqtad(params, 0.9),
+        StaggeredOperator::hisq(params, 0.0),
+    ];
+    for (k, operator) in operators.into_iter().enumerate() {
         let name = operator.definition.title;
         let plain = Request { tol: 1e-8, reconstruction: LinkStorage::FULL, ..Request::new(operator) };
-        for (precision, nrhs) in [(Double, 1), (Single, 4), (Half, 3)] {
+        for (j, (precision, nrhs)) in [(Double, 1), (Single, 4), (Half, 3)].into_iter().enumerate() {
             let request = Request { precision, ..plain };
             let predicted = |local, grid: &ProcessGrid| {
                 (request.memory(local, grid, nrhs, None), Some(request.exchanges(local, grid, nrhs, None)))
             };
-            check(&CASES, (&format!("{name} in {precision:?}"), 2.5), predicted, |domain, gauge| {
+            check(&share(one_of, k + j), (&format!("{name} in {precision:?}"), 2.5), predicted, |domain, gauge| {
                 let sources = sources(domain, nrhs);
                 Configuration::new(domain, gauge).solve::<ColourVector>(&sources, None, &request, &mut ()).unwrap();
             });
@@ -156,7 +191,7 @@ fn solves_of_staggered_quarks_take_what_is_foretold() {
             let systems = Some(masses.len());
             (request.memory(local, grid, 2, systems), Some(request.exchanges(local, grid, 2, systems)))
         };
-        check(&CASES, (&format!("{name}, three masses"), 2.5), predicted, |domain, gauge| {
+        check(&share(one_of, k + 3), (&format!("{name}, three masses"), 2.5), predicted, |domain, gauge| {
             let (sources, configuration) = (sources::<ColourVector>(domain, 2), Configuration::new(domain, gauge));
             configuration.solve_masses(&sources, &masses, ShiftStrategy::MultiShift, &request, &mut ()).unwrap();
         });
@@ -183,9 +218,13 @@ fn ensembles_take_what_is_foretold() {
 /// A trajectory of two steps, and a condensate.
 fn trajectory(domain: &Domain, gauge: &HostGauge, operator: QuarkOperator, precision: Precision) {
     let thin = GaugeField::upload(domain, gauge).unwrap();
-    let quarks = [("2", 0.3), ("1", 0.5)].map(|(flavours, mass)| Quarks { mass, flavours: flavours.parse().unwrap() });
-    let tolerances = Tolerances { dynamics: 1e-5, action: 1e-9 };
-    let functions = rational_functions(&quarks, 2, 60.0, tolerances, rational::approximate_to).unwrap();
+    // To find them takes longer than a trajectory: all processes have the same ones.
+    static FUNCTIONS: LazyLock<RationalFunctions> = LazyLock::new(|| {
+        let quarks = [quarks(0.3, "2"), quarks(0.5, "1")];
+        let tolerances = Tolerances { dynamics: 1e-5, action: 1e-9 };
+        rational_functions(&quarks, 2, 60.0, tolerances, rational::approximate_to).unwrap()
+    });
+    let functions = FUNCTIONS.clone();
     let solver = |single: bool, tol: f64| ShiftedSolver { single, tol: vec![tol], max_iterations: 10_000 };
     let solvers = [solver(true, 1e-5), solver(false, 1e-10)];
     let group = Pseudofermions::new(domain, "quarks".into(), operator, functions, solvers, 0, 2).unwrap();

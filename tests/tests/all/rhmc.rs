@@ -120,12 +120,12 @@ fn two_plus_one() -> Vec<Quarks> {
 
 #[test]
 fn fermion_forces_are_derivatives() {
+    // A rough approximation is as good a function as any.
+    let functions = functions(&two_plus_one(), 2, 1e-3);
     for domain in domains() {
         let gauge = generate::weak_field(domain.local(), 3, 0.4);
         let (thin, q) = (GaugeField::upload(&domain, &gauge).unwrap(), direction(&domain));
         for (name, operator) in operators() {
-            // A rough approximation is as good a function as any.
-            let functions = functions(&two_plus_one(), 2, 1e-3);
             let make = |single| {
                 let solvers = [solver(single, if single { 1e-7 } else { 1e-13 }), solver(false, 1e-15)];
                 let quarks = Pseudofermions::new(&domain, name.into(), operator, functions.clone(), solvers, 0, 2);
@@ -182,6 +182,7 @@ fn pseudofermions_of_a_group_do_not_mix() {
 fn forces_do_not_depend_on_the_grid() {
     let lattice = Lattice::new([4, 8, 4, 12]).unwrap();
     let gauge = generate::weak_field(lattice, 3, 0.4);
+    let functions = functions(&two_plus_one(), 1, 1e-3);
     let forces = |domain: &Domain, gauge: &HostGauge| -> Vec<HostGauge> {
         let thin = GaugeField::upload(domain, gauge).unwrap();
         let links = EvolvingLinks::new(&thin, Double).unwrap();
@@ -195,8 +196,8 @@ fn forces_do_not_depend_on_the_grid() {
             vec![kick(&GaugeActionForce { action: GaugeAction::one_loop_symanzik(6.5, 0.862), single: false })];
         for (name, operator) in operators() {
             let solvers = [solver(false, 1e-14), solver(false, 1e-14)];
-            let functions = functions(&two_plus_one(), 1, 1e-3);
-            let mut quarks = Pseudofermions::new(domain, name.into(), operator, functions, solvers, 0, 1).unwrap();
+            let quarks = Pseudofermions::new(domain, name.into(), operator, functions.clone(), solvers, 0, 1);
+            let mut quarks = quarks.unwrap();
             quarks.draw(&links, 5, 6).unwrap();
             all.push(kick(&RefCell::new(quarks)));
         }

@@ -10,7 +10,7 @@ use ferrite::gauge::generate;
 use ferrite::hmc::action::{GaugeAction, GaugeActionForce};
 use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, RationalFunctions};
 use ferrite::hmc::force::Force;
-use ferrite::hmc::functions::{Quarks, Tolerances, rational_functions};
+use ferrite::hmc::functions::{Tolerances, rational_functions};
 use ferrite::hmc::integrator::{Dynamics, Level, MINIMUM_NORM, Scheme, Unitarise};
 use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::momenta::MomentumField;
@@ -20,25 +20,31 @@ use ferrite::operators::fat_links::PathCoefficients;
 use num_complex::Complex64;
 use rational::{PartialFractions, Pole};
 use std::cell::RefCell;
+use std::sync::LazyLock;
 
 fn domain(size: [usize; 4]) -> Domain {
-    Domain::single(Cpu::new(None), Lattice::new(size).unwrap()).unwrap()
+    // Lattices are too small to be shared among threads; tests are.
+    Domain::single(Cpu::new(Some(1)), Lattice::new(size).unwrap()).unwrap()
 }
 fn asqtad() -> QuarkOperator {
     QuarkOperator { paths: Some(PathCoefficients::asqtad(0.9)), ..naive() }
 }
-fn functions(group: &[Quarks], count: usize) -> RationalFunctions {
-    // Functions of molecular dynamics that are as good as those of the action: ΔH is the integrator's.
-    let tolerances = Tolerances { dynamics: 1e-11, action: 1e-12 };
-    rational_functions(group, count, 100.0, tolerances, rational::approximate_to).unwrap()
+/// For 2 + 1 flavours. To find them takes longer than a trajectory: all chains have the same ones.
+fn functions() -> RationalFunctions {
+    static FUNCTIONS: LazyLock<RationalFunctions> = LazyLock::new(|| {
+        let group = [quarks(0.2, "2"), quarks(0.4, "1")];
+        // Functions of molecular dynamics that are as good as those of the action: ΔH is the integrator's.
+        let tolerances = Tolerances { dynamics: 1e-11, action: 1e-12 };
+        rational_functions(&group, 1, 100.0, tolerances, rational::approximate_to).unwrap()
+    });
+    FUNCTIONS.clone()
 }
 
 /// A chain with asqtad quarks of 2 + 1 flavours.
 fn chain(precision: Precision, plan: Plan, thin: &GaugeField, operator: QuarkOperator) -> Chain {
     let single = precision == Single;
     let solvers = [solver(single, if single { 1e-6 } else { 1e-13 }), solver(false, 1e-13)];
-    let group = functions(&[quarks(0.2, "2"), quarks(0.4, "1")], 1);
-    let quarks = Pseudofermions::new(thin.domain(), "quarks".into(), operator, group, solvers, 0, 1).unwrap();
+    let quarks = Pseudofermions::new(thin.domain(), "quarks".into(), operator, functions(), solvers, 0, 1).unwrap();
     Chain::new(plan, thin, precision, vec![quarks]).unwrap()
 }
 
@@ -126,14 +132,17 @@ fn the_action_is_that_of_the_links_that_are_kept() {
     }
 }
 
-/// det ∂(U', P') / ∂(U, P) = 1 for one step on 2⁴, in coordinates of the algebra at U and at U'.
-#[test]
-fn phase_space_keeps_its_volume() {
+/// One step on 2⁴, from links and momenta that are kept, with all kinds of forces.
+struct Step<'a> {
+    links: &'a HostGauge,
+    momenta: &'a HostGauge,
+    run: &'a dyn Fn(&HostGauge, &HostGauge) -> (HostGauge, HostGauge),
+}
+
+/// Hands the step to a check.
+fn with_a_step(check: impl FnOnce(&Step)) {
     let domain = domain([2; 4]);
     let gauge = generate::weak_field(domain.local(), 5, 0.5);
-    let mut momenta = MomentumField::zero(&domain, Double).unwrap();
-    momenta.draw(6, 1).unwrap();
-    let momenta = momenta.download().unwrap();
     let scheme = Scheme::Omelyan { lambda: 0.19 };
     let gauge_force = GaugeActionForce { action: GaugeAction::one_loop_symanzik(6.0, 0.9), single: false };
     // One pole is enough of a force.
@@ -146,43 +155,93 @@ fn phase_space_keeps_its_volume() {
     quarks.borrow_mut().draw(&EvolvingLinks::new(&thin, Double).unwrap(), 7, 1).unwrap();
     let forces: Vec<&dyn Force> = vec![&gauge_force, &quarks];
     let levels = [Level { forces, scheme, steps: 1 }];
-    let step = |gauge: &HostGauge, momenta: &HostGauge| {
+    let run = |gauge: &HostGauge, momenta: &HostGauge| {
         let mut links = EvolvingLinks::new(&GaugeField::upload(&domain, gauge).unwrap(), Double).unwrap();
         let mut momenta = MomentumField::upload(&domain, momenta, Double).unwrap();
         let dynamics = Dynamics { levels: &levels, unitarise: Unitarise::Never };
         dynamics.run(&mut links, &mut momenta, 0.3).unwrap();
         (links.own().download().unwrap(), momenta.download().unwrap())
     };
-    let links = 4 * domain.local().volume();
-    let n = 16 * links;
+    check(&Step { links: &gauge, momenta: &random_momenta(&domain, 1), run: &run });
+}
+
+/// Momenta of another draw for every number.
+fn random_momenta(domain: &Domain, number: u32) -> HostGauge {
+    let mut momenta = MomentumField::zero(domain, Double).unwrap();
+    momenta.draw(6, number).unwrap();
+    momenta.download().unwrap()
+}
+
+impl Step<'_> {
+    /// How far the start is moved in both ways, for half of the differences of ends.
     const H: f64 = 1e-5;
-    let end = step(&gauge, &momenta).0;
-    // Half of the differences of results with coordinate k moved by ±H, in coordinates.
-    let column = |k: usize| -> Vec<f64> {
+
+    /// By how much links and momenta change at the end for changes at the start. Those of links U are X in exp(X) U.
+    fn changes(&self, end: &HostGauge, links: &[Matrix], momenta: &[Matrix]) -> [Vec<Matrix>; 2] {
         let moved = |h: f64| {
-            let (mut gauge, mut momenta) = (gauge.clone(), momenta.clone());
-            let (link, generator) = ((k / 8) % links, direction(k % 8));
-            if k / 8 < links {
-                let u = &mut gauge.links_mut()[link];
-                *u = multiply(&near_unit(&generator, h), u);
-            } else {
-                let p = &mut momenta.links_mut()[link];
-                *p = add(p, &generator, h);
+            let (mut u, mut p) = (self.links.clone(), self.momenta.clone());
+            u.links_mut().iter_mut().zip(links).for_each(|(u, x)| *u = multiply(&near_unit(x, h), u));
+            p.links_mut().iter_mut().zip(momenta).for_each(|(p, x)| *p = add(p, x, h));
+            (self.run)(&u, &p)
+        };
+        let (plus, minus) = (moved(Self::H), moved(-Self::H));
+        let half = |plus: &Matrix, minus: &Matrix| add(&Matrix::default(), &add(plus, minus, -1.0), 0.5 / Self::H);
+        let pairs = plus.0.links().iter().zip(minus.0.links()).zip(end.links());
+        let links = pairs.map(|((plus, minus), end)| multiply(&half(plus, minus), &adjoint(end)));
+        let momenta = plus.1.links().iter().zip(minus.1.links()).map(|(plus, minus)| half(plus, minus));
+        [links.collect(), momenta.collect()]
+    }
+}
+
+/// det ∂(U', P') / ∂(U, P) = 1, in coordinates of the algebra at U and at U'.
+#[test]
+#[ignore = "exhaustive: run by cargo xtask test --full"]
+fn phase_space_keeps_its_volume() {
+    with_a_step(|step| {
+        let end = (step.run)(step.links, step.momenta).0;
+        let links = step.links.links().len();
+        let column = |k: usize| -> Vec<f64> {
+            let mut at = [vec![Matrix::default(); links], vec![Matrix::default(); links]];
+            at[k / 8 / links][(k / 8) % links] = direction(k % 8);
+            let [links, momenta] = step.changes(&end, &at[0], &at[1]);
+            links.iter().chain(&momenta).flat_map(components).collect()
+        };
+        let mut jacobian: Vec<Vec<f64>> = (0..16 * links).map(column).collect();
+        let determinant = determinant(&mut jacobian);
+        println!("determinant {determinant}");
+        // Differences are good to H² and rounding over H, 1e-10, for each of a thousand columns.
+        assert!((determinant - 1.0).abs() < 1e-5, "{determinant}");
+    });
+}
+
+/// Steps of Hamilton's equations keep ω(v, w) = Σ ⟨P_v, X_w⟩ − ⟨P_w, X_v⟩ + ⟨P, [X_v, X_w]⟩ of any two changes v and w of links
+/// and momenta, X and P, and the volume of phase space with it. Random ones involve every force on every link.
+#[test]
+fn steps_are_symplectic() {
+    with_a_step(|step| {
+        let domain = domain([2; 4]);
+        let (links, momenta) = (step.run)(step.links, step.momenta);
+        let random = |number| random_momenta(&domain, number).links().to_vec();
+        let starts: Vec<[Vec<Matrix>; 2]> = (1..=4).map(|k| [random(2 * k), random(2 * k + 1)]).collect();
+        let ends: Vec<_> = starts.iter().map(|[x, p]| step.changes(&links, x, p)).collect();
+        for v in 0..starts.len() {
+            for w in 0..v {
+                let start = symplectic_form(step.momenta, &starts[v], &starts[w]);
+                let end = symplectic_form(&momenta, &ends[v], &ends[w]);
+                // Differences are good to H² and rounding over H, 1e-10, of products of changes whose norms are √1024; and ten
+                // times as much for third derivatives.
+                assert!((end - start).abs() < 1e-6, "{v} {w}: {start} {end}");
             }
-            step(&gauge, &momenta)
-        };
-        let (plus, minus) = (moved(H), moved(-H));
-        let coordinates = |(links, momenta): &(HostGauge, HostGauge)| -> Vec<f64> {
-            let turned = links.links().iter().zip(end.links()).map(|(u, v)| multiply(u, &adjoint(v)));
-            turned.chain(momenta.links().iter().copied()).flat_map(|x| components(&x)).collect()
-        };
-        coordinates(&plus).iter().zip(coordinates(&minus)).map(|(a, b)| (a - b) / (2.0 * H)).collect()
+        }
+    });
+}
+
+fn symplectic_form(momenta: &HostGauge, [x_v, p_v]: &[Vec<Matrix>; 2], [x_w, p_w]: &[Vec<Matrix>; 2]) -> f64 {
+    let one = |k: usize, p: &Matrix| {
+        let commutator = add(&multiply(&x_v[k], &x_w[k]), &multiply(&x_w[k], &x_v[k]), -1.0);
+        product(&p_v[k], &x_w[k]) - product(&p_w[k], &x_v[k]) + product(p, &commutator)
     };
-    let mut jacobian: Vec<Vec<f64>> = (0..n).map(column).collect();
-    let determinant = determinant(&mut jacobian);
-    println!("determinant {determinant}");
-    // Differences are good to H² and rounding over H, 1e-10, for each of a thousand columns.
-    assert!((determinant - 1.0).abs() < 1e-5, "{determinant}");
+    momenta.links().iter().enumerate().map(|(k, p)| one(k, p)).sum()
 }
 
 /// i λ_a / √2.
@@ -191,12 +250,13 @@ fn direction(a: usize) -> Matrix {
     let p = gpu_kernels::algebra::AntiHermitian::<f64>::from_components(r).matrix();
     std::array::from_fn(|j| std::array::from_fn(|k| Complex64::new(p.0[j][k].re, p.0[j][k].im)))
 }
-/// Components of a matrix along these directions.
+/// Components of a matrix along these directions, which are of norm one.
 fn components(x: &Matrix) -> [f64; 8] {
-    // Re tr (Q† X), Q being of norm one.
-    let along =
-        |q: &Matrix| -> f64 { q.iter().flatten().zip(x.iter().flatten()).map(|(q, x)| (q.conj() * x).re).sum() };
-    std::array::from_fn(|a| along(&direction(a)))
+    std::array::from_fn(|a| product(&direction(a), x))
+}
+/// Re tr (A† B).
+fn product(a: &Matrix, b: &Matrix) -> f64 {
+    a.iter().flatten().zip(b.iter().flatten()).map(|(a, b)| (a.conj() * b).re).sum()
 }
 /// exp (h Q) to rounding, for small h.
 fn near_unit(q: &Matrix, h: f64) -> Matrix {

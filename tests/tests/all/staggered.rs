@@ -8,7 +8,7 @@ use ferrite::files::{ReadOptions, read_gauge};
 use ferrite::lattice::Lattice;
 use ferrite::operators::fat_links::{Improvement, LinkGroup, PathCoefficients, with_phases};
 use ferrite::operators::{StaggeredPhases, TimeBoundary};
-use ferrite_tests::checks;
+use ferrite_tests::checks::{self, Case};
 use ferrite_tests::report::Report;
 use num_complex::Complex64;
 use proptest::prelude::*;
@@ -29,11 +29,21 @@ fn kernels_agree_with_the_reference_on_small_lattices() {
     finish(report);
 }
 
+fn check_larger(case: &Case) {
+    let mut report = Report::default();
+    checks::staggered_kernels(&Cpu::new(None), case, &mut report).unwrap();
+    finish(report);
+}
+
 #[test]
 fn kernels_agree_with_the_reference_on_a_larger_lattice() {
-    let mut report = Report::default();
-    checks::staggered_kernels(&Cpu::new(None), &checks::large_case(), &mut report).unwrap();
-    finish(report);
+    check_larger(&checks::two_block_case());
+}
+
+#[test]
+#[ignore = "exhaustive: run by cargo xtask test --full"]
+fn kernels_agree_with_the_reference_on_a_lattice_of_several_blocks() {
+    check_larger(&checks::large_case());
 }
 
 #[test]
