@@ -10,11 +10,13 @@
 use crate::Kernel;
 use crate::algebra::{Complex, Complex16, complex};
 use crate::field::Field;
-use crate::lattice::{Divisor, Geometry};
+use crate::ghost::Ghosts;
+use crate::lattice::{Divisor, Geometry, Region, Site};
 use crate::memory::{Access, Chunk, Global};
-use crate::multigrid::{place, unrolled};
+use crate::multi_rhs::each_rhs;
+use crate::multigrid::{each_column, place, unrolled};
 use crate::storage::{Half, Single};
-use crate::warp::{LANES, Warp, WarpKernel};
+use crate::warp::{LANES, MultiRhsWarpKernel, Warp, WarpKernel};
 
 /// Rows and columns of a tile.
 pub const TILE: u32 = 16;
@@ -159,7 +161,7 @@ impl Scales {
 }
 
 /// a x + b Σ M ψ on the sites of one parity: hops, with eight matrices for each site and ψ on the other parity, or, with one
-/// matrix for each site, its product with ψ at the same site. Number i computes 16 rows of a site.
+/// matrix for each site, its product with ψ at the same site. Number i computes 16 rows of a site of a region.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CoarseApply {
@@ -175,6 +177,10 @@ pub struct CoarseApply {
     pub out: Field,
     /// The coarse lattice.
     pub geometry: Geometry,
+    /// Which sites are computed.
+    pub region: Region,
+    /// ψ beyond the ends of the local lattice.
+    pub ghosts: Ghosts,
     /// Tiles along an edge of a matrix.
     pub tiles: Divisor,
     /// Spinors of a site.
@@ -199,45 +205,74 @@ impl CoarseApply {
         let lower = number >= vectors;
         place(self.spinors, u32::from(lower), if lower { number - vectors } else { number })
     }
+    /// Where ψ is that direction `d` brings to a site: a field and the index of the site in it.
+    #[inline(always)]
+    fn source(&self, site: &Site, d: u32) -> (Field, u32) {
+        macro_rules! ways {
+            ($($d:literal)*) => {
+                match d {
+                    $($d => {
+                        let (mu, forward) = ($d % 4, $d < 4);
+                        if self.ghosts.is_cut(mu) && self.geometry.wraps(site, mu, forward) {
+                            // SAFETY: zones of this kernel hold all spinors of their sites.
+                            let zone = unsafe { self.ghosts.field(mu, forward) };
+                            (zone, self.geometry.face_index(site, mu))
+                        } else {
+                            (self.input, self.geometry.neighbour(site, mu, forward))
+                        }
+                    })*
+                    _ => (self.input, site.index),
+                }
+            };
+        }
+        ways!(0 1 2 3 4 5 6 7)
+    }
 }
 
-// SAFETY: number (i, rhs) writes its own rows only, and reads ψ, which is another field, and its rows of x.
-unsafe impl<P: MatrixFormat> WarpKernel<P> for CoarseApply {
+impl CoarseApply {
+    /// For N right-hand sides, with K = 4 N.
     #[inline(always)]
-    unsafe fn warp(&self, warp: Warp, i: u32, rhs: u32) {
-        let (index, row) = self.tiles.divide(i);
+    unsafe fn sides<P: MatrixFormat, const N: usize, const K: usize>(&self, warp: Warp, i: u32, first: u32) {
+        let (number, row) = self.tiles.divide(i);
+        let index = self.region.index(number, &self.geometry, self.parity);
         let site = self.geometry.site(index, self.parity);
         let whole = index + self.parity * self.geometry.half_volume();
-        warp.sum_quads::<4>(
+        warp.sum_quads::<K>(
             |lane| {
-                let mut sums = [0.0; 4];
+                let mut sums = [0.0; K];
                 let mut d = self.range[0];
                 while d < self.range[1] {
-                    let from = if self.here != 0 { index } else { neighbour(&self.geometry, &site, d) };
+                    let (input, from) = if self.here != 0 { (self.input, index) } else { self.source(&site, d) };
                     let scale = unsafe { P::scale(&self.scales, whole * self.matrices.count + d) };
-                    let mut mine = [0.0; 4];
+                    let mut mine = [[Complex::<f32>::ZERO; 2]; N];
                     let mut column = 0;
                     while column < self.tiles.get() {
                         unsafe {
                             let tile = self.matrices.tile::<P>(whole, d, row, column);
                             let (re, im) = (P::load(tile, 0, lane), P::load(tile, 1, lane));
-                            let first = TILE * column + 2 * (lane % 4);
-                            let two = |number: u32| {
-                                let (spinor, number) = self.place(number);
-                                self.input.two_numbers(from * self.spinors + spinor, rhs, number)
-                            };
-                            let ([p, q], [r, s]) = (two(first), two(first + 8));
-                            let add = |sum: [f32; 2], k: usize, x: Complex<f32>| {
-                                let z = complex(re[k], im[k]).mul_add(x, complex(sum[0], sum[1]));
-                                [z.re, z.im]
-                            };
-                            let low = add(add(add(add([mine[0], mine[1]], 0, p), 1, q), 4, r), 5, s);
-                            let high = add(add(add(add([mine[2], mine[3]], 2, p), 3, q), 6, r), 7, s);
-                            mine = [low[0], low[1], high[0], high[1]];
+                            let column = TILE * column + 2 * (lane % 4);
+                            let (near, far) = (self.place(column), self.place(column + 8));
+                            each_rhs!(j < N: {
+                                let two = |(spinor, number): (u32, u32)| {
+                                    input.two_numbers(from * self.spinors + spinor, first + j as u32, number)
+                                };
+                                let ([p, q], [r, s]) = (two(near), two(far));
+                                let add = |sum, k: usize, x: Complex<f32>| complex(re[k], im[k]).mul_add(x, sum);
+                                let [low, high] = mine[j];
+                                let low = add(add(add(add(low, 0, p), 1, q), 4, r), 5, s);
+                                let high = add(add(add(add(high, 2, p), 3, q), 6, r), 7, s);
+                                mine[j] = [low, high];
+                            });
                         }
                         column += 1;
                     }
-                    unrolled!(k < 4: { sums[k] += scale * mine[k]; });
+                    each_rhs!(j < N: {
+                        let [low, high] = mine[j];
+                        sums[4 * j] += scale * low.re;
+                        sums[4 * j + 1] += scale * low.im;
+                        sums[4 * j + 2] += scale * high.re;
+                        sums[4 * j + 3] += scale * high.im;
+                    });
                     d += 1;
                 }
                 sums
@@ -246,31 +281,35 @@ unsafe impl<P: MatrixFormat> WarpKernel<P> for CoarseApply {
                 unrolled!(k < 2: {
                     let (spinor, number) = self.place(TILE * row + quad + 8 * k as u32);
                     let at = index * self.spinors + spinor;
-                    let mut out = complex(self.b * sums[2 * k], self.b * sums[2 * k + 1]);
-                    unsafe {
-                        if self.a != 0.0 {
-                            out = self.x.number(at, rhs, number, Access::Own).scale_add(self.a, out);
+                    each_rhs!(j < N: {
+                        let rhs = first + j as u32;
+                        let mut out = complex(self.b * sums[4 * j + 2 * k], self.b * sums[4 * j + 2 * k + 1]);
+                        unsafe {
+                            if self.a != 0.0 {
+                                out = self.x.number(at, rhs, number, Access::Own).scale_add(self.a, out);
+                            }
+                            self.out.put_number(at, rhs, number, out);
                         }
-                        self.out.put_number(at, rhs, number, out);
-                    }
+                    });
                 });
             },
         );
     }
 }
 
-/// Checkerboard index of the neighbour in direction `d` of eight.
-#[inline(always)]
-fn neighbour(geometry: &Geometry, site: &crate::lattice::Site, d: u32) -> u32 {
-    match d {
-        0 => geometry.neighbour(site, 0, true),
-        1 => geometry.neighbour(site, 1, true),
-        2 => geometry.neighbour(site, 2, true),
-        3 => geometry.neighbour(site, 3, true),
-        4 => geometry.neighbour(site, 0, false),
-        5 => geometry.neighbour(site, 1, false),
-        6 => geometry.neighbour(site, 2, false),
-        _ => geometry.neighbour(site, 3, false),
+// SAFETY: number (i, rhs) writes its own rows only, and reads ψ, which is another field, and its rows of x.
+unsafe impl<P: MatrixFormat> WarpKernel<P> for CoarseApply {
+    #[inline(always)]
+    unsafe fn warp(&self, warp: Warp, i: u32, rhs: u32) {
+        unsafe { self.sides::<P, 1, 4>(warp, i, rhs) }
+    }
+}
+// SAFETY: as above.
+unsafe impl<P: MatrixFormat> MultiRhsWarpKernel<P> for CoarseApply {
+    #[inline(always)]
+    unsafe fn warp_multi_rhs<const N: usize>(&self, warp: Warp, i: u32, first: u32) {
+        const { assert!(N == 4) };
+        unsafe { self.sides::<P, 4, 16>(warp, i, first) }
     }
 }
 
@@ -292,6 +331,11 @@ pub struct AddBackward {
     pub inside: Matrices,
     /// Y
     pub links: Matrices,
+    /// `[μ]`: forward links of the last sites beyond the backward end, as [`PackLinks`] sends them, where bit μ of `cut` is
+    /// set.
+    pub beyond: [Matrices; 4],
+    /// Directions that are cut.
+    pub cut: u32,
     /// The coarse lattice.
     pub geometry: Geometry,
     /// Rows of a matrix.
@@ -313,13 +357,58 @@ unsafe impl Kernel<Single> for AddBackward {
             let x = self.diagonal.get(whole, 0, (row, column)) + f + g.conj().scale(sign);
             let empty = row == column && x.re == 0.0 && x.im == 0.0;
             self.diagonal.set(whole, 0, (row, column), if empty { Complex::ONE } else { x });
-            let mut mu = 0;
-            while mu < 4 {
-                let from = neighbour(&self.geometry, &site, mu + 4) + (1 - parity) * half;
-                let y = self.links.get(from, mu, (column, row));
-                self.links.set(whole, mu + 4, (row, column), y.conj().scale(sign));
-                mu += 1;
-            }
+            unrolled!(mu < 4: {
+                let y = if self.cut >> mu & 1 != 0 && self.geometry.wraps(&site, mu, false) {
+                    let from = self.geometry.face_index(&site, mu) + (1 - parity) * self.geometry.face_sites(mu);
+                    self.beyond[mu].get(from, 0, (column, row))
+                } else {
+                    let from = self.geometry.neighbour(&site, mu, false) + (1 - parity) * half;
+                    self.links.get(from, mu as u32, (column, row))
+                };
+                self.links.set(whole, mu as u32 + 4, (row, column), y.conj().scale(sign));
+            });
+        }
+    }
+}
+
+/// Sends forward links of the last sites in a direction to the neighbour beyond them, which has hops backward over them:
+/// one for each site, even ones first, in the order of [`Geometry::face_index`]. Call i copies 16 bytes.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct PackLinks {
+    /// Y
+    pub links: Matrices,
+    /// Where they go.
+    pub to: Matrices,
+    /// The coarse lattice.
+    pub geometry: Geometry,
+    /// Direction of the links.
+    pub direction: u32,
+    /// 16 bytes of a matrix.
+    pub chunks: Divisor,
+}
+// SAFETY: each call writes bytes of its own.
+unsafe impl Kernel<Single> for PackLinks {
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _: u32) {
+        let (number, chunk) = self.chunks.divide(i);
+        macro_rules! directions {
+            ($($mu:literal)*) => {
+                match self.direction {
+                    $($mu => {
+                        let (face, last) = (self.geometry.face_sites($mu), self.geometry.size()[$mu] - 1);
+                        let (parity, f) = if number < face { (0, number) } else { (1, number - face) };
+                        self.geometry.of_face(f, $mu, last, parity) + parity * self.geometry.half_volume()
+                    })*
+                    _ => 0,
+                }
+            };
+        }
+        let site = directions!(0 1 2 3);
+        unsafe {
+            let from = self.links.tile::<Single>(site, self.direction, 0, 0);
+            let to = self.to.tile::<Single>(number, 0, 0, 0);
+            to.store16(16 * chunk as usize, from.load16(16 * chunk as usize, Access::Shared));
         }
     }
 }
@@ -339,7 +428,7 @@ unsafe impl WarpKernel<Single> for Invert {
     unsafe fn warp(&self, warp: Warp, i: u32, _: u32) {
         let (m, inverse, rows) = (&self.matrix, &self.inverse, self.matrix.rows());
         warp.each(|lane| {
-            columns(lane, rows, |column| {
+            each_column(lane, rows, |column| {
                 let mut row = 0;
                 while row < rows {
                     let z = if row == column { Complex::ONE } else { Complex::ZERO };
@@ -375,7 +464,7 @@ unsafe impl WarpKernel<Single> for Invert {
                     matrix.set(i, 0, (pivot, column), a);
                     matrix.set(i, 0, (p, column), factor * b);
                 };
-                columns(lane, rows, |column| {
+                each_column(lane, rows, |column| {
                     if column >= p {
                         exchange(m, column);
                     }
@@ -393,7 +482,7 @@ unsafe impl WarpKernel<Single> for Invert {
                             let z = minus.mul_add(matrix.get(i, 0, (p, column)), z);
                             matrix.set(i, 0, (row, column), z);
                         };
-                        columns(lane, rows, |column| {
+                        each_column(lane, rows, |column| {
                             if column > p {
                                 subtract(m, column);
                             }
@@ -405,16 +494,6 @@ unsafe impl WarpKernel<Single> for Invert {
             });
             p += 1;
         }
-    }
-}
-
-/// Calls `f` with the columns of a lane, of so many.
-#[inline(always)]
-fn columns(lane: u32, count: u32, mut f: impl FnMut(u32)) {
-    let mut column = lane;
-    while column < count {
-        f(column);
-        column += LANES;
     }
 }
 
@@ -510,8 +589,9 @@ unsafe impl WarpKernel<Single> for RoundMatrices {
 }
 
 crate::kernels! { FAMILY = "coarse";
-    by_warps COARSE_APPLY "coarse_apply": [CoarseApply] => coarse_links;
+    by_warps COARSE_APPLY "coarse_apply": [CoarseApply] => coarse_links(rhs 4);
     setup ADD_BACKWARD "add_backward": [AddBackward] => single_numbers;
+    setup PACK_LINKS "pack_links": [PackLinks] => single_numbers;
     setup_by_warps INVERT "invert": [Invert] => single_numbers;
     setup_by_warps MULTIPLY_LINKS "multiply_links": [MultiplyLinks] => single_numbers;
     setup_by_warps ROUND_MATRICES "round_matrices": [RoundMatrices] => single_numbers;

@@ -58,7 +58,7 @@ mod gpu {
         }
     }
 
-    /// A kernel that warps compute, with blocks whose threads are all along x.
+    /// A kernel that warps compute, with blocks whose threads along x are whole warps.
     ///
     /// # Safety
     /// As [`WarpKernel::warp`](crate::warp::WarpKernel::warp); `n` is a multiple of 32.
@@ -368,6 +368,19 @@ mod gpu {
     pub mod rhs {
         use super::*;
         use crate::multi_rhs::{MultiRhsKernel, MultiRhsReduction, SUM_WARPS};
+        use crate::warp::{LANES, MultiRhsWarpKernel, Warp};
+
+        /// A kernel that warps compute, with blocks whose threads along x are whole warps.
+        ///
+        /// # Safety
+        /// As [`MultiRhsWarpKernel::warp_multi_rhs`]; `n` is a multiple of 32.
+        #[inline(always)]
+        pub unsafe fn run_by_warps<F, K: MultiRhsWarpKernel<F>, const N: usize>(kernel: &K, n: u32) {
+            let (i, group) = site_and_group();
+            if i < n {
+                unsafe { kernel.warp_multi_rhs::<N>(Warp::new(i % LANES), i / LANES, group * N as u32) }
+            }
+        }
 
         /// # Safety
         /// As [`Kernel::site`].

@@ -4,8 +4,8 @@ use crate::Kernel;
 use crate::algebra::{Axis, Projector};
 use crate::field::Field;
 use crate::ghost::Ghosts;
-use crate::lattice::Geometry;
-use crate::storage::{Colours, NumberFormat, Spinors};
+use crate::lattice::{Divisor, Geometry};
+use crate::storage::{Colours, NumberFormat, Single, Spinors};
 
 /// The faces of a launch: for each direction that is cut, the sites of the layers at its beginning, then of those at its
 /// end.
@@ -126,7 +126,40 @@ unsafe impl<P: NumberFormat> Kernel<Colours<P>> for PackColours {
         macro_rules! direction {
             ($($mu:literal)*) => {$(
                 if let Some(FaceSite { from, to, first }) = self.faces.locate(i, $mu) {
-                    unsafe { self.input.copy_colour_to::<P>(from, rhs, &self.to.colours($mu, first), to) }
+                    unsafe { self.input.copy_colour_to::<P>(from, rhs, &self.to.field($mu, first), to) }
+                }
+            )*};
+        }
+        direction!(0 1 2 3);
+    }
+}
+
+/// Sends all spinors of sites of a coarse level. Call i sends one of them.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct PackSites {
+    /// The field, in which a site has its spinors one after the other.
+    pub input: Field,
+    /// Which sites.
+    pub faces: Faces,
+    /// Where they go, in the same order: `(μ, forward)` is that zone of the neighbour which needs them.
+    pub to: Ghosts,
+    /// Spinors of a site.
+    pub spinors: Divisor,
+}
+// SAFETY: each spinor of a face goes to a place of its own.
+unsafe impl Kernel<Single> for PackSites {
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, rhs: u32) {
+        let (site, spinor) = self.spinors.divide(i);
+        macro_rules! direction {
+            ($($mu:literal)*) => {$(
+                if let Some(FaceSite { from, to, first }) = self.faces.locate(site, $mu) {
+                    let place = |site: u32| site * self.spinors.get() + spinor;
+                    unsafe {
+                        let value = self.input.load::<Spinors<Single>>(place(from), rhs);
+                        self.to.field($mu, first).store::<Spinors<Single>>(place(to), rhs, &value);
+                    }
                 }
             )*};
         }
@@ -137,4 +170,5 @@ unsafe impl<P: NumberFormat> Kernel<Colours<P>> for PackColours {
 crate::kernels! { FAMILY = "faces";
     kernel PACK_SPINORS "pack_faces": [PackSpinors] => spinors;
     kernel PACK_COLOURS "pack_faces": [PackColours] => colours;
+    kernel PACK_SITES "pack_sites": [PackSites] => single_numbers;
 }

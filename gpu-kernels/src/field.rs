@@ -112,6 +112,16 @@ impl Field {
             two_singles(tile.load16(Single::place(lane, k as usize), Access::Shared))
         }
     }
+    /// The six numbers of half `which`, 0 or 1, of the spinor at site `i`, in single precision.
+    ///
+    /// # Safety
+    /// As [`two_numbers`](Self::two_numbers).
+    #[inline(always)]
+    pub unsafe fn half_spinor(&self, i: u32, rhs: u32, which: u32) -> [Complex<f32>; 6] {
+        let two = |k: u32| unsafe { self.two_numbers(i, rhs, 6 * which + k) };
+        let ([a, b], [c, d], [e, f]) = (two(0), two(2), two(4));
+        [a, b, c, d, e, f]
+    }
     /// What `p` makes of the spinor at site `i`, reading no more than it needs.
     ///
     /// # Safety

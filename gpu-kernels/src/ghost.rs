@@ -4,7 +4,7 @@
 //!
 //! Zones of spinors have one layer and hold what the hop that reads them makes of a spinor, its two independent
 //! spins: the half that has to travel (Babich et al. 2011, section 6.1). Zones of colour vectors have as many layers as
-//! the longest hop.
+//! the longest hop. Those of coarse levels of multigrid have one layer with all spinors of its sites.
 use crate::algebra::{Axis, DiracSpinor, Projector, Real, Scaled, complex};
 use crate::field::Field;
 use crate::lattice::{Geometry, Site};
@@ -55,12 +55,12 @@ impl Ghosts {
     pub fn is_cut(&self, mu: usize) -> bool {
         self.cut >> mu & 1 != 0
     }
-    /// A zone as a field of colour vectors.
+    /// A zone as a field.
     ///
     /// # Safety
-    /// The zone holds colour vectors.
+    /// The zone holds whole sites, not half spinors.
     #[inline(always)]
-    pub unsafe fn colours(&self, mu: usize, forward: bool) -> Field {
+    pub unsafe fn field(&self, mu: usize, forward: bool) -> Field {
         unsafe { Field::new(self.zone(mu, forward).0, self.tiles[mu]) }
     }
     #[inline(always)]
@@ -185,7 +185,7 @@ impl ColourGhosts for Ghosts {
         let inside = neighbour(geometry, x, (mu, forward), steps);
         let beyond = geometry.face_index(x, mu) + out.wrapping_sub(1).wrapping_mul(geometry.face_sites(mu));
         // SAFETY: an operator on colour vectors is given zones of colour vectors.
-        let zone = unsafe { self.colours(mu, forward) };
+        let zone = unsafe { self.field(mu, forward) };
         // A choice of addresses, not of paths.
         if out == 0 { (*input, inside) } else { (zone, beyond) }
     }

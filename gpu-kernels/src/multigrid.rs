@@ -14,11 +14,13 @@ use crate::algebra::{
 };
 use crate::coarse::Matrices;
 use crate::field::{Field, ThinLinks};
-use crate::lattice::{Bordered, Divisor, Geometry, Position, Site};
-use crate::memory::Access;
+use crate::ghost::{Ghosts, SpinorGhosts};
+use crate::lattice::{Bordered, Divisor, Geometry, Position, Region, Site};
+use crate::memory::{Access, Global};
+use crate::multi_rhs::{MultiRhsKernel, each_rhs};
 use crate::random::{Philox, purpose};
 use crate::storage::{NumberFormat, Single, Spinors};
-use crate::warp::{LANES, Warp, WarpKernel};
+use crate::warp::{LANES, MultiRhsWarpKernel, Warp, WarpKernel};
 
 /// The body for each number below another, written out.
 macro_rules! unrolled {
@@ -27,6 +29,9 @@ macro_rules! unrolled {
     };
     ($k:ident < 4: $body:block) => {
         $crate::multigrid::unrolled!(@ $k $body 0 1 2 3)
+    };
+    ($k:ident < 8: $body:block) => {
+        $crate::multigrid::unrolled!(@ $k $body 0 1 2 3 4 5 6 7)
     };
     (@ $k:ident $body:block $($index:literal)*) => {
         $({
@@ -109,6 +114,14 @@ impl Aggregates {
         let index = self.fine.index_of([x + a, y + b, z + c, t + d]);
         Some(Element { place: [a, b, c, d], at: index * self.spinors.get() + spinor, spinor })
     }
+    /// Number `k` of one parity and chirality among the halves of spinors of an aggregate, if there is such a number; there are as
+    /// many as spinors.
+    #[inline(always)]
+    fn half_element(&self, origin: [u32; 4], parity: u32, k: u32, chirality: u32) -> Option<HalfElement> {
+        let Element { place, at, spinor } = self.element(origin, parity, k)?;
+        let half = chirality * self.spinors.get() + spinor;
+        Some(HalfElement { place, at: at - spinor + half / 2, which: half % 2 })
+    }
     /// Parity and checkerboard index of the aggregate that a site is in.
     #[inline(always)]
     fn of(&self, s: &Site) -> (u32, u32) {
@@ -156,6 +169,17 @@ struct Element {
     spinor: u32,
 }
 
+/// Half a spinor of an aggregate.
+#[derive(Clone, Copy)]
+struct HalfElement {
+    /// Of its site in the aggregate.
+    place: [u32; 4],
+    /// Of the spinor among those of its parity.
+    at: u32,
+    /// Which half.
+    which: u32,
+}
+
 /// Where number (χ, k) of a site is: spinor and number in it.
 #[inline(always)]
 pub(crate) fn place(spinors: u32, chirality: u32, k: u32) -> (u32, u32) {
@@ -184,7 +208,15 @@ fn scaled(s: &DiracSpinor<f32>, [low, high]: [Complex<f32>; 2]) -> DiracSpinor<f
     DiracSpinor([times(a, low), times(b, low), times(c, high), times(d, high)])
 }
 
-/// A coarse vector from a fine one: R r = P† r, of the sites of one parity. Number i computes four near-null vectors'
+/// The same added to another spinor.
+#[inline(always)]
+fn scaled_add(s: &DiracSpinor<f32>, [low, high]: [Complex<f32>; 2], to: &DiracSpinor<f32>) -> DiracSpinor<f32> {
+    let add = |v: Colour<f32>, z: Complex<f32>, to: Colour<f32>| v.zip(to, |v, to| z.mul_add(v, to));
+    let ([a, b, c, d], [e, f, g, h]) = (s.0, to.0);
+    DiracSpinor([add(a, low, e), add(b, low, f), add(c, high, g), add(d, high, h)])
+}
+
+/// A coarse vector from a fine one: R r = P† r, of the sites of one parity. Number i computes eight near-null vectors'
 /// numbers of an aggregate.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -197,7 +229,7 @@ pub struct Restrict {
     pub coarse: [Field; 2],
     /// The aggregates.
     pub aggregates: Aggregates,
-    /// A fourth of the number of near-null vectors.
+    /// An eighth of the number of near-null vectors.
     pub groups: Divisor,
     /// Parity of the fine vector.
     pub parity: u32,
@@ -206,52 +238,71 @@ pub struct Restrict {
     /// 1: the fine vector is in the device's spin basis.
     pub spins: u32,
 }
-// SAFETY: number (i, rhs) writes numbers of its aggregate that belong to its own near-null vectors.
-unsafe impl<P: NumberFormat<Real = f32>> WarpKernel<Spinors<P>> for Restrict {
+
+impl Restrict {
+    /// For N right-hand sides, with K = 32 N.
     #[inline(always)]
-    unsafe fn warp(&self, warp: Warp, i: u32, rhs: u32) {
+    unsafe fn sides<P: NumberFormat<Real = f32>, const N: usize, const K: usize>(
+        &self,
+        warp: Warp,
+        i: u32,
+        first: u32,
+    ) {
         let Self { aggregates, .. } = self;
         let (aggregate, group) = self.groups.divide(i);
         let origin = aggregates.origin(aggregate);
-        let sums = warp.sum::<16>(|lane| {
-            let mut sums = [0.0; 16];
-            let mut k = lane;
-            while k < aggregates.elements() {
-                if let Some(element) = aggregates.element(origin, self.parity, k) {
-                    let upper = aggregates.upper(element.spinor);
-                    let r = unsafe { self.fine.load::<Spinors<Single>>(element.at, rhs) };
-                    let r = if self.spins != 0 { to_degrand_rossi(r) } else { r };
-                    unrolled!(v < 4: {
-                        let vector = unsafe { self.vectors.load::<Spinors<P>>(element.at, 4 * group + v as u32) };
-                        let [a, b, c, d] = by_chirality(dots(&vector, &r), upper);
-                        sums[4 * v] += a;
-                        sums[4 * v + 1] += b;
-                        sums[4 * v + 2] += c;
-                        sums[4 * v + 3] += d;
-                    });
+        let (half, spinors) = (aggregates.coarse.half_volume(), aggregates.coarse_spinors);
+        let (odd, site) = if aggregate < half { (false, aggregate) } else { (true, aggregate - half) };
+        let coarse = if odd { &self.coarse[1] } else { &self.coarse[0] };
+        warp.sum_complex::<K>(
+            |lane| {
+                let mut sums = [0.0; K];
+                let mut k = lane;
+                while k < aggregates.elements() {
+                    if let Some(element) = aggregates.element(origin, self.parity, k) {
+                        let upper = aggregates.upper(element.spinor);
+                        let mut fine = [DiracSpinor::ZERO; N];
+                        each_rhs!(j < N: {
+                            let r = unsafe { self.fine.load::<Spinors<Single>>(element.at, first + j as u32) };
+                            fine[j] = if self.spins != 0 { to_degrand_rossi(r) } else { r };
+                        });
+                        unrolled!(v < 8: {
+                            let vector = unsafe { self.vectors.load::<Spinors<P>>(element.at, 8 * group + v as u32) };
+                            each_rhs!(j < N: {
+                                let mine = by_chirality(dots(&vector, &fine[j]), upper);
+                                unrolled!(c < 4: { sums[4 * (8 * j + v) + c] += mine[c]; });
+                            });
+                        });
+                    }
+                    k += LANES;
                 }
-                k += LANES;
-            }
-            sums
-        });
-        warp.once(|| {
-            let half = aggregates.coarse.half_volume();
-            let odd = aggregate >= half;
-            let site = if odd { aggregate - half } else { aggregate };
-            let coarse = if odd { &self.coarse[1] } else { &self.coarse[0] };
-            let put = |k: u32, chirality: u32, z: Complex<f32>| {
-                let (spinor, number) = place(aggregates.coarse_spinors, chirality, k);
-                let at = site * aggregates.coarse_spinors + spinor;
+                sums
+            },
+            |number, z| {
+                let (rhs, k) = (first + number / 16, 8 * group + number % 16 / 2);
+                let (spinor, number) = place(spinors, number % 2, k);
+                let at = site * spinors + spinor;
                 unsafe {
                     let old = if self.add == 0 { Complex::ZERO } else { coarse.number(at, rhs, number, Access::Own) };
                     coarse.put_number(at, rhs, number, old + z);
                 }
-            };
-            unrolled!(v < 4: {
-                put(4 * group + v as u32, 0, complex(sums[4 * v], sums[4 * v + 1]));
-                put(4 * group + v as u32, 1, complex(sums[4 * v + 2], sums[4 * v + 3]));
-            });
-        });
+            },
+        );
+    }
+}
+// SAFETY: number (i, rhs) writes numbers of its aggregate that belong to its own near-null vectors.
+unsafe impl<P: NumberFormat<Real = f32>> WarpKernel<Spinors<P>> for Restrict {
+    #[inline(always)]
+    unsafe fn warp(&self, warp: Warp, i: u32, rhs: u32) {
+        unsafe { self.sides::<P, 1, 32>(warp, i, rhs) }
+    }
+}
+// SAFETY: as above.
+unsafe impl<P: NumberFormat<Real = f32>> MultiRhsWarpKernel<Spinors<P>> for Restrict {
+    #[inline(always)]
+    unsafe fn warp_multi_rhs<const N: usize>(&self, warp: Warp, i: u32, first: u32) {
+        const { assert!(N == 2) };
+        unsafe { self.sides::<P, 2, 64>(warp, i, first) }
     }
 }
 
@@ -278,28 +329,37 @@ pub struct Prolong {
 unsafe impl<P: NumberFormat<Real = f32>> Kernel<Spinors<P>> for Prolong {
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
+        unsafe { <Self as MultiRhsKernel<Spinors<P>>>::multi_rhs::<1>(self, i, rhs) }
+    }
+}
+// SAFETY: as above.
+unsafe impl<P: NumberFormat<Real = f32>> MultiRhsKernel<Spinors<P>> for Prolong {
+    #[inline(always)]
+    unsafe fn multi_rhs<const N: usize>(&self, i: u32, first: u32) {
         let Self { aggregates, .. } = self;
         let (site, spinor) = aggregates.spinors.divide(i);
         let (odd, index) = aggregates.of(&aggregates.fine.site(site, self.parity));
         let coarse = if odd == 0 { &self.coarse[0] } else { &self.coarse[1] };
-        let first = index * aggregates.coarse_spinors;
-        let number = |chirality: u32, k: u32| {
-            let (spinor, number) = place(aggregates.coarse_spinors, chirality, k);
-            unsafe { coarse.number(first + spinor, rhs, number, Access::Shared) }
-        };
+        let of_site = index * aggregates.coarse_spinors;
         let [low, high] = aggregates.upper(spinor).map(|upper| u32::from(!upper));
-        let mut sum = DiracSpinor::<f32>::ZERO;
+        let mut sums = [DiracSpinor::<f32>::ZERO; N];
         let mut k = 0;
         while k < self.count {
             let vector = unsafe { self.vectors.load::<Spinors<P>>(i, k) };
-            let (a, b) = (number(low, k), number(high, k));
-            let add = |v: Colour<f32>, c: Complex<f32>, sum: Colour<f32>| v.zip(sum, |v, sum| c.mul_add(v, sum));
-            let ([p, q, r, s], [t, u, v, w]) = (vector.0, sum.0);
-            sum = DiracSpinor([add(p, a, t), add(q, a, u), add(r, b, v), add(s, b, w)]);
+            let (at_low, at_high) =
+                (place(aggregates.coarse_spinors, low, k), place(aggregates.coarse_spinors, high, k));
+            each_rhs!(j < N: {
+                let number = |(spinor, number): (u32, u32)| unsafe {
+                    coarse.number(of_site + spinor, first + j as u32, number, Access::Shared)
+                };
+                sums[j] = scaled_add(&vector, [number(at_low), number(at_high)], &sums[j]);
+            });
             k += 1;
         }
-        let sum = if self.spins != 0 { to_device_basis(sum) } else { sum };
-        unsafe { self.fine.store::<Spinors<Single>>(i, rhs, &sum) }
+        each_rhs!(j < N: {
+            let sum = if self.spins != 0 { to_device_basis(sums[j]) } else { sums[j] };
+            unsafe { self.fine.store::<Spinors<Single>>(i, first + j as u32, &sum) }
+        });
     }
 }
 
@@ -337,135 +397,314 @@ unsafe impl Kernel<Single> for TestVectors {
     }
 }
 
-/// Makes vectors orthonormal on each aggregate and for each chirality, by Gram-Schmidt's method, done twice. One of which
-/// nothing is left becomes zero. Number i is aggregate i.
+/// Takes vectors from the device's spin basis to that of chirality.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct Orthonormalise {
-    /// The vectors on even and on odd sites, one for each right-hand side.
-    pub vectors: [Field; 2],
-    /// The aggregates.
-    pub aggregates: Aggregates,
-    /// How many vectors there are.
-    pub count: u32,
-    /// 1: vectors come in the device's spin basis. They leave in that of chirality.
-    pub spins: u32,
+pub struct ToChiralBasis {
+    /// The vectors, one for each right-hand side.
+    pub vectors: Field,
 }
-
-/// Of the square of a norm: less than this part left means that nothing is.
-const NOTHING: f32 = 1e-9;
-
-impl Orthonormalise {
-    /// Calls `f` with the spinors of a lane.
+// SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
+unsafe impl Kernel<Single> for ToChiralBasis {
     #[inline(always)]
-    fn each(&self, origin: [u32; 4], lane: u32, mut f: impl FnMut(&Field, &Element)) {
-        let mut k = lane;
-        while k < 2 * self.aggregates.elements() {
-            let odd = k >= self.aggregates.elements();
-            let (parity, number) = if odd { (1, k - self.aggregates.elements()) } else { (0, k) };
-            if let Some(element) = self.aggregates.element(origin, parity, number) {
-                f(if odd { &self.vectors[1] } else { &self.vectors[0] }, &element);
-            }
-            k += LANES;
+    unsafe fn site(&self, i: u32, rhs: u32) {
+        unsafe {
+            let v = to_degrand_rossi(self.vectors.load_own::<Spinors<Single>>(i, rhs));
+            self.vectors.store::<Spinors<Single>>(i, rhs, &v);
         }
     }
-    /// ‖v_k‖² for each chirality.
-    #[inline(always)]
-    unsafe fn norms(&self, warp: Warp, origin: [u32; 4], k: u32) -> [f32; 2] {
-        let [plus, _, minus, _] = warp.sum::<4>(|lane| {
-            let mut sums = [0.0; 4];
-            self.each(origin, lane, |field, element| {
-                let v = unsafe { field.load_own::<Spinors<Single>>(element.at, k) };
-                let mine = by_chirality(dots(&v, &v), self.aggregates.upper(element.spinor));
-                unrolled!(c < 4: { sums[c] += mine[c]; });
-            });
-            sums
-        });
-        [plus, minus]
-    }
-    /// v_k ← v_k − Σ v_i (v_i, v_k) for each chirality, with up to four i from `first` on.
-    #[inline(always)]
-    unsafe fn project(&self, warp: Warp, origin: [u32; 4], first: u32, k: u32) {
-        // One that comes twice counts once.
-        let last = k - 1;
-        let index = |v: u32| if first + v < last { first + v } else { last };
-        let there = |v: u32| first + v <= last;
-        let sums = warp.sum::<16>(|lane| {
-            let mut sums = [0.0; 16];
-            self.each(origin, lane, |field, element| {
-                let upper = self.aggregates.upper(element.spinor);
-                let load = |k: u32| unsafe { field.load_own::<Spinors<Single>>(element.at, k) };
-                let v_k = load(k);
-                unrolled!(v < 4: {
-                    let mine = by_chirality(dots(&load(index(v as u32)), &v_k), upper);
-                    unrolled!(c < 4: { sums[4 * v + c] += mine[c]; });
-                });
-            });
-            sums
-        });
-        warp.each(|lane| {
-            self.each(origin, lane, |field, element| {
-                let upper = self.aggregates.upper(element.spinor);
-                let load = |k: u32| unsafe { field.load_own::<Spinors<Single>>(element.at, k) };
-                let mut v_k = load(k);
-                unrolled!(v < 4: {
-                    if there(v as u32) {
-                        let [a, b, c, d] = [sums[4 * v], sums[4 * v + 1], sums[4 * v + 2], sums[4 * v + 3]];
-                        let minus = upper.map(|upper| if upper { complex(-a, -b) } else { complex(-c, -d) });
-                        v_k = v_k.zip(scaled(&load(index(v as u32)), minus), |x, y| x + y);
-                    }
-                });
-                unsafe { field.store::<Spinors<Single>>(element.at, k, &v_k) };
-            });
-        });
-    }
-    /// v_k ← a v_k, with a factor for each chirality.
-    #[inline(always)]
-    unsafe fn scale(&self, warp: Warp, origin: [u32; 4], k: u32, [plus, minus]: [f32; 2]) {
-        warp.each(|lane| {
-            self.each(origin, lane, |field, element| {
-                let factors =
-                    self.aggregates.upper(element.spinor).map(|upper| complex(if upper { plus } else { minus }, 0.0));
-                unsafe {
-                    let v = scaled(&field.load_own::<Spinors<Single>>(element.at, k), factors);
-                    field.store::<Spinors<Single>>(element.at, k, &v);
-                }
-            });
-        });
-    }
 }
-// SAFETY: a lane reads and writes spinors of its own only, and number i those of its aggregate.
-unsafe impl WarpKernel<Single> for Orthonormalise {
+
+/// Vectors times vectors on an aggregate: those that make rows of a matrix and those that make its columns.
+#[derive(Clone, Copy)]
+struct Tile<'a> {
+    aggregates: &'a Aggregates,
+    /// v on even and on odd sites.
+    rows: &'a [Field; 2],
+    /// w on even and on odd sites.
+    columns: &'a [Field; 2],
+    /// The aggregate's first site.
+    origin: [u32; 4],
+    chirality: u32,
+    /// The first of eight rows.
+    row: u32,
+    /// The first of four columns.
+    column: u32,
+}
+
+impl Tile<'_> {
+    /// What a lane adds to (v_r, w_c), to be summed over all sites whose place in the aggregate `keep` wants: number 4 r + c.
+    ///
+    /// # Safety
+    /// The vectors exist, and nothing writes them while the kernel runs.
     #[inline(always)]
-    unsafe fn warp(&self, warp: Warp, i: u32, _: u32) {
-        let origin = self.aggregates.origin(i);
-        let mut k = 0;
-        while k < self.count {
-            if self.spins != 0 {
-                warp.each(|lane| {
-                    self.each(origin, lane, |field, element| unsafe {
-                        let v = to_degrand_rossi(field.load_own::<Spinors<Single>>(element.at, k));
-                        field.store::<Spinors<Single>>(element.at, k, &v);
+    unsafe fn of_lane(&self, lane: u32, keep: impl Fn([u32; 4]) -> bool) -> [f32; 64] {
+        let mut sums = [0.0; 64];
+        let elements = self.aggregates.elements();
+        let mut k = lane;
+        while k < 2 * elements {
+            let odd = k >= elements;
+            let (parity, number) = if odd { (1, k - elements) } else { (0, k) };
+            let (rows, columns) =
+                if odd { (&self.rows[1], &self.columns[1]) } else { (&self.rows[0], &self.columns[0]) };
+            if let Some(element) = self.aggregates.half_element(self.origin, parity, number, self.chirality)
+                && keep(element.place)
+            {
+                let load = |field: &Field, k: u32| unsafe { field.half_spinor(element.at, k, element.which) };
+                let w = [0, 1, 2, 3].map(|c| load(columns, self.column + c));
+                unrolled!(r < 8: {
+                    let v = load(rows, self.row + r as u32).map(|z| z.conj());
+                    unrolled!(c < 4: {
+                        let at = 2 * (4 * r + c);
+                        let sum = complex(sums[at], sums[at + 1]);
+                        let sum = v[2].mul_add(w[c][2], v[1].mul_add(w[c][1], v[0].mul_add(w[c][0], sum)));
+                        let sum = v[5].mul_add(w[c][5], v[4].mul_add(w[c][4], v[3].mul_add(w[c][3], sum)));
+                        sums[at] = sum.re;
+                        sums[at + 1] = sum.im;
                     });
                 });
             }
-            let before = unsafe { self.norms(warp, origin, k) };
-            let mut pass = 0;
-            while pass < 2 {
-                let mut first = 0;
-                while first < k {
-                    unsafe { self.project(warp, origin, first, k) };
-                    first += 4;
-                }
-                pass += 1;
-            }
-            let after = unsafe { self.norms(warp, origin, k) };
-            let factor = |after: f32, before: f32| {
-                if after > NOTHING * before { crate::memory::reciprocal(after.sqrt_or_zero()) } else { 0.0 }
-            };
-            unsafe { self.scale(warp, origin, k, [factor(after[0], before[0]), factor(after[1], before[1])]) };
-            k += 1;
+            k += LANES;
         }
+        sums
+    }
+}
+
+/// Two square matrices for each aggregate, one of each chirality: `[aggregate][chirality][row][column]`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Squares {
+    base: Global,
+    /// Rows of a matrix.
+    size: u32,
+}
+
+impl Squares {
+    /// Matrices of `size` rows at `base`.
+    ///
+    /// # Safety
+    /// They lie there, for as long as a kernel that holds the view or a copy of it runs, for all aggregates.
+    pub unsafe fn new(base: *mut u8, size: u32) -> Self {
+        Squares { base: Global(base), size }
+    }
+    /// Bytes for so many aggregates.
+    pub const fn bytes(aggregates: usize, size: usize) -> usize {
+        2 * aggregates * size * size * 8
+    }
+    /// Where an element of a matrix is: number `which` is 2 `aggregate` + `chirality`.
+    #[inline(always)]
+    unsafe fn at(&self, which: u32, row: u32, column: u32) -> Global {
+        let matrix = which as u64 * (self.size * self.size) as u64;
+        unsafe { self.base.offset(8 * (matrix + (row * self.size + column) as u64) as usize) }
+    }
+    /// An element, which the same warp may have written.
+    #[inline(always)]
+    unsafe fn get(&self, which: u32, row: u32, column: u32) -> Complex<f32> {
+        unsafe {
+            let at = self.at(which, row, column);
+            complex(at.load4(0, Access::Own), at.load4(4, Access::Own))
+        }
+    }
+    /// Four elements from an even column on, which nothing writes while the kernel runs.
+    #[inline(always)]
+    unsafe fn four(&self, which: u32, row: u32, column: u32) -> [Complex<f32>; 4] {
+        unsafe {
+            let at = self.at(which, row, column);
+            let two = |offset: usize| crate::storage::two_singles(at.load16(offset, Access::Shared));
+            let ([a, b], [c, d]) = (two(0), two(16));
+            [a, b, c, d]
+        }
+    }
+    /// Writes an element.
+    #[inline(always)]
+    unsafe fn set(&self, which: u32, row: u32, column: u32, z: Complex<f32>) {
+        unsafe {
+            let at = self.at(which, row, column);
+            at.store4(0, z.re);
+            at.store4(4, z.im);
+        }
+    }
+}
+
+/// G = V† V on each aggregate for each chirality, on and above the diagonal. Number i computes eight rows of four columns.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Gram {
+    /// V, the vectors on even and on odd sites, one for each right-hand side.
+    pub vectors: [Field; 2],
+    /// G
+    pub gram: Squares,
+    /// The aggregates.
+    pub aggregates: Aggregates,
+    /// An eighth of the number of vectors.
+    pub rows: Divisor,
+    /// A fourth of it.
+    pub columns: Divisor,
+}
+// SAFETY: number i writes elements of its own rows and columns only.
+unsafe impl WarpKernel<Single> for Gram {
+    #[inline(always)]
+    unsafe fn warp(&self, warp: Warp, i: u32, _: u32) {
+        let (rest, row) = self.rows.divide(i);
+        let (which, column) = self.columns.divide(rest);
+        let (row, column) = (8 * row, 4 * column);
+        if row >= column + 4 {
+            return;
+        }
+        let tile = Tile {
+            aggregates: &self.aggregates,
+            rows: &self.vectors,
+            columns: &self.vectors,
+            origin: self.aggregates.origin(which / 2),
+            chirality: which % 2,
+            row,
+            column,
+        };
+        warp.sum_complex::<64>(
+            |lane| unsafe { tile.of_lane(lane, |_| true) },
+            |number, z| unsafe { self.gram.set(which, row + number / 4, column + number % 4, z) },
+        );
+    }
+}
+
+/// What makes vectors V orthonormal: T = U⁻¹ of G + s diag G = U† U with an upper triangular U, for each aggregate and
+/// chirality. Where less than a part of a vector is left beside those before it, its column of T is zero. Number i is matrix i.
+///
+/// G is rounded to single precision, so that one such step is not enough for vectors that are nearly dependent. Two with a
+/// shift s of several times the rounding error, then one without, are: shifted Cholesky QR (Fukaya et al. 2020,
+/// arXiv 1809.11085), with vectors of unequal lengths on an equal footing.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Factorise {
+    /// G, which is lost.
+    pub gram: Squares,
+    /// T
+    pub inverse: Squares,
+    /// s
+    pub shift: f32,
+    /// The part of ‖v‖² that has to be left.
+    pub least: f32,
+}
+// SAFETY: number i works on matrices of its own; lanes have columns of their own, and look at others' after they wait.
+unsafe impl WarpKernel<Single> for Factorise {
+    #[inline(always)]
+    unsafe fn warp(&self, warp: Warp, i: u32, _: u32) {
+        let (gram, inverse, size) = (&self.gram, &self.inverse, self.gram.size);
+        let get = |row: u32, column: u32| unsafe { gram.get(i, row, column) };
+        // The diagonal of T keeps that of G for now.
+        warp.each(|lane| {
+            each_column(lane, size, |column| unsafe {
+                let norm = get(column, column).re;
+                let mut row = 0;
+                while row < size {
+                    inverse.set(i, row, column, complex(if row == column { norm } else { 0.0 }, 0.0));
+                    row += 1;
+                }
+                gram.set(i, column, column, complex(norm + self.shift * norm, 0.0));
+            });
+        });
+        let mut p = 0;
+        while p < size {
+            let (left, norm) = (get(p, p).re, unsafe { inverse.get(i, p, p) }.re);
+            let factor = if left > self.least * norm { crate::memory::reciprocal(left.sqrt_or_zero()) } else { 0.0 };
+            warp.wait();
+            warp.each(|lane| {
+                each_column(lane, size, |column| unsafe {
+                    if column == p {
+                        inverse.set(i, p, p, complex(factor, 0.0));
+                    } else if column > p {
+                        gram.set(i, p, column, get(p, column).scale(factor));
+                    }
+                });
+            });
+            warp.each(|lane| {
+                each_column(lane, size, |column| {
+                    let mine = get(p, column);
+                    let mut row = p + 1;
+                    while row <= column {
+                        let z = (-get(p, row).conj()).mul_add(mine, get(row, column));
+                        unsafe { gram.set(i, row, column, z) };
+                        row += 1;
+                    }
+                });
+            });
+            p += 1;
+        }
+        warp.each(|lane| {
+            each_column(lane, size, |column| {
+                let mut row = column;
+                while row > 0 {
+                    row -= 1;
+                    let mut sum = Complex::ZERO;
+                    let mut k = row + 1;
+                    while k <= column {
+                        sum = get(row, k).mul_add(unsafe { inverse.get(i, k, column) }, sum);
+                        k += 1;
+                    }
+                    unsafe { inverse.set(i, row, column, sum.scale(-inverse.get(i, row, row).re)) };
+                }
+            });
+        });
+    }
+}
+
+/// Calls `f` with the columns of a lane, of so many.
+#[inline(always)]
+pub(crate) fn each_column(lane: u32, count: u32, mut f: impl FnMut(u32)) {
+    let mut column = lane;
+    while column < count {
+        f(column);
+        column += LANES;
+    }
+}
+
+/// V ← V T on each aggregate for each chirality, T upper triangular. Number i is aggregate i.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Combine {
+    /// V, on even and on odd sites.
+    pub vectors: [Field; 2],
+    /// T
+    pub factors: Squares,
+    /// The aggregates.
+    pub aggregates: Aggregates,
+}
+// SAFETY: a lane reads and writes spinors of its own only, and number i those of its aggregate.
+unsafe impl WarpKernel<Single> for Combine {
+    #[inline(always)]
+    unsafe fn warp(&self, warp: Warp, i: u32, _: u32) {
+        let Self { aggregates, factors, .. } = self;
+        let (origin, elements) = (aggregates.origin(i), aggregates.elements());
+        warp.each(|lane| {
+            let mut k = lane;
+            while k < 2 * elements {
+                let odd = k >= elements;
+                let (parity, number) = if odd { (1, k - elements) } else { (0, k) };
+                if let Some(element) = aggregates.element(origin, parity, number) {
+                    let field = if odd { &self.vectors[1] } else { &self.vectors[0] };
+                    let [low, high] = aggregates.upper(element.spinor).map(|upper| 2 * i + u32::from(!upper));
+                    // The last ones first: the others are still what they were.
+                    let mut first = factors.size;
+                    while first > 0 {
+                        first -= 4;
+                        let mut sums = [DiracSpinor::<f32>::ZERO; 4];
+                        let mut j = 0;
+                        while j < first + 4 {
+                            unsafe {
+                                let v = field.load_own::<Spinors<Single>>(element.at, j);
+                                let (low, high) = (factors.four(low, j, first), factors.four(high, j, first));
+                                unrolled!(c < 4: { sums[c] = scaled_add(&v, [low[c], high[c]], &sums[c]); });
+                            }
+                            j += 1;
+                        }
+                        unrolled!(c < 4: {
+                            unsafe { field.store::<Spinors<Single>>(element.at, first + c as u32, &sums[c]) };
+                        });
+                    }
+                }
+                k += LANES;
+            }
+        });
     }
 }
 
@@ -501,7 +740,7 @@ unsafe impl Kernel<Single> for Chiral {
     }
 }
 
-/// One of the eight hops of the Wilson operator: c U_μ(x) (1 − γ_μ) ψ(x + μ̂) on the sites of one parity.
+/// One of the eight hops of the Wilson operator: c U_μ(x) (1 − γ_μ) ψ(x + μ̂) on the sites of one parity, those of a region.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ForwardHop {
@@ -515,6 +754,10 @@ pub struct ForwardHop {
     pub lattice: Bordered,
     /// The local lattice.
     pub geometry: Geometry,
+    /// Which sites are computed.
+    pub region: Region,
+    /// Where hops that leave the local lattice read.
+    pub ghosts: Ghosts,
     /// Parity of the result.
     pub parity: u32,
     /// μ
@@ -523,24 +766,32 @@ pub struct ForwardHop {
     pub factor: f64,
     /// c where the hop crosses the end of the lattice in t.
     pub factor_across: f64,
+    /// 1: the result is in the spin basis of chirality, not in the device's.
+    pub chiral: u32,
 }
 // SAFETY: call (i, rhs) writes element (i, rhs) only, on another parity than it reads.
 unsafe impl Kernel<Single> for ForwardHop {
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
-        let site = self.geometry.site(i, self.parity);
-        let at = self.lattice.site(i, self.parity).index;
+        let index = self.region.index(i, &self.geometry, self.parity);
+        let site = self.geometry.site(index, self.parity);
+        let at = self.lattice.site(index, self.parity).index;
         let u: Su3<f64> = unsafe { self.links.load(at, self.direction, Access::Shared) };
         let u: Su3<f32> = u.cast();
         macro_rules! hop {
             ($mu:literal $axis:ident) => {{
                 let projector = Projector::minus(Axis::$axis);
-                let from = self.geometry.neighbour(&site, $mu, true);
-                let psi = unsafe { self.input.load::<Spinors<Single>>(from, rhs) };
+                let (way, geometry) = (($mu, true), &self.geometry);
+                let psi = match unsafe { self.ghosts.projected::<Single>(geometry, &site, rhs, way, projector) } {
+                    Some(psi) => psi,
+                    None => unsafe {
+                        self.input.projected::<Single>(geometry.neighbour(&site, $mu, true), rhs, projector)
+                    },
+                };
                 let across = $mu == 3 && self.geometry.crosses_end(&site, true);
                 let factor = if across { self.factor_across } else { self.factor };
                 let mut out = DiracSpinor::ZERO;
-                out.add_projected((u * psi.project(projector)).times(factor as f32), projector);
+                out.add_projected((u * psi).times(factor as f32), projector);
                 out
             }};
         }
@@ -550,18 +801,19 @@ unsafe impl Kernel<Single> for ForwardHop {
             2 => hop!(2 Z),
             _ => hop!(3 T),
         };
-        unsafe { self.out.store::<Spinors<Single>>(i, rhs, &out) }
+        let out = if self.chiral != 0 { to_degrand_rossi(out) } else { out };
+        unsafe { self.out.store::<Spinors<Single>>(index, rhs, &out) }
     }
 }
 
 /// Columns of a coarse operator from what the operator makes of columns of P: R w, and where hops leave the aggregate,
-/// apart. Number i computes two near-null vectors' rows of two columns of an aggregate.
+/// apart. Number i computes eight near-null vectors' rows of one chirality of four columns of an aggregate.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Project {
     /// The near-null vectors on even and on odd sites, one for each right-hand side.
     pub vectors: [Field; 2],
-    /// w on even and on odd sites, one column of a chirality for each right-hand side.
+    /// w on even and on odd sites, one column of a chirality for each right-hand side, in the spin basis of chirality.
     pub columns: [Field; 2],
     /// For what stays in the aggregate.
     pub inside: Matrices,
@@ -569,86 +821,60 @@ pub struct Project {
     pub outside: Matrices,
     /// The aggregates.
     pub aggregates: Aggregates,
-    /// Half the number of near-null vectors.
-    pub pairs: Divisor,
+    /// An eighth of the number of near-null vectors.
+    pub row_groups: Divisor,
+    /// A fourth of it.
+    pub column_groups: Divisor,
     /// Chirality of the columns.
     pub chirality: u32,
     /// Direction of the hop forward that made w; 4 where it was none.
     pub direction: u32,
     /// 1: to what `inside` has already.
     pub add: u32,
-    /// 1: w is in the device's spin basis.
-    pub spins: u32,
 }
 // SAFETY: number i writes elements of its own rows and columns only.
 unsafe impl WarpKernel<Single> for Project {
     #[inline(always)]
     unsafe fn warp(&self, warp: Warp, i: u32, _: u32) {
         let Self { aggregates, .. } = self;
-        let (rest, row) = self.pairs.divide(i);
-        let (aggregate, column) = self.pairs.divide(rest);
-        let origin = aggregates.origin(aggregate);
-        let sums = warp.sum::<32>(|lane| {
-            let mut sums = [0.0; 32];
-            let mut k = lane;
-            while k < 2 * aggregates.elements() {
-                let odd = k >= aggregates.elements();
-                let (parity, number) = if odd { (1, k - aggregates.elements()) } else { (0, k) };
-                if let Some(element) = aggregates.element(origin, parity, number) {
-                    let (vectors, columns) =
-                        if odd { (&self.vectors[1], &self.columns[1]) } else { (&self.vectors[0], &self.columns[0]) };
-                    let upper = aggregates.upper(element.spinor);
-                    let out = aggregates.leaves(element.place, self.direction);
-                    let load = |field: &Field, k: u32| unsafe { field.load::<Spinors<Single>>(element.at, k) };
-                    let w = [0, 1].map(|c| {
-                        let w = load(columns, 2 * column + c);
-                        if self.spins != 0 { to_degrand_rossi(w) } else { w }
-                    });
-                    unrolled!(r < 2: {
-                        let vector = load(vectors, 2 * row + r as u32);
-                        unrolled!(c < 2: {
-                            let mine = by_chirality(dots(&vector, &w[c]), upper);
-                            unrolled!(v < 4: {
-                                sums[16 * c + 8 * r + v] += if out { 0.0 } else { mine[v] };
-                                sums[16 * c + 8 * r + 4 + v] += if out { mine[v] } else { 0.0 };
-                            });
-                        });
-                    });
-                }
-                k += LANES;
-            }
-            sums
-        });
-        warp.once(|| {
-            let count = 2 * self.pairs.get();
-            unrolled!(r < 2: {
-                unrolled!(c < 2: {
-                    unrolled!(chirality < 2: {
-                        let first = 16 * c + 8 * r + 2 * chirality;
-                        let z = complex(sums[first], sums[first + 1]);
-                        let out = complex(sums[first + 4], sums[first + 5]);
-                        let at = (
-                            chirality as u32 * count + 2 * row + r as u32,
-                            self.chirality * count + 2 * column + c as u32,
-                        );
-                        unsafe {
-                            let old = if self.add == 0 { Complex::ZERO } else { self.inside.get(aggregate, 0, at) };
-                            self.inside.set(aggregate, 0, at, old + z);
-                            if self.direction < 4 {
-                                self.outside.set(aggregate, self.direction, at, out);
-                            }
-                        }
-                    });
-                });
-            });
-        });
+        let (rest, row) = self.row_groups.divide(i);
+        let (which, column) = self.column_groups.divide(rest);
+        let (aggregate, chirality) = (which / 2, which % 2);
+        let (row, column) = (8 * row, 4 * column);
+        let tile = Tile {
+            aggregates,
+            rows: &self.vectors,
+            columns: &self.columns,
+            origin: aggregates.origin(aggregate),
+            chirality,
+            row,
+            column,
+        };
+        let count = 8 * self.row_groups.get();
+        let at = |number: u32| (chirality * count + row + number / 4, self.chirality * count + column + number % 4);
+        warp.sum_complex::<64>(
+            |lane| unsafe { tile.of_lane(lane, |place| !aggregates.leaves(place, self.direction)) },
+            |number, z| unsafe {
+                let old = if self.add == 0 { Complex::ZERO } else { self.inside.get(aggregate, 0, at(number)) };
+                self.inside.set(aggregate, 0, at(number), old + z);
+            },
+        );
+        if self.direction < 4 {
+            warp.sum_complex::<64>(
+                |lane| unsafe { tile.of_lane(lane, |place| aggregates.leaves(place, self.direction)) },
+                |number, z| unsafe { self.outside.set(aggregate, self.direction, at(number), z) },
+            );
+        }
     }
 }
 
 crate::kernels! { FAMILY = "multigrid";
-    by_warps RESTRICT "restrict": [Restrict] => null_vectors;
-    kernel PROLONG "prolong": [Prolong] => null_vectors;
-    setup_by_warps ORTHONORMALISE "orthonormalise": [Orthonormalise] => single_numbers;
+    by_warps RESTRICT "restrict": [Restrict] => null_vectors(rhs 2);
+    kernel PROLONG "prolong": [Prolong] => null_vectors(rhs 4);
+    setup TO_CHIRAL_BASIS "to_chiral_basis": [ToChiralBasis] => single_numbers;
+    setup_by_warps GRAM "gram_of_aggregates": [Gram] => single_numbers;
+    setup_by_warps FACTORISE "factorise": [Factorise] => single_numbers;
+    setup_by_warps COMBINE "combine": [Combine] => single_numbers;
     setup TEST_VECTORS "test_vectors": [TestVectors] => single_numbers;
     setup CHIRAL "chiral": [Chiral] => single_numbers;
     setup FORWARD_HOP "forward_hop": [ForwardHop] => single_numbers;

@@ -3,6 +3,8 @@
 //! On a CPU a warp is a loop over its lanes. Sums are taken in the order in which a GPU's lanes exchange them, so that both
 //! give the same bits.
 
+use crate::algebra::{Complex, complex};
+
 /// Lanes of a warp.
 pub const LANES: u32 = 32;
 
@@ -17,6 +19,18 @@ pub unsafe trait WarpKernel<F>: Copy + Send + Sync + 'static {
     /// # Safety
     /// The pointers inside the struct must be valid for what number `i` reads and writes, in format `F`.
     unsafe fn warp(&self, warp: Warp, i: u32, rhs: u32);
+}
+
+/// A kernel of warps that computes several right-hand sides at a time.
+///
+/// # Safety
+/// As for [`WarpKernel`]: `warp_multi_rhs` does what `warp` does for each of `first..first + N`.
+pub unsafe trait MultiRhsWarpKernel<F>: WarpKernel<F> {
+    /// Computes number `i` of N right-hand sides.
+    ///
+    /// # Safety
+    /// As [`WarpKernel::warp`].
+    unsafe fn warp_multi_rhs<const N: usize>(&self, warp: Warp, i: u32, first: u32);
 }
 
 /// The lanes of a warp.
@@ -59,6 +73,14 @@ impl Warp {
             }
         }
         lanes[0]
+    }
+    /// Σ f(lane) of K / 2 complex numbers, K being 32 or 64: a lane hands each to `take` with its number.
+    #[inline(always)]
+    pub fn sum_complex<const K: usize>(self, f: impl FnMut(u32) -> [f32; K], mut take: impl FnMut(u32, Complex<f32>)) {
+        let sums = self.sum::<K>(f);
+        for number in 0..K / 2 {
+            take(number as u32, complex(sums[2 * number], sums[2 * number + 1]));
+        }
     }
     /// Σ f(lane) over the four lanes of each quad, 4 q … 4 q + 3, handed to `take` with q.
     #[inline(always)]
@@ -126,6 +148,41 @@ impl Warp {
         }
         fold!(16 8 4 2 1);
         values
+    }
+    /// Σ f(lane) of K / 2 complex numbers, K being 32 or 64: a lane hands each to `take` with its number.
+    #[inline(always)]
+    pub fn sum_complex<const K: usize>(
+        self,
+        mut f: impl FnMut(u32) -> [f32; K],
+        mut take: impl FnMut(u32, Complex<f32>),
+    ) {
+        let mut values = f(self.lane);
+        // Each of a pair of lanes gives the other one half of what it has, and adds what it gets to the other half. Written
+        // out: a loop so long stays one, and its numbers go to memory.
+        macro_rules! exchange {
+            ($mask:literal $shift:literal: $($k:literal)*) => {{
+                let upper = self.lane & $mask != 0;
+                let half = const { K >> $shift };
+                $(if $k < half {
+                    let (low, high) = (values[$k], values[$k + half]);
+                    let (mine, others) = if upper { (high, low) } else { (low, high) };
+                    values[$k] = mine + f32::from_bits(crate::device::shuffle_bits(others.to_bits(), $mask));
+                })*
+            }};
+        }
+        exchange!(16 1: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
+        exchange!(8 2: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+        exchange!(4 3: 0 1 2 3 4 5 6 7);
+        exchange!(2 4: 0 1 2 3);
+        exchange!(1 5: 0 1);
+        if K == 64 {
+            take(self.lane, complex(values[0], values[1]));
+        } else {
+            let next = f32::from_bits(crate::device::shuffle_bits(values[0].to_bits(), 1));
+            if self.lane % 2 == 0 {
+                take(self.lane / 2, complex(values[0], next));
+            }
+        }
     }
     /// Σ f(lane) over the four lanes of each quad, 4 q … 4 q + 3, handed to `take` with q.
     #[inline(always)]

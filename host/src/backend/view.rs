@@ -14,6 +14,7 @@ use gpu_kernels::coarse::{Matrices as CoarseMatrices, Scales};
 use gpu_kernels::field::{Clover, Field, Links, Matrices, Momenta, ThinLinks};
 use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::lattice::Geometry;
+use gpu_kernels::multigrid::Squares;
 use gpu_kernels::schwarz::Blocks;
 use gpu_kernels::storage::TILE;
 use gpu_kernels::sums::DeviceSums;
@@ -119,6 +120,17 @@ pub(crate) fn coarse_matrices(buffer: &DeviceBuffer, bytes: usize, vectors: usiz
     assert!(bytes <= buffer.bytes(), "the buffer holds the matrices");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { CoarseMatrices::new(buffer.address(), vectors as u32, count as u32) }
+}
+/// Two matrices of `size` rows for each of so many aggregates.
+pub(crate) fn squares(buffer: &DeviceBuffer, aggregates: usize, size: usize) -> Squares {
+    assert!(Squares::bytes(aggregates, size) <= buffer.bytes(), "the buffer holds the matrices");
+    // SAFETY: the size was checked, the rest is the contract above.
+    unsafe { Squares::new(buffer.address(), size as u32) }
+}
+/// One matrix for each site, in single precision, in the memory of a message, which `crate::halo` makes as large as they need.
+pub(crate) fn message_matrices(zone: *mut u8, vectors: usize) -> CoarseMatrices {
+    // SAFETY: as for `ghosts`.
+    unsafe { CoarseMatrices::new(zone, vectors as u32, 1) }
 }
 /// Scales of `count` matrices.
 pub(crate) fn coarse_scales(buffer: &DeviceBuffer, count: usize) -> Scales {

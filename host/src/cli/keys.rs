@@ -96,6 +96,8 @@ keys! {
     MG_PRECISION: Word "mg-precision" "NAME"
         "Precision of near-null vectors, coarse operators and the smoother: half or single [default: half on \
          a GPU, single on a CPU]", "\"half\"";
+    CHECK_SETUP: Switch "check-setup" ""
+        "Setup: check on each level that near-null vectors, coarse operators and gamma5 belong together", "false";
 }
 
 static SHIFTS: Key = Key::new(
@@ -203,7 +205,16 @@ static SOLVING: LazyLock<Vec<KeySection>> = LazyLock::new(|| {
         section(
             Some("Multigrid"),
             "Keys of multigrid.",
-            &[&MG_VECTORS, &MG_LEVELS, &MG_BLOCK, &MG_SMOOTHING, &MG_RELAXATIONS, &MG_IMPROVEMENTS, &MG_PRECISION],
+            &[
+                &MG_VECTORS,
+                &MG_LEVELS,
+                &MG_BLOCK,
+                &MG_SMOOTHING,
+                &MG_RELAXATIONS,
+                &MG_IMPROVEMENTS,
+                &MG_PRECISION,
+                &CHECK_SETUP,
+            ],
         ),
         section(
             Some("Staggered operators"),

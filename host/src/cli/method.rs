@@ -81,9 +81,7 @@ impl SolveScheme {
     pub fn check(&self, cut: Cut) -> Outcome {
         match self.method {
             Method::GcrDd => self.schwarz.check(cut.local, &cut.grid).map_err(Failure::refused),
-            Method::Multigrid => {
-                self.multigrid.aggregates_on(cut.local, &cut.grid).map(|_| ()).map_err(Failure::refused)
-            }
+            Method::Multigrid => self.multigrid.aggregates(cut.local).map(|_| ()).map_err(Failure::refused),
             _ => Ok(()),
         }
         .map_err(Failure::shared)

@@ -17,6 +17,7 @@ pub fn resolve(settings: &mut Settings, method: Method) -> MultigridParams {
         precision: settings
             .choice("mg-precision", &[("half", Precision::Half), ("single", Precision::Single)])
             .or(default.precision),
+        check: settings.is_on("check-setup"),
         ..default
     };
     params.cycle.post_smoothing = settings.count("mg-smoothing", 1..=1000).unwrap_or(default.cycle.post_smoothing);
@@ -53,6 +54,9 @@ pub fn json(report: &MultigridReport) -> Value {
             "vectors": level.vectors,
             "iterations": level.iterations,
             "seconds": level.seconds,
+            "check": level.check.map(|check| {
+                json!({ "near_null": check.near_null, "galerkin": check.galerkin, "gamma5": check.gamma5 })
+            }),
         })
     };
     json!({
@@ -76,6 +80,12 @@ pub fn table(report: &MultigridReport) -> String {
             level.iterations,
             level.seconds
         );
+        if let Some(check) = level.check {
+            table += &format!(
+                "                  vectors kept to {:.1e}, coarse operator right to {:.1e}, γ5-Hermitian to {:.1e}\n",
+                check.near_null, check.galerkin, check.gamma5
+            );
+        }
     }
     table
 }

@@ -38,7 +38,7 @@ struct DomainShape {
     local: Lattice,
     grid: ProcessGrid,
     network: Arc<dyn Network>,
-    halo: Option<Halo>,
+    halo: Option<Arc<Halo>>,
     /// Which ends in t are those of the whole lattice.
     ends: u32,
     /// Directions beyond whose ends there is nothing: in which this is a part of another domain's lattice.
@@ -92,7 +92,7 @@ impl Domain {
         if Part::new(local, &grid).bordered_sites() > MOST_LOCAL_SITES / 2 {
             return Err(DeviceError::PartTooLarge { local });
         }
-        let halo = if grid.size() > 1 { Some(Halo::new(&*backend, grid, transport, overlap)?) } else { None };
+        let halo = if grid.size() > 1 { Some(Arc::new(Halo::new(&*backend, grid, transport, overlap)?)) } else { None };
         let (place, parts) = (grid.coordinates(network.rank())[3], grid.dims()[3]);
         let upper = if place + 1 == parts { UPPER_END } else { 0 };
         let lower = if place == 0 { LOWER_END } else { 0 };
@@ -121,7 +121,8 @@ impl Domain {
         };
         Ok(Domain { backend: self.backend.clone(), shape: Arc::new(shape) })
     }
-    /// The same device and processes with another lattice for the part of each: that on which coarse vectors are kept.
+    /// The same device, processes and exchanges with another lattice for the part of each: that on which coarse vectors are
+    /// kept.
     pub(crate) fn with_local(&self, local: Lattice) -> Result<Self> {
         let dims = self.shape.grid.dims();
         let global = Lattice::new(std::array::from_fn(|mu| local.size()[mu] * dims[mu]))?;
@@ -133,7 +134,7 @@ impl Domain {
             local,
             grid: self.shape.grid,
             network: self.shape.network.clone(),
-            halo: None,
+            halo: self.shape.halo.clone(),
             ends: self.shape.ends,
             closed: 0,
         };
@@ -182,7 +183,7 @@ impl Domain {
     }
     /// How hops reach the other processes; `None` where there are none.
     pub(crate) fn halo(&self) -> Option<&Halo> {
-        self.shape.halo.as_ref()
+        self.shape.halo.as_deref()
     }
     /// *Collective.* Frees the ghost zones, when no other process has them open any more; they are made again where they
     /// are needed. To be called before the last clone of a domain is dropped while the other processes go on: what one

@@ -74,15 +74,35 @@ impl Exchanges {
             HaloField::Spinors => (1, precision.half_spinor_bytes()),
             HaloField::Colours(steps) => (steps, FermionKind::Staggered.site_bytes(precision)),
         };
+        let faces = self.part.local.size().map(|extent| self.part.sites() / extent);
+        self.zones_of(faces, steps, bytes, nrhs);
+        self
+    }
+    /// Those of hops on a coarse level whose part has these extents, with so many spinors in single precision at each site.
+    #[must_use]
+    pub fn level(mut self, local: [usize; 4], spinors: usize, nrhs: &[usize]) -> Self {
+        let half_volume = local.iter().product::<usize>() / 2;
+        let faces = local.map(|extent| half_volume / extent * spinors);
+        self.zones_of(faces, 1, FermionKind::Wilson.site_bytes(Precision::Single), nrhs);
+        self
+    }
+    /// That of the links which begin on the last sites of a coarse level, each of so many bytes.
+    #[must_use]
+    pub fn level_links(mut self, local: [usize; 4], bytes: usize) -> Self {
+        let volume: usize = local.iter().product();
+        let zone = |mu: usize| if self.part.grid.is_partitioned(mu) { volume / local[mu] * bytes } else { 0 };
+        self.add(std::array::from_fn(zone));
+        self
+    }
+    /// Zones of so many layers, each with `faces[μ]` elements of `bytes` bytes.
+    fn zones_of(&mut self, faces: [usize; 4], layers: u32, bytes: usize, nrhs: &[usize]) {
         for nrhs in nrhs {
-            let zone = |mu: usize| {
-                let face = (self.part.sites() / self.part.local.size()[mu]) as u32;
-                let cut = self.part.grid.is_partitioned(mu);
-                if cut { zone_tiles(face, steps) as usize * TILE * bytes * nrhs } else { 0 }
+            let zone = |mu: usize| match self.part.grid.is_partitioned(mu) {
+                true => zone_tiles(faces[mu] as u32, layers) as usize * TILE * bytes * nrhs,
+                false => 0,
             };
             self.add(std::array::from_fn(zone));
         }
-        self
     }
     /// Those that bring up to date the border of links that are kept once.
     #[must_use]

@@ -14,14 +14,14 @@ pub use choose::{fastest, transports};
 pub use memory::{Exchanges, HaloField, Needs};
 
 use crate::backend::{Backend, Call, Stream, view};
-use crate::domain::{Domain, ExchangeContext, Result, Trace, Track, Zones, direction, exchange_of, lock};
+use crate::domain::{Domain, ExchangeContext, Halo, Result, Trace, Track, Zones, direction, exchange_of, lock};
 use crate::field::DeviceField;
-use gpu_kernels::faces::{Faces, PACK_COLOURS, PACK_SPINORS, PackColours, PackSpinors};
+use gpu_kernels::faces::{Faces, PACK_COLOURS, PACK_SITES, PACK_SPINORS, PackColours, PackSites, PackSpinors};
 use gpu_kernels::ghost::{Ghosts, zone_tiles};
-use gpu_kernels::lattice::Region;
+use gpu_kernels::lattice::{Divisor, Geometry, Region};
 use gpu_kernels::schwarz::Blocks;
 use gpu_kernels::storage::TILE;
-use gpu_kernels::{FermionKind, Precision};
+use gpu_kernels::{FermionKind, Format, Precision};
 use regions::{Parts, RegionPart};
 
 /// What hops read beyond the ends of the local lattice.
@@ -111,16 +111,75 @@ pub(crate) fn hop(input: &DeviceField, hop: Hop, inside: InteriorLaunch<'_>, out
     };
     // A hop must not pass beyond the neighbour.
     domain.grid().check(domain.global().size(), hop.steps as usize)?;
-    let parts = Parts::new(&geometry, halo.cut(), hop.steps);
-    let zone = |mu: usize| if halo.cut() >> mu & 1 == 1 { zone_tiles(geometry.face_sites(mu), hop.steps) } else { 0 };
+    let bytes = zone_bytes(input.kind(), input.precision()) * hop.nrhs;
+    let zones = LevelZones { geometry, steps: hop.steps, spinors: 1, bytes };
+    let pack = |backend: &dyn Backend, stream: &Stream, faces: Faces, to: Ghosts| {
+        pack(backend, stream, input, faces, to, hop.dagger, hop.nrhs as u32)
+    };
+    between_neighbours(domain, halo, zones, hop.parity, &pack, inside, outside)
+}
+
+/// The same for a hop of one step between sites of a coarse level of multigrid, with `spinors` spinors at each site and in
+/// single precision, from the other parity to `parity`.
+pub(crate) fn hop_on_level(
+    input: &DeviceField,
+    (geometry, spinors): (Geometry, u32),
+    parity: usize,
+    nrhs: usize,
+    inside: InteriorLaunch<'_>,
+    outside: ExteriorLaunch<'_>,
+) -> Result {
+    let domain = input.domain();
+    let Some(halo) = domain.halo() else {
+        return inside(Region::WHOLE, geometry.half_volume());
+    };
+    let bytes = input.kind().site_bytes(input.precision()) * nrhs;
+    let pack = |backend: &dyn Backend, stream: &Stream, faces: Faces, to: Ghosts| {
+        let kernel = PackSites { input: input.view(), faces, to, spinors: Divisor::new(spinors) };
+        let call = Call::of(&PACK_SITES, Format::of(input.precision()), &kernel)?;
+        Ok(backend.run(Some(stream), call, faces.sites() * spinors, nrhs as u32)?)
+    };
+    between_neighbours(domain, halo, LevelZones { geometry, steps: 1, spinors, bytes }, parity, &pack, inside, outside)
+}
+
+/// What ghost zones around a lattice hold.
+#[derive(Clone, Copy)]
+struct LevelZones {
+    geometry: Geometry,
+    /// Layers.
+    steps: u32,
+    /// Of a site.
+    spinors: u32,
+    /// Of a spinor of all right-hand sides.
+    bytes: usize,
+}
+
+/// Packs faces on a stream, for neighbours who have zones there.
+type Pack<'a> = dyn Fn(&dyn Backend, &Stream, Faces, Ghosts) -> Result + 'a;
+
+/// [`hop`] from the other parity to `parity` where the lattice is cut.
+fn between_neighbours(
+    domain: &Domain,
+    halo: &Halo,
+    zones: LevelZones,
+    parity: usize,
+    pack: &Pack<'_>,
+    inside: InteriorLaunch<'_>,
+    outside: ExteriorLaunch<'_>,
+) -> Result {
+    let LevelZones { geometry, steps, spinors, bytes } = zones;
+    let parts = Parts::new(&geometry, halo.cut(), steps);
+    let zone = |mu: usize| match halo.cut() >> mu & 1 {
+        0 => 0,
+        _ => zone_tiles(geometry.face_sites(mu) * spinors, steps),
+    };
     let tiles: [u32; 4] = std::array::from_fn(zone);
-    let nrhs = hop.nrhs;
-    let bytes = tiles.map(|tiles| tiles as usize * TILE * zone_bytes(input.kind(), input.precision()) * nrhs);
+    let bytes = tiles.map(|tiles| tiles as usize * TILE * bytes);
     let backend = domain.backend();
     let mut exchanges = lock(&halo.exchanges);
     let exchange = exchange_of(halo.transport, &halo.warned, &mut exchanges, domain, bytes)?;
     let ghosts = |zones: Zones| view::ghosts(zones, tiles, halo.cut(), &geometry);
-    let faces = Faces::new(geometry, 1 - hop.parity as u32, hop.steps, halo.cut());
+    let faces = Faces::new(geometry, 1 - parity as u32, steps, halo.cut());
     let mut recorder = lock(&halo.recorder);
     let trace = Trace::new(recorder.as_mut());
     let mut inside = || match parts.interior {
@@ -132,7 +191,7 @@ pub(crate) fn hop(input: &DeviceField, hop: Hop, inside: InteriorLaunch<'_>, out
     // Faces are packed beside the interior: where that writes into neighbours' memory it waits more than it works.
     let (track, stream) = halo.packing();
     let places = exchange.begin(backend, Some(stream))?;
-    let mut pack = || pack(backend, stream, input, faces, ghosts(places), hop.dagger, nrhs as u32);
+    let mut pack = || pack(backend, stream, faces, ghosts(places));
     trace.device(backend, track, Some(stream), &|| "pack".into(), &mut pack)?;
     let zones = exchange.zones();
     let mut outside = |mu: usize, order: Option<&Stream>| match parts.exteriors[mu] {
@@ -146,6 +205,25 @@ pub(crate) fn hop(input: &DeviceField, hop: Hop, inside: InteriorLaunch<'_>, out
     };
     let context = ExchangeContext { backend, trace: &trace, streams: &halo.streams, packing: Some(stream) };
     exchange.run(context, halo.overlap, &mut inside, &mut outside)
+}
+
+/// *Collective.* One exchange with the neighbours beyond the ends in the directions that are cut, in the main order of work:
+/// `pack` is called with where `bytes[μ]` bytes are put for zone `[μ][forward]` of the neighbour who has it. Hands back this
+/// process's zones; they are there until the next exchange but one of as many bytes, or until the domain is released.
+pub(crate) fn exchange_once(
+    domain: &Domain,
+    halo: &Halo,
+    bytes: [usize; 4],
+    pack: &mut dyn FnMut(&Zones) -> Result,
+) -> Result<Zones> {
+    let backend = domain.backend();
+    let bytes = std::array::from_fn(|mu| if halo.cut() >> mu & 1 == 1 { bytes[mu] } else { 0 });
+    let mut exchanges = lock(&halo.exchanges);
+    let exchange = exchange_of(halo.transport, &halo.warned, &mut exchanges, domain, bytes)?;
+    pack(&exchange.begin(backend, None)?)?;
+    let context = ExchangeContext { backend, trace: &Trace::new(None), streams: &halo.streams, packing: None };
+    exchange.run(context, true, &mut || Ok(()), &mut |_, _| Ok(()))?;
+    Ok(exchange.zones())
 }
 
 /// [`hop`] without neighbours: nothing is sent.

@@ -1,14 +1,18 @@
 //! Coarse operators: R D P for an operator D of the level above, even-odd preconditioned.
 use super::level::Level;
 use super::null_space::NullSpace;
-use crate::domain::{DeviceError, Result};
+use crate::backend::{Call, view};
+use crate::domain::{DeviceError, Halo, Result, Zones};
 use crate::field::{CoarseMatrices, DeviceField, FieldSpace, FullField, GaugeField};
+use crate::halo::{self, Hop, HopBoundary, Outside};
 use crate::operators::{DiagonalForm, EvenOddWilson};
 use gpu_kernels::coarse::{
-    ADD_BACKWARD, AddBackward, COARSE_APPLY, CoarseApply, INVERT, Invert, MULTIPLY_LINKS, MultiplyLinks, TILE,
+    ADD_BACKWARD, AddBackward, COARSE_APPLY, CoarseApply, INVERT, Invert, MULTIPLY_LINKS, Matrices, MultiplyLinks,
+    PACK_LINKS, PackLinks, TILE,
 };
-use gpu_kernels::lattice::{Divisor, Geometry};
-use gpu_kernels::multigrid::{FORWARD_HOP, ForwardHop, PROJECT, Project};
+use gpu_kernels::ghost::Ghosts;
+use gpu_kernels::lattice::{Divisor, Geometry, Region};
+use gpu_kernels::multigrid::{FORWARD_HOP, ForwardHop, PROJECT, Project, TO_CHIRAL_BASIS, ToChiralBasis};
 use gpu_kernels::warp::LANES;
 use gpu_kernels::{Format, Precision};
 use solvers::LinearOperator;
@@ -55,18 +59,35 @@ impl CoarseOperator {
         let (params, domain) = (wilson.params(), space.fine().domain());
         let hop = |columns: &FullField, mu: usize, parity: usize, out: &mut DeviceField| -> Result {
             let factor = -params.hop() * if mu == 3 { 1.0 / params.anisotropy.space() } else { 1.0 };
-            let kernel = ForwardHop {
-                input: columns.parity(1 - parity).view(),
+            let input = columns.parity(1 - parity);
+            let part = |region, ghosts| ForwardHop {
+                input: input.view(),
                 out: out.view(),
                 links: links.links(parity),
                 lattice: links.bordered(),
                 geometry: domain.geometry(),
+                region,
+                ghosts,
                 parity: parity as u32,
                 direction: mu as u32,
                 factor,
                 factor_across: factor * params.boundary.sign(),
+                chiral: 1,
             };
-            space.launch_single(&FORWARD_HOP, &kernel, domain.half_sites(), space.count())
+            let (backend, format, nrhs) = (domain.backend(), Format::of(Precision::Single), space.count());
+            let hop = Hop { steps: 1, parity, dagger: false, boundary: HopBoundary::Neighbours, nrhs };
+            halo::hop(
+                input,
+                hop,
+                &mut |region, sites| {
+                    Ok(backend.launch(&FORWARD_HOP, format, &part(region, Ghosts::NONE), sites, nrhs as u32)?)
+                },
+                &mut |Outside { region, sites, ghosts, stream, .. }| {
+                    let kernel = part(region, ghosts);
+                    let call = Call::of(&FORWARD_HOP, format, &kernel)?;
+                    Ok(backend.run(stream, call, sites, nrhs as u32)?)
+                },
+            )
         };
         let diagonal = |columns: &FullField, parity: usize, out: &mut DeviceField| {
             let form = DiagonalForm { parity, inverse: false, dagger: false };
@@ -88,7 +109,8 @@ impl CoarseOperator {
         };
         Self::build(space, precision, &diagonal, &hop)
     }
-    /// From what the diagonal part and the hops forward of an operator make of columns of P.
+    /// From what the diagonal part of an operator makes of columns of P, in the device's spin basis, and what its hops forward do,
+    /// in that of chirality.
     fn build(
         space: &NullSpace,
         precision: Precision,
@@ -105,24 +127,29 @@ impl CoarseOperator {
                 space.columns(parity, chirality, columns.parity_mut(parity))?;
             }
             let project = |to: &CoarseMatrices, images: &FullField, direction: usize, add: bool| {
-                let pairs = count as u32 / 2;
+                let (rows, columns) = (count as u32 / 8, count as u32 / 4);
                 let kernel = Project {
                     vectors: space.views(),
                     columns: [images.even.view(), images.odd.view()],
                     inside: to.view(),
                     outside: links.view(),
                     aggregates: space.aggregates(),
-                    pairs: Divisor::new(pairs),
+                    row_groups: Divisor::new(rows),
+                    column_groups: Divisor::new(columns),
                     chirality,
                     direction: direction as u32,
                     add: u32::from(add),
-                    spins: space.spins(),
                 };
-                let threads = LANES * space.aggregates().count() * pairs * pairs;
+                let threads = LANES * space.aggregates().count() * 2 * rows * columns;
                 space.launch_single(&PROJECT, &kernel, threads, 1)
             };
             for parity in 0..2 {
-                diagonal(&columns, parity, images.parity_mut(parity))?;
+                let image = images.parity_mut(parity);
+                diagonal(&columns, parity, image)?;
+                if space.spins() != 0 {
+                    let (kernel, n) = (ToChiralBasis { vectors: image.view() }, space.fine().domain().half_sites());
+                    space.launch_single(&TO_CHIRAL_BASIS, &kernel, n, count)?;
+                }
             }
             project(&x, &images, 4, false)?;
             for mu in 0..4 {
@@ -136,7 +163,9 @@ impl CoarseOperator {
         let geometry = Geometry::new(coarse.extents());
         let (diagonal, inside_view) = (x.view(), inside.view());
         let rows = Divisor::new(rows);
-        let backward = AddBackward { diagonal, inside: inside_view, links: links.view(), geometry, rows };
+        let beyond = Self::links_beyond(space, &links)?;
+        let cut = domain.halo().map_or(0, Halo::cut);
+        let backward = AddBackward { diagonal, inside: inside_view, links: links.view(), beyond, cut, geometry, rows };
         let elements = sites as u32 * rows.get() * rows.get();
         space.launch_single(&ADD_BACKWARD, &backward, elements, 1)?;
         let inverse = matrices(1)?;
@@ -153,12 +182,38 @@ impl CoarseOperator {
         let hops = if precision == Precision::Single { hops } else { hops.rounded(domain)? };
         Ok(CoarseOperator { level: coarse.clone(), vectors: count, diagonal: x, inverse, links, hops })
     }
+    /// *Collective.* Forward links that begin beyond the backward ends of this process's part, `[μ]`.
+    fn links_beyond(space: &NullSpace, links: &CoarseMatrices) -> Result<[Matrices; 4]> {
+        let (coarse, count) = (space.coarse(), space.count());
+        let (domain, geometry) = (coarse.domain(), Geometry::new(coarse.extents()));
+        let Some(halo) = domain.halo() else { return Ok([links.view(); 4]) };
+        let sites = |mu: usize| 2 * geometry.face_sites(mu);
+        let matrix = CoarseMatrices::bytes_for(1, count, 1, Precision::Single);
+        let mut pack = |places: &Zones| {
+            (0..4).filter(|mu| halo.cut() >> mu & 1 == 1).try_for_each(|mu| {
+                let chunks = matrix as u32 / 16;
+                let kernel = PackLinks {
+                    links: links.view(),
+                    to: view::message_matrices(places[mu][0], count),
+                    geometry,
+                    direction: mu as u32,
+                    chunks: Divisor::new(chunks),
+                };
+                space.launch_single(&PACK_LINKS, &kernel, sites(mu) * chunks, 1)
+            })
+        };
+        let bytes = std::array::from_fn(|mu| sites(mu) as usize * matrix);
+        let zones = halo::exchange_once(domain, halo, bytes, &mut pack)?;
+        Ok(zones.map(|[backward, _]| view::message_matrices(backward, count)))
+    }
     /// Bytes of an operator on `sites` sites with so many near-null vectors, and at the peak while it is made.
     pub(crate) fn bytes_for(sites: usize, vectors: usize, precision: Precision) -> [usize; 2] {
         let bytes = |count, precision| CoarseMatrices::bytes_for(sites, vectors, count, precision);
         let single = |count| bytes(count, Precision::Single);
-        let kept = single(2) + single(HOPS);
-        [kept + bytes(HOPS, precision), kept + single(2) + single(HOPS) + bytes(HOPS, precision)]
+        let (diagonals, hops) = (single(2) + single(HOPS), bytes(HOPS, precision));
+        // Hops are made in single precision.
+        let rounded = if precision == Precision::Single { 0 } else { hops };
+        [diagonals + hops, diagonals + single(HOPS) + rounded]
     }
     /// The level that it acts on.
     pub fn level(&self) -> &Level {
@@ -184,24 +239,39 @@ impl CoarseOperator {
         let format = (gpu_kernels::FermionKind::Wilson, Precision::Single);
         [Some(input), x, Some(out)].into_iter().flatten().try_for_each(|field| field.expect(domain, format, nrhs))?;
         let tiles = 2 * self.vectors as u32 / TILE;
-        let kernel = CoarseApply {
+        let (geometry, spinors) = (Geometry::new(self.level.extents()), self.level.spinors() as u32);
+        let kernel = |region, ghosts| CoarseApply {
             matrices: part.matrices.view(),
             scales: part.matrices.scales(),
             input: input.view(),
             x: x.unwrap_or(out).view(),
             out: out.view(),
-            geometry: Geometry::new(self.level.extents()),
+            geometry,
+            region,
+            ghosts,
             tiles: Divisor::new(tiles),
-            spinors: self.level.spinors() as u32,
+            spinors,
             parity: parity as u32,
             range: part.range,
             here: u32::from(part.here),
             a,
             b,
         };
-        let threads = LANES * self.level.lattice().half_volume() as u32 * tiles;
-        let format = Format::of(part.matrices.precision());
-        Ok(domain.backend().launch(&COARSE_APPLY, format, &kernel, threads, nrhs as u32)?)
+        let (backend, format) = (domain.backend(), Format::of(part.matrices.precision()));
+        let threads = |sites: u32| LANES * sites * tiles;
+        let mut inside = |region, sites| {
+            let kernel = kernel(region, Ghosts::NONE);
+            Ok(backend.launch(&COARSE_APPLY, format, &kernel, threads(sites), nrhs as u32)?)
+        };
+        if part.here {
+            return inside(Region::WHOLE, geometry.half_volume());
+        }
+        let mut outside = |Outside { region, sites, ghosts, stream, .. }: Outside<'_>| {
+            let kernel = kernel(region, ghosts);
+            let call = Call::of(&COARSE_APPLY, format, &kernel)?;
+            Ok(backend.run(stream, call, threads(sites), nrhs as u32)?)
+        };
+        halo::hop_on_level(input, (geometry, spinors), parity, nrhs, &mut inside, &mut outside)
     }
     /// `out` = X x, or X⁻¹ x, on the sites of `parity`.
     ///

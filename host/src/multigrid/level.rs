@@ -1,9 +1,10 @@
 //! The lattice of a level and how vectors live on it.
 use crate::domain::{Domain, Result};
-use crate::field::{FieldSpace, FullField};
+use crate::field::{DeviceField, FieldSpace, FullField};
 use crate::lattice::Lattice;
-use gpu_kernels::multigrid::spinors_of;
-use gpu_kernels::{FermionKind, Precision};
+use gpu_kernels::lattice::Divisor;
+use gpu_kernels::multigrid::{CHIRAL, Chiral, TEST_VECTORS, TestVectors, spinors_of};
+use gpu_kernels::{FermionKind, Format, Precision};
 
 /// A level of multigrid: a lattice, of which each site has some spinors. On the finest one that is one spinor; on a coarse
 /// one they hold two numbers for each near-null vector, one of each chirality.
@@ -52,6 +53,41 @@ impl Level {
     /// Vectors on all sites, in single precision, zero.
     pub fn zero(&self, nrhs: usize) -> Result<FullField> {
         FullField::zero(&self.domain, FermionKind::Wilson, Precision::Single, nrhs)
+    }
+    /// Random vectors on all sites, in single precision: the same on every process grid for the finest level.
+    pub(super) fn random(&self, nrhs: usize, seed: u64) -> Result<FullField> {
+        let vectors = self.zero(nrhs)?;
+        (0..2).try_for_each(|parity| self.fill(vectors.parity(parity), parity, 0, seed))?;
+        Ok(vectors)
+    }
+    /// Random numbers for the sites of `parity`, from vector number `first` on.
+    pub(super) fn fill(&self, vectors: &DeviceField, parity: usize, first: usize, seed: u64) -> Result {
+        let kernel = TestVectors {
+            out: vectors.view(),
+            geometry: self.domain.geometry(),
+            position: self.domain.position(),
+            parity: parity as u32,
+            first: first as u32,
+            seed,
+        };
+        let (format, sites) = (Format::of(Precision::Single), self.domain.half_sites());
+        Ok(self.domain.backend().launch(&TEST_VECTORS, format, &kernel, sites, vectors.nrhs() as u32)?)
+    }
+    /// The part of vectors that has one chirality, 0 for + and 1 for −, on the sites of one parity. Where the level has the
+    /// device's spin basis, `x` is in that of chirality and `out` in the device's.
+    pub(super) fn one_chirality(&self, chirality: u32, x: &DeviceField, out: &mut DeviceField) -> Result {
+        let (nrhs, format) = (x.nrhs(), (FermionKind::Wilson, Precision::Single));
+        out.expect(&self.domain, format, nrhs)?;
+        x.expect(&self.domain, format, nrhs)?;
+        let kernel = Chiral {
+            vectors: x.view(),
+            out: out.view(),
+            spinors: Divisor::new(self.spinors as u32),
+            chirality,
+            spins: u32::from(self.spinors == 1),
+        };
+        let (format, sites) = (Format::of(Precision::Single), self.domain.half_sites());
+        Ok(self.domain.backend().launch(&CHIRAL, format, &kernel, sites, nrhs as u32)?)
     }
     pub(super) fn extents(&self) -> [u32; 4] {
         self.lattice.size().map(|extent| extent as u32)

@@ -1,7 +1,6 @@
 //! What multigrid can be told, and which aggregates it takes where it is not.
 use crate::backend::Backend;
 use crate::lattice::Lattice;
-use comms::ProcessGrid;
 use gpu_kernels::Precision;
 use solvers::{CaGcrParams, InnerGcrParams};
 
@@ -26,6 +25,8 @@ pub struct MultigridParams {
     /// Precision of near-null vectors, coarse operators and the smoother: half or single. `None`: half on a GPU, and single
     /// on a CPU, where conversions cost more than memory.
     pub precision: Option<Precision>,
+    /// Whether levels are checked after the setup.
+    pub check: bool,
     /// The cycle.
     pub cycle: CycleParams,
 }
@@ -40,6 +41,7 @@ impl Default for MultigridParams {
             relaxations: 4,
             improvements: 3,
             precision: None,
+            check: false,
             cycle: CycleParams::default(),
         }
     }
@@ -103,12 +105,6 @@ pub enum MultigridError {
          take another solver, such as bicgstab, or fewer processes"
     )]
     TooSmall(Lattice),
-    /// A lattice that is cut.
-    #[error(
-        "multigrid works on one process as yet, and there are {0}: take another solver, such as bicgstab or gcr-dd, or one \
-         process"
-    )]
-    Processes(usize),
     /// Smoothers and solvers without steps.
     #[error("multigrid takes at least one step of its smoother and of the solvers of coarse levels")]
     NoSteps,
@@ -140,13 +136,6 @@ impl MultigridParams {
     /// The precision that is meant on a backend.
     pub fn precision_on(&self, backend: &dyn Backend) -> Precision {
         self.precision.unwrap_or(if backend.name() == "cpu" { Precision::Single } else { Precision::Half })
-    }
-    /// Aggregates of all levels for a process's part of a lattice that is cut in this way.
-    ///
-    /// # Errors
-    /// [`MultigridError`].
-    pub fn aggregates_on(&self, local: Lattice, grid: &ProcessGrid) -> Result<Vec<[usize; 4]>, MultigridError> {
-        if grid.size() > 1 { Err(MultigridError::Processes(grid.size())) } else { self.aggregates(local) }
     }
     /// Aggregates of all levels for a process's part of the lattice.
     ///

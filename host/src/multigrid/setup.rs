@@ -1,15 +1,17 @@
 //! Adaptive setup: near-null vectors from random ones, and the operators that they make.
+use super::check::{LevelCheck, check_levels};
 use super::coarse::CoarseOperator;
 use super::cycle::{Coarsening, CycleResult, Finest, with_cycle};
 use super::level::Level;
 use super::null_space::NullSpace;
 use super::params::MultigridParams;
 use crate::domain::Result;
-use crate::field::{DeviceField, FieldSpace, FullField, GaugeField};
+use crate::field::{CoarseMatrices, DeviceField, FieldSpace, FullField, GaugeField};
+use crate::halo::{Exchanges, HaloField};
 use crate::lattice::Lattice;
 use crate::operators::{EvenOdd, EvenOddWilson};
-use gpu_kernels::multigrid::{TEST_VECTORS, TestVectors};
-use gpu_kernels::{FermionKind, Format, Precision};
+use gpu_kernels::multigrid::spinors_of;
+use gpu_kernels::{FermionKind, Precision};
 use solvers::{
     Converted, Identity, InnerGcr, InnerGcrParams, LevelReport, Preconditioner, SolveError, VectorSpace,
     inverse_iteration, orthonormalise,
@@ -32,6 +34,7 @@ pub struct Multigrid {
     precision: Precision,
     seconds: f64,
     quotients: Vec<f64>,
+    checks: Vec<LevelCheck>,
 }
 
 impl Multigrid {
@@ -43,9 +46,8 @@ impl Multigrid {
         let started = Instant::now();
         let domain = links.domain();
         let finest = Level::finest(domain);
-        let blocks = params
-            .aggregates_on(domain.local(), domain.grid())
-            .map_err(|_| SolveError::Invalid("multigrid does not fit the lattice"))?;
+        let blocks =
+            params.aggregates(domain.local()).map_err(|_| SolveError::Invalid("multigrid does not fit the lattice"))?;
         let (count, width) = (params.vectors, together(params.vectors));
         let precision = params.precision_on(domain.backend());
         let (space, narrow) = (finest.space(width), FieldSpace::new(domain, FermionKind::Wilson, precision, width));
@@ -74,7 +76,13 @@ impl Multigrid {
         }
         domain.backend().synchronize().map_err(crate::domain::DeviceError::from)?;
         let seconds = started.elapsed().as_secs_f64();
-        Ok(Multigrid { levels, params: *params, precision, seconds, quotients })
+        let checks = match params.check {
+            true => check_levels(&levels, &wide, on_all_sites(&finest, &vectors, &wide)?)?,
+            false => Vec::new(),
+        };
+        // Zones for as many right-hand sides as there are vectors, and for links, are not needed again.
+        domain.release()?;
+        Ok(Multigrid { levels, params: *params, precision, seconds, quotients, checks })
     }
     /// Seconds of the setup.
     pub fn seconds(&self) -> f64 {
@@ -83,6 +91,10 @@ impl Multigrid {
     /// ‖M̂ v‖/‖v‖ of the test vectors in the end.
     pub fn quotients(&self) -> &[f64] {
         &self.quotients
+    }
+    /// What the check of each level found, if it was asked for.
+    pub fn checks(&self) -> &[LevelCheck] {
+        &self.checks
     }
     /// What was asked for.
     pub fn params(&self) -> &MultigridParams {
@@ -111,23 +123,56 @@ impl Multigrid {
 }
 
 impl MultigridParams {
-    /// Bytes that multigrid takes on a device at the peak of its setup, on a process's part of a lattice: test vectors on even
-    /// sites, near-null vectors with a copy, columns of P and their images, scratch of the operator, and coarse operators.
-    /// 0 where it does not fit the lattice.
-    pub(crate) fn setup_bytes(&self, local: Lattice) -> usize {
+    /// Bytes that multigrid takes on a device at its peak, on a process's part of a lattice: while coarse operators are made, while
+    /// the cycle improves test vectors, or in solves for `nrhs` right-hand sides. 0 where it does not fit the lattice.
+    pub(crate) fn bytes(&self, local: Lattice, nrhs: usize) -> usize {
         let Ok(blocks) = self.aggregates(local) else { return 0 };
         let precision = self.precision.unwrap_or(Precision::Half);
         let half = |precision, nrhs| DeviceField::bytes_for(FermionKind::Wilson, precision, local.half_volume(), nrhs);
         let vectors = half(Precision::Single, self.vectors);
-        let relaxation = (2 * self.relaxation_steps + 4) * half(precision, together(self.vectors));
-        let mut sites = local.volume();
-        let mut coarse = 0;
+        let width = together(self.vectors);
+        let (mut sites, mut kept, mut made, mut spinors) = (local.volume(), 2 * half(precision, self.vectors), 0, 0);
         for block in blocks {
             sites /= block.iter().product::<usize>();
-            let [kept, peak] = CoarseOperator::bytes_for(sites, self.vectors, precision);
-            coarse += if coarse == 0 { peak } else { kept };
+            let [of_level, peak] = CoarseOperator::bytes_for(sites, self.vectors, precision);
+            made = made.max(kept + peak);
+            kept += of_level;
+            spinors += sites / 2 * spinors_of(self.vectors as u32) as usize;
         }
-        (vectors + relaxation).max(11 * vectors + coarse)
+        // Scratch of the operators, residuals, images and corrections, and on coarse levels those of each direction, too.
+        let cycle = |nrhs| {
+            let coarse = DeviceField::bytes_for(FermionKind::Wilson, Precision::Single, spinors, nrhs);
+            let directions = self.cycle.inner.steps.max(self.cycle.coarsest.basis);
+            9 * half(Precision::Single, nrhs) + 7 * half(precision, nrhs) + (2 * directions + 24) * coarse
+        };
+        let relaxation = (2 * self.relaxation_steps + 4) * half(precision, width);
+        // Test vectors; the operator for as many right-hand sides; near-null vectors and a copy; columns of P and their images.
+        let operators = 2 * (half(Precision::Single, width) + half(precision, width));
+        let setup = [relaxation, 10 * vectors + made, 2 * vectors + kept + cycle(width)];
+        let setup = vectors + operators + setup.into_iter().max().unwrap_or(0);
+        setup.max(kept + cycle(nrhs))
+    }
+    /// Exchanges with other processes that setup makes, and cycles for blocks of `nrhs` right-hand sides; blocks of n become as
+    /// narrow as `widths(n)` says.
+    pub(crate) fn exchanges(
+        &self,
+        mut all: Exchanges,
+        local: Lattice,
+        nrhs: usize,
+        widths: impl Fn(usize) -> Vec<usize>,
+    ) -> Exchanges {
+        let Ok(blocks) = self.aggregates(local) else { return all };
+        let widths = [vec![self.vectors], widths(together(self.vectors)), widths(nrhs)].concat();
+        for precision in [Precision::Single, self.precision.unwrap_or(Precision::Half)] {
+            all = all.hops(HaloField::Spinors, precision, &widths);
+        }
+        let mut extents = local.size();
+        for block in blocks {
+            extents = std::array::from_fn(|mu| extents[mu] / block[mu]);
+            let matrix = CoarseMatrices::bytes_for(1, self.vectors, 1, Precision::Single);
+            all = all.level(extents, spinors_of(self.vectors as u32) as usize, &widths).level_links(extents, matrix);
+        }
+        all
     }
 }
 
@@ -142,16 +187,7 @@ fn random_vectors(finest: &Level, count: usize) -> Result<Vec<DeviceField>> {
     (0..count / width)
         .map(|block| {
             let vectors = DeviceField::zero(domain, FermionKind::Wilson, Precision::Single, width)?;
-            let kernel = TestVectors {
-                out: vectors.view(),
-                geometry: domain.geometry(),
-                position: domain.position(),
-                parity: 0,
-                first: (block * width) as u32,
-                seed: SEED,
-            };
-            let format = Format::of(Precision::Single);
-            domain.backend().launch(&TEST_VECTORS, format, &kernel, domain.half_sites(), width as u32)?;
+            finest.fill(&vectors, 0, block * width, SEED)?;
             Ok(vectors)
         })
         .collect()
@@ -167,15 +203,7 @@ fn build(
     params: &MultigridParams,
 ) -> Result<Vec<Coarsening>> {
     let (count, precision) = (params.vectors, params.precision_on(finest.domain().backend()));
-    let mut test = finest.zero(count)?;
-    let width = together(count);
-    let space = finest.space(width);
-    for (block, vectors) in vectors.iter().enumerate() {
-        space.copy_to_rhs(vectors, &mut test.even, block * width)?;
-    }
-    let nothing = finest.zero(count)?;
-    operator.reconstruct(&nothing, &mut test)?;
-    drop(nothing);
+    let mut test = on_all_sites(finest, vectors, operator)?;
     let mut levels: Vec<Coarsening> = Vec::new();
     for (depth, block) in blocks.iter().enumerate() {
         let level = levels.last().map_or(finest, |above| above.operator.level()).clone();
@@ -196,6 +224,19 @@ fn build(
         levels.push(Coarsening { space, operator: coarse });
     }
     Ok(levels)
+}
+
+/// Test vectors on all sites from those on even ones.
+fn on_all_sites(finest: &Level, vectors: &[DeviceField], operator: &EvenOddWilson) -> Result<FullField> {
+    let width = vectors.first().map_or(0, DeviceField::nrhs);
+    let count = width * vectors.len();
+    let (mut test, space) = (finest.zero(count)?, finest.space(width));
+    for (block, vectors) in vectors.iter().enumerate() {
+        space.copy_to_rhs(vectors, &mut test.even, block * width)?;
+    }
+    let nothing = finest.zero(count)?;
+    operator.reconstruct(&nothing, &mut test)?;
+    Ok(test)
 }
 
 fn copied(level: &Level, field: &FullField) -> Result<FullField> {

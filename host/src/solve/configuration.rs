@@ -313,7 +313,7 @@ impl<'g> Configuration<'g> {
                 None
             }
             (Operator::WilsonLike(_), Method::Multigrid) => {
-                request.multigrid.aggregates_on(self.domain.local(), self.domain.grid())?;
+                request.multigrid.aggregates(self.domain.local())?;
                 None
             }
             (Operator::WilsonLike(_), _) | (Operator::Staggered(_), Method::Cg | Method::BlockCg) => None,

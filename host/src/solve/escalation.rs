@@ -153,6 +153,7 @@ fn multigrid_report(block: &BlockMultigrid, iterations: usize, seconds: f64) -> 
             vectors: below.map(|below| below.space.count()),
             iterations: if depth == 0 { iterations } else { report.iterations },
             seconds: if depth == 0 { seconds } else { report.seconds },
+            check: multigrid.checks().get(depth).copied(),
         }
     };
     MultigridReport { setup_seconds: multigrid.seconds(), levels: (0..=coarsenings.len()).map(level).collect() }

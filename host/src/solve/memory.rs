@@ -10,6 +10,7 @@ use crate::operators::fat_links::workspace_bytes;
 use crate::operators::{Operator, StaggeredOperator, WilsonLike};
 use comms::ProcessGrid;
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
+use std::collections::BTreeSet;
 
 /// What fields and links of an operator take.
 trait Sizes {
@@ -123,7 +124,11 @@ impl Request {
             parts.push(("preconditioner", self.preconditioner_bytes(local, grid, nrhs)));
         }
         if self.method == Method::Multigrid {
-            parts.push(("multigrid, at the peak of its setup", self.multigrid.setup_bytes(local)));
+            parts.push(("multigrid", self.multigrid.bytes(local, nrhs)));
+            let smoother = self.multigrid.precision.unwrap_or(Precision::Half);
+            let formats = BTreeSet::from([Precision::Single, smoother]).into_iter().filter(|p| *p != self.precision);
+            let bytes = formats.map(|p| links(p, self.reconstruction) + operator.diagonal(sites, p)).sum();
+            parts.push(("operators of multigrid", bytes));
         }
         if operator.diagonal(sites, double) > 0 {
             parts.push(("diagonal term and its inverse in double", operator.diagonal(sites, double)));
@@ -175,6 +180,7 @@ impl Request {
                 let bytes = FermionKind::Wilson.site_bytes(self.schwarz.precision);
                 all.margin(self.schwarz.overlap as u32, bytes, &widths)
             }
+            (Method::Multigrid, _) => self.multigrid.exchanges(all, local, nrhs, super::batch::widths),
             _ => all,
         }
     }

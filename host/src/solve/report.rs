@@ -2,7 +2,7 @@
 use super::request::SchwarzError;
 use crate::domain::DeviceError;
 use crate::field::host::{Fermion, HostField, Spinor};
-use crate::multigrid::MultigridError;
+use crate::multigrid::{LevelCheck, MultigridError};
 use gpu_kernels::{LinkStorage, Precision};
 use solvers::{Info, SolveError, Unsolved};
 
@@ -75,6 +75,8 @@ pub struct MultigridLevel {
     pub iterations: usize,
     /// Seconds in it and in coarser levels.
     pub seconds: f64,
+    /// What the check after the setup found, if it was asked for and there is a coarser level.
+    pub check: Option<LevelCheck>,
 }
 
 /// Why there is no solution.

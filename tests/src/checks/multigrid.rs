@@ -3,7 +3,7 @@ use super::Case;
 use crate::report::{Report, Scope};
 use ferrite::backend::Backend;
 use ferrite::domain::{Domain, Result};
-use ferrite::field::host::{HostSpinor, Spinor};
+use ferrite::field::host::{HostGauge, HostSpinor, Spinor};
 use ferrite::field::{FieldSpace, FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
@@ -24,8 +24,8 @@ const NRHS: usize = 3;
 /// Vectors of a level, random, one for each right-hand side.
 fn random(level: &Level, nrhs: usize, seed: u64) -> Result<FullField> {
     let mut field = level.zero(nrhs)?;
-    let lattice = level.domain().local();
-    let host: Vec<HostSpinor> = (0..nrhs).map(|j| generate::random_source(lattice, seed + j as u64)).collect();
+    let section = level.domain().section();
+    let host: Vec<HostSpinor> = (0..nrhs).map(|j| generate::random_source(section, seed + j as u64)).collect();
     field.upload(&host)?;
     Ok(field)
 }
@@ -144,41 +144,58 @@ pub fn multigrid(backend: &dyn Backend, report: &mut Report) -> Result {
     for (size, block, count, below) in shapes {
         let lattice = Lattice::new(size).expect("even extents");
         let gauge = generate::weak_field(lattice, 7, 0.4);
-        let domain = Domain::single(backend, lattice)?;
-        let thin = GaugeField::upload(&domain, &gauge)?;
-        let finest = Level::finest(&domain);
-        for (name, chosen) in operators() {
-            let detail = format!("{name}, aggregates {block:?}, {count} vectors");
-            let scope = |format: &str| Scope { format: format.into(), detail: format!("{lattice} {detail}") };
-            let fine = operator(&thin, wilson_like(chosen), count)?;
-            let apply = |x: &FullField, out: &mut FullField| {
-                (0..2).try_for_each(|parity| fine.row(parity, false, x, out.parity_mut(parity)))
-            };
-            let test = random(&finest, count, 500)?;
-            let space = NullSpace::new(&finest, block, random(&finest, count, 500)?)?;
-            let coarse = CoarseOperator::of_wilson(&space, &fine, &thin, Precision::Single)?;
-            let single = scope("single");
-            // Sums of a few hundred terms in single precision.
-            let tol = 2e-6;
-            level(&space, &coarse, &apply, (&single, tol), report)?;
-            // What near-null vectors were made of is in the range of P, and γ5 of it too.
-            let fine_space = finest.space(count);
-            let projected = prolonged(&space, &restricted(&space, &test, count)?, count)?;
-            report.error(&single, "multigrid: P R v = v", distance(&fine_space, &test, &projected)?, tol);
-            let turned = gamma5(&test)?;
-            let projected = prolonged(&space, &restricted(&space, &turned, count)?, count)?;
-            report.error(&single, "multigrid: P R γ5 v = γ5 v", distance(&fine_space, &turned, &projected)?, tol);
-            locality(&space, &single, report)?;
-            // 16 bits: fixed point with a norm for each spinor, and floating point for matrices.
-            let half = scope("half");
-            let rounded = CoarseOperator::of_wilson(&space, &fine, &thin, Precision::Half)?;
-            level(&space.converted(Precision::Half)?, &rounded, &apply, (&half, 1e-4), report)?;
-            let vectors = random_coarse(&space, count, 900)?;
-            let second = NullSpace::new(space.coarse(), below, vectors)?;
-            let coarsest = CoarseOperator::of_coarse(&second, &coarse, Precision::Single)?;
-            let apply = |x: &FullField, out: &mut FullField| coarse.apply(x, out, NRHS);
-            level(&second, &coarsest, &apply, (&scope("single, second level"), 2.0 * tol), report)?;
-        }
+        multigrid_levels(&Domain::single(backend, lattice)?, &gauge, Aggregation { block, count, below }, report)?;
+    }
+    Ok(())
+}
+
+/// Aggregates of two levels.
+#[derive(Clone, Copy)]
+pub struct Aggregation {
+    /// Of the finest level.
+    pub block: [usize; 4],
+    /// Near-null vectors.
+    pub count: usize,
+    /// Of the level below it.
+    pub below: [usize; 4],
+}
+
+/// The levels of all operators on a domain, whose part of the links is `gauge`.
+pub fn multigrid_levels(domain: &Domain, gauge: &HostGauge, shape: Aggregation, report: &mut Report) -> Result {
+    let Aggregation { block, count, below } = shape;
+    let thin = GaugeField::upload(domain, gauge)?;
+    let finest = Level::finest(domain);
+    for (name, chosen) in operators() {
+        let detail = format!("{} {name}, aggregates {block:?}, {count} vectors", domain.global());
+        let scope = |format: &str| Scope { format: format.into(), detail: detail.clone() };
+        let fine = operator(&thin, wilson_like(chosen), count)?;
+        let apply = |x: &FullField, out: &mut FullField| {
+            (0..2).try_for_each(|parity| fine.row(parity, false, x, out.parity_mut(parity)))
+        };
+        let test = random(&finest, count, 500)?;
+        let space = NullSpace::new(&finest, block, random(&finest, count, 500)?)?;
+        let coarse = CoarseOperator::of_wilson(&space, &fine, &thin, Precision::Single)?;
+        let single = scope("single");
+        // Sums of a few hundred terms in single precision.
+        let tol = 2e-6;
+        level(&space, &coarse, &apply, (&single, tol), report)?;
+        // What near-null vectors were made of is in the range of P, and γ5 of it too.
+        let fine_space = finest.space(count);
+        let projected = prolonged(&space, &restricted(&space, &test, count)?, count)?;
+        report.error(&single, "multigrid: P R v = v", distance(&fine_space, &test, &projected)?, tol);
+        let turned = gamma5(&test)?;
+        let projected = prolonged(&space, &restricted(&space, &turned, count)?, count)?;
+        report.error(&single, "multigrid: P R γ5 v = γ5 v", distance(&fine_space, &turned, &projected)?, tol);
+        locality(&space, &single, report)?;
+        // 16 bits: fixed point with a norm for each spinor, and floating point for matrices.
+        let half = scope("half");
+        let rounded = CoarseOperator::of_wilson(&space, &fine, &thin, Precision::Half)?;
+        level(&space.converted(Precision::Half)?, &rounded, &apply, (&half, 1e-4), report)?;
+        let vectors = random_coarse(&space, count, 900)?;
+        let second = NullSpace::new(space.coarse(), below, vectors)?;
+        let coarsest = CoarseOperator::of_coarse(&second, &coarse, Precision::Single)?;
+        let apply = |x: &FullField, out: &mut FullField| coarse.apply(x, out, NRHS);
+        level(&second, &coarsest, &apply, (&scope("single, second level"), 2.0 * tol), report)?;
     }
     Ok(())
 }

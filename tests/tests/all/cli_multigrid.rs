@@ -22,6 +22,7 @@ fn multigrid_solves_and_says_what_its_levels_did() {
         levels.iter().all(|level| level["iterations"].as_u64().unwrap() > 0 && level["seconds"].as_f64().is_some())
     );
     assert_eq!((&levels[1]["vectors"], levels[2]["vectors"].is_null()), (&8.into(), true));
+    assert!(levels.iter().all(|level| level["check"].is_null()));
     let bicgstab = room.json(
         "solve --gauge weak.ildg --operator clover --csw 1.0 --mass=-0.1 --source random:1 --tol 1e-10 --solver bicgstab",
     );
@@ -42,4 +43,33 @@ fn aggregates_and_keys_that_do_not_fit_are_refused() {
     ] {
         room.fails(2, &format!("{solve} {flags}"), words);
     }
+}
+
+/// Each level is as right as single precision, or 16 bits, allow; with a twisted mass, too.
+#[test]
+fn setups_are_checked() {
+    let room = Room::with_weak_field();
+    for (operator, precision, most) in [
+        ("clover --csw 1.0 --mass=-0.1", "single", 1e-5),
+        ("twisted-clover --csw 1.0 --mass=-0.1 --mu 0.2", "single", 1e-5),
+        ("wilson --mass=-0.1", "half", 1e-3),
+    ] {
+        let solve = format!(
+            "solve --gauge weak.ildg --operator {operator} --source random:1 --solver multigrid --mg-vectors 8 \
+             --mg-block 2,2,2,2 --mg-block 1,1,1,2 --mg-precision {precision} --check-setup"
+        );
+        let report = room.json(&solve);
+        let levels = report["multigrid"]["levels"].as_array().unwrap();
+        for level in &levels[..2] {
+            for key in ["near_null", "galerkin", "gamma5"] {
+                let error = level["check"][key].as_f64().unwrap();
+                assert!(error > 0.0 && error < most, "{operator}, {key}: {level}");
+            }
+        }
+        assert!(levels[2]["check"].is_null());
+    }
+    let run = room.run(
+        "solve --gauge weak.ildg --operator wilson --mass 0.1 --source random:1 --solver multigrid --mg-vectors 8 --check-setup",
+    );
+    assert!(run.stdout.contains("γ5-Hermitian to"), "{}", run.stdout);
 }

@@ -1,6 +1,14 @@
 //! Multigrid on the CPU.
+use comms::Threads;
 use ferrite::backend::Cpu;
-use ferrite_tests::checks;
+use ferrite::field::host::HostSpinor;
+use ferrite::gauge::generate;
+use ferrite::lattice::Lattice;
+use ferrite::multigrid::MultigridParams;
+use ferrite::operators::{CloverParams, TimeBoundary, WilsonParams};
+use ferrite::solve::{Method, Request, solve};
+use ferrite_tests::checks::{self, Aggregation};
+use ferrite_tests::cut;
 use ferrite_tests::report::Report;
 
 #[test]
@@ -11,8 +19,58 @@ fn levels_belong_together() {
 }
 
 #[test]
+fn levels_belong_together_where_the_lattice_is_cut() {
+    let cases = [
+        // Coarse parts that are so thin that all hops leave them, and one with an interior on both levels.
+        ([4, 4, 4, 8], [1, 1, 1, 2], [2, 2, 2, 2], [1, 1, 1, 1]),
+        ([12, 4, 4, 16], [1, 1, 1, 2], [3, 2, 1, 1], [1, 1, 2, 1]),
+        ([8, 4, 8, 4], [2, 1, 2, 1], [2, 1, 2, 1], [1, 2, 1, 2]),
+        ([4, 12, 4, 8], [1, 3, 1, 2], [1, 2, 2, 2], [2, 1, 1, 1]),
+    ];
+    for (size, grid, block, below) in cases {
+        let lattice = Lattice::new(size).unwrap();
+        let gauge = generate::weak_field(lattice, 7, 0.4);
+        let reports = Threads::run(grid.iter().product(), |world| {
+            let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world)?;
+            let mut report = Report::default();
+            let links = cut::links_of(&domain.section(), &gauge);
+            checks::multigrid_levels(&domain, &links, Aggregation { block, count: 8, below }, &mut report)?;
+            ferrite::domain::Result::Ok(report)
+        });
+        reports.unwrap().iter().for_each(Report::assert_passed);
+    }
+}
+
+#[test]
 fn solves_end_at_their_tolerance() {
     let mut report = Report::default();
     checks::multigrid_solves(&Cpu::new(None), &mut report).unwrap();
     report.assert_passed();
+}
+
+#[test]
+fn every_grid_takes_as_many_iterations_as_one_process() {
+    let lattice = Lattice::new([8, 8, 8, 8]).unwrap();
+    let gauge = generate::weak_field(lattice, 21, 0.4);
+    let wilson = WilsonParams::from_mass(-0.1, TimeBoundary::Antiperiodic);
+    let clover = CloverParams { wilson, space: 1.1, time: 1.1 };
+    let blocks = [Some([2, 2, 2, 2]), Some([1, 2, 1, 1]), None];
+    let multigrid = MultigridParams { vectors: 8, blocks, improvements: 1, ..Default::default() };
+    let request = Request { method: Method::Multigrid, multigrid, ..Request::new(clover) };
+    let mut iterations = Vec::new();
+    for grid in [[1, 1, 1, 1], [1, 1, 1, 2], [1, 1, 2, 2], [2, 1, 2, 2]] {
+        let found = Threads::run(grid.iter().product(), |world| {
+            let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world).unwrap();
+            let section = domain.section();
+            let links = cut::links_of(&section, &gauge);
+            let source: HostSpinor = generate::random_source(section, 22);
+            let (_, claim) = solve(&domain, &links, &[source], &request, &mut ()).unwrap();
+            assert!(claim.converged && claim.true_residual[0] <= request.tol, "{grid:?}: {:?}", claim.true_residual);
+            Ok::<_, std::convert::Infallible>(claim.info.iterations)
+        })
+        .unwrap();
+        assert!(found.iter().all(|n| *n == found[0]), "{grid:?}: {found:?}");
+        iterations.push(found[0]);
+    }
+    assert!(iterations.iter().all(|n| n.abs_diff(iterations[0]) <= 1), "{iterations:?}");
 }

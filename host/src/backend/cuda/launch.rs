@@ -125,6 +125,18 @@ fn default_shape(mut blockings: impl Iterator<Item = RhsBlocking>, nrhs: u32, mo
     Shape { blocking, threads }
 }
 
+/// Blocks for a kernel that warps compute: lanes have numbers in a row, and warps that have the same ones with other right-hand
+/// sides are in one block.
+fn shape_of_warps(mut blockings: impl Iterator<Item = RhsBlocking>, nrhs: u32, most: u32) -> Shape {
+    let fits = |blocking: &RhsBlocking| nrhs.is_multiple_of(blocking.rhs);
+    let blocking = blockings.find(fits).unwrap_or(RhsBlocking::ONE);
+    let warps = BLOCK.min(most) / WARP;
+    match divisor(nrhs / blocking.rhs, warps) {
+        1 => Shape { blocking, threads: [WARP * warps, 1, 1] },
+        groups => Shape { blocking, threads: [WARP, groups, warps / groups] },
+    }
+}
+
 /// How a reduction computes several right-hand sides: in the first of its variants that takes as many and for which a block
 /// has memory, for reductions are not tuned; else one in each thread.
 pub(super) fn sum_blocking(variants: &[Variant], sum: Sum, nrhs: u32, memory: SharedMemory) -> RhsBlocking {
@@ -227,10 +239,10 @@ impl Cuda {
         let function = self.function(kernel, RhsBlocking::ONE)?;
         let most = self.most_threads(function)?.min(MOST_THREADS);
         let variants = || self.shared.memory.fitting(function.variants);
+        let blockings = variants().map(|variant| variant.blocking);
         let default = match kernel.by_warps {
-            // Lanes have numbers in a row.
-            true => Shape { blocking: RhsBlocking::ONE, threads: [BLOCK.min(most), 1, 1] },
-            false => default_shape(variants().map(|variant| variant.blocking), nrhs, most),
+            true => shape_of_warps(blockings, nrhs, most),
+            false => default_shape(blockings, nrhs, most),
         };
         // What is launched once or twice in a run is not worth a search.
         let shape = if function.hot && !kernel.by_warps {
