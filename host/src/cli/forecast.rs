@@ -14,7 +14,7 @@ use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
 use ferrite::gauge::generate::{noise_source, weak_field};
 use ferrite::lattice::Lattice;
 use ferrite::operators::Operator;
-use ferrite::solve::{Configuration, Request, Schwarz, SolveFailure, Solved};
+use ferrite::solve::{Configuration, Method, Request, Schwarz, SolveFailure, Solved};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -68,6 +68,13 @@ impl Forecast {
         // Domains may not divide it, or overlap with those of others; how large they are matters little for the time.
         if request.schwarz.check(on, &ProcessGrid::SINGLE).is_err() {
             request.schwarz = Schwarz { domain: None, overlap: 0, ..request.schwarz };
+        }
+        if request.multigrid.aggregates(on).is_err() {
+            request.multigrid.blocks = Default::default();
+        }
+        // Nobody knows whether multigrid would take over.
+        if request.method == Method::Auto {
+            request.method = Method::Bicgstab;
         }
         let seconds = {
             let domain = Domain::single(checked.device.backend(), on)?;

@@ -57,9 +57,10 @@ keys! {
     KEEP_UNCONVERGED: Switch "keep-unconverged" "" "Write the best iterate even if it has not converged", "false";
     PROFILE: Switch "profile" "" "Report how long each kernel ran; the solve takes a little longer", "false";
     SOLVER: Word "solver" "NAME"
-        "bicgstab, cg (on the normal equations), cgne (x = M^+ y, M M^+ y = b), block-cg (CG with all sources of a batch in \
-         one Krylov space), gcr-dd (GCR, preconditioned in domains that exchange nothing) or multigrid (GCR, preconditioned \
-         by a multigrid cycle: for light quarks); for staggered operators cg or block-cg [default: bicgstab, or cg]", "\"bicgstab\"";
+        "auto (bicgstab, until multigrid with its setup is faster for all sources together), bicgstab, cg (on the normal \
+         equations), cgne (x = M^+ y, M M^+ y = b), block-cg (CG with all sources of a batch in one Krylov space), gcr-dd (GCR, \
+         preconditioned in domains that exchange nothing) or multigrid (GCR, preconditioned by a multigrid cycle: for light \
+         quarks); for staggered operators cg or block-cg [default: auto, or cg]", "\"auto\"";
     TOL: Number "tol" "TOL" "Target for |b - M x| / |b| [default: 1e-10]", "1e-10";
     MAX_ITERATIONS: Count "max-iterations" "N" "Maximum number of iterations [default: 10000]", "10000";
     OUTER: Word "outer" "NAME"

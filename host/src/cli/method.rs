@@ -30,6 +30,7 @@ pub struct SolveScheme {
     correction: Correction,
     schwarz: Schwarz,
     multigrid: MultigridParams,
+    sources: usize,
     escalate: bool,
     /// Whether CG is applied to the operator itself, which is positive.
     positive: bool,
@@ -69,6 +70,7 @@ impl SolveScheme {
             correction: correction(settings, method),
             schwarz: schwarz::resolve(settings, method, wanted.as_ref().map(|w| w.lattice)),
             multigrid: multigrid::resolve(settings, method),
+            sources: wanted.as_ref().map_or(0, |wanted| wanted.sources),
             positive: kind == FermionKind::Staggered,
             escalate: !settings.is_on("no-escalation"),
             method,
@@ -98,18 +100,20 @@ impl SolveScheme {
             correction: self.correction,
             schwarz: self.schwarz,
             multigrid: self.multigrid,
+            sources: self.sources,
             escalate: self.escalate,
             ..Request::new(operator)
         }
     }
-    /// The flag's value.
-    pub fn solver(&self) -> &'static str {
-        name_of(&METHODS, self.method)
+    /// The method that was asked for.
+    pub fn asked(&self) -> Method {
+        self.method
     }
     /// Its name for people.
-    pub fn title(&self) -> &'static str {
-        match self.method {
+    pub fn title(&self, taken: Method) -> &'static str {
+        match taken {
             Method::Bicgstab => "BiCGstab",
+            Method::Auto => "BiCGstab or multigrid",
             Method::Cg if self.positive => "CG",
             Method::Cg => "CG on the normal equations",
             Method::Cgne => "CG for the error (M M^+)",
@@ -143,7 +147,7 @@ impl SolveScheme {
     }
     /// What was computed how, for people.
     pub fn describe(&self, report: &Report) -> String {
-        let solver = self.title();
+        let solver = self.title(report.method);
         let outer = match report.outer {
             Precision::Double => String::new(),
             other => format!(" in {}", name_of(&OUTER_PRECISIONS, other)),
@@ -218,6 +222,7 @@ mod tests {
             correction,
             schwarz: Schwarz::default(),
             multigrid: MultigridParams::default(),
+            sources: 1,
             escalate: true,
             positive: false,
         }

@@ -35,10 +35,10 @@ pub fn resolve(settings: &mut Settings, method: Method) -> MultigridParams {
     {
         settings.wrong(&setting, "has to be a multiple of 8");
     }
-    if method != Method::Multigrid {
+    if !matches!(method, Method::Multigrid | Method::Auto) {
         for key in keys::of_multigrid() {
             if let Some(setting) = settings.get(key) {
-                settings.wrong(&setting, "belongs to --solver multigrid");
+                settings.wrong(&setting, "belongs to --solver multigrid and auto");
             }
         }
     }

@@ -40,7 +40,8 @@ pub const RECONSTRUCTIONS: [(&str, LinkStorage); 12] = [
     ("9h", LinkStorage::of(9).in_half()),
 ];
 /// Names of the methods.
-pub const METHODS: [(&str, Method); 6] = [
+pub const METHODS: [(&str, Method); 7] = [
+    ("auto", Method::Auto),
     ("bicgstab", Method::Bicgstab),
     ("cg", Method::Cg),
     ("cgne", Method::Cgne),
@@ -347,7 +348,8 @@ pub fn staggered_names() -> String {
 /// `--precision` and `--reconstruct`.
 fn formats(settings: &mut Settings, definition: Option<&Definition>) -> (Precision, Option<LinkStorage>) {
     let Some(links) = definition.and_then(Definition::staggered) else {
-        // Around a multigrid cycle there is little to do, and more than single precision is of no use.
+        // Around a multigrid cycle there is little to do, and more than single precision is of no use. Where BiCGstab may be
+        // as fast, its precision is the usual one.
         let multigrid = settings.get("solver").is_some_and(|solver| solver.text() == "multigrid");
         let usual = if multigrid { Precision::Single } else { Precision::default() };
         let precision = settings.choice("precision", &PRECISIONS).unwrap_or(usual);

@@ -32,6 +32,8 @@ pub struct Multigrid {
     levels: Vec<Coarsening>,
     params: MultigridParams,
     precision: Precision,
+    /// On even sites, in blocks.
+    test: Vec<DeviceField>,
     seconds: f64,
     quotients: Vec<f64>,
     checks: Vec<LevelCheck>,
@@ -46,33 +48,67 @@ impl Multigrid {
         let started = Instant::now();
         let domain = links.domain();
         let finest = Level::finest(domain);
+        let width = together(params.vectors);
+        let precision = params.precision_on(domain.backend());
+        let (space, narrow) = (finest.space(width), FieldSpace::new(domain, FermionKind::Wilson, precision, width));
+        let mut vectors = random_vectors(&finest, params.vectors)?;
+        if params.relaxations > 0 {
+            let (operator, smoother) = (make(Precision::Single, width)?, make(precision, width)?);
+            let steps = InnerGcrParams { steps: params.relaxation_steps.max(1), tol: 1e-3 };
+            let relax = Converted::new(&narrow, InnerGcr::new(&narrow, &smoother, Identity, steps)?)?;
+            inverse_iteration(&space, &operator, &relax, &mut vectors, params.relaxations)?;
+        }
+        Self::with_vectors(make, links, params, vectors, params.improvements, started)
+    }
+    /// The same from test vectors of an operator that differs a little: on links a step of molecular dynamics further, or with
+    /// another mass. They are improved so many times; for a larger mass that is not needed.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn refreshed(&self, make: &MakeOperator<'_>, links: &GaugeField, improvements: usize) -> CycleResult<Self> {
+        let started = Instant::now();
+        Self::with_vectors(make, links, &self.params, self.test_vectors()?, improvements, started)
+    }
+    /// Copies of the test vectors on even sites, in single precision.
+    pub(crate) fn test_vectors(&self) -> Result<Vec<DeviceField>> {
+        let copy = |vectors: &DeviceField| {
+            let space = FieldSpace::new(vectors.domain(), FermionKind::Wilson, Precision::Single, vectors.nrhs());
+            let mut copy = space.allocate()?;
+            space.convert_from(vectors, &mut copy)?;
+            Ok(copy)
+        };
+        self.test.iter().map(copy).collect()
+    }
+    /// Levels of test vectors on even sites, in single precision and in blocks as setup has them.
+    pub(crate) fn with_vectors(
+        make: &MakeOperator<'_>,
+        links: &GaugeField,
+        params: &MultigridParams,
+        mut vectors: Vec<DeviceField>,
+        improvements: usize,
+        started: Instant,
+    ) -> CycleResult<Self> {
+        let domain = links.domain();
+        let finest = Level::finest(domain);
         let blocks =
             params.aggregates(domain.local()).map_err(|_| SolveError::Invalid("multigrid does not fit the lattice"))?;
         let (count, width) = (params.vectors, together(params.vectors));
-        let precision = params.precision_on(domain.backend());
-        let (space, narrow) = (finest.space(width), FieldSpace::new(domain, FermionKind::Wilson, precision, width));
-        let (operator, smoother) = (make(Precision::Single, width)?, make(precision, width)?);
-        let mut vectors = random_vectors(&finest, count)?;
-        // Relaxation
-        let steps = InnerGcrParams { steps: params.relaxation_steps.max(1), tol: 1e-3 };
-        let relax = Converted::new(&narrow, InnerGcr::new(&narrow, &smoother, Identity, steps)?)?;
-        let mut quotients = Vec::new();
-        if params.relaxations > 0 {
-            quotients = inverse_iteration(&space, &operator, &relax, &mut vectors, params.relaxations)?;
-        }
-        drop(relax);
+        let (precision, space) = (params.precision_on(domain.backend()), finest.space(width));
         let wide = make(Precision::Single, count)?;
         let mut levels = build(&finest, &blocks, &vectors, &wide, links, params)?;
-        // Improvement
-        let ends = Finest { operator: &operator, smoother: &smoother, precision };
-        for _ in 0..params.improvements {
-            orthonormalise(&space, &mut vectors)?;
-            with_cycle(ends, &levels, &params.cycle, width, &RefCell::default(), &mut |cycle| {
-                quotients = inverse_iteration(&space, &operator, cycle, &mut vectors, 1)?;
-                Ok(())
-            })?;
-            levels.clear();
-            levels = build(&finest, &blocks, &vectors, &wide, links, params)?;
+        let mut quotients = Vec::new();
+        if improvements > 0 {
+            let (operator, smoother) = (make(Precision::Single, width)?, make(precision, width)?);
+            let ends = Finest { operator: &operator, smoother: &smoother, precision };
+            for _ in 0..improvements {
+                orthonormalise(&space, &mut vectors)?;
+                with_cycle(ends, &levels, &params.cycle, width, &RefCell::default(), &mut |cycle| {
+                    quotients = inverse_iteration(&space, &operator, cycle, &mut vectors, 1)?;
+                    Ok(())
+                })?;
+                levels.clear();
+                levels = build(&finest, &blocks, &vectors, &wide, links, params)?;
+            }
         }
         domain.backend().synchronize().map_err(crate::domain::DeviceError::from)?;
         let seconds = started.elapsed().as_secs_f64();
@@ -80,15 +116,25 @@ impl Multigrid {
             true => check_levels(&levels, &wide, on_all_sites(&finest, &vectors, &wide)?)?,
             false => Vec::new(),
         };
+        let narrow = FieldSpace::new(domain, FermionKind::Wilson, precision, width);
+        let kept = |vectors: DeviceField| -> Result<DeviceField> {
+            if precision == Precision::Single {
+                return Ok(vectors);
+            }
+            let mut kept = narrow.allocate()?;
+            narrow.convert_from(&vectors, &mut kept)?;
+            Ok(kept)
+        };
+        let test = vectors.into_iter().map(kept).collect::<Result<_>>()?;
         // Zones for as many right-hand sides as there are vectors, and for links, are not needed again.
         domain.release()?;
-        Ok(Multigrid { levels, params: *params, precision, seconds, quotients, checks })
+        Ok(Multigrid { levels, params: *params, precision, test, seconds, quotients, checks })
     }
     /// Seconds of the setup.
     pub fn seconds(&self) -> f64 {
         self.seconds
     }
-    /// ‖M̂ v‖/‖v‖ of the test vectors in the end.
+    /// ‖M̂ v‖/‖v‖ of the test vectors when they were improved last; empty where they never were.
     pub fn quotients(&self) -> &[f64] {
         &self.quotients
     }
@@ -131,7 +177,8 @@ impl MultigridParams {
         let half = |precision, nrhs| DeviceField::bytes_for(FermionKind::Wilson, precision, local.half_volume(), nrhs);
         let vectors = half(Precision::Single, self.vectors);
         let width = together(self.vectors);
-        let (mut sites, mut kept, mut made, mut spinors) = (local.volume(), 2 * half(precision, self.vectors), 0, 0);
+        // Near-null vectors on all sites and test vectors on even ones.
+        let (mut sites, mut kept, mut made, mut spinors) = (local.volume(), 3 * half(precision, self.vectors), 0, 0);
         for block in blocks {
             sites /= block.iter().product::<usize>();
             let [of_level, peak] = CoarseOperator::bytes_for(sites, self.vectors, precision);

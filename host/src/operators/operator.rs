@@ -315,6 +315,12 @@ impl WilsonLike {
     pub fn has_number(&self) -> bool {
         self.definition.term().is_none_or(|term| term.is_number)
     }
+    /// Whether another operator has the same hops and the same kind of diagonal term, so that what is nearly in the kernel of one
+    /// is so for the other.
+    pub(crate) fn differs_in_numbers(&self, other: &Self) -> bool {
+        let hops = |operator: &Self| (operator.wilson.boundary, operator.wilson.anisotropy);
+        std::ptr::eq(self.definition, other.definition) && hops(self) == hops(other)
+    }
     /// Bytes on a device of A and A⁻¹ on both parities, for so many sites of each.
     pub fn diagonal_bytes(&self, precision: Precision, sites: usize) -> usize {
         self.definition.term().map_or(0, |term| (term.bytes)(precision, sites))

@@ -170,6 +170,8 @@ impl Report {
             precision,
             outer,
             escalations: [self.escalations, later(next.escalations, done)].concat(),
+            method: next.method,
+            method_changes: [self.method_changes, next.method_changes].concat(),
             gave_up: self.gave_up.or(next.gave_up.map(|error| error.counted_from(done))),
             multigrid: beside_multigrid(self.multigrid, next.multigrid),
             reconstruction,
@@ -288,6 +290,7 @@ mod tests {
     use super::*;
     use crate::field::host::HostColour;
     use crate::lattice::Lattice;
+    use crate::solve::Method;
     use crate::solve::ShiftOutcome;
     use solvers::RhsFailure;
 
@@ -350,6 +353,8 @@ mod tests {
             outer: Precision::Double,
             reconstruction: LinkStorage::of(12),
             escalations: escalations.iter().map(escalation).collect(),
+            method: Method::Bicgstab,
+            method_changes: Vec::new(),
             gave_up: None,
             multigrid: None,
             true_residual: vec![1.0; nrhs],

@@ -1,5 +1,5 @@
 //! A gauge configuration on a device, with its links in every format that solves need.
-use super::formats::{Formats, StaggeredFormats, WilsonFormats};
+use super::formats::{Formats, MultigridState, StaggeredFormats, WilsonFormats};
 use super::report::SolveFailure;
 use super::request::{Method, Request, Schwarz};
 use crate::domain::{DeviceError, Domain, Result};
@@ -20,6 +20,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Links of a configuration, and their copies on a device, each made when it is first needed and kept.
 pub struct Configuration<'g> {
@@ -183,18 +184,51 @@ impl<'g> Configuration<'g> {
         {
             return Ok(multigrid.clone());
         }
-        // Never two of them: they are large.
-        self.multigrid.take();
+        // Never two of them: they are large. Test vectors of another mass are worth keeping.
+        let vectors = match self.multigrid.take() {
+            Some((of, there)) if there.params() == params && of.differs_in_numbers(&operator) => {
+                let improvements = usize::from(operator.wilson.mass < of.wilson.mass);
+                Some((there.test_vectors()?, improvements))
+            }
+            _ => None,
+        };
         // What the setup needs is there before links are borrowed for it.
         drop((make(Precision::Single, 1)?, make(params.precision_on(self.domain.backend()), 1)?));
         let mut made = None;
         self.with_staged(|thin| {
-            made = Some(Multigrid::new(make, thin, params));
+            made = Some(match vectors {
+                Some((vectors, n)) => Multigrid::with_vectors(make, thin, params, vectors, n, Instant::now()),
+                None => Multigrid::new(make, thin, params),
+            });
             Ok(())
         })?;
         let made = Rc::new(made.expect("it was made just now")?);
         *self.multigrid.borrow_mut() = Some((operator, made.clone()));
         Ok(made)
+    }
+    /// *Collective.* What there is of multigrid for an operator, and whether there is memory for it.
+    pub(super) fn multigrid_state(
+        &self,
+        operator: WilsonLike,
+        params: &MultigridParams,
+        nrhs: usize,
+    ) -> Result<MultigridState> {
+        let there = self.multigrid.borrow();
+        let there = there.as_ref().filter(|(_, multigrid)| multigrid.params() == params);
+        if let Some((of, _)) = there {
+            if *of == operator {
+                return Ok(MultigridState::Ready);
+            }
+            if of.differs_in_numbers(&operator) {
+                return Ok(MultigridState::OtherMass);
+            }
+        }
+        let local = self.domain.local();
+        let fits =
+            params.aggregates(local).is_ok() && params.bytes(local, nrhs) <= self.domain.backend().memory()?.free;
+        let mut without = [f64::from(u8::from(!fits))];
+        self.domain.sum(&mut without)?;
+        Ok(if without == [0.0] { MultigridState::Possible } else { MultigridState::Impossible })
     }
     /// Fat and long links.
     fn improved_links(&self, smearing: Smearing) -> Result<Rc<ImprovedLinks>> {

@@ -1,5 +1,6 @@
 //! Precision escalation: a system is solved in a pair of formats and, where that fails, in the next better one.
-use super::formats::{AnyPreconditioner, BlockMultigrid, Formats};
+use super::choice::{Adviser, MethodChange};
+use super::formats::{AnyPreconditioner, BlockMultigrid, Formats, MultigridState};
 use super::report::{Escalation, MultigridLevel, MultigridReport};
 use super::request::{Correction, Method, Request, Schwarz};
 use crate::domain::{DeviceError, Result};
@@ -40,6 +41,10 @@ pub(super) struct EscalatedSolve {
     pub level: PrecisionLevel,
     /// The escalations.
     pub escalations: Vec<Escalation>,
+    /// The method at the end.
+    pub method: Method,
+    /// How the solve came to it.
+    pub method_changes: Vec<MethodChange>,
     /// Judged residuals at the end.
     pub true_residual: Vec<f64>,
     /// Why it ended without a solution.
@@ -59,17 +64,33 @@ pub(super) fn solve_escalating(
     request: &Request,
     observer: &mut dyn Observer,
 ) -> std::result::Result<EscalatedSolve, EscalationError> {
-    let mut level =
+    let mut request = *request;
+    let automatic = request.method == Method::Auto;
+    if automatic {
+        let ready = formats.multigrid_state(&request.multigrid)? == MultigridState::Ready;
+        request.method = if ready { Method::Multigrid } else { Method::Bicgstab };
+    }
+    let asked =
         PrecisionLevel { outer: request.outer, precision: request.precision, reconstruction: request.reconstruction };
-    let mut system = MixedSystem::new(formats, level, problem, request)?;
+    let mut level = asked.of(request.method, automatic);
+    let mut adviser = adviser(formats, &request, automatic, tol, problem.space().nrhs())?;
+    let mut method_changes: Vec<MethodChange> = Vec::new();
+    let mut system = match MixedSystem::new(formats, level, problem, &request) {
+        Err(error) if may_do_without_multigrid(&request, &error) => {
+            (request.method, level, adviser) = (Method::Bicgstab, asked, None);
+            method_changes.push(MethodChange::without_multigrid(0, &error));
+            MixedSystem::new(formats, level, problem, &request)?
+        }
+        made => made?,
+    };
     formats.domain().backend().synchronize().map_err(DeviceError::from)?;
-    let start = Instant::now();
+    let mut watch = StopWatch::start();
     let mut escalations: Vec<Escalation> = Vec::new();
     let mut total: Option<Info> = None;
     let mut true_residual;
     let failure = loop {
         let spent = total.as_ref().map_or(0, |info| info.iterations);
-        let mut seen = After { observer, iterations: spent };
+        let mut seen = After { observer, iterations: spent, adviser: adviser.as_mut() };
         // A build may do without some formats.
         let staggered = problem.space().is_staggered();
         let levels = |first: PrecisionLevel| {
@@ -81,7 +102,7 @@ pub(super) fn solve_escalating(
         let has_patience = level.precision != Precision::Double && request.method == Method::Bicgstab;
         let patience = patience(formats.domain().global().volume());
         let patience = next.map(|_| patience).filter(|_| has_patience && request.stagnation_window > 0);
-        let left = Request { max_iterations: request.max_iterations.saturating_sub(spent), ..*request };
+        let left = Request { max_iterations: request.max_iterations.saturating_sub(spent), ..request };
         let (info, failure) = match system.iterate(level, tol, patience, &left, &mut seen) {
             Ok(info) => (info, None),
             Err(error) => match error.info().cloned() {
@@ -97,6 +118,39 @@ pub(super) fn solve_escalating(
         system.hand_back(problem)?;
         true_residual = problem.residuals()?;
         let worst = solvers::worst_residual(&true_residual);
+        let advice = adviser.as_ref().and_then(Adviser::advice).map(String::from);
+        let another_method = match (failure.as_ref(), advice) {
+            (_, Some(reason)) => Some(reason),
+            (Some(error), None) if request.method == Method::Multigrid && request.escalate => {
+                may_escalate(error, &true_residual).then(|| format!("multigrid: {error}"))
+            }
+            _ => None,
+        };
+        match another_method {
+            Some(_) if worst <= request.tol => break None,
+            Some(reason) => {
+                watch.pause();
+                request.method = match request.method {
+                    Method::Multigrid => Method::Bicgstab,
+                    _ => Method::Multigrid,
+                };
+                level = asked.of(request.method, automatic);
+                method_changes.push(MethodChange { iterations, method: request.method, reason });
+                adviser = (request.method == Method::Multigrid).then(|| Adviser::of_multigrid(tol));
+                system = match MixedSystem::new(formats, level, problem, &request) {
+                    Err(error) if may_do_without_multigrid(&request, &error) => {
+                        (request.method, level, adviser) = (Method::Bicgstab, asked, None);
+                        method_changes.push(MethodChange::without_multigrid(iterations, &error));
+                        MixedSystem::new(formats, level, problem, &request)?
+                    }
+                    made => made?,
+                };
+                formats.domain().backend().synchronize().map_err(DeviceError::from)?;
+                watch.go_on();
+                continue;
+            }
+            None => {}
+        }
         // The judged residual decides, whatever the solver could not do.
         let (failure, has_failed) = match failure {
             Some(error) if worst > request.tol || worst.is_nan() => {
@@ -121,7 +175,7 @@ pub(super) fn solve_escalating(
                     outer: level.outer,
                     reconstruction: level.reconstruction,
                 });
-                system = MixedSystem::new(formats, level, problem, request)?;
+                system = MixedSystem::new(formats, level, problem, &request)?;
             }
             (Some(error), _) if has_failed => break Some(error),
             _ if !worst.is_finite() || tol < 1e-16 => break None,
@@ -129,10 +183,57 @@ pub(super) fn solve_escalating(
             _ => tol *= 0.5 * request.tol / worst,
         }
     };
-    let seconds = start.elapsed().as_secs_f64();
+    let seconds = watch.seconds();
     let info = total.expect("the loop ran");
     let multigrid = system.multigrid.as_ref().map(|multigrid| multigrid_report(multigrid, info.iterations, seconds));
-    Ok(EscalatedSolve { info, level, escalations, true_residual, failure, multigrid, seconds })
+    let method = request.method;
+    Ok(EscalatedSolve { info, level, escalations, method, method_changes, true_residual, failure, multigrid, seconds })
+}
+
+/// Seconds of iterations, without the setup of a method that takes over from another.
+struct StopWatch {
+    before: f64,
+    since: Instant,
+}
+impl StopWatch {
+    fn start() -> Self {
+        StopWatch { before: 0.0, since: Instant::now() }
+    }
+    fn seconds(&self) -> f64 {
+        self.before + self.since.elapsed().as_secs_f64()
+    }
+    fn pause(&mut self) {
+        self.before = self.seconds();
+    }
+    fn go_on(&mut self) {
+        self.since = Instant::now();
+    }
+}
+
+/// Who watches a solve that may end with another method.
+fn adviser(
+    formats: &dyn Formats,
+    request: &Request,
+    automatic: bool,
+    tol: f64,
+    nrhs: usize,
+) -> std::result::Result<Option<Adviser>, EscalationError> {
+    Ok(match request.method {
+        Method::Multigrid if request.escalate => Some(Adviser::of_multigrid(tol)),
+        Method::Bicgstab if automatic && matches!(request.correction, Correction::Reliable { .. }) => {
+            match formats.multigrid_state(&request.multigrid)? {
+                MultigridState::Impossible => None,
+                state => Some(Adviser::of_bicgstab(request, tol, nrhs, state != MultigridState::Possible)),
+            }
+        }
+        _ => None,
+    })
+}
+
+/// Whether a solve goes on without multigrid whose setup failed for the numbers that it met.
+fn may_do_without_multigrid(request: &Request, error: &EscalationError) -> bool {
+    let numbers = !matches!(error, SolveError::Backend(_) | SolveError::Invalid(_));
+    request.method == Method::Multigrid && request.escalate && numbers
 }
 
 /// What multigrid did in a solve with so many iterations.
@@ -195,6 +296,13 @@ pub(super) struct PrecisionLevel {
 }
 
 impl PrecisionLevel {
+    /// That with which a method begins. Around multigrid there is little to do: 16 bits are of no use, nor is double precision
+    /// where the method was not asked for.
+    fn of(self, method: Method, automatic: bool) -> Self {
+        let short = matches!(self.precision, Precision::Half | Precision::Fp16);
+        let single = method == Method::Multigrid && (short || automatic);
+        PrecisionLevel { precision: if single { Precision::Single } else { self.precision }, ..self }
+    }
     /// The next level: from 16-bit floating to fixed point, which has more digits; then the iteration becomes as precise
     /// as the solver's check, then the check double, then the iteration too, and at last on the very links. `half_links`: there
     /// are kernels for links in 16 bits beside fields in single precision.
@@ -228,14 +336,20 @@ fn may_escalate(error: &Unsolved, true_residual: &[f64]) -> bool {
     }
 }
 
-/// Counts on from the iterations of the solves before.
+/// Counts on from the iterations of the solves before, and listens to an adviser.
 struct After<'a> {
     observer: &'a mut dyn Observer,
     iterations: usize,
+    /// Who may stop the solve, too.
+    adviser: Option<&'a mut Adviser>,
 }
 impl Observer for After<'_> {
     fn iteration(&mut self, event: &Iteration<'_>) -> ControlFlow<()> {
-        self.observer.iteration(&Iteration { iteration: self.iterations + event.iteration, ..*event })
+        self.observer.iteration(&Iteration { iteration: self.iterations + event.iteration, ..*event })?;
+        match self.adviser.as_mut().is_some_and(|adviser| adviser.stops(event)) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
     }
 }
 
@@ -433,7 +547,9 @@ fn krylov<Y: System<Error = DeviceError>>(
             let mut workspace = BicgstabWorkspace::new(system).map_err(SolveError::Backend)?;
             bicgstab(system, rhs, x, &params, &mut workspace, observer)
         }
-        Method::GcrDd | Method::Multigrid => unreachable!("it is not one of those that take reliable updates"),
+        Method::GcrDd | Method::Multigrid | Method::Auto => {
+            unreachable!("it is not one of those that take reliable updates")
+        }
         Method::Cg | Method::Cgne if positive => {
             let mut workspace = CgWorkspace::new(system).map_err(SolveError::Backend)?;
             cg(system, rhs, x, &params, &mut workspace, observer)

@@ -38,8 +38,25 @@ pub(super) trait Formats {
     fn multigrid(&self, _: &MultigridParams, _: LinkStorage) -> CycleResult<Option<BlockMultigrid>> {
         Ok(None)
     }
+    /// *Collective.* Whether multigrid can be had, and how much of it is there.
+    fn multigrid_state(&self, _: &MultigridParams) -> Result<MultigridState> {
+        Ok(MultigridState::Impossible)
+    }
     /// Frees what the formats are made from; it comes back when it is needed.
     fn release_staged(&self);
+}
+
+/// What there is of multigrid for an operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MultigridState {
+    /// It does not go with the operator, the lattice or the memory.
+    Impossible,
+    /// Nothing yet.
+    Possible,
+    /// Near-null vectors of the operator with another mass.
+    OtherMass,
+    /// All.
+    Ready,
 }
 
 /// Multigrid with the operators of the finest level, for blocks of right-hand sides.
@@ -154,6 +171,9 @@ impl Formats for WilsonFormats<'_, '_> {
         let (operator, smoother) = (make(Precision::Single, self.nrhs)?, make(precision, self.nrhs)?);
         let (nrhs, reports) = (self.nrhs, RefCell::default());
         Ok(Some(BlockMultigrid { multigrid, operator, smoother, nrhs, reports }))
+    }
+    fn multigrid_state(&self, params: &MultigridParams) -> Result<MultigridState> {
+        self.configuration.multigrid_state(self.operator, params, self.nrhs)
     }
 }
 

@@ -97,7 +97,8 @@ impl Request {
         let krylov = match self.method {
             Method::Cg | Method::Cgne => 4 + usize::from(!positive),
             Method::BlockCg => 5 + usize::from(!positive),
-            Method::Bicgstab => 6,
+            // Multigrid takes over only where there is memory left for it.
+            Method::Bicgstab | Method::Auto => 6,
             Method::GcrDd => 2 * self.schwarz.k_max + 2,
             Method::Multigrid => 2 * MULTIGRID_DIRECTIONS + 2,
         };

@@ -1,5 +1,6 @@
 //! Solving M ψ = η: even-odd preconditioning, the solvers in any pair of precisions, and the check of the answer.
 mod batch;
+mod choice;
 mod configuration;
 mod escalation;
 mod formats;
@@ -11,6 +12,7 @@ mod scale;
 mod shifts;
 
 pub use batch::{BATCH_SIZES, batches, in_batches, largest_batch, shifts_in_batches, widths};
+pub use choice::MethodChange;
 pub use configuration::Configuration;
 pub use memory::{apply_memory, staggered_link_bytes};
 pub use report::{Escalation, MultigridLevel, MultigridReport, Report, SolveFailure};

@@ -1,5 +1,6 @@
 //! What came out of a solve.
-use super::request::SchwarzError;
+use super::choice::MethodChange;
+use super::request::{Method, SchwarzError};
 use crate::domain::DeviceError;
 use crate::field::host::{Fermion, HostField, Spinor};
 use crate::multigrid::{LevelCheck, MultigridError};
@@ -38,6 +39,10 @@ pub struct Report {
     pub outer: Precision,
     /// The precision escalations.
     pub escalations: Vec<Escalation>,
+    /// The method at the end.
+    pub method: Method,
+    /// Changes from one method to another.
+    pub method_changes: Vec<MethodChange>,
     /// Why a solver gave up whose solution turned out to be good enough: the check in double decides.
     pub gave_up: Option<Unsolved>,
     /// How links were stored: with 12 real numbers where 8 were asked for but some links are singular, with 13 where 12 were

@@ -22,8 +22,11 @@ pub enum Method {
     /// and clover operators.
     GcrDd,
     /// GCR on the Schur complement with an adaptive multigrid cycle as its preconditioner: [`crate::multigrid`]. For
-    /// Wilson-like operators.
+    /// Wilson-like operators. Where it does not converge, BiCGstab goes on.
     Multigrid,
+    /// BiCGstab, which hands over to multigrid where that is faster, its setup included, for all of the [`Request::sources`].
+    /// For Wilson-like operators.
+    Auto,
 }
 
 /// The preconditioner of [`Method::GcrDd`]: steps of minimum residual in domains that know nothing of each other.
@@ -176,6 +179,9 @@ pub struct Request {
     pub schwarz: Schwarz,
     /// Of [`Method::Multigrid`].
     pub multigrid: MultigridParams,
+    /// Right-hand sides that are solved for with this operator in all, for which [`Method::Auto`] decides whether a setup pays;
+    /// 0: those of the call.
+    pub sources: usize,
     /// Iterations without a new smallest residual that count as stagnation; 0 for no such limit. Where
     /// [`escalate`](Self::escalate) allows a higher precision, BiCGstab below double has less patience, and goes to double at
     /// once: 150 iterations times the square root of the number of sites over 8⁴, at least 150, or half of those that the
@@ -214,6 +220,7 @@ impl Request {
             escalate: true,
             schwarz: Schwarz::default(),
             multigrid: MultigridParams::default(),
+            sources: 0,
             stagnation_window: 2000,
         }
     }

@@ -117,7 +117,17 @@ fn solve<F: Fermion>(
     // What the solver is asked for is a residual of the Schur complement, relative to its right-hand side.
     let tol = request.tol * problem.residual_ratio();
     let escalated = solve_escalating(formats, &mut problem, tol, request, observer).map_err(SolveFailure::Solver)?;
-    let EscalatedSolve { mut info, level, escalations, true_residual, failure, multigrid, seconds } = escalated;
+    let EscalatedSolve {
+        mut info,
+        level,
+        escalations,
+        method,
+        method_changes,
+        true_residual,
+        failure,
+        multigrid,
+        seconds,
+    } = escalated;
     problem.scales.undo(&problem.space, &mut problem.psi)?;
     let solutions = problem.psi.download()?;
     // The true residual in double precision alone decides, even where a solver gave up.
@@ -135,6 +145,8 @@ fn solve<F: Fermion>(
         outer: level.outer,
         reconstruction: level.reconstruction,
         escalations,
+        method,
+        method_changes,
         gave_up,
         true_residual,
         multigrid,

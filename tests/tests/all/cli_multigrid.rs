@@ -1,5 +1,6 @@
 //! `ferrite solve --solver multigrid`.
 use crate::program::*;
+use serde_json::{Value, json};
 
 #[test]
 fn multigrid_solves_and_says_what_its_levels_did() {
@@ -72,4 +73,47 @@ fn setups_are_checked() {
         "solve --gauge weak.ildg --operator wilson --mass 0.1 --source random:1 --solver multigrid --mg-vectors 8 --check-setup",
     );
     assert!(run.stdout.contains("γ5-Hermitian to"), "{}", run.stdout);
+}
+
+/// BiCGstab where it is fast; where it is not, for all sources together, multigrid goes on from where it is.
+#[test]
+fn the_faster_method_is_taken() {
+    let room = Room::new();
+    room.json("generate quenched --lattice 4,4,4,8 --beta 5.7 --seed 3 --sweeps 30 -o q.ildg");
+    let solve = "solve --gauge q.ildg --operator wilson --mg-vectors 8 --mg-improvements 1 --mg-relaxations 2";
+    let sources = "--source random:1 --source random:2 --source random:3 --source random:4";
+    let easy = room.json(&format!("{solve} {sources} --mass=-0.5"));
+    assert_eq!(
+        (&easy["solver"], &easy["method_changes"], &easy["multigrid"]),
+        (&"bicgstab".into(), &json!([]), &Value::Null)
+    );
+    let one = room.json(&format!("{solve} --source random:1 --mass=-1.3"));
+    assert_eq!(one["solver"], "bicgstab", "a setup for one source does not pay");
+    let hard = room.json(&format!("{solve} {sources} --mass=-1.3"));
+    assert_eq!(
+        (&hard["solver"], &hard["converged"], &hard["precision"]),
+        (&"multigrid".into(), &true.into(), &"single".into())
+    );
+    assert!(hard["true_residual"].as_f64().unwrap() <= 1e-10);
+    let changes = hard["method_changes"].as_array().unwrap();
+    assert_eq!((changes.len(), &changes[0]["solver"]), (1, &"multigrid".into()));
+    let begun = changes[0]["iterations"].as_u64().unwrap();
+    assert!((100..hard["iterations"].as_u64().unwrap()).contains(&begun));
+    assert!(changes[0]["reason"].as_str().unwrap().contains("for each of 4 right-hand sides"), "{changes:?}");
+}
+
+/// Near-null vectors that are random numbers are of no help: BiCGstab ends what multigrid began.
+#[test]
+fn bicgstab_goes_on_where_multigrid_does_not_converge() {
+    let room = Room::new();
+    room.json("generate quenched --lattice 4,4,4,8 --beta 5.7 --seed 3 --sweeps 30 -o q.ildg");
+    let solve = "solve --gauge q.ildg --operator wilson --mass=-1.3 --source random:1 --solver multigrid --mg-vectors 8 \
+                 --mg-improvements 0 --mg-relaxations 0 --mg-smoothing 1";
+    let report = room.json(solve);
+    assert_eq!((&report["solver"], &report["converged"]), (&"bicgstab".into(), &true.into()));
+    let changes = report["method_changes"].as_array().unwrap();
+    assert_eq!((changes.len(), &changes[0]["solver"]), (1, &"bicgstab".into()));
+    assert!(changes[0]["reason"].as_str().unwrap().starts_with("multigrid has reduced the residual to"), "{changes:?}");
+    // Who wants to know how far multigrid gets is not helped.
+    room.fails(1, &format!("{solve} --no-escalation --max-iterations 200"), &["no convergence in 200 iterations"]);
 }

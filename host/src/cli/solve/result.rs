@@ -5,13 +5,13 @@ use crate::cli::device::Device;
 use crate::cli::fields::Source;
 use crate::cli::layout::Layout;
 use crate::cli::method::SolveScheme;
-use crate::cli::plan::{PRECISIONS, RECONSTRUCTIONS, STRATEGIES, Systems, merged, name_of};
+use crate::cli::plan::{METHODS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES, Systems, merged, name_of};
 use crate::cli::profile::Profile;
 use crate::cli::progress::Watch;
 use crate::cli::{Context, Failure, Outcome, fields, interrupt, multigrid, plot, text};
 use ferrite::field::host::{Fermion, HostField};
 use ferrite::operators::Operator;
-use ferrite::solve::{Escalation, Report, ShiftStrategy, ShiftsReport};
+use ferrite::solve::{Escalation, Method, MethodChange, Report, ShiftStrategy, ShiftsReport};
 use serde_json::{Value, json};
 use solvers::{Info, Unsolved};
 use std::path::PathBuf;
@@ -31,14 +31,14 @@ pub struct Done<'a> {
 
 impl Done<'_> {
     /// What all results say of it in JSON.
-    fn json(&self, solve: &Solve) -> Value {
+    fn json(&self, solve: &Solve, method: Method) -> Value {
         let (device, layout) = self.place;
         let common = json!({
             "tol": solve.scheme.tol,
             "backend": device.name(),
             "device": device.describe(),
             "layout": layout.describe(),
-            "solver": solve.scheme.solver(),
+            "solver": name_of(&METHODS, method),
             "correction": solve.scheme.correction(),
         });
         merged(common, [solve.plan.describe(&self.operator), self.batches.json(), self.profile.json()])
@@ -83,6 +83,7 @@ pub fn one<F: Fermion>(context: &Context, solve: &Solve, done: &Done, ended: &En
         "precision": name_of(&PRECISIONS, report.precision),
         "outer": name_of(&PRECISIONS, report.outer),
         "escalations": escalations(&report.escalations),
+        "method_changes": method_changes(report),
         "gave_up": report.gave_up.as_ref().map(Unsolved::to_string),
         "reconstruct": name_of(&RECONSTRUCTIONS, report.reconstruction),
         "reductions": info.reductions,
@@ -94,7 +95,7 @@ pub fn one<F: Fermion>(context: &Context, solve: &Solve, done: &Done, ended: &En
         "output": written,
         "plot": solve.plot,
     });
-    context.output.result("ferrite.solve/1", merged(object, [done.json(solve)]), || {
+    context.output.result("ferrite.solve/1", merged(object, [done.json(solve, report.method)]), || {
         let mut text = format!(
             "{headline}\nm = {}{coupling}, {}\n{}\n{} after {}, {}\n\
              true residual |b - Mx| / |b| = {worst:.3e} (asked: {})\n",
@@ -192,48 +193,52 @@ pub fn several<F: Fermion>(
         "output": written,
         "output_axes": plan.block(),
     });
-    context.output.result("ferrite.solve_shifts/1", merged(object, [done.json(solve)]), || {
-        let mut text = plan.headline(&done.operator) + "\n";
-        if plan.sources.len() > 1 {
-            text += &format!("{}\n", done.batches.describe());
-        }
-        if let Some(mass) = mass {
-            text += &format!("(M^+ M + s) x = b at m = {}\n", text::rounded(mass, 6));
-        }
-        let precision = name_of(&PRECISIONS, plan.precision);
-        text += &match (plan.strategy, report.first_precision) {
-            (ShiftStrategy::MultiShift, Some(first)) => {
-                format!("multi-shift CG in {}, then CG in {precision} for each\n", name_of(&PRECISIONS, first))
+    context.output.result(
+        "ferrite.solve_shifts/1",
+        merged(object, [done.json(solve, solve.scheme.asked())]),
+        || {
+            let mut text = plan.headline(&done.operator) + "\n";
+            if plan.sources.len() > 1 {
+                text += &format!("{}\n", done.batches.describe());
             }
-            _ => format!("{} in {precision} for each\n", solve.scheme.title()),
-        };
-        text += &format!("{what:>14} {:>11} {:>11} {:>14}\n", "multi-shift", "refinement", "true residual");
-        for (value, outcome) in values.iter().zip(&report.shifts) {
+            if let Some(mass) = mass {
+                text += &format!("(M^+ M + s) x = b at m = {}\n", text::rounded(mass, 6));
+            }
+            let precision = name_of(&PRECISIONS, plan.precision);
+            text += &match (plan.strategy, report.first_precision) {
+                (ShiftStrategy::MultiShift, Some(first)) => {
+                    format!("multi-shift CG in {}, then CG in {precision} for each\n", name_of(&PRECISIONS, first))
+                }
+                _ => format!("{} in {precision} for each\n", solve.scheme.title(solve.scheme.asked())),
+            };
+            text += &format!("{what:>14} {:>11} {:>11} {:>14}\n", "multi-shift", "refinement", "true residual");
+            for (value, outcome) in values.iter().zip(&report.shifts) {
+                text += &format!(
+                    "{:>14} {:>11} {:>11} {:>14.3e}{}\n",
+                    text::number(*value),
+                    outcome.iterations,
+                    outcome.refinement_iterations,
+                    solvers::worst_residual(&outcome.true_residual),
+                    outcome.failure.as_ref().map(|why| format!("  {why}")).unwrap_or_default()
+                );
+            }
             text += &format!(
-                "{:>14} {:>11} {:>11} {:>14.3e}{}\n",
-                text::number(*value),
-                outcome.iterations,
-                outcome.refinement_iterations,
-                solvers::worst_residual(&outcome.true_residual),
-                outcome.failure.as_ref().map(|why| format!("  {why}")).unwrap_or_default()
+                "{} (asked: {})\n",
+                if report.converged { "converged" } else { "NOT converged" },
+                text::tolerance(solve.scheme.tol)
             );
-        }
-        text += &format!(
-            "{} (asked: {})\n",
-            if report.converged { "converged" } else { "NOT converged" },
-            text::tolerance(solve.scheme.tol)
-        );
-        text += &format!(
-            "{:.3} s, of which multi-shift CG {:.3} s, {:.1} GFLOP/s on {}\n",
-            report.seconds,
-            report.first_seconds,
-            report.gflops,
-            device.describe()
-        );
-        text += &done.profile.table(context);
-        text += &files(written, None);
-        text
-    })?;
+            text += &format!(
+                "{:.3} s, of which multi-shift CG {:.3} s, {:.1} GFLOP/s on {}\n",
+                report.seconds,
+                report.first_seconds,
+                report.gflops,
+                device.describe()
+            );
+            text += &done.profile.table(context);
+            text += &files(written, None);
+            text
+        },
+    )?;
     if report.converged {
         return Ok(());
     }
@@ -318,9 +323,25 @@ pub fn announce(report: &Report) {
             name_of(&RECONSTRUCTIONS, escalation.reconstruction)
         );
     }
+    for change in &report.method_changes {
+        let iterations = text::count(change.iterations, "iteration");
+        info!("after {iterations} {} went on: {}", name_of(&METHODS, change.method), change.reason);
+    }
     if let Some(why) = &report.gave_up {
         info!("{}", good_enough(why));
     }
+}
+
+/// Changes of the method for JSON.
+fn method_changes(report: &Report) -> Vec<Value> {
+    let one = |change: &MethodChange| {
+        json!({
+            "iterations": change.iterations,
+            "solver": name_of(&METHODS, change.method),
+            "reason": change.reason,
+        })
+    };
+    report.method_changes.iter().map(one).collect()
 }
 
 /// The precision escalations for JSON.
