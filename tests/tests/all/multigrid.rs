@@ -1,12 +1,13 @@
 //! Multigrid on the CPU.
 use comms::Threads;
 use ferrite::backend::Cpu;
+use ferrite::domain::Domain;
 use ferrite::field::host::HostSpinor;
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::multigrid::MultigridParams;
 use ferrite::operators::{CloverParams, TimeBoundary, WilsonParams};
-use ferrite::solve::{Method, Request, solve};
+use ferrite::solve::{Configuration, Method, Request, solve};
 use ferrite_tests::checks::{self, Aggregation};
 use ferrite_tests::cut;
 use ferrite_tests::report::Report;
@@ -73,4 +74,31 @@ fn every_grid_takes_as_many_iterations_as_one_process() {
         iterations.push(found[0]);
     }
     assert!(iterations.iter().all(|n| n.abs_diff(iterations[0]) <= 1), "{iterations:?}");
+}
+
+#[test]
+fn near_null_vectors_serve_other_masses() {
+    let lattice = Lattice::new([4, 4, 8, 8]).unwrap();
+    let gauge = generate::weak_field(lattice, 23, 0.4);
+    let source: HostSpinor = generate::random_source(lattice, 24);
+    let domain = Domain::single(Cpu::new(None), lattice).unwrap();
+    let multigrid =
+        MultigridParams { vectors: 8, blocks: [Some([2; 4]), None, None], check: true, ..Default::default() };
+    let solve = |configuration: &Configuration, mass: f64| {
+        let operator = WilsonParams::from_mass(mass, TimeBoundary::Antiperiodic);
+        let request = Request { method: Method::Multigrid, multigrid, ..Request::new(operator) };
+        let (_, report) = configuration.solve(&[source.clone()], None, &request, &mut ()).unwrap();
+        assert!(report.converged && report.method_changes.is_empty(), "{mass}: {report:?}");
+        let levels = report.multigrid.unwrap().levels;
+        (report.info.iterations, levels[0].check.unwrap())
+    };
+    let one = Configuration::new(&domain, &gauge);
+    let first = solve(&one, -0.1);
+    // A lighter one, for which they are improved, and a heavier one.
+    for mass in [-0.15, 0.05] {
+        let ((shared, check), (own, _)) = (solve(&one, mass), solve(&Configuration::new(&domain, &gauge), mass));
+        assert!(shared <= own + 3, "{mass}: {shared} iterations, {own} with a setup of its own");
+        assert!(check.galerkin < 1e-5 && check.near_null < 1e-5, "{mass}: {check:?}");
+    }
+    assert!(solve(&one, -0.1).0.abs_diff(first.0) <= 3);
 }
