@@ -3,13 +3,47 @@ use super::figure::{Figure, figure, layer, line, roomy};
 use crate::error::ReportError;
 use crate::page;
 use crate::plot::panel::{LayerShape, Panel, PlotColour};
-use crate::text::{count, extents_in};
+use crate::text::{count, escape, extents_in};
 use serde_json::Value;
+use std::fmt::Write;
 
 /// More right-hand sides, or entries of a history, are not drawn.
 const MOST: [usize; 2] = [64, 100_000];
 /// More points than this are not told apart.
 const POINTS: usize = 2000;
+/// More levels, or changes of the method, are not shown.
+const MOST_ROWS: usize = 100;
+
+/// What the setup of multigrid took, and how many solves it is worth.
+fn setup(object: &Value, nrhs: usize) -> Option<String> {
+    let setup = object["multigrid"]["setup_seconds"].as_f64()?;
+    let each = object["seconds"].as_f64()? / nrhs.max(1) as f64;
+    let worth = if each > 0.0 { format!(", as long as {:.1} right-hand sides", setup / each) } else { String::new() };
+    Some(format!("{setup:.3} s{worth}"))
+}
+
+/// Why the method changed.
+fn changes(list: &Value) -> Vec<String> {
+    let one = |change: &Value| {
+        let after = count(change["iterations"].as_u64()? as usize, "iteration");
+        Some(format!("After {after} {} went on: {}.", change["solver"].as_str()?, change["reason"].as_str()?))
+    };
+    list.as_array().into_iter().flatten().take(MOST_ROWS).filter_map(one).collect()
+}
+
+/// What levels are, and did.
+fn levels(list: &Value) -> Vec<[String; 6]> {
+    let list: Vec<_> = list.as_array().into_iter().flatten().take(MOST_ROWS).collect();
+    let seconds = |k: usize| list.get(k).and_then(|level| level["seconds"].as_f64());
+    let shown = |seconds: Option<f64>| seconds.map_or("–".into(), |seconds| format!("{seconds:.3}"));
+    let level = |(k, level): (usize, &&Value)| {
+        let alone = seconds(k).map(|all| all - seconds(k + 1).unwrap_or(0.0));
+        let whole = |key: &str| level[key].as_u64().map_or("–".into(), |n| n.to_string());
+        let extents = |key: &str| extents_in(&level[key]).unwrap_or("–".into());
+        [extents("lattice"), extents("block"), whole("vectors"), whole("iterations"), shown(seconds(k)), shown(alone)]
+    };
+    list.iter().enumerate().map(level).collect()
+}
 
 /// What `ferrite solve --json` printed.
 pub struct ConvergenceSection {
@@ -17,7 +51,12 @@ pub struct ConvergenceSection {
     facts: Vec<(&'static str, String)>,
     converged: bool,
     iterations: u64,
-    /// log₁₀ of residuals by right-hand of_rhs.
+    /// Why the method changed on the way.
+    changes: Vec<String>,
+    /// Of multigrid: lattice, aggregates, near-null vectors, iterations, seconds, those in coarser levels included, and in the level
+    /// alone.
+    levels: Vec<[String; 6]>,
+    /// log₁₀ of residuals by right-hand side.
     history: Vec<Vec<f64>>,
     true_residuals: Vec<f64>,
     tol: f64,
@@ -52,6 +91,7 @@ impl ConvergenceSection {
             ("asked", object["tol"].as_f64().map(|x| format!("{x:.1e}"))),
             ("seconds", object["seconds"].as_f64().map(|x| format!("{x:.4}"))),
             ("GFLOP/s", object["gflops"].as_f64().map(|x| format!("{x:.1}"))),
+            ("multigrid's setup", setup(object, all.len())),
             ("device", text("device")),
         ];
         for (what, value) in sums {
@@ -59,6 +99,8 @@ impl ConvergenceSection {
         }
         Ok(ConvergenceSection {
             facts,
+            changes: changes(&object["method_changes"]),
+            levels: levels(&object["multigrid"]["levels"]),
             converged: object["converged"].as_bool().unwrap_or(false),
             iterations: object["iterations"].as_u64().unwrap_or(0),
             history,
@@ -81,6 +123,17 @@ impl ConvergenceSection {
     pub fn put(&self, html: &mut String, title: &str) -> Result<(), ReportError> {
         page::heading(html, &format!("Convergence: {title}"));
         page::facts(html, self.facts.iter().map(|(what, value)| (*what, value.as_str())));
+        page::notes(html, &self.changes);
+        if !self.levels.is_empty() {
+            *html += "<div class=\"wide\">\n<table>\n<thead><tr><th>level of multigrid</th><th>aggregates</th>\
+                      <th>near-null vectors</th><th>iterations</th><th>seconds with coarser levels</th><th>without</th></tr>\
+                      </thead>\n<tbody>\n";
+            for row in &self.levels {
+                let cells: String = row.iter().map(|cell| format!("<td>{}</td>", escape(cell))).collect();
+                let _ = writeln!(html, "<tr>{cells}</tr>");
+            }
+            *html += "</tbody>\n</table>\n</div>\n";
+        }
         page::put(html, &self.figure()?);
         Ok(())
     }
@@ -116,7 +169,7 @@ impl ConvergenceSection {
             counts: true,
             layers,
         };
-        let caption = "Residuals of each right-hand of_rhs: in the recurrence, of the even-odd preconditioned system, and at \
+        let caption = "Residuals of each right-hand side: in the recurrence, of the even-odd preconditioned system, and at \
                        the end |b − M x| / |b| of the full one, computed in double.";
         figure(&panel, caption.into())
     }

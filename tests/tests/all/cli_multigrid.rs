@@ -1,6 +1,7 @@
 //! `ferrite solve --solver multigrid`.
 use crate::program::*;
 use serde_json::{Value, json};
+use std::fs;
 
 #[test]
 fn multigrid_solves_and_says_what_its_levels_did() {
@@ -100,6 +101,13 @@ fn the_faster_method_is_taken() {
     let begun = changes[0]["iterations"].as_u64().unwrap();
     assert!((100..hard["iterations"].as_u64().unwrap()).contains(&begun));
     assert!(changes[0]["reason"].as_str().unwrap().contains("for each of 4 right-hand sides"), "{changes:?}");
+    fs::write(room.path("hard.json"), hard.to_string()).unwrap();
+    room.run("report hard.json");
+    let page = fs::read_to_string(room.path("report.html")).unwrap();
+    let level = "<tr><td>4×4×4×8</td><td>2×2×2×4</td><td>8</td>";
+    assert!(page.contains(level) && page.contains("<tr><td>2×2×2×2</td><td>–</td>"), "{page}");
+    assert!(page.contains("multigrid's setup"));
+    assert!(page.contains(&format!("After {begun} iterations multigrid went on: BiCGstab takes about")));
 }
 
 /// Near-null vectors that are random numbers are of no help: BiCGstab ends what multigrid began.
