@@ -2,7 +2,7 @@
 use comms::Threads;
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
-use ferrite::field::host::HostSpinor;
+use ferrite::field::host::{HostGauge, HostSpinor};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::multigrid::MultigridParams;
@@ -101,4 +101,65 @@ fn near_null_vectors_serve_other_masses() {
         assert!(check.galerkin < 1e-5 && check.near_null < 1e-5, "{mass}: {check:?}");
     }
     assert!(solve(&one, -0.1).0.abs_diff(first.0) <= 3);
+}
+
+/// The free field, whose near-null vectors are constants that depend on each other, a heavy quark, odd aggregates, and links that
+/// are random.
+#[test]
+fn fields_of_all_kinds_are_solved() {
+    for (name, size, block, gauge, mass) in [
+        ("free", [4, 4, 4, 8], [2; 4], HostGauge::unit as fn(Lattice) -> HostGauge, 0.02),
+        ("heavy", [4, 4, 8, 4], [2; 4], |lattice| generate::weak_field(lattice, 25, 0.4), 2.0),
+        ("odd", [6, 6, 6, 6], [3; 4], |lattice| generate::weak_field(lattice, 26, 0.3), -0.05),
+        ("rough", [4, 4, 4, 8], [2, 2, 2, 4], |lattice| generate::random(lattice, 27), -0.5),
+    ] {
+        let lattice = Lattice::new(size).unwrap();
+        let domain = Domain::single(Cpu::new(None), lattice).unwrap();
+        let sources: [HostSpinor; 2] = [28, 29].map(|seed| generate::random_source(lattice, seed));
+        let multigrid = MultigridParams { vectors: 8, blocks: [Some(block), None, None], ..Default::default() };
+        let operator = WilsonParams::from_mass(mass, TimeBoundary::Antiperiodic);
+        let request = Request { method: Method::Multigrid, multigrid, ..Request::new(operator) };
+        let (_, report) = solve(&domain, &gauge(lattice), &sources, &request, &mut ()).unwrap();
+        assert!(report.converged && report.true_residual.iter().all(|r| *r <= request.tol), "{name}: {report:?}");
+        assert!(report.info.iterations < 60 && report.method_changes.is_empty(), "{name}: {report:?}");
+    }
+}
+
+#[test]
+fn many_right_hand_sides_are_solved_as_each_alone() {
+    let lattice = Lattice::new([4, 4, 4, 8]).unwrap();
+    let gauge = generate::weak_field(lattice, 30, 0.4);
+    let domain = Domain::single(Cpu::new(None), lattice).unwrap();
+    let configuration = Configuration::new(&domain, &gauge);
+    let multigrid = MultigridParams { vectors: 8, blocks: [Some([2; 4]), None, None], ..Default::default() };
+    let operator = WilsonParams::from_mass(-0.1, TimeBoundary::Antiperiodic);
+    let request = Request { method: Method::Multigrid, multigrid, tol: 1e-11, ..Request::new(operator) };
+    // One is zero, and leaves at once; those that are harder stay.
+    let sources: Vec<HostSpinor> = (0..16)
+        .map(|k| match k {
+            3 => HostSpinor::zero(lattice),
+            7 => generate::point_source(lattice, [1, 2, 3, 0], 2, 1).unwrap(),
+            _ => generate::random_source(lattice, 40 + k),
+        })
+        .collect();
+    let solve = |sources: &[HostSpinor]| configuration.solve(sources, None, &request, &mut ()).unwrap();
+    let alone: Vec<_> = sources.iter().map(|source| solve(std::slice::from_ref(source))).collect();
+    for n in [2, 5, 12, 16] {
+        let (solutions, report) = solve(&sources[..n]);
+        assert!(report.converged, "{n}: {:?}", report.true_residual);
+        for (j, (mine, (single, own))) in solutions.iter().zip(&alone).enumerate() {
+            // Each is good to the tolerance times the condition of M, which is some tens here.
+            let size = single[0].norm2().sqrt();
+            let difference = distance(mine, &single[0]);
+            assert!(difference <= 1e-9 * size, "{n}, {j}: {difference:e} of {size:e}");
+            let (together, alone) = (report.info.iterations_per_rhs[j], own.info.iterations);
+            assert!(together.abs_diff(alone) <= 2, "{n}, {j}: {together} iterations, {alone} alone");
+        }
+    }
+}
+
+/// ‖x − y‖
+fn distance(x: &HostSpinor, y: &HostSpinor) -> f64 {
+    let pairs = x.numbers().iter().zip(y.numbers());
+    pairs.map(|(x, y)| (x - y).norm_sqr()).sum::<f64>().sqrt()
 }
