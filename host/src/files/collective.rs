@@ -2,7 +2,7 @@
 use super::error::Problem;
 use super::parts::{agree, gather};
 use crate::network::Network;
-use crate::system::atomic::{self, Created, Destination, SystemError};
+use crate::system::atomic::{self, Created, Destination, SystemError, Temporary};
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -19,47 +19,65 @@ pub(crate) fn write_parts(
     fill: impl FnOnce(&File) -> Result<Vec<u8>, SystemError>,
     finish: impl FnOnce(&File, Vec<Vec<u8>>) -> Result<(), SystemError>,
 ) -> Result<(), Problem> {
-    let result = attempt(path, length, network, fill, finish);
+    let attempt = || {
+        let output = SharedOutput::create(path, length, network)?;
+        let (_, answers) = gather(network, fill(&output.file), Vec::clone)?;
+        let finished = if network.rank() == 0 { finish(&output.file, answers) } else { Ok(()) };
+        output.finish(finished, network)
+    };
+    settle(network, attempt())
+}
+
+/// *Collective.* A result that is the same everywhere: nobody goes on before rank 0 has removed what has to go.
+pub(crate) fn settle<T>(network: &dyn Network, result: Result<T, Problem>) -> Result<T, Problem> {
     if !matches!(result, Err(Problem::Comm(_))) {
-        // Nobody leaves before rank 0 has removed what has to go.
         network.barrier()?;
     }
     result
 }
 
-fn attempt(
-    path: &Path,
-    length: u64,
-    network: &dyn Network,
-    fill: impl FnOnce(&File) -> Result<Vec<u8>, SystemError>,
-    finish: impl FnOnce(&File, Vec<Vec<u8>>) -> Result<(), SystemError>,
-) -> Result<(), Problem> {
-    atomic::hidden(path, "")?;
-    let first = network.rank() == 0;
-    let created = if first { make_room(path, length).map(Some) } else { Ok(None) };
-    let encode = |created: &Option<(PathBuf, Created)>| {
-        created.as_ref().map_or(Vec::new(), |(_, created)| created.temporary.path().as_os_str().as_bytes().to_vec())
-    };
-    let (created, answers) = gather(network, created, encode)?;
-    let (temporary, file) = match created {
-        Some((place, Created { temporary, file })) => (Some((place, temporary)), Ok(file)),
-        None => {
-            let name = Path::new(OsStr::from_bytes(&answers[0]));
-            let file = OpenOptions::new().write(true).open(name);
-            (None, file.map_err(SystemError::of("open the file that rank 0 has created")))
-        }
-    };
-    let file = agree(network, file)?;
-    let (_, answers) = gather(network, fill(&file), Vec::clone)?;
-    let finished = if first { finish(&file, answers) } else { Ok(()) };
-    let flushed = finished.and_then(|()| file.sync_all().map_err(SystemError::of("flush to the device")));
-    drop(file);
-    agree(network, flushed)?;
-    let renamed = match temporary {
-        Some((place, temporary)) => temporary.rename(&place),
-        None => Ok(()),
-    };
-    agree(network, renamed)
+/// A file under a temporary name, which many processes have open to write their parts. It is removed when rank 0 drops this
+/// without [`finish`](Self::finish).
+#[derive(Debug)]
+pub(crate) struct SharedOutput {
+    /// On rank 0: the output file, and the temporary one that will replace it.
+    names: Option<(PathBuf, Temporary)>,
+    pub file: File,
+}
+
+impl SharedOutput {
+    /// *Collective.* Rank 0 makes the temporary file, of `length` bytes, and the others open it. Has to be followed by
+    /// [`settle`] if it fails.
+    pub fn create(path: &Path, length: u64, network: &dyn Network) -> Result<Self, Problem> {
+        atomic::hidden(path, "")?;
+        let created = if network.rank() == 0 { make_room(path, length).map(Some) } else { Ok(None) };
+        let encode = |created: &Option<(PathBuf, Created)>| {
+            created.as_ref().map_or(Vec::new(), |(_, created)| created.temporary.path().as_os_str().as_bytes().to_vec())
+        };
+        let (created, answers) = gather(network, created, encode)?;
+        let (names, file) = match created {
+            Some((place, Created { temporary, file })) => (Some((place, temporary)), Ok(file)),
+            None => {
+                let name = Path::new(OsStr::from_bytes(&answers[0]));
+                let file = OpenOptions::new().write(true).open(name);
+                (None, file.map_err(SystemError::of("open the file that rank 0 has created")))
+            }
+        };
+        Ok(Self { names, file: agree(network, file)? })
+    }
+    /// *Collective.* Gives the file its name, if the last of the work succeeded on all processes. Has to be followed by
+    /// [`settle`].
+    pub fn finish(self, finished: Result<(), SystemError>, network: &dyn Network) -> Result<(), Problem> {
+        let Self { names, file } = self;
+        let flushed = finished.and_then(|()| file.sync_all().map_err(SystemError::of("flush to the device")));
+        drop(file);
+        agree(network, flushed)?;
+        let renamed = match names {
+            Some((place, temporary)) => temporary.rename(&place),
+            None => Ok(()),
+        };
+        agree(network, renamed)
+    }
 }
 
 /// The output file with its symbolic links resolved, and the temporary file that will replace it.
@@ -67,7 +85,7 @@ fn make_room(path: &Path, length: u64) -> Result<(PathBuf, Created), SystemError
     let place = match Destination::of(path).map_err(SystemError::of("follow its symbolic links"))? {
         Destination::File(place) => place,
         Destination::Stream(_) => {
-            let why = io::Error::other("it is a pipe or a device, which only one process can write to");
+            let why = io::Error::other("it is a pipe or a device, which cannot be written in parts; name a file");
             return Err(SystemError::of("write")(why));
         }
     };

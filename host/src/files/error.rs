@@ -283,13 +283,42 @@ pub enum Problem {
         /// Coordinates.
         site: [usize; 4],
     },
-    /// In one of several fields of a file.
+    /// In one of several fields or vectors of a file.
     #[error("field {number}: {problem}")]
     InField {
         /// Which one, from 0.
         number: usize,
         /// What is wrong with it.
         problem: Box<Problem>,
+    },
+    /// A file that was to hold the test vectors of a multigrid setup holds something else.
+    #[error("is no multigrid setup: {found}; check that this is the intended file")]
+    NotASetup {
+        /// What it holds.
+        found: String,
+    },
+    /// Part of a multigrid setup is not what was written.
+    #[error(
+        "the checksum of {what} is {computed}, but the file was written with {stored}: the data is corrupt; copy the file \
+         again, or have the setup computed again"
+    )]
+    CorruptSetup {
+        /// Which part.
+        what: String,
+        /// In the file.
+        stored: String,
+        /// Of the data.
+        computed: String,
+    },
+    /// A multigrid setup was finished before all its vectors were written.
+    #[error(
+        "cannot be written: {written} of {expected} vectors are there; write all of them before the file is finished"
+    )]
+    VectorsMissing {
+        /// How many were written.
+        written: usize,
+        /// How many the header promises.
+        expected: usize,
     },
     /// The processes do not have one box of the lattice each.
     #[error("the parts of the processes are not right: {why}")]

@@ -61,7 +61,7 @@ impl Frame {
         };
         let finish = |file: &File, sums: Vec<Vec<u8>>| {
             let sums = sums.iter().map(|bytes| PartialChecksum::from_bytes(bytes));
-            let sum = sums.fold(PartialChecksum::default(), |a, b| a.combine(form.kind, b));
+            let sum = sums.fold(PartialChecksum::default(), |a, b| form.combine(a, b));
             let put = |bytes: &[u8], offset: u64| file.write_all_at(bytes, offset).map_err(SystemError::of("write"));
             put(&(self.head)(sum), 0)?;
             put(&(self.tail)(sum), end)

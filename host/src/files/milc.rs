@@ -103,7 +103,8 @@ pub(crate) fn frame(lattice: Lattice, options: &WriteOptions) -> Result<Frame, P
         return Err(Problem::Unwritable { why: "MILC files hold single precision only; choose it, or ILDG or NERSC" });
     }
     let endian = options.endian;
-    let form = StoredForm { components: LINKS, precision: FilePrecision::Single, endian, kind: ChecksumKind::Milc };
+    let form =
+        StoredForm { components: LINKS, precision: FilePrecision::Single, endian, kind: Some(ChecksumKind::Milc) };
     let stamp = stamp_of(&options.metadata).map_or_else(utc_now, String::from);
     let head = move |PartialChecksum([sum29, sum31]): PartialChecksum| {
         let mut header = vec![0; V5];

@@ -7,6 +7,8 @@
 //! | MILC version 5 (and 1), either byte order | read, write (5) | |
 //! | NumPy `.npy` | read, write | read, write |
 //!
+//! The test vectors of a multigrid setup have a format of their own: [`setup`].
+//!
 //! The format is recognised from the first bytes, never from the name. On reading, data is checked against everything that
 //! the headers contain: lengths before memory is allocated, checksum, plaquette, link trace; and numbers have to be finite and
 //! links unitary. Errors are a [`FileError`]: one sentence with the file, the place in it and what to do.
@@ -52,6 +54,7 @@ pub mod payload;
 mod read;
 mod runs;
 pub mod scidac;
+pub mod setup;
 mod shared;
 mod source;
 mod unsupported;
@@ -69,7 +72,7 @@ use crate::field::host::{HostField, HostGauge};
 use crate::gauge::measure::{Plaquettes, Unitarity};
 use crate::lattice::Lattice;
 use num_complex::Complex64;
-use payload::{ChecksumKind, LINKS, PartialChecksum, TWO_ROWS};
+use payload::{ChecksumKind, LINKS, PartialChecksum, StoredForm, TWO_ROWS};
 
 /// Bits of a stored real number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -309,6 +312,11 @@ impl Header {
     /// Complex numbers of one site once read: `components`, or 36 if only two rows are stored.
     pub fn values_per_site(&self) -> usize {
         if self.components == TWO_ROWS { LINKS } else { self.components }
+    }
+    /// How its numbers are stored.
+    fn form(&self) -> StoredForm {
+        let Self { components, precision, endian, .. } = *self;
+        StoredForm { components, precision, endian, kind: self.checksum.map(|(kind, _)| kind) }
     }
     /// Length of the data that the lattice and precision imply.
     fn needed(&self) -> u64 {

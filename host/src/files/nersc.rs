@@ -161,8 +161,12 @@ pub(crate) fn frame(
         FileFormat::Nersc3x3 => (LINKS, "4D_SU3_GAUGE_3x3"),
         _ => (TWO_ROWS, "4D_SU3_GAUGE"),
     };
-    let form =
-        StoredForm { components, precision: options.precision, endian: options.endian, kind: ChecksumKind::Nersc };
+    let form = StoredForm {
+        components,
+        precision: options.precision,
+        endian: options.endian,
+        kind: Some(ChecksumKind::Nersc),
+    };
     let mut start = format!("BEGIN_HEADER\nHDR_VERSION = 1.0\nDATATYPE = {datatype}\nSTORAGE_FORMAT = 1.0\n");
     for (i, extent) in lattice.size().into_iter().enumerate() {
         put(&mut start, &format!("DIMENSION_{}", i + 1), &extent.to_string());

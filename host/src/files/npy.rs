@@ -1,7 +1,7 @@
 //! NumPy's `.npy`: complex arrays in C order, shape `[T, Z, Y, X, 4, 3, 3]` for links, `[T, Z, Y, X, 4, 3]` for spinors
 //! (spin, colour) and `[T, Z, Y, X, 3]` for colour vectors. The order of numbers is that of the other formats.
 use super::frame::Frame;
-use super::payload::{ChecksumKind, StoredForm};
+use super::payload::StoredForm;
 use super::{Endian, FileFormat, FilePrecision, Header, Problem, WriteOptions, lattice_from};
 use crate::field::host::Fermion;
 use crate::lattice::Lattice;
@@ -199,7 +199,6 @@ pub(crate) fn frame(lattice: Lattice, axes: &[usize], site_shape: &[usize], opti
     let start = start(&descr, &[axes, &[t, z, y, x], site_shape].concat());
     let components = site_shape.iter().product();
     // The kind does not matter: the checksum has no place in this format.
-    let kind = ChecksumKind::Nersc;
-    let form = StoredForm { components, precision: options.precision, endian: options.endian, kind };
+    let form = StoredForm { components, precision: options.precision, endian: options.endian, kind: None };
     Frame::headed(lattice, form, move |_| start.clone())
 }

@@ -93,16 +93,16 @@ impl ChecksumKind {
     }
 }
 
-/// Reads the sites of a box, as `header.values_per_site()` complex numbers each, and the checksum of their bytes. Links
-/// stored in two rows get their third.
+/// Reads the sites of a box from a field that starts at `offset`, as `form.values_per_site()` complex numbers each, and the
+/// checksum of their bytes. Links stored in two rows get their third.
 pub(crate) fn read(
     source: &dyn ReadAt,
-    header: &Header,
+    offset: u64,
+    form: &StoredForm,
     runs: &Runs,
     values: &mut [Complex64],
 ) -> Result<PartialChecksum, SystemError> {
-    let (bytes_in, values_out) = (header.site_bytes(), header.values_per_site());
-    let kind = header.checksum.map(|(kind, _)| kind);
+    let (bytes_in, values_out) = (form.site_bytes(), form.values_per_site());
     let piece = (PIECE / bytes_in).max(1);
     let task = |buffer: &mut Vec<u8>, (number, values): (usize, &mut [Complex64])| -> io::Result<PartialChecksum> {
         let count = values.len() / values_out;
@@ -110,16 +110,14 @@ pub(crate) fn read(
         let (mut total, mut rest) = (PartialChecksum::default(), &mut buffer[..]);
         for (first, count) in runs.pieces(number * piece..number * piece + count) {
             let bytes = rest.split_off_mut(..count * bytes_in).unwrap_or_default();
-            source.read_exact_at(bytes, header.offset + first as u64 * bytes_in as u64)?;
-            if let Some(kind) = kind {
-                total = total.combine(kind, kind.of(bytes, bytes_in, first, header.endian));
-            }
+            source.read_exact_at(bytes, offset + first as u64 * bytes_in as u64)?;
+            total = form.combine(total, form.checksum(bytes, first));
         }
-        decode(buffer, values, header);
+        decode(buffer, values, form);
         Ok(total)
     };
     let sums: Vec<_> = values.par_chunks_mut(piece * values_out).enumerate().map_init(Vec::new, task).collect();
-    combined(sums, kind).map_err(SystemError::of("read the data"))
+    combined(sums, form).map_err(SystemError::of("read the data"))
 }
 
 /// Writes the sites of a box into a field that starts at `offset`, and returns the checksum of their bytes.
@@ -139,21 +137,20 @@ pub(crate) fn write(
         let (mut total, mut rest) = (PartialChecksum::default(), &buffer[..]);
         for (first, count) in runs.pieces(number * piece..number * piece + count) {
             let bytes = rest.split_off(..count * bytes_out).unwrap_or_default();
-            total = total.combine(form.kind, form.kind.of(bytes, bytes_out, first, form.endian));
+            total = form.combine(total, form.checksum(bytes, first));
             file.write_all_at(bytes, offset + first as u64 * bytes_out as u64)?;
         }
         Ok(total)
     };
     let sums: Vec<_> = values.par_chunks(piece * values_in).enumerate().map_init(Vec::new, task).collect();
-    combined(sums, Some(form.kind)).map_err(SystemError::of("write"))
+    combined(sums, form).map_err(SystemError::of("write"))
 }
 
 /// The sum of all pieces, or the error of the first that has one.
-fn combined(sums: Vec<io::Result<PartialChecksum>>, kind: Option<ChecksumKind>) -> io::Result<PartialChecksum> {
+fn combined(sums: Vec<io::Result<PartialChecksum>>, form: &StoredForm) -> io::Result<PartialChecksum> {
     let mut total = PartialChecksum::default();
     for sum in sums {
-        let sum = sum?;
-        total = kind.map_or(total, |kind| total.combine(kind, sum));
+        total = form.combine(total, sum?);
     }
     Ok(total)
 }
@@ -171,20 +168,21 @@ pub(crate) fn encode(
     for (number, values) in values.chunks(piece * values_in).enumerate() {
         buffer.resize(values.len() / values_in * bytes_out, 0);
         encode_sites(values, &mut buffer, form);
-        total = total.combine(form.kind, form.kind.of(&buffer, bytes_out, number * piece, form.endian));
+        total = form.combine(total, form.checksum(&buffer, number * piece));
         sink(&buffer)?;
     }
     Ok(total)
 }
 
-/// How numbers are to be stored.
+/// How numbers are stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StoredForm {
     /// Complex numbers per site in the file.
     pub components: usize,
     pub precision: FilePrecision,
     pub endian: Endian,
-    pub kind: ChecksumKind,
+    /// The checksum that the file has of them, if any.
+    pub kind: Option<ChecksumKind>,
 }
 
 impl StoredForm {
@@ -194,16 +192,24 @@ impl StoredForm {
     pub fn values_per_site(&self) -> usize {
         if self.components == TWO_ROWS { LINKS } else { self.components }
     }
+    /// Of the bytes of whole sites, starting with site number `first`; zero without a sort of checksum.
+    fn checksum(&self, bytes: &[u8], first: usize) -> PartialChecksum {
+        self.kind.map(|kind| kind.of(bytes, self.site_bytes(), first, self.endian)).unwrap_or_default()
+    }
+    /// Sum of two disjoint parts.
+    pub fn combine(&self, one: PartialChecksum, other: PartialChecksum) -> PartialChecksum {
+        self.kind.map_or(one, |kind| one.combine(kind, other))
+    }
 }
 
 /// The numbers of whole sites.
-pub(crate) fn decode(bytes: &[u8], values: &mut [Complex64], header: &Header) {
-    if header.components != TWO_ROWS {
-        return decode_reals(bytes, bytemuck::cast_slice_mut(values), header.precision, header.endian);
+fn decode(bytes: &[u8], values: &mut [Complex64], form: &StoredForm) {
+    if form.components != TWO_ROWS {
+        return decode_reals(bytes, bytemuck::cast_slice_mut(values), form);
     }
-    for (bytes, link) in bytes.chunks_exact(header.site_bytes() / 4).zip(values.chunks_exact_mut(9)) {
+    for (bytes, link) in bytes.chunks_exact(form.site_bytes() / 4).zip(values.chunks_exact_mut(9)) {
         let link: &mut [[Complex64; 3]] = bytemuck::cast_slice_mut(link);
-        decode_reals(bytes, bytemuck::cast_slice_mut(&mut link[..2]), header.precision, header.endian);
+        decode_reals(bytes, bytemuck::cast_slice_mut(&mut link[..2]), form);
         link[2] = third_row(&link[0], &link[1]);
     }
 }
@@ -212,7 +218,7 @@ pub(crate) fn decode(bytes: &[u8], values: &mut [Complex64], header: &Header) {
 /// or not a number.
 pub(crate) fn row_violation(site: &[u8], header: &Header) -> f64 {
     let mut values = [Complex64::ZERO; LINKS];
-    decode(site, &mut values, header);
+    decode(site, &mut values, &header.form());
     let off = values.chunks_exact(9).flat_map(|link| link.chunks_exact(3).take(2)).map(|row| {
         let norm = row.iter().map(Complex64::norm_sqr).sum::<f64>();
         if norm.is_finite() { (norm - 1.0).abs() } else { f64::INFINITY }
@@ -220,11 +226,11 @@ pub(crate) fn row_violation(site: &[u8], header: &Header) -> f64 {
     off.fold(0.0, f64::max)
 }
 
-fn decode_reals(bytes: &[u8], out: &mut [f64], precision: FilePrecision, endian: Endian) {
+fn decode_reals(bytes: &[u8], out: &mut [f64], form: &StoredForm) {
     fn each<const N: usize>(bytes: &[u8], out: &mut [f64], f: impl Fn([u8; N]) -> f64) {
         bytes.as_chunks::<N>().0.iter().zip(out).for_each(|(bytes, out)| *out = f(*bytes));
     }
-    match (precision, endian) {
+    match (form.precision, form.endian) {
         (FilePrecision::Single, Endian::Big) => each(bytes, out, |b| f32::from_be_bytes(b).into()),
         (FilePrecision::Single, Endian::Little) => each(bytes, out, |b| f32::from_le_bytes(b).into()),
         (FilePrecision::Double, Endian::Big) => each(bytes, out, f64::from_be_bytes),

@@ -54,7 +54,7 @@ impl<'a> ReadFrom<'a> {
             Self::Memory(_) => Path::new("<memory>"),
         }
     }
-    fn open(&self) -> Result<Opened<'a>, SystemError> {
+    pub(super) fn open(&self) -> Result<Opened<'a>, SystemError> {
         match self {
             Self::Memory(bytes) => Ok(Opened::Memory(bytes)),
             _ => File::open(self.path()).map(Opened::File).map_err(SystemError::of("open")),
@@ -239,7 +239,10 @@ fn read_with<T>(
 }
 
 /// *Collective.* Reads no more than what `parse` finds.
-fn header_with<H>(from: &ReadFrom, parse: impl Fn(&mut Image) -> Result<H, Problem>) -> Result<H, FileError> {
+pub(super) fn header_with<H>(
+    from: &ReadFrom,
+    parse: impl Fn(&mut Image) -> Result<H, Problem>,
+) -> Result<H, FileError> {
     let solo = Solo::new();
     let header = shared_header(from, from.network().unwrap_or(&solo), parse);
     header.map(|(_, header)| header).map_err(FileError::at(from.path()))
@@ -249,7 +252,7 @@ fn header_with<H>(from: &ReadFrom, parse: impl Fn(&mut Image) -> Result<H, Probl
 /// not ask the file server for the same few bytes, one after the other record, and all of them find the same, be it a
 /// header or a mistake in it, also where a file changes or a server shows it differently to different machines. Returns
 /// the file, too, where it is open.
-fn shared_header<'a, H>(
+pub(super) fn shared_header<'a, H>(
     from: &ReadFrom<'a>,
     network: &dyn Network,
     parse: impl Fn(&mut Image) -> Result<H, Problem>,
@@ -292,7 +295,7 @@ fn compared(
     parts: &FileParts,
     values: &mut [Complex64],
 ) -> Result<Checksum, Problem> {
-    let read = payload::read(source, header, &parts.mine().into(), values);
+    let read = payload::read(source, header.offset, &header.form(), &parts.mine().into(), values);
     let (_, answers) = gather(parts.network, read, |sum| sum.to_bytes())?;
     let sums = answers.iter().map(|bytes| PartialChecksum::from_bytes(bytes));
     let all = match header.checksum {

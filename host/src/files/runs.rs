@@ -33,6 +33,16 @@ impl Runs {
             Some((first, count))
         })
     }
+    /// Where the even sites of a section are in a file that has the even sites of the whole lattice alone. The section
+    /// begins at even coordinates.
+    ///
+    /// Of the sites 2k and 2k + 1, which are neighbours in x, one is even: it has number k among the even ones. So they
+    /// are numbered like the sites of a lattice that is half as long in x.
+    pub fn of_even_sites(section: &Section) -> Self {
+        let halved = |[x, y, z, t]: [usize; 4]| [x / 2, y, z, t];
+        let Cuboid { origin, size } = section.cuboid();
+        Self::new(halved(section.global.size()), Cuboid { origin: halved(origin), size: halved(size) })
+    }
 }
 
 impl From<&Section> for Runs {
@@ -70,6 +80,18 @@ mod tests {
                 [length].into()
             );
         }
+    }
+
+    #[test]
+    fn even_sites_are_numbered_among_themselves() {
+        let section = section([4, 6, 4, 8], [2, 2, 0, 4], [2, 4, 4, 2]);
+        let global = section.global;
+        let is_even = |index: &usize| global.parity(global.coordinates(*index)) == 0;
+        let even: Vec<usize> = (0..global.volume()).filter(is_even).collect();
+        let mine = (0..section.local.volume()).map(|site| section.global_index(site)).filter(is_even);
+        let runs = Runs::of_even_sites(&section);
+        let numbers = runs.pieces(0..section.local.half_volume()).flat_map(|(first, count)| first..first + count);
+        assert_eq!(numbers.map(|number| even[number]).collect::<Vec<_>>(), mine.collect::<Vec<_>>());
     }
 
     #[test]

@@ -345,7 +345,8 @@ pub(crate) fn frame(lattice: Lattice, components: usize, options: &WriteOptions)
 
     let (name, spins, count) = kind(components);
     let letter = if options.precision == FilePrecision::Single { 'F' } else { 'D' };
-    let form = StoredForm { components, precision: options.precision, endian: Endian::Big, kind: ChecksumKind::Scidac };
+    let form =
+        StoredForm { components, precision: options.precision, endian: Endian::Big, kind: Some(ChecksumKind::Scidac) };
     let private = format!(
         "{prolog}<scidacRecord><version>1.1</version><date>{}</date><recordtype>0</recordtype>\
          <datatype>QDP_{letter}3_{name}</datatype><precision>{letter}</precision><colors>3</colors>\

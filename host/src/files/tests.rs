@@ -130,7 +130,14 @@ fn parts_add_up_to_the_whole() {
             let local = Lattice::new([4, 2, 2, count]).unwrap();
             let section = Section { global: header.lattice, origin: [0, 0, 0, first], local };
             let mut values = vec![Complex64::ZERO; local.volume() * header.values_per_site()];
-            let sum = payload::read(&source::Opened::Memory(&bytes), &header, &(&section).into(), &mut values).unwrap();
+            let sum = payload::read(
+                &source::Opened::Memory(&bytes),
+                header.offset,
+                &header.form(),
+                &(&section).into(),
+                &mut values,
+            )
+            .unwrap();
             (values, sum)
         };
         let (whole, sum) = read(0, 10);

@@ -1,9 +1,9 @@
 //! Files written and read by many ranks, here threads, each its own section: what one process writes and reads.
-use comms::{Communicator, ProcessGrid, Threads};
-use ferrite::field::host::{ColourVector, Fermion, HostField, HostGauge, Spinor};
+use crate::sections::{Room, field_of, on, sections, sentence};
+use ferrite::field::host::{ColourVector, Fermion, HostGauge, Spinor};
 use ferrite::files::{
-    Checksum, Endian, FileError, FileFormat, FilePrecision, GaugeFile, Problem, ReadOptions, SharedFile, WriteOptions,
-    inspect, inspect_block, read_block, read_fermion, read_gauge, write_block, write_fermion, write_gauge,
+    Checksum, Endian, FileFormat, FilePrecision, GaugeFile, Problem, ReadOptions, SharedFile, WriteOptions, inspect,
+    inspect_block, read_block, read_fermion, read_gauge, write_block, write_fermion, write_gauge,
 };
 use ferrite::gauge::generate;
 use ferrite::lattice::{Lattice, Section};
@@ -13,7 +13,7 @@ use ferrite_tests::refdata;
 use num_complex::Complex64;
 use proptest::prelude::*;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const SIZE: [usize; 4] = [4, 6, 4, 12];
 /// Every direction cut alone, also into three parts; x cut with others; all of them; six parts of the slowest direction.
@@ -22,28 +22,6 @@ const GRIDS: [[usize; 4]; 8] =
 
 fn lattice() -> Lattice {
     Lattice::new(SIZE).unwrap()
-}
-
-/// What every rank of a grid gets from `work`.
-fn on<T: Send>(grid: [usize; 4], lattice: Lattice, work: impl Fn(&dyn Network, &Section) -> T + Sync) -> Vec<T> {
-    let grid = ProcessGrid::new(grid).unwrap();
-    grid.check(lattice.size(), 1).unwrap();
-    let rank = |world: Threads| {
-        let origin = grid.origin(Communicator::rank(&world), lattice.size());
-        let local = Lattice::new(grid.local_extents(lattice.size())).map_err(|e| e.to_string())?;
-        Ok::<_, String>(work(&world, &Section { global: lattice, origin, local }))
-    };
-    Threads::run(grid.size(), rank).unwrap()
-}
-
-/// The sections of all ranks of a grid.
-fn sections(grid: [usize; 4], lattice: Lattice) -> Vec<Section> {
-    on(grid, lattice, |_, section| *section)
-}
-
-fn field_of<T: Fermion>(section: &Section, field: &HostField<T>) -> HostField<T> {
-    let sites = (0..section.local.volume()).map(|site| field.sites()[section.global_index(site)]);
-    HostField::from_sites(section.local, sites.collect())
 }
 
 fn gauge() -> HostGauge {
@@ -80,33 +58,6 @@ fn timeless(path: &Path) -> Vec<u8> {
         bytes[at - 19..at].fill(b'?');
     }
     bytes
-}
-
-/// A folder whose files are known.
-struct Room(tempfile::TempDir);
-
-impl Room {
-    fn new() -> Self {
-        Room(tempfile::tempdir().unwrap())
-    }
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-    fn files(&self) -> Vec<String> {
-        let names = fs::read_dir(self.0.path()).unwrap().map(|file| file.unwrap().file_name());
-        let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
-        names.sort();
-        names
-    }
-}
-
-/// One sentence, the same on all ranks.
-fn sentence<T>(results: Vec<Result<T, FileError>>) -> String {
-    let ranks = results.len();
-    let sentences: Vec<String> = results.into_iter().filter_map(Result::err).map(|e| e.to_string()).collect();
-    assert_eq!(sentences.len(), ranks, "some ranks succeed: {sentences:?}");
-    assert!(sentences.iter().all(|s| *s == sentences[0]), "{sentences:#?}");
-    sentences[0].clone()
 }
 
 /// Each rank has its section of what one process read, and everything else is the same to the last bit.

@@ -5,6 +5,7 @@
 mod chains;
 mod correlators;
 mod program;
+mod sections;
 mod spy;
 mod trajectories;
 
@@ -44,6 +45,7 @@ mod rhmc;
 mod rhmc_ensembles;
 mod rhmc_physics;
 mod schwarz;
+mod setup_files;
 mod solves;
 mod spectrum;
 mod spectrum_runs;

@@ -1,0 +1,490 @@
+//! The test vectors of a multigrid setup, so that a later run need not compute them again.
+//!
+//! Test vectors are spinor fields on the even sites. A file is a LIME message of these records:
+//!
+//! | record | content |
+//! |---|---|
+//! | `ferrite-multigrid-setup` | JSON: a [`SetupHeader`], with `format` `ferrite.multigrid-setup/1` |
+//! | `ferrite-multigrid-vector`, for each vector | numbers on the even sites, single precision, big-endian, `[spin][colour]` |
+//! | `ferrite-multigrid-checksums` | JSON: CRC-32 of the first record, SciDAC checksum of each vector |
+//!
+//! Even sites are in lexicographic order with x fastest. As extents are even, number k among them is one of the sites
+//! 2k and 2k + 1. Vectors are written and read one after the other, so memory is needed for one at a time; each process
+//! has its [`Section`](crate::lattice::Section) of them. The bytes of a file do not depend on how the lattice is cut,
+//! and any number of processes reads it.
+//!
+//! ```
+//! use comms::Solo;
+//! use ferrite::field::host::HostSpinor;
+//! use ferrite::files::SharedFile;
+//! use ferrite::files::setup::{SetupHeader, SetupReader, SetupWriter};
+//! use ferrite::lattice::Lattice;
+//!
+//! let path = std::env::temp_dir().join("ferrite-doc.setup");
+//! let (network, lattice) = (Solo::new(), Lattice::new([4, 4, 4, 8])?);
+//! let operator = serde_json::json!({ "operator": "wilson", "mass": -0.4 });
+//! let header = SetupHeader::new(lattice, 2, operator, "12ab34cd 56ef7890");
+//!
+//! let mut writer = SetupWriter::create(SharedFile::new(&path, &network), header.clone())?;
+//! for _ in 0..2 {
+//!     writer.write(&HostSpinor::zero(lattice))?;
+//! }
+//! writer.finish()?;
+//!
+//! let reader = SetupReader::open(SharedFile::new(&path, &network))?;
+//! assert_eq!(*reader.header(), header);
+//! assert_eq!(reader.read(1)?, HostSpinor::zero(lattice));
+//! # std::fs::remove_file(path)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+use super::collective::{SharedOutput, settle};
+use super::error::LengthRemedy;
+use super::image::Image;
+use super::lime::{self, MessageFlags, Record};
+use super::parts::{FileParts, gather};
+use super::payload::{self, ChecksumKind, PartialChecksum, StoredForm};
+use super::read::{ReadFrom, header_with, shared_header, some};
+use super::runs::Runs;
+use super::source::Opened;
+use super::{Endian, FileError, FilePrecision, Problem, SharedFile, checks, lattice_from};
+use crate::field::host::{Fermion, HostSpinor, Spinor};
+use crate::lattice::Lattice;
+use crate::system::atomic::SystemError;
+use num_complex::Complex64;
+use rayon::prelude::*;
+use serde_json::{Value, json};
+use std::io::{Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+/// The format that is written, and the only one that is read.
+const FORMAT: &str = "ferrite.multigrid-setup/1";
+const SETUP: &str = "ferrite-multigrid-setup";
+const VECTOR: &str = "ferrite-multigrid-vector";
+const CHECKSUMS: &str = "ferrite-multigrid-checksums";
+/// The most vectors of a file. Their checksums fit a record of text.
+pub const MOST_VECTORS: usize = 1024;
+/// The longest record of text that is read.
+const MOST_TEXT: usize = 1 << 16;
+const CHECKSUM: ChecksumKind = ChecksumKind::Scidac;
+const FORM: StoredForm = StoredForm {
+    components: Spinor::COMPONENTS,
+    precision: FilePrecision::Single,
+    endian: Endian::Big,
+    kind: Some(CHECKSUM),
+};
+
+/// What a setup is, and what it was made for. A reader compares this with what it needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SetupHeader {
+    /// Extents of the whole lattice.
+    pub lattice: Lattice,
+    /// Number of vectors, from 1 to [`MOST_VECTORS`].
+    pub vectors: usize,
+    /// The operator that the vectors were made for: a JSON object with whatever tells two operators apart. Numbers come
+    /// back as they were, except that JSON has none that are not finite.
+    pub operator: Value,
+    /// The checksum of the links that they were made for.
+    pub links: String,
+    /// The program that made them, and its version.
+    pub program: String,
+}
+
+impl SetupHeader {
+    /// Of vectors that this program has made.
+    pub fn new(lattice: Lattice, vectors: usize, operator: Value, links: impl Into<String>) -> Self {
+        let program = concat!("ferrite ", env!("CARGO_PKG_VERSION")).into();
+        Self { lattice, vectors, operator, links: links.into(), program }
+    }
+    /// The first record.
+    fn to_text(&self) -> Result<String, Problem> {
+        let unwritable = |why| Err(Problem::Unwritable { why });
+        if !(1..=MOST_VECTORS).contains(&self.vectors) {
+            return unwritable("a multigrid setup has from 1 to 1024 vectors");
+        }
+        if !self.operator.is_object() {
+            return unwritable("the description of the operator is not a JSON object");
+        }
+        let text = json!({
+            "format": FORMAT,
+            "lattice": self.lattice.size(),
+            "vectors": self.vectors,
+            "operator": self.operator,
+            "links": self.links,
+            "program": self.program,
+        });
+        let text = text.to_string();
+        if text.len() > MOST_TEXT {
+            return unwritable("the description of the operator and of the links has more than 64 KiB");
+        }
+        Ok(text)
+    }
+    /// From the JSON of the record at `place`, whose format is known.
+    fn of(json: &Value, place: &str) -> Result<Self, Problem> {
+        let wrong = |key: &'static str, expected: &str| Problem::field(place, key, json[key].to_string(), expected);
+        let text = |key| json[key].as_str().map(String::from).ok_or_else(|| wrong(key, "text"));
+        let count = |value: &Value| value.as_u64().and_then(|n| usize::try_from(n).ok());
+        let size: Option<Vec<usize>> = json["lattice"].as_array().and_then(|all| all.iter().map(count).collect());
+        let size = size.and_then(|size| size.try_into().ok()).ok_or_else(|| wrong("lattice", "four extents"))?;
+        let vectors = count(&json["vectors"]).filter(|n| (1..=MOST_VECTORS).contains(n));
+        let operator = Some(&json["operator"]).filter(|operator| operator.is_object());
+        Ok(Self {
+            lattice: lattice_from(size, SETUP)?,
+            vectors: vectors.ok_or_else(|| wrong("vectors", "a number from 1 to 1024"))?,
+            operator: operator.ok_or_else(|| wrong("operator", "an object"))?.clone(),
+            links: text("links")?,
+            program: text("program")?,
+        })
+    }
+}
+
+/// Bytes of a vector on this lattice.
+fn vector_bytes(lattice: Lattice) -> u64 {
+    lattice.half_volume() as u64 * FORM.site_bytes() as u64
+}
+
+/// The even one of sites 2k and 2k + 1.
+fn even_site(lattice: Lattice, k: usize) -> usize {
+    2 * k + lattice.parity(lattice.coordinates(2 * k))
+}
+
+/// *Collective.* The parts of the processes, which make up this lattice. As they have even extents, all of them begin
+/// at even coordinates: so their even sites are even ones of the lattice.
+fn meet<'a, T>(
+    file: &SharedFile<'a>,
+    lattice: Lattice,
+    mine: Result<T, SystemError>,
+) -> Result<(T, FileParts<'a>), Problem> {
+    let section = file.section.unwrap_or(lattice.into());
+    let (mine, parts) = FileParts::meet(file.network, &section, &[], mine)?;
+    if parts.mine().global != lattice {
+        return Err(other_lattice(parts.mine().global, lattice));
+    }
+    Ok((mine, parts))
+}
+
+fn other_lattice(caller: Lattice, file: Lattice) -> Problem {
+    Problem::Disagree {
+        what: "the lattice",
+        first: caller.to_string(),
+        first_place: "the caller",
+        second: file.to_string(),
+        second_place: "the header of the setup",
+    }
+}
+
+/// Writes a setup, vector by vector. The file appears under its name with [`finish`](Self::finish); until then an older
+/// one stays. When this is dropped before, nothing is left of it.
+///
+/// All processes make the same calls in the same order, each with its section of the vectors. A call succeeds on all of
+/// them or fails on all alike, except that a [`Problem::Comm`] may be one process's own. After a call that failed no
+/// other can succeed.
+pub struct SetupWriter<'a> {
+    path: PathBuf,
+    parts: FileParts<'a>,
+    header: SetupHeader,
+    /// The first record.
+    head: Vec<u8>,
+    /// CRC-32 of its data.
+    head_sum: u32,
+    /// Of the vectors that were written.
+    sums: Vec<PartialChecksum>,
+    /// `None` after a failure.
+    output: Option<SharedOutput>,
+}
+
+impl<'a> SetupWriter<'a> {
+    /// *Collective.* Begins a file. `to` is a file in a folder that all processes share, with this process's section;
+    /// one process that has the whole lattice can do without.
+    ///
+    /// # Errors
+    /// A header that cannot be written: too many vectors or none, more than 64 KiB of text, an operator that is not a
+    /// JSON object. Sections that do not make up its lattice, or headers that differ. A file that the system does not
+    /// let us create, a pipe, or a device.
+    pub fn create(to: SharedFile<'a>, header: SetupHeader) -> Result<Self, FileError> {
+        settle(to.network, Self::attempt(&to, header)).map_err(FileError::at(to.path))
+    }
+    fn attempt(to: &SharedFile<'a>, header: SetupHeader) -> Result<Self, Problem> {
+        // Each process sends its header, or what is wrong with it, as one alone may have a wrong one.
+        let checked = header.to_text();
+        let encode = |checked: &Result<String, Problem>| {
+            checked.as_ref().map_or_else(|problem| problem.to_string(), |text| text.clone()).into_bytes()
+        };
+        let (checked, all) = gather(to.network, Ok(checked), encode)?;
+        if let Some(rank) = all.iter().position(|header| *header != all[0]) {
+            return Err(Problem::Parts { why: format!("rank {rank} has another header than rank 0") });
+        }
+        let text = checked?;
+        let ((), parts) = meet(to, header.lattice, Ok(()))?;
+        let mut head = Vec::new();
+        lime::append(&mut head, SETUP, MessageFlags::Begin, text.as_bytes());
+        let mut writer = Self {
+            path: to.path.to_owned(),
+            parts,
+            head_sum: crc32fast::hash(text.as_bytes()),
+            head,
+            sums: Vec::with_capacity(header.vectors),
+            output: None,
+            header,
+        };
+        let end = writer.record(writer.header.vectors);
+        writer.output = Some(SharedOutput::create(to.path, end, to.network)?);
+        Ok(writer)
+    }
+    /// The header of the record of a vector.
+    fn vector_header(&self) -> Vec<u8> {
+        let mut header = Vec::new();
+        lime::append_header(&mut header, VECTOR, MessageFlags::Middle, vector_bytes(self.header.lattice));
+        header
+    }
+    /// Where the record of a vector begins. Vectors need no padding: they have a multiple of 96 bytes.
+    fn record(&self, number: usize) -> u64 {
+        let record = self.vector_header().len() as u64 + vector_bytes(self.header.lattice);
+        self.head.len() as u64 + number as u64 * record
+    }
+    /// *Collective.* Writes the next vector: this process's section of it. Odd sites are not read.
+    ///
+    /// # Errors
+    /// Numbers that are not finite in single precision; a field that is not on the section; more vectors than the
+    /// header says; what the system says, such as a full disk. The unfinished file is removed.
+    pub fn write(&mut self, vector: &HostSpinor) -> Result<(), FileError> {
+        let written = self.write_next(vector);
+        if written.is_err() {
+            self.output = None;
+            settle(self.parts.network, written).map_err(FileError::at(&self.path))?;
+        }
+        Ok(())
+    }
+    fn write_next(&mut self, vector: &HostSpinor) -> Result<(), Problem> {
+        let file = &self.output.as_ref().ok_or(FAILED)?.file;
+        let number = self.sums.len();
+        if number == self.header.vectors {
+            return Err(Problem::Unwritable { why: "all vectors that the header names are there already" });
+        }
+        let even = self.even_sites(vector).map_err(Problem::in_field(number))?;
+        let offset = self.record(number) + self.vector_header().len() as u64;
+        let values: &[Complex64] = even.as_flattened().as_flattened();
+        let sum = payload::write(file, offset, values, &FORM, &Runs::of_even_sites(self.parts.mine()));
+        self.sums.push(total(&self.parts, sum)?);
+        Ok(())
+    }
+    /// *Collective.* The numbers of this process that are to be written.
+    fn even_sites(&self, vector: &HostSpinor) -> Result<Vec<Spinor>, Problem> {
+        let section = self.parts.mine();
+        let fits = vector.lattice() == section.local;
+        let sites = if fits { section.local.half_volume() } else { 0 };
+        let even = (0..sites).into_par_iter().map(|k| vector.sites()[even_site(section.local, k)]);
+        let even: Vec<Spinor> = even.collect();
+        let finite = |number: &Complex64| (number.re as f32).is_finite() && (number.im as f32).is_finite();
+        let bad = even.par_iter().position_first(|site| !site.as_flattened().iter().all(finite));
+        let bad = bad.map_or(u64::MAX, |k| section.global_index(even_site(section.local, k)) as u64);
+        let all = self.parts.collect([u64::from(fits), bad])?;
+        if let Some(rank) = all.iter().position(|[fits, _]| *fits == 0) {
+            return Err(Problem::Parts { why: format!("the vector of rank {rank} has other extents than its part") });
+        }
+        match all.iter().map(|[_, bad]| *bad).min() {
+            Some(bad) if bad != u64::MAX => {
+                let site = section.global.coordinates(bad as usize);
+                Err(Problem::NotFinite { what: "spinor, in single precision,", site })
+            }
+            _ => Ok(even),
+        }
+    }
+    /// *Collective.* Writes the headers and checksums of all records, flushes the file to the device and gives it its
+    /// name.
+    ///
+    /// # Errors
+    /// Vectors that are missing, and what the system says. Then nothing is left of the file, and an older one stays.
+    pub fn finish(mut self) -> Result<(), FileError> {
+        let finished = self.finish_all();
+        settle(self.parts.network, finished).map_err(FileError::at(&self.path))
+    }
+    fn finish_all(&mut self) -> Result<(), Problem> {
+        // Removed when this returns an error, before others go on.
+        let output = self.output.take().ok_or(FAILED)?;
+        let (written, expected) = (self.sums.len(), self.header.vectors);
+        if written < expected {
+            return Err(Problem::VectorsMissing { written, expected });
+        }
+        let sums: Vec<String> = self.sums.iter().map(|sum| CHECKSUM.print(*sum)).collect();
+        let sums = json!({ "setup": format!("{:08x}", self.head_sum), "vectors": sums }).to_string();
+        let mut tail = Vec::new();
+        lime::append(&mut tail, CHECKSUMS, MessageFlags::End, sums.as_bytes());
+        let put = |bytes: &[u8], offset: u64| {
+            output.file.write_all_at(bytes, offset).map_err(SystemError::of("write the headers of its records"))
+        };
+        let records = || {
+            (0..expected).try_for_each(|number| put(&self.vector_header(), self.record(number)))?;
+            put(&tail, self.record(expected))?;
+            // The magic number comes last.
+            put(&self.head, 0)
+        };
+        let first = self.parts.network.rank() == 0;
+        let records = if first { records() } else { Ok(()) };
+        output.finish(records, self.parts.network)
+    }
+}
+
+const FAILED: Problem = Problem::Unwritable { why: "an earlier vector could not be; begin the file again" };
+
+/// *Collective.* The checksum of a vector, from those of its parts.
+fn total(parts: &FileParts, mine: Result<PartialChecksum, SystemError>) -> Result<PartialChecksum, Problem> {
+    let (_, answers) = gather(parts.network, mine, |sum| sum.to_bytes())?;
+    let sums = answers.iter().map(|bytes| PartialChecksum::from_bytes(bytes));
+    Ok(sums.fold(PartialChecksum::default(), |a, b| FORM.combine(a, b)))
+}
+
+/// What the records of text say.
+struct Contents {
+    header: SetupHeader,
+    /// Where the data of each vector begins.
+    offsets: Vec<u64>,
+    /// The checksum of each vector, as the file has it.
+    sums: Vec<String>,
+}
+
+impl Contents {
+    fn parse(image: &mut Image) -> Result<Self, Problem> {
+        if image.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))? == 0 {
+            return Err(Problem::Empty);
+        }
+        image.rewind().map_err(Problem::io("seek to the start"))?;
+        let start = some(image, 4)?;
+        if start != lime::MAGIC {
+            let start = start.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ");
+            let found = format!("it starts with the bytes {start}, not as a LIME file with 45 67 89 ab");
+            return Err(Problem::NotASetup { found });
+        }
+        let records = lime::records(image)?;
+        let Some(first) = records.first().filter(|first| first.kind == SETUP) else {
+            let first = records.first().map_or("", |first| &first.kind);
+            let found = format!("its first LIME record is {first:?}, not {SETUP:?}");
+            return Err(Problem::NotASetup { found });
+        };
+        let place = first.place();
+        let (text, json) = json_of(image, first)?;
+        // Before anything else, as all of it may be otherwise in another version.
+        if json["format"] != FORMAT {
+            let expected = format!("{FORMAT:?}; another version of Ferrite wrote it: have the setup computed again");
+            let found = json["format"].as_str().map_or_else(|| json["format"].to_string(), String::from);
+            return Err(Problem::field(place, "format", found, expected));
+        }
+        let Some(last) = records.iter().find(|record| record.kind == CHECKSUMS) else {
+            let hint = "the file is cut short; copy it again, or have the setup computed again";
+            return Err(Problem::Missing { place: "LIME file".into(), field: CHECKSUMS, hint });
+        };
+        let (_, known) = json_of(image, last)?;
+        let wrong = |key, expected: &str| Problem::field(last.place(), key, known[key].to_string(), expected);
+        let stored = known["setup"].as_str().ok_or_else(|| wrong("setup", "eight hexadecimal digits"))?;
+        let computed = format!("{:08x}", crc32fast::hash(text.as_bytes()));
+        if computed != stored {
+            return Err(Problem::CorruptSetup { what: place, stored: stored.into(), computed });
+        }
+        let header = SetupHeader::of(&json, &place)?;
+        let vectors: Vec<_> = records.iter().filter(|record| record.kind == VECTOR).collect();
+        if vectors.len() != header.vectors {
+            let expected = format!("{}, as the header says", header.vectors);
+            let found = vectors.len().to_string();
+            return Err(Problem::field("LIME file", "number of ferrite-multigrid-vector records", found, expected));
+        }
+        let needed = vector_bytes(header.lattice);
+        if let Some(vector) = vectors.iter().find(|vector| vector.length != needed) {
+            return Err(Problem::Length {
+                place: vector.place(),
+                length: vector.length,
+                said: format!("a vector on the even sites of the {} lattice takes {needed}", header.lattice),
+                would: "the file is damaged: copy it again, or have the setup computed again".into(),
+                remedy: LengthRemedy::Nothing,
+            });
+        }
+        let text = |sum: &Value| sum.as_str().map(String::from);
+        let sums: Option<Vec<String>> = known["vectors"].as_array().and_then(|sums| sums.iter().map(text).collect());
+        let sums = sums.filter(|sums| sums.len() == header.vectors);
+        let sums = sums.ok_or_else(|| wrong("vectors", "a checksum for each vector"))?;
+        Ok(Self { header, offsets: vectors.iter().map(|vector| vector.offset).collect(), sums })
+    }
+}
+
+/// The text of a record, and the JSON in it.
+fn json_of(image: &mut Image, record: &Record) -> Result<(String, Value), Problem> {
+    let wrong =
+        |found: &str| Problem::field(record.place(), "content", found, "JSON; the file is damaged: copy it again");
+    let text = lime::text(image, record)?.ok_or_else(|| wrong("more than 64 KiB, or not text"))?;
+    let json = serde_json::from_str(&text).map_err(|_| wrong(&text))?;
+    Ok((text, json))
+}
+
+/// *Collective* with a [`SharedFile`]. Reads the header only.
+///
+/// # Errors
+/// Those of [`SetupReader::open`], but for sections and the lattice that is expected.
+pub fn inspect_setup<'a>(from: impl Into<ReadFrom<'a>>) -> Result<SetupHeader, FileError> {
+    header_with(&from.into(), |image| Contents::parse(image).map(|contents| contents.header))
+}
+
+/// Reads a setup, one vector at a time.
+///
+/// All processes make the same calls in the same order. A call succeeds on all of them or fails on all alike, except
+/// that a [`Problem::Comm`] may be one process's own.
+pub struct SetupReader<'a> {
+    path: PathBuf,
+    parts: FileParts<'a>,
+    opened: Opened<'a>,
+    contents: Contents,
+}
+
+impl<'a> SetupReader<'a> {
+    /// *Collective.* Opens a file and checks its records, but not the numbers of the vectors. With a section in `from`
+    /// the file has to be on its lattice; one process without a section reads any lattice, and all of it.
+    ///
+    /// # Errors
+    /// A file that cannot be opened, is no setup, is of another version or cut short, or has other records than its
+    /// header says; a header whose checksum is wrong; another lattice than that of the sections; sections that do not
+    /// make it up.
+    pub fn open(from: SharedFile<'a>) -> Result<Self, FileError> {
+        let all = || {
+            let read = ReadFrom::Shared(from);
+            let (opened, contents) = shared_header(&read, from.network, Contents::parse)?;
+            let opened = opened.map_or_else(|| read.open(), Ok);
+            let (opened, parts) = meet(&from, contents.header.lattice, opened)?;
+            Ok(Self { path: from.path.to_owned(), parts, opened, contents })
+        };
+        all().map_err(FileError::at(from.path))
+    }
+    /// What the setup is.
+    pub fn header(&self) -> &SetupHeader {
+        &self.contents.header
+    }
+    /// *Collective.* Reads this process's section of vector `number`, counted from 0. It is zero on odd sites.
+    ///
+    /// # Errors
+    /// No such vector, a checksum that is wrong, numbers that are not finite, and what the system says.
+    pub fn read(&self, number: usize) -> Result<HostSpinor, FileError> {
+        let header = &self.contents.header;
+        let all = || {
+            let (Some(offset), Some(stored)) = (self.contents.offsets.get(number), self.contents.sums.get(number))
+            else {
+                let expected = format!("more than {number}, as vector {number} is asked for, counted from 0");
+                return Err(Problem::field("header of the setup", "vectors", header.vectors.to_string(), expected));
+            };
+            self.read_at(*offset, stored).map_err(Problem::in_field(number))
+        };
+        all().map_err(FileError::at(&self.path))
+    }
+    fn read_at(&self, offset: u64, stored: &str) -> Result<HostSpinor, Problem> {
+        let section = self.parts.mine();
+        let mut even = vec![Spinor::default(); section.local.half_volume()];
+        let values = even.as_flattened_mut().as_flattened_mut();
+        let read = payload::read(&self.opened, offset, &FORM, &Runs::of_even_sites(section), values);
+        let computed = CHECKSUM.print(total(&self.parts, read)?);
+        if computed != stored {
+            return Err(Problem::CorruptSetup { what: "the vector".into(), stored: stored.into(), computed });
+        }
+        let mut vector = HostSpinor::zero(section.local);
+        vector.sites_mut().par_chunks_exact_mut(2).zip(&even).enumerate().for_each(|(k, (pair, value))| {
+            pair[even_site(section.local, k) - 2 * k] = *value;
+        });
+        checks::fermion(&vector, &self.parts)?;
+        Ok(vector)
+    }
+}
