@@ -97,6 +97,8 @@ keys! {
     MG_PRECISION: Word "mg-precision" "NAME"
         "Precision of near-null vectors, coarse operators and the smoother: half or single [default: half on \
          a GPU, single on a CPU]", "\"half\"";
+    SETUP: Text "setup" "FILE"
+        "Setup: read its test vectors from this file; if it is not there, write them to it", "\"multigrid.setup\"";
     CHECK_SETUP: Switch "check-setup" ""
         "Setup: check on each level that near-null vectors, coarse operators and gamma5 belong together", "false";
 }
@@ -214,6 +216,7 @@ static SOLVING: LazyLock<Vec<KeySection>> = LazyLock::new(|| {
                 &MG_RELAXATIONS,
                 &MG_IMPROVEMENTS,
                 &MG_PRECISION,
+                &SETUP,
                 &CHECK_SETUP,
             ],
         ),

@@ -15,6 +15,7 @@ use ferrite::multigrid::MultigridParams;
 use ferrite::operators::Operator;
 use ferrite::solve::{Correction, Method, Report, Request, Schwarz};
 use ferrite::{LinkStorage, Precision};
+use std::path::PathBuf;
 
 /// The resolved flags.
 pub struct SolveScheme {
@@ -30,6 +31,10 @@ pub struct SolveScheme {
     correction: Correction,
     schwarz: Schwarz,
     multigrid: MultigridParams,
+    /// The file of multigrid's setup.
+    pub setup: Option<PathBuf>,
+    /// Whether a number of near-null vectors was asked for.
+    pub asks_for_vectors: bool,
     sources: usize,
     escalate: bool,
     /// Whether CG is applied to the operator itself, which is positive.
@@ -70,6 +75,8 @@ impl SolveScheme {
             correction: correction(settings, method),
             schwarz: schwarz::resolve(settings, method, wanted.as_ref().map(|w| w.lattice)),
             multigrid: multigrid::resolve(settings, method),
+            setup: settings.get("setup").map(|setting| PathBuf::from(setting.text())),
+            asks_for_vectors: settings.get("mg-vectors").is_some(),
             sources: wanted.as_ref().map_or(0, |wanted| wanted.sources),
             positive: kind == FermionKind::Staggered,
             escalate: !settings.is_on("no-escalation"),
@@ -222,6 +229,8 @@ mod tests {
             correction,
             schwarz: Schwarz::default(),
             multigrid: MultigridParams::default(),
+            setup: None,
+            asks_for_vectors: false,
             sources: 1,
             escalate: true,
             positive: false,

@@ -38,6 +38,7 @@ mod quenched;
 pub mod report;
 pub mod rhmc;
 mod schwarz;
+mod setup_file;
 pub mod shell;
 pub mod solve;
 pub mod spectrum;

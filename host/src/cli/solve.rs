@@ -5,12 +5,13 @@ pub use result::{announce, worst};
 
 use super::batch::{BatchTask, RIGHT_HAND_SIDE};
 use super::device::{Device, DeviceChoice};
-use super::host_links::LinksRead;
+use super::host_links::{HostLinks, LinksRead};
 use super::keys::SolveFlags;
 use super::layout::{Cut, Layout};
 use super::method::SolveScheme;
 use super::plan::{self, FermionPlan, RECONSTRUCTIONS, Systems, name_of};
 use super::progress::Watch;
+use super::setup_file::SetupFile;
 use super::{Context, Failure, Outcome, ahead, fields, interrupt, profile, target};
 use crate::cli::config::Settings;
 use clap::Args;
@@ -132,15 +133,31 @@ impl Solve {
         batched: &BatchedSources<'_, F>,
         watch: &mut Watch,
     ) -> Outcome<Ended<F>> {
-        let request = self.request(links.operator, links.storage);
+        let mut request = self.request(links.operator, links.storage);
         let BatchedSources { sizes, sources, guess } = *batched;
         let result = {
             let domain = layout.domain(device.backend())?;
             let configuration = links.links.on(&domain)?;
+            let setup = match (&self.scheme.setup, links.operator, &links.links) {
+                (Some(path), Operator::WilsonLike(operator), HostLinks::Gauge(file)) => {
+                    if links.storage.temporal {
+                        let why = "--setup keeps vectors in the gauge of the links: choose a --reconstruct without t";
+                        return Err(Failure::refused(why).shared());
+                    }
+                    Some(SetupFile::new(path, layout, operator, &file.gauge)?)
+                }
+                _ => None,
+            };
+            if let Some(setup) = &setup {
+                setup.load(&domain, &configuration, &mut request, self.scheme.asks_for_vectors)?;
+            }
             let solved = in_batches(sizes, sources, guess, |sources, guess| {
                 watch.next_batch(sources.len());
                 configuration.solve(sources, guess, &request, watch)
             });
+            if let Some(setup) = &setup {
+                setup.save(&configuration)?;
+            }
             if solved.is_ok() {
                 domain.release()?;
             }
@@ -210,7 +227,7 @@ fn note_storage(planned: LinkStorage, used: LinkStorage) {
 
 /// Notes output files that are the same.
 fn different_files(settings: &mut Settings) {
-    let outputs = ["output", "save-source", "plot"];
+    let outputs = ["output", "save-source", "plot", "setup"];
     for (i, first) in outputs.iter().enumerate() {
         for second in &outputs[i + 1..] {
             if let (Some(a), Some(b)) = (settings.get(first), settings.get(second))
@@ -251,7 +268,7 @@ pub fn run(args: Box<SolveArguments>, context: &Context) -> Outcome {
 fn run_on<F: Fermion>(solve: &Solve, input: Option<&Path>, context: &Context) -> Outcome {
     let (comm, plan) = (&context.comm, &solve.plan);
     let read = plan.inputs(solve.scheme.guess.as_deref().unwrap_or_default());
-    let written = [&plan.output, &solve.save_source, &solve.plot];
+    let written = [&plan.output, &solve.save_source, &solve.plot, &solve.scheme.setup];
     let written: Vec<&Path> = written.into_iter().flatten().map(PathBuf::as_path).collect();
     target::claim(comm, &[&read[..], input.as_slice()].concat(), &written)?;
     let device = solve.device.open(comm)?;

@@ -173,6 +173,16 @@ impl FieldSpace {
             self.copy_rhs(from, to)
         })
     }
+    /// The first right-hand sides of `to`, a block of this space, ← `first`, `first` + 1 … of `from`.
+    pub(crate) fn copy_from_rhs(&self, from: &DeviceField, first: usize, to: &mut DeviceField) -> Result {
+        self.expect(from, first + self.nrhs())?;
+        self.expect(to, self.nrhs())?;
+        let bytes = self.kind.site_bytes(self.precision);
+        (0..self.nrhs()).try_for_each(|j| {
+            let [from, to] = [(from.view(), first + j), (to.view(), j)].map(|(view, rhs)| view.from_rhs(rhs, bytes));
+            self.copy_rhs(from, to)
+        })
+    }
     /// `to` ← `from` for one right-hand side.
     fn copy_rhs(&self, from: Field, to: Field) -> Result {
         let (one, zero) = (coefficient(Complex64::ONE), coefficient(Complex64::ZERO));

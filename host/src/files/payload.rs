@@ -71,7 +71,7 @@ impl ChecksumKind {
         }
     }
     /// Sum of the bytes of whole sites starting with site number `first`.
-    fn of(self, bytes: &[u8], site_bytes: usize, first: usize, endian: Endian) -> PartialChecksum {
+    pub(crate) fn of(self, bytes: &[u8], site_bytes: usize, first: usize, endian: Endian) -> PartialChecksum {
         // Indices in a large lattice do not fit 32 bits: reduce before they are cast.
         let rotate = |word: u32, index: usize| PartialChecksum([29, 31].map(|n| word.rotate_left((index % n) as u32)));
         let words = || bytes.as_chunks::<4>().0.iter().map(|w| endian.u32(*w));

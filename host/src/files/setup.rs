@@ -47,9 +47,11 @@ use super::read::{ReadFrom, header_with, shared_header, some};
 use super::runs::Runs;
 use super::source::Opened;
 use super::{Endian, FileError, FilePrecision, Problem, SharedFile, checks, lattice_from};
-use crate::field::host::{Fermion, HostSpinor, Spinor};
-use crate::lattice::Lattice;
+use crate::field::host::{Fermion, HostGauge, HostSpinor, Spinor};
+use crate::lattice::{Lattice, Section};
+use crate::network::Network;
 use crate::system::atomic::SystemError;
+use comms::CommError;
 use num_complex::Complex64;
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -73,6 +75,25 @@ const FORM: StoredForm = StoredForm {
     endian: Endian::Big,
     kind: Some(CHECKSUM),
 };
+
+/// *Collective.* A checksum of links by which a setup knows them: that of SciDAC over their numbers in double precision. It does not
+/// depend on how the lattice is cut, nor on the format of the file that they are from. `gauge` is this process's part.
+///
+/// # Errors
+/// Those of the network.
+pub fn links_checksum(gauge: &HostGauge, section: &Section, network: &dyn Network) -> Result<String, CommError> {
+    let site = |local: usize| {
+        let links = [0, 1, 2, 3].map(|mu| *gauge.link(local, mu));
+        let bytes: Vec<u8> =
+            links.as_flattened().as_flattened().iter().flat_map(|z| [z.re, z.im]).flat_map(f64::to_be_bytes).collect();
+        CHECKSUM.of(&bytes, bytes.len(), section.global_index(local), Endian::Big)
+    };
+    let mine = (0..section.local.volume()).into_par_iter().map(site);
+    let mine = mine.reduce(PartialChecksum::default, |a, b| a.combine(CHECKSUM, b));
+    let all = network.all_gather(&mine.to_bytes())?;
+    let sum = all.iter().map(|bytes| PartialChecksum::from_bytes(bytes));
+    Ok(CHECKSUM.print(sum.fold(PartialChecksum::default(), |a, b| a.combine(CHECKSUM, b))))
+}
 
 /// What a setup is, and what it was made for. A reader compares this with what it needs.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,6 +8,7 @@ mod level;
 mod null_space;
 mod params;
 mod setup;
+mod test_vectors;
 mod transfer;
 
 pub use check::LevelCheck;
@@ -17,4 +18,5 @@ pub use level::Level;
 pub use null_space::NullSpace;
 pub use params::{CycleParams, MOST_COARSENINGS, MOST_VECTORS, MultigridError, MultigridParams};
 pub use setup::{MakeOperator, Multigrid};
+pub use test_vectors::TestVectors;
 pub use transfer::{EvenTransfer, FineDiagonal};

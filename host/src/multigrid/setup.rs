@@ -5,6 +5,7 @@ use super::cycle::{Coarsening, CycleResult, Finest, with_cycle};
 use super::level::Level;
 use super::null_space::NullSpace;
 use super::params::MultigridParams;
+use super::test_vectors::{TestVectors, together};
 use crate::domain::Result;
 use crate::field::{CoarseMatrices, DeviceField, FieldSpace, FullField, GaugeField};
 use crate::halo::{Exchanges, HaloField};
@@ -19,8 +20,6 @@ use solvers::{
 use std::cell::RefCell;
 use std::time::Instant;
 
-/// Numbers of test vectors that are relaxed and improved together, the best first.
-const TOGETHER: [usize; 3] = [12, 16, 8];
 /// Of the random numbers that test vectors begin with.
 const SEED: u64 = 1;
 
@@ -32,8 +31,7 @@ pub struct Multigrid {
     levels: Vec<Coarsening>,
     params: MultigridParams,
     precision: Precision,
-    /// On even sites, in blocks.
-    test: Vec<DeviceField>,
+    test: TestVectors,
     seconds: f64,
     quotients: Vec<f64>,
     checks: Vec<LevelCheck>,
@@ -51,12 +49,12 @@ impl Multigrid {
         let width = together(params.vectors);
         let precision = params.precision_on(domain.backend());
         let (space, narrow) = (finest.space(width), FieldSpace::new(domain, FermionKind::Wilson, precision, width));
-        let mut vectors = random_vectors(&finest, params.vectors)?;
+        let mut vectors = TestVectors::random(&finest, params.vectors, SEED)?;
         if params.relaxations > 0 {
             let (operator, smoother) = (make(Precision::Single, width)?, make(precision, width)?);
             let steps = InnerGcrParams { steps: params.relaxation_steps.max(1), tol: 1e-3 };
             let relax = Converted::new(&narrow, InnerGcr::new(&narrow, &smoother, Identity, steps)?)?;
-            inverse_iteration(&space, &operator, &relax, &mut vectors, params.relaxations)?;
+            inverse_iteration(&space, &operator, &relax, vectors.blocks_mut(), params.relaxations)?;
         }
         Self::with_vectors(make, links, params, vectors, params.improvements, started)
     }
@@ -66,25 +64,35 @@ impl Multigrid {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn refreshed(&self, make: &MakeOperator<'_>, links: &GaugeField, improvements: usize) -> CycleResult<Self> {
-        let started = Instant::now();
-        Self::with_vectors(make, links, &self.params, self.test_vectors()?, improvements, started)
+        Self::from_test_vectors(make, links, &self.params, &self.test, improvements)
     }
-    /// Copies of the test vectors on even sites, in single precision.
-    pub(crate) fn test_vectors(&self) -> Result<Vec<DeviceField>> {
-        let copy = |vectors: &DeviceField| {
-            let space = FieldSpace::new(vectors.domain(), FermionKind::Wilson, Precision::Single, vectors.nrhs());
-            let mut copy = space.allocate()?;
-            space.convert_from(vectors, &mut copy)?;
-            Ok(copy)
-        };
-        self.test.iter().map(copy).collect()
-    }
-    /// Levels of test vectors on even sites, in single precision and in blocks as setup has them.
-    pub(crate) fn with_vectors(
+    /// The same from test vectors that were kept.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); another number of vectors than the parameters have.
+    pub fn from_test_vectors(
         make: &MakeOperator<'_>,
         links: &GaugeField,
         params: &MultigridParams,
-        mut vectors: Vec<DeviceField>,
+        vectors: &TestVectors,
+        improvements: usize,
+    ) -> CycleResult<Self> {
+        let started = Instant::now();
+        if vectors.count() != params.vectors {
+            return Err(SolveError::Invalid("there are as many test vectors as near-null vectors"));
+        }
+        Self::with_vectors(make, links, params, vectors.converted(Precision::Single)?, improvements, started)
+    }
+    /// What near-null vectors were made of, in the precision of these.
+    pub fn test_vectors(&self) -> &TestVectors {
+        &self.test
+    }
+    /// Levels of test vectors in single precision.
+    fn with_vectors(
+        make: &MakeOperator<'_>,
+        links: &GaugeField,
+        params: &MultigridParams,
+        mut vectors: TestVectors,
         improvements: usize,
         started: Instant,
     ) -> CycleResult<Self> {
@@ -95,37 +103,28 @@ impl Multigrid {
         let (count, width) = (params.vectors, together(params.vectors));
         let (precision, space) = (params.precision_on(domain.backend()), finest.space(width));
         let wide = make(Precision::Single, count)?;
-        let mut levels = build(&finest, &blocks, &vectors, &wide, links, params)?;
+        let mut levels = build(&finest, &blocks, vectors.blocks(), &wide, links, params)?;
         let mut quotients = Vec::new();
         if improvements > 0 {
             let (operator, smoother) = (make(Precision::Single, width)?, make(precision, width)?);
             let ends = Finest { operator: &operator, smoother: &smoother, precision };
             for _ in 0..improvements {
-                orthonormalise(&space, &mut vectors)?;
+                orthonormalise(&space, vectors.blocks_mut())?;
                 with_cycle(ends, &levels, &params.cycle, width, &RefCell::default(), &mut |cycle| {
-                    quotients = inverse_iteration(&space, &operator, cycle, &mut vectors, 1)?;
+                    quotients = inverse_iteration(&space, &operator, cycle, vectors.blocks_mut(), 1)?;
                     Ok(())
                 })?;
                 levels.clear();
-                levels = build(&finest, &blocks, &vectors, &wide, links, params)?;
+                levels = build(&finest, &blocks, vectors.blocks(), &wide, links, params)?;
             }
         }
         domain.backend().synchronize().map_err(crate::domain::DeviceError::from)?;
         let seconds = started.elapsed().as_secs_f64();
         let checks = match params.check {
-            true => check_levels(&levels, &wide, on_all_sites(&finest, &vectors, &wide)?)?,
+            true => check_levels(&levels, &wide, on_all_sites(&finest, vectors.blocks(), &wide)?)?,
             false => Vec::new(),
         };
-        let narrow = FieldSpace::new(domain, FermionKind::Wilson, precision, width);
-        let kept = |vectors: DeviceField| -> Result<DeviceField> {
-            if precision == Precision::Single {
-                return Ok(vectors);
-            }
-            let mut kept = narrow.allocate()?;
-            narrow.convert_from(&vectors, &mut kept)?;
-            Ok(kept)
-        };
-        let test = vectors.into_iter().map(kept).collect::<Result<_>>()?;
+        let test = if precision == Precision::Single { vectors } else { vectors.converted(precision)? };
         // Zones for as many right-hand sides as there are vectors, and for links, are not needed again.
         domain.release()?;
         Ok(Multigrid { levels, params: *params, precision, test, seconds, quotients, checks })
@@ -221,23 +220,6 @@ impl MultigridParams {
         }
         all
     }
-}
-
-/// How many of so many test vectors are worked on together.
-fn together(count: usize) -> usize {
-    TOGETHER.into_iter().find(|width| count.is_multiple_of(*width)).unwrap_or(count)
-}
-
-/// Random vectors on the even sites, in blocks that are worked on together.
-fn random_vectors(finest: &Level, count: usize) -> Result<Vec<DeviceField>> {
-    let (domain, width) = (finest.domain(), together(count));
-    (0..count / width)
-        .map(|block| {
-            let vectors = DeviceField::zero(domain, FermionKind::Wilson, Precision::Single, width)?;
-            finest.fill(&vectors, 0, block * width, SEED)?;
-            Ok(vectors)
-        })
-        .collect()
 }
 
 /// All levels from test vectors on the even sites, whose odd half is that of a solution with no source.

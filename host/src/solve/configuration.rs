@@ -6,7 +6,7 @@ use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::{Fermion, HostField, HostGauge};
 use crate::field::{DeviceField, DeviceGauge, FullField, GaugeField};
 use crate::gauge::fixing::{Transformation, temporal_gauge_on};
-use crate::multigrid::{CycleResult, MakeOperator, Multigrid, MultigridParams};
+use crate::multigrid::{CycleResult, MakeOperator, Multigrid, MultigridParams, TestVectors};
 use crate::operators::fat_links::{Improvement, LinkGroup};
 use crate::operators::{
     Diagonal, EvenOdd, EvenOddStaggered, EvenOddWilson, MrInBlocks, Operator, OperatorForm, Smearing, Staggered,
@@ -20,7 +20,6 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Links of a configuration, and their copies on a device, each made when it is first needed and kept.
 pub struct Configuration<'g> {
@@ -34,6 +33,8 @@ pub struct Configuration<'g> {
     improved: RefCell<Option<(Smearing, Rc<ImprovedLinks>)>>,
     /// Multigrid that was set up last, and for which operator.
     multigrid: RefCell<Option<(WilsonLike, Rc<Multigrid>)>>,
+    /// Test vectors that were handed over for it, and their operator.
+    test_vectors: RefCell<Option<(WilsonLike, TestVectors)>>,
     singular: Cell<Option<bool>>,
     /// The same in temporal gauge, and the way there.
     temporal: OnceCell<Box<(Configuration<'static>, Transformation)>>,
@@ -103,6 +104,7 @@ impl<'g> Configuration<'g> {
             term: RefCell::default(),
             improved: RefCell::default(),
             multigrid: RefCell::default(),
+            test_vectors: RefCell::default(),
             singular: Cell::default(),
             temporal: OnceCell::new(),
         }
@@ -171,6 +173,15 @@ impl<'g> Configuration<'g> {
         *self.term.borrow_mut() = Some((operator, term.clone()));
         Ok(term)
     }
+    /// Hands over test vectors of an operator on these links, for a multigrid setup with as many near-null vectors. They serve
+    /// operators that differ in mass and other numbers.
+    pub fn set_test_vectors(&self, operator: WilsonLike, vectors: TestVectors) {
+        *self.test_vectors.borrow_mut() = Some((operator, vectors));
+    }
+    /// Multigrid that was set up last, with its operator, if any was.
+    pub fn multigrid_setup(&self) -> Option<(WilsonLike, Rc<Multigrid>)> {
+        self.multigrid.borrow().clone()
+    }
     /// Multigrid for an operator, which batches of right-hand sides need one after the other.
     pub(super) fn multigrid(
         &self,
@@ -185,19 +196,24 @@ impl<'g> Configuration<'g> {
             return Ok(multigrid.clone());
         }
         // Never two of them: they are large. Test vectors of another mass are worth keeping.
-        let vectors = match self.multigrid.take() {
-            Some((of, there)) if there.params() == params && of.differs_in_numbers(&operator) => {
-                let improvements = usize::from(operator.wilson.mass < of.wilson.mass);
-                Some((there.test_vectors()?, improvements))
-            }
-            _ => None,
+        let fits = |of: &WilsonLike, vectors: &TestVectors| {
+            of.differs_in_numbers(&operator) && vectors.count() == params.vectors
         };
+        let before = self.multigrid.take().map(|(of, there)| (of, there.test_vectors().copied()));
+        let before = match before {
+            Some((of, vectors)) => Some((of, vectors?)),
+            None => self.test_vectors.take(),
+        };
+        let vectors = before.filter(|(of, vectors)| fits(of, vectors));
         // What the setup needs is there before links are borrowed for it.
         drop((make(Precision::Single, 1)?, make(params.precision_on(self.domain.backend()), 1)?));
         let mut made = None;
         self.with_staged(|thin| {
             made = Some(match vectors {
-                Some((vectors, n)) => Multigrid::with_vectors(make, thin, params, vectors, n, Instant::now()),
+                Some((of, vectors)) => {
+                    let improvements = usize::from(operator.wilson.mass < of.wilson.mass);
+                    Multigrid::from_test_vectors(make, thin, params, &vectors, improvements)
+                }
                 None => Multigrid::new(make, thin, params),
             });
             Ok(())
@@ -223,12 +239,20 @@ impl<'g> Configuration<'g> {
                 return Ok(MultigridState::OtherMass);
             }
         }
+        let given = self.test_vectors.borrow();
+        let given = given
+            .as_ref()
+            .is_some_and(|(of, vectors)| of.differs_in_numbers(&operator) && vectors.count() == params.vectors);
         let local = self.domain.local();
         let fits =
             params.aggregates(local).is_ok() && params.bytes(local, nrhs) <= self.domain.backend().memory()?.free;
         let mut without = [f64::from(u8::from(!fits))];
         self.domain.sum(&mut without)?;
-        Ok(if without == [0.0] { MultigridState::Possible } else { MultigridState::Impossible })
+        Ok(match without {
+            [0.0] if given => MultigridState::OtherMass,
+            [0.0] => MultigridState::Possible,
+            _ => MultigridState::Impossible,
+        })
     }
     /// Fat and long links.
     fn improved_links(&self, smearing: Smearing) -> Result<Rc<ImprovedLinks>> {

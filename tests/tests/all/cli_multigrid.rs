@@ -125,3 +125,47 @@ fn bicgstab_goes_on_where_multigrid_does_not_converge() {
     // Who wants to know how far multigrid gets is not helped.
     room.fails(1, &format!("{solve} --no-escalation --max-iterations 200"), &["no convergence in 200 iterations"]);
 }
+
+/// Test vectors are written, read by others with another mass, and refused where they do not belong.
+#[test]
+fn setups_are_kept_in_files() {
+    let room = Room::with_weak_field();
+    room.json("generate weak-field --lattice 4,4,4,8 --seed 8 -o other.ildg");
+    let solve = |gauge: &str, operator: &str, flags: &str| {
+        format!(
+            "solve --gauge {gauge}.ildg --operator {operator} --source random:1 --solver multigrid --mg-block 2,2,2,2 --setup s.setup \
+             {flags}"
+        )
+    };
+    let first = room.json(&solve("weak", "wilson --mass=-0.1", "--mg-vectors 8"));
+    let file = fs::read(room.path("s.setup")).unwrap();
+    // A quarter of a megabyte of vectors: 8 of 256 sites with 12 numbers of 8 bytes.
+    assert!((8 * 256 * 96..8 * 256 * 96 + 8192).contains(&file.len()), "{}", file.len());
+    // The same mass, a heavier quark, and a lighter one, which takes more whoever made the vectors.
+    for (mass, more) in [("-0.1", 1), ("0.0", 1), ("-0.15", 10)] {
+        let next = room.json(&solve("weak", &format!("wilson --mass={mass}"), ""));
+        assert_eq!(
+            (&next["converged"], &next["multigrid"]["levels"][0]["vectors"]),
+            (&true.into(), &8.into()),
+            "{mass}"
+        );
+        let [many, few] = [&next, &first].map(|report| report["iterations"].as_u64().unwrap());
+        assert!(many <= few + more, "{mass}: {many} iterations, {few} with a setup of its own");
+    }
+    assert_eq!(fs::read(room.path("s.setup")).unwrap(), file, "a file that was read stays as it is");
+    for (command, words) in [
+        (solve("other", "wilson --mass=-0.1", ""), &["s.setup is a setup for links with checksum", "remove it"][..]),
+        (solve("weak", "clover --csw 1.0 --mass=-0.1", ""), &["s.setup is a setup for operator = \"wilson\""]),
+        (solve("weak", "wilson --mass=-0.1 --bc-time periodic", ""), &["boundary_sign"]),
+        (solve("weak", "wilson --mass=-0.1", "--mg-vectors 16"), &["has 8 vectors, and --mg-vectors asks for 16"]),
+        (solve("weak", "wilson --mass=-0.1", "--reconstruct 8t"), &["without t"]),
+        (solve("weak", "wilson --mass=-0.1", "--output s.setup"), &["different files"]),
+    ] {
+        room.fails(2, &command, words);
+    }
+    let mut broken = file;
+    let middle = broken.len() / 2;
+    broken[middle] ^= 1;
+    fs::write(room.path("s.setup"), broken).unwrap();
+    room.fails(2, &solve("weak", "wilson --mass=-0.1", ""), &["s.setup", "checksum"]);
+}

@@ -247,6 +247,8 @@ fn solutions_do_not_depend_on_the_grid() {
         ("--operator clover --csw 1 --mass 0.1 --correction defect --precision single", 2, "1,1,2,1"),
         ("--operator clover --csw 1 --mass 0.1 --solver cgne --precision single", 2, "2,1,1,1"),
         ("--mass 0.1 --solver gcr-dd --domain 2,2,2,2 --precision single", 2, "1,1,1,2"),
+        // The file that one process writes is read by many.
+        ("--mass 0.1 --solver multigrid --mg-vectors 8 --mg-block 2,2,2,2 --setup s.setup", 2, "1,1,1,2"),
         ("--operator staggered --mass 0.1 --solver block-cg --precision single", 4, "1,1,2,2"),
         ("--operator staggered --mass 0.1 --precision single", 8, "2,2,2,1"),
         ("--operator asqtad --u0 0.9 --mass 0.1 --precision half", 2, "1,1,1,2"),

@@ -87,7 +87,7 @@ fn near_null_vectors_serve_other_masses() {
     let solve = |configuration: &Configuration, mass: f64| {
         let operator = WilsonParams::from_mass(mass, TimeBoundary::Antiperiodic);
         let request = Request { method: Method::Multigrid, multigrid, ..Request::new(operator) };
-        let (_, report) = configuration.solve(&[source.clone()], None, &request, &mut ()).unwrap();
+        let (_, report) = configuration.solve(std::slice::from_ref(&source), None, &request, &mut ()).unwrap();
         assert!(report.converged && report.method_changes.is_empty(), "{mass}: {report:?}");
         let levels = report.multigrid.unwrap().levels;
         (report.info.iterations, levels[0].check.unwrap())

@@ -34,7 +34,8 @@ const SCHEMA: Schema = &[
 ];
 
 /// Keys of a solve that have no meaning here.
-const ELSEWHERE: [&str; 13] = [
+const ELSEWHERE: [&str; 14] = [
+    "setup",
     "gauge",
     "source",
     "sources",

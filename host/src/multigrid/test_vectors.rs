@@ -1,0 +1,97 @@
+//! Test vectors: what near-null vectors are made of.
+use super::level::Level;
+use crate::domain::{Domain, Result};
+use crate::field::host::HostSpinor;
+use crate::field::{DeviceField, FieldSpace, FullField};
+use gpu_kernels::{FermionKind, Precision};
+use solvers::VectorSpace;
+
+/// Numbers of test vectors that are relaxed and improved together, the best first.
+const TOGETHER: [usize; 3] = [12, 16, 8];
+
+/// How many of so many test vectors are worked on together.
+pub(super) fn together(count: usize) -> usize {
+    TOGETHER.into_iter().find(|width| count.is_multiple_of(*width)).unwrap_or(count)
+}
+
+/// Test vectors of a multigrid setup on the even sites of the finest level, in blocks that are worked on together. Whoever keeps
+/// them need not relax random vectors again.
+pub struct TestVectors {
+    blocks: Vec<DeviceField>,
+}
+
+impl TestVectors {
+    /// Random numbers, the same on every process grid.
+    pub(super) fn random(finest: &Level, count: usize, seed: u64) -> Result<Self> {
+        let width = together(count);
+        let block = |number: usize| {
+            let vectors = DeviceField::zero(finest.domain(), FermionKind::Wilson, Precision::Single, width)?;
+            finest.fill(&vectors, 0, number * width, seed)?;
+            Ok(vectors)
+        };
+        (0..count / width).map(block).collect::<Result<_>>().map(|blocks| TestVectors { blocks })
+    }
+    /// From fields of the host, of which `next` gives number k; what they have on odd sites does not count.
+    ///
+    /// # Errors
+    /// Those of `next`, fields of another lattice, failures of the device.
+    pub fn from_host<E: From<crate::domain::DeviceError>>(
+        domain: &Domain,
+        count: usize,
+        mut next: impl FnMut(usize) -> std::result::Result<HostSpinor, E>,
+    ) -> std::result::Result<Self, E> {
+        let width = together(count);
+        let space = FieldSpace::new(domain, FermionKind::Wilson, Precision::Single, width);
+        let mut one = FullField::zero(domain, FermionKind::Wilson, Precision::Single, 1)?;
+        let single = FieldSpace::new(domain, FermionKind::Wilson, Precision::Single, 1);
+        let mut blocks = Vec::new();
+        for first in (0..count).step_by(width) {
+            let mut block = space.allocate()?;
+            for j in 0..width {
+                one.upload(&[next(first + j)?])?;
+                single.copy_to_rhs(&one.even, &mut block, j)?;
+            }
+            blocks.push(block);
+        }
+        Ok(TestVectors { blocks })
+    }
+    /// Number `k` as a field of the host, zero on odd sites.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub fn to_host(&self, k: usize) -> Result<HostSpinor> {
+        let width = self.width();
+        let block = &self.blocks[k / width];
+        let (domain, precision) = (block.domain(), block.precision());
+        let mut one = FullField::zero(domain, FermionKind::Wilson, precision, 1)?;
+        FieldSpace::new(domain, FermionKind::Wilson, precision, 1).copy_from_rhs(block, k % width, &mut one.even)?;
+        Ok(one.download()?.remove(0))
+    }
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.width() * self.blocks.len()
+    }
+    fn width(&self) -> usize {
+        self.blocks.first().map_or(0, DeviceField::nrhs)
+    }
+    /// A copy.
+    pub(crate) fn copied(&self) -> Result<Self> {
+        self.converted(self.blocks.first().map_or(Precision::Single, DeviceField::precision))
+    }
+    /// Copies in another precision.
+    pub(super) fn converted(&self, precision: Precision) -> Result<Self> {
+        let copy = |vectors: &DeviceField| {
+            let space = FieldSpace::new(vectors.domain(), FermionKind::Wilson, precision, vectors.nrhs());
+            let mut copy = space.allocate()?;
+            space.convert_from(vectors, &mut copy)?;
+            Ok(copy)
+        };
+        self.blocks.iter().map(copy).collect::<Result<_>>().map(|blocks| TestVectors { blocks })
+    }
+    pub(super) fn blocks(&self) -> &[DeviceField] {
+        &self.blocks
+    }
+    pub(super) fn blocks_mut(&mut self) -> &mut [DeviceField] {
+        &mut self.blocks
+    }
+}
