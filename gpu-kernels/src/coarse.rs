@@ -20,6 +20,8 @@ use crate::warp::{LANES, MultiRhsWarpKernel, Warp, WarpKernel};
 
 /// Rows and columns of a tile.
 pub const TILE: u32 = 16;
+/// The most near-null vectors of a level.
+pub const MOST_VECTORS: u32 = 64;
 
 /// Matrices of a coarse operator at all sites, some for each: `[site][matrix][row of tiles][column of tiles][part][lane]`.
 /// Even sites come first.
@@ -244,7 +246,7 @@ impl CoarseApply {
                 while d < self.range[1] {
                     let (input, from) = if self.here != 0 { (self.input, index) } else { self.source(&site, d) };
                     let scale = unsafe { P::scale(&self.scales, whole * self.matrices.count + d) };
-                    let mut mine = [[Complex::<f32>::ZERO; 2]; N];
+                    let mut mine = [[Complex::<f32>::ZERO; 8]; N];
                     let mut column = 0;
                     while column < self.tiles.get() {
                         unsafe {
@@ -257,42 +259,101 @@ impl CoarseApply {
                                     input.two_numbers(from * self.spinors + spinor, first + j as u32, number)
                                 };
                                 let ([p, q], [r, s]) = (two(near), two(far));
-                                let add = |sum, k: usize, x: Complex<f32>| complex(re[k], im[k]).mul_add(x, sum);
-                                let [low, high] = mine[j];
-                                let low = add(add(add(add(low, 0, p), 1, q), 4, r), 5, s);
-                                let high = add(add(add(add(high, 2, p), 3, q), 6, r), 7, s);
-                                mine[j] = [low, high];
+                                let x = [p, q, p, q, r, s, r, s];
+                                unrolled!(k < 8: {
+                                    mine[j][k] = complex(re[k], im[k]).mul_add(x[k], mine[j][k]);
+                                });
                             });
                         }
                         column += 1;
                     }
                     each_rhs!(j < N: {
-                        let [low, high] = mine[j];
-                        sums[4 * j] += scale * low.re;
-                        sums[4 * j + 1] += scale * low.im;
-                        sums[4 * j + 2] += scale * high.re;
-                        sums[4 * j + 3] += scale * high.im;
+                        let rows = of_rows(&mine[j]);
+                        unrolled!(k < 4: { sums[4 * j + k] += scale * rows[k]; });
                     });
                     d += 1;
                 }
                 sums
             },
-            |quad, sums| {
-                unrolled!(k < 2: {
-                    let (spinor, number) = self.place(TILE * row + quad + 8 * k as u32);
-                    let at = index * self.spinors + spinor;
-                    each_rhs!(j < N: {
-                        let rhs = first + j as u32;
-                        let mut out = complex(self.b * sums[4 * j + 2 * k], self.b * sums[4 * j + 2 * k + 1]);
-                        unsafe {
-                            if self.a != 0.0 {
-                                out = self.x.number(at, rhs, number, Access::Own).scale_add(self.a, out);
-                            }
-                            self.out.put_number(at, rhs, number, out);
-                        }
-                    });
-                });
-            },
+            |quad, sums| unsafe { self.put::<N, K>(index, row, quad, first, sums) },
+        );
+    }
+    /// Writes the two rows of a quad of lanes.
+    #[inline(always)]
+    unsafe fn put<const N: usize, const K: usize>(&self, index: u32, row: u32, quad: u32, first: u32, sums: [f32; K]) {
+        unrolled!(k < 2: {
+            let (spinor, number) = self.place(TILE * row + quad + 8 * k as u32);
+            let at = index * self.spinors + spinor;
+            each_rhs!(j < N: {
+                let rhs = first + j as u32;
+                let mut out = complex(self.b * sums[4 * j + 2 * k], self.b * sums[4 * j + 2 * k + 1]);
+                unsafe {
+                    if self.a != 0.0 {
+                        out = self.x.number(at, rhs, number, Access::Own).scale_add(self.a, out);
+                    }
+                    self.out.put_number(at, rhs, number, out);
+                }
+            });
+        });
+    }
+}
+
+/// The sums of a lane's two rows, real and imaginary parts, from those of its eight elements of tiles.
+#[inline(always)]
+fn of_rows(s: &[Complex<f32>; 8]) -> [f32; 4] {
+    let (low, high) = ((s[0] + s[1]) + (s[4] + s[5]), (s[2] + s[3]) + (s[6] + s[7]));
+    [low.re, low.im, high.re, high.im]
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl CoarseApply {
+    /// [`sides`](Self::sides) for one right-hand side as a CPU computes it fast: eight elements of a lane at a time, with ψ put in
+    /// their order first. All sums are taken in the same order.
+    #[inline(always)]
+    unsafe fn on_cpu<P: MatrixFormat>(&self, warp: Warp, i: u32, rhs: u32) {
+        const MOST_TILES: usize = 2 * MOST_VECTORS as usize / TILE as usize;
+        let (number, row) = self.tiles.divide(i);
+        let index = self.region.index(number, &self.geometry, self.parity);
+        let site = self.geometry.site(index, self.parity);
+        let whole = index + self.parity * self.geometry.half_volume();
+        let mut sums = [[0.0; 4]; LANES as usize];
+        for d in self.range[0]..self.range[1] {
+            let (input, from) = if self.here != 0 { (self.input, index) } else { self.source(&site, d) };
+            let mut psi = [[[[0.0; 8]; 2]; 4]; MOST_TILES];
+            for (tile, psi) in psi.iter_mut().enumerate().take(self.tiles.get() as usize) {
+                for (t, [re, im]) in psi.iter_mut().enumerate() {
+                    let column = TILE * tile as u32 + 2 * t as u32;
+                    let two = |column: u32| {
+                        let (spinor, number) = self.place(column);
+                        unsafe { input.two_numbers(from * self.spinors + spinor, rhs, number) }
+                    };
+                    let ([p, q], [r, s]) = (two(column), two(column + 8));
+                    *re = [p, q, p, q, r, s, r, s].map(|z| z.re);
+                    *im = [p, q, p, q, r, s, r, s].map(|z| z.im);
+                }
+            }
+            let scale = unsafe { P::scale(&self.scales, whole * self.matrices.count + d) };
+            for (lane, sums) in (0..LANES).zip(&mut sums) {
+                let (mut mine_re, mut mine_im) = ([0.0; 8], [0.0; 8]);
+                for column in 0..self.tiles.get() {
+                    let [x_re, x_im] = &psi[column as usize][lane as usize % 4];
+                    let (re, im) = unsafe {
+                        let tile = self.matrices.tile::<P>(whole, d, row, column);
+                        (P::load(tile, 0, lane), P::load(tile, 1, lane))
+                    };
+                    for k in 0..8 {
+                        let sum = complex(mine_re[k], mine_im[k]);
+                        let sum = complex(re[k], im[k]).mul_add(complex(x_re[k], x_im[k]), sum);
+                        (mine_re[k], mine_im[k]) = (sum.re, sum.im);
+                    }
+                }
+                let rows = of_rows(&core::array::from_fn(|k| complex(mine_re[k], mine_im[k])));
+                sums.iter_mut().zip(rows).for_each(|(sum, mine)| *sum += scale * mine);
+            }
+        }
+        warp.sum_quads::<4>(
+            |lane| sums[lane as usize],
+            |quad, sums| unsafe { self.put::<1, 4>(index, row, quad, rhs, sums) },
         );
     }
 }
@@ -301,7 +362,14 @@ impl CoarseApply {
 unsafe impl<P: MatrixFormat> WarpKernel<P> for CoarseApply {
     #[inline(always)]
     unsafe fn warp(&self, warp: Warp, i: u32, rhs: u32) {
-        unsafe { self.sides::<P, 1, 4>(warp, i, rhs) }
+        #[cfg(not(target_arch = "nvptx64"))]
+        unsafe {
+            self.on_cpu::<P>(warp, i, rhs)
+        }
+        #[cfg(target_arch = "nvptx64")]
+        unsafe {
+            self.sides::<P, 1, 4>(warp, i, rhs)
+        }
     }
 }
 // SAFETY: as above.

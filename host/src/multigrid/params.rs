@@ -120,7 +120,7 @@ pub enum MultigridError {
 }
 
 /// The most near-null vectors of a level.
-pub const MOST_VECTORS: usize = 64;
+pub const MOST_VECTORS: usize = gpu_kernels::coarse::MOST_VECTORS as usize;
 
 fn extents([x, y, z, t]: [usize; 4]) -> String {
     format!("{x}×{y}×{z}×{t}")
