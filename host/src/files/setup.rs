@@ -10,7 +10,7 @@
 //!
 //! Even sites are in lexicographic order with x fastest. As extents are even, number k among them is one of the sites
 //! 2k and 2k + 1. Vectors are written and read one after the other, so memory is needed for one at a time; each process
-//! has its [`Section`](crate::lattice::Section) of them. The bytes of a file do not depend on how the lattice is cut,
+//! has its [`Section`] of them. The bytes of a file do not depend on how the lattice is cut,
 //! and any number of processes reads it.
 //!
 //! ```
