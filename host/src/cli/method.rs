@@ -91,6 +91,10 @@ impl SolveScheme {
         match self.method {
             Method::GcrDd => self.schwarz.check(cut.local, &cut.grid).map_err(Failure::refused),
             Method::Multigrid => self.multigrid.aggregates(cut.local).map(|_| ()).map_err(Failure::refused),
+            // Aggregates that somebody asks for have to fit, even if nobody may come to need them.
+            Method::Auto if self.multigrid.blocks[0].is_some() => {
+                self.multigrid.aggregates(cut.local).map(|_| ()).map_err(Failure::refused)
+            }
             _ => Ok(()),
         }
         .map_err(Failure::shared)

@@ -173,6 +173,11 @@ impl Formats for WilsonFormats<'_, '_> {
         Ok(Some(BlockMultigrid { multigrid, operator, smoother, nrhs, reports }))
     }
     fn multigrid_state(&self, params: &MultigridParams) -> Result<MultigridState> {
+        // A build may do without some formats.
+        let formats = [Precision::Single, params.precision_on(self.configuration.domain().backend())];
+        if !formats.into_iter().all(|precision| self.has(precision, LinkStorage::FULL)) {
+            return Ok(MultigridState::Impossible);
+        }
         self.configuration.multigrid_state(self.operator, params, self.nrhs)
     }
 }

@@ -38,6 +38,7 @@ fn aggregates_and_keys_that_do_not_fit_are_refused() {
     for (flags, words) in [
         ("--solver multigrid --mg-block 4,4,4,4", &["4×4×4×4", "4×4×4×8 of level 0", "as 2×2×2×4 do"][..]),
         ("--solver multigrid --mg-block 2,2,2,2 --mg-block 2,2,2,2", &["level 1"]),
+        ("--mg-block 4,4,4,4", &["4×4×4×4", "as 2×2×2×4 do"]),
         ("--solver multigrid --mg-vectors 20", &["mg-vectors", "multiple of 8"]),
         ("--solver multigrid --mg-block 2,2,2", &["mg-block", "X,Y,Z,T"]),
         ("--solver multigrid --correction defect", &["correction"]),
