@@ -56,12 +56,12 @@ impl Level {
     }
     /// Random vectors on all sites, in single precision: the same on every process grid for the finest level.
     pub(super) fn random(&self, nrhs: usize, seed: u64) -> Result<FullField> {
-        let vectors = self.zero(nrhs)?;
-        (0..2).try_for_each(|parity| self.fill(vectors.parity(parity), parity, 0, seed))?;
+        let mut vectors = self.zero(nrhs)?;
+        (0..2).try_for_each(|parity| self.fill(vectors.parity_mut(parity), parity, 0, seed))?;
         Ok(vectors)
     }
     /// Random numbers for the sites of `parity`, from vector number `first` on.
-    pub(super) fn fill(&self, vectors: &DeviceField, parity: usize, first: usize, seed: u64) -> Result {
+    pub(super) fn fill(&self, vectors: &mut DeviceField, parity: usize, first: usize, seed: u64) -> Result {
         let kernel = TestVectors {
             out: vectors.view(),
             geometry: self.domain.geometry(),

@@ -40,7 +40,7 @@ impl NullSpace {
     pub fn new(fine: &Level, block: [usize; 4], vectors: FullField) -> Result<Self> {
         let count = vectors.even.nrhs();
         let coarse = fine.coarsened(block, count)?;
-        let space = NullSpace { fine: fine.clone(), coarse, block, vectors };
+        let mut space = NullSpace { fine: fine.clone(), coarse, block, vectors };
         if space.spins() != 0 {
             for vectors in space.views() {
                 space.launch_single(&TO_CHIRAL_BASIS, &ToChiralBasis { vectors }, fine.domain().half_sites(), count)?;
@@ -50,7 +50,7 @@ impl NullSpace {
         Ok(space)
     }
     /// Makes vectors orthonormal on each aggregate for each chirality, by Cholesky factorisations of their products.
-    fn orthonormalise(&self) -> Result {
+    fn orthonormalise(&mut self) -> Result {
         let (aggregates, count, backend) = (self.aggregates(), self.count(), self.fine.domain().backend());
         let matrices = || {
             let bytes = Squares::bytes(aggregates.count() as usize, count);

@@ -25,8 +25,8 @@ impl TestVectors {
     pub(super) fn random(finest: &Level, count: usize, seed: u64) -> Result<Self> {
         let width = together(count);
         let block = |number: usize| {
-            let vectors = DeviceField::zero(finest.domain(), FermionKind::Wilson, Precision::Single, width)?;
-            finest.fill(&vectors, 0, number * width, seed)?;
+            let mut vectors = DeviceField::zero(finest.domain(), FermionKind::Wilson, Precision::Single, width)?;
+            finest.fill(&mut vectors, 0, number * width, seed)?;
             Ok(vectors)
         };
         (0..count / width).map(block).collect::<Result<_>>().map(|blocks| TestVectors { blocks })

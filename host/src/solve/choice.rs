@@ -119,6 +119,10 @@ impl Adviser {
         };
         self.advice.is_some()
     }
+    /// Whether it watches this method.
+    pub fn is_for(&self, method: Method) -> bool {
+        self.method == method
+    }
     /// Why the solve was stopped.
     pub fn advice(&self) -> Option<&str> {
         self.advice.as_deref()

@@ -75,14 +75,21 @@ pub(super) fn solve_escalating(
     let mut level = asked.of(request.method, automatic);
     let mut adviser = adviser(formats, &request, automatic, tol, problem.space().nrhs())?;
     let mut method_changes: Vec<MethodChange> = Vec::new();
-    let mut system = match MixedSystem::new(formats, level, problem, &request) {
-        Err(error) if may_do_without_multigrid(&request, &error) => {
-            (request.method, level, adviser) = (Method::Bicgstab, asked, None);
-            method_changes.push(MethodChange::without_multigrid(0, &error));
-            MixedSystem::new(formats, level, problem, &request)?
+    // Where multigrid cannot be set up for the numbers that it meets, BiCGstab solves.
+    let make = |problem: &mut dyn ParitySystem,
+                request: &mut Request,
+                level: &mut PrecisionLevel,
+                changes: &mut Vec<MethodChange>,
+                iterations: usize| match MixedSystem::new(formats, *level, problem, request) {
+        Err(error) if may_do_without_multigrid(request, &error) => {
+            (request.method, *level) = (Method::Bicgstab, asked);
+            changes.push(MethodChange::without_multigrid(iterations, &error));
+            MixedSystem::new(formats, *level, problem, request)
         }
-        made => made?,
+        made => made,
     };
+    let mut system = make(problem, &mut request, &mut level, &mut method_changes, 0)?;
+    adviser = adviser.filter(|adviser| adviser.is_for(request.method));
     formats.domain().backend().synchronize().map_err(DeviceError::from)?;
     let mut watch = StopWatch::start();
     let mut escalations: Vec<Escalation> = Vec::new();
@@ -136,15 +143,8 @@ pub(super) fn solve_escalating(
                 };
                 level = asked.of(request.method, automatic);
                 method_changes.push(MethodChange { iterations, method: request.method, reason });
+                system = make(problem, &mut request, &mut level, &mut method_changes, iterations)?;
                 adviser = (request.method == Method::Multigrid).then(|| Adviser::of_multigrid(tol));
-                system = match MixedSystem::new(formats, level, problem, &request) {
-                    Err(error) if may_do_without_multigrid(&request, &error) => {
-                        (request.method, level, adviser) = (Method::Bicgstab, asked, None);
-                        method_changes.push(MethodChange::without_multigrid(iterations, &error));
-                        MixedSystem::new(formats, level, problem, &request)?
-                    }
-                    made => made?,
-                };
                 formats.domain().backend().synchronize().map_err(DeviceError::from)?;
                 watch.go_on();
                 continue;
