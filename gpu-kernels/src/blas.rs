@@ -38,6 +38,34 @@ unsafe impl<F: SiteFormat> Kernel<F> for Axpby {
     }
 }
 
+/// z ← z + α r, t ← r − α t: a step of minimum residual.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct MrUpdate {
+    /// r
+    pub r: Field,
+    /// z
+    pub z: Field,
+    /// t
+    pub t: Field,
+    /// α
+    pub alpha: ComplexPerRhs,
+}
+// SAFETY: call (i, rhs) reads and writes element (i, rhs) only.
+unsafe impl<F: SiteFormat> Kernel<F> for MrUpdate {
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, rhs: u32) {
+        unsafe {
+            let alpha = self.alpha.at(rhs);
+            let r = self.r.load::<F>(i, rhs);
+            let z = r.pairs(self.z.load_own::<F>(i, rhs), |r, z| alpha.mul_add(r, z));
+            self.z.store::<F>(i, rhs, &z);
+            let t = r.pairs(self.t.load_own::<F>(i, rhs), |r, t| (-alpha).mul_add(t, r));
+            self.t.store::<F>(i, rhs, &t);
+        }
+    }
+}
+
 /// y ← a x + y; returns ‖y‖².
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -298,6 +326,7 @@ unsafe impl<K: SiteKind, P: NumberFormat, Q: NumberFormat> Kernel<Between<Sites<
 
 crate::kernels! { FAMILY = "blas";
     kernel AXPBY "axpby": [Axpby] => spinors, colours;
+    kernel MR_UPDATE "mr_update": [MrUpdate] => spinors;
     reduce AXPY_NORM2 "axpy_norm2": [AxpyNorm2] => spinors, colours;
     reduce NORM2 "norm2": [Norm2] => spinors, colours;
     reduce DOT_NORM2 "dot_norm2": [DotNorm2] => spinors, colours;

@@ -232,6 +232,16 @@ impl CoarseApply {
 }
 
 impl CoarseApply {
+    /// Warps that compute rows of a site together, each with a part of the columns of its matrices: a coarsest level of a few
+    /// hundred sites would else have fewer warps than a GPU needs, and each would wait for one matrix after the other.
+    pub const PARTS: u32 = 4;
+
+    /// The tiles of a row in all matrices, from this one up to that one, that fall to one of the warps.
+    #[inline(always)]
+    fn part(&self, part: u32) -> [u32; 2] {
+        let tiles = (self.range[1] - self.range[0]) * self.tiles.get();
+        [tiles * part / Self::PARTS, tiles * (part + 1) / Self::PARTS]
+    }
     /// For N right-hand sides, with K = 4 N.
     #[inline(always)]
     unsafe fn sides<P: MatrixFormat, const N: usize, const K: usize>(&self, warp: Warp, i: u32, first: u32) {
@@ -239,16 +249,19 @@ impl CoarseApply {
         let index = self.region.index(number, &self.geometry, self.parity);
         let site = self.geometry.site(index, self.parity);
         let whole = index + self.parity * self.geometry.half_volume();
-        warp.sum_quads::<K>(
-            |lane| {
+        warp.sum_quads::<{ Self::PARTS }, K>(
+            |part, lane| {
                 let mut sums = [0.0; K];
-                let mut d = self.range[0];
-                while d < self.range[1] {
+                let [mut tile, last] = self.part(part);
+                while tile < last {
+                    let (matrix, mut column) = self.tiles.divide(tile);
+                    let end = self.tiles.get().min(column + last - tile);
+                    tile += end - column;
+                    let d = self.range[0] + matrix;
                     let (input, from) = if self.here != 0 { (self.input, index) } else { self.source(&site, d) };
                     let scale = unsafe { P::scale(&self.scales, whole * self.matrices.count + d) };
                     let mut mine = [[Complex::<f32>::ZERO; 8]; N];
-                    let mut column = 0;
-                    while column < self.tiles.get() {
+                    while column < end {
                         unsafe {
                             let tile = self.matrices.tile::<P>(whole, d, row, column);
                             let (re, im) = (P::load(tile, 0, lane), P::load(tile, 1, lane));
@@ -271,7 +284,6 @@ impl CoarseApply {
                         let rows = of_rows(&mine[j]);
                         unrolled!(k < 4: { sums[4 * j + k] += scale * rows[k]; });
                     });
-                    d += 1;
                 }
                 sums
             },
@@ -311,55 +323,74 @@ impl CoarseApply {
     /// their order first. All sums are taken in the same order.
     #[inline(always)]
     unsafe fn on_cpu<P: MatrixFormat>(&self, warp: Warp, i: u32, rhs: u32) {
-        const MOST_TILES: usize = 2 * MOST_VECTORS as usize / TILE as usize;
         let (number, row) = self.tiles.divide(i);
         let index = self.region.index(number, &self.geometry, self.parity);
         let site = self.geometry.site(index, self.parity);
-        let whole = index + self.parity * self.geometry.half_volume();
-        let mut sums = [[0.0; 4]; LANES as usize];
-        for d in self.range[0]..self.range[1] {
-            let (input, from) = if self.here != 0 { (self.input, index) } else { self.source(&site, d) };
-            let mut psi = [[[[0.0; 8]; 2]; 4]; MOST_TILES];
-            for (tile, psi) in psi.iter_mut().enumerate().take(self.tiles.get() as usize) {
-                for (t, [re, im]) in psi.iter_mut().enumerate() {
-                    let column = TILE * tile as u32 + 2 * t as u32;
-                    let two = |column: u32| {
-                        let (spinor, number) = self.place(column);
-                        unsafe { input.two_numbers(from * self.spinors + spinor, rhs, number) }
-                    };
-                    let ([p, q], [r, s]) = (two(column), two(column + 8));
-                    *re = [p, q, p, q, r, s, r, s].map(|z| z.re);
-                    *im = [p, q, p, q, r, s, r, s].map(|z| z.im);
-                }
-            }
-            let scale = unsafe { P::scale(&self.scales, whole * self.matrices.count + d) };
-            for (lane, sums) in (0..LANES).zip(&mut sums) {
-                let (mut mine_re, mut mine_im) = ([0.0; 8], [0.0; 8]);
-                for column in 0..self.tiles.get() {
-                    let [x_re, x_im] = &psi[column as usize][lane as usize % 4];
-                    let (re, im) = unsafe {
-                        let tile = self.matrices.tile::<P>(whole, d, row, column);
-                        (P::load(tile, 0, lane), P::load(tile, 1, lane))
-                    };
-                    for k in 0..8 {
-                        let sum = complex(mine_re[k], mine_im[k]);
-                        let sum = complex(re[k], im[k]).mul_add(complex(x_re[k], x_im[k]), sum);
-                        (mine_re[k], mine_im[k]) = (sum.re, sum.im);
-                    }
-                }
-                let rows = of_rows(&core::array::from_fn(|k| complex(mine_re[k], mine_im[k])));
-                sums.iter_mut().zip(rows).for_each(|(sum, mine)| *sum += scale * mine);
+        let mut sums = [[[0.0; 4]; LANES as usize]; Self::PARTS as usize];
+        for (part, sums) in (0..Self::PARTS).zip(&mut sums) {
+            let [mut tile, last] = self.part(part);
+            while tile < last {
+                let (matrix, first) = self.tiles.divide(tile);
+                let end = self.tiles.get().min(first + last - tile);
+                tile += end - first;
+                unsafe { self.add_on_cpu::<P>((index, &site, row), self.range[0] + matrix, first..end, rhs, sums) };
             }
         }
-        warp.sum_quads::<4>(
-            |lane| sums[lane as usize],
+        warp.sum_quads::<{ Self::PARTS }, 4>(
+            |part, lane| sums[part as usize][lane as usize],
             |quad, sums| unsafe { self.put::<1, 4>(index, row, quad, rhs, sums) },
         );
+    }
+    /// Adds what some columns of tiles of matrix `d` give.
+    #[inline(always)]
+    unsafe fn add_on_cpu<P: MatrixFormat>(
+        &self,
+        (index, site, row): (u32, &Site, u32),
+        d: u32,
+        columns: core::ops::Range<u32>,
+        rhs: u32,
+        sums: &mut [[f32; 4]; LANES as usize],
+    ) {
+        const MOST_TILES: usize = 2 * MOST_VECTORS as usize / TILE as usize;
+        let whole = index + self.parity * self.geometry.half_volume();
+        let (input, from) = if self.here != 0 { (self.input, index) } else { self.source(site, d) };
+        let mut psi = [[[[0.0; 8]; 2]; 4]; MOST_TILES];
+        for tile in columns.clone() {
+            for (t, [re, im]) in psi[tile as usize].iter_mut().enumerate() {
+                let column = TILE * tile + 2 * t as u32;
+                let two = |column: u32| {
+                    let (spinor, number) = self.place(column);
+                    unsafe { input.two_numbers(from * self.spinors + spinor, rhs, number) }
+                };
+                let ([p, q], [r, s]) = (two(column), two(column + 8));
+                *re = [p, q, p, q, r, s, r, s].map(|z| z.re);
+                *im = [p, q, p, q, r, s, r, s].map(|z| z.im);
+            }
+        }
+        let scale = unsafe { P::scale(&self.scales, whole * self.matrices.count + d) };
+        for (lane, sums) in (0..LANES).zip(sums) {
+            let (mut mine_re, mut mine_im) = ([0.0; 8], [0.0; 8]);
+            for column in columns.clone() {
+                let [x_re, x_im] = &psi[column as usize][lane as usize % 4];
+                let (re, im) = unsafe {
+                    let tile = self.matrices.tile::<P>(whole, d, row, column);
+                    (P::load(tile, 0, lane), P::load(tile, 1, lane))
+                };
+                for k in 0..8 {
+                    let sum = complex(mine_re[k], mine_im[k]);
+                    let sum = complex(re[k], im[k]).mul_add(complex(x_re[k], x_im[k]), sum);
+                    (mine_re[k], mine_im[k]) = (sum.re, sum.im);
+                }
+            }
+            let rows = of_rows(&core::array::from_fn(|k| complex(mine_re[k], mine_im[k])));
+            sums.iter_mut().zip(rows).for_each(|(sum, mine)| *sum += scale * mine);
+        }
     }
 }
 
 // SAFETY: number (i, rhs) writes its own rows only, and reads ψ, which is another field, and its rows of x.
 unsafe impl<P: MatrixFormat> WarpKernel<P> for CoarseApply {
+    const PARTS: u32 = Self::PARTS;
     #[inline(always)]
     unsafe fn warp(&self, warp: Warp, i: u32, rhs: u32) {
         #[cfg(not(target_arch = "nvptx64"))]

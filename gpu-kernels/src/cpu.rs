@@ -114,14 +114,15 @@ pub unsafe fn run<F, K: Kernel<F>>(kernel: *const u8, first: u32, last: u32, rhs
     }
 }
 
-/// Runs a kernel that warps compute; the range is one of threads, and begins and ends with whole warps.
+/// Runs a kernel that warps compute; the range is one of threads, and begins and ends with all warps of a number.
 ///
 /// # Safety
 /// As [`Run`].
 #[inline(always)]
 pub unsafe fn run_by_warps<F, K: WarpKernel<F>>(kernel: *const u8, first: u32, last: u32, rhs: u32, _sums: *mut f64) {
     let kernel = unsafe { &*kernel.cast::<K>() };
-    for i in first / LANES..last / LANES {
+    let together = LANES * K::PARTS;
+    for i in first / together..last / together {
         unsafe { kernel.warp(Warp::new(), i, rhs) }
     }
 }

@@ -22,12 +22,18 @@ pub struct Sums {
 /// Shared memory, in bytes, that a kernel with sums has from the start, beside what a launch asks for.
 pub const SCRATCH_BYTES: u32 = 512;
 
+/// Shared memory, in bytes, of a kernel of which several warps compute a number together: the sums of each, of which the first
+/// one has none.
+pub const PART_SUMS_BYTES: u32 = 32 * MOST_PART_SUMS as u32;
+/// Sums that they have for each other, for each quad of lanes.
+pub const MOST_PART_SUMS: usize = 48;
+
 #[cfg(target_arch = "nvptx64")]
 pub use gpu::*;
 
 #[cfg(target_arch = "nvptx64")]
 mod gpu {
-    use super::{SCRATCH_BYTES, Sums};
+    use super::{PART_SUMS_BYTES, SCRATCH_BYTES, Sums};
     use crate::{Kernel, Reduction, Values};
     use core::arch::asm;
     use core::arch::nvptx::*;
@@ -65,10 +71,40 @@ mod gpu {
     #[inline(always)]
     pub unsafe fn run_by_warps<F, K: crate::warp::WarpKernel<F>>(kernel: &K, n: u32) {
         let (i, rhs) = site_and_group();
+        let together = crate::warp::LANES * K::PARTS;
         if i < n {
-            let warp = crate::warp::Warp::new(i % crate::warp::LANES);
-            unsafe { kernel.warp(warp, i / crate::warp::LANES, rhs) }
+            unsafe { kernel.warp(crate::warp::Warp::new(i % together), i / together, rhs) }
         }
+    }
+    /// Waits for all threads of the block, and lets them see what they have written to its memory.
+    #[inline(always)]
+    pub fn synchronize_block() {
+        // SAFETY: all threads of a block take the same way through a kernel whose parts are summed.
+        unsafe { _syncthreads() }
+    }
+    /// Keeps a sum in memory of the block.
+    ///
+    /// # Safety
+    /// `place` < 8 [`MOST_PART_SUMS`](super::MOST_PART_SUMS), which is written by no other thread.
+    #[inline(always)]
+    pub unsafe fn put_part_sum(place: u32, x: f32) {
+        unsafe { asm!("st.shared.f32 [{0}], {1};", in(reg32) part_sums() + 4 * place, in(reg32) x, options(nostack)) }
+    }
+    /// A sum that was kept.
+    ///
+    /// # Safety
+    /// It was kept, and the threads have waited for each other since.
+    #[inline(always)]
+    pub unsafe fn part_sum(place: u32) -> f32 {
+        let x: f32;
+        unsafe { asm!("ld.shared.f32 {0}, [{1}];", out(reg32) x, in(reg32) part_sums() + 4 * place, options(nostack)) }
+        x
+    }
+    #[inline(always)]
+    fn part_sums() -> u32 {
+        let address: u32;
+        unsafe { asm!("mov.u32 {0}, part_sums;", out(reg32) address, options(pure, nomem, nostack)) }
+        address
     }
     /// Waits for all lanes of the warp, and lets them see what they have written to memory.
     #[inline(always)]
@@ -98,7 +134,9 @@ mod gpu {
     core::arch::global_asm!(
         ".shared .align 16 .b8 reduction_scratch[{0}];",
         ".extern .shared .align 16 .b8 staged_links[];",
+        ".shared .align 16 .b8 part_sums[{1}];",
         const SCRATCH_BYTES,
+        const PART_SUMS_BYTES,
     );
 
     /// Where the links are that a block keeps.
@@ -377,8 +415,9 @@ mod gpu {
         #[inline(always)]
         pub unsafe fn run_by_warps<F, K: MultiRhsWarpKernel<F>, const N: usize>(kernel: &K, n: u32) {
             let (i, group) = site_and_group();
+            let together = LANES * K::PARTS;
             if i < n {
-                unsafe { kernel.warp_multi_rhs::<N>(Warp::new(i % LANES), i / LANES, group * N as u32) }
+                unsafe { kernel.warp_multi_rhs::<N>(Warp::new(i % together), i / together, group * N as u32) }
             }
         }
 

@@ -14,8 +14,8 @@ pub struct Instance {
     pub module: &'static str,
     /// Hot kernels may not spill, use local memory or generic loads.
     pub hot: bool,
-    /// Whether warps compute it: a [`WarpKernel`](crate::warp::WarpKernel).
-    pub by_warps: bool,
+    /// Warps that compute a number together, of a [`WarpKernel`](crate::warp::WarpKernel).
+    pub warps: Option<u32>,
     /// How a reduction sums.
     pub sum: Option<Sum>,
     /// The other ways in which it is compiled for GPUs.
@@ -134,13 +134,15 @@ pub struct EntryPoint {
     pub hot: bool,
     /// Whether it is one of [`Instance::variants`].
     pub variant: bool,
+    /// Whether several warps compute a number together.
+    pub parts: bool,
 }
 
 impl Instance {
     /// For one right-hand side in a thread, and the variants.
     pub fn entry_points(&self) -> impl Iterator<Item = EntryPoint> + use<> {
-        let Instance { name, module, hot, variants, .. } = *self;
-        let one = EntryPoint { name, module, hot, variant: false };
+        let Instance { name, module, hot, variants, warps, .. } = *self;
+        let one = EntryPoint { name, module, hot, variant: false, parts: warps.is_some_and(|together| together > 1) };
         let more = variants.iter().map(move |v| EntryPoint { name: v.name, variant: true, ..one });
         core::iter::once(one).chain(more)
     }
@@ -228,7 +230,7 @@ macro_rules! kernels {
             format: <$format as $crate::format::KernelFormat>::FORMAT,
             module: $module,
             hot: $crate::kernels!(@hot $kind),
-            by_warps: $crate::kernels!(@by_warps $kind),
+            warps: $crate::kernels!(@warps $kind $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format)),
             sum: $crate::kernels!(@sum $kind $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format)),
             variants: &[$($crate::multi_rhs::Variant {
                 name: concat!($name, "_", stringify!($blocking), "_", stringify!($rhs)),
@@ -261,9 +263,9 @@ macro_rules! kernels {
     (@hot observe) => { false };
     (@hot setup_by_warps) => { false };
     (@hot $kind:ident) => { true };
-    (@by_warps by_warps) => { true };
-    (@by_warps setup_by_warps) => { true };
-    (@by_warps $kind:ident) => { false };
+    (@warps by_warps $kernel:ty, $format:ty) => { Some(<$kernel as $crate::warp::WarpKernel<$format>>::PARTS) };
+    (@warps setup_by_warps $kernel:ty, $format:ty) => { Some(<$kernel as $crate::warp::WarpKernel<$format>>::PARTS) };
+    (@warps $kind:ident $kernel:ty, $format:ty) => { None };
     (@sum by_warps $kernel:ty, $format:ty) => { None };
     (@sum setup_by_warps $kernel:ty, $format:ty) => { None };
     (@sum setup $kernel:ty, $format:ty) => { $crate::Sum::none::<$format, $kernel>() };

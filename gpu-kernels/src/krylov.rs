@@ -1,5 +1,6 @@
 //! Linear algebra with several vectors at once, for solvers that keep a Krylov space.
 use crate::field::Field;
+use crate::lattice::Divisor;
 use crate::per_rhs::ComplexPerRhs;
 use crate::storage::{SiteFormat, SiteValue};
 use crate::{Kernel, Reduction};
@@ -24,6 +25,66 @@ unsafe impl<F: SiteFormat> Reduction<F> for MultiDot {
             let y = self.y.load::<F>(i, rhs);
             let with = |x: &Field| x.load::<F>(i, rhs).dot(y);
             let [a, b, c, d] = [with(&self.x[0]), with(&self.x[1]), with(&self.x[2]), with(&self.x[3])];
+            [a.re, a.im, b.re, b.im, c.re, c.im, d.re, d.im]
+        }
+    }
+}
+
+/// (x_a, x_b) for pairs of a few vectors with a ≤ b, four a at a time. Right-hand side g N + j of the launch has those of group g and
+/// right-hand side j of the vectors; groups are counted through all b, and through the fours of a for each.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct MultiGram {
+    /// x_k
+    pub x: [Field; MultiGram::MOST],
+    /// N
+    pub nrhs: Divisor,
+    /// The group of the first right-hand side of the launch.
+    pub first: u32,
+}
+
+impl MultiGram {
+    /// So many vectors there may be.
+    pub const MOST: usize = 12;
+
+    /// b and the first a of a group.
+    #[inline(always)]
+    fn pair(group: u32) -> (u32, u32) {
+        let (mut b, mut left) = (0, group);
+        while left > b / 4 {
+            left -= b / 4 + 1;
+            b += 1;
+        }
+        (b, 4 * left)
+    }
+    #[inline(always)]
+    fn vector(&self, k: u32) -> Field {
+        let mut x = self.x[0];
+        // Not by an index, which would put the arguments into local memory of a GPU.
+        macro_rules! choose {
+            ($($k:literal)*) => {$(
+                if k == $k {
+                    x = self.x[$k];
+                }
+            )*};
+        }
+        choose!(1 2 3 4 5 6 7 8 9 10 11);
+        x
+    }
+}
+// SAFETY: reads only.
+unsafe impl<F: SiteFormat> Reduction<F> for MultiGram {
+    type Values = [f64; 8];
+    const THREADS: u32 = 128;
+    const BLOCKS: u32 = 2112;
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, which: u32) -> [f64; 8] {
+        let (group, rhs) = self.nrhs.divide(which);
+        let (b, a) = Self::pair(self.first + group);
+        unsafe {
+            let y = self.vector(b).load::<F>(i, rhs);
+            let with = |k: u32| self.vector(if a + k < b { a + k } else { b }).load::<F>(i, rhs).dot(y);
+            let [a, b, c, d] = [with(0), with(1), with(2), with(3)];
             [a.re, a.im, b.re, b.im, c.re, c.im, d.re, d.im]
         }
     }
@@ -60,5 +121,6 @@ unsafe impl<F: SiteFormat> Kernel<F> for MultiAxpy {
 
 crate::kernels! { FAMILY = "krylov";
     reduce MULTI_DOT "multi_dot": [MultiDot] => spinors;
+    reduce MULTI_GRAM "multi_gram": [MultiGram] => spinors;
     kernel MULTI_AXPY "multi_axpy": [MultiAxpy] => spinors;
 }

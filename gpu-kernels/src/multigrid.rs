@@ -87,6 +87,12 @@ impl Aggregates {
     fn elements(&self) -> u32 {
         self.row.get() * self.block[1].get() * self.block[2].get() * self.block[3].get() * self.spinors.get()
     }
+    /// The aggregate that number `i` of a launch is about. Neighbours in x, which are of different parity, follow each other: memory
+    /// is read in pieces that both have a half of.
+    #[inline(always)]
+    fn numbered(&self, i: u32) -> u32 {
+        i / 2 + (i % 2) * self.coarse.half_volume()
+    }
     /// The first site of an aggregate: those with an even coarse site come first.
     #[inline(always)]
     fn origin(&self, aggregate: u32) -> [u32; 4] {
@@ -249,7 +255,8 @@ impl Restrict {
         first: u32,
     ) {
         let Self { aggregates, .. } = self;
-        let (aggregate, group) = self.groups.divide(i);
+        let (number, group) = self.groups.divide(i);
+        let aggregate = aggregates.numbered(number);
         let origin = aggregates.origin(aggregate);
         let (half, spinors) = (aggregates.coarse.half_volume(), aggregates.coarse_spinors);
         let (odd, site) = if aggregate < half { (false, aggregate) } else { (true, aggregate - half) };
@@ -546,11 +553,12 @@ unsafe impl WarpKernel<Single> for Gram {
     #[inline(always)]
     unsafe fn warp(&self, warp: Warp, i: u32, _: u32) {
         let (rest, row) = self.rows.divide(i);
-        let (which, column) = self.columns.divide(rest);
+        let (number, column) = self.columns.divide(rest);
         let (row, column) = (8 * row, 4 * column);
         if row >= column + 4 {
             return;
         }
+        let which = 2 * self.aggregates.numbered(number / 2) + number % 2;
         let tile = Tile {
             aggregates: &self.aggregates,
             rows: &self.vectors,
@@ -674,6 +682,7 @@ unsafe impl WarpKernel<Single> for Combine {
     #[inline(always)]
     unsafe fn warp(&self, warp: Warp, i: u32, _: u32) {
         let Self { aggregates, factors, .. } = self;
+        let i = aggregates.numbered(i);
         let (origin, elements) = (aggregates.origin(i), aggregates.elements());
         warp.each(|lane| {
             let mut k = lane;
@@ -838,8 +847,8 @@ unsafe impl WarpKernel<Single> for Project {
     unsafe fn warp(&self, warp: Warp, i: u32, _: u32) {
         let Self { aggregates, .. } = self;
         let (rest, row) = self.row_groups.divide(i);
-        let (which, column) = self.column_groups.divide(rest);
-        let (aggregate, chirality) = (which / 2, which % 2);
+        let (number, column) = self.column_groups.divide(rest);
+        let (aggregate, chirality) = (aggregates.numbered(number / 2), number % 2);
         let (row, column) = (8 * row, 4 * column);
         let tile = Tile {
             aggregates,

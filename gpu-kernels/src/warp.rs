@@ -9,11 +9,13 @@ use crate::algebra::{Complex, complex};
 pub const LANES: u32 = 32;
 
 /// Work that is done for every index in `0..n / 32` and every right-hand side by a warp, for a launch of `n` threads, a
-/// multiple of [`LANES`]. It is generic over formats.
+/// multiple of [`LANES`]; or for every index in `0..n / (32 PARTS)` by as many warps together. It is generic over formats.
 ///
 /// # Safety
 /// As [`Kernel`](crate::Kernel), for calls of [`warp`](Self::warp).
 pub unsafe trait WarpKernel<F>: Copy + Send + Sync + 'static {
+    /// Warps that compute a number together: a block on a GPU if there are several.
+    const PARTS: u32 = 1;
     /// Computes number `i` of one right-hand side. All lanes call every function of `warp` together.
     ///
     /// # Safety
@@ -38,6 +40,9 @@ pub unsafe trait MultiRhsWarpKernel<F>: WarpKernel<F> {
 pub struct Warp {
     #[cfg(target_arch = "nvptx64")]
     lane: u32,
+    /// Which of those that compute a number together.
+    #[cfg(target_arch = "nvptx64")]
+    part: u32,
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
@@ -82,12 +87,24 @@ impl Warp {
             take(number as u32, complex(sums[2 * number], sums[2 * number + 1]));
         }
     }
-    /// Σ f(lane) over the four lanes of each quad, 4 q … 4 q + 3, handed to `take` with q.
+    /// Σ f(part, lane) over the four lanes of each quad, 4 q … 4 q + 3, and over all parts, handed to `take` with q.
     #[inline(always)]
-    pub fn sum_quads<const K: usize>(self, mut f: impl FnMut(u32) -> [f32; K], mut take: impl FnMut(u32, [f32; K])) {
+    pub fn sum_quads<const PARTS: u32, const K: usize>(
+        self,
+        mut f: impl FnMut(u32, u32) -> [f32; K],
+        mut take: impl FnMut(u32, [f32; K]),
+    ) {
         for quad in 0..LANES / 4 {
-            let [a, b, c, d] = [0, 1, 2, 3].map(|k| f(4 * quad + k));
-            take(quad, core::array::from_fn(|k| (a[k] + c[k]) + (b[k] + d[k])));
+            let mut of_part = |part: u32| -> [f32; K] {
+                let [a, b, c, d] = [0, 1, 2, 3].map(|k| f(part, 4 * quad + k));
+                core::array::from_fn(|k| (a[k] + c[k]) + (b[k] + d[k]))
+            };
+            let mut sums = of_part(0);
+            for part in 1..PARTS {
+                let others = of_part(part);
+                sums = core::array::from_fn(|k| sums[k] + others[k]);
+            }
+            take(quad, sums);
         }
     }
     /// The largest f(lane), and the smallest number that comes with it.
@@ -109,10 +126,10 @@ fn larger(a: (f32, u32), b: (f32, u32)) -> (f32, u32) {
 
 #[cfg(target_arch = "nvptx64")]
 impl Warp {
-    /// That of a thread.
+    /// That of a thread, by its number among those that compute a number together.
     #[inline(always)]
-    pub(crate) fn new(lane: u32) -> Self {
-        Warp { lane }
+    pub(crate) fn new(thread: u32) -> Self {
+        Warp { lane: thread % LANES, part: thread / LANES }
     }
     /// Calls `f` with every lane. What lanes wrote to memory, all of them can read afterwards.
     #[inline(always)]
@@ -184,10 +201,15 @@ impl Warp {
             }
         }
     }
-    /// Σ f(lane) over the four lanes of each quad, 4 q … 4 q + 3, handed to `take` with q.
+    /// Σ f(part, lane) over the four lanes of each quad, 4 q … 4 q + 3, and over all parts, handed to `take` with q.
     #[inline(always)]
-    pub fn sum_quads<const K: usize>(self, mut f: impl FnMut(u32) -> [f32; K], mut take: impl FnMut(u32, [f32; K])) {
-        let mut values = f(self.lane);
+    pub fn sum_quads<const PARTS: u32, const K: usize>(
+        self,
+        mut f: impl FnMut(u32, u32) -> [f32; K],
+        mut take: impl FnMut(u32, [f32; K]),
+    ) {
+        const { assert!((PARTS as usize - 1) * K <= crate::device::MOST_PART_SUMS) };
+        let mut values = f(self.part, self.lane);
         macro_rules! fold {
             ($($mask:literal)*) => {$({
                 let mut k = 0;
@@ -198,8 +220,31 @@ impl Warp {
             })*};
         }
         fold!(2 1);
-        if self.lane % 4 == 0 {
-            take(self.lane / 4, values);
+        let (quad, first) = (self.lane / 4, self.lane % 4 == 0);
+        if PARTS > 1 {
+            let place = |part: u32, k: usize| ((part - 1) * 8 + quad) * K as u32 + k as u32;
+            if first && self.part > 0 {
+                let mut k = 0;
+                while k < K {
+                    // SAFETY: nobody else writes there.
+                    unsafe { crate::device::put_part_sum(place(self.part, k), values[k]) };
+                    k += 1;
+                }
+            }
+            crate::device::synchronize_block();
+            let mut part = 1;
+            while part < PARTS && self.part == 0 {
+                let mut k = 0;
+                while k < K {
+                    // SAFETY: it was written before all threads of the block were waited for.
+                    values[k] += unsafe { crate::device::part_sum(place(part, k)) };
+                    k += 1;
+                }
+                part += 1;
+            }
+        }
+        if first && self.part == 0 {
+            take(quad, values);
         }
     }
     /// The largest f(lane), and the smallest number that comes with it.

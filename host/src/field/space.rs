@@ -1,16 +1,17 @@
 //! Fermion fields of one parity as a vector space for the solvers.
 use super::device::DeviceField;
 use super::rhs::{RhsGroup, coefficient};
-use crate::backend::{DeviceBuffer, MAX_RHS, REDUCTION_SLOTS};
+use crate::backend::{DeviceBuffer, LAUNCH_SUMS, MAX_RHS, REDUCTION_SLOTS};
 use crate::domain::PartialSums;
 use crate::domain::{DeviceError, Domain, Result};
 use gpu_kernels::blas::{
     self, AXPBY, AXPY_NORM2, Axpby, AxpyNorm2, BICGSTAB_STEP, BicgstabStep, CG_RESIDUAL_UPDATE, CG_UPDATE, CONVERT,
-    CgUpdate, Convert, DOT_NORM2, DotNorm2, NORM2, Norm2, SHIFT_UPDATE_2, SHIFT_UPDATE_4, ShiftUpdate, XPAY_NORM2,
-    XpayNorm2,
+    CgUpdate, Convert, DOT_NORM2, DotNorm2, MR_UPDATE, MrUpdate, NORM2, Norm2, SHIFT_UPDATE_2, SHIFT_UPDATE_4,
+    ShiftUpdate, XPAY_NORM2, XpayNorm2,
 };
 use gpu_kernels::field::Field;
-use gpu_kernels::krylov::{MULTI_AXPY, MULTI_DOT, MultiAxpy, MultiDot};
+use gpu_kernels::krylov::{MULTI_AXPY, MULTI_DOT, MULTI_GRAM, MultiAxpy, MultiDot, MultiGram};
+use gpu_kernels::lattice::Divisor;
 use gpu_kernels::per_rhs::ComplexPerRhs;
 use gpu_kernels::sums::DeviceSums;
 use gpu_kernels::{FermionKind, Format, Instances, Precision, SumInstances};
@@ -275,7 +276,7 @@ impl FieldSpace {
     fn gram_of_each(&self, xs: &[DeviceField], out: &mut [Complex64]) -> Result {
         let n = self.nrhs();
         let groups: usize = (1..=xs.len()).map(|b| b.div_ceil(4)).sum();
-        if self.is_staggered() || 8 * groups * n > REDUCTION_SLOTS {
+        if self.is_staggered() || 8 * groups * n > REDUCTION_SLOTS || xs.len() > MultiGram::MOST {
             let mut norms = vec![0.0; n];
             let mut rest = out;
             for (b, x) in xs.iter().enumerate() {
@@ -289,16 +290,15 @@ impl FieldSpace {
         }
         let (backend, sites) = (self.domain.backend(), self.domain.half_sites());
         xs.iter().try_for_each(|x| self.expect(x, n))?;
-        let mut slot = 0;
-        for (b, y) in xs.iter().enumerate() {
-            for first in (0..=b).step_by(4) {
-                let x = std::array::from_fn(|k| xs[(first + k).min(b)].view());
-                let arguments = MultiDot { x, y: y.view() };
-                backend.reduce(&MULTI_DOT, self.format(), &arguments, (sites, n as u32), slot)?;
-                slot += 8 * n;
-            }
+        let x = std::array::from_fn(|k| xs[k.min(xs.len() - 1)].view());
+        // As many groups in a launch as it has room for sums.
+        let most = LAUNCH_SUMS / (8 * n);
+        for first in (0..groups).step_by(most) {
+            let arguments = MultiGram { x, nrhs: Divisor::new(n as u32), first: first as u32 };
+            let all = (most.min(groups - first) * n) as u32;
+            backend.reduce(&MULTI_GRAM, self.format(), &arguments, (sites, all), 8 * first * n)?;
         }
-        let mut sums = vec![0.0; slot];
+        let mut sums = vec![0.0; 8 * groups * n];
         self.domain.sums(&mut sums)?;
         let (mut group, mut pair) = (0, 0);
         for b in 0..xs.len() {
@@ -516,9 +516,12 @@ impl VectorSpace for FieldSpace {
         Ok(())
     }
     fn mr_update(&self, alpha: &[Complex64], r: &Self::Vector, x: &mut Self::Vector, t: &mut Self::Vector) -> Result {
-        let (one, minus) = (vec![Complex64::ONE; alpha.len()], alpha.iter().map(|a| -a).collect::<Vec<_>>());
-        self.axpy(alpha, r, x)?;
-        self.axpby(&one, r, &minus, t)
+        if self.is_staggered() {
+            let (one, minus) = (vec![Complex64::ONE; alpha.len()], alpha.iter().map(|a| -a).collect::<Vec<_>>());
+            self.axpy(alpha, r, x)?;
+            return self.axpby(&one, r, &minus, t);
+        }
+        self.all(&MR_UPDATE, |rhs| MrUpdate { r: rhs.of(r), z: rhs.of(x), t: rhs.of(t), alpha: rhs.complex(alpha) })
     }
     fn multi_dot(&self, xs: &[Self::Vector], y: &Self::Vector, dots: &mut [Complex64], norm2: &mut [f64]) -> Result {
         self.products(&xs.iter().collect::<Vec<_>>(), y, dots, norm2)

@@ -258,7 +258,7 @@ impl CoarseOperator {
             b,
         };
         let (backend, format) = (domain.backend(), Format::of(part.matrices.precision()));
-        let threads = |sites: u32| LANES * sites * tiles;
+        let threads = |sites: u32| LANES * CoarseApply::PARTS * sites * tiles;
         let mut inside = |region, sites| {
             let kernel = kernel(region, Ghosts::NONE);
             Ok(backend.launch(&COARSE_APPLY, format, &kernel, threads(sites), nrhs as u32)?)

@@ -38,6 +38,7 @@ fn of<F: Kind>(domain: &Domain, report: &mut Report) -> Result {
             let scope = Scope { format, detail: format!("{lattice} {nrhs} rhs") };
             each_alone(domain, precision, &hosts, &scope, report)?;
             matrices(domain, precision, &hosts, &scope, report)?;
+            krylov_spaces(domain, precision, &hosts, &scope, report)?;
         }
     }
     Ok(())
@@ -203,6 +204,56 @@ fn matrices<F: Kind>(
         space.block_scale(&a, x.parity(parity), y.parity_mut(parity))?;
     }
     combined(report, (scope, precision), "block_scale", y.download()?, &(0..n).map(terms).collect::<Vec<_>>());
+    Ok(())
+}
+
+/// Products of all vectors of a Krylov space, and a step of minimum residual, against plain loops.
+fn krylov_spaces<F: Kind>(
+    domain: &Domain,
+    precision: Precision,
+    hosts: &[Vec<HostField<F>>],
+    scope: &Scope,
+    report: &mut Report,
+) -> Result {
+    let n = hosts[0].len();
+    let space = FieldSpace::new(domain, F::KIND, precision, n);
+    let (mut fields, mut kept) = (Vec::new(), Vec::new());
+    for host in hosts {
+        let (field, host) = upload(domain, precision, host)?;
+        fields.push(field);
+        kept.push(host);
+    }
+
+    let tol = precision.stored_sum(F::COMPONENTS * domain.local().volume());
+    let even: Vec<Vec<_>> = kept.iter().map(|rhs| rhs.iter().map(|f| on_parity(0, f)).collect()).collect();
+    let mut vectors = Vec::new();
+    for field in &mut fields {
+        vectors.push(std::mem::replace(&mut field.even, space.allocate()?));
+    }
+    let mut products = vec![Complex64::ZERO; vectors.len() * (vectors.len() + 1) / 2 * n];
+    space.multi_gram(&vectors, &mut products)?;
+    for b in 0..vectors.len() {
+        for a in 0..=b {
+            for j in 0..n {
+                let (x, y, product) = (&even[a][j], &even[b][j], products[(b * (b + 1) / 2 + a) * n + j]);
+                let (expected, scale) = (dot(x, y), (norm2(x) * norm2(y)).sqrt());
+                report.number(scope, "multi_gram, real part", product.re, expected.re, scale, tol);
+                report.number(scope, "multi_gram, imaginary part", product.im, expected.im, scale, tol);
+            }
+        }
+    }
+    fields.iter_mut().zip(vectors).for_each(|(field, even)| field.even = even);
+
+    let alpha: Vec<_> = (0..n).map(|j| Complex64::from_polar(0.8, 0.5 + j as f64)).collect();
+    let [r, z, t, ..] = &mut fields[..] else { unreachable!("there are {FIELDS}") };
+    for parity in 0..2 {
+        space.mr_update(&alpha, r.parity(parity), z.parity_mut(parity), t.parity_mut(parity))?;
+    }
+    let one = Complex64::ONE;
+    let new_z: Vec<Terms<F>> = (0..n).map(|j| vec![(one, &kept[1][j]), (alpha[j], &kept[0][j])]).collect();
+    let new_t: Vec<Terms<F>> = (0..n).map(|j| vec![(one, &kept[0][j]), (-alpha[j], &kept[2][j])]).collect();
+    combined(report, (scope, precision), "mr_update, z", z.download()?, &new_z);
+    combined(report, (scope, precision), "mr_update, t", t.download()?, &new_t);
     Ok(())
 }
 

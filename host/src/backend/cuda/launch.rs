@@ -126,10 +126,13 @@ fn default_shape(mut blockings: impl Iterator<Item = RhsBlocking>, nrhs: u32, mo
 }
 
 /// Blocks for a kernel that warps compute: lanes have numbers in a row, and warps that have the same ones with other right-hand
-/// sides are in one block.
-fn shape_of_warps(mut blockings: impl Iterator<Item = RhsBlocking>, nrhs: u32, most: u32) -> Shape {
+/// sides are in one block; or so many warps that compute a number `together`.
+fn shape_of_warps(mut blockings: impl Iterator<Item = RhsBlocking>, nrhs: u32, most: u32, together: u32) -> Shape {
     let fits = |blocking: &RhsBlocking| nrhs.is_multiple_of(blocking.rhs);
     let blocking = blockings.find(fits).unwrap_or(RhsBlocking::ONE);
+    if together > 1 {
+        return Shape { blocking, threads: [WARP * together, 1, 1] };
+    }
     let warps = BLOCK.min(most) / WARP;
     match divisor(nrhs / blocking.rhs, warps) {
         1 => Shape { blocking, threads: [WARP * warps, 1, 1] },
@@ -240,12 +243,12 @@ impl Cuda {
         let most = self.most_threads(function)?.min(MOST_THREADS);
         let variants = || self.shared.memory.fitting(function.variants);
         let blockings = variants().map(|variant| variant.blocking);
-        let default = match kernel.by_warps {
-            true => shape_of_warps(blockings, nrhs, most),
-            false => default_shape(blockings, nrhs, most),
+        let default = match kernel.warps {
+            Some(together) => shape_of_warps(blockings, nrhs, most, together),
+            None => default_shape(blockings, nrhs, most),
         };
         // What is launched once or twice in a run is not worth a search.
-        let shape = if function.hot && !kernel.by_warps {
+        let shape = if function.hot && kernel.warps.is_none() {
             let launch = LaunchKey { kernel: function.name.into(), sites: n, nrhs };
             let mut shapes = candidates(RhsBlocking::ONE, nrhs, most);
             if nrhs > 1 {
