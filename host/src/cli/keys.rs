@@ -90,13 +90,13 @@ keys! {
     MG_BLOCK: Texts "mg-block" "X,Y,Z,T"
         "Extents of the aggregates of a level, from the lattice itself down: once for each level that has a coarser one \
          [default: chosen for the lattice]", "[\"4,4,4,4\", \"2,2,2,2\"]";
-    MG_SMOOTHING: Count "mg-smoothing" "N" "Steps of the smoother after each coarse correction [default: 8]", "8";
+    MG_SMOOTHING: Count "mg-smoothing" "N" "Steps of the smoother after each coarse correction [default: 6]", "6";
     MG_RELAXATIONS: Count "mg-relaxations" "N" "Setup: how often random vectors are relaxed [default: 4]", "4";
     MG_IMPROVEMENTS: Count "mg-improvements" "N"
-        "Setup: how often the cycle improves its near-null vectors [default: 3]", "3";
+        "Setup: how often the cycle improves its near-null vectors [default: 4]", "4";
     MG_PRECISION: Word "mg-precision" "NAME"
         "Precision of near-null vectors, coarse operators and the smoother: half or single [default: half on \
-         a GPU, single on a CPU]", "\"half\"";
+         a GPU, with the smoother in fp16, and single on a CPU]", "\"half\"";
     SETUP: Text "setup" "FILE"
         "Setup: read its test vectors from this file; if it is not there, write them to it", "\"multigrid.setup\"";
     CHECK_SETUP: Switch "check-setup" ""

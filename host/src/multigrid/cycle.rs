@@ -6,7 +6,7 @@ use super::transfer::{EvenTransfer, FineDiagonal};
 use crate::domain::{DeviceError, Result};
 use crate::field::{DeviceField, FieldSpace};
 use crate::operators::{DiagonalForm, EvenOddWilson, Schur};
-use gpu_kernels::{FermionKind, Precision};
+use gpu_kernels::FermionKind;
 use solvers::{
     CaGcr, CaGcrParams, Converted, InnerGcr, LevelReport, MinimumResidual, MrParams, Preconditioner, SolveError,
     Transfer,
@@ -29,10 +29,8 @@ pub type CycleResult<T = ()> = std::result::Result<T, SolveError<DeviceError>>;
 pub struct Finest<'a> {
     /// In single precision.
     pub operator: &'a EvenOddWilson,
-    /// That of the smoother.
+    /// That of the smoother, in its precision.
     pub smoother: &'a EvenOddWilson,
-    /// Precision of the smoother.
-    pub precision: Precision,
 }
 
 struct WilsonDiagonal<'a>(&'a EvenOddWilson);
@@ -76,7 +74,8 @@ pub fn with_cycle(
 ) -> CycleResult {
     let [first, below @ ..] = levels else { return Err(SolveError::Invalid("multigrid has two levels at least")) };
     let space = first.space.fine().space(nrhs);
-    let narrow = FieldSpace::new(first.space.fine().domain(), FermionKind::Wilson, finest.precision, nrhs);
+    let narrow =
+        FieldSpace::new(first.space.fine().domain(), FermionKind::Wilson, finest.smoother.wilson().precision(), nrhs);
     with_coarse(&first.operator, below, params, nrhs, reports, &mut |coarse| {
         let smoother = |steps: usize| -> CycleResult<_> {
             let params = MrParams { steps, omega: params.omega };

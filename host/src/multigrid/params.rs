@@ -25,6 +25,9 @@ pub struct MultigridParams {
     /// Precision of near-null vectors, coarse operators and the smoother: half or single. `None`: half on a GPU, and single
     /// on a CPU, where conversions cost more than memory.
     pub precision: Option<Precision>,
+    /// Precision of the smoother, and of what relaxes random vectors: fp16, too. `None`: that of near-null vectors; in solves on a GPU,
+    /// fp16, whose kernels are faster, if nothing else is asked for and the build has it.
+    pub smoother: Option<Precision>,
     /// Whether levels are checked after the setup.
     pub check: bool,
     /// The cycle.
@@ -39,8 +42,9 @@ impl Default for MultigridParams {
             levels: 3,
             relaxation_steps: 8,
             relaxations: 4,
-            improvements: 3,
+            improvements: 4,
             precision: None,
+            smoother: None,
             check: false,
             cycle: CycleParams::default(),
         }
@@ -68,7 +72,7 @@ impl Default for CycleParams {
     fn default() -> Self {
         CycleParams {
             pre_smoothing: 0,
-            post_smoothing: 8,
+            post_smoothing: 6,
             omega: 1.1,
             coarse_smoothing: 2,
             inner: InnerGcrParams { steps: 8, tol: 0.25 },
@@ -115,7 +119,9 @@ pub enum MultigridError {
     #[error("the tolerances of the solvers on coarse levels are above 0 and below 1")]
     Tolerance,
     /// A precision that there are no kernels for.
-    #[error("multigrid keeps near-null vectors and coarse operators in half or in single precision")]
+    #[error(
+        "multigrid keeps near-null vectors and coarse operators in half or in single precision, and smooths in these or in fp16"
+    )]
     Precision,
 }
 
@@ -137,6 +143,10 @@ impl MultigridParams {
     pub fn precision_on(&self, backend: &dyn Backend) -> Precision {
         self.precision.unwrap_or(if backend.name() == "cpu" { Precision::Single } else { Precision::Half })
     }
+    /// The precision of the smoother that is meant on a backend.
+    pub fn smoother_on(&self, backend: &dyn Backend) -> Precision {
+        self.smoother.unwrap_or_else(|| self.precision_on(backend))
+    }
     /// Aggregates of all levels for a process's part of the lattice.
     ///
     /// # Errors
@@ -146,7 +156,8 @@ impl MultigridParams {
         if !(8..=MOST_VECTORS).contains(&self.vectors) || !self.vectors.is_multiple_of(8) {
             return Err(MultigridError::Vectors(self.vectors));
         }
-        if !matches!(self.precision, None | Some(Precision::Half | Precision::Single)) {
+        let smooths = matches!(self.smoother, None | Some(Precision::Half | Precision::Single | Precision::Fp16));
+        if !smooths || !matches!(self.precision, None | Some(Precision::Half | Precision::Single)) {
             return Err(MultigridError::Precision);
         }
         if [post_smoothing, coarse_smoothing, inner.steps, coarsest.basis, coarsest.max_cycles].contains(&0) {

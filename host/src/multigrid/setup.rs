@@ -30,7 +30,6 @@ pub type MakeOperator<'a> = dyn Fn(Precision, usize) -> Result<EvenOddWilson> + 
 pub struct Multigrid {
     levels: Vec<Coarsening>,
     params: MultigridParams,
-    precision: Precision,
     test: TestVectors,
     seconds: f64,
     quotients: Vec<f64>,
@@ -47,7 +46,7 @@ impl Multigrid {
         let domain = links.domain();
         let finest = Level::finest(domain);
         let width = together(params.vectors);
-        let precision = params.precision_on(domain.backend());
+        let precision = params.smoother_on(domain.backend());
         let (space, narrow) = (finest.space(width), FieldSpace::new(domain, FermionKind::Wilson, precision, width));
         let mut vectors = TestVectors::random(&finest, params.vectors, SEED)?;
         if params.relaxations > 0 {
@@ -106,8 +105,9 @@ impl Multigrid {
         let mut levels = build(&finest, &blocks, vectors.blocks(), &wide, links, params)?;
         let mut quotients = Vec::new();
         if improvements > 0 {
-            let (operator, smoother) = (make(Precision::Single, width)?, make(precision, width)?);
-            let ends = Finest { operator: &operator, smoother: &smoother, precision };
+            let smoother = make(params.smoother_on(domain.backend()), width)?;
+            let operator = make(Precision::Single, width)?;
+            let ends = Finest { operator: &operator, smoother: &smoother };
             for _ in 0..improvements {
                 orthonormalise(&space, vectors.blocks_mut())?;
                 with_cycle(ends, &levels, &params.cycle, width, &RefCell::default(), &mut |cycle| {
@@ -127,7 +127,7 @@ impl Multigrid {
         let test = if precision == Precision::Single { vectors } else { vectors.converted(precision)? };
         // Zones for as many right-hand sides as there are vectors, and for links, are not needed again.
         domain.release()?;
-        Ok(Multigrid { levels, params: *params, precision, test, seconds, quotients, checks })
+        Ok(Multigrid { levels, params: *params, test, seconds, quotients, checks })
     }
     /// Seconds of the setup.
     pub fn seconds(&self) -> f64 {
@@ -162,7 +162,7 @@ impl Multigrid {
         reports: &RefCell<Vec<LevelReport>>,
         then: &mut dyn FnMut(&dyn Preconditioner<FieldSpace>) -> CycleResult,
     ) -> CycleResult {
-        let finest = Finest { operator, smoother, precision: self.precision };
+        let finest = Finest { operator, smoother };
         with_cycle(finest, &self.levels, &self.params.cycle, nrhs, reports, then)
     }
 }
@@ -209,7 +209,9 @@ impl MultigridParams {
     ) -> Exchanges {
         let Ok(blocks) = self.aggregates(local) else { return all };
         let widths = [vec![self.vectors], widths(together(self.vectors)), widths(nrhs)].concat();
-        for precision in [Precision::Single, self.precision.unwrap_or(Precision::Half)] {
+        // Where nothing is asked for, it is one or the other.
+        let smoother = self.smoother.or(self.precision).map_or(vec![Precision::Half, Precision::Fp16], |one| vec![one]);
+        for precision in [vec![Precision::Single], smoother].concat() {
             all = all.hops(HaloField::Spinors, precision, &widths);
         }
         let mut extents = local.size();

@@ -28,11 +28,11 @@ impl MethodChange {
 
 /// How long multigrid's setup with its usual parameters takes, in iterations of mixed-precision BiCGstab for one right-hand side:
 /// docs/measurements/multigrid.md.
-const SETUP: f64 = 4000.0;
+const SETUP: f64 = 2600.0;
 /// How long it takes to make coarse operators of near-null vectors that are there.
 const REBUILD: f64 = 300.0;
 /// How long multigrid takes to solve for a right-hand side.
-const SOLVE: f64 = 250.0;
+const SOLVE: f64 = 200.0;
 /// Iterations of BiCGstab that are needed to foretell the others.
 const BEGINNING: usize = 100;
 /// By how much multigrid has to be faster: forecasts are not exact.

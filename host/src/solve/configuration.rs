@@ -206,7 +206,7 @@ impl<'g> Configuration<'g> {
         };
         let vectors = before.filter(|(of, vectors)| fits(of, vectors));
         // What the setup needs is there before links are borrowed for it.
-        drop((make(Precision::Single, 1)?, make(params.precision_on(self.domain.backend()), 1)?));
+        drop((make(Precision::Single, 1)?, make(params.smoother_on(self.domain.backend()), 1)?));
         let mut made = None;
         self.with_staged(|thin| {
             made = Some(match vectors {

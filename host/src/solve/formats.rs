@@ -136,6 +136,13 @@ impl<'c, 'g> WilsonFormats<'c, 'g> {
         EvenOddWilson::with_diagonal(wilson, self.term.convert(precision)?, self.operator.schur, nrhs)
     }
     /// The Schur complement cut into blocks.
+    /// With a precision of the smoother.
+    fn with_smoother(&self, params: &MultigridParams) -> MultigridParams {
+        let usual = params.smoother_on(self.configuration.domain().backend());
+        let free = params.smoother.is_none() && params.precision.is_none() && usual == Precision::Half;
+        let smoother = if free && self.has(Precision::Fp16, LinkStorage::FULL) { Precision::Fp16 } else { usual };
+        MultigridParams { smoother: Some(smoother), ..*params }
+    }
     fn in_blocks(&self, links: Arc<DeviceGauge>, term: Diagonal, block: [usize; 4]) -> Result<Rc<dyn BlockOperator>> {
         let wilson = Wilson::new(links, self.operator.wilson).in_blocks(block);
         Ok(Rc::new(EvenOddWilson::with_diagonal(wilson, term, self.operator.schur, self.nrhs)?))
@@ -166,19 +173,21 @@ impl Formats for WilsonFormats<'_, '_> {
     }
     fn multigrid(&self, params: &MultigridParams, storage: LinkStorage) -> CycleResult<Option<BlockMultigrid>> {
         let make = |precision, nrhs| self.in_format(precision, storage, nrhs);
-        let multigrid = self.configuration.multigrid(self.operator, params, &make)?;
-        let precision = params.precision_on(self.configuration.domain().backend());
+        let params = self.with_smoother(params);
+        let multigrid = self.configuration.multigrid(self.operator, &params, &make)?;
+        let precision = params.smoother_on(self.configuration.domain().backend());
         let (operator, smoother) = (make(Precision::Single, self.nrhs)?, make(precision, self.nrhs)?);
         let (nrhs, reports) = (self.nrhs, RefCell::default());
         Ok(Some(BlockMultigrid { multigrid, operator, smoother, nrhs, reports }))
     }
     fn multigrid_state(&self, params: &MultigridParams) -> Result<MultigridState> {
         // A build may do without some formats.
-        let formats = [Precision::Single, params.precision_on(self.configuration.domain().backend())];
+        let params = self.with_smoother(params);
+        let formats = [Precision::Single, params.smoother_on(self.configuration.domain().backend())];
         if !formats.into_iter().all(|precision| self.has(precision, LinkStorage::FULL)) {
             return Ok(MultigridState::Impossible);
         }
-        self.configuration.multigrid_state(self.operator, params, self.nrhs)
+        self.configuration.multigrid_state(self.operator, &params, self.nrhs)
     }
 }
 

@@ -126,7 +126,8 @@ impl Request {
         }
         if self.method == Method::Multigrid {
             parts.push(("multigrid", self.multigrid.bytes(local, nrhs)));
-            let smoother = self.multigrid.precision.unwrap_or(Precision::Half);
+            let crate::multigrid::MultigridParams { smoother, precision, .. } = self.multigrid;
+            let smoother = smoother.or(precision).unwrap_or(Precision::Half);
             let formats = BTreeSet::from([Precision::Single, smoother]).into_iter().filter(|p| *p != self.precision);
             let bytes = formats.map(|p| links(p, self.reconstruction) + operator.diagonal(sites, p)).sum();
             parts.push(("operators of multigrid", bytes));
