@@ -43,6 +43,8 @@ pub struct MinimumResidual<'a, D: VectorSpace, A: ?Sized> {
     operator: &'a A,
     params: MrParams,
     local: bool,
+    /// Whether α of one application serve all later ones.
+    fixed: bool,
     memory: RefCell<MrMemory<D>>,
 }
 
@@ -53,6 +55,8 @@ struct MrMemory<D: VectorSpace> {
     right: Vec<Complex64>,
     dots: Vec<Complex64>,
     norm2: Vec<f64>,
+    /// α of each step of an earlier application, one after the other, if they are there and serve.
+    kept: Vec<Complex64>,
 }
 
 impl<D: VectorSpace> MrMemory<D> {
@@ -61,6 +65,7 @@ impl<D: VectorSpace> MrMemory<D> {
         let Self { alpha, left, right, dots, norm2, .. } = self;
         [alpha, left, right, dots].into_iter().for_each(|v| v.resize(n, Complex64::ZERO));
         norm2.resize(n, 0.0);
+        self.kept.clear();
     }
 }
 
@@ -96,9 +101,20 @@ impl<'a, D: VectorSpace, A: LinearOperator<D> + ?Sized> MinimumResidual<'a, D, A
             right: Vec::new(),
             dots: Vec::new(),
             norm2: Vec::new(),
+            kept: Vec::new(),
         };
         memory.resize(space.nrhs());
-        Ok(Self { space, operator, params, local, memory: RefCell::new(memory) })
+        Ok(Self { space, operator, params, local, fixed: false, memory: RefCell::new(memory) })
+    }
+}
+
+impl<D: VectorSpace, A: ?Sized> MinimumResidual<'_, D, A> {
+    /// With the α of the first application in all later ones, which then need no sums: the same polynomial in A each time, that
+    /// smooths as well, because residuals are much alike. They are measured again where one of them is 0, and for another number
+    /// of right-hand sides.
+    #[must_use]
+    pub fn with_fixed_steps(self) -> Self {
+        Self { fixed: true, ..self }
     }
 }
 
@@ -109,14 +125,28 @@ where
     A: LinearOperator<D> + ?Sized,
 {
     fn apply(&self, _: &S, r: &S::Vector, _: &[f64], z: &mut S::Vector) -> Result<Work, S::Error> {
-        let MrMemory { vectors: [rho, t], alpha, left, right, dots, norm2 } = &mut *self.memory.borrow_mut();
+        let MrMemory { vectors: [rho, t], alpha, left, right, dots, norm2, kept } = &mut *self.memory.borrow_mut();
         let (space, MrParams { steps, omega }) = (self.space, self.params);
+        let measure = kept.len() != steps * alpha.len();
+        if measure {
+            kept.clear();
+        }
+        let mut done = 0;
         let mut step = |rho: &S::Vector, t: &mut S::Vector, alpha: &mut [Complex64]| -> Result<(), S::Error> {
+            let of_step = done * alpha.len();
+            done += 1;
+            if !measure {
+                alpha.copy_from_slice(&kept[of_step..][..alpha.len()]);
+                return self.operator.apply(rho, t);
+            }
             self.operator.apply_dot(space, rho, t, rho, dots, norm2)?;
             for (alpha, (dot, norm2)) in alpha.iter_mut().zip(dots.iter().zip(norm2.iter())) {
                 // (t, ρ) = conj (ρ, t). 0/0 and what comes from NaN or infinity is no step.
                 let quotient = omega * dot.conj() / norm2;
                 *alpha = if quotient.is_finite() { quotient } else { Complex64::ZERO };
+            }
+            if self.fixed && !alpha.contains(&Complex64::ZERO) {
+                kept.extend_from_slice(alpha);
             }
             Ok(())
         };
@@ -146,10 +176,11 @@ where
 
         let flops = steps as f64 * self.operator.flops();
         let mut work = Work { calls: 1, iterations: steps, flops, ..Work::default() };
+        let reductions = if measure { steps } else { 0 };
         if self.local {
-            (work.local_applications, work.local_reductions) = (steps, steps);
+            (work.local_applications, work.local_reductions) = (steps, reductions);
         } else {
-            (work.applications, work.reductions) = (steps, steps);
+            (work.applications, work.reductions) = (steps, reductions);
         }
         Ok(work)
     }

@@ -79,7 +79,10 @@ pub fn with_cycle(
     with_coarse(&first.operator, below, params, nrhs, reports, &mut |coarse| {
         let smoother = |steps: usize| -> CycleResult<_> {
             let params = MrParams { steps, omega: params.omega };
-            Ok(Converted::new(&narrow, MinimumResidual::on_whole(&narrow, finest.smoother, params)?)?)
+            Ok(Converted::new(
+                &narrow,
+                MinimumResidual::on_whole(&narrow, finest.smoother, params)?.with_fixed_steps(),
+            )?)
         };
         let pre = (params.pre_smoothing > 0).then(|| smoother(params.pre_smoothing)).transpose()?;
         let coarse_space = first.space.coarse().space(nrhs);

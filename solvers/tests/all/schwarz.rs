@@ -46,6 +46,32 @@ fn by_hand(a: &[Complex64], r: &[Complex64], count: usize, omega: f64) -> (Block
     (z, r)
 }
 
+/// The first application is that without fixed steps; the later ones are linear, and need no sums.
+#[test]
+fn fixed_steps_are_those_of_the_first_application() {
+    let a = schwinger(COLUMNS, 0.1, 1.0, 1);
+    let space = Space::double(N, 1);
+    let operator = Dense::new(&space, &a);
+    let fixed = MinimumResidual::on_whole(&space, &operator, steps(4)).unwrap().with_fixed_steps();
+    let apply = |r: &Block| {
+        let mut z = space.allocate().unwrap();
+        let work = Preconditioner::<Space>::apply(&fixed, &space, r, &[], &mut z).unwrap();
+        (z, work.reductions)
+    };
+    // A step of length 0 is not kept.
+    assert_eq!(apply(&vec![Complex64::ZERO; N]).1, 4);
+    let (r, s) = (Random(3).vector(N), Random(4).vector(N));
+    let sum: Block = r.iter().zip(&s).map(|(r, s)| r + s).collect();
+    let (of_r, reductions) = apply(&r);
+    assert_eq!(reductions, 4);
+    assert!(distance(&of_r, &by_hand(&a, &r, 4, 1.0).0) < 1e-13);
+    let ((of_s, reductions), (of_sum, _)) = (apply(&s), apply(&sum));
+    assert_eq!(reductions, 0);
+    let expected: Block = of_r.iter().zip(&of_s).map(|(r, s)| r + s).collect();
+    assert!(distance(&of_sum, &expected) < 1e-13);
+    assert!(distance(&of_s, &by_hand(&a, &s, 4, 1.0).0) > 1e-3, "another residual has other steps");
+}
+
 #[test]
 fn each_domain_of_each_right_hand_side_is_solved_for_itself() {
     let a = schwinger(COLUMNS, 0.1, 1.0, 1);
