@@ -22,7 +22,7 @@ pub struct MultigridParams {
     pub relaxations: usize,
     /// How many times the cycle improves its own near-null vectors.
     pub improvements: usize,
-    /// Precision of near-null vectors, coarse operators and the smoother: half or single. `None`: half on a GPU, and single
+    /// Precision of near-null vectors and coarse operators: half or single. `None`: half on a GPU, and single
     /// on a CPU, where conversions cost more than memory.
     pub precision: Option<Precision>,
     /// Precision of the smoother, and of what relaxes random vectors: fp16, too. `None`: that of near-null vectors; in solves on a GPU,

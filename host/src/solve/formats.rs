@@ -135,7 +135,6 @@ impl<'c, 'g> WilsonFormats<'c, 'g> {
         let wilson = Wilson::new(self.configuration.links(precision, storage)?, self.operator.wilson);
         EvenOddWilson::with_diagonal(wilson, self.term.convert(precision)?, self.operator.schur, nrhs)
     }
-    /// The Schur complement cut into blocks.
     /// With a precision of the smoother.
     fn with_smoother(&self, params: &MultigridParams) -> MultigridParams {
         let usual = params.smoother_on(self.configuration.domain().backend());
@@ -143,6 +142,7 @@ impl<'c, 'g> WilsonFormats<'c, 'g> {
         let smoother = if free && self.has(Precision::Fp16, LinkStorage::FULL) { Precision::Fp16 } else { usual };
         MultigridParams { smoother: Some(smoother), ..*params }
     }
+    /// The Schur complement cut into blocks.
     fn in_blocks(&self, links: Arc<DeviceGauge>, term: Diagonal, block: [usize; 4]) -> Result<Rc<dyn BlockOperator>> {
         let wilson = Wilson::new(links, self.operator.wilson).in_blocks(block);
         Ok(Rc::new(EvenOddWilson::with_diagonal(wilson, term, self.operator.schur, self.nrhs)?))
@@ -183,7 +183,8 @@ impl Formats for WilsonFormats<'_, '_> {
     fn multigrid_state(&self, params: &MultigridParams) -> Result<MultigridState> {
         // A build may do without some formats.
         let params = self.with_smoother(params);
-        let formats = [Precision::Single, params.smoother_on(self.configuration.domain().backend())];
+        let backend = self.configuration.domain().backend();
+        let formats = [Precision::Single, params.precision_on(backend), params.smoother_on(backend)];
         if !formats.into_iter().all(|precision| self.has(precision, LinkStorage::FULL)) {
             return Ok(MultigridState::Impossible);
         }
