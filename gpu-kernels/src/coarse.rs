@@ -13,10 +13,9 @@ use crate::field::Field;
 use crate::ghost::Ghosts;
 use crate::lattice::{Divisor, Geometry, Region, Site};
 use crate::memory::{Access, Chunk, Global};
-use crate::multi_rhs::each_rhs;
 use crate::multigrid::{each_column, place, unrolled};
 use crate::storage::{Half, Single};
-use crate::warp::{LANES, MultiRhsWarpKernel, Warp, WarpKernel};
+use crate::warp::{LANES, Warp, WarpKernel};
 
 /// Rows and columns of a tile.
 pub const TILE: u32 = 16;
@@ -101,6 +100,8 @@ impl Matrices {
 pub trait MatrixFormat: Copy + Send + Sync + 'static {
     /// Bytes of a tile.
     const TILE_BYTES: usize;
+    /// Whether elements have more than 11 bits.
+    const SPLIT: bool;
     /// Bytes of the real parts of a tile.
     const PART: usize = Self::TILE_BYTES / 2;
     /// Eight elements of a lane, real or imaginary parts.
@@ -117,6 +118,7 @@ pub trait MatrixFormat: Copy + Send + Sync + 'static {
 
 impl MatrixFormat for Single {
     const TILE_BYTES: usize = 2048;
+    const SPLIT: bool = true;
     #[inline(always)]
     unsafe fn load(tile: Global, part: usize, lane: u32) -> [f32; 8] {
         unsafe {
@@ -135,6 +137,7 @@ impl MatrixFormat for Single {
 /// 16-bit floats with a scale for each matrix.
 impl MatrixFormat for Half {
     const TILE_BYTES: usize = 1024;
+    const SPLIT: bool = false;
     #[inline(always)]
     unsafe fn load(tile: Global, part: usize, lane: u32) -> [f32; 8] {
         let Chunk([a, b, c, d]) = unsafe { tile.load16(part * Self::PART + 16 * lane as usize, Access::Once) };
@@ -242,71 +245,194 @@ impl CoarseApply {
         let tiles = (self.range[1] - self.range[0]) * self.tiles.get();
         [tiles * part / Self::PARTS, tiles * (part + 1) / Self::PARTS]
     }
-    /// For N right-hand sides, with K = 4 N.
+    /// Writes what the matrices give for a row of a site.
     #[inline(always)]
-    unsafe fn sides<P: MatrixFormat, const N: usize, const K: usize>(&self, warp: Warp, i: u32, first: u32) {
+    unsafe fn put(&self, index: u32, row: u32, rhs: u32, sum: Complex<f32>) {
+        let (spinor, number) = self.place(row);
+        let at = index * self.spinors + spinor;
+        let mut out = sum.scale(self.b);
+        unsafe {
+            if self.a != 0.0 {
+                out = self.x.number(at, rhs, number, Access::Own).scale_add(self.a, out);
+            }
+            self.out.put_number(at, rhs, number, out);
+        }
+    }
+    /// The two rows of a quad of lanes of one right-hand side.
+    #[inline(always)]
+    unsafe fn put_rows(&self, index: u32, row: u32, quad: u32, rhs: u32, [a, b, c, d]: [f32; 4]) {
+        let row = TILE * row + quad;
+        unsafe {
+            self.put(index, row, rhs, complex(a, b));
+            self.put(index, row + 8, rhs, complex(c, d));
+        }
+    }
+}
+
+#[cfg(target_arch = "nvptx64")]
+impl CoarseApply {
+    /// What tile number `tile` of a part that ends at `last` begins: columns of tiles of one matrix.
+    #[inline(always)]
+    unsafe fn columns<P: MatrixFormat>(&self, (site, whole): (&Site, u32), tile: u32, last: u32) -> Columns {
+        let (matrix, first) = self.tiles.divide(tile);
+        let end = self.tiles.get().min(first + last - tile);
+        let d = self.range[0] + matrix;
+        let (input, from) = if self.here != 0 { (self.input, site.index) } else { self.source(site, d) };
+        let scale = unsafe { P::scale(&self.scales, whole * self.matrices.count + d) };
+        Columns { d, first, end, input, from, scale }
+    }
+    /// Row of tiles, and the index of its site, among those of the parity and among all.
+    #[inline(always)]
+    fn row_and_site(&self, i: u32) -> (u32, u32, u32) {
         let (number, row) = self.tiles.divide(i);
         let index = self.region.index(number, &self.geometry, self.parity);
+        (row, index, index + self.parity * self.geometry.half_volume())
+    }
+    /// One right-hand side.
+    #[inline(always)]
+    unsafe fn on_gpu<P: MatrixFormat>(&self, warp: Warp, i: u32, rhs: u32) {
+        let (row, index, whole) = self.row_and_site(i);
         let site = self.geometry.site(index, self.parity);
-        let whole = index + self.parity * self.geometry.half_volume();
-        warp.sum_quads::<{ Self::PARTS }, K>(
+        warp.sum_quads::<{ Self::PARTS }, 4>(
             |part, lane| {
-                let mut sums = [0.0; K];
+                let mut sums = [0.0; 4];
                 let [mut tile, last] = self.part(part);
                 while tile < last {
-                    let (matrix, mut column) = self.tiles.divide(tile);
-                    let end = self.tiles.get().min(column + last - tile);
-                    tile += end - column;
-                    let d = self.range[0] + matrix;
-                    let (input, from) = if self.here != 0 { (self.input, index) } else { self.source(&site, d) };
-                    let scale = unsafe { P::scale(&self.scales, whole * self.matrices.count + d) };
-                    let mut mine = [[Complex::<f32>::ZERO; 8]; N];
-                    while column < end {
+                    let columns = unsafe { self.columns::<P>((&site, whole), tile, last) };
+                    tile += columns.end - columns.first;
+                    let mut mine = [Complex::<f32>::ZERO; 8];
+                    let mut column = columns.first;
+                    while column < columns.end {
                         unsafe {
-                            let tile = self.matrices.tile::<P>(whole, d, row, column);
+                            let tile = self.matrices.tile::<P>(whole, columns.d, row, column);
                             let (re, im) = (P::load(tile, 0, lane), P::load(tile, 1, lane));
-                            let column = TILE * column + 2 * (lane % 4);
-                            let (near, far) = (self.place(column), self.place(column + 8));
-                            each_rhs!(j < N: {
-                                let two = |(spinor, number): (u32, u32)| {
-                                    input.two_numbers(from * self.spinors + spinor, first + j as u32, number)
-                                };
-                                let ([p, q], [r, s]) = (two(near), two(far));
-                                let x = [p, q, p, q, r, s, r, s];
-                                unrolled!(k < 8: {
-                                    mine[j][k] = complex(re[k], im[k]).mul_add(x[k], mine[j][k]);
-                                });
-                            });
+                            let [p, q, r, s] = self.psi(&columns, column, lane % 4, rhs);
+                            let x = [p, q, p, q, r, s, r, s];
+                            unrolled!(k < 8: { mine[k] = complex(re[k], im[k]).mul_add(x[k], mine[k]); });
                         }
                         column += 1;
                     }
-                    each_rhs!(j < N: {
-                        let rows = of_rows(&mine[j]);
-                        unrolled!(k < 4: { sums[4 * j + k] += scale * rows[k]; });
-                    });
+                    let rows = of_rows(&mine);
+                    unrolled!(k < 4: { sums[k] += columns.scale * rows[k]; });
                 }
                 sums
             },
-            |quad, sums| unsafe { self.put::<N, K>(index, row, quad, first, sums) },
+            |quad, sums| unsafe { self.put_rows(index, row, quad, rhs, sums) },
         );
     }
-    /// Writes the two rows of a quad of lanes.
+    /// ψ where lanes that are number `t` of a quad have columns of a tile.
     #[inline(always)]
-    unsafe fn put<const N: usize, const K: usize>(&self, index: u32, row: u32, quad: u32, first: u32, sums: [f32; K]) {
-        unrolled!(k < 2: {
-            let (spinor, number) = self.place(TILE * row + quad + 8 * k as u32);
-            let at = index * self.spinors + spinor;
-            each_rhs!(j < N: {
-                let rhs = first + j as u32;
-                let mut out = complex(self.b * sums[4 * j + 2 * k], self.b * sums[4 * j + 2 * k + 1]);
-                unsafe {
-                    if self.a != 0.0 {
-                        out = self.x.number(at, rhs, number, Access::Own).scale_add(self.a, out);
-                    }
-                    self.out.put_number(at, rhs, number, out);
-                }
-            });
-        });
+    unsafe fn psi(&self, columns: &Columns, column: u32, t: u32, rhs: u32) -> [Complex<f32>; 4] {
+        let column = TILE * column + 2 * t;
+        let two = |column: u32| {
+            let (spinor, number) = self.place(column);
+            unsafe { columns.input.two_numbers(columns.from * self.spinors + spinor, rhs, number) }
+        };
+        let ([p, q], [r, s]) = (two(column), two(column + 8));
+        [p, q, r, s]
+    }
+}
+
+/// Columns of tiles of a matrix, and ψ that they are multiplied by.
+#[cfg(target_arch = "nvptx64")]
+struct Columns {
+    /// Which matrix of the site.
+    d: u32,
+    /// The first column of tiles, and the one behind the last.
+    first: u32,
+    end: u32,
+    /// Where ψ is.
+    input: Field,
+    /// Of which site.
+    from: u32,
+    /// What the matrix is multiplied by.
+    scale: f32,
+}
+
+/// Products of tiles with 16 right-hand sides on tensor cores, which multiply numbers of 11 bits and add in single precision. A number
+/// with more is the sum of two of these, and products of what is small in both are left out: what is lost is as small as
+/// rounding to single precision. How tensor cores round sums is their own affair, so that results are near those of one right-hand
+/// side, not the same bits.
+#[cfg(target_arch = "nvptx64")]
+mod tensor_cores {
+    use super::MatrixFormat;
+    use crate::algebra::Complex;
+    use core::arch::asm;
+
+    /// Rows g and g + 8 of right-hand sides 2 t and 2 t + 1 of eight, in lane 4 g + t: (g, 2 t), (g, 2 t + 1), (g + 8, 2 t) …
+    #[derive(Clone, Copy)]
+    pub struct Sums {
+        pub re: [f32; 4],
+        pub im: [f32; 4],
+    }
+    impl Sums {
+        pub const ZERO: Sums = Sums { re: [0.0; 4], im: [0.0; 4] };
+
+        /// Adds M ψ: of a tile M a lane has its eight elements, and of ψ, of right-hand side g, numbers 2 t, 2 t + 1, 2 t + 8
+        /// and 2 t + 9.
+        #[inline(always)]
+        pub fn add<P: MatrixFormat>(&mut self, re: [f32; 8], im: [f32; 8], psi: [Complex<f32>; 4]) {
+            let (x, y) = (split(psi.map(|z| z.re)), split(psi.map(|z| z.im)));
+            if P::SPLIT {
+                let (re, im) = (split(re), split(im));
+                self.add_products([re[0], im[0]], [x[0], y[0]]);
+                self.add_products([re[0], im[0]], [x[1], y[1]]);
+                self.add_products([re[1], im[1]], [x[0], y[0]]);
+            } else {
+                self.add_products([re, im], [x[0], y[0]]);
+                self.add_products([re, im], [x[1], y[1]]);
+            }
+        }
+        #[inline(always)]
+        fn add_products(&mut self, [re, im]: [[f32; 8]; 2], [x, y]: [[f32; 4]; 2]) {
+            self.re = multiply(self.re, re, x);
+            self.im = multiply(self.im, re, y);
+            self.re = multiply(self.re, im, y.map(|y| -y));
+            self.im = multiply(self.im, im, x);
+        }
+    }
+
+    /// Numbers of 11 bits whose sums are the given ones to 22 bits: the larger ones and the smaller ones.
+    #[inline(always)]
+    fn split<const N: usize>(x: [f32; N]) -> [[f32; N]; 2] {
+        let mut parts = [[0.0; N]; 2];
+        let mut k = 0;
+        while k < N {
+            let large = rounded(x[k]);
+            parts[0][k] = large;
+            parts[1][k] = rounded(x[k] - large);
+            k += 1;
+        }
+        parts
+    }
+    /// A number rounded to 11 bits.
+    #[inline(always)]
+    fn rounded(x: f32) -> f32 {
+        let out: f32;
+        // SAFETY: registers only.
+        unsafe {
+            asm!("cvt.rna.tf32.f32 {0}, {1};", out(reg32) out, in(reg32) x, options(pure, nomem, nostack));
+        }
+        out
+    }
+    /// C + A B with 16 × 16 elements of A in a lane as of a tile, and 16 × 8 of B. Tensor cores take eight columns at a time; in which
+    /// order they have them, does not matter to sums: here 2 t and 2 t + 1 where they count t and t + 4.
+    #[inline(always)]
+    fn multiply(c: [f32; 4], [a, b, e, f, g, h, k, l]: [f32; 8], [p, q, r, s]: [f32; 4]) -> [f32; 4] {
+        mma(mma(c, [a, e, b, f], [p, q]), [g, k, h, l], [r, s])
+    }
+    #[inline(always)]
+    fn mma([mut p, mut q, mut r, mut s]: [f32; 4], [a0, a1, a2, a3]: [f32; 4], [b0, b1]: [f32; 2]) -> [f32; 4] {
+        // SAFETY: registers only; all lanes of the warp are here, as `WarpKernel` promises.
+        unsafe {
+            asm!(
+                "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {{{0}, {1}, {2}, {3}}}, {{{4}, {5}, {6}, {7}}}, {{{8}, {9}}}, {{{0}, {1}, {2}, {3}}};",
+                inout(reg32) p, inout(reg32) q, inout(reg32) r, inout(reg32) s,
+                in(reg32) a0, in(reg32) a1, in(reg32) a2, in(reg32) a3, in(reg32) b0, in(reg32) b1,
+                options(nomem, nostack)
+            );
+        }
+        [p, q, r, s]
     }
 }
 
@@ -319,8 +445,8 @@ fn of_rows(s: &[Complex<f32>; 8]) -> [f32; 4] {
 
 #[cfg(not(target_arch = "nvptx64"))]
 impl CoarseApply {
-    /// [`sides`](Self::sides) for one right-hand side as a CPU computes it fast: eight elements of a lane at a time, with ψ put in
-    /// their order first. All sums are taken in the same order.
+    /// One right-hand side as a CPU computes it fast: eight elements of a lane at a time, with ψ put in their order first. All sums
+    /// are taken in the order in which a GPU takes them.
     #[inline(always)]
     unsafe fn on_cpu<P: MatrixFormat>(&self, warp: Warp, i: u32, rhs: u32) {
         let (number, row) = self.tiles.divide(i);
@@ -338,7 +464,7 @@ impl CoarseApply {
         }
         warp.sum_quads::<{ Self::PARTS }, 4>(
             |part, lane| sums[part as usize][lane as usize],
-            |quad, sums| unsafe { self.put::<1, 4>(index, row, quad, rhs, sums) },
+            |quad, sums| unsafe { self.put_rows(index, row, quad, rhs, sums) },
         );
     }
     /// Adds what some columns of tiles of matrix `d` give.
@@ -399,16 +525,57 @@ unsafe impl<P: MatrixFormat> WarpKernel<P> for CoarseApply {
         }
         #[cfg(target_arch = "nvptx64")]
         unsafe {
-            self.sides::<P, 1, 4>(warp, i, rhs)
+            self.on_gpu::<P>(warp, i, rhs)
         }
     }
 }
-// SAFETY: as above.
-unsafe impl<P: MatrixFormat> MultiRhsWarpKernel<P> for CoarseApply {
+// SAFETY: as above. A lane reads ψ of a right-hand side that exists, and writes no other; all lanes take the same way.
+#[cfg(target_arch = "nvptx64")]
+unsafe impl<P: MatrixFormat> crate::device::LoopedWarpKernel<P> for CoarseApply {
     #[inline(always)]
-    unsafe fn warp_multi_rhs<const N: usize>(&self, warp: Warp, i: u32, first: u32) {
-        const { assert!(N == 4) };
-        unsafe { self.sides::<P, 4, 16>(warp, i, first) }
+    unsafe fn warp_looped<const N: usize>(&self, warp: Warp, i: u32, nrhs: u32) {
+        const { assert!(N == 16 && Self::PARTS == 4) };
+        let (row, index, whole) = self.row_and_site(i);
+        let site = self.geometry.site(index, self.parity);
+        let (g, t, part) = (warp.lane() / 4, warp.lane() % 4, warp.part());
+        let mut first = 0;
+        while first < nrhs {
+            let both = first + 8 < nrhs;
+            let [near, far] = [first + g, first + 8 + g].map(|rhs| rhs.min(nrhs - 1));
+            let mut sums = [tensor_cores::Sums::ZERO; 2];
+            let [mut tile, last] = self.part(part);
+            while tile < last {
+                let columns = unsafe { self.columns::<P>((&site, whole), tile, last) };
+                tile += columns.end - columns.first;
+                let mut column = columns.first;
+                while column < columns.end {
+                    unsafe {
+                        let tile = self.matrices.tile::<P>(whole, columns.d, row, column);
+                        let (re, im) = (P::load(tile, 0, warp.lane()), P::load(tile, 1, warp.lane()));
+                        let psi = |rhs: u32| self.psi(&columns, column, t, rhs).map(|z| z.scale(columns.scale));
+                        sums[0].add::<P>(re, im, psi(near));
+                        if both {
+                            sums[1].add::<P>(re, im, psi(far));
+                        }
+                    }
+                    column += 1;
+                }
+            }
+            // Each part adds up and writes one of the four numbers that a lane has of eight right-hand sides.
+            let [low, high] = sums;
+            let of_part = [0, 1, 2, 3].map(|k: usize| [low.re[k], low.im[k], high.re[k], high.im[k]]);
+            let [a, b, c, d] = warp.sum_of_parts(of_part);
+            let (row, rhs) = (TILE * row + g + 8 * (part / 2), first + 2 * t + part % 2);
+            unsafe {
+                if rhs < nrhs {
+                    self.put(index, row, rhs, complex(a, b));
+                }
+                if rhs + 8 < nrhs {
+                    self.put(index, row, rhs + 8, complex(c, d));
+                }
+            }
+            first += N as u32;
+        }
     }
 }
 
@@ -688,7 +855,7 @@ unsafe impl WarpKernel<Single> for RoundMatrices {
 }
 
 crate::kernels! { FAMILY = "coarse";
-    by_warps COARSE_APPLY "coarse_apply": [CoarseApply] => coarse_links(rhs 4);
+    by_warps COARSE_APPLY "coarse_apply": [CoarseApply] => coarse_links(looped 16);
     setup ADD_BACKWARD "add_backward": [AddBackward] => single_numbers;
     setup PACK_LINKS "pack_links": [PackLinks] => single_numbers;
     setup_by_warps INVERT "invert": [Invert] => single_numbers;

@@ -22,11 +22,10 @@ pub struct Sums {
 /// Shared memory, in bytes, that a kernel with sums has from the start, beside what a launch asks for.
 pub const SCRATCH_BYTES: u32 = 512;
 
-/// Shared memory, in bytes, of a kernel of which several warps compute a number together: the sums of each, of which the first
-/// one has none.
-pub const PART_SUMS_BYTES: u32 = 32 * MOST_PART_SUMS as u32;
-/// Sums that they have for each other, for each quad of lanes.
-pub const MOST_PART_SUMS: usize = 48;
+/// Shared memory, in bytes, of a kernel of which several warps compute a number together: sums of each.
+pub const PART_SUMS_BYTES: u32 = 4 * MOST_PART_SUMS as u32;
+/// Sums that they have for each other.
+pub const MOST_PART_SUMS: usize = 2048;
 
 #[cfg(target_arch = "nvptx64")]
 pub use gpu::*;
@@ -85,7 +84,7 @@ mod gpu {
     /// Keeps a sum in memory of the block.
     ///
     /// # Safety
-    /// `place` < 8 [`MOST_PART_SUMS`](super::MOST_PART_SUMS), which is written by no other thread.
+    /// `place` < [`MOST_PART_SUMS`](super::MOST_PART_SUMS), which is written by no other thread.
     #[inline(always)]
     pub unsafe fn put_part_sum(place: u32, x: f32) {
         unsafe { asm!("st.shared.f32 [{0}], {1};", in(reg32) part_sums() + 4 * place, in(reg32) x, options(nostack)) }
@@ -500,6 +499,18 @@ mod gpu {
         unsafe fn warp(&self, sums: Self::Values, i: u32, n: u32, lane: u32) -> Self::Values;
     }
 
+    /// What warps do for all right-hand sides of a number, however many there are, N at a time.
+    ///
+    /// # Safety
+    /// As for [`WarpKernel`](crate::warp::WarpKernel): `warp_looped` does what `warp` does for each of `0..nrhs`.
+    pub unsafe trait LoopedWarpKernel<F>: crate::warp::WarpKernel<F> {
+        /// Computes number `i`.
+        ///
+        /// # Safety
+        /// As [`WarpKernel::warp`](crate::warp::WarpKernel::warp).
+        unsafe fn warp_looped<const N: usize>(&self, warp: crate::warp::Warp, i: u32, nrhs: u32);
+    }
+
     /// Reductions that a warp does for all right-hand sides together.
     pub mod warps {
         use super::*;
@@ -542,6 +553,17 @@ mod gpu {
         use crate::multi_rhs::{LOOPED_THREADS as THREADS, MultiRhsKernel, MultiRhsReduction, StageLinks};
 
         const WARPS: u32 = THREADS / 32;
+
+        /// # Safety
+        /// As [`LoopedWarpKernel::warp_looped`]; `n` is a multiple of the threads that compute a number.
+        #[inline(always)]
+        pub unsafe fn run_by_warps<F, K: LoopedWarpKernel<F>, const N: usize>(kernel: &K, n: u32, nrhs: u32) {
+            let (i, _) = site_and_group();
+            let together = crate::warp::LANES * K::PARTS;
+            if i < n {
+                unsafe { kernel.warp_looped::<N>(crate::warp::Warp::new(i % together), i / together, nrhs) }
+            }
+        }
 
         fn block() -> u32 {
             unsafe { _block_idx_z() as u32 * _grid_dim_y() as u32 + _block_idx_y() as u32 }

@@ -235,7 +235,7 @@ macro_rules! kernels {
             variants: &[$($crate::multi_rhs::Variant {
                 name: concat!($name, "_", stringify!($blocking), "_", stringify!($rhs)),
                 blocking: $crate::multi_rhs::RhsBlocking { rhs: $rhs, looped: $crate::kernels!(@looped $blocking) },
-                shared: $crate::kernels!(@shared $blocking $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format)),
+                shared: $crate::kernels!(@shared $kind $blocking $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format)),
             }),*],
             #[cfg(all(feature = "cpu", not(test)))]
             cpu: $crate::kernels!(@cpu $kind $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format)),
@@ -273,8 +273,9 @@ macro_rules! kernels {
     (@sum $kind:ident $kernel:ty, $format:ty) => { Some($crate::Sum::of::<$format, $kernel>()) };
     (@looped rhs) => { false };
     (@looped looped) => { true };
-    (@shared rhs $kernel:ty, $format:ty) => { 0 };
-    (@shared looped $kernel:ty, $format:ty) => {
+    (@shared $kind:ident rhs $kernel:ty, $format:ty) => { 0 };
+    (@shared by_warps looped $kernel:ty, $format:ty) => { 0 };
+    (@shared $kind:ident looped $kernel:ty, $format:ty) => {
         <$kernel as $crate::multi_rhs::StageLinks<$format>>::BYTES as u32 * $crate::multi_rhs::LOOPED_THREADS
     };
     (@cpu by_warps $kernel:ty, $format:ty) => { $crate::cpu_functions!(run_by_warps, $kernel, $format) };
@@ -343,6 +344,17 @@ macro_rules! kernels {
             #[unsafe(export_name = concat!($name, "_rhs_", stringify!($rhs)))]
             pub unsafe extern "ptx-kernel" fn entry(kernel: $kernel, n: u32, _nrhs: u32) {
                 unsafe { $crate::device::rhs::run_by_warps::<$format, $kernel, $rhs>(&kernel, n) }
+            }
+        };
+    };
+    (@variant by_warps looped $rhs:literal $name:expr, $kernel:ty, $format:ty) => {
+        const _: () = {
+            /// # Safety
+            /// As [`LoopedWarpKernel::warp_looped`](crate::device::LoopedWarpKernel::warp_looped).
+            #[allow(improper_ctypes_definitions)]
+            #[unsafe(export_name = concat!($name, "_looped_", stringify!($rhs)))]
+            pub unsafe extern "ptx-kernel" fn entry(kernel: $kernel, n: u32, nrhs: u32) {
+                unsafe { $crate::device::looped::run_by_warps::<$format, $kernel, $rhs>(&kernel, n, nrhs) }
             }
         };
     };

@@ -208,7 +208,7 @@ impl Warp {
         mut f: impl FnMut(u32, u32) -> [f32; K],
         mut take: impl FnMut(u32, [f32; K]),
     ) {
-        const { assert!((PARTS as usize - 1) * K <= crate::device::MOST_PART_SUMS) };
+        const { assert!((PARTS as usize - 1) * 8 * K <= crate::device::MOST_PART_SUMS) };
         let mut values = f(self.part, self.lane);
         macro_rules! fold {
             ($($mask:literal)*) => {$({
@@ -246,6 +246,47 @@ impl Warp {
         if first && self.part == 0 {
             take(quad, values);
         }
+    }
+    /// Number of the thread's lane.
+    #[inline(always)]
+    pub fn lane(self) -> u32 {
+        self.lane
+    }
+    /// Which of the warps that compute a number together it is.
+    #[inline(always)]
+    pub fn part(self) -> u32 {
+        self.part
+    }
+    /// Of what a lane has in each of PARTS parts, K groups of four numbers, one for each part: the sums of the group of this part.
+    #[inline(always)]
+    pub fn sum_of_parts<const PARTS: usize>(self, values: [[f32; 4]; PARTS]) -> [f32; 4] {
+        const { assert!(PARTS * PARTS * 4 * LANES as usize <= crate::device::MOST_PART_SUMS) };
+        let place = |part: u32, group: u32, k: u32| ((part * PARTS as u32 + group) * 4 + k) * LANES + self.lane;
+        let mut group = 0;
+        while group < PARTS {
+            let mut k = 0;
+            while k < 4 {
+                // SAFETY: nobody else writes there.
+                unsafe { crate::device::put_part_sum(place(self.part, group as u32, k), values[group][k as usize]) };
+                k += 1;
+            }
+            group += 1;
+        }
+        crate::device::synchronize_block();
+        let mut sums = [0.0; 4];
+        let mut part = 0;
+        while part < PARTS as u32 {
+            let mut k = 0;
+            while k < 4 {
+                // SAFETY: it was written before all threads of the block were waited for.
+                sums[k as usize] += unsafe { crate::device::part_sum(place(part, self.part, k)) };
+                k += 1;
+            }
+            part += 1;
+        }
+        // The next sums may be put in place of these.
+        crate::device::synchronize_block();
+        sums
     }
     /// The largest f(lane), and the smallest number that comes with it.
     #[inline(always)]

@@ -128,7 +128,7 @@ fn default_shape(mut blockings: impl Iterator<Item = RhsBlocking>, nrhs: u32, mo
 /// Blocks for a kernel that warps compute: lanes have numbers in a row, and warps that have the same ones with other right-hand
 /// sides are in one block; or so many warps that compute a number `together`.
 fn shape_of_warps(mut blockings: impl Iterator<Item = RhsBlocking>, nrhs: u32, most: u32, together: u32) -> Shape {
-    let fits = |blocking: &RhsBlocking| nrhs.is_multiple_of(blocking.rhs);
+    let fits = |blocking: &RhsBlocking| if blocking.looped { nrhs > 1 } else { nrhs.is_multiple_of(blocking.rhs) };
     let blocking = blockings.find(fits).unwrap_or(RhsBlocking::ONE);
     if together > 1 {
         return Shape { blocking, threads: [WARP * together, 1, 1] };
