@@ -123,7 +123,7 @@ fn with_coarse(
         let transfer = EvenTransfer::new(&first.space, &first.operator, CoarseDiagonal(operator), nrhs)?;
         let post = smoother(params.coarse_smoothing)?;
         let level = solvers::Level::new(&space, &schur, post, transfer, &coarse_space, coarse)?;
-        let solver = InnerGcr::new(&space, &schur, level, params.inner)?;
+        let solver = InnerGcr::new(&space, &schur, level, params.inner_for(nrhs))?;
         let done = then(&solver);
         reports.borrow_mut().push(solver.report());
         done

@@ -17,6 +17,7 @@ pub use cycle::{Coarsening, CycleResult, Finest, with_cycle};
 pub use level::Level;
 pub use null_space::NullSpace;
 pub use params::{CycleParams, MOST_COARSENINGS, MOST_VECTORS, MultigridError, MultigridParams};
+pub(crate) use setup::MultigridBytes;
 pub use setup::{MakeOperator, Multigrid};
 pub use test_vectors::TestVectors;
 pub use transfer::{EvenTransfer, FineDiagonal};

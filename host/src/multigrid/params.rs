@@ -62,7 +62,8 @@ pub struct CycleParams {
     pub omega: f64,
     /// Steps of the smoother of coarse levels, communication-avoiding GCR, after the coarse correction.
     pub coarse_smoothing: usize,
-    /// GCR on coarse levels that have another one below them.
+    /// GCR on coarse levels that have another one below them. For several right-hand sides, for which coarse levels read matrices
+    /// once, its tolerance is a little smaller.
     pub inner: InnerGcrParams,
     /// Communication-avoiding GCR on the coarsest level.
     pub coarsest: CaGcrParams,
@@ -80,6 +81,17 @@ impl Default for CycleParams {
         }
     }
 }
+
+impl CycleParams {
+    /// The solver of coarse levels that have another one below them, for so many right-hand sides.
+    pub(super) fn inner_for(&self, nrhs: usize) -> InnerGcrParams {
+        let tol = if nrhs > 1 { SEVERAL * self.inner.tol } else { self.inner.tol };
+        InnerGcrParams { tol, ..self.inner }
+    }
+}
+
+/// By what the tolerance of coarse levels is multiplied for several right-hand sides: docs/measurements/multigrid.md.
+const SEVERAL: f64 = 0.6;
 
 /// Why multigrid cannot be set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

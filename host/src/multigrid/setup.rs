@@ -167,11 +167,25 @@ impl Multigrid {
     }
 }
 
+/// Bytes that multigrid takes on a device.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct MultigridBytes {
+    /// At the peak of its setup: while coarse operators are made, or while the cycle improves test vectors.
+    pub setup: usize,
+    /// In solves.
+    pub solve: usize,
+}
+impl MultigridBytes {
+    /// The larger of the two.
+    pub fn peak(self) -> usize {
+        self.setup.max(self.solve)
+    }
+}
+
 impl MultigridParams {
-    /// Bytes that multigrid takes on a device at its peak, on a process's part of a lattice: while coarse operators are made, while
-    /// the cycle improves test vectors, or in solves for `nrhs` right-hand sides. 0 where it does not fit the lattice.
-    pub(crate) fn bytes(&self, local: Lattice, nrhs: usize) -> usize {
-        let Ok(blocks) = self.aggregates(local) else { return 0 };
+    /// Bytes that multigrid takes on a device, on a process's part of a lattice. 0 where it does not fit the lattice.
+    pub(crate) fn bytes(&self, local: Lattice, nrhs: usize) -> MultigridBytes {
+        let Ok(blocks) = self.aggregates(local) else { return MultigridBytes::default() };
         let precision = self.precision.unwrap_or(Precision::Half);
         let half = |precision, nrhs| DeviceField::bytes_for(FermionKind::Wilson, precision, local.half_volume(), nrhs);
         let vectors = half(Precision::Single, self.vectors);
@@ -196,7 +210,7 @@ impl MultigridParams {
         let operators = 2 * (half(Precision::Single, width) + half(precision, width));
         let setup = [relaxation, 10 * vectors + made, 2 * vectors + kept + cycle(width)];
         let setup = vectors + operators + setup.into_iter().max().unwrap_or(0);
-        setup.max(kept + cycle(nrhs))
+        MultigridBytes { setup, solve: kept + cycle(nrhs) }
     }
     /// Exchanges with other processes that setup makes, and cycles for blocks of `nrhs` right-hand sides; blocks of n become as
     /// narrow as `widths(n)` says.

@@ -244,8 +244,8 @@ impl<'g> Configuration<'g> {
             .as_ref()
             .is_some_and(|(of, vectors)| of.differs_in_numbers(&operator) && vectors.count() == params.vectors);
         let local = self.domain.local();
-        let fits =
-            params.aggregates(local).is_ok() && params.bytes(local, nrhs) <= self.domain.backend().memory()?.free;
+        let fits = params.aggregates(local).is_ok()
+            && params.bytes(local, nrhs).peak() <= self.domain.backend().memory()?.free;
         let mut without = [f64::from(u8::from(!fits))];
         self.domain.sum(&mut without)?;
         Ok(match without {

@@ -6,6 +6,7 @@ use crate::domain::Part;
 use crate::field::{DeviceField, DeviceGauge};
 use crate::halo::{Exchanges, HaloField, Needs};
 use crate::lattice::Lattice;
+use crate::multigrid::MultigridBytes;
 use crate::operators::fat_links::workspace_bytes;
 use crate::operators::{Operator, StaggeredOperator, WilsonLike};
 use comms::ProcessGrid;
@@ -125,7 +126,11 @@ impl Request {
             parts.push(("preconditioner", self.preconditioner_bytes(local, grid, nrhs)));
         }
         if self.method == Method::Multigrid {
-            parts.push(("multigrid", self.multigrid.bytes(local, nrhs)));
+            let MultigridBytes { setup, solve } = self.multigrid.bytes(local, nrhs);
+            parts.push(("multigrid", solve));
+            // Vectors of solver and iteration are made after the setup.
+            let later = solve + outer * vector(self.outer) + (inner - kept) * vector(self.precision);
+            parts.push(("more in the setup of multigrid", setup.saturating_sub(later)));
             let crate::multigrid::MultigridParams { smoother, precision, .. } = self.multigrid;
             let smoother = smoother.or(precision).unwrap_or(Precision::Half);
             let formats = BTreeSet::from([Precision::Single, smoother]).into_iter().filter(|p| *p != self.precision);

@@ -1,6 +1,6 @@
 //! Multigrid: prolongation and restriction, coarse operators, and solves.
 use super::Case;
-use crate::report::{Report, Scope};
+use crate::report::{Report, Scope, larger};
 use ferrite::backend::Backend;
 use ferrite::domain::{Domain, Result};
 use ferrite::field::host::{HostGauge, HostSpinor, Spinor};
@@ -106,6 +106,29 @@ fn level(
     Ok(())
 }
 
+/// The Schur complement of D_c for many right-hand sides together and for each alone: on a GPU, tensor cores compute the former, eight or sixteen at a time,
+/// with numbers split into parts whose products have 22 bits, and sums rounded in their own way.
+fn together_and_alone(space: &NullSpace, coarse: &CoarseOperator, scope: &Scope, report: &mut Report) -> Result {
+    let images = |nrhs: usize, seed: u64| -> Result<Vec<HostSpinor>> {
+        let mut out = space.coarse().zero(nrhs)?;
+        CoarseSchur::new(coarse, nrhs)?.apply(&random_coarse(space, nrhs, seed)?.even, &mut out.even)?;
+        out.download()
+    };
+    const MOST: usize = 13;
+    let alone: Vec<HostSpinor> = (0..MOST).map(|j| Ok(images(1, 200 + j as u64)?.remove(0))).collect::<Result<_>>()?;
+    for nrhs in [2, 8, MOST] {
+        let off = images(nrhs, 200)?.into_iter().zip(&alone).map(|(mut image, alone)| {
+            image.sites_mut().iter_mut().zip(alone.sites()).for_each(|(a, b)| *a = difference(a, b));
+            (image.norm2() / alone.norm2()).sqrt()
+        });
+        report.error(scope, "multigrid: coarse Schur complement of many together", off.fold(0.0, larger), 2e-6);
+    }
+    Ok(())
+}
+fn difference(a: &Spinor, b: &Spinor) -> Spinor {
+    std::array::from_fn(|spin| std::array::from_fn(|c| a[spin][c] - b[spin][c]))
+}
+
 /// The operators of a level, single precision, made of links in double.
 fn operator(thin: &GaugeField, operator: WilsonLike, nrhs: usize) -> Result<EvenOddWilson> {
     let links = Arc::new(thin.pack(Precision::Single, LinkStorage::FULL)?);
@@ -179,6 +202,7 @@ pub fn multigrid_levels(domain: &Domain, gauge: &HostGauge, shape: Aggregation, 
         // Sums of a few hundred terms in single precision.
         let tol = 2e-6;
         level(&space, &coarse, &apply, (&single, tol), report)?;
+        together_and_alone(&space, &coarse, &single, report)?;
         // What near-null vectors were made of is in the range of P, and γ5 of it too.
         let fine_space = finest.space(count);
         let projected = prolonged(&space, &restricted(&space, &test, count)?, count)?;
@@ -191,6 +215,7 @@ pub fn multigrid_levels(domain: &Domain, gauge: &HostGauge, shape: Aggregation, 
         let half = scope("half");
         let rounded = CoarseOperator::of_wilson(&space, &fine, &thin, Precision::Half)?;
         level(&space.converted(Precision::Half)?, &rounded, &apply, (&half, 1e-4), report)?;
+        together_and_alone(&space, &rounded, &half, report)?;
         let vectors = random_coarse(&space, count, 900)?;
         let second = NullSpace::new(space.coarse(), below, vectors)?;
         let coarsest = CoarseOperator::of_coarse(&second, &coarse, Precision::Single)?;
