@@ -302,25 +302,14 @@ impl CoarseApply {
                     tile += columns.end - columns.first;
                     let mut mine = [Complex::<f32>::ZERO; 8];
                     let mut column = columns.first;
-                    let load = |column: u32| unsafe {
-                        let tile = self.matrices.tile::<P>(whole, columns.d, row, column);
-                        let (re, im) = (P::load(tile, 0, lane), P::load(tile, 1, lane));
-                        (re, im, self.psi(&columns, column, lane % 4, rhs))
-                    };
-                    let mut add = |(re, im, [p, q, r, s]): ([f32; 8], [f32; 8], [Complex<f32>; 4])| {
-                        let x = [p, q, p, q, r, s, r, s];
-                        unrolled!(k < 8: { mine[k] = complex(re[k], im[k]).mul_add(x[k], mine[k]); });
-                    };
-                    // Three tiles at a time, a matrix of 24 near-null vectors, so that their loads are under way together.
-                    while column + 2 < columns.end {
-                        let (first, second, third) = (load(column), load(column + 1), load(column + 2));
-                        add(first);
-                        add(second);
-                        add(third);
-                        column += 3;
-                    }
                     while column < columns.end {
-                        add(load(column));
+                        unsafe {
+                            let tile = self.matrices.tile::<P>(whole, columns.d, row, column);
+                            let (re, im) = (P::load(tile, 0, lane), P::load(tile, 1, lane));
+                            let [p, q, r, s] = self.psi(&columns, column, lane % 4, rhs);
+                            let x = [p, q, p, q, r, s, r, s];
+                            unrolled!(k < 8: { mine[k] = complex(re[k], im[k]).mul_add(x[k], mine[k]); });
+                        }
                         column += 1;
                     }
                     let rows = of_rows(&mine);

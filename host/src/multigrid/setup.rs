@@ -203,7 +203,7 @@ impl MultigridParams {
         let cycle = |nrhs| {
             let coarse = DeviceField::bytes_for(FermionKind::Wilson, Precision::Single, spinors, nrhs);
             let directions = self.cycle.inner.steps.max(self.cycle.coarsest.basis);
-            9 * half(Precision::Single, nrhs) + 7 * half(precision, nrhs) + (2 * directions + 24) * coarse
+            6 * half(Precision::Single, nrhs) + 6 * half(precision, nrhs) + (2 * directions + 24) * coarse
         };
         let relaxation = (2 * self.relaxation_steps + 4) * half(precision, width);
         // Test vectors; the operator for as many right-hand sides; near-null vectors and a copy; columns of P and their images.

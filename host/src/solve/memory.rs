@@ -113,6 +113,8 @@ impl Request {
         };
         // Defect correction hands a right-hand side and a correction to a solver with a residual and a solution to keep.
         let inner = krylov + kept + if defect { 4 + normal + copy } else { 0 };
+        // What fields are brought from and to the host through, and vectors of the solver, are not there at the same time; the latter
+        // take more.
         let mut parts = vec![
             ("links as read from the host", part.links_bytes(double)),
             ("links in double", links(double, full)),
@@ -120,7 +122,6 @@ impl Request {
             ("source and solution in double", (6 + kept) * vector(double)),
             ("vectors of the solver", outer * vector(self.outer)),
             ("vectors of the iteration", inner * vector(self.precision)),
-            ("transfer of a field", 2 * kind.site_bytes(double) * sites * nrhs),
         ];
         if self.method == Method::GcrDd {
             parts.push(("preconditioner", self.preconditioner_bytes(local, grid, nrhs)));
