@@ -166,6 +166,11 @@ fn seeds(root: &Path, program: &Path, folder: &Path) -> Result<()> {
         ferrite(&format!("generate unit --lattice 2,2,2,2 -o u.{ending}"))?;
         seed(folder, name, ending, &fs::read(room.join(format!("u.{ending}")))?)?;
     }
+    ferrite("generate weak-field --lattice 4,4,4,4 --seed 1 -o w.ildg")?;
+    ferrite(
+        "solve --gauge w.ildg --mass 0.1 --source point:0,0,0,0,0,0 --solver multigrid --mg-vectors 8 --setup w.setup -o x.npy",
+    )?;
+    seed(folder, "setup", "setup", &fs::read(room.join("w.setup"))?)?;
     for kind in ["solve", "rhmc", "spectrum"] {
         seed(folder, "input", kind, ferrite(&format!("init {kind} --text"))?.as_bytes())?;
     }
