@@ -56,7 +56,27 @@ pub struct Aggregates {
     spinors: Divisor,
     /// Spinors of a coarse site.
     coarse_spinors: u32,
+    /// How many aggregates that follow each other in x a warp restricts to together, as a power of 2.
+    along: u32,
+    /// Spinors of one parity in a row of an aggregate, as a power of 2, where there are several such aggregates.
+    within: u32,
 }
+
+/// An aggregate that a lane works on.
+#[derive(Clone, Copy)]
+struct Member {
+    /// Its first site.
+    origin: [u32; 4],
+    /// Whether its coarse site is odd.
+    odd: bool,
+    /// The index of its coarse site.
+    site: u32,
+}
+
+/// At most so many aggregates are restricted to together, as a power of 2: rows of four are as long as a line of caches.
+const MOST_ALONG: u32 = 2;
+/// With fewer groups of aggregates than this, there are too few warps for a GPU.
+const LEAST_GROUPS: u32 = 1024;
 
 impl Aggregates {
     /// Of a lattice with `extents` and `spinors` on each site, in blocks that divide it into even numbers of sites in each
@@ -64,14 +84,57 @@ impl Aggregates {
     pub const fn new(extents: [u32; 4], spinors: u32, block: [u32; 4], vectors: u32) -> Self {
         let [x, y, z, t] = extents;
         let [a, b, c, d] = block;
+        let row = if a % 2 == 0 { a / 2 } else { a };
+        let coarse = [x / a, y / b, z / c, t / d];
+        let count = coarse[0] * coarse[1] * coarse[2] * coarse[3];
+        let (mut along, mut within) = (0, 0);
+        if a % 2 == 0 && (row * spinors).is_power_of_two() {
+            within = (row * spinors).ilog2();
+            while along < MOST_ALONG
+                && within + along < LANES.ilog2()
+                && coarse[0].is_multiple_of(2 << along)
+                && count >> (along + 1) >= LEAST_GROUPS
+            {
+                along += 1;
+            }
+        }
         Aggregates {
             fine: Geometry::new(extents),
-            coarse: Geometry::new([x / a, y / b, z / c, t / d]),
+            coarse: Geometry::new(coarse),
             block: [Divisor::new(a), Divisor::new(b), Divisor::new(c), Divisor::new(d)],
-            row: Divisor::new(if a % 2 == 0 { a / 2 } else { a }),
+            row: Divisor::new(row),
             spinors: Divisor::new(spinors),
             coarse_spinors: spinors_of(vectors),
+            along,
+            within,
         }
+    }
+    /// Groups of aggregates that a warp restricts to together.
+    pub fn groups(&self) -> u32 {
+        self.count() >> self.along
+    }
+    /// Number `j` in a group of aggregates.
+    #[inline(always)]
+    fn member(&self, group: u32, j: u32) -> Member {
+        if self.along == 0 {
+            let (aggregate, half) = (self.numbered(group), self.coarse.half_volume());
+            let (odd, site) = if aggregate < half { (false, aggregate) } else { (true, aggregate - half) };
+            return Member { origin: self.origin(aggregate), odd, site };
+        }
+        let first = group << (self.along - 1);
+        let s = self.coarse.site(first, 0);
+        let x = 2 * s.half_x + j;
+        let [a, b, c, d] = self.block;
+        let origin = [x * a.get(), s.y * b.get(), s.z * c.get(), s.t * d.get()];
+        Member { origin, odd: (x + s.y + s.z + s.t) & 1 != 0, site: first + j / 2 }
+    }
+    /// Which of a group of aggregates a lane works on, and the number of its first element. From one of its elements to the next are
+    /// so many as lanes for an aggregate. Lanes that follow each other have elements that follow each other in rows of all of the
+    /// group.
+    #[inline(always)]
+    fn of_lane(&self, lane: u32) -> (u32, u32) {
+        let (within, rows) = (lane & ((1 << self.within) - 1), lane >> (self.within + self.along));
+        ((lane >> self.within) & ((1 << self.along) - 1), rows << self.within | within)
     }
     /// Spinors of a fine site.
     #[inline(always)]
@@ -223,7 +286,7 @@ fn scaled_add(s: &DiracSpinor<f32>, [low, high]: [Complex<f32>; 2], to: &DiracSp
 }
 
 /// A coarse vector from a fine one: R r = P† r, of the sites of one parity. Number i computes eight near-null vectors'
-/// numbers of an aggregate.
+/// numbers of a group of aggregates.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Restrict {
@@ -255,16 +318,14 @@ impl Restrict {
         first: u32,
     ) {
         let Self { aggregates, .. } = self;
-        let (number, group) = self.groups.divide(i);
-        let aggregate = aggregates.numbered(number);
-        let origin = aggregates.origin(aggregate);
-        let (half, spinors) = (aggregates.coarse.half_volume(), aggregates.coarse_spinors);
-        let (odd, site) = if aggregate < half { (false, aggregate) } else { (true, aggregate - half) };
-        let coarse = if odd { &self.coarse[1] } else { &self.coarse[0] };
-        warp.sum_complex::<K>(
+        let (aggregate, group) = self.groups.divide(i);
+        let spinors = aggregates.coarse_spinors;
+        warp.sum_complex_of_groups::<K>(
+            [aggregates.within, aggregates.along],
             |lane| {
+                let (j, mut k) = aggregates.of_lane(lane);
+                let origin = aggregates.member(aggregate, j).origin;
                 let mut sums = [0.0; K];
-                let mut k = lane;
                 while k < aggregates.elements() {
                     if let Some(element) = aggregates.element(origin, self.parity, k) {
                         let upper = aggregates.upper(element.spinor);
@@ -281,11 +342,13 @@ impl Restrict {
                             });
                         });
                     }
-                    k += LANES;
+                    k += LANES >> aggregates.along;
                 }
                 sums
             },
-            |number, z| {
+            |j, number, z| {
+                let Member { odd, site, .. } = aggregates.member(aggregate, j);
+                let coarse = if odd { &self.coarse[1] } else { &self.coarse[0] };
                 let (rhs, k) = (first + number / 16, 8 * group + number % 16 / 2);
                 let (spinor, number) = place(spinors, number % 2, k);
                 let at = site * spinors + spinor;
@@ -297,7 +360,7 @@ impl Restrict {
         );
     }
 }
-// SAFETY: number (i, rhs) writes numbers of its aggregate that belong to its own near-null vectors.
+// SAFETY: number (i, rhs) writes numbers of its aggregates that belong to its own near-null vectors.
 unsafe impl<P: NumberFormat<Real = f32>> WarpKernel<Spinors<P>> for Restrict {
     #[inline(always)]
     unsafe fn warp(&self, warp: Warp, i: u32, rhs: u32) {
@@ -888,4 +951,49 @@ crate::kernels! { FAMILY = "multigrid";
     setup CHIRAL "chiral": [Chiral] => single_numbers;
     setup FORWARD_HOP "forward_hop": [ForwardHop] => single_numbers;
     setup_by_warps PROJECT "project": [Project] => single_numbers;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec;
+
+    /// Lanes of a group have all elements of its aggregates, each once, and groups have all aggregates.
+    #[test]
+    fn groups_of_aggregates_cover_the_lattice() {
+        for (extents, spinors, block, along) in [
+            ([32, 32, 32, 64], 1, [4, 4, 4, 4], 2),
+            ([24, 24, 24, 64], 1, [4, 4, 4, 4], 1),
+            ([16, 16, 16, 16], 1, [2, 2, 2, 2], 2),
+            ([16, 16, 16, 32], 4, [2, 2, 2, 2], 2),
+            ([16, 16, 16, 32], 3, [2, 2, 2, 2], 0),
+            ([12, 12, 12, 24], 1, [3, 3, 3, 4], 0),
+            ([24, 12, 24, 24], 1, [6, 1, 2, 2], 0),
+            ([8, 8, 8, 16], 1, [4, 4, 4, 4], 0),
+        ] {
+            let aggregates = Aggregates::new(extents, spinors, block, 24);
+            let (count, half) = (aggregates.count(), aggregates.coarse.half_volume());
+            assert_eq!((aggregates.along, aggregates.groups() << along), (along, count), "{extents:?}, {block:?}");
+            let mut seen = vec![false; count as usize];
+            for group in 0..aggregates.groups() {
+                for j in 0..1 << along {
+                    let Member { origin, odd, site } = aggregates.member(group, j);
+                    let aggregate = site + if odd { half } else { 0 };
+                    assert_eq!(origin, aggregates.origin(aggregate));
+                    assert!(!std::mem::replace(&mut seen[aggregate as usize], true));
+                }
+            }
+            assert!(!seen.contains(&false));
+            let elements = aggregates.elements();
+            let mut found = vec![0; (elements << along) as usize];
+            for lane in 0..LANES {
+                let (j, mut k) = aggregates.of_lane(lane);
+                while k < elements {
+                    found[(j * elements + k) as usize] += 1;
+                    k += LANES >> along;
+                }
+            }
+            assert!(found.iter().all(|times| *times == 1), "{extents:?}, {block:?}");
+        }
+    }
 }

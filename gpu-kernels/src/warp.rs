@@ -87,6 +87,32 @@ impl Warp {
             take(number as u32, complex(sums[2 * number], sums[2 * number + 1]));
         }
     }
+    /// As [`sum_complex`](Self::sum_complex) for groups of lanes that have `bits` bits from bit `low` on in common, up to two, which
+    /// `take` gets before the number.
+    #[inline(always)]
+    pub fn sum_complex_of_groups<const K: usize>(
+        self,
+        [low, bits]: [u32; 2],
+        mut f: impl FnMut(u32) -> [f32; K],
+        mut take: impl FnMut(u32, u32, Complex<f32>),
+    ) {
+        let mut lanes = [[0.0; K]; LANES as usize];
+        for lane in 0..LANES {
+            lanes[lane as usize] = f(lane);
+        }
+        for exchange in 0..LANES.ilog2() - bits {
+            let (before, mask) = (lanes, mask(low, bits, exchange) as usize);
+            for (lane, sums) in lanes.iter_mut().enumerate() {
+                sums.iter_mut().zip(&before[lane ^ mask]).for_each(|(sum, other)| *sum += other);
+            }
+        }
+        for group in 0..1 << bits {
+            let sums = &lanes[(group << low) as usize];
+            for number in 0..K / 2 {
+                take(group, number as u32, complex(sums[2 * number], sums[2 * number + 1]));
+            }
+        }
+    }
     /// Σ f(part, lane) over the four lanes of each quad, 4 q … 4 q + 3, and over all parts, handed to `take` with q.
     #[inline(always)]
     pub fn sum_quads<const PARTS: u32, const K: usize>(
@@ -116,6 +142,14 @@ impl Warp {
         }
         best
     }
+}
+
+/// The bit in which lanes differ that exchange sums, one exchange after the other from the highest bit on, without the `bits` bits
+/// from bit `low` on that a group has in common.
+#[inline(always)]
+fn mask(low: u32, bits: u32, exchange: u32) -> u32 {
+    let above = LANES.ilog2() - low - bits;
+    1 << (LANES.ilog2() - 1 - exchange - if exchange < above { 0 } else { bits })
 }
 
 /// The larger of two numbers with what belongs to it.
@@ -199,6 +233,62 @@ impl Warp {
             if self.lane % 2 == 0 {
                 take(self.lane / 2, complex(values[0], next));
             }
+        }
+    }
+    /// As [`sum_complex`](Self::sum_complex) for groups of lanes that have `bits` bits from bit `low` on in common, up to two, which
+    /// `take` gets before the number.
+    #[inline(always)]
+    pub fn sum_complex_of_groups<const K: usize>(
+        self,
+        [low, bits]: [u32; 2],
+        mut f: impl FnMut(u32) -> [f32; K],
+        mut take: impl FnMut(u32, u32, Complex<f32>),
+    ) {
+        let mut values = f(self.lane);
+        let mut number = 0;
+        macro_rules! exchange {
+            ($shift:literal: $($k:literal)*) => {{
+                let mask = mask(low, bits, $shift - 1);
+                let upper = self.lane & mask != 0;
+                let half = const { K >> $shift };
+                if upper {
+                    number += half as u32;
+                }
+                $(if $k < half {
+                    let (low, high) = (values[$k], values[$k + half]);
+                    let (mine, others) = if upper { (high, low) } else { (low, high) };
+                    values[$k] = mine + f32::from_bits(crate::device::shuffle_bits(others.to_bits(), mask));
+                })*
+            }};
+        }
+        exchange!(1: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
+        exchange!(2: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+        exchange!(3: 0 1 2 3 4 5 6 7);
+        let mut count = K as u32 >> (LANES.ilog2() - bits);
+        if bits < 2 {
+            exchange!(4: 0 1 2 3);
+        }
+        if bits < 1 {
+            exchange!(5: 0 1);
+            if K == 32 {
+                // A lane with one number of a complex one gets the other.
+                let next = f32::from_bits(crate::device::shuffle_bits(values[0].to_bits(), 1));
+                values[1] = next;
+                count = if number % 2 == 0 { 2 } else { 0 };
+            }
+        }
+        let group = (self.lane >> low) & ((1 << bits) - 1);
+        // One call, so that it becomes part of the kernel.
+        let mut k = 0;
+        while k < count {
+            let pick = |a: usize, b: usize, c: usize, d: usize| match k {
+                0 => values[a],
+                2 => values[b],
+                4 => values[c],
+                _ => values[d],
+            };
+            take(group, (number + k) / 2, complex(pick(0, 2, 4, 6), pick(1, 3, 5, 7)));
+            k += 2;
         }
     }
     /// Σ f(part, lane) over the four lanes of each quad, 4 q … 4 q + 3, and over all parts, handed to `take` with q.
@@ -300,5 +390,30 @@ impl Warp {
         }
         fold!(16 8 4 2 1);
         best
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_of_lanes_are_summed_apart() {
+        let warp = Warp {};
+        for (low, bits) in [(0, 0), (3, 0), (0, 1), (2, 1), (4, 1), (0, 2), (1, 2), (3, 2)] {
+            let value = |lane: u32, k: usize| (lane * lane + 1000 * k as u32) as f32;
+            let mut calls = 0;
+            warp.sum_complex_of_groups::<32>(
+                [low, bits],
+                |lane| core::array::from_fn(|k| value(lane, k)),
+                |group, number, z| {
+                    let mine = |lane: &u32| (lane >> low) & ((1 << bits) - 1) == group;
+                    let sum = |k: usize| (0..LANES).filter(mine).map(|lane| value(lane, k)).sum::<f32>();
+                    assert_eq!(z, complex(sum(2 * number as usize), sum(2 * number as usize + 1)), "{low}, {bits}");
+                    calls += 1;
+                },
+            );
+            assert_eq!(calls, 16 << bits);
+        }
     }
 }

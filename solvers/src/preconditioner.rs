@@ -2,7 +2,8 @@
 
 use crate::compact::narrow_all;
 use crate::reliable::scale_for;
-use crate::traits::{ConvertFrom, VectorSpace};
+use crate::traits::{ConvertFrom, VectorSpace, with_coefficients};
+use num_complex::Complex64;
 use std::cell::RefCell;
 use std::ops::AddAssign;
 
@@ -55,6 +56,23 @@ pub trait Preconditioner<S: VectorSpace> {
     /// the outer solver notices.
     fn apply(&self, space: &S, r: &S::Vector, norms: &[f64], z: &mut S::Vector) -> Result<Work, S::Error>;
 
+    /// z_j ← z_j + K r_j. `scratch` is for K r where it is not added at once.
+    ///
+    /// # Errors
+    /// As [`apply`](Preconditioner::apply).
+    fn apply_add(
+        &self,
+        space: &S,
+        r: &S::Vector,
+        norms: &[f64],
+        z: &mut S::Vector,
+        scratch: &mut S::Vector,
+    ) -> Result<Work, S::Error> {
+        let work = self.apply(space, r, norms, scratch)?;
+        with_coefficients(space.nrhs(), |_| Complex64::ONE, |ones| space.axpy(ones, scratch, z))?;
+        Ok(work)
+    }
+
     /// Whether [`apply`](Preconditioner::apply) reads its `norms`. Where it does not, a caller that does not know them saves
     /// the reduction and passes an empty slice. The default says yes.
     fn needs_norms(&self) -> bool {
@@ -72,6 +90,16 @@ pub trait Preconditioner<S: VectorSpace> {
 impl<S: VectorSpace, K: Preconditioner<S> + ?Sized> Preconditioner<S> for &K {
     fn apply(&self, space: &S, r: &S::Vector, norms: &[f64], z: &mut S::Vector) -> Result<Work, S::Error> {
         (**self).apply(space, r, norms, z)
+    }
+    fn apply_add(
+        &self,
+        space: &S,
+        r: &S::Vector,
+        norms: &[f64],
+        z: &mut S::Vector,
+        scratch: &mut S::Vector,
+    ) -> Result<Work, S::Error> {
+        (**self).apply_add(space, r, norms, z, scratch)
     }
     fn needs_norms(&self) -> bool {
         (**self).needs_norms()
@@ -146,6 +174,43 @@ where
     K: Preconditioner<D>,
 {
     fn apply(&self, space: &S, r: &S::Vector, norms: &[f64], z: &mut S::Vector) -> Result<Work, S::Error> {
+        self.apply_inside(space, r, norms, &mut |unscale, inner_z| space.convert(unscale, inner_z, z))
+    }
+    /// Adds while it converts.
+    fn apply_add(
+        &self,
+        space: &S,
+        r: &S::Vector,
+        norms: &[f64],
+        z: &mut S::Vector,
+        _: &mut S::Vector,
+    ) -> Result<Work, S::Error> {
+        self.apply_inside(space, r, norms, &mut |unscale, inner_z| space.accumulate(unscale, inner_z, z))
+    }
+    /// In a format of limited range, or where the preconditioner inside needs them.
+    fn needs_norms(&self) -> bool {
+        self.space.target_norm().is_some() || self.preconditioner.needs_norms()
+    }
+    fn narrow(&self, nrhs: usize) -> bool {
+        narrow_all(self.space.nrhs(), nrhs, &[&|n| self.preconditioner.narrow(n), &|n| self.space.narrow(n)])
+    }
+}
+
+/// What converts K r back: by these factors, and into whatever it holds.
+type ConvertBack<'a, V, E> = &'a mut dyn FnMut(&[f64], &V) -> Result<(), E>;
+
+impl<D: VectorSpace, K: Preconditioner<D>> Converted<'_, D, K> {
+    fn apply_inside<S>(
+        &self,
+        space: &S,
+        r: &S::Vector,
+        norms: &[f64],
+        back: ConvertBack<'_, D::Vector, S::Error>,
+    ) -> Result<Work, S::Error>
+    where
+        S: VectorSpace<Error = D::Error>,
+        D: ConvertFrom<S>,
+    {
         let ConversionScratch { r: inner_r, z: inner_z, norms: inner_norms, scale, unscale } =
             &mut *self.scratch.borrow_mut();
         let (n, target_norm) = (space.nrhs(), self.space.target_norm());
@@ -158,14 +223,7 @@ where
         }
         self.space.convert(&scale[..n], r, inner_r)?;
         let work = self.preconditioner.apply(self.space, inner_r, &inner_norms[..norms.len()], inner_z)?;
-        space.convert(&unscale[..n], inner_z, z)?;
+        back(&unscale[..n], inner_z)?;
         Ok(work)
-    }
-    /// In a format of limited range, or where the preconditioner inside needs them.
-    fn needs_norms(&self) -> bool {
-        self.space.target_norm().is_some() || self.preconditioner.needs_norms()
-    }
-    fn narrow(&self, nrhs: usize) -> bool {
-        narrow_all(self.space.nrhs(), nrhs, &[&|n| self.preconditioner.narrow(n), &|n| self.space.narrow(n)])
     }
 }

@@ -62,7 +62,7 @@ fn all(gpu: &Cuda) -> Result<Report, Box<dyn Error>> {
         on_both!(clover_kernels(&case));
     }
     on_both!(large_clover_kernels());
-    on_both!(wilson_like(), wilson_like_solves(), multigrid(), multigrid_solves());
+    on_both!(wilson_like(), wilson_like_solves(), multigrid(), restriction(), multigrid_solves());
     for case in checks::temporal_cases() {
         on_both!(temporal_kernels(&case));
     }

@@ -149,7 +149,7 @@ impl NullSpace {
             add: u32::from(add),
             spins: self.spins(),
         };
-        let threads = LANES * self.aggregates().count() * groups;
+        let threads = LANES * self.aggregates().groups() * groups;
         let backend = self.fine.domain().backend();
         Ok(backend.launch(&RESTRICT, self.vectors.even.format(), &kernel, threads, nrhs as u32)?)
     }

@@ -216,11 +216,6 @@ where
         work.reductions += 1;
         Ok(())
     }
-
-    /// z ← z + x.
-    fn add(&self, x: &F::Vector, z: &mut F::Vector) -> Result<(), F::Error> {
-        with_coefficients(self.space.nrhs(), |_| Complex64::ONE, |ones| self.space.axpy(ones, x, z))
-    }
 }
 
 impl<F, C, A, S, T, K> Preconditioner<F> for Level<'_, F, C, A, S, T, K>
@@ -286,8 +281,7 @@ where
         // z ← z + S (r − A z)
         let wanted = self.smoother.needs_norms();
         self.residual(r, z, residual, wanted.then_some(&mut *own), &mut work)?;
-        work += self.smoother.apply(space, residual, if wanted { own } else { &[] }, correction)?;
-        self.add(correction, z)?;
+        work += self.smoother.apply_add(space, residual, if wanted { own } else { &[] }, z, correction)?;
 
         (work.calls, work.iterations) = (1, 1);
         self.counters.add(started, coarse.iterations);

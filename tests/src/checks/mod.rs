@@ -22,7 +22,7 @@ pub use dynamics::dynamics;
 pub use fat_links::{fat_links, link_cases, singular_matrices};
 pub use gauge::plaquette;
 pub use linear_algebra::{conversions, linear_algebra, not_a_number};
-pub use multigrid::{Aggregation, multigrid, multigrid_levels, multigrid_solves};
+pub use multigrid::{Aggregation, multigrid, multigrid_levels, multigrid_solves, restriction};
 pub use quenched::{distance, gauge_fixing, quenched};
 pub use solves::{schemes, solves};
 pub use staggered::{improved_kernels, staggered_cases, staggered_kernels, staggered_properties};

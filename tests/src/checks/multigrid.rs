@@ -172,6 +172,30 @@ pub fn multigrid(backend: &dyn Backend, report: &mut Report) -> Result {
     Ok(())
 }
 
+/// R P = 1 on lattices with so many aggregates that a warp restricts to several.
+pub fn restriction(backend: &dyn Backend, report: &mut Report) -> Result {
+    const VECTORS: usize = 8;
+    for (size, block) in
+        [([16, 8, 16, 16], [2, 2, 2, 2]), ([16, 16, 16, 16], [2, 2, 2, 2]), ([16, 8, 16, 16], [4, 1, 1, 2])]
+    {
+        let domain = Domain::single(backend, Lattice::new(size).expect("even extents"))?;
+        let finest = Level::finest(&domain);
+        let space = NullSpace::new(&finest, block, random(&finest, VECTORS, 40)?)?;
+        for precision in [Precision::Single, Precision::Half] {
+            let scope = Scope { format: precision.to_string(), detail: format!("{size:?}, aggregates {block:?}") };
+            let space = space.converted(precision)?;
+            for nrhs in [1, 2] {
+                let c = random_coarse(&space, nrhs, 60)?;
+                let back = restricted(&space, &prolonged(&space, &c, nrhs)?, nrhs)?;
+                let tol = if precision == Precision::Single { 2e-6 } else { 1e-4 };
+                let off = distance(&space.coarse().space(nrhs), &c, &back)?;
+                report.error(&scope, "multigrid: R P = 1 by several aggregates", off, tol);
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Aggregates of two levels.
 #[derive(Clone, Copy)]
 pub struct Aggregation {

@@ -16,6 +16,7 @@ use ferrite_tests::report::Report;
 fn levels_belong_together() {
     let mut report = Report::default();
     checks::multigrid(&Cpu::new(None), &mut report).unwrap();
+    checks::restriction(&Cpu::new(None), &mut report).unwrap();
     report.assert_passed();
 }
 
