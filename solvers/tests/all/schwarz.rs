@@ -382,6 +382,25 @@ fn conversion_takes_the_size_away_and_gives_it_back() {
     }
 }
 
+/// In the precision of the outer solver, with the same bits as first converted and then added; without a conversion likewise.
+#[test]
+fn what_a_preconditioner_gives_is_added() {
+    let a = schwinger(COLUMNS, 0.1, 1.0, 17);
+    let (space, small) = (Space::double(N, 2), Space::new(N, 2, Precision::Half));
+    let operator = Dense::new(&small, &a);
+    let (r, before) = (Random(19).vector(2 * N), Random(20).vector(2 * N));
+    let norms: Vec<_> = r.chunks(N).map(norm).collect();
+    let converted = Converted::new(&small, MinimumResidual::on_whole(&small, &operator, steps(3)).unwrap()).unwrap();
+    for k in [&converted as &dyn Preconditioner<Space>, &Identity] {
+        let (mut z, mut scratch) = (space.allocate().unwrap(), space.allocate().unwrap());
+        k.apply(&space, &r, &norms, &mut z).unwrap();
+        let expected: Vec<_> = before.iter().zip(&z).map(|(a, b)| a + b).collect();
+        let mut sum = before.clone();
+        k.apply_add(&space, &r, &norms, &mut sum, &mut scratch).unwrap();
+        assert!(sum == expected && sum != before);
+    }
+}
+
 #[test]
 fn overlap_saves_iterations() {
     let a = schwinger(32, 0.02, 1.0, 14);
