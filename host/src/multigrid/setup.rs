@@ -187,6 +187,7 @@ impl MultigridParams {
     pub(crate) fn bytes(&self, local: Lattice, nrhs: usize) -> MultigridBytes {
         let Ok(blocks) = self.aggregates(local) else { return MultigridBytes::default() };
         let precision = self.precision.unwrap_or(Precision::Half);
+        let smoother = self.smoother.unwrap_or(precision);
         let half = |precision, nrhs| DeviceField::bytes_for(FermionKind::Wilson, precision, local.half_volume(), nrhs);
         let vectors = half(Precision::Single, self.vectors);
         let width = together(self.vectors);
@@ -203,11 +204,15 @@ impl MultigridParams {
         let cycle = |nrhs| {
             let coarse = DeviceField::bytes_for(FermionKind::Wilson, Precision::Single, spinors, nrhs);
             let directions = self.cycle.inner.steps.max(self.cycle.coarsest.basis);
-            6 * half(Precision::Single, nrhs) + 6 * half(precision, nrhs) + (2 * directions + 24) * coarse
+            // A smoother has a residual, a correction and two vectors of its own, and its operator one.
+            let smoothers = 1 + usize::from(self.cycle.pre_smoothing > 0);
+            6 * half(Precision::Single, nrhs)
+                + (4 * smoothers + 2) * half(smoother, nrhs)
+                + (2 * directions + 24) * coarse
         };
-        let relaxation = (2 * self.relaxation_steps + 4) * half(precision, width);
+        let relaxation = (2 * self.relaxation_steps + 4) * half(smoother, width);
         // Test vectors; the operator for as many right-hand sides; near-null vectors and a copy; columns of P and their images.
-        let operators = 2 * (half(Precision::Single, width) + half(precision, width));
+        let operators = 2 * (half(Precision::Single, width) + half(smoother, width));
         let setup = [relaxation, 10 * vectors + made, 2 * vectors + kept + cycle(width)];
         let setup = vectors + operators + setup.into_iter().max().unwrap_or(0);
         MultigridBytes { setup, solve: kept + cycle(nrhs) }

@@ -106,8 +106,8 @@ fn level(
     Ok(())
 }
 
-/// The Schur complement of D_c for many right-hand sides together and for each alone: on a GPU, tensor cores compute the former, eight or sixteen at a time,
-/// with numbers split into parts whose products have 22 bits, and sums rounded in their own way.
+/// The Schur complement of D_c for many right-hand sides together and for each alone: on a GPU, tensor cores compute the former,
+/// eight or sixteen at a time, with numbers split into parts whose products have 22 bits, and sums rounded in their own way.
 fn together_and_alone(space: &NullSpace, coarse: &CoarseOperator, scope: &Scope, report: &mut Report) -> Result {
     let images = |nrhs: usize, seed: u64| -> Result<Vec<HostSpinor>> {
         let mut out = space.coarse().zero(nrhs)?;

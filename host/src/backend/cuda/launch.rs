@@ -134,7 +134,8 @@ fn shape_of_warps(mut blockings: impl Iterator<Item = RhsBlocking>, nrhs: u32, m
         return Shape { blocking, threads: [WARP * together, 1, 1] };
     }
     let warps = BLOCK.min(most) / WARP;
-    match divisor(nrhs / blocking.rhs, warps) {
+    let groups = if blocking.looped { 1 } else { divisor(nrhs / blocking.rhs, warps) };
+    match groups {
         1 => Shape { blocking, threads: [WARP * warps, 1, 1] },
         groups => Shape { blocking, threads: [WARP, groups, warps / groups] },
     }
@@ -330,6 +331,21 @@ mod tests {
         }
         assert_eq!(candidates(RhsBlocking { rhs: 2, looped: false }, 3, 512), []);
         assert_eq!(candidates(RhsBlocking { rhs: 1, looped: true }, 1, 512), []);
+    }
+
+    #[test]
+    fn blocks_of_warps() {
+        let (two, all) = (RhsBlocking { rhs: 2, looped: false }, RhsBlocking { rhs: 16, looped: true });
+        for (blocking, nrhs, together, expected, threads) in [
+            (all, 1, 4, RhsBlocking::ONE, [128, 1, 1]),
+            (all, 3, 4, all, [128, 1, 1]),
+            (all, 16, 1, all, [BLOCK, 1, 1]),
+            (two, 3, 1, RhsBlocking::ONE, [WARP, 3, BLOCK / WARP / 3]),
+            (two, 2, 1, two, [BLOCK, 1, 1]),
+        ] {
+            let shape = shape_of_warps([blocking].into_iter(), nrhs, 1024, together);
+            assert_eq!(shape, Shape { blocking: expected, threads }, "{blocking:?}, {nrhs}, {together}");
+        }
     }
 
     #[test]
