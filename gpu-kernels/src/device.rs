@@ -405,20 +405,6 @@ mod gpu {
     pub mod rhs {
         use super::*;
         use crate::multi_rhs::{MultiRhsKernel, MultiRhsReduction, SUM_WARPS};
-        use crate::warp::{LANES, MultiRhsWarpKernel, Warp};
-
-        /// A kernel that warps compute, with blocks whose threads along x are whole warps.
-        ///
-        /// # Safety
-        /// As [`MultiRhsWarpKernel::warp_multi_rhs`]; `n` is a multiple of 32.
-        #[inline(always)]
-        pub unsafe fn run_by_warps<F, K: MultiRhsWarpKernel<F>, const N: usize>(kernel: &K, n: u32) {
-            let (i, group) = site_and_group();
-            let together = LANES * K::PARTS;
-            if i < n {
-                unsafe { kernel.warp_multi_rhs::<N>(Warp::new(i % together), i / together, group * N as u32) }
-            }
-        }
 
         /// # Safety
         /// As [`Kernel::site`].

@@ -336,17 +336,6 @@ macro_rules! kernels {
             }
         };
     };
-    (@variant by_warps rhs $rhs:literal $name:expr, $kernel:ty, $format:ty) => {
-        const _: () = {
-            /// # Safety
-            /// As [`MultiRhsWarpKernel::warp_multi_rhs`](crate::warp::MultiRhsWarpKernel::warp_multi_rhs).
-            #[allow(improper_ctypes_definitions)]
-            #[unsafe(export_name = concat!($name, "_rhs_", stringify!($rhs)))]
-            pub unsafe extern "ptx-kernel" fn entry(kernel: $kernel, n: u32, _nrhs: u32) {
-                unsafe { $crate::device::rhs::run_by_warps::<$format, $kernel, $rhs>(&kernel, n) }
-            }
-        };
-    };
     (@variant by_warps looped $rhs:literal $name:expr, $kernel:ty, $format:ty) => {
         const _: () = {
             /// # Safety

@@ -64,6 +64,8 @@ pub mod smeared;
 pub mod staggered;
 pub mod storage;
 pub mod sums;
+#[cfg(target_arch = "nvptx64")]
+mod tensor_cores;
 pub mod transfer;
 pub mod warp;
 pub mod wilson;

@@ -20,7 +20,12 @@ use crate::memory::{Access, Global};
 use crate::multi_rhs::{MultiRhsKernel, each_rhs};
 use crate::random::{Philox, purpose};
 use crate::storage::{NumberFormat, Single, Spinors};
-use crate::warp::{LANES, MultiRhsWarpKernel, Warp, WarpKernel};
+use crate::warp::{LANES, Warp, WarpKernel};
+#[cfg(target_arch = "nvptx64")]
+use crate::{
+    device::LoopedWarpKernel,
+    tensor_cores::{Column, Rows, Sums},
+};
 
 /// The body for each number below another, written out.
 macro_rules! unrolled {
@@ -32,6 +37,9 @@ macro_rules! unrolled {
     };
     ($k:ident < 8: $body:block) => {
         $crate::multigrid::unrolled!(@ $k $body 0 1 2 3 4 5 6 7)
+    };
+    ($k:ident < 6: $body:block) => {
+        $crate::multigrid::unrolled!(@ $k $body 0 1 2 3 4 5)
     };
     (@ $k:ident $body:block $($index:literal)*) => {
         $({
@@ -308,71 +316,156 @@ pub struct Restrict {
     pub spins: u32,
 }
 
-impl Restrict {
-    /// For N right-hand sides, with K = 32 N.
+// SAFETY: number (i, rhs) writes numbers of its aggregates that belong to its own near-null vectors.
+unsafe impl<P: NumberFormat<Real = f32>> WarpKernel<Spinors<P>> for Restrict {
     #[inline(always)]
-    unsafe fn sides<P: NumberFormat<Real = f32>, const N: usize, const K: usize>(
-        &self,
-        warp: Warp,
-        i: u32,
-        first: u32,
-    ) {
+    unsafe fn warp(&self, warp: Warp, i: u32, rhs: u32) {
         let Self { aggregates, .. } = self;
         let (aggregate, group) = self.groups.divide(i);
-        let spinors = aggregates.coarse_spinors;
-        warp.sum_complex_of_groups::<K>(
+        warp.sum_complex::<32>(
             [aggregates.within, aggregates.along],
             |lane| {
                 let (j, mut k) = aggregates.of_lane(lane);
                 let origin = aggregates.member(aggregate, j).origin;
-                let mut sums = [0.0; K];
+                let mut sums = [0.0; 32];
                 while k < aggregates.elements() {
                     if let Some(element) = aggregates.element(origin, self.parity, k) {
                         let upper = aggregates.upper(element.spinor);
-                        let mut fine = [DiracSpinor::ZERO; N];
-                        each_rhs!(j < N: {
-                            let r = unsafe { self.fine.load::<Spinors<Single>>(element.at, first + j as u32) };
-                            fine[j] = if self.spins != 0 { to_degrand_rossi(r) } else { r };
-                        });
+                        let fine = unsafe { self.fine(element.at, rhs) };
                         unrolled!(v < 8: {
                             let vector = unsafe { self.vectors.load::<Spinors<P>>(element.at, 8 * group + v as u32) };
-                            each_rhs!(j < N: {
-                                let mine = by_chirality(dots(&vector, &fine[j]), upper);
-                                unrolled!(c < 4: { sums[4 * (8 * j + v) + c] += mine[c]; });
-                            });
+                            let mine = by_chirality(dots(&vector, &fine), upper);
+                            unrolled!(c < 4: { sums[4 * v + c] += mine[c]; });
                         });
                     }
                     k += LANES >> aggregates.along;
                 }
                 sums
             },
-            |j, number, z| {
-                let Member { odd, site, .. } = aggregates.member(aggregate, j);
-                let coarse = if odd { &self.coarse[1] } else { &self.coarse[0] };
-                let (rhs, k) = (first + number / 16, 8 * group + number % 16 / 2);
-                let (spinor, number) = place(spinors, number % 2, k);
-                let at = site * spinors + spinor;
-                unsafe {
-                    let old = if self.add == 0 { Complex::ZERO } else { coarse.number(at, rhs, number, Access::Own) };
-                    coarse.put_number(at, rhs, number, old + z);
-                }
+            |j, number, z| unsafe {
+                let to = aggregates.member(aggregate, j);
+                self.put(&to, number % 2, 8 * group + number / 2, rhs, z);
             },
         );
     }
 }
-// SAFETY: number (i, rhs) writes numbers of its aggregates that belong to its own near-null vectors.
-unsafe impl<P: NumberFormat<Real = f32>> WarpKernel<Spinors<P>> for Restrict {
+impl Restrict {
+    /// r, in the spin basis of chirality.
     #[inline(always)]
-    unsafe fn warp(&self, warp: Warp, i: u32, rhs: u32) {
-        unsafe { self.sides::<P, 1, 32>(warp, i, rhs) }
+    unsafe fn fine(&self, at: u32, rhs: u32) -> DiracSpinor<f32> {
+        let r = unsafe { self.fine.load::<Spinors<Single>>(at, rhs) };
+        if self.spins != 0 { to_degrand_rossi(r) } else { r }
+    }
+    /// Writes number (χ, k) of an aggregate.
+    #[inline(always)]
+    unsafe fn put(&self, to: &Member, chirality: u32, k: u32, rhs: u32, z: Complex<f32>) {
+        let coarse = if to.odd { self.coarse[1] } else { self.coarse[0] };
+        let spinors = self.aggregates.coarse_spinors;
+        let (spinor, number) = place(spinors, chirality, k);
+        let at = to.site * spinors + spinor;
+        unsafe {
+            let old = if self.add == 0 { Complex::ZERO } else { coarse.number(at, rhs, number, Access::Own) };
+            coarse.put_number(at, rhs, number, old + z);
+        }
     }
 }
-// SAFETY: as above.
-unsafe impl<P: NumberFormat<Real = f32>> MultiRhsWarpKernel<Spinors<P>> for Restrict {
+
+/// The six numbers of each half of a spinor.
+#[cfg(target_arch = "nvptx64")]
+#[inline(always)]
+fn halves(s: &DiracSpinor<f32>) -> [[Complex<f32>; 6]; 2] {
+    let [Colour([a, b, c]), Colour([d, e, f]), Colour([g, h, i]), Colour([j, k, l])] = s.0;
+    [[a, b, c, d, e, f], [g, h, i, j, k, l]]
+}
+
+#[cfg(target_arch = "nvptx64")]
+impl Restrict {
+    /// Eight near-null vectors' numbers of an aggregate of right-hand sides `first` and the next 15 on tensor cores: rows are right-hand
+    /// sides, columns vectors, and lanes of a quad have spinors of their own. `ONE`: fine sites have one spinor, and an aggregate a
+    /// multiple of four.
     #[inline(always)]
-    unsafe fn warp_multi_rhs<const N: usize>(&self, warp: Warp, i: u32, first: u32) {
-        const { assert!(N == 2) };
-        unsafe { self.sides::<P, 2, 64>(warp, i, first) }
+    unsafe fn on_tensor_cores<P: NumberFormat<Real = f32>, const ONE: bool>(
+        &self,
+        warp: Warp,
+        from: &Member,
+        group: u32,
+        [first, nrhs]: [u32; 2],
+    ) {
+        let Self { aggregates, .. } = self;
+        let (g, t) = (warp.lane() / 4, warp.lane() % 4);
+        let rhs = [first + g, first + 8 + g].map(|rhs| rhs.min(nrhs - 1));
+        let mut sums = [Sums::ZERO; 2];
+        let mut k = t;
+        while k - t < aggregates.elements() {
+            let found =
+                if ONE || k < aggregates.elements() { aggregates.element(from.origin, self.parity, k) } else { None };
+            // A lane without an element reads that of the first site, and counts for nothing.
+            let Element { at, spinor, .. } = found.unwrap_or(Element { place: [0; 4], at: 0, spinor: 0 });
+            let upper = aggregates.upper(spinor);
+            let (near, far, vector) = unsafe {
+                let vector = self.vectors.load::<Spinors<P>>(at, 8 * group + g);
+                (halves(&self.fine(at, rhs[0])), halves(&self.fine(at, rhs[1])), halves(&vector))
+            };
+            unrolled!(half < 2: {
+                unrolled!(c < 6: {
+                    let rows = [near[half][c], far[half][c]];
+                    let column = Column::new(vector[half][c].conj());
+                    if ONE {
+                        sums[half].add_quads(&Rows::new(rows), &column);
+                    } else {
+                        let rows = Rows::new(if found.is_some() { rows } else { [Complex::ZERO; 2] });
+                        let column = column.only_if(found.is_some());
+                        sums[0].add_quads(&rows, &column.only_if(upper[half]));
+                        sums[1].add_quads(&rows, &column.only_if(!upper[half]));
+                    }
+                });
+            });
+            k += 4;
+        }
+        unrolled!(chirality < 2: {
+            unrolled!(number < 4: {
+                let (rhs, k) = (first + g + 8 * (number as u32 / 2), 8 * group + 2 * t + number as u32 % 2);
+                if rhs < nrhs {
+                    let z = complex(sums[chirality].re[number], sums[chirality].im[number]);
+                    unsafe { self.put(from, chirality as u32, k, rhs, z) };
+                }
+            });
+        });
+        warp.wait();
+    }
+}
+// SAFETY: as above; numbers that belong together have the aggregates of their groups. Lanes read right-hand sides that exist, and write no
+// others; all of them take the same way.
+#[cfg(target_arch = "nvptx64")]
+unsafe impl<P: NumberFormat<Real = f32>> LoopedWarpKernel<Spinors<P>> for Restrict {
+    #[inline(always)]
+    unsafe fn warp_looped<const N: usize>(&self, warp: Warp, i: u32, nrhs: u32) {
+        const { assert!(N == 16) };
+        let Self { aggregates, .. } = self;
+        let (number, group) = self.groups.divide(i);
+        let one = aggregates.spinors() == 1 && aggregates.elements().is_multiple_of(4);
+        // As many groups as each has aggregates are worked on together: warps have the same member of all of them, so that rows of a group
+        // are read at the same time.
+        let last = (1 << aggregates.along) - 1;
+        let together = aggregates.groups() & last == 0;
+        let mut step = 0;
+        while step <= last {
+            let (group_of_them, member) =
+                if together { (number & !last | step, number & last) } else { (number, step) };
+            let from = aggregates.member(group_of_them, member);
+            let mut first = 0;
+            while first < nrhs {
+                unsafe {
+                    if one {
+                        self.on_tensor_cores::<P, true>(warp, &from, group, [first, nrhs]);
+                    } else {
+                        self.on_tensor_cores::<P, false>(warp, &from, group, [first, nrhs]);
+                    }
+                }
+                first += N as u32;
+            }
+            step += 1;
+        }
     }
 }
 
@@ -632,8 +725,9 @@ unsafe impl WarpKernel<Single> for Gram {
             column,
         };
         warp.sum_complex::<64>(
+            [0, 0],
             |lane| unsafe { tile.of_lane(lane, |_| true) },
-            |number, z| unsafe { self.gram.set(which, row + number / 4, column + number % 4, z) },
+            |_, number, z| unsafe { self.gram.set(which, row + number / 4, column + number % 4, z) },
         );
     }
 }
@@ -925,23 +1019,25 @@ unsafe impl WarpKernel<Single> for Project {
         let count = 8 * self.row_groups.get();
         let at = |number: u32| (chirality * count + row + number / 4, self.chirality * count + column + number % 4);
         warp.sum_complex::<64>(
+            [0, 0],
             |lane| unsafe { tile.of_lane(lane, |place| !aggregates.leaves(place, self.direction)) },
-            |number, z| unsafe {
+            |_, number, z| unsafe {
                 let old = if self.add == 0 { Complex::ZERO } else { self.inside.get(aggregate, 0, at(number)) };
                 self.inside.set(aggregate, 0, at(number), old + z);
             },
         );
         if self.direction < 4 {
             warp.sum_complex::<64>(
+                [0, 0],
                 |lane| unsafe { tile.of_lane(lane, |place| aggregates.leaves(place, self.direction)) },
-                |number, z| unsafe { self.outside.set(aggregate, self.direction, at(number), z) },
+                |_, number, z| unsafe { self.outside.set(aggregate, self.direction, at(number), z) },
             );
         }
     }
 }
 
 crate::kernels! { FAMILY = "multigrid";
-    by_warps RESTRICT "restrict": [Restrict] => null_vectors(rhs 2);
+    by_warps RESTRICT "restrict": [Restrict] => null_vectors(looped 16);
     kernel PROLONG "prolong": [Prolong] => null_vectors(rhs 4);
     setup TO_CHIRAL_BASIS "to_chiral_basis": [ToChiralBasis] => single_numbers;
     setup_by_warps GRAM "gram_of_aggregates": [Gram] => single_numbers;

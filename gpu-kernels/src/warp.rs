@@ -23,18 +23,6 @@ pub unsafe trait WarpKernel<F>: Copy + Send + Sync + 'static {
     unsafe fn warp(&self, warp: Warp, i: u32, rhs: u32);
 }
 
-/// A kernel of warps that computes several right-hand sides at a time.
-///
-/// # Safety
-/// As for [`WarpKernel`]: `warp_multi_rhs` does what `warp` does for each of `first..first + N`.
-pub unsafe trait MultiRhsWarpKernel<F>: WarpKernel<F> {
-    /// Computes number `i` of N right-hand sides.
-    ///
-    /// # Safety
-    /// As [`WarpKernel::warp`].
-    unsafe fn warp_multi_rhs<const N: usize>(&self, warp: Warp, i: u32, first: u32);
-}
-
 /// The lanes of a warp.
 #[derive(Clone, Copy, Debug)]
 pub struct Warp {
@@ -79,18 +67,10 @@ impl Warp {
         }
         lanes[0]
     }
-    /// Σ f(lane) of K / 2 complex numbers, K being 32 or 64: a lane hands each to `take` with its number.
+    /// Σ f(lane) of K / 2 complex numbers, K being 32 or 64, over groups of lanes that have `bits` bits from bit `low` on in common, up to
+    /// two, or over all with none: a lane hands each to `take` with its group and its number.
     #[inline(always)]
-    pub fn sum_complex<const K: usize>(self, f: impl FnMut(u32) -> [f32; K], mut take: impl FnMut(u32, Complex<f32>)) {
-        let sums = self.sum::<K>(f);
-        for number in 0..K / 2 {
-            take(number as u32, complex(sums[2 * number], sums[2 * number + 1]));
-        }
-    }
-    /// As [`sum_complex`](Self::sum_complex) for groups of lanes that have `bits` bits from bit `low` on in common, up to two, which
-    /// `take` gets before the number.
-    #[inline(always)]
-    pub fn sum_complex_of_groups<const K: usize>(
+    pub fn sum_complex<const K: usize>(
         self,
         [low, bits]: [u32; 2],
         mut f: impl FnMut(u32) -> [f32; K],
@@ -100,10 +80,13 @@ impl Warp {
         for lane in 0..LANES {
             lanes[lane as usize] = f(lane);
         }
+        let mut added = 0;
         for exchange in 0..LANES.ilog2() - bits {
-            let (before, mask) = (lanes, mask(low, bits, exchange) as usize);
-            for (lane, sums) in lanes.iter_mut().enumerate() {
-                sums.iter_mut().zip(&before[lane ^ mask]).for_each(|(sum, other)| *sum += other);
+            let mask = mask(low, bits, exchange);
+            added |= mask;
+            for lane in (0..LANES).filter(|lane| lane & added == 0) {
+                let others = lanes[(lane | mask) as usize];
+                lanes[lane as usize].iter_mut().zip(&others).for_each(|(sum, other)| *sum += other);
             }
         }
         for group in 0..1 << bits {
@@ -200,50 +183,17 @@ impl Warp {
         fold!(16 8 4 2 1);
         values
     }
-    /// Σ f(lane) of K / 2 complex numbers, K being 32 or 64: a lane hands each to `take` with its number.
+    /// Σ f(lane) of K / 2 complex numbers, K being 32 or 64, over groups of lanes that have `bits` bits from bit `low` on in common, up to
+    /// two, or over all with none: a lane hands each to `take` with its group and its number.
     #[inline(always)]
     pub fn sum_complex<const K: usize>(
-        self,
-        mut f: impl FnMut(u32) -> [f32; K],
-        mut take: impl FnMut(u32, Complex<f32>),
-    ) {
-        let mut values = f(self.lane);
-        // Each of a pair of lanes gives the other one half of what it has, and adds what it gets to the other half. Written
-        // out: a loop so long stays one, and its numbers go to memory.
-        macro_rules! exchange {
-            ($mask:literal $shift:literal: $($k:literal)*) => {{
-                let upper = self.lane & $mask != 0;
-                let half = const { K >> $shift };
-                $(if $k < half {
-                    let (low, high) = (values[$k], values[$k + half]);
-                    let (mine, others) = if upper { (high, low) } else { (low, high) };
-                    values[$k] = mine + f32::from_bits(crate::device::shuffle_bits(others.to_bits(), $mask));
-                })*
-            }};
-        }
-        exchange!(16 1: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31);
-        exchange!(8 2: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
-        exchange!(4 3: 0 1 2 3 4 5 6 7);
-        exchange!(2 4: 0 1 2 3);
-        exchange!(1 5: 0 1);
-        if K == 64 {
-            take(self.lane, complex(values[0], values[1]));
-        } else {
-            let next = f32::from_bits(crate::device::shuffle_bits(values[0].to_bits(), 1));
-            if self.lane % 2 == 0 {
-                take(self.lane / 2, complex(values[0], next));
-            }
-        }
-    }
-    /// As [`sum_complex`](Self::sum_complex) for groups of lanes that have `bits` bits from bit `low` on in common, up to two, which
-    /// `take` gets before the number.
-    #[inline(always)]
-    pub fn sum_complex_of_groups<const K: usize>(
         self,
         [low, bits]: [u32; 2],
         mut f: impl FnMut(u32) -> [f32; K],
         mut take: impl FnMut(u32, u32, Complex<f32>),
     ) {
+        // Each of a pair of lanes gives the other one half of what it has, and adds what it gets to the other half. Written
+        // out: a loop so long stays one, and its numbers go to memory.
         let mut values = f(self.lane);
         let mut number = 0;
         macro_rules! exchange {
@@ -403,7 +353,7 @@ mod tests {
         for (low, bits) in [(0, 0), (3, 0), (0, 1), (2, 1), (4, 1), (0, 2), (1, 2), (3, 2)] {
             let value = |lane: u32, k: usize| (lane * lane + 1000 * k as u32) as f32;
             let mut calls = 0;
-            warp.sum_complex_of_groups::<32>(
+            warp.sum_complex::<32>(
                 [low, bits],
                 |lane| core::array::from_fn(|k| value(lane, k)),
                 |group, number, z| {
