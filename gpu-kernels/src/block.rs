@@ -42,12 +42,14 @@ unsafe impl<F: SiteFormat> Reduction<F> for Gram {
         let (first_x, first_y) = (GRAM_TILE[0] as u32 * a, GRAM_TILE[1] as u32 * b);
         let y = |k: u32| unsafe { self.y.load::<F>(i, (first_y + k).min(self.last_y)) };
         let (left, right) = (y(0), y(1));
-        let row = |k: u32| {
-            let x = unsafe { self.x.load::<F>(i, (first_x + k).min(self.last_x)) };
-            let (left, right) = (x.dot(left), x.dot(right));
-            [left.re, left.im, right.re, right.im]
-        };
-        let ([a, b, c, d], [e, f, g, h], [j, k, l, m], [n, o, p, q]) = (row(0), row(1), row(2), row(3));
+        macro_rules! row {
+            ($k:literal) => {{
+                let x = unsafe { self.x.load::<F>(i, (first_x + $k).min(self.last_x)) };
+                let (left, right) = (x.dot(left), x.dot(right));
+                [left.re, left.im, right.re, right.im]
+            }};
+        }
+        let ([a, b, c, d], [e, f, g, h], [j, k, l, m], [n, o, p, q]) = (row!(0), row!(1), row!(2), row!(3));
         [a, b, c, d, e, f, g, h, j, k, l, m, n, o, p, q]
     }
 }

@@ -1,4 +1,8 @@
 //! Every instance as a CPU function, compiled here for the vector instructions that are asked for.
+//!
+//! What a function calls is compiled for them where it becomes a part of the function, as all that is `inline(always)` does. A closure is
+//! a function of its own if it is large, and then has the instructions of any processor of the architecture, without fused
+//! multiplication: kernels have functions or macros where there is arithmetic.
 use crate::warp::{LANES, Warp, WarpKernel};
 use crate::{Kernel, Reduction, Values};
 

@@ -244,11 +244,13 @@ unsafe impl Kernel<()> for DrawNoise {
         let site = self.position.lexicographic(&self.geometry.site(i, self.parity));
         let stream = self.purpose | ((self.which + rhs) as u64) << purpose::WHICH | site;
         let mut random = Philox::new(self.seed, stream, self.trajectory);
-        let mut number = || {
-            let [re, im] = random.gaussian_pair();
-            complex(re, im).scale(core::f64::consts::FRAC_1_SQRT_2)
-        };
-        let value = Colour([number(), number(), number()]);
+        macro_rules! number {
+            () => {{
+                let [re, im] = random.gaussian_pair();
+                complex(re, im).scale(core::f64::consts::FRAC_1_SQRT_2)
+            }};
+        }
+        let value = Colour([number!(), number!(), number!()]);
         unsafe { self.out.store::<Colours<Double>>(i, rhs, &value) }
     }
 }
