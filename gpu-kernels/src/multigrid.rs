@@ -35,11 +35,11 @@ macro_rules! unrolled {
     ($k:ident < 4: $body:block) => {
         $crate::multigrid::unrolled!(@ $k $body 0 1 2 3)
     };
-    ($k:ident < 8: $body:block) => {
-        $crate::multigrid::unrolled!(@ $k $body 0 1 2 3 4 5 6 7)
-    };
     ($k:ident < 6: $body:block) => {
         $crate::multigrid::unrolled!(@ $k $body 0 1 2 3 4 5)
+    };
+    ($k:ident < 8: $body:block) => {
+        $crate::multigrid::unrolled!(@ $k $body 0 1 2 3 4 5 6 7)
     };
     (@ $k:ident $body:block $($index:literal)*) => {
         $({
@@ -434,7 +434,7 @@ impl Restrict {
         warp.wait();
     }
 }
-// SAFETY: as above; numbers that belong together have the aggregates of their groups. Lanes read right-hand sides that exist, and write no
+// SAFETY: as above; each member of each group falls to one number. Lanes read right-hand sides that exist, and write no
 // others; all of them take the same way.
 #[cfg(target_arch = "nvptx64")]
 unsafe impl<P: NumberFormat<Real = f32>> LoopedWarpKernel<Spinors<P>> for Restrict {
@@ -444,15 +444,14 @@ unsafe impl<P: NumberFormat<Real = f32>> LoopedWarpKernel<Spinors<P>> for Restri
         let Self { aggregates, .. } = self;
         let (number, group) = self.groups.divide(i);
         let one = aggregates.spinors() == 1 && aggregates.elements().is_multiple_of(4);
-        // As many groups as each has aggregates are worked on together: warps have the same member of all of them, so that rows of a group
-        // are read at the same time.
+        // A warp takes the same member of as many groups as a group has members. Warps of these groups then read rows of one group at
+        // the same time.
         let last = (1 << aggregates.along) - 1;
         let together = aggregates.groups() & last == 0;
         let mut step = 0;
         while step <= last {
-            let (group_of_them, member) =
-                if together { (number & !last | step, number & last) } else { (number, step) };
-            let from = aggregates.member(group_of_them, member);
+            let (which, member) = if together { (number & !last | step, number & last) } else { (number, step) };
+            let from = aggregates.member(which, member);
             let mut first = 0;
             while first < nrhs {
                 unsafe {
