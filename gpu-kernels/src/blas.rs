@@ -5,6 +5,7 @@
 use crate::algebra::{Complex, Real};
 use crate::field::Field;
 use crate::format::Between;
+use crate::lattice::is_first;
 use crate::per_rhs::{ComplexPerRhs, PerRhs};
 use crate::storage::{NumberFormat, SiteFormat, SiteKind, SiteValue, Sites};
 use crate::sums::DeviceSums;
@@ -187,7 +188,7 @@ unsafe impl<F: SiteFormat> Reduction<F> for CgResidualUpdate {
             // A number that has gone astray must not come near r, not even times 0.
             let t = if moves { r.pairs(self.t.load_own::<F>(i, rhs), |r, t| t.scale_add(minus, r)) } else { r };
             self.t.store::<F>(i, rhs, &t);
-            [t.norm2(), if i == 0 { curvature } else { 0.0 }]
+            [t.norm2(), if is_first(i) { curvature } else { 0.0 }]
         }
     }
 }
@@ -325,16 +326,16 @@ unsafe impl<K: SiteKind, P: NumberFormat, Q: NumberFormat> Kernel<Between<Sites<
 }
 
 crate::kernels! { FAMILY = "blas";
-    kernel AXPBY "axpby": [Axpby] => spinors, colours;
-    kernel MR_UPDATE "mr_update": [MrUpdate] => spinors;
-    reduce AXPY_NORM2 "axpy_norm2": [AxpyNorm2] => spinors, colours;
-    reduce NORM2 "norm2": [Norm2] => spinors, colours;
-    reduce DOT_NORM2 "dot_norm2": [DotNorm2] => spinors, colours;
-    reduce XPAY_NORM2 "xpay_norm2": [XpayNorm2] => spinors, colours;
-    kernel CG_UPDATE "cg_update": [CgUpdate] => spinors, colours;
-    kernel BICGSTAB_STEP "bicgstab_step": [BicgstabStep] => spinors;
-    reduce CG_RESIDUAL_UPDATE "cg_residual_update": [CgResidualUpdate] => colours;
-    kernel SHIFT_UPDATE_2 "shift_update_2": [ShiftUpdate<2>] => colours;
-    kernel SHIFT_UPDATE_4 "shift_update_4": [ShiftUpdate<4>] => colours;
+    kernel AXPBY "axpby": [Axpby, in lanes] => spinors, colours;
+    kernel MR_UPDATE "mr_update": [MrUpdate, in lanes] => spinors;
+    reduce AXPY_NORM2 "axpy_norm2": [AxpyNorm2, in lanes] => spinors, colours;
+    reduce NORM2 "norm2": [Norm2, in lanes] => spinors, colours;
+    reduce DOT_NORM2 "dot_norm2": [DotNorm2, in lanes] => spinors, colours;
+    reduce XPAY_NORM2 "xpay_norm2": [XpayNorm2, in lanes] => spinors, colours;
+    kernel CG_UPDATE "cg_update": [CgUpdate, in lanes] => spinors, colours;
+    kernel BICGSTAB_STEP "bicgstab_step": [BicgstabStep, in lanes] => spinors;
+    reduce CG_RESIDUAL_UPDATE "cg_residual_update": [CgResidualUpdate, in lanes] => colours;
+    kernel SHIFT_UPDATE_2 "shift_update_2": [ShiftUpdate<2>, in lanes] => colours;
+    kernel SHIFT_UPDATE_4 "shift_update_4": [ShiftUpdate<4>, in lanes] => colours;
     kernel CONVERT "convert": [Convert] => spinor_pairs, colour_pairs;
 }

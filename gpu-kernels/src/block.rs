@@ -6,7 +6,7 @@
 use crate::algebra::Complex;
 use crate::field::Field;
 use crate::lattice::Divisor;
-use crate::memory::{Access, Global};
+use crate::memory::Global;
 use crate::multi_rhs::each_rhs;
 use crate::storage::{Element, SiteFormat, SiteValue};
 use crate::{FermionKind, Format, Kernel, Precision, Reduction};
@@ -40,8 +40,12 @@ unsafe impl<F: SiteFormat> Reduction<F> for Gram {
     unsafe fn site(&self, i: u32, tile: u32) -> [f64; 16] {
         let (a, b) = self.along.divide(tile);
         let (first_x, first_y) = (GRAM_TILE[0] as u32 * a, GRAM_TILE[1] as u32 * b);
-        let y = |k: u32| unsafe { self.y.load::<F>(i, (first_y + k).min(self.last_y)) };
-        let (left, right) = (y(0), y(1));
+        macro_rules! column {
+            ($k:literal) => {
+                unsafe { self.y.load::<F>(i, (first_y + $k).min(self.last_y)) }
+            };
+        }
+        let (left, right) = (column!(0), column!(1));
         macro_rules! row {
             ($k:literal) => {{
                 let x = unsafe { self.x.load::<F>(i, (first_x + $k).min(self.last_x)) };
@@ -73,7 +77,7 @@ impl Coefficients {
     /// Number `k`; nothing may write it while the kernel runs.
     #[inline(always)]
     unsafe fn at<T: Element>(&self, k: u32) -> Complex<T> {
-        unsafe { T::load(self.base, k as usize * T::BYTES, Access::Shared) }
+        unsafe { T::of_array(self.base, k as usize) }
     }
 }
 
@@ -142,6 +146,6 @@ unsafe impl<F: SiteFormat> Kernel<F> for BlockUpdate {
 }
 
 crate::kernels! { FAMILY = "block";
-    reduce GRAM "gram": [Gram] => spinors, colours;
-    kernel BLOCK_UPDATE "block_update": [BlockUpdate] => spinors, colours;
+    reduce GRAM "gram": [Gram, in lanes] => spinors, colours;
+    kernel BLOCK_UPDATE "block_update": [BlockUpdate, in lanes] => spinors, colours;
 }

@@ -12,7 +12,7 @@ use crate::field::{Clover, Field, ThinLinks};
 use crate::lattice::{Bordered, Site};
 use crate::memory::Access;
 use crate::row::{Plain, RowDot, RowDots};
-use crate::storage::{Block, CloverFormat, Double, Spinors, lower_index};
+use crate::storage::{Block, CloverFormat, Double, Spinors, StoreClover, lower_index};
 use crate::wilson::{FixedForms, HopForms, Interior, Rows, SumForms, WilsonRow};
 
 /// Stored blocks carry this factor: the two changes of spin basis around them are made without their 1/√2.
@@ -94,10 +94,9 @@ unsafe impl Kernel<()> for CloverTerm {
         unsafe {
             let x = (self.lattice.site(i, self.parity), self.parity);
             let [space, time] = self.coefficients;
-            let h = |mu, nu, c| self.field_strength(x, mu, nu, c);
-            let (yz, xt) = (h(1, 2, space), h(0, 3, time));
-            let (xz, yt) = (h(0, 2, space), h(1, 3, time));
-            let (xy, zt) = (h(0, 1, space), h(2, 3, time));
+            let (yz, xt) = (self.field_strength(x, 1, 2, space), self.field_strength(x, 0, 3, time));
+            let (xz, yt) = (self.field_strength(x, 0, 2, space), self.field_strength(x, 1, 3, time));
+            let (xy, zt) = (self.field_strength(x, 0, 1, space), self.field_strength(x, 2, 3, time));
             let upper = block(self.diagonal, [yz - xt, xz + yt, xy - zt]);
             let lower = block(self.diagonal, [yz + xt, xz - yt, xy + zt]);
             self.out.store::<Double>(i, &[upper, lower]);
@@ -119,11 +118,8 @@ unsafe impl Kernel<()> for CloverInverse {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         unsafe {
-            let one = |chirality| {
-                let (block, _) = self.input.load::<Double>(i, chirality);
-                inverse(&block)
-            };
-            self.out.store::<Double>(i, &[one(0), one(1)]);
+            let (upper, lower) = (self.input.load::<Double>(i, 0).0, self.input.load::<Double>(i, 1).0);
+            self.out.store::<Double>(i, &[inverse(&upper), inverse(&lower)]);
         }
     }
 }
@@ -198,22 +194,26 @@ unsafe impl Kernel<()> for CloverExponential {
     unsafe fn site(&self, i: u32, _rhs: u32) {
         unsafe {
             let d = self.diagonal;
-            let one = |chirality, sign: f64| {
-                let (stored, _) = self.term.load::<Double>(i, chirality);
-                // X/d of A = (d + X), of which half is stored.
-                let mut x = scaled(&stored, sign / (HALF * d));
-                let mut k = 0;
-                while k < 6 {
-                    x.diagonal[k] -= sign;
-                    k += 1;
-                }
-                exponential(&x)
-            };
-            let [up, down] = [one(0, 1.0), one(1, 1.0)];
-            let [up_inverse, down_inverse] = [one(0, -1.0), one(1, -1.0)];
+            let [up, down] = [self.exponential(i, 0, 1.0), self.exponential(i, 1, 1.0)];
+            let [up_inverse, down_inverse] = [self.exponential(i, 0, -1.0), self.exponential(i, 1, -1.0)];
             self.inverse.store::<Double>(i, &[scaled(&up_inverse, HALF / d), scaled(&down_inverse, HALF / d)]);
             self.term.store::<Double>(i, &[scaled(&up, HALF * d), scaled(&down, HALF * d)]);
         }
+    }
+}
+
+impl CloverExponential {
+    /// e^{±X/d} for one chirality, from A = (d + X), of which half is stored.
+    #[inline(always)]
+    unsafe fn exponential(&self, i: u32, chirality: usize, sign: f64) -> Block<f64> {
+        let (stored, _) = unsafe { self.term.load::<Double>(i, chirality) };
+        let mut x = scaled(&stored, sign / (HALF * self.diagonal));
+        let mut k = 0;
+        while k < 6 {
+            x.diagonal[k] -= sign;
+            k += 1;
+        }
+        exponential(&x)
     }
 }
 
@@ -326,23 +326,28 @@ unsafe impl Kernel<()> for TwistedCloverInverse {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         unsafe {
-            let one = |chirality| {
-                let (a, _) = self.input.load::<Double>(i, chirality);
-                // Half of A² + μ², whose inverse comes with the same half.
-                let mut square = scaled(&product(&a, &a), 1.0 / HALF);
-                let mut k = 0;
-                while k < 6 {
-                    square.diagonal[k] += HALF * self.mu * self.mu;
-                    k += 1;
-                }
-                let c = inverse(&square);
-                (scaled(&product(&a, &c), 1.0 / HALF), scaled(&c, self.mu))
-            };
-            let ((e0, f0), (e1, f1)) = (one(0), one(1));
+            let ((e0, f0), (e1, f1)) = (self.blocks(i, 0), self.blocks(i, 1));
             let [e, f] = self.out;
             e.store::<Double>(i, &[e0, e1]);
             f.store::<Double>(i, &[f0, f1]);
         }
+    }
+}
+
+impl TwistedCloverInverse {
+    /// The blocks of E and of F for one chirality.
+    #[inline(always)]
+    unsafe fn blocks(&self, i: u32, chirality: usize) -> (Block<f64>, Block<f64>) {
+        let (a, _) = unsafe { self.input.load::<Double>(i, chirality) };
+        // Half of A² + μ², whose inverse comes with the same half.
+        let mut square = scaled(&product(&a, &a), 1.0 / HALF);
+        let mut k = 0;
+        while k < 6 {
+            square.diagonal[k] += HALF * self.mu * self.mu;
+            k += 1;
+        }
+        let c = inverse(&square);
+        (scaled(&product(&a, &c), 1.0 / HALF), scaled(&c, self.mu))
     }
 }
 
@@ -356,7 +361,7 @@ pub struct CloverConvert {
     pub out: Clover,
 }
 // SAFETY: call i writes site i only.
-unsafe impl<P: CloverFormat> Kernel<P> for CloverConvert {
+unsafe impl<P: StoreClover> Kernel<P> for CloverConvert {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         unsafe { self.out.store::<P>(i, &[0, 1].map(|chirality| self.input.load::<Double>(i, chirality).0)) }
@@ -398,14 +403,14 @@ crate::kernels! { FAMILY = "clover";
     setup CLOVER_EXPONENTIAL "clover_exponential": [CloverExponential] => once;
     setup TWISTED_CLOVER_INVERSE "twisted_clover_inverse": [TwistedCloverInverse] => once;
     setup CLOVER_CONVERT "clover_convert": [CloverConvert] => precisions;
-    kernel DIAGONAL_APPLY "diagonal_apply": [DiagonalApply] => precisions;
-    kernel CLOVER_ROW "clover_row": [WilsonRow as WithInverse]
+    kernel DIAGONAL_APPLY "diagonal_apply": [DiagonalApply, in lanes] => precisions;
+    kernel CLOVER_ROW "clover_row": [WilsonRow as WithInverse, in lanes]
         => double_links, single_links(rhs 2), narrow_links(rhs 2), temporal_links;
-    kernel CLOVER_SUM_ROW "clover_sum_row": [WilsonRow as WithClover]
+    kernel CLOVER_SUM_ROW "clover_sum_row": [WilsonRow as WithClover, in lanes]
         => double_links, single_links(rhs 2), narrow_links(rhs 2), temporal_links;
-    reduce CLOVER_ROW_DOT "clover_row_dot": [WilsonRow as WithInverseDot]
+    reduce CLOVER_ROW_DOT "clover_row_dot": [WilsonRow as WithInverseDot, in lanes]
         => double_links, single_links(rhs 2), narrow_links(rhs 2), temporal_links;
-    reduce CLOVER_ROW_DOTS "clover_row_dots": [WilsonRow as WithInverseDots]
+    reduce CLOVER_ROW_DOTS "clover_row_dots": [WilsonRow as WithInverseDots, in lanes]
         => double_links, single_links(rhs 2), narrow_links(rhs 2), temporal_links;
     kernel TWISTED_CLOVER_ROW "twisted_clover_row": [WilsonRow as WithTwist] => plain_links;
     reduce TWISTED_CLOVER_ROW_DOTS "twisted_clover_row_dots": [WilsonRow as WithTwistDots] => plain_links;

@@ -3,6 +3,8 @@
 //! What a function calls is compiled for them where it becomes a part of the function, as all that is `inline(always)` does. A closure is
 //! a function of its own if it is large, and then has the instructions of any processor of the architecture, without fused
 //! multiplication: kernels have functions or macros where there is arithmetic.
+use crate::format::LaneFormat;
+use crate::lattice::lanes;
 use crate::warp::{LANES, Warp, WarpKernel};
 use crate::{Kernel, Reduction, Values};
 
@@ -77,23 +79,24 @@ impl Functions {
     }
 }
 
-/// The functions of an instance, which belong to the module that calls this: the compiler works on modules in parallel.
+/// The functions of an instance, which belong to the module that calls this: the compiler works on modules in parallel. `$portable`
+/// computes one site at a time.
 #[macro_export]
 macro_rules! cpu_functions {
-    ($body:ident, $kernel:ty, $format:ty) => {{
+    ($body:ident $portable:ident, $kernel:ty, $format:ty) => {{
         #[cfg(vectors_portable)]
         unsafe fn portable(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {
-            unsafe { $crate::cpu::$body::<$format, $kernel>(kernel, first, last, rhs, sums) }
+            unsafe { $crate::cpu::$portable::<$format, $kernel, ()>(kernel, first, last, rhs, sums) }
         }
         #[cfg(vectors_avx2)]
         #[target_feature(enable = "avx2,fma")]
         unsafe fn avx2(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {
-            unsafe { $crate::cpu::$body::<$format, $kernel>(kernel, first, last, rhs, sums) }
+            unsafe { $crate::cpu::$body::<$format, $kernel, $crate::storage::Bytes32>(kernel, first, last, rhs, sums) }
         }
         #[cfg(vectors_avx512)]
         #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
         unsafe fn avx512(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {
-            unsafe { $crate::cpu::$body::<$format, $kernel>(kernel, first, last, rhs, sums) }
+            unsafe { $crate::cpu::$body::<$format, $kernel, $crate::storage::Bytes64>(kernel, first, last, rhs, sums) }
         }
         $crate::cpu::Functions(&[
             #[cfg(vectors_avx512)]
@@ -111,10 +114,63 @@ macro_rules! cpu_functions {
 /// # Safety
 /// As [`Run`].
 #[inline(always)]
-pub unsafe fn run<F, K: Kernel<F>>(kernel: *const u8, first: u32, last: u32, rhs: u32, _sums: *mut f64) {
+pub unsafe fn run<F, K: Kernel<F>, V>(kernel: *const u8, first: u32, last: u32, rhs: u32, _sums: *mut f64) {
     let kernel = unsafe { &*kernel.cast::<K>() };
     for i in first..last {
         unsafe { kernel.site(kernel.place(i), rhs) }
+    }
+}
+
+/// Runs a kernel on sites `first..last`, of which `first` is that of a group: whole groups at once if they can be, with registers V.
+///
+/// # Safety
+/// As [`Run`].
+#[inline(always)]
+pub unsafe fn run_in_lanes<F, K, V>(kernel: *const u8, mut first: u32, last: u32, rhs: u32, sums: *mut f64)
+where
+    F: LaneFormat<V>,
+    K: Kernel<F> + Kernel<F::In>,
+{
+    let k = unsafe { &*kernel.cast::<K>() };
+    if Kernel::<F>::in_lanes(k) {
+        while first + lanes::LANES <= last {
+            let mut lane = 0;
+            while lane < lanes::LANES {
+                unsafe { Kernel::<F::In>::site(k, lanes::group(first / lanes::LANES, lane), rhs) };
+                lane += F::LANES as u32;
+            }
+            first += lanes::LANES;
+        }
+    }
+    unsafe { run::<F, K, V>(kernel, first, last, rhs, sums) }
+}
+
+/// Sums a reduction in the same way.
+///
+/// # Safety
+/// As [`Run`].
+#[inline(always)]
+pub unsafe fn sum_in_lanes<F, K, V>(kernel: *const u8, mut first: u32, last: u32, rhs: u32, sums: *mut f64)
+where
+    F: LaneFormat<V>,
+    K: Reduction<F> + Reduction<F::In, Values = <K as Reduction<F>>::Values>,
+{
+    let k = unsafe { &*kernel.cast::<K>() };
+    let mut total = <K as Reduction<F>>::Values::ZERO;
+    if Reduction::<F>::in_lanes(k) {
+        while first + lanes::LANES <= last {
+            let mut lane = 0;
+            while lane < lanes::LANES {
+                let group = lanes::group(first / lanes::LANES, lane);
+                total = total.add(unsafe { Reduction::<F::In>::site(k, group, rhs) });
+                lane += F::LANES as u32;
+            }
+            first += lanes::LANES;
+        }
+    }
+    unsafe { sum::<F, K, V>(kernel, first, last, rhs, sums) };
+    for k in 0..<K as Reduction<F>>::Values::COUNT {
+        unsafe { *sums.add(k) += total.get(k) };
     }
 }
 
@@ -123,7 +179,7 @@ pub unsafe fn run<F, K: Kernel<F>>(kernel: *const u8, first: u32, last: u32, rhs
 /// # Safety
 /// As [`Run`].
 #[inline(always)]
-pub unsafe fn run_by_warps<F, K: WarpKernel<F>>(kernel: *const u8, first: u32, last: u32, rhs: u32, _sums: *mut f64) {
+pub unsafe fn run_by_warps<F, K: WarpKernel<F>, V>(kernel: *const u8, first: u32, last: u32, rhs: u32, _: *mut f64) {
     let kernel = unsafe { &*kernel.cast::<K>() };
     let together = LANES * K::PARTS;
     for i in first / together..last / together {
@@ -137,7 +193,7 @@ pub unsafe fn run_by_warps<F, K: WarpKernel<F>>(kernel: *const u8, first: u32, l
 /// As [`Run`].
 // A loop, not `fold`: a closure of its own might not be compiled for the vector instructions.
 #[inline(always)]
-pub unsafe fn sum<F, K: Reduction<F>>(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {
+pub unsafe fn sum<F, K: Reduction<F>, V>(kernel: *const u8, first: u32, last: u32, rhs: u32, sums: *mut f64) {
     let kernel = unsafe { &*kernel.cast::<K>() };
     let mut total = K::Values::ZERO;
     for i in first..last {

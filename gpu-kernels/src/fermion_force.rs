@@ -23,7 +23,7 @@ use crate::field::{Field, Matrices, Momenta, ThinLinks};
 use crate::format::Between;
 use crate::lattice::{Bordered, Geometry, Site};
 use crate::memory::Access;
-use crate::smeared::{ThreeSites, of, step};
+use crate::smeared::{ThreeSites, link, matrix, of, step};
 use crate::staggered::Phases;
 use crate::storage::{Colours, Element, NumberFormat};
 
@@ -63,7 +63,7 @@ impl HopPairs {
             j += 1;
         }
         let sign = if parity == 0 { P::Real::ONE } else { -P::Real::ONE };
-        let sign = if mu == 3 && crosses { sign * P::Real::from_f64(self.across) } else { sign };
+        let sign = if mu == 3 { sign.times_where(crosses, P::Real::from_f64(self.across)) } else { sign };
         sum.scale(self.phases.times(n, mu, sign))
     }
 }
@@ -90,12 +90,16 @@ pub struct NaiveForce {
 unsafe impl<P: NumberFormat, T: Element> Kernel<Between<Colours<P>, T>> for NaiveForce {
     #[inline(always)]
     unsafe fn site(&self, i: u32, mu: u32) {
-        let n = self.lattice.site(i, self.parity);
+        let n = self.lattice.site_for::<P::Real>(i, self.parity);
         unsafe {
             let gradient = self.pairs.sum::<P>(&self.lattice.geometry, &n, self.parity, mu, 1);
             let product = self.links.load::<P::Real>(n.index, mu, Access::Shared) * gradient.adjoint();
             self.momenta.add::<T>(i, mu, self.step, AntiHermitian::part_of(product));
         }
+    }
+    #[inline(always)]
+    fn in_lanes(&self) -> bool {
+        self.lattice.has_groups()
     }
 }
 
@@ -121,6 +125,10 @@ unsafe impl<P: NumberFormat> Kernel<Colours<P>> for HopGradient {
     unsafe fn site(&self, i: u32, mu: u32) {
         unsafe { self.over::<P, 1>(i, mu) }
     }
+    #[inline(always)]
+    fn in_lanes(&self) -> bool {
+        self.geometry.is_in_lane_order()
+    }
 }
 // SAFETY: likewise.
 unsafe impl<P: NumberFormat> Kernel<ThreeSites<Colours<P>>> for HopGradient {
@@ -128,13 +136,17 @@ unsafe impl<P: NumberFormat> Kernel<ThreeSites<Colours<P>>> for HopGradient {
     unsafe fn site(&self, i: u32, mu: u32) {
         unsafe { self.over::<P, 3>(i, mu) }
     }
+    #[inline(always)]
+    fn in_lanes(&self) -> bool {
+        self.geometry.is_in_lane_order()
+    }
 }
 
 impl HopGradient {
     /// Of hops over `STEPS` sites.
     #[inline(always)]
     unsafe fn over<P: NumberFormat, const STEPS: u32>(&self, i: u32, mu: u32) {
-        let n = self.geometry.site(i, self.parity);
+        let n = self.geometry.site_for::<P::Real>(i, self.parity);
         unsafe {
             let gradient = self.pairs.sum::<P>(&self.geometry, &n, self.parity, mu, STEPS);
             self.out.store::<P::Real>(i, mu, &gradient.scale(P::Real::from_f64(self.factor)));
@@ -171,25 +183,28 @@ unsafe impl<T: Element> Kernel<T> for StapleGradient {
     unsafe fn site(&self, i: u32, _rhs: u32) {
         let StapleGradient { geometry: g, mu, nu, parity: here, .. } = *self;
         let there = 1 - here;
-        let y = g.site(i, here);
+        let y = g.site_for::<T>(i, here);
         let (ahead, behind, up) = (step(&g, &y, mu, true), step(&g, &y, mu, false), step(&g, &y, nu, true));
-        let above = step(&g, &g.site(behind, there), nu, true);
+        let above = step(&g, &g.site_for::<T>(behind, there), nu, true);
         unsafe {
-            let u = |parity: u32, at: u32| of(&self.links, parity).load::<T>(at, nu, Access::Shared);
-            let v = |parity: u32, at: u32| of(&self.path, parity).load::<T>(at, Access::Shared);
-            let w = |parity: u32, at: u32| of(&self.gradient, parity).load::<T>(at, Access::Shared);
+            let (v, w) = (&self.path, &self.gradient);
             let right = {
-                let side = u(there, ahead);
-                w(here, i) * (side * v(there, up).adjoint()) + v(here, i) * (side * w(there, up).adjoint())
+                let side = link::<T>(&self.links, there, ahead, nu);
+                matrix(w, here, i) * (side * matrix(v, there, up).adjoint())
+                    + matrix(v, here, i) * (side * matrix(w, there, up).adjoint())
             };
             let left = {
-                let side = u(there, behind);
-                (w(there, behind).adjoint() * side) * v(here, above)
-                    + (v(there, behind).adjoint() * side) * w(here, above)
+                let side = link::<T>(&self.links, there, behind, nu);
+                (matrix(w, there, behind).adjoint() * side) * matrix(v, here, above)
+                    + (matrix(v, there, behind).adjoint() * side) * matrix(w, here, above)
             };
             let sum = self.sum.load::<T>(i, Access::Own) + (right + left).scale(T::from_f64(self.coefficient));
             self.sum.store(i, &sum);
         }
+    }
+    #[inline(always)]
+    fn in_lanes(&self) -> bool {
+        self.geometry.is_in_lane_order()
     }
 }
 
@@ -216,20 +231,24 @@ unsafe impl<T: Element> Kernel<T> for LongGradient {
     #[inline(always)]
     unsafe fn site(&self, i: u32, mu: u32) {
         let (g, here, there) = (self.geometry, self.parity, 1 - self.parity);
-        let y = g.site(i, here);
-        let ahead = g.site(step(&g, &y, mu, true), there);
-        let behind = g.site(step(&g, &y, mu, false), there);
+        let y = g.site_for::<T>(i, here);
+        let ahead = g.site_for::<T>(step(&g, &y, mu, true), there);
+        let behind = g.site_for::<T>(step(&g, &y, mu, false), there);
         let (second, last) = (step(&g, &ahead, mu, true), step(&g, &behind, mu, false));
         unsafe {
-            let u = |parity: u32, at: u32| of(&self.links, parity).load::<T>(at, mu, Access::Shared).adjoint();
-            let w = |parity: u32, at: u32| of(&self.gradient, parity).load::<T>(at, mu, Access::Shared);
-            let (after, before) = (u(there, ahead.index), u(there, behind.index));
-            let sum = w(here, i) * (u(here, second) * after);
-            let sum = sum + before * (w(there, behind.index) * after);
-            let sum = sum + before * (u(here, last) * w(here, last));
+            let (u, w) = (&self.links, &self.gradient);
+            let after = link::<T>(u, there, ahead.index, mu).adjoint();
+            let before = link::<T>(u, there, behind.index, mu).adjoint();
+            let sum = link(w, here, i, mu) * (link(u, here, second, mu).adjoint() * after);
+            let sum = sum + before * (link(w, there, behind.index, mu) * after);
+            let sum = sum + before * (link(u, here, last, mu).adjoint() * link(w, here, last, mu));
             let sum = self.sum.load::<T>(i, mu, Access::Own) + sum.scale(T::from_f64(self.coefficient));
             self.sum.store(i, mu, &sum);
         }
+    }
+    #[inline(always)]
+    fn in_lanes(&self) -> bool {
+        self.geometry.is_in_lane_order()
     }
 }
 
@@ -259,10 +278,10 @@ unsafe impl<T: Element> Kernel<T> for CombineMatrices {
 }
 
 crate::kernels! { FAMILY = "fermion_force";
-    kernel NAIVE_FORCE "naive_force": [NaiveForce] => fermion_forces;
-    kernel HOP_GRADIENT "hop_gradient": [HopGradient] => wide_colours;
-    kernel LONG_HOP_GRADIENT "long_hop_gradient": [HopGradient as ThreeSites] => wide_colours;
-    kernel STAPLE_GRADIENT "staple_gradient": [StapleGradient] => real_numbers;
-    kernel LONG_GRADIENT "long_gradient": [LongGradient] => real_numbers;
-    kernel COMBINE_MATRICES "combine_matrices": [CombineMatrices] => real_numbers;
+    kernel NAIVE_FORCE "naive_force": [NaiveForce, in lanes] => fermion_forces;
+    kernel HOP_GRADIENT "hop_gradient": [HopGradient, in lanes] => wide_colours;
+    kernel LONG_HOP_GRADIENT "long_hop_gradient": [HopGradient as ThreeSites, in lanes] => wide_colours;
+    kernel STAPLE_GRADIENT "staple_gradient": [StapleGradient, in lanes] => real_numbers;
+    kernel LONG_GRADIENT "long_gradient": [LongGradient, in lanes] => real_numbers;
+    kernel COMBINE_MATRICES "combine_matrices": [CombineMatrices, in lanes] => real_numbers;
 }

@@ -3,8 +3,8 @@ use crate::algebra::{AntiHermitian, Complex, DiracSpinor, Projector, Real, Scale
 use crate::memory::{Access, Global};
 use crate::multi_rhs::each_rhs;
 use crate::storage::{
-    Block, CloverFormat, Element, LinkFormat, NumberFormat, Single, SiteFormat, Slots, TILE, apply_clover,
-    load_momentum, load_su3, stage, store_momentum, store_su3, two_singles,
+    Block, CloverFormat, Element, LinkFormat, NumberFormat, PADDING, Single, SiteFormat, Slots, StoreClover,
+    StoreLinks, apply_clover, load_momentum, load_su3, place_in_tiles, stage, store_momentum, store_su3,
 };
 
 /// A field on the sites of one parity, for one or more right-hand sides, one after the other, in a format that the kernel
@@ -13,8 +13,8 @@ use crate::storage::{
 #[repr(C)]
 pub struct Field {
     base: Global,
-    /// Tiles from one right-hand side to the next.
-    rhs_tiles: u32,
+    /// From one right-hand side to the next, in units of [`PADDING`] sites.
+    rhs_step: u32,
 }
 
 impl Field {
@@ -23,28 +23,29 @@ impl Field {
     /// # Safety
     /// For arguments that a kernel does not use.
     pub const unsafe fn none() -> Self {
-        Field { base: Global(core::ptr::null_mut()), rhs_tiles: 0 }
+        Field { base: Global(core::ptr::null_mut()), rhs_step: 0 }
     }
-    /// A field at `base` whose right-hand sides are `rhs_tiles` tiles apart.
+    /// A field at `base` whose right-hand sides are `rhs_step` times [`PADDING`] sites apart.
     ///
     /// # Safety
     /// The field lies there, for as long as a kernel that holds the view or a copy of it runs, with all
     /// sites and right-hand sides that such kernels are launched for, in the format that they are launched in.
-    pub unsafe fn new(base: *mut u8, rhs_tiles: u32) -> Self {
-        Field { base: Global(base), rhs_tiles }
+    pub unsafe fn new(base: *mut u8, rhs_step: u32) -> Self {
+        Field { base: Global(base), rhs_step }
     }
     /// The field that begins with right-hand side `rhs` of this one, where a site takes `bytes` bytes.
     #[must_use]
     pub fn from_rhs(&self, rhs: usize, bytes: usize) -> Self {
-        let offset = rhs * self.rhs_tiles as usize * TILE * bytes;
+        let offset = rhs * self.rhs_step as usize * PADDING * bytes;
         Field { base: Global(self.base.0.wrapping_add(offset)), ..*self }
     }
     /// The tile of site `i`, of `bytes` bytes, and the site's place in it.
     #[inline(always)]
-    unsafe fn tile(&self, i: u32, rhs: u32, bytes: usize) -> (Global, usize) {
-        let tile = rhs * self.rhs_tiles + i / TILE as u32;
-        let offset = tile as u64 * (TILE * bytes) as u64;
-        (unsafe { self.base.offset(offset as usize) }, (i % TILE as u32) as usize)
+    unsafe fn tile<T: Element>(&self, i: u32, rhs: u32, bytes: usize) -> (Global, usize) {
+        let (tile, lane) = place_in_tiles::<T>(i);
+        let tile = rhs * self.rhs_step * (PADDING / T::TILE) as u32 + tile;
+        let offset = tile as u64 * (T::TILE * bytes) as u64;
+        (unsafe { self.base.offset(offset as usize) }, lane)
     }
     /// Reads site `i`; nothing may write it while the kernel runs.
     ///
@@ -53,7 +54,7 @@ impl Field {
     #[inline(always)]
     pub unsafe fn load<F: SiteFormat>(&self, i: u32, rhs: u32) -> F::Value {
         unsafe {
-            let (tile, lane) = self.tile(i, rhs, F::BYTES);
+            let (tile, lane) = self.tile::<F::Real>(i, rhs, F::BYTES);
             F::load(tile, lane, Access::Shared)
         }
     }
@@ -64,7 +65,7 @@ impl Field {
     #[inline(always)]
     pub unsafe fn load_own<F: SiteFormat>(&self, i: u32, rhs: u32) -> F::Value {
         unsafe {
-            let (tile, lane) = self.tile(i, rhs, F::BYTES);
+            let (tile, lane) = self.tile::<F::Real>(i, rhs, F::BYTES);
             F::load(tile, lane, Access::Own)
         }
     }
@@ -75,7 +76,7 @@ impl Field {
     #[inline(always)]
     pub unsafe fn store<F: SiteFormat>(&self, i: u32, rhs: u32, value: &F::Value) {
         unsafe {
-            let (tile, lane) = self.tile(i, rhs, F::BYTES);
+            let (tile, lane) = self.tile::<F::Real>(i, rhs, F::BYTES);
             F::store(tile, lane, value)
         }
     }
@@ -86,8 +87,8 @@ impl Field {
     #[inline(always)]
     pub unsafe fn number(&self, i: u32, rhs: u32, k: u32, access: Access) -> Complex<f32> {
         unsafe {
-            let (tile, lane) = self.tile(i, rhs, Single::SPINOR_BYTES);
-            <f32 as Element>::load(tile, Single::place(lane, k as usize), access)
+            let (tile, lane) = self.tile::<f32>(i, rhs, Single::SPINOR_BYTES);
+            Single::number(tile, lane, k as usize, access)
         }
     }
     /// Writes number `k` of the spinor at site `i`, in single precision.
@@ -97,8 +98,8 @@ impl Field {
     #[inline(always)]
     pub unsafe fn put_number(&self, i: u32, rhs: u32, k: u32, z: Complex<f32>) {
         unsafe {
-            let (tile, lane) = self.tile(i, rhs, Single::SPINOR_BYTES);
-            <f32 as Element>::store(tile, Single::place(lane, k as usize), z);
+            let (tile, lane) = self.tile::<f32>(i, rhs, Single::SPINOR_BYTES);
+            Single::put_number(tile, lane, k as usize, z);
         }
     }
     /// Numbers `k` and `k` + 1 of the spinor at site `i`, in single precision; `k` is even.
@@ -108,8 +109,8 @@ impl Field {
     #[inline(always)]
     pub unsafe fn two_numbers(&self, i: u32, rhs: u32, k: u32) -> [Complex<f32>; 2] {
         unsafe {
-            let (tile, lane) = self.tile(i, rhs, Single::SPINOR_BYTES);
-            two_singles(tile.load16(Single::place(lane, k as usize), Access::Shared))
+            let (tile, lane) = self.tile::<f32>(i, rhs, Single::SPINOR_BYTES);
+            Single::two_from(tile, lane, k as usize, Access::Shared)
         }
     }
     /// The six numbers of half `which`, 0 or 1, of the spinor at site `i`, in single precision.
@@ -129,7 +130,7 @@ impl Field {
     #[inline(always)]
     pub unsafe fn projected<P: NumberFormat>(&self, i: u32, rhs: u32, p: Projector) -> Scaled<P::Real> {
         unsafe {
-            let (tile, lane) = self.tile(i, rhs, P::SPINOR_BYTES);
+            let (tile, lane) = self.tile::<P::Real>(i, rhs, P::SPINOR_BYTES);
             P::load_projected(tile, lane, p)
         }
     }
@@ -139,7 +140,7 @@ impl Field {
     /// As [`projected`](Self::projected); the place exists and is written by nobody else.
     #[inline(always)]
     pub unsafe fn project_to<P: NumberFormat>(&self, i: u32, rhs: u32, p: Projector, to: (Global, usize)) {
-        unsafe { P::store_projected(self.tile(i, rhs, P::SPINOR_BYTES), p, to) }
+        unsafe { P::store_projected(self.tile::<P::Real>(i, rhs, P::SPINOR_BYTES), p, to) }
     }
     /// The colour vector at site `i` before its scale is multiplied in.
     ///
@@ -148,7 +149,7 @@ impl Field {
     #[inline(always)]
     pub unsafe fn scaled<P: NumberFormat>(&self, i: u32, rhs: u32) -> ScaledColour<P::Real> {
         unsafe {
-            let (tile, lane) = self.tile(i, rhs, P::COLOUR_BYTES);
+            let (tile, lane) = self.tile::<P::Real>(i, rhs, P::COLOUR_BYTES);
             P::load_colour(tile, lane, Access::Shared)
         }
     }
@@ -158,7 +159,9 @@ impl Field {
     /// As [`scaled`](Self::scaled); the other site exists and is written by nobody else.
     #[inline(always)]
     pub unsafe fn copy_colour_to<P: NumberFormat>(&self, i: u32, rhs: u32, to: &Self, j: u32) {
-        unsafe { P::copy_colour(self.tile(i, rhs, P::COLOUR_BYTES), to.tile(j, rhs, P::COLOUR_BYTES)) }
+        unsafe {
+            P::copy_colour(self.tile::<P::Real>(i, rhs, P::COLOUR_BYTES), to.tile::<P::Real>(j, rhs, P::COLOUR_BYTES))
+        }
     }
 }
 
@@ -214,7 +217,7 @@ impl Links {
     /// # Safety
     /// The site exists and is written by nobody else.
     #[inline(always)]
-    pub unsafe fn store<P: NumberFormat, R: LinkFormat<P>>(
+    pub unsafe fn store<P: NumberFormat, R: StoreLinks<P>>(
         &self,
         i: u32,
         mu: usize,
@@ -287,6 +290,15 @@ fn times<T: Real, const N: usize>(u: Su3<T>, mut h: [Scaled<T>; N]) -> [Scaled<T
     h
 }
 
+/// A tile of complex numbers, and a site's place in it. On a GPU the address has the place in it already, so that numbers take no more
+/// arithmetic.
+#[inline(always)]
+unsafe fn row_of_tile<T: Element>(base: Global, bytes: u64, lane: usize) -> (Global, usize) {
+    let (bytes, lane) =
+        if cfg!(target_arch = "nvptx64") { (bytes + (T::BYTES as u32 * lane as u32) as u64, 0) } else { (bytes, lane) };
+    (unsafe { base.offset(bytes as usize) }, lane)
+}
+
 /// Matrix number `which` of `count` that are kept at each site of one parity: `[tile][matrix][element][site]`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
@@ -310,10 +322,10 @@ impl Matrices {
         9 * T::BYTES
     }
     #[inline(always)]
-    unsafe fn elements<T: Element>(&self, i: u32) -> Global {
-        let (tile, lane) = (i / TILE as u32, i % TILE as u32);
-        let matrix = (self.count * tile + self.which) as u64 * (TILE * Self::site_bytes::<T>()) as u64;
-        unsafe { self.base.offset((matrix + (T::BYTES as u32 * lane) as u64) as usize) }
+    unsafe fn tile<T: Element>(&self, i: u32) -> (Global, usize) {
+        let (tile, lane) = place_in_tiles::<T>(i);
+        let matrix = (self.count * tile + self.which) as u64 * (T::TILE * Self::site_bytes::<T>()) as u64;
+        unsafe { row_of_tile::<T>(self.base, matrix, lane) }
     }
     /// The matrix at site `i`.
     ///
@@ -321,7 +333,7 @@ impl Matrices {
     /// The site exists, and the matrix is read as `access` promises.
     #[inline(always)]
     pub unsafe fn load<T: Element>(&self, i: u32, access: Access) -> Su3<T> {
-        unsafe { load_su3(self.elements::<T>(i), access) }
+        unsafe { load_su3(self.tile::<T>(i), access) }
     }
     /// Writes the matrix at site `i`.
     ///
@@ -329,7 +341,7 @@ impl Matrices {
     /// The site exists, and the matrix is written by nobody else.
     #[inline(always)]
     pub unsafe fn store<T: Element>(&self, i: u32, u: &Su3<T>) {
-        unsafe { store_su3(self.elements::<T>(i), u) }
+        unsafe { store_su3(self.tile::<T>(i), u) }
     }
 }
 
@@ -400,10 +412,10 @@ impl Momenta {
         Momenta { base: Global(base) }
     }
     #[inline(always)]
-    unsafe fn elements<T: Element>(&self, i: u32, mu: u32) -> Global {
-        let (tile, lane) = (i / TILE as u32, i % TILE as u32);
-        let momentum = (4 * tile + mu) as u64 * (4 * TILE * T::BYTES) as u64;
-        unsafe { self.base.offset((momentum + (T::BYTES as u32 * lane) as u64) as usize) }
+    unsafe fn tile<T: Element>(&self, i: u32, mu: u32) -> (Global, usize) {
+        let (tile, lane) = place_in_tiles::<T>(i);
+        let momentum = (4 * tile + mu) as u64 * (4 * T::TILE * T::BYTES) as u64;
+        unsafe { row_of_tile::<T>(self.base, momentum, lane) }
     }
     /// P_μ(x)
     ///
@@ -411,7 +423,7 @@ impl Momenta {
     /// The site exists, and the momentum is read as `access` promises.
     #[inline(always)]
     pub unsafe fn load<T: Element>(&self, i: u32, mu: u32, access: Access) -> AntiHermitian<T> {
-        unsafe { load_momentum(self.elements::<T>(i, mu), access) }
+        unsafe { load_momentum(self.tile::<T>(i, mu), access) }
     }
     /// Writes P_μ(x).
     ///
@@ -419,7 +431,7 @@ impl Momenta {
     /// The site exists, and the momentum is written by nobody else.
     #[inline(always)]
     pub unsafe fn store<T: Element>(&self, i: u32, mu: u32, p: &AntiHermitian<T>) {
-        unsafe { store_momentum(self.elements::<T>(i, mu), p) }
+        unsafe { store_momentum(self.tile::<T>(i, mu), p) }
     }
 }
 
@@ -448,8 +460,9 @@ impl Clover {
     }
     #[inline(always)]
     unsafe fn tile<P: CloverFormat>(&self, i: u32) -> (Global, usize) {
-        let offset = (i / TILE as u32) as u64 * (TILE * P::CLOVER_BYTES) as u64;
-        (unsafe { self.base.offset(offset as usize) }, (i % TILE as u32) as usize)
+        let (tile, lane) = place_in_tiles::<P::Real>(i);
+        let offset = tile as u64 * (P::Real::TILE * P::CLOVER_BYTES) as u64;
+        (unsafe { self.base.offset(offset as usize) }, lane)
     }
     /// A ψ at site `i`.
     ///
@@ -493,7 +506,7 @@ impl Clover {
     /// # Safety
     /// The site exists and is written by nobody else.
     #[inline(always)]
-    pub unsafe fn store<P: CloverFormat>(&self, i: u32, blocks: &[Block<f64>; 2]) {
+    pub unsafe fn store<P: StoreClover>(&self, i: u32, blocks: &[Block<f64>; 2]) {
         unsafe {
             let (tile, lane) = self.tile::<P>(i);
             P::store_blocks(tile, lane, blocks)

@@ -310,6 +310,52 @@ impl<P: NumberFormat, R: LinkFormat<P>> KernelFormat for (P, R) {
     const FORMAT: Format = Format::with_links(P::PRECISION, <R as Reconstruct>::STORAGE);
 }
 
+/// A format in which a CPU can compute groups of sites, with registers V.
+#[cfg(target_arch = "x86_64")]
+pub trait LaneFormat<V> {
+    /// The same for several sites at once.
+    type In;
+    /// How many.
+    const LANES: usize;
+}
+#[cfg(target_arch = "x86_64")]
+mod lanes {
+    use super::{Between, LaneFormat, Sites};
+    use crate::algebra::Real;
+    use crate::storage::{Double, HasLanes, InLanes, Single, VectorSet};
+
+    macro_rules! precisions {
+        ($($precision:ident)*) => {$(
+            impl<V: VectorSet> LaneFormat<V> for $precision {
+                type In = InLanes<$precision, V>;
+                const LANES: usize = <<$precision as HasLanes>::In<V> as Real>::LANES;
+            }
+        )*};
+    }
+    precisions!(Double Single);
+    impl<V: VectorSet> LaneFormat<V> for f64 {
+        type In = V::Double;
+        const LANES: usize = V::Double::LANES;
+    }
+    // Of one precision.
+    impl<F: LaneFormat<V>, T: LaneFormat<V>, V: VectorSet> LaneFormat<V> for Between<F, T> {
+        type In = Between<F::In, T::In>;
+        const LANES: usize = F::LANES;
+    }
+    impl<V: VectorSet> LaneFormat<V> for f32 {
+        type In = V::Single;
+        const LANES: usize = V::Single::LANES;
+    }
+    impl<P: HasLanes, R, V: VectorSet> LaneFormat<V> for (P, R) {
+        type In = (InLanes<P, V>, R);
+        const LANES: usize = <P::In<V> as Real>::LANES;
+    }
+    impl<K, P: HasLanes, V: VectorSet> LaneFormat<V> for Sites<K, P> {
+        type In = Sites<K, InLanes<P, V>>;
+        const LANES: usize = <P::In<V> as Real>::LANES;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

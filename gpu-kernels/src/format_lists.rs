@@ -1,7 +1,7 @@
 //! The formats that kernels are compiled for: lists that tables of kernels ([`kernels!`](crate::kernels)) name.
 //!
-//! An entry has the cargo features that it needs, the module of PTX that it goes to, the end of its kernels' names, and the
-//! format.
+//! An entry has the cargo features that it needs, the module of PTX that it goes to, the end of its kernels' names, `lanes` where a
+//! CPU may compute groups of sites, and the format.
 
 macro_rules! format_lists {
     ($($list:ident { $($entries:tt)* })*) => {
@@ -24,27 +24,32 @@ format_lists! {
     }
     // Matrices in registers' formats.
     real_numbers {
-        [] "" "_double": f64;
+        [] "" "_double" lanes: f64;
+        ["single"] "" "_single" lanes: f32;
+    }
+    // The same where a part of the arithmetic is in double.
+    extended_numbers {
+        [] "" "_double" lanes: f64;
         ["single"] "" "_single": f32;
     }
     // Fields of any kind, in each precision.
     precisions {
-        [] "_double" "_double": Double;
-        ["single"] "_single" "_single": Single;
+        [] "_double" "_double" lanes: Double;
+        ["single"] "_single" "_single" lanes: Single;
         ["half"] "_half" "_half": Half;
         ["fp16"] "_fp16" "_fp16": Fp16;
     }
     // Spinors.
     spinors {
-        [] "_double" "_spinor_double": Spinors<Double>;
-        ["single"] "_single" "_spinor_single": Spinors<Single>;
+        [] "_double" "_spinor_double" lanes: Spinors<Double>;
+        ["single"] "_single" "_spinor_single" lanes: Spinors<Single>;
         ["half"] "_half" "_spinor_half": Spinors<Half>;
         ["fp16"] "_fp16" "_spinor_fp16": Spinors<Fp16>;
     }
     // Colour vectors.
     colours {
-        [] "_double" "_colour_double": Colours<Double>;
-        ["single"] "_single" "_colour_single": Colours<Single>;
+        [] "_double" "_colour_double" lanes: Colours<Double>;
+        ["single"] "_single" "_colour_single" lanes: Colours<Single>;
         ["half"] "_half" "_colour_half": Colours<Half>;
     }
     // Spinors from one precision to another.
@@ -80,21 +85,21 @@ format_lists! {
     }
     // Links of Wilson-like operators: in 64 bits, in 32 bits, and both.
     double_links {
-        [] "_double" "_double_18": (Double, Recon18);
-        ["reconstruct-12"] "_double" "_double_12": (Double, Recon12);
+        [] "_double" "_double_18" lanes: (Double, Recon18);
+        ["reconstruct-12"] "_double" "_double_12" lanes: (Double, Recon12);
         ["reconstruct-8"] "_double" "_double_8": (Double, Recon8);
     }
     single_links {
-        ["single"] "_single" "_single_18": (Single, Recon18);
-        ["single" "reconstruct-12"] "_single" "_single_12": (Single, Recon12);
+        ["single"] "_single" "_single_18" lanes: (Single, Recon18);
+        ["single" "reconstruct-12"] "_single" "_single_12" lanes: (Single, Recon12);
         ["single" "reconstruct-8"] "_single" "_single_8": (Single, Recon8);
     }
     wide_links {
-        [] "_double" "_double_18": (Double, Recon18);
-        ["reconstruct-12"] "_double" "_double_12": (Double, Recon12);
+        [] "_double" "_double_18" lanes: (Double, Recon18);
+        ["reconstruct-12"] "_double" "_double_12" lanes: (Double, Recon12);
         ["reconstruct-8"] "_double" "_double_8": (Double, Recon8);
-        ["single"] "_single" "_single_18": (Single, Recon18);
-        ["single" "reconstruct-12"] "_single" "_single_12": (Single, Recon12);
+        ["single"] "_single" "_single_18" lanes: (Single, Recon18);
+        ["single" "reconstruct-12"] "_single" "_single_12" lanes: (Single, Recon12);
         ["single" "reconstruct-8"] "_single" "_single_8": (Single, Recon8);
     }
     // The same in 16 bits, where the minimal form of 8 real numbers is slower than 12.
@@ -106,10 +111,10 @@ format_lists! {
     }
     // Those of all that every operator has to have.
     plain_links {
-        [] "_double" "_double_18": (Double, Recon18);
-        ["reconstruct-12"] "_double" "_double_12": (Double, Recon12);
-        ["single"] "_single" "_single_18": (Single, Recon18);
-        ["single" "reconstruct-12"] "_single" "_single_12": (Single, Recon12);
+        [] "_double" "_double_18" lanes: (Double, Recon18);
+        ["reconstruct-12"] "_double" "_double_12" lanes: (Double, Recon12);
+        ["single"] "_single" "_single_18" lanes: (Single, Recon18);
+        ["single" "reconstruct-12"] "_single" "_single_12" lanes: (Single, Recon12);
         ["half"] "_half" "_half_18": (Half, Recon18);
         ["half" "reconstruct-12"] "_half" "_half_12": (Half, Recon12);
     }
@@ -124,11 +129,11 @@ format_lists! {
     }
     // Links of staggered operators: in SU(3).
     staggered_links {
-        [] "_double" "_double_18": (Double, Recon18);
-        ["reconstruct-12"] "_double" "_double_12": (Double, Recon12);
+        [] "_double" "_double_18" lanes: (Double, Recon18);
+        ["reconstruct-12"] "_double" "_double_12" lanes: (Double, Recon12);
         ["reconstruct-8"] "_double" "_double_8": (Double, Recon8);
-        ["single"] "_single" "_single_18": (Single, Recon18);
-        ["single" "reconstruct-12"] "_single" "_single_12": (Single, Recon12);
+        ["single"] "_single" "_single_18" lanes: (Single, Recon18);
+        ["single" "reconstruct-12"] "_single" "_single_12" lanes: (Single, Recon12);
         ["single" "reconstruct-8"] "_single" "_single_8": (Single, Recon8);
         ["half"] "_half" "_half_18": (Half, Recon18);
         ["half" "reconstruct-12"] "_half" "_half_12": (Half, Recon12);
@@ -150,31 +155,31 @@ format_lists! {
     }
     // Forces: the precision of links and of momenta.
     force_precisions {
-        [] "" "_double_double": Between<f64, f64>;
+        [] "" "_double_double" lanes: Between<f64, f64>;
         ["single"] "" "_single_double": Between<f32, f64>;
-        ["single"] "" "_single_single": Between<f32, f32>;
+        ["single"] "" "_single_single" lanes: Between<f32, f32>;
     }
     // The one that needs more registers than there are, and the others.
     double_force {
-        [] "" "_double_double": Between<f64, f64>;
+        [] "" "_double_double" lanes: Between<f64, f64>;
     }
     single_forces {
         ["single"] "" "_single_double": Between<f32, f64>;
-        ["single"] "" "_single_single": Between<f32, f32>;
+        ["single"] "" "_single_single" lanes: Between<f32, f32>;
     }
     // Forces of fermions: the precision of the fields and of the momenta.
     fermion_forces {
-        [] "" "_double_double": Between<Colours<Double>, f64>;
+        [] "" "_double_double" lanes: Between<Colours<Double>, f64>;
         ["single"] "" "_single_double": Between<Colours<Single>, f64>;
         ["single"] "" "_double_single": Between<Colours<Double>, f32>;
-        ["single"] "" "_single_single": Between<Colours<Single>, f32>;
+        ["single"] "" "_single_single" lanes: Between<Colours<Single>, f32>;
     }
     // Changes of momenta: the precision of what gives them and of the momenta.
     force_pairs {
-        [] "" "_double_double": Between<f64, f64>;
+        [] "" "_double_double" lanes: Between<f64, f64>;
         ["single"] "" "_single_double": Between<f32, f64>;
         ["single"] "" "_double_single": Between<f64, f32>;
-        ["single"] "" "_single_single": Between<f32, f32>;
+        ["single"] "" "_single_single" lanes: Between<f32, f32>;
     }
     // From one precision to the other.
     mixed_pairs {
@@ -195,17 +200,17 @@ format_lists! {
     }
     // Matrices in double precision alone.
     double_numbers {
-        [] "" "_double": f64;
+        [] "" "_double" lanes: f64;
     }
     // Colour vectors in 32 and 64 bits, for kernels of staggered fermions.
     wide_colours {
-        [] "" "_double": Colours<Double>;
-        ["single"] "" "_single": Colours<Single>;
+        [] "" "_double" lanes: Colours<Double>;
+        ["single"] "" "_single" lanes: Colours<Single>;
     }
     // The same for kernels of spinors, too, whose names say which.
     wide_colour_fields {
-        [] "_double" "_colour_double": Colours<Double>;
-        ["single"] "_single" "_colour_single": Colours<Single>;
+        [] "_double" "_colour_double" lanes: Colours<Double>;
+        ["single"] "_single" "_colour_single" lanes: Colours<Single>;
     }
     // Links of staggered operators that those of Wilson-like operators are not: with both, each is there once.
     half_staggered_links {

@@ -3,6 +3,7 @@ use crate::Reduction;
 use crate::field::ThinLinks;
 use crate::lattice::Bordered;
 use crate::memory::Access;
+use crate::storage::Element;
 
 /// For the sites of one parity: \[Σ Re tr P over the three spatial planes, over the three temporal planes, Σ_μ Re tr U_μ\],
 /// with P_μν(x) = U_μ(x) U_ν(x+μ̂) U†_μ(x+ν̂) U†_ν(x).
@@ -19,27 +20,38 @@ pub struct Plaquette {
     pub parity: u32,
 }
 // SAFETY: reads only.
-unsafe impl Reduction<()> for Plaquette {
+unsafe impl<T: Element> Reduction<T> for Plaquette {
     type Values = [f64; 3];
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 3] {
-        let (g, x) = (&self.lattice.geometry, self.lattice.site(i, self.parity));
-        let here = |mu| unsafe { self.here.load::<f64>(x.index, mu, Access::Shared) };
+        let (g, x) = (&self.lattice.geometry, self.lattice.site_for::<T>(i, self.parity));
+        macro_rules! link {
+            ($links:ident($at:expr), $mu:literal) => {
+                unsafe { self.$links.load::<T>($at, $mu, Access::Shared) }
+            };
+        }
         macro_rules! plane {
             ($mu:literal, $nu:literal) => {{
-                let there = |at, mu| unsafe { self.there.load::<f64>(at, mu, Access::Shared) };
                 let (right, up) = (g.neighbour(&x, $mu, true), g.neighbour(&x, $nu, true));
-                let (along, across) = (here($mu) * there(right, $nu), here($nu) * there(up, $mu));
+                let along = link!(here(x.index), $mu) * link!(there(right), $nu);
+                let across = link!(here(x.index), $nu) * link!(there(up), $mu);
                 (along * across.adjoint()).re_trace()
             }};
         }
         let spatial = plane!(0, 1) + plane!(0, 2) + plane!(1, 2);
         let temporal = plane!(0, 3) + plane!(1, 3) + plane!(2, 3);
-        let trace = |mu| here(mu).re_trace();
-        [spatial, temporal, trace(0) + trace(1) + trace(2) + trace(3)]
+        macro_rules! trace {
+            ($($mu:literal)*) => { [$(link!(here(x.index), $mu).re_trace()),*] };
+        }
+        let [a, b, c, d] = trace!(0 1 2 3);
+        [spatial.to_f64(), temporal.to_f64(), (a + b + c + d).to_f64()]
+    }
+    #[inline(always)]
+    fn in_lanes(&self) -> bool {
+        self.lattice.has_groups()
     }
 }
 
 crate::kernels! { FAMILY = "gauge";
-    observe PLAQUETTE "plaquette": [Plaquette] => once;
+    observe PLAQUETTE "plaquette": [Plaquette, in lanes] => double_numbers;
 }

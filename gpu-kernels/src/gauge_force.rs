@@ -19,11 +19,12 @@
 //! where a is one of the six steps across μ and b one of the four across both. All but one end with −a: they are added
 //! before they take it together.
 use crate::algebra::{AntiHermitian, Su3};
-use crate::field::{Matrices, Momenta, ThinLinks};
+use crate::field::{Momenta, ThinLinks};
 use crate::format::Between;
 use crate::lattice::{Bordered, Geometry, Site};
 use crate::memory::Access;
 use crate::storage::Element;
+use crate::transfer::HostArray;
 use crate::{Kernel, Reduction};
 use core::marker::PhantomData;
 
@@ -58,7 +59,7 @@ impl Paths {
     /// Without a link yet.
     #[inline(always)]
     fn begin<T: Element>(&self, index: u32, parity: u32) -> Path<T> {
-        Path { at: self.geometry.site(index, parity), parity, product: Su3::unit() }
+        Path { at: self.geometry.site_for::<T>(index, parity), parity, product: Su3::unit() }
     }
     #[inline(always)]
     unsafe fn go<T: Element>(&self, path: Path<T>, (mu, forward): Step) -> Path<T> {
@@ -71,7 +72,7 @@ impl Paths {
             } else {
                 product * self.links(there).load::<T>(next, mu, Access::Shared).adjoint()
             };
-            Path { at: self.geometry.site(next, there), parity: there, product }
+            Path { at: self.geometry.site_for::<T>(next, there), parity: there, product }
         }
     }
     /// The first step of a path.
@@ -85,7 +86,7 @@ impl Paths {
             } else {
                 self.links(there).load::<T>(next, mu, Access::Shared).adjoint()
             };
-            Path { at: self.geometry.site(next, there), parity: there, product }
+            Path { at: self.geometry.site_for::<T>(next, there), parity: there, product }
         }
     }
 }
@@ -116,12 +117,20 @@ unsafe impl<F: Element, T: Element> Kernel<Between<F, T>> for GaugeForce {
     unsafe fn site(&self, i: u32, mu: u32) {
         unsafe { self.push::<F, T, false>(i, mu) }
     }
+    #[inline(always)]
+    fn in_lanes(&self) -> bool {
+        self.lattice.has_groups()
+    }
 }
 // SAFETY: likewise.
 unsafe impl<F: Element, T: Element> Kernel<ImprovedAction<Between<F, T>>> for GaugeForce {
     #[inline(always)]
     unsafe fn site(&self, i: u32, mu: u32) {
         unsafe { self.push::<F, T, true>(i, mu) }
+    }
+    #[inline(always)]
+    fn in_lanes(&self) -> bool {
+        self.lattice.has_groups()
     }
 }
 
@@ -131,8 +140,8 @@ impl GaugeForce {
     unsafe fn push<F: Element, T: Element, const IMPROVED: bool>(&self, i: u32, mu: u32) {
         let paths = Paths { links: self.links, geometry: self.lattice.geometry };
         let (g, here, there) = (&self.lattice.geometry, self.parity, 1 - self.parity);
-        let x = self.lattice.site(i, here);
-        let ahead = g.site(g.neighbour(&x, mu as usize, true), there);
+        let x = self.lattice.site_for::<F>(i, here);
+        let ahead = g.site_for::<F>(g.neighbour(&x, mu as usize, true), there);
         let (along, against) = ((mu, true), (mu, false));
         let [plaquette, rectangle, parallelogram] = self.coefficients;
         let (plaquette, rectangle, parallelogram) =
@@ -195,7 +204,7 @@ unsafe impl<T: Element> Reduction<T> for Loop {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 1] {
         let paths = Paths { links: self.links, geometry: self.lattice.geometry };
-        let mut path = paths.begin::<T>(self.lattice.site(i, self.parity).index, self.parity);
+        let mut path = paths.begin::<T>(self.lattice.site_for::<T>(i, self.parity).index, self.parity);
         let mut steps = self.steps;
         let mut k = 0;
         while k < self.length {
@@ -204,6 +213,10 @@ unsafe impl<T: Element> Reduction<T> for Loop {
             k += 1;
         }
         [path.product.re_trace().to_f64()]
+    }
+    #[inline(always)]
+    fn in_lanes(&self) -> bool {
+        self.lattice.has_groups()
     }
 }
 
@@ -223,8 +236,8 @@ pub struct FieldStrength {
 impl FieldStrength {
     /// F_μν at a site.
     #[inline(always)]
-    unsafe fn leaves(&self, paths: &Paths, x: Site, mu: u32, nu: u32) -> AntiHermitian<f64> {
-        let mut sum = Su3::<f64>::ZERO;
+    unsafe fn leaves<T: Element>(&self, paths: &Paths, x: Site, mu: u32, nu: u32) -> AntiHermitian<T> {
+        let mut sum = Su3::<T>::ZERO;
         // Around by μ, ν; ν, −μ; −μ, −ν; −ν, μ.
         let mut leaf = 0;
         while leaf < 4 {
@@ -232,35 +245,40 @@ impl FieldStrength {
             let across = (if leaf & 1 == 0 { nu } else { mu }, leaf == 0 || leaf == 3);
             leaf += 1;
             unsafe {
-                let half = paths.go(paths.first::<f64>(x, self.parity, along), across);
+                let half = paths.go(paths.first::<T>(x, self.parity, along), across);
                 sum = sum + paths.go(paths.go(half, back(along)), back(across)).product;
             }
         }
-        AntiHermitian::part_of(sum).scale(0.25)
+        AntiHermitian::part_of(sum).scale(T::from_f64(0.25))
     }
 }
 
 // SAFETY: reads only.
-unsafe impl Reduction<()> for FieldStrength {
+unsafe impl<T: Element> Reduction<T> for FieldStrength {
     type Values = [f64; 3];
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 3] {
         let paths = Paths { links: self.links, geometry: self.lattice.geometry };
-        let x = self.lattice.site(i, self.parity);
-        let [mut space, mut time, mut charge] = [0.0; 3];
+        let x = self.lattice.site_for::<T>(i, self.parity);
+        let [mut space, mut time, mut charge] = [T::ZERO; 3];
         // Planes xy and zt, xz and ty, xt and yz: behind x the other three in a circle.
         let next = |mu: u32| if mu == 3 { 1 } else { mu + 1 };
         let mut nu = 1;
         while nu <= 3 {
             let (rho, sigma) = (next(nu), next(next(nu)));
-            let (first, second) = unsafe { (self.leaves(&paths, x, 0, nu), self.leaves(&paths, x, rho, sigma)) };
+            let (first, second) =
+                unsafe { (self.leaves::<T>(&paths, x, 0, nu), self.leaves::<T>(&paths, x, rho, sigma)) };
             let (a, b) = (first.norm2(), second.norm2());
             // F_xt is the only temporal one among the first.
             (space, time) = if nu == 3 { (space + b, time + a) } else { (space + a, time + b) };
-            charge += first.dot(second);
+            charge = charge + first.dot(second);
             nu += 1;
         }
-        [space, time, charge]
+        [space.to_f64(), time.to_f64(), charge.to_f64()]
+    }
+    #[inline(always)]
+    fn in_lanes(&self) -> bool {
+        self.lattice.has_groups()
     }
 }
 
@@ -273,8 +291,10 @@ pub struct TemporalLine {
     pub links: [ThinLinks; 2],
     /// Their lattice.
     pub lattice: Bordered,
-    /// The products, for sites of `parity`.
-    pub out: Matrices,
+    /// The local lattice.
+    pub geometry: Geometry,
+    /// The products, `[site][row][column]`, for the sites of `parity` in the first time slice.
+    pub out: HostArray,
     /// Parity of the sites.
     pub parity: u32,
     /// Local sites in t.
@@ -285,22 +305,29 @@ unsafe impl Kernel<()> for TemporalLine {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         let paths = Paths { links: self.links, geometry: self.lattice.geometry };
-        let mut path = paths.begin::<f64>(self.lattice.site(i, self.parity).index, self.parity);
+        let first = self.geometry.of_face(i, 3, 0, self.parity);
+        let mut path = paths.begin::<f64>(self.lattice.site(first, self.parity).index, self.parity);
         let mut t = 0;
         while t < self.length {
             path = unsafe { paths.go(path, (3, true)) };
             t += 1;
         }
-        unsafe { self.out.store(i, &path.product) }
+        unsafe { self.out.set_matrix(9 * i as usize, &path.product) }
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+impl<F: crate::format::LaneFormat<V>, V> crate::format::LaneFormat<V> for ImprovedAction<F> {
+    type In = ImprovedAction<F::In>;
+    const LANES: usize = F::LANES;
+}
+
 crate::kernels! { FAMILY = "gauge_force";
-    kernel WILSON_FORCE "wilson_force": [GaugeForce] => force_precisions;
+    kernel WILSON_FORCE "wilson_force": [GaugeForce, in lanes] => force_precisions;
     // In double precision sum, path, next link and product alone are 144 registers: this one spills a little.
-    setup SYMANZIK_FORCE_DOUBLE "symanzik_force": [GaugeForce as ImprovedAction] => double_force;
-    kernel SYMANZIK_FORCE_SINGLE "symanzik_force": [GaugeForce as ImprovedAction] => single_forces;
-    observe LOOP "loop": [Loop] => double_numbers;
-    observe FIELD_STRENGTH "field_strength": [FieldStrength] => once;
+    setup SYMANZIK_FORCE_DOUBLE "symanzik_force": [GaugeForce as ImprovedAction, in lanes] => double_force;
+    kernel SYMANZIK_FORCE_SINGLE "symanzik_force": [GaugeForce as ImprovedAction, in lanes] => single_forces;
+    observe LOOP "loop": [Loop, in lanes] => double_numbers;
+    observe FIELD_STRENGTH "field_strength": [FieldStrength, in lanes] => double_numbers;
     setup TEMPORAL_LINE "temporal_line": [TemporalLine] => once;
 }

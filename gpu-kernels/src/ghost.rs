@@ -7,10 +7,10 @@
 //! the longest hop. Those of coarse levels of multigrid have one layer with all spinors of its sites.
 use crate::algebra::{Axis, DiracSpinor, Projector, Real, Scaled, complex};
 use crate::field::Field;
-use crate::lattice::{Geometry, Site};
+use crate::lattice::{Geometry, Neighbours, Site};
 use crate::memory::Global;
 use crate::schwarz::Blocks;
-use crate::storage::{NumberFormat, TILE};
+use crate::storage::{Element, NumberFormat, PADDING};
 
 /// The zones around a field of one parity.
 #[derive(Clone, Copy, Debug)]
@@ -18,8 +18,8 @@ use crate::storage::{NumberFormat, TILE};
 pub struct Ghosts {
     /// `[μ][forward]`: where the zones are. Those of directions that are not cut are not read.
     zones: [[Global; 2]; 4],
-    /// Tiles of a zone for one right-hand side.
-    tiles: [u32; 4],
+    /// Sites of a zone for one right-hand side, in units of [`PADDING`].
+    steps: [u32; 4],
     /// Bit μ: direction μ is cut.
     cut: u32,
     /// 0: nothing comes from beyond, nor from another block: fields are taken to be zero there.
@@ -28,27 +28,27 @@ pub struct Ghosts {
     blocks: Blocks,
 }
 
-/// Tiles of a zone of `layers` layers with `face` sites each.
-pub const fn zone_tiles(face: u32, layers: u32) -> u32 {
-    (face * layers).div_ceil(TILE as u32)
+/// Sites of a zone of `layers` layers with `face` sites each, in units of [`PADDING`].
+pub const fn zone_steps(face: u32, layers: u32) -> u32 {
+    (face * layers).div_ceil(PADDING as u32)
 }
 
 impl Ghosts {
     /// No zones, for arguments that are not used.
     pub const NONE: Ghosts = Self::closed(0, Blocks::NONE);
-    /// Zones of `tiles[μ]` tiles at `zones[μ][0]`, behind the first sites in direction μ, and `zones[μ][1]`, beyond the
+    /// Zones of `steps[μ]` times [`PADDING`] sites at `zones[μ][0]`, behind the first sites in direction μ, and `zones[μ][1]`, beyond the
     /// last, if bit μ of `cut` is set.
     ///
     /// # Safety
     /// The zones lie there, for as long as a kernel that holds the view or a copy of it runs, with all
     /// sites and right-hand sides that such kernels are launched for.
-    pub unsafe fn new(zones: [[*mut u8; 2]; 4], tiles: [u32; 4], cut: u32, blocks: Blocks) -> Self {
-        Ghosts { zones: zones.map(|ends| ends.map(Global)), tiles, cut, open: 1, blocks }
+    pub unsafe fn new(zones: [[*mut u8; 2]; 4], steps: [u32; 4], cut: u32, blocks: Blocks) -> Self {
+        Ghosts { zones: zones.map(|ends| ends.map(Global)), steps, cut, open: 1, blocks }
     }
     /// Zero beyond the ends of blocks in the directions in `cut`.
     pub const fn closed(cut: u32, blocks: Blocks) -> Self {
         let nowhere = [Global(core::ptr::null_mut()); 2];
-        Ghosts { zones: [nowhere; 4], tiles: [0; 4], cut, open: 0, blocks }
+        Ghosts { zones: [nowhere; 4], steps: [0; 4], cut, open: 0, blocks }
     }
     /// Whether direction `mu` is cut.
     #[inline(always)]
@@ -61,7 +61,7 @@ impl Ghosts {
     /// The zone holds whole sites, not half spinors.
     #[inline(always)]
     pub unsafe fn field(&self, mu: usize, forward: bool) -> Field {
-        unsafe { Field::new(self.zone(mu, forward).0, self.tiles[mu]) }
+        unsafe { Field::new(self.zone(mu, forward).0, self.steps[mu]) }
     }
     #[inline(always)]
     fn zone(&self, mu: usize, forward: bool) -> Global {
@@ -73,9 +73,10 @@ impl Ghosts {
     /// The zone holds half spinors, and that site.
     #[inline(always)]
     pub unsafe fn half_spinor<P: NumberFormat>(&self, f: u32, rhs: u32, mu: usize, forward: bool) -> (Global, usize) {
-        let tile = rhs * self.tiles[mu] + f / TILE as u32;
-        let offset = tile as u64 * (TILE * P::HALF_SPINOR_BYTES) as u64;
-        (unsafe { self.zone(mu, forward).offset(offset as usize) }, (f % TILE as u32) as usize)
+        let sites = P::Real::TILE;
+        let tile = rhs * self.steps[mu] * (PADDING / sites) as u32 + f / sites as u32;
+        let offset = tile as u64 * (sites * P::HALF_SPINOR_BYTES) as u64;
+        (unsafe { self.zone(mu, forward).offset(offset as usize) }, (f % sites as u32) as usize)
     }
 }
 
@@ -100,20 +101,19 @@ pub trait SpinorGhosts: Copy {
 
 /// Where hops of colour vectors that leave the local lattice read.
 pub trait ColourGhosts: Copy {
-    /// The field and the index in it of the vector `steps` steps, 1 or 3, from `x`, in the direction and forward or not as
-    /// `way` says.
-    fn locate(&self, input: &Field, geometry: &Geometry, x: &Site, way: (usize, bool), steps: u32) -> (Field, u32);
+    /// The field and the index in it of the vector at the neighbour in the direction, and forward or not, as `way` says.
+    fn locate<const STEPS: u32>(
+        &self,
+        input: &Field,
+        neighbours: &Neighbours<STEPS>,
+        way: (usize, bool),
+    ) -> (Field, u32);
 }
 
 /// No ghost zones: the local lattice is the whole one, or hops that leave it are not made.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct NoGhosts;
-
-#[inline(always)]
-fn neighbour(geometry: &Geometry, x: &Site, (mu, forward): (usize, bool), steps: u32) -> u32 {
-    if steps == 3 { geometry.third_neighbour(x, mu, forward) } else { geometry.neighbour(x, mu, forward) }
-}
 
 impl SpinorGhosts for NoGhosts {
     #[inline(always)]
@@ -135,8 +135,13 @@ impl SpinorGhosts for NoGhosts {
 
 impl ColourGhosts for NoGhosts {
     #[inline(always)]
-    fn locate(&self, input: &Field, geometry: &Geometry, x: &Site, way: (usize, bool), steps: u32) -> (Field, u32) {
-        (*input, neighbour(geometry, x, way, steps))
+    fn locate<const STEPS: u32>(
+        &self,
+        input: &Field,
+        neighbours: &Neighbours<STEPS>,
+        (mu, forward): (usize, bool),
+    ) -> (Field, u32) {
+        (*input, neighbours.at(mu, forward))
     }
 }
 
@@ -173,17 +178,14 @@ impl SpinorGhosts for Ghosts {
 
 impl ColourGhosts for Ghosts {
     #[inline(always)]
-    fn locate(
+    fn locate<const STEPS: u32>(
         &self,
         input: &Field,
-        geometry: &Geometry,
-        x: &Site,
+        neighbours: &Neighbours<STEPS>,
         (mu, forward): (usize, bool),
-        steps: u32,
     ) -> (Field, u32) {
-        let out = if self.is_cut(mu) { geometry.layers_out(x, mu, forward, steps) } else { 0 };
-        let inside = neighbour(geometry, x, (mu, forward), steps);
-        let beyond = geometry.face_index(x, mu) + out.wrapping_sub(1).wrapping_mul(geometry.face_sites(mu));
+        let out = if self.is_cut(mu) { neighbours.layers_out(mu, forward) } else { 0 };
+        let (inside, beyond) = (neighbours.at(mu, forward), neighbours.beyond(mu, out));
         // SAFETY: an operator on colour vectors is given zones of colour vectors.
         let zone = unsafe { self.field(mu, forward) };
         // A choice of addresses, not of paths.

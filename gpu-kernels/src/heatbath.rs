@@ -18,11 +18,12 @@
 use crate::Kernel;
 use crate::algebra::elementary::{ln, sin_cos_turns, sqrt};
 use crate::algebra::su2::{ONE, Quaternion, dot, each_subgroup, largest_trace, product};
-use crate::algebra::{Complex, Real, Su3};
+use crate::algebra::{Real, Su3};
 use crate::field::ThinLinks;
 use crate::lattice::{Bordered, Geometry, Position, Site};
 use crate::memory::Access;
 use crate::random::{Philox, purpose};
+use crate::storage::Element;
 
 /// Proposals before a heat bath gives up and leaves the link as it is. It keeps links that are not numbers from running
 /// forever; with numbers it happens with a probability of 0.54²⁵⁶ = 10⁻⁶⁸.
@@ -68,31 +69,49 @@ fn heat(w: Quaternion, beta_third: f64, random: &mut Philox) -> Quaternion {
     // Where the staples cancel, b alone is even over the group, whatever ŵ is.
     product([b, across * cos, across * sin, radius * up], largest_trace(w))
 }
+/// The same at the sites of a group, one after the other: how many proposals it takes differs.
+#[inline(always)]
+fn heat_each<T: Real, const N: usize>(w: Quaternion<T>, beta_third: f64, random: &mut [Philox; N]) -> Quaternion<T> {
+    let mut a = w;
+    let mut lane = 0;
+    while lane < T::LANES {
+        let of = [w[0].lane(lane), w[1].lane(lane), w[2].lane(lane), w[3].lane(lane)];
+        let [b, c, d, e] = heat(of, beta_third, &mut random[lane]);
+        a = [a[0].with_lane(lane, b), a[1].with_lane(lane, c), a[2].with_lane(lane, d), a[3].with_lane(lane, e)];
+        lane += 1;
+    }
+    a
+}
 
 /// The over-relaxation of one subgroup: a = (ŵ†)².
 #[inline(always)]
-fn reflect(w: Quaternion) -> Quaternion {
+fn reflect<T: Real>(w: Quaternion<T>) -> Quaternion<T> {
     let square = dot(w, w);
-    if square > 0.0 {
-        let inverse = 1.0 / square;
-        let along = -2.0 * w[0] * inverse;
-        [Real::mul_add(-along, w[0], -1.0), along * w[1], along * w[2], along * w[3]]
-    } else {
-        ONE
-    }
+    let inverse = T::ONE.over(square);
+    let along = T::from_f64(-2.0) * w[0] * inverse;
+    // Where the staples cancel, 1.
+    [
+        square.where_positive((-along).mul_add(w[0], -T::ONE), T::ONE),
+        square.where_positive(along * w[1], T::ZERO),
+        square.where_positive(along * w[2], T::ZERO),
+        square.where_positive(along * w[3], T::ZERO),
+    ]
 }
 
-/// One heat-bath hit on a link between its staples.
+/// Most sites that are computed at once.
+const MOST_LANES: usize = if cfg!(target_arch = "nvptx64") { 1 } else { 8 };
+
+/// One heat-bath hit on a link between its staples, with random numbers for each site that `T` has numbers of.
 #[inline(always)]
-pub fn heatbath(u: Su3<f64>, staples: Su3<f64>, beta: f64, random: &mut Philox) -> Su3<f64> {
+pub fn heatbath<T: Real, const N: usize>(u: Su3<T>, staples: Su3<T>, beta: f64, random: &mut [Philox; N]) -> Su3<T> {
     let (mut u, mut m, third) = (u, u * staples, beta / 3.0);
-    each_subgroup!(u, m, w => heat(w, third, random));
+    each_subgroup!(u, m, w => heat_each(w, third, random));
     u.unitarised()
 }
 
 /// One over-relaxation hit on a link between its staples.
 #[inline(always)]
-pub fn overrelax(u: Su3<f64>, staples: Su3<f64>) -> Su3<f64> {
+pub fn overrelax<T: Real>(u: Su3<T>, staples: Su3<T>) -> Su3<T> {
     let (mut u, mut m) = (u, u * staples);
     each_subgroup!(u, m, w => reflect(w));
     u.unitarised()
@@ -119,7 +138,7 @@ impl Sublattice {
     }
     /// U_ν(y) for y of the given parity, which is not one of the links that change.
     #[inline(always)]
-    unsafe fn near(&self, y: u32, parity: u32, nu: u32) -> Su3<f64> {
+    unsafe fn near<T: Element>(&self, y: u32, parity: u32, nu: u32) -> Su3<T> {
         unsafe { self.links(parity).load(y, nu, Access::Shared) }
     }
     #[inline(always)]
@@ -131,11 +150,11 @@ impl Sublattice {
     /// # Safety
     /// The site exists.
     #[inline(always)]
-    pub unsafe fn staples(&self, x: &Site) -> Su3<f64> {
+    pub unsafe fn staples<T: Element>(&self, x: &Site) -> Su3<T> {
         unsafe {
             let (mu, here, there) = (self.mu, self.parity, 1 - self.parity);
-            let ahead = self.lattice.geometry.site(self.neighbour(x, mu, true), there);
-            let mut sum = Su3([[Complex::ZERO; 3]; 3]);
+            let ahead = self.lattice.geometry.site_for::<T>(self.neighbour(x, mu, true), there);
+            let mut sum = Su3::<T>::ZERO;
             let mut nu = 0;
             while nu < 4 {
                 if nu != mu {
@@ -171,17 +190,24 @@ pub struct Heatbath {
     pub pass: u32,
 }
 // SAFETY: call i writes U_μ of the local lattice's site i only; the staples hold no other link of this parity and direction.
-unsafe impl Kernel<()> for Heatbath {
+unsafe impl<T: Element> Kernel<T> for Heatbath {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         unsafe {
             let (mu, links) = (self.at.mu, self.at.links(self.at.parity));
-            let (x, local) = (self.at.lattice.site(i, self.at.parity), self.geometry.site(i, self.at.parity));
-            let stream = purpose::HEATBATH | (4 * self.position.lexicographic(&local) + mu as u64);
-            let mut random = Philox::new(self.seed, stream, self.pass);
-            let staples = self.at.staples(&x);
-            links.store(x.index, mu, &heatbath(links.load(x.index, mu, Access::Own), staples, self.beta, &mut random));
+            let x = self.at.lattice.site_for::<T>(i, self.at.parity);
+            let mut random: [Philox; MOST_LANES] = core::array::from_fn(|lane| {
+                let site = self.geometry.site(T::site(i, if lane < T::LANES { lane } else { 0 }), self.at.parity);
+                let stream = purpose::HEATBATH | (4 * self.position.lexicographic(&site) + mu as u64);
+                Philox::new(self.seed, stream, self.pass)
+            });
+            let (u, staples) = (links.load::<T>(x.index, mu, Access::Own), self.at.staples::<T>(&x));
+            links.store(x.index, mu, &heatbath(u, staples, self.beta, &mut random));
         }
+    }
+    #[inline(always)]
+    fn in_lanes(&self) -> bool {
+        self.at.lattice.has_groups()
     }
 }
 
@@ -193,19 +219,23 @@ pub struct Overrelax {
     pub at: Sublattice,
 }
 // SAFETY: as for `Heatbath`.
-unsafe impl Kernel<()> for Overrelax {
+unsafe impl<T: Element> Kernel<T> for Overrelax {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         unsafe {
             let (mu, links) = (self.at.mu, self.at.links(self.at.parity));
-            let x = self.at.lattice.site(i, self.at.parity);
-            let staples = self.at.staples(&x);
+            let x = self.at.lattice.site_for::<T>(i, self.at.parity);
+            let staples = self.at.staples::<T>(&x);
             links.store(x.index, mu, &overrelax(links.load(x.index, mu, Access::Own), staples));
         }
+    }
+    #[inline(always)]
+    fn in_lanes(&self) -> bool {
+        self.at.lattice.has_groups()
     }
 }
 
 crate::kernels! { FAMILY = "heatbath";
-    kernel HEATBATH "heatbath": [Heatbath] => once;
-    kernel OVERRELAX "overrelax": [Overrelax] => once;
+    kernel HEATBATH "heatbath": [Heatbath, in lanes] => double_numbers;
+    kernel OVERRELAX "overrelax": [Overrelax, in lanes] => double_numbers;
 }

@@ -164,7 +164,8 @@ impl Instance {
 /// `by_warps` and `setup_by_warps` for a [`WarpKernel`](crate::warp::WarpKernel).
 /// Then the static by which it is launched, its name, and the struct of arguments. With `as`, the struct implements the
 /// kernel for that wrapper of each format. In parentheses are further blockings of several right-hand sides: `rhs 2`,
-/// two in a thread; `looped 2`, two at a time, until a thread has computed all. Register caps are in `registers.toml`.
+/// two in a thread; `looped 2`, two at a time, until a thread has computed all. With `, in lanes` after the struct, a CPU computes
+/// groups of sites at once in formats that the lists mark with `lanes`. Register caps are in `registers.toml`.
 #[macro_export]
 macro_rules! kernels {
     ($family:ident = $source:tt $(also for $architecture:literal)*; $($kind:ident $handle:ident $name:literal: $kernel:tt
@@ -199,16 +200,16 @@ macro_rules! kernels {
             $($($list! { entry_points $kind $source $name $kernel [$($($blocking $rhs)*)?] })+)*
         }
     };
-    (instances [$([$($feature:literal)*] $part:literal $suffix:literal: $format:ty;)*]
+    (instances [$([$($feature:literal)*] $part:literal $suffix:literal $($lanes:ident)?: $format:ty;)*]
         $kind:ident $source:literal $name:literal $kernel:tt $variants:tt) => {{
         #[allow(unused_imports, reason = "formats name some")]
         use $crate::{format::Between, storage::*};
         &[$(
             #[cfg(all($(feature = $feature),*))]
-            $crate::kernels!(@instance $kind concat!($source, $part), concat!($name, $suffix), $format, $kernel $variants),
+            $crate::kernels!(@instance $kind concat!($source, $part), concat!($name, $suffix), $format, $kernel $variants [$($lanes)?]),
         )*]
     }};
-    (possible [$([$($feature:literal)*] $part:literal $suffix:literal: $format:ty;)*]
+    (possible [$([$($feature:literal)*] $part:literal $suffix:literal $($lanes:ident)?: $format:ty;)*]
         $kind:ident $source:literal $name:literal $kernel:tt $variants:tt) => {{
         #[allow(unused_imports, reason = "formats name some")]
         use $crate::{format::Between, storage::*};
@@ -217,14 +218,14 @@ macro_rules! kernels {
             features: &[$(($feature, cfg!(feature = $feature))),*],
         }),*]
     }};
-    (entry_points [$([$($feature:literal)*] $part:literal $suffix:literal: $format:ty;)*]
+    (entry_points [$([$($feature:literal)*] $part:literal $suffix:literal $($lanes:ident)?: $format:ty;)*]
         $kind:ident $source:literal $name:literal $kernel:tt $variants:tt) => {$(
         #[cfg(all($(feature = $feature),*))]
         const _: () = {
             $crate::kernels! { @entries $kind concat!($name, $suffix), $format, $kernel $variants }
         };
     )*};
-    (@instance $kind:ident $module:expr, $name:expr, $format:ty, $kernel:tt [$($blocking:ident $rhs:literal)*]) => {
+    (@instance $kind:ident $module:expr, $name:expr, $format:ty, $kernel:tt [$($blocking:ident $rhs:literal)*] $lanes:tt) => {
         $crate::Instance {
             name: $name,
             format: <$format as $crate::format::KernelFormat>::FORMAT,
@@ -238,22 +239,22 @@ macro_rules! kernels {
                 shared: $crate::kernels!(@shared $kind $blocking $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format)),
             }),*],
             #[cfg(all(feature = "cpu", not(test)))]
-            cpu: $crate::kernels!(@cpu $kind $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format)),
+            cpu: $crate::kernels!(@cpu $lanes $kernel $kind $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format)),
         }
     };
     (@entries $kind:ident $name:expr, $format:ty, $kernel:tt [$($blocking:ident $rhs:literal)*]) => {
         $crate::kernels! { @entry $kind $name, $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format) }
         $($crate::kernels! { @variant $kind $blocking $rhs $name, $crate::kernels!(@arguments $kernel), $crate::kernels!(@format $kernel $format) })*
     };
-    (@doc [$kernel:ty $(as $wrap:ident)?]) => { concat!("[`", stringify!($kernel), "`]") };
-    (@arguments [$kernel:ty $(as $wrap:ident)?]) => { $kernel };
-    (@format [$kernel:ty] $format:ty) => { $format };
-    (@format [$kernel:ty as $wrap:ident] $format:ty) => { $wrap<$format> };
-    (@handle setup [$kernel:ty $(as $wrap:ident)?]) => { $crate::Instances<$kernel> };
-    (@handle kernel [$kernel:ty $(as $wrap:ident)?]) => { $crate::Instances<$kernel> };
-    (@handle by_warps [$kernel:ty $(as $wrap:ident)?]) => { $crate::Instances<$kernel> };
-    (@handle setup_by_warps [$kernel:ty $(as $wrap:ident)?]) => { $crate::Instances<$kernel> };
-    (@handle $kind:ident [$kernel:ty $(as $wrap:ident)?]) => { $crate::SumInstances<$kernel> };
+    (@doc [$kernel:ty $(as $wrap:ident)? $(, in lanes)?]) => { concat!("[`", stringify!($kernel), "`]") };
+    (@arguments [$kernel:ty $(as $wrap:ident)? $(, in lanes)?]) => { $kernel };
+    (@format [$kernel:ty $(, in lanes)?] $format:ty) => { $format };
+    (@format [$kernel:ty as $wrap:ident $(, in lanes)?] $format:ty) => { $wrap<$format> };
+    (@handle setup [$kernel:ty $(as $wrap:ident)? $(, in lanes)?]) => { $crate::Instances<$kernel> };
+    (@handle kernel [$kernel:ty $(as $wrap:ident)? $(, in lanes)?]) => { $crate::Instances<$kernel> };
+    (@handle by_warps [$kernel:ty $(as $wrap:ident)? $(, in lanes)?]) => { $crate::Instances<$kernel> };
+    (@handle setup_by_warps [$kernel:ty $(as $wrap:ident)? $(, in lanes)?]) => { $crate::Instances<$kernel> };
+    (@handle $kind:ident [$kernel:ty $(as $wrap:ident)? $(, in lanes)?]) => { $crate::SumInstances<$kernel> };
     (@wrap setup) => { $crate::Instances };
     (@wrap kernel) => { $crate::Instances };
     (@wrap by_warps) => { $crate::Instances };
@@ -278,11 +279,17 @@ macro_rules! kernels {
     (@shared $kind:ident looped $kernel:ty, $format:ty) => {
         <$kernel as $crate::multi_rhs::StageLinks<$format>>::BYTES as u32 * $crate::multi_rhs::LOOPED_THREADS
     };
-    (@cpu by_warps $kernel:ty, $format:ty) => { $crate::cpu_functions!(run_by_warps, $kernel, $format) };
-    (@cpu setup_by_warps $kernel:ty, $format:ty) => { $crate::cpu_functions!(run_by_warps, $kernel, $format) };
-    (@cpu setup $kernel:ty, $format:ty) => { $crate::cpu_functions!(run, $kernel, $format) };
-    (@cpu kernel $kernel:ty, $format:ty) => { $crate::cpu_functions!(run, $kernel, $format) };
-    (@cpu $kind:ident $kernel:ty, $format:ty) => { $crate::cpu_functions!(sum, $kernel, $format) };
+    (@cpu [lanes] [$arguments:ty $(as $wrap:ident)?, in lanes] $kind:ident $kernel:ty, $format:ty) => {
+        $crate::kernels!(@lanes $kind $kernel, $format)
+    };
+    (@cpu $lanes:tt $arguments:tt by_warps $kernel:ty, $format:ty) => { $crate::cpu_functions!(run_by_warps run_by_warps, $kernel, $format) };
+    (@cpu $lanes:tt $arguments:tt setup_by_warps $kernel:ty, $format:ty) => { $crate::cpu_functions!(run_by_warps run_by_warps, $kernel, $format) };
+    (@cpu $lanes:tt $arguments:tt setup $kernel:ty, $format:ty) => { $crate::cpu_functions!(run run, $kernel, $format) };
+    (@cpu $lanes:tt $arguments:tt kernel $kernel:ty, $format:ty) => { $crate::cpu_functions!(run run, $kernel, $format) };
+    (@cpu $lanes:tt $arguments:tt $kind:ident $kernel:ty, $format:ty) => { $crate::cpu_functions!(sum sum, $kernel, $format) };
+    (@lanes setup $kernel:ty, $format:ty) => { $crate::cpu_functions!(run_in_lanes run, $kernel, $format) };
+    (@lanes kernel $kernel:ty, $format:ty) => { $crate::cpu_functions!(run_in_lanes run, $kernel, $format) };
+    (@lanes $kind:ident $kernel:ty, $format:ty) => { $crate::cpu_functions!(sum_in_lanes sum, $kernel, $format) };
     (@entry setup $name:expr, $kernel:ty, $format:ty) => { $crate::kernels! { @entry kernel $name, $kernel, $format } };
     (@entry observe $name:expr, $kernel:ty, $format:ty) => { $crate::kernels! { @entry reduce $name, $kernel, $format } };
     (@entry kernel $name:expr, $kernel:ty, $format:ty) => {

@@ -23,6 +23,12 @@ pub unsafe trait Kernel<F>: Copy + Send + Sync + 'static {
     fn place_multi_rhs(&self, i: u32) -> u32 {
         self.place(i)
     }
+    /// Whether a CPU may compute groups of sites at once ([`lattice::lanes`](crate::lattice)), where the kernel is compiled for that: its
+    /// fields are in lane order, or it does not know where sites are.
+    #[inline(always)]
+    fn in_lanes(&self) -> bool {
+        true
+    }
 }
 
 /// A kernel that also returns numbers to be summed over all sites, separately for every right-hand side.
@@ -57,6 +63,11 @@ pub unsafe trait Reduction<F>: Copy + Send + Sync + 'static {
     #[inline(always)]
     fn place_multi_rhs(&self, i: u32) -> u32 {
         self.place(i)
+    }
+    /// As [`Kernel::in_lanes`].
+    #[inline(always)]
+    fn in_lanes(&self) -> bool {
+        true
     }
 }
 

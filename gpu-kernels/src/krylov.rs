@@ -23,8 +23,12 @@ unsafe impl<F: SiteFormat> Reduction<F> for MultiDot {
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 8] {
         unsafe {
             let y = self.y.load::<F>(i, rhs);
-            let with = |x: &Field| x.load::<F>(i, rhs).dot(y);
-            let [a, b, c, d] = [with(&self.x[0]), with(&self.x[1]), with(&self.x[2]), with(&self.x[3])];
+            macro_rules! with {
+                ($k:literal) => {
+                    self.x[$k].load::<F>(i, rhs).dot(y)
+                };
+            }
+            let [a, b, c, d] = [with!(0), with!(1), with!(2), with!(3)];
             [a.re, a.im, b.re, b.im, c.re, c.im, d.re, d.im]
         }
     }
@@ -83,8 +87,12 @@ unsafe impl<F: SiteFormat> Reduction<F> for MultiGram {
         let (b, a) = Self::pair(self.first + group);
         unsafe {
             let y = self.vector(b).load::<F>(i, rhs);
-            let with = |k: u32| self.vector(if a + k < b { a + k } else { b }).load::<F>(i, rhs).dot(y);
-            let [a, b, c, d] = [with(0), with(1), with(2), with(3)];
+            macro_rules! with {
+                ($k:literal) => {
+                    self.vector(if a + $k < b { a + $k } else { b }).load::<F>(i, rhs).dot(y)
+                };
+            }
+            let [a, b, c, d] = [with!(0), with!(1), with!(2), with!(3)];
             [a.re, a.im, b.re, b.im, c.re, c.im, d.re, d.im]
         }
     }
@@ -120,7 +128,7 @@ unsafe impl<F: SiteFormat> Kernel<F> for MultiAxpy {
 }
 
 crate::kernels! { FAMILY = "krylov";
-    reduce MULTI_DOT "multi_dot": [MultiDot] => spinors;
-    reduce MULTI_GRAM "multi_gram": [MultiGram] => spinors;
-    kernel MULTI_AXPY "multi_axpy": [MultiAxpy] => spinors;
+    reduce MULTI_DOT "multi_dot": [MultiDot, in lanes] => spinors;
+    reduce MULTI_GRAM "multi_gram": [MultiGram, in lanes] => spinors;
+    kernel MULTI_AXPY "multi_axpy": [MultiAxpy, in lanes] => spinors;
 }

@@ -1,6 +1,11 @@
 //! Sites of one parity, their coordinates and neighbours.
 //!
-//! Sites of a parity are counted by the checkerboard index i = lexicographic index / 2, x fastest.
+//! Sites of a parity are counted by the checkerboard index i = lexicographic index / 2, x fastest; on a CPU also in lane order
+//! ([`lanes`]).
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod lanes;
+
+use crate::storage::Element;
 
 /// Divides by a number that is known when the kernel is launched, without a division.
 #[derive(Clone, Copy, Debug)]
@@ -22,8 +27,13 @@ impl Divisor {
     }
     /// The divisor.
     #[inline(always)]
-    pub fn get(self) -> u32 {
+    pub const fn get(self) -> u32 {
         self.divisor
+    }
+    /// That by the divisor halved so many times, which leaves no remainder.
+    #[inline(always)]
+    const fn halved(self, times: u32) -> Self {
+        Divisor { divisor: self.divisor >> times, multiplier: self.multiplier, shift: self.shift - times }
     }
     /// Quotient and remainder.
     #[inline(always)]
@@ -41,7 +51,7 @@ pub struct Geometry {
     y: Divisor,
     z: Divisor,
     t: u32,
-    /// Which ends in t are ends of the whole lattice: [`UPPER_END`] and [`LOWER_END`].
+    /// Which ends in t are ends of the whole lattice, [`UPPER_END`] and [`LOWER_END`], and whether sites are in [lane order](LANE_ORDER).
     ends: u32,
     columns: Columns,
 }
@@ -89,6 +99,45 @@ impl Columns {
 pub const UPPER_END: u32 = 1;
 /// The first sites in t are the first ones of the whole lattice.
 pub const LOWER_END: u32 = 2;
+/// Sites are in lane order, which only a CPU has.
+const LANE_ORDER: u32 = 4;
+
+/// Of the sites of a group, or of one: where something is true, bit by bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Where(u32);
+
+impl Where {
+    /// Nowhere.
+    pub const NOWHERE: Where = Where(0);
+    /// Of one site.
+    #[inline(always)]
+    const fn one(is: bool) -> Self {
+        Where(is as u32)
+    }
+    /// Whether it is true for the only site, or for any of the group.
+    #[inline(always)]
+    pub const fn any(self) -> bool {
+        self.0 != 0
+    }
+    /// Bit j: whether it is true for site j of the group.
+    #[inline(always)]
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+    /// Whether it is true for site `lane` of the group.
+    #[cfg(test)]
+    const fn is(self, lane: usize) -> bool {
+        self.0 >> lane & 1 != 0
+    }
+}
+
+/// Whether an index is that of the first site, or of the first group.
+#[inline(always)]
+pub const fn is_first(index: u32) -> bool {
+    #[cfg(not(target_arch = "nvptx64"))]
+    let index = index & !lanes::GROUP;
+    index == 0
+}
 
 /// A site of a given parity.
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +154,28 @@ pub struct Site {
     pub z: u32,
     /// Coordinate t.
     pub t: u32,
+    /// Whether it stands for a group: the index is that of the group, and the coordinates are those of the site in the first sub-lattice.
+    #[cfg(not(target_arch = "nvptx64"))]
+    group: bool,
+}
+
+/// What an index counts: sites by the checkerboard, sites in lane order, or groups.
+#[derive(Clone, Copy)]
+struct Order {
+    /// How many times the lattice is halved in each direction.
+    halvings: u32,
+    /// How far the next site in x / 2 of the same sub-lattice is.
+    unit: u32,
+    /// Changes places with the sub-lattice next to it in x; shifted by μ, with that in direction μ.
+    turn: u32,
+}
+
+/// Extents of the sub-lattices of an order: of all of the lattice if it is not halved.
+struct Extents {
+    half_x: Divisor,
+    y: Divisor,
+    z: Divisor,
+    t: u32,
 }
 
 impl Geometry {
@@ -117,26 +188,100 @@ impl Geometry {
         let columns = Columns::new([x, y, z, t]);
         Geometry { half_x: Divisor::new(x / 2), y: Divisor::new(y), z: Divisor::new(z), t, ends, columns }
     }
+    /// The same lattice with its sites in lane order, if its extents are multiples of four. For kernels on a CPU only.
+    #[must_use]
+    pub fn in_lane_order(self) -> Self {
+        let fits = self.size().iter().all(|extent| extent.is_multiple_of(4));
+        Geometry { ends: if fits { self.ends | LANE_ORDER } else { self.ends }, ..self }
+    }
+    /// Whether its sites are in lane order.
+    #[inline(always)]
+    pub const fn is_in_lane_order(&self) -> bool {
+        cfg!(not(target_arch = "nvptx64")) && self.ends & LANE_ORDER != 0
+    }
     /// Sites of one parity.
     #[inline(always)]
     pub fn half_volume(&self) -> u32 {
         self.half_x.get() * self.y.get() * self.z.get() * self.t
     }
     /// Extents X, Y, Z, T.
-    pub fn size(&self) -> [u32; 4] {
+    pub const fn size(&self) -> [u32; 4] {
         [2 * self.half_x.get(), self.y.get(), self.z.get(), self.t]
+    }
+    /// The order of sites, or of groups.
+    #[inline(always)]
+    const fn order(&self, group: bool) -> Order {
+        #[cfg(not(target_arch = "nvptx64"))]
+        {
+            if group {
+                return Order { halvings: 1, unit: 1, turn: 1 << lanes::TURN };
+            }
+            let halvings = self.ends / LANE_ORDER;
+            Order { halvings, unit: 1 << (lanes::LANES.ilog2() * halvings), turn: halvings }
+        }
+        #[cfg(target_arch = "nvptx64")]
+        {
+            _ = group;
+            Order { halvings: 0, unit: 1, turn: 0 }
+        }
+    }
+    #[inline(always)]
+    const fn order_of(&self, s: &Site) -> Order {
+        #[cfg(not(target_arch = "nvptx64"))]
+        return self.order(s.group);
+        #[cfg(target_arch = "nvptx64")]
+        {
+            _ = s;
+            self.order(false)
+        }
+    }
+    #[inline(always)]
+    const fn extents(&self, order: Order) -> Extents {
+        let n = order.halvings;
+        Extents { half_x: self.half_x.halved(n), y: self.y.halved(n), z: self.z.halved(n), t: self.t >> n }
     }
     /// The site of `parity` with checkerboard index `index`.
     #[inline(always)]
     pub fn site(&self, index: u32, parity: u32) -> Site {
-        let (row, half_x) = self.half_x.divide(index);
-        let (plane, y) = self.y.divide(row);
-        let (t, z) = self.z.divide(plane);
-        Site { index, half_x, odd_x: (y + z + t + parity) & 1, y, z, t }
+        self.site_or_group(index, parity, false)
+    }
+    /// The same for kernels that compute with `T`: if they are vectors, the index is that of a group.
+    #[inline(always)]
+    pub fn site_for<T: Element>(&self, index: u32, parity: u32) -> Site {
+        self.site_or_group(index, parity, T::LANES > 1)
+    }
+    #[inline(always)]
+    fn site_or_group(&self, index: u32, parity: u32, group: bool) -> Site {
+        let order = self.order(group);
+        let extents = self.extents(order);
+        #[cfg(not(target_arch = "nvptx64"))]
+        let (number, lane) = if group { (lanes::number(index), 0) } else { (index / order.unit, index % order.unit) };
+        #[cfg(target_arch = "nvptx64")]
+        let (number, lane) = (index, 0);
+        let (row, half_x) = extents.half_x.divide(number);
+        let (plane, y) = extents.y.divide(row);
+        let (t, z) = extents.z.divide(plane);
+        // Halves have even extents in y, z and t: the parity of sites is that of their places in the sub-lattice.
+        let odd_x = (y + z + t + parity) & 1;
+        let start = |mu: u32, extent: u32| (lane >> mu & 1) * extent;
+        Site {
+            index,
+            half_x: half_x + start(0, extents.half_x.get()),
+            odd_x,
+            y: y + start(1, extents.y.get()),
+            z: z + start(2, extents.z.get()),
+            t: t + start(3, extents.t),
+            #[cfg(not(target_arch = "nvptx64"))]
+            group,
+        }
     }
     /// Checkerboard index of the site that comes at place `i` in the order by columns.
     #[inline(always)]
     fn in_columns(&self, i: u32) -> u32 {
+        #[cfg(not(target_arch = "nvptx64"))]
+        if self.is_in_lane_order() {
+            return i;
+        }
         let (row, half_x) = self.half_x.divide(i);
         // Two rows each in y, z and t follow each other, then pairs in y, z and t of a column.
         let (dy, dz, dt) = (row & 1, (row >> 1) & 1, (row >> 2) & 1);
@@ -151,31 +296,46 @@ impl Geometry {
     /// Checkerboard index of the site at these coordinates.
     #[inline(always)]
     pub fn index_of(&self, [x, y, z, t]: [u32; 4]) -> u32 {
-        (x >> 1) + self.half_x.get() * (y + self.y.get() * (z + self.z.get() * t))
+        self.of_half(x >> 1, [y, z, t])
     }
     /// Lexicographic index of a site.
     #[inline(always)]
     pub fn lexicographic(&self, s: &Site) -> u32 {
+        #[cfg(not(target_arch = "nvptx64"))]
+        if self.is_in_lane_order() {
+            let [nx, ny, nz, _] = self.size();
+            return 2 * s.half_x + s.odd_x + nx * (s.y + ny * (s.z + nz * s.t));
+        }
         2 * s.index + s.odd_x
+    }
+    /// In direction `mu`: the place of a site in its sub-lattice, its extent, how far indices of neighbours are apart, and what changes
+    /// in an index where sub-lattices change.
+    #[inline(always)]
+    fn along(&self, s: &Site, mu: usize) -> [u32; 4] {
+        let order = self.order_of(s);
+        let Extents { half_x, y, z, t } = self.extents(order);
+        let nx = half_x.get() * order.unit;
+        let (coordinate, extent, stride) = match mu {
+            0 => (s.half_x, half_x.get(), order.unit),
+            1 => (s.y, y.get(), nx),
+            2 => (s.z, z.get(), nx * y.get()),
+            _ => (s.t, t, nx * y.get() * z.get()),
+        };
+        let here = if order.halvings > 0 && coordinate >= extent { coordinate - extent } else { coordinate };
+        [here, extent, stride, order.turn << mu]
     }
     /// Checkerboard index, among the sites of the other parity, of the neighbour one step forward (`true`) or backward
     /// in direction `mu`. `mu` and `forward` are constants where this is inlined.
     #[inline(always)]
     pub fn neighbour(&self, s: &Site, mu: usize, forward: bool) -> u32 {
-        let nx = self.half_x.get();
-        let (here, extent, stride) = match mu {
-            0 => (s.half_x, nx, 1),
-            1 => (s.y, self.y.get(), nx),
-            2 => (s.z, self.z.get(), nx * self.y.get()),
-            _ => (s.t, self.t, nx * self.y.get() * self.z.get()),
-        };
+        let [here, extent, stride, turn] = self.along(s, mu);
         // In x, two sites of opposite parity share x / 2: one of the two steps does not change it.
         let moves = mu != 0 || (s.odd_x == 1) == forward;
         let wrap = (extent - 1) * stride;
         let moved = if forward {
-            if here + 1 == extent { s.index - wrap } else { s.index + stride }
+            if here + 1 == extent { (s.index - wrap) ^ turn } else { s.index + stride }
         } else if here == 0 {
-            s.index + wrap
+            (s.index + wrap) ^ turn
         } else {
             s.index - stride
         };
@@ -184,26 +344,49 @@ impl Geometry {
     /// The same three steps away.
     #[inline(always)]
     pub fn third_neighbour(&self, s: &Site, mu: usize, forward: bool) -> u32 {
-        let nx = self.half_x.get();
+        let [here, extent, stride, turn] = self.along(s, mu);
         // In x, where two sites of opposite parity share x / 2, three steps change it by one or two.
-        let (here, extent, stride, steps) = match mu {
-            0 => (s.half_x, nx, 1, if (s.odd_x == 1) == forward { 2 } else { 1 }),
-            1 => (s.y, self.y.get(), nx, 3),
-            2 => (s.z, self.z.get(), nx * self.y.get(), 3),
-            _ => (s.t, self.t, nx * self.y.get() * self.z.get(), 3),
+        let steps = if mu > 0 {
+            3
+        } else if (s.odd_x == 1) == forward {
+            2
+        } else {
+            1
         };
         // On the smallest lattices three steps go once around, in x with its extent halved even twice.
         let once = if steps >= extent { steps - extent } else { steps };
-        let steps = if once >= extent { once - extent } else { once };
+        let rest = if once >= extent { once - extent } else { once };
         let to = if forward {
-            let to = here + steps;
+            let to = here + rest;
             if to >= extent { to - extent } else { to }
-        } else if here < steps {
-            here + extent - steps
+        } else if here < rest {
+            here + extent - rest
         } else {
-            here - steps
+            here - rest
         };
-        s.index.wrapping_add(to.wrapping_sub(here).wrapping_mul(stride))
+        // Going around an odd number of times changes the sub-lattice.
+        let around = if forward { here + steps - to } else { to + steps - here };
+        let turned = if turn == 0 || (around == 0 || around == 2 * extent) { 0 } else { turn };
+        s.index.wrapping_add(to.wrapping_sub(here).wrapping_mul(stride)) ^ turned
+    }
+    /// The neighbours of a site, one or three steps away.
+    #[inline(always)]
+    pub fn neighbours<'a, const STEPS: u32>(&'a self, site: &'a Site) -> Neighbours<'a, STEPS> {
+        Neighbours {
+            geometry: self,
+            site,
+            #[cfg(not(target_arch = "nvptx64"))]
+            all: self.all_neighbours::<STEPS>(site),
+        }
+    }
+    #[inline(always)]
+    fn step<const STEPS: u32>(&self, s: &Site, mu: usize, forward: bool) -> u32 {
+        if STEPS == 3 { self.third_neighbour(s, mu, forward) } else { self.neighbour(s, mu, forward) }
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[inline(never)]
+    fn all_neighbours<const STEPS: u32>(&self, s: &Site) -> [[u32; 2]; 4] {
+        [0, 1, 2, 3].map(|mu| [self.step::<STEPS>(s, mu, false), self.step::<STEPS>(s, mu, true)])
     }
     /// Number of a site among those of its parity in the layer across direction `mu` that it is in: neighbours across the
     /// end of the local lattice have the same number in their layers.
@@ -252,9 +435,23 @@ impl Geometry {
                 (t, y) = self.y.divide(plane);
                 (half_x, z) = (k, c);
             }
+            _ if self.is_in_lane_order() => {
+                let (row, k) = self.half_x.divide(f);
+                ((z, y), half_x, t) = (self.y.divide(row), k, c);
+            }
             _ => return f + nx * ny * nz * c,
         }
-        half_x + nx * (y + ny * (z + nz * t))
+        self.of_half(half_x, [y, z, t])
+    }
+    /// Checkerboard index of the site at x / 2, y, z, t.
+    #[inline(always)]
+    pub(crate) fn of_half(&self, half_x: u32, [y, z, t]: [u32; 3]) -> u32 {
+        let order = self.order(false);
+        let extents = self.extents(order);
+        let split = |c: u32, extent: u32| if order.halvings > 0 && c >= extent { (c - extent, 1) } else { (c, 0) };
+        let (nx, ny, nz) = (extents.half_x.get(), extents.y.get(), extents.z.get());
+        let ((x, a), (y, b), (z, c), (t, d)) = (split(half_x, nx), split(y, ny), split(z, nz), split(t, extents.t));
+        (x + nx * (y + ny * (z + nz * t))) * order.unit + (a | b << 1 | c << 2 | d << 3)
     }
     /// How many layers beyond the end of the local lattice `steps` steps in direction `mu` lead: 0 if they stay inside.
     /// The lattice has at least `steps` sites in that direction.
@@ -269,17 +466,28 @@ impl Geometry {
         let to_end = if forward { extent - 1 - here } else { here };
         steps.saturating_sub(to_end)
     }
-    /// True where a step in t crosses the end of the whole lattice.
+    /// Where a step in t crosses the end of the whole lattice.
     #[inline(always)]
-    pub fn crosses_end(&self, s: &Site, forward: bool) -> bool {
-        self.wraps(s, 3, forward) && self.has_end(forward)
+    pub fn crosses_end(&self, s: &Site, forward: bool) -> Where {
+        #[cfg(not(target_arch = "nvptx64"))]
+        if s.group {
+            return self.lanes_crossing_end(s, forward, 1);
+        }
+        Where::one(self.wraps(s, 3, forward) && self.has_end(forward))
     }
-    /// Whether three steps in t cross the end of the whole lattice an odd number of times.
+    /// Where three steps in t cross the end of the whole lattice an odd number of times.
     #[inline(always)]
-    pub fn crosses_end_in_three(&self, s: &Site, forward: bool) -> bool {
-        let odd =
-            if forward { (s.t + 3 >= self.t) != (s.t + 3 >= 2 * self.t) } else { (s.t < 3) != (s.t + self.t < 3) };
-        odd && self.has_end(forward)
+    pub fn crosses_end_in_three(&self, s: &Site, forward: bool) -> Where {
+        #[cfg(not(target_arch = "nvptx64"))]
+        if s.group {
+            return self.lanes_crossing_end(s, forward, 3);
+        }
+        Where::one(self.three_cross(s.t, forward) && self.has_end(forward))
+    }
+    /// Whether three steps in t go around the lattice an odd number of times.
+    #[inline(always)]
+    const fn three_cross(&self, t: u32, forward: bool) -> bool {
+        if forward { (t + 3 >= self.t) != (t + 3 >= 2 * self.t) } else { (t < 3) != (t + self.t < 3) }
     }
     #[inline(always)]
     fn has_end(&self, forward: bool) -> bool {
@@ -295,6 +503,46 @@ impl Geometry {
             _ => (s.t, self.t),
         };
         if forward { here + 1 == extent } else { here == 0 }
+    }
+}
+
+/// The neighbours of a site, one or three `STEPS` away. On a GPU, each is found where it is asked for; on a CPU, all are found beforehand
+/// by a function of their own: with the arithmetic of indices among that of a row, compilers keep sums in memory.
+#[derive(Clone, Copy)]
+pub struct Neighbours<'a, const STEPS: u32> {
+    geometry: &'a Geometry,
+    site: &'a Site,
+    #[cfg(not(target_arch = "nvptx64"))]
+    all: [[u32; 2]; 4],
+}
+
+impl<const STEPS: u32> Neighbours<'_, STEPS> {
+    /// Checkerboard index of the neighbour forward or backward in direction `mu`.
+    #[inline(always)]
+    pub fn at(&self, mu: usize, forward: bool) -> u32 {
+        #[cfg(not(target_arch = "nvptx64"))]
+        return self.all[mu][forward as usize];
+        #[cfg(target_arch = "nvptx64")]
+        self.geometry.step::<STEPS>(self.site, mu, forward)
+    }
+    /// How many layers beyond the end of the local lattice it is: 0 if it is inside.
+    #[inline(always)]
+    pub fn layers_out(&self, mu: usize, forward: bool) -> u32 {
+        self.geometry.layers_out(self.site, mu, forward, STEPS)
+    }
+    /// The number, in the layers beyond the end, of the neighbour that is in layer `layer`, from 1 on.
+    #[inline(always)]
+    pub fn beyond(&self, mu: usize, layer: u32) -> u32 {
+        self.geometry.face_index(self.site, mu) + layer.wrapping_sub(1).wrapping_mul(self.geometry.face_sites(mu))
+    }
+    /// Where the steps in t cross the end of the whole lattice, an odd number of times.
+    #[inline(always)]
+    pub fn cross_end(&self, forward: bool) -> Where {
+        if STEPS == 3 {
+            self.geometry.crosses_end_in_three(self.site, forward)
+        } else {
+            self.geometry.crosses_end(self.site, forward)
+        }
     }
 }
 
@@ -343,6 +591,11 @@ impl Region {
         let run = [start[3] * geometry.face_sites(3), geometry.half_volume()];
         Region { kind: LAYERS, run, ..region }
     }
+    /// Whether it is all of the lattice.
+    #[inline(always)]
+    pub const fn is_whole(&self) -> bool {
+        self.kind == ALL
+    }
     /// Sites of one parity in it.
     pub fn sites(&self, geometry: &Geometry) -> u32 {
         match self.kind {
@@ -353,7 +606,7 @@ impl Region {
     /// Checkerboard index of site number `i` of the region.
     #[inline(always)]
     pub fn index(&self, i: u32, geometry: &Geometry, parity: u32) -> u32 {
-        if self.kind == BOX {
+        if self.kind == BOX || self.kind == LAYERS && geometry.is_in_lane_order() {
             return self.in_box(i, geometry, parity);
         }
         let [first, end] = self.run;
@@ -377,7 +630,7 @@ impl Region {
         // From an odd x on, the first site with an even x is one further.
         let even = (y + z + t + parity + 1) & 1;
         let half_x = around((x0 >> 1) + k + (x0 & even), nx);
-        half_x + nx * (y + ny * (z + nz * t))
+        geometry.of_half(half_x, [y, z, t])
     }
 }
 
@@ -400,6 +653,16 @@ impl Bordered {
     #[inline(always)]
     pub fn site(&self, i: u32, parity: u32) -> Site {
         self.geometry.site(self.inner.index(i, &self.geometry, parity), parity)
+    }
+    /// The same for kernels that compute with `T`: if they are vectors, of a group.
+    #[inline(always)]
+    pub fn site_for<T: Element>(&self, i: u32, parity: u32) -> Site {
+        self.geometry.site_for::<T>(self.inner.index(i, &self.geometry, parity), parity)
+    }
+    /// Whether kernels on the local lattice can compute groups.
+    #[inline(always)]
+    pub const fn has_groups(&self) -> bool {
+        self.geometry.is_in_lane_order() && self.inner.is_whole()
     }
 }
 

@@ -58,10 +58,14 @@ unsafe impl<T: Element> Reduction<T> for KineticEnergy {
     type Values = [f64; 1];
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 1] {
-        let energy = |mu| unsafe {
-            Real::mul_add(0.5, self.momenta.load::<T>(i, mu, Access::Shared).cast::<f64>().norm2(), -4.0)
-        };
-        [(energy(0) + energy(1)) + (energy(2) + energy(3))]
+        let (half, mean) = (T::Double::from_f64(0.5), T::Double::from_f64(-4.0));
+        macro_rules! energies {
+            ($($mu:literal)*) => {
+                [$(half.mul_add(unsafe { self.momenta.load::<T>(i, $mu, Access::Shared) }.cast::<T::Double>().norm2(), mean)),*]
+            };
+        }
+        let [a, b, c, d] = energies!(0 1 2 3);
+        [((a + b) + (c + d)).to_f64()]
     }
 }
 
@@ -86,13 +90,17 @@ pub struct MoveLinks {
 unsafe impl<T: Element> Kernel<T> for MoveLinks {
     #[inline(always)]
     unsafe fn site(&self, i: u32, mu: u32) {
-        let at = self.lattice.site(i, self.parity).index;
+        let at = self.lattice.site_for::<T>(i, self.parity).index;
         unsafe {
             let p = self.momenta.load::<T>(i, mu, Access::Shared).scale(T::from_f64(self.step));
             let moved = p.exp() * self.links.load::<T>(at, mu, Access::Own);
-            let moved = if self.unitarise != 0 { moved.cast::<f64>().unitarised().cast() } else { moved };
+            let moved = if self.unitarise != 0 { moved.cast::<T::Double>().unitarised().cast() } else { moved };
             self.links.store(at, mu, &moved);
         }
+    }
+    #[inline(always)]
+    fn in_lanes(&self) -> bool {
+        self.lattice.has_groups()
     }
 }
 
@@ -142,12 +150,16 @@ pub struct AddForce {
 unsafe impl<F: Element, T: Element> Kernel<Between<F, T>> for AddForce {
     #[inline(always)]
     unsafe fn site(&self, i: u32, mu: u32) {
-        let at = self.lattice.site(i, self.parity).index;
+        let at = self.lattice.site_for::<F>(i, self.parity).index;
         unsafe {
             let product = self.links.load::<F>(at, mu, Access::Shared)
                 * self.gradient.load::<F>(at, mu, Access::Shared).adjoint();
             self.momenta.add::<T>(i, mu, self.step, AntiHermitian::part_of(product));
         }
+    }
+    #[inline(always)]
+    fn in_lanes(&self) -> bool {
+        self.lattice.has_groups()
     }
 }
 
@@ -310,10 +322,10 @@ crate::kernels! { FAMILY = "momenta";
     setup UNPACK_MOMENTA "unpack_momenta": [UnpackMomenta] => real_numbers;
     setup DRAW_MOMENTA "draw_momenta": [DrawMomenta] => real_numbers;
     setup DRAW_NOISE "draw_noise": [DrawNoise] => once;
-    observe KINETIC_ENERGY "kinetic_energy": [KineticEnergy] => real_numbers;
-    kernel MOVE_LINKS "move_links": [MoveLinks] => real_numbers;
-    kernel ADD_MOMENTA "add_momenta": [AddMomenta] => real_numbers;
-    kernel ADD_FORCE "add_force": [AddForce] => force_pairs;
+    observe KINETIC_ENERGY "kinetic_energy": [KineticEnergy, in lanes] => extended_numbers;
+    kernel MOVE_LINKS "move_links": [MoveLinks, in lanes] => extended_numbers;
+    kernel ADD_MOMENTA "add_momenta": [AddMomenta, in lanes] => real_numbers;
+    kernel ADD_FORCE "add_force": [AddForce, in lanes] => force_pairs;
     setup CONVERT_THIN "convert_thin": [ConvertThin] => mixed_pairs;
     observe DISTANCE "distance": [Distance] => real_numbers;
 }

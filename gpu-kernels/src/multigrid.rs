@@ -87,10 +87,10 @@ const MOST_ALONG: u32 = 2;
 const LEAST_GROUPS: u32 = 1024;
 
 impl Aggregates {
-    /// Of a lattice with `extents` and `spinors` on each site, in blocks that divide it into even numbers of sites in each
-    /// direction, for so many near-null `vectors`.
-    pub const fn new(extents: [u32; 4], spinors: u32, block: [u32; 4], vectors: u32) -> Self {
-        let [x, y, z, t] = extents;
+    /// Of a lattice with `spinors` on each site, in blocks that divide it into even numbers of sites in each direction, for so many
+    /// near-null `vectors`.
+    pub const fn new(fine: Geometry, spinors: u32, block: [u32; 4], vectors: u32) -> Self {
+        let [x, y, z, t] = fine.size();
         let [a, b, c, d] = block;
         let row = if a % 2 == 0 { a / 2 } else { a };
         let coarse = [x / a, y / b, z / c, t / d];
@@ -107,7 +107,7 @@ impl Aggregates {
             }
         }
         Aggregates {
-            fine: Geometry::new(extents),
+            fine,
             coarse: Geometry::new(coarse),
             block: [Divisor::new(a), Divisor::new(b), Divisor::new(c), Divisor::new(d)],
             row: Divisor::new(row),
@@ -525,6 +525,13 @@ unsafe impl<P: NumberFormat<Real = f32>> MultiRhsKernel<Spinors<P>> for Prolong 
     }
 }
 
+/// A complex number of two normal random ones.
+#[inline(always)]
+fn random_number(random: &mut Philox) -> Complex<f32> {
+    let [re, im] = random.gaussian_pair();
+    complex(re as f32, im as f32)
+}
+
 /// Vectors of normal random numbers that depend on the seed, the vector, and the site of the whole lattice.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -549,12 +556,12 @@ unsafe impl Kernel<Single> for TestVectors {
         let site = self.position.lexicographic(&self.geometry.site(i, self.parity));
         let stream = purpose::TEST_VECTORS | ((self.first + rhs) as u64) << purpose::WHICH | site;
         let mut random = Philox::new(self.seed, stream, 0);
-        let mut number = || {
-            let [re, im] = random.gaussian_pair();
-            complex(re as f32, im as f32)
-        };
-        let mut colour = || Colour([number(), number(), number()]);
-        let vector = DiracSpinor([colour(), colour(), colour(), colour()]);
+        macro_rules! colour {
+            () => {
+                Colour([random_number(&mut random), random_number(&mut random), random_number(&mut random)])
+            };
+        }
+        let vector = DiracSpinor([colour!(), colour!(), colour!(), colour!()]);
         unsafe { self.out.store::<Spinors<Single>>(i, rhs, &vector) }
     }
 }
@@ -953,7 +960,7 @@ unsafe impl Kernel<Single> for ForwardHop {
                         self.input.projected::<Single>(geometry.neighbour(&site, $mu, true), rhs, projector)
                     },
                 };
-                let across = $mu == 3 && self.geometry.crosses_end(&site, true);
+                let across = $mu == 3 && self.geometry.crosses_end(&site, true).any();
                 let factor = if across { self.factor_across } else { self.factor };
                 let mut out = DiracSpinor::ZERO;
                 out.add_projected((u * psi).times(factor as f32), projector);
@@ -1066,7 +1073,7 @@ mod tests {
             ([24, 12, 24, 24], 1, [6, 1, 2, 2], 0),
             ([8, 8, 8, 16], 1, [4, 4, 4, 4], 0),
         ] {
-            let aggregates = Aggregates::new(extents, spinors, block, 24);
+            let aggregates = Aggregates::new(Geometry::new(extents), spinors, block, 24);
             let (count, half) = (aggregates.count(), aggregates.coarse.half_volume());
             assert_eq!((aggregates.along, aggregates.groups() << along), (along, count), "{extents:?}, {block:?}");
             let mut seen = vec![false; count as usize];

@@ -34,16 +34,26 @@ pub struct Number {
 
 /// Real numbers that [`PerRhs`] has.
 pub trait Rounded: Real {
-    /// In this precision.
-    fn numbers(all: &PerRhs) -> &[Self; MAX_RHS];
+    /// That of one right-hand side in this precision.
+    fn of_rhs(all: &PerRhs, rhs: u32) -> Self;
     /// The same of one complex number.
     fn number(of: &Number) -> Complex<Self>;
+}
+/// Those that are kept.
+trait Kept: Real {
+    fn numbers(all: &PerRhs) -> &[Self; MAX_RHS];
 }
 impl Rounded for f64 {
     #[inline(always)]
     fn number(of: &Number) -> Complex<f64> {
         of.f64
     }
+    #[inline(always)]
+    fn of_rhs(all: &PerRhs, rhs: u32) -> f64 {
+        all.kept(rhs)
+    }
+}
+impl Kept for f64 {
     #[inline(always)]
     fn numbers(all: &PerRhs) -> &[f64; MAX_RHS] {
         &all.f64
@@ -54,6 +64,12 @@ impl Rounded for f32 {
     fn number(of: &Number) -> Complex<f32> {
         of.f32
     }
+    #[inline(always)]
+    fn of_rhs(all: &PerRhs, rhs: u32) -> f32 {
+        all.kept(rhs)
+    }
+}
+impl Kept for f32 {
     #[inline(always)]
     fn numbers(all: &PerRhs) -> &[f32; MAX_RHS] {
         &all.f32
@@ -69,6 +85,10 @@ impl PerRhs {
     /// The number of right-hand side `rhs`, one of the first [`MAX_RHS`].
     #[inline(always)]
     pub fn at<T: Rounded>(&self, rhs: u32) -> T {
+        T::of_rhs(self, rhs)
+    }
+    #[inline(always)]
+    fn kept<T: Kept>(&self, rhs: u32) -> T {
         // Arguments that are indexed at run time would be copied to local memory.
         #[cfg(target_arch = "nvptx64")]
         return self.chosen(rhs);
@@ -78,7 +98,7 @@ impl PerRhs {
     /// The same by choices between two numbers: one for each bit of `rhs` lies on the way to the result.
     #[cfg(any(test, target_arch = "nvptx64"))]
     #[inline(always)]
-    fn chosen<T: Rounded>(&self, rhs: u32) -> T {
+    fn chosen<T: Kept>(&self, rhs: u32) -> T {
         let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = *T::numbers(self);
         macro_rules! choose {
             ($bit:literal: $($x:ident $y:ident)*) => {($($x.or($y, rhs & $bit),)*)};

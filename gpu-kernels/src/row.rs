@@ -22,21 +22,57 @@ pub unsafe trait Row<F>: Copy + Send + Sync + 'static {
     fn out(&self) -> &Field;
     /// What sums are made with.
     fn w(&self) -> &Field;
-    /// Passes the results at site `i` for N right-hand sides from `first` on, not yet written, and x there to `then`, and
-    /// returns what that returns. A row of two forms has a call of `then` in each.
+    /// Hands the results at site `i` for N right-hand sides from `first` on, not yet written, and x there to `then`, and
+    /// returns what that makes of them. A row of two forms does so in each.
     ///
     /// # Safety
     /// As [`Kernel::site`].
-    unsafe fn compute<const N: usize, T>(
+    unsafe fn compute<const N: usize, T: Then<[[Value<F, Self>; 2]; N]>>(
         &self,
         i: u32,
         first: u32,
-        then: impl FnOnce([[Value<F, Self>; 2]; N]) -> T,
-    ) -> T;
+        then: T,
+    ) -> T::Output;
     /// As [`Kernel::place`].
     fn place(&self, i: u32) -> u32;
     /// As [`Kernel::place_multi_rhs`].
     fn place_multi_rhs(&self, i: u32) -> u32;
+    /// As [`Kernel::in_lanes`].
+    fn in_lanes(&self) -> bool;
+}
+
+/// What becomes of the results of a row. Not a closure, which is a function of its own where two forms of a row call it.
+pub trait Then<Rows> {
+    /// What it makes of them.
+    type Output;
+    /// Takes them.
+    fn take(self, rows: Rows) -> Self::Output;
+}
+/// They are returned.
+struct Keep;
+impl<Rows> Then<Rows> for Keep {
+    type Output = Rows;
+    #[inline(always)]
+    fn take(self, rows: Rows) -> Rows {
+        rows
+    }
+}
+/// They are written.
+struct Write<'a, F, K> {
+    row: &'a K,
+    i: u32,
+    first: u32,
+    format: PhantomData<F>,
+}
+impl<F, K: Row<F>, const N: usize> Then<[[Value<F, K>; 2]; N]> for Write<'_, F, K> {
+    type Output = ();
+    #[inline(always)]
+    fn take(self, rows: [[Value<F, K>; 2]; N]) {
+        each_rhs!(k < N: {
+            // SAFETY: made where the site exists and nobody else writes it.
+            unsafe { self.row.out().store::<K::Sites>(self.i, self.first + k as u32, &rows[k][0]) }
+        });
+    }
 }
 
 /// A row by itself, in a format for which there are rows.
@@ -71,6 +107,10 @@ macro_rules! in_order_of_row {
         fn place_multi_rhs(&self, i: u32) -> u32 {
             Row::<F>::place_multi_rhs(self, i)
         }
+        #[inline(always)]
+        fn in_lanes(&self) -> bool {
+            Row::<F>::in_lanes(self)
+        }
     };
 }
 
@@ -86,12 +126,7 @@ unsafe impl<F, K: Row<F>> Kernel<Plain<F>> for K {
 unsafe impl<F, K: Row<F>> MultiRhsKernel<Plain<F>> for K {
     #[inline(always)]
     unsafe fn multi_rhs<const N: usize>(&self, i: u32, first: u32) {
-        let write = |rows: [[Value<F, K>; 2]; N]| {
-            each_rhs!(k < N: {
-                unsafe { self.out().store::<K::Sites>(i, first + k as u32, &rows[k][0]) }
-            });
-        };
-        unsafe { self.compute(i, first, write) };
+        unsafe { self.compute::<N, _>(i, first, Write { row: self, i, first, format: PhantomData }) };
     }
 }
 
@@ -111,7 +146,7 @@ unsafe impl<F, K: Row<F>> Reduction<RowDot<F>> for K {
 unsafe impl<F, K: Row<F>> MultiRhsReduction<RowDot<F>> for K {
     #[inline(always)]
     unsafe fn multi_rhs<const N: usize>(&self, i: u32, first: u32) -> [[f64; 3]; N] {
-        let rows = unsafe { self.compute::<N, _>(i, first, |rows| rows) };
+        let rows = unsafe { self.compute::<N, _>(i, first, Keep) };
         let mut sums = [[0.0; 3]; N];
         each_rhs!(k < N: {
             unsafe { self.out().store::<K::Sites>(i, first + k as u32, &rows[k][0]) };
@@ -137,7 +172,7 @@ unsafe impl<F, K: Row<F>> Reduction<RowDots<F>> for K {
 unsafe impl<F, K: Row<F>> MultiRhsReduction<RowDots<F>> for K {
     #[inline(always)]
     unsafe fn multi_rhs<const N: usize>(&self, i: u32, first: u32) -> [[f64; 8]; N] {
-        let rows = unsafe { self.compute::<N, _>(i, first, |rows| rows) };
+        let rows = unsafe { self.compute::<N, _>(i, first, Keep) };
         let mut sums = [[0.0; 8]; N];
         each_rhs!(k < N: {
             unsafe { self.out().store::<K::Sites>(i, first + k as u32, &rows[k][0]) };
@@ -165,3 +200,20 @@ macro_rules! stage_row {
     )*};
 }
 stage_row!(Plain RowDot RowDots);
+
+#[cfg(target_arch = "x86_64")]
+mod lanes {
+    use super::{Plain, RowDot, RowDots};
+    use crate::format::LaneFormat;
+    use crate::storage::VectorSet;
+
+    macro_rules! in_lanes {
+        ($($sum:ident)*) => {$(
+            impl<F: LaneFormat<V>, V: VectorSet> LaneFormat<V> for $sum<F> {
+                type In = $sum<F::In>;
+                const LANES: usize = F::LANES;
+            }
+        )*};
+    }
+    in_lanes!(Plain RowDot RowDots);
+}

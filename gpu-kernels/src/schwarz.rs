@@ -75,10 +75,9 @@ impl Blocks {
         let (row, k) = self.half_x.divide(i);
         let (plane, j) = self.y.divide(row);
         let (m, l) = self.z.divide(plane);
-        let [size_x, size_y, size_z, _] = geometry.size();
         let (half_x, y) = (x * self.half_x.get() + k, y * self.y.get() + j);
         let (z, t) = (z * self.z.get() + l, t * self.t.get() + m);
-        half_x + size_x / 2 * (y + size_y * (z + size_z * t))
+        geometry.of_half(half_x, [y, z, t])
     }
     /// Whether a step leads out of a block.
     #[inline(always)]

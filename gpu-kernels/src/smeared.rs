@@ -4,12 +4,11 @@
 //! Every staple of a fat link is made from a shorter one: with V = U_μ the three-link staple, from that the five-link
 //! one in a further direction, from that the seven-link one; the three-link staple's own staple in its own direction is
 //! the Lepage term.
-use crate::algebra::elementary::sqrt;
-use crate::algebra::{Colour, Complex, Su3};
+use crate::algebra::{Colour, Complex, Real, Su3};
 use crate::field::{Links, Matrices, ThinLinks};
 use crate::lattice::{Bordered, Geometry, Region, Site};
 use crate::memory::Access;
-use crate::storage::{Element, LinkFormat, NumberFormat, Recon8};
+use crate::storage::{Element, NumberFormat, Recon8, StoreLinks};
 use crate::{Kernel, Reduction};
 use core::marker::PhantomData;
 
@@ -45,14 +44,14 @@ unsafe impl<T: Element> Kernel<T> for Staple {
     unsafe fn site(&self, i: u32, _rhs: u32) {
         let Staple { geometry: g, mu, nu, parity: here, .. } = *self;
         let there = 1 - here;
-        let x = g.site(i, here);
+        let x = g.site_for::<T>(i, here);
         let (ahead, up, down) = (step(&g, &x, mu, true), step(&g, &x, nu, true), step(&g, &x, nu, false));
-        let below = g.site(down, there);
+        let below = g.site_for::<T>(down, there);
         unsafe {
-            let u = |parity: u32, at: u32| of(&self.links, parity).load::<T>(at, nu, Access::Shared);
-            let v = |at: u32| of(&self.input, there).load::<T>(at, Access::Shared);
-            let over = u(here, i) * v(up) * u(there, ahead).adjoint();
-            let under = u(there, down).adjoint() * v(down) * u(here, step(&g, &below, mu, true));
+            let (u, v) = (&self.links, &self.input);
+            let over = link::<T>(u, here, i, nu) * matrix(v, there, up) * link(u, there, ahead, nu).adjoint();
+            let under = link::<T>(u, there, down, nu).adjoint() * matrix(v, there, down);
+            let under = under * link(u, here, step(&g, &below, mu, true), nu);
             let staple = over + under;
             if self.keep != 0 {
                 self.out.store(i, &staple);
@@ -60,12 +59,32 @@ unsafe impl<T: Element> Kernel<T> for Staple {
             self.sum.store(i, &(self.sum.load::<T>(i, Access::Own) + staple.scale(T::from_f64(self.coefficient))));
         }
     }
+    #[inline(always)]
+    fn in_lanes(&self) -> bool {
+        self.geometry.is_in_lane_order()
+    }
 }
 
 /// The one for a parity: written out, an index would be an address in local memory.
 #[inline(always)]
 pub(crate) fn of<T: Copy>(halves: &[T; 2], parity: u32) -> T {
     if parity == 0 { halves[0] } else { halves[1] }
+}
+/// U_μ at a site. A function, not a closure: with vectors it is large.
+///
+/// # Safety
+/// The site exists, and nothing writes the link meanwhile.
+#[inline(always)]
+pub(crate) unsafe fn link<T: Element>(links: &[ThinLinks; 2], parity: u32, at: u32, mu: u32) -> Su3<T> {
+    unsafe { of(links, parity).load(at, mu, Access::Shared) }
+}
+/// The same of one matrix for each site.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub(crate) unsafe fn matrix<T: Element>(matrices: &[Matrices; 2], parity: u32, at: u32) -> Su3<T> {
+    unsafe { of(matrices, parity).load(at, Access::Shared) }
 }
 #[inline(always)]
 pub(crate) fn step(g: &Geometry, x: &Site, mu: u32, forward: bool) -> u32 {
@@ -110,20 +129,25 @@ pub struct LongLinks {
     pub factor: f64,
 }
 // SAFETY: call i writes the links of site i only.
-unsafe impl Kernel<()> for LongLinks {
+unsafe impl<T: Element> Kernel<T> for LongLinks {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         let (g, there) = (self.geometry, 1 - self.parity);
-        let x = g.site(i, self.parity);
+        let x = g.site_for::<T>(i, self.parity);
         for mu in 0..4 {
             let next = step(&g, &x, mu, true);
-            let second = step(&g, &g.site(next, there), mu, true);
+            let second = step(&g, &g.site_for::<T>(next, there), mu, true);
             unsafe {
-                let u = |parity, at| of(&self.links, parity).load::<f64>(at, mu, Access::Shared);
-                let product = u(self.parity, i) * u(there, next) * u(self.parity, second);
-                self.out.store(i, mu, &product.scale(self.factor));
+                let u = &self.links;
+                let product =
+                    link::<T>(u, self.parity, i, mu) * link(u, there, next, mu) * link(u, self.parity, second, mu);
+                self.out.store(i, mu, &product.scale(T::from_f64(self.factor)));
             }
         }
+    }
+    #[inline(always)]
+    fn in_lanes(&self) -> bool {
+        self.geometry.is_in_lane_order()
     }
 }
 
@@ -137,20 +161,26 @@ pub struct ProjectU3 {
     pub out: ThinLinks,
 }
 
+/// (p × q)*
+#[inline(always)]
+fn cross<T: Real>(p: [Complex<T>; 3], q: [Complex<T>; 3]) -> [Complex<T>; 3] {
+    macro_rules! minor {
+        ($j:literal, $k:literal) => {
+            (p[$j] * q[$k] - p[$k] * q[$j]).conj()
+        };
+    }
+    [minor!(1, 2), minor!(2, 0), minor!(0, 1)]
+}
 /// The conjugate cofactors, V^{-†} det(V)*, and det V.
 #[inline(always)]
-fn cofactors(v: &Su3<f64>) -> (Su3<f64>, Complex<f64>) {
+fn cofactors<T: Real>(v: &Su3<T>) -> (Su3<T>, Complex<T>) {
     let [a, b, c] = v.0;
-    let cross = |p: [Complex<f64>; 3], q: [Complex<f64>; 3]| {
-        let minor = |j: usize, k: usize| (p[j] * q[k] - p[k] * q[j]).conj();
-        [minor(1, 2), minor(2, 0), minor(0, 1)]
-    };
     let rows = [cross(b, c), cross(c, a), cross(a, b)];
     (Su3(rows), Colour(rows[0]).dot(Colour(a)))
 }
 /// Σ |V_jk|²
 #[inline(always)]
-fn norm2(v: &Su3<f64>) -> f64 {
+fn norm2<T: Real>(v: &Su3<T>) -> T {
     let [a, b, c] = v.0;
     Colour(a).norm2() + Colour(b).norm2() + Colour(c).norm2()
 }
@@ -158,41 +188,28 @@ fn norm2(v: &Su3<f64>) -> f64 {
 /// The unitary polar factor by Newton's iteration X ← (γ X + X^{-†} / γ) / 2 with γ² = ‖X⁻¹‖ / ‖X‖ (Higham 1986), which
 /// converges quadratically, for regular matrices. A singular one gives numbers that are not finite.
 #[inline(always)]
-pub fn polar(v: &Su3<f64>) -> Su3<f64> {
+pub fn polar<T: Real>(v: &Su3<T>) -> Su3<T> {
     // With this scaling nine steps are enough for condition numbers up to 10¹⁵.
     const STEPS: u32 = 10;
     let mut x = *v;
     let mut k = 0;
     while k < STEPS {
         let (cofactors, det) = cofactors(&x);
-        let inverse = det.scale(1.0 / det.norm_sqr()); // 1 / det*
-        let dual = Su3(cofactors.0.map_rows(|z| z * inverse));
-        let gamma = sqrt(sqrt(norm2(&dual) / norm2(&x)));
-        x = x.scale(0.5 * gamma) + dual.scale(0.5 / gamma);
+        let inverse = det.scale(T::ONE.over(det.norm_sqr())); // 1 / det*
+        let dual = cofactors.map(|z| z * inverse);
+        let (half, gamma) = (T::from_f64(0.5), norm2(&dual).over(norm2(&x)).root().root());
+        x = x.scale(half * gamma) + dual.scale(half.over(gamma));
         k += 1;
     }
     x
 }
 
-/// Unrolled map over the elements of rows.
-trait MapRows {
-    fn map_rows(self, f: impl Fn(Complex<f64>) -> Complex<f64>) -> Self;
-}
-impl MapRows for [[Complex<f64>; 3]; 3] {
-    #[inline(always)]
-    fn map_rows(self, f: impl Fn(Complex<f64>) -> Complex<f64>) -> Self {
-        let [a, b, c] = self;
-        let row = |[p, q, r]: [Complex<f64>; 3]| [f(p), f(q), f(r)];
-        [row(a), row(b), row(c)]
-    }
-}
-
 // SAFETY: call i reads and writes the links of site i only.
-unsafe impl Kernel<()> for ProjectU3 {
+unsafe impl<T: Element> Kernel<T> for ProjectU3 {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         for mu in 0..4 {
-            unsafe { self.out.store(i, mu, &polar(&self.input.load(i, mu, Access::Own))) }
+            unsafe { self.out.store(i, mu, &polar(&self.input.load::<T>(i, mu, Access::Own))) }
         }
     }
 }
@@ -286,15 +303,21 @@ pub struct PackThin {
 /// A format, for links and hops that are three sites long.
 pub struct ThreeSites<F>(PhantomData<F>);
 
+#[cfg(target_arch = "x86_64")]
+impl<F: crate::format::LaneFormat<V>, V> crate::format::LaneFormat<V> for ThreeSites<F> {
+    type In = ThreeSites<F::In>;
+    const LANES: usize = F::LANES;
+}
+
 // SAFETY: call i writes the links of site i only. Right-hand sides do not exist for links.
-unsafe impl<P: NumberFormat, R: LinkFormat<P>> Kernel<(P, R)> for PackThin {
+unsafe impl<P: NumberFormat, R: StoreLinks<P>> Kernel<(P, R)> for PackThin {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         unsafe { self.pack::<P, R, 1>(i) }
     }
 }
 // SAFETY: likewise.
-unsafe impl<P: NumberFormat, R: LinkFormat<P>> Kernel<ThreeSites<(P, R)>> for PackThin {
+unsafe impl<P: NumberFormat, R: StoreLinks<P>> Kernel<ThreeSites<(P, R)>> for PackThin {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
         unsafe { self.pack::<P, R, 3>(i) }
@@ -304,7 +327,7 @@ unsafe impl<P: NumberFormat, R: LinkFormat<P>> Kernel<ThreeSites<(P, R)>> for Pa
 impl PackThin {
     /// Of links `STEPS` sites long.
     #[inline(always)]
-    unsafe fn pack<P: NumberFormat, R: LinkFormat<P>, const STEPS: usize>(&self, i: u32) {
+    unsafe fn pack<P: NumberFormat, R: StoreLinks<P>, const STEPS: usize>(&self, i: u32) {
         let (g, there) = (&self.lattice.geometry, 1 - self.parity);
         let x = self.lattice.site(i, self.parity);
         macro_rules! direction {
@@ -343,7 +366,7 @@ unsafe impl Reduction<()> for SingularThin {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 1] {
         let at = self.lattice.site(i, self.parity).index;
-        let in_time = self.temporal == 0 || self.geometry.crosses_end(&self.geometry.site(i, self.parity), true);
+        let in_time = self.temporal == 0 || self.geometry.crosses_end(&self.geometry.site(i, self.parity), true).any();
         let mut count = 0.0;
         for mu in 0..4 {
             if mu < 3 || in_time {
@@ -385,10 +408,10 @@ unsafe impl<T: Element> Kernel<T> for CopyThin {
 }
 
 crate::kernels! { FAMILY = "smeared";
-    kernel STAPLE "staple": [Staple] => real_numbers;
-    setup SCALE_LINKS "scale_links": [ScaleLinks] => real_numbers;
-    setup LONG_LINKS "long_links": [LongLinks] => once;
-    setup PROJECT_U3 "project_u3": [ProjectU3] => once;
+    kernel STAPLE "staple": [Staple, in lanes] => real_numbers;
+    setup SCALE_LINKS "scale_links": [ScaleLinks, in lanes] => real_numbers;
+    setup LONG_LINKS "long_links": [LongLinks, in lanes] => double_numbers;
+    setup PROJECT_U3 "project_u3": [ProjectU3, in lanes] => double_numbers;
     observe UNITARITY_VIOLATION "unitarity_violation": [UnitarityViolation] => once;
     observe COMPONENTS_ABOVE "components_above": [ComponentsAbove] => once;
     observe SINGULAR_THIN "singular_thin": [SingularThin] => once;

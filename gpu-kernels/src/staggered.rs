@@ -7,9 +7,9 @@
 use crate::algebra::{Colour, Real, Scalar, ScaledColour, Su3, complex};
 use crate::field::{Field, Links};
 use crate::ghost::{ColourGhosts, Ghosts, NoGhosts};
-use crate::lattice::{Geometry, Region, Site};
+use crate::lattice::{Geometry, Neighbours, Region, Site};
 use crate::multi_rhs::each_rhs;
-use crate::row::{Plain, Row, RowDot};
+use crate::row::{Plain, Row, RowDot, Then};
 use crate::storage::{Colours, LinkFormat, NumberFormat};
 use crate::wilson::{Exterior, Interior};
 use core::marker::PhantomData;
@@ -88,55 +88,37 @@ fn add<T: Real>(sum: Colour<T>, f: T, u: Su3<T>, v: ScaledColour<T>) -> Colour<T
 }
 
 impl StaggeredRow {
-    /// Adds f u ψ to the sums of N right-hand sides, with ψ 1 or 3 steps from `x`.
+    /// Adds f u ψ to the sums of N right-hand sides, with ψ at a neighbour.
     #[inline(always)]
-    unsafe fn add_hop<P: NumberFormat, S: ColourPart, const N: usize>(
+    unsafe fn add_hop<P: NumberFormat, S: ColourPart, const N: usize, const STEPS: u32>(
         &self,
-        (x, way, steps): (&Site, (usize, bool), u32),
+        (neighbours, way): (&Neighbours<STEPS>, (usize, bool)),
         first: u32,
         (f, u): (P::Real, Su3<P::Real>),
         sums: &mut [Colour<P::Real>; N],
     ) {
-        let (field, at) = S::ghosts(self).locate(&self.input, &self.geometry, x, way, steps);
+        let (field, at) = S::ghosts(self).locate(&self.input, neighbours, way);
         each_rhs!(k < N: {
             sums[k] = add(sums[k], f, u, unsafe { field.scaled::<P>(at, first + k as u32) });
         });
     }
-    /// Adds both hops in direction `mu`, a constant where this is inlined.
+    /// Adds both hops in direction `mu`, a constant where this is inlined: over fat links, or over long ones.
     #[inline(always)]
-    unsafe fn add_hops<P: NumberFormat, R: LinkFormat<P>, S: ColourPart, const N: usize>(
+    unsafe fn add_hops<P: NumberFormat, R: LinkFormat<P>, S: ColourPart, const N: usize, const STEPS: u32>(
         &self,
-        x: &Site,
+        (x, neighbours): (&Site, &Neighbours<STEPS>),
         first: u32,
         mu: usize,
         sums: &mut [Colour<P::Real>; N],
     ) {
+        let (links, factor) = if STEPS == 3 { (&self.long, self.long_factor) } else { (&self.links, self.factor) };
         unsafe {
-            let pair = self.links.pair::<P, R>(x.index, mu);
-            let eta = self.phases.times(x, mu as u32, P::Real::of(self.factor));
+            let pair = links.pair::<P, R>(x.index, mu);
+            let eta = self.phases.times(x, mu as u32, P::Real::of(factor));
             let across = P::Real::of(self.across);
-            let sign = |forward| if mu == 3 && self.geometry.crosses_end(x, forward) { eta * across } else { eta };
-            self.add_hop::<P, S, N>((x, (mu, true), 1), first, (sign(true), R::forward(&pair)), sums);
-            self.add_hop::<P, S, N>((x, (mu, false), 1), first, (-sign(false), R::backward(&pair)), sums);
-        }
-    }
-    /// Adds both hops over long links in direction `mu`.
-    #[inline(always)]
-    unsafe fn add_long_hops<P: NumberFormat, R: LinkFormat<P>, S: ColourPart, const N: usize>(
-        &self,
-        x: &Site,
-        first: u32,
-        mu: usize,
-        sums: &mut [Colour<P::Real>; N],
-    ) {
-        unsafe {
-            let g = &self.geometry;
-            let pair = self.long.pair::<P, R>(x.index, mu);
-            let eta = self.phases.times(x, mu as u32, P::Real::of(self.long_factor));
-            let across = P::Real::of(self.across);
-            let sign = |forward| if mu == 3 && g.crosses_end_in_three(x, forward) { eta * across } else { eta };
-            self.add_hop::<P, S, N>((x, (mu, true), 3), first, (sign(true), R::forward(&pair)), sums);
-            self.add_hop::<P, S, N>((x, (mu, false), 3), first, (-sign(false), R::backward(&pair)), sums);
+            let sign = |forward| if mu == 3 { eta.times_where(neighbours.cross_end(forward), across) } else { eta };
+            self.add_hop::<P, S, N, STEPS>((neighbours, (mu, true)), first, (sign(true), R::forward(&pair)), sums);
+            self.add_hop::<P, S, N, STEPS>((neighbours, (mu, false)), first, (-sign(false), R::backward(&pair)), sums);
         }
     }
 }
@@ -157,10 +139,11 @@ pub struct Improved<R>(PhantomData<R>);
 impl<P: NumberFormat, R: LinkFormat<P>> Hops<P> for Naive<R> {
     #[inline(always)]
     unsafe fn apply<S: ColourPart, const N: usize>(row: &StaggeredRow, i: u32, first: u32) -> [Colour<P::Real>; N] {
-        let x = row.geometry.site(i, row.parity);
+        let x = row.geometry.site_for::<P::Real>(i, row.parity);
+        let near = (&x, &row.geometry.neighbours::<1>(&x));
         let mut sums = [Colour::ZERO; N];
         macro_rules! direction {
-            ($($mu:literal)*) => {$(unsafe { row.add_hops::<P, R, S, N>(&x, first, $mu, &mut sums) };)*};
+            ($($mu:literal)*) => {$(unsafe { row.add_hops::<P, R, S, N, 1>(near, first, $mu, &mut sums) };)*};
         }
         direction!(0 1 2 3);
         sums
@@ -173,12 +156,14 @@ where
 {
     #[inline(always)]
     unsafe fn apply<S: ColourPart, const N: usize>(row: &StaggeredRow, i: u32, first: u32) -> [Colour<P::Real>; N] {
-        let x = row.geometry.site(i, row.parity);
+        let x = row.geometry.site_for::<P::Real>(i, row.parity);
+        let near = (&x, &row.geometry.neighbours::<1>(&x));
+        let far = (&x, &row.geometry.neighbours::<3>(&x));
         let mut sums = [Colour::ZERO; N];
         macro_rules! direction {
             ($($mu:literal)*) => {$(
-                unsafe { row.add_hops::<P, R::Full, S, N>(&x, first, $mu, &mut sums) };
-                unsafe { row.add_long_hops::<P, R, S, N>(&x, first, $mu, &mut sums) };
+                unsafe { row.add_hops::<P, R::Full, S, N, 1>(near, first, $mu, &mut sums) };
+                unsafe { row.add_hops::<P, R, S, N, 3>(far, first, $mu, &mut sums) };
             )*};
         }
         direction!(0 1 2 3);
@@ -241,12 +226,16 @@ where
         self.region.index_in_columns(i, &self.geometry, self.parity)
     }
     #[inline(always)]
-    unsafe fn compute<const N: usize, T>(
+    fn in_lanes(&self) -> bool {
+        self.geometry.is_in_lane_order() && self.region.is_whole()
+    }
+    #[inline(always)]
+    unsafe fn compute<const N: usize, T: Then<[[Colour<P::Real>; 2]; N]>>(
         &self,
         i: u32,
         first: u32,
-        then: impl FnOnce([[Colour<P::Real>; 2]; N]) -> T,
-    ) -> T {
+        then: T,
+    ) -> T::Output {
         let hops = unsafe { H::apply::<S, N>(self, i, first) };
         let (a, b) = (P::Real::of(self.a), P::Real::of(self.b));
         let mut rows = [[Colour::ZERO; 2]; N];
@@ -261,7 +250,7 @@ where
                 rows[k] = [out, x];
             });
         }
-        then(rows)
+        then.take(rows)
     }
 }
 
@@ -288,12 +277,25 @@ pub(crate) type ImprovedDot<F> = RowDot<ImprovedRows<F, Interior, true>>;
 pub(crate) type ImprovedExterior<F> = Plain<ImprovedRows<F, Exterior, false>>;
 pub(crate) type ImprovedExteriorDot<F> = RowDot<ImprovedRows<F, Exterior, true>>;
 
+#[cfg(target_arch = "x86_64")]
+mod lanes {
+    use super::ColourRows;
+    use crate::algebra::Real;
+    use crate::format::LaneFormat;
+    use crate::storage::{HasLanes, InLanes, VectorSet};
+
+    impl<P: HasLanes, H, S, V: VectorSet, const FIXED: bool> LaneFormat<V> for ColourRows<P, H, S, FIXED> {
+        type In = ColourRows<InLanes<P, V>, H, S, FIXED>;
+        const LANES: usize = <P::In<V> as Real>::LANES;
+    }
+}
+
 crate::kernels! { FAMILY = "staggered";
-    kernel STAGGERED_ROW "staggered_row": [StaggeredRow as NaivePlain] => staggered_links(rhs 4, rhs 3);
-    reduce STAGGERED_ROW_DOT "staggered_row_dot": [StaggeredRow as NaiveDot]
+    kernel STAGGERED_ROW "staggered_row": [StaggeredRow as NaivePlain, in lanes] => staggered_links(rhs 4, rhs 3);
+    reduce STAGGERED_ROW_DOT "staggered_row_dot": [StaggeredRow as NaiveDot, in lanes]
         => staggered_links(rhs 4, rhs 3, rhs 2);
-    kernel IMPROVED_ROW "improved_row": [StaggeredRow as ImprovedPlain]
+    kernel IMPROVED_ROW "improved_row": [StaggeredRow as ImprovedPlain, in lanes]
         => staggered_links(rhs 4, rhs 3), unitary_links(rhs 4, rhs 3);
-    reduce IMPROVED_ROW_DOT "improved_row_dot": [StaggeredRow as ImprovedDot]
+    reduce IMPROVED_ROW_DOT "improved_row_dot": [StaggeredRow as ImprovedDot, in lanes]
         => staggered_links(rhs 4, rhs 3, rhs 2), unitary_links(rhs 4, rhs 3, rhs 2);
 }

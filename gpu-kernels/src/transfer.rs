@@ -35,6 +35,16 @@ impl HostArray {
         let words = [re as u32, (re >> 32) as u32, im as u32, (im >> 32) as u32];
         unsafe { self.0.store16(16 * k, Chunk(words)) }
     }
+    /// Writes a matrix to number `k` and the next ones.
+    #[inline(always)]
+    pub(crate) unsafe fn set_matrix(&self, k: usize, u: &Su3<f64>) {
+        macro_rules! put {
+            ($($element:literal)*) => {$(
+                unsafe { self.set(k + $element, u.0[$element / 3][$element % 3]) };
+            )*};
+        }
+        put!(0 1 2 3 4 5 6 7 8);
+    }
     /// Three colours from number `k` on.
     #[inline(always)]
     unsafe fn colour(&self, k: usize) -> Colour<f64> {
@@ -158,13 +168,7 @@ unsafe impl Kernel<()> for UnpackThinLinks {
 /// Writes U_μ of a site to a host array of links.
 #[inline(always)]
 pub(crate) unsafe fn put_host_link(host: &HostArray, site: u32, mu: usize, u: &Su3<f64>) {
-    let k = 9 * (4 * site as usize + mu);
-    macro_rules! put {
-        ($($element:literal)*) => {$(
-            unsafe { host.set(k + $element, u.0[$element / 3][$element % 3]) };
-        )*};
-    }
-    put!(0 1 2 3 4 5 6 7 8);
+    unsafe { host.set_matrix(9 * (4 * site as usize + mu), u) }
 }
 
 /// U_μ of a site in a host array of links.

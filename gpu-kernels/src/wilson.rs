@@ -4,10 +4,10 @@ use crate::algebra::{Axis, DiracSpinor, Projector, Real, Scalar, Scaled, complex
 use crate::diagonal::{DiagonalArguments, Mass, SiteDiagonal, TwistedMass};
 use crate::field::{Field, Links};
 use crate::ghost::{Ghosts, NoGhosts, SpinorGhosts};
-use crate::lattice::{Geometry, Region};
+use crate::lattice::{Geometry, Region, Where};
 use crate::memory::opaque;
 use crate::multi_rhs::{StageLinks, each_rhs};
-use crate::row::{Plain, Row, RowDot, RowDots};
+use crate::row::{Plain, Row, RowDot, RowDots, Then};
 use crate::storage::{CloverFormat, LinkFormat, NumberFormat, Slots, Spinors, Staged, staged_bytes};
 use core::marker::PhantomData;
 
@@ -50,13 +50,14 @@ impl Hopping {
         B: SpinorGhosts,
     {
         let g = &self.geometry;
-        let x = g.site(i, self.parity);
+        let x = g.site_for::<P::Real>(i, self.parity);
+        let neighbours = g.neighbours::<1>(&x);
         let mut sums = [DiracSpinor::ZERO; N];
         // A hop of all right-hand sides with the link `which` of a direction, forward or not.
         macro_rules! hop {
             ($mu:literal, $links:ident.$which:ident, $forward:literal, $projector:ident) => {
-                let across = $mu == 3 && g.crosses_end(&x, $forward);
-                let neighbour = g.neighbour(&x, $mu, $forward);
+                let neighbour = neighbours.at($mu, $forward);
+                let across = if $mu == 3 { neighbours.cross_end($forward) } else { Where::NOWHERE };
                 let mut hops = [Scaled::ZERO; N];
                 each_rhs!(k < N: {
                     let rhs = first + k as u32;
@@ -68,7 +69,7 @@ impl Hopping {
                         hops[k] = hops[k].times(self.time_factor::<P>(across));
                     }
                 });
-                let hops = unsafe { $links.$which(hops, across) };
+                let hops = unsafe { $links.$which(hops, across.any()) };
                 each_rhs!(k < N: {
                     sums[k].add_projected(hops[k], $projector);
                     sums[k] = ghosts.black_box::<P>(sums[k]);
@@ -93,8 +94,8 @@ impl Hopping {
         sums
     }
     #[inline(always)]
-    fn time_factor<P: NumberFormat>(&self, across: bool) -> P::Real {
-        P::Real::of(if across { self.time_across } else { self.time })
+    fn time_factor<P: NumberFormat>(&self, across: Where) -> P::Real {
+        P::Real::where_or(across, self.time_across, self.time)
     }
 }
 
@@ -220,20 +221,24 @@ where
     fn place_multi_rhs(&self, i: u32) -> u32 {
         self.hopping.region.index_in_columns(i, &self.hopping.geometry, self.hopping.parity)
     }
+    #[inline(always)]
+    fn in_lanes(&self) -> bool {
+        self.hopping.geometry.is_in_lane_order() && self.hopping.region.is_whole()
+    }
     /// D and D† have their own copy of everything up to the writes. A common end costs registers: 7 % of the speed in half
     /// precision with several right-hand sides (docs/measurements/redesign.md).
     #[inline(always)]
-    unsafe fn compute<const N: usize, T>(
+    unsafe fn compute<const N: usize, T: Then<[[DiracSpinor<P::Real>; 2]; N]>>(
         &self,
         i: u32,
         first: u32,
-        then: impl FnOnce([[DiracSpinor<P::Real>; 2]; N]) -> T,
-    ) -> T {
+        then: T,
+    ) -> T::Output {
         unsafe {
             if W::FIXED || self.dagger == 0 {
-                then(self.with::<P, R, A, S, W, false, N>(i, first))
+                then.take(self.with::<P, R, A, S, W, false, N>(i, first))
             } else {
-                then(self.elsewhere().with::<P, R, A, S, W, true, N>(opaque(i), first))
+                then.take(self.elsewhere().with::<P, R, A, S, W, true, N>(opaque(i), first))
             }
         }
     }
@@ -315,6 +320,14 @@ where
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+impl<F: crate::format::LaneFormat<V>, A, S, W, V: crate::storage::VectorSet> crate::format::LaneFormat<V>
+    for Rows<F, A, S, W>
+{
+    type In = Rows<F::In, A, S, W>;
+    const LANES: usize = F::LANES;
+}
+
 type WithMass<F> = Plain<Rows<F, Mass, Interior, HopForms>>;
 type WithMassDot<F> = RowDot<Rows<F, Mass, Interior, FixedForms>>;
 type WithMassDots<F> = RowDots<Rows<F, Mass, Interior, FixedForms>>;
@@ -322,11 +335,11 @@ type WithTwistedMass<F> = Plain<Rows<F, TwistedMass, Interior, HopForms>>;
 type WithTwistedMassDots<F> = RowDots<Rows<F, TwistedMass, Interior, FixedForms>>;
 
 crate::kernels! { FAMILY = "wilson";
-    kernel WILSON_ROW "wilson_row": [WilsonRow as WithMass]
+    kernel WILSON_ROW "wilson_row": [WilsonRow as WithMass, in lanes]
         => wide_links(looped 1), narrow_links(rhs 2), temporal_links;
-    reduce WILSON_ROW_DOT "wilson_row_dot": [WilsonRow as WithMassDot]
+    reduce WILSON_ROW_DOT "wilson_row_dot": [WilsonRow as WithMassDot, in lanes]
         => double_links, single_links(looped 1), narrow_links(rhs 2), temporal_links;
-    reduce WILSON_ROW_DOTS "wilson_row_dots": [WilsonRow as WithMassDots]
+    reduce WILSON_ROW_DOTS "wilson_row_dots": [WilsonRow as WithMassDots, in lanes]
         => double_links, single_links(looped 1), narrow_links(rhs 2), temporal_links;
     kernel TWISTED_ROW "twisted_row": [WilsonRow as WithTwistedMass] => plain_links;
     reduce TWISTED_ROW_DOTS "twisted_row_dots": [WilsonRow as WithTwistedMassDots] => plain_links;

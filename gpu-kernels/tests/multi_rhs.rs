@@ -11,8 +11,8 @@ use gpu_kernels::random::Philox;
 use gpu_kernels::row::{Plain, Row, RowDot, RowDots};
 use gpu_kernels::staggered::{ColourRows, Hops, Improved, Naive, Phases, StaggeredRow};
 use gpu_kernels::storage::{
-    CloverFormat, Double, Fp16, Half, LinkFormat, NumberFormat, Recon8, Recon8T, Recon12, Recon12H, Recon12T, Recon13,
-    Recon18, Single, Slots, TILE,
+    CloverFormat, Double, Fp16, Half, LinkFormat, NumberFormat, PADDING, Recon8, Recon8T, Recon12, Recon12H, Recon12T,
+    Recon13, Recon18, Single, Slots,
 };
 use gpu_kernels::wilson::{
     AllForms, Exterior, FixedForms, Forms, HopForms, Hopping, Interior, Rows, SumForms, WilsonRow,
@@ -41,14 +41,14 @@ impl TestMemory {
 fn sites() -> u32 {
     GEOMETRY.half_volume()
 }
-fn tiles() -> u32 {
-    sites().div_ceil(TILE as u32)
+fn step() -> u32 {
+    sites().div_ceil(PADDING as u32)
 }
 fn field_bytes(site: usize) -> usize {
-    NRHS * tiles() as usize * TILE * site
+    NRHS * step() as usize * PADDING * site
 }
 fn links<P: NumberFormat, R: LinkFormat<P>>(seed: u64) -> TestMemory {
-    TestMemory::new(seed, tiles() as usize * TILE * R::SITE_BYTES)
+    TestMemory::new(seed, step() as usize * PADDING * R::SITE_BYTES)
 }
 
 /// What was written and the sums, all of them.
@@ -152,11 +152,11 @@ fn operands<P: CloverFormat, R: LinkFormat<P>>() -> (TestMemory, Operands) {
     let mut packed = links::<P, R>(6);
     // SAFETY: the memory stays with the views of it.
     let operands = unsafe {
-        let (links, read) = (Links::new(packed.address()), Field::new(input.address(), tiles()));
+        let (links, read) = (Links::new(packed.address()), Field::new(input.address(), step()));
         let rows = [0, 1].map(|parity| WilsonRow {
             out: Field::none(),
-            x: Field::new(x.address(), tiles()),
-            w: Field::new(w.address(), tiles()),
+            x: Field::new(x.address(), step()),
+            w: Field::new(w.address(), step()),
             sum: 0,
             dagger: 0,
             b: (-0.4).into(),
@@ -177,7 +177,7 @@ fn operands<P: CloverFormat, R: LinkFormat<P>>() -> (TestMemory, Operands) {
     (out, operands)
 }
 fn field(address: *mut u8) -> Field {
-    unsafe { Field::new(address, tiles()) }
+    unsafe { Field::new(address, step()) }
 }
 
 type Inside<P, R, A, W> = Rows<(P, R), A, Interior, W>;
@@ -267,7 +267,7 @@ where
                 parity,
                 a: 0.75.into(),
                 b: (-0.4).into(),
-                input: Field::new(input.address(), tiles()),
+                input: Field::new(input.address(), step()),
                 geometry: GEOMETRY,
                 region: Region::WHOLE,
                 phases: Phases::new([0b1000, 0b1001, 0b1011, 0]),

@@ -28,10 +28,14 @@ impl<T: Real> AntiHermitian<T> {
         let x = x.0;
         let (half, third) = (T::from_f64(0.5), T::from_f64(1.0 / 3.0));
         let mean = third * (x[0][0].im + x[1][1].im + x[2][2].im);
-        let element = |j: usize, k: usize| (x[j][k] - x[k][j].conj()).scale(half);
+        macro_rules! element {
+            ($j:literal, $k:literal) => {
+                (x[$j][$k] - x[$k][$j].conj()).scale(half)
+            };
+        }
         AntiHermitian {
             diagonal: [x[0][0].im - mean, x[1][1].im - mean],
-            upper: [element(0, 1), element(0, 2), element(1, 2)],
+            upper: [element!(0, 1), element!(0, 2), element!(1, 2)],
         }
     }
     /// The matrix itself.
@@ -46,8 +50,12 @@ impl<T: Real> AntiHermitian<T> {
     pub fn add_scaled(self, b: T, other: Self) -> Self {
         let ([d, e], [f, g]) = (self.diagonal, other.diagonal);
         let ([p, q, r], [u, v, w]) = (self.upper, other.upper);
-        let add = |z: Complex<T>, x: Complex<T>| complex(b.mul_add(x.re, z.re), b.mul_add(x.im, z.im));
-        AntiHermitian { diagonal: [b.mul_add(f, d), b.mul_add(g, e)], upper: [add(p, u), add(q, v), add(r, w)] }
+        macro_rules! add {
+            ($z:ident, $x:ident) => {
+                complex(b.mul_add($x.re, $z.re), b.mul_add($x.im, $z.im))
+            };
+        }
+        AntiHermitian { diagonal: [b.mul_add(f, d), b.mul_add(g, e)], upper: [add!(p, u), add!(q, v), add!(r, w)] }
     }
     /// b · self
     #[inline(always)]
@@ -67,16 +75,19 @@ impl<T: Real> AntiHermitian<T> {
     pub fn dot(self, other: Self) -> T {
         let ([d, e], [f, g]) = (self.diagonal, other.diagonal);
         let ([p, q, r], [u, v, w]) = (self.upper, other.upper);
-        let real = |a: Complex<T>, b: Complex<T>| a.re.mul_add(b.re, a.im * b.im);
-        let upper = real(p, u) + real(q, v) + real(r, w);
+        macro_rules! real {
+            ($a:ident, $b:ident) => {
+                $a.re.mul_add($b.re, $a.im * $b.im)
+            };
+        }
+        let upper = real!(p, u) + real!(q, v) + real!(r, w);
         d.mul_add(f, e.mul_add(g, (d + e).mul_add(f + g, upper + upper)))
     }
     /// Rounds or extends every element.
     #[inline(always)]
     pub fn cast<U: Real>(self) -> AntiHermitian<U> {
         let ([d, e], [p, q, r]) = (self.diagonal, self.upper);
-        let real = |x: T| U::from_f64(x.to_f64());
-        AntiHermitian { diagonal: [real(d), real(e)], upper: [p.cast(), q.cast(), r.cast()] }
+        AntiHermitian { diagonal: [d.cast(), e.cast()], upper: [p.cast(), q.cast(), r.cast()] }
     }
     /// exp (self), by 24 terms of its series: to rounding for matrices of norm up to 3, as steps of an integrator have.
     ///

@@ -65,7 +65,7 @@ impl<T: Real> Complex<T> {
     /// Rounds or extends to another real type.
     #[inline(always)]
     pub fn cast<U: Real>(self) -> Complex<U> {
-        complex(U::from_f64(self.re.to_f64()), U::from_f64(self.im.to_f64()))
+        complex(self.re.cast(), self.im.cast())
     }
 }
 

@@ -7,6 +7,8 @@ mod real;
 mod spin;
 pub mod su2;
 mod su3;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod vector;
 
 pub use anti_hermitian::AntiHermitian;
 pub use binary16::Complex16;

@@ -1,8 +1,9 @@
 //! Real numbers that kernels compute with.
-use super::{Complex, complex};
+use super::{Complex, complex, elementary};
+use crate::lattice::Where;
 use core::ops::{Add, Mul, Neg, Sub};
 
-/// A real number type: `f32`, `f64`.
+/// A real number type: `f32`, `f64`, or those of several sites.
 pub trait Real:
     Copy
     + PartialOrd
@@ -14,6 +15,10 @@ pub trait Real:
     + Mul<Output = Self>
     + Neg<Output = Self>
 {
+    /// Sites whose numbers it has: more than one where a CPU computes a group of sites.
+    const LANES: usize = 1;
+    /// In double precision.
+    type Double: Real;
     /// 0
     const ZERO: Self;
     /// 1
@@ -22,8 +27,35 @@ pub trait Real:
     fn mul_add(self, b: Self, c: Self) -> Self;
     /// Rounds to nearest.
     fn from_f64(x: f64) -> Self;
-    /// Exact.
+    /// Exact; of several sites the sum.
     fn to_f64(self) -> f64;
+    /// The sum of four, in double; of several sites that of all.
+    #[inline(always)]
+    fn sum([a, b, c, d]: [Self; 4]) -> f64 {
+        (a.to_f64() + b.to_f64()) + (c.to_f64() + d.to_f64())
+    }
+    /// In another precision, for as many sites.
+    #[inline(always)]
+    fn cast<T: Real>(self) -> T {
+        T::from_f64(self.to_f64())
+    }
+    /// The number of a lane.
+    #[inline(always)]
+    fn lane(self, _: usize) -> f64 {
+        self.to_f64()
+    }
+    /// The same with another number in a lane.
+    #[inline(always)]
+    #[must_use]
+    fn with_lane(self, _: usize, x: f64) -> Self {
+        Self::from_f64(x)
+    }
+    /// self / b, exactly rounded.
+    fn over(self, b: Self) -> Self;
+    /// √self, exactly rounded.
+    fn root(self) -> Self;
+    /// One number where self is positive, the other elsewhere.
+    fn where_positive(self, x: Self, other: Self) -> Self;
     /// √max(self, 0)
     fn sqrt_or_zero(self) -> Self;
     /// 1 / self
@@ -36,6 +68,10 @@ pub trait Real:
     fn black_box(self) -> Self;
     /// An argument in this precision.
     fn of(x: Scalar) -> Self;
+    /// One argument where something is true, the other elsewhere.
+    fn where_or(is: Where, x: Scalar, other: Scalar) -> Self;
+    /// self · b where something is true, self elsewhere.
+    fn times_where(self, is: Where, b: Self) -> Self;
 }
 
 /// A number among the arguments of a kernel that is compiled for several precisions. It is rounded before the launch: a
@@ -55,6 +91,7 @@ impl From<f64> for Scalar {
 macro_rules! real {
     ($t:ident, $register:ident, $select:literal) => {
         impl Real for $t {
+            type Double = f64;
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
             // On a CPU without FMA instructions this calls a library function: slow, but the same result everywhere.
@@ -101,12 +138,32 @@ macro_rules! real {
                 x.$t
             }
             #[inline(always)]
+            fn where_or(is: Where, x: Scalar, other: Scalar) -> Self {
+                Self::of(if is.any() { x } else { other })
+            }
+            #[inline(always)]
+            fn times_where(self, is: Where, b: Self) -> Self {
+                if is.any() { self * b } else { self }
+            }
+            #[inline(always)]
             fn from_f64(x: f64) -> Self {
                 x as $t
             }
             #[inline(always)]
             fn to_f64(self) -> f64 {
                 self as f64
+            }
+            #[inline(always)]
+            fn over(self, b: Self) -> Self {
+                self / b
+            }
+            #[inline(always)]
+            fn root(self) -> Self {
+                elementary::sqrt(self as f64) as $t
+            }
+            #[inline(always)]
+            fn where_positive(self, x: Self, other: Self) -> Self {
+                if self > 0.0 { x } else { other }
             }
             #[inline(always)]
             fn sqrt_or_zero(self) -> Self {

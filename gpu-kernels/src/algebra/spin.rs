@@ -94,6 +94,11 @@ impl Phase {
             Phase::MinusI => complex(a.re + b.im, a.im - b.re),
         }
     }
+    /// The same of colours.
+    #[inline(always)]
+    fn combine_colours<T: Real>(self, Colour([a, b, c]): Colour<T>, Colour([d, e, f]): Colour<T>) -> Colour<T> {
+        Colour([self.combine(a, d), self.combine(b, e), self.combine(c, f)])
+    }
     /// a + scale · phase · b, fused.
     #[inline(always)]
     pub fn accumulate<T: Real>(self, a: Complex<T>, scale: T, b: Complex<T>) -> Complex<T> {
@@ -104,6 +109,19 @@ impl Phase {
             Phase::I => complex(minus.mul_add(b.im, a.re), scale.mul_add(b.re, a.im)),
             Phase::MinusI => complex(scale.mul_add(b.im, a.re), minus.mul_add(b.re, a.im)),
         }
+    }
+}
+
+impl Phase {
+    /// Adds scale · phase · b to a, colour by colour.
+    #[inline(always)]
+    fn add_to<T: Real>(self, a: &mut Colour<T>, scale: T, b: Colour<T>) {
+        let [x, y, z] = a.0;
+        *a = Colour([
+            self.accumulate(x, scale, b.0[0]),
+            self.accumulate(y, scale, b.0[1]),
+            self.accumulate(z, scale, b.0[2]),
+        ]);
     }
 }
 
@@ -171,8 +189,7 @@ impl<T: Real> DiracSpinor<T> {
             }
             _ => {
                 let [(j, f), (k, g)] = p.partners();
-                let value =
-                    HalfSpinor([s[0].zip(s[j], |a, b| f.combine(a, b)), s[1].zip(s[k], |a, b| g.combine(a, b))]);
+                let value = HalfSpinor([f.combine_colours(s[0], s[j]), g.combine_colours(s[1], s[k])]);
                 Scaled { value, scale: T::ONE }
             }
         }
@@ -181,34 +198,41 @@ impl<T: Real> DiracSpinor<T> {
     #[inline(always)]
     pub fn add_projected(&mut self, h: Scaled<T>, p: Projector) {
         let (HalfSpinor([a, b]), scale) = (h.value, h.scale);
-        let add = |to: &mut Colour<T>, phase: Phase, from: Colour<T>| {
-            *to = to.zip(from, |x, y| phase.accumulate(x, scale, y));
-        };
         match p.axis {
             Axis::T => {
-                add(&mut self.0[p.kept()], Phase::One, a);
-                add(&mut self.0[p.kept() + 1], Phase::One, b);
+                Phase::One.add_to(&mut self.0[p.kept()], scale, a);
+                Phase::One.add_to(&mut self.0[p.kept() + 1], scale, b);
             }
             _ => {
                 let [(j, f), (k, g)] = p.partners();
-                add(&mut self.0[0], Phase::One, a);
-                add(&mut self.0[1], Phase::One, b);
-                add(&mut self.0[j], f.conj(), a);
-                add(&mut self.0[k], g.conj(), b);
+                Phase::One.add_to(&mut self.0[0], scale, a);
+                Phase::One.add_to(&mut self.0[1], scale, b);
+                f.conj().add_to(&mut self.0[j], scale, a);
+                g.conj().add_to(&mut self.0[k], scale, b);
             }
         }
     }
     /// Applies `f` to every component, unrolled.
     #[inline(always)]
     pub fn map<U>(self, f: impl Fn(Complex<T>) -> Complex<U>) -> DiracSpinor<U> {
-        let [a, b, c, d] = self.0;
-        DiracSpinor([a.map(&f), b.map(&f), c.map(&f), d.map(&f)])
+        let [Colour(a), Colour(b), Colour(c), Colour(d)] = self.0;
+        macro_rules! colour {
+            ($a:ident) => {
+                Colour([f($a[0]), f($a[1]), f($a[2])])
+            };
+        }
+        DiracSpinor([colour!(a), colour!(b), colour!(c), colour!(d)])
     }
     /// Applies `f` to every pair of components, unrolled.
     #[inline(always)]
     pub fn zip(self, other: Self, f: impl Fn(Complex<T>, Complex<T>) -> Complex<T>) -> Self {
-        let ([a, b, c, d], [e, g, h, i]) = (self.0, other.0);
-        DiracSpinor([a.zip(e, &f), b.zip(g, &f), c.zip(h, &f), d.zip(i, &f)])
+        let (x, y) = (self.0, other.0);
+        macro_rules! colour {
+            ($s:literal) => {
+                Colour([f(x[$s].0[0], y[$s].0[0]), f(x[$s].0[1], y[$s].0[1]), f(x[$s].0[2], y[$s].0[2])])
+            };
+        }
+        DiracSpinor([colour!(0), colour!(1), colour!(2), colour!(3)])
     }
 }
 

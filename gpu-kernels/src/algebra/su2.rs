@@ -8,14 +8,14 @@ use super::{Real, Su3, complex};
 /// ⎛ a_0 + i a_3   a_2 + i a_1⎞
 /// ⎝−a_2 + i a_1   a_0 − i a_3⎠
 /// ```
-pub type Quaternion = [f64; 4];
+pub type Quaternion<T = f64> = [T; 4];
 
 /// 1
 pub const ONE: Quaternion = [1.0, 0.0, 0.0, 0.0];
 
 /// a b
 #[inline(always)]
-pub fn product(a: Quaternion, b: Quaternion) -> Quaternion {
+pub fn product<T: Real>(a: Quaternion<T>, b: Quaternion<T>) -> Quaternion<T> {
     // (a_0 b_0 − a·b) + i (a_0 b + b_0 a − a × b)·σ
     [
         dot(a, [b[0], -b[1], -b[2], -b[3]]),
@@ -27,20 +27,20 @@ pub fn product(a: Quaternion, b: Quaternion) -> Quaternion {
 
 /// Σ_k a_k b_k
 #[inline(always)]
-pub fn dot(a: Quaternion, b: Quaternion) -> f64 {
-    Real::mul_add(a[0], b[0], Real::mul_add(a[1], b[1], Real::mul_add(a[2], b[2], a[3] * b[3])))
+pub fn dot<T: Real>(a: Quaternion<T>, b: Quaternion<T>) -> T {
+    a[0].mul_add(b[0], a[1].mul_add(b[1], a[2].mul_add(b[2], a[3] * b[3])))
 }
 
 /// w: twice the projection of the block (I, J) of a matrix to multiples of SU(2).
 #[inline(always)]
-pub fn block<const I: usize, const J: usize>(m: &Su3<f64>) -> Quaternion {
+pub fn block<T: Real, const I: usize, const J: usize>(m: &Su3<T>) -> Quaternion<T> {
     let m = &m.0;
     [m[I][I].re + m[J][J].re, m[I][J].im + m[J][I].im, m[I][J].re - m[J][I].re, m[I][I].im - m[J][J].im]
 }
 
 /// Multiplies rows I and J by `a` from the left.
 #[inline(always)]
-pub fn rotate<const I: usize, const J: usize>(m: &mut Su3<f64>, a: Quaternion) {
+pub fn rotate<T: Real, const I: usize, const J: usize>(m: &mut Su3<T>, a: Quaternion<T>) {
     let (p, q) = (complex(a[0], a[3]), complex(a[2], a[1]));
     let mut k = 0;
     while k < 3 {
@@ -74,10 +74,10 @@ macro_rules! each_subgroup {
         each_subgroup!(@one $u, $m, 1, 2, $w => $change);
     };
     (@one $u:ident, $m:ident, $i:literal, $j:literal, $w:ident => $change:expr) => {
-        let $w = $crate::algebra::su2::block::<$i, $j>(&$m);
+        let $w = $crate::algebra::su2::block::<_, $i, $j>(&$m);
         let a = $change;
-        $crate::algebra::su2::rotate::<$i, $j>(&mut $u, a);
-        $crate::algebra::su2::rotate::<$i, $j>(&mut $m, a);
+        $crate::algebra::su2::rotate::<_, $i, $j>(&mut $u, a);
+        $crate::algebra::su2::rotate::<_, $i, $j>(&mut $m, a);
     };
 }
 pub(crate) use each_subgroup;

@@ -1,5 +1,7 @@
 //! Colour vectors and SU(3) matrices.
-use super::elementary::sqrt;
+//!
+//! Macros, not closures, where one piece of arithmetic is written several times: a closure that is called more than once need not become a
+//! part of a kernel, and is then compiled for any processor (`cpu.rs`).
 use super::{Complex, Real, complex};
 use core::ops::{Add, Mul, Sub};
 
@@ -29,8 +31,14 @@ impl<T: Real> Colour<T> {
     #[inline(always)]
     pub fn norm2(self) -> T {
         let [a, b, c] = self.0;
-        let add = |sum: T, z: Complex<T>| z.re.mul_add(z.re, z.im.mul_add(z.im, sum));
-        add(add(a.norm_sqr(), b), c)
+        let sum = b.re.mul_add(b.re, b.im.mul_add(b.im, a.norm_sqr()));
+        c.re.mul_add(c.re, c.im.mul_add(c.im, sum))
+    }
+    /// The vector divided by its norm.
+    #[inline(always)]
+    fn normalised(self) -> Self {
+        let inverse = T::ONE.over(self.norm2().root());
+        self.map(|z| z.scale(inverse))
     }
     /// Σ a_k* b_k
     #[inline(always)]
@@ -70,6 +78,20 @@ impl<T: Real> ScaledColour<T> {
     }
 }
 
+/// Rows of a matrix, each from its number.
+macro_rules! rows {
+    ($j:ident => $row:expr) => {
+        rows!(@each $j $row, 0 1 2)
+    };
+    (@each $j:ident $row:expr, $($number:literal)*) => {
+        [$({
+            #[allow(non_upper_case_globals, reason = "stands for a variable of a loop")]
+            const $j: usize = $number;
+            $row
+        }),*]
+    };
+}
+
 /// A link: rows of a 3×3 matrix. Also sums of links, which are not in SU(3).
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(transparent)]
@@ -85,14 +107,7 @@ impl<T: Real> Su3<T> {
     /// Third row from unitarity, c = (a × b)* (Clark et al. 2009, appendix A.1).
     #[inline(always)]
     pub fn from_two_rows(a: [Complex<T>; 3], b: [Complex<T>; 3]) -> Self {
-        // (a_j b_k − a_k b_j)*, every product fused.
-        let minor = |j: usize, k: usize| {
-            let (p, q, r, s) = (a[j], b[k], a[k], b[j]);
-            let re = p.re.mul_add(q.re, (-p.im).mul_add(q.im, (-r.re).mul_add(s.re, r.im * s.im)));
-            let im = (-p.re).mul_add(q.im, (-p.im).mul_add(q.re, r.re.mul_add(s.im, r.im * s.re)));
-            complex(re, im)
-        };
-        Su3([a, b, [minor(1, 2), minor(2, 0), minor(0, 1)]])
+        Su3([a, b, [minor(a[1], b[2], a[2], b[1]), minor(a[2], b[0], a[0], b[2]), minor(a[0], b[1], a[1], b[0])]])
     }
     /// det (self) = (a × b) · c
     #[inline(always)]
@@ -104,8 +119,7 @@ impl<T: Real> Su3<T> {
     #[inline(always)]
     pub fn adjoint(self) -> Self {
         let u = self.0;
-        let column = |j: usize| [u[0][j].conj(), u[1][j].conj(), u[2][j].conj()];
-        Su3([column(0), column(1), column(2)])
+        Su3(rows!(j => [u[0][j].conj(), u[1][j].conj(), u[2][j].conj()]))
     }
     /// i · self
     #[inline(always)]
@@ -122,20 +136,19 @@ impl<T: Real> Su3<T> {
     /// v w†
     #[inline(always)]
     pub fn outer(v: Colour<T>, w: Colour<T>) -> Self {
-        let ([a, b, c], w) = (v.0, w.0);
-        let row = |z: Complex<T>| [z * w[0].conj(), z * w[1].conj(), z * w[2].conj()];
-        Su3([row(a), row(b), row(c)])
+        let (v, w) = (v.0, w.0);
+        Su3(rows!(j => [v[j] * w[0].conj(), v[j] * w[1].conj(), v[j] * w[2].conj()]))
     }
     /// Applies `f` to every element, unrolled.
     #[inline(always)]
     pub fn map(self, f: impl Fn(Complex<T>) -> Complex<T>) -> Self {
-        let row = |r: [Complex<T>; 3]| [f(r[0]), f(r[1]), f(r[2])];
-        Su3([row(self.0[0]), row(self.0[1]), row(self.0[2])])
+        let u = self.0;
+        Su3(rows!(j => [f(u[j][0]), f(u[j][1]), f(u[j][2])]))
     }
     #[inline(always)]
     fn zip(self, other: Self, f: impl Fn(Complex<T>, Complex<T>) -> Complex<T>) -> Self {
-        let row = |a: [Complex<T>; 3], b: [Complex<T>; 3]| [f(a[0], b[0]), f(a[1], b[1]), f(a[2], b[2])];
-        Su3([row(self.0[0], other.0[0]), row(self.0[1], other.0[1]), row(self.0[2], other.0[2])])
+        let (a, b) = (self.0, other.0);
+        Su3(rows!(j => [f(a[j][0], b[j][0]), f(a[j][1], b[j][1]), f(a[j][2], b[j][2])]))
     }
     /// Re tr (self)
     #[inline(always)]
@@ -145,31 +158,38 @@ impl<T: Real> Su3<T> {
     /// Rounds or extends every element.
     #[inline(always)]
     pub fn cast<U: Real>(self) -> Su3<U> {
-        let row = |r: [Complex<T>; 3]| [r[0].cast(), r[1].cast(), r[2].cast()];
-        Su3([row(self.0[0]), row(self.0[1]), row(self.0[2])])
+        let u = self.0;
+        Su3(rows!(j => [u[j][0].cast(), u[j][1].cast(), u[j][2].cast()]))
     }
 }
-impl Su3<f64> {
+impl<T: Real> Su3<T> {
     /// A nearly unitary matrix made unitary: Gram and Schmidt on the first two rows, the third from them.
     #[inline(always)]
     pub fn unitarised(self) -> Self {
-        let normalised = |row: Colour<f64>| {
-            let inverse = 1.0 / sqrt(row.norm2());
-            row.map(|z| z.scale(inverse))
-        };
-        let (a, b) = (normalised(Colour(self.0[0])), Colour(self.0[1]));
+        let (a, b) = (Colour(self.0[0]).normalised(), Colour(self.0[1]));
         let overlap = -a.dot(b);
-        let b = normalised(a.zip(b, |a, b| overlap.mul_add(a, b)));
+        let b = a.zip(b, |a, b| overlap.mul_add(a, b)).normalised();
         Su3::from_two_rows(a.0, b.0)
     }
+}
+/// (p q − r s)*, every product fused.
+#[inline(always)]
+fn minor<T: Real>(p: Complex<T>, q: Complex<T>, r: Complex<T>, s: Complex<T>) -> Complex<T> {
+    let re = p.re.mul_add(q.re, (-p.im).mul_add(q.im, (-r.re).mul_add(s.re, r.im * s.im)));
+    let im = (-p.re).mul_add(q.im, (-p.im).mul_add(q.re, r.re.mul_add(s.im, r.im * s.re)));
+    complex(re, im)
+}
+/// Σ_k u_k v_k
+#[inline(always)]
+fn row_times<T: Real>(u: [Complex<T>; 3], v: [Complex<T>; 3]) -> Complex<T> {
+    u[2].mul_add(v[2], u[1].mul_add(v[1], u[0] * v[0]))
 }
 impl<T: Real> Mul<Colour<T>> for Su3<T> {
     type Output = Colour<T>;
     #[inline(always)]
     fn mul(self, v: Colour<T>) -> Colour<T> {
-        let v = v.0;
-        let row = |u: [Complex<T>; 3]| u[2].mul_add(v[2], u[1].mul_add(v[1], u[0] * v[0]));
-        Colour([row(self.0[0]), row(self.0[1]), row(self.0[2])])
+        let [a, b, c] = self.0;
+        Colour([row_times(a, v.0), row_times(b, v.0), row_times(c, v.0)])
     }
 }
 impl<T: Real> Mul for Su3<T> {
@@ -177,9 +197,12 @@ impl<T: Real> Mul for Su3<T> {
     #[inline(always)]
     fn mul(self, other: Self) -> Self {
         let (a, b) = (self.0, other.0);
-        let element = |i: usize, j: usize| a[i][2].mul_add(b[2][j], a[i][1].mul_add(b[1][j], a[i][0] * b[0][j]));
-        let row = |i: usize| [element(i, 0), element(i, 1), element(i, 2)];
-        Su3([row(0), row(1), row(2)])
+        macro_rules! element {
+            ($i:ident, $j:literal) => {
+                a[$i][2].mul_add(b[2][$j], a[$i][1].mul_add(b[1][$j], a[$i][0] * b[0][$j]))
+            };
+        }
+        Su3(rows!(i => [element!(i, 0), element!(i, 1), element!(i, 2)]))
     }
 }
 impl<T: Real> Add for Su3<T> {

@@ -1,5 +1,5 @@
 //! The clover term: two Hermitian 6×6 blocks per site, 72 reals.
-use super::{Double, Fp16, Half, NumberFormat, STRIDE, Single, TILE};
+use super::{Double, Fp16, Half, LinkWords, NumberFormat, STRIDE, Single, TILE, record};
 use crate::algebra::{Colour, Complex, DiracSpinor, Real, complex};
 use crate::memory::{Access, Chunk, Global};
 use crate::multi_rhs::each_rhs;
@@ -72,7 +72,7 @@ impl<T: Real> Block<T> {
     }
     /// The block from its record.
     #[inline(always)]
-    fn from_record(at: impl Fn(usize) -> Complex<T>) -> Self {
+    pub(super) fn from_record(at: impl Fn(usize) -> Complex<T>) -> Self {
         let (d, e, f) = (at(0), at(1), at(2));
         Block {
             diagonal: [d.re, d.im, e.re, e.im, f.re, f.im],
@@ -107,6 +107,10 @@ pub trait CloverFormat: NumberFormat {
     /// # Safety
     /// The tile is valid and nothing writes it meanwhile.
     unsafe fn load_block(tile: Global, lane: usize, chirality: usize) -> (Block<Self::Real>, Self::Real);
+}
+
+/// Blocks that are written site by site.
+pub trait StoreClover: CloverFormat {
     /// Writes both blocks of a site.
     ///
     /// # Safety
@@ -119,7 +123,12 @@ pub trait CloverFormat: NumberFormat {
 /// Indices instead of iterators: a slice iterator ends with a null reference, and in the GPU's local memory the first
 /// variable of a function has address 0.
 #[inline(always)]
-unsafe fn store_records<P: NumberFormat>(tile: Global, lane: usize, blocks: &[Block<f64>; 2], norm: f64) {
+unsafe fn store_records<P: LinkWords, const NUMBER: usize>(
+    tile: Global,
+    lane: usize,
+    blocks: &[Block<f64>; 2],
+    norm: f64,
+) {
     let inverse = norm.reciprocal();
     let mut j = 0;
     while j < 36 {
@@ -127,7 +136,7 @@ unsafe fn store_records<P: NumberFormat>(tile: Global, lane: usize, blocks: &[Bl
         let mut k = 0;
         while k < P::LINK_WORDS {
             let i = j * P::LINK_WORDS + k;
-            unsafe { tile.store4(16 * lane + i / 4 * STRIDE + 4 * (i % 4), f32::from_bits(words[k])) };
+            unsafe { record::store_word::<NUMBER>(tile, lane, i, [usize::MAX / 4, 0], words[k]) };
             k += 1;
         }
         j += 1;
@@ -143,15 +152,18 @@ macro_rules! clover_format {
                 let mut chunks = [Chunk::default(); $chunks];
                 let mut k = 0;
                 while k < $chunks {
-                    let at = 16 * lane + (chirality * $chunks + k) * STRIDE;
-                    chunks[k] = unsafe { tile.load16(at, Access::Once) };
+                    let number = chirality * $chunks + k;
+                    chunks[k] =
+                        unsafe { record::load::<{ <$precision>::RECORD_NUMBER }>(tile, lane, number, Access::Once) };
                     k += 1;
                 }
                 (Block::from_record(|j| Self::decode_link(|i| chunks[i / 4].0[i % 4], j)), Self::Real::ONE)
             }
+        }
+        impl StoreClover for $precision {
             #[inline(always)]
             unsafe fn store_blocks(tile: Global, lane: usize, blocks: &[Block<f64>; 2]) {
-                unsafe { store_records::<Self>(tile, lane, blocks, 1.0) }
+                unsafe { store_records::<Self, { Self::RECORD_NUMBER }>(tile, lane, blocks, 1.0) }
             }
         }
     };
@@ -164,7 +176,7 @@ clover_format!(Single: 9 chunks a block);
 /// # Safety
 /// As [`CloverFormat::load_block`].
 #[inline(always)]
-unsafe fn load_words<P: NumberFormat>(tile: Global, lane: usize, chirality: usize) -> Block<P::Real> {
+unsafe fn load_words<P: LinkWords>(tile: Global, lane: usize, chirality: usize) -> Block<P::Real> {
     let mut chunks = [Chunk::default(); 5];
     let mut k = 0;
     while k < 5 {
@@ -182,9 +194,11 @@ impl CloverFormat for Fp16 {
     unsafe fn load_block(tile: Global, lane: usize, chirality: usize) -> (Block<f32>, f32) {
         (unsafe { load_words::<Self>(tile, lane, chirality) }, f32::ONE)
     }
+}
+impl StoreClover for Fp16 {
     #[inline(always)]
     unsafe fn store_blocks(tile: Global, lane: usize, blocks: &[Block<f64>; 2]) {
-        unsafe { store_records::<Self>(tile, lane, blocks, 1.0) }
+        unsafe { store_records::<Self, { Self::RECORD_NUMBER }>(tile, lane, blocks, 1.0) }
     }
 }
 
@@ -195,20 +209,27 @@ impl CloverFormat for Half {
     unsafe fn load_block(tile: Global, lane: usize, chirality: usize) -> (Block<f32>, f32) {
         unsafe { (load_words::<Self>(tile, lane, chirality), tile.load4(9 * STRIDE + 4 * lane, Access::Once)) }
     }
+}
+impl StoreClover for Half {
     #[inline(always)]
     unsafe fn store_blocks(tile: Global, lane: usize, blocks: &[Block<f64>; 2]) {
         let largest = larger_or_nan(blocks[0].largest(), blocks[1].largest());
         // The largest element becomes 1 − 2⁻¹⁵, the largest number the code has.
         let norm = (largest * (32768.0 / 32767.0)) as f32;
         unsafe {
-            store_records::<Self>(tile, lane, blocks, if norm > 0.0 { norm as f64 } else { 1.0 });
+            store_records::<Self, { Self::RECORD_NUMBER }>(
+                tile,
+                lane,
+                blocks,
+                if norm > 0.0 { norm as f64 } else { 1.0 },
+            );
             tile.store4(9 * STRIDE + 4 * lane, norm);
         }
     }
 }
 
-const _: () = assert!((TILE * <Half as CloverFormat>::CLOVER_BYTES).is_multiple_of(128), "tiles stay aligned");
-const _: () = assert!((TILE * <Fp16 as CloverFormat>::CLOVER_BYTES).is_multiple_of(128), "tiles stay aligned");
+const _: () = assert!((TILE * <Half as CloverFormat>::CLOVER_BYTES).is_multiple_of(4 * TILE), "tiles stay aligned");
+const _: () = assert!((TILE * <Fp16 as CloverFormat>::CLOVER_BYTES).is_multiple_of(4 * TILE), "tiles stay aligned");
 
 /// The clover term, or its inverse, times N spinors in the device's basis. The blocks must have been stored with the
 /// factor ½ of the two changes of basis (`clover::HALF`).

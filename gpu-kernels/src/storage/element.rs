@@ -1,39 +1,74 @@
 //! Links, momenta and their likes: complex numbers as they are, in the format of registers.
-use super::{TILE, double_words, one_double};
+use super::{CACHE_LINE, PADDING, TILE, double_words, one_double, record};
 use crate::Precision;
 use crate::algebra::{AntiHermitian, Complex, Su3, complex};
 use crate::memory::{Access, Chunk, Global, HalfChunk};
 use crate::per_rhs::Rounded;
 
-/// A real number type as matrices and tables of coefficients are kept in, complex number by complex number; those of a
-/// tile's matrices in rows.
+/// A real number type as matrices and momenta are kept in, complex number by complex number, in rows of a tile.
 pub trait Element: Rounded {
     /// As a value.
     const PRECISION: Precision;
     /// Bytes of a complex number.
     const BYTES: usize;
-    /// Reads a complex number.
+    /// Sites per tile: those of one warp; on a CPU those whose numbers fill a cache line.
+    const TILE: usize =
+        if cfg!(target_arch = "nvptx64") { PADDING } else { CACHE_LINE * Self::LANES / size_of::<Self>() };
+    /// The site of a lane, from the index that a kernel is given.
+    #[inline(always)]
+    fn site(i: u32, _lane: usize) -> u32 {
+        i
+    }
+    /// Reads complex number `k` of a site.
     ///
     /// # Safety
-    /// `at + bytes` is valid and aligned, and read as `access` promises.
-    unsafe fn load(at: Global, bytes: usize, access: Access) -> Complex<Self>;
-    /// Writes a complex number.
+    /// The tile is valid and read as `access` promises; `lane` < [`TILE`](Self::TILE).
+    unsafe fn load(tile: Global, lane: usize, k: usize, access: Access) -> Complex<Self>;
+    /// Writes complex number `k` of a site.
     ///
     /// # Safety
-    /// `at + bytes` is valid, aligned, and written by nobody else.
-    unsafe fn store(at: Global, bytes: usize, z: Complex<Self>);
+    /// The tile is valid and the number written by nobody else; `lane` < [`TILE`](Self::TILE).
+    unsafe fn store(tile: Global, lane: usize, k: usize, z: Complex<Self>);
+    /// Reads complex number `k` of a site; of a group of sites, those at their own places.
+    ///
+    /// # Safety
+    /// As [`load`](Self::load).
+    #[inline(always)]
+    unsafe fn straight(tile: Global, lane: usize, k: usize, access: Access) -> Complex<Self> {
+        unsafe { Self::load(tile, lane, k, access) }
+    }
+    /// Whether a place in a tile (`place_in_tiles`) is that of a group whose lanes have changed places.
+    #[inline(always)]
+    fn is_turned(_lane: usize) -> bool {
+        false
+    }
+    /// The numbers of a group in the lanes that the place says.
+    #[must_use]
+    #[inline(always)]
+    fn turned(self, _lane: usize) -> Self {
+        self
+    }
+    /// Complex number `k` of an array of complex numbers.
+    ///
+    /// # Safety
+    /// The array is valid and has that number; nothing writes it while the kernel runs.
+    unsafe fn of_array(array: Global, k: usize) -> Complex<Self>;
 }
 
 impl Element for f64 {
     const PRECISION: Precision = Precision::Double;
     const BYTES: usize = 16;
     #[inline(always)]
-    unsafe fn load(at: Global, bytes: usize, access: Access) -> Complex<f64> {
-        one_double(unsafe { at.load16(bytes, access) }.0)
+    unsafe fn load(tile: Global, lane: usize, k: usize, access: Access) -> Complex<f64> {
+        one_double(unsafe { record::load::<16>(tile, lane, k, access) }.0)
     }
     #[inline(always)]
-    unsafe fn store(at: Global, bytes: usize, z: Complex<f64>) {
-        unsafe { at.store16(bytes, Chunk(double_words(z))) }
+    unsafe fn store(tile: Global, lane: usize, k: usize, z: Complex<f64>) {
+        unsafe { record::store::<16>(tile, lane, k, Chunk(double_words(z))) }
+    }
+    #[inline(always)]
+    unsafe fn of_array(array: Global, k: usize) -> Complex<f64> {
+        one_double(unsafe { array.load16(Self::BYTES * k, Access::Shared) }.0)
     }
 }
 
@@ -41,25 +76,32 @@ impl Element for f32 {
     const PRECISION: Precision = Precision::Single;
     const BYTES: usize = 8;
     #[inline(always)]
-    unsafe fn load(at: Global, bytes: usize, access: Access) -> Complex<f32> {
-        let HalfChunk([re, im]) = unsafe { at.load8(bytes, access) };
+    unsafe fn load(tile: Global, lane: usize, k: usize, access: Access) -> Complex<f32> {
+        // Numbers are rows of a tile by themselves, half chunks on a GPU.
+        let HalfChunk([re, im]) = unsafe { record::load_half::<8>(tile.offset(8 * TILE * k), lane, 0, access) };
         complex(f32::from_bits(re), f32::from_bits(im))
     }
     #[inline(always)]
-    unsafe fn store(at: Global, bytes: usize, z: Complex<f32>) {
-        unsafe { at.store8(bytes, HalfChunk([z.re.to_bits(), z.im.to_bits()])) }
+    unsafe fn store(tile: Global, lane: usize, k: usize, z: Complex<f32>) {
+        let words = HalfChunk([z.re.to_bits(), z.im.to_bits()]);
+        unsafe { record::store_half::<8>(tile.offset(8 * TILE * k), lane, 0, words) }
+    }
+    #[inline(always)]
+    unsafe fn of_array(array: Global, k: usize) -> Complex<f32> {
+        let HalfChunk([re, im]) = unsafe { array.load8(Self::BYTES * k, Access::Shared) };
+        complex(f32::from_bits(re), f32::from_bits(im))
     }
 }
 
-/// A matrix: nine complex numbers, one for each of the tile's rows from `at` on.
+/// A matrix of a tile of matrices: nine complex numbers.
 ///
 /// # Safety
-/// The numbers are valid and read as `access` promises.
+/// As [`Element::load`].
 #[inline(always)]
-pub(crate) unsafe fn load_su3<T: Element>(at: Global, access: Access) -> Su3<T> {
+pub(crate) unsafe fn load_su3<T: Element>((tile, lane): (Global, usize), access: Access) -> Su3<T> {
     macro_rules! element {
         ($k:literal) => {
-            unsafe { T::load(at, $k * TILE * T::BYTES, access) }
+            unsafe { T::load(tile, lane, $k, access) }
         };
     }
     Su3([
@@ -71,12 +113,12 @@ pub(crate) unsafe fn load_su3<T: Element>(at: Global, access: Access) -> Su3<T> 
 /// Writes a matrix where [`load_su3`] finds it.
 ///
 /// # Safety
-/// The numbers are valid and written by nobody else.
+/// As [`Element::store`].
 #[inline(always)]
-pub(crate) unsafe fn store_su3<T: Element>(at: Global, u: &Su3<T>) {
+pub(crate) unsafe fn store_su3<T: Element>((tile, lane): (Global, usize), u: &Su3<T>) {
     macro_rules! put {
         ($($k:literal)*) => {$(
-            unsafe { T::store(at, $k * TILE * T::BYTES, u.0[$k / 3][$k % 3]) };
+            unsafe { T::store(tile, lane, $k, u.0[$k / 3][$k % 3]) };
         )*};
     }
     put!(0 1 2 3 4 5 6 7 8);
@@ -87,21 +129,26 @@ pub(crate) unsafe fn store_su3<T: Element>(at: Global, u: &Su3<T>) {
 /// # Safety
 /// As [`load_su3`].
 #[inline(always)]
-pub(crate) unsafe fn load_momentum<T: Element>(at: Global, access: Access) -> AntiHermitian<T> {
-    let element = |k: usize| unsafe { T::load(at, k * TILE * T::BYTES, access) };
-    let diagonal = element(0);
-    AntiHermitian { diagonal: [diagonal.re, diagonal.im], upper: [element(1), element(2), element(3)] }
+pub(crate) unsafe fn load_momentum<T: Element>((tile, lane): (Global, usize), access: Access) -> AntiHermitian<T> {
+    macro_rules! element {
+        ($k:literal) => {
+            unsafe { T::load(tile, lane, $k, access) }
+        };
+    }
+    let diagonal = element!(0);
+    AntiHermitian { diagonal: [diagonal.re, diagonal.im], upper: [element!(1), element!(2), element!(3)] }
 }
 /// Writes a momentum where [`load_momentum`] finds it.
 ///
 /// # Safety
 /// As [`store_su3`].
 #[inline(always)]
-pub(crate) unsafe fn store_momentum<T: Element>(at: Global, p: &AntiHermitian<T>) {
+pub(crate) unsafe fn store_momentum<T: Element>((tile, lane): (Global, usize), p: &AntiHermitian<T>) {
     let ([d, e], [a, b, c]) = (p.diagonal, p.upper);
-    let put = |k: usize, z: Complex<T>| unsafe { T::store(at, k * TILE * T::BYTES, z) };
-    put(0, complex(d, e));
-    put(1, a);
-    put(2, b);
-    put(3, c);
+    unsafe {
+        T::store(tile, lane, 0, complex(d, e));
+        T::store(tile, lane, 1, a);
+        T::store(tile, lane, 2, b);
+        T::store(tile, lane, 3, c);
+    }
 }

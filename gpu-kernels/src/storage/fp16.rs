@@ -7,7 +7,7 @@
 //! There is no norm per site, hence a range: numbers from 6 · 10⁻⁵ to 65504 have the full 11 bits, and the sum of two
 //! components of a site must stay below 65504 as well. Fields are to be kept near 1; what is too large becomes infinite,
 //! which every norm shows.
-use super::{NumberFormat, TILE, words};
+use super::{LinkWords, NumberFormat, TILE, words};
 use crate::Precision;
 use crate::algebra::{
     Axis, Colour, Complex, Complex16, DiracSpinor, HalfSpinor, Phase, Projector, Real, Scaled, ScaledColour, complex,
@@ -101,7 +101,9 @@ impl NumberFormat for Fp16 {
         put(1);
         put(2);
     }
+}
 
+impl LinkWords for Fp16 {
     const LINK_WORDS: usize = 1;
     #[inline(always)]
     fn decode_link(word: impl Fn(usize) -> u32, j: usize) -> Complex<f32> {
@@ -113,7 +115,7 @@ impl NumberFormat for Fp16 {
     }
 }
 
-const _: () = assert!((TILE * Fp16::SPINOR_BYTES).is_multiple_of(128), "tiles stay aligned to cache lines");
+const _: () = assert!((TILE * Fp16::SPINOR_BYTES).is_multiple_of(4 * TILE), "tiles stay aligned to cache lines");
 
 #[cfg(test)]
 mod tests {

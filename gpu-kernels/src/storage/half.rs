@@ -6,7 +6,7 @@
 //! multiplied in when the hop is accumulated. Colour vectors are not projected, so that nothing has to be negated: their
 //! codes have value (u − 32768) · norm, which takes fewer instructions. Link elements are in \[−1, 1\]:
 //! value = (u − 32768) · 2⁻¹⁵, clipped at 1 − 2⁻¹⁵. They have no code for NaN, which true residuals in higher precision find.
-use super::{NumberFormat, TILE, words};
+use super::{LinkWords, NumberFormat, TILE, words};
 use crate::Precision;
 use crate::algebra::{
     Axis, Colour, Complex, DiracSpinor, HalfSpinor, Phase, Projector, Real, Scaled, ScaledColour, complex,
@@ -174,6 +174,9 @@ impl NumberFormat for Half {
     }
 
     const UNIT_LINKS: bool = true;
+}
+
+impl LinkWords for Half {
     const LINK_WORDS: usize = 1;
     #[inline(always)]
     fn decode_link(word: impl Fn(usize) -> u32, j: usize) -> Complex<f32> {
@@ -191,4 +194,4 @@ impl NumberFormat for Half {
     }
 }
 
-const _: () = assert!((TILE * Half::SPINOR_BYTES).is_multiple_of(128), "tiles stay aligned to cache lines");
+const _: () = assert!((TILE * Half::SPINOR_BYTES).is_multiple_of(4 * TILE), "tiles stay aligned to cache lines");

@@ -1,6 +1,6 @@
 //! Links in a precision and a reconstruction: pairs of links per direction, in chunks.
 use super::reconstruct::{InHalf, Recon8, Recon9, Recon12, Recon13, Recon18, Reconstruct, Temporal};
-use super::{Double, Fp16, Half, NumberFormat, STRIDE, Single, TILE};
+use super::{Double, Element, Fp16, Half, LinkWords, NumberFormat, STRIDE, Single, TILE, place_in_tiles, record};
 use crate::algebra::{Complex, Su3, complex, quarter_tangent};
 use crate::memory::{Access, Chunk, Global, HalfChunk};
 
@@ -35,8 +35,9 @@ pub trait LinkFormat<P: NumberFormat>: Reconstruct {
     /// The site exists.
     #[inline(always)]
     unsafe fn tile(base: Global, i: u32) -> (Global, usize) {
-        let offset = (i / TILE as u32) as u64 * (TILE * Self::SITE_BYTES) as u64;
-        (unsafe { base.offset(offset as usize) }, (i % TILE as u32) as usize)
+        let (tile, lane) = place_in_tiles::<P::Real>(i);
+        let offset = tile as u64 * (P::Real::TILE * Self::SITE_BYTES) as u64;
+        (unsafe { base.offset(offset as usize) }, lane)
     }
     /// Reads the pair of direction `mu`.
     ///
@@ -47,6 +48,10 @@ pub trait LinkFormat<P: NumberFormat>: Reconstruct {
     fn forward(pair: &Self::Pair) -> Su3<P::Real>;
     /// U†_μ(x−μ̂) of a pair.
     fn backward(pair: &Self::Pair) -> Su3<P::Real>;
+}
+
+/// Links that are written site by site.
+pub trait StoreLinks<P: NumberFormat>: LinkFormat<P> {
     /// Writes the pair of direction `mu`.
     ///
     /// # Safety
@@ -62,18 +67,24 @@ macro_rules! link_format {
 
             #[inline(always)]
             unsafe fn load_pair(tile: Global, lane: usize, mu: usize) -> Self::Pair {
-                let base = mu * TILE * <Self as LinkFormat<$precision>>::PAIR_BYTES;
+                let pair = unsafe {
+                    tile.offset(
+                        mu * <<$precision as NumberFormat>::Real as Element>::TILE
+                            * <Self as LinkFormat<$precision>>::PAIR_BYTES,
+                    )
+                };
                 let mut chunks = [Chunk::default(); $chunks];
                 let mut k = 0;
                 while k < $chunks {
-                    chunks[k] = unsafe { tile.load16(base + 16 * lane + k * STRIDE, Access::Once) };
+                    chunks[k] = unsafe { record::load::<{ <$precision>::RECORD_NUMBER }>(pair, lane, k, Access::Once) };
                     k += 1;
                 }
-                let at = base + $tail * lane + $chunks * STRIDE;
                 let tail = match $tail {
                     0 => HalfChunk::default(),
-                    4 => HalfChunk([unsafe { tile.load4(at, Access::Once) }.to_bits(), 0]),
-                    _ => unsafe { tile.load8(at, Access::Once) },
+                    4 => HalfChunk([unsafe { pair.load4(4 * lane + $chunks * STRIDE, Access::Once) }.to_bits(), 0]),
+                    _ => unsafe {
+                        record::load_half::<{ <$precision>::RECORD_NUMBER }>(pair, lane, $chunks, Access::Once)
+                    },
                 };
                 (chunks, tail)
             }
@@ -87,20 +98,25 @@ macro_rules! link_format {
                 let phase = || number::<$precision, _>(pair, 2 * Self::KEPT).im;
                 Self::expand(|j| number::<$precision, _>(pair, Self::KEPT + j), phase)
             }
+        }
+        impl StoreLinks<$precision> for $recon {
             #[inline(always)]
             unsafe fn store_pair(tile: Global, lane: usize, mu: usize, forward: &Su3<f64>, backward: &Su3<f64>) {
-                let base = mu * TILE * <Self as LinkFormat<$precision>>::PAIR_BYTES;
+                let pair = unsafe {
+                    tile.offset(
+                        mu * <<$precision as NumberFormat>::Real as Element>::TILE
+                            * <Self as LinkFormat<$precision>>::PAIR_BYTES,
+                    )
+                };
                 let put = |j: usize, z: Complex<f64>| {
                     let words = <$precision>::encode_link(z);
                     let mut k = 0;
                     while k < <$precision>::LINK_WORDS {
                         let i = j * <$precision>::LINK_WORDS + k;
-                        let at = if i < 4 * $chunks {
-                            16 * lane + i / 4 * STRIDE + 4 * (i % 4)
-                        } else {
-                            $tail * lane + $chunks * STRIDE + 4 * (i - 4 * $chunks)
+                        let shape = [$chunks, $tail];
+                        unsafe {
+                            record::store_word::<{ <$precision>::RECORD_NUMBER }>(pair, lane, i, shape, words[k])
                         };
-                        unsafe { tile.store4(base + at, f32::from_bits(words[k])) };
                         k += 1;
                     }
                 };
@@ -119,7 +135,7 @@ macro_rules! link_format {
         const _: () = {
             let bytes = <$recon as LinkFormat<$precision>>::PAIR_BYTES;
             assert!(bytes == 16 * $chunks + $tail, "the chunks hold a pair");
-            assert!((TILE * bytes).is_multiple_of(128), "tiles stay aligned to cache lines");
+            assert!((TILE * bytes).is_multiple_of(4 * TILE), "tiles stay aligned to cache lines");
         };
     };
 }
@@ -160,6 +176,11 @@ where
     fn backward(pair: &R::Pair) -> Su3<P::Real> {
         R::backward(pair)
     }
+}
+impl<P: NumberFormat, R: StoreLinks<P>> StoreLinks<P> for Temporal<R>
+where
+    Temporal<R>: Reconstruct,
+{
     #[inline(always)]
     unsafe fn store_pair(tile: Global, lane: usize, mu: usize, forward: &Su3<f64>, backward: &Su3<f64>) {
         unsafe { R::store_pair(tile, lane, mu, forward, backward) }
@@ -185,6 +206,11 @@ where
     fn backward(pair: &R::Pair) -> Su3<f32> {
         R::backward(pair)
     }
+}
+impl<R: StoreLinks<Half>> StoreLinks<Single> for InHalf<R>
+where
+    InHalf<R>: Reconstruct,
+{
     #[inline(always)]
     unsafe fn store_pair(tile: Global, lane: usize, mu: usize, forward: &Su3<f64>, backward: &Su3<f64>) {
         unsafe { R::store_pair(tile, lane, mu, forward, backward) }
@@ -193,7 +219,7 @@ where
 
 /// Complex number `j` of a pair.
 #[inline(always)]
-fn number<P: NumberFormat, const K: usize>(pair: &([Chunk; K], HalfChunk), j: usize) -> Complex<P::Real> {
+fn number<P: LinkWords, const K: usize>(pair: &([Chunk; K], HalfChunk), j: usize) -> Complex<P::Real> {
     P::decode_link(|i| word(pair, i), j)
 }
 /// Word `i` of a pair.

@@ -1,7 +1,9 @@
 //! Storage formats as types: a new one is one file here and no change in any kernel.
 //!
 //! Fields are kept in tiles of [`TILE`] consecutive sites: \[tile\]\[16-byte chunk\]\[site of the tile\], so that a warp
-//! reads whole cache lines. Links are kept per parity of the *output* of the hopping term with all eight links of a
+//! reads whole cache lines; on a CPU, where vector registers take one number of several sites, \[tile\]\[number\]\[site\]
+//! (`record.rs`).
+//! Links are kept per parity of the *output* of the hopping term with all eight links of a
 //! site together, the backward ones already daggered: no neighbour addresses for links, at twice the memory
 //! (measured in docs/measurements/dslash.md).
 mod clover;
@@ -9,20 +11,26 @@ mod double;
 mod element;
 mod fp16;
 mod half;
+#[cfg(target_arch = "x86_64")]
+mod lanes;
 mod links;
+mod numbers;
 mod reconstruct;
+mod record;
 mod single;
 mod site;
 mod staged;
 mod words;
 
-pub use clover::{Block, CloverFormat, apply_clover, lower_index};
+pub use clover::{Block, CloverFormat, StoreClover, apply_clover, lower_index};
 pub use double::Double;
 pub use element::Element;
 pub(crate) use element::{load_momentum, load_su3, store_momentum, store_su3};
 pub use fp16::Fp16;
 pub use half::Half;
-pub use links::LinkFormat;
+#[cfg(target_arch = "x86_64")]
+pub use lanes::{Bytes32, Bytes64, HasLanes, InLanes, VectorSet};
+pub use links::{LinkFormat, StoreLinks};
 pub use reconstruct::{
     InHalf, Recon8, Recon8H, Recon8T, Recon9, Recon9H, Recon12, Recon12H, Recon12T, Recon13, Recon13H, Recon18,
     Recon18H, Reconstruct, Temporal,
@@ -35,17 +43,41 @@ use crate::Precision;
 use crate::algebra::{Colour, Complex, DiracSpinor, Projector, Scaled, ScaledColour};
 use crate::memory::{Access, Chunk, Global};
 
-/// Sites per tile: those of one warp.
-pub const TILE: usize = 32;
+/// Sites per tile in single precision and in 16 bits. In double, [`Element::TILE`] says.
+pub const TILE: usize = <f32 as Element>::TILE;
+/// Bytes of a cache line of a CPU.
+const CACHE_LINE: usize = 64;
+/// Fields have memory for a multiple of so many sites: whole tiles on every backend.
+pub const PADDING: usize = 32;
+/// The sites that there is memory for in a field of `sites` sites.
+pub const fn padded(sites: usize) -> usize {
+    sites.next_multiple_of(PADDING)
+}
+/// The tile of a site, and its place in it. Sites of a group that a vector register takes have the place of the first one; how they
+/// are turned is told in the bits above [`TILE`].
+#[inline(always)]
+pub(crate) fn place_in_tiles<T: Element>(i: u32) -> (u32, usize) {
+    let sites = T::TILE as u32;
+    #[cfg(not(target_arch = "nvptx64"))]
+    if T::LANES > 1 {
+        let (site, turn) = crate::lattice::lanes::first_and_turn(i);
+        let (part, turn) = (turn & !(T::LANES as u32 - 1), turn & (T::LANES as u32 - 1));
+        return ((site + part) / sites, ((site + part) % sites) as usize + TILE * turn as usize);
+    }
+    (i / sites, (i % sites) as usize)
+}
 /// Bytes from one chunk of a site to its next.
 pub(crate) const STRIDE: usize = 16 * TILE;
 
-/// A precision of storage, with the arithmetic that goes with it.
+/// A precision of storage, with the arithmetic that goes with it. The functions given here are those of fields whose complex numbers are
+/// kept one by one ([`Element`]).
 pub trait NumberFormat: Copy + Send + Sync + 'static {
     /// Real numbers in registers.
     type Real: Element;
     /// As a value.
     const PRECISION: Precision;
+    /// Bytes of a complex number in records that are kept number by number on a CPU, or 0 for those kept in chunks.
+    const RECORD_NUMBER: usize = record::CHUNKS;
     /// Bytes of one four-spin spinor.
     const SPINOR_BYTES: usize;
     /// Whether numbers can be too large or too small for the format in fields as they occur.
@@ -53,18 +85,27 @@ pub trait NumberFormat: Copy + Send + Sync + 'static {
     /// Reads a spinor of the tile at `tile`.
     ///
     /// # Safety
-    /// The tile is valid and read as `access` promises; `lane` < [`TILE`].
-    unsafe fn load_spinor(tile: Global, lane: usize, access: Access) -> DiracSpinor<Self::Real>;
+    /// The tile is valid and read as `access` promises; `lane` < [`Element::TILE`].
+    #[inline(always)]
+    unsafe fn load_spinor(tile: Global, lane: usize, access: Access) -> DiracSpinor<Self::Real> {
+        unsafe { numbers::load_spinor(tile, lane, access) }
+    }
     /// Reads what `p` needs of a spinor and projects it.
     ///
     /// # Safety
     /// As [`load_spinor`](Self::load_spinor); nothing writes the tile meanwhile.
-    unsafe fn load_projected(tile: Global, lane: usize, p: Projector) -> Scaled<Self::Real>;
+    #[inline(always)]
+    unsafe fn load_projected(tile: Global, lane: usize, p: Projector) -> Scaled<Self::Real> {
+        unsafe { numbers::load_projected(tile, lane, p) }
+    }
     /// Writes a spinor.
     ///
     /// # Safety
     /// The tile is valid and the element written by nobody else.
-    unsafe fn store_spinor(tile: Global, lane: usize, s: &DiracSpinor<Self::Real>);
+    #[inline(always)]
+    unsafe fn store_spinor(tile: Global, lane: usize, s: &DiracSpinor<Self::Real>) {
+        unsafe { numbers::store_spinor(tile, lane, s) }
+    }
 
     /// Bytes of what a projector leaves of a spinor.
     const HALF_SPINOR_BYTES: usize;
@@ -72,13 +113,19 @@ pub trait NumberFormat: Copy + Send + Sync + 'static {
     ///
     /// # Safety
     /// As [`load_projected`](Self::load_projected).
-    unsafe fn load_half_spinor(tile: Global, lane: usize, time: bool) -> Scaled<Self::Real>;
+    #[inline(always)]
+    unsafe fn load_half_spinor(tile: Global, lane: usize, time: bool) -> Scaled<Self::Real> {
+        unsafe { numbers::load_half_spinor(tile, lane, time) }
+    }
     /// Reads a spinor, and writes what `p` makes of it to another tile: [`load_half_spinor`](Self::load_half_spinor)
     /// then gives what [`load_projected`](Self::load_projected) gives here, in `Half` but for rounding.
     ///
     /// # Safety
     /// Both tiles are valid; nothing writes the first meanwhile, nobody else that element of the second.
-    unsafe fn store_projected(from: (Global, usize), p: Projector, to: (Global, usize));
+    #[inline(always)]
+    unsafe fn store_projected(from: (Global, usize), p: Projector, to: (Global, usize)) {
+        unsafe { numbers::store_projected::<Self::Real>(from, p, to) }
+    }
 
     /// Bytes of one colour vector.
     const COLOUR_BYTES: usize;
@@ -86,12 +133,18 @@ pub trait NumberFormat: Copy + Send + Sync + 'static {
     ///
     /// # Safety
     /// As [`load_spinor`](Self::load_spinor).
-    unsafe fn load_colour(tile: Global, lane: usize, access: Access) -> ScaledColour<Self::Real>;
+    #[inline(always)]
+    unsafe fn load_colour(tile: Global, lane: usize, access: Access) -> ScaledColour<Self::Real> {
+        unsafe { numbers::load_colour(tile, lane, access) }
+    }
     /// Writes a colour vector.
     ///
     /// # Safety
     /// As [`store_spinor`](Self::store_spinor).
-    unsafe fn store_colour(tile: Global, lane: usize, c: &Colour<Self::Real>);
+    #[inline(always)]
+    unsafe fn store_colour(tile: Global, lane: usize, c: &Colour<Self::Real>) {
+        unsafe { numbers::store_colour(tile, lane, c) }
+    }
     /// Copies a colour vector, bit by bit.
     ///
     /// # Safety
@@ -103,6 +156,10 @@ pub trait NumberFormat: Copy + Send + Sync + 'static {
 
     /// Whether components of links have to lie between −1 and 1.
     const UNIT_LINKS: bool = false;
+}
+
+/// A precision in which links are kept as words.
+pub trait LinkWords: NumberFormat {
     /// 32-bit words per complex number of a link.
     const LINK_WORDS: usize;
     /// Complex number `j` of a link record, from its words.

@@ -1,5 +1,7 @@
 //! Single precision: two complex numbers per chunk.
-use super::{NumberFormat, STRIDE, two_singles};
+#[cfg(target_arch = "nvptx64")]
+use super::STRIDE;
+use super::{LinkWords, NumberFormat, record, two_singles};
 use crate::Precision;
 use crate::algebra::{Axis, Colour, Complex, DiracSpinor, HalfSpinor, Projector, Real, Scaled, ScaledColour, complex};
 use crate::memory::{Access, Chunk, Global, HalfChunk};
@@ -14,21 +16,61 @@ fn chunk(a: Complex<f32>, b: Complex<f32>) -> Chunk {
 }
 
 impl Single {
-    /// Where number `k` of a spinor is in its tile.
+    /// Of a complex number.
+    const BYTES: usize = 8;
+
+    /// Two complex numbers of a record, from number 2 `k` on.
+    ///
+    /// # Safety
+    /// As [`NumberFormat::load_spinor`].
     #[inline(always)]
-    pub(crate) const fn place(lane: usize, k: usize) -> usize {
-        16 * lane + k / 2 * STRIDE + 8 * (k % 2)
+    pub(crate) unsafe fn two(tile: Global, lane: usize, k: usize, access: Access) -> [Complex<f32>; 2] {
+        two_singles(unsafe { record::load::<{ Self::BYTES }>(tile, lane, k, access) })
+    }
+    /// Two numbers of a spinor, from number `k` on, which is even.
+    ///
+    /// # Safety
+    /// As [`NumberFormat::load_spinor`].
+    #[inline(always)]
+    pub(crate) unsafe fn two_from(tile: Global, lane: usize, k: usize, access: Access) -> [Complex<f32>; 2] {
+        #[cfg(target_arch = "nvptx64")]
+        return two_singles(unsafe { tile.load16(16 * lane + k / 2 * STRIDE + 8 * (k % 2), access) });
+        #[cfg(not(target_arch = "nvptx64"))]
+        return unsafe { Self::two(tile, lane, k / 2, access) };
+    }
+    /// Number `k` of a spinor.
+    ///
+    /// # Safety
+    /// As [`NumberFormat::load_spinor`].
+    #[inline(always)]
+    pub(crate) unsafe fn number(tile: Global, lane: usize, k: usize, access: Access) -> Complex<f32> {
+        let HalfChunk([re, im]) = unsafe { record::load_number::<{ Self::BYTES }>(tile, lane, k, access) };
+        complex(f32::from_bits(re), f32::from_bits(im))
+    }
+    /// Writes number `k` of a spinor.
+    ///
+    /// # Safety
+    /// As [`NumberFormat::store_spinor`].
+    #[inline(always)]
+    pub(crate) unsafe fn put_number(tile: Global, lane: usize, k: usize, z: Complex<f32>) {
+        let words = HalfChunk([z.re.to_bits(), z.im.to_bits()]);
+        unsafe { record::store_number::<{ Self::BYTES }>(tile, lane, k, words) }
+    }
+    #[inline(always)]
+    unsafe fn put_two(tile: Global, lane: usize, k: usize, a: Complex<f32>, b: Complex<f32>) {
+        unsafe { record::store::<{ Self::BYTES }>(tile, lane, k, chunk(a, b)) }
     }
 }
 
 impl NumberFormat for Single {
     type Real = f32;
     const PRECISION: Precision = Precision::Single;
+    const RECORD_NUMBER: usize = Self::BYTES;
     const SPINOR_BYTES: usize = 96;
 
     #[inline(always)]
     unsafe fn load_spinor(tile: Global, lane: usize, access: Access) -> DiracSpinor<f32> {
-        let two = |k: usize| unsafe { two_singles(tile.load16(16 * lane + k * STRIDE, access)) };
+        let two = |k: usize| unsafe { Self::two(tile, lane, k, access) };
         let ([a, b], [c, d], [e, f]) = (two(0), two(1), two(2));
         let ([g, h], [i, j], [k, l]) = (two(3), two(4), two(5));
         DiracSpinor([Colour([a, b, c]), Colour([d, e, f]), Colour([g, h, i]), Colour([j, k, l])])
@@ -40,7 +82,7 @@ impl NumberFormat for Single {
         }
         // Spins 0, 1 are chunks 0 to 2, spins 2, 3 chunks 3 to 5.
         let first = p.kept() / 2 * 3;
-        let two = |k: usize| unsafe { two_singles(tile.load16(16 * lane + (first + k) * STRIDE, Access::Shared)) };
+        let two = |k: usize| unsafe { Self::two(tile, lane, first + k, Access::Shared) };
         let ([a, b], [c, d], [e, f]) = (two(0), two(1), two(2));
         let mut s = DiracSpinor::ZERO;
         s.0[p.kept()] = Colour([a, b, c]);
@@ -49,7 +91,7 @@ impl NumberFormat for Single {
     }
     #[inline(always)]
     unsafe fn store_spinor(tile: Global, lane: usize, s: &DiracSpinor<f32>) {
-        let put = |k: usize, a, b| unsafe { tile.store16(16 * lane + k * STRIDE, chunk(a, b)) };
+        let put = |k: usize, a, b| unsafe { Self::put_two(tile, lane, k, a, b) };
         let [Colour([a, b, c]), Colour([d, e, f]), Colour([g, h, i]), Colour([j, k, l])] = s.0;
         put(0, a, b);
         put(1, c, d);
@@ -62,13 +104,13 @@ impl NumberFormat for Single {
     const HALF_SPINOR_BYTES: usize = 48;
     #[inline(always)]
     unsafe fn load_half_spinor(tile: Global, lane: usize, time: bool) -> Scaled<f32> {
-        let two = |k: usize| unsafe { two_singles(tile.load16(16 * lane + k * STRIDE, Access::Shared)) };
+        let two = |k: usize| unsafe { Self::two(tile, lane, k, Access::Shared) };
         let ([a, b], [c, d], [e, f]) = (two(0), two(1), two(2));
         Scaled { value: HalfSpinor([Colour([a, b, c]), Colour([d, e, f])]), scale: if time { 2.0 } else { 1.0 } }
     }
     #[inline(always)]
     unsafe fn store_projected((from, lane): (Global, usize), p: Projector, (to, place): (Global, usize)) {
-        let put = |k: usize, a, b| unsafe { to.store16(16 * place + k * STRIDE, chunk(a, b)) };
+        let put = |k: usize, a, b| unsafe { Self::put_two(to, place, k, a, b) };
         let HalfSpinor([Colour([a, b, c]), Colour([d, e, f])]) = unsafe { Self::load_projected(from, lane, p) }.value;
         put(0, a, b);
         put(1, c, d);
@@ -78,20 +120,22 @@ impl NumberFormat for Single {
     const COLOUR_BYTES: usize = 24;
     #[inline(always)]
     unsafe fn load_colour(tile: Global, lane: usize, access: Access) -> ScaledColour<f32> {
-        let (chunk, HalfChunk(last)) =
-            unsafe { (tile.load16(16 * lane, access), tile.load8(STRIDE + 8 * lane, access)) };
-        let ([a, b], [re, im]) = (two_singles(chunk), last.map(f32::from_bits));
+        let ([a, b], HalfChunk(last)) =
+            unsafe { (Self::two(tile, lane, 0, access), record::load_half::<{ Self::BYTES }>(tile, lane, 1, access)) };
+        let [re, im] = last.map(f32::from_bits);
         ScaledColour { vector: Colour([a, b, complex(re, im)]), scale: f32::ONE }
     }
     #[inline(always)]
     unsafe fn store_colour(tile: Global, lane: usize, c: &Colour<f32>) {
         let [a, b, c] = c.0;
         unsafe {
-            tile.store16(16 * lane, chunk(a, b));
-            tile.store8(STRIDE + 8 * lane, HalfChunk([c.re.to_bits(), c.im.to_bits()]));
+            Self::put_two(tile, lane, 0, a, b);
+            record::store_half::<{ Self::BYTES }>(tile, lane, 1, HalfChunk([c.re.to_bits(), c.im.to_bits()]));
         }
     }
+}
 
+impl LinkWords for Single {
     const LINK_WORDS: usize = 2;
     #[inline(always)]
     fn decode_link(word: impl Fn(usize) -> u32, j: usize) -> Complex<f32> {

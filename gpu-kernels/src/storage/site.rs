@@ -1,7 +1,7 @@
 //! Site formats: what linear algebra needs to know of a field, whatever lives on its sites.
 use super::{Element, NumberFormat};
 use crate::FermionKind;
-use crate::algebra::{Colour, Complex, DiracSpinor, Real, to_degrand_rossi, to_device_basis};
+use crate::algebra::{Colour, Complex, DiracSpinor, Real, complex, to_degrand_rossi, to_device_basis};
 use crate::format::KernelFormat;
 use crate::memory::{Access, Global};
 use core::marker::PhantomData;
@@ -117,13 +117,14 @@ impl<T: Real> SiteValue<T> for DiracSpinor<T> {
     }
     #[inline(always)]
     fn norm2(self) -> f64 {
-        let [a, b, c, d] = self.0.map(|colour| colour.norm2().to_f64());
-        (a + b) + (c + d)
+        let [a, b, c, d] = self.0;
+        T::sum([a.norm2(), b.norm2(), c.norm2(), d.norm2()])
     }
     #[inline(always)]
     fn dot(self, other: Self) -> Complex<f64> {
-        let spin = |s: usize| self.0[s].dot(other.0[s]).cast::<f64>();
-        (spin(0) + spin(1)) + (spin(2) + spin(3))
+        let ([a, b, c, d], [e, f, g, h]) = (self.0, other.0);
+        let [a, b, c, d] = [a.dot(e), b.dot(f), c.dot(g), d.dot(h)];
+        complex(T::sum([a.re, b.re, c.re, d.re]), T::sum([a.im, b.im, c.im, d.im]))
     }
 }
 impl SiteKind for WilsonFermion {
@@ -179,7 +180,8 @@ impl<T: Real> SiteValue<T> for Colour<T> {
     }
     #[inline(always)]
     fn dot(self, other: Self) -> Complex<f64> {
-        Colour::dot(self, other).cast()
+        let z = Colour::dot(self, other);
+        complex(z.re.to_f64(), z.im.to_f64())
     }
 }
 impl SiteKind for StaggeredFermion {

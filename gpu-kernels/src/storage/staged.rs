@@ -126,10 +126,6 @@ impl<P: NumberFormat, R: LinkFormat<P, Pair: Slots>> LinkFormat<P> for Staged<R>
     fn backward(pair: &R::Pair) -> Su3<P::Real> {
         R::backward(pair)
     }
-    #[inline(always)]
-    unsafe fn store_pair(tile: Global, lane: usize, mu: usize, forward: &Su3<f64>, backward: &Su3<f64>) {
-        unsafe { R::store_pair(tile, lane, mu, forward, backward) }
-    }
 }
 
 /// Keeps the pairs of site `i`; where they are then.

@@ -8,15 +8,18 @@ use super::{
 };
 use gpu_kernels::MOST_VALUES;
 use gpu_kernels::cpu::{Run, Vectors};
-use gpu_kernels::memory::Chunk;
 use rayon::prelude::*;
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// Sites that one task takes. Fixed, because the order of sums depends on it.
 const BLOCK: u32 = 1024;
+/// Bytes of a cache line.
+const CACHE_LINE: usize = 64;
 
 /// Threads of this machine.
 #[derive(Clone)]
@@ -104,9 +107,10 @@ impl Cpu {
         // As on a GPU, so that what runs here runs there.
         assert!(nrhs as usize * count <= LAUNCH_SUMS, "too many sums in one launch");
         let partial = self.sum_blocks(self.launched(&kernel)?, n, nrhs);
-        for (rhs, blocks) in partial.chunks(n.div_ceil(BLOCK) as usize).enumerate() {
+        for rhs in 0..nrhs as usize {
             for k in 0..count {
-                take(rhs * count + k, blocks.iter().fold(0.0, |total, block| total + block[k]));
+                let blocks = partial.iter().skip(rhs).step_by(nrhs as usize);
+                take(rhs * count + k, blocks.fold(0.0, |total, block| total + block[k]));
             }
         }
         self.took(&kernel, from);
@@ -120,20 +124,18 @@ impl Cpu {
         }
         self.shared.pool.install(|| (0..count).into_par_iter().map(task).collect())
     }
-    /// Runs a kernel on all blocks of sites.
+    /// Runs a kernel on all blocks of sites: on one for all right-hand sides, whose links are in the cache then.
     fn run_blocks(&self, kernel: ThreadedKernel, n: u32, nrhs: u32) {
-        let blocks = n.div_ceil(BLOCK);
-        self.in_threads((blocks * nrhs) as usize, |task| {
+        self.in_threads((n.div_ceil(BLOCK) * nrhs) as usize, |task| {
             let task = task as u32;
-            kernel.run(block(task % blocks, n), task / blocks, std::ptr::null_mut());
+            kernel.run(block(task / nrhs, n), task % nrhs, std::ptr::null_mut());
         });
     }
-    /// The sums of a reduction for each block of sites of each right-hand side.
+    /// The sums of a reduction for each right-hand side of each block of sites.
     fn sum_blocks(&self, kernel: ThreadedKernel, n: u32, nrhs: u32) -> Vec<[f64; MOST_VALUES]> {
-        let blocks = n.div_ceil(BLOCK);
-        self.in_threads((blocks * nrhs) as usize, |task| {
+        self.in_threads((n.div_ceil(BLOCK) * nrhs) as usize, |task| {
             let (task, mut sums) = (task as u32, [0.0; MOST_VALUES]);
-            kernel.run(block(task % blocks, n), task / blocks, sums.as_mut_ptr());
+            kernel.run(block(task / nrhs, n), task % nrhs, sums.as_mut_ptr());
             sums
         })
     }
@@ -144,6 +146,37 @@ impl Cpu {
     /// The vector instructions in use: `AVX-512`, `AVX2`, or none.
     pub fn instructions(&self) -> &'static str {
         self.shared.vectors.unwrap_or(Vectors::Portable).name()
+    }
+}
+
+/// Memory that begins with a cache line: a vector in two lines takes as long as two vectors.
+struct Lines {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+// SAFETY: nobody else has the memory.
+unsafe impl Send for Lines {}
+// SAFETY: as above.
+unsafe impl Sync for Lines {}
+
+impl Lines {
+    /// Zeroed; `None` if there is not so much.
+    fn new(bytes: usize) -> Option<Self> {
+        // By hand: for an alignment of its own an allocator would write all of the memory with one thread.
+        let layout = Layout::from_size_align(bytes.checked_add(CACHE_LINE)?, 16).ok()?;
+        // SAFETY: the size is not 0.
+        let start = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        Some(Lines { start, layout })
+    }
+    fn address(&self) -> *mut u8 {
+        // SAFETY: there are so many bytes more.
+        unsafe { self.start.add(self.start.align_offset(CACHE_LINE)) }.as_ptr()
+    }
+}
+impl Drop for Lines {
+    fn drop(&mut self) {
+        // SAFETY: the memory is that of this layout.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) }
     }
 }
 
@@ -169,6 +202,9 @@ impl Backend for Cpu {
     fn memory(&self) -> Result<Memory> {
         Ok(super::machine::memory())
     }
+    fn has_lanes(&self) -> bool {
+        true
+    }
 
     fn allocate(&self, bytes: usize, what: &str) -> Result<DeviceBuffer> {
         let count = bytes.div_ceil(16);
@@ -182,12 +218,11 @@ impl Backend for Cpu {
         if bytes >= 1 << 20 && bytes > self.memory()?.free {
             return Err(too_little(self));
         }
-        let mut chunks = Vec::new();
-        chunks.try_reserve_exact(count).map_err(|_| too_little(self))?;
-        chunks.resize(count, Chunk::default());
-        // Taken once, mutably, so that views made from it may write.
-        let address = chunks.as_mut_ptr().cast();
-        Ok(DeviceBuffer::new(address, 16 * count, chunks))
+        let memory = Lines::new(16 * count).ok_or_else(|| too_little(self))?;
+        let mut buffer = DeviceBuffer::new(memory.address(), 16 * count, memory);
+        // Now, and by all threads: a page that is not there later ends the program, and each is near the processor that writes it first.
+        self.clear(&mut buffer)?;
+        Ok(buffer)
     }
     fn upload(&self, data: &[u8], to: &mut DeviceBuffer, offset: usize) -> Result {
         assert!(offset + data.len() <= to.bytes(), "upload beyond the buffer");

@@ -32,7 +32,7 @@ impl DeviceBuffer {
     pub fn bytes(&self) -> usize {
         self.bytes
     }
-    /// Address for kernels. Aligned to 128 bytes on a GPU, 16 on a CPU.
+    /// Address for kernels. Aligned to 128 bytes on a GPU, to a cache line on a CPU.
     pub fn address(&self) -> *mut u8 {
         self.address
     }

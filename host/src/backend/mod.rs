@@ -314,6 +314,10 @@ pub trait Backend: Send + Sync + 'static {
     fn id(&self) -> usize;
     /// Free and total memory.
     fn memory(&self) -> Result<Memory>;
+    /// Whether kernels compute groups of sites, so that sites are best kept in [lane order](gpu_kernels::lattice::lanes).
+    fn has_lanes(&self) -> bool {
+        false
+    }
 
     /// Zeroed memory; `what` is named when there is too little.
     fn allocate(&self, bytes: usize, what: &str) -> Result<DeviceBuffer>;

@@ -16,7 +16,7 @@ use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::lattice::Geometry;
 use gpu_kernels::multigrid::Squares;
 use gpu_kernels::schwarz::Blocks;
-use gpu_kernels::storage::TILE;
+use gpu_kernels::storage::{PADDING, padded};
 use gpu_kernels::sums::DeviceSums;
 use gpu_kernels::transfer::HostArray;
 
@@ -41,62 +41,62 @@ pub(crate) const NO_FIELD: Field = unsafe { Field::none() };
 // SAFETY: `crate::operators` gives it to kernels of the naive staggered operator as long links.
 pub(crate) const NO_LINKS: Links = unsafe { Links::none() };
 
-/// Bytes of `sites` sites in whole tiles.
-const fn in_tiles(sites: usize, site_bytes: usize) -> usize {
-    sites.div_ceil(TILE) * TILE * site_bytes
+/// Bytes of `sites` sites.
+const fn padded_bytes(sites: usize, site_bytes: usize) -> usize {
+    padded(sites) * site_bytes
 }
 
 /// A field of `sites` sites and `nrhs` right-hand sides.
 pub(crate) fn field(buffer: &DeviceBuffer, sites: usize, nrhs: usize, site_bytes: usize) -> Field {
-    assert!(in_tiles(sites, site_bytes) * nrhs <= buffer.bytes(), "the buffer holds the field");
+    assert!(padded_bytes(sites, site_bytes) * nrhs <= buffer.bytes(), "the buffer holds the field");
     // SAFETY: the size was checked, the rest is the contract above.
-    unsafe { Field::new(buffer.address(), sites.div_ceil(TILE) as u32) }
+    unsafe { Field::new(buffer.address(), sites.div_ceil(PADDING) as u32) }
 }
 /// The links around `sites` sites.
 pub(crate) fn links(buffer: &DeviceBuffer, sites: usize, site_bytes: usize) -> Links {
-    assert!(in_tiles(sites, site_bytes) <= buffer.bytes(), "the buffer holds the links");
+    assert!(padded_bytes(sites, site_bytes) <= buffer.bytes(), "the buffer holds the links");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Links::new(buffer.address()) }
 }
 /// The links that start at `sites` sites.
 pub(crate) fn thin_links(buffer: &DeviceBuffer, sites: usize, site_bytes: usize) -> ThinLinks {
-    assert!(in_tiles(sites, site_bytes) <= buffer.bytes(), "the buffer holds the links");
+    assert!(padded_bytes(sites, site_bytes) <= buffer.bytes(), "the buffer holds the links");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { ThinLinks::new(buffer.address()) }
 }
 /// One matrix at each of `sites` sites.
 pub(crate) fn matrices(buffer: &DeviceBuffer, sites: usize, site_bytes: usize) -> Matrices {
-    assert!(in_tiles(sites, site_bytes) <= buffer.bytes(), "the buffer holds the matrices");
+    assert!(padded_bytes(sites, site_bytes) <= buffer.bytes(), "the buffer holds the matrices");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Matrices::new(buffer.address()) }
 }
 /// The momenta of the links that start at `sites` sites.
 pub(crate) fn momenta(buffer: &DeviceBuffer, sites: usize, site_bytes: usize) -> Momenta {
-    assert!(in_tiles(sites, site_bytes) <= buffer.bytes(), "the buffer holds the momenta");
+    assert!(padded_bytes(sites, site_bytes) <= buffer.bytes(), "the buffer holds the momenta");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Momenta::new(buffer.address()) }
 }
 /// The clover term on `sites` sites.
 pub(crate) fn clover(buffer: &DeviceBuffer, sites: usize, site_bytes: usize) -> Clover {
-    assert!(in_tiles(sites, site_bytes) <= buffer.bytes(), "the buffer holds the clover term");
+    assert!(padded_bytes(sites, site_bytes) <= buffer.bytes(), "the buffer holds the clover term");
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Clover::new(buffer.address()) }
 }
-/// Ghost zones of `tiles[μ]` tiles for each right-hand side, in the directions that are `cut`. `crate::halo` makes zones as
+/// Ghost zones of `steps[μ]` times [`PADDING`] sites for each right-hand side, in the directions that are `cut`. `crate::halo` makes zones as
 /// large as that.
-pub(crate) fn ghosts(zones: [[*mut u8; 2]; 4], tiles: [u32; 4], cut: u32, geometry: &Geometry) -> Ghosts {
+pub(crate) fn ghosts(zones: [[*mut u8; 2]; 4], steps: [u32; 4], cut: u32, geometry: &Geometry) -> Ghosts {
     // SAFETY: `crate::halo` keeps the zones as long as the domain lives, and its fields keep the domain.
-    unsafe { Ghosts::new(zones, tiles, cut, Blocks::one(geometry)) }
+    unsafe { Ghosts::new(zones, steps, cut, Blocks::one(geometry)) }
 }
 /// Links in the memory of a message, which `crate::halo` makes as large as they need.
 pub(crate) fn message_links(zone: *mut u8) -> ThinLinks {
     // SAFETY: as for `ghosts`.
     unsafe { ThinLinks::new(zone) }
 }
-/// A field in the memory of a message, in the same way, with so many tiles for each right-hand side.
-pub(crate) fn message_field(zone: *mut u8, tiles: u32) -> Field {
+/// A field in the memory of a message, in the same way, whose right-hand sides are `step` times [`PADDING`] sites apart.
+pub(crate) fn message_field(zone: *mut u8, step: u32) -> Field {
     // SAFETY: as for `ghosts`.
-    unsafe { Field::new(zone, tiles) }
+    unsafe { Field::new(zone, step) }
 }
 /// Sums in a buffer of the device.
 pub(crate) fn device_sums(buffer: &DeviceBuffer, stride: u32, widths: [u32; 5]) -> DeviceSums {

@@ -43,6 +43,8 @@ struct DomainShape {
     ends: u32,
     /// Directions beyond whose ends there is nothing: in which this is a part of another domain's lattice.
     closed: u32,
+    /// Whether sites are in [lane order](gpu_kernels::lattice::lanes) where extents allow it.
+    lanes: bool,
 }
 
 impl Domain {
@@ -96,7 +98,9 @@ impl Domain {
         let (place, parts) = (grid.coordinates(network.rank())[3], grid.dims()[3]);
         let upper = if place + 1 == parts { UPPER_END } else { 0 };
         let lower = if place == 0 { LOWER_END } else { 0 };
-        let shape = DomainShape { global, local, grid, network, halo, ends: upper | lower, closed: 0 };
+        // Hops out of a part would be those of some lanes only.
+        let lanes = backend.has_lanes() && grid.size() == 1;
+        let shape = DomainShape { global, local, grid, network, halo, ends: upper | lower, closed: 0, lanes };
         Ok(Domain { backend, shape: Arc::new(shape) })
     }
     /// This process's part with a margin of `width` sites, an even number, of its neighbours' in the directions that are
@@ -118,6 +122,7 @@ impl Domain {
             // An end of the whole lattice that is cut lies inside. Fields have its sign beyond it, and hops have none.
             ends: if margin[3] > 0 { 0 } else { self.shape.ends },
             closed,
+            lanes: self.shape.lanes && margin == [0; 4],
         };
         Ok(Domain { backend: self.backend.clone(), shape: Arc::new(shape) })
     }
@@ -137,6 +142,7 @@ impl Domain {
             halo: self.shape.halo.clone(),
             ends: self.shape.ends,
             closed: 0,
+            lanes: false,
         };
         Ok(Domain { backend: self.backend.clone(), shape: Arc::new(shape) })
     }
@@ -234,7 +240,8 @@ impl Domain {
     /// The local lattice with a border of so many sites at both ends of each direction.
     fn geometry_with(&self, border: [u32; 4]) -> Geometry {
         let size = self.local().size();
-        Geometry::part(std::array::from_fn(|mu| size[mu] as u32 + 2 * border[mu]), self.shape.ends)
+        let geometry = Geometry::part(std::array::from_fn(|mu| size[mu] as u32 + 2 * border[mu]), self.shape.ends);
+        if self.shape.lanes { geometry.in_lane_order() } else { geometry }
     }
     /// The local lattice with borders of so many sites, even numbers, at both ends of each direction.
     pub(crate) fn bordered_by(&self, border: [u32; 4]) -> Bordered {

@@ -7,7 +7,7 @@ use gpu_kernels::clover::{
     CloverTerm,
 };
 use gpu_kernels::field::Clover;
-use gpu_kernels::storage::TILE;
+use gpu_kernels::storage::padded;
 use gpu_kernels::{Format, Precision};
 
 /// The clover term A and its inverse on all sites: for each, two Hermitian 6×6 blocks per site in a precision.
@@ -29,7 +29,7 @@ impl DeviceClover {
     }
     /// Bytes of the blocks of A, or of A⁻¹, on `sites` sites of one parity.
     pub fn bytes_for(precision: Precision, sites: usize) -> usize {
-        sites.div_ceil(TILE) * TILE * precision.clover_bytes()
+        padded(sites) * precision.clover_bytes()
     }
     /// Where the field lives.
     pub fn domain(&self) -> &Domain {

@@ -3,7 +3,7 @@ use super::host::{Fermion, HostField};
 use crate::backend::{DeviceBuffer, view};
 use crate::domain::{DeviceError, Domain, Result};
 use gpu_kernels::field::Field;
-use gpu_kernels::storage::TILE;
+use gpu_kernels::storage::padded;
 use gpu_kernels::transfer::{PACK, PackField, UNPACK, UnpackField};
 use gpu_kernels::{FermionKind, Format, Precision};
 
@@ -26,7 +26,7 @@ impl DeviceField {
     }
     /// Bytes of such a field on `sites` sites.
     pub fn bytes_for(kind: FermionKind, precision: Precision, sites: usize, nrhs: usize) -> usize {
-        sites.div_ceil(TILE) * TILE * kind.site_bytes(precision) * nrhs
+        padded(sites) * kind.site_bytes(precision) * nrhs
     }
     /// Where the field lives.
     pub fn domain(&self) -> &Domain {

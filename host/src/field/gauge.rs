@@ -4,7 +4,7 @@ use crate::backend::{DeviceBuffer, view};
 use crate::domain::{Domain, Result};
 use gpu_kernels::field::Links;
 use gpu_kernels::smeared::{PACK_LINKS, PACK_LONG, PackThin};
-use gpu_kernels::storage::TILE;
+use gpu_kernels::storage::padded;
 use gpu_kernels::{Format, LinkStorage, Precision};
 
 /// Links on a device for operators on fields in a precision: for each parity, all eight links around each site.
@@ -72,7 +72,7 @@ impl DeviceGauge {
     }
     /// Bytes of the links around `sites` sites of one parity.
     pub fn bytes_for(precision: Precision, storage: LinkStorage, sites: usize) -> usize {
-        sites.div_ceil(TILE) * TILE * storage.site_bytes(precision)
+        padded(sites) * storage.site_bytes(precision)
     }
     /// Where the field lives.
     pub fn domain(&self) -> &Domain {

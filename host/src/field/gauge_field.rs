@@ -9,7 +9,7 @@ use gpu_kernels::gauge_fixing::Star;
 use gpu_kernels::heatbath::Sublattice;
 use gpu_kernels::lattice::{Bordered, Region};
 use gpu_kernels::smeared::{SINGULAR_THIN, SingularThin};
-use gpu_kernels::storage::TILE;
+use gpu_kernels::storage::padded;
 use gpu_kernels::transfer::{HostArray, UNPACK_THIN_LINKS, UnpackThinLinks};
 use gpu_kernels::{Format, LinkStorage, Precision};
 use num_complex::Complex64;
@@ -112,7 +112,7 @@ impl GaugeField {
     /// # Panics
     /// For a precision of 16 bits.
     pub fn bytes_for(precision: Precision, sites: usize) -> usize {
-        sites.div_ceil(TILE) * TILE * Self::site_bytes(precision)
+        padded(sites) * Self::site_bytes(precision)
     }
     fn site_bytes(precision: Precision) -> usize {
         match precision {

@@ -114,7 +114,7 @@ impl GaugeField {
                 parity: parity as u32,
             };
             let size = (self.domain().half_sites(), 1);
-            self.domain().backend().reduce(&PLAQUETTE, Format::NONE, &kernel, size, 3 * parity)?;
+            self.domain().backend().reduce(&PLAQUETTE, Format::of(Precision::Double), &kernel, size, 3 * parity)?;
         }
         let mut s = [0.0; 6];
         self.domain().sums(&mut s)?;

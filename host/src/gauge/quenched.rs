@@ -28,8 +28,9 @@ use super::{generate, measure};
 use crate::domain::{Domain, Result};
 use crate::field::GaugeField;
 use crate::field::host::HostGauge;
-use gpu_kernels::Format;
+
 use gpu_kernels::heatbath::{HEATBATH, Heatbath, OVERRELAX, Overrelax};
+use gpu_kernels::{Format, Precision};
 
 /// The first configuration.
 #[derive(Clone, Copy, Debug)]
@@ -74,14 +75,14 @@ impl Generator {
                 let at = self.links.sublattice(parity, mu);
                 let (geometry, position) = (domain.geometry(), domain.position());
                 let kernel = Heatbath { at, geometry, position, beta, seed, pass };
-                domain.backend().launch(&HEATBATH, Format::NONE, &kernel, domain.half_sites(), 1)?;
+                domain.backend().launch(&HEATBATH, Format::of(Precision::Double), &kernel, domain.half_sites(), 1)?;
                 self.links.fill_border()?;
             }
         }
         for _ in 0..overrelax {
             for (parity, mu) in sublattices() {
                 let kernel = Overrelax { at: self.links.sublattice(parity, mu) };
-                domain.backend().launch(&OVERRELAX, Format::NONE, &kernel, domain.half_sites(), 1)?;
+                domain.backend().launch(&OVERRELAX, Format::of(Precision::Double), &kernel, domain.half_sites(), 1)?;
                 self.links.fill_border()?;
             }
         }

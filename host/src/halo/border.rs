@@ -5,7 +5,7 @@ use crate::field::{DeviceField, GaugeField};
 use gpu_kernels::field::ThinLinks;
 use gpu_kernels::lattice::{Geometry, Region};
 use gpu_kernels::smeared::{COPY_THIN, CopyThin};
-use gpu_kernels::storage::TILE;
+use gpu_kernels::storage::PADDING;
 use gpu_kernels::transfer::{COPY_REGION, CopySites};
 use gpu_kernels::{Format, Precision};
 use std::cmp::Ordering;
@@ -72,10 +72,10 @@ impl Halo {
         let (factor, field) = (1.0, out.view());
         let body = CopySites { input: input.view(), from, out: field, to, geometry, parity, factor };
         backend.launch(&COPY_REGION, format, &body, domain.half_sites(), nrhs)?;
-        let tiles = |sites: u32| (sites as usize).div_ceil(TILE);
+        let step = |sites: u32| sites.div_ceil(PADDING as u32);
         let copy = |slab: Slab| {
             let Slab { region, sites, message, way } = slab;
-            let (message, whole) = (view::message_field(message, tiles(sites) as u32), Region::WHOLE);
+            let (message, whole) = (view::message_field(message, step(sites)), Region::WHOLE);
             let kernel = match way {
                 SlabDirection::Out => {
                     CopySites { input: field, from: region, out: message, to: whole, geometry, parity, factor }

@@ -4,8 +4,8 @@
 //! All of it is known from the extents before anything is allocated, so that a run that does not fit is refused at once.
 use crate::domain::Part;
 use crate::field::GaugeField;
-use gpu_kernels::ghost::zone_tiles;
-use gpu_kernels::storage::TILE;
+use gpu_kernels::ghost::zone_steps;
+use gpu_kernels::storage::{PADDING, padded};
 use gpu_kernels::{FermionKind, Precision};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -98,7 +98,7 @@ impl Exchanges {
     fn zones_of(&mut self, faces: [usize; 4], layers: u32, bytes: usize, nrhs: &[usize]) {
         for nrhs in nrhs {
             let zone = |mu: usize| match self.part.grid.is_partitioned(mu) {
-                true => zone_tiles(faces[mu] as u32, layers) as usize * TILE * bytes * nrhs,
+                true => zone_steps(faces[mu] as u32, layers) as usize * PADDING * bytes * nrhs,
                 false => 0,
             };
             self.add(std::array::from_fn(zone));
@@ -116,7 +116,7 @@ impl Exchanges {
     pub fn margin(mut self, width: u32, site_bytes: usize, nrhs: &[usize]) -> Self {
         let slabs = self.part.slabs(self.part.width(width));
         for nrhs in nrhs {
-            self.slabs(slabs.map(|sites| sites.div_ceil(TILE) * TILE * site_bytes * nrhs));
+            self.slabs(slabs.map(|sites| padded(sites) * site_bytes * nrhs));
         }
         self
     }

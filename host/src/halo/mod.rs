@@ -17,10 +17,10 @@ use crate::backend::{Backend, Call, Stream, view};
 use crate::domain::{Domain, ExchangeContext, Halo, Result, Trace, Track, Zones, direction, exchange_of, lock};
 use crate::field::DeviceField;
 use gpu_kernels::faces::{Faces, PACK_COLOURS, PACK_SITES, PACK_SPINORS, PackColours, PackSites, PackSpinors};
-use gpu_kernels::ghost::{Ghosts, zone_tiles};
+use gpu_kernels::ghost::{Ghosts, zone_steps};
 use gpu_kernels::lattice::{Divisor, Geometry, Region};
 use gpu_kernels::schwarz::Blocks;
-use gpu_kernels::storage::TILE;
+use gpu_kernels::storage::PADDING;
 use gpu_kernels::{FermionKind, Format, Precision};
 use regions::{Parts, RegionPart};
 
@@ -171,14 +171,14 @@ fn between_neighbours(
     let parts = Parts::new(&geometry, halo.cut(), steps);
     let zone = |mu: usize| match halo.cut() >> mu & 1 {
         0 => 0,
-        _ => zone_tiles(geometry.face_sites(mu) * spinors, steps),
+        _ => zone_steps(geometry.face_sites(mu) * spinors, steps),
     };
-    let tiles: [u32; 4] = std::array::from_fn(zone);
-    let bytes = tiles.map(|tiles| tiles as usize * TILE * bytes);
+    let sizes: [u32; 4] = std::array::from_fn(zone);
+    let bytes = sizes.map(|size| size as usize * PADDING * bytes);
     let backend = domain.backend();
     let mut exchanges = lock(&halo.exchanges);
     let exchange = exchange_of(halo.transport, &halo.warned, &mut exchanges, domain, bytes)?;
-    let ghosts = |zones: Zones| view::ghosts(zones, tiles, halo.cut(), &geometry);
+    let ghosts = |zones: Zones| view::ghosts(zones, sizes, halo.cut(), &geometry);
     let faces = Faces::new(geometry, 1 - parity as u32, steps, halo.cut());
     let mut recorder = lock(&halo.recorder);
     let trace = Trace::new(recorder.as_mut());

@@ -8,7 +8,7 @@ use gpu_kernels::momenta::{
     ADD_MOMENTA, AddMomenta, DISTANCE, DRAW_MOMENTA, Distance, DrawMomenta, KINETIC_ENERGY, KineticEnergy, MOVE_LINKS,
     MoveLinks, PACK_MOMENTA, PackMomenta, UNPACK_MOMENTA, UnpackMomenta,
 };
-use gpu_kernels::storage::TILE;
+use gpu_kernels::storage::padded;
 use gpu_kernels::{Format, Precision};
 
 /// A traceless anti-Hermitian matrix for each link, its momentum or a force, in double or in single precision.
@@ -34,7 +34,7 @@ impl MomentumField {
     /// # Panics
     /// For a precision of 16 bits.
     pub fn bytes_for(precision: Precision, sites: usize) -> usize {
-        sites.div_ceil(TILE) * TILE * Self::site_bytes(precision)
+        padded(sites) * Self::site_bytes(precision)
     }
     fn site_bytes(precision: Precision) -> usize {
         match precision {

@@ -2,7 +2,7 @@
 use crate::domain::{Domain, Result};
 use crate::field::{DeviceField, FieldSpace, FullField};
 use crate::lattice::Lattice;
-use gpu_kernels::lattice::Divisor;
+use gpu_kernels::lattice::{Divisor, Geometry};
 use gpu_kernels::multigrid::{CHIRAL, Chiral, TEST_VECTORS, TestVectors, spinors_of};
 use gpu_kernels::{FermionKind, Format, Precision};
 
@@ -91,5 +91,9 @@ impl Level {
     }
     pub(super) fn extents(&self) -> [u32; 4] {
         self.lattice.size().map(|extent| extent as u32)
+    }
+    /// Its sites as kernels see them. Those of coarse levels are not in lane order.
+    pub(super) fn geometry(&self) -> Geometry {
+        if self.spinors == 1 { self.domain.geometry() } else { Geometry::new(self.extents()) }
     }
 }

@@ -104,7 +104,7 @@ impl NullSpace {
     }
     pub(super) fn aggregates(&self) -> Aggregates {
         let block = self.block.map(|extent| extent as u32);
-        Aggregates::new(self.fine.extents(), self.fine.spinors() as u32, block, self.count() as u32)
+        Aggregates::new(self.fine.geometry(), self.fine.spinors() as u32, block, self.count() as u32)
     }
     pub(super) fn views(&self) -> [gpu_kernels::field::Field; 2] {
         [self.vectors.even.view(), self.vectors.odd.view()]

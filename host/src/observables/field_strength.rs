@@ -36,7 +36,13 @@ pub fn field_strengths(links: &GaugeField) -> Result<FieldStrengths> {
     let (domain, lattice) = (links.domain(), links.bordered());
     for parity in 0..2 {
         let kernel = FieldStrength { links: links.both(), lattice, parity: parity as u32 };
-        domain.backend().reduce(&FIELD_STRENGTH, Format::NONE, &kernel, (domain.half_sites(), 1), 3 * parity)?;
+        domain.backend().reduce(
+            &FIELD_STRENGTH,
+            Format::of(Precision::Double),
+            &kernel,
+            (domain.half_sites(), 1),
+            3 * parity,
+        )?;
     }
     let mut sums = [0.0; 6];
     domain.sums(&mut sums)?;

@@ -2,10 +2,9 @@
 use crate::backend::view;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::GaugeField;
-use gpu_kernels::field::{Matrices, ThinLinks};
+use gpu_kernels::field::ThinLinks;
 use gpu_kernels::gauge_force::{TEMPORAL_LINE, TemporalLine};
 use gpu_kernels::lattice::Bordered;
-use gpu_kernels::storage::TILE;
 use gpu_kernels::{Format, Precision};
 use num_complex::Complex64;
 
@@ -43,16 +42,14 @@ fn temporal_lines(
     sites: usize,
     length: usize,
 ) -> Result<Vec<LineMatrix>> {
-    let bytes = sites.div_ceil(TILE) * TILE * Matrices::site_bytes::<f64>();
-    let buffer = domain.backend().allocate(bytes, "products of links along t")?;
-    let out = view::matrices(&buffer, sites, Matrices::site_bytes::<f64>());
-    let kernel = TemporalLine { links, lattice, out, parity: parity as u32, length: length as u32 };
+    let buffer = domain.backend().allocate(sites * size_of::<LineMatrix>(), "products of links along t")?;
+    let out = view::host_array(&buffer, 9 * sites);
+    let geometry = domain.geometry();
+    let kernel = TemporalLine { links, lattice, geometry, out, parity: parity as u32, length: length as u32 };
     domain.backend().launch(&TEMPORAL_LINE, Format::NONE, &kernel, sites as u32, 1)?;
-    let mut words = vec![Complex64::ZERO; bytes / 16];
-    domain.backend().download(&buffer, 0, bytemuck::cast_slice_mut(&mut words))?;
-    // `[tile][element][site]`
-    let line = |i: usize| std::array::from_fn(|k| words[(i / TILE * 9 + k) * TILE + i % TILE]);
-    Ok((0..sites).map(line).collect())
+    let mut lines = vec![LineMatrix::default(); sites];
+    domain.backend().download(&buffer, 0, bytemuck::cast_slice_mut(&mut lines))?;
+    Ok(lines)
 }
 
 /// The products of all processes' lines with this place in space, in the order of t; only of use to the first of them.

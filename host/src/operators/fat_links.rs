@@ -15,7 +15,7 @@ use gpu_kernels::smeared::{
     COMPONENTS_ABOVE, ComponentsAbove, LONG_LINKS, LongLinks, PROJECT_U3, ProjectU3, SCALE_LINKS, STAPLE, ScaleLinks,
     Staple, UNITARITY_VIOLATION, UnitarityViolation,
 };
-use gpu_kernels::storage::TILE;
+use gpu_kernels::storage::padded;
 use gpu_kernels::{Format, LinkStorage, Precision};
 use num_complex::Complex64;
 
@@ -95,7 +95,7 @@ impl MatrixField {
             Precision::Half | Precision::Fp16 => unreachable!("links that are kept once have 64 or 32 bits"),
         };
         let sites = links.bordered_sites() as usize;
-        let half = || links.domain().backend().allocate(sites.div_ceil(TILE) * TILE * site_bytes, what);
+        let half = || links.domain().backend().allocate(padded(sites) * site_bytes, what);
         Ok(MatrixField { halves: [half()?, half()?], sites, site_bytes })
     }
     /// Those on even and on odd sites. The views must not outlive the field.
@@ -106,7 +106,7 @@ impl MatrixField {
 
 /// Bytes that [`fat_links`] needs beside thin and fat links on a lattice of `sites` sites of each parity.
 pub fn workspace_bytes(sites: usize) -> usize {
-    2 * 2 * sites.div_ceil(TILE) * TILE * Matrices::site_bytes::<f64>()
+    2 * 2 * padded(sites) * Matrices::site_bytes::<f64>()
 }
 
 /// F_μ(x): the link and its staples. Thin links must be unitary, and in double precision.
@@ -182,7 +182,7 @@ pub fn long_links(thin: &GaugeField, coefficient: f64) -> Result<GaugeField> {
             parity: parity as u32,
             factor: coefficient,
         };
-        domain.backend().launch(&LONG_LINKS, Format::NONE, &kernel, sites, 1)?;
+        domain.backend().launch(&LONG_LINKS, Format::of(Precision::Double), &kernel, sites, 1)?;
     }
     Ok(long)
 }
@@ -196,7 +196,7 @@ pub fn project_u3(links: &GaugeField) -> Result<GaugeField> {
     let (domain, out, sites) = (links.domain(), links.empty_like()?, links.bordered_sites());
     for parity in 0..2 {
         let kernel = ProjectU3 { input: links.links(parity), out: out.links(parity) };
-        domain.backend().launch(&PROJECT_U3, Format::NONE, &kernel, sites, 1)?;
+        domain.backend().launch(&PROJECT_U3, Format::of(Precision::Double), &kernel, sites, 1)?;
     }
     let violation = unitarity_violation(&out)?;
     // Not "more than": NaN is no projection either.

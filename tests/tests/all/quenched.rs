@@ -13,6 +13,7 @@ use gpu_kernels::algebra::{Su3, complex};
 use gpu_kernels::heatbath::{heatbath, overrelax, sample};
 use gpu_kernels::random::Philox;
 use num_complex::Complex64;
+use std::array;
 
 fn lattice(size: [usize; 4]) -> Lattice {
     Lattice::new(size).unwrap()
@@ -130,7 +131,7 @@ fn one_link_has_the_exact_distribution() {
         let (mut u, mut random) = (to_kernel(strange.link(1, 0)), Philox::new(9, k as u64, 0));
         let (mut traces, mut defects) = (Vec::new(), Vec::new());
         for hit in 0..30_100 {
-            u = heatbath(u, to_kernel(&a), beta, &mut random);
+            u = heatbath(u, to_kernel(&a), beta, array::from_mut(&mut random));
             if hit % 3 == 2 {
                 u = overrelax(u, to_kernel(&a));
             }

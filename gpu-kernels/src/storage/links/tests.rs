@@ -64,14 +64,15 @@ impl Random {
 }
 
 /// Both links of a pair, from a lane and a direction of a tile that is full of others.
-fn kept<P: NumberFormat, R: LinkFormat<P>>(forward: &Matrix, backward: &Matrix) -> [Matrix; 2] {
-    let mut memory = vec![Chunk([0x5a5a_5a5a; 4]); TILE * R::SITE_BYTES / 16];
+fn kept<P: NumberFormat, R: StoreLinks<P>>(forward: &Matrix, backward: &Matrix) -> [Matrix; 2] {
+    let sites = P::Real::TILE;
+    let mut memory = vec![Chunk([0x5a5a_5a5a; 4]); sites * R::SITE_BYTES / 16];
     let tile = Global(memory.as_mut_ptr().cast());
-    let (lane, mu, mut other) = (19, 2, Random(7));
+    let (lane, mu, mut other) = (5, 2, Random(7));
     let fill = |other: &mut Random, lane: usize, mu: usize| unsafe {
         R::store_pair(tile, lane, mu, &other.u3(), &other.u3());
     };
-    let all = || (0..TILE).flat_map(|lane| (0..4).map(move |mu| (lane, mu)));
+    let all = || (0..sites).flat_map(|lane| (0..4).map(move |mu| (lane, mu)));
     // Some are written before and some after.
     all().filter(|at| *at < (lane, mu)).for_each(|(lane, mu)| fill(&mut other, lane, mu));
     unsafe { R::store_pair(tile, lane, mu, forward, backward) };
@@ -116,7 +117,7 @@ fn phases() -> Vec<f64> {
     near.into_iter().chain(some).flat_map(|phi| [phi, -phi]).collect()
 }
 
-fn round_trip<P: NumberFormat, R: LinkFormat<P>>(
+fn round_trip<P: NumberFormat, R: StoreLinks<P>>(
     make: impl Fn(&mut Random, f64) -> Matrix,
     tolerance: fn(&Matrix) -> f64,
 ) {

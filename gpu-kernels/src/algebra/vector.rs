@@ -1,0 +1,330 @@
+//! Real numbers of several sites at once, in vector registers of a CPU.
+//!
+//! Instructions, not loops over arrays: compilers keep arrays of a kernel's size in memory.
+use super::{Complex, Real, Scalar, complex};
+use crate::Precision;
+use crate::lattice::{Where, lanes::first_and_turn};
+use crate::memory::{Access, Global};
+use crate::per_rhs::{Number, PerRhs, Rounded};
+use crate::storage::{Element, TILE};
+use core::arch::x86_64::*;
+use core::cmp::Ordering;
+use core::ops::{Add, Mul, Neg, Sub};
+
+/// The first of a vector's places in a tile, and how its lanes are turned, from a place in it
+/// ([`place_in_tiles`](crate::storage::place_in_tiles)).
+#[inline(always)]
+const fn place_and_turn(lane: usize) -> (usize, usize) {
+    (lane % TILE, lane / TILE)
+}
+
+/// An operator that one instruction does.
+macro_rules! operator {
+    ($name:ident: $trait:ident::$function:ident by $instruction:ident) => {
+        impl $trait for $name {
+            type Output = Self;
+            #[inline(always)]
+            fn $function(self, b: Self) -> Self {
+                // SAFETY: as the type says.
+                $name(unsafe { $instruction(self.0, b.0) })
+            }
+        }
+    };
+}
+
+/// A vector type: its numbers, register and instructions, and for each bit of a place the exchange of those that differ in it.
+macro_rules! vector {
+    ($name:ident: [$t:ident; $n:literal] in $register:ident, $add:ident $sub:ident $mul:ident $fma:ident $xor:ident $max:ident $sqrt:ident
+        $div:ident $splat:ident $load:ident $store:ident,
+        |$a:ident, $b:ident| $re_of:expr, $im_of:expr, |$re:ident, $im:ident| $joined:expr,
+        |$lane:ident| $site:expr, |$x:ident, $turn:ident| $turned:expr, |$bits:ident, $other:ident| $blended:expr, $double:ident $doubles:ident: |$single:ident| $added:expr, |$sign:ident, $then:ident, $else:ident| $selected:expr) => {
+        #[doc = concat!(stringify!($n), " numbers. Only kernels that are compiled for its instructions use it.")]
+        #[derive(Clone, Copy, Debug)]
+        #[repr(transparent)]
+        pub struct $name($register);
+
+        impl $name {
+            #[inline(always)]
+            fn array(self) -> [$t; $n] {
+                // SAFETY: as many numbers as the register has.
+                unsafe { core::mem::transmute(self.0) }
+            }
+            /// The numbers in double, those of both halves added if they are in single.
+            #[inline(always)]
+            #[allow(unused_unsafe, reason = "those in double are there already")]
+            fn doubles(self) -> $doubles {
+                let $single = self.0;
+                // SAFETY: as the type says.
+                $doubles(unsafe { $added })
+            }
+            /// Numbers of `other` where `is`.
+            #[inline(always)]
+            #[allow(unused_unsafe, reason = "some choose between registers, without an instruction of the type's")]
+            fn blended(self, other: Self, is: Where) -> Self {
+                let ($x, $other, $bits) = (self.0, other.0, is.bits());
+                // SAFETY: as the type says.
+                $name(unsafe { $blended })
+            }
+            #[inline(always)]
+            fn splat(x: $t) -> Self {
+                // SAFETY: as the type says.
+                $name(unsafe { $splat(x) })
+            }
+            /// Where the parts of complex number `k` are, those of a site next to each other.
+            #[inline(always)]
+            unsafe fn number_at(tile: Global, lane: usize, k: usize) -> *mut $t {
+                unsafe { tile.0.add((Self::TILE * k + lane) * Self::BYTES).cast() }
+            }
+        }
+        impl PartialEq for $name {
+            #[inline(always)]
+            fn eq(&self, other: &Self) -> bool {
+                self.array() == other.array()
+            }
+        }
+        impl PartialOrd for $name {
+            #[inline(always)]
+            fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+                self.array().partial_cmp(&other.array())
+            }
+        }
+        operator!($name: Add::add by $add);
+        operator!($name: Sub::sub by $sub);
+        operator!($name: Mul::mul by $mul);
+        impl Neg for $name {
+            type Output = Self;
+            #[inline(always)]
+            fn neg(self) -> Self {
+                // SAFETY: as the type says.
+                $name(unsafe { $xor(self.0, $splat(-0.0)) })
+            }
+        }
+        impl Real for $name {
+            const LANES: usize = $n;
+            type Double = $double;
+            const ZERO: Self = $name(unsafe { core::mem::transmute::<[$t; $n], $register>([0.0; $n]) });
+            const ONE: Self = $name(unsafe { core::mem::transmute::<[$t; $n], $register>([1.0; $n]) });
+            #[inline(always)]
+            fn mul_add(self, b: Self, c: Self) -> Self {
+                // SAFETY: as the type says.
+                $name(unsafe { $fma(self.0, b.0, c.0) })
+            }
+            #[inline(always)]
+            fn from_f64(x: f64) -> Self {
+                Self::splat(x as $t)
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                self.doubles().total()
+            }
+            #[inline(always)]
+            fn sum([a, b, c, d]: [Self; 4]) -> f64 {
+                ((a.doubles() + b.doubles()) + (c.doubles() + d.doubles())).total()
+            }
+            #[inline(always)]
+            fn cast<T: Real>(self) -> T {
+                const { assert!(T::LANES == Self::LANES && size_of::<T>() == size_of::<Self>(), "kernels in lanes have one precision") };
+                // SAFETY: it is the same type.
+                unsafe { core::mem::transmute_copy(&self) }
+            }
+            #[inline(always)]
+            fn lane(self, lane: usize) -> f64 {
+                self.array()[lane] as f64
+            }
+            #[inline(always)]
+            fn with_lane(self, lane: usize, x: f64) -> Self {
+                let mut numbers = self.array();
+                numbers[lane] = x as $t;
+                // SAFETY: as many numbers as the register has.
+                $name(unsafe { core::mem::transmute::<[$t; $n], $register>(numbers) })
+            }
+            #[inline(always)]
+            fn over(self, b: Self) -> Self {
+                // SAFETY: as the type says.
+                $name(unsafe { $div(self.0, b.0) })
+            }
+            #[inline(always)]
+            fn root(self) -> Self {
+                // SAFETY: as the type says.
+                $name(unsafe { $sqrt(self.0) })
+            }
+            #[inline(always)]
+            fn where_positive(self, x: Self, other: Self) -> Self {
+                let ($sign, $then, $else) = (self.0, x.0, other.0);
+                // SAFETY: as the type says.
+                $name(unsafe { $selected })
+            }
+            #[inline(always)]
+            fn sqrt_or_zero(self) -> Self {
+                // SAFETY: as the type says.
+                $name(unsafe { $sqrt($max(self.0, $splat(0.0))) })
+            }
+            #[inline(always)]
+            fn reciprocal(self) -> Self {
+                Self::ONE.over(self)
+            }
+            #[inline(always)]
+            fn or(self, other: Self, condition: u32) -> Self {
+                if condition == 0 { self } else { other }
+            }
+            #[inline(always)]
+            fn black_box(self) -> Self {
+                self
+            }
+            #[inline(always)]
+            fn of(x: Scalar) -> Self {
+                Self::splat($t::of(x))
+            }
+            #[inline(always)]
+            fn where_or(is: Where, x: Scalar, other: Scalar) -> Self {
+                Self::of(other).blended(Self::of(x), is)
+            }
+            #[inline(always)]
+            fn times_where(self, is: Where, b: Self) -> Self {
+                self.blended(self * b, is)
+            }
+        }
+        impl Rounded for $name {
+            #[inline(always)]
+            fn of_rhs(all: &PerRhs, rhs: u32) -> Self {
+                Self::splat($t::of_rhs(all, rhs))
+            }
+            #[inline(always)]
+            fn number(of: &Number) -> Complex<Self> {
+                let Complex { re, im } = $t::number(of);
+                complex(Self::splat(re), Self::splat(im))
+            }
+        }
+        impl Element for $name {
+            const PRECISION: Precision = <$t as Element>::PRECISION;
+            const BYTES: usize = <$t as Element>::BYTES;
+            #[inline(always)]
+            fn site(i: u32, $lane: usize) -> u32 {
+                let (first, turn) = first_and_turn(i);
+                first + ($site as u32 ^ turn)
+            }
+            #[inline(always)]
+            unsafe fn load(tile: Global, lane: usize, k: usize, access: Access) -> Complex<Self> {
+                let z = unsafe { Self::straight(tile, lane, k, access) };
+                if Self::is_turned(lane) { complex(z.re.turned(lane), z.im.turned(lane)) } else { z }
+            }
+            #[inline(always)]
+            unsafe fn straight(tile: Global, lane: usize, k: usize, _: Access) -> Complex<Self> {
+                let (lane, _) = place_and_turn(lane);
+                unsafe {
+                    let from = Self::number_at(tile, lane, k);
+                    let ($a, $b) = ($load(from), $load(from.add($n)));
+                    complex($name($re_of), $name($im_of))
+                }
+            }
+            #[inline(always)]
+            fn is_turned(lane: usize) -> bool {
+                place_and_turn(lane).1 != 0
+            }
+            #[inline(always)]
+            fn turned(self, lane: usize) -> Self {
+                let ($x, $turn) = (self.0, place_and_turn(lane).1);
+                // SAFETY: as the type says.
+                $name(unsafe { $turned })
+            }
+            #[inline(always)]
+            unsafe fn store(tile: Global, lane: usize, k: usize, z: Complex<Self>) {
+                let (lane, _) = place_and_turn(lane);
+                let ($re, $im) = (z.re.0, z.im.0);
+                unsafe {
+                    let to = Self::number_at(tile, lane, k);
+                    let (a, b) = $joined;
+                    $store(to, a);
+                    $store(to.add($n), b);
+                }
+            }
+            #[inline(always)]
+            unsafe fn of_array(array: Global, k: usize) -> Complex<Self> {
+                let Complex { re, im } = unsafe { $t::of_array(array, k) };
+                complex(Self::splat(re), Self::splat(im))
+            }
+        }
+    };
+}
+// Shuffles within 128 bits leave the numbers of the sites in places of their own, in the same ones everywhere. The bits of a turn
+// change places as those of a site's number do.
+vector!(F32x16: [f32; 16] in __m512, _mm512_add_ps _mm512_sub_ps _mm512_mul_ps _mm512_fmadd_ps _mm512_xor_ps _mm512_max_ps _mm512_sqrt_ps
+    _mm512_div_ps _mm512_set1_ps _mm512_loadu_ps _mm512_storeu_ps,
+    |a, b| _mm512_shuffle_ps::<0b1000_1000>(a, b), _mm512_shuffle_ps::<0b1101_1101>(a, b),
+    |re, im| (_mm512_unpacklo_ps(re, im), _mm512_unpackhi_ps(re, im)),
+    |lane| lane / 4 * 2 + lane % 2 + lane / 2 % 2 * 8,
+    |x, turn| {
+        let turn = turn & 1 | (turn & 2) << 1 | (turn & 4) << 1 | turn >> 3 << 1;
+        let places = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+        _mm512_permutexvar_ps(_mm512_xor_si512(places, _mm512_set1_epi32(turn as i32)), x)
+    },
+    // Sites of a half of the lattice in t have the same bit.
+    |bits, other| _mm512_mask_blend_ps((0x3333 * (bits & 1) as u16) | (0xcccc * (bits >> 15) as u16), x, other),
+    F64x8 F64x8: |x| _mm512_add_pd(_mm512_cvtps_pd(_mm512_castps512_ps256(x)), _mm512_cvtps_pd(_mm512_extractf32x8_ps::<1>(x))),
+    |sign, then, other| _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_GT_OQ>(sign, _mm512_setzero_ps()), other, then)
+);
+vector!(F64x8: [f64; 8] in __m512d, _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_fmadd_pd _mm512_xor_pd _mm512_max_pd _mm512_sqrt_pd
+    _mm512_div_pd _mm512_set1_pd _mm512_loadu_pd _mm512_storeu_pd,
+    |a, b| _mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b),
+    |re, im| (_mm512_unpacklo_pd(re, im), _mm512_unpackhi_pd(re, im)),
+    |lane| lane / 2 + lane % 2 * 4,
+    |x, turn| {
+        let turn = (turn & 3) << 1 | turn >> 2;
+        let places = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
+        _mm512_permutexvar_pd(_mm512_xor_si512(places, _mm512_set1_epi64(turn as i64)), x)
+    },
+    |bits, other| if bits & 1 == 0 { x } else { other },
+    F64x8 F64x8: |x| x,
+    |sign, then, other| _mm512_mask_blend_pd(_mm512_cmp_pd_mask::<_CMP_GT_OQ>(sign, _mm512_setzero_pd()), other, then)
+);
+vector!(F32x8: [f32; 8] in __m256, _mm256_add_ps _mm256_sub_ps _mm256_mul_ps _mm256_fmadd_ps _mm256_xor_ps _mm256_max_ps _mm256_sqrt_ps
+    _mm256_div_ps _mm256_set1_ps _mm256_loadu_ps _mm256_storeu_ps,
+    |a, b| _mm256_shuffle_ps::<0b1000_1000>(a, b), _mm256_shuffle_ps::<0b1101_1101>(a, b),
+    |re, im| (_mm256_unpacklo_ps(re, im), _mm256_unpackhi_ps(re, im)),
+    |lane| lane / 4 * 2 + lane % 2 + lane / 2 % 2 * 4,
+    |x, turn| {
+        let turn = turn & 1 | (turn & 2) << 1 | turn >> 2 << 1;
+        let places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        _mm256_permutevar8x32_ps(x, _mm256_xor_si256(places, _mm256_set1_epi32(turn as i32)))
+    },
+    |bits, other| if bits & 1 == 0 { x } else { other },
+    F64x4 F64x4: |x| _mm256_add_pd(_mm256_cvtps_pd(_mm256_castps256_ps128(x)), _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(x))),
+    |sign, then, other| _mm256_blendv_ps(other, then, _mm256_cmp_ps::<_CMP_GT_OQ>(sign, _mm256_setzero_ps()))
+);
+vector!(F64x4: [f64; 4] in __m256d, _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_fmadd_pd _mm256_xor_pd _mm256_max_pd _mm256_sqrt_pd
+    _mm256_div_pd _mm256_set1_pd _mm256_loadu_pd _mm256_storeu_pd,
+    |a, b| _mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b),
+    |re, im| (_mm256_unpacklo_pd(re, im), _mm256_unpackhi_pd(re, im)),
+    |lane| lane / 2 + lane % 2 * 2,
+    |x, turn| {
+        let turn = (turn & 1) << 1 | turn >> 1;
+        let places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        let places = _mm256_xor_si256(places, _mm256_set1_epi32(2 * turn as i32));
+        _mm256_castps_pd(_mm256_permutevar8x32_ps(_mm256_castpd_ps(x), places))
+    },
+    |bits, other| if bits & 1 == 0 { x } else { other },
+    F64x4 F64x4: |x| x,
+    |sign, then, other| _mm256_blendv_pd(other, then, _mm256_cmp_pd::<_CMP_GT_OQ>(sign, _mm256_setzero_pd()))
+);
+
+/// The sum of the numbers of a register: halves are added until one is left.
+macro_rules! total {
+    ($($name:ident)*) => {$(
+        impl $name {
+            #[inline(always)]
+            fn total(self) -> f64 {
+                let (mut numbers, mut half) = (self.array(), Self::LANES / 2);
+                while half > 0 {
+                    let mut j = 0;
+                    while j < half {
+                        numbers[j] += numbers[j + half];
+                        j += 1;
+                    }
+                    half /= 2;
+                }
+                numbers[0]
+            }
+        }
+    )*};
+}
+total!(F64x8 F64x4);

@@ -1,0 +1,107 @@
+//! Formats of groups of sites ([`lattice::lanes`](crate::lattice::lanes)): what is kept number by number, read and written for several
+//! sites at once.
+use super::links::LinkFormat;
+use super::{Block, CloverFormat, Double, Element, NumberFormat, Recon12, Recon18, Reconstruct, Single};
+use crate::Precision;
+use crate::algebra::vector::{F32x8, F32x16, F64x4, F64x8};
+use crate::algebra::{Complex, Real, Su3};
+use crate::memory::{Access, Global};
+use core::marker::PhantomData;
+
+/// Vector registers: how many numbers of each precision they take.
+pub trait VectorSet: Copy + Send + Sync + 'static {
+    /// Numbers in single precision.
+    type Single: Element;
+    /// Numbers in double precision.
+    type Double: Element;
+}
+/// AVX-512.
+#[derive(Clone, Copy, Debug)]
+pub struct Bytes64;
+impl VectorSet for Bytes64 {
+    type Single = F32x16;
+    type Double = F64x8;
+}
+/// AVX2.
+#[derive(Clone, Copy, Debug)]
+pub struct Bytes32;
+impl VectorSet for Bytes32 {
+    type Single = F32x8;
+    type Double = F64x4;
+}
+
+/// A precision whose fields can be read in lanes.
+pub trait HasLanes: CloverFormat {
+    /// Its numbers in registers.
+    type In<V: VectorSet>: Element;
+}
+impl HasLanes for Single {
+    type In<V: VectorSet> = V::Single;
+}
+impl HasLanes for Double {
+    type In<V: VectorSet> = V::Double;
+}
+
+/// Precision P, several sites at once.
+#[derive(Clone, Copy, Debug)]
+pub struct InLanes<P, V>(PhantomData<(P, V)>);
+
+/// Complex number `k` of the sites themselves, whose lanes have not changed places.
+#[inline(always)]
+unsafe fn own<T: Element>(tile: Global, lane: usize, k: usize) -> Complex<T> {
+    unsafe { T::straight(tile, lane, k, Access::Own) }
+}
+
+impl<P: HasLanes, V: VectorSet> NumberFormat for InLanes<P, V> {
+    type Real = P::In<V>;
+    const PRECISION: Precision = P::PRECISION;
+    const RECORD_NUMBER: usize = P::RECORD_NUMBER;
+    const SPINOR_BYTES: usize = P::SPINOR_BYTES;
+    const HALF_SPINOR_BYTES: usize = P::HALF_SPINOR_BYTES;
+    const COLOUR_BYTES: usize = P::COLOUR_BYTES;
+    const UNIT_LINKS: bool = P::UNIT_LINKS;
+}
+
+impl<P: HasLanes, V: VectorSet> CloverFormat for InLanes<P, V> {
+    const CLOVER_BYTES: usize = P::CLOVER_BYTES;
+    #[inline(always)]
+    unsafe fn load_block(tile: Global, lane: usize, chirality: usize) -> (Block<Self::Real>, Self::Real) {
+        (Block::from_record(|j| unsafe { own(tile, lane, 18 * chirality + j) }), Self::Real::ONE)
+    }
+}
+
+/// Where the pair of links of a direction is, from which numbers are read as they are needed: registers are few.
+#[derive(Clone, Copy, Debug)]
+pub struct PairInMemory {
+    tile: Global,
+    lane: usize,
+}
+
+macro_rules! links_in_lanes {
+    ($($recon:ident)*) => {$(
+        impl<P: HasLanes, V: VectorSet> LinkFormat<InLanes<P, V>> for $recon
+        where
+            $recon: LinkFormat<P>,
+        {
+            type Pair = PairInMemory;
+            const PAIR_BYTES: usize = <$recon as LinkFormat<P>>::PAIR_BYTES;
+            #[inline(always)]
+            unsafe fn load_pair(tile: Global, lane: usize, mu: usize) -> PairInMemory {
+                PairInMemory { tile: unsafe { tile.offset(mu * <P::In<V> as Element>::TILE * <Self as LinkFormat<P>>::PAIR_BYTES) }, lane }
+            }
+            #[inline(always)]
+            fn forward(pair: &PairInMemory) -> Su3<P::In<V>> {
+                // SAFETY: whoever made the pair promised that it is valid.
+                let number = |j: usize| unsafe { own::<P::In<V>>(pair.tile, pair.lane, j) };
+                Self::expand(number, || number(2 * Self::KEPT).re)
+            }
+            #[inline(always)]
+            fn backward(pair: &PairInMemory) -> Su3<P::In<V>> {
+                // SAFETY: as above.
+                let number = |j: usize| unsafe { own::<P::In<V>>(pair.tile, pair.lane, j) };
+                Self::expand(|j| number(Self::KEPT + j), || number(2 * Self::KEPT).im)
+            }
+        }
+    )*};
+}
+links_in_lanes!(Recon18 Recon12);

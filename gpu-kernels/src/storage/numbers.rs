@@ -1,0 +1,127 @@
+//! Fields whose complex numbers are kept one by one ([`Element`]): those in double precision, and all that are read in lanes.
+use super::Element;
+use crate::algebra::{Axis, Colour, DiracSpinor, HalfSpinor, Projector, Scaled, ScaledColour, complex};
+use crate::memory::{Access, Global};
+
+/// Colours with their lanes turned, after the arithmetic that does not mix them.
+#[inline(always)]
+fn turned<T: Element, const N: usize>(mut colours: [Colour<T>; N], lane: usize) -> [Colour<T>; N] {
+    if T::is_turned(lane) {
+        let mut k = 0;
+        while k < 3 * N {
+            let z = &mut colours[k / 3].0[k % 3];
+            *z = complex(z.re.turned(lane), z.im.turned(lane));
+            k += 1;
+        }
+    }
+    colours
+}
+/// All spins of the sites themselves.
+#[inline(always)]
+unsafe fn spins<T: Element>(tile: Global, lane: usize, access: Access) -> [Colour<T>; 4] {
+    unsafe {
+        [
+            load_colour_at(tile, lane, 0, access),
+            load_colour_at(tile, lane, 3, access),
+            load_colour_at(tile, lane, 6, access),
+            load_colour_at(tile, lane, 9, access),
+        ]
+    }
+}
+
+/// As [`NumberFormat::load_spinor`](super::NumberFormat::load_spinor).
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub unsafe fn load_spinor<T: Element>(tile: Global, lane: usize, access: Access) -> DiracSpinor<T> {
+    DiracSpinor(turned(unsafe { spins(tile, lane, access) }, lane))
+}
+/// As [`NumberFormat::load_projected`](super::NumberFormat::load_projected).
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub unsafe fn load_projected<T: Element>(tile: Global, lane: usize, p: Projector) -> Scaled<T> {
+    let mut s = DiracSpinor::ZERO;
+    if p.axis == Axis::T {
+        s.0[p.kept()] = unsafe { load_colour_at(tile, lane, 3 * p.kept(), Access::Shared) };
+        s.0[p.kept() + 1] = unsafe { load_colour_at(tile, lane, 3 * p.kept() + 3, Access::Shared) };
+    } else {
+        s.0 = unsafe { spins(tile, lane, Access::Shared) };
+    }
+    let Scaled { value: HalfSpinor(spins), scale } = s.project(p);
+    Scaled { value: HalfSpinor(turned(spins, lane)), scale }
+}
+/// As [`NumberFormat::store_spinor`](super::NumberFormat::store_spinor).
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub unsafe fn store_spinor<T: Element>(tile: Global, lane: usize, s: &DiracSpinor<T>) {
+    macro_rules! put {
+        ($($spin:literal)*) => {$(
+            unsafe { store_colour_at(tile, lane, 3 * $spin, s.0[$spin]) };
+        )*};
+    }
+    put!(0 1 2 3);
+}
+/// As [`NumberFormat::load_half_spinor`](super::NumberFormat::load_half_spinor).
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub unsafe fn load_half_spinor<T: Element>(tile: Global, lane: usize, time: bool) -> Scaled<T> {
+    let (a, b) =
+        unsafe { (load_colour_at(tile, lane, 0, Access::Shared), load_colour_at(tile, lane, 3, Access::Shared)) };
+    Scaled { value: HalfSpinor(turned([a, b], lane)), scale: if time { T::ONE + T::ONE } else { T::ONE } }
+}
+/// As [`NumberFormat::store_projected`](super::NumberFormat::store_projected).
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub unsafe fn store_projected<T: Element>((from, lane): (Global, usize), p: Projector, (to, place): (Global, usize)) {
+    let HalfSpinor([a, b]) = unsafe { load_projected::<T>(from, lane, p) }.value;
+    unsafe {
+        store_colour_at(to, place, 0, a);
+        store_colour_at(to, place, 3, b);
+    }
+}
+/// As [`NumberFormat::load_colour`](super::NumberFormat::load_colour).
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub unsafe fn load_colour<T: Element>(tile: Global, lane: usize, access: Access) -> ScaledColour<T> {
+    let [vector] = turned([unsafe { load_colour_at(tile, lane, 0, access) }], lane);
+    ScaledColour { vector, scale: T::ONE }
+}
+/// As [`NumberFormat::store_colour`](super::NumberFormat::store_colour).
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub unsafe fn store_colour<T: Element>(tile: Global, lane: usize, c: &Colour<T>) {
+    unsafe { store_colour_at(tile, lane, 0, *c) }
+}
+/// Numbers `first` to `first` + 2. Not a closure: with vectors it is large.
+#[inline(always)]
+unsafe fn load_colour_at<T: Element>(tile: Global, lane: usize, first: usize, access: Access) -> Colour<T> {
+    unsafe {
+        Colour([
+            T::straight(tile, lane, first, access),
+            T::straight(tile, lane, first + 1, access),
+            T::straight(tile, lane, first + 2, access),
+        ])
+    }
+}
+/// Writes numbers `first` to `first` + 2.
+#[inline(always)]
+unsafe fn store_colour_at<T: Element>(tile: Global, lane: usize, first: usize, Colour([a, b, c]): Colour<T>) {
+    unsafe {
+        T::store(tile, lane, first, a);
+        T::store(tile, lane, first + 1, b);
+        T::store(tile, lane, first + 2, c);
+    }
+}

@@ -1,0 +1,135 @@
+//! Where the words of a site's record are in a tile.
+//!
+//! On a GPU a record is kept in chunks of 16 bytes, `[chunk][site]`, so that a warp reads whole cache lines. On a CPU records of real
+//! numbers in 32 or 64 bits are kept complex number by complex number, `[number][site]`, so that two vector registers take the same
+//! number of sites that follow each other. Formats of 16 bits have chunks there, too.
+use super::{CACHE_LINE, STRIDE};
+use crate::memory::{Access, Chunk, Global, HalfChunk};
+
+/// In place of the bytes of a complex number: records in chunks on a CPU, too.
+pub const CHUNKS: usize = 0;
+
+/// Whether records of complex numbers of so many bytes are in chunks here.
+const fn in_chunks(number: usize) -> bool {
+    cfg!(target_arch = "nvptx64") || number == CHUNKS
+}
+/// Where word `i` of a record is that is not in chunks.
+#[inline(always)]
+const fn place<const NUMBER: usize>(lane: usize, i: usize) -> usize {
+    let byte = 4 * i;
+    byte / NUMBER * (2 * CACHE_LINE) + NUMBER * lane + byte % NUMBER
+}
+
+/// Words 4 k to 4 k + 3.
+///
+/// # Safety
+/// The tile is valid and read as `access` promises; `lane` < [`Element::TILE`](super::Element::TILE).
+#[inline(always)]
+pub unsafe fn load<const NUMBER: usize>(tile: Global, lane: usize, k: usize, access: Access) -> Chunk {
+    unsafe {
+        if const { in_chunks(NUMBER) } {
+            tile.load16(16 * lane + k * STRIDE, access)
+        } else if const { NUMBER == 16 } {
+            tile.load16(place::<NUMBER>(lane, 4 * k), access)
+        } else {
+            let two = |i: usize| tile.load8(place::<NUMBER>(lane, i), access).0;
+            let ([a, b], [c, d]) = (two(4 * k), two(4 * k + 2));
+            Chunk([a, b, c, d])
+        }
+    }
+}
+/// Words 4 k and 4 k + 1, the last ones of a record.
+///
+/// # Safety
+/// As [`load`].
+#[inline(always)]
+pub unsafe fn load_half<const NUMBER: usize>(tile: Global, lane: usize, k: usize, access: Access) -> HalfChunk {
+    unsafe {
+        if const { in_chunks(NUMBER) } {
+            tile.load8(8 * lane + k * STRIDE, access)
+        } else {
+            tile.load8(place::<NUMBER>(lane, 4 * k), access)
+        }
+    }
+}
+/// Words 2 k and 2 k + 1 of a record of whole chunks.
+///
+/// # Safety
+/// As [`load`].
+#[inline(always)]
+pub unsafe fn load_number<const NUMBER: usize>(tile: Global, lane: usize, k: usize, access: Access) -> HalfChunk {
+    unsafe {
+        if const { in_chunks(NUMBER) } {
+            tile.load8(16 * lane + k / 2 * STRIDE + 8 * (k % 2), access)
+        } else {
+            tile.load8(place::<NUMBER>(lane, 2 * k), access)
+        }
+    }
+}
+/// Writes words 2 k and 2 k + 1 of a record of whole chunks.
+///
+/// # Safety
+/// As [`store`].
+#[inline(always)]
+pub unsafe fn store_number<const NUMBER: usize>(tile: Global, lane: usize, k: usize, words: HalfChunk) {
+    unsafe {
+        if const { in_chunks(NUMBER) } {
+            tile.store8(16 * lane + k / 2 * STRIDE + 8 * (k % 2), words);
+        } else {
+            tile.store8(place::<NUMBER>(lane, 2 * k), words);
+        }
+    }
+}
+/// Writes words 4 k to 4 k + 3.
+///
+/// # Safety
+/// The tile is valid and the record written by nobody else; `lane` < [`Element::TILE`](super::Element::TILE).
+#[inline(always)]
+pub unsafe fn store<const NUMBER: usize>(tile: Global, lane: usize, k: usize, chunk: Chunk) {
+    unsafe {
+        if const { in_chunks(NUMBER) } {
+            tile.store16(16 * lane + k * STRIDE, chunk);
+        } else if const { NUMBER == 16 } {
+            tile.store16(place::<NUMBER>(lane, 4 * k), chunk);
+        } else {
+            let Chunk([a, b, c, d]) = chunk;
+            tile.store8(place::<NUMBER>(lane, 4 * k), HalfChunk([a, b]));
+            tile.store8(place::<NUMBER>(lane, 4 * k + 2), HalfChunk([c, d]));
+        }
+    }
+}
+/// Writes words 4 k and 4 k + 1, the last ones of a record.
+///
+/// # Safety
+/// As [`store`].
+#[inline(always)]
+pub unsafe fn store_half<const NUMBER: usize>(tile: Global, lane: usize, k: usize, chunk: HalfChunk) {
+    unsafe {
+        if const { in_chunks(NUMBER) } {
+            tile.store8(8 * lane + k * STRIDE, chunk);
+        } else {
+            tile.store8(place::<NUMBER>(lane, 4 * k), chunk);
+        }
+    }
+}
+/// Writes word `i` of a record of so many whole `chunks` and a last one of `tail` bytes.
+///
+/// # Safety
+/// As [`store`].
+#[inline(always)]
+pub unsafe fn store_word<const NUMBER: usize>(
+    tile: Global,
+    lane: usize,
+    i: usize,
+    [chunks, tail]: [usize; 2],
+    word: u32,
+) {
+    let at = if const { !in_chunks(NUMBER) } {
+        place::<NUMBER>(lane, i)
+    } else if i < 4 * chunks {
+        16 * lane + i / 4 * STRIDE + 4 * (i % 4)
+    } else {
+        tail * lane + chunks * STRIDE + 4 * (i - 4 * chunks)
+    };
+    unsafe { tile.store4(at, f32::from_bits(word)) }
+}

@@ -1,0 +1,381 @@
+//! A group of sites gives the bits of each site alone, and sums to rounding: rows of the operators and linear algebra, in every format
+//! and with every vector set that they are compiled for and that this machine has. A function computes groups where it is given
+//! all sites, and one site at a time where it is given one. Fields hold random numbers; what a kernel makes of them is another test's.
+#![cfg(feature = "cpu")]
+#![allow(clippy::undocumented_unsafe_blocks, reason = "the contract is written once, at the first of them")]
+use gpu_kernels::blas::{
+    AXPBY, AXPY_NORM2, Axpby, AxpyNorm2, BICGSTAB_STEP, BicgstabStep, CG_RESIDUAL_UPDATE, CG_UPDATE, CgResidualUpdate,
+    CgUpdate, DOT_NORM2, DotNorm2, SHIFT_UPDATE_2, ShiftUpdate, XPAY_NORM2, XpayNorm2,
+};
+use gpu_kernels::block::{BLOCK_UPDATE, BlockUpdate, Coefficients, GRAM, Gram};
+use gpu_kernels::clover::{CLOVER_ROW, CLOVER_ROW_DOT, CLOVER_ROW_DOTS, CLOVER_SUM_ROW, DIAGONAL_APPLY, DiagonalApply};
+use gpu_kernels::cpu::Vectors;
+use gpu_kernels::diagonal::DiagonalArguments;
+use gpu_kernels::fermion_force::{
+    COMBINE_MATRICES, CombineMatrices, HOP_GRADIENT, HopGradient, HopPairs, LONG_GRADIENT, LONG_HOP_GRADIENT,
+    LongGradient, NAIVE_FORCE, NaiveForce, STAPLE_GRADIENT, StapleGradient,
+};
+use gpu_kernels::field::{Clover, Field, Links, Matrices, Momenta, ThinLinks};
+use gpu_kernels::gauge::{PLAQUETTE, Plaquette};
+use gpu_kernels::gauge_force::{
+    FIELD_STRENGTH, FieldStrength, GaugeForce, LOOP, Loop, SYMANZIK_FORCE_DOUBLE, SYMANZIK_FORCE_SINGLE, WILSON_FORCE,
+};
+use gpu_kernels::ghost::Ghosts;
+use gpu_kernels::heatbath::{HEATBATH, Heatbath, OVERRELAX, Overrelax, Sublattice};
+use gpu_kernels::krylov::{MULTI_AXPY, MULTI_DOT, MultiAxpy, MultiDot};
+use gpu_kernels::lattice::{Bordered, Divisor, Geometry, Position, Region};
+use gpu_kernels::memory::Chunk;
+use gpu_kernels::momenta::{
+    ADD_FORCE, ADD_MOMENTA, AddForce, AddMomenta, KINETIC_ENERGY, KineticEnergy, MOVE_LINKS, MoveLinks,
+};
+use gpu_kernels::per_rhs::{ComplexPerRhs, PerRhs};
+use gpu_kernels::random::Philox;
+use gpu_kernels::smeared::{LONG_LINKS, LongLinks, PROJECT_U3, ProjectU3, SCALE_LINKS, STAPLE, ScaleLinks, Staple};
+use gpu_kernels::staggered::{IMPROVED_ROW, IMPROVED_ROW_DOT, Phases, STAGGERED_ROW, STAGGERED_ROW_DOT, StaggeredRow};
+use gpu_kernels::storage::padded;
+use gpu_kernels::sums::DeviceSums;
+use gpu_kernels::wilson::{Hopping, WILSON_ROW, WILSON_ROW_DOT, WILSON_ROW_DOTS, WilsonRow};
+use gpu_kernels::{FermionKind, Format, Instance, Precision, Table};
+
+/// Extents of four, where one hop and three hops lead to the other half of the lattice.
+const EXTENTS: [u32; 4] = [4, 8, 12, 4];
+const NRHS: usize = 2;
+
+fn geometry() -> Geometry {
+    Geometry::new(EXTENTS).in_lane_order()
+}
+fn sites() -> usize {
+    geometry().half_volume() as usize
+}
+
+/// Fields for the kernels, in a format, with numbers of either sign that are moderate in the precision; all are of the same size, that
+/// of the largest.
+struct Memory {
+    fields: Vec<Vec<Chunk>>,
+}
+impl Memory {
+    fn new(format: Format, count: usize) -> Self {
+        let precision = format.precision.expect("kernels with fields have a precision");
+        let links = format.links.map_or(0, |links| links.with_all_reals().site_bytes(precision));
+        let site = (NRHS * FermionKind::Wilson.site_bytes(precision)).max(links).max(precision.clover_bytes());
+        // Four matrices, or momenta in double.
+        let site = site.max(4 * FermionKind::Wilson.site_bytes(precision)).max(Momenta::site_bytes::<f64>());
+        let bytes = padded(sites()) * site;
+        let mut fields = Vec::new();
+        for seed in 0..count as u64 {
+            let mut stream = Philox::new(seed, 0, 0);
+            // The first word of a double is the lower one. Each is near 0.3, as one number or as two of 16 bits.
+            let mut word = |k: usize| match precision {
+                Precision::Double if k.is_multiple_of(2) => stream.next_u32(),
+                Precision::Double => 0x3fd0_0000 | stream.next_u32() & 0x800f_ffff,
+                _ => 0x3e80_3e80 | stream.next_u32() & 0x80ff_80ff,
+            };
+            fields.push((0..bytes / 16).map(|_| Chunk(std::array::from_fn(&mut word))).collect());
+        }
+        Memory { fields }
+    }
+    fn address(&mut self, k: usize) -> *mut u8 {
+        self.fields[k].as_mut_ptr().cast()
+    }
+    fn thin(&mut self, k: usize) -> ThinLinks {
+        unsafe { ThinLinks::new(self.address(k)) }
+    }
+    fn matrices(&mut self, k: usize) -> Matrices {
+        self.thin(k).direction(2)
+    }
+    fn momenta(&mut self, k: usize) -> Momenta {
+        unsafe { Momenta::new(self.address(k)) }
+    }
+    fn field(&mut self, k: usize) -> Field {
+        // SAFETY: here and below, every view of a kernel is of memory of its test, of the size of its field.
+        unsafe { Field::new(self.address(k), (padded(sites()) / gpu_kernels::storage::PADDING) as u32) }
+    }
+}
+
+/// Runs a kernel of a table in every format: with all sites at once, and with one after the other.
+fn compare<K>(table: &Table, fields: usize, make: impl Fn(&mut Memory) -> K) {
+    compare_for(NRHS, table, fields, make);
+}
+/// For so many right-hand sides, or directions.
+fn compare_for<K>(nrhs: usize, table: &Table, fields: usize, make: impl Fn(&mut Memory) -> K) {
+    for vectors in Vectors::COMPILED.iter().filter(|vectors| vectors.exist()) {
+        for instance in table.instances() {
+            let all = outcome(*vectors, instance, (fields, nrhs), &make, sites());
+            let one = outcome(*vectors, instance, (fields, nrhs), &make, 1);
+            let name = format!("{} {} {}", table.name, instance.format, vectors.name());
+            assert!(all.0 == one.0, "{name}: fields");
+            for ((x, y), size) in all.1.iter().zip(&one.1).zip(&one.2) {
+                // 200 numbers are added in double in another order.
+                assert!((x - y).abs() <= 200.0 * f64::EPSILON * size, "{name}: sums {x:e} and {y:e}");
+            }
+        }
+    }
+}
+/// All fields afterwards, the sums, and the sums of the absolute values of what they are made of.
+fn outcome<K>(
+    vectors: Vectors,
+    instance: &Instance,
+    (fields, nrhs): (usize, usize),
+    make: impl Fn(&mut Memory) -> K,
+    together: usize,
+) -> (Vec<Vec<Chunk>>, Vec<f64>, Vec<f64>) {
+    let mut memory = Memory::new(instance.format, fields);
+    let before = memory.fields.clone();
+    let kernel = make(&mut memory);
+    let run = instance.cpu.of(vectors).expect("compiled");
+    let count = instance.sum.map_or(0, |sum| sum.values);
+    let (mut sums, mut sizes) = (vec![0.0; nrhs * count], vec![0.0; nrhs * count]);
+    for rhs in 0..nrhs {
+        for first in (0..sites()).step_by(together) {
+            let mut part = [0.0; gpu_kernels::MOST_VALUES];
+            let arguments = std::ptr::from_ref(&kernel).cast();
+            unsafe { run(arguments, first as u32, (first + together) as u32, rhs as u32, part.as_mut_ptr()) };
+            for k in 0..count {
+                sums[count * rhs + k] += part[k];
+                sizes[count * rhs + k] += part[k].abs();
+            }
+        }
+    }
+    assert!(memory.fields != before || count > 0, "something is written or summed");
+    (memory.fields, sums, sizes)
+}
+
+#[test]
+fn rows_of_wilson_like_operators() {
+    let row = |kind: fn(Clover) -> DiagonalArguments, dagger: u32, sum: u32, parity: u32| {
+        move |m: &mut Memory| WilsonRow {
+            out: m.field(0),
+            x: m.field(1),
+            w: m.field(2),
+            sum,
+            dagger,
+            b: (-0.4).into(),
+            diagonal: kind(unsafe { Clover::new(m.address(5)) }),
+            hopping: Hopping {
+                input: m.field(3),
+                links: unsafe { Links::new(m.address(4)) },
+                geometry: geometry(),
+                region: Region::WHOLE,
+                parity,
+                time: 1.5.into(),
+                time_across: (-1.5).into(),
+            },
+            ghosts: Ghosts::NONE,
+        }
+    };
+    let mass: fn(Clover) -> _ = |_| DiagonalArguments::mass(0.75);
+    let inverse: fn(Clover) -> _ = |clover| DiagonalArguments::clover(clover, true);
+    let clover: fn(Clover) -> _ = |clover| DiagonalArguments::clover(clover, false);
+    for parity in [0, 1] {
+        for (dagger, sum) in [(0, 0), (1, 1)] {
+            compare(WILSON_ROW.0, 6, row(mass, dagger, sum, parity));
+            compare(CLOVER_ROW.0, 6, row(inverse, dagger, sum, parity));
+            compare(CLOVER_SUM_ROW.0, 6, row(clover, dagger, 1, parity));
+        }
+        compare(WILSON_ROW_DOT.0, 6, row(mass, 0, 1, parity));
+        compare(WILSON_ROW_DOTS.0, 6, row(mass, 0, 1, parity));
+        compare(CLOVER_ROW_DOT.0, 6, row(inverse, 0, 1, parity));
+        compare(CLOVER_ROW_DOTS.0, 6, row(inverse, 0, 1, parity));
+    }
+    compare(DIAGONAL_APPLY.0, 6, |m| DiagonalApply {
+        out: m.field(0),
+        input: m.field(1),
+        diagonal: DiagonalArguments::twisted_clover(unsafe { Clover::new(m.address(5)) }, 0.3),
+    });
+}
+
+#[test]
+fn rows_of_staggered_operators() {
+    for parity in [0, 1] {
+        for sum in [0, 1] {
+            let row = |m: &mut Memory| StaggeredRow {
+                out: m.field(0),
+                x: m.field(1),
+                w: m.field(2),
+                sum,
+                parity,
+                a: 0.7.into(),
+                b: (-0.4).into(),
+                input: m.field(3),
+                geometry: geometry(),
+                region: Region::WHOLE,
+                phases: Phases::new([0, 1, 3, 7]),
+                across: (-1.0).into(),
+                links: unsafe { Links::new(m.address(4)) },
+                factor: 0.5.into(),
+                long: unsafe { Links::new(m.address(5)) },
+                long_factor: 0.25.into(),
+                ghosts: Ghosts::NONE,
+            };
+            compare(STAGGERED_ROW.0, 6, row);
+            compare(IMPROVED_ROW.0, 6, row);
+            if sum == 1 {
+                compare(STAGGERED_ROW_DOT.0, 6, row);
+                compare(IMPROVED_ROW_DOT.0, 6, row);
+            }
+        }
+    }
+}
+
+#[test]
+fn linear_algebra() {
+    let real = || PerRhs::new(|rhs| 0.3 + rhs as f64);
+    let number = || ComplexPerRhs::new(|rhs| gpu_kernels::algebra::complex(0.3 + rhs as f64, -0.7));
+    compare(AXPBY.0, 2, |m| Axpby { x: m.field(0), y: m.field(1), a: number(), b: number() });
+    compare(AXPY_NORM2.0, 2, |m| AxpyNorm2 { x: m.field(0), y: m.field(1), a: number() });
+    compare(DOT_NORM2.0, 2, |m| DotNorm2 { x: m.field(0), y: m.field(1) });
+    compare(XPAY_NORM2.0, 2, |m| XpayNorm2 { x: m.field(0), y: m.field(1), a: real() });
+    compare(CG_UPDATE.0, 3, |m| CgUpdate { x: m.field(0), p: m.field(1), r: m.field(2), a: real(), b: real() });
+    compare(SHIFT_UPDATE_2.0, 5, |m| ShiftUpdate {
+        r: m.field(0),
+        x: [m.field(1), m.field(2)],
+        p: [m.field(3), m.field(4)],
+        a: [real(), real()],
+        b: [real(), real()],
+    });
+    compare(BICGSTAB_STEP.0, 5, |m| {
+        let [x, r, p, v, t] = [0, 1, 2, 3, 4].map(|k| m.field(k));
+        BicgstabStep { x, r, p, v, t, alpha: number(), omega: number(), beta: number() }
+    });
+    // The curvature is added once, not once for each lane.
+    let curvatures = [2.0f64, 0.0, 0.0, 3.0, 0.0, 0.0];
+    compare(CG_RESIDUAL_UPDATE.0, 2, |m| CgResidualUpdate {
+        r: m.field(0),
+        t: m.field(1),
+        rho: real(),
+        sums: unsafe { DeviceSums::new(curvatures.as_ptr().cast_mut().cast(), 6, [3, 0, 0, 0, 0]) },
+        first: 0,
+    });
+    let four = |m: &mut Memory| [0, 1, 2, 3].map(|k| m.field(k));
+    compare(MULTI_DOT.0, 5, |m| MultiDot { x: four(m), y: m.field(4) });
+    compare(MULTI_AXPY.0, 5, |m| MultiAxpy { x: four(m), a: [number(); 4], y: m.field(4) });
+    let last = NRHS as u32 - 1;
+    compare(GRAM.0, 2, |m| Gram { x: m.field(0), y: m.field(1), last_x: last, last_y: last, along: Divisor::new(1) });
+    compare(BLOCK_UPDATE.0, 3, |m| BlockUpdate {
+        x: m.field(0),
+        y: m.field(1),
+        a: unsafe { Coefficients::new(m.address(2)) },
+        count: NRHS as u32,
+        add: 1,
+    });
+}
+
+#[test]
+fn gauge_fields() {
+    let lattice = Bordered::bare(geometry());
+    for parity in [0, 1] {
+        let force = |m: &mut Memory| GaugeForce {
+            links: [m.thin(0), m.thin(1)],
+            momenta: m.momenta(2),
+            lattice,
+            parity,
+            coefficients: [0.3, 0.2, -0.1],
+        };
+        for table in [WILSON_FORCE.0, SYMANZIK_FORCE_DOUBLE.0, SYMANZIK_FORCE_SINGLE.0] {
+            compare_for(4, table, 3, force);
+        }
+        // Around by z, t, t, −z, −t, −t.
+        let (steps, length) = (0x77_5664, 6);
+        compare(LOOP.0, 2, |m| Loop { links: [m.thin(0), m.thin(1)], lattice, parity, steps, length });
+        compare(FIELD_STRENGTH.0, 2, |m| FieldStrength { links: [m.thin(0), m.thin(1)], lattice, parity });
+        compare(PLAQUETTE.0, 2, |m| Plaquette { here: m.thin(0), there: m.thin(1), lattice, parity });
+        for mu in [0, 3] {
+            let at = |m: &mut Memory| Sublattice { links: [m.thin(0), m.thin(1)], lattice, parity, mu };
+            let position = Position { origin: [0; 4], extents: [EXTENTS[0], EXTENTS[1], EXTENTS[2]] };
+            compare(HEATBATH.0, 2, |m| Heatbath {
+                at: at(m),
+                geometry: geometry(),
+                position,
+                beta: 6.0,
+                seed: 5,
+                pass: 3,
+            });
+            compare(OVERRELAX.0, 2, |m| Overrelax { at: at(m) });
+            compare(STAPLE.0, 6, |m| Staple {
+                links: [m.thin(0), m.thin(1)],
+                input: [m.matrices(2), m.matrices(3)],
+                out: m.matrices(4),
+                sum: m.matrices(5),
+                geometry: geometry(),
+                parity,
+                mu,
+                nu: 1,
+                keep: 1,
+                coefficient: 0.4,
+            });
+        }
+        compare(LONG_LINKS.0, 3, |m| LongLinks {
+            links: [m.thin(0), m.thin(1)],
+            out: m.thin(2),
+            geometry: geometry(),
+            parity,
+            factor: 0.4,
+        });
+        for unitarise in [0, 1] {
+            let step = 0.3;
+            let make = |m: &mut Memory| MoveLinks {
+                links: m.thin(0),
+                momenta: m.momenta(1),
+                lattice,
+                parity,
+                unitarise,
+                step,
+            };
+            compare_for(4, MOVE_LINKS.0, 2, make);
+        }
+        compare_for(4, ADD_FORCE.0, 3, |m| AddForce {
+            momenta: m.momenta(0),
+            links: m.thin(1),
+            gradient: m.thin(2),
+            lattice,
+            parity,
+            step: 0.3,
+        });
+    }
+    compare_for(4, ADD_MOMENTA.0, 2, |m| AddMomenta { momenta: m.momenta(0), other: m.momenta(1), a: 0.3, b: -0.7 });
+    compare(KINETIC_ENERGY.0, 1, |m| KineticEnergy { momenta: m.momenta(0) });
+    compare(PROJECT_U3.0, 2, |m| ProjectU3 { input: m.thin(0), out: m.thin(1) });
+    compare(SCALE_LINKS.0, 2, |m| ScaleLinks { input: m.thin(0), out: m.thin(1), factor: 0.7 });
+}
+
+#[test]
+fn forces_of_staggered_fermions() {
+    let (lattice, phases) = (Bordered::bare(geometry()), Phases::new([0, 1, 3, 7]));
+    let pairs = |m: &mut Memory| HopPairs { vectors: [m.field(0), m.field(1)], count: 2, phases, across: -1.0 };
+    for parity in [0, 1] {
+        compare_for(4, NAIVE_FORCE.0, 4, |m| NaiveForce {
+            pairs: pairs(m),
+            links: m.thin(2),
+            momenta: m.momenta(3),
+            lattice,
+            parity,
+            step: 0.3,
+        });
+        let gradient =
+            |m: &mut Memory| HopGradient { pairs: pairs(m), out: m.thin(2), geometry: geometry(), parity, factor: 0.3 };
+        compare_for(4, HOP_GRADIENT.0, 3, gradient);
+        compare_for(4, LONG_HOP_GRADIENT.0, 3, gradient);
+        for (mu, nu) in [(0, 3), (3, 1)] {
+            compare(STAPLE_GRADIENT.0, 7, |m| StapleGradient {
+                links: [m.thin(0), m.thin(1)],
+                path: [m.matrices(2), m.matrices(3)],
+                gradient: [m.matrices(4), m.matrices(5)],
+                sum: m.matrices(6),
+                geometry: geometry(),
+                parity,
+                mu,
+                nu,
+                coefficient: 0.4,
+            });
+        }
+        compare_for(4, LONG_GRADIENT.0, 5, |m| LongGradient {
+            links: [m.thin(0), m.thin(1)],
+            gradient: [m.thin(2), m.thin(3)],
+            sum: m.thin(4),
+            geometry: geometry(),
+            parity,
+            coefficient: 0.4,
+        });
+    }
+    compare(COMBINE_MATRICES.0, 2, |m| CombineMatrices { out: m.matrices(0), input: m.matrices(1), a: 0.3, b: -0.7 });
+}
