@@ -94,7 +94,7 @@ unsafe impl<P: NumberFormat, T: Element> Kernel<Between<Colours<P>, T>> for Naiv
         unsafe {
             let gradient = self.pairs.sum::<P>(&self.lattice.geometry, &n, self.parity, mu, 1);
             let product = self.links.load::<P::Real>(n.index, mu, Access::Shared) * gradient.adjoint();
-            self.momenta.add::<T>(i, mu, self.step, AntiHermitian::part_of(product));
+            self.momenta.add::<T, _>(i, mu, self.step, AntiHermitian::part_of(product));
         }
     }
     #[inline(always)]
@@ -190,13 +190,13 @@ unsafe impl<T: Element> Kernel<T> for StapleGradient {
             let (v, w) = (&self.path, &self.gradient);
             let right = {
                 let side = link::<T>(&self.links, there, ahead, nu);
-                matrix(w, here, i) * (side * matrix(v, there, up).adjoint())
-                    + matrix(v, here, i) * (side * matrix(w, there, up).adjoint())
+                let first = matrix(w, here, i) * (side * matrix(v, there, up).adjoint()).settled();
+                (first + matrix(v, here, i) * (side * matrix(w, there, up).adjoint()).settled()).settled()
             };
             let left = {
                 let side = link::<T>(&self.links, there, behind, nu);
-                (matrix(w, there, behind).adjoint() * side) * matrix(v, here, above)
-                    + (matrix(v, there, behind).adjoint() * side) * matrix(w, here, above)
+                let first = (matrix(w, there, behind).adjoint() * side).settled() * matrix(v, here, above);
+                first + (matrix(v, there, behind).adjoint() * side).settled() * matrix(w, here, above)
             };
             let sum = self.sum.load::<T>(i, Access::Own) + (right + left).scale(T::from_f64(self.coefficient));
             self.sum.store(i, &sum);

@@ -337,7 +337,7 @@ mod lanes {
         type In = V::Double;
         const LANES: usize = V::Double::LANES;
     }
-    // Of one precision.
+    // As many as F has: kernels that write what T has fewer of do so part by part.
     impl<F: LaneFormat<V>, T: LaneFormat<V>, V: VectorSet> LaneFormat<V> for Between<F, T> {
         type In = Between<F::In, T::In>;
         const LANES: usize = F::LANES;

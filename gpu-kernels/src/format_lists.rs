@@ -156,7 +156,7 @@ format_lists! {
     // Forces: the precision of links and of momenta.
     force_precisions {
         [] "" "_double_double" lanes: Between<f64, f64>;
-        ["single"] "" "_single_double": Between<f32, f64>;
+        ["single"] "" "_single_double" lanes: Between<f32, f64>;
         ["single"] "" "_single_single" lanes: Between<f32, f32>;
     }
     // The one that needs more registers than there are, and the others.
@@ -164,20 +164,20 @@ format_lists! {
         [] "" "_double_double" lanes: Between<f64, f64>;
     }
     single_forces {
-        ["single"] "" "_single_double": Between<f32, f64>;
+        ["single"] "" "_single_double" lanes: Between<f32, f64>;
         ["single"] "" "_single_single" lanes: Between<f32, f32>;
     }
     // Forces of fermions: the precision of the fields and of the momenta.
     fermion_forces {
         [] "" "_double_double" lanes: Between<Colours<Double>, f64>;
-        ["single"] "" "_single_double": Between<Colours<Single>, f64>;
+        ["single"] "" "_single_double" lanes: Between<Colours<Single>, f64>;
         ["single"] "" "_double_single": Between<Colours<Double>, f32>;
         ["single"] "" "_single_single" lanes: Between<Colours<Single>, f32>;
     }
     // Changes of momenta: the precision of what gives them and of the momenta.
     force_pairs {
         [] "" "_double_double" lanes: Between<f64, f64>;
-        ["single"] "" "_single_double": Between<f32, f64>;
+        ["single"] "" "_single_double" lanes: Between<f32, f64>;
         ["single"] "" "_double_single": Between<f64, f32>;
         ["single"] "" "_single_single" lanes: Between<f32, f32>;
     }

@@ -33,8 +33,8 @@ unsafe impl<T: Element> Reduction<T> for Plaquette {
         macro_rules! plane {
             ($mu:literal, $nu:literal) => {{
                 let (right, up) = (g.neighbour(&x, $mu, true), g.neighbour(&x, $nu, true));
-                let along = link!(here(x.index), $mu) * link!(there(right), $nu);
-                let across = link!(here(x.index), $nu) * link!(there(up), $mu);
+                let along = (link!(here(x.index), $mu) * link!(there(right), $nu)).settled();
+                let across = (link!(here(x.index), $nu) * link!(there(up), $mu)).settled();
                 (along * across.adjoint()).re_trace()
             }};
         }

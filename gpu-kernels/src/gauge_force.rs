@@ -178,7 +178,7 @@ impl GaugeForce {
                 sum = sum + paths.go(Path { product: fan, ..across }, back(side)).product;
             }
             let product = paths.links(here).load::<F>(x.index, mu, Access::Shared) * sum;
-            self.momenta.add::<T>(i, mu, -1.0, AntiHermitian::part_of(product));
+            self.momenta.add::<T, _>(i, mu, -1.0, AntiHermitian::part_of(product));
         }
     }
 }

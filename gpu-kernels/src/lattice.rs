@@ -5,6 +5,7 @@
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod lanes;
 
+use crate::algebra::Real;
 use crate::storage::Element;
 
 /// Divides by a number that is known when the kernel is launched, without a division.
@@ -137,6 +138,18 @@ pub const fn is_first(index: u32) -> bool {
     #[cfg(not(target_arch = "nvptx64"))]
     let index = index & !lanes::GROUP;
     index == 0
+}
+
+/// The index of part number `part` of a group, where numbers of `T` are of fewer sites than those that the index is for; otherwise the index.
+#[inline(always)]
+pub fn part_of_group<T: Real>(index: u32, part: usize) -> u32 {
+    #[cfg(not(target_arch = "nvptx64"))]
+    return index ^ ((T::LANES * part) as u32) << lanes::TURN;
+    #[cfg(target_arch = "nvptx64")]
+    {
+        _ = part;
+        index
+    }
 }
 
 /// A site of a given parity.

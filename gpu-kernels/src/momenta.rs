@@ -6,7 +6,7 @@
 use crate::algebra::{AntiHermitian, Colour, Real, complex};
 use crate::field::{Field, Momenta, ThinLinks};
 use crate::format::Between;
-use crate::lattice::{Bordered, Geometry, Position};
+use crate::lattice::{Bordered, Geometry, Position, part_of_group};
 use crate::memory::Access;
 use crate::random::{Philox, purpose, purpose::MOMENTA};
 use crate::storage::{Colours, Double, Element};
@@ -154,7 +154,7 @@ unsafe impl<F: Element, T: Element> Kernel<Between<F, T>> for AddForce {
         unsafe {
             let product = self.links.load::<F>(at, mu, Access::Shared)
                 * self.gradient.load::<F>(at, mu, Access::Shared).adjoint();
-            self.momenta.add::<T>(i, mu, self.step, AntiHermitian::part_of(product));
+            self.momenta.add::<T, _>(i, mu, self.step, AntiHermitian::part_of(product));
         }
     }
     #[inline(always)]
@@ -164,15 +164,20 @@ unsafe impl<F: Element, T: Element> Kernel<Between<F, T>> for AddForce {
 }
 
 impl Momenta {
-    /// P_μ(x) ← P_μ(x) + ε A
+    /// P_μ(x) ← P_μ(x) + ε A. Of a group, A may be of more sites than numbers of `T` are.
     ///
     /// # Safety
     /// The site exists, and nobody else writes the momentum.
     #[inline(always)]
-    pub unsafe fn add<T: Element>(&self, i: u32, mu: u32, step: f64, a: AntiHermitian<impl Real>) {
-        unsafe {
-            let p = self.load::<T>(i, mu, Access::Own).add_scaled(T::from_f64(step), a.cast());
-            self.store(i, mu, &p);
+    pub unsafe fn add<T: Element, F: Real>(&self, i: u32, mu: u32, step: f64, a: AntiHermitian<F>) {
+        let mut part = 0;
+        while part < F::LANES / T::LANES {
+            let i = part_of_group::<T>(i, part);
+            unsafe {
+                let p = self.load::<T>(i, mu, Access::Own).add_scaled(T::from_f64(step), a.part(part));
+                self.store(i, mu, &p);
+            }
+            part += 1;
         }
     }
 }

@@ -49,8 +49,9 @@ unsafe impl<T: Element> Kernel<T> for Staple {
         let below = g.site_for::<T>(down, there);
         unsafe {
             let (u, v) = (&self.links, &self.input);
-            let over = link::<T>(u, here, i, nu) * matrix(v, there, up) * link(u, there, ahead, nu).adjoint();
-            let under = link::<T>(u, there, down, nu).adjoint() * matrix(v, there, down);
+            let over = (link::<T>(u, here, i, nu) * matrix(v, there, up)).settled();
+            let over = (over * link(u, there, ahead, nu).adjoint()).settled();
+            let under = (link::<T>(u, there, down, nu).adjoint() * matrix(v, there, down)).settled();
             let under = under * link(u, here, step(&g, &below, mu, true), nu);
             let staple = over + under;
             if self.keep != 0 {

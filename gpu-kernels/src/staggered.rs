@@ -101,6 +101,7 @@ impl StaggeredRow {
         each_rhs!(k < N: {
             sums[k] = add(sums[k], f, u, unsafe { field.scaled::<P>(at, first + k as u32) });
         });
+        P::Real::settle(sums);
     }
     /// Adds both hops in direction `mu`, a constant where this is inlined: over fat links, or over long ones.
     #[inline(always)]

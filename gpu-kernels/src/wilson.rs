@@ -74,6 +74,7 @@ impl Hopping {
                     sums[k].add_projected(hops[k], $projector);
                     sums[k] = ghosts.black_box::<P>(sums[k]);
                 });
+                P::Real::settle(&mut sums);
             };
         }
         macro_rules! direction {

@@ -379,3 +379,17 @@ fn forces_of_staggered_fermions() {
     }
     compare(COMBINE_MATRICES.0, 2, |m| CombineMatrices { out: m.matrices(0), input: m.matrices(1), a: 0.3, b: -0.7 });
 }
+
+/// A closure that is called more than once may be compiled apart from the kernel, for any processor: then each vector instruction is a
+/// call of a function, which this program would have.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn vector_instructions_are_no_functions() {
+    let program = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+    let symbols = |part: &str| program.windows(part.len()).filter(|bytes| *bytes == part.as_bytes()).count();
+    assert!(symbols("WILSON_ROW") > 0, "names of functions are there");
+    for module in ["7avx512f", "8avx512dq", "3avx", "4avx2", "3fma"] {
+        // As the compiler writes core::core_arch::x86::avx512f. (The pattern itself is not to be in the program.)
+        assert_eq!(symbols(&format!("core_arch3x{}{module}", 86)), 0, "{module}: functions of instructions");
+    }
+}

@@ -70,26 +70,26 @@ fn outcome<const N: usize>(out: &mut TestMemory, mut compute: impl FnMut(u32, u3
     (out.0.clone(), sums.concat())
 }
 
-/// `$what` for two and three right-hand sides at a time. (Each is a kernel that has to be compiled.)
+/// `$what` for these numbers of right-hand sides at a time. (Each is a kernel that has to be compiled.)
 macro_rules! several {
-    ($name:expr, $out:ident, $one:ident, $n:ident => $what:expr) => {
-        several!(@ $name, $out, $one, $n => $what; 2 3)
+    ($($count:literal)*, $name:expr, $out:ident, $one:ident, $n:ident => $what:expr) => {
+        $(several!(@ $count $name, $out, $one, $n => $what);)*
     };
-    (@ $name:expr, $out:ident, $one:ident, $n:ident => $what:expr; $($count:literal)*) => {$({
+    (@ $count:literal $name:expr, $out:ident, $one:ident, $n:ident => $what:expr) => {{
         const $n: usize = $count;
         assert!(outcome::<$n>($out, $what) == $one, "{}, {} at a time", $name, $count);
-    })*};
+    }};
 }
 
 /// A row by itself.
-fn row<F, K: Row<F>>(name: &str, out: &mut TestMemory, make: impl Fn(*mut u8) -> K) -> Outcome {
+fn row<F, K: Row<F>>(name: &str, out: &mut TestMemory, make: &dyn Fn(*mut u8) -> K) -> Outcome {
     let kernel = make(out.address());
     // SAFETY: here and below, every pointer of a kernel is to memory of its test, of the size of its field.
     let one = outcome::<1>(out, |i, rhs| unsafe {
         Kernel::<Plain<F>>::site(&kernel, i, rhs);
         vec![]
     });
-    several!(name, out, one, N => |i, first| unsafe {
+    several!(2, name, out, one, N => |i, first| unsafe {
         MultiRhsKernel::<Plain<F>>::multi_rhs::<N>(&kernel, i, first);
         vec![]
     });
@@ -97,14 +97,14 @@ fn row<F, K: Row<F>>(name: &str, out: &mut TestMemory, make: impl Fn(*mut u8) ->
 }
 
 /// A row whose links can be kept.
-fn staged_row<F, K>(name: &str, out: &mut TestMemory, make: impl Fn(*mut u8) -> K)
+fn staged_row<F, K>(name: &str, out: &mut TestMemory, make: &dyn Fn(*mut u8) -> K)
 where
     K: Row<F> + StageLinks<F> + Row<<K as StageLinks<F>>::Staged>,
 {
-    let one = row::<F, K>(name, out, &make);
+    let one = row::<F, K>(name, out, make);
     let kernel = make(out.address());
     assert!(<K as StageLinks<F>>::BYTES.is_multiple_of(64), "whole slots for four directions");
-    several!(format!("{name}, links kept"), out, one, N => |i, first| unsafe {
+    several!(2, format!("{name}, links kept"), out, one, N => |i, first| unsafe {
         let staged = <K as StageLinks<F>>::for_rhs(StageLinks::<F>::stage(&kernel, i), first);
         MultiRhsKernel::<Plain<<K as StageLinks<F>>::Staged>>::multi_rhs::<N>(&staged, i, first);
         vec![]
@@ -112,26 +112,26 @@ where
 }
 
 /// A row with sums in format `S`, which has V of them.
-fn sums<S, K, const V: usize>(name: &str, out: &mut TestMemory, make: impl Fn(*mut u8) -> K) -> Outcome
+fn sums<S, K, const V: usize>(name: &str, out: &mut TestMemory, make: &dyn Fn(*mut u8) -> K) -> Outcome
 where
     K: MultiRhsReduction<S> + Reduction<S, Values = [f64; V]>,
 {
     let kernel = make(out.address());
     let one = outcome::<1>(out, |i, rhs| unsafe { Reduction::<S>::site(&kernel, i, rhs).to_vec() });
     assert!(one.1.len() == V * NRHS * sites() as usize && one.1.iter().all(|x| *x != 0.0), "{name}");
-    several!(name, out, one, N => |i, first| unsafe { MultiRhsReduction::<S>::multi_rhs::<N>(&kernel, i, first).concat() });
+    several!(2, name, out, one, N => |i, first| unsafe { MultiRhsReduction::<S>::multi_rhs::<N>(&kernel, i, first).concat() });
     one
 }
 
 /// The same with links that can be kept.
-fn staged_sums<S, K, const V: usize>(name: &str, out: &mut TestMemory, make: impl Fn(*mut u8) -> K)
+fn staged_sums<S, K, const V: usize>(name: &str, out: &mut TestMemory, make: &dyn Fn(*mut u8) -> K)
 where
     K: MultiRhsReduction<S> + Reduction<S, Values = [f64; V]> + StageLinks<S>,
     K: MultiRhsReduction<<K as StageLinks<S>>::Staged> + Reduction<<K as StageLinks<S>>::Staged, Values = [f64; V]>,
 {
-    let one = sums::<S, K, V>(name, out, &make);
+    let one = sums::<S, K, V>(name, out, make);
     let kernel = make(out.address());
-    several!(format!("{name}, links kept"), out, one, N => |i, first| unsafe {
+    several!(2, format!("{name}, links kept"), out, one, N => |i, first| unsafe {
         let staged = <K as StageLinks<S>>::for_rhs(StageLinks::<S>::stage(&kernel, i), first);
         MultiRhsReduction::<<K as StageLinks<S>>::Staged>::multi_rhs::<N>(&staged, i, first).concat()
     });
@@ -197,12 +197,12 @@ fn rows_with<P: CloverFormat, R: LinkFormat<P, Pair: Slots>, A: SiteDiagonal, W:
                 let row = WilsonRow { sum, dagger, diagonal, ..row };
                 let name = format!("{diagonal:?}, sum {sum}, dagger {dagger}");
                 let make = |out| WilsonRow { out: field(out), ..row };
-                staged_row::<Inside<P, R, A, W>, _>(&name, out, make);
-                let inside = self::row::<Inside<P, R, A, W>, _>(&name, out, make);
-                assert!(inside == self::row::<Ends<P, R, AllForms>, _>(&name, out, make), "{name}: ends");
+                staged_row::<Inside<P, R, A, W>, _>(&name, out, &make);
+                let inside = self::row::<Inside<P, R, A, W>, _>(&name, out, &make);
+                assert!(inside == self::row::<Ends<P, R, AllForms>, _>(&name, out, &make), "{name}: ends");
                 // In place.
                 let in_place = |out| WilsonRow { out: field(out), x: field(out), ..row };
-                staged_row::<Inside<P, R, A, W>, _>(&name, out, in_place);
+                staged_row::<Inside<P, R, A, W>, _>(&name, out, &in_place);
             }
         }
     }
@@ -216,10 +216,10 @@ fn sums_with<P: CloverFormat, R: LinkFormat<P, Pair: Slots>, A: SiteDiagonal>(
 ) {
     for row in rows {
         let make = |out| WilsonRow { out: field(out), sum: 1, diagonal, ..row };
-        staged_sums::<RowDot<Inside<P, R, A, FixedForms>>, _, 3>("with a dot product", out, make);
-        staged_sums::<RowDots<Inside<P, R, A, FixedForms>>, _, 8>("with dot products", out, make);
-        let inside = sums::<RowDots<Inside<P, R, A, FixedForms>>, _, 8>("with dot products", out, make);
-        assert!(inside == sums::<RowDots<Ends<P, R, FixedForms>>, _, 8>("with dot products", out, make), "ends");
+        staged_sums::<RowDot<Inside<P, R, A, FixedForms>>, _, 3>("with a dot product", out, &make);
+        staged_sums::<RowDots<Inside<P, R, A, FixedForms>>, _, 8>("with dot products", out, &make);
+        let inside = sums::<RowDots<Inside<P, R, A, FixedForms>>, _, 8>("with dot products", out, &make);
+        assert!(inside == sums::<RowDots<Ends<P, R, FixedForms>>, _, 8>("with dot products", out, &make), "ends");
     }
 }
 
@@ -229,7 +229,7 @@ fn one_row<P: CloverFormat, R: LinkFormat<P, Pair: Slots>>() {
     for row in rows {
         let diagonal = DiagonalArguments::clover(clover, true);
         let make = |out| WilsonRow { out: field(out), sum: 1, diagonal, ..row };
-        staged_sums::<RowDots<Inside<P, R, CloverBlocks, FixedForms>>, _, 8>("clover", &mut out, make);
+        staged_sums::<RowDots<Inside<P, R, CloverBlocks, FixedForms>>, _, 8>("clover", &mut out, &make);
     }
 }
 
@@ -240,12 +240,21 @@ fn rows<P: NumberFormat, H: Hops<P>>(row: StaggeredRow) {
     let row = StaggeredRow { x: field(x.address()), w: field(w.address()), ..row };
     for sum in [0, 1] {
         let make = |out| StaggeredRow { out: field(out), sum, ..row };
-        let inside = self::row::<ColourRows<P, H, Interior, false>, _>("staggered", &mut out, make);
-        assert!(inside == self::row::<ColourRows<P, H, Exterior, false>, _>("staggered", &mut out, make), "ends");
+        let inside = self::row::<ColourRows<P, H, Interior, false>, _>("staggered", &mut out, &make);
+        let (kernel, memory) = (make(out.address()), &mut out);
+        several!(3 4, "staggered", memory, inside, N => |i, first| unsafe {
+            MultiRhsKernel::<Plain<ColourRows<P, H, Interior, false>>>::multi_rhs::<N>(&kernel, i, first);
+            vec![]
+        });
+        assert!(inside == self::row::<ColourRows<P, H, Exterior, false>, _>("staggered", &mut out, &make), "ends");
     }
     let make = |out| StaggeredRow { out: field(out), ..row };
-    let inside = sums::<RowDot<ColourRows<P, H, Interior, true>>, _, 3>("staggered", &mut out, make);
-    assert!(inside == sums::<RowDot<ColourRows<P, H, Exterior, true>>, _, 3>("staggered", &mut out, make), "ends");
+    let inside = sums::<RowDot<ColourRows<P, H, Interior, true>>, _, 3>("staggered", &mut out, &make);
+    let (kernel, memory) = (make(out.address()), &mut out);
+    several!(3 4, "staggered", memory, inside, N => |i, first| unsafe {
+        MultiRhsReduction::<RowDot<ColourRows<P, H, Interior, true>>>::multi_rhs::<N>(&kernel, i, first).concat()
+    });
+    assert!(inside == sums::<RowDot<ColourRows<P, H, Exterior, true>>, _, 3>("staggered", &mut out, &make), "ends");
 }
 
 /// All rows of the staggered operators, with links of thin links' format for the naive one, and long ones for the other.

@@ -89,6 +89,12 @@ impl<T: Real> AntiHermitian<T> {
         let ([d, e], [p, q, r]) = (self.diagonal, self.upper);
         AntiHermitian { diagonal: [d.cast(), e.cast()], upper: [p.cast(), q.cast(), r.cast()] }
     }
+    /// A part of every element ([`Real::part`]).
+    #[inline(always)]
+    pub fn part<U: Real>(self, part: usize) -> AntiHermitian<U> {
+        let ([d, e], [p, q, r]) = (self.diagonal, self.upper);
+        AntiHermitian { diagonal: [d.part(part), e.part(part)], upper: [p.part(part), q.part(part), r.part(part)] }
+    }
     /// exp (self), by 24 terms of its series: to rounding for matrices of norm up to 3, as steps of an integrator have.
     ///
     /// By Cayley and Hamilton X³ = ½ tr X² · X + det X, so that powers of X beyond the second need numbers only.

@@ -62,6 +62,11 @@ impl<T: Real> Complex<T> {
     pub fn norm_sqr(self) -> T {
         self.re.mul_add(self.re, self.im * self.im)
     }
+    /// A part of both ([`Real::part`]).
+    #[inline(always)]
+    pub fn part<U: Real>(self, part: usize) -> Complex<U> {
+        complex(self.re.part(part), self.im.part(part))
+    }
     /// Rounds or extends to another real type.
     #[inline(always)]
     pub fn cast<U: Real>(self) -> Complex<U> {

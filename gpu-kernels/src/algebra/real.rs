@@ -39,6 +39,11 @@ pub trait Real:
     fn cast<T: Real>(self) -> T {
         T::from_f64(self.to_f64())
     }
+    /// As many numbers as `T` has, in its precision: from those of several sites the part number `part`.
+    #[inline(always)]
+    fn part<T: Real>(self, _part: usize) -> T {
+        self.cast()
+    }
     /// The number of a lane.
     #[inline(always)]
     fn lane(self, _: usize) -> f64 {
@@ -66,6 +71,10 @@ pub trait Real:
     /// self, computed here and now: a compiler for GPUs may otherwise put it off behind later branches, and keep all that
     /// it is made from in registers until then.
     fn black_box(self) -> Self;
+    /// Ends the arithmetic that made `x`, a value of these numbers. Those of several sites are then in memory: what comes before and after is
+    /// not mixed, which would take more registers than there are.
+    #[inline(always)]
+    fn settle<X>(_: &mut X) {}
     /// An argument in this precision.
     fn of(x: Scalar) -> Self;
     /// One argument where something is true, the other elsewhere.

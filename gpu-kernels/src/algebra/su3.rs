@@ -150,6 +150,13 @@ impl<T: Real> Su3<T> {
         let (a, b) = (self.0, other.0);
         Su3(rows!(j => [f(a[j][0], b[j][0]), f(a[j][1], b[j][1]), f(a[j][2], b[j][2])]))
     }
+    /// The same, [settled](Real::settle).
+    #[inline(always)]
+    #[must_use]
+    pub fn settled(mut self) -> Self {
+        T::settle(&mut self);
+        self
+    }
     /// Re tr (self)
     #[inline(always)]
     pub fn re_trace(self) -> T {

@@ -37,7 +37,7 @@ macro_rules! vector {
     ($name:ident: [$t:ident; $n:literal] in $register:ident, $add:ident $sub:ident $mul:ident $fma:ident $xor:ident $max:ident $sqrt:ident
         $div:ident $splat:ident $load:ident $store:ident,
         |$a:ident, $b:ident| $re_of:expr, $im_of:expr, |$re:ident, $im:ident| $joined:expr,
-        |$lane:ident| $site:expr, |$x:ident, $turn:ident| $turned:expr, |$bits:ident, $other:ident| $blended:expr, $double:ident $doubles:ident: |$single:ident| $added:expr, |$sign:ident, $then:ident, $else:ident| $selected:expr) => {
+        |$lane:ident| $site:expr, |$x:ident, $turn:ident| $turned:expr, |$bits:ident, $other:ident| $blended:expr, $double:ident $doubles:ident: |$single:ident| $added:expr, |$half:ident| $widened:expr, |$sign:ident, $then:ident, $else:ident| $selected:expr) => {
         #[doc = concat!(stringify!($n), " numbers. Only kernels that are compiled for its instructions use it.")]
         #[derive(Clone, Copy, Debug)]
         #[repr(transparent)]
@@ -128,6 +128,24 @@ macro_rules! vector {
                 unsafe { core::mem::transmute_copy(&self) }
             }
             #[inline(always)]
+            #[allow(unused_unsafe, reason = "those in double are there already")]
+            fn part<T: Real>(self, part: usize) -> T {
+                const {
+                    let is_own = T::LANES == Self::LANES && size_of::<T>() == size_of::<Self>();
+                    let is_double = T::LANES == $doubles::LANES && size_of::<T>() == size_of::<$doubles>();
+                    assert!(is_own || is_double, "parts have the same precision, or are in double");
+                }
+                let ($x, $half) = (self.0, part);
+                // SAFETY: as the type says; it is the same type.
+                unsafe {
+                    if const { T::LANES == Self::LANES } {
+                        core::mem::transmute_copy(&self)
+                    } else {
+                        core::mem::transmute_copy(&$doubles($widened))
+                    }
+                }
+            }
+            #[inline(always)]
             fn lane(self, lane: usize) -> f64 {
                 self.array()[lane] as f64
             }
@@ -170,6 +188,10 @@ macro_rules! vector {
             #[inline(always)]
             fn black_box(self) -> Self {
                 self
+            }
+            #[inline(always)]
+            fn settle<X>(x: &mut X) {
+                core::hint::black_box(x);
             }
             #[inline(always)]
             fn of(x: Scalar) -> Self {
@@ -261,6 +283,12 @@ vector!(F32x16: [f32; 16] in __m512, _mm512_add_ps _mm512_sub_ps _mm512_mul_ps _
     // Sites of a half of the lattice in t have the same bit.
     |bits, other| _mm512_mask_blend_ps((0x3333 * (bits & 1) as u16) | (0xcccc * (bits >> 15) as u16), x, other),
     F64x8 F64x8: |x| _mm512_add_pd(_mm512_cvtps_pd(_mm512_castps512_ps256(x)), _mm512_cvtps_pd(_mm512_extractf32x8_ps::<1>(x))),
+    |part| {
+        // Of two sites that follow each other in single precision the numbers are eight apart, of two in double four.
+        let places = _mm512_setr_epi32(0, 8, 1, 9, 4, 12, 5, 13, 0, 0, 0, 0, 0, 0, 0, 0);
+        let numbers = _mm512_permutexvar_ps(_mm512_add_epi32(places, _mm512_set1_epi32(2 * part as i32)), x);
+        _mm512_cvtps_pd(_mm512_castps512_ps256(numbers))
+    },
     |sign, then, other| _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_GT_OQ>(sign, _mm512_setzero_ps()), other, then)
 );
 vector!(F64x8: [f64; 8] in __m512d, _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_fmadd_pd _mm512_xor_pd _mm512_max_pd _mm512_sqrt_pd
@@ -275,6 +303,7 @@ vector!(F64x8: [f64; 8] in __m512d, _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _m
     },
     |bits, other| if bits & 1 == 0 { x } else { other },
     F64x8 F64x8: |x| x,
+    |_part| x,
     |sign, then, other| _mm512_mask_blend_pd(_mm512_cmp_pd_mask::<_CMP_GT_OQ>(sign, _mm512_setzero_pd()), other, then)
 );
 vector!(F32x8: [f32; 8] in __m256, _mm256_add_ps _mm256_sub_ps _mm256_mul_ps _mm256_fmadd_ps _mm256_xor_ps _mm256_max_ps _mm256_sqrt_ps
@@ -289,6 +318,11 @@ vector!(F32x8: [f32; 8] in __m256, _mm256_add_ps _mm256_sub_ps _mm256_mul_ps _mm
     },
     |bits, other| if bits & 1 == 0 { x } else { other },
     F64x4 F64x4: |x| _mm256_add_pd(_mm256_cvtps_pd(_mm256_castps256_ps128(x)), _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(x))),
+    |part| {
+        let places = _mm256_setr_epi32(0, 4, 1, 5, 0, 0, 0, 0);
+        let numbers = _mm256_permutevar8x32_ps(x, _mm256_add_epi32(places, _mm256_set1_epi32(2 * part as i32)));
+        _mm256_cvtps_pd(_mm256_castps256_ps128(numbers))
+    },
     |sign, then, other| _mm256_blendv_ps(other, then, _mm256_cmp_ps::<_CMP_GT_OQ>(sign, _mm256_setzero_ps()))
 );
 vector!(F64x4: [f64; 4] in __m256d, _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_fmadd_pd _mm256_xor_pd _mm256_max_pd _mm256_sqrt_pd
@@ -304,6 +338,7 @@ vector!(F64x4: [f64; 4] in __m256d, _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _m
     },
     |bits, other| if bits & 1 == 0 { x } else { other },
     F64x4 F64x4: |x| x,
+    |_part| x,
     |sign, then, other| _mm256_blendv_pd(other, then, _mm256_cmp_pd::<_CMP_GT_OQ>(sign, _mm256_setzero_pd()))
 );
 

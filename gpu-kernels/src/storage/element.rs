@@ -1,5 +1,5 @@
 //! Links, momenta and their likes: complex numbers as they are, in the format of registers.
-use super::{CACHE_LINE, PADDING, TILE, double_words, one_double, record};
+use super::{NUMBER_STRIDE, PADDING, TILE, double_words, one_double, record};
 use crate::Precision;
 use crate::algebra::{AntiHermitian, Complex, Su3, complex};
 use crate::memory::{Access, Chunk, Global, HalfChunk};
@@ -11,9 +11,8 @@ pub trait Element: Rounded {
     const PRECISION: Precision;
     /// Bytes of a complex number.
     const BYTES: usize;
-    /// Sites per tile: those of one warp; on a CPU those whose numbers fill a cache line.
-    const TILE: usize =
-        if cfg!(target_arch = "nvptx64") { PADDING } else { CACHE_LINE * Self::LANES / size_of::<Self>() };
+    /// Sites per tile: those of one warp; on a CPU as many as have a number in two cache lines.
+    const TILE: usize = if cfg!(target_arch = "nvptx64") { PADDING } else { NUMBER_STRIDE / Self::BYTES };
     /// The site of a lane, from the index that a kernel is given.
     #[inline(always)]
     fn site(i: u32, _lane: usize) -> u32 {

@@ -45,8 +45,8 @@ use crate::memory::{Access, Chunk, Global};
 
 /// Sites per tile in single precision and in 16 bits. In double, [`Element::TILE`] says.
 pub const TILE: usize = <f32 as Element>::TILE;
-/// Bytes of a cache line of a CPU.
-const CACHE_LINE: usize = 64;
+/// Bytes from one complex number of a record to its next on a CPU: two cache lines.
+const NUMBER_STRIDE: usize = 128;
 /// Fields have memory for a multiple of so many sites: whole tiles on every backend.
 pub const PADDING: usize = 32;
 /// The sites that there is memory for in a field of `sites` sites.

@@ -3,7 +3,7 @@
 //! On a GPU a record is kept in chunks of 16 bytes, `[chunk][site]`, so that a warp reads whole cache lines. On a CPU records of real
 //! numbers in 32 or 64 bits are kept complex number by complex number, `[number][site]`, so that two vector registers take the same
 //! number of sites that follow each other. Formats of 16 bits have chunks there, too.
-use super::{CACHE_LINE, STRIDE};
+use super::{NUMBER_STRIDE, STRIDE};
 use crate::memory::{Access, Chunk, Global, HalfChunk};
 
 /// In place of the bytes of a complex number: records in chunks on a CPU, too.
@@ -17,7 +17,7 @@ const fn in_chunks(number: usize) -> bool {
 #[inline(always)]
 const fn place<const NUMBER: usize>(lane: usize, i: usize) -> usize {
     let byte = 4 * i;
-    byte / NUMBER * (2 * CACHE_LINE) + NUMBER * lane + byte % NUMBER
+    byte / NUMBER * NUMBER_STRIDE + NUMBER * lane + byte % NUMBER
 }
 
 /// Words 4 k to 4 k + 3.

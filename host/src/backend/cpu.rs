@@ -62,6 +62,15 @@ impl ThreadedKernel<'_> {
     }
 }
 
+/// Keeps a thread of a pool on a core of its own, where there are as many cores for this process as threads in the pool: its part of the
+/// memory stays near it. With fewer threads others may compute on the same cores, and the system distributes them better.
+fn pin(thread: usize) {
+    if let Some(cores) = core_affinity::get_core_ids().filter(|cores| cores.len() == rayon::current_num_threads()) {
+        // Where the system does not allow it, threads stay where they are.
+        core_affinity::set_for_current(cores[thread]);
+    }
+}
+
 impl From<Cpu> for Arc<dyn Backend> {
     fn from(cpu: Cpu) -> Self {
         Arc::new(cpu)
@@ -82,6 +91,7 @@ impl Cpu {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads.unwrap_or(0))
             .thread_name(|i| format!("ferrite-{i}"))
+            .start_handler(pin)
             .build()
             .map_err(|error| super::BackendError::NoThreads(error.to_string()))?;
         let vectors = Vectors::best();
