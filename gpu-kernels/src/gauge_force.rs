@@ -4,7 +4,7 @@
 //!
 //! with plaquettes P, rectangles R of 1×2 links and parallelograms C, closed paths of six links along three axes,
 //! (μ, ν, ρ, −μ, −ν, −ρ): 6, 12 and 16 loops per site. Wilson's action has c_P = 1 alone, Symanzik's the others too
-//! (Lüscher and Weisz 1985).
+//! (Lüscher and Weisz 1985). On anisotropic lattices c_P and c_R depend on how a loop lies to t.
 //!
 //! U_μ(x) is in 6 plaquettes, 18 rectangles and 24 parallelograms. Each is Re tr (U_μ(x) V) with a path V from x+μ̂
 //! back to x:
@@ -104,8 +104,41 @@ pub struct GaugeForce {
     pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
-    /// ε β c / 3 of plaquettes, rectangles and parallelograms.
-    pub coefficients: [f64; 3],
+    /// ε β c / 3
+    pub coefficients: LoopCoefficients,
+}
+
+/// What loops are multiplied with.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct LoopCoefficients {
+    /// Plaquettes in space, and those with t.
+    pub plaquettes: [f64; 2],
+    /// Rectangles in space, those with their short side in t, and those with their long side in t.
+    pub rectangles: [f64; 3],
+    /// Parallelograms.
+    pub parallelograms: f64,
+}
+
+impl LoopCoefficients {
+    /// Of a plaquette along two directions.
+    #[inline(always)]
+    fn plaquette(&self, mu: u32, nu: u32) -> f64 {
+        let [space, time] = self.plaquettes;
+        if mu == 3 || nu == 3 { time } else { space }
+    }
+    /// Of a rectangle with its sides along these directions.
+    #[inline(always)]
+    fn rectangle(&self, long: u32, short: u32) -> f64 {
+        let [space, short_in_time, long_in_time] = self.rectangles;
+        if long == 3 {
+            long_in_time
+        } else if short == 3 {
+            short_in_time
+        } else {
+            space
+        }
+    }
 }
 
 /// A format, for actions with rectangles and parallelograms.
@@ -143,9 +176,7 @@ impl GaugeForce {
         let x = self.lattice.site_for::<F>(i, here);
         let ahead = g.site_for::<F>(g.neighbour(&x, mu as usize, true), there);
         let (along, against) = ((mu, true), (mu, false));
-        let [plaquette, rectangle, parallelogram] = self.coefficients;
-        let (plaquette, rectangle, parallelogram) =
-            (F::from_f64(plaquette), F::from_f64(rectangle), F::from_f64(parallelogram));
+        let coefficients = &self.coefficients;
         let mut sum = Su3::<F>::ZERO;
         unsafe {
             let mut a = 0;
@@ -157,8 +188,9 @@ impl GaugeForce {
                 }
                 let across = paths.go(paths.first::<F>(ahead, there, side), against);
                 // What is yet to go back along this side.
-                let mut fan = across.product.scale(plaquette);
+                let mut fan = across.product.scale(F::from_f64(coefficients.plaquette(mu, side.0)));
                 if IMPROVED {
+                    let rectangle = F::from_f64(coefficients.rectangle(mu, side.0));
                     let far = paths.go(paths.go(across, against), back(side));
                     sum = sum + paths.go(far, along).product.scale(rectangle);
                     let far = paths.go(paths.first::<F>(ahead, there, along), side);
@@ -167,12 +199,16 @@ impl GaugeForce {
                     while b < 8 {
                         let first: Step = (b >> 1, b & 1 == 0);
                         b += 1;
-                        let coefficient = if first == side { rectangle } else { parallelogram };
-                        if first.0 == mu || first == back(side) || coefficient == F::ZERO {
+                        let coefficient = if first == side {
+                            coefficients.rectangle(side.0, mu)
+                        } else {
+                            coefficients.parallelograms
+                        };
+                        if first.0 == mu || first == back(side) || coefficient == 0.0 {
                             continue;
                         }
                         let far = paths.go(paths.go(paths.first::<F>(ahead, there, first), side), against);
-                        fan = fan + paths.go(far, back(first)).product.scale(coefficient);
+                        fan = fan + paths.go(far, back(first)).product.scale(F::from_f64(coefficient));
                     }
                 }
                 sum = sum + paths.go(Path { product: fan, ..across }, back(side)).product;

@@ -18,7 +18,8 @@ use gpu_kernels::fermion_force::{
 use gpu_kernels::field::{Clover, Field, Links, Matrices, Momenta, ThinLinks};
 use gpu_kernels::gauge::{PLAQUETTE, Plaquette};
 use gpu_kernels::gauge_force::{
-    FIELD_STRENGTH, FieldStrength, GaugeForce, LOOP, Loop, SYMANZIK_FORCE_DOUBLE, SYMANZIK_FORCE_SINGLE, WILSON_FORCE,
+    FIELD_STRENGTH, FieldStrength, GaugeForce, LOOP, Loop, LoopCoefficients, SYMANZIK_FORCE_DOUBLE,
+    SYMANZIK_FORCE_SINGLE, WILSON_FORCE,
 };
 use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::heatbath::{HEATBATH, Heatbath, OVERRELAX, Overrelax, Sublattice};
@@ -269,7 +270,11 @@ fn gauge_fields() {
             momenta: m.momenta(2),
             lattice,
             parity,
-            coefficients: [0.3, 0.2, -0.1],
+            coefficients: LoopCoefficients {
+                plaquettes: [0.3, 0.4],
+                rectangles: [0.2, 0.1, -0.3],
+                parallelograms: -0.1,
+            },
         };
         for table in [WILSON_FORCE.0, SYMANZIK_FORCE_DOUBLE.0, SYMANZIK_FORCE_SINGLE.0] {
             compare_for(4, table, 3, force);

@@ -5,11 +5,14 @@ use super::momenta::MomentumField;
 use crate::domain::Result;
 use crate::field::GaugeField;
 use crate::gauge::loops::{LoopKind, LoopPath, closed_loops, mean_traces};
-use gpu_kernels::gauge_force::{GaugeForce, SYMANZIK_FORCE_DOUBLE, SYMANZIK_FORCE_SINGLE, WILSON_FORCE};
+use gpu_kernels::gauge_force::{
+    GaugeForce, LoopCoefficients, SYMANZIK_FORCE_DOUBLE, SYMANZIK_FORCE_SINGLE, WILSON_FORCE,
+};
 use gpu_kernels::{Format, Precision};
 
 /// S = (β/3) Σ_x [c_P Σ Re tr (1 − P) + c_R Σ Re tr (1 − R) + c_C Σ Re tr (1 − C)] over the 6 plaquettes, 12 rectangles and
-/// 16 parallelograms of each site: closed paths of six links along three axes, (μ, ν, ρ, −μ, −ν, −ρ).
+/// 16 parallelograms of each site: closed paths of six links along three axes, (μ, ν, ρ, −μ, −ν, −ρ). docs/rhmc.md has the β of
+/// other codes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GaugeAction {
     /// β
@@ -20,12 +23,65 @@ pub struct GaugeAction {
     pub rectangle: f64,
     /// c_C
     pub parallelogram: f64,
+    /// What c_P and c_R are multiplied with where the lattice is anisotropic.
+    pub anisotropy: Anisotropy,
+}
+
+/// Factors of loops by how they lie to t.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Anisotropy {
+    /// Of plaquettes in space, and of those with t.
+    pub plaquettes: [f64; 2],
+    /// Of rectangles in space, of those with their short side in t, and of those with their long side in t.
+    pub rectangles: [f64; 3],
+}
+
+impl Anisotropy {
+    /// None.
+    pub const NONE: Self = Anisotropy { plaquettes: [1.0; 2], rectangles: [1.0; 3] };
+}
+
+/// An anisotropic lattice, as actions are made for it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AnisotropicLattice {
+    /// ξ_0, the bare ratio of the lattice spacings in space and in t.
+    pub xi: f64,
+    /// u_s, the tadpole factor of links in space. Wilson's action has none.
+    pub space: f64,
+    /// u_t, that of links in t.
+    pub time: f64,
 }
 
 impl GaugeAction {
     /// Wilson's: plaquettes only.
     pub fn wilson(beta: f64) -> Self {
-        GaugeAction { beta, plaquette: 1.0, rectangle: 0.0, parallelogram: 0.0 }
+        GaugeAction { beta, plaquette: 1.0, rectangle: 0.0, parallelogram: 0.0, anisotropy: Anisotropy::NONE }
+    }
+    /// Plaquettes and rectangles with c_P = 1 − 8 c_1 and c_R = c_1, so that β = 6/g².
+    pub fn with_rectangles(beta: f64, c1: f64) -> Self {
+        GaugeAction { plaquette: 1.0 - 8.0 * c1, rectangle: c1, ..Self::wilson(beta) }
+    }
+    /// Iwasaki's: c_1 = −0.331 (Iwasaki 1985).
+    pub fn iwasaki(beta: f64) -> Self {
+        Self::with_rectangles(beta, -0.331)
+    }
+    /// DBW2, made by doubly blocked Wilson links with two couplings: c_1 = −1.4088 (Takaishi 1996; de Forcrand et al. 2000).
+    pub fn dbw2(beta: f64) -> Self {
+        Self::with_rectangles(beta, -1.4088)
+    }
+    /// Wilson's on an anisotropic lattice: plaquettes in space are divided by ξ_0, those with t multiplied (Klassen 1998).
+    pub fn anisotropic_wilson(beta: f64, xi: f64) -> Self {
+        let anisotropy = Anisotropy { plaquettes: [1.0 / xi, xi], ..Anisotropy::NONE };
+        GaugeAction { anisotropy, ..Self::wilson(beta) }
+    }
+    /// Symanzik's at tree level on an anisotropic lattice, improved in space only: no loop takes two steps in t, so that there are no
+    /// additional states (Morningstar and Peardon 1997, eq. 2). Over the factor 5/3 u_s⁻⁴ of their plaquettes, which β has here as on
+    /// isotropic lattices, c_P is 1/ξ_0 in space and (4/5) ξ_0 u_s²/u_t² with t, and c_R is −1/(20 u_s² ξ_0) and −ξ_0 / (20 u_t²).
+    pub fn anisotropic_symanzik(beta: f64, lattice: AnisotropicLattice) -> Self {
+        let AnisotropicLattice { xi, space, time } = lattice;
+        let ratio = xi * (space / time).powi(2);
+        let anisotropy = Anisotropy { plaquettes: [1.0 / xi, 0.8 * ratio], rectangles: [1.0 / xi, ratio, 0.0] };
+        GaugeAction { anisotropy, ..Self::tree_level_symanzik(beta, space) }
     }
     /// Symanzik's at tree level, with the tadpole factor u_0: c_R = −1 / (20 u_0²) (Lüscher and Weisz 1985). β is the factor
     /// of the plaquette, which is 5/3 of that in actions normalised to c_0 + 8 c_1 = 1.
@@ -55,9 +111,10 @@ impl GaugeAction {
         Ok(self.beta / 3.0 * volume * sum)
     }
     fn factor(&self, path: &LoopPath) -> f64 {
+        let steps_in_time = path.steps.iter().filter(|(mu, _)| *mu == 3).count();
         match path.kind {
-            LoopKind::Plaquette => self.plaquette,
-            LoopKind::Rectangle => self.rectangle,
+            LoopKind::Plaquette => self.plaquette * self.anisotropy.plaquettes[steps_in_time / 2],
+            LoopKind::Rectangle => self.rectangle * self.anisotropy.rectangles[steps_in_time / 2],
             LoopKind::Parallelogram => self.parallelogram,
         }
     }
@@ -65,7 +122,11 @@ impl GaugeAction {
     fn kick(&self, links: &GaugeField, step: f64, momenta: &mut MomentumField) -> Result {
         momenta.expect_on(links.domain())?;
         let factor = step * self.beta / 3.0;
-        let coefficients = [factor * self.plaquette, factor * self.rectangle, factor * self.parallelogram];
+        let coefficients = LoopCoefficients {
+            plaquettes: self.anisotropy.plaquettes.map(|of| factor * self.plaquette * of),
+            rectangles: self.anisotropy.rectangles.map(|of| factor * self.rectangle * of),
+            parallelograms: factor * self.parallelogram,
+        };
         let (domain, lattice) = (links.domain(), links.bordered());
         let format = Format::between(links.precision(), momenta.precision());
         let kernel = match (self.is_improved(), links.precision()) {

@@ -33,10 +33,20 @@ pub fn action(settings: &Value) -> Option<String> {
 
 fn gauge(gauge: &Value) -> Option<String> {
     let mut text = format!("{}, β = {}", gauge["action"].as_str()?, gauge["beta"].as_f64()?);
-    let names = [("c_R", "rectangle"), ("c_C", "parallelogram")];
-    for (name, factor) in names.iter().filter_map(|(name, key)| Some((name, gauge[*key].as_f64()?))) {
-        if factor != 0.0 {
+    // What is as in Wilson's action is not told.
+    let names = [("c_P", "plaquette", 1.0), ("c_R", "rectangle", 0.0), ("c_C", "parallelogram", 0.0)];
+    for (name, factor, wilson) in names.iter().filter_map(|(name, key, is)| Some((name, gauge[*key].as_f64()?, is))) {
+        if factor != *wilson {
             text += &format!(", {name} = {factor:.6}").replace('-', "−");
+        }
+    }
+    for (name, key, count) in [("c_P", "plaquettes", 2), ("c_R", "rectangles", 3)] {
+        let factors: Vec<f64> =
+            gauge["anisotropy"][key].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
+        if let ([space, time, ..], true) = (&factors[..], factors.len() == count)
+            && (*space, *time) != (1.0, 1.0)
+        {
+            text += &format!(", {name} times {space:.6} in space and {time:.6} with t").replace('-', "−");
         }
     }
     Some(text)
@@ -131,7 +141,7 @@ mod tests {
     fn settings_are_told_in_words_as_far_as_they_are_there() {
         let first = json!({
             "version": "0.1.0", "lattice": [8, 8, 8, 4], "trajectories": 100, "seed": 7, "start": "cold", "length": 0.5,
-            "gauge": { "action": "symanzik", "beta": 6.8, "rectangle": -0.08, "parallelogram": 0.0 },
+            "gauge": { "action": "luscher-weisz", "beta": 6.8, "rectangle": -0.08, "parallelogram": 0.0 },
             "levels": [
                 { "integrator": "omelyan", "steps": 12, "gauge": false, "quarks": [0] },
                 { "integrator": "leapfrog", "steps": 3, "gauge": true, "quarks": [] }
@@ -150,7 +160,7 @@ mod tests {
         let facts: Vec<String> = facts(&run).into_iter().map(|(what, value)| format!("{what}: {value}")).collect();
         let expected = [
             "lattice: 8×8×8×4",
-            "gauge action: symanzik, β = 6.8, c_R = −0.080000",
+            "gauge action: luscher-weisz, β = 6.8, c_R = −0.080000",
             "quarks: naive flavours 2 at m = 0.05, 2 pseudofermions, antiperiodic in time",
             "trajectory: length 0.5; quarks' force: omelyan, 12 steps; gauge force: leapfrog, 3 steps",
             "start: cold, seed 7",
@@ -160,6 +170,10 @@ mod tests {
             "continued: started before trajectories 51, 1",
         ];
         assert_eq!(facts, expected);
+        let anisotropic = json!({ "action": "symanzik-tree", "beta": 3.0, "plaquette": 1.0, "rectangle": 0.0,
+            "anisotropy": { "plaquettes": [0.5, 2.0], "rectangles": [1.0, 1.0, 1.0] } });
+        let told = "symanzik-tree, β = 3, c_P times 0.500000 in space and 2.000000 with t";
+        assert_eq!(gauge(&anisotropic).as_deref(), Some(told));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use ferrite::field::host::{HostColour, HostGauge};
 use ferrite::field::{FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::gauge::loops::{closed_loops, mean_traces};
-use ferrite::hmc::action::{GaugeAction, GaugeActionForce};
+use ferrite::hmc::action::{AnisotropicLattice, GaugeAction, GaugeActionForce};
 use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, ShiftedSolver};
 use ferrite::hmc::force::Force;
 use ferrite::hmc::functions::{Quarks, Tolerances, rational_functions};
@@ -118,9 +118,14 @@ fn all(domain: &Domain, gauge: &HostGauge, precision: Precision) -> Result<Found
         found.links.push((name, kicked.download()?, tolerance));
         Ok(())
     };
-    for (name, action) in
-        [("wilson", GaugeAction::wilson(5.5)), ("symanzik", GaugeAction::one_loop_symanzik(6.5, 0.86))]
-    {
+    let anisotropic = AnisotropicLattice { xi: 3.0, space: 0.83, time: 0.98 };
+    for (name, action) in [
+        ("wilson", GaugeAction::wilson(5.5)),
+        ("luscher-weisz", GaugeAction::one_loop_symanzik(6.5, 0.86)),
+        ("dbw2", GaugeAction::dbw2(0.87)),
+        ("anisotropic wilson", GaugeAction::anisotropic_wilson(6.1, 3.2)),
+        ("anisotropic symanzik", GaugeAction::anisotropic_symanzik(3.0, anisotropic)),
+    ] {
         for single in [false, true] {
             // Forces in double on momenta in single have no kernel: nobody asks for them.
             if single || in_double {

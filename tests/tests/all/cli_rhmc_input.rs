@@ -74,7 +74,7 @@ gauge-force = "double"
             "run.toml:2:1: unknown key 'latice'; did you mean 'lattice'?",
             "run.toml:3:16: trajectories",
             "run.toml:6:8: gauge.beta: expected a number",
-            "gauge.u0: Wilson's action has no tadpole factor",
+            "gauge.u0: this action has no tadpole factor",
             "fermion.0.flavours: 1 number for 2 masses",
             "trajectory.integrator: 'omelian' is none of",
             "did you mean 'omelyan'?",
@@ -102,6 +102,19 @@ gauge-force = "double"
     assert_eq!(checked["quarks"].as_array().unwrap().len(), 2);
     assert!(number(&checked["memory"]["needed_bytes"]) > 1e5);
     room.fails(2, "check run.toml --backend cpu --set lattice=128,128,128,128", &["the run on 128×128×128×128"]);
+    for (keys, why) in [
+        ("gauge.action=iwasaky", "did you mean 'iwasaki'?"),
+        ("gauge.action=dbw2 --set gauge.xi=2", "gauge.xi: anisotropic actions are \"wilson\" and \"symanzik-tree\""),
+        ("gauge.action=luscher-weisz", "gauge.u0 is missing"),
+        ("gauge.u0-time=0.9", "gauge.u0-time: only \"symanzik-tree\" with gauge.xi"),
+        ("gauge.xi=2 --set gauge.parallelogram=0.1", "gauge.parallelogram: anisotropic actions have no parallelograms"),
+        ("gauge.xi=0", "--set gauge.xi: '0' is not a number above 0"),
+    ] {
+        room.fails(2, &format!("check run.toml --set {keys}"), &[why]);
+    }
+    for keys in ["action=iwasaki", "action=symanzik-tree --set gauge.xi=3 --set gauge.u0-time=0.98", "plaquette=2"] {
+        room.json(&format!("check run.toml --set gauge.{keys}"));
+    }
     let times = &room.json("check run.toml --time")["time"];
     assert_eq!(times["timed_on"], json!([4, 4, 4, 4]));
     assert_eq!(number(&times["seconds"]), 4.0 * number(&times["seconds_per_trajectory"]));

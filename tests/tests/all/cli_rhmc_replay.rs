@@ -41,7 +41,7 @@ trajectories = 2
 seed = 1
 start = "{}"
 [gauge]
-action = "symanzik"
+action = "luscher-weisz"
 beta = 6.5
 u0 = 0.862
 [trajectory]

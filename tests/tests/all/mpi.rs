@@ -547,7 +547,7 @@ seed = 3
 start = "hot"
 thermalise = 5
 [gauge]
-action = "symanzik"
+action = "luscher-weisz"
 beta = 6.5
 u0 = 0.87
 [trajectory]

@@ -6,7 +6,7 @@ use ferrite::domain::Domain;
 use ferrite::field::GaugeField;
 use ferrite::field::host::{HostColour, HostGauge, Matrix};
 use ferrite::gauge::generate;
-use ferrite::hmc::action::{GaugeAction, GaugeActionForce};
+use ferrite::hmc::action::{AnisotropicLattice, GaugeAction, GaugeActionForce};
 use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, RationalFunctions, ShiftedSolver};
 use ferrite::hmc::force::Force;
 use ferrite::hmc::functions::{Quarks, Tolerances, rational_functions};
@@ -15,6 +15,7 @@ use ferrite::hmc::momenta::MomentumField;
 use ferrite::lattice::Lattice;
 use ferrite::operators::fat_links::PathCoefficients;
 use ferrite::operators::{StaggeredParams, StaggeredPhases, TimeBoundary};
+use ferrite_tests::clover_reference::path;
 use ferrite_tests::cut;
 use std::cell::RefCell;
 
@@ -64,13 +65,74 @@ fn domains() -> Vec<Domain> {
     vec![domain([2, 4, 6, 8]), domain([4, 4, 2, 6])]
 }
 
+/// Σ (1 − Re tr L / 3) over plaquettes in space and those with t, and over rectangles in space, with their short side in t and with their
+/// long side in t.
+fn plain_loops(gauge: &HostGauge) -> ([f64; 2], [f64; 3]) {
+    let (mut plaquettes, mut rectangles) = ([0.0; 2], [0.0; 3]);
+    for site in 0..gauge.lattice().volume() {
+        let sum = |steps: &[(usize, bool)]| {
+            let product = path(gauge, site, steps);
+            1.0 - (product[0][0] + product[1][1] + product[2][2]).re / 3.0
+        };
+        for (a, b) in (0..4).flat_map(|a| (0..4).map(move |b| (a, b))).filter(|(a, b)| a != b) {
+            let [up, right, down, left] = [(a, true), (b, true), (a, false), (b, false)];
+            if a < b {
+                plaquettes[usize::from(b == 3)] += sum(&[up, right, down, left]);
+            }
+            let kind = if a == 3 { 2 } else { usize::from(b == 3) };
+            rectangles[kind] += sum(&[up, up, right, down, down, left]);
+        }
+    }
+    (plaquettes, rectangles)
+}
+
+/// Actions as papers write them, over loops that are multiplied link by link.
+#[test]
+fn gauge_actions_are_those_of_their_papers() {
+    let domain = Domain::single(Cpu::new(None), Lattice::new([2, 4, 6, 8]).unwrap()).unwrap();
+    let gauge = generate::random(domain.local(), 5);
+    let thin = GaugeField::upload(&domain, &gauge).unwrap();
+    let ([space, time], [flat, short_in_time, long_in_time]) = plain_loops(&gauge);
+    let (plaquettes, rectangles) = (space + time, flat + short_in_time + long_in_time);
+    let with_c1 = |beta: f64, c1: f64| beta * ((1.0 - 8.0 * c1) * plaquettes + c1 * rectangles);
+    let (xi, u, v) = (3.0f64, 0.83f64, 0.98f64);
+    // Morningstar and Peardon 1997, eq. 2, with their β.
+    let beta = 2.2;
+    let morningstar_peardon = beta
+        * (5.0 / 3.0 * space / (xi * u.powi(4)) + 4.0 / 3.0 * xi * time / (u * v).powi(2)
+            - flat / (12.0 * xi * u.powi(6))
+            - xi * short_in_time / (12.0 * u.powi(4) * v.powi(2)));
+    let ours = 5.0 / 3.0 * beta / u.powi(4);
+    let cases = [
+        ("wilson", GaugeAction::wilson(5.7), 5.7 * plaquettes),
+        ("symanzik-tree", GaugeAction::tree_level_symanzik(5.0 / 3.0 * 4.2, 1.0), with_c1(4.2, -1.0 / 12.0)),
+        ("iwasaki", GaugeAction::iwasaki(1.95), with_c1(1.95, -0.331)),
+        ("dbw2", GaugeAction::dbw2(0.87), with_c1(0.87, -1.4088)),
+        ("anisotropic wilson", GaugeAction::anisotropic_wilson(6.1, 3.2), 6.1 * (space / 3.2 + 3.2 * time)),
+        (
+            "anisotropic symanzik",
+            GaugeAction::anisotropic_symanzik(ours, AnisotropicLattice { xi, space: u, time: v }),
+            morningstar_peardon,
+        ),
+    ];
+    for (name, action, expected) in cases {
+        let got = action.value(&thin).unwrap();
+        // Some ten thousand loops of order one, added in double.
+        assert!((got - expected).abs() < 1e-12 * expected.abs(), "{name}: {got} instead of {expected}");
+    }
+}
+
 #[test]
 fn gauge_forces_are_derivatives() {
     let actions = [
         GaugeAction::wilson(5.7),
         GaugeAction::tree_level_symanzik(6.8, 0.87),
         GaugeAction::one_loop_symanzik(6.5, 0.862),
-        GaugeAction { beta: 3.0, plaquette: 0.0, rectangle: 0.0, parallelogram: 1.0 },
+        GaugeAction { plaquette: 0.0, parallelogram: 1.0, ..GaugeAction::wilson(3.0) },
+        GaugeAction::iwasaki(1.95),
+        GaugeAction::dbw2(0.87),
+        GaugeAction::anisotropic_wilson(6.1, 3.2),
+        GaugeAction::anisotropic_symanzik(3.0, AnisotropicLattice { xi: 3.0, space: 0.83, time: 0.98 }),
     ];
     for domain in domains() {
         let gauge = generate::random(domain.local(), 3);

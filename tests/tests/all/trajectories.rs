@@ -39,7 +39,7 @@ lattice = [4, 4, 4, 4]
 trajectories = 30
 seed = 12
 [gauge]
-action = "symanzik"
+action = "luscher-weisz"
 beta = 7.0
 u0 = 0.87
 [trajectory]

@@ -6,7 +6,7 @@ use super::super::{Failure, Outcome};
 use super::precision::precisions;
 use crate::cli::config::{Kind, Schema, Settings};
 use ferrite::Precision;
-use ferrite::hmc::action::GaugeAction;
+use ferrite::hmc::action::{AnisotropicLattice, GaugeAction};
 use ferrite::hmc::fermions::{QuarkOperator, ShiftedSolver};
 use ferrite::hmc::functions::{Quarks, Tolerances};
 use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
@@ -35,6 +35,9 @@ pub const SCHEMA: Schema = &[
     ("gauge.action", Kind::Word),
     ("gauge.beta", Kind::Number),
     ("gauge.u0", Kind::Number),
+    ("gauge.u0-time", Kind::Number),
+    ("gauge.xi", Kind::Number),
+    ("gauge.plaquette", Kind::Number),
     ("gauge.rectangle", Kind::Number),
     ("gauge.parallelogram", Kind::Number),
     // An earlier name: reported under the present one.
@@ -270,46 +273,83 @@ pub fn is_residual(x: f64) -> bool {
 fn approximation(s: &mut Settings, key: &str) -> Option<f64> {
     s.number(key, "a number of at least 1e-15 and below 1", |x| (1e-15..1.0).contains(&x))
 }
+/// Gauge actions by name.
+#[derive(Clone, Copy, PartialEq)]
+enum ActionName {
+    Wilson,
+    SymanzikTree,
+    LuscherWeisz,
+    Iwasaki,
+    Dbw2,
+}
+const ACTIONS: [(&str, ActionName); 5] = [
+    ("wilson", ActionName::Wilson),
+    ("symanzik-tree", ActionName::SymanzikTree),
+    ("luscher-weisz", ActionName::LuscherWeisz),
+    ("iwasaki", ActionName::Iwasaki),
+    ("dbw2", ActionName::Dbw2),
+];
+
 fn gauge_action(s: &mut Settings) -> Option<GaugeAction> {
-    #[derive(Clone, Copy, PartialEq)]
-    enum ActionName {
-        Wilson,
-        TreeSymanzik,
-        Symanzik,
-    }
-    let names = [
-        ("wilson", ActionName::Wilson),
-        ("tree-symanzik", ActionName::TreeSymanzik),
-        ("symanzik", ActionName::Symanzik),
-    ];
-    let action = s.choice("gauge.action", &names);
-    needed(s, action.is_some(), "gauge.action", "gauge.action = \"wilson\", \"tree-symanzik\" or \"symanzik\"");
+    let action = s.choice("gauge.action", &ACTIONS);
+    let example = "gauge.action = \"wilson\", \"symanzik-tree\", \"luscher-weisz\", \"iwasaki\" or \"dbw2\"";
+    needed(s, action.is_some(), "gauge.action", example);
     let beta = s.number("gauge.beta", "a number of at least 0", |x| x >= 0.0);
     needed(s, beta.is_some(), "gauge.beta", "gauge.beta = 5.6");
-    let u0 = s.number("gauge.u0", "a number above 0", |x| x > 0.0);
-    match (action, s.get("gauge.u0")) {
-        (Some(ActionName::Wilson), Some(setting)) => {
-            s.wrong(&setting, "Wilson's action has no tadpole factor: leave it out");
-        }
-        (Some(ActionName::Symanzik), None) => needed(s, u0.is_some(), "gauge.u0", "gauge.u0 = 0.86"),
-        _ => {}
+    let mut above_0 = |key: &str| s.number(key, "a number above 0", |x| x > 0.0);
+    let (u0, u0_time, xi) = (above_0("gauge.u0"), above_0("gauge.u0-time"), above_0("gauge.xi"));
+    if action == Some(ActionName::LuscherWeisz) {
+        needed(s, u0.is_some(), "gauge.u0", "gauge.u0 = 0.86");
+    }
+    if let Some(action) = action {
+        refuse_what_it_has_not(s, action, xi.is_some());
     }
     let (action, beta, u0) = (action?, beta?, u0.unwrap_or(1.0));
-    let mut made = match action {
-        ActionName::Wilson => GaugeAction::wilson(beta),
-        ActionName::TreeSymanzik => GaugeAction::tree_level_symanzik(beta, u0),
-        ActionName::Symanzik => GaugeAction::one_loop_symanzik(beta, u0),
+    let mut made = match (action, xi) {
+        (ActionName::Wilson, Some(xi)) => GaugeAction::anisotropic_wilson(beta, xi),
+        (ActionName::SymanzikTree, Some(xi)) => {
+            let lattice = AnisotropicLattice { xi, space: u0, time: u0_time.unwrap_or(1.0) };
+            GaugeAction::anisotropic_symanzik(beta, lattice)
+        }
+        (ActionName::Wilson, None) => GaugeAction::wilson(beta),
+        (ActionName::SymanzikTree, None) => GaugeAction::tree_level_symanzik(beta, u0),
+        (ActionName::LuscherWeisz, _) => GaugeAction::one_loop_symanzik(beta, u0),
+        (ActionName::Iwasaki, _) => GaugeAction::iwasaki(beta),
+        (ActionName::Dbw2, _) => GaugeAction::dbw2(beta),
     };
-    if let Some(c) = s.number("gauge.rectangle", "a number", |_| true) {
-        made.rectangle = c;
-    }
-    if let Some(c) = s.number("gauge.parallelogram", "a number", |_| true) {
-        made.parallelogram = c;
-    }
+    let mut given = |key: &str, coefficient: &mut f64| {
+        if let Some(c) = s.number(key, "a number", |_| true) {
+            *coefficient = c;
+        }
+    };
+    given("gauge.plaquette", &mut made.plaquette);
+    given("gauge.rectangle", &mut made.rectangle);
+    given("gauge.parallelogram", &mut made.parallelogram);
     if let Some(setting) = s.get("gauge.chair") {
         s.wrong(&setting, "the loop (μ, ν, ρ, −μ, −ν, −ρ) is a parallelogram: write gauge.parallelogram");
     }
     Some(made)
+}
+
+/// Keys that an action has no use for.
+fn refuse_what_it_has_not(s: &mut Settings, action: ActionName, anisotropic: bool) {
+    let symanzik = [ActionName::SymanzikTree, ActionName::LuscherWeisz].contains(&action);
+    let can_be_anisotropic = [ActionName::Wilson, ActionName::SymanzikTree].contains(&action);
+    let mut refuse = |unless: bool, key: &str, why: &str| {
+        if let (false, Some(setting)) = (unless, s.get(key)) {
+            s.wrong(&setting, why);
+        }
+    };
+    refuse(symanzik, "gauge.u0", "this action has no tadpole factor: leave it out");
+    refuse(can_be_anisotropic, "gauge.xi", "anisotropic actions are \"wilson\" and \"symanzik-tree\"");
+    let has_time = action == ActionName::SymanzikTree && anisotropic;
+    refuse(
+        has_time,
+        "gauge.u0-time",
+        "only \"symanzik-tree\" with gauge.xi has a tadpole factor of its own in t: leave it out",
+    );
+    let key = "gauge.parallelogram";
+    refuse(!anisotropic, key, "anisotropic actions have no parallelograms: leave it out, or gauge.xi");
 }
 
 fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {

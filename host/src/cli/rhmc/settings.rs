@@ -33,6 +33,10 @@ pub fn settings(input: &EnsembleInput, [backend, device]: &[String; 2], layout: 
             "plaquette": plan.gauge.plaquette,
             "rectangle": plan.gauge.rectangle,
             "parallelogram": plan.gauge.parallelogram,
+            "anisotropy": {
+                "plaquettes": plan.gauge.anisotropy.plaquettes,
+                "rectangles": plan.gauge.anisotropy.rectangles,
+            },
         },
         "quarks": input.groups.iter().map(quarks).collect::<Vec<_>>(),
         "length": plan.length,
@@ -52,12 +56,13 @@ pub fn settings(input: &EnsembleInput, [backend, device]: &[String; 2], layout: 
 }
 
 /// What decides the distribution of links in settings as lines tell them, and its keys in an input.
-const OF_GAUGE: [(&str, &str); 5] = [
+const OF_GAUGE: [(&str, &str); 6] = [
     ("action", "action"),
     ("beta", "beta"),
     ("plaquette", "u0"),
     ("rectangle", "rectangle"),
     ("parallelogram", "parallelogram"),
+    ("anisotropy", "xi"),
 ];
 const OF_QUARKS: [(&str, &str); 5] =
     [("operator", "operator"), ("mass", "mass"), ("flavours", "flavours"), ("paths", "u0"), ("bc_time", "bc-time")];
