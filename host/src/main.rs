@@ -32,6 +32,7 @@ fn run(command: Command, context: &Context) -> Outcome {
         Command::Verify(args) => cli::verify::run(args, context),
         Command::Convert(args) => cli::convert::run(args, context),
         Command::FixGauge(args) => cli::fix_gauge::run(args, context),
+        Command::Smear(args) => cli::smear::run(args, context),
         Command::Solve(args) => cli::solve::run(args, context),
         Command::Apply(args) => cli::apply::run(args, context),
         Command::Bench(args) => cli::bench::run(args, context),

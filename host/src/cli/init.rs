@@ -21,6 +21,7 @@ pub struct InitArguments {
 #[derive(Clone, Copy, ValueEnum)]
 enum InputKind {
     Solve,
+    #[value(alias = "hmc")]
     Rhmc,
     Spectrum,
 }

@@ -40,6 +40,7 @@ pub mod rhmc;
 mod schwarz;
 mod setup_file;
 pub mod shell;
+pub mod smear;
 pub mod solve;
 pub mod spectrum;
 pub mod target;
@@ -144,6 +145,8 @@ pub enum Command {
     Convert(convert::ConvertArguments),
     /// Put a configuration into Coulomb or Landau gauge
     FixGauge(fix_gauge::FixGaugeArguments),
+    /// Replace links by stout links
+    Smear(smear::SmearArguments),
     /// Solve M x = b
     Solve(Box<solve::SolveArguments>),
     /// Apply a Dirac operator to a field
@@ -153,6 +156,7 @@ pub enum Command {
     /// Measure the best block size of each kernel on this GPU, for all later runs
     Tune(tune::TuneArguments),
     /// Generate an ensemble with staggered quarks: rational hybrid Monte Carlo
+    #[command(visible_alias = "hmc")]
     Rhmc(rhmc::RhmcArguments),
     /// Compute mesons and nucleons from quark propagators on configurations
     Spectrum(spectrum::SpectrumArguments),

@@ -119,7 +119,7 @@ impl GaugeAction {
         }
     }
     /// P ← P − ε ∂S
-    fn kick(&self, links: &GaugeField, step: f64, momenta: &mut MomentumField) -> Result {
+    pub(super) fn kick(&self, links: &GaugeField, step: f64, momenta: &mut MomentumField) -> Result {
         momenta.expect_on(links.domain())?;
         let factor = step * self.beta / 3.0;
         let coefficients = LoopCoefficients {

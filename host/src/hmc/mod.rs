@@ -8,6 +8,7 @@
 //! | [`fermions`] | pseudofermions: how they are drawn, their action, their force |
 //! | [`functions`] | rational functions for numbers of flavours and masses |
 //! | [`integrator`] | steps of molecular dynamics |
+//! | [`stout`] | stout links |
 //! | [`trajectory`] | a trajectory with its Metropolis step |
 //! | [`spectrum`] | bounds of the spectrum, on which rational functions depend |
 mod gradient;
@@ -22,6 +23,7 @@ pub mod integrator;
 pub mod links;
 pub mod momenta;
 pub mod spectrum;
+pub mod stout;
 pub mod trajectory;
 
 use crate::backend::BackendError;

@@ -13,6 +13,7 @@ use ferrite::hmc::functions::{Quarks, Tolerances, rational_functions};
 use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
 use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::momenta::MomentumField;
+use ferrite::hmc::stout::StoutSmearing;
 use ferrite::hmc::trajectory::{Chain, LevelPlan, Plan};
 use ferrite::hmc::{HmcError, hop_force, spectrum};
 use ferrite::lattice::Lattice;
@@ -174,6 +175,10 @@ fn all(domain: &Domain, gauge: &HostGauge, precision: Precision) -> Result<Found
     if in_double {
         for action in [FlowAction::Wilson, FlowAction::Symanzik] {
             flow(&thin, action, &mut found)?;
+        }
+        for spatial in [false, true] {
+            let smeared = StoutSmearing { rho: 0.1, levels: 2, spatial }.smeared(&thin)?;
+            found.links.push((format!("stout links, spatial {spatial}"), smeared.download()?, 1e-14));
         }
     }
     trajectories(domain, &thin, precision, &mut found)?;

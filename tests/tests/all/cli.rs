@@ -15,6 +15,7 @@ fn help_has_examples() {
         "verify",
         "convert",
         "fix-gauge",
+        "smear",
         "solve",
         "apply",
         "bench",

@@ -46,6 +46,7 @@ fn inputs_are_not_overwritten() {
         for command in [
             "convert a.npy OUT --precision single",
             "fix-gauge a.npy -o OUT",
+            "smear a.npy -o OUT --rho 0.1",
             "links asqtad a.npy OUT long.npy --u0 1",
             "links asqtad a.npy fat.npy OUT --u0 1",
             &format!("solve {fields} -o OUT"),

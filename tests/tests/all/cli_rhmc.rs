@@ -57,7 +57,7 @@ fn a_run_and_how_it_goes_on() {
 
     // In two parts: the same to the bit.
     room.json("rhmc run.toml --out parts --set trajectories=3");
-    room.json("rhmc run.toml --out parts --resume");
+    room.json("hmc run.toml --out parts --resume");
     assert_eq!(lines(&room, "parts"), whole);
     let links = |folder: &str| {
         let path = room.path(folder).join("cfg.000004.ildg");

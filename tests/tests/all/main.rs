@@ -54,6 +54,7 @@ mod spectrum_wilson_like;
 mod staggered;
 mod staggered_reference;
 mod staggered_solves;
+mod stout;
 mod temporal;
 mod tuning;
 mod wilson_like;
