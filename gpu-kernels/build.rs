@@ -27,13 +27,15 @@ fn main() {
     vectors();
 }
 
-/// Sets `vectors_avx512`, `vectors_avx2` or `vectors_portable`, as the environment variable `FERRITE_VECTORS` wants it.
+/// Sets `vectors_avx512`, `vectors_avx2` or `vectors_portable`, as the environment variable `FERRITE_VECTORS` and the level of
+/// optimisation want it.
 fn vectors() {
     const VARIABLE: &str = "FERRITE_VECTORS";
     println!("cargo::rerun-if-env-changed={VARIABLE}");
     println!("cargo::rustc-check-cfg=cfg(vectors_avx512, vectors_avx2, vectors_portable)");
     let target = std::env::var("CARGO_CFG_TARGET_ARCH").expect("set by cargo");
-    if target != "x86_64" {
+    // Without optimisation, vector arithmetic is slower than one site at a time, and its temporaries fill a thread's stack.
+    if target != "x86_64" || std::env::var("OPT_LEVEL").is_ok_and(|level| level == "0") {
         println!("cargo::rustc-cfg=vectors_portable");
         return;
     }

@@ -22,7 +22,7 @@ pub enum Vectors {
     Avx512,
     /// AVX2 and FMA.
     Avx2,
-    /// What any processor of the architecture has. On x86-64 nothing is compiled for that.
+    /// What any processor of the architecture has. On x86-64 nothing is compiled for that, except without optimisation, where it is all.
     Portable,
 }
 

@@ -164,12 +164,13 @@ unsafe impl<F: Element, T: Element> Kernel<Between<F, T>> for AddForce {
 }
 
 impl Momenta {
-    /// P_μ(x) ← P_μ(x) + ε A. Of a group, A may be of more sites than numbers of `T` are.
+    /// P_μ(x) ← P_μ(x) + ε A. Of a group, A may be of more sites than numbers of `T` are, not of fewer.
     ///
     /// # Safety
     /// The site exists, and nobody else writes the momentum.
     #[inline(always)]
     pub unsafe fn add<T: Element, F: Real>(&self, i: u32, mu: u32, step: f64, a: AntiHermitian<F>) {
+        const { assert!(F::LANES >= T::LANES) }
         let mut part = 0;
         while part < F::LANES / T::LANES {
             let i = part_of_group::<T>(i, part);
