@@ -4,6 +4,7 @@ use super::force::Force;
 use super::gradient::{self, HopVectors};
 use super::links::EvolvingLinks;
 use super::momenta::MomentumField;
+use super::monomial::Monomial;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{DeviceField, FieldSpace};
 use crate::operators::fat_links::{Improvement, PathCoefficients};
@@ -17,7 +18,7 @@ use solvers::{
     ConvertFrom, MultiShiftParams, MultiShiftWorkspace, SolveError, SolverParams, VectorSpace, multishift_cg,
     worse_residual,
 };
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -140,42 +141,9 @@ impl Pseudofermions {
         this.set_functions(functions);
         Ok(this)
     }
-    /// Iterations of solvers since this was asked last, those of all pseudofermions together.
-    pub fn take_iterations(&self) -> usize {
-        self.iterations.take()
-    }
-    /// The largest true residual of a system of heat bath or action since this was asked last, in the precision of the
-    /// solver; molecular dynamics does not look.
-    pub fn take_residual(&self) -> f64 {
-        self.residual.take()
-    }
-    /// Other functions, as the spectrum asks for them. Residuals that were given for each pole are cut off, or go on with
-    /// the last one, where the number of poles is another.
-    pub fn set_functions(&mut self, functions: RationalFunctions) {
-        let tol = &mut self.solvers[0].tol;
-        if let (true, Some(last)) = (tol.len() > 1, tol.last().copied()) {
-            tol.resize(functions.dynamics.poles.len(), last);
-        }
-        self.functions = functions;
-    }
-    /// How many there are.
-    pub fn count(&self) -> usize {
-        self.field.nrhs()
-    }
     /// Hops of these quarks.
     pub fn operator(&self) -> &QuarkOperator {
         &self.operator
-    }
-    /// Draws φ = r ξ from noise ξ with ⟨|ξ|²⟩ = 1 for each complex number, and gives Σ |ξ|².
-    pub fn draw(&mut self, links: &EvolvingLinks, seed: u64, trajectory: u32) -> std::result::Result<f64, HmcError> {
-        let mut noise = DeviceField::zero(self.field.domain(), VECTORS.0, VECTORS.1, self.count())?;
-        draw_noise(&mut noise, 0, purpose::PSEUDOFERMIONS, self.first, seed, trajectory)?;
-        self.set_from(links, &noise)
-    }
-    /// φ = r ξ for given noise on the even sites, in double precision and one vector for each pseudofermion, and Σ |ξ|².
-    pub fn set_from(&mut self, links: &EvolvingLinks, noise: &DeviceField) -> std::result::Result<f64, HmcError> {
-        self.field = self.evaluate(links, &self.functions.heat_bath, noise)?;
-        Ok(norm2(noise)?)
     }
     /// Takes over all φ as they are, on the even sites. Panics unless there is one vector for each pseudofermion, and they
     /// are colour vectors in double precision.
@@ -183,10 +151,6 @@ impl Pseudofermions {
         assert_eq!(field.nrhs(), self.count(), "one vector for each pseudofermion");
         assert_eq!((field.kind(), field.precision()), VECTORS, "pseudofermions are colour vectors in double precision");
         self.field = field;
-    }
-    /// *Collective.* Σ ‖r φ‖²
-    pub fn action(&self, links: &EvolvingLinks) -> std::result::Result<f64, HmcError> {
-        Ok(norm2(&self.evaluate(links, &self.functions.action, &self.field)?)?)
     }
     /// *Collective.* φ† r φ with the function of molecular dynamics: what its force is the derivative of.
     pub fn dynamics_action(&self, links: &EvolvingLinks) -> std::result::Result<f64, HmcError> {
@@ -247,27 +211,63 @@ impl Pseudofermions {
     }
 }
 
-impl Force for RefCell<Pseudofermions> {
+impl Monomial for Pseudofermions {
+    fn kind(&self) -> FermionKind {
+        VECTORS.0
+    }
+    fn count(&self) -> usize {
+        self.field.nrhs()
+    }
+    /// φ = r ξ
+    fn draw(&mut self, links: &EvolvingLinks, seed: u64, trajectory: u32) -> std::result::Result<f64, HmcError> {
+        let mut noise = DeviceField::zero(self.field.domain(), VECTORS.0, VECTORS.1, self.count())?;
+        draw_noise(&mut noise, 0, purpose::PSEUDOFERMIONS, self.first, seed, trajectory)?;
+        self.set_from(links, &noise)
+    }
+    fn set_from(&mut self, links: &EvolvingLinks, noise: &DeviceField) -> std::result::Result<f64, HmcError> {
+        self.field = self.evaluate(links, &self.functions.heat_bath, noise)?;
+        Ok(norm2(noise)?)
+    }
+    /// Σ ‖r φ‖²
+    fn action(&self, links: &EvolvingLinks) -> std::result::Result<f64, HmcError> {
+        Ok(norm2(&self.evaluate(links, &self.functions.action, &self.field)?)?)
+    }
+    /// Residuals that were given for each pole are cut off, or go on with the last one, where the number of poles is another.
+    fn set_functions(&mut self, functions: RationalFunctions) {
+        let tol = &mut self.solvers[0].tol;
+        if let (true, Some(last)) = (tol.len() > 1, tol.last().copied()) {
+            tol.resize(functions.dynamics.poles.len(), last);
+        }
+        self.functions = functions;
+    }
+    fn take_iterations(&self) -> usize {
+        self.iterations.take()
+    }
+    fn take_residual(&self) -> f64 {
+        self.residual.take()
+    }
+}
+
+impl Force for Pseudofermions {
     fn name(&self) -> String {
-        self.borrow().name.clone()
+        self.name.clone()
     }
     fn kick(&self, links: &EvolvingLinks, step: f64, momenta: &mut MomentumField) -> std::result::Result<(), HmcError> {
-        let this = self.borrow();
-        let (domain, n, solver) = (links.own().domain(), this.count(), &this.solvers[0]);
+        let (domain, n, solver) = (links.own().domain(), self.count(), &self.solvers[0]);
         let precision = solver.precision();
-        let operator = this.operator.on(links, precision, TWO_ROWS, 0, 0.0, n)?;
+        let operator = self.operator.on(links, precision, TWO_ROWS, 0, 0.0, n)?;
         let space = space(domain, precision, n);
-        let function = &this.functions.dynamics;
+        let function = &self.functions.dynamics;
         let mut hops = HopVectors::new(domain, precision, n * function.poles.len())?;
         let (mut b, mut odd) = (space.allocate()?, space.allocate()?);
-        space.convert_from(&this.field, &mut b)?;
-        let x = this.solve(&operator, function, solver, false, &b)?;
+        space.convert_from(&self.field, &mut b)?;
+        let x = self.solve(&operator, function, solver, false, &b)?;
         for (pole, x) in function.poles.iter().zip(&x) {
             operator.staggered().dslash(1, x, &mut odd)?;
             // Both vectors are four times too large.
             hops.add(x, &odd, 2.0 * pole.residue / 16.0)?;
         }
-        gradient::kick(&this.operator, hops, links, step, momenta)
+        gradient::kick(&self.operator, hops, links, step, momenta)
     }
 }
 

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`momenta`] | momenta of links: drawing them, their energy, how they move links |
 //! | [`action`] | gauge actions, their force |
+//! | [`monomial`] | parts of the fermion action |
 //! | [`fermions`] | pseudofermions: how they are drawn, their action, their force |
 //! | [`functions`] | rational functions for numbers of flavours and masses |
 //! | [`integrator`] | steps of molecular dynamics |
@@ -22,6 +23,7 @@ pub mod functions;
 pub mod integrator;
 pub mod links;
 pub mod momenta;
+pub mod monomial;
 pub mod spectrum;
 pub mod stout;
 pub mod trajectory;

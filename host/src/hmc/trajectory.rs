@@ -1,18 +1,17 @@
 //! A trajectory of hybrid Monte Carlo: draw momenta and pseudofermions, follow the equations of motion, and accept where
 //! it led with the probability min(1, exp(−ΔH)).
 use super::action::{GaugeAction, GaugeActionForce};
-use super::fermions::Pseudofermions;
 use super::force::Force;
 use super::integrator::{Dynamics, Level, Scheme, Unitarise, check_steps};
 use super::links::EvolvingLinks;
 use super::momenta::{MomentumField, distance};
+use super::monomial::Monomial;
 use super::{HmcError, PlanError};
 use crate::domain::Domain;
 use crate::field::host::{HostColour, HostGauge};
 use crate::field::{FullField, GaugeField};
 use gpu_kernels::random::{Philox, purpose};
 use gpu_kernels::{FermionKind, Precision};
-use std::cell::RefCell;
 
 /// Parts of H.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -117,7 +116,7 @@ pub struct Chain {
     plan: Plan,
     links: EvolvingLinks,
     momenta: MomentumField,
-    quarks: Vec<RefCell<Pseudofermions>>,
+    quarks: Vec<Box<dyn Monomial>>,
     gauge: GaugeActionForce,
     watch: Box<dyn FnMut(usize, usize)>,
 }
@@ -131,12 +130,11 @@ impl Chain {
         plan: Plan,
         links: &GaugeField,
         precision: Precision,
-        quarks: Vec<Pseudofermions>,
+        quarks: Vec<Box<dyn Monomial>>,
     ) -> Result<Self, HmcError> {
         plan.check(quarks.len())?;
         let gauge = GaugeActionForce { action: plan.gauge, single: plan.single_gauge_force };
         let (momenta, links) = (MomentumField::zero(links.domain(), precision)?, EvolvingLinks::new(links, precision)?);
-        let quarks = quarks.into_iter().map(RefCell::new).collect();
         Ok(Chain { plan, links, momenta, quarks, gauge, watch: Box::new(|_, _| {}) })
     }
     /// From now on `watch` is called, after each move of the outermost level of a trajectory, how many are made, and of how
@@ -156,9 +154,9 @@ impl Chain {
     pub fn links(&self) -> &EvolvingLinks {
         &self.links
     }
-    /// The groups of quarks.
-    pub fn quarks(&mut self) -> impl Iterator<Item = &mut Pseudofermions> {
-        self.quarks.iter_mut().map(RefCell::get_mut)
+    /// The parts of the fermion action.
+    pub fn quarks(&mut self) -> impl Iterator<Item = &mut (dyn Monomial + 'static)> {
+        self.quarks.iter_mut().map(|quarks| &mut **quarks)
     }
     /// *Collective.* Makes trajectory `number`, with numbers from its seed or given ones. With `reverse` it is
     /// also run backwards, to see how far from its start that leads.
@@ -176,19 +174,18 @@ impl Chain {
         match noise {
             None => {
                 self.momenta.draw(seed, number)?;
-                for quarks in &self.quarks {
-                    quarks.borrow_mut().draw(&self.links, seed, number)?;
+                for quarks in &mut self.quarks {
+                    quarks.draw(&self.links, seed, number)?;
                 }
             }
             Some(Noise { momenta, pseudofermions }) => {
-                let (found, expected) = (pseudofermions.len(), self.quarks.iter().map(|q| q.borrow().count()).sum());
+                let (found, expected) = (pseudofermions.len(), self.quarks.iter().map(|q| q.count()).sum());
                 if found != expected {
                     return Err(PlanError::Noise { found, expected }.into());
                 }
                 self.momenta = MomentumField::upload(&domain, momenta, self.precision())?;
                 let mut given = pseudofermions;
-                for quarks in &self.quarks {
-                    let mut quarks = quarks.borrow_mut();
+                for quarks in &mut self.quarks {
                     let (own, rest) = given.split_at(quarks.count());
                     given = rest;
                     let mut noise = FullField::zero(&domain, FermionKind::Staggered, Precision::Double, own.len())?;
@@ -234,7 +231,7 @@ impl Chain {
             fermions: 0.0,
         };
         for quarks in &self.quarks {
-            energies.fermions += quarks.borrow().action(&self.links)?;
+            energies.fermions += quarks.action(&self.links)?;
         }
         Ok(energies)
     }
@@ -245,7 +242,7 @@ impl Chain {
                 .gauge
                 .then_some(&*gauge as &dyn Force)
                 .into_iter()
-                .chain(level.quarks.iter().map(|k| &quarks[*k] as &dyn Force))
+                .chain(level.quarks.iter().map(|k| &*quarks[*k] as &dyn Force))
                 .collect(),
             scheme: level.scheme,
             steps: level.steps,
@@ -272,6 +269,6 @@ impl Chain {
     }
     /// Iterations of each group since the last call.
     fn count(&self) -> Vec<[usize; 2]> {
-        self.quarks.iter().map(|quarks| [quarks.borrow().take_iterations(), 0]).collect()
+        self.quarks.iter().map(|quarks| [quarks.take_iterations(), 0]).collect()
     }
 }

@@ -13,6 +13,7 @@ use ferrite::hmc::functions::{Quarks, Tolerances, rational_functions};
 use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
 use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::momenta::MomentumField;
+use ferrite::hmc::monomial::Monomial;
 use ferrite::hmc::stout::StoutSmearing;
 use ferrite::hmc::trajectory::{Chain, LevelPlan, Plan};
 use ferrite::hmc::{HmcError, hop_force, spectrum};
@@ -24,7 +25,6 @@ use ferrite::operators::fat_links::PathCoefficients;
 use ferrite::operators::{StaggeredParams, StaggeredPhases, TimeBoundary};
 use ferrite::{FermionKind, Precision};
 use num_complex::Complex64;
-use std::cell::RefCell;
 
 type Result<T = ()> = std::result::Result<T, HmcError>;
 
@@ -141,7 +141,7 @@ fn all(domain: &Domain, gauge: &HostGauge, precision: Precision) -> Result<Found
             drawn.draw(&links, 5, 6)?;
             // Solutions to 1e-12, and to 1e-6 in single precision.
             let tolerance = if single { 3e-5 } else { 1e-10 + 3.0 * rounding };
-            kick(format!("{name} force, single {single}"), &RefCell::new(drawn), tolerance)?;
+            kick(format!("{name} force, single {single}"), &drawn, tolerance)?;
         }
     }
     for (name, operator) in operators() {
@@ -229,7 +229,7 @@ fn trajectories(domain: &Domain, thin: &GaugeField, precision: Precision, found:
             seed: 9,
             metropolis_from: 0,
         };
-        let mut chain = Chain::new(plan, thin, precision, vec![quarks(domain, operator, single)?])?;
+        let mut chain = Chain::new(plan, thin, precision, vec![Box::new(quarks(domain, operator, single)?)])?;
         let outcome = chain.trajectory(1, None, true)?;
         // ΔH is a sum over some ten thousand numbers of order one.
         let tolerance = if single { 0.05 } else { 1e-8 };

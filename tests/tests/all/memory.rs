@@ -271,7 +271,7 @@ fn trajectory(domain: &Domain, gauge: &HostGauge, operator: QuarkOperator, preci
         seed: 1,
         metropolis_from: 1,
     };
-    let mut chain = Chain::new(plan, &thin, precision, vec![group]).unwrap();
+    let mut chain = Chain::new(plan, &thin, precision, vec![Box::new(group)]).unwrap();
     drop(thin);
     chain.trajectory(1, None, false).unwrap();
     let mut noises = FullField::zero(domain, FermionKind::Staggered, Precision::Double, 3).unwrap();

@@ -14,6 +14,7 @@ use ferrite::hmc::functions::{Quarks, Tolerances, rational_functions};
 use ferrite::hmc::integrator::{Dynamics, Level, MINIMUM_NORM, Scheme, Unitarise};
 use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::momenta::MomentumField;
+use ferrite::hmc::monomial::Monomial;
 use ferrite::hmc::trajectory::{Chain, Plan};
 use ferrite::lattice::Lattice;
 use ferrite::observables::condensate::{condensate, noise};
@@ -23,7 +24,6 @@ use ferrite::{FermionKind, LinkStorage, Precision};
 use gpu_kernels::random::{Philox, purpose};
 use num_complex::Complex64;
 use rational::{PartialFractions, Pole};
-use std::cell::RefCell;
 
 fn domain(size: [usize; 4]) -> Domain {
     // Lattices are too small to be shared among threads; tests are.
@@ -41,6 +41,7 @@ fn group(domain: &Domain, list: &[Quarks], count: usize, first: u32) -> Pseudofe
 
 /// A chain in double precision.
 fn chain(plan: Plan, thin: &GaugeField, quarks: Vec<Pseudofermions>) -> Chain {
+    let quarks = quarks.into_iter().map(|quarks| Box::new(quarks) as Box<dyn Monomial>).collect();
     Chain::new(plan, thin, Precision::Double, quarks).unwrap()
 }
 /// Colour vectors in double precision.
@@ -178,11 +179,8 @@ fn four_flavours_agree_with_the_exact_algorithm() {
     let exact = PartialFractions { constant: 0.0, poles: vec![Pole { residue: 1.0, shift: 4.0 * mass * mass }] };
     let functions = RationalFunctions { dynamics: exact.clone(), heat_bath: exact.clone(), action: exact };
     let solvers = [solver(false, 1e-8), solver(false, 1e-11)];
-    let quarks = Pseudofermions::new(&domain, "4".into(), naive(), functions, solvers, 0, 1).unwrap();
-    let quarks = RefCell::new(quarks);
+    let mut quarks = Pseudofermions::new(&domain, "4".into(), naive(), functions, solvers, 0, 1).unwrap();
     let gauge_force = GaugeActionForce { action, single: false };
-    let forces: Vec<&dyn Force> = vec![&gauge_force, &quarks];
-    let levels = [Level { forces, scheme, steps }];
     let mut links = EvolvingLinks::new(&thin, Precision::Double).unwrap();
     let mut momenta = MomentumField::zero(&domain, Precision::Double).unwrap();
     let mut exact = Vec::new();
@@ -206,10 +204,12 @@ fn four_flavours_agree_with_the_exact_algorithm() {
             &mut phi,
         );
         scaled.unwrap();
-        quarks.borrow_mut().set_field(phi);
+        quarks.set_field(phi);
+        let forces: Vec<&dyn Force> = vec![&gauge_force, &quarks];
+        let levels = [Level { forces, scheme, steps }];
         let energy = |links: &EvolvingLinks, momenta: &MomentumField| {
             let (gauge, kinetic) = (action.value(links.own()).unwrap(), momenta.kinetic_energy().unwrap());
-            gauge + kinetic + quarks.borrow().dynamics_action(links).unwrap()
+            gauge + kinetic + quarks.dynamics_action(links).unwrap()
         };
         let (start, before) = (energy(&links, &momenta), links.own().download().unwrap());
         let dynamics = Dynamics { levels: &levels, unitarise: Unitarise::Always };

@@ -14,6 +14,7 @@ use ferrite::hmc::functions::{Tolerances, rational_functions};
 use ferrite::hmc::integrator::{Dynamics, Level, MINIMUM_NORM, Scheme, Unitarise};
 use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::momenta::MomentumField;
+use ferrite::hmc::monomial::Monomial;
 use ferrite::hmc::trajectory::{Chain, Plan};
 use ferrite::lattice::Lattice;
 use ferrite::operators::fat_links::PathCoefficients;
@@ -45,7 +46,7 @@ fn chain(precision: Precision, plan: Plan, thin: &GaugeField, operator: QuarkOpe
     let single = precision == Single;
     let solvers = [solver(single, if single { 1e-6 } else { 1e-13 }), solver(false, 1e-13)];
     let quarks = Pseudofermions::new(thin.domain(), "quarks".into(), operator, functions(), solvers, 0, 1).unwrap();
-    Chain::new(plan, thin, precision, vec![quarks]).unwrap()
+    Chain::new(plan, thin, precision, vec![Box::new(quarks)]).unwrap()
 }
 
 #[test]
@@ -149,10 +150,9 @@ fn with_a_step(check: impl FnOnce(&Step)) {
     let poles = |residue| PartialFractions { constant: 0.0, poles: vec![Pole { residue, shift: 1.0 }] };
     let functions = RationalFunctions { dynamics: poles(2.0), heat_bath: poles(1.0), action: poles(1.0) };
     let solvers = [solver(false, 1e-16), solver(false, 1e-16)];
-    let quarks = Pseudofermions::new(&domain, "quarks".into(), asqtad(), functions, solvers, 0, 1).unwrap();
-    let quarks = RefCell::new(quarks);
+    let mut quarks = Pseudofermions::new(&domain, "quarks".into(), asqtad(), functions, solvers, 0, 1).unwrap();
     let thin = GaugeField::upload(&domain, &gauge).unwrap();
-    quarks.borrow_mut().draw(&EvolvingLinks::new(&thin, Double).unwrap(), 7, 1).unwrap();
+    quarks.draw(&EvolvingLinks::new(&thin, Double).unwrap(), 7, 1).unwrap();
     let forces: Vec<&dyn Force> = vec![&gauge_force, &quarks];
     let levels = [Level { forces, scheme, steps: 1 }];
     let run = |gauge: &HostGauge, momenta: &HostGauge| {

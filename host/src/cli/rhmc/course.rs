@@ -17,6 +17,7 @@ use ferrite::field::host::HostGauge;
 use ferrite::hmc::fermions::{Pseudofermions, RationalFunctions};
 use ferrite::hmc::functions::rational_functions;
 use ferrite::hmc::links::EvolvingLinks;
+use ferrite::hmc::monomial::Monomial;
 use ferrite::hmc::spectrum;
 use ferrite::hmc::trajectory::{Chain, TrajectoryOutcome};
 use serde_json::Value;
@@ -145,9 +146,9 @@ impl EnsembleRun<'_> {
         bar.finish_and_clear();
         Ok(RunEnd { first, last: state.trajectory, accepted: state.accepted, interrupted, records })
     }
-    fn quarks(&self, domain: &Domain, state: &mut ChainState) -> Outcome<Vec<Pseudofermions>> {
+    fn quarks(&self, domain: &Domain, state: &mut ChainState) -> Outcome<Vec<Box<dyn Monomial>>> {
         let mut first = 0;
-        let mut all = Vec::new();
+        let mut all: Vec<Box<dyn Monomial>> = Vec::new();
         let given = self.replay.as_ref().map(|replay| replay.functions(self.input.groups.len())).transpose();
         let mut given = self.context.comm.agree(given)?.flatten().unwrap_or_default().into_iter();
         let known = std::mem::take(&mut state.poles);
@@ -162,7 +163,7 @@ impl EnsembleRun<'_> {
             };
             state.poles.push(residuals(&key, &name, solvers[0].tol.len(), poles, known)?);
             let count = group.pseudofermions;
-            all.push(Pseudofermions::new(domain, name, group.operator, functions, solvers, first, count)?);
+            all.push(Box::new(Pseudofermions::new(domain, name, group.operator, functions, solvers, first, count)?));
             first += group.pseudofermions as u32;
         }
         Ok(all)

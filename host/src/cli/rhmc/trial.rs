@@ -8,6 +8,7 @@ use ferrite::field::GaugeField;
 use ferrite::gauge::generate;
 use ferrite::hmc::fermions::Pseudofermions;
 use ferrite::hmc::links::EvolvingLinks;
+use ferrite::hmc::monomial::Monomial;
 use ferrite::hmc::trajectory::Chain;
 use ferrite::lattice::Lattice;
 use std::time::Instant;
@@ -33,13 +34,14 @@ pub fn trial<const N: usize>(
             plan.length *= steps as f64 / outermost.steps as f64;
             outermost.steps = steps;
         }
-        let mut quarks = Vec::new();
+        let mut quarks: Vec<Box<dyn Monomial>> = Vec::new();
         for (group, functions) in input.groups.iter().zip(&all) {
             let (name, count) = (group.name.clone(), group.pseudofermions);
             let mut solvers = input.solvers_of(group);
             // There may be more of them than poles of these functions.
             solvers[0].tol.truncate(1);
-            quarks.push(Pseudofermions::new(domain, name, group.operator, functions.clone(), solvers, 0, count)?);
+            let group = Pseudofermions::new(domain, name, group.operator, functions.clone(), solvers, 0, count)?;
+            quarks.push(Box::new(group));
         }
         let mut chain = Chain::new(plan, &thin, input.precision(), quarks).map_err(failed)?;
         let begin = Instant::now();
