@@ -39,6 +39,11 @@ format_lists! {
         ["half"] "_half" "_half": Half;
         ["fp16"] "_fp16" "_fp16": Fp16;
     }
+    // Fields in 64 and 32 bits.
+    wide_precisions {
+        [] "" "_double" lanes: Double;
+        ["single"] "" "_single" lanes: Single;
+    }
     // Spinors.
     spinors {
         [] "_double" "_spinor_double" lanes: Spinors<Double>;

@@ -11,7 +11,7 @@
 //! * [`wilson`], [`clover`], [`blas`], [`block`], [`gram_of_warps`], [`transfer`], [`gauge`], [`gauge_fixing`],
 //!   [`heatbath`]: the kernels
 //! * [`multigrid`], [`coarse`]: aggregates, and operators on coarse lattices
-//! * [`momenta`], [`gauge_force`], [`fermion_force`]: molecular dynamics
+//! * [`momenta`], [`gauge_force`], [`fermion_force`], [`wilson_force`]: molecular dynamics
 //! * [`warp`]: what the lanes of a warp compute together; [`multi_rhs`]: several right-hand sides of a site at a time; [`per_rhs`]: numbers of their own
 //! * [`random`]: counter-based random numbers, the same on every backend
 //!
@@ -69,6 +69,7 @@ mod tensor_cores;
 pub mod transfer;
 pub mod warp;
 pub mod wilson;
+pub mod wilson_force;
 
 mod instances;
 mod kernel;
@@ -104,6 +105,7 @@ pub static FAMILIES: &[Family] = &[
     momenta::FAMILY,
     gauge_force::FAMILY,
     fermion_force::FAMILY,
+    wilson_force::FAMILY,
 ];
 
 /// Every kernel of the crate.

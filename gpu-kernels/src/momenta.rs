@@ -3,13 +3,13 @@
 //! Momenta are traceless anti-Hermitian, P_μ(x) = i Σ_a r_a λ_a / √2, with the weight exp(−½ Σ_a r_a²), and
 //! dU_μ(x)/dτ = P_μ(x) U_μ(x). Then H = ½ Σ_{x,μ} Σ_jk |P_jk|² + S does not change if dP_μ(x)/dτ is the traceless
 //! anti-Hermitian part of U_μ(x) G†_μ(x), where dS = Re Σ_{x,μ} tr (G†_μ(x) dU_μ(x)). G, the gradient, transforms as a link.
-use crate::algebra::{AntiHermitian, Colour, Real, complex};
+use crate::algebra::{AntiHermitian, Colour, DiracSpinor, Real, complex};
 use crate::field::{Field, Momenta, ThinLinks};
 use crate::format::Between;
 use crate::lattice::{Bordered, Geometry, Position, part_of_group};
 use crate::memory::Access;
 use crate::random::{Philox, purpose, purpose::MOMENTA};
-use crate::storage::{Colours, Double, Element};
+use crate::storage::{Colours, Double, Element, Spinors};
 use crate::transfer::{HostArray, host_link, put_host_link};
 use crate::{Kernel, Reduction};
 
@@ -234,7 +234,7 @@ unsafe impl<T: Element> Reduction<T> for Distance {
 }
 
 /// Draws complex numbers with the normal distribution, ⟨|z|²⟩ = 1, on the sites of one parity: right-hand side j has the
-/// noise number `which` + j.
+/// noise number `which` + j. They are colour vectors, or for [`OnSpinors`] spinors.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct DrawNoise {
@@ -259,18 +259,47 @@ pub struct DrawNoise {
 unsafe impl Kernel<()> for DrawNoise {
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) {
+        let mut random = self.random(i, rhs);
+        unsafe { self.out.store::<Colours<Double>>(i, rhs, &colour(&mut random)) }
+    }
+}
+/// For spinors.
+pub struct OnSpinors<F>(core::marker::PhantomData<F>);
+// SAFETY: as there.
+unsafe impl Kernel<OnSpinors<()>> for DrawNoise {
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, rhs: u32) {
+        let mut random = self.random(i, rhs);
+        let mut spins = [Colour::ZERO; 4];
+        let mut s = 0;
+        while s < 4 {
+            spins[s] = colour(&mut random);
+            s += 1;
+        }
+        unsafe { self.out.store::<Spinors<Double>>(i, rhs, &DiracSpinor(spins)) }
+    }
+}
+impl DrawNoise {
+    /// The numbers of a site and right-hand side.
+    #[inline(always)]
+    fn random(&self, i: u32, rhs: u32) -> Philox {
         let site = self.position.lexicographic(&self.geometry.site(i, self.parity));
         let stream = self.purpose | ((self.which + rhs) as u64) << purpose::WHICH | site;
-        let mut random = Philox::new(self.seed, stream, self.trajectory);
-        macro_rules! number {
-            () => {{
-                let [re, im] = random.gaussian_pair();
-                complex(re, im).scale(core::f64::consts::FRAC_1_SQRT_2)
-            }};
-        }
-        let value = Colour([number!(), number!(), number!()]);
-        unsafe { self.out.store::<Colours<Double>>(i, rhs, &value) }
+        Philox::new(self.seed, stream, self.trajectory)
     }
+}
+
+/// Three of them.
+#[inline(always)]
+fn colour(random: &mut Philox) -> Colour<f64> {
+    let mut out = Colour::ZERO;
+    let mut k = 0;
+    while k < 3 {
+        let [re, im] = random.gaussian_pair();
+        out.0[k] = complex(re, im).scale(core::f64::consts::FRAC_1_SQRT_2);
+        k += 1;
+    }
+    out
 }
 
 /// The traceless anti-Hermitian parts of host matrices `[site][μ][row][column]` to the momenta of one parity.
@@ -328,6 +357,7 @@ crate::kernels! { FAMILY = "momenta";
     setup UNPACK_MOMENTA "unpack_momenta": [UnpackMomenta] => real_numbers;
     setup DRAW_MOMENTA "draw_momenta": [DrawMomenta] => real_numbers;
     setup DRAW_NOISE "draw_noise": [DrawNoise] => once;
+    setup DRAW_SPINOR_NOISE "draw_spinor_noise": [DrawNoise as OnSpinors] => once;
     observe KINETIC_ENERGY "kinetic_energy": [KineticEnergy, in lanes] => extended_numbers;
     kernel MOVE_LINKS "move_links": [MoveLinks, in lanes] => extended_numbers;
     kernel ADD_MOMENTA "add_momenta": [AddMomenta, in lanes] => real_numbers;

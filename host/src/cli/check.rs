@@ -159,7 +159,7 @@ fn ensemble(args: &CheckArguments, context: &Context) -> Outcome {
     let freely = |processes: usize| any_layout().plan(processes, lattice, input.hops());
     let checked = Checked::new(device, lattice, cut, freely, |cut, free| rhmc::plan(&input, cut, free))?;
     let forecast = args.time.then(|| Forecast::of_ensemble(&input, &checked));
-    let quarks: Vec<_> = input.groups.iter().map(|group| group.name.as_str()).collect();
+    let quarks = input.names();
     let object = json!({ "kind": "rhmc", "trajectories": input.trajectories, "quarks": quarks });
     let with = if quarks.is_empty() { "no quarks".into() } else { quarks.join("; ") };
     let head = format!("{} trajectories on {lattice}, {with}", input.trajectories);

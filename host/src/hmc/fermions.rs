@@ -60,7 +60,8 @@ const VECTORS: (FermionKind, Precision) = (FermionKind::Staggered, Precision::Do
 const TWO_ROWS: LinkStorage = LinkStorage::of(12);
 
 impl ShiftedSolver {
-    fn precision(&self) -> Precision {
+    /// Of its vectors.
+    pub fn precision(&self) -> Precision {
         if self.single { Precision::Single } else { Precision::Double }
     }
 }

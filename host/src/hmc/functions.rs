@@ -71,6 +71,25 @@ pub fn rational_functions(
     Ok(RationalFunctions { dynamics, heat_bath: moved(action.inverse()), action: moved(action.direct()) })
 }
 
+/// Functions of K = M̂†M̂ for Wilson-like quarks of one mass that share `count` pseudofermions, where the eigenvalues of K are in an
+/// interval: K^{−N / (2 n)} for molecular dynamics, and its root for the action, as [`rational_functions`].
+///
+/// # Errors
+/// Of the approximation: bounds that are not numbers, and functions that have none or need none.
+pub fn rational_functions_of_norm(
+    flavours: u32,
+    count: usize,
+    interval: [f64; 2],
+    tolerances: Tolerances,
+    mut approximate: impl FnMut(&Power, Interval, f64) -> Result<Approximation, Error>,
+) -> Result<RationalFunctions, Error> {
+    let interval = Interval::new(interval[0], interval[1])?;
+    let power = |parts: usize| Power::new(Fraction::new(-i64::from(flavours), (parts * count) as i64)?);
+    let dynamics = approximate(&power(2)?, interval, tolerances.dynamics)?.direct().clone();
+    let action = approximate(&power(4)?, interval, tolerances.action)?;
+    Ok(RationalFunctions { dynamics, heat_bath: action.inverse().clone(), action: action.direct().clone() })
+}
+
 /// Quarks of equal masses are those of one mass, with all of their flavours.
 fn by_mass(quarks: &[Quarks]) -> Result<Vec<Quarks>, Error> {
     let mut all: Vec<Quarks> = Vec::new();

@@ -11,6 +11,7 @@
 //! | [`integrator`] | steps of molecular dynamics |
 //! | [`stout`] | stout links |
 //! | [`trajectory`] | a trajectory with its Metropolis step |
+//! | [`wilson`] | Wilson-like quarks |
 //! | [`spectrum`] | bounds of the spectrum, on which rational functions depend |
 mod gradient;
 
@@ -27,6 +28,7 @@ pub mod monomial;
 pub mod spectrum;
 pub mod stout;
 pub mod trajectory;
+pub mod wilson;
 
 use crate::backend::BackendError;
 use crate::domain::DeviceError;

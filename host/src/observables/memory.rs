@@ -2,7 +2,7 @@
 //! of condensates, which take the place of what forces need.
 use super::condensate::condensate_bytes;
 use crate::domain::Part;
-use crate::field::DeviceField;
+use crate::field::{DeviceClover, DeviceField};
 use crate::halo::{Exchanges, HaloField, Needs};
 use crate::hmc::momenta::MomentumField;
 use crate::solve::widths;
@@ -19,10 +19,25 @@ pub struct Ensemble {
     pub improved: bool,
     /// Noise vectors of a condensate that are solved for together; 0 without condensates.
     pub noise: usize,
+    /// Wilson-like quarks.
+    pub wilson: Option<WilsonVectors>,
+}
+
+/// What Wilson-like quarks have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WilsonVectors {
+    /// Pseudofermions of all parts of the action.
+    pub pseudofermions: usize,
+    /// Pairs of vectors that a force is made of, at most.
+    pub of_forces: usize,
+    /// Whether one of them is made of a rational function, so that there are solutions for all poles.
+    pub is_rational: bool,
+    /// Whether the diagonal term has blocks.
+    pub has_blocks: bool,
 }
 
 /// Vectors of a group, for each pseudofermion: as many as rational functions have poles at most, but for rare ones.
-const POLES: usize = 24;
+pub const POLES: usize = 24;
 
 impl Ensemble {
     /// Device memory of a process with such a part of the lattice, with names for what takes it.
@@ -53,6 +68,24 @@ impl Ensemble {
                     FermionKind::Staggered.site_bytes(precision),
                     &pairs,
                 );
+            }
+        }
+        if let Some(wilson) = self.wilson {
+            let vector = |sites| DeviceField::bytes_for(FermionKind::Wilson, Precision::Double, sites, 1);
+            // Of solvers in two precisions, with the vectors that operators need beside; and X and Y on all sites.
+            let solvers = if wilson.is_rational { 2 * wilson.of_forces + 8 } else { 18 };
+            let pairs = 5 * vector(sites) + if wide > sites { 4 * vector(wide) } else { 0 };
+            let vectors = (wilson.pseudofermions + solvers) * vector(sites) + wilson.of_forces * pairs;
+            needs.push(("vectors of solvers and forces", vectors));
+            needs.push(("links of operators", 4 * thin));
+            needs.push(("gradients of links", if wilson.has_blocks { 3 * thin } else { thin }));
+            if wilson.has_blocks {
+                let blocks = |precision| 4 * DeviceClover::bytes_for(precision, sites);
+                needs.push(("clover terms", 2 * (blocks(Precision::Double) + blocks(Precision::Single))));
+            }
+            for precision in [Precision::Double, Precision::Single] {
+                let site = FermionKind::Wilson.site_bytes(precision);
+                exchanges = exchanges.hops(HaloField::Spinors, precision, &[1]).margin(2, site, &[wilson.of_forces]);
             }
         }
         if self.improved {

@@ -1,6 +1,6 @@
 //! The Wilson-clover operator: M = A − ½ D, with A the clover term (Babich, Clark and Joó 2010, eq. 2).
 use super::diagonal::CLOVER_ROWS;
-use super::operator::{Definition, Details, Key, KeyKind, Keys, Operator, Term, WilsonLike, choose};
+use super::operator::{Definition, Details, Key, KeyKind, Keys, LinkDependence, Operator, Term, WilsonLike, choose};
 use super::wilson::{BC_TIME, DSLASH_FLOPS, KAPPA, MASS, NU, OUTPUT, TimeBoundary, WilsonParams, XI};
 use super::wilson_like::Schur;
 use crate::domain::Result;
@@ -114,6 +114,7 @@ pub static CLOVER: Definition = Definition {
         bytes: |precision, sites| 4 * DeviceClover::bytes_for(precision, sites),
         is_number: false,
         partner: None,
+        dependence: |operator| LinkDependence::Linear([operator.coefficients[0], operator.coefficients[1]]),
         rows: &CLOVER_ROWS,
         setup: &[CLOVER_TERM.0],
     }),

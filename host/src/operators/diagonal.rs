@@ -2,8 +2,9 @@
 use super::wilson::Wilson;
 use crate::domain::{DeviceError, Result};
 use crate::field::DeviceClover;
-use gpu_kernels::clover::{CLOVER_ROW, CLOVER_ROW_DOT, CLOVER_ROW_DOTS, CLOVER_SUM_ROW};
+use gpu_kernels::clover::{CLOVER_ROW, CLOVER_ROW_DOT, CLOVER_ROW_DOTS, CLOVER_SUM_ROW, HALF};
 use gpu_kernels::diagonal::DiagonalArguments;
+use gpu_kernels::field::Clover;
 use gpu_kernels::wilson::{WILSON_ROW, WILSON_ROW_DOT, WILSON_ROW_DOTS, WilsonRow};
 use gpu_kernels::{Format, Instances, Precision, SumInstances};
 use std::sync::Arc;
@@ -40,6 +41,16 @@ pub struct DiagonalForm {
     pub dagger: bool,
 }
 
+/// Blocks Z of a term A: ln |det A| is `weight` times the sum of ln |det `factor` Z| over all sites, and a constant.
+pub(crate) struct DeterminantBlocks {
+    /// Z
+    pub blocks: Clover,
+    /// What brings determinants near 1.
+    pub factor: f64,
+    /// How often they are in that of A.
+    pub weight: f64,
+}
+
 /// A diagonal term that is more than a number.
 pub(crate) trait SiteTerm {
     /// For rows with it. What is in there must not outlive the term.
@@ -50,6 +61,8 @@ pub(crate) trait SiteTerm {
     fn check(&self, wilson: &Wilson) -> Result;
     /// The same, in double precision, rounded to another one.
     fn convert(&self, precision: Precision) -> Result<Diagonal>;
+    /// What ln |det A| on the sites of a parity is made of. The view must not outlive the term.
+    fn determinant(&self, parity: usize) -> Option<DeterminantBlocks>;
     /// Operations of A or A⁻¹ at a site, by the community's count.
     fn flops(&self) -> f64;
     /// Bytes that kernels read of A or A⁻¹ at a site.
@@ -150,6 +163,10 @@ impl SiteTerm for DeviceClover {
     }
     fn convert(&self, precision: Precision) -> Result<Diagonal> {
         Ok(Diagonal::of(DeviceClover::convert(self, precision)?))
+    }
+    fn determinant(&self, parity: usize) -> Option<DeterminantBlocks> {
+        let factor = 1.0 / (HALF * self.diagonal());
+        Some(DeterminantBlocks { blocks: self.blocks(parity, false), factor, weight: 1.0 })
     }
     fn flops(&self) -> f64 {
         super::clover::CLOVER_FLOPS

@@ -2,7 +2,7 @@
 //! 2020, eq. 2). To first order in A − d it is Wilson-clover, and it cannot be singular.
 use super::clover::{self, CloverParams};
 use super::diagonal::CLOVER_ROWS;
-use super::operator::{COEFFICIENTS, Definition, Details, Operator, Term, WilsonLike};
+use super::operator::{COEFFICIENTS, Definition, Details, LinkDependence, Operator, Term, WilsonLike};
 use super::wilson::{TimeBoundary, WilsonParams};
 use super::wilson_like::Schur;
 use crate::field::DeviceClover;
@@ -52,6 +52,7 @@ pub static EXP_CLOVER: Definition = Definition {
         bytes: |precision, sites| 4 * DeviceClover::bytes_for(precision, sites),
         is_number: false,
         partner: None,
+        dependence: |_| LinkDependence::Other,
         rows: &CLOVER_ROWS,
         setup: &[CLOVER_TERM.0, CLOVER_EXPONENTIAL.0],
     }),

@@ -18,7 +18,8 @@ pub use diagonal::{Diagonal, DiagonalForm};
 pub use even_odd::{EvenOdd, OperatorForm};
 pub use exp_clover::{EXP_CLOVER, ExpCloverParams};
 pub use operator::{
-    Definition, Details, Key, KeyKind, Keys, LinksOfStaggered, Operator, Resolved, Term, WilsonLike, choose,
+    Definition, Details, Key, KeyKind, Keys, LinkDependence, LinksOfStaggered, Operator, Resolved, Term, WilsonLike,
+    choose,
 };
 pub use schwarz::{BlockOperator, MrInBlocks};
 pub use staggered::{

@@ -161,10 +161,23 @@ pub struct Term {
     /// How the other quark of a doublet is called where γ5 M γ5 is not M† but its M†, by what it has instead: its
     /// propagator is not that of this one, and γ5 S† γ5 is its antiquark's. `None` where γ5 M γ5 = M†.
     pub partner: Option<&'static str>,
+    /// How it depends on the links.
+    pub dependence: fn(&WilsonLike) -> LinkDependence,
     /// Kernels with it.
     pub(crate) rows: &'static DiagonalKernels,
     /// Kernels that make it.
     pub(crate) setup: &'static [&'static Table],
+}
+
+/// How a diagonal term depends on the links.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LinkDependence {
+    /// Not at all.
+    None,
+    /// By the field strength, with the coefficients of a clover term in the spatial and in the temporal planes.
+    Linear([f64; 2]),
+    /// By a function of the clover term.
+    Other,
 }
 
 /// The links of a staggered operator.
@@ -310,6 +323,10 @@ impl WilsonLike {
             Details::WilsonLike(term) => (term.make)(self, thin),
             Details::Staggered(_) => Ok(Diagonal::number(self.wilson.diagonal())),
         }
+    }
+    /// How A depends on the links.
+    pub fn dependence(&self) -> LinkDependence {
+        self.definition.term().map_or(LinkDependence::None, |term| (term.dependence)(self))
     }
     /// Whether A is a number.
     pub fn has_number(&self) -> bool {

@@ -1,7 +1,9 @@
 //! Twisted mass: M = 4 + m + iμγ5 − ½ D, γ5 as in the DeGrand–Rossi basis (Frezzotti et al. 2001). It is M† with −μ,
 //! between two γ5: γ5 M(μ) γ5 = M†(−μ).
-use super::diagonal::{Diagonal, DiagonalForm, DiagonalKernels, SiteTerm, expect_number};
-use super::operator::{COEFFICIENTS, Definition, Details, Key, KeyKind, Keys, Operator, Term, WilsonLike};
+use super::diagonal::{DeterminantBlocks, Diagonal, DiagonalForm, DiagonalKernels, SiteTerm, expect_number};
+use super::operator::{
+    COEFFICIENTS, Definition, Details, Key, KeyKind, Keys, LinkDependence, Operator, Term, WilsonLike,
+};
 use super::wilson::{BC_TIME, KAPPA, MASS, NU, TimeBoundary, Wilson, WilsonParams, XI};
 use super::wilson_like::Schur;
 use crate::domain::Result;
@@ -68,6 +70,7 @@ pub static TWISTED: Definition = Definition {
         bytes: |_, _| 0,
         is_number: false,
         partner: Some("-mu"),
+        dependence: |_| LinkDependence::None,
         rows: &ROWS,
         setup: &[],
     }),
@@ -94,6 +97,9 @@ impl SiteTerm for Twist {
     }
     fn convert(&self, _: Precision) -> Result<Diagonal> {
         Ok(Diagonal::of(Twist { ..*self }))
+    }
+    fn determinant(&self, _: usize) -> Option<DeterminantBlocks> {
+        None
     }
     fn flops(&self) -> f64 {
         TWIST_FLOPS

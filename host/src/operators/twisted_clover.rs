@@ -1,15 +1,15 @@
 //! Twisted mass on Wilson-clover fermions: M = A + iμγ5 − ½ D, with A the clover term. The Hermitian blocks E = A (A² + μ²)⁻¹
 //! and F = μ (A² + μ²)⁻¹ make (A + iμγ5)⁻¹ = E − iγ5 F, for γ5 and A commute.
 use super::clover::{self, CLOVER_FLOPS, CloverParams};
-use super::diagonal::{Diagonal, DiagonalForm, DiagonalKernels, SiteTerm, expect_number};
-use super::operator::{Definition, Details, Key, Operator, Term, WilsonLike};
+use super::diagonal::{DeterminantBlocks, Diagonal, DiagonalForm, DiagonalKernels, SiteTerm, expect_number};
+use super::operator::{Definition, Details, Key, LinkDependence, Operator, Term, WilsonLike};
 use super::twisted::{MU, TWIST_FLOPS, mu};
 use super::wilson::{TimeBoundary, Wilson, WilsonParams};
 use super::wilson_like::Schur;
 use crate::domain::{DeviceError, Result};
 use crate::field::{DeviceClover, GaugeField};
 use gpu_kernels::clover::{
-    CLOVER_TERM, TWISTED_CLOVER_INVERSE, TWISTED_CLOVER_ROW, TWISTED_CLOVER_ROW_DOTS, TwistedCloverInverse,
+    CLOVER_TERM, HALF, TWISTED_CLOVER_INVERSE, TWISTED_CLOVER_ROW, TWISTED_CLOVER_ROW_DOTS, TwistedCloverInverse,
 };
 use gpu_kernels::diagonal::DiagonalArguments;
 use gpu_kernels::{FermionKind, Format, Precision};
@@ -62,6 +62,7 @@ pub static TWISTED_CLOVER: Definition = Definition {
         bytes: |precision, sites| 8 * DeviceClover::bytes_for(precision, sites),
         is_number: false,
         partner: Some("-mu"),
+        dependence: |operator| LinkDependence::Linear([operator.coefficients[0], operator.coefficients[1]]),
         rows: &ROWS,
         setup: &[CLOVER_TERM.0, TWISTED_CLOVER_INVERSE.0],
     }),
@@ -125,6 +126,15 @@ impl SiteTerm for TwistedTerm {
         let TwistedTerm { clover, inverse, mu } = self;
         let (clover, inverse) = (clover.convert(precision)?, inverse.convert(precision)?);
         Ok(Diagonal::of(TwistedTerm { clover, inverse, mu: *mu }))
+    }
+    /// That of A² + μ², of which F = μ (A² + μ²)⁻¹ is the inverse but for a number, is |det (A + iμγ5)|².
+    fn determinant(&self, parity: usize) -> Option<DeterminantBlocks> {
+        if self.mu == 0.0 {
+            return SiteTerm::determinant(&self.clover, parity);
+        }
+        let d = self.clover.diagonal();
+        let factor = (d * d + self.mu * self.mu) / (HALF * self.mu);
+        Some(DeterminantBlocks { blocks: self.inverse.blocks(parity, true), factor, weight: -0.5 })
     }
     fn flops(&self) -> f64 {
         2.0 * CLOVER_FLOPS + TWIST_FLOPS

@@ -2,7 +2,9 @@
 //! on an anisotropic lattice M = (1 + 3 ν/ξ_0 + m) − ½ (ν/ξ_0 D_space + D_time).
 use super::diagonal::{Diagonal, NUMBER_ROWS};
 use super::even_odd::Width;
-use super::operator::{COEFFICIENTS, Definition, Details, Key, KeyKind, Keys, Operator, Term, WilsonLike, choose};
+use super::operator::{
+    COEFFICIENTS, Definition, Details, Key, KeyKind, Keys, LinkDependence, Operator, Term, WilsonLike, choose,
+};
 use super::rows::WilsonHop;
 use super::wilson_like::Schur;
 use crate::domain::{Domain, Result};
@@ -275,6 +277,7 @@ pub static WILSON: Definition = Definition {
         bytes: |_, _| 0,
         is_number: true,
         partner: None,
+        dependence: |_| LinkDependence::None,
         rows: &NUMBER_ROWS,
         setup: &[],
     }),

@@ -82,6 +82,20 @@ impl EvenOddWilson {
         };
         self.launch_diagonal(diagonal, x, out)
     }
+    /// `out` = iμγ_5 x. `out` may be `x`.
+    pub(crate) fn twist(&self, mu: f64, x: &DeviceField, out: &DeviceField) -> Result {
+        self.launch_diagonal(DiagonalArguments::twisted(0.0, mu, false), x, out)
+    }
+    /// h A_oo⁻¹ D ψ_e, or h A_oo⁻† D† ψ_e: the odd half of a vector for which M ψ, or M† ψ, vanishes there.
+    pub(crate) fn extend(&self, dagger: bool, even: &DeviceField, odd: &mut DeviceField) -> Result {
+        self.dslash(1, dagger, even, odd)?;
+        self.space(even.nrhs()).axpby(
+            &vec![Complex64::ZERO; even.nrhs()],
+            even,
+            &vec![self.kappa().into(); even.nrhs()],
+            odd,
+        )
+    }
     /// `out` may be `x`.
     fn launch_diagonal(&self, diagonal: DiagonalArguments, x: &DeviceField, out: &DeviceField) -> Result {
         let (nrhs, domain) = (self.wilson.nrhs().of(x.nrhs()), self.wilson.domain());

@@ -57,4 +57,5 @@ mod staggered_solves;
 mod stout;
 mod temporal;
 mod tuning;
+mod wilson_hmc;
 mod wilson_like;

@@ -233,7 +233,8 @@ fn staggered_solves(one_of: usize) {
 #[test]
 fn ensembles_take_what_is_foretold() {
     for (name, paths) in [("naive", None), ("asqtad", Some(PathCoefficients::asqtad(0.9)))] {
-        let ensemble = Ensemble { single_links: false, pseudofermions: 2, improved: paths.is_some(), noise: 3 };
+        let ensemble =
+            Ensemble { single_links: false, pseudofermions: 2, improved: paths.is_some(), noise: 3, wilson: None };
         let operator = QuarkOperator { params: StaggeredParams::new(0.0, TimeBoundary::Antiperiodic), paths };
         let predicted =
             |ensemble: Ensemble| move |local, grid: &ProcessGrid| (ensemble.memory(Part::new(local, grid)), None);

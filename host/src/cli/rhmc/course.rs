@@ -5,10 +5,11 @@ use super::super::{Context, Failure, Outcome, interrupt, progress, text};
 use super::RunEnd;
 use super::folder::RunFolder;
 use super::input::{EnsembleInput, QuarkGroup, Timed};
-use super::record::{self, MeasuredTrajectory};
+use super::record::{self, MeasuredTrajectory, QuarkRecord};
 use super::replay::{self, Replay};
 use super::settings;
 use super::state::ChainState;
+use super::wilson::WilsonGroup;
 use ferrite::Precision;
 use ferrite::backend::Backend;
 use ferrite::domain::Domain;
@@ -61,7 +62,7 @@ impl EnsembleRun<'_> {
         let mut state = match state {
             Some(state) => state,
             None => {
-                let bounds = vec![0.0; input.groups.len()];
+                let bounds = vec![0.0; input.bounds()];
                 let (seed, start) = (input.plan.seed, Some(settings::start(input)));
                 ChainState { trajectory: 0, accepted: 0, seed, bounds, poles: Vec::new(), start, batches: Vec::new() }
             }
@@ -75,6 +76,11 @@ impl EnsembleRun<'_> {
                 if largest > *bound {
                     // An interval has a length, whatever the links are.
                     *bound = MARGIN * largest.max(1.0);
+                }
+            }
+            for (group, bounds) in input.wilson.iter().zip(state.bounds.as_chunks_mut::<2>().0) {
+                if let Some(found) = group.extremes(&links, &input.solvers[0], input.plan.seed)? {
+                    *bounds = WilsonGroup::interval(found);
                 }
             }
         }
@@ -112,19 +118,25 @@ impl EnsembleRun<'_> {
                 });
             }
             let outcome = chain.trajectory(number, noise, nth(input.measure.reversibility)).map_err(failed)?;
-            let residuals: Vec<f64> = chain.quarks().map(|quarks| quarks.take_residual()).collect();
+            let record = |quarks: &mut (dyn Monomial + 'static)| QuarkRecord {
+                name: quarks.name(),
+                largest: None,
+                smallest: None,
+                residual: quarks.take_residual(),
+            };
+            let mut quarks: Vec<QuarkRecord> = chain.quarks().map(record).collect();
             let seconds = clock.elapsed().as_secs_f64();
             let kernels = timed.then(|| backend.end_profile()).transpose()?;
             state.trajectory = number;
             state.accepted += u32::from(outcome.accepted);
-            let largest = self.look_at_spectrum(&mut chain, &mut state)?;
+            self.look_at_spectrum(&mut chain, &mut state, &mut quarks)?;
             let measured = nth(input.measure.every).then(|| self.measure(&chain, number)).transpose()?;
             let whole = clock.elapsed().as_secs_f64();
             let clock = Instant::now();
             let (gauge, save) = (self.download(&chain)?, number.is_multiple_of(input.save_every));
             let links = folder.write_links(number, &gauge, save, self.layout, comm)?;
             let files = clock.elapsed().as_secs_f64();
-            let record = MeasuredTrajectory { outcome, seconds, largest, residuals, measured, kernels, whole, files };
+            let record = MeasuredTrajectory { outcome, seconds, quarks, measured, kernels, whole, files };
             self.warn_of(&record);
             let mut line = record.line(input);
             if records.is_empty() {
@@ -166,6 +178,10 @@ impl EnsembleRun<'_> {
             all.push(Box::new(Pseudofermions::new(domain, name, group.operator, functions, solvers, first, count)?));
             first += group.pseudofermions as u32;
         }
+        for (group, bounds) in self.input.wilson.iter().zip(state.bounds.as_chunks::<2>().0) {
+            all.extend(group.parts(domain, &self.input.solvers, *bounds, first)?);
+            first += group.pseudofermions() as u32;
+        }
         Ok(all)
     }
     fn measure(&self, chain: &Chain, number: u32) -> Outcome<record::Measured> {
@@ -176,11 +192,10 @@ impl EnsembleRun<'_> {
         record::measure(chain, self.input, &self.batches.sizes, number, given)
     }
     /// Measures the largest eigenvalues, and makes new rational functions where they have left their interval.
-    fn look_at_spectrum(&self, chain: &mut Chain, state: &mut ChainState) -> Outcome<Vec<f64>> {
-        let mut found = Vec::new();
+    fn look_at_spectrum(&self, chain: &mut Chain, state: &mut ChainState, records: &mut [QuarkRecord]) -> Outcome {
         for (number, group) in self.input.groups.iter().enumerate() {
             let largest = largest(chain.links(), group, self.input.plan.seed)?;
-            found.push(largest);
+            records[number].largest = Some(largest);
             if largest > state.bounds[number] {
                 let (old, new) = (state.bounds[number], MARGIN * largest);
                 if self.replay.as_ref().is_some_and(Replay::has_functions) {
@@ -198,7 +213,28 @@ impl EnsembleRun<'_> {
                 }
             }
         }
-        Ok(found)
+        let mut part = 0;
+        for (group, bounds) in self.input.wilson.iter().zip(state.bounds.as_chunks_mut::<2>().0) {
+            if let Some(found) = group.extremes(chain.links(), &self.input.solvers[0], self.input.plan.seed)? {
+                (records[part].smallest, records[part].largest) = (Some(found[0]), Some(found[1]));
+                if found[0] < bounds[0] || found[1] > bounds[1] {
+                    let [low, high] = WilsonGroup::interval(found);
+                    let [old_low, old_high] = *bounds;
+                    *bounds = [low.min(old_low), high.max(old_high)];
+                    warn!(
+                        "{}: the spectrum has left the interval from {old_low:.3e} to {old_high:.3} of the rational functions \
+                         (eigenvalues from {:.3e} to {:.3}): from now on they are for {:.3e} to {:.3}",
+                        group.name, found[0], found[1], bounds[0], bounds[1]
+                    );
+                    let functions = group.functions(*bounds)?;
+                    if let Some(quarks) = chain.quarks().nth(part) {
+                        quarks.set_functions(functions);
+                    }
+                }
+            }
+            part += group.levels().len();
+        }
+        Ok(())
     }
     fn warn_of(&self, record: &MeasuredTrajectory) {
         let TrajectoryOutcome { number, delta, .. } = record.outcome;
@@ -206,12 +242,11 @@ impl EnsembleRun<'_> {
             warn!("trajectory {number}: ΔH is not a finite number: use shorter steps");
         }
         let asked = self.input.solvers[1].tol[0];
-        for (group, residual) in self.input.groups.iter().zip(&record.residuals) {
+        for QuarkRecord { name, residual, .. } in &record.quarks {
             if residual.is_nan() || *residual > WORSE * asked {
                 warn!(
-                    "trajectory {number}: the action of the {} has a residual of {residual:.1e} instead of {asked:e}; \
-                     set precision.action = \"double\", or a larger precision.action-tol",
-                    group.name
+                    "trajectory {number}: the action of the {name} has a residual of {residual:.1e} instead of {asked:e}; \
+                     set precision.action = \"double\", or a larger precision.action-tol"
                 );
             }
         }

@@ -4,6 +4,7 @@ use super::super::device::DeviceChoice;
 use super::super::text;
 use super::super::{Failure, Outcome};
 use super::precision::precisions;
+use super::wilson::WilsonGroup;
 use crate::cli::config::{Kind, Schema, Settings};
 use ferrite::Precision;
 use ferrite::hmc::action::{AnisotropicLattice, GaugeAction};
@@ -26,7 +27,7 @@ pub const SCHEMA: Schema = &[
     ("thermalise", Kind::Count),
     ("save-every", Kind::Count),
     ("trajectory.length", Kind::Number),
-    ("trajectory.steps", Kind::Count),
+    ("trajectory.steps", Kind::Numbers),
     ("trajectory.integrator", Kind::Word),
     ("trajectory.lambda", Kind::Number),
     ("trajectory.gauge-steps", Kind::Count),
@@ -52,6 +53,18 @@ pub const SCHEMA: Schema = &[
     ("fermion.*.dynamics-error", Kind::Number),
     ("fermion.*.action-error", Kind::Number),
     ("fermion.*.dynamics-tol", Kind::Numbers),
+    ("fermion.*.level", Kind::Numbers),
+    ("fermion.*.kappa", Kind::Number),
+    ("fermion.*.csw", Kind::Number),
+    ("fermion.*.clover-r", Kind::Number),
+    ("fermion.*.clover-t", Kind::Number),
+    ("fermion.*.xi", Kind::Number),
+    ("fermion.*.nu", Kind::Number),
+    ("fermion.*.mu", Kind::Number),
+    ("fermion.*.schur", Kind::Word),
+    ("fermion.*.hasenbusch-mass", Kind::Numbers),
+    ("fermion.*.hasenbusch-mu", Kind::Numbers),
+    ("fermion.*.method", Kind::Word),
     ("precision.preset", Kind::Word),
     ("precision.links", Kind::Word),
     ("precision.gauge-force", Kind::Word),
@@ -93,6 +106,8 @@ pub struct QuarkGroup {
     pub tolerances: Tolerances,
     /// Residuals of its own solver of molecular dynamics, one or one for each pole, instead of those of all groups.
     pub dynamics_tol: Option<Vec<f64>>,
+    /// The level of the integrator on which its force acts.
+    pub level: usize,
 }
 
 /// What is measured.
@@ -139,8 +154,10 @@ pub struct EnsembleInput {
     pub gauge_action: String,
     /// Gauge action and integrator.
     pub plan: Plan,
-    /// Quarks.
+    /// Staggered quarks.
     pub groups: Vec<QuarkGroup>,
+    /// Wilson-like quarks; there are not both.
+    pub wilson: Vec<WilsonGroup>,
     /// Solvers of molecular dynamics, and of heat bath and Metropolis step.
     pub solvers: [ShiftedSolver; 2],
     /// Observables.
@@ -185,12 +202,25 @@ impl EnsembleInput {
         let gauge = gauge_action(s);
         let gauge_action = s.get("gauge.action").map_or_else(String::new, |name| name.text().into());
         let tables = s.tables("fermion");
-        let mut groups: Vec<QuarkGroup> = (0..tables).filter_map(|number| group(s, number)).collect();
-        number_duplicates(&mut groups);
-        let (length, levels, unitarise) = integrator(s, tables);
+        let (mut groups, mut wilson) = (Vec::new(), Vec::new());
+        for number in 0..tables {
+            let name = s.get(&format!("fermion.{number}.operator")).map(|name| name.text().to_string());
+            match name.and_then(|name| super::wilson::definition(&name)) {
+                Some(definition) => wilson.extend(super::wilson::group(s, number, definition)),
+                None => groups.extend(group(s, number)),
+            }
+        }
+        if !groups.is_empty() && !wilson.is_empty() {
+            s.missing("staggered and Wilson-like quarks do not go together: give tables [[fermion]] of one kind");
+        }
+        number_duplicates(groups.iter_mut().map(|group| &mut group.name));
+        number_duplicates(wilson.iter_mut().map(|group: &mut WilsonGroup| &mut group.name));
+        let of_parts: Vec<usize> =
+            groups.iter().map(|group| group.level).chain(wilson.iter().flat_map(WilsonGroup::levels)).collect();
+        let (length, levels, unitarise) = integrator(s, tables, &of_parts);
         let (single_links, single_gauge_force, solvers) = precisions(s, &groups);
         let measure = Measure {
-            condensate: s.count("measure.condensate", 0..=1000).unwrap_or(1),
+            condensate: s.count("measure.condensate", 0..=1000).unwrap_or(usize::from(wilson.is_empty())),
             condensate_tol: tolerance(s, "measure.condensate-tol").unwrap_or(1e-8),
             batch: BatchChoice::from_settings(s, "measure.batch"),
             every: s.count("measure.every", 1..=last).unwrap_or(1),
@@ -199,6 +229,12 @@ impl EnsembleInput {
         };
         if tables == 0 {
             without_quarks(s);
+        } else if !wilson.is_empty() {
+            for key in ["measure.condensate", "measure.condensate-tol", "measure.batch"] {
+                if let Some(setting) = s.get(key) {
+                    s.wrong(&setting, "condensates are measured of staggered quarks only: leave it out");
+                }
+            }
         }
         s.finish(what)?;
         let (Some(lattice), Some(trajectories), Some(seed), Some(gauge)) = (lattice, trajectories, seed, gauge) else {
@@ -222,6 +258,7 @@ impl EnsembleInput {
             gauge_action,
             plan,
             groups,
+            wilson,
             solvers,
             measure,
             device,
@@ -235,6 +272,15 @@ impl EnsembleInput {
         }
         solvers
     }
+    /// How many numbers a state has for the bounds of spectra: one for each group of staggered quarks, two for each of Wilson-like ones.
+    pub fn bounds(&self) -> usize {
+        self.groups.len() + 2 * self.wilson.len()
+    }
+    /// Names of the groups of quarks.
+    pub fn names(&self) -> Vec<&str> {
+        let staggered = self.groups.iter().map(|group| group.name.as_str());
+        staggered.chain(self.wilson.iter().map(|group| group.name.as_str())).collect()
+    }
     /// Steps of the longest hop or path.
     pub fn hops(&self) -> usize {
         if self.groups.iter().any(|group| group.operator.paths.is_some()) { 3 } else { 1 }
@@ -242,18 +288,19 @@ impl EnsembleInput {
 }
 
 /// Groups that have the same name, because they differ in other things, get a number.
-fn number_duplicates(groups: &mut [QuarkGroup]) {
-    let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
-    for (k, group) in groups.iter_mut().enumerate() {
-        let same = names[..k].iter().filter(|name| **name == group.name).count();
+fn number_duplicates<'a>(names: impl Iterator<Item = &'a mut String>) {
+    let mut seen: Vec<String> = Vec::new();
+    for name in names {
+        let same = seen.iter().filter(|other| *other == name).count();
+        seen.push(name.clone());
         if same > 0 {
-            group.name += &format!(" ({})", same + 1);
+            *name += &format!(" ({})", same + 1);
         }
     }
 }
 
 /// Notes that a key is missing, unless it is there and wrong.
-fn needed(s: &mut Settings, understood: bool, key: &str, example: &str) {
+pub fn needed(s: &mut Settings, understood: bool, key: &str, example: &str) {
     if !understood && !s.was_given(key) {
         s.missing(format!("{key} is missing; for example {example}"));
     }
@@ -270,7 +317,7 @@ pub fn is_residual(x: f64) -> bool {
     (1e-18..1.0).contains(&x)
 }
 /// The error of a rational function in double precision.
-fn approximation(s: &mut Settings, key: &str) -> Option<f64> {
+pub fn approximation(s: &mut Settings, key: &str) -> Option<f64> {
     s.number(key, "a number of at least 1e-15 and below 1", |x| (1e-15..1.0).contains(&x))
 }
 /// Gauge actions by name.
@@ -355,8 +402,24 @@ fn refuse_what_it_has_not(s: &mut Settings, action: ActionName, anisotropic: boo
 fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {
     let key = |name: &str| format!("fermion.{number}.{name}");
     let operators = [("naive", false), ("asqtad", true)];
-    let asqtad = s.choice(&key("operator"), &operators);
-    needed(s, asqtad.is_some(), &key("operator"), "operator = \"naive\" or \"asqtad\"");
+    let asqtad = match s.get(&key("operator")) {
+        Some(setting) if !operators.iter().any(|(name, _)| *name == setting.text()) => {
+            let names: Vec<_> = operators.iter().map(|(name, _)| *name).chain(super::wilson::names()).collect();
+            s.wrong(&setting, format!("'{}' is none of {}", setting.text(), names.join(", ")));
+            None
+        }
+        _ => s.choice(&key("operator"), &operators),
+    };
+    needed(s, asqtad.is_some(), &key("operator"), "operator = \"asqtad\" or \"clover\"");
+    for name in super::wilson::OF_WILSON {
+        if let Some(setting) = s.get(&key(name)) {
+            s.wrong(&setting, "belongs to Wilson-like quarks: leave it out");
+        }
+    }
+    let level = levels(s, &key("level")).unwrap_or(vec![0]);
+    if let ([_, _, ..], Some(setting)) = (&level[..], s.get(&key("level"))) {
+        s.wrong(&setting, "the pseudofermions of staggered quarks are on one level: give one number");
+    }
     let u0 = s.number(&key("u0"), "a number above 0", |x| x > 0.0);
     if asqtad == Some(true) {
         needed(s, u0.is_some(), &key("u0"), "u0 = 0.86, of asqtad's paths");
@@ -403,7 +466,8 @@ fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {
     let names: Vec<_> = quarks.iter().map(one).collect();
     let name = format!("{} flavours {}", if asqtad { "asqtad" } else { "naive" }, names.join(" and "));
     let operator = QuarkOperator { params, paths };
-    Some(QuarkGroup { name, operator, quarks, pseudofermions, tolerances, dynamics_tol })
+    let level = level[0];
+    Some(QuarkGroup { name, operator, quarks, pseudofermions, tolerances, dynamics_tol, level })
 }
 
 /// Keys that only quarks make use of.
@@ -429,10 +493,46 @@ fn without_quarks(s: &mut Settings) {
 /// The most steps of a trajectory, on all levels.
 const MOST_STEPS: usize = 1_000_000;
 
-/// Length of a trajectory, the levels, and when links are made unitary.
-fn integrator(s: &mut Settings, groups: usize) -> (f64, Vec<LevelPlan>, Unitarise) {
+/// One or several whole numbers of at least `least`.
+fn whole_numbers(s: &mut Settings, key: &str, range: std::ops::RangeInclusive<usize>) -> Option<Vec<usize>> {
+    s.parsed(key, |typed| {
+        let one = |text: &str| match text.trim().replace('_', "").parse::<usize>() {
+            Ok(n) if range.contains(&n) => Ok(n),
+            _ => Err(format!("'{}' is not a whole number from {} to {}", text.trim(), range.start(), range.end())),
+        };
+        typed.split(',').map(one).collect::<Result<Vec<_>, _>>()
+    })
+}
+
+/// Levels of the integrator that forces act on.
+pub fn levels(s: &mut Settings, key: &str) -> Option<Vec<usize>> {
+    whole_numbers(s, key, 0..=MOST_LEVELS - 1)
+}
+
+/// The most levels of quarks.
+const MOST_LEVELS: usize = 16;
+
+/// Length of a trajectory, the levels, and when links are made unitary; `of_parts` has the level of each part of the fermion action.
+fn integrator(s: &mut Settings, groups: usize, of_parts: &[usize]) -> (f64, Vec<LevelPlan>, Unitarise) {
     let length = s.number("trajectory.length", "a number above 0", |x| x > 0.0).unwrap_or(1.0);
-    let steps = s.count("trajectory.steps", 1..=MOST_STEPS);
+    let all_steps = whole_numbers(s, "trajectory.steps", 1..=MOST_STEPS);
+    // All steps of a trajectory on the innermost level of quarks.
+    let product = |steps: &Vec<usize>| steps.iter().fold(1usize, |product, steps| product.saturating_mul(*steps));
+    let steps = all_steps.as_ref().map(product);
+    if let (Some(all), Some(setting)) = (&all_steps, s.get("trajectory.steps")) {
+        if all.len() > 1 && groups == 0 {
+            s.wrong(&setting, "without quarks there is one level: give one number");
+        } else if all.len() > MOST_LEVELS {
+            s.wrong(&setting, format!("there are at most {MOST_LEVELS} levels"));
+        } else if product(all) > MOST_STEPS {
+            s.wrong(&setting, format!("these are {} steps, but a trajectory has at most {MOST_STEPS}", product(all)));
+        }
+        if let Some(level) = of_parts.iter().find(|level| **level >= all.len()) {
+            let why =
+                format!("some quarks are on level {level}, counted from 0, but trajectory.steps has {}", all.len());
+            s.wrong(&setting, why);
+        }
+    }
     needed(s, steps.is_some(), "trajectory.steps", "trajectory.steps = 20");
     let lambda = s.number("trajectory.lambda", "a number above 0 and below 0.5", |x| x > 0.0 && x < 0.5);
     let lambda = lambda.unwrap_or(MINIMUM_NORM);
@@ -475,14 +575,14 @@ fn integrator(s: &mut Settings, groups: usize) -> (f64, Vec<LevelPlan>, Unitaris
     }
     let unitarise = [("always", Unitarise::Always), ("never", Unitarise::Never)];
     let unitarise = s.choice("trajectory.unitarise", &unitarise).unwrap_or_default();
-    let steps = steps.unwrap_or(1);
-    let quarks: Vec<usize> = (0..groups).collect();
-    let levels = match gauge_steps {
-        Some(gauge_steps) if groups > 0 => vec![
-            LevelPlan { gauge: false, quarks, scheme: outer, steps },
-            LevelPlan { gauge: true, quarks: Vec::new(), scheme: inner, steps: gauge_steps },
-        ],
-        _ => vec![LevelPlan { gauge: true, quarks, scheme: outer, steps }],
+    let level = |(level, steps): (usize, usize)| {
+        let quarks = (0..of_parts.len()).filter(|part| of_parts[*part] == level).collect();
+        LevelPlan { gauge: false, quarks, scheme: outer, steps }
     };
+    let mut levels: Vec<LevelPlan> = all_steps.unwrap_or(vec![1]).into_iter().enumerate().map(level).collect();
+    match gauge_steps {
+        Some(steps) if groups > 0 => levels.push(LevelPlan { gauge: true, quarks: Vec::new(), scheme: inner, steps }),
+        _ => levels.iter_mut().last().into_iter().for_each(|innermost| innermost.gauge = true),
+    }
     (length, levels, unitarise)
 }

@@ -10,6 +10,7 @@ mod resume;
 mod settings;
 mod state;
 mod trial;
+mod wilson;
 
 pub use folder::Begin;
 pub use needs::plan;
@@ -133,6 +134,10 @@ pub fn run(args: &RhmcArguments, context: &Context) -> Outcome {
 pub fn make(job: &EnsembleJob, replay: Option<Replay>, context: &Context) -> Outcome<RunEnd> {
     let EnsembleJob { input, layout, device, out, from, max_hours } = *job;
     let (comm, begin) = (&context.comm, Instant::now());
+    if let (Some(replay), [_, ..]) = (&replay, &input.wilson[..]) {
+        let why = format!("--replay {}: there is no noise of Wilson-like quarks in files", replay.folder());
+        return Err(Failure::refused(why).shared());
+    }
     let precision = if input.single_links { FilePrecision::Single } else { FilePrecision::Double };
     let find = |from| RunFolder::find(out, from, precision, layout, comm);
     let found = match from {

@@ -5,8 +5,9 @@ use super::super::communicator::RunCommunicator;
 use super::super::device::Device;
 use super::super::layout::{Cut, Layout};
 use super::input::EnsembleInput;
+use super::wilson::{self, WilsonGroup};
 use ferrite::domain::Part;
-use ferrite::observables::memory::Ensemble;
+use ferrite::observables::memory::{Ensemble, POLES, WilsonVectors};
 use tracing::info;
 
 /// What condensates are solved for.
@@ -53,6 +54,12 @@ fn memory(input: &EnsembleInput, cut: Cut, together: usize) -> Needs {
         pseudofermions: input.groups.iter().map(|group| group.pseudofermions).max().unwrap_or(0),
         improved: input.groups.iter().any(|group| group.operator.paths.is_some()),
         noise: together,
+        wilson: (!input.wilson.is_empty()).then(|| WilsonVectors {
+            pseudofermions: input.wilson.iter().map(WilsonGroup::pseudofermions).sum(),
+            of_forces: wilson::vectors(&input.wilson, POLES),
+            is_rational: input.wilson.iter().any(WilsonGroup::is_rational),
+            has_blocks: input.wilson.iter().any(WilsonGroup::has_blocks),
+        }),
     };
     ensemble.memory(Part::new(cut.local, &cut.grid))
 }

@@ -29,10 +29,8 @@ pub struct MeasuredTrajectory {
     pub outcome: TrajectoryOutcome,
     /// Its seconds.
     pub seconds: f64,
-    /// The largest eigenvalue of −D² for each group of quarks.
-    pub largest: Vec<f64>,
-    /// The largest true residual of the solves for each group's action.
-    pub residuals: Vec<f64>,
+    /// The parts of the fermion action.
+    pub quarks: Vec<QuarkRecord>,
     /// Observables, after every so many trajectories.
     pub measured: Option<Measured>,
     /// Times of kernels in the trajectory, if they were taken.
@@ -41,6 +39,19 @@ pub struct MeasuredTrajectory {
     pub whole: f64,
     /// Seconds after that, in which links are downloaded, written, synced and read back.
     pub files: f64,
+}
+
+/// What is said of a part of the fermion action.
+#[derive(Clone, Debug)]
+pub struct QuarkRecord {
+    /// How it is called.
+    pub name: String,
+    /// Of the operator whose rational functions it has: −D² of staggered quarks, M̂†M̂ of Wilson-like ones.
+    pub largest: Option<f64>,
+    /// Likewise, of Wilson-like quarks.
+    pub smallest: Option<f64>,
+    /// The largest true residual of the solves for its action.
+    pub residual: f64,
 }
 
 /// *Collective.* Measures everything, condensates in `batches` of noise vectors, of which each is the same in whatever
@@ -97,20 +108,19 @@ impl MeasuredTrajectory {
         let TrajectoryOutcome { number: trajectory, start, end, delta, accepted, iterations, irreversibility } =
             &self.outcome;
         let energies = |e: &Energies| json!({ "gauge": number(e.gauge), "kinetic": number(e.kinetic), "fermions": number(e.fermions) });
-        let quarks: Vec<Value> = input
-            .groups
-            .iter()
-            .zip(iterations)
-            .zip(self.largest.iter().zip(&self.residuals))
-            .map(|((group, [action, dynamics]), (largest, residual))| {
-                json!({
-                    "name": group.name,
-                    "iterations": { "action": action, "dynamics": dynamics },
-                    "largest_eigenvalue": largest,
-                    "residual": number(*residual),
-                })
-            })
-            .collect();
+        let quarks = self.quarks.iter().zip(iterations).map(|(quarks, [action, dynamics])| {
+            let mut object = json!({
+                "name": quarks.name,
+                "iterations": { "action": action, "dynamics": dynamics },
+                "largest_eigenvalue": quarks.largest,
+                "residual": number(quarks.residual),
+            });
+            if let Some(smallest) = quarks.smallest {
+                object["smallest_eigenvalue"] = smallest.into();
+            }
+            object
+        });
+        let quarks: Vec<Value> = quarks.collect();
         let mut line = json!({
             "schema": SCHEMA,
             "trajectory": trajectory,

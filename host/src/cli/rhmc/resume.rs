@@ -25,7 +25,7 @@ pub fn check(
     if state.seed != input.plan.seed {
         return refused(format!("this run has the seed {}, the input says {}", state.seed, input.plan.seed));
     }
-    if state.bounds.len() != input.groups.len() {
+    if state.bounds.len() != input.bounds() {
         return refused("this run has another number of [[fermion]] tables than the input".into());
     }
     let asked = settings::start(input);

@@ -2,6 +2,7 @@
 use super::super::batch::Batches;
 use super::super::layout::Layout;
 use super::input::{EnsembleInput, QuarkGroup, StartLinks};
+use super::wilson::WilsonGroup;
 use ferrite::hmc::fermions::ShiftedSolver;
 use ferrite::hmc::integrator::{Scheme, Unitarise};
 use ferrite::hmc::trajectory::LevelPlan;
@@ -38,7 +39,7 @@ pub fn settings(input: &EnsembleInput, [backend, device]: &[String; 2], layout: 
                 "rectangles": plan.gauge.anisotropy.rectangles,
             },
         },
-        "quarks": input.groups.iter().map(quarks).collect::<Vec<_>>(),
+        "quarks": input.groups.iter().map(quarks).chain(input.wilson.iter().map(WilsonGroup::settings)).collect::<Vec<_>>(),
         "length": plan.length,
         "levels": plan.levels.iter().map(level).collect::<Vec<_>>(),
         "links": precision(input.single_links),
@@ -64,8 +65,18 @@ const OF_GAUGE: [(&str, &str); 6] = [
     ("parallelogram", "parallelogram"),
     ("anisotropy", "xi"),
 ];
-const OF_QUARKS: [(&str, &str); 5] =
-    [("operator", "operator"), ("mass", "mass"), ("flavours", "flavours"), ("paths", "u0"), ("bc_time", "bc-time")];
+const OF_QUARKS: [(&str, &str); 10] = [
+    ("operator", "operator"),
+    ("mass", "mass"),
+    ("flavours", "flavours"),
+    ("paths", "u0"),
+    ("bc_time", "bc-time"),
+    ("kappa", "kappa"),
+    ("clover", "csw"),
+    ("xi", "xi"),
+    ("nu", "nu"),
+    ("mu", "mu"),
+];
 
 /// Which keys of the input make another distribution of links than they did, with both values; none where settings are
 /// not known.

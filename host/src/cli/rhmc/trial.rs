@@ -3,6 +3,7 @@ use super::super::Outcome;
 use super::super::device::Device;
 use super::course::{MARGIN, failed, functions, largest};
 use super::input::EnsembleInput;
+use super::wilson::WilsonGroup;
 use ferrite::domain::Domain;
 use ferrite::field::GaugeField;
 use ferrite::gauge::generate;
@@ -27,6 +28,11 @@ pub fn trial<const N: usize>(
     for group in &input.groups {
         all.push(functions(group, MARGIN * largest(&links, group, input.plan.seed)?.max(1.0))?);
     }
+    let mut intervals = Vec::new();
+    for group in &input.wilson {
+        let found = group.extremes(&links, &input.solvers[0], input.plan.seed)?;
+        intervals.push(found.map_or([0.0; 2], WilsonGroup::interval));
+    }
     let mut seconds = [0.0; N];
     for (seconds, steps) in seconds.iter_mut().zip(steps) {
         let mut plan = input.plan.clone();
@@ -42,6 +48,9 @@ pub fn trial<const N: usize>(
             solvers[0].tol.truncate(1);
             let group = Pseudofermions::new(domain, name, group.operator, functions.clone(), solvers, 0, count)?;
             quarks.push(Box::new(group));
+        }
+        for (group, interval) in input.wilson.iter().zip(&intervals) {
+            quarks.extend(group.parts(domain, &input.solvers, *interval, 0)?);
         }
         let mut chain = Chain::new(plan, &thin, input.precision(), quarks).map_err(failed)?;
         let begin = Instant::now();

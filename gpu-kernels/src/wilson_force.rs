@@ -1,0 +1,389 @@
+//! The force of Wilson-like fermions.
+//!
+//! Forces are made of forms B = Re Σ_j Y_j† M X_j with M = A − h D̃, whose vectors do not depend on the links here: dB =
+//! Re Σ_{n,μ} tr (G†_μ(n) dU_μ(n)). G is the sum of two parts.
+//!
+//! **Hops.** D̃ has P^{∓μ} = 1 ∓ γ_μ beside U_μ and U†_μ ([`wilson`](crate::wilson)), hence
+//!
+//! G_μ(n) = −h f_μ(n) Σ_j [Y_j(n) (P^{−μ} X_j(n+μ̂))† + X_j(n) (P^{+μ} Y_j(n+μ̂))†],
+//!
+//! the products summed over spins, f being 1, or in t the anisotropy with the sign of the boundary condition.
+//!
+//! **The clover term** A = d + (i/2) Σ_{μ<ν} c_μν σ_μν F̂_μν ([`clover`](crate::clover)). With the trace R_μν = Σ_j tr_spin (σ_μν X_j Y_j†)
+//! the form changes by Re tr (W_μν dQ_μν), where W_μν = (i c_μν / 16) (R_μν + R†_μν) is anti-Hermitian and Q_μν the sum of the four
+//! plaquettes around a site. The same with A⁻¹ in place of Σ_j X_j Y_j† is the derivative of tr ln A. Each plaquette that has U_μ(n)
+//! is in the Q of its four corners: with A, B, C the three other links of it on the way from n+μ̂ back to n, past the corners n+μ̂,
+//! n+μ̂±ν̂, n±ν̂ and n, whose W are W_1 to W_4,
+//!
+//! G†_μ(n) = Σ ± \[(W_1 A + A W_2) B C + A B (W_3 C + C W_4)\],
+//!
+//! plus for plaquettes that turn from μ to ν > μ. (Wilson-clover by HMC: Jansen and Liu 1996.)
+use crate::algebra::{Axis, Colour, Complex, Projector, Real, Su3, elementary};
+use crate::field::{Clover, Field, ThinLinks};
+use crate::lattice::Bordered;
+use crate::memory::Access;
+use crate::smeared::{link, of, step};
+use crate::storage::{Block, CloverFormat, Double, Element, NumberFormat, Spinors, lower_index};
+use crate::{Kernel, Reduction};
+
+/// Adds to G what hops between the vectors X and Y give. The "right-hand side" is μ.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct SpinorHopGradient {
+    /// X on the even and on the odd sites, with a margin where the lattice is cut.
+    pub x: [Field; 2],
+    /// Y in the same way.
+    pub y: [Field; 2],
+    /// Number of vectors.
+    pub count: u32,
+    /// Their lattice.
+    pub vectors: Bordered,
+    /// G on the sites of `parity` of the bordered lattice.
+    pub gradient: ThinLinks,
+    /// Its lattice.
+    pub lattice: Bordered,
+    /// Parity of the sites.
+    pub parity: u32,
+    /// −h
+    pub factor: f64,
+    /// The anisotropy of hops in t.
+    pub time: f64,
+    /// Sign of hops across the end of the whole lattice in t, where t is not cut. Where it is, vectors have it beyond the end.
+    pub across: f64,
+}
+
+// SAFETY: call (i, μ) reads and writes G_μ at site i only.
+unsafe impl<P: NumberFormat> Kernel<P> for SpinorHopGradient {
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, mu: u32) {
+        unsafe {
+            match mu {
+                0 => self.along::<P>(i, 0, Axis::X),
+                1 => self.along::<P>(i, 1, Axis::Y),
+                2 => self.along::<P>(i, 2, Axis::Z),
+                _ => self.along::<P>(i, 3, Axis::T),
+            }
+        }
+    }
+    #[inline(always)]
+    fn in_lanes(&self) -> bool {
+        self.vectors.has_groups() && self.lattice.has_groups()
+    }
+}
+
+impl SpinorHopGradient {
+    /// Of one direction.
+    #[inline(always)]
+    unsafe fn along<P: NumberFormat>(&self, i: u32, mu: u32, axis: Axis) {
+        let g = &self.vectors.geometry;
+        let n = self.vectors.site_for::<P::Real>(i, self.parity);
+        let (ahead, there) = (g.neighbour(&n, mu as usize, true), 1 - self.parity);
+        let (minus, plus) = (Projector::minus(axis), Projector::plus(axis));
+        let mut sum = Su3::<P::Real>::ZERO;
+        let mut j = 0;
+        while j < self.count {
+            unsafe {
+                // Half spinors have half of what a projector leaves, whose square is twice a projector.
+                let here = of(&self.y, self.parity).projected::<P>(n.index, j, minus).value.0;
+                let next = of(&self.x, there).projected::<P>(ahead, j, minus).value.0;
+                sum = (sum + Su3::outer(here[0], next[0]) + Su3::outer(here[1], next[1])).settled();
+                let here = of(&self.x, self.parity).projected::<P>(n.index, j, plus).value.0;
+                let next = of(&self.y, there).projected::<P>(ahead, j, plus).value.0;
+                sum = (sum + Su3::outer(here[0], next[0]) + Su3::outer(here[1], next[1])).settled();
+            }
+            j += 1;
+        }
+        // In t projectors keep two spins, each doubled.
+        let factor = if mu == 3 { 2.0 * self.factor * self.time } else { self.factor };
+        let factor = P::Real::from_f64(factor);
+        let factor =
+            if mu == 3 { factor.times_where(g.crosses_end(&n, true), P::Real::from_f64(self.across)) } else { factor };
+        let at = self.lattice.site_for::<P::Real>(i, self.parity).index;
+        unsafe {
+            let sum = self.gradient.load::<P::Real>(at, mu, Access::Own) + sum.scale(factor);
+            self.gradient.store(at, mu, &sum);
+        }
+    }
+}
+
+/// W in all planes, on the sites of one parity of a bordered lattice: (y, z), (x, z), (x, y), and (x, t), (y, t), (z, t), as
+/// "links" in the first three directions of two fields.
+pub type Insertions = [ThinLinks; 2];
+
+/// W on the sites of one parity from Σ_j X_j Y_j†. The "right-hand side" k, from 0 to 2, has two planes: those of σ_{k+1} in both
+/// chiralities.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct PairInsertion {
+    /// X on the sites of `parity`.
+    pub x: Field,
+    /// Y on the sites of `parity`.
+    pub y: Field,
+    /// Number of vectors.
+    pub count: u32,
+    /// Parity of the sites.
+    pub parity: u32,
+    /// W on the sites of `parity` of the bordered lattice.
+    pub out: Insertions,
+    /// That lattice.
+    pub lattice: Bordered,
+    /// c_μν in space, and with t.
+    pub coefficients: [f64; 2],
+}
+
+// SAFETY: call (i, k) writes matrices number k at site i only.
+unsafe impl<P: NumberFormat> Kernel<P> for PairInsertion {
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, k: u32) {
+        let (mut upper, mut lower) = (Su3::<P::Real>::ZERO, Su3::<P::Real>::ZERO);
+        let mut j = 0;
+        while j < self.count {
+            let ([a, b, c, d], [p, q, r, s]) =
+                unsafe { (self.x.load::<Spinors<P>>(i, j).0, self.y.load::<Spinors<P>>(i, j).0) };
+            // √2 times the upper and the lower spins of the DeGrand–Rossi basis.
+            let ([u, v], [w, z]) = (pauli(k, [a - c, b - d]), pauli(k, [a + c, b + d]));
+            upper = (upper + Su3::outer(u, p - r) + Su3::outer(v, q - s)).settled();
+            lower = (lower + Su3::outer(w, p + r) + Su3::outer(z, q + s)).settled();
+            j += 1;
+        }
+        let at = self.lattice.site_for::<P::Real>(i, self.parity).index;
+        unsafe { store(&self.out, (at, k), [upper, lower], self.coefficients.map(|c| 0.5 * c)) }
+    }
+    #[inline(always)]
+    fn in_lanes(&self) -> bool {
+        self.lattice.has_groups()
+    }
+}
+
+/// σ_{k+1} of two spins.
+#[inline(always)]
+fn pauli<T: Real>(k: u32, [u, v]: [Colour<T>; 2]) -> [Colour<T>; 2] {
+    match k {
+        0 => [v, u],
+        1 => [v.map(|z| -z.times_i()), u.map(|z| z.times_i())],
+        _ => [u, v.map(|z| -z)],
+    }
+}
+
+/// Writes W in the two planes of number k from tr_spin (σ_{k+1} Z) for Z in both chiralities: A has σ_1 with H_yz ∓ H_xt, σ_2 with
+/// H_xz ± H_yt and σ_3 with H_xy ∓ H_zt, upper signs for the upper spins.
+#[inline(always)]
+unsafe fn store<T: Element>(out: &Insertions, (at, k): (u32, u32), [upper, lower]: [Su3<T>; 2], c: [f64; 2]) {
+    let (space, time) = (upper + lower, if k == 1 { upper - lower } else { lower - upper });
+    unsafe {
+        out[0].store(at, k, &insertion(space, c[0]));
+        out[1].store(at, k, &insertion(time, c[1]));
+    }
+}
+
+/// (i c / 16) (R + R†)
+#[inline(always)]
+fn insertion<T: Real>(r: Su3<T>, c: f64) -> Su3<T> {
+    (r + r.adjoint()).times_i().scale(T::from_f64(c / 16.0)).settled()
+}
+
+/// W on the sites of one parity from a multiple of A⁻¹, or of another pair of Hermitian blocks. The "right-hand side" is as for
+/// [`PairInsertion`].
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct BlockInsertion {
+    /// A⁻¹ on the sites of `parity`, times ½ as blocks of a clover term are.
+    pub blocks: Clover,
+    /// Parity of the sites.
+    pub parity: u32,
+    /// W on the sites of `parity` of the bordered lattice.
+    pub out: Insertions,
+    /// That lattice.
+    pub lattice: Bordered,
+    /// What A⁻¹ is multiplied with.
+    pub factor: f64,
+    /// c_μν in space, and with t.
+    pub coefficients: [f64; 2],
+}
+
+// SAFETY: call (i, k) writes matrices number k at site i only.
+unsafe impl<P: CloverFormat> Kernel<P> for BlockInsertion {
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, k: u32) {
+        let at = self.lattice.site_for::<P::Real>(i, self.parity).index;
+        unsafe {
+            let (block, scale) = self.blocks.load::<P>(i, 0);
+            let upper = spin_trace(k, &block).scale(scale);
+            let (block, scale) = self.blocks.load::<P>(i, 1);
+            let lower = spin_trace(k, &block).scale(scale);
+            let factor = self.factor / crate::clover::HALF;
+            store(&self.out, (at, k), [upper, lower], self.coefficients.map(|c| factor * c));
+        }
+    }
+    #[inline(always)]
+    fn in_lanes(&self) -> bool {
+        self.lattice.has_groups()
+    }
+}
+
+/// tr_spin (σ_{k+1} Z) of a Hermitian block Z.
+#[inline(always)]
+fn spin_trace<T: Real>(k: u32, z: &Block<T>) -> Su3<T> {
+    let mut out = Su3::ZERO;
+    let mut a = 0;
+    while a < 3 {
+        let mut b = 0;
+        while b < 3 {
+            // Elements (a, b) of the corner below the diagonal and of its adjoint.
+            let (below, above) = (z.lower[lower_index(3 + a, b)], z.lower[lower_index(3 + b, a)].conj());
+            out.0[a][b] = match k {
+                0 => below + above,
+                1 => (above - below).times_i(),
+                _ => element(z, a, b) - element(z, 3 + a, 3 + b),
+            };
+            b += 1;
+        }
+        a += 1;
+    }
+    out
+}
+
+/// Element (i, j) of a Hermitian block.
+#[inline(always)]
+fn element<T: Real>(z: &Block<T>, i: usize, j: usize) -> Complex<T> {
+    if i == j {
+        Complex { re: z.diagonal[i], im: T::ZERO }
+    } else if j < i {
+        z.lower[lower_index(i, j)]
+    } else {
+        z.lower[lower_index(j, i)].conj()
+    }
+}
+
+/// Σ ln |det Z| over both blocks of a site, Z being what is stored times a factor that brings determinants near 1.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct LogDeterminant {
+    /// Blocks on the sites of one parity, in double.
+    pub blocks: Clover,
+    /// The factor.
+    pub factor: f64,
+}
+// SAFETY: reads only.
+unsafe impl Reduction<()> for LogDeterminant {
+    type Values = [f64; 1];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 1] {
+        let (upper, lower) = unsafe { (self.blocks.load::<Double>(i, 0).0, self.blocks.load::<Double>(i, 1).0) };
+        let product = self.determinant(&upper) * self.determinant(&lower);
+        let product = if product < 0.0 { -product } else { product };
+        // Not where a block is singular, or nothing is a number any more.
+        let is_normal = product > f64::MIN_POSITIVE && product < f64::MAX;
+        [if is_normal { elementary::ln(product) } else { f64::NAN }]
+    }
+}
+impl LogDeterminant {
+    /// det Z as the product of the pivots of Z = L D L†.
+    #[inline(always)]
+    fn determinant(&self, b: &Block<f64>) -> f64 {
+        let mut l = [[Complex::<f64>::ZERO; 6]; 6];
+        let (mut d, mut product) = ([0.0f64; 6], 1.0);
+        for j in 0..6 {
+            let mut pivot = b.diagonal[j] * self.factor;
+            for k in 0..j {
+                pivot -= l[j][k].norm_sqr() * d[k];
+            }
+            d[j] = pivot;
+            product *= pivot;
+            let scale = pivot.reciprocal();
+            for i in j + 1..6 {
+                let mut sum = b.lower[lower_index(i, j)].scale(self.factor);
+                for k in 0..j {
+                    sum = sum - (l[i][k] * l[j][k].conj()).scale(d[k]);
+                }
+                l[i][j] = sum.scale(scale);
+            }
+        }
+        product
+    }
+}
+
+/// Adds to G what the field strength in the clover term gives. The "right-hand side" is μ.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct CloverGradient {
+    /// U on the even and on the odd sites of the bordered lattice.
+    pub links: [ThinLinks; 2],
+    /// W on the even and on the odd sites of it.
+    pub insertions: [Insertions; 2],
+    /// G on the sites of `parity` of it.
+    pub gradient: ThinLinks,
+    /// The lattice.
+    pub lattice: Bordered,
+    /// Parity of the sites.
+    pub parity: u32,
+}
+
+// SAFETY: call (i, μ) reads and writes G_μ at site i only.
+unsafe impl<T: Element> Kernel<T> for CloverGradient {
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, mu: u32) {
+        let (g, here, there) = (self.lattice.geometry, self.parity, 1 - self.parity);
+        let n = self.lattice.site_for::<T>(i, here);
+        let ahead = g.site_for::<T>(step(&g, &n, mu, true), there);
+        let mut sum = Su3::<T>::ZERO;
+        let mut nu = 0;
+        while nu < 4 {
+            if nu != mu {
+                let mut up = 0;
+                while up < 2 {
+                    let forward = up == 1;
+                    let (side, corner) = (step(&g, &n, nu, forward), step(&g, &ahead, nu, forward));
+                    let (a, c) = if forward { (ahead.index, n.index) } else { (corner, side) };
+                    let (of_a, of_c) = if forward { (there, here) } else { (here, there) };
+                    unsafe {
+                        let a = link::<T>(&self.links, of_a, a, nu);
+                        let b = link::<T>(&self.links, there, side, mu).adjoint();
+                        let c = link::<T>(&self.links, of_c, c, nu);
+                        let (a, c) = if forward { (a, c.adjoint()) } else { (a.adjoint(), c) };
+                        let first = (self.insertion::<T>(there, ahead.index, mu, nu) * a).settled();
+                        let first = (first + a * self.insertion::<T>(here, corner, mu, nu)).settled();
+                        let rest = (b * c).settled();
+                        let staple = (first * rest).settled();
+                        let last = (self.insertion::<T>(there, side, mu, nu) * c).settled();
+                        let last = (last + c * self.insertion::<T>(here, n.index, mu, nu)).settled();
+                        let start = (a * b).settled();
+                        let staple = staple + start * last;
+                        // Planes have W as they turn from the lower direction to the higher.
+                        sum = (if forward == (mu < nu) { sum + staple } else { sum - staple }).settled();
+                    }
+                    up += 1;
+                }
+            }
+            nu += 1;
+        }
+        unsafe {
+            let sum = self.gradient.load::<T>(n.index, mu, Access::Own) + sum.adjoint();
+            self.gradient.store(n.index, mu, &sum);
+        }
+    }
+    #[inline(always)]
+    fn in_lanes(&self) -> bool {
+        self.lattice.has_groups()
+    }
+}
+
+impl CloverGradient {
+    /// W of the plane of two directions.
+    #[inline(always)]
+    unsafe fn insertion<T: Element>(&self, parity: u32, at: u32, mu: u32, nu: u32) -> Su3<T> {
+        let [space, time] = of(&self.insertions, parity);
+        let field = if mu == 3 || nu == 3 { time } else { space };
+        // The direction that is missing in space, and the one beside t: μ + ν is 1, 2, 3 for the planes of x, y, z.
+        let plane = if mu == 3 || nu == 3 { mu + nu - 3 } else { 3 - mu - nu };
+        unsafe { field.load(at, plane, Access::Shared) }
+    }
+}
+
+crate::kernels! { FAMILY = "wilson_force";
+    kernel SPINOR_HOP_GRADIENT "spinor_hop_gradient": [SpinorHopGradient, in lanes] => wide_precisions;
+    kernel PAIR_INSERTION "pair_insertion": [PairInsertion, in lanes] => wide_precisions;
+    kernel BLOCK_INSERTION "block_insertion": [BlockInsertion, in lanes] => wide_precisions;
+    observe LOG_DETERMINANT "log_determinant": [LogDeterminant] => once;
+    kernel CLOVER_GRADIENT "clover_gradient": [CloverGradient, in lanes] => real_numbers;
+}

@@ -1,0 +1,349 @@
+//! Wilson-like quarks in an input, and the parts of the action that they make.
+use super::super::text;
+use super::super::{Failure, Outcome};
+use super::course::{MARGIN, failed};
+use super::input::{RESIDUAL, approximation, is_residual, needed};
+use crate::cli::config::Settings;
+use ferrite::domain::Domain;
+use ferrite::hmc::fermions::{RationalFunctions, ShiftedSolver};
+use ferrite::hmc::functions::{Tolerances, rational_functions_of_norm};
+use ferrite::hmc::links::EvolvingLinks;
+use ferrite::hmc::monomial::Monomial;
+use ferrite::hmc::wilson::determinant::BlockDeterminant;
+use ferrite::hmc::wilson::one_flavour::OneFlavour;
+use ferrite::hmc::wilson::two_flavours::TwoFlavours;
+use ferrite::hmc::wilson::{WilsonMethod, WilsonQuarks, WilsonSolver, spectrum};
+use ferrite::operators::{Definition, Keys, LinkDependence, OPERATORS, Operator, Schur, WilsonLike};
+use serde_json::{Map, Value, json};
+
+/// Quarks of one mass: two, exactly, or one, by a rational function.
+#[derive(Clone, Debug)]
+pub struct WilsonGroup {
+    /// For reports: operator, flavours and mass.
+    pub name: String,
+    /// M
+    operator: WilsonLike,
+    /// What is said of its parameters.
+    described: Map<String, Value>,
+    /// 1 or 2.
+    flavours: u32,
+    /// Operators of heavier quarks that split the determinant, from light to heavy, and how each is called.
+    heavier: Vec<(WilsonQuarks, String)>,
+    /// Pseudofermions of the rational function.
+    pseudofermions: usize,
+    tolerances: Tolerances,
+    method: WilsonMethod,
+    /// Residuals of molecular dynamics instead of those of all groups.
+    dynamics_tol: Option<f64>,
+    /// The level of each pseudofermion of two flavours, or of all of one.
+    levels: Vec<usize>,
+}
+
+/// Names of operators whose forces there are.
+fn definitions() -> impl Iterator<Item = &'static Definition> {
+    OPERATORS.into_iter().filter(|definition| match (definition.sample)() {
+        Operator::WilsonLike(operator) => operator.dependence() != LinkDependence::Other,
+        Operator::Staggered(_) => false,
+    })
+}
+
+/// The operator of this name, if it is that of Wilson-like quarks.
+pub fn definition(name: &str) -> Option<&'static Definition> {
+    definitions().find(|definition| definition.name == name)
+}
+
+/// Names of all of them.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    definitions().map(|definition| definition.name)
+}
+
+/// Keys of a table `[[fermion]]` as those of an operator.
+struct InTable<'a> {
+    settings: &'a mut Settings,
+    number: usize,
+}
+
+impl InTable<'_> {
+    fn key(&self, key: &str) -> String {
+        format!("fermion.{}.{key}", self.number)
+    }
+}
+
+impl Keys for InTable<'_> {
+    fn is_given(&self, key: &str) -> bool {
+        self.settings.get(&self.key(key)).is_some()
+    }
+    fn number(&mut self, key: &'static str, expected: &str, fits: &dyn Fn(f64) -> bool) -> Option<f64> {
+        let key = self.key(key);
+        self.settings.number(&key, expected, fits)
+    }
+    fn word(&mut self, key: &'static str, words: &[&'static str]) -> Option<usize> {
+        let (key, choices) = (self.key(key), words.iter().enumerate().map(|(place, word)| (*word, place)));
+        let choices: Vec<_> = choices.collect();
+        self.settings.choice(&key, &choices)
+    }
+    fn parse(&mut self, key: &'static str, parse: &mut dyn FnMut(&str) -> Result<(), String>) {
+        let key = self.key(key);
+        self.settings.parsed(&key, parse);
+    }
+    fn is_on(&mut self, key: &'static str) -> bool {
+        let key = self.key(key);
+        self.settings.is_on(&key)
+    }
+    fn refuse(&mut self, key: &str, why: &str) {
+        if let Some(setting) = self.settings.get(&self.key(key)) {
+            self.settings.wrong(&setting, why);
+        }
+    }
+    fn conflict(&mut self, key: &str, other: &str, why: &str) {
+        let (key, other) = (self.key(key), self.key(other));
+        self.settings.conflict(&key, &other, why);
+    }
+    fn missing(&mut self, why: &str) {
+        self.settings.missing(format!("fermion.{}: {why}", self.number));
+    }
+}
+
+/// Keys of tables that belong to staggered quarks alone.
+const OF_STAGGERED: [&str; 1] = ["phases"];
+/// Keys of Wilson-like quarks alone, with those of their operators.
+pub const OF_WILSON: [&str; 11] =
+    ["kappa", "csw", "clover-r", "clover-t", "xi", "nu", "mu", "schur", "hasenbusch-mass", "hasenbusch-mu", "method"];
+
+/// The group of a table whose operator is `definition`; what is wrong the settings know.
+pub fn group(s: &mut Settings, number: usize, definition: &'static Definition) -> Option<WilsonGroup> {
+    let key = |name: &str| format!("fermion.{number}.{name}");
+    let resolved = (definition.resolve)(&mut InTable { settings: s, number });
+    for name in OF_STAGGERED {
+        if let Some(setting) = s.get(&key(name)) {
+            s.wrong(&setting, "belongs to staggered quarks: leave it out");
+        }
+    }
+    for name in OF_WILSON.into_iter().chain(["u0"]) {
+        let own = definition.has_key(name) || !OPERATORS.iter().any(|other| other.has_key(name));
+        if let (false, Some(setting)) = (own, s.get(&key(name))) {
+            s.wrong(&setting, format!("{} quarks have no such parameter: leave it out", definition.name));
+        }
+    }
+    let flavours = s.count(&key("flavours"), 1..=2);
+    needed(
+        s,
+        flavours.is_some(),
+        &key("flavours"),
+        "flavours = 2; for three of one mass give a table with 2 and one with 1",
+    );
+    let (masses, twists) = (
+        s.numbers(&key("hasenbusch-mass"), "a number", |_| true),
+        s.numbers(&key("hasenbusch-mu"), "a number above 0", |mu| mu > 0.0),
+    );
+    if masses.is_some() && twists.is_some() {
+        s.conflict(&key("hasenbusch-mass"), &key("hasenbusch-mu"), "give one of them");
+    }
+    let pseudofermions = s.count(&key("pseudofermions"), 1..=64);
+    let default = Tolerances::default();
+    let (dynamics, action) = (approximation(s, &key("dynamics-error")), approximation(s, &key("action-error")));
+    if flavours == Some(2) {
+        for name in ["pseudofermions", "dynamics-error", "action-error"] {
+            if let Some(setting) = s.get(&key(name)) {
+                s.wrong(&setting, "two flavours need no rational function: leave it out");
+            }
+        }
+    } else {
+        for name in ["hasenbusch-mass", "hasenbusch-mu", "method"] {
+            if let Some(setting) = s.get(&key(name)) {
+                s.wrong(
+                    &setting,
+                    "one flavour has a rational function, which CG solves: leave it out, or give flavours = 2",
+                );
+            }
+        }
+    }
+    let methods = [("cg", WilsonMethod::Cg), ("bicgstab", WilsonMethod::Bicgstab)];
+    let method = s.choice(&key("method"), &methods).unwrap_or_default();
+    let dynamics_tol = s.number(&key("dynamics-tol"), RESIDUAL, is_residual);
+    let levels = super::input::levels(s, &key("level"));
+    let ((Operator::WilsonLike(operator), described), flavours) = (resolved?, flavours? as u32) else { return None };
+    let mass = operator.wilson.mass;
+    if masses.iter().flatten().any(|heavy| *heavy <= mass) || masses.as_ref().is_some_and(|list| !list.is_sorted()) {
+        if let Some(setting) = s.get(&key("hasenbusch-mass")) {
+            s.wrong(&setting, format!("give bare masses above that of the quarks, {mass}, from light to heavy"));
+        }
+        return None;
+    }
+    if twists.as_ref().is_some_and(|list| !list.is_sorted()) {
+        if let Some(setting) = s.get(&key("hasenbusch-mu")) {
+            s.wrong(&setting, "give twisted masses from light to heavy");
+        }
+        return None;
+    }
+    let heavy = |mass: &f64| match Operator::from(operator).with_mass(*mass) {
+        Operator::WilsonLike(operator) => (WilsonQuarks { operator, twist: 0.0 }, format!("m = {mass}")),
+        Operator::Staggered(_) => unreachable!("the mass does not change the kind"),
+    };
+    let twisted = |mu: &f64| (WilsonQuarks { operator, twist: *mu }, format!("mu = {mu}"));
+    let heavier: Vec<_> = masses.iter().flatten().map(heavy).chain(twists.iter().flatten().map(twisted)).collect();
+    let parts = if flavours == 2 { heavier.len() + 1 } else { 1 };
+    let levels = levels.unwrap_or(vec![0]);
+    if levels.len() != 1 && levels.len() != parts {
+        if let Some(setting) = s.get(&key("level")) {
+            let why = format!("give one level, or one for each of {}", text::count(parts, "pseudofermion"));
+            s.wrong(&setting, why);
+        }
+        return None;
+    }
+    let levels = if levels.len() == 1 { vec![levels[0]; parts] } else { levels };
+    let name = format!("{} flavour{} at m = {mass}", definition.name, if flavours == 2 { "s 2" } else { " 1" });
+    let tolerances =
+        Tolerances { dynamics: dynamics.unwrap_or(default.dynamics), action: action.unwrap_or(default.action) };
+    let pseudofermions = pseudofermions.unwrap_or(1);
+    Some(WilsonGroup {
+        name,
+        operator,
+        described,
+        flavours,
+        heavier,
+        pseudofermions,
+        tolerances,
+        method,
+        dynamics_tol,
+        levels,
+    })
+}
+
+impl WilsonGroup {
+    fn quarks(&self) -> WilsonQuarks {
+        WilsonQuarks { operator: self.operator, twist: 0.0 }
+    }
+    /// Whether the blocks of A have a determinant that depends on the links.
+    fn has_determinant(&self) -> bool {
+        self.operator.dependence() != LinkDependence::None
+    }
+    /// The level of each part of the action, pseudofermions first. The determinant is cheap: it goes to the innermost.
+    pub fn levels(&self) -> Vec<usize> {
+        let innermost = self.levels.iter().copied().max();
+        self.levels.iter().copied().chain(innermost.filter(|_| self.has_determinant())).collect()
+    }
+    /// How many vectors of noise it needs.
+    pub fn pseudofermions(&self) -> usize {
+        if self.flavours == 2 { 1 + self.heavier.len() } else { self.pseudofermions }
+    }
+    /// Whether it has a rational function.
+    pub fn is_rational(&self) -> bool {
+        self.flavours == 1
+    }
+    /// Whether A has blocks.
+    pub fn has_blocks(&self) -> bool {
+        self.has_determinant()
+    }
+    /// *Collective.* Smallest and largest eigenvalue of K = M̂†M̂, where there is a rational function of it.
+    pub fn extremes(&self, links: &EvolvingLinks, solver: &ShiftedSolver, seed: u64) -> Outcome<Option<[f64; 2]>> {
+        if !self.is_rational() {
+            return Ok(None);
+        }
+        let solver = WilsonSolver { tol: 1e-6, ..self.solver(solver, solver) };
+        spectrum::extremes(links, &self.quarks(), solver, seed).map(Some).map_err(failed)
+    }
+    /// Iterations are in the precision of molecular dynamics everywhere: residuals are corrected in double precision.
+    fn solver(&self, of_dynamics: &ShiftedSolver, of_this: &ShiftedSolver) -> WilsonSolver {
+        WilsonSolver {
+            method: self.method,
+            precision: of_dynamics.precision(),
+            tol: of_this.tol[0],
+            max_iterations: of_this.max_iterations,
+        }
+    }
+    /// The parts of the action, with rational functions for the interval of K.
+    pub fn parts(
+        &self,
+        domain: &Domain,
+        solvers: &[ShiftedSolver; 2],
+        interval: [f64; 2],
+        first: u32,
+    ) -> Outcome<Vec<Box<dyn Monomial>>> {
+        let mut solvers = solvers.clone();
+        if let Some(tol) = self.dynamics_tol {
+            solvers[0].tol = vec![tol];
+        }
+        let mut parts: Vec<Box<dyn Monomial>> = Vec::new();
+        if self.is_rational() {
+            let (name, functions) = (self.name.clone(), self.functions(interval)?);
+            let (quarks, count) = (self.quarks(), self.pseudofermions);
+            let part = OneFlavour::new(domain, name, quarks, functions, solvers, first, count).map_err(failed)?;
+            parts.push(Box::new(part));
+        } else {
+            let lighter =
+                std::iter::once((self.quarks(), None)).chain(self.heavier.iter().map(|(q, name)| (*q, Some(name))));
+            let heavier = self.heavier.iter().map(Some).chain([None]);
+            for (number, ((quarks, of), heavier)) in lighter.zip(heavier).enumerate() {
+                let over = match heavier {
+                    Some((_, heavier)) => format!(", over {heavier}"),
+                    None => String::new(),
+                };
+                let name = format!("{}{}{over}", self.name, of.map_or(String::new(), |of| format!(", {of}")));
+                let of_parts = [&solvers[0], &solvers[1]].map(|solver| self.solver(&solvers[0], solver));
+                let (heavier, precision) = (heavier.map(|(quarks, _)| *quarks), solvers[0].precision());
+                let first = first + number as u32;
+                let part =
+                    TwoFlavours::new(domain, name, quarks, heavier, of_parts, precision, first).map_err(failed)?;
+                parts.push(Box::new(part));
+            }
+        }
+        if self.has_determinant() {
+            let name = format!("{}, determinant of the clover term", self.name);
+            parts.push(Box::new(BlockDeterminant::new(name, self.quarks(), self.flavours)));
+        }
+        Ok(parts)
+    }
+    /// Of K on an interval.
+    pub fn functions(&self, interval: [f64; 2]) -> Outcome<RationalFunctions> {
+        let made = rational_functions_of_norm(
+            self.flavours,
+            self.pseudofermions,
+            interval,
+            self.tolerances,
+            rational::approximate_to,
+        );
+        made.map_err(|why| Failure::refused(format!("{}: {why}", self.name)).shared())
+    }
+    /// An interval for a spectrum with these ends.
+    pub fn interval([smallest, largest]: [f64; 2]) -> [f64; 2] {
+        [BELOW * smallest, MARGIN * largest]
+    }
+    /// For the first line of a run.
+    pub fn settings(&self) -> Value {
+        let mut all = Value::Object(self.described.clone());
+        all["name"] = self.name.as_str().into();
+        all["operator"] = self.operator.definition.name.into();
+        // As text, as fractions of staggered quarks are.
+        all["flavours"] = json!([self.flavours.to_string()]);
+        all["bc_time"] = match self.operator.wilson.boundary.sign() {
+            sign if sign < 0.0 => "antiperiodic".into(),
+            _ => "periodic".into(),
+        };
+        all["schur"] = match self.operator.schur {
+            Schur::Symmetric => "symmetric".into(),
+            Schur::Asymmetric => "asymmetric".into(),
+        };
+        all["hasenbusch"] = self.heavier.iter().map(|(_, name)| name.as_str()).collect();
+        all["pseudofermions"] = self.pseudofermions().into();
+        all["levels"] = json!(self.levels);
+        if self.is_rational() {
+            all["errors"] = json!({ "dynamics": self.tolerances.dynamics, "action": self.tolerances.action });
+        }
+        if let Some(tol) = self.dynamics_tol {
+            all["dynamics_tol"] = json!([tol]);
+        }
+        all
+    }
+}
+
+/// Inverse iteration comes from above, and the smallest eigenvalue moves from one trajectory to the next: intervals begin at this
+/// fraction of what was found.
+const BELOW: f64 = 0.4;
+
+/// Vectors in double precision that forces of such quarks need at once, on half of the sites: solutions and directions, and pairs of
+/// vectors on all sites with those of the neighbours around.
+pub fn vectors(groups: &[WilsonGroup], poles: usize) -> usize {
+    let of = |group: &WilsonGroup| if group.is_rational() { group.pseudofermions * poles } else { 2 };
+    groups.iter().map(of).max().unwrap_or(0)
+}

@@ -1,0 +1,87 @@
+//! The determinants of the diagonal blocks of Wilson-clover quarks.
+use super::WilsonQuarks;
+use super::forms::{add_force, gradient_of_determinant};
+use crate::domain::Result;
+use crate::field::DeviceField;
+use crate::hmc::HmcError;
+use crate::hmc::fermions::RationalFunctions;
+use crate::hmc::force::Force;
+use crate::hmc::links::EvolvingLinks;
+use crate::hmc::momenta::MomentumField;
+use crate::hmc::monomial::Monomial;
+use crate::operators::Schur;
+use gpu_kernels::wilson_force::{LOG_DETERMINANT, LogDeterminant};
+use gpu_kernels::{FermionKind, Format};
+use std::ops::Range;
+
+/// −N Σ ln |det A| for N quarks, over the odd sites of the asymmetric complement and over all sites of the symmetric one, less that of
+/// links that are 1. For a doublet of twisted mass A is that of one of the two quarks.
+pub struct BlockDeterminant {
+    name: String,
+    quarks: WilsonQuarks,
+    flavours: f64,
+}
+
+impl BlockDeterminant {
+    /// Of `flavours` quarks with one mass.
+    pub fn new(name: String, quarks: WilsonQuarks, flavours: u32) -> Self {
+        BlockDeterminant { name, quarks, flavours: f64::from(flavours) }
+    }
+    fn parities(&self) -> Range<usize> {
+        match self.quarks.operator.schur {
+            Schur::Symmetric => 0..2,
+            Schur::Asymmetric => 1..2,
+        }
+    }
+    /// *Collective.* Σ ln |det A|
+    fn log_determinant(&self, links: &EvolvingLinks) -> Result<f64> {
+        let (term, domain) = (self.quarks.term(links)?, links.own().domain());
+        let (mut sums, mut weight) = ([0.0; 2], 0.0);
+        for (slot, parity) in self.parities().enumerate() {
+            let Some(blocks) = term.term().and_then(|term| term.determinant(parity)) else { return Ok(0.0) };
+            weight = blocks.weight;
+            let kernel = LogDeterminant { blocks: blocks.blocks, factor: blocks.factor };
+            domain.backend().reduce(&LOG_DETERMINANT, Format::NONE, &kernel, (domain.half_sites(), 1), slot)?;
+        }
+        let sums = &mut sums[..self.parities().len()];
+        domain.sums(sums)?;
+        Ok(weight * sums.iter().sum::<f64>())
+    }
+}
+
+impl Force for BlockDeterminant {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+    fn kick(&self, links: &EvolvingLinks, step: f64, momenta: &mut MomentumField) -> std::result::Result<(), HmcError> {
+        match gradient_of_determinant(&self.quarks, links, self.parities(), -self.flavours)? {
+            Some(gradient) => Ok(add_force(&gradient, links, step, momenta)?),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Monomial for BlockDeterminant {
+    fn kind(&self) -> FermionKind {
+        FermionKind::Wilson
+    }
+    fn count(&self) -> usize {
+        0
+    }
+    fn draw(&mut self, _: &EvolvingLinks, _: u64, _: u32) -> std::result::Result<f64, HmcError> {
+        Ok(0.0)
+    }
+    fn set_from(&mut self, _: &EvolvingLinks, _: &DeviceField) -> std::result::Result<f64, HmcError> {
+        Ok(0.0)
+    }
+    fn action(&self, links: &EvolvingLinks) -> std::result::Result<f64, HmcError> {
+        Ok(-self.flavours * self.log_determinant(links)?)
+    }
+    fn set_functions(&mut self, _: RationalFunctions) {}
+    fn take_iterations(&self) -> usize {
+        0
+    }
+    fn take_residual(&self) -> f64 {
+        0.0
+    }
+}

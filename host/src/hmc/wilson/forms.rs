@@ -1,0 +1,238 @@
+//! Forms Re Σ Y† M̂ X and their gradient.
+use super::{TwistedComplement, WilsonQuarks, space};
+use crate::domain::{Domain, Result};
+use crate::field::{DeviceField, GaugeField};
+use crate::hmc::links::EvolvingLinks;
+use crate::hmc::momenta::MomentumField;
+use crate::operators::{LinkDependence, Schur, WilsonLike};
+use gpu_kernels::lattice::{Bordered, Region};
+use gpu_kernels::momenta::{ADD_FORCE, AddForce};
+use gpu_kernels::transfer::{COPY_REGION, CopySites};
+use gpu_kernels::wilson_force::{
+    BLOCK_INSERTION, BlockInsertion, CLOVER_GRADIENT, CloverGradient, Insertions, PAIR_INSERTION, PairInsertion,
+    SPINOR_HOP_GRADIENT, SpinorHopGradient,
+};
+use gpu_kernels::{FermionKind, Format, Precision};
+use num_complex::Complex64;
+use solvers::VectorSpace;
+
+/// Vectors X_j and Y_j, in the precision of the gradient: Σ_j Re Y_j† M̂ X_j.
+///
+/// With X_o = h A_oo⁻¹ D X_e and Y_o = h A_oo⁻† D† Y_e the asymmetric complement has Y_e† dM̂ X_e = Y† dM X. For the symmetric one the
+/// same holds with A_ee⁻† Y_e in place of Y_e, less (A_ee⁻† Y_e)† dA_ee M̂ X_e.
+pub(super) struct Forms {
+    operator: WilsonLike,
+    domain: Domain,
+    precision: Precision,
+    x: [DeviceField; 2],
+    y: [DeviceField; 2],
+    /// X_e − M̂ X_e of the symmetric complement, beside which dA_ee stands.
+    beside_term: Option<DeviceField>,
+    added: usize,
+}
+
+impl Forms {
+    /// Room for `count` pairs. All operators that they are of have the hops and the clover coefficients of this one.
+    pub fn new(domain: &Domain, operator: WilsonLike, precision: Precision, count: usize) -> Result<Self> {
+        let field = || DeviceField::zero(domain, FermionKind::Wilson, precision, count);
+        let depends = operator.dependence() != LinkDependence::None;
+        let beside_term = (depends && operator.schur == Schur::Symmetric).then(field).transpose()?;
+        let (x, y) = ([field()?, field()?], [field()?, field()?]);
+        Ok(Forms { operator, domain: domain.clone(), precision, x, y, beside_term, added: 0 })
+    }
+    /// Adds `factors`_j Re y_j† M̂ x_j for the vectors of a block on the even sites; `image` is M̂ x.
+    pub fn add(
+        &mut self,
+        operator: &TwistedComplement,
+        x: &DeviceField,
+        image: &DeviceField,
+        y: &DeviceField,
+        factor: f64,
+    ) -> Result {
+        let space = space(&self.domain, self.precision, x.nrhs());
+        let (mut odd, mut divided) = (space.allocate()?, space.allocate()?);
+        self.put(&self.x[0], x, 0, 1.0)?;
+        operator.inner.extend(false, x, &mut odd)?;
+        self.put(&self.x[1], &odd, 1, 1.0)?;
+        operator.divided(y, &mut divided)?;
+        self.put(&self.y[0], &divided, 0, factor)?;
+        operator.inner.extend(true, &divided, &mut odd)?;
+        self.put(&self.y[1], &odd, 1, factor)?;
+        if let Some(beside_term) = &self.beside_term {
+            let minus = vec![Complex64::new(-1.0, 0.0); x.nrhs()];
+            space.copy(x, &mut odd)?;
+            space.axpby(&minus, image, &vec![Complex64::ONE; x.nrhs()], &mut odd)?;
+            self.put(beside_term, &odd, 0, 1.0)?;
+        }
+        self.added += x.nrhs();
+        Ok(())
+    }
+    /// Writes `factor` times the vectors of a block to the next right-hand sides of `to`.
+    fn put(&self, to: &DeviceField, from: &DeviceField, parity: u32, factor: f64) -> Result {
+        assert!(self.added + from.nrhs() <= to.nrhs(), "there is room");
+        let kernel = CopySites {
+            input: from.view(),
+            from: Region::WHOLE,
+            out: to.view_from(self.added),
+            to: Region::WHOLE,
+            geometry: self.domain.geometry(),
+            parity,
+            factor,
+        };
+        let (sites, nrhs) = (self.domain.half_sites(), from.nrhs() as u32);
+        Ok(self.domain.backend().launch(&COPY_REGION, to.format(), &kernel, sites, nrhs)?)
+    }
+    /// *Collective.* Their gradient, dB = Re Σ tr (G† dU), on the links of the local lattice.
+    pub fn gradient(self, links: &EvolvingLinks) -> Result<GaugeField> {
+        let thin = links.thin(self.precision)?;
+        let gradient = thin.empty_like()?;
+        if let LinkDependence::Linear(coefficients) = self.operator.dependence() {
+            let insertions = InsertionField::new(&thin)?;
+            for parity in 0..2 {
+                let x = match (&self.beside_term, parity) {
+                    (Some(beside_term), 0) => beside_term,
+                    _ => &self.x[parity],
+                };
+                let kernel = PairInsertion {
+                    x: x.view(),
+                    y: self.y[parity].view(),
+                    count: self.added as u32,
+                    parity: parity as u32,
+                    out: insertions.on(parity),
+                    lattice: thin.bordered(),
+                    coefficients,
+                };
+                let (backend, sites) = (self.domain.backend(), self.domain.half_sites());
+                backend.launch(&PAIR_INSERTION, Format::of(self.precision), &kernel, sites, 3)?;
+            }
+            insertions.add_gradient(&thin, &gradient)?;
+        }
+        self.hops(&gradient)?;
+        Ok(gradient)
+    }
+    /// Adds the gradient of the hopping term.
+    fn hops(self, gradient: &GaugeField) -> Result {
+        let wilson = self.operator.wilson;
+        let across = wilson.boundary.sign();
+        let margin = self.domain.border(MARGIN);
+        let vectors = self.domain.bordered_by(margin);
+        let Forms { domain, precision, x, y, added, .. } = self;
+        let (x, y, vectors) = match domain.halo() {
+            None => (x, y, vectors),
+            Some(halo) => {
+                let wide = domain.with_margin(MARGIN)?;
+                let fill = |fields: &[DeviceField; 2]| -> Result<[DeviceField; 2]> {
+                    let bordered = || DeviceField::zero(&wide, FermionKind::Wilson, precision, fields[0].nrhs());
+                    let mut out = [bordered()?, bordered()?];
+                    for (parity, (from, to)) in fields.iter().zip(&mut out).enumerate() {
+                        halo.fill_margin(from, from.nrhs(), to, parity as u32, MARGIN, across)?;
+                    }
+                    Ok(out)
+                };
+                // With the ends of the whole lattice where hops cross them, and none where vectors have their sign.
+                (fill(&x)?, fill(&y)?, Bordered { geometry: wide.geometry(), ..vectors })
+            }
+        };
+        for parity in 0..2 {
+            let kernel = SpinorHopGradient {
+                x: x.each_ref().map(DeviceField::view),
+                y: y.each_ref().map(DeviceField::view),
+                count: added as u32,
+                vectors,
+                gradient: gradient.links(parity),
+                lattice: gradient.bordered(),
+                parity: parity as u32,
+                factor: -wilson.hop(),
+                time: 1.0 / wilson.anisotropy.space(),
+                across,
+            };
+            let format = Format::of(precision);
+            domain.backend().launch(&SPINOR_HOP_GRADIENT, format, &kernel, domain.half_sites(), 4)?;
+        }
+        Ok(())
+    }
+}
+
+/// Sites of vectors around a lattice that is cut: one is needed, and margins are even.
+const MARGIN: u32 = 2;
+
+/// W of all planes.
+struct InsertionField([GaugeField; 2]);
+
+impl InsertionField {
+    fn new(thin: &GaugeField) -> Result<Self> {
+        Ok(InsertionField([thin.empty_like()?, thin.empty_like()?]))
+    }
+    fn on(&self, parity: usize) -> Insertions {
+        self.0.each_ref().map(|field| field.links(parity))
+    }
+    /// *Collective.* Adds the gradient of Σ tr (W Q).
+    fn add_gradient(&self, thin: &GaugeField, gradient: &GaugeField) -> Result {
+        self.0.iter().try_for_each(GaugeField::fill_border)?;
+        let domain = thin.domain();
+        for parity in 0..2 {
+            let kernel = CloverGradient {
+                links: thin.both(),
+                insertions: [self.on(0), self.on(1)],
+                gradient: gradient.links(parity),
+                lattice: thin.bordered(),
+                parity: parity as u32,
+            };
+            let format = Format::of(thin.precision());
+            domain.backend().launch(&CLOVER_GRADIENT, format, &kernel, domain.half_sites(), 4)?;
+        }
+        Ok(())
+    }
+}
+
+/// *Collective.* The gradient of `weight` Σ ln |det A| over the sites of some parities, in double precision; `None` where it is zero.
+pub(super) fn gradient_of_determinant(
+    quarks: &WilsonQuarks,
+    links: &EvolvingLinks,
+    parities: std::ops::Range<usize>,
+    weight: f64,
+) -> Result<Option<GaugeField>> {
+    let LinkDependence::Linear(coefficients) = quarks.operator.dependence() else { return Ok(None) };
+    let (term, thin) = (quarks.term(links)?, links.thin(Precision::Double)?);
+    let (gradient, insertions) = (thin.empty_like()?, InsertionField::new(&thin)?);
+    for parity in parities {
+        let form = crate::operators::DiagonalForm { parity, inverse: true, dagger: false };
+        let kernel = BlockInsertion {
+            blocks: term.arguments(form).clover,
+            parity: parity as u32,
+            out: insertions.on(parity),
+            lattice: thin.bordered(),
+            factor: weight,
+            coefficients,
+        };
+        let domain = thin.domain();
+        domain.backend().launch(&BLOCK_INSERTION, Format::of(Precision::Double), &kernel, domain.half_sites(), 3)?;
+    }
+    insertions.add_gradient(&thin, &gradient)?;
+    Ok(Some(gradient))
+}
+
+/// P ← P + ε A, A the traceless anti-Hermitian part of U G†.
+pub(super) fn add_force(
+    gradient: &GaugeField,
+    links: &EvolvingLinks,
+    step: f64,
+    momenta: &mut MomentumField,
+) -> Result {
+    let thin = links.thin(gradient.precision())?;
+    let domain = thin.domain();
+    momenta.expect_on(domain)?;
+    let format = Format::between(thin.precision(), momenta.precision());
+    for parity in 0..2 {
+        let kernel = AddForce {
+            momenta: momenta.view(parity),
+            links: thin.links(parity),
+            gradient: gradient.links(parity),
+            lattice: thin.bordered(),
+            parity: parity as u32,
+            step,
+        };
+        domain.backend().launch(&ADD_FORCE, format, &kernel, domain.half_sites(), 4)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,161 @@
+//! Wilson-like quarks: hybrid Monte Carlo on the even-odd preconditioned system (Duane, Kennedy, Pendleton and Roweth 1987;
+//! Jansen and Liu 1996).
+//!
+//! det M = det A_oo det M̂ for the asymmetric complement M̂ = A_ee − h² D_eo A_oo⁻¹ D_oe, and det A_ee det A_oo det M̂ for the symmetric
+//! one, A_ee⁻¹ times that. Blocks of A have an action of their own ([`determinant`]); M̂ has pseudofermions: for two quarks exactly
+//! ([`two_flavours`]), for one by a rational function ([`one_flavour`]).
+//!
+//! Heavier quarks split det M̂†M̂ into factors, each with its own pseudofermion (Hasenbusch 2001): by another mass, or by iμγ_5 beside
+//! A_ee, M̂(μ) = M̂ + iμγ_5 or M̂ + iμ A_ee⁻¹ γ_5, which leaves the determinants of A as they are (Lüscher and Schaefer 2013).
+
+mod forms;
+mod solver;
+
+pub mod determinant;
+pub mod one_flavour;
+pub mod spectrum;
+pub mod two_flavours;
+
+pub use solver::{WilsonMethod, WilsonSolver};
+
+use super::links::EvolvingLinks;
+use crate::domain::{Domain, Result};
+use crate::field::{DeviceField, DeviceGauge, FieldSpace};
+use crate::operators::{Diagonal, DiagonalForm, EvenOddWilson, Schur, Wilson, WilsonLike};
+use gpu_kernels::momenta::{DRAW_SPINOR_NOISE, DrawNoise};
+use gpu_kernels::random::purpose;
+use gpu_kernels::{FermionKind, Format, LinkStorage, Precision};
+use num_complex::Complex64;
+use solvers::{LinearOperator, VectorSpace};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The operator of quarks, M̂ + iμ γ_5 or, of the symmetric complement, M̂ + iμ A_ee⁻¹ γ_5.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WilsonQuarks {
+    /// M
+    pub operator: WilsonLike,
+    /// μ of Hasenbusch's factors: that of twisted-mass quarks is in the operator.
+    pub twist: f64,
+}
+
+/// Pseudofermions and their noise: spinors in double precision.
+const VECTORS: (FermionKind, Precision) = (FermionKind::Wilson, Precision::Double);
+
+/// Blocks of `nrhs` spinor fields.
+fn space(domain: &Domain, precision: Precision, nrhs: usize) -> FieldSpace {
+    FieldSpace::new(domain, FermionKind::Wilson, precision, nrhs)
+}
+
+impl WilsonQuarks {
+    /// A, in double precision. It is made once for all parts of the action.
+    fn term(&self, links: &EvolvingLinks) -> Result<Rc<Diagonal>> {
+        let WilsonLike { definition, wilson, coefficients, .. } = self.operator;
+        let name = format!("term of {definition:?} {wilson:?} {coefficients:?}");
+        links.made_of(name, || self.operator.diagonal(&*links.thin(Precision::Double)?))
+    }
+    /// M̂ in a format, for blocks of `nrhs` vectors.
+    fn on(&self, links: &EvolvingLinks, precision: Precision, nrhs: usize) -> Result<TwistedComplement> {
+        let storage = if precision == Precision::Double { LinkStorage::FULL } else { LinkStorage::of(12) };
+        let name = format!("links of Wilson quarks in {precision} {storage}");
+        let pack = || Ok(Arc::new(links.thin(Precision::Double)?.pack(precision, storage)?));
+        let packed: Rc<Arc<DeviceGauge>> = links.made_of::<_, crate::domain::DeviceError>(name, pack)?;
+        let term = self.term(links)?;
+        let term = if precision == Precision::Double { (*term).clone() } else { term.convert(precision)? };
+        let wilson = Wilson::new(Arc::clone(&packed), self.operator.wilson);
+        let inner = EvenOddWilson::with_diagonal(wilson, term, self.operator.schur, nrhs)?;
+        let space = space(links.own().domain(), precision, nrhs);
+        let scratch = RefCell::new(space.allocate()?);
+        Ok(TwistedComplement { inner, schur: self.operator.schur, twist: self.twist, space, scratch })
+    }
+}
+
+/// M̂ with iμ γ_5 beside A_ee.
+struct TwistedComplement {
+    inner: EvenOddWilson,
+    schur: Schur,
+    twist: f64,
+    space: FieldSpace,
+    scratch: RefCell<DeviceField>,
+}
+
+/// On even sites.
+const fn even(inverse: bool, dagger: bool) -> DiagonalForm {
+    DiagonalForm { parity: 0, inverse, dagger }
+}
+
+impl TwistedComplement {
+    fn ones(&self) -> Vec<Complex64> {
+        vec![Complex64::ONE; self.space.nrhs()]
+    }
+    /// y of A_ee⁻† y, or y itself: what stands in Y†(M̂_asymmetric) X where the complement is the symmetric one.
+    fn divided(&self, y: &DeviceField, out: &mut DeviceField) -> Result {
+        match self.schur {
+            Schur::Symmetric => self.inner.apply_diagonal(even(true, true), y, out),
+            Schur::Asymmetric => self.space.copy(y, out),
+        }
+    }
+}
+
+impl LinearOperator<FieldSpace> for TwistedComplement {
+    fn apply(&self, x: &DeviceField, out: &mut DeviceField) -> Result {
+        self.inner.apply(x, out)?;
+        if self.twist == 0.0 {
+            return Ok(());
+        }
+        let mut scratch = self.scratch.borrow_mut();
+        self.inner.twist(self.twist, x, &scratch)?;
+        if self.schur == Schur::Asymmetric {
+            return self.space.axpby(&self.ones(), &scratch, &self.ones(), out);
+        }
+        let mut image = self.space.allocate()?;
+        self.inner.apply_diagonal(even(true, false), &scratch, &mut image)?;
+        self.space.copy(&image, &mut scratch)?;
+        self.space.axpby(&self.ones(), &scratch, &self.ones(), out)
+    }
+    fn apply_dagger(&self, x: &DeviceField, out: &mut DeviceField) -> Result {
+        self.inner.apply_dagger(x, out)?;
+        if self.twist == 0.0 {
+            return Ok(());
+        }
+        let mut scratch = self.scratch.borrow_mut();
+        self.divided(x, &mut scratch)?;
+        self.inner.twist(-self.twist, &scratch, &scratch)?;
+        self.space.axpby(&self.ones(), &scratch, &self.ones(), out)
+    }
+    fn flops(&self) -> f64 {
+        self.inner.flops()
+    }
+    fn bytes(&self) -> f64 {
+        self.inner.bytes()
+    }
+}
+
+/// Spinors with the normal distribution, ⟨|z|²⟩ = 1 for each complex number, on the even sites, as [`draw_noise`] draws colour
+/// vectors.
+///
+/// [`draw_noise`]: super::fermions::draw_noise
+///
+/// # Panics
+/// For numbers of vectors of 4096 or more.
+fn draw_noise(out: &mut DeviceField, which: u32, seed: u64, trajectory: u32) -> Result {
+    draw_noise_for(out, purpose::PSEUDOFERMIONS, which, seed, trajectory)
+}
+
+/// The same for another purpose.
+fn draw_noise_for(out: &mut DeviceField, purpose: u64, which: u32, seed: u64, trajectory: u32) -> Result {
+    let (nrhs, domain) = (out.nrhs() as u32, out.domain());
+    assert!(which.checked_add(nrhs).is_some_and(|end| end <= 1 << 12), "noise vectors have numbers below 4096");
+    out.expect(domain, VECTORS, out.nrhs())?;
+    let (geometry, position) = (domain.geometry(), domain.position());
+    let kernel = DrawNoise { out: out.view(), geometry, position, parity: 0, trajectory, purpose, which, seed };
+    Ok(domain.backend().launch(&DRAW_SPINOR_NOISE, Format::NONE, &kernel, domain.half_sites(), nrhs)?)
+}
+
+/// Σ_j ‖x_j‖²
+fn norm2(space: &FieldSpace, x: &DeviceField) -> Result<f64> {
+    let mut sums = vec![0.0; space.nrhs()];
+    space.norm2(x, &mut sums)?;
+    Ok(sums.iter().sum())
+}

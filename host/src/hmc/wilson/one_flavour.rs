@@ -1,0 +1,161 @@
+//! One Wilson-like quark by a rational function (Clark and Kennedy 2007).
+use super::forms::{Forms, add_force};
+use super::solver::SolverCounts;
+use super::{TwistedComplement, VECTORS, WilsonQuarks, draw_noise, norm2, space};
+use crate::domain::Domain;
+use crate::field::DeviceField;
+use crate::hmc::HmcError;
+use crate::hmc::fermions::{RationalFunctions, ShiftedSolver};
+use crate::hmc::force::Force;
+use crate::hmc::links::EvolvingLinks;
+use crate::hmc::momenta::MomentumField;
+use crate::hmc::monomial::Monomial;
+use gpu_kernels::{FermionKind, Precision};
+use num_complex::Complex64;
+use rational::PartialFractions;
+use solvers::{
+    ConvertFrom, LinearOperator, MultiShiftParams, MultiShiftWorkspace, Normal, SolverParams, VectorSpace,
+    multishift_cg, worse_residual,
+};
+
+/// Pseudofermions with the action Σ ‖r(K) φ‖², K = M̂†M̂: for `n` of them and |det M̂|^N r² is K^{−N/2n}.
+pub struct OneFlavour {
+    name: String,
+    quarks: WilsonQuarks,
+    /// Of K.
+    functions: RationalFunctions,
+    /// In molecular dynamics, and for heat bath and Metropolis step.
+    solvers: [ShiftedSolver; 2],
+    field: DeviceField,
+    first: u32,
+    counts: SolverCounts,
+}
+
+impl OneFlavour {
+    /// `count` pseudofermions; `first` is the number of those before them in the action. `solvers` are those of molecular
+    /// dynamics, and of heat bath and Metropolis step.
+    pub fn new(
+        domain: &Domain,
+        name: String,
+        quarks: WilsonQuarks,
+        functions: RationalFunctions,
+        solvers: [ShiftedSolver; 2],
+        first: u32,
+        count: usize,
+    ) -> Result<Self, HmcError> {
+        let field = DeviceField::zero(domain, VECTORS.0, VECTORS.1, count)?;
+        let counts = SolverCounts::default();
+        Ok(OneFlavour { name, quarks, functions, solvers, field, first, counts })
+    }
+    /// *Collective.* φ† r φ with the function of molecular dynamics: what its force is the derivative of.
+    pub fn dynamics_action(&self, links: &EvolvingLinks) -> Result<f64, HmcError> {
+        let image = self.evaluate(links, &self.functions.dynamics, &self.field)?;
+        let mut dots = vec![Complex64::ZERO; self.field.nrhs()];
+        space(self.field.domain(), Precision::Double, self.field.nrhs()).dot(&self.field, &image, &mut dots)?;
+        Ok(dots.iter().map(|dot| dot.re).sum())
+    }
+    /// r(K) b
+    fn evaluate(
+        &self,
+        links: &EvolvingLinks,
+        function: &PartialFractions,
+        b: &DeviceField,
+    ) -> Result<DeviceField, HmcError> {
+        let (domain, n, solver) = (b.domain(), b.nrhs(), &self.solvers[1]);
+        let (space, low) = (space(domain, Precision::Double, n), space(domain, solver.precision(), n));
+        let mut rhs = low.allocate()?;
+        low.convert_from(b, &mut rhs)?;
+        let x = self.solve(&self.quarks.on(links, solver.precision(), n)?, function, solver, true, &rhs)?;
+        let mut out = space.allocate()?;
+        let constant = |a: f64| vec![Complex64::new(a, 0.0); n];
+        space.axpby(&constant(function.constant), b, &constant(0.0), &mut out)?;
+        for (pole, x) in function.poles.iter().zip(&x) {
+            space.accumulate(&vec![pole.residue; n], x, &mut out)?;
+        }
+        Ok(out)
+    }
+    /// (K + σ_j)⁻¹ b for all poles of a function; with `check`, true residuals are computed.
+    fn solve(
+        &self,
+        operator: &TwistedComplement,
+        function: &PartialFractions,
+        solver: &ShiftedSolver,
+        check: bool,
+        b: &DeviceField,
+    ) -> Result<Vec<DeviceField>, HmcError> {
+        let space = space(b.domain(), b.precision(), b.nrhs());
+        let normal = Normal::new(&space, operator)?;
+        let shifts: Vec<f64> = function.shifts().collect();
+        let mut x = shifts.iter().map(|_| space.allocate()).collect::<crate::domain::Result<Vec<_>>>()?;
+        let mut workspace = MultiShiftWorkspace::new(&space, shifts.len())?;
+        let limit = SolverParams { max_iterations: solver.max_iterations, ..Default::default() };
+        let params = MultiShiftParams { tolerances: &solver.tol, check, ..limit.into() };
+        // True residuals decide: a solver that gave up may have reached the tolerance.
+        let smallest = solver.tol.iter().copied().fold(f64::INFINITY, f64::min);
+        let info = multishift_cg(&space, &normal, &shifts, b, &mut x, &params, &mut workspace, &mut ())
+            .map(|info| info.whole)
+            .or_else(|error| error.unless_converged(smallest))
+            .map_err(|error| HmcError::Solver { quarks: self.name.clone(), why: Box::new(error) })?;
+        let iterations = info.iterations_per_rhs.iter().sum::<usize>();
+        self.counts.iterations.set(self.counts.iterations.get() + iterations);
+        if check {
+            let residual = &self.counts.residual;
+            residual.set(info.true_residual.iter().copied().fold(residual.get(), worse_residual));
+        }
+        Ok(x)
+    }
+}
+
+impl Force for OneFlavour {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+    /// dS = −2 Re Σ_j a_j Y_j† dM̂ X_j with X_j = (K + σ_j)⁻¹ φ and Y_j = M̂ X_j.
+    fn kick(&self, links: &EvolvingLinks, step: f64, momenta: &mut MomentumField) -> Result<(), HmcError> {
+        let (domain, n, solver) = (links.own().domain(), self.field.nrhs(), &self.solvers[0]);
+        let (precision, function) = (solver.precision(), &self.functions.dynamics);
+        let (operator, space) = (self.quarks.on(links, precision, n)?, space(domain, precision, n));
+        let (mut b, mut image) = (space.allocate()?, space.allocate()?);
+        space.convert_from(&self.field, &mut b)?;
+        let x = self.solve(&operator, function, solver, false, &b)?;
+        let mut forms = Forms::new(domain, self.quarks.operator, precision, n * x.len())?;
+        for (pole, x) in function.poles.iter().zip(&x) {
+            operator.apply(x, &mut image)?;
+            forms.add(&operator, x, &image, &image, -2.0 * pole.residue)?;
+        }
+        Ok(add_force(&forms.gradient(links)?, links, step, momenta)?)
+    }
+}
+
+impl Monomial for OneFlavour {
+    fn kind(&self) -> FermionKind {
+        VECTORS.0
+    }
+    fn count(&self) -> usize {
+        self.field.nrhs()
+    }
+    /// φ = r ξ
+    fn draw(&mut self, links: &EvolvingLinks, seed: u64, trajectory: u32) -> Result<f64, HmcError> {
+        let mut noise = DeviceField::zero(self.field.domain(), VECTORS.0, VECTORS.1, self.count())?;
+        draw_noise(&mut noise, self.first, seed, trajectory)?;
+        self.set_from(links, &noise)
+    }
+    fn set_from(&mut self, links: &EvolvingLinks, noise: &DeviceField) -> Result<f64, HmcError> {
+        self.field = self.evaluate(links, &self.functions.heat_bath, noise)?;
+        Ok(norm2(&space(noise.domain(), Precision::Double, noise.nrhs()), noise)?)
+    }
+    /// Σ ‖r φ‖²
+    fn action(&self, links: &EvolvingLinks) -> Result<f64, HmcError> {
+        let image = self.evaluate(links, &self.functions.action, &self.field)?;
+        Ok(norm2(&space(image.domain(), Precision::Double, image.nrhs()), &image)?)
+    }
+    fn set_functions(&mut self, functions: RationalFunctions) {
+        self.functions = functions;
+    }
+    fn take_iterations(&self) -> usize {
+        self.counts.iterations.take()
+    }
+    fn take_residual(&self) -> f64 {
+        self.counts.residual.take()
+    }
+}

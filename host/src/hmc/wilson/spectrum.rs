@@ -1,0 +1,51 @@
+//! Bounds of the spectrum of K = M̂†M̂, on which rational functions depend.
+use super::solver::{SolverCounts, WilsonSystem};
+use super::{VECTORS, WilsonQuarks, WilsonSolver, draw_noise_for, space};
+use crate::field::DeviceField;
+use crate::hmc::HmcError;
+use crate::hmc::links::EvolvingLinks;
+use gpu_kernels::Precision;
+use gpu_kernels::random::purpose;
+use num_complex::Complex64;
+use solvers::{Normal, VectorSpace, largest_eigenvalue};
+
+/// Most applications of K for the largest eigenvalue, and by how much its bound may be too large.
+const STEPS: (usize, f64) = (60, 1e-3);
+/// Steps of inverse iteration for the smallest eigenvalue.
+const INVERSE_STEPS: usize = 8;
+
+/// *Collective.* The smallest and the largest eigenvalue of K: the largest one's bound to a thousandth; the smallest by eight steps of
+/// inverse iteration from noise, whose quotient is above it, by a tenth or so.
+pub fn extremes(
+    links: &EvolvingLinks,
+    quarks: &WilsonQuarks,
+    solver: WilsonSolver,
+    seed: u64,
+) -> Result<[f64; 2], HmcError> {
+    let domain = links.own().domain();
+    let space = space(domain, Precision::Double, 1);
+    let noise = || -> Result<DeviceField, HmcError> {
+        let mut start = DeviceField::zero(domain, VECTORS.0, VECTORS.1, 1)?;
+        draw_noise_for(&mut start, purpose::NOISE, (1 << 12) - 1, seed, 0)?;
+        Ok(start)
+    };
+    let system = WilsonSystem::new(quarks, links, solver)?;
+    let normal = Normal::new(&space, &system.exact)?;
+    let largest = largest_eigenvalue(&space, &normal, &mut noise()?, STEPS.0, STEPS.1)?.bound();
+    let (mut x, counts, mut smallest) = (noise()?, SolverCounts::default(), largest);
+    for _ in 0..INVERSE_STEPS {
+        let mut norm = [0.0];
+        space.norm2(&x, &mut norm)?;
+        let scale = [Complex64::from(1.0 / norm[0].sqrt())];
+        let mut unit = space.allocate()?;
+        space.axpby(&scale, &x, &[Complex64::ZERO], &mut unit)?;
+        let [next, image] = system.solve_normal("the smallest eigenvalue", &unit, None, &counts)?;
+        // (y, K y) / (y, y) of y = K⁻¹ x.
+        let (mut above, mut below) = ([0.0], [0.0]);
+        space.norm2(&image, &mut above)?;
+        space.norm2(&next, &mut below)?;
+        smallest = above[0] / below[0];
+        x = next;
+    }
+    Ok([smallest, largest])
+}

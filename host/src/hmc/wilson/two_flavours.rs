@@ -1,0 +1,128 @@
+//! Two Wilson-like quarks of one mass, exactly.
+use super::forms::{Forms, add_force};
+use super::solver::{SolverCounts, WilsonSystem};
+use super::{VECTORS, WilsonQuarks, WilsonSolver, draw_noise, norm2, space};
+use crate::domain::Domain;
+use crate::field::DeviceField;
+use crate::hmc::HmcError;
+use crate::hmc::fermions::RationalFunctions;
+use crate::hmc::force::Force;
+use crate::hmc::links::EvolvingLinks;
+use crate::hmc::momenta::MomentumField;
+use crate::hmc::monomial::Monomial;
+use gpu_kernels::{FermionKind, Precision};
+use solvers::{LinearOperator, VectorSpace};
+
+/// A pseudofermion with the action φ† W (M̂†M̂)⁻¹ W† φ for det M̂†M̂ / det W†W, W the operator of heavier quarks, or 1.
+pub struct TwoFlavours {
+    name: String,
+    quarks: WilsonQuarks,
+    heavier: Option<WilsonQuarks>,
+    /// In molecular dynamics, and for heat bath and Metropolis step.
+    solvers: [WilsonSolver; 2],
+    /// Of the force.
+    precision: Precision,
+    field: DeviceField,
+    first: u32,
+    counts: SolverCounts,
+}
+
+impl TwoFlavours {
+    /// `first` is the number of pseudofermions before this one in the action; `solvers` are those of molecular dynamics, and of heat
+    /// bath and Metropolis step; forces are computed in `precision`, double or single.
+    pub fn new(
+        domain: &Domain,
+        name: String,
+        quarks: WilsonQuarks,
+        heavier: Option<WilsonQuarks>,
+        solvers: [WilsonSolver; 2],
+        precision: Precision,
+        first: u32,
+    ) -> Result<Self, HmcError> {
+        let field = DeviceField::zero(domain, VECTORS.0, VECTORS.1, 1)?;
+        let counts = SolverCounts::default();
+        Ok(TwoFlavours { name, quarks, heavier, solvers, precision, field, first, counts })
+    }
+    fn system(&self, quarks: &WilsonQuarks, links: &EvolvingLinks, solver: usize) -> Result<WilsonSystem, HmcError> {
+        Ok(WilsonSystem::new(quarks, links, self.solvers[solver])?)
+    }
+    /// W† φ
+    fn rhs(&self, links: &EvolvingLinks) -> Result<DeviceField, HmcError> {
+        let mut out = space(self.field.domain(), Precision::Double, 1).allocate()?;
+        match &self.heavier {
+            None => space(self.field.domain(), Precision::Double, 1).copy(&self.field, &mut out)?,
+            Some(heavier) => heavier.on(links, Precision::Double, 1)?.apply_dagger(&self.field, &mut out)?,
+        }
+        Ok(out)
+    }
+}
+
+impl Force for TwoFlavours {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+    /// dS = 2 Re φ† dW X − 2 Re Y† dM̂ X with M̂†M̂ X = W† φ and Y = M̂ X.
+    fn kick(&self, links: &EvolvingLinks, step: f64, momenta: &mut MomentumField) -> Result<(), HmcError> {
+        let (domain, system) = (links.own().domain(), self.system(&self.quarks, links, 0)?);
+        let rhs = self.rhs(links)?;
+        let [x, y] = system.solve_normal(&self.name, &rhs, None, &self.counts)?;
+        let mut forms = Forms::new(domain, self.quarks.operator, self.precision, 2)?;
+        let count = |quarks: &WilsonQuarks| quarks.on(links, self.precision, 1);
+        let low = space(domain, self.precision, 1);
+        let convert = |from: &DeviceField| -> crate::domain::Result<DeviceField> {
+            let mut to = low.allocate()?;
+            low.convert_from(from, &mut to)?;
+            Ok(to)
+        };
+        let (x_low, y_low) = (convert(&x)?, convert(&y)?);
+        forms.add(&count(&self.quarks)?, &x_low, &y_low, &y_low, -2.0)?;
+        if let Some(heavier) = &self.heavier {
+            let mut image = low.allocate()?;
+            let operator = count(heavier)?;
+            operator.apply(&x_low, &mut image)?;
+            forms.add(&operator, &x_low, &image, &convert(&self.field)?, 2.0)?;
+        }
+        Ok(add_force(&forms.gradient(links)?, links, step, momenta)?)
+    }
+}
+
+impl Monomial for TwoFlavours {
+    fn kind(&self) -> FermionKind {
+        VECTORS.0
+    }
+    fn count(&self) -> usize {
+        1
+    }
+    fn draw(&mut self, links: &EvolvingLinks, seed: u64, trajectory: u32) -> Result<f64, HmcError> {
+        let mut noise = DeviceField::zero(self.field.domain(), VECTORS.0, VECTORS.1, 1)?;
+        draw_noise(&mut noise, self.first, seed, trajectory)?;
+        self.set_from(links, &noise)
+    }
+    /// W† φ = M̂† ξ
+    fn set_from(&mut self, links: &EvolvingLinks, noise: &DeviceField) -> Result<f64, HmcError> {
+        let space = space(noise.domain(), Precision::Double, 1);
+        let mut image = space.allocate()?;
+        self.quarks.on(links, Precision::Double, 1)?.apply_dagger(noise, &mut image)?;
+        self.field = match &self.heavier {
+            None => image,
+            Some(heavier) => {
+                let name = format!("{}, heat bath", self.name);
+                self.system(heavier, links, 1)?.solve_dagger(&name, &image, None, &self.counts)?
+            }
+        };
+        Ok(norm2(&space, noise)?)
+    }
+    /// ‖M̂⁻† W† φ‖²
+    fn action(&self, links: &EvolvingLinks) -> Result<f64, HmcError> {
+        let rhs = self.rhs(links)?;
+        let y = self.system(&self.quarks, links, 1)?.solve_dagger(&self.name, &rhs, None, &self.counts)?;
+        Ok(norm2(&space(y.domain(), Precision::Double, 1), &y)?)
+    }
+    fn set_functions(&mut self, _: RationalFunctions) {}
+    fn take_iterations(&self) -> usize {
+        self.counts.iterations.take()
+    }
+    fn take_residual(&self) -> f64 {
+        self.counts.residual.take()
+    }
+}

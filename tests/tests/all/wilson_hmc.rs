@@ -1,0 +1,416 @@
+//! Hybrid Monte Carlo with Wilson-like quarks: forces against derivatives of their actions, determinants against dense matrices.
+use crate::rhmc::{agrees, derivative, direction, domains, solver};
+use comms::Threads;
+use ferrite::Precision::{Double, Single};
+use ferrite::backend::Cpu;
+use ferrite::domain::Domain;
+use ferrite::field::GaugeField;
+use ferrite::field::host::HostGauge;
+use ferrite::gauge::generate;
+use ferrite::hmc::fermions::RationalFunctions;
+use ferrite::hmc::force::Force;
+use ferrite::hmc::links::EvolvingLinks;
+use ferrite::hmc::momenta::MomentumField;
+use ferrite::hmc::monomial::Monomial;
+use ferrite::hmc::wilson::determinant::BlockDeterminant;
+use ferrite::hmc::wilson::one_flavour::OneFlavour;
+use ferrite::hmc::wilson::two_flavours::TwoFlavours;
+use ferrite::hmc::wilson::{WilsonMethod, WilsonQuarks, WilsonSolver};
+use ferrite::lattice::Lattice;
+use ferrite::operators::{
+    Anisotropy, CloverParams, Operator, Schur, TimeBoundary, TwistedCloverParams, TwistedParams, WilsonLike,
+    WilsonParams,
+};
+use ferrite_tests::cut;
+use rational::{Fraction, Interval, Power};
+
+fn wilson_like(operator: impl Into<Operator>, schur: Schur) -> WilsonLike {
+    match operator.into() {
+        Operator::WilsonLike(operator) => WilsonLike { schur, ..operator },
+        Operator::Staggered(_) => unreachable!("Wilson-like ones are asked for"),
+    }
+}
+
+/// Every kind of diagonal term, on isotropic and anisotropic lattices, with both complements.
+fn operators() -> Vec<(&'static str, WilsonLike)> {
+    let wilson = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
+    let anisotropic =
+        WilsonParams { anisotropy: Anisotropy { xi: 2.4, nu: 0.9 }, boundary: TimeBoundary::Periodic, ..wilson };
+    let clover = CloverParams::isotropic(wilson, 1.5, 1.0);
+    let mut all = Vec::new();
+    for schur in [Schur::Symmetric, Schur::Asymmetric] {
+        all.push(("wilson", wilson_like(wilson, schur)));
+        all.push(("clover", wilson_like(clover, schur)));
+        all.push(("anisotropic clover", wilson_like(CloverParams::anisotropic(anisotropic, 0.9, 1.2), schur)));
+        all.push(("twisted", wilson_like(TwistedParams { wilson, mu: 0.2 }, schur)));
+        all.push(("twisted clover", wilson_like(TwistedCloverParams { clover, mu: 0.2 }, schur)));
+    }
+    all
+}
+
+fn wilson_solver(method: WilsonMethod, precision: ferrite::Precision, tol: f64) -> WilsonSolver {
+    WilsonSolver { method, precision, tol, max_iterations: 10_000 }
+}
+
+fn exact(method: WilsonMethod) -> [WilsonSolver; 2] {
+    [wilson_solver(method, Double, 1e-14), wilson_solver(method, Double, 1e-15)]
+}
+
+/// What splits determinants: nothing, a larger mass, and twists.
+fn factors(operator: WilsonLike) -> Vec<(WilsonQuarks, Option<WilsonQuarks>)> {
+    let plain = WilsonQuarks { operator, twist: 0.0 };
+    let Operator::WilsonLike(heavy) = Operator::from(operator).with_mass(operator.wilson.mass + 0.3) else {
+        unreachable!()
+    };
+    let twisted = |twist| WilsonQuarks { operator, twist };
+    vec![(plain, None), (plain, Some(WilsonQuarks { operator: heavy, twist: 0.0 })), (twisted(0.1), Some(twisted(0.4)))]
+}
+
+fn functions(interval: [f64; 2], tolerance: f64) -> RationalFunctions {
+    let interval = Interval::new(interval[0], interval[1]).unwrap();
+    let made = |denominator: i64| {
+        let power = Power::new(Fraction::new(-1, denominator).unwrap()).unwrap();
+        rational::approximate_to(&power, interval, tolerance).unwrap()
+    };
+    let action = made(4);
+    RationalFunctions {
+        dynamics: made(2).direct().clone(),
+        heat_bath: action.inverse().clone(),
+        action: action.direct().clone(),
+    }
+}
+
+#[test]
+fn forces_of_two_flavours_are_derivatives() {
+    for domain in domains() {
+        let gauge = generate::weak_field(domain.local(), 3, 0.4);
+        let (thin, q) = (GaugeField::upload(&domain, &gauge).unwrap(), direction(&domain));
+        let links = EvolvingLinks::new(&thin, Double).unwrap();
+        for (name, operator) in operators() {
+            for (k, (quarks, heavier)) in factors(operator).into_iter().enumerate() {
+                let method = [WilsonMethod::Cg, WilsonMethod::Bicgstab][k % 2];
+                let make = |solvers, precision| {
+                    let name = format!("{name} {:?} {k}", operator.schur);
+                    let mut made = TwoFlavours::new(&domain, name, quarks, heavier, solvers, precision, 0).unwrap();
+                    let noise = made.draw(&links, 5, 6).unwrap();
+                    // The action of what was drawn is that of the noise.
+                    let action = made.action(&links).unwrap();
+                    assert!((action - noise).abs() < 1e-12 * noise, "{}: {action} {noise}", made.name());
+                    made
+                };
+                let made = make(exact(method), Double);
+                let value = |links: &EvolvingLinks| made.action(links).unwrap();
+                let expected = derivative(&thin, &q, 3e-3, value);
+                // Differences of solutions to 1e-15, and in single precision roundings of 6e-8.
+                agrees(Double, (&thin, &q), &made, expected, 1e-8);
+                let low = [wilson_solver(method, Single, 1e-9), exact(method)[1]];
+                agrees(Double, (&thin, &q), &make(low, Single), expected, 2e-5);
+                agrees(Single, (&thin, &q), &make(low, Single), expected, 3e-5);
+            }
+        }
+    }
+}
+
+#[test]
+fn forces_of_determinants_are_derivatives() {
+    for domain in domains() {
+        let gauge = generate::weak_field(domain.local(), 3, 0.4);
+        let (thin, q) = (GaugeField::upload(&domain, &gauge).unwrap(), direction(&domain));
+        for (name, operator) in operators().into_iter().filter(|(name, _)| name.contains("clover")) {
+            let quarks = WilsonQuarks { operator, twist: 0.0 };
+            let made = BlockDeterminant::new(format!("{name} {:?}", operator.schur), quarks, 2);
+            let expected = derivative(&thin, &q, 3e-3, |links| made.action(links).unwrap());
+            agrees(Double, (&thin, &q), &made, expected, 1e-9);
+            agrees(Single, (&thin, &q), &made, expected, 1e-5);
+        }
+    }
+}
+
+#[test]
+fn forces_of_one_flavour_are_derivatives() {
+    let functions = functions([0.01, 8.0], 1e-3);
+    for domain in domains() {
+        let gauge = generate::weak_field(domain.local(), 3, 0.4);
+        let (thin, q) = (GaugeField::upload(&domain, &gauge).unwrap(), direction(&domain));
+        // One complement of each.
+        for (name, operator) in operators().into_iter().skip(1).step_by(3) {
+            let make = |single| {
+                let solvers = [solver(single, if single { 1e-7 } else { 1e-13 }), solver(false, 1e-15)];
+                let (name, quarks) = (format!("{name} {:?}", operator.schur), WilsonQuarks { operator, twist: 0.0 });
+                let mut made = OneFlavour::new(&domain, name, quarks, functions.clone(), solvers, 0, 2).unwrap();
+                made.draw(&EvolvingLinks::new(&thin, Double).unwrap(), 5, 6).unwrap();
+                made
+            };
+            let made = make(false);
+            let expected = derivative(&thin, &q, 3e-3, |links| made.dynamics_action(links).unwrap());
+            agrees(Double, (&thin, &q), &made, expected, 1e-8);
+            agrees(Double, (&thin, &q), &make(true), expected, 3e-5);
+            agrees(Single, (&thin, &q), &make(true), expected, 3e-5);
+        }
+    }
+}
+
+/// Each rank pushes the momenta of its own links.
+#[test]
+fn forces_do_not_depend_on_the_grid() {
+    let lattice = Lattice::new([4, 8, 4, 12]).unwrap();
+    let gauge = generate::weak_field(lattice, 3, 0.4);
+    let functions = functions([0.01, 8.0], 1e-3);
+    let forces = |domain: &Domain, gauge: &HostGauge| -> Vec<HostGauge> {
+        let links = EvolvingLinks::new(&GaugeField::upload(domain, gauge).unwrap(), Double).unwrap();
+        let kick = |force: &dyn Force| {
+            let mut momenta = MomentumField::zero(domain, Double).unwrap();
+            force.kick(&links, 0.1, &mut momenta).unwrap();
+            momenta.download().unwrap()
+        };
+        let mut all = Vec::new();
+        for (name, operator) in operators().into_iter().skip(1).step_by(3) {
+            let (quarks, heavier) = factors(operator)[2];
+            let mut two =
+                TwoFlavours::new(domain, name.into(), quarks, heavier, exact(WilsonMethod::Cg), Double, 0).unwrap();
+            two.draw(&links, 5, 6).unwrap();
+            all.push(kick(&two));
+            all.push(kick(&BlockDeterminant::new(name.into(), quarks, 2)));
+            let solvers = [solver(false, 1e-14), solver(false, 1e-14)];
+            let one = OneFlavour::new(domain, name.into(), quarks, functions.clone(), solvers, 1, 1);
+            let mut one = one.unwrap();
+            one.draw(&links, 5, 6).unwrap();
+            all.push(kick(&one));
+        }
+        all
+    };
+    let whole = forces(&Domain::single(Cpu::new(Some(1)), lattice).unwrap(), &gauge);
+    for grid in [[1, 1, 1, 3], [1, 2, 1, 1], [1, 2, 1, 3]] {
+        Threads::run(grid.iter().product(), |world| {
+            let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world).unwrap();
+            let part = domain.section();
+            let found = forces(&domain, &cut::links_of(&part, &gauge));
+            for (number, (part_force, whole)) in found.iter().zip(&whole).enumerate() {
+                let expected = cut::links_of(&part, whole);
+                let pairs = part_force.links().as_flattened().as_flattened().iter();
+                let off = pairs.zip(expected.links().as_flattened().as_flattened()).map(|(a, b)| (a - b).norm());
+                let off = off.fold(0.0, f64::max);
+                // Solutions to 1e-14; sums of dot products in another order.
+                assert!(off < 1e-12, "force {number} on {grid:?} at {:?}: {off:e}", part.origin);
+            }
+            Ok::<_, std::convert::Infallible>(())
+        })
+        .unwrap();
+    }
+}
+
+mod dense {
+    //! Actions and determinants on 2⁴ from the matrices of an independent implementation.
+    use super::*;
+    use ferrite::FermionKind;
+    use ferrite::field::FullField;
+    use ferrite::field::host::HostSpinor;
+    use ferrite_tests::reference::{combine, gamma5, on_parity};
+    use ferrite_tests::wilson_like_reference::WilsonLikeDirac;
+    use num_complex::Complex64;
+
+    /// A matrix by rows.
+    type Matrix = Vec<Vec<Complex64>>;
+
+    /// ln |det A| and A⁻¹ b, by elimination with the largest pivot of each column.
+    fn eliminate(mut a: Matrix, mut b: Vec<Complex64>) -> (f64, Vec<Complex64>) {
+        let (n, mut log) = (a.len(), 0.0);
+        for k in 0..n {
+            let pivot = (k..n).max_by(|i, j| a[*i][k].norm().total_cmp(&a[*j][k].norm())).unwrap();
+            a.swap(k, pivot);
+            b.swap(k, pivot);
+            log += a[k][k].norm().ln();
+            for i in k + 1..n {
+                let factor = a[i][k] / a[k][k];
+                for j in k..n {
+                    let above = a[k][j];
+                    a[i][j] -= factor * above;
+                }
+                let above = b[k];
+                b[i] -= factor * above;
+            }
+        }
+        for k in (0..n).rev() {
+            let sum: Complex64 = (k + 1..n).map(|j| a[k][j] * b[j]).sum();
+            b[k] = (b[k] - sum) / a[k][k];
+        }
+        (log, b)
+    }
+
+    fn adjoint(a: &Matrix) -> Matrix {
+        (0..a.len()).map(|i| (0..a.len()).map(|j| a[j][i].conj()).collect()).collect()
+    }
+
+    fn times(a: &Matrix, b: &[Complex64]) -> Vec<Complex64> {
+        a.iter().map(|row| row.iter().zip(b).map(|(x, y)| x * y).sum()).collect()
+    }
+
+    /// The matrix of an operator on some of the numbers of spinor fields.
+    fn matrix(lattice: Lattice, numbers: &[usize], apply: impl Fn(&HostSpinor) -> HostSpinor) -> Matrix {
+        let column = |k: &usize| {
+            let mut unit = HostSpinor::zero(lattice);
+            unit.numbers_mut()[*k] = Complex64::ONE;
+            let image = apply(&unit);
+            numbers.iter().map(|k| image.numbers()[*k]).collect::<Vec<_>>()
+        };
+        let columns: Matrix = numbers.iter().map(column).collect();
+        (0..numbers.len()).map(|i| columns.iter().map(|column| column[i]).collect()).collect()
+    }
+
+    struct Plain<'a> {
+        dirac: WilsonLikeDirac<'a>,
+        schur: Schur,
+        lattice: Lattice,
+    }
+
+    impl<'a> Plain<'a> {
+        fn new(gauge: &'a HostGauge, name: &str, operator: &WilsonLike) -> Self {
+            let [a, b, c] = operator.coefficients;
+            let (coefficients, mu) = match name {
+                "wilson" => ([0.0; 2], 0.0),
+                "twisted" => ([0.0; 2], a),
+                _ => ([a, b], c),
+            };
+            let dirac = WilsonLikeDirac::twisted(gauge, operator.wilson, coefficients, mu);
+            Plain { dirac, schur: operator.schur, lattice: gauge.lattice() }
+        }
+        fn even(&self) -> Vec<usize> {
+            let even = |x: &usize| self.lattice.coordinates(*x).iter().sum::<usize>() % 2 == 0;
+            (0..self.lattice.volume()).filter(even).flat_map(|x| 12 * x..12 * x + 12).collect()
+        }
+        /// M̂ with a twist, on the even sites.
+        fn complement(&self, twist: f64) -> Matrix {
+            let one = Complex64::ONE;
+            // h D ψ = A ψ − M ψ
+            let hop = |psi: &HostSpinor| {
+                combine(&[(one, &self.dirac.diagonal(false, false, psi)), (-one, &self.dirac.apply(false, psi))])
+            };
+            matrix(self.lattice, &self.even(), |psi| {
+                let hops = hop(&self.dirac.diagonal(true, false, &hop(psi)));
+                let term = self.dirac.diagonal(false, false, psi);
+                let sum = combine(&[(one, &term), (-one, &hops), (Complex64::new(0.0, twist), &gamma5(psi))]);
+                match self.schur {
+                    Schur::Asymmetric => on_parity(0, &sum),
+                    Schur::Symmetric => self.dirac.diagonal(true, false, &on_parity(0, &sum)),
+                }
+            })
+        }
+    }
+
+    /// The determinants of the blocks and that of the complement make up the determinant of M.
+    #[test]
+    fn determinants_are_complete() {
+        let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([2; 4]).unwrap()).unwrap();
+        let gauge = generate::weak_field(domain.local(), 3, 0.4);
+        let links = EvolvingLinks::new(&GaugeField::upload(&domain, &gauge).unwrap(), Double).unwrap();
+        for (name, operator) in operators().into_iter().filter(|(name, _)| name.contains("clover")) {
+            let plain = Plain::new(&gauge, name, &operator);
+            let all: Vec<usize> = (0..12 * gauge.lattice().volume()).collect();
+            let full = matrix(plain.lattice, &all, |psi| plain.dirac.apply(false, psi));
+            let log = |a: Matrix| eliminate(a, vec![Complex64::ZERO; all.len()]).0;
+            let (full, complement) = (log(full), log(plain.complement(0.0)));
+            let quarks = WilsonQuarks { operator, twist: 0.0 };
+            let action = BlockDeterminant::new(name.into(), quarks, 2).action(&links).unwrap();
+            // Blocks are told relative to those of links that are 1.
+            let count = all.len() as f64 * if operator.schur == Schur::Symmetric { 1.0 } else { 0.5 };
+            let mu = if name == "twisted clover" { operator.coefficients[2] } else { 0.0 };
+            let free = count * operator.wilson.diagonal().hypot(mu).ln();
+            let off = full - complement - free + 0.5 * action;
+            assert!(off.abs() < 1e-9, "{name} {:?}: {full} {complement} {action}, {off:e}", operator.schur);
+        }
+    }
+
+    /// Pseudofermions drawn on one configuration have the action of the formula on another.
+    #[test]
+    fn actions_are_those_of_the_formula() {
+        let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([2; 4]).unwrap()).unwrap();
+        let gauges = [3, 4].map(|seed| generate::weak_field(domain.local(), seed, 0.4));
+        let links = gauges
+            .each_ref()
+            .map(|gauge| EvolvingLinks::new(&GaugeField::upload(&domain, gauge).unwrap(), Double).unwrap());
+        let noise: HostSpinor = on_parity(0, &generate::random_source(domain.local(), 5));
+        let mut uploaded = FullField::zero(&domain, FermionKind::Wilson, Double, 1).unwrap();
+        uploaded.upload(std::slice::from_ref(&noise)).unwrap();
+        for (name, operator) in operators() {
+            let plain = gauges.each_ref().map(|gauge| Plain::new(gauge, name, &operator));
+            let even = plain[0].even();
+            let xi: Vec<Complex64> = even.iter().map(|k| noise.numbers()[*k]).collect();
+            for (k, (quarks, heavier)) in factors(operator).into_iter().enumerate() {
+                let name = format!("{name} {:?} {k}", operator.schur);
+                let mut made =
+                    TwoFlavours::new(&domain, name.clone(), quarks, heavier, exact(WilsonMethod::Cg), Double, 0)
+                        .unwrap();
+                made.set_from(&links[0], &uploaded.even).unwrap();
+                let found = made.action(&links[1]).unwrap();
+                let complement = |plain: &Plain, quarks: &WilsonQuarks, gauge: &HostGauge| {
+                    if quarks.operator == operator {
+                        return plain.complement(quarks.twist);
+                    }
+                    Plain::new(gauge, name.split_once(&format!(" {:?}", operator.schur)).unwrap().0, &quarks.operator)
+                        .complement(quarks.twist)
+                };
+                // W† φ = M̂† ξ, and M̂† η = W† φ.
+                let rhs = times(&adjoint(&complement(&plain[0], &quarks, &gauges[0])), &xi);
+                let phi = heavier.map(|w| eliminate(adjoint(&complement(&plain[0], &w, &gauges[0])), rhs.clone()).1);
+                let rhs = match (heavier, phi) {
+                    (Some(w), Some(phi)) => times(&adjoint(&complement(&plain[1], &w, &gauges[1])), &phi),
+                    _ => rhs,
+                };
+                let (_, eta) = eliminate(adjoint(&complement(&plain[1], &quarks, &gauges[1])), rhs);
+                let expected: f64 = eta.iter().map(|z| z.norm_sqr()).sum();
+                assert!((found - expected).abs() < 1e-10 * expected, "{name}: {found} {expected}");
+            }
+        }
+    }
+}
+
+mod trajectories {
+    //! Chains with Wilson-like quarks.
+    use super::*;
+    use crate::chains::plan;
+    use ferrite::hmc::action::GaugeAction;
+    use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme};
+    use ferrite::hmc::trajectory::{Chain, LevelPlan};
+
+    /// Two flavours split by a heavier mass, and a third: determinants on the level of the gauge force.
+    fn chain(steps: usize, tol: f64) -> Chain {
+        let domain = Domain::single(Cpu::new(None), Lattice::new([4, 4, 4, 4]).unwrap()).unwrap();
+        let thin = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
+        let operator = operators()[1].1;
+        let plain = WilsonQuarks { operator, twist: 0.0 };
+        let (_, heavier) = factors(operator)[1];
+        let solvers = [wilson_solver(WilsonMethod::Cg, Double, tol); 2];
+        let two = |name: &str, quarks, heavier, first| {
+            TwoFlavours::new(&domain, name.into(), quarks, heavier, solvers, Double, first).unwrap()
+        };
+        let functions = functions([0.01, 8.0], 1e-9);
+        let rational = [solver(false, tol), solver(false, tol)];
+        let quarks: Vec<Box<dyn Monomial>> = vec![
+            Box::new(two("ratio", plain, heavier, 0)),
+            Box::new(two("heavy", heavier.unwrap(), None, 1)),
+            Box::new(OneFlavour::new(&domain, "one".into(), plain, functions, rational, 2, 1).unwrap()),
+            Box::new(BlockDeterminant::new("blocks".into(), plain, 3)),
+        ];
+        let scheme = Scheme::Omelyan { lambda: MINIMUM_NORM };
+        let level = |gauge, quarks: &[usize], steps| LevelPlan { gauge, quarks: quarks.into(), scheme, steps };
+        let levels = vec![level(false, &[0, 2], steps), level(false, &[1], 2), level(true, &[3], 2)];
+        let plan = plan(GaugeAction::iwasaki(1.9), 0.3, levels, false);
+        Chain::new(plan, &thin, Double, quarks).unwrap()
+    }
+
+    #[test]
+    fn errors_fall_with_the_square_of_steps() {
+        let delta = |steps| chain(steps, 1e-12).trajectory(1, None, false).unwrap().delta;
+        let (coarse, fine) = (delta(4), delta(8));
+        let power = (coarse / fine).log2();
+        assert!((power - 2.0).abs() < 0.3, "{coarse:e} {fine:e}, power {power}");
+    }
+
+    #[test]
+    fn reversed_trajectories_lead_to_the_start() {
+        let outcome = chain(3, 1e-13).trajectory(1, None, true).unwrap();
+        let [links, momenta] = outcome.irreversibility.unwrap();
+        // Solutions to 1e-13, and rounding errors that molecular dynamics lets grow a little.
+        assert!(links < 1e-12 && momenta < 1e-11, "{links:e} {momenta:e}");
+    }
+}
