@@ -1,5 +1,5 @@
 //! `ferrite init`: inputs with comments.
-use super::{Context, Outcome, keys};
+use super::{Context, Failure, Outcome, keys};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
@@ -7,6 +7,7 @@ const EXAMPLES: &str = "\
 Examples:
   ferrite init solve > solve.toml
   ferrite init rhmc > run.toml
+  ferrite init rhmc --quarks clover > run.toml
   ferrite check run.toml";
 
 /// Arguments of `init`.
@@ -15,6 +16,43 @@ Examples:
 pub struct InitArguments {
     /// For which command
     kind: InputKind,
+    /// Quarks of an ensemble
+    #[arg(long, value_name = "NAME", value_enum)]
+    quarks: Option<Quarks>,
+}
+
+/// Quarks that there is an input for.
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Quarks {
+    Asqtad,
+    Naive,
+    Clover,
+    Twisted,
+}
+
+impl Quarks {
+    /// Gauge action, integrator and quarks.
+    fn input(self) -> &'static str {
+        match self {
+            Quarks::Asqtad => include_str!("rhmc/example/asqtad.toml"),
+            Quarks::Naive => include_str!("rhmc/example/naive.toml"),
+            Quarks::Clover => include_str!("rhmc/example/clover.toml"),
+            Quarks::Twisted => include_str!("rhmc/example/twisted.toml"),
+        }
+    }
+    fn are_staggered(self) -> bool {
+        matches!(self, Quarks::Asqtad | Quarks::Naive)
+    }
+}
+
+/// The input of an ensemble.
+fn ensemble(quarks: Quarks) -> String {
+    let (head, tail) = (include_str!("rhmc/example/head.toml"), include_str!("rhmc/example/tail.toml"));
+    // Wilson-like quarks have no condensates.
+    let is_used =
+        |line: &&str| quarks.are_staggered() || !["condensate =", "# batch ="].iter().any(|key| line.starts_with(key));
+    let tail: Vec<&str> = tail.lines().filter(is_used).collect();
+    format!("{head}{}{}\n", quarks.input(), tail.join("\n"))
 }
 
 /// Commands that read an input.
@@ -34,10 +72,10 @@ impl InputKind {
             InputKind::Spectrum => "spectrum",
         }
     }
-    fn input(self) -> String {
+    fn input(self, quarks: Quarks) -> String {
         match self {
             InputKind::Solve => keys::input(),
-            InputKind::Rhmc => include_str!("rhmc/example.toml").into(),
+            InputKind::Rhmc => ensemble(quarks),
             InputKind::Spectrum => include_str!("spectrum/example.toml").into(),
         }
     }
@@ -45,7 +83,11 @@ impl InputKind {
 
 /// Prints an input with comments.
 pub fn run(args: &InitArguments, context: &Context) -> Outcome {
-    let text = args.kind.input();
+    if let (InputKind::Solve | InputKind::Spectrum, Some(_)) = (args.kind, args.quarks) {
+        let why = format!("--quarks: the input of {} has its own key operator; it belongs to rhmc", args.kind.name());
+        return Err(Failure::refused(why).shared());
+    }
+    let text = args.kind.input(args.quarks.unwrap_or(Quarks::Asqtad));
     context.output.document("ferrite.init/1", json!({ "kind": args.kind.name(), "input": text }), &text)
 }
 
@@ -59,7 +101,7 @@ mod tests {
     /// All keys are there, with values of their types, but for those that stand for others.
     #[test]
     fn the_input_of_solve_is_complete() {
-        let input = InputKind::Solve.input();
+        let input = InputKind::Solve.input(Quarks::Asqtad);
         let text: Vec<_> = input
             .lines()
             .map(|line| line.strip_prefix("# ").filter(|key| is_assignment(key)).unwrap_or(line))

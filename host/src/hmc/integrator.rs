@@ -179,18 +179,25 @@ impl Dynamics<'_> {
         };
         let moves = level.scheme.moves(tau, level.steps);
         for (done, next) in moves.iter().enumerate() {
-            match *next {
-                Move::Kick(time) => kick(links, momenta, time)?,
-                Move::Drift(time) => self.level(number + 1, links, momenta, time, &mut |_, _| {})?,
+            let moved = match *next {
+                Move::Kick(time) => kick(links, momenta, time),
+                Move::Drift(time) => self.level(number + 1, links, momenta, time, &mut |_, _| {}),
                 Move::GradientKick(time, shift) => {
                     let mut aside = MomentumField::zero(momenta.domain(), momenta.precision())?;
                     kick(links, &mut aside, shift)?;
                     let here = links.own().copied()?;
                     aside.move_links(links.own_mut(), 1.0, false)?;
                     kick(links, momenta, time)?;
-                    links.own_mut().copy_from(&here)?;
+                    Ok(links.own_mut().copy_from(&here)?)
                 }
-            }
+            };
+            moved.map_err(|why| match (number, why) {
+                // Moves of levels inside are parts of those of the outermost.
+                (0, why @ HmcError::Solver { .. }) => {
+                    HmcError::Move { number: done + 1, of: moves.len(), why: Box::new(why) }
+                }
+                (_, why) => why,
+            })?;
             watch(done + 1, moves.len());
         }
         Ok(())

@@ -51,6 +51,27 @@ pub enum HmcError {
         /// What it said.
         why: Box<fermions::SolverError>,
     },
+    /// In molecular dynamics.
+    #[error("{why}, in move {number} of {of} of molecular dynamics")]
+    Move {
+        /// From 1, on the outermost level.
+        number: usize,
+        /// How many there are.
+        of: usize,
+        /// What failed.
+        why: Box<HmcError>,
+    },
+}
+
+impl HmcError {
+    /// What a solver said, unless the device failed under it: the same on all processes, as it is said of sums over all of them.
+    pub fn solver(&self) -> Option<&fermions::SolverError> {
+        match self {
+            HmcError::Solver { why, .. } if !matches!(**why, solvers::SolveError::Backend(_)) => Some(why),
+            HmcError::Move { why, .. } => why.solver(),
+            _ => None,
+        }
+    }
 }
 
 /// Why trajectories cannot be made as they are planned.

@@ -109,6 +109,8 @@ pub struct TrajectoryOutcome {
     pub iterations: Vec<[usize; 2]>,
     /// Where the way back led, if it was gone: see [`distance`].
     pub irreversibility: Option<[f64; 2]>,
+    /// Why it did not come to its end, where a solver gave up on the way: then ΔH is not a number, and it is not accepted.
+    pub failure: Option<String>,
 }
 
 /// A Markov chain of gauge fields.
@@ -198,9 +200,16 @@ impl Chain {
         let before = self.links.own().copied()?;
         let mut iterations = self.count();
         let first_momenta = if reverse { Some(self.momenta.copied()?) } else { None };
-        self.dynamics(true)?;
+        let ended = self.dynamics(true);
         for (sum, more) in iterations.iter_mut().zip(self.count()) {
             sum[1] += more[0];
+        }
+        match ended {
+            Ok(()) => {}
+            Err(why) if why.solver().is_some() => {
+                return self.rejected(number, start, iterations, &before, why.to_string());
+            }
+            Err(why) => return Err(why),
         }
         let irreversibility = match first_momenta {
             Some(first) => Some(self.reverse_trajectory(&before, &first)?),
@@ -210,7 +219,13 @@ impl Chain {
             // Roundings would add up from one trajectory to the next; and H belongs to the links that are kept.
             self.momenta.move_links(self.links.own_mut(), 0.0, true)?;
         }
-        let end = self.energies()?;
+        let end = match self.energies() {
+            Ok(end) => end,
+            Err(why) if why.solver().is_some() => {
+                return self.rejected(number, start, iterations, &before, why.to_string());
+            }
+            Err(why) => return Err(why),
+        };
         for (sum, more) in iterations.iter_mut().zip(self.count()) {
             sum[0] += more[0];
         }
@@ -221,7 +236,23 @@ impl Chain {
         if !accepted {
             self.links.own_mut().copy_from(&before)?;
         }
-        Ok(TrajectoryOutcome { number, start, end, delta, accepted, iterations, irreversibility })
+        Ok(TrajectoryOutcome { number, start, end, delta, accepted, iterations, irreversibility, failure: None })
+    }
+    /// A trajectory whose end is not known.
+    fn rejected(
+        &mut self,
+        number: u32,
+        start: Energies,
+        iterations: Vec<[usize; 2]>,
+        before: &GaugeField,
+        failure: String,
+    ) -> Result<TrajectoryOutcome, HmcError> {
+        self.links.own_mut().copy_from(before)?;
+        self.count();
+        let nan = f64::NAN;
+        let end = Energies { gauge: nan, kinetic: nan, fermions: nan };
+        let (accepted, irreversibility, failure) = (false, None, Some(failure));
+        Ok(TrajectoryOutcome { number, start, end, delta: nan, accepted, iterations, irreversibility, failure })
     }
     /// *Collective.* All parts of H, in double.
     pub fn energies(&self) -> Result<Energies, HmcError> {

@@ -238,7 +238,9 @@ impl EnsembleRun<'_> {
     }
     fn warn_of(&self, record: &MeasuredTrajectory) {
         let TrajectoryOutcome { number, delta, .. } = record.outcome;
-        if !delta.is_finite() {
+        if let Some(failure) = &record.outcome.failure {
+            warn!("trajectory {number} is rejected: {failure}; take more steps, or more precise solvers");
+        } else if !delta.is_finite() {
             warn!("trajectory {number}: ΔH is not a finite number: use shorter steps");
         }
         let asked = self.input.solvers[1].tol[0];
@@ -313,15 +315,15 @@ pub fn functions(group: &QuarkGroup, bound: f64) -> Outcome<RationalFunctions> {
 /// A solver's failure is that of all processes: what it stops for are sums over all of them. One of the device or of
 /// messages is this process's own.
 pub fn failed(error: ferrite::hmc::HmcError) -> Failure {
-    match &error {
-        ferrite::hmc::HmcError::Solver { why, .. } if !matches!(**why, SolveError::Backend(_)) => {
-            let advice = match **why {
+    match error.solver() {
+        Some(why) => {
+            let advice = match why {
                 SolveError::NotANumber { .. } => "; links may have moved too far: take more steps",
                 _ => "",
             };
             Failure::failed(format!("{error}{advice}")).shared()
         }
-        _ => Failure::failed(error),
+        None => Failure::failed(error),
     }
 }
 

@@ -63,6 +63,7 @@ pub const SCHEMA: Schema = &[
     ("fermion.*.mu", Kind::Number),
     ("fermion.*.schur", Kind::Word),
     ("fermion.*.hasenbusch-mass", Kind::Numbers),
+    ("fermion.*.hasenbusch-kappa", Kind::Numbers),
     ("fermion.*.hasenbusch-mu", Kind::Numbers),
     ("fermion.*.method", Kind::Word),
     ("precision.preset", Kind::Word),

@@ -105,7 +105,7 @@ fn number(x: f64) -> Value {
 impl MeasuredTrajectory {
     /// The line for the file.
     pub fn line(&self, input: &EnsembleInput) -> Value {
-        let TrajectoryOutcome { number: trajectory, start, end, delta, accepted, iterations, irreversibility } =
+        let TrajectoryOutcome { number: trajectory, start, end, delta, accepted, iterations, irreversibility, failure } =
             &self.outcome;
         let energies = |e: &Energies| json!({ "gauge": number(e.gauge), "kinetic": number(e.kinetic), "fermions": number(e.fermions) });
         let quarks = self.quarks.iter().zip(iterations).map(|(quarks, [action, dynamics])| {
@@ -135,6 +135,9 @@ impl MeasuredTrajectory {
             "seconds_with_observables": self.whole,
             "seconds_of_files": self.files,
         });
+        if let Some(failure) = failure {
+            line["failure"] = failure.as_str().into();
+        }
         if let Some([links, momenta]) = irreversibility {
             line["irreversibility"] = json!({ "links": links, "momenta": momenta });
         }

@@ -107,8 +107,20 @@ impl Keys for InTable<'_> {
 /// Keys of tables that belong to staggered quarks alone.
 const OF_STAGGERED: [&str; 1] = ["phases"];
 /// Keys of Wilson-like quarks alone, with those of their operators.
-pub const OF_WILSON: [&str; 11] =
-    ["kappa", "csw", "clover-r", "clover-t", "xi", "nu", "mu", "schur", "hasenbusch-mass", "hasenbusch-mu", "method"];
+pub const OF_WILSON: [&str; 12] = [
+    "kappa",
+    "csw",
+    "clover-r",
+    "clover-t",
+    "xi",
+    "nu",
+    "mu",
+    "schur",
+    "hasenbusch-mass",
+    "hasenbusch-kappa",
+    "hasenbusch-mu",
+    "method",
+];
 
 /// The group of a table whose operator is `definition`; what is wrong the settings know.
 pub fn group(s: &mut Settings, number: usize, definition: &'static Definition) -> Option<WilsonGroup> {
@@ -132,12 +144,14 @@ pub fn group(s: &mut Settings, number: usize, definition: &'static Definition) -
         &key("flavours"),
         "flavours = 2; for three of one mass give a table with 2 and one with 1",
     );
-    let (masses, twists) = (
-        s.numbers(&key("hasenbusch-mass"), "a number", |_| true),
-        s.numbers(&key("hasenbusch-mu"), "a number above 0", |mu| mu > 0.0),
-    );
-    if masses.is_some() && twists.is_some() {
-        s.conflict(&key("hasenbusch-mass"), &key("hasenbusch-mu"), "give one of them");
+    let above_0 = "a number above 0";
+    let masses = s.numbers(&key("hasenbusch-mass"), "a number", |_| true);
+    let kappas = s.numbers(&key("hasenbusch-kappa"), above_0, |kappa| kappa > 0.0);
+    let twists = s.numbers(&key("hasenbusch-mu"), above_0, |mu| mu > 0.0);
+    let given = ["hasenbusch-mass", "hasenbusch-kappa", "hasenbusch-mu"].map(key);
+    let given: Vec<_> = given.iter().filter(|key| s.was_given(key)).collect();
+    if let [one, other, ..] = given[..] {
+        s.conflict(one, other, "give one of them");
     }
     let pseudofermions = s.count(&key("pseudofermions"), 1..=64);
     let default = Tolerances::default();
@@ -149,7 +163,7 @@ pub fn group(s: &mut Settings, number: usize, definition: &'static Definition) -
             }
         }
     } else {
-        for name in ["hasenbusch-mass", "hasenbusch-mu", "method"] {
+        for name in ["hasenbusch-mass", "hasenbusch-kappa", "hasenbusch-mu", "method"] {
             if let Some(setting) = s.get(&key(name)) {
                 s.wrong(
                     &setting,
@@ -158,15 +172,31 @@ pub fn group(s: &mut Settings, number: usize, definition: &'static Definition) -
             }
         }
     }
+    if let (Some(1), true, Some(setting)) = (flavours, definition.partner().is_some(), s.get(&key("flavours"))) {
+        s.wrong(&setting, "quarks with a twisted mass are doublets: give flavours = 2");
+    }
     let methods = [("cg", WilsonMethod::Cg), ("bicgstab", WilsonMethod::Bicgstab)];
     let method = s.choice(&key("method"), &methods).unwrap_or_default();
     let dynamics_tol = s.number(&key("dynamics-tol"), RESIDUAL, is_residual);
     let levels = super::input::levels(s, &key("level"));
     let ((Operator::WilsonLike(operator), described), flavours) = (resolved?, flavours? as u32) else { return None };
     let mass = operator.wilson.mass;
-    if masses.iter().flatten().any(|heavy| *heavy <= mass) || masses.as_ref().is_some_and(|list| !list.is_sorted()) {
-        if let Some(setting) = s.get(&key("hasenbusch-mass")) {
-            s.wrong(&setting, format!("give bare masses above that of the quarks, {mass}, from light to heavy"));
+    let called = match s.get(&key("kappa")) {
+        Some(setting) => format!("kappa = {}", setting.text()),
+        None => format!("m = {mass}"),
+    };
+    // Masses, and how they are called.
+    let of_masses = masses.iter().flatten().map(|mass| (*mass, format!("m = {mass}")));
+    let of_kappas = kappas.iter().flatten().map(|kappa| (0.5 / kappa - 4.0, format!("kappa = {kappa}")));
+    let heavy: Vec<(f64, String)> = of_masses.chain(of_kappas).collect();
+    if heavy.iter().any(|(heavy, _)| *heavy <= mass) || !heavy.is_sorted_by(|(a, _), (b, _)| a <= b) {
+        for name in ["hasenbusch-mass", "hasenbusch-kappa"] {
+            if let Some(setting) = s.get(&key(name)) {
+                s.wrong(
+                    &setting,
+                    format!("give heavier quarks than those of the table, {called}, from light to heavy"),
+                );
+            }
         }
         return None;
     }
@@ -176,12 +206,12 @@ pub fn group(s: &mut Settings, number: usize, definition: &'static Definition) -
         }
         return None;
     }
-    let heavy = |mass: &f64| match Operator::from(operator).with_mass(*mass) {
-        Operator::WilsonLike(operator) => (WilsonQuarks { operator, twist: 0.0 }, format!("m = {mass}")),
+    let with_mass = |(mass, called): (f64, String)| match Operator::from(operator).with_mass(mass) {
+        Operator::WilsonLike(operator) => (WilsonQuarks { operator, twist: 0.0 }, called),
         Operator::Staggered(_) => unreachable!("the mass does not change the kind"),
     };
     let twisted = |mu: &f64| (WilsonQuarks { operator, twist: *mu }, format!("mu = {mu}"));
-    let heavier: Vec<_> = masses.iter().flatten().map(heavy).chain(twists.iter().flatten().map(twisted)).collect();
+    let heavier: Vec<_> = heavy.into_iter().map(with_mass).chain(twists.iter().flatten().map(twisted)).collect();
     let parts = if flavours == 2 { heavier.len() + 1 } else { 1 };
     let levels = levels.unwrap_or(vec![0]);
     if levels.len() != 1 && levels.len() != parts {
@@ -192,7 +222,7 @@ pub fn group(s: &mut Settings, number: usize, definition: &'static Definition) -
         return None;
     }
     let levels = if levels.len() == 1 { vec![levels[0]; parts] } else { levels };
-    let name = format!("{} flavour{} at m = {mass}", definition.name, if flavours == 2 { "s 2" } else { " 1" });
+    let name = format!("{} quarks {flavours} at {called}", definition.name);
     let tolerances =
         Tolerances { dynamics: dynamics.unwrap_or(default.dynamics), action: action.unwrap_or(default.action) };
     let pseudofermions = pseudofermions.unwrap_or(1);

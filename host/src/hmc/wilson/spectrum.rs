@@ -29,7 +29,7 @@ pub fn extremes(
         draw_noise_for(&mut start, purpose::NOISE, (1 << 12) - 1, seed, 0)?;
         Ok(start)
     };
-    let system = WilsonSystem::new(quarks, links, solver)?;
+    let system = WilsonSystem::new(quarks, links, solver, false)?;
     let normal = Normal::new(&space, &system.exact)?;
     let largest = largest_eigenvalue(&space, &normal, &mut noise()?, STEPS.0, STEPS.1)?.bound();
     let (mut x, counts, mut smallest) = (noise()?, SolverCounts::default(), largest);

@@ -44,7 +44,7 @@ impl TwoFlavours {
         Ok(TwoFlavours { name, quarks, heavier, solvers, precision, field, first, counts })
     }
     fn system(&self, quarks: &WilsonQuarks, links: &EvolvingLinks, solver: usize) -> Result<WilsonSystem, HmcError> {
-        Ok(WilsonSystem::new(quarks, links, self.solvers[solver])?)
+        Ok(WilsonSystem::new(quarks, links, self.solvers[solver], solver == 1)?)
     }
     /// W† φ
     fn rhs(&self, links: &EvolvingLinks) -> Result<DeviceField, HmcError> {
