@@ -11,7 +11,7 @@
 //! * [`wilson`], [`clover`], [`blas`], [`block`], [`gram_of_warps`], [`transfer`], [`gauge`], [`gauge_fixing`],
 //!   [`heatbath`]: the kernels
 //! * [`multigrid`], [`coarse`]: aggregates, and operators on coarse lattices
-//! * [`momenta`], [`gauge_force`], [`fermion_force`], [`wilson_force`]: molecular dynamics
+//! * [`momenta`], [`gauge_force`], [`fermion_force`], [`wilson_force`], [`stout`]: molecular dynamics
 //! * [`warp`]: what the lanes of a warp compute together; [`multi_rhs`]: several right-hand sides of a site at a time; [`per_rhs`]: numbers of their own
 //! * [`random`]: counter-based random numbers, the same on every backend
 //!
@@ -63,6 +63,7 @@ pub mod schwarz;
 pub mod smeared;
 pub mod staggered;
 pub mod storage;
+pub mod stout;
 pub mod sums;
 #[cfg(target_arch = "nvptx64")]
 mod tensor_cores;
@@ -106,6 +107,7 @@ pub static FAMILIES: &[Family] = &[
     gauge_force::FAMILY,
     fermion_force::FAMILY,
     wilson_force::FAMILY,
+    stout::FAMILY,
 ];
 
 /// Every kernel of the crate.

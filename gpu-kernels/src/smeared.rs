@@ -42,18 +42,9 @@ pub struct Staple {
 unsafe impl<T: Element> Kernel<T> for Staple {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
-        let Staple { geometry: g, mu, nu, parity: here, .. } = *self;
-        let there = 1 - here;
-        let x = g.site_for::<T>(i, here);
-        let (ahead, up, down) = (step(&g, &x, mu, true), step(&g, &x, nu, true), step(&g, &x, nu, false));
-        let below = g.site_for::<T>(down, there);
+        let Staple { geometry: g, mu, nu, parity, .. } = *self;
         unsafe {
-            let (u, v) = (&self.links, &self.input);
-            let over = (link::<T>(u, here, i, nu) * matrix(v, there, up)).settled();
-            let over = (over * link(u, there, ahead, nu).adjoint()).settled();
-            let under = (link::<T>(u, there, down, nu).adjoint() * matrix(v, there, down)).settled();
-            let under = under * link(u, here, step(&g, &below, mu, true), nu);
-            let staple = over + under;
+            let staple = staple_at::<T>(&self.links, &self.input, &g, (&g.site_for::<T>(i, parity), parity), (mu, nu));
             if self.keep != 0 {
                 self.out.store(i, &staple);
             }
@@ -63,6 +54,30 @@ unsafe impl<T: Element> Kernel<T> for Staple {
     #[inline(always)]
     fn in_lanes(&self) -> bool {
         self.geometry.is_in_lane_order()
+    }
+}
+
+/// S(x), the two staples of V in direction ν, at a site of a parity.
+///
+/// # Safety
+/// The sites of the staples exist, and nothing writes links or V meanwhile.
+#[inline(always)]
+pub(crate) unsafe fn staple_at<T: Element>(
+    u: &[ThinLinks; 2],
+    v: &[Matrices; 2],
+    g: &Geometry,
+    (x, here): (&Site, u32),
+    (mu, nu): (u32, u32),
+) -> Su3<T> {
+    let there = 1 - here;
+    let (ahead, up, down) = (step(g, x, mu, true), step(g, x, nu, true), step(g, x, nu, false));
+    let below = g.site_for::<T>(down, there);
+    unsafe {
+        let over = (link::<T>(u, here, x.index, nu) * matrix(v, there, up)).settled();
+        let over = (over * link(u, there, ahead, nu).adjoint()).settled();
+        let under = (link::<T>(u, there, down, nu).adjoint() * matrix(v, there, down)).settled();
+        let under = under * link(u, here, step(g, &below, mu, true), nu);
+        over + under
     }
 }
 

@@ -34,6 +34,7 @@ use gpu_kernels::random::Philox;
 use gpu_kernels::smeared::{LONG_LINKS, LongLinks, PROJECT_U3, ProjectU3, SCALE_LINKS, STAPLE, ScaleLinks, Staple};
 use gpu_kernels::staggered::{IMPROVED_ROW, IMPROVED_ROW_DOT, Phases, STAGGERED_ROW, STAGGERED_ROW_DOT, StaggeredRow};
 use gpu_kernels::storage::padded;
+use gpu_kernels::stout::{STOUT_DERIVATIVE, STOUT_GRADIENT, StoutDerivative, StoutGradient};
 use gpu_kernels::sums::DeviceSums;
 use gpu_kernels::wilson::{Hopping, WILSON_ROW, WILSON_ROW_DOT, WILSON_ROW_DOTS, WilsonRow};
 use gpu_kernels::{FermionKind, Format, Instance, Precision, Table};
@@ -381,6 +382,26 @@ fn forces_of_staggered_fermions() {
             parity,
             coefficient: 0.4,
         });
+        for directions in [3, 4] {
+            compare_for(directions as usize, STOUT_DERIVATIVE.0, 4, |m| StoutDerivative {
+                links: [m.thin(0), m.thin(1)],
+                gradient: m.thin(2),
+                weights: m.momenta(3),
+                lattice,
+                parity,
+                directions,
+                rho: 0.02,
+            });
+            compare_for(directions as usize, STOUT_GRADIENT.0, 5, |m| StoutGradient {
+                links: [m.thin(0), m.thin(1)],
+                weights: [m.momenta(2), m.momenta(3)],
+                gradient: m.thin(4),
+                lattice,
+                parity,
+                directions,
+                rho: 0.1,
+            });
+        }
     }
     compare(COMBINE_MATRICES.0, 2, |m| CombineMatrices { out: m.matrices(0), input: m.matrices(1), a: 0.3, b: -0.7 });
 }

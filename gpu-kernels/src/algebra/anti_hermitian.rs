@@ -118,6 +118,59 @@ impl<T: Real> AntiHermitian<T> {
         let square = x * x;
         Su3::unit().map(|z| z * p) + x.map(|z| z * q) + square.map(|z| z * r)
     }
+    /// exp X and Λ, X being self and Λ the traceless anti-Hermitian part of the derivative of exp at X in direction B: for
+    /// traceless anti-Hermitian dX, Re tr (B d exp X) = Re tr (Λ dX).
+    ///
+    /// exp X = p + q X + r X², where p, q and r are functions of t = ½ tr X² and D = det X with dt = tr (X dX) and
+    /// dD = tr (X² dX). So the derivative is b_1 X + b_2 X² + q B + r (X B + B X), b_1 = tr (B (p_t + q_t X + r_t X²)), and b_2
+    /// the same with the derivatives by D (Morningstar and Peardon 2004, eqs. 67 to 74, where Q = −iX, f_0 = p, f_1 = iq, f_2 = −r and
+    /// their Λ is i times this one). p, q, r and their derivatives are those of the series of [`exp`](Self::exp), polynomials of
+    /// t and D: no eigenvalues are told apart, and none may be equal to another or 0 that would need formulas of its own.
+    #[inline(always)]
+    pub fn exp_and_derivative(self, b: Su3<T>) -> (Su3<T>, Self) {
+        let x = self.matrix();
+        let t = T::from_f64(-0.5) * self.norm2();
+        let d = x.determinant().im;
+        let zero = Complex::<T>::ZERO;
+        let (mut p, mut q, mut r) = (complex(T::ONE, T::ZERO), zero, zero);
+        let (mut pt, mut qt, mut rt) = (zero, zero, zero);
+        let (mut pd, mut qd, mut rd) = (zero, zero, zero);
+        macro_rules! terms {
+            ($($k:literal)*) => {$({
+                let inverse = T::from_f64(1.0 / $k as f64);
+                (pd, qd, rd) =
+                    ((r + rd.times_i().scale(d)).scale(inverse), rd.scale_add(t, pd).scale(inverse), qd.scale(inverse));
+                (pt, qt, rt) =
+                    (rt.times_i().scale(inverse * d), rt.scale_add(t, pt + r).scale(inverse), qt.scale(inverse));
+                let (dr, tr) = (r.times_i().scale(d), r.scale(t));
+                let one = complex(inverse.mul_add(dr.re, T::ONE), inverse * dr.im);
+                (p, q, r) = (one, (p + tr).scale(inverse), q.scale(inverse));
+            })*};
+        }
+        terms!(24 23 22 21 20 19 18 17 16 15 14 13 12 11 10 9 8 7 6 5 4 3 2 1);
+        let (xb, square) = (x * b, x * x);
+        let traces = [b.trace(), xb.trace(), trace_of_product(&x, &xb)];
+        let b1 = traces[2].mul_add(rt, traces[1].mul_add(qt, traces[0] * pt)).re;
+        let b2 = traces[2].mul_add(rd, traces[1].mul_add(qd, traces[0] * pd)).im;
+        // X² is Hermitian: of b_2 X² only i Im b_2 X² is anti-Hermitian.
+        let sum = b.map(|z| z * q) + (xb + b * x).map(|z| z * r) + square.map(|z| z.times_i().scale(b2));
+        let exp = Su3::unit().map(|z| z * p) + x.map(|z| z * q) + square.map(|z| z * r);
+        (exp, Self::part_of(sum).add_scaled(b1, self))
+    }
+}
+
+/// tr (A B)
+#[inline(always)]
+fn trace_of_product<T: Real>(a: &Su3<T>, b: &Su3<T>) -> Complex<T> {
+    let (a, b) = (a.0, b.0);
+    macro_rules! add {
+        ($sum:expr, $($j:literal)*) => {{
+            let mut sum = $sum;
+            $(sum = a[$j][2].mul_add(b[2][$j], a[$j][1].mul_add(b[1][$j], a[$j][0].mul_add(b[0][$j], sum)));)*
+            sum
+        }};
+    }
+    add!(Complex::ZERO, 0 1 2)
 }
 
 #[cfg(test)]
@@ -169,5 +222,55 @@ mod tests {
             assert!(distance(single, sum) < 3e-6);
         }
         assert_eq!(AntiHermitian::<f64>::ZERO.exp(), Su3::unit());
+    }
+
+    /// Σ_n Σ_k X^k B X^(n−1−k) / n!
+    fn derivative(x: Su3<f64>, b: Su3<f64>) -> Su3<f64> {
+        // With Y_n = X^n / n! the terms T_n of order n are T_n = (X T_(n−1) + B Y_(n−1)) / n.
+        let (mut power, mut term, mut sum) = (Su3::unit(), Su3::ZERO, Su3::ZERO);
+        for n in 1..60 {
+            let inverse = 1.0 / n as f64;
+            term = (x * term + b * power).scale(inverse);
+            power = (power * x).scale(inverse);
+            sum = sum + term;
+        }
+        sum
+    }
+
+    #[test]
+    fn derivatives_of_exponentials() {
+        let diagonal = |d: f64, e: f64| AntiHermitian { diagonal: [d, e], ..AntiHermitian::ZERO };
+        let turn = sample(9, 0.8).exp();
+        let turned = |p: AntiHermitian<f64>| AntiHermitian::part_of(turn * p.matrix() * turn.adjoint());
+        // Nothing, two equal eigenvalues, two that nearly are, one that is 0, and others.
+        let mut samples = std::vec![AntiHermitian::ZERO, diagonal(1e-9, 0.0), diagonal(0.7, -0.7)];
+        for off in [0.0, 1e-15, 1e-12, 1e-9, 1e-6, 1e-3] {
+            samples.extend([
+                diagonal(0.6 + off, 0.6),
+                turned(diagonal(0.6 + off, 0.6)),
+                turned(diagonal(-1.2, 0.6 + off)),
+            ]);
+            samples.push(sample(3, off));
+        }
+        samples.extend([0.1, 0.5, 1.0, 1.4].map(|size| sample(5, size)));
+        for (k, p) in samples.into_iter().enumerate() {
+            let b = sample(20 + k as u64, 1.0).matrix() * sample(50 + k as u64, 0.9).exp() + Su3::unit().scale(0.4);
+            let (exp, lambda) = p.exp_and_derivative(b);
+            let expected = AntiHermitian::part_of(derivative(p.matrix(), b));
+            let off = distance(lambda.matrix(), expected.matrix());
+            assert_eq!(exp, p.exp());
+            assert!(off < 2e-14, "{k}: {off:e}");
+            let (exp, lambda) = p.cast::<f32>().exp_and_derivative(b.cast());
+            assert!(distance(exp.cast(), p.exp()) < 3e-6);
+            let off = distance(lambda.cast::<f64>().matrix(), expected.matrix());
+            assert!(off < 6e-6, "{k}: {off:e}");
+        }
+        // What it is for: the change of Re tr (B exp X) with X.
+        let (p, q, h) = (sample(1, 0.7), sample(2, 1.0), 1e-4);
+        let b = sample(3, 1.0).exp().map(|z| z * complex(0.3, -1.1));
+        let value = |by: f64| (b * p.add_scaled(by, q).exp()).re_trace();
+        let slope = (8.0 * (value(h) - value(-h)) - (value(2.0 * h) - value(-2.0 * h))) / (12.0 * h);
+        let (_, lambda) = p.exp_and_derivative(b);
+        assert!((slope + lambda.dot(q)).abs() < 1e-11, "{slope} {}", -lambda.dot(q));
     }
 }

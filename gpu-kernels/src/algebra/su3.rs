@@ -157,6 +157,11 @@ impl<T: Real> Su3<T> {
         T::settle(&mut self);
         self
     }
+    /// tr (self)
+    #[inline(always)]
+    pub fn trace(self) -> Complex<T> {
+        self.0[0][0] + self.0[1][1] + self.0[2][2]
+    }
     /// Re tr (self)
     #[inline(always)]
     pub fn re_trace(self) -> T {

@@ -216,18 +216,23 @@ impl GaugeField {
         Star { links: self.both(), lattice: self.bordered(), parity, directions }
     }
     /// The same for kernels that change the links, with the sites beyond the ends that are cut, at which links of this
-    /// part begin or end: one layer, and in x, where boxes have even extents, two, of which the outer one has no such links
-    /// and may be changed as it will, if the border is filled afterwards.
+    /// part begin or end. The outer layer in x has no such links, and may be changed as it will, if the border is filled
+    /// afterwards.
     pub(crate) fn star_with_ends(&mut self, parity: u32, directions: u32) -> Star {
         assert_eq!(Arc::strong_count(&self.halves), 1, "others read links that they share");
-        let mut star = self.star(parity, directions);
+        Star { lattice: self.bordered_with_ends(), ..self.star(parity, directions) }
+    }
+    /// The lattice with the border, of which the sites of this part count and those beyond the ends that are cut: one layer,
+    /// and in x, where boxes have even extents, two.
+    pub(crate) fn bordered_with_ends(&self) -> Bordered {
+        let mut lattice = self.bordered();
         if self.border != [0; 4] {
             let local = self.domain.local().size();
             let beyond = |mu: usize| self.border[mu].min(if mu == 0 { 2 } else { 1 });
             let start = std::array::from_fn(|mu| self.border[mu] - beyond(mu));
-            star.lattice.inner = Region::new(start, std::array::from_fn(|mu| local[mu] as u32 + 2 * beyond(mu)));
+            lattice.inner = Region::new(start, std::array::from_fn(|mu| local[mu] as u32 + 2 * beyond(mu)));
         }
-        star
+        lattice
     }
     /// For kernels that have no other format: whoever changes links so has uploaded them, in double precision.
     fn assert_double(&self) {

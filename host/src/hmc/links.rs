@@ -1,4 +1,5 @@
 //! Links that evolve, in molecular dynamics or along a flow, and what is made from them between two steps.
+use super::stout::{StoutLinks, StoutSmearing};
 use crate::domain::Result;
 use crate::field::GaugeField;
 use gpu_kernels::momenta::{CONVERT_THIN, ConvertThin};
@@ -8,8 +9,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 impl GaugeField {
-    /// The same links in another precision; the very same memory in their own.
-    fn converted(&self, precision: Precision) -> Result<GaugeField> {
+    /// The same links in another precision, double or single; the very same memory in their own.
+    ///
+    /// # Errors
+    /// A precision of 16 bits, and failures of the device.
+    pub fn converted(&self, precision: Precision) -> Result<GaugeField> {
         if precision == self.precision() {
             return Ok(self.share());
         }
@@ -52,6 +56,16 @@ impl EvolvingLinks {
     /// In a precision.
     pub fn thin(&self, precision: Precision) -> Result<Rc<GaugeField>> {
         self.made_of(format!("thin links in {precision}"), || self.links.converted(precision))
+    }
+    /// *Collective.* Stout links of them, level by level, in a precision; they are smeared in double precision.
+    pub fn stout(&self, smearing: &StoutSmearing, precision: Precision) -> Result<Rc<StoutLinks>> {
+        let name = |precision: Precision| format!("{smearing:?} in {precision}");
+        let double = || smearing.levels(&*self.thin(Precision::Double)?);
+        let all = self.made_of(name(Precision::Double), double)?;
+        if precision == Precision::Double {
+            return Ok(all);
+        }
+        self.made_of(name(precision), || all.converted(precision))
     }
     /// What `make` makes of the links; it does so only once for each `name`, which says what and of which type that is.
     pub(crate) fn made_of<M: 'static, E>(

@@ -36,7 +36,7 @@ impl MomentumField {
     pub fn bytes_for(precision: Precision, sites: usize) -> usize {
         padded(sites) * Self::site_bytes(precision)
     }
-    fn site_bytes(precision: Precision) -> usize {
+    pub(super) fn site_bytes(precision: Precision) -> usize {
         match precision {
             Precision::Double => Momenta::site_bytes::<f64>(),
             Precision::Single => Momenta::site_bytes::<f32>(),

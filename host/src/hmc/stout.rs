@@ -4,16 +4,22 @@
 //!
 //! with the staples C_μ(x) = Σ_{ν≠μ} U_ν(x) U_μ(x+ν̂) U†_ν(x+μ̂) + U†_ν(x−ν̂) U_μ(x−ν̂) U_ν(x−ν̂+μ̂) and the traceless anti-Hermitian part
 //! \[X\] = (X − X†)/2 − tr (X − X†)/6.
+//!
+//! An action of stout links has a gradient with respect to them, and by the chain rule one with respect to the links that they are made of:
+//! [`StoutLinks::thin_gradient`].
 use super::action::{Anisotropy, GaugeAction};
 use super::momenta::MomentumField;
-use crate::domain::Result;
+use crate::backend::{DeviceBuffer, view};
+use crate::domain::{Part, Result};
 use crate::field::GaugeField;
-use gpu_kernels::Precision;
+use gpu_kernels::field::Momenta;
+use gpu_kernels::stout::{STOUT_DERIVATIVE, STOUT_GRADIENT, StoutDerivative, StoutGradient};
+use gpu_kernels::{Format, Precision};
 
 /// How links are smeared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StoutSmearing {
-    /// ρ
+    /// ρ, from 0 to [`LARGEST_RHO`].
     pub rho: f64,
     /// How many times links are replaced by smeared ones.
     pub levels: usize,
@@ -21,23 +27,167 @@ pub struct StoutSmearing {
     pub spatial: bool,
 }
 
+/// iQ has a norm of at most 6 √3 ρ, and its exponential is exact to rounding for norms up to 3.
+pub const LARGEST_RHO: f64 = 0.25;
+
 impl StoutSmearing {
-    /// *Collective.* Smeared copies of links in double precision.
+    /// *Collective.* Smeared copies of links, in their precision.
     ///
     /// # Errors
-    /// Links in another precision, and failures of the device.
+    /// Failures of the device.
     pub fn smeared(&self, links: &GaugeField) -> Result<GaugeField> {
-        links.expect_in(Precision::Double)?;
+        let mut smeared = links.copied()?;
+        self.smear(&mut smeared)?;
+        Ok(smeared)
+    }
+    /// *Collective.* Replaces links by smeared ones. Beside the links, momenta for them are in the memory of the device.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub fn smear(&self, links: &mut GaugeField) -> Result {
+        (0..self.levels).try_for_each(|_| self.level(links))
+    }
+    /// *Collective.* The links of every level, in the precision of `links`. These are not copied: they must stay as they are for
+    /// as long as gradients are asked for.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub fn levels(&self, links: &GaugeField) -> Result<StoutLinks> {
+        let mut levels = vec![links.share()];
+        for level in 0..self.levels {
+            let mut next = levels[level].copied()?;
+            self.level(&mut next)?;
+            levels.push(next);
+        }
+        Ok(StoutLinks { smearing: *self, levels })
+    }
+    /// Bytes on a device that [`smear`](Self::smear) takes beside the links, on a process's part of a lattice.
+    pub fn workspace_bytes(part: Part, precision: Precision) -> usize {
+        2 * MomentumField::bytes_for(precision, part.sites())
+    }
+    /// Bytes of [`StoutLinks`] beside the thin links.
+    pub fn levels_bytes(&self, part: Part, precision: Precision) -> usize {
+        self.levels * part.links_bytes(precision)
+    }
+    /// Bytes that [`StoutLinks::thin_gradient`] takes beside the gradient.
+    pub fn gradient_bytes(&self, part: Part, precision: Precision) -> usize {
+        if self.levels == 0 { 0 } else { 2 * MomentumField::bytes_for(precision, part.bordered_sites()) }
+    }
+    /// One level.
+    fn level(&self, links: &mut GaugeField) -> Result {
         // U_μ(x) C†_μ(x) is the sum of the plaquettes with the link, whose force is that of Wilson's action: with β = 3 ρ it is
         // [ρ U_μ(x) C†_μ(x)] = −iQ_μ(x), which is subtracted.
         let anisotropy = Anisotropy { plaquettes: [1.0, if self.spatial { 0.0 } else { 1.0 }], ..Anisotropy::NONE };
         let staples = GaugeAction { anisotropy, ..GaugeAction::wilson(3.0 * self.rho) };
-        let mut smeared = links.copied()?;
-        for _ in 0..self.levels {
-            let mut iq = MomentumField::zero(links.domain(), Precision::Double)?;
-            staples.kick(&smeared, 1.0, &mut iq)?;
-            iq.move_links(&mut smeared, 1.0, false)?;
+        let mut iq = MomentumField::zero(links.domain(), links.precision())?;
+        staples.kick(links, 1.0, &mut iq)?;
+        iq.move_links(links, 1.0, false)
+    }
+    /// Directions of links that are smeared, and of their staples: the first so many.
+    fn directions(&self) -> u32 {
+        if self.spatial { 3 } else { 4 }
+    }
+}
+
+/// Links and what smearing made of them, level by level.
+pub struct StoutLinks {
+    smearing: StoutSmearing,
+    /// One more than there are levels, from the thin links on.
+    levels: Vec<GaugeField>,
+}
+
+impl StoutLinks {
+    /// How links were smeared.
+    pub fn smearing(&self) -> StoutSmearing {
+        self.smearing
+    }
+    /// Those of the last level, which an operator has.
+    pub fn smeared(&self) -> &GaugeField {
+        &self.levels[self.smearing.levels]
+    }
+    /// The same links in another precision, double or single: gradients are in that of the links. In their own precision no
+    /// memory is needed.
+    ///
+    /// # Errors
+    /// A precision of 16 bits, and failures of the device.
+    pub fn converted(&self, precision: Precision) -> Result<Self> {
+        let levels = self.levels.iter().map(|links| links.converted(precision)).collect::<Result<_>>()?;
+        Ok(StoutLinks { smearing: self.smearing, levels })
+    }
+    /// *Collective.* From the gradient of an action with respect to the links of the last level, that with respect to the thin
+    /// links: G with dS = Re Σ tr (G†_μ(x) dU_μ(x)), for each link that starts in this process's part of the lattice. The border of
+    /// the one given need not be filled, that of the result has no meaning. Momenta change by the traceless anti-Hermitian part of
+    /// U G†.
+    ///
+    /// # Errors
+    /// A gradient on another lattice or in another precision than the links, and failures of the device.
+    pub fn thin_gradient(&self, gradient: GaugeField) -> Result<GaugeField> {
+        let smeared = self.smeared();
+        smeared.domain().expect_here("the gradient of an action", gradient.domain())?;
+        gradient.expect_in(smeared.precision())?;
+        if self.smearing.levels > 0 {
+            let weights = Weights::like(smeared)?;
+            for links in self.levels[..self.smearing.levels].iter().rev() {
+                self.smearing.propagate(links, &weights, &gradient)?;
+            }
         }
-        Ok(smeared)
+        Ok(gradient)
+    }
+}
+
+/// Λ, a traceless anti-Hermitian matrix for each link, on the lattice of links with its border.
+struct Weights {
+    halves: [DeviceBuffer; 2],
+    sites: usize,
+    precision: Precision,
+}
+
+impl Weights {
+    fn like(links: &GaugeField) -> Result<Self> {
+        let (sites, precision) = (links.bordered_sites() as usize, links.precision());
+        let bytes = MomentumField::bytes_for(precision, sites);
+        let half = || links.domain().backend().allocate(bytes, "the derivative of stout links");
+        Ok(Weights { halves: [half()?, half()?], sites, precision })
+    }
+    fn views(&self) -> [Momenta; 2] {
+        let bytes = MomentumField::site_bytes(self.precision);
+        self.halves.each_ref().map(|half| view::momenta(half, self.sites, bytes))
+    }
+}
+
+impl StoutSmearing {
+    /// *Collective.* Makes the gradient with respect to smeared links that with respect to `links`, from which one level made them.
+    fn propagate(&self, links: &GaugeField, weights: &Weights, gradient: &GaugeField) -> Result {
+        let (domain, format) = (links.domain(), Format::of(links.precision()));
+        let (rho, directions) = (self.rho, self.directions());
+        // Λ is needed at the neighbours of this part's sites, too: it takes less time to compute it again there than to fetch it.
+        gradient.fill_border()?;
+        let lattice = links.bordered_with_ends();
+        for parity in 0..2 {
+            let kernel = StoutDerivative {
+                links: links.both(),
+                gradient: gradient.links(parity),
+                weights: weights.views()[parity],
+                lattice,
+                parity: parity as u32,
+                directions,
+                rho,
+            };
+            let sites = lattice.inner.sites(&lattice.geometry);
+            domain.backend().launch(&STOUT_DERIVATIVE, format, &kernel, sites, directions)?;
+        }
+        for parity in 0..2 {
+            let kernel = StoutGradient {
+                links: links.both(),
+                weights: weights.views(),
+                gradient: gradient.links(parity),
+                lattice: links.bordered(),
+                parity: parity as u32,
+                directions,
+                rho,
+            };
+            domain.backend().launch(&STOUT_GRADIENT, format, &kernel, domain.half_sites(), directions)?;
+        }
+        Ok(())
     }
 }

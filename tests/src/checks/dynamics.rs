@@ -181,6 +181,12 @@ fn all(domain: &Domain, gauge: &HostGauge, precision: Precision) -> Result<Found
             found.links.push((format!("stout links, spatial {spatial}"), smeared.download()?, 1e-14));
         }
     }
+    for (spatial, levels) in [(false, 2), (true, 1)] {
+        let gradient = GaugeField::upload(domain, &generate::random(domain.local(), 8))?.converted(precision)?;
+        let stout = StoutSmearing { rho: 0.1, levels, spatial }.levels(&thin)?.converted(precision)?;
+        let gradient = stout.thin_gradient(gradient)?.converted(Precision::Double)?.download()?;
+        found.links.push((format!("gradient of stout links, spatial {spatial}"), gradient, 20.0 * rounding));
+    }
     trajectories(domain, &thin, precision, &mut found)?;
     Ok(found)
 }

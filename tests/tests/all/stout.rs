@@ -1,20 +1,44 @@
 //! Stout links against their formula, on the device and through `ferrite smear`.
 use crate::program::*;
 use comms::Threads;
+use ferrite::Precision;
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::GaugeField;
 use ferrite::field::host::{HostGauge, Matrix};
 use ferrite::gauge::{generate, measure};
+use ferrite::hmc::momenta::MomentumField;
 use ferrite::hmc::stout::StoutSmearing;
 use ferrite::lattice::Lattice;
 use ferrite_tests::clover_reference::path;
 use ferrite_tests::cut;
 use ferrite_tests::reference::{adjoint, multiply, unit};
+use num_complex::Complex64;
 use std::fs;
 
 fn combine(a: &Matrix, factor: f64, b: &Matrix) -> Matrix {
     std::array::from_fn(|j| std::array::from_fn(|k| a[j][k] + factor * b[j][k]))
+}
+
+/// exp (X) by its series.
+fn exponential(x: &Matrix) -> Matrix {
+    let (mut term, mut sum) = (unit(), unit());
+    for n in 1..40 {
+        term = multiply(&term, x).map(|row| row.map(|z| z / n as f64));
+        sum = combine(&sum, 1.0, &term);
+    }
+    sum
+}
+
+/// C_μ(x)
+fn staples(gauge: &HostGauge, site: usize, mu: usize, directions: usize) -> Matrix {
+    let mut sum = Matrix::default();
+    for nu in (0..directions).filter(|nu| *nu != mu) {
+        for way in [true, false] {
+            sum = combine(&sum, 1.0, &path(gauge, site, &[(nu, way), (mu, true), (nu, !way)]));
+        }
+    }
+    sum
 }
 
 /// One level: exp(iQ) U from paths and the exponential's series.
@@ -27,23 +51,11 @@ fn level(gauge: &HostGauge, rho: f64, spatial: bool) -> HostGauge {
         if mu >= directions {
             return link;
         }
-        let mut staples = Matrix::default();
-        for nu in (0..directions).filter(|nu| *nu != mu) {
-            for way in [true, false] {
-                let staple = path(gauge, site, &[(nu, way), (mu, true), (nu, !way)]);
-                staples = combine(&staples, rho, &staple);
-            }
-        }
-        let omega = multiply(&staples, &adjoint(&link));
+        let omega = multiply(&staples(gauge, site, mu, directions), &adjoint(&link)).map(|row| row.map(|z| z * rho));
         let mut iq = combine(&omega, -1.0, &adjoint(&omega)).map(|row| row.map(|z| z * 0.5));
         let trace = (iq[0][0] + iq[1][1] + iq[2][2]) / 3.0;
         (0..3).for_each(|k| iq[k][k] -= trace);
-        let (mut term, mut sum) = (unit(), unit());
-        for n in 1..40 {
-            term = multiply(&term, &iq).map(|row| row.map(|z| z / n as f64));
-            sum = combine(&sum, 1.0, &term);
-        }
-        multiply(&sum, &link)
+        multiply(&exponential(&iq), &link)
     });
     HostGauge::from_links(lattice, links.collect())
 }
@@ -91,6 +103,143 @@ fn stout_links_do_not_depend_on_the_grid() {
         })
         .unwrap();
     }
+}
+
+/// Re Σ tr (A† B)
+fn product(a: &HostGauge, b: &HostGauge) -> f64 {
+    let pairs = a.links().as_flattened().as_flattened().iter().zip(b.links().as_flattened().as_flattened());
+    pairs.map(|(a, b)| (a.conj() * b).re).sum()
+}
+
+fn of_links(gauge: &HostGauge, link: impl Fn(usize, usize) -> Matrix) -> HostGauge {
+    let links = (0..4 * gauge.lattice().volume()).map(|index| link(index / 4, index % 4));
+    HostGauge::from_links(gauge.lattice(), links.collect())
+}
+
+/// Actions of links V, with their gradients.
+enum Action {
+    /// Re Σ tr (K† V)
+    Linear(HostGauge),
+    /// −Σ Re tr P over all plaquettes
+    Plaquettes,
+}
+
+impl Action {
+    fn value(&self, gauge: &HostGauge) -> f64 {
+        match self {
+            Action::Linear(k) => product(k, gauge),
+            // Each plaquette is in the staples of four links.
+            Action::Plaquettes => product(gauge, &self.gradient(gauge)) / 4.0,
+        }
+    }
+    fn gradient(&self, gauge: &HostGauge) -> HostGauge {
+        match self {
+            Action::Linear(k) => k.clone(),
+            Action::Plaquettes => of_links(gauge, |site, mu| staples(gauge, site, mu, 4).map(|row| row.map(|z| -z))),
+        }
+    }
+}
+
+/// Links that all commute, exp(i θ diag(1, 1 + δ, −2 − δ)) with an angle for each: of their Q two eigenvalues are nearly equal.
+fn nearly_degenerate(lattice: Lattice, delta: f64) -> HostGauge {
+    let angles = generate::random(lattice, 5);
+    of_links(&angles, |site, mu| {
+        let theta = angles.link(site, mu)[0][0].re;
+        let phases = [1.0, 1.0 + delta, -2.0 - delta].map(|factor| Complex64::cis(factor * theta));
+        std::array::from_fn(|j| std::array::from_fn(|k| if j == k { phases[j] } else { Complex64::default() }))
+    })
+}
+
+/// The gradient with respect to thin links is the derivative of the formula on the host, by differences.
+#[test]
+fn gradients_of_stout_links_are_derivatives() {
+    let odd = Lattice::new([2, 4, 6, 8]).unwrap();
+    let cases: [(_, _, &[usize]); 7] = [
+        ("random links", generate::random(odd, 3), &[0, 1, 2, 3]),
+        ("random links", generate::random(Lattice::new([4, 4, 8, 4]).unwrap(), 4), &[2]),
+        ("smooth links", generate::weak_field(Lattice::new([4, 2, 2, 6]).unwrap(), 8, 0.2), &[3]),
+        ("links of 1", generate::weak_field(odd, 1, 0.0), &[1]),
+        ("degenerate Q", nearly_degenerate(odd, 0.0), &[1]),
+        ("nearly degenerate Q", nearly_degenerate(odd, 1e-9), &[1]),
+        ("less degenerate Q", nearly_degenerate(odd, 1e-5), &[1]),
+    ];
+    let (rho, step) = (0.13, 5e-3);
+    for (name, gauge, all) in cases {
+        let lattice = gauge.lattice();
+        let domain = Domain::single(Cpu::new(None), lattice).unwrap();
+        let links = GaugeField::upload(&domain, &gauge).unwrap();
+        // A direction in which all links move.
+        let mut momenta = MomentumField::zero(&domain, Precision::Double).unwrap();
+        momenta.draw(3, 4).unwrap();
+        let momenta = momenta.download().unwrap();
+        let change = of_links(&gauge, |site, mu| multiply(momenta.link(site, mu), gauge.link(site, mu)));
+        let actions = [Action::Linear(generate::random(lattice, 9)), Action::Plaquettes];
+        for (levels, spatial) in all.iter().flat_map(|levels| [(*levels, false), (*levels, true)]) {
+            let smearing = StoutSmearing { rho, levels, spatial };
+            let stout = smearing.levels(&links).unwrap();
+            let smeared = stout.smeared().download().unwrap();
+            assert_eq!(smeared, smearing.smeared(&links).unwrap().download().unwrap());
+            let moved = |by: f64| {
+                let moved = of_links(&gauge, |site, mu| {
+                    let p = momenta.link(site, mu).map(|row| row.map(|z| z * by));
+                    multiply(&exponential(&p), gauge.link(site, mu))
+                });
+                (0..levels).fold(moved, |gauge, _| level(&gauge, rho, spatial))
+            };
+            // Differences of sixth order.
+            let ends = [1.0, 2.0, 3.0].map(|k| [moved(k * step), moved(-k * step)]);
+            for action in &actions {
+                let gradient = GaugeField::upload(&domain, &action.gradient(&smeared)).unwrap();
+                let gradient = stout.thin_gradient(gradient).unwrap().download().unwrap();
+                let [a, b, c] = ends.each_ref().map(|[up, down]| action.value(up) - action.value(down));
+                let expected = (45.0 * a - 9.0 * b + c) / (60.0 * step);
+                let found = product(&gradient, &change);
+                // Next to the largest change that there could be: that of one wrong link is a thousandth of it or so.
+                let size = (product(&gradient, &gradient) * product(&change, &change)).sqrt();
+                let off = (found - expected).abs() / size;
+                let case = format!("{name}, {lattice}, {levels} levels, spatial {spatial}");
+                assert!(off < 1e-10, "{case}: {found} {expected} {off:e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn gradients_in_single_precision_and_on_any_grid() {
+    let lattice = Lattice::new([4, 8, 4, 12]).unwrap();
+    let (gauge, gradient) = (generate::random(lattice, 4), generate::random(lattice, 5));
+    for spatial in [false, true] {
+        let smearing = StoutSmearing { rho: 0.1, levels: 2, spatial };
+        let thin = |domain: &Domain, gauge: &HostGauge, gradient: &HostGauge, precision: Precision| {
+            let upload = |gauge: &HostGauge| GaugeField::upload(domain, gauge).unwrap();
+            let stout = smearing.levels(&upload(gauge)).unwrap().converted(precision).unwrap();
+            let gradient = stout.thin_gradient(upload(gradient).converted(precision).unwrap()).unwrap();
+            gradient.converted(Precision::Double).unwrap().download().unwrap()
+        };
+        let domain = Domain::single(Cpu::new(None), lattice).unwrap();
+        let whole = [Precision::Double, Precision::Single].map(|precision| thin(&domain, &gauge, &gradient, precision));
+        let off = largest_difference(&whole[0], &whole[1]);
+        assert!(0.0 < off && off < 2e-5, "single precision: {off:e}");
+        for grid in [[1, 1, 1, 2], [1, 1, 1, 6], [2, 2, 1, 1]] {
+            Threads::run(grid.iter().product(), |world| {
+                let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world).unwrap();
+                let part = domain.section();
+                let own = |gauge: &HostGauge| cut::links_of(&part, gauge);
+                for (precision, whole) in [Precision::Double, Precision::Single].into_iter().zip(&whole) {
+                    let found = thin(&domain, &own(&gauge), &own(&gradient), precision);
+                    assert_eq!(found, own(whole), "{precision}, {grid:?} at {:?}", part.origin);
+                }
+                Ok::<_, std::convert::Infallible>(())
+            })
+            .unwrap();
+        }
+    }
+    // In the precision of the links, and on their lattice.
+    let domain = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
+    let links = GaugeField::upload(&domain, &gauge).unwrap();
+    let stout = StoutSmearing { rho: 0.1, levels: 1, spatial: false }.levels(&links).unwrap();
+    let single = links.converted(Precision::Single).unwrap();
+    assert!(stout.thin_gradient(single).is_err_and(|why| why.to_string().contains("single")));
 }
 
 #[test]

@@ -55,7 +55,7 @@ impl Force for BlockDeterminant {
     }
     fn kick(&self, links: &EvolvingLinks, step: f64, momenta: &mut MomentumField) -> std::result::Result<(), HmcError> {
         match gradient_of_determinant(&self.quarks, links, self.parities(), -self.flavours)? {
-            Some(gradient) => Ok(add_force(&gradient, links, step, momenta)?),
+            Some(gradient) => Ok(add_force(&self.quarks, gradient, links, step, momenta)?),
             None => Ok(()),
         }
     }

@@ -4,7 +4,7 @@ use crate::domain::{Domain, Result};
 use crate::field::{DeviceField, GaugeField};
 use crate::hmc::links::EvolvingLinks;
 use crate::hmc::momenta::MomentumField;
-use crate::operators::{LinkDependence, Schur, WilsonLike};
+use crate::operators::{LinkDependence, Schur};
 use gpu_kernels::lattice::{Bordered, Region};
 use gpu_kernels::momenta::{ADD_FORCE, AddForce};
 use gpu_kernels::transfer::{COPY_REGION, CopySites};
@@ -21,7 +21,8 @@ use solvers::VectorSpace;
 /// With X_o = h A_oo⁻¹ D X_e and Y_o = h A_oo⁻† D† Y_e the asymmetric complement has Y_e† dM̂ X_e = Y† dM X. For the symmetric one the
 /// same holds with A_ee⁻† Y_e in place of Y_e, less (A_ee⁻† Y_e)† dA_ee M̂ X_e.
 pub(super) struct Forms {
-    operator: WilsonLike,
+    /// Hops, clover coefficients and links of all operators.
+    quarks: WilsonQuarks,
     domain: Domain,
     precision: Precision,
     x: [DeviceField; 2],
@@ -32,13 +33,14 @@ pub(super) struct Forms {
 }
 
 impl Forms {
-    /// Room for `count` pairs. All operators that they are of have the hops and the clover coefficients of this one.
-    pub fn new(domain: &Domain, operator: WilsonLike, precision: Precision, count: usize) -> Result<Self> {
+    /// Room for `count` pairs. All operators that they are of have the hops, the clover coefficients and the links of these.
+    pub fn new(domain: &Domain, quarks: WilsonQuarks, precision: Precision, count: usize) -> Result<Self> {
         let field = || DeviceField::zero(domain, FermionKind::Wilson, precision, count);
+        let operator = quarks.operator;
         let depends = operator.dependence() != LinkDependence::None;
         let beside_term = (depends && operator.schur == Schur::Symmetric).then(field).transpose()?;
         let (x, y) = ([field()?, field()?], [field()?, field()?]);
-        Ok(Forms { operator, domain: domain.clone(), precision, x, y, beside_term, added: 0 })
+        Ok(Forms { quarks, domain: domain.clone(), precision, x, y, beside_term, added: 0 })
     }
     /// Adds `factors`_j Re y_j† M̂ x_j for the vectors of a block on the even sites; `image` is M̂ x.
     pub fn add(
@@ -82,11 +84,16 @@ impl Forms {
         let (sites, nrhs) = (self.domain.half_sites(), from.nrhs() as u32);
         Ok(self.domain.backend().launch(&COPY_REGION, to.format(), &kernel, sites, nrhs)?)
     }
-    /// *Collective.* Their gradient, dB = Re Σ tr (G† dU), on the links of the local lattice.
-    pub fn gradient(self, links: &EvolvingLinks) -> Result<GaugeField> {
-        let thin = links.thin(self.precision)?;
+    /// *Collective.* P ← P + ε A, A the traceless anti-Hermitian part of U G†, with their gradient dB = Re Σ tr (G† dU).
+    pub fn kick(self, links: &EvolvingLinks, step: f64, momenta: &mut MomentumField) -> Result {
+        let quarks = self.quarks;
+        add_force(&quarks, self.gradient(links)?, links, step, momenta)
+    }
+    /// *Collective.* Their gradient with respect to the links of the operators, on the local lattice.
+    fn gradient(self, links: &EvolvingLinks) -> Result<GaugeField> {
+        let thin = self.quarks.links(links, self.precision)?;
         let gradient = thin.empty_like()?;
-        if let LinkDependence::Linear(coefficients) = self.operator.dependence() {
+        if let LinkDependence::Linear(coefficients) = self.quarks.operator.dependence() {
             let insertions = InsertionField::new(&thin)?;
             for parity in 0..2 {
                 let x = match (&self.beside_term, parity) {
@@ -112,7 +119,7 @@ impl Forms {
     }
     /// Adds the gradient of the hopping term.
     fn hops(self, gradient: &GaugeField) -> Result {
-        let wilson = self.operator.wilson;
+        let wilson = self.quarks.operator.wilson;
         let across = wilson.boundary.sign();
         let margin = self.domain.border(MARGIN);
         let vectors = self.domain.bordered_by(margin);
@@ -193,7 +200,7 @@ pub(super) fn gradient_of_determinant(
     weight: f64,
 ) -> Result<Option<GaugeField>> {
     let LinkDependence::Linear(coefficients) = quarks.operator.dependence() else { return Ok(None) };
-    let (term, thin) = (quarks.term(links)?, links.thin(Precision::Double)?);
+    let (term, thin) = (quarks.term(links)?, quarks.links(links, Precision::Double)?);
     let (gradient, insertions) = (thin.empty_like()?, InsertionField::new(&thin)?);
     for parity in parities {
         let form = crate::operators::DiagonalForm { parity, inverse: true, dagger: false };
@@ -212,14 +219,19 @@ pub(super) fn gradient_of_determinant(
     Ok(Some(gradient))
 }
 
-/// P ← P + ε A, A the traceless anti-Hermitian part of U G†.
+/// *Collective.* P ← P + ε A, A the traceless anti-Hermitian part of U G†, from a gradient with respect to the links of an operator.
 pub(super) fn add_force(
-    gradient: &GaugeField,
+    quarks: &WilsonQuarks,
+    gradient: GaugeField,
     links: &EvolvingLinks,
     step: f64,
     momenta: &mut MomentumField,
 ) -> Result {
     let thin = links.thin(gradient.precision())?;
+    let gradient = match &quarks.stout {
+        None => gradient,
+        Some(smearing) => links.stout(smearing, gradient.precision())?.thin_gradient(gradient)?,
+    };
     let domain = thin.domain();
     momenta.expect_on(domain)?;
     let format = Format::between(thin.precision(), momenta.precision());

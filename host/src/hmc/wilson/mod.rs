@@ -19,8 +19,9 @@ pub mod two_flavours;
 pub use solver::{WilsonMethod, WilsonSolver};
 
 use super::links::EvolvingLinks;
+use super::stout::StoutSmearing;
 use crate::domain::{Domain, Result};
-use crate::field::{DeviceField, DeviceGauge, FieldSpace};
+use crate::field::{DeviceField, DeviceGauge, FieldSpace, GaugeField};
 use crate::operators::{Diagonal, DiagonalForm, EvenOddWilson, Schur, Wilson, WilsonLike};
 use gpu_kernels::momenta::{DRAW_SPINOR_NOISE, DrawNoise};
 use gpu_kernels::random::purpose;
@@ -38,6 +39,8 @@ pub struct WilsonQuarks {
     pub operator: WilsonLike,
     /// μ of Hasenbusch's factors: that of twisted-mass quarks is in the operator.
     pub twist: f64,
+    /// What makes its links of those that evolve.
+    pub stout: Option<StoutSmearing>,
 }
 
 /// Pseudofermions and their noise: spinors in double precision.
@@ -49,17 +52,28 @@ fn space(domain: &Domain, precision: Precision, nrhs: usize) -> FieldSpace {
 }
 
 impl WilsonQuarks {
+    /// Without a twist, on the links that evolve.
+    pub fn new(operator: WilsonLike) -> Self {
+        WilsonQuarks { operator, twist: 0.0, stout: None }
+    }
+    /// Its links, in a precision.
+    fn links(&self, links: &EvolvingLinks, precision: Precision) -> Result<Rc<GaugeField>> {
+        match &self.stout {
+            None => links.thin(precision),
+            Some(smearing) => Ok(Rc::new(links.stout(smearing, precision)?.smeared().share())),
+        }
+    }
     /// A, in double precision. It is made once for all parts of the action.
     fn term(&self, links: &EvolvingLinks) -> Result<Rc<Diagonal>> {
         let WilsonLike { definition, wilson, coefficients, .. } = self.operator;
-        let name = format!("term of {definition:?} {wilson:?} {coefficients:?}");
-        links.made_of(name, || self.operator.diagonal(&*links.thin(Precision::Double)?))
+        let name = format!("term of {definition:?} {wilson:?} {coefficients:?} {:?}", self.stout);
+        links.made_of(name, || self.operator.diagonal(&*self.links(links, Precision::Double)?))
     }
     /// M̂ in a format, for blocks of `nrhs` vectors.
     fn on(&self, links: &EvolvingLinks, precision: Precision, nrhs: usize) -> Result<TwistedComplement> {
         let storage = if precision == Precision::Double { LinkStorage::FULL } else { LinkStorage::of(12) };
-        let name = format!("links of Wilson quarks in {precision} {storage}");
-        let pack = || Ok(Arc::new(links.thin(Precision::Double)?.pack(precision, storage)?));
+        let name = format!("links of Wilson quarks in {precision} {storage} {:?}", self.stout);
+        let pack = || Ok(Arc::new(self.links(links, Precision::Double)?.pack(precision, storage)?));
         let packed: Rc<Arc<DeviceGauge>> = links.made_of::<_, crate::domain::DeviceError>(name, pack)?;
         let term = self.term(links)?;
         let term = if precision == Precision::Double { (*term).clone() } else { term.convert(precision)? };

@@ -1,5 +1,5 @@
 //! One Wilson-like quark by a rational function (Clark and Kennedy 2007).
-use super::forms::{Forms, add_force};
+use super::forms::Forms;
 use super::solver::SolverCounts;
 use super::{TwistedComplement, VECTORS, WilsonQuarks, draw_noise, norm2, space};
 use crate::domain::Domain;
@@ -118,12 +118,12 @@ impl Force for OneFlavour {
         let (mut b, mut image) = (space.allocate()?, space.allocate()?);
         space.convert_from(&self.field, &mut b)?;
         let x = self.solve(&operator, function, solver, false, &b)?;
-        let mut forms = Forms::new(domain, self.quarks.operator, precision, n * x.len())?;
+        let mut forms = Forms::new(domain, self.quarks, precision, n * x.len())?;
         for (pole, x) in function.poles.iter().zip(&x) {
             operator.apply(x, &mut image)?;
             forms.add(&operator, x, &image, &image, -2.0 * pole.residue)?;
         }
-        Ok(add_force(&forms.gradient(links)?, links, step, momenta)?)
+        Ok(forms.kick(links, step, momenta)?)
     }
 }
 

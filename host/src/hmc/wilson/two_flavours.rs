@@ -1,5 +1,5 @@
 //! Two Wilson-like quarks of one mass, exactly.
-use super::forms::{Forms, add_force};
+use super::forms::Forms;
 use super::solver::{SolverCounts, WilsonSystem};
 use super::{VECTORS, WilsonQuarks, WilsonSolver, draw_noise, norm2, space};
 use crate::domain::Domain;
@@ -66,7 +66,7 @@ impl Force for TwoFlavours {
         let (domain, system) = (links.own().domain(), self.system(&self.quarks, links, 0)?);
         let rhs = self.rhs(links)?;
         let [x, y] = system.solve_normal(&self.name, &rhs, None, &self.counts)?;
-        let mut forms = Forms::new(domain, self.quarks.operator, self.precision, 2)?;
+        let mut forms = Forms::new(domain, self.quarks, self.precision, 2)?;
         let count = |quarks: &WilsonQuarks| quarks.on(links, self.precision, 1);
         let low = space(domain, self.precision, 1);
         let convert = |from: &DeviceField| -> crate::domain::Result<DeviceField> {
@@ -82,7 +82,7 @@ impl Force for TwoFlavours {
             operator.apply(&x_low, &mut image)?;
             forms.add(&operator, &x_low, &image, &convert(&self.field)?, 2.0)?;
         }
-        Ok(add_force(&forms.gradient(links)?, links, step, momenta)?)
+        Ok(forms.kick(links, step, momenta)?)
     }
 }
 
