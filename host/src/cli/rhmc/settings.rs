@@ -65,7 +65,7 @@ const OF_GAUGE: [(&str, &str); 6] = [
     ("parallelogram", "parallelogram"),
     ("anisotropy", "xi"),
 ];
-const OF_QUARKS: [(&str, &str); 10] = [
+const OF_QUARKS: [(&str, &str); 11] = [
     ("operator", "operator"),
     ("mass", "mass"),
     ("flavours", "flavours"),
@@ -76,6 +76,7 @@ const OF_QUARKS: [(&str, &str); 10] = [
     ("xi", "xi"),
     ("nu", "nu"),
     ("mu", "mu"),
+    ("stout", "stout-rho"),
 ];
 
 /// Which keys of the input make another distribution of links than they did, with both values; none where settings are
