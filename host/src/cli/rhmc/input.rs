@@ -38,6 +38,7 @@ pub const SCHEMA: Schema = &[
     ("gauge.u0", Kind::Number),
     ("gauge.u0-time", Kind::Number),
     ("gauge.xi", Kind::Number),
+    ("gauge.flavours", Kind::Number),
     ("gauge.plaquette", Kind::Number),
     ("gauge.rectangle", Kind::Number),
     ("gauge.parallelogram", Kind::Number),
@@ -346,6 +347,7 @@ fn gauge_action(s: &mut Settings) -> Option<GaugeAction> {
     needed(s, beta.is_some(), "gauge.beta", "gauge.beta = 5.6");
     let mut above_0 = |key: &str| s.number(key, "a number above 0", |x| x > 0.0);
     let (u0, u0_time, xi) = (above_0("gauge.u0"), above_0("gauge.u0-time"), above_0("gauge.xi"));
+    let flavours = s.number("gauge.flavours", "a number of at least 0", |n| n >= 0.0);
     if action == Some(ActionName::LuscherWeisz) {
         needed(s, u0.is_some(), "gauge.u0", "gauge.u0 = 0.86");
     }
@@ -361,7 +363,10 @@ fn gauge_action(s: &mut Settings) -> Option<GaugeAction> {
         }
         (ActionName::Wilson, None) => GaugeAction::wilson(beta),
         (ActionName::SymanzikTree, None) => GaugeAction::tree_level_symanzik(beta, u0),
-        (ActionName::LuscherWeisz, _) => GaugeAction::one_loop_symanzik(beta, u0),
+        (ActionName::LuscherWeisz, _) => match flavours {
+            Some(flavours) => GaugeAction::one_loop_symanzik_with_hisq(beta, u0, flavours),
+            None => GaugeAction::one_loop_symanzik(beta, u0),
+        },
         (ActionName::Iwasaki, _) => GaugeAction::iwasaki(beta),
         (ActionName::Dbw2, _) => GaugeAction::dbw2(beta),
     };
@@ -389,6 +394,8 @@ fn refuse_what_it_has_not(s: &mut Settings, action: ActionName, anisotropic: boo
         }
     };
     refuse(symanzik, "gauge.u0", "this action has no tadpole factor: leave it out");
+    let has_quarks = action == ActionName::LuscherWeisz;
+    refuse(has_quarks, "gauge.flavours", "only \"luscher-weisz\" has coefficients that depend on quarks: leave it out");
     refuse(can_be_anisotropic, "gauge.xi", "anisotropic actions are \"wilson\" and \"symanzik-tree\"");
     let has_time = action == ActionName::SymanzikTree && anisotropic;
     refuse(
@@ -543,6 +550,7 @@ fn integrator(s: &mut Settings, groups: usize, of_parts: &[usize]) -> (f64, Vec<
         ("omelyan", Scheme::Omelyan { lambda }),
         ("omelyan-links-first", Scheme::OmelyanLinksFirst { lambda }),
         ("force-gradient", Scheme::ForceGradient),
+        ("3g1f", Scheme::ThreeGaugeOneFermion { lambda }),
     ];
     let outer = s.choice("trajectory.integrator", &schemes).unwrap_or(Scheme::Omelyan { lambda });
     let inner = s.choice("trajectory.gauge-integrator", &schemes).unwrap_or(outer);
@@ -556,6 +564,14 @@ fn integrator(s: &mut Settings, groups: usize, of_parts: &[usize]) -> (f64, Vec<
         );
         s.wrong(&setting, why);
     }
+    let interleaved = |scheme| matches!(scheme, Scheme::ThreeGaugeOneFermion { .. });
+    for (key, scheme) in [("trajectory.gauge-steps", outer), ("trajectory.gauge-integrator", inner)] {
+        if let (true, Some(setting)) = (interleaved(scheme) && groups > 0, s.get(key)) {
+            let why = "3g1f has the steps of the gauge action between those of the quarks: it has no inner level, and is \
+                       none";
+            s.wrong(&setting, why);
+        }
+    }
     // What would have no effect is a mistake.
     let nested = s.was_given("trajectory.gauge-steps");
     for key in ["trajectory.gauge-steps", "trajectory.gauge-integrator"] {
@@ -567,12 +583,13 @@ fn integrator(s: &mut Settings, groups: usize, of_parts: &[usize]) -> (f64, Vec<
             }
         }
     }
-    let uses_lambda = |scheme| matches!(scheme, Scheme::Omelyan { .. } | Scheme::OmelyanLinksFirst { .. });
+    let uses_lambda =
+        |scheme| matches!(scheme, Scheme::Omelyan { .. } | Scheme::OmelyanLinksFirst { .. }) || interleaved(scheme);
     if let Some(setting) = s.get("trajectory.lambda")
         && !uses_lambda(outer)
         && !(nested && uses_lambda(inner))
     {
-        s.wrong(&setting, "only the Omelyan integrators use it: leave it out");
+        s.wrong(&setting, "only the Omelyan integrators use it, and 3g1f: leave it out");
     }
     let unitarise = [("always", Unitarise::Always), ("never", Unitarise::Never)];
     let unitarise = s.choice("trajectory.unitarise", &unitarise).unwrap_or_default();

@@ -144,6 +144,7 @@ fn level(level: &LevelPlan) -> Value {
         Scheme::Omelyan { lambda } => ("omelyan", Some(lambda)),
         Scheme::OmelyanLinksFirst { lambda } => ("omelyan-links-first", Some(lambda)),
         Scheme::ForceGradient => ("force-gradient", None),
+        Scheme::ThreeGaugeOneFermion { lambda } => ("3g1f", Some(lambda)),
     };
     json!({ "integrator": name, "lambda": lambda, "steps": level.steps, "gauge": level.gauge, "quarks": level.quarks })
 }
