@@ -8,7 +8,7 @@ use super::wilson::WilsonGroup;
 use crate::cli::config::{Kind, Schema, Settings};
 use ferrite::Precision;
 use ferrite::hmc::action::{AnisotropicLattice, GaugeAction};
-use ferrite::hmc::fermions::{QuarkOperator, ShiftedSolver};
+use ferrite::hmc::fermions::{QuarkOperator, QuarkSmearing, ShiftedSolver};
 use ferrite::hmc::functions::{Quarks, Tolerances};
 use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
 use ferrite::hmc::trajectory::{LevelPlan, Plan};
@@ -46,6 +46,7 @@ pub const SCHEMA: Schema = &[
     ("gauge.chair", Kind::Number),
     ("fermion.*.operator", Kind::Word),
     ("fermion.*.u0", Kind::Number),
+    ("fermion.*.naik-epsilon", Kind::Numbers),
     ("fermion.*.mass", Kind::Numbers),
     ("fermion.*.flavours", Kind::Fractions),
     ("fermion.*.pseudofermions", Kind::Count),
@@ -285,7 +286,14 @@ impl EnsembleInput {
     }
     /// Steps of the longest hop or path.
     pub fn hops(&self) -> usize {
-        if self.groups.iter().any(|group| group.operator.paths.is_some()) { 3 } else { 1 }
+        if self.groups.iter().any(|group| group.operator.smearing.is_improved()) { 3 } else { 1 }
+    }
+    /// Whether there are quarks of a mass in the ensemble: flavours of all groups with this operator, less those that only
+    /// divide the determinant of a group.
+    pub fn has_flavours(&self, operator: &QuarkOperator, mass: f64) -> bool {
+        let of_operator = self.groups.iter().filter(|group| group.operator == *operator);
+        let all = of_operator.flat_map(|group| &group.quarks).filter(|quarks| quarks.mass == mass);
+        all.map(|quarks| quarks.flavours.value()).sum::<f64>() > 1e-9
     }
 }
 
@@ -409,8 +417,8 @@ fn refuse_what_it_has_not(s: &mut Settings, action: ActionName, anisotropic: boo
 
 fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {
     let key = |name: &str| format!("fermion.{number}.{name}");
-    let operators = [("naive", false), ("asqtad", true)];
-    let asqtad = match s.get(&key("operator")) {
+    let operators = [("naive", QuarkKind::Naive), ("asqtad", QuarkKind::Asqtad), ("hisq", QuarkKind::Hisq)];
+    let kind = match s.get(&key("operator")) {
         Some(setting) if !operators.iter().any(|(name, _)| *name == setting.text()) => {
             let names: Vec<_> = operators.iter().map(|(name, _)| *name).chain(super::wilson::names()).collect();
             s.wrong(&setting, format!("'{}' is none of {}", setting.text(), names.join(", ")));
@@ -418,7 +426,7 @@ fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {
         }
         _ => s.choice(&key("operator"), &operators),
     };
-    needed(s, asqtad.is_some(), &key("operator"), "operator = \"asqtad\" or \"clover\"");
+    needed(s, kind.is_some(), &key("operator"), "operator = \"asqtad\", \"hisq\" or \"clover\"");
     for name in super::wilson::OF_WILSON {
         if let Some(setting) = s.get(&key(name)) {
             s.wrong(&setting, "belongs to Wilson-like quarks: leave it out");
@@ -429,17 +437,17 @@ fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {
         s.wrong(&setting, "the pseudofermions of staggered quarks are on one level: give one number");
     }
     let u0 = s.number(&key("u0"), "a number above 0", |x| x > 0.0);
-    if asqtad == Some(true) {
+    if kind == Some(QuarkKind::Asqtad) {
         needed(s, u0.is_some(), &key("u0"), "u0 = 0.86, of asqtad's paths");
     } else if let Some(setting) = s.get(&key("u0")) {
-        s.wrong(&setting, "naive quarks have no tadpole factor: leave it out");
+        s.wrong(&setting, "only asqtad quarks have a tadpole factor: leave it out");
     }
     let masses = s.numbers(&key("mass"), "a number above 0", |m| m > 0.0);
     needed(s, masses.is_some(), &key("mass"), "mass = [0.05]");
     let flavours = s.parsed(&key("flavours"), |typed| {
         let one = |text: &str| match text.trim().parse::<Fraction>() {
-            Ok(n) if n.value() > 0.0 => Ok(n),
-            Ok(_) => Err(format!("'{}' is not a number of flavours", text.trim())),
+            Ok(n) if n.value() != 0.0 => Ok(n),
+            Ok(_) => Err("0 flavours: leave them out".into()),
             Err(why) => Err(why.to_string()),
         };
         typed.split(',').map(one).collect::<Result<Vec<_>, _>>()
@@ -456,7 +464,8 @@ fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {
         action: approximation(s, &key("action-error")).unwrap_or(default.action),
     };
     let dynamics_tol = s.numbers(&key("dynamics-tol"), RESIDUAL, is_residual);
-    let (asqtad, masses, flavours) = (asqtad?, masses?, flavours?);
+    let epsilon = naik_epsilon(s, &key("naik-epsilon"), kind, masses.as_deref());
+    let (kind, masses, flavours) = (kind?, masses?, flavours?);
     if masses.len() != flavours.len() {
         if let Some(setting) = s.get(&key("flavours")) {
             s.wrong(
@@ -467,15 +476,57 @@ fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {
         return None;
     }
     let params = StaggeredParams { mass: 0.0, boundary, phases };
-    let paths = if asqtad { Some(PathCoefficients::asqtad(u0?)) } else { None };
+    let (smearing, title) = match kind {
+        QuarkKind::Naive => (QuarkSmearing::Thin, "naive"),
+        QuarkKind::Asqtad => (QuarkSmearing::Paths(PathCoefficients::asqtad(u0?)), "asqtad"),
+        QuarkKind::Hisq => (QuarkSmearing::Hisq { epsilon: epsilon? }, "hisq"),
+    };
     let quarks: Vec<Quarks> =
         masses.iter().zip(&flavours).map(|(mass, flavours)| Quarks { mass: *mass, flavours: *flavours }).collect();
     let one = |quarks: &Quarks| format!("{} at m = {}", quarks.flavours, quarks.mass);
     let names: Vec<_> = quarks.iter().map(one).collect();
-    let name = format!("{} flavours {}", if asqtad { "asqtad" } else { "naive" }, names.join(" and "));
-    let operator = QuarkOperator { params, paths };
+    let mut name = format!("{title} flavours {}", names.join(" and "));
+    if let QuarkSmearing::Hisq { epsilon } = smearing
+        && epsilon != 0.0
+    {
+        name += &format!(" with epsilon = {epsilon}");
+    }
+    let operator = QuarkOperator { params, smearing };
     let level = level[0];
     Some(QuarkGroup { name, operator, quarks, pseudofermions, tolerances, dynamics_tol, level })
+}
+
+/// Staggered quarks by name.
+#[derive(Clone, Copy, PartialEq)]
+enum QuarkKind {
+    Naive,
+    Asqtad,
+    Hisq,
+}
+
+/// The ε of a group, 0 where none is given: one number, or one for each mass, which have to be equal.
+fn naik_epsilon(s: &mut Settings, key: &str, kind: Option<QuarkKind>, masses: Option<&[f64]>) -> Option<f64> {
+    let given = s.numbers(key, "a number", |_| true);
+    let Some(setting) = s.get(key) else { return Some(0.0) };
+    if kind.is_some_and(|kind| kind != QuarkKind::Hisq) {
+        s.wrong(&setting, "only HISQ has such a correction of the Naik term: leave it out");
+        return None;
+    }
+    let given = given?;
+    if given.iter().any(|epsilon| *epsilon != given[0]) {
+        let why = "masses of a group share pseudofermions, and so one operator: give quarks with another naik-epsilon a \
+                   table [[fermion]] of their own";
+        s.wrong(&setting, why);
+        return None;
+    }
+    if let (2.., Some(masses)) = (given.len(), masses)
+        && given.len() != masses.len()
+    {
+        let numbers = text::count(given.len(), "number");
+        s.wrong(&setting, format!("{numbers} for {}: one is enough", text::count(masses.len(), "mass")));
+        return None;
+    }
+    given.first().copied()
 }
 
 /// Keys that only quarks make use of.
@@ -571,6 +622,11 @@ fn integrator(s: &mut Settings, groups: usize, of_parts: &[usize]) -> (f64, Vec<
                        none";
             s.wrong(&setting, why);
         }
+    }
+    if let (true, Some([_, _, ..]), Some(setting)) =
+        (interleaved(outer), all_steps.as_deref(), s.get("trajectory.steps"))
+    {
+        s.wrong(&setting, "3g1f has one level: give one number");
     }
     // What would have no effect is a mistake.
     let nested = s.was_given("trajectory.gauge-steps");
