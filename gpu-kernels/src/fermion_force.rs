@@ -17,8 +17,9 @@
 //! of U_ν, with z = y−μ̂,
 //!
 //! G(y) U_ν(y+μ̂) V†(y+ν̂) + V(y) U_ν(y+μ̂) G†(y+ν̂) + G†(z) U_ν(z) V(z+ν̂) + V†(z) U_ν(z) G(z+ν̂).
-use crate::Kernel;
-use crate::algebra::{AntiHermitian, Real, Su3};
+//!
+//! Between the two levels of HISQ they go back through the projection W = V (V†V)^(−1/2) to U(3): see [`ProjectionGradient`].
+use crate::algebra::{AntiHermitian, Complex, Hermitian, Real, Su3};
 use crate::field::{Field, Matrices, Momenta, ThinLinks};
 use crate::format::Between;
 use crate::lattice::{Bordered, Geometry, Site};
@@ -26,6 +27,7 @@ use crate::memory::Access;
 use crate::smeared::{ThreeSites, link, matrix, of, step};
 use crate::staggered::Phases;
 use crate::storage::{Colours, Element, NumberFormat};
+use crate::{Kernel, Reduction};
 
 /// Z for all j, as right-hand sides, and what a hop between them is multiplied with.
 #[derive(Clone, Copy)]
@@ -277,6 +279,119 @@ unsafe impl<T: Element> Kernel<T> for CombineMatrices {
     }
 }
 
+/// From the gradient G of W = V (V†V)^(−1/2), the links in U(3) next to V, to that of V: G ← 2 W Y. The "right-hand side" is μ.
+///
+/// With H = (V†V)^(1/2) = W†V and dW = W X, X anti-Hermitian, dV = dW H + W dH gives
+///
+/// H X + X H = W†dV − dV†W,
+///
+/// which is solved in the basis of the eigenvectors of H: it divides by sums of eigenvalues, h_j + h_k. To do so is
+/// self-adjoint, so that Re tr(G†dW) = Re tr((2 W Y)†dV) where H Y + Y H = (W†G − G†W)/2. That is the derivative that Wong and
+/// Woloshyn (2007) and Bazavov et al. (2010, appendix C) write with the matrices of V†V.
+///
+/// A singular value h of V that is small makes the gradient large. Where the smallest h² is below `cutoff`, sums are those of
+/// √(h² + cutoff), as MILC guards its force (Bazavov et al. 2010); [`SmallSingularValues`] counts such links.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct ProjectionGradient {
+    /// V
+    pub links: ThinLinks,
+    /// W
+    pub unitary: ThinLinks,
+    /// G
+    pub gradient: ThinLinks,
+    /// Of h².
+    pub cutoff: f64,
+}
+
+/// (V†V)^(1/2) from V and the unitary matrix W next to it.
+#[inline(always)]
+fn hermitian_factor<T: Real>(v: Su3<T>, w: Su3<T>) -> Hermitian<T> {
+    Hermitian::part_of(w.adjoint() * v)
+}
+
+/// The smallest of three numbers.
+#[inline(always)]
+fn smallest<T: Real>([a, b, c]: [T; 3]) -> T {
+    let first = (b - a).where_positive(a, b);
+    (c - first).where_positive(first, c)
+}
+
+/// The gradient of V from those that [`ProjectionGradient`] says.
+#[inline(always)]
+pub fn gradient_before_projection<T: Real>(v: Su3<T>, w: Su3<T>, gradient: Su3<T>, cutoff: T) -> Su3<T> {
+    let (h, e) = hermitian_factor(v, w).eigen();
+    let least = smallest(h);
+    let guard = (least.mul_add(-least, cutoff)).where_positive(cutoff, T::ZERO);
+    let [p, q, r] = h;
+    macro_rules! guarded {
+        ($h:ident) => {
+            $h.mul_add($h, guard).sqrt_or_zero()
+        };
+    }
+    let (p, q, r) = (guarded!(p), guarded!(q), guarded!(r));
+    let of_w = w.adjoint() * gradient;
+    // Twice the anti-Hermitian part, of which 2 Y is made.
+    let turned = (e.adjoint() * (of_w - of_w.adjoint()) * e).0;
+    let (pq, pr, qr) = ((p + q).reciprocal(), (p + r).reciprocal(), (q + r).reciprocal());
+    let (pp, qq, rr) = ((p + p).reciprocal(), (q + q).reciprocal(), (r + r).reciprocal());
+    macro_rules! divided {
+        ($($sum:ident $j:literal $k:literal),*) => {
+            [$(turned[$j][$k].scale($sum)),*]
+        };
+    }
+    let first: [Complex<T>; 3] = divided!(pp 0 0, pq 0 1, pr 0 2);
+    let second = divided!(pq 1 0, qq 1 1, qr 1 2);
+    let third = divided!(pr 2 0, qr 2 1, rr 2 2);
+    w * (e * Su3([first, second, third]) * e.adjoint())
+}
+
+// SAFETY: call (i, μ) reads and writes link μ of site i only.
+unsafe impl<T: Element> Kernel<T> for ProjectionGradient {
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, mu: u32) {
+        unsafe {
+            let (v, w) = (self.links.load::<T>(i, mu, Access::Shared), self.unitary.load::<T>(i, mu, Access::Shared));
+            let gradient = self.gradient.load::<T>(i, mu, Access::Own);
+            self.gradient.store(i, mu, &gradient_before_projection(v, w, gradient, T::from_f64(self.cutoff)));
+        }
+    }
+}
+
+/// How many links V have a singular value whose square is below `cutoff`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct SmallSingularValues {
+    /// V on the sites of one parity of the bordered lattice.
+    pub links: ThinLinks,
+    /// W = V (V†V)^(−1/2) there.
+    pub unitary: ThinLinks,
+    /// Their lattice.
+    pub lattice: Bordered,
+    /// Parity of the sites.
+    pub parity: u32,
+    /// Of the square.
+    pub cutoff: f64,
+}
+// SAFETY: reads only.
+unsafe impl Reduction<()> for SmallSingularValues {
+    type Values = [f64; 1];
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, _rhs: u32) -> [f64; 1] {
+        let at = self.lattice.site(i, self.parity).index;
+        let (mut count, mut mu) = (0.0, 0);
+        while mu < 4 {
+            let (v, w) = unsafe {
+                (self.links.load::<f64>(at, mu, Access::Shared), self.unitary.load::<f64>(at, mu, Access::Shared))
+            };
+            let least = smallest(hermitian_factor(v, w).eigen().0);
+            count += (least * least < self.cutoff) as u32 as f64;
+            mu += 1;
+        }
+        [count]
+    }
+}
+
 crate::kernels! { FAMILY = "fermion_force";
     kernel NAIVE_FORCE "naive_force": [NaiveForce, in lanes] => fermion_forces;
     kernel HOP_GRADIENT "hop_gradient": [HopGradient, in lanes] => wide_colours;
@@ -284,4 +399,71 @@ crate::kernels! { FAMILY = "fermion_force";
     kernel STAPLE_GRADIENT "staple_gradient": [StapleGradient, in lanes] => real_numbers;
     kernel LONG_GRADIENT "long_gradient": [LongGradient, in lanes] => real_numbers;
     kernel COMBINE_MATRICES "combine_matrices": [CombineMatrices, in lanes] => real_numbers;
+    kernel PROJECTION_GRADIENT "projection_gradient": [ProjectionGradient, in lanes] => real_numbers;
+    observe SMALL_SINGULAR_VALUES "small_singular_values": [SmallSingularValues] => once;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algebra::complex;
+    use crate::smeared::polar;
+
+    /// Numbers between −1 and 1.
+    fn matrix(seed: u64) -> Su3<f64> {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+        };
+        Su3([(); 3].map(|()| [(); 3].map(|()| complex(next(), next()))))
+    }
+    /// Re tr (A†B)
+    fn product(a: Su3<f64>, b: Su3<f64>) -> f64 {
+        (a.adjoint() * b).re_trace()
+    }
+
+    /// The plain witness: differences of the projection itself.
+    #[test]
+    fn gradients_are_those_of_the_projection() {
+        for seed in 1..40 {
+            let (mut v, g, d) = (matrix(seed), matrix(100 + seed), matrix(200 + seed));
+            if seed % 4 == 0 {
+                // Singular values that are equal, and then nearly equal.
+                v = polar(&v).scale(0.7);
+            } else if seed % 4 == 1 {
+                v = polar(&v).scale(0.7) + matrix(300 + seed).scale(1e-7);
+            }
+            let h = 1e-3 * polar_condition(v);
+            let at = |t: f64| product(g, polar(&(v + d.scale(t))));
+            let pair = |k: f64| at(k * h) - at(-k * h);
+            let expected = (45.0 * pair(1.0) - 9.0 * pair(2.0) + pair(3.0)) / (60.0 * h);
+            let got = product(gradient_before_projection(v, polar(&v), g, 5e-5), d);
+            assert!((got - expected).abs() < 1e-9 * (1.0 + expected.abs()), "{seed}: {got} instead of {expected}");
+        }
+    }
+    /// The smallest singular value.
+    fn polar_condition(v: Su3<f64>) -> f64 {
+        smallest(hermitian_factor(v, polar(&v)).eigen().0)
+    }
+
+    /// Below the cutoff a gradient does not grow any more.
+    #[test]
+    fn small_singular_values_are_guarded() {
+        let (v, g, cutoff) = (matrix(7), matrix(8), 5e-5);
+        let w = polar(&v);
+        let (_, e) = hermitian_factor(v, w).eigen();
+        let with = |least: f64| {
+            let h = Hermitian { diagonal: [least, 0.9, 1.1], upper: [Complex::ZERO; 3] }.matrix();
+            let made = gradient_before_projection(w * (e * h * e.adjoint()), w, g, cutoff);
+            product(made, made).sqrt()
+        };
+        let (above, below, far_below) = (with(0.0072), with(0.007), with(1e-6));
+        let unguarded = {
+            let h = Hermitian { diagonal: [1e-6, 0.9, 1.1], upper: [Complex::ZERO; 3] }.matrix();
+            let made = gradient_before_projection(w * (e * h * e.adjoint()), w, g, 0.0);
+            product(made, made).sqrt()
+        };
+        assert!(above > below && far_below < 1.5 * above && unguarded > 1e3 * far_below);
+    }
 }

@@ -64,6 +64,9 @@ pub struct MultiShiftParams<'a> {
     /// τ_i: one entry for each shift, or a single one for all; none where `solver.tol` is that of all. At least 10⁻¹⁸, as
     /// `solver.tol` has to be where it counts.
     pub tolerances: &'a [f64],
+    /// Whether all systems go on until the base system, that of the smallest shift, is within its tolerance, as in MILC's code; those of
+    /// the others do not count. Otherwise each is dropped at its own.
+    pub together: bool,
     /// Whether to compute b_j − (A + σ_i) x_ij for all i at the end, which costs one application for each shift.
     /// Without it there is only the recurrence's word, which is worth less the lower the precision.
     pub check: bool,
@@ -77,7 +80,7 @@ impl Default for MultiShiftParams<'_> {
 
 impl From<SolverParams> for MultiShiftParams<'_> {
     fn from(solver: SolverParams) -> Self {
-        Self { solver, tolerances: &[], check: true }
+        Self { solver, tolerances: &[], together: false, check: true }
     }
 }
 

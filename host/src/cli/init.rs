@@ -25,6 +25,7 @@ pub struct InitArguments {
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Quarks {
     Asqtad,
+    Hisq,
     Naive,
     Clover,
     Twisted,
@@ -35,13 +36,14 @@ impl Quarks {
     fn input(self) -> &'static str {
         match self {
             Quarks::Asqtad => include_str!("rhmc/example/asqtad.toml"),
+            Quarks::Hisq => include_str!("rhmc/example/hisq.toml"),
             Quarks::Naive => include_str!("rhmc/example/naive.toml"),
             Quarks::Clover => include_str!("rhmc/example/clover.toml"),
             Quarks::Twisted => include_str!("rhmc/example/twisted.toml"),
         }
     }
     fn are_staggered(self) -> bool {
-        matches!(self, Quarks::Asqtad | Quarks::Naive)
+        matches!(self, Quarks::Asqtad | Quarks::Hisq | Quarks::Naive)
     }
 }
 

@@ -7,7 +7,7 @@ use super::momenta::MomentumField;
 use super::monomial::Monomial;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{DeviceField, FieldSpace};
-use crate::operators::fat_links::{Improvement, PathCoefficients};
+use crate::operators::fat_links::{FirstLevel, Improvement, PathCoefficients};
 use crate::operators::{EvenOddStaggered, Staggered, StaggeredLinks, StaggeredParams};
 use gpu_kernels::momenta::{DRAW_NOISE, DrawNoise};
 use gpu_kernels::random::purpose;
@@ -27,8 +27,37 @@ use std::sync::Arc;
 pub struct QuarkOperator {
     /// Boundary condition and phases; the mass does not matter here.
     pub params: StaggeredParams,
-    /// The paths of fat and long links; `None`: hops over thin links.
-    pub paths: Option<PathCoefficients>,
+    /// The links that they hop over.
+    pub smearing: QuarkSmearing,
+}
+
+/// What the links of quarks are made of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum QuarkSmearing {
+    /// They are thin links.
+    Thin,
+    /// Fat and long links are sums of paths over thin links, as those of asqtad.
+    Paths(PathCoefficients),
+    /// Two levels with a projection to U(3) in between, with the correction ε of the Naik term (Follana et al. 2007).
+    Hisq {
+        /// ε
+        epsilon: f64,
+    },
+}
+
+impl QuarkSmearing {
+    /// Whether there are fat and long links.
+    pub fn is_improved(&self) -> bool {
+        *self != QuarkSmearing::Thin
+    }
+    /// Whether there are hops of three sites.
+    pub(crate) fn has_long_links(&self) -> bool {
+        match self {
+            QuarkSmearing::Thin => false,
+            QuarkSmearing::Paths(paths) => paths.naik != 0.0,
+            QuarkSmearing::Hisq { .. } => true,
+        }
+    }
 }
 
 /// Rational functions of A = −D² on the even sites, D without the factor ½ of the operator M = m + ½ D: M†M = m² + ¼ A.
@@ -50,6 +79,8 @@ pub struct ShiftedSolver {
     pub single: bool,
     /// Relative residuals: one for all shifts, or one for each.
     pub tol: Vec<f64>,
+    /// Whether all systems go on until that of the smallest shift has its residual, as in MILC's code; otherwise each has its own.
+    pub together: bool,
     /// Most iterations.
     pub max_iterations: usize,
 }
@@ -73,7 +104,8 @@ fn space(domain: &Domain, precision: Precision, nrhs: usize) -> FieldSpace {
 
 impl QuarkOperator {
     /// A⁄4 + `mass`² on the sites of `parity`, for blocks of `nrhs` vectors in a precision, with long links, or thin ones
-    /// where there are no others, stored as it says. Its links are packed once for all masses and both parities.
+    /// where there are no others, stored as it says, those in U(3) with their phase. Its links are packed once for all masses
+    /// and both parities.
     pub(crate) fn on(
         &self,
         links: &EvolvingLinks,
@@ -84,21 +116,33 @@ impl QuarkOperator {
         nrhs: usize,
     ) -> Result<EvenOddStaggered> {
         let pack = || {
-            let packed = match self.paths {
-                None => StaggeredLinks::naive(Arc::new(links.thin(Precision::Double)?.pack(precision, storage)?)),
-                Some(paths) => improved(links, paths)?.pack(precision, storage)?,
+            let packed = match self.smearing {
+                QuarkSmearing::Thin => {
+                    StaggeredLinks::naive(Arc::new(links.thin(Precision::Double)?.pack(precision, storage)?))
+                }
+                QuarkSmearing::Paths(paths) => {
+                    let make = || Improvement::from_paths(&*links.thin(Precision::Double)?, &paths);
+                    self.improved(links, make)?.pack(precision, storage)?
+                }
+                QuarkSmearing::Hisq { epsilon } => {
+                    let make = || first_level(links)?.second(epsilon);
+                    self.improved(links, make)?.pack(precision, storage.with_phase())?
+                }
             };
             Ok::<_, DeviceError>(Arc::new(packed))
         };
-        let packed = links.made_of(format!("links of {:?} in {precision} {storage}", self.paths), pack)?;
+        let packed = links.made_of(format!("links of {:?} in {precision} {storage}", self.smearing), pack)?;
         let staggered = Staggered::new(Arc::clone(&packed), StaggeredParams { mass, ..self.params });
         EvenOddStaggered::shifted(staggered, parity, 0.0, nrhs)
     }
+    fn improved(&self, links: &EvolvingLinks, make: impl FnOnce() -> Result<Improvement>) -> Result<Rc<Improvement>> {
+        links.made_of(format!("fat and long links of {:?}", self.smearing), make)
+    }
 }
 
-fn improved(links: &EvolvingLinks, paths: PathCoefficients) -> Result<Rc<Improvement>> {
-    let make = || Improvement::from_paths(&*links.thin(Precision::Double)?, &paths);
-    links.made_of(format!("fat and long links {paths:?}"), make)
+/// The first level of HISQ, made once for quarks with all ε.
+pub(super) fn first_level(links: &EvolvingLinks) -> Result<Rc<FirstLevel>> {
+    links.made_of("first level of HISQ".into(), || FirstLevel::of(&*links.thin(Precision::Double)?))
 }
 
 /// A group of quarks with its pseudofermions φ, all of the action Σ ‖r(A) φ‖². They are one block of vectors, which solvers
@@ -114,6 +158,7 @@ pub struct Pseudofermions {
     first: u32,
     iterations: Cell<usize>,
     residual: Cell<f64>,
+    guarded: Cell<usize>,
 }
 
 impl Pseudofermions {
@@ -138,6 +183,7 @@ impl Pseudofermions {
             first,
             iterations: Cell::new(0),
             residual: Cell::new(0.0),
+            guarded: Cell::new(0),
         };
         this.set_functions(functions);
         Ok(this)
@@ -197,7 +243,7 @@ impl Pseudofermions {
         let mut x = shifts.iter().map(|_| space.allocate()).collect::<Result<Vec<_>>>()?;
         let mut workspace = MultiShiftWorkspace::new(&space, shifts.len())?;
         let limit = SolverParams { max_iterations: solver.max_iterations, ..Default::default() };
-        let params = MultiShiftParams { tolerances: &solver.tol, check, ..limit.into() };
+        let params = MultiShiftParams { tolerances: &solver.tol, together: solver.together, check, ..limit.into() };
         // True residuals decide: a solver that gave up may have reached the tolerance.
         let smallest = solver.tol.iter().copied().fold(f64::INFINITY, f64::min);
         let info = multishift_cg(&space, operator, &shifts, b, &mut x, &params, &mut workspace, &mut ())
@@ -247,6 +293,10 @@ impl Monomial for Pseudofermions {
     fn take_residual(&self) -> f64 {
         self.residual.take()
     }
+    fn take_guarded(&self) -> Option<usize> {
+        let guarded = self.guarded.take();
+        matches!(self.operator.smearing, QuarkSmearing::Hisq { .. }).then_some(guarded)
+    }
 }
 
 impl Force for Pseudofermions {
@@ -268,7 +318,9 @@ impl Force for Pseudofermions {
             // Both vectors are four times too large.
             hops.add(x, &odd, 2.0 * pole.residue / 16.0)?;
         }
-        gradient::kick(&self.operator, hops, links, step, momenta)
+        let guarded = gradient::kick(&self.operator, hops, links, step, momenta)?;
+        self.guarded.set(self.guarded.get() + guarded);
+        Ok(())
     }
 }
 

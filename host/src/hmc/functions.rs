@@ -125,4 +125,35 @@ mod tests {
         assert_eq!(four, made(&[(0.2, "4")], 1));
         assert_eq!(four.dynamics.poles.len(), 1);
     }
+
+    /// Quarks with negative numbers divide: MILC's 2 + 1 flavours over three heavy ones, whose functions have 9 and 11 poles
+    /// with these errors.
+    #[test]
+    fn ratios_of_determinants() {
+        let one = |mass, flavours: &str| Quarks { mass, flavours: flavours.parse().unwrap() };
+        let quarks = [one(0.0018, "2"), one(0.018, "1"), one(0.2, "-3")];
+        let tolerances = Tolerances { dynamics: 7.15e-7, action: 2.61e-8 };
+        let made = rational_functions(&quarks, 1, 90.0, tolerances, rational::approximate_to).unwrap();
+        assert_eq!([&made.dynamics, &made.heat_bath, &made.action].map(|f| f.poles.len()), [9, 11, 11]);
+        let close = |found: f64, milcs: f64| assert!((found / milcs - 1.0).abs() < 1e-6, "{found} {milcs}");
+        close(made.dynamics.constant, 1.0000007752683888);
+        close(made.dynamics.poles[0].residue, 0.00204485209402315);
+        close(made.dynamics.poles[8].shift, 0.09898375258995923);
+        close(made.heat_bath.poles[10].residue, -0.031771069043608095);
+        close(made.action.poles[0].shift, 1.4526277877996827e-05);
+        let exact = |x: f64| {
+            let power = |m: f64, p: f64| (x + 4.0 * m * m).powf(p);
+            power(0.0018, -0.5) * power(0.018, -0.25) * power(0.2, 0.75)
+        };
+        for x in [0.0, 1e-6, 1e-4, 0.01, 1.0, 90.0] {
+            let value =
+                |f: &PartialFractions| f.poles.iter().fold(f.constant, |sum, p| sum + p.residue / (x + p.shift));
+            assert!((value(&made.dynamics) / exact(x) - 1.0).abs() < 7.15e-7, "{x}");
+            assert!((value(&made.action).powi(2) / exact(x) - 1.0).abs() < 5.3e-8, "{x}");
+            assert!((value(&made.action) * value(&made.heat_bath) - 1.0).abs() < 1e-12, "{x}");
+        }
+        // More of them in front than behind.
+        let grown = rational_functions(&quarks[1..], 1, 90.0, tolerances, rational::approximate_to);
+        assert!(matches!(grown, Err(Error::NotStieltjes { .. })), "{grown:?}");
+    }
 }

@@ -1,6 +1,6 @@
 //! From pairs of vectors that hops join to the force on thin links: the chain rule along the paths of fat and long links.
 use super::HmcError;
-use super::fermions::QuarkOperator;
+use super::fermions::{QuarkOperator, QuarkSmearing, first_level};
 use super::links::EvolvingLinks;
 use super::momenta::MomentumField;
 use crate::backend::Backend;
@@ -9,7 +9,7 @@ use crate::field::{DeviceField, GaugeField};
 use crate::operators::fat_links::{MatrixField, PathCoefficients};
 use gpu_kernels::fermion_force::{
     COMBINE_MATRICES, CombineMatrices, HOP_GRADIENT, HopGradient, HopPairs, LONG_GRADIENT, LONG_HOP_GRADIENT,
-    LongGradient, NAIVE_FORCE, NaiveForce, STAPLE_GRADIENT, StapleGradient,
+    LongGradient, NAIVE_FORCE, NaiveForce, PROJECTION_GRADIENT, ProjectionGradient, STAPLE_GRADIENT, StapleGradient,
 };
 use gpu_kernels::field::Matrices;
 use gpu_kernels::lattice::{Bordered, Region};
@@ -94,23 +94,28 @@ pub fn hop_force(
     [x, y].into_iter().try_for_each(|field| field.expect(domain, format, 1))?;
     let mut hops = HopVectors::new(domain, Precision::Double, 1)?;
     hops.add(x, y, 1.0)?;
-    kick(operator, hops, links, step, momenta)
+    kick(operator, hops, links, step, momenta)?;
+    Ok(())
 }
 
+/// Links of HISQ whose first level has a singular value with a square below this are guarded in forces, as MILC's are
+/// (Bazavov et al. 2010, appendix C).
+const SMALLEST_SQUARE: f64 = 5e-5;
+
 /// P ← P + ε A, A the traceless anti-Hermitian part of U G†, where G is the gradient of Re Σ_j Σ_n Z_j†(n) D Z_j over the
-/// even sites n, in the precision of Z.
+/// even sites n, in the precision of Z. Gives the number of links of HISQ's first level that were guarded.
 pub(crate) fn kick(
     operator: &QuarkOperator,
     hops: HopVectors,
     links: &EvolvingLinks,
     step: f64,
     momenta: &mut MomentumField,
-) -> std::result::Result<(), HmcError> {
+) -> std::result::Result<usize, HmcError> {
     let precision = hops.precision();
     let thin = links.thin(precision)?;
     let (domain, sites) = (thin.domain().clone(), thin.domain().half_sites());
     momenta.expect_on(&domain)?;
-    if operator.paths.is_some_and(|paths| paths.naik != 0.0) {
+    if operator.smearing.has_long_links() {
         // Long links that begin further away are with nobody that this process hears of.
         domain.grid().check(domain.global().size(), 3).map_err(DeviceError::from)?;
     }
@@ -118,17 +123,35 @@ pub(crate) fn kick(
     // With the ends of the whole lattice where hops cross them, and none where vectors have their sign.
     let geometry = hops.fields[0].domain().geometry();
     let lattice = Bordered { geometry, ..thin.bordered() };
-    let Some(paths) = operator.paths else {
-        let format = Format { to: Some(momenta.precision()), ..Format::fermions(FermionKind::Staggered, precision) };
-        for parity in 0..2 {
-            let (links, momenta) = (thin.links(parity), momenta.view(parity));
-            let kernel =
-                NaiveForce { pairs: hops.pairs(operator), links, momenta, lattice, parity: parity as u32, step };
-            domain.backend().launch(&NAIVE_FORCE, format, &kernel, sites, 4)?;
+    let pairs = hops.pairs(operator);
+    let mut guarded = 0;
+    let gradient = match operator.smearing {
+        QuarkSmearing::Thin => {
+            let format =
+                Format { to: Some(momenta.precision()), ..Format::fermions(FermionKind::Staggered, precision) };
+            for parity in 0..2 {
+                let (links, momenta) = (thin.links(parity), momenta.view(parity));
+                let kernel = NaiveForce { pairs, links, momenta, lattice, parity: parity as u32, step };
+                domain.backend().launch(&NAIVE_FORCE, format, &kernel, sites, 4)?;
+            }
+            return Ok(0);
         }
-        return Ok(());
+        QuarkSmearing::Paths(paths) => ChainRule::new(&thin, paths, lattice)?.gradient(&pairs)?,
+        QuarkSmearing::Hisq { epsilon } => {
+            let first = first_level(links)?;
+            let of = |what: &str, field: &GaugeField| {
+                links.made_of(format!("{what} links of HISQ in {precision}"), || field.converted(precision))
+            };
+            let (fat, unitary) = (of("fat", &first.fat)?, of("unitary", &first.unitary)?);
+            let count = links.made_of("guarded links of HISQ".into(), || first.count_small(SMALLEST_SQUARE))?;
+            guarded = *count;
+            let gradient = ChainRule::new(&unitary, PathCoefficients::hisq(epsilon), lattice)?.gradient(&pairs)?;
+            before_projection(&fat, &unitary, &gradient)?;
+            let rule = ChainRule::new(&thin, PathCoefficients::fat7(), lattice)?;
+            rule.staples(&gradient)?;
+            rule.sum
+        }
     };
-    let gradient = ChainRule::new(&thin, paths, lattice)?.gradient(&hops.pairs(operator))?;
     let format = Format::between(precision, momenta.precision());
     for parity in 0..2 {
         let kernel = AddForce {
@@ -141,7 +164,19 @@ pub(crate) fn kick(
         };
         domain.backend().launch(&ADD_FORCE, format, &kernel, sites, 4)?;
     }
-    Ok(())
+    Ok(guarded)
+}
+
+/// *Collective.* From the gradient of the links of HISQ in U(3), on the local lattice, to that of the links that they are
+/// projected from, with that of neighbours' links around.
+fn before_projection(fat: &GaugeField, unitary: &GaugeField, gradient: &GaugeField) -> Result {
+    let format = Format::of(gradient.precision());
+    for parity in 0..2 {
+        let (links, unitary, gradient) = (fat.links(parity), unitary.links(parity), gradient.links(parity));
+        let kernel = ProjectionGradient { links, unitary, gradient, cutoff: SMALLEST_SQUARE };
+        fat.domain().backend().launch(&PROJECTION_GRADIENT, format, &kernel, fat.bordered_sites(), 4)?;
+    }
+    gradient.fill_border()
 }
 
 /// The chain rule from fat and long links to thin ones.

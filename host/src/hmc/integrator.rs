@@ -8,6 +8,12 @@
 //! | second order, minimum norm (Omelyan) | B(λh) A(h/2) B((1−2λ)h) A(h/2) B(λh) | h², some ten times less |
 //! | the same, links first | A(λh) B(h/2) A((1−2λ)h) B(h/2) A(λh) | h² |
 //! | fourth order, with force gradient | B(h/6) A(h/2) B̃(2h/3) A(h/2) B(h/6) | h⁴ |
+//! | three gauge steps for one of quarks (3G1F) | see below | h² |
+//!
+//! The last one is MILC's 3G1F: B is G of the gauge action and F of all others, each in a scheme of minimum norm with links first,
+//! F with the step h and G with h/3, on one time axis. In h, G(h/6) are at (k + λ)/3 and (k + 1 − λ)/3, k = 0, 1, 2, and F(h/2) at λ and
+//! 1 − λ. There is no inner level: what is between two kicks is one drift. A step of MILC's is h/2, and its α and β, with
+//! λ = 1/4 − α/2 = 1/4 − β/2, are 0.1: λ = 0.2.
 //!
 //! B̃(2h/3) takes the force at links moved by h²/24 times the force as momentum (Yin and Mawhinney 2011), instead of the
 //! second derivative of the action. (Omelyan, Mryglod and Folk 2003; Takaishi and de Forcrand 2006.)
@@ -41,13 +47,29 @@ pub enum Scheme {
     },
     /// Fourth order with force gradient.
     ForceGradient,
+    /// Second order with minimum norm, links first, in which the gauge action has three steps where other forces have one: MILC's
+    /// 3G1F, whose λ is 0.2. Two steps of MILC's are one of these.
+    ThreeGaugeOneFermion {
+        /// λ, of both.
+        lambda: f64,
+    },
+}
+
+/// Which forces change momenta.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Forces {
+    All,
+    /// That of the gauge action.
+    Gauge,
+    /// All but that.
+    Fermion,
 }
 
 /// One thing that a level does.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Move {
-    /// Momenta by this time.
-    Kick(f64),
+    /// Momenta by this time, with these forces.
+    Kick(Forces, f64),
     /// Links, or the level inside, by this time.
     Drift(f64),
     /// Momenta by the first time with the force at links that were moved by the second number times the force.
@@ -58,35 +80,38 @@ impl Scheme {
     /// The moves of `steps` steps that make up the time `tau`, neighbours of one kind joined.
     fn moves(self, tau: f64, steps: usize) -> Vec<Move> {
         let h = tau / steps as f64;
+        let kick = |time: f64| Move::Kick(Forces::All, time);
         let one = match self {
-            Scheme::Leapfrog => vec![Move::Kick(0.5 * h), Move::Drift(h), Move::Kick(0.5 * h)],
-            Scheme::LeapfrogLinksFirst => vec![Move::Drift(0.5 * h), Move::Kick(h), Move::Drift(0.5 * h)],
+            Scheme::Leapfrog => vec![kick(0.5 * h), Move::Drift(h), kick(0.5 * h)],
+            Scheme::LeapfrogLinksFirst => vec![Move::Drift(0.5 * h), kick(h), Move::Drift(0.5 * h)],
             Scheme::Omelyan { lambda } => vec![
-                Move::Kick(lambda * h),
+                kick(lambda * h),
                 Move::Drift(0.5 * h),
-                Move::Kick((1.0 - 2.0 * lambda) * h),
+                kick((1.0 - 2.0 * lambda) * h),
                 Move::Drift(0.5 * h),
-                Move::Kick(lambda * h),
+                kick(lambda * h),
             ],
             Scheme::OmelyanLinksFirst { lambda } => vec![
                 Move::Drift(lambda * h),
-                Move::Kick(0.5 * h),
+                kick(0.5 * h),
                 Move::Drift((1.0 - 2.0 * lambda) * h),
-                Move::Kick(0.5 * h),
+                kick(0.5 * h),
                 Move::Drift(lambda * h),
             ],
             Scheme::ForceGradient => vec![
-                Move::Kick(h / 6.0),
+                kick(h / 6.0),
                 Move::Drift(0.5 * h),
                 Move::GradientKick(2.0 * h / 3.0, h * h / 24.0),
                 Move::Drift(0.5 * h),
-                Move::Kick(h / 6.0),
+                kick(h / 6.0),
             ],
+            Scheme::ThreeGaugeOneFermion { lambda } => interleaved(lambda, h),
         };
         let mut moves: Vec<Move> = Vec::new();
         for next in (0..steps).flat_map(|_| one.iter().copied()) {
             match (moves.last_mut(), next) {
-                (Some(Move::Kick(sum)), Move::Kick(time)) | (Some(Move::Drift(sum)), Move::Drift(time)) => *sum += time,
+                (Some(Move::Kick(before, sum)), Move::Kick(forces, time)) if *before == forces => *sum += time,
+                (Some(Move::Drift(sum)), Move::Drift(time)) => *sum += time,
                 _ => moves.push(next),
             }
         }
@@ -96,15 +121,31 @@ impl Scheme {
     pub fn drifts(self, steps: usize) -> usize {
         self.moves(1.0, steps).iter().filter(|one| matches!(one, Move::Drift(_))).count()
     }
-    /// Evaluations of the force in so many steps.
+    /// Evaluations of the forces in so many steps; of those of quarks where the gauge action has more.
     pub fn evaluations(self, steps: usize) -> usize {
         let count = |one: &Move| match one {
-            Move::Kick(_) => 1,
-            Move::Drift(_) => 0,
+            Move::Kick(Forces::All | Forces::Fermion, _) => 1,
+            Move::Kick(Forces::Gauge, _) | Move::Drift(_) => 0,
             Move::GradientKick(..) => 2,
         };
         self.moves(1.0, steps).iter().map(count).sum()
     }
+}
+
+/// A step of [`Scheme::ThreeGaugeOneFermion`].
+fn interleaved(lambda: f64, h: f64) -> Vec<Move> {
+    let of_gauge = (0..3).flat_map(|k| [lambda, 1.0 - lambda].map(|part| (Forces::Gauge, (f64::from(k) + part) / 3.0)));
+    let mut kicks: Vec<(Forces, f64)> =
+        of_gauge.chain([lambda, 1.0 - lambda].map(|at| (Forces::Fermion, at))).collect();
+    kicks.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+    let (mut moves, mut now) = (Vec::new(), 0.0);
+    for (forces, at) in kicks {
+        let time = if forces == Forces::Gauge { h / 6.0 } else { 0.5 * h };
+        moves.extend([Move::Drift((at - now) * h), Move::Kick(forces, time)]);
+        now = at;
+    }
+    moves.push(Move::Drift((1.0 - now) * h));
+    moves
 }
 
 /// A level: forces that are taken in turn with the levels inside, or with links moving.
@@ -174,20 +215,25 @@ impl Dynamics<'_> {
             momenta.move_links(links.own_mut(), tau, self.unitarise == Unitarise::Always)?;
             return Ok(());
         };
-        let kick = |links: &EvolvingLinks, momenta: &mut MomentumField, time: f64| {
-            level.forces.iter().try_for_each(|force| force.kick(links, time, momenta))
+        let kick = |links: &EvolvingLinks, momenta: &mut MomentumField, forces: Forces, time: f64| {
+            let takes_part = |force: &&&dyn Force| match forces {
+                Forces::All => true,
+                Forces::Gauge => force.is_of_gauge_action(),
+                Forces::Fermion => !force.is_of_gauge_action(),
+            };
+            level.forces.iter().filter(takes_part).try_for_each(|force| force.kick(links, time, momenta))
         };
         let moves = level.scheme.moves(tau, level.steps);
         for (done, next) in moves.iter().enumerate() {
             let moved = match *next {
-                Move::Kick(time) => kick(links, momenta, time),
+                Move::Kick(forces, time) => kick(links, momenta, forces, time),
                 Move::Drift(time) => self.level(number + 1, links, momenta, time, &mut |_, _| {}),
                 Move::GradientKick(time, shift) => {
                     let mut aside = MomentumField::zero(momenta.domain(), momenta.precision())?;
-                    kick(links, &mut aside, shift)?;
+                    kick(links, &mut aside, Forces::All, shift)?;
                     let here = links.own().copied()?;
                     aside.move_links(links.own_mut(), 1.0, false)?;
-                    kick(links, momenta, time)?;
+                    kick(links, momenta, Forces::All, time)?;
                     Ok(links.own_mut().copy_from(&here)?)
                 }
             };
@@ -208,19 +254,27 @@ impl Dynamics<'_> {
 mod tests {
     use super::*;
 
-    const SCHEMES: [(Scheme, i32); 5] = [
+    const SCHEMES: [(Scheme, i32); 6] = [
         (Scheme::Leapfrog, 2),
         (Scheme::LeapfrogLinksFirst, 2),
         (Scheme::Omelyan { lambda: MINIMUM_NORM }, 2),
         (Scheme::OmelyanLinksFirst { lambda: 0.2 }, 2),
         (Scheme::ForceGradient, 4),
+        (Scheme::ThreeGaugeOneFermion { lambda: 0.2 }, 2),
     ];
 
-    /// A pendulum, H = p²/2 − cos q.
+    /// A pendulum, H = p²/2 − cos q, of which 0.7 cos q are its gauge action.
     fn pendulum(scheme: Scheme, steps: usize, mut q: f64, mut p: f64, tau: f64) -> [f64; 2] {
         for next in scheme.moves(tau, steps) {
             match next {
-                Move::Kick(time) => p -= time * q.sin(),
+                Move::Kick(forces, time) => {
+                    let part = match forces {
+                        Forces::All => 1.0,
+                        Forces::Gauge => 0.7,
+                        Forces::Fermion => 0.3,
+                    };
+                    p -= part * time * q.sin();
+                }
                 Move::Drift(time) => q += time * p,
                 Move::GradientKick(time, shift) => p -= time * (q - shift * q.sin()).sin(),
             }
@@ -256,12 +310,45 @@ mod tests {
         for (scheme, _) in SCHEMES {
             let total = |kick: bool| -> f64 {
                 let time = |one: &Move| match (one, kick) {
-                    (Move::Kick(time) | Move::GradientKick(time, _), true) | (Move::Drift(time), false) => *time,
+                    // Both parts of forces that are taken apart are taken for the whole time.
+                    (Move::Kick(Forces::Gauge | Forces::Fermion, time), true) => 0.5 * time,
+                    (Move::Kick(Forces::All, time) | Move::GradientKick(time, _), true)
+                    | (Move::Drift(time), false) => *time,
                     _ => 0.0,
                 };
                 scheme.moves(1.3, 4).iter().map(time).sum()
             };
             assert!((total(true) - 1.3).abs() < 1e-14 && (total(false) - 1.3).abs() < 1e-14, "{scheme:?}");
         }
+    }
+
+    /// Times of kicks as MILC writes them, for α = β = 0.1, in two of its steps.
+    #[test]
+    fn three_gauge_steps_are_where_milc_has_them() {
+        use Forces::{Fermion, Gauge};
+        let (mut now, mut kicks) = (0.0, Vec::new());
+        for next in (Scheme::ThreeGaugeOneFermion { lambda: 0.2 }).moves(2.0, 1) {
+            match next {
+                Move::Drift(time) => now += time,
+                Move::Kick(forces, time) => kicks.push((forces, now, time)),
+                Move::GradientKick(..) => unreachable!("this scheme has none"),
+            }
+        }
+        let third = 1.0 / 3.0;
+        let expected = [
+            (Gauge, 2.0 / 15.0, third),
+            (Fermion, 0.4, 1.0),
+            (Gauge, 8.0 / 15.0, third),
+            (Gauge, 0.8, third),
+            (Gauge, 1.2, third),
+            (Gauge, 22.0 / 15.0, third),
+            (Fermion, 1.6, 1.0),
+            (Gauge, 28.0 / 15.0, third),
+        ];
+        assert!((now - 2.0).abs() < 1e-15 && kicks.len() == expected.len());
+        for ((forces, at, time), (expected, when, how_long)) in kicks.into_iter().zip(expected) {
+            assert!(forces == expected && (at - when).abs() < 1e-15 && (time - how_long).abs() < 1e-15, "{at} {time}");
+        }
+        assert_eq!((Scheme::ThreeGaugeOneFermion { lambda: 0.2 }).evaluations(5), 10);
     }
 }

@@ -25,4 +25,9 @@ pub trait Monomial: Force {
     /// The largest true residual of a system of heat bath or action since this was asked last, in the precision of the solver;
     /// molecular dynamics does not look.
     fn take_residual(&self) -> f64;
+    /// In how many links forces were kept from growing without bounds since this was asked last, those of all evaluations
+    /// together: links of HISQ whose projection to U(3) has a singular value next to 0. `None` for other quarks.
+    fn take_guarded(&self) -> Option<usize> {
+        None
+    }
 }

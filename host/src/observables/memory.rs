@@ -17,6 +17,10 @@ pub struct Ensemble {
     pub pseudofermions: usize,
     /// Whether quarks hop over fat and long links.
     pub improved: bool,
+    /// Whether these are HISQ's, which have links of a first level in common.
+    pub hisq: bool,
+    /// How many different hopping terms there are, each with links of its own: groups of quarks may have the same one.
+    pub operators: usize,
     /// Noise vectors of a condensate that are solved for together; 0 without condensates.
     pub noise: usize,
     /// Wilson-like quarks.
@@ -57,7 +61,7 @@ impl Ensemble {
             // Condensates are measured when there is no force.
             let vectors = of_forces.max(condensate_bytes(sites, self.noise));
             needs.push(("vectors of solvers, forces and condensates", vectors));
-            needs.push(("links of operators", 4 * thin));
+            needs.push(("links of operators", 4 * thin * self.operators));
             let hops = HaloField::Colours(if self.improved { 3 } else { 1 });
             let nrhs: Vec<usize> = [self.pseudofermions, self.noise].into_iter().flat_map(widths).collect();
             let width = part.border().into_iter().max().unwrap_or(0);
@@ -89,7 +93,12 @@ impl Ensemble {
             }
         }
         if self.improved {
-            needs.push(("fat and long links, their gradients and paths", 10 * thin));
+            needs.push(("fat and long links, their gradients and paths", (8 + 2 * self.operators) * thin));
+        }
+        if self.hisq {
+            needs.push(("links of the first level of HISQ, and their gradients", 4 * thin));
+            // The gradient has neighbours' around in the precision of the solver.
+            exchanges = exchanges.border(Precision::Single);
         }
         needs.extend(exchanges.needs());
         needs

@@ -10,6 +10,7 @@ use crate::field::host::{HostGauge, Matrix};
 use crate::field::{DeviceGauge, GaugeField};
 use crate::gauge::su3::{violation, violation_of_u3};
 use crate::lattice::{FixedPointSum, Section};
+use gpu_kernels::fermion_force::{SMALL_SINGULAR_VALUES, SmallSingularValues};
 use gpu_kernels::field::Matrices;
 use gpu_kernels::smeared::{
     COMPONENTS_ABOVE, ComponentsAbove, LONG_LINKS, LongLinks, PROJECT_U3, ProjectU3, SCALE_LINKS, STAPLE, ScaleLinks,
@@ -242,6 +243,50 @@ pub enum LinkGroup {
     Neither,
 }
 
+/// Links of the first level of HISQ, those between its two levels of smearing, which quarks with all ε have in common. In double
+/// precision.
+pub struct FirstLevel {
+    /// V, made of U by the paths of Fat7.
+    pub fat: GaugeField,
+    /// W = V (V†V)^(−1/2)
+    pub unitary: GaugeField,
+}
+
+impl FirstLevel {
+    /// *Collective.* From thin links in SU(3) and in double precision.
+    ///
+    /// # Errors
+    /// [`DeviceError::SingularLinks`] where links V have no projection; failures of the device.
+    pub fn of(thin: &GaugeField) -> Result<Self> {
+        let fat = fat_links(thin, &PathCoefficients::fat7())?;
+        fat.fill_border()?;
+        let unitary = project_u3(&fat)?;
+        Ok(FirstLevel { fat, unitary })
+    }
+    /// *Collective.* Fat and long links for quarks with the correction ε of the Naik term.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub fn second(&self, epsilon: f64) -> Result<Improvement> {
+        Ok(Improvement::from_paths(&self.unitary, &PathCoefficients::hisq(epsilon))?.in_u3())
+    }
+    /// *Collective.* How many links V have a singular value whose square is below `cutoff`.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub fn count_small(&self, cutoff: f64) -> Result<usize> {
+        let (domain, lattice) = (self.fat.domain(), self.fat.bordered());
+        for parity in 0..2 {
+            let (links, unitary) = (self.fat.links(parity), self.unitary.links(parity));
+            let kernel = SmallSingularValues { links, unitary, lattice, parity: parity as u32, cutoff };
+            domain.backend().reduce(&SMALL_SINGULAR_VALUES, Format::NONE, &kernel, (domain.half_sites(), 1), parity)?;
+        }
+        let mut counts = [0.0; 2];
+        domain.sums(&mut counts)?;
+        Ok((counts[0] + counts[1]) as usize)
+    }
+}
+
 /// Fat and long links of an operator, in double precision on a device.
 pub struct Improvement {
     /// F
@@ -285,10 +330,7 @@ impl Improvement {
     /// # Errors
     /// [`DeviceError::SingularLinks`] where links of the first level have no projection; failures of the device.
     pub fn hisq(thin: &GaugeField, epsilon: f64) -> Result<Self> {
-        let first = fat_links(thin, &PathCoefficients::fat7())?;
-        first.fill_border()?;
-        let unitary = project_u3(&first)?;
-        Ok(Self::from_paths(&unitary, &PathCoefficients::hisq(epsilon))?.in_u3())
+        FirstLevel::of(thin)?.second(epsilon)
     }
     /// Of thin links in U(3): so are their products.
     #[must_use]

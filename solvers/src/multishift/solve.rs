@@ -110,7 +110,10 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
             for j in 0..n {
                 let at = i * n + j;
                 (w.zeta[at], w.gap[at]) = (1.0, 0.0);
-                w.running[at] = !StoppingRule::converged(w.relative[j], self.params.tolerance(i));
+                w.running[at] = !StoppingRule::converged(
+                    w.relative[j],
+                    self.params.tolerance(if self.params.together { self.base } else { i }),
+                );
                 w.active[j] |= w.running[at];
                 info.residual[j] = w.relative[j];
             }
@@ -226,7 +229,8 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
     /// ζ of all systems, and the coefficients of their updates. Systems whose residuals are small enough are dropped.
     pub fn find_zeta(&mut self) {
         let w = &mut *self.w;
-        let (n, iteration) = (w.active.len(), self.info.whole.iterations);
+        let (n, iteration, together, base) =
+            (w.active.len(), self.info.whole.iterations, self.params.together, self.base);
         // Active is who has a system that goes on.
         w.active.fill(false);
         let mut lost = Vec::new();
@@ -253,7 +257,9 @@ impl<'a, S: VectorSpace, A: LinearOperator<S> + ?Sized> MultiShiftSolve<'a, S, A
                 w.a[at] = w.alpha[j] * w.zeta[at];
                 info.iterations[rhs] = iteration;
                 info.residual[rhs] = w.zeta[at] * w.relative[j];
-                w.running[at] = !StoppingRule::converged(info.residual[rhs], self.params.tolerance(i));
+                // ζ of the base system is 1.
+                let (judge, residual) = if together { (base, w.relative[j]) } else { (i, info.residual[rhs]) };
+                w.running[at] = !StoppingRule::converged(residual, self.params.tolerance(judge));
                 if w.running[at] {
                     // A dropped system needs its direction no more, and is spared that half of its last update.
                     (w.z[at], w.b[at]) = (1.0, w.beta[j] * ratio);

@@ -67,6 +67,7 @@ const TIGHT: MultiShiftParams<'_> = MultiShiftParams {
         max_breakdowns: 5,
     },
     tolerances: &[],
+    together: false,
     check: true,
 };
 
@@ -116,6 +117,28 @@ fn shifts_over_twenty_orders_of_magnitude() {
         if *shift >= 1e12 {
             // x = b/σ up to λ/σ, after one or two steps.
             assert!(info.shifts[i].iterations.iter().all(|k| *k <= 2), "{shift:e}: {:?}", info.shifts[i].iterations);
+        }
+    }
+}
+
+/// All take as many iterations as the base system alone, even those that have long converged.
+#[test]
+fn together_they_end_with_the_base_system() {
+    let shifts = [1.0, 1e-3, 1e6, 1e100];
+    let (a, b) = (positive(N, 100.0, 3), Random(4).vector(2 * N));
+    let params = MultiShiftParams { tolerances: &[1e-2, 1e-6, 1e-2, 1e-2], ..TIGHT };
+    let (_, alone) =
+        solve(&a, Precision::Double, &shifts[1..2], &b, &MultiShiftParams { tolerances: &[1e-6], ..TIGHT });
+    let (_, each) = solve(&a, Precision::Double, &shifts, &b, &params);
+    let (x, answer) = solve(&a, Precision::Double, &shifts, &b, &MultiShiftParams { together: true, ..params });
+    let (alone, each, info) = (alone.unwrap(), each.unwrap(), answer.unwrap());
+    for (i, shift) in shifts.iter().enumerate() {
+        assert_eq!(info.shifts[i].iterations, alone.shifts[0].iterations, "{shift:e}");
+        let sooner = each.shifts[i].iterations.iter().zip(&info.shifts[i].iterations).all(|(each, all)| each < all);
+        assert!(sooner == (i != 1), "{shift:e}");
+        for j in 0..2 {
+            let (b, x) = (&b[j * N..(j + 1) * N], &x[i][j * N..(j + 1) * N]);
+            assert!(residual(&shifted(&a, *shift), b, x) < 2e-6, "{shift:e}");
         }
     }
 }

@@ -7,7 +7,7 @@ use ferrite::field::{FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::gauge::loops::{closed_loops, mean_traces};
 use ferrite::hmc::action::{AnisotropicLattice, GaugeAction, GaugeActionForce};
-use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, RationalFunctions, ShiftedSolver};
+use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, QuarkSmearing, RationalFunctions, ShiftedSolver};
 use ferrite::hmc::force::Force;
 use ferrite::hmc::functions::{Quarks, Tolerances, rational_functions};
 use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
@@ -25,7 +25,7 @@ use ferrite::lattice::Lattice;
 use ferrite::observables::condensate::{condensate, noise};
 use ferrite::observables::flow::{Flow, FlowAction};
 use ferrite::observables::polyakov::polyakov_loop;
-use ferrite::operators::fat_links::PathCoefficients;
+use ferrite::operators::fat_links::{FirstLevel, PathCoefficients};
 use ferrite::operators::{
     CloverParams, Operator, Schur, StaggeredParams, StaggeredPhases, TimeBoundary, TwistedCloverParams, TwistedParams,
     WilsonLike, WilsonParams,
@@ -81,16 +81,20 @@ fn one(backend: &dyn Backend, gauge: &HostGauge, precision: Precision, report: &
     Ok(())
 }
 
-fn operators() -> [(&'static str, QuarkOperator); 2] {
+fn operators() -> [(&'static str, QuarkOperator); 3] {
     let params = |phases| StaggeredParams { mass: 0.0, boundary: TimeBoundary::Antiperiodic, phases };
     [
-        ("naive", QuarkOperator { params: params(StaggeredPhases::Milc), paths: None }),
+        ("naive", QuarkOperator { params: params(StaggeredPhases::Milc), smearing: QuarkSmearing::Thin }),
         (
             "asqtad",
             QuarkOperator {
                 params: params(StaggeredPhases::Lexicographic),
-                paths: Some(PathCoefficients::asqtad(0.9)),
+                smearing: QuarkSmearing::Paths(PathCoefficients::asqtad(0.9)),
             },
+        ),
+        (
+            "HISQ",
+            QuarkOperator { params: params(StaggeredPhases::Milc), smearing: QuarkSmearing::Hisq { epsilon: -0.1 } },
         ),
     ]
 }
@@ -101,7 +105,7 @@ fn quarks(domain: &Domain, operator: QuarkOperator, single: bool) -> Result<Pseu
     let quarks = [quarks(0.3, "2"), quarks(0.5, "1")];
     let functions = rational_functions(&quarks, 1, 100.0, tolerances, rational::approximate_to);
     let functions = functions.expect("these exist");
-    let solver = |single, tol| ShiftedSolver { single, tol: vec![tol], max_iterations: 10_000 };
+    let solver = |single, tol| ShiftedSolver { single, tol: vec![tol], together: false, max_iterations: 10_000 };
     let solvers = [solver(single, if single { 1e-6 } else { 1e-12 }), solver(false, 1e-12)];
     Ok(Pseudofermions::new(domain, "quarks".into(), operator, functions, solvers, 0, 2)?)
 }
@@ -181,6 +185,10 @@ fn all(domain: &Domain, gauge: &HostGauge, precision: Precision) -> Result<Found
     found.numbers.extend([("Polyakov loop".into(), re, 1e-12), ("Polyakov loop, imaginary part".into(), im, 1e-12)]);
     // Links that flow are in double.
     if in_double {
+        // Random links: some have singular values next to 0.
+        let random = GaugeField::upload(domain, &generate::random(gauge.lattice(), 3))?;
+        let guarded = FirstLevel::of(&random)?.count_small(5e-5)?;
+        found.numbers.push(("small singular values".into(), guarded as f64, 0.0));
         for action in [FlowAction::Wilson, FlowAction::Symanzik] {
             flow(&thin, action, &mut found)?;
         }
@@ -240,7 +248,8 @@ fn wilson_like(links: &EvolvingLinks, precision: Precision, found: &mut Found) -
                 let solver = WilsonSolver { method, precision: low, tol: 1e-12, max_iterations: 10_000 };
                 let (solvers, heavier) = ([solver; 2], Some(heavier));
                 let mut two = TwoFlavours::new(domain, name.clone(), quarks, heavier, solvers, low, 0)?;
-                let shifted = |single, tol| ShiftedSolver { single, tol: vec![tol], max_iterations: 10_000 };
+                let shifted =
+                    |single, tol| ShiftedSolver { single, tol: vec![tol], together: false, max_iterations: 10_000 };
                 let solvers = [shifted(single, if single { 1e-6 } else { 1e-12 }), shifted(false, 1e-12)];
                 let mut one = OneFlavour::new(domain, name.clone(), quarks, functions.clone(), solvers, 1, 2)?;
                 let blocks = BlockDeterminant::new(name.clone(), quarks, 2);
@@ -289,19 +298,26 @@ fn trajectories(domain: &Domain, thin: &GaugeField, precision: Precision, found:
         Scheme::Omelyan { lambda },
         Scheme::OmelyanLinksFirst { lambda },
         Scheme::ForceGradient,
+        Scheme::ThreeGaugeOneFermion { lambda: 0.2 },
     ]
     .into_iter()
     .enumerate()
     {
-        let (single, (name, operator)) = (precision == Precision::Single, operators()[number % 2]);
+        let (single, (name, operator)) = (precision == Precision::Single, operators()[number % 3]);
+        let interleaved = matches!(scheme, Scheme::ThreeGaugeOneFermion { .. });
+        let levels = if interleaved {
+            vec![LevelPlan { gauge: true, quarks: vec![0], scheme, steps: 2 }]
+        } else {
+            vec![
+                LevelPlan { gauge: false, quarks: vec![0], scheme, steps: 2 },
+                LevelPlan { gauge: true, quarks: Vec::new(), scheme, steps: 2 },
+            ]
+        };
         let plan = Plan {
             gauge: GaugeAction::one_loop_symanzik(6.5, 0.86),
             single_gauge_force: single,
             length: 0.2,
-            levels: vec![
-                LevelPlan { gauge: false, quarks: vec![0], scheme, steps: 2 },
-                LevelPlan { gauge: true, quarks: Vec::new(), scheme, steps: 2 },
-            ],
+            levels,
             unitarise: Unitarise::Always,
             seed: 9,
             metropolis_from: 0,

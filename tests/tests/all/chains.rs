@@ -1,16 +1,16 @@
 //! What tests of molecular dynamics and of ensembles begin with.
 use ferrite::hmc::action::GaugeAction;
-use ferrite::hmc::fermions::{QuarkOperator, ShiftedSolver};
+use ferrite::hmc::fermions::{QuarkOperator, QuarkSmearing, ShiftedSolver};
 use ferrite::hmc::functions::Quarks;
 use ferrite::hmc::integrator::{Scheme, Unitarise};
 use ferrite::hmc::trajectory::{LevelPlan, Plan};
 use ferrite::operators::{StaggeredParams, TimeBoundary};
 
 pub fn naive() -> QuarkOperator {
-    QuarkOperator { params: StaggeredParams::new(0.0, TimeBoundary::Antiperiodic), paths: None }
+    QuarkOperator { params: StaggeredParams::new(0.0, TimeBoundary::Antiperiodic), smearing: QuarkSmearing::Thin }
 }
 pub fn solver(single: bool, tol: f64) -> ShiftedSolver {
-    ShiftedSolver { single, tol: vec![tol], max_iterations: 10_000 }
+    ShiftedSolver { single, tol: vec![tol], together: false, max_iterations: 10_000 }
 }
 pub fn quarks(mass: f64, flavours: &str) -> Quarks {
     Quarks { mass, flavours: flavours.parse().unwrap() }

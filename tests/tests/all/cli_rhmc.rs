@@ -7,6 +7,59 @@ use std::fs;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+/// 2 + 1 + 1 flavours: a ratio, the heavy quarks that it divides by, and charm with its own ε.
+#[test]
+fn hisq_with_charm() {
+    let room = Room::new();
+    let group =
+        |keys: &str| format!("[[fermion]]\noperator = \"hisq\"\n{keys}\ndynamics-error = 1e-4\naction-error = 1e-9\n");
+    let groups = [
+        group("mass = [0.2, 0.5, 1.0]\nflavours = [2, 1, -3]"),
+        group("mass = [1.0]\nflavours = [3]"),
+        group("naik-epsilon = -0.36\nmass = [0.7]\nflavours = [1]"),
+    ];
+    let input = format!(
+        r#"
+lattice = [4, 4, 2, 4]
+trajectories = 2
+seed = 5
+start = "hot"
+thermalise = 2
+[gauge]
+action = "luscher-weisz"
+beta = 7.0
+u0 = 0.89
+flavours = 4
+[trajectory]
+length = 0.2
+steps = 4
+integrator = "3g1f"
+{}[precision]
+action-tol = 1e-10
+"#,
+        groups.concat()
+    );
+    fs::write(room.path("run.toml"), &input).unwrap();
+    let run = room.run("rhmc run.toml --out run");
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let told = "links whose projection to U(3) has a singular value next to 0, and were kept from growing";
+    assert!(run.stderr.contains(told), "{}", run.stderr);
+    let all = all_lines(&room, "run");
+    let guarded = |line: &Value, k: usize| line["quarks"][k]["guarded_links"].as_u64().unwrap();
+    // All see the same links.
+    assert!(guarded(&all[0], 0) > 0 && guarded(&all[0], 0) == guarded(&all[0], 2), "{}", all[0]);
+    assert_eq!(all[0]["run"]["quarks"][2]["naik_epsilon"], json!(-0.36));
+    assert_eq!(all[0]["run"]["quarks"][0]["flavours"], json!(["2", "1", "-3"]));
+    assert_eq!(all[0]["run"]["levels"][0]["integrator"], "3g1f");
+    let masses: Vec<&Value> = all[1]["condensate"].as_array().unwrap().iter().map(|one| &one["mass"]).collect();
+    assert_eq!(masses, [&json!(0.2), &json!(0.5), &json!(0.7)]);
+    room.json("check run.toml");
+    // Another ε is another ensemble.
+    let other = "rhmc run.toml --out run --resume --set trajectories=3 --set fermion.2.naik-epsilon=-0.3";
+    room.fails(2, other, &["fermion.2.naik-epsilon = -0.36, the input says -0.3"]);
+    room.json("rhmc run.toml --out run --resume --set trajectories=3");
+}
+
 #[test]
 fn a_run_and_how_it_goes_on() {
     let room = Room::new();

@@ -109,6 +109,11 @@ gauge-force = "double"
         ("gauge.u0-time=0.9", "gauge.u0-time: only \"symanzik-tree\" with gauge.xi"),
         ("gauge.xi=2 --set gauge.parallelogram=0.1", "gauge.parallelogram: anisotropic actions have no parallelograms"),
         ("gauge.xi=0", "--set gauge.xi: '0' is not a number above 0"),
+        ("gauge.flavours=3", "gauge.flavours: only \"luscher-weisz\" has coefficients that depend on quarks"),
+        ("fermion.0.naik-epsilon=0.1", "fermion.0.naik-epsilon: only HISQ has such a correction"),
+        ("fermion.0.operator=hisq --set fermion.0.u0=1", "only asqtad quarks have a tadpole factor"),
+        ("fermion.0.flavours=0", "0 flavours: leave them out"),
+        ("trajectory.integrator=3g1f", "3g1f has the steps of the gauge action between those of the quarks"),
     ] {
         room.fails(2, &format!("check run.toml --set {keys}"), &[why]);
     }
@@ -194,6 +199,23 @@ gauge-force = "double"
     {
         fs::write(room.path("half.toml"), QUARKS.replace("flavours = [1, 1]", &format!("flavours = {typed}"))).unwrap();
         room.fails(2, "check half.toml", &["half.toml:24:12: fermion.1.flavours", why]);
+    }
+    // Charm has an ε of its own, and so a table of its own.
+    let charm = |epsilon: &str| {
+        let group = format!("operator = \"hisq\"\nnaik-epsilon = {epsilon}\nmass = [0.2, 0.5]");
+        let asqtad = "operator = \"asqtad\"\nu0 = 0.9\nmass = [0.2, 0.5]";
+        fs::write(room.path("hisq.toml"), QUARKS.replace(asqtad, &group)).unwrap();
+    };
+    charm("[0.0, -0.358]");
+    let why = ["fermion.1.naik-epsilon", "masses of a group share pseudofermions", "a table [[fermion]] of their own"];
+    room.fails(2, "check hisq.toml", &why);
+    charm("[0.0, 0.0, 0.0]");
+    room.fails(2, "check hisq.toml", &["3 numbers for 2 masses: one is enough"]);
+    for epsilon in ["-0.358", "[-0.358, -0.358]"] {
+        charm(epsilon);
+        // Determinants may be divided by others.
+        let checked = room.json("check hisq.toml --set fermion.1.flavours=1,-1");
+        assert_eq!(checked["quarks"][1], json!("hisq flavours 1 at m = 0.2 and -1 at m = 0.5 with epsilon = -0.358"));
     }
     // Quarks of one name are told apart.
     let group = "[[fermion]]\noperator = \"naive\"\nmass = [0.3]\nflavours = [2]\n";

@@ -25,13 +25,7 @@ fn milcs_trajectories() {
         copy("pbp_m0.01", &format!("noise.{trajectory}.0"), "3");
         copy("pbp_m0.05", &format!("noise.{trajectory}.1"), "3");
     }
-    let function = |name: &str| {
-        let (res, pole) = (&answers["rationals"][0][name]["res"], &answers["rationals"][0][name]["pole"]);
-        let poles: Vec<Value> =
-            (1..res.as_array().unwrap().len()).map(|k| json!({ "residue": res[k], "shift": pole[k] })).collect();
-        json!({ "constant": res[0], "poles": poles })
-    };
-    let functions = json!([{ "dynamics": function("MD"), "heat_bath": function("GR"), "action": function("FA") }]);
+    let functions = json!([functions(&answers["rationals"][0])]);
     fs::write(room.path("milc/functions.json"), functions.to_string()).unwrap();
     let start = folder.join("configs/lat.sample.l6666b650m010m050");
     let input = format!(
@@ -88,6 +82,113 @@ condensate-tol = 1e-13
             assert!((even - number(&milcs["even_re"])).abs() < 2e-6, "{ours} {milcs}");
         }
     }
+}
+
+/// MILC's run with HISQ quarks, 2 + 1 flavours over three heavy ones, from its own numbers. Its solver stopped early, so that ΔH is that of
+/// the same run with solutions to 1e-13.
+#[test]
+fn milcs_trajectory_with_hisq() {
+    let Some(folder) = refdata::folder() else { return };
+    let answers: Value =
+        serde_json::from_str(&fs::read_to_string(folder.join("answers/milc_rhmc_hisq.json")).unwrap()).unwrap();
+    let room = Room::new();
+    fs::create_dir(room.path("milc")).unwrap();
+    let copy = |from: &str, to: &str, inner: &str| {
+        let data = fs::read(folder.join(format!("fields/rhmc_noise/hisq_traj1_{from}.c128"))).unwrap();
+        write_npy(&room.path(&format!("milc/{to}.npy")), &format!("6, 6, 6, 6, {inner}"), &data);
+    };
+    copy("momentum", "momenta.1", "4, 3, 3");
+    (0..4).for_each(|k| copy(&format!("xi{k}"), &format!("pseudofermions.1.{k}"), "3"));
+    copy("pbp_m0.0018", "noise.1.0", "3");
+    copy("pbp_m0.018", "noise.1.1", "3");
+    // The heavy ones are three pseudofermions with the same functions.
+    let functions: Vec<Value> = (0..2).map(|group| functions(&answers["rationals"][group])).collect();
+    fs::write(room.path("milc/functions.json"), Value::from(functions).to_string()).unwrap();
+    let start = folder.join("added/lat.sample.l6666.hisq");
+    let input = format!(
+        r#"
+lattice = [6, 6, 6, 6]
+trajectories = 1
+seed = 1
+start = "{}"
+[gauge]
+action = "luscher-weisz"
+beta = 7.4
+u0 = 0.89
+flavours = 3
+[trajectory]
+length = 0.2
+steps = 5
+integrator = "3g1f"
+lambda = 0.2
+[[fermion]]
+operator = "hisq"
+mass = [0.0018, 0.018, 0.2]
+flavours = [2, 1, -3]
+[[fermion]]
+operator = "hisq"
+naik-epsilon = 0.0
+mass = [0.2]
+flavours = [3]
+pseudofermions = 3
+[precision]
+gauge-force = "double"
+dynamics = "double"
+dynamics-tol = 1e-13
+action-tol = 1e-13
+[measure]
+condensate-tol = 1e-13
+"#,
+        start.canonicalize().unwrap().display()
+    );
+    fs::write(room.path("run.toml"), input).unwrap();
+    room.json("rhmc run.toml --out run --replay milc");
+    let (exact, milc) = (&answers["independent_numpy_rerun"], &answers["milc"][0]);
+    let line = &lines(&room, "run")[0];
+    println!("{line}");
+    for (k, end) in ["start", "end"].into_iter().enumerate() {
+        for (j, part) in ["gauge", "kinetic", "fermions"].into_iter().enumerate() {
+            let (ours, expected) = (number(&line[end][part]), number(&exact["actions_g_h_f"][k][j]));
+            // Of 1e4: rounding errors of 1e-12 that molecular dynamics spreads.
+            assert!((ours - expected).abs() < 1e-8 * expected.abs(), "{end}, {part}: {ours} instead of {expected}");
+            println!("{end} {part}: {:.1e}", ours - expected);
+        }
+    }
+    let delta = number(&line["delta_h"]);
+    assert!((delta - number(&exact["deltaS"])).abs() < 1e-8, "{delta}");
+    assert!((delta - number(&milc["deltaS"])).abs() < 1.5e-3 && line["accepted"] == json!(true), "{delta}");
+    for (part, name, k) in [("spatial", "plaq_ss_times3", 0), ("temporal", "plaq_st_times3", 1)] {
+        let ours = 3.0 * number(&line["plaquette"][part]);
+        assert!((ours - number(&exact[name])).abs() < 1e-11, "{part}: {ours}");
+        assert!((ours - number(&milc["PLAQ_ss_st_times3"][k])).abs() < 3e-8, "{part}: {ours}");
+    }
+    // None of the heavy quarks, which the determinant has as often as it has their inverse.
+    let condensates = line["condensate"].as_array().unwrap();
+    assert_eq!(condensates.len(), 2);
+    for ((ours, milc), exact) in
+        condensates.iter().zip(milc["PBP"].as_array().unwrap()).zip(exact["pbp"].as_array().unwrap())
+    {
+        assert_eq!(ours["mass"], milc["mass"]);
+        for parity in ["even", "odd"] {
+            // MILC's operator is twice ours.
+            let found = 0.5 * number(&ours["noise"][0][parity][0]);
+            let key = format!("{parity}_re");
+            assert!((found - number(&exact[&key])).abs() < 1e-8, "{ours} {exact}");
+            assert!((found - number(&milc[&key])).abs() < 5e-7, "{ours} {milc}");
+        }
+    }
+    assert_eq!(line["quarks"][0]["guarded_links"], json!(0));
+}
+
+/// Functions of a group, as MILC lists them, for `functions.json`.
+fn functions(rational: &Value) -> Value {
+    let function = |name: &str| {
+        let (res, pole) = (&rational[name]["res"], &rational[name]["pole"]);
+        let poles: Vec<Value> =
+            (1..res.as_array().unwrap().len()).map(|k| json!({ "residue": res[k], "shift": pole[k] })).collect();
+        json!({ "constant": res[0], "poles": poles })
+    };
+    json!({ "dynamics": function("MD"), "heat_bath": function("GR"), "action": function("FA") })
 }
 
 /// An array of `<c16` in NumPy's format.

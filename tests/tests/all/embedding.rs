@@ -8,7 +8,7 @@ use ferrite::field::{DeviceField, DeviceGauge, FieldSpace, FullField, GaugeField
 use ferrite::gauge::generate;
 use ferrite::gauge::loops::{LoopKind, LoopPath, mean_traces};
 use ferrite::hmc::action::{GaugeAction, GaugeActionForce};
-use ferrite::hmc::fermions::QuarkOperator;
+use ferrite::hmc::fermions::{QuarkOperator, QuarkSmearing};
 use ferrite::hmc::force::Force;
 use ferrite::hmc::integrator::{Scheme, Unitarise};
 use ferrite::hmc::links::EvolvingLinks;
@@ -404,7 +404,7 @@ fn paths_beyond_the_border_are_errors() {
     };
     let operator = QuarkOperator {
         params: StaggeredParams::new(0.0, TimeBoundary::Antiperiodic),
-        paths: Some(PathCoefficients::asqtad(0.9)),
+        smearing: QuarkSmearing::Paths(PathCoefficients::asqtad(0.9)),
     };
     let alone = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
     let paths = [path(0, 3), path(3, 2), path(3, 3)];

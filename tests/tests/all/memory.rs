@@ -10,7 +10,7 @@ use ferrite::field::{FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::halo::{Exchanges, Needs};
 use ferrite::hmc::action::GaugeAction;
-use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, RationalFunctions, ShiftedSolver};
+use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, QuarkSmearing, RationalFunctions, ShiftedSolver};
 use ferrite::hmc::functions::{Tolerances, rational_functions};
 use ferrite::hmc::integrator::{Scheme, Unitarise};
 use ferrite::hmc::links::EvolvingLinks;
@@ -232,10 +232,15 @@ fn staggered_solves(one_of: usize) {
 
 #[test]
 fn ensembles_take_what_is_foretold() {
-    for (name, paths) in [("naive", None), ("asqtad", Some(PathCoefficients::asqtad(0.9)))] {
+    for (name, smearing) in [
+        ("naive", QuarkSmearing::Thin),
+        ("asqtad", QuarkSmearing::Paths(PathCoefficients::asqtad(0.9))),
+        ("HISQ", QuarkSmearing::Hisq { epsilon: -0.1 }),
+    ] {
+        let (improved, hisq) = (smearing.is_improved(), matches!(smearing, QuarkSmearing::Hisq { .. }));
         let ensemble =
-            Ensemble { single_links: false, pseudofermions: 2, improved: paths.is_some(), noise: 3, wilson: None };
-        let operator = QuarkOperator { params: StaggeredParams::new(0.0, TimeBoundary::Antiperiodic), paths };
+            Ensemble { single_links: false, pseudofermions: 2, improved, hisq, operators: 1, noise: 3, wilson: None };
+        let operator = QuarkOperator { params: StaggeredParams::new(0.0, TimeBoundary::Antiperiodic), smearing };
         let predicted =
             |ensemble: Ensemble| move |local, grid: &ProcessGrid| (ensemble.memory(Part::new(local, grid)), None);
         check(&CASES[..3], (&format!("RHMC, {name}"), 3.5), predicted(ensemble), |domain, gauge| {
@@ -258,7 +263,8 @@ fn trajectory(domain: &Domain, gauge: &HostGauge, operator: QuarkOperator, preci
         rational_functions(&quarks, 2, 60.0, tolerances, rational::approximate_to).unwrap()
     });
     let functions = FUNCTIONS.clone();
-    let solver = |single: bool, tol: f64| ShiftedSolver { single, tol: vec![tol], max_iterations: 10_000 };
+    let solver =
+        |single: bool, tol: f64| ShiftedSolver { single, tol: vec![tol], together: false, max_iterations: 10_000 };
     let solvers = [solver(true, 1e-5), solver(false, 1e-10)];
     let group = Pseudofermions::new(domain, "quarks".into(), operator, functions, solvers, 0, 2).unwrap();
     let level = LevelPlan { gauge: true, quarks: vec![0], scheme: Scheme::Leapfrog, steps: 2 };

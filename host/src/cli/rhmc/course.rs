@@ -123,6 +123,7 @@ impl EnsembleRun<'_> {
                 largest: None,
                 smallest: None,
                 residual: quarks.take_residual(),
+                guarded: quarks.take_guarded(),
             };
             let mut quarks: Vec<QuarkRecord> = chain.quarks().map(record).collect();
             let seconds = clock.elapsed().as_secs_f64();
@@ -242,6 +243,13 @@ impl EnsembleRun<'_> {
             warn!("trajectory {number} is rejected: {failure}; take more steps, or more precise solvers");
         } else if !delta.is_finite() {
             warn!("trajectory {number}: ΔH is not a finite number: use shorter steps");
+        }
+        for QuarkRecord { name, guarded, .. } in record.quarks.iter().filter(|quarks| quarks.guarded > Some(0)) {
+            warn!(
+                "trajectory {number}: forces of the {name} met {} whose projection to U(3) has a singular value next to 0, and \
+                 were kept from growing without bounds there; ΔH may be larger for it",
+                text::count(guarded.unwrap_or(0), "link")
+            );
         }
         let asked = self.input.solvers[1].tol[0];
         for QuarkRecord { name, residual, .. } in &record.quarks {

@@ -8,7 +8,7 @@ use super::wilson::WilsonGroup;
 use crate::cli::config::{Kind, Schema, Settings};
 use ferrite::Precision;
 use ferrite::hmc::action::{AnisotropicLattice, GaugeAction};
-use ferrite::hmc::fermions::{QuarkOperator, ShiftedSolver};
+use ferrite::hmc::fermions::{QuarkOperator, QuarkSmearing, ShiftedSolver};
 use ferrite::hmc::functions::{Quarks, Tolerances};
 use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
 use ferrite::hmc::stout::{LARGEST_RHO, StoutSmearing};
@@ -39,6 +39,7 @@ pub const SCHEMA: Schema = &[
     ("gauge.u0", Kind::Number),
     ("gauge.u0-time", Kind::Number),
     ("gauge.xi", Kind::Number),
+    ("gauge.flavours", Kind::Number),
     ("gauge.plaquette", Kind::Number),
     ("gauge.rectangle", Kind::Number),
     ("gauge.parallelogram", Kind::Number),
@@ -46,6 +47,7 @@ pub const SCHEMA: Schema = &[
     ("gauge.chair", Kind::Number),
     ("fermion.*.operator", Kind::Word),
     ("fermion.*.u0", Kind::Number),
+    ("fermion.*.naik-epsilon", Kind::Numbers),
     ("fermion.*.mass", Kind::Numbers),
     ("fermion.*.flavours", Kind::Fractions),
     ("fermion.*.pseudofermions", Kind::Count),
@@ -289,7 +291,14 @@ impl EnsembleInput {
     }
     /// Steps of the longest hop or path.
     pub fn hops(&self) -> usize {
-        if self.groups.iter().any(|group| group.operator.paths.is_some()) { 3 } else { 1 }
+        if self.groups.iter().any(|group| group.operator.smearing.is_improved()) { 3 } else { 1 }
+    }
+    /// Whether there are quarks of a mass in the ensemble: flavours of all groups with this operator, less those that only
+    /// divide the determinant of a group.
+    pub fn has_flavours(&self, operator: &QuarkOperator, mass: f64) -> bool {
+        let of_operator = self.groups.iter().filter(|group| group.operator == *operator);
+        let all = of_operator.flat_map(|group| &group.quarks).filter(|quarks| quarks.mass == mass);
+        all.map(|quarks| quarks.flavours.value()).sum::<f64>() > 1e-9
     }
 }
 
@@ -351,6 +360,7 @@ fn gauge_action(s: &mut Settings) -> Option<GaugeAction> {
     needed(s, beta.is_some(), "gauge.beta", "gauge.beta = 5.6");
     let mut above_0 = |key: &str| s.number(key, "a number above 0", |x| x > 0.0);
     let (u0, u0_time, xi) = (above_0("gauge.u0"), above_0("gauge.u0-time"), above_0("gauge.xi"));
+    let flavours = s.number("gauge.flavours", "a number of at least 0", |n| n >= 0.0);
     if action == Some(ActionName::LuscherWeisz) {
         needed(s, u0.is_some(), "gauge.u0", "gauge.u0 = 0.86");
     }
@@ -366,7 +376,10 @@ fn gauge_action(s: &mut Settings) -> Option<GaugeAction> {
         }
         (ActionName::Wilson, None) => GaugeAction::wilson(beta),
         (ActionName::SymanzikTree, None) => GaugeAction::tree_level_symanzik(beta, u0),
-        (ActionName::LuscherWeisz, _) => GaugeAction::one_loop_symanzik(beta, u0),
+        (ActionName::LuscherWeisz, _) => match flavours {
+            Some(flavours) => GaugeAction::one_loop_symanzik_with_hisq(beta, u0, flavours),
+            None => GaugeAction::one_loop_symanzik(beta, u0),
+        },
         (ActionName::Iwasaki, _) => GaugeAction::iwasaki(beta),
         (ActionName::Dbw2, _) => GaugeAction::dbw2(beta),
     };
@@ -394,6 +407,8 @@ fn refuse_what_it_has_not(s: &mut Settings, action: ActionName, anisotropic: boo
         }
     };
     refuse(symanzik, "gauge.u0", "this action has no tadpole factor: leave it out");
+    let has_quarks = action == ActionName::LuscherWeisz;
+    refuse(has_quarks, "gauge.flavours", "only \"luscher-weisz\" has coefficients that depend on quarks: leave it out");
     refuse(can_be_anisotropic, "gauge.xi", "anisotropic actions are \"wilson\" and \"symanzik-tree\"");
     let has_time = action == ActionName::SymanzikTree && anisotropic;
     refuse(
@@ -407,8 +422,8 @@ fn refuse_what_it_has_not(s: &mut Settings, action: ActionName, anisotropic: boo
 
 fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {
     let key = |name: &str| format!("fermion.{number}.{name}");
-    let operators = [("naive", false), ("asqtad", true)];
-    let asqtad = match s.get(&key("operator")) {
+    let operators = [("naive", QuarkKind::Naive), ("asqtad", QuarkKind::Asqtad), ("hisq", QuarkKind::Hisq)];
+    let kind = match s.get(&key("operator")) {
         Some(setting) if !operators.iter().any(|(name, _)| *name == setting.text()) => {
             let names: Vec<_> = operators.iter().map(|(name, _)| *name).chain(super::wilson::names()).collect();
             s.wrong(&setting, format!("'{}' is none of {}", setting.text(), names.join(", ")));
@@ -416,7 +431,7 @@ fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {
         }
         _ => s.choice(&key("operator"), &operators),
     };
-    needed(s, asqtad.is_some(), &key("operator"), "operator = \"asqtad\" or \"clover\"");
+    needed(s, kind.is_some(), &key("operator"), "operator = \"asqtad\", \"hisq\" or \"clover\"");
     for name in super::wilson::OF_WILSON {
         if let Some(setting) = s.get(&key(name)) {
             s.wrong(&setting, "belongs to Wilson-like quarks: leave it out");
@@ -427,17 +442,17 @@ fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {
         s.wrong(&setting, "the pseudofermions of staggered quarks are on one level: give one number");
     }
     let u0 = s.number(&key("u0"), "a number above 0", |x| x > 0.0);
-    if asqtad == Some(true) {
+    if kind == Some(QuarkKind::Asqtad) {
         needed(s, u0.is_some(), &key("u0"), "u0 = 0.86, of asqtad's paths");
     } else if let Some(setting) = s.get(&key("u0")) {
-        s.wrong(&setting, "naive quarks have no tadpole factor: leave it out");
+        s.wrong(&setting, "only asqtad quarks have a tadpole factor: leave it out");
     }
     let masses = s.numbers(&key("mass"), "a number above 0", |m| m > 0.0);
     needed(s, masses.is_some(), &key("mass"), "mass = [0.05]");
     let flavours = s.parsed(&key("flavours"), |typed| {
         let one = |text: &str| match text.trim().parse::<Fraction>() {
-            Ok(n) if n.value() > 0.0 => Ok(n),
-            Ok(_) => Err(format!("'{}' is not a number of flavours", text.trim())),
+            Ok(n) if n.value() != 0.0 => Ok(n),
+            Ok(_) => Err("0 flavours: leave them out".into()),
             Err(why) => Err(why.to_string()),
         };
         typed.split(',').map(one).collect::<Result<Vec<_>, _>>()
@@ -454,7 +469,8 @@ fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {
         action: approximation(s, &key("action-error")).unwrap_or(default.action),
     };
     let dynamics_tol = s.numbers(&key("dynamics-tol"), RESIDUAL, is_residual);
-    let (asqtad, masses, flavours) = (asqtad?, masses?, flavours?);
+    let epsilon = naik_epsilon(s, &key("naik-epsilon"), kind, masses.as_deref());
+    let (kind, masses, flavours) = (kind?, masses?, flavours?);
     if masses.len() != flavours.len() {
         if let Some(setting) = s.get(&key("flavours")) {
             s.wrong(
@@ -465,15 +481,57 @@ fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {
         return None;
     }
     let params = StaggeredParams { mass: 0.0, boundary, phases };
-    let paths = if asqtad { Some(PathCoefficients::asqtad(u0?)) } else { None };
+    let (smearing, title) = match kind {
+        QuarkKind::Naive => (QuarkSmearing::Thin, "naive"),
+        QuarkKind::Asqtad => (QuarkSmearing::Paths(PathCoefficients::asqtad(u0?)), "asqtad"),
+        QuarkKind::Hisq => (QuarkSmearing::Hisq { epsilon: epsilon? }, "hisq"),
+    };
     let quarks: Vec<Quarks> =
         masses.iter().zip(&flavours).map(|(mass, flavours)| Quarks { mass: *mass, flavours: *flavours }).collect();
     let one = |quarks: &Quarks| format!("{} at m = {}", quarks.flavours, quarks.mass);
     let names: Vec<_> = quarks.iter().map(one).collect();
-    let name = format!("{} flavours {}", if asqtad { "asqtad" } else { "naive" }, names.join(" and "));
-    let operator = QuarkOperator { params, paths };
+    let mut name = format!("{title} flavours {}", names.join(" and "));
+    if let QuarkSmearing::Hisq { epsilon } = smearing
+        && epsilon != 0.0
+    {
+        name += &format!(" with epsilon = {epsilon}");
+    }
+    let operator = QuarkOperator { params, smearing };
     let level = level[0];
     Some(QuarkGroup { name, operator, quarks, pseudofermions, tolerances, dynamics_tol, level })
+}
+
+/// Staggered quarks by name.
+#[derive(Clone, Copy, PartialEq)]
+enum QuarkKind {
+    Naive,
+    Asqtad,
+    Hisq,
+}
+
+/// The ε of a group, 0 where none is given: one number, or one for each mass, which have to be equal.
+fn naik_epsilon(s: &mut Settings, key: &str, kind: Option<QuarkKind>, masses: Option<&[f64]>) -> Option<f64> {
+    let given = s.numbers(key, "a number", |_| true);
+    let Some(setting) = s.get(key) else { return Some(0.0) };
+    if kind.is_some_and(|kind| kind != QuarkKind::Hisq) {
+        s.wrong(&setting, "only HISQ has such a correction of the Naik term: leave it out");
+        return None;
+    }
+    let given = given?;
+    if given.iter().any(|epsilon| *epsilon != given[0]) {
+        let why = "masses of a group share pseudofermions, and so one operator: give quarks with another naik-epsilon a \
+                   table [[fermion]] of their own";
+        s.wrong(&setting, why);
+        return None;
+    }
+    if let (2.., Some(masses)) = (given.len(), masses)
+        && given.len() != masses.len()
+    {
+        let numbers = text::count(given.len(), "number");
+        s.wrong(&setting, format!("{numbers} for {}: one is enough", text::count(masses.len(), "mass")));
+        return None;
+    }
+    given.first().copied()
 }
 
 /// Keys that only quarks make use of.
@@ -565,6 +623,7 @@ fn integrator(s: &mut Settings, groups: usize, of_parts: &[usize]) -> (f64, Vec<
         ("omelyan", Scheme::Omelyan { lambda }),
         ("omelyan-links-first", Scheme::OmelyanLinksFirst { lambda }),
         ("force-gradient", Scheme::ForceGradient),
+        ("3g1f", Scheme::ThreeGaugeOneFermion { lambda }),
     ];
     let outer = s.choice("trajectory.integrator", &schemes).unwrap_or(Scheme::Omelyan { lambda });
     let inner = s.choice("trajectory.gauge-integrator", &schemes).unwrap_or(outer);
@@ -578,6 +637,19 @@ fn integrator(s: &mut Settings, groups: usize, of_parts: &[usize]) -> (f64, Vec<
         );
         s.wrong(&setting, why);
     }
+    let interleaved = |scheme| matches!(scheme, Scheme::ThreeGaugeOneFermion { .. });
+    for (key, scheme) in [("trajectory.gauge-steps", outer), ("trajectory.gauge-integrator", inner)] {
+        if let (true, Some(setting)) = (interleaved(scheme) && groups > 0, s.get(key)) {
+            let why = "3g1f has the steps of the gauge action between those of the quarks: it has no inner level, and is \
+                       none";
+            s.wrong(&setting, why);
+        }
+    }
+    if let (true, Some([_, _, ..]), Some(setting)) =
+        (interleaved(outer), all_steps.as_deref(), s.get("trajectory.steps"))
+    {
+        s.wrong(&setting, "3g1f has one level: give one number");
+    }
     // What would have no effect is a mistake.
     let nested = s.was_given("trajectory.gauge-steps");
     for key in ["trajectory.gauge-steps", "trajectory.gauge-integrator"] {
@@ -589,12 +661,13 @@ fn integrator(s: &mut Settings, groups: usize, of_parts: &[usize]) -> (f64, Vec<
             }
         }
     }
-    let uses_lambda = |scheme| matches!(scheme, Scheme::Omelyan { .. } | Scheme::OmelyanLinksFirst { .. });
+    let uses_lambda =
+        |scheme| matches!(scheme, Scheme::Omelyan { .. } | Scheme::OmelyanLinksFirst { .. }) || interleaved(scheme);
     if let Some(setting) = s.get("trajectory.lambda")
         && !uses_lambda(outer)
         && !(nested && uses_lambda(inner))
     {
-        s.wrong(&setting, "only the Omelyan integrators use it: leave it out");
+        s.wrong(&setting, "only the Omelyan integrators use it, and 3g1f: leave it out");
     }
     let unitarise = [("always", Unitarise::Always), ("never", Unitarise::Never)];
     let unitarise = s.choice("trajectory.unitarise", &unitarise).unwrap_or_default();

@@ -7,6 +7,7 @@ use super::super::layout::{Cut, Layout};
 use super::input::EnsembleInput;
 use super::wilson::{self, WilsonGroup};
 use ferrite::domain::Part;
+use ferrite::hmc::fermions::QuarkSmearing;
 use ferrite::observables::memory::{Ensemble, POLES, WilsonVectors};
 use tracing::info;
 
@@ -49,10 +50,18 @@ pub fn plan(input: &EnsembleInput, cut: Cut, free: usize) -> (Batches, Needs) {
 
 /// Device memory where `together` noise vectors of a condensate are solved at once, with names for what takes it.
 fn memory(input: &EnsembleInput, cut: Cut, together: usize) -> Needs {
+    let mut operators = Vec::new();
+    for group in &input.groups {
+        if !operators.contains(&group.operator) {
+            operators.push(group.operator);
+        }
+    }
     let ensemble = Ensemble {
         single_links: input.single_links,
         pseudofermions: input.groups.iter().map(|group| group.pseudofermions).max().unwrap_or(0),
-        improved: input.groups.iter().any(|group| group.operator.paths.is_some()),
+        improved: operators.iter().any(|operator| operator.smearing.is_improved()),
+        hisq: operators.iter().any(|operator| matches!(operator.smearing, QuarkSmearing::Hisq { .. })),
+        operators: operators.len(),
         noise: together,
         wilson: (!input.wilson.is_empty()).then(|| WilsonVectors {
             pseudofermions: input.wilson.iter().map(WilsonGroup::pseudofermions).sum(),

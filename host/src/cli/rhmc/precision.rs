@@ -54,6 +54,6 @@ pub fn precisions(s: &mut Settings, groups: &[QuarkGroup]) -> (bool, bool, [Shif
             ));
         }
     }
-    let solver = |single, tol| ShiftedSolver { single, tol, max_iterations: 1_000_000 };
+    let solver = |single, tol| ShiftedSolver { single, tol, together: false, max_iterations: 1_000_000 };
     (links, gauge_force, [solver(dynamics, dynamics_tol), solver(action, vec![action_tol])])
 }

@@ -52,6 +52,8 @@ pub struct QuarkRecord {
     pub smallest: Option<f64>,
     /// The largest true residual of the solves for its action.
     pub residual: f64,
+    /// In how many links its forces were kept from growing, those of all evaluations together; none where they cannot grow.
+    pub guarded: Option<usize>,
 }
 
 /// *Collective.* Measures everything, condensates in `batches` of noise vectors, of which each is the same in whatever
@@ -68,7 +70,7 @@ pub fn measure(
     let loops = LoopMeans::of(&thin)?;
     let (mut condensates, mut count) = (Vec::new(), 0);
     for group in &input.groups {
-        for quarks in &group.quarks {
+        for quarks in group.quarks.iter().filter(|quarks| input.has_flavours(&group.operator, quarks.mass)) {
             let mut found = Vec::new();
             for together in batches.iter().copied() {
                 let mut field = FullField::zero(chain.domain(), FermionKind::Staggered, Precision::Double, together)?;
@@ -117,6 +119,9 @@ impl MeasuredTrajectory {
             });
             if let Some(smallest) = quarks.smallest {
                 object["smallest_eigenvalue"] = smallest.into();
+            }
+            if let Some(guarded) = quarks.guarded {
+                object["guarded_links"] = guarded.into();
             }
             object
         });

@@ -3,7 +3,7 @@ use super::super::batch::Batches;
 use super::super::layout::Layout;
 use super::input::{EnsembleInput, QuarkGroup, StartLinks};
 use super::wilson::WilsonGroup;
-use ferrite::hmc::fermions::ShiftedSolver;
+use ferrite::hmc::fermions::{QuarkOperator, QuarkSmearing, ShiftedSolver};
 use ferrite::hmc::integrator::{Scheme, Unitarise};
 use ferrite::hmc::trajectory::LevelPlan;
 use ferrite::operators::{StaggeredPhases, TimeBoundary};
@@ -70,6 +70,7 @@ const OF_QUARKS: [(&str, &str); 11] = [
     ("mass", "mass"),
     ("flavours", "flavours"),
     ("paths", "u0"),
+    ("naik_epsilon", "naik-epsilon"),
     ("bc_time", "bc-time"),
     ("kappa", "kappa"),
     ("clover", "csw"),
@@ -102,15 +103,20 @@ pub fn sampled_differently(old: &Value, new: &Value) -> Vec<String> {
 }
 
 fn quarks(group: &QuarkGroup) -> Value {
-    let params = &group.operator.params;
+    let QuarkOperator { params, smearing } = &group.operator;
+    let (operator, paths) = match smearing {
+        QuarkSmearing::Thin => ("naive", None),
+        QuarkSmearing::Paths(paths) => ("asqtad", Some(paths)),
+        QuarkSmearing::Hisq { .. } => ("hisq", None),
+    };
     let mut all = json!({
         "name": group.name,
-        "operator": if group.operator.paths.is_some() { "asqtad" } else { "naive" },
+        "operator": operator,
         "mass": group.quarks.iter().map(|quarks| quarks.mass).collect::<Vec<_>>(),
         // As text: they are fractions.
         "flavours": group.quarks.iter().map(|quarks| quarks.flavours.to_string()).collect::<Vec<_>>(),
         "pseudofermions": group.pseudofermions,
-        "paths": group.operator.paths.map(|c| json!({
+        "paths": paths.map(|c| json!({
             "one_link": c.one_link, "naik": c.naik, "three": c.three, "five": c.five, "seven": c.seven, "lepage": c.lepage,
         })),
         "errors": { "dynamics": group.tolerances.dynamics, "action": group.tolerances.action },
@@ -123,6 +129,9 @@ fn quarks(group: &QuarkGroup) -> Value {
             StaggeredPhases::Lexicographic => "lexicographic",
         },
     });
+    if let QuarkSmearing::Hisq { epsilon } = smearing {
+        all["naik_epsilon"] = json!(epsilon);
+    }
     if let Some(own) = &group.dynamics_tol {
         // Told only where it is given, so that runs of other versions compare.
         all["dynamics_tol"] = json!(own);
@@ -145,6 +154,7 @@ fn level(level: &LevelPlan) -> Value {
         Scheme::Omelyan { lambda } => ("omelyan", Some(lambda)),
         Scheme::OmelyanLinksFirst { lambda } => ("omelyan-links-first", Some(lambda)),
         Scheme::ForceGradient => ("force-gradient", None),
+        Scheme::ThreeGaugeOneFermion { lambda } => ("3g1f", Some(lambda)),
     };
     json!({ "integrator": name, "lambda": lambda, "steps": level.steps, "gauge": level.gauge, "quarks": level.quarks })
 }
