@@ -43,6 +43,7 @@ pub mod shell;
 pub mod smear;
 pub mod solve;
 pub mod spectrum;
+mod stout;
 pub mod target;
 mod terminal;
 mod text;

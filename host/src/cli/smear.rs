@@ -20,7 +20,7 @@ Examples:
   ferrite smear cfg.000100.ildg -o stout.ildg --rho 0.14 --spatial
 
 Stout links, U' = exp(iQ) U, iQ being rho times the traceless anti-Hermitian part of the sum of staples times U+ (Morningstar and
-Peardon 2004). Operators have smeared links if they are given the file.";
+Peardon 2004). Operators have such links without a file, too: --stout-rho of `ferrite solve`.";
 
 /// Arguments of `smear`.
 #[derive(Args)]
@@ -32,7 +32,7 @@ pub struct SmearArguments {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Weight of a staple
-    #[arg(long, value_name = "RHO", value_parser = weight, allow_hyphen_values = true)]
+    #[arg(long, value_name = "RHO", value_parser = super::stout::rho, allow_hyphen_values = true)]
     rho: f64,
     /// How many times links are replaced by smeared ones
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), default_value = "1",
@@ -43,14 +43,6 @@ pub struct SmearArguments {
     spatial: bool,
     #[command(flatten)]
     read: ReadFlags,
-}
-
-fn weight(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        // iQ has a norm of at most 6 √3 ρ, and its exponential is exact to rounding for norms up to 3.
-        Ok(x) if (0.0..=0.25).contains(&x) => Ok(x),
-        _ => Err(format!("'{text}' is not a number from 0 to 0.25")),
-    }
 }
 
 /// Reads, smears and writes.
