@@ -22,6 +22,7 @@ pub mod init;
 pub mod interrupt;
 pub mod keys;
 mod layout;
+mod link_job;
 pub mod links;
 mod log;
 pub mod measure;
