@@ -7,7 +7,7 @@ use ferrite::field::{FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::gauge::loops::{closed_loops, mean_traces};
 use ferrite::hmc::action::{AnisotropicLattice, GaugeAction, GaugeActionForce};
-use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, QuarkSmearing, ShiftedSolver};
+use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, QuarkSmearing, RationalFunctions, ShiftedSolver};
 use ferrite::hmc::force::Force;
 use ferrite::hmc::functions::{Quarks, Tolerances, rational_functions};
 use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
@@ -16,15 +16,23 @@ use ferrite::hmc::momenta::MomentumField;
 use ferrite::hmc::monomial::Monomial;
 use ferrite::hmc::stout::StoutSmearing;
 use ferrite::hmc::trajectory::{Chain, LevelPlan, Plan};
+use ferrite::hmc::wilson::determinant::BlockDeterminant;
+use ferrite::hmc::wilson::one_flavour::OneFlavour;
+use ferrite::hmc::wilson::two_flavours::TwoFlavours;
+use ferrite::hmc::wilson::{WilsonMethod, WilsonQuarks, WilsonSolver};
 use ferrite::hmc::{HmcError, hop_force, spectrum};
 use ferrite::lattice::Lattice;
 use ferrite::observables::condensate::{condensate, noise};
 use ferrite::observables::flow::{Flow, FlowAction};
 use ferrite::observables::polyakov::polyakov_loop;
 use ferrite::operators::fat_links::{FirstLevel, PathCoefficients};
-use ferrite::operators::{StaggeredParams, StaggeredPhases, TimeBoundary};
+use ferrite::operators::{
+    CloverParams, Operator, Schur, StaggeredParams, StaggeredPhases, TimeBoundary, TwistedCloverParams, TwistedParams,
+    WilsonLike, WilsonParams,
+};
 use ferrite::{FermionKind, Precision};
 use num_complex::Complex64;
+use rational::{Fraction, Interval, Power};
 
 type Result<T = ()> = std::result::Result<T, HmcError>;
 
@@ -195,8 +203,72 @@ fn all(domain: &Domain, gauge: &HostGauge, precision: Precision) -> Result<Found
         let gradient = stout.thin_gradient(gradient)?.converted(Precision::Double)?.download()?;
         found.links.push((format!("gradient of stout links, spatial {spatial}"), gradient, 20.0 * rounding));
     }
+    wilson_like(&links, precision, &mut found)?;
     trajectories(domain, &thin, precision, &mut found)?;
     Ok(found)
+}
+
+/// Quarks with every kind of diagonal term, on both complements, split by a mass and by a twist, on thin and on stout links.
+fn wilson_like(links: &EvolvingLinks, precision: Precision, found: &mut Found) -> Result {
+    let domain = links.own().domain();
+    let wilson = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
+    let clover = CloverParams::isotropic(wilson, 1.5, 1.0);
+    let operators: [(&str, Operator); 4] = [
+        ("wilson", wilson.into()),
+        ("clover", clover.into()),
+        ("twisted", TwistedParams { wilson, mu: 0.2 }.into()),
+        ("twisted clover", TwistedCloverParams { clover, mu: 0.2 }.into()),
+    ];
+    let interval = Interval::new(0.01, 8.0).expect("an interval");
+    let made = |parts: i64| {
+        let power = Power::new(Fraction::new(-1, parts).expect("a fraction")).expect("a power");
+        rational::approximate_to(&power, interval, 1e-6).expect("there is one")
+    };
+    let (dynamics, action) = (made(2).direct().clone(), made(4));
+    let functions =
+        RationalFunctions { dynamics, heat_bath: action.inverse().clone(), action: action.direct().clone() };
+    let rounding = if precision == Precision::Double { 1e-15 } else { 3e-7 };
+    for (number, (name, operator)) in operators.into_iter().enumerate() {
+        let Operator::WilsonLike(operator) = operator else { continue };
+        for schur in [Schur::Symmetric, Schur::Asymmetric] {
+            let stout = (number % 2 == 1).then_some(StoutSmearing { rho: 0.1, levels: 1, spatial: false });
+            let plain = WilsonQuarks { stout, ..WilsonQuarks::new(WilsonLike { schur, ..operator }) };
+            let heavy = WilsonParams { mass: 0.4, ..operator.wilson };
+            let mass = WilsonQuarks { operator: WilsonLike { wilson: heavy, ..plain.operator }, ..plain };
+            let (quarks, heavier) = match schur {
+                Schur::Symmetric => (plain, mass),
+                Schur::Asymmetric => (plain, WilsonQuarks { twist: 0.4, ..plain }),
+            };
+            for single in [false, true] {
+                let low = if single { Precision::Single } else { Precision::Double };
+                // Solutions to 1e-12, and forces in single precision.
+                let tolerance = if single { 3e-5 } else { 1e-10 + 3.0 * rounding };
+                let name = format!("{name} {schur:?}, single {single}");
+                let method = if single { WilsonMethod::Bicgstab } else { WilsonMethod::Cg };
+                let solver = WilsonSolver { method, precision: low, tol: 1e-12, max_iterations: 10_000 };
+                let (solvers, heavier) = ([solver; 2], Some(heavier));
+                let mut two = TwoFlavours::new(domain, name.clone(), quarks, heavier, solvers, low, 0)?;
+                let shifted =
+                    |single, tol| ShiftedSolver { single, tol: vec![tol], together: false, max_iterations: 10_000 };
+                let solvers = [shifted(single, if single { 1e-6 } else { 1e-12 }), shifted(false, 1e-12)];
+                let mut one = OneFlavour::new(domain, name.clone(), quarks, functions.clone(), solvers, 1, 2)?;
+                let blocks = BlockDeterminant::new(name.clone(), quarks, 2);
+                found.numbers.push((format!("{name}: noise"), two.draw(links, 5, 6)?, 1e-8));
+                one.draw(links, 5, 6)?;
+                for (what, part, tolerance) in [
+                    ("two flavours", &two as &dyn Monomial, tolerance),
+                    ("one flavour", &one, tolerance),
+                    ("determinants", &blocks, 1e-11 + 3.0 * rounding),
+                ] {
+                    let mut kicked = MomentumField::zero(domain, precision)?;
+                    part.kick(links, 1.0, &mut kicked)?;
+                    found.links.push((format!("{name}: force of {what}"), kicked.download()?, tolerance));
+                    found.numbers.push((format!("{name}: action of {what}"), part.action(links)?, 1e-6));
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The gradient flow and what is measured along it, before the first step and after the second.

@@ -12,6 +12,7 @@ use ferrite::hmc::force::Force;
 use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::momenta::MomentumField;
 use ferrite::hmc::monomial::Monomial;
+use ferrite::hmc::stout::StoutSmearing;
 use ferrite::hmc::wilson::determinant::BlockDeterminant;
 use ferrite::hmc::wilson::one_flavour::OneFlavour;
 use ferrite::hmc::wilson::two_flavours::TwoFlavours;
@@ -58,12 +59,18 @@ fn exact(method: WilsonMethod) -> [WilsonSolver; 2] {
 
 /// What splits determinants: nothing, a larger mass, and twists.
 fn factors(operator: WilsonLike) -> Vec<(WilsonQuarks, Option<WilsonQuarks>)> {
-    let plain = WilsonQuarks { operator, twist: 0.0 };
+    let plain = WilsonQuarks::new(operator);
     let Operator::WilsonLike(heavy) = Operator::from(operator).with_mass(operator.wilson.mass + 0.3) else {
         unreachable!()
     };
-    let twisted = |twist| WilsonQuarks { operator, twist };
-    vec![(plain, None), (plain, Some(WilsonQuarks { operator: heavy, twist: 0.0 })), (twisted(0.1), Some(twisted(0.4)))]
+    let twisted = |twist| WilsonQuarks { twist, ..plain };
+    vec![(plain, None), (plain, Some(WilsonQuarks::new(heavy))), (twisted(0.1), Some(twisted(0.4)))]
+}
+
+/// The links of quarks: none, one or two levels of stout smearing, in all directions or in space.
+fn stout(k: usize) -> Option<StoutSmearing> {
+    let smearing = |rho, levels, spatial| Some(StoutSmearing { rho, levels, spatial });
+    [None, smearing(0.12, 1, true), smearing(0.1, 2, false)][k % 3]
 }
 
 fn functions(interval: [f64; 2], tolerance: f64) -> RationalFunctions {
@@ -86,9 +93,11 @@ fn forces_of_two_flavours_are_derivatives() {
         let gauge = generate::weak_field(domain.local(), 3, 0.4);
         let (thin, q) = (GaugeField::upload(&domain, &gauge).unwrap(), direction(&domain));
         let links = EvolvingLinks::new(&thin, Double).unwrap();
-        for (name, operator) in operators() {
+        for (number, (name, operator)) in operators().into_iter().enumerate() {
             for (k, (quarks, heavier)) in factors(operator).into_iter().enumerate() {
                 let method = [WilsonMethod::Cg, WilsonMethod::Bicgstab][k % 2];
+                let smeared = |quarks| WilsonQuarks { stout: stout(number + k), ..quarks };
+                let (quarks, heavier) = (smeared(quarks), heavier.map(smeared));
                 let make = |solvers, precision| {
                     let name = format!("{name} {:?} {k}", operator.schur);
                     let mut made = TwoFlavours::new(&domain, name, quarks, heavier, solvers, precision, 0).unwrap();
@@ -116,8 +125,9 @@ fn forces_of_determinants_are_derivatives() {
     for domain in domains() {
         let gauge = generate::weak_field(domain.local(), 3, 0.4);
         let (thin, q) = (GaugeField::upload(&domain, &gauge).unwrap(), direction(&domain));
-        for (name, operator) in operators().into_iter().filter(|(name, _)| name.contains("clover")) {
-            let quarks = WilsonQuarks { operator, twist: 0.0 };
+        let clover = operators().into_iter().filter(|(name, _)| name.contains("clover"));
+        for (k, (name, operator)) in clover.enumerate() {
+            let quarks = WilsonQuarks { stout: stout(k), ..WilsonQuarks::new(operator) };
             let made = BlockDeterminant::new(format!("{name} {:?}", operator.schur), quarks, 2);
             let expected = derivative(&thin, &q, 3e-3, |links| made.action(links).unwrap());
             agrees(Double, (&thin, &q), &made, expected, 1e-9);
@@ -133,10 +143,11 @@ fn forces_of_one_flavour_are_derivatives() {
         let gauge = generate::weak_field(domain.local(), 3, 0.4);
         let (thin, q) = (GaugeField::upload(&domain, &gauge).unwrap(), direction(&domain));
         // One complement of each.
-        for (name, operator) in operators().into_iter().skip(1).step_by(3) {
+        for (k, (name, operator)) in operators().into_iter().skip(1).step_by(3).enumerate() {
             let make = |single| {
                 let solvers = [solver(single, if single { 1e-7 } else { 1e-13 }), solver(false, 1e-15)];
-                let (name, quarks) = (format!("{name} {:?}", operator.schur), WilsonQuarks { operator, twist: 0.0 });
+                let name = format!("{name} {:?}", operator.schur);
+                let quarks = WilsonQuarks { stout: stout(k + 1), ..WilsonQuarks::new(operator) };
                 let mut made = OneFlavour::new(&domain, name, quarks, functions.clone(), solvers, 0, 2).unwrap();
                 made.draw(&EvolvingLinks::new(&thin, Double).unwrap(), 5, 6).unwrap();
                 made
@@ -166,6 +177,8 @@ fn forces_do_not_depend_on_the_grid() {
         let mut all = Vec::new();
         for (name, operator) in operators().into_iter().skip(1).step_by(3) {
             let (quarks, heavier) = factors(operator)[2];
+            let quarks = WilsonQuarks { stout: stout(2), ..quarks };
+            let heavier = heavier.map(|heavier| WilsonQuarks { stout: stout(2), ..heavier });
             let mut two =
                 TwoFlavours::new(domain, name.into(), quarks, heavier, exact(WilsonMethod::Cg), Double, 0).unwrap();
             two.draw(&links, 5, 6).unwrap();
@@ -309,7 +322,7 @@ mod dense {
             let full = matrix(plain.lattice, &all, |psi| plain.dirac.apply(false, psi));
             let log = |a: Matrix| eliminate(a, vec![Complex64::ZERO; all.len()]).0;
             let (full, complement) = (log(full), log(plain.complement(0.0)));
-            let quarks = WilsonQuarks { operator, twist: 0.0 };
+            let quarks = WilsonQuarks::new(operator);
             let action = BlockDeterminant::new(name.into(), quarks, 2).action(&links).unwrap();
             // Blocks are told relative to those of links that are 1.
             let count = all.len() as f64 * if operator.schur == Schur::Symmetric { 1.0 } else { 0.5 };
@@ -373,15 +386,16 @@ mod trajectories {
     use ferrite::hmc::trajectory::{Chain, LevelPlan};
 
     /// Two flavours split by a heavier mass, and a third: determinants on the level of the gauge force.
-    fn chain(steps: usize, tol: f64) -> Chain {
+    fn chain(steps: usize, tol: f64, guesses: usize) -> Chain {
         let domain = Domain::single(Cpu::new(None), Lattice::new([4, 4, 4, 4]).unwrap()).unwrap();
         let thin = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
         let operator = operators()[1].1;
-        let plain = WilsonQuarks { operator, twist: 0.0 };
+        let plain = WilsonQuarks::new(operator);
         let (_, heavier) = factors(operator)[1];
         let solvers = [wilson_solver(WilsonMethod::Cg, Double, tol); 2];
         let two = |name: &str, quarks, heavier, first| {
-            TwoFlavours::new(&domain, name.into(), quarks, heavier, solvers, Double, first).unwrap()
+            let part = TwoFlavours::new(&domain, name.into(), quarks, heavier, solvers, Double, first);
+            part.unwrap().with_guesses(guesses)
         };
         let functions = functions([0.01, 8.0], 1e-9);
         let rational = [solver(false, tol), solver(false, tol)];
@@ -400,7 +414,7 @@ mod trajectories {
 
     #[test]
     fn errors_fall_with_the_square_of_steps() {
-        let delta = |steps| chain(steps, 1e-12).trajectory(1, None, false).unwrap().delta;
+        let delta = |steps| chain(steps, 1e-12, 0).trajectory(1, None, false).unwrap().delta;
         let (coarse, fine) = (delta(4), delta(8));
         let power = (coarse / fine).log2();
         assert!((power - 2.0).abs() < 0.3, "{coarse:e} {fine:e}, power {power}");
@@ -408,9 +422,15 @@ mod trajectories {
 
     #[test]
     fn reversed_trajectories_lead_to_the_start() {
-        let outcome = chain(3, 1e-13).trajectory(1, None, true).unwrap();
-        let [links, momenta] = outcome.irreversibility.unwrap();
-        // Solutions to 1e-13, and rounding errors that molecular dynamics lets grow a little.
-        assert!(links < 1e-12 && momenta < 1e-11, "{links:e} {momenta:e}");
+        // Guesses on the way back are others than on the way there.
+        let [without, with] = [0, 6].map(|guesses| chain(4, 1e-13, guesses).trajectory(1, None, true).unwrap());
+        for outcome in [&without, &with] {
+            let [links, momenta] = outcome.irreversibility.unwrap();
+            // Solutions to 1e-13, and rounding errors that molecular dynamics lets grow a little.
+            assert!(links < 1e-12 && momenta < 1e-11, "{links:e} {momenta:e}");
+        }
+        assert!((without.delta - with.delta).abs() < 1e-8, "{} {}", without.delta, with.delta);
+        let iterations = |outcome: &ferrite::hmc::trajectory::TrajectoryOutcome| outcome.iterations[0][1];
+        assert!(4 * iterations(&with) < 3 * iterations(&without), "{} {}", iterations(&with), iterations(&without));
     }
 }

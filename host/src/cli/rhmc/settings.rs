@@ -77,6 +77,7 @@ const OF_QUARKS: [(&str, &str); 11] = [
     ("xi", "xi"),
     ("nu", "nu"),
     ("mu", "mu"),
+    ("stout", "stout-rho"),
 ];
 
 /// Which keys of the input make another distribution of links than they did, with both values; none where settings are

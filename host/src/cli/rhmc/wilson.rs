@@ -9,6 +9,7 @@ use ferrite::hmc::fermions::{RationalFunctions, ShiftedSolver};
 use ferrite::hmc::functions::{Tolerances, rational_functions_of_norm};
 use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::monomial::Monomial;
+use ferrite::hmc::stout::StoutSmearing;
 use ferrite::hmc::wilson::determinant::BlockDeterminant;
 use ferrite::hmc::wilson::one_flavour::OneFlavour;
 use ferrite::hmc::wilson::two_flavours::TwoFlavours;
@@ -23,6 +24,8 @@ pub struct WilsonGroup {
     pub name: String,
     /// M
     operator: WilsonLike,
+    /// What makes its links.
+    stout: Option<StoutSmearing>,
     /// What is said of its parameters.
     described: Map<String, Value>,
     /// 1 or 2.
@@ -33,6 +36,8 @@ pub struct WilsonGroup {
     pseudofermions: usize,
     tolerances: Tolerances,
     method: WilsonMethod,
+    /// How many solutions first guesses are made of.
+    guesses: usize,
     /// Residuals of molecular dynamics instead of those of all groups.
     dynamics_tol: Option<f64>,
     /// The level of each pseudofermion of two flavours, or of all of one.
@@ -107,7 +112,7 @@ impl Keys for InTable<'_> {
 /// Keys of tables that belong to staggered quarks alone.
 const OF_STAGGERED: [&str; 1] = ["phases"];
 /// Keys of Wilson-like quarks alone, with those of their operators.
-pub const OF_WILSON: [&str; 12] = [
+pub const OF_WILSON: [&str; 13] = [
     "kappa",
     "csw",
     "clover-r",
@@ -120,6 +125,7 @@ pub const OF_WILSON: [&str; 12] = [
     "hasenbusch-kappa",
     "hasenbusch-mu",
     "method",
+    "guesses",
 ];
 
 /// The group of a table whose operator is `definition`; what is wrong the settings know.
@@ -163,7 +169,7 @@ pub fn group(s: &mut Settings, number: usize, definition: &'static Definition) -
             }
         }
     } else {
-        for name in ["hasenbusch-mass", "hasenbusch-kappa", "hasenbusch-mu", "method"] {
+        for name in ["hasenbusch-mass", "hasenbusch-kappa", "hasenbusch-mu", "method", "guesses"] {
             if let Some(setting) = s.get(&key(name)) {
                 s.wrong(
                     &setting,
@@ -177,6 +183,7 @@ pub fn group(s: &mut Settings, number: usize, definition: &'static Definition) -
     }
     let methods = [("cg", WilsonMethod::Cg), ("bicgstab", WilsonMethod::Bicgstab)];
     let method = s.choice(&key("method"), &methods).unwrap_or_default();
+    let guesses = s.count(&key("guesses"), 0..=32).unwrap_or(0);
     let dynamics_tol = s.number(&key("dynamics-tol"), RESIDUAL, is_residual);
     let levels = super::input::levels(s, &key("level"));
     let ((Operator::WilsonLike(operator), described), flavours) = (resolved?, flavours? as u32) else { return None };
@@ -206,11 +213,13 @@ pub fn group(s: &mut Settings, number: usize, definition: &'static Definition) -
         }
         return None;
     }
+    let stout = super::input::stout(s, &key("stout"))?;
+    let plain = WilsonQuarks { stout, ..WilsonQuarks::new(operator) };
     let with_mass = |(mass, called): (f64, String)| match Operator::from(operator).with_mass(mass) {
-        Operator::WilsonLike(operator) => (WilsonQuarks { operator, twist: 0.0 }, called),
+        Operator::WilsonLike(operator) => (WilsonQuarks { operator, ..plain }, called),
         Operator::Staggered(_) => unreachable!("the mass does not change the kind"),
     };
-    let twisted = |mu: &f64| (WilsonQuarks { operator, twist: *mu }, format!("mu = {mu}"));
+    let twisted = |mu: &f64| (WilsonQuarks { twist: *mu, ..plain }, format!("mu = {mu}"));
     let heavier: Vec<_> = heavy.into_iter().map(with_mass).chain(twists.iter().flatten().map(twisted)).collect();
     let parts = if flavours == 2 { heavier.len() + 1 } else { 1 };
     let levels = levels.unwrap_or(vec![0]);
@@ -229,12 +238,14 @@ pub fn group(s: &mut Settings, number: usize, definition: &'static Definition) -
     Some(WilsonGroup {
         name,
         operator,
+        stout,
         described,
         flavours,
         heavier,
         pseudofermions,
         tolerances,
         method,
+        guesses,
         dynamics_tol,
         levels,
     })
@@ -242,7 +253,7 @@ pub fn group(s: &mut Settings, number: usize, definition: &'static Definition) -
 
 impl WilsonGroup {
     fn quarks(&self) -> WilsonQuarks {
-        WilsonQuarks { operator: self.operator, twist: 0.0 }
+        WilsonQuarks { stout: self.stout, ..WilsonQuarks::new(self.operator) }
     }
     /// Whether the blocks of A have a determinant that depends on the links.
     fn has_determinant(&self) -> bool {
@@ -313,8 +324,8 @@ impl WilsonGroup {
                 let of_parts = [&solvers[0], &solvers[1]].map(|solver| self.solver(&solvers[0], solver));
                 let (heavier, precision) = (heavier.map(|(quarks, _)| *quarks), solvers[0].precision());
                 let first = first + number as u32;
-                let part =
-                    TwoFlavours::new(domain, name, quarks, heavier, of_parts, precision, first).map_err(failed)?;
+                let part = TwoFlavours::new(domain, name, quarks, heavier, of_parts, precision, first);
+                let part = part.map_err(failed)?.with_guesses(self.guesses);
                 parts.push(Box::new(part));
             }
         }
@@ -357,6 +368,10 @@ impl WilsonGroup {
         all["hasenbusch"] = self.heavier.iter().map(|(_, name)| name.as_str()).collect();
         all["pseudofermions"] = self.pseudofermions().into();
         all["levels"] = json!(self.levels);
+        all["stout"] = match self.stout {
+            None => "none".into(),
+            Some(StoutSmearing { rho, levels, spatial }) => json!({ "rho": rho, "levels": levels, "spatial": spatial }),
+        };
         if self.is_rational() {
             all["errors"] = json!({ "dynamics": self.tolerances.dynamics, "action": self.tolerances.action });
         }

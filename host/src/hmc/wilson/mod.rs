@@ -9,6 +9,7 @@
 //! A_ee, M̂(μ) = M̂ + iμγ_5 or M̂ + iμ A_ee⁻¹ γ_5, which leaves the determinants of A as they are (Lüscher and Schaefer 2013).
 
 mod forms;
+mod guess;
 mod solver;
 
 pub mod determinant;

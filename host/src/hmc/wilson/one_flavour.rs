@@ -89,7 +89,7 @@ impl OneFlavour {
         let mut x = shifts.iter().map(|_| space.allocate()).collect::<crate::domain::Result<Vec<_>>>()?;
         let mut workspace = MultiShiftWorkspace::new(&space, shifts.len())?;
         let limit = SolverParams { max_iterations: solver.max_iterations, ..Default::default() };
-        let params = MultiShiftParams { tolerances: &solver.tol, check, ..limit.into() };
+        let params = MultiShiftParams { tolerances: &solver.tol, together: solver.together, check, ..limit.into() };
         // True residuals decide: a solver that gave up may have reached the tolerance.
         let smallest = solver.tol.iter().copied().fold(f64::INFINITY, f64::min);
         let info = multishift_cg(&space, &normal, &shifts, b, &mut x, &params, &mut workspace, &mut ())

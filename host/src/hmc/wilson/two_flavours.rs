@@ -1,5 +1,6 @@
 //! Two Wilson-like quarks of one mass, exactly.
 use super::forms::Forms;
+use super::guess::Guesses;
 use super::solver::{SolverCounts, WilsonSystem};
 use super::{VECTORS, WilsonQuarks, WilsonSolver, draw_noise, norm2, space};
 use crate::domain::Domain;
@@ -25,6 +26,7 @@ pub struct TwoFlavours {
     field: DeviceField,
     first: u32,
     counts: SolverCounts,
+    guesses: Guesses,
 }
 
 impl TwoFlavours {
@@ -41,7 +43,14 @@ impl TwoFlavours {
     ) -> Result<Self, HmcError> {
         let field = DeviceField::zero(domain, VECTORS.0, VECTORS.1, 1)?;
         let counts = SolverCounts::default();
-        Ok(TwoFlavours { name, quarks, heavier, solvers, precision, field, first, counts })
+        let guesses = Guesses::new(0);
+        Ok(TwoFlavours { name, quarks, heavier, solvers, precision, field, first, counts, guesses })
+    }
+    /// With first guesses in molecular dynamics from the last `count` solutions of a trajectory (Brower et al. 1997). A way back has
+    /// other guesses than the way there: residuals have to be so small that this does not matter.
+    #[must_use]
+    pub fn with_guesses(self, count: usize) -> Self {
+        TwoFlavours { guesses: Guesses::new(count), ..self }
     }
     fn system(&self, quarks: &WilsonQuarks, links: &EvolvingLinks, solver: usize) -> Result<WilsonSystem, HmcError> {
         Ok(WilsonSystem::new(quarks, links, self.solvers[solver], solver == 1)?)
@@ -65,7 +74,9 @@ impl Force for TwoFlavours {
     fn kick(&self, links: &EvolvingLinks, step: f64, momenta: &mut MomentumField) -> Result<(), HmcError> {
         let (domain, system) = (links.own().domain(), self.system(&self.quarks, links, 0)?);
         let rhs = self.rhs(links)?;
-        let [x, y] = system.solve_normal(&self.name, &rhs, None, &self.counts)?;
+        let guess = self.guesses.guess(&system, &rhs)?;
+        let [x, y] = system.solve_normal(&self.name, &rhs, guess, &self.counts)?;
+        self.guesses.keep(&system.space, &x)?;
         let mut forms = Forms::new(domain, self.quarks, self.precision, 2)?;
         let count = |quarks: &WilsonQuarks| quarks.on(links, self.precision, 1);
         let low = space(domain, self.precision, 1);
@@ -100,6 +111,7 @@ impl Monomial for TwoFlavours {
     }
     /// W† φ = M̂† ξ
     fn set_from(&mut self, links: &EvolvingLinks, noise: &DeviceField) -> Result<f64, HmcError> {
+        self.guesses.clear();
         let space = space(noise.domain(), Precision::Double, 1);
         let mut image = space.allocate()?;
         self.quarks.on(links, Precision::Double, 1)?.apply_dagger(noise, &mut image)?;
