@@ -1,4 +1,4 @@
-//! The gradient of an action of stout links with respect to the links that they are made of (Morningstar and Peardon 2004, section IV).
+//! The gradient of an action of stout links with respect to the links that they are made of (Morningstar and Peardon 2004).
 //!
 //! U′_μ(x) = exp(X_μ(x)) U_μ(x), X_μ(x) = \[ρ C_μ(x) U†_μ(x)\], with the staples
 //! C_μ(x) = Σ_{ν≠μ} U_ν(x) U_μ(x+ν̂) U†_ν(x+μ̂) + U†_ν(x−ν̂) U_μ(x−ν̂) U_ν(x−ν̂+μ̂) and the traceless anti-Hermitian part \[·\].

@@ -123,9 +123,9 @@ impl<T: Real> AntiHermitian<T> {
     ///
     /// exp X = p + q X + r X², where p, q and r are functions of t = ½ tr X² and D = det X with dt = tr (X dX) and
     /// dD = tr (X² dX). So the derivative is b_1 X + b_2 X² + q B + r (X B + B X), b_1 = tr (B (p_t + q_t X + r_t X²)), and b_2
-    /// the same with the derivatives by D (Morningstar and Peardon 2004, eqs. 67 to 74, where Q = −iX, f_0 = p, f_1 = iq, f_2 = −r and
+    /// the same with the derivatives by D (Morningstar and Peardon 2004, where Q = −iX, f_0 = p, f_1 = iq, f_2 = −r and
     /// their Λ is i times this one). p, q, r and their derivatives are those of the series of [`exp`](Self::exp), polynomials of
-    /// t and D: no eigenvalues are told apart, and none may be equal to another or 0 that would need formulas of its own.
+    /// t and D: nothing is divided by differences of eigenvalues, so that equal ones, and 0, need no formulas of their own.
     #[inline(always)]
     pub fn exp_and_derivative(self, b: Su3<T>) -> (Su3<T>, Self) {
         let x = self.matrix();

@@ -1,16 +1,13 @@
 //! `ferrite fix-gauge`.
-use super::fields::{gauge_format, gauge_precision, lattice_of, read_gauge, require_host_memory, write_gauge};
-use super::layout::Layout;
+use super::link_job::LinkJob;
+use super::plan::merged;
 use super::verify::ReadFlags;
 use super::{Context, Failure, Outcome, interrupt, text};
 use clap::{Args, ValueEnum};
 use ferrite::Precision;
-use ferrite::backend::Backend;
 use ferrite::domain::Part;
 use ferrite::field::host::HostGauge;
-use ferrite::files::{GaugeFile, WriteOptions};
 use ferrite::gauge::fixing::relax::{Gauge, Relaxation, RelaxationState, omega_for};
-use ferrite::halo::Exchanges;
 use ferrite::observables::quantity::PLAQUETTE;
 use serde_json::json;
 use std::path::PathBuf;
@@ -89,39 +86,20 @@ struct FixedLinks {
 
 /// Reads, fixes, and writes what converged.
 pub fn run(args: FixGaugeArguments, context: &Context) -> Outcome {
-    let (choice, comm) = (context.device_choice()?, &context.comm);
-    let reading = args.read.reading();
-    let format = comm.agree(gauge_format(&args.output).map_err(Failure::refused))?;
-    super::target::claim(comm, &[&args.input], &[&args.output])?;
-    let lattice = lattice_of(&args.input, &reading, comm)?;
-    let layout = choice.layout.cut(comm, lattice, 1)?;
-    let part = Part::new(layout.local(), layout.grid());
-    require_host_memory(comm, layout.local(), 2 * 576, &args.input.display().to_string())?;
-    let device = choice.open(comm)?;
-    let mut needs =
-        vec![("links", part.links_bytes(Precision::Double)), ("their way to the host", 576 * layout.local().volume())];
-    needs.extend(Exchanges::of(part).border(Precision::Double).needs());
-    device.require_all(comm, &needs, "fixing the gauge")?;
-    let file = read_gauge(&args.input, &reading, &layout, comm)?;
-    let precision = comm.agree(gauge_precision(None, file.header.precision, format).map_err(Failure::refused))?;
+    let needs = |part: Part| vec![("links", part.links_bytes(Precision::Double))];
+    let job = LinkJob::begin([&args.input, &args.output], &args.read, "fixing the gauge", needs, context)?;
+    let lattice = job.lattice;
     let (kind, name) = match args.gauge {
         GaugeName::Coulomb => (Gauge::Coulomb, "Coulomb"),
         GaugeName::Landau => (Gauge::Landau, "Landau"),
     };
     let omega = args.overrelax.unwrap_or_else(|| omega_for(lattice, kind));
-    let fixed = fix(device.backend(), &args, &file, kind, omega, &layout, context)?;
+    let fixed = fix(&args, &job, kind, omega, context)?;
     let [before, after] = fixed.states;
-    let title = format!("{name} gauge, theta = {:.3e}, from {}", after.theta, args.input.display());
-    let options = WriteOptions { format, precision, title, ..Default::default() };
-    write_gauge(&args.output, &fixed.links, &options, &layout)?;
+    job.write(&fixed.links, &format!("{name} gauge, theta = {:.3e}", after.theta))?;
     let [plaquette_before, plaquette_after] = fixed.plaquettes;
     let object = json!({
-        "input": args.input,
-        "output": args.output,
         "gauge": name.to_lowercase(),
-        "lattice": lattice.size(),
-        "format": format!("{format:?}").to_lowercase(),
-        "precision": precision.to_string(),
         "sweeps": fixed.sweeps,
         "overrelax": omega,
         "tol": args.tol,
@@ -129,18 +107,15 @@ pub fn run(args: FixGaugeArguments, context: &Context) -> Outcome {
         "functional": { "before": before.functional, "after": after.functional },
         PLAQUETTE.object_key(): { "before": plaquette_before, "after": plaquette_after },
         "seconds": fixed.seconds,
-        "backend": device.name(),
-        "device": device.describe(),
-        "layout": layout.describe(),
     });
-    context.output.result("ferrite.fix-gauge/1", object, || {
+    context.output.result("ferrite.fix-gauge/1", merged(object, [job.describe()]), || {
         format!(
             "{}: {name} gauge on {lattice}, {} sweeps with omega = {omega:.3}, {} on {}\n\
              theta       {:.3e}, before {:.3e}\nfunctional  {:.12}, before {:.12}\nplaquette   {:.12}, before {:.12}\n",
             args.output.display(),
             fixed.sweeps,
             text::seconds(fixed.seconds),
-            device.describe(),
+            job.device.describe(),
             after.theta,
             before.theta,
             after.functional,
@@ -152,17 +127,10 @@ pub fn run(args: FixGaugeArguments, context: &Context) -> Outcome {
 }
 
 /// Sweeps until θ is at the tolerance.
-fn fix(
-    backend: &dyn Backend,
-    args: &FixGaugeArguments,
-    file: &GaugeFile,
-    kind: Gauge,
-    omega: f64,
-    layout: &Layout,
-    context: &Context,
-) -> Outcome<FixedLinks> {
+fn fix(args: &FixGaugeArguments, job: &LinkJob, kind: Gauge, omega: f64, context: &Context) -> Outcome<FixedLinks> {
     let begin = Instant::now();
-    let mut relaxation = Relaxation::new(&layout.domain(backend)?, &file.gauge, kind, omega)?;
+    let domain = job.layout.domain(job.device.backend())?;
+    let mut relaxation = Relaxation::new(&domain, &job.file.gauge, kind, omega)?;
     let (before, plaquette) = (relaxation.state()?, relaxation.plaquette()?.mean);
     let mut now = before;
     interrupt::listen();

@@ -1,8 +1,9 @@
 //! Links of an operator: from files to host memory, and from there to a device.
 use super::communicator::RunCommunicator;
+use super::device::Device;
 use super::layout::Layout;
 use super::plan::{FermionPlan, LinkFiles, PRECISIONS, name_of};
-use super::{Failure, Outcome, fields};
+use super::{Failure, Outcome, fields, stout};
 use ferrite::domain::Domain;
 use ferrite::field::host::HostGauge;
 use ferrite::files::{GaugeFile, ReadOptions};
@@ -61,6 +62,18 @@ impl LinksRead {
                 Ok(LinksRead { links, operator: plan.operator, storage: plan.reconstruction.unwrap_or(default) })
             }
         }
+    }
+    /// *Collective.* Smears them on the device, if the plan says so: from here on all is as if the file had smeared links.
+    pub fn smeared(mut self, plan: &FermionPlan, device: &Device, layout: &Layout) -> Outcome<Self> {
+        if let (Some(smearing), LinkFiles::Gauge(path), HostLinks::Gauge(file)) =
+            (plan.stout, &plan.links, &mut self.links)
+        {
+            file.plaquette = stout::smear(smearing, &mut file.gauge, device, layout)?;
+            let plaquette = file.plaquette.mean;
+            debug!("{}: {}, plaquette {plaquette:.10}", path.display(), stout::sentence(smearing));
+            self.operator = with_tadpole(plan.operator, path, plaquette)?;
+        }
+        Ok(self)
     }
 }
 

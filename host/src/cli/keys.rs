@@ -32,6 +32,10 @@ keys! {
         "Accept a file whose checksum, plaquette, link trace or length differs from its header", "false";
     ALLOW_NON_UNITARY: Switch "allow-non-unitary" "" "Accept links that are not in SU(3)", "false";
     REUNITARISE: Switch "reunitarise" "" "Project the links to SU(3) after reading", "false";
+    STOUT_RHO: Number "stout-rho" "RHO"
+        "Stout links: smear the configuration before the operator is made of it, with this weight of a staple, 0 to 0.25", "0.1";
+    STOUT_LEVELS: Count "stout-levels" "N" "How many times links are replaced by stout ones [default: 1]", "2";
+    STOUT_SPATIAL: Switch "stout-spatial" "" "Smear links in x, y and z only, by staples in these directions", "false";
     MASSES: Numbers "masses" "M1,M2,..." "Several masses at once, separated by commas, instead of --mass", "[0.02, 0.05]";
     SHIFT_SOLVER: Word "shift-solver" "NAME"
         "Several masses or shifts: multishift (together, then each refined) or sequential [default: multishift]",
@@ -182,6 +186,7 @@ static FIELDS: LazyLock<Vec<KeySection>> = LazyLock::new(|| {
             "How it is read.",
             &[&LATTICE, &RECORD, &NO_VERIFY, &ALLOW_NON_UNITARY, &REUNITARISE],
         ),
+        section(Some("Stout links"), "Stout links.", &[&STOUT_RHO, &STOUT_LEVELS, &STOUT_SPATIAL]),
         operator,
         wilson,
         links,
@@ -242,7 +247,8 @@ pub static SOLVE: LazyLock<Vec<(&'static str, KeyKind)>> =
 pub const STAGGERED: [&str; 5] = ["masses", "shifts", "shift-solver", "fat", "long"];
 
 /// Keys of which the solution depends, but for those of operators.
-pub const PHYSICS: [&str; 4] = ["operator", "record", "reunitarise", "tol"];
+pub const PHYSICS: [&str; 7] =
+    ["operator", "record", "reunitarise", "stout-rho", "stout-levels", "stout-spatial", "tol"];
 
 /// Keys of the GCR-DD preconditioner.
 pub fn of_gcr_dd() -> impl Iterator<Item = &'static str> {

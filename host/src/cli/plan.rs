@@ -2,13 +2,16 @@
 use super::communicator::RunCommunicator;
 use super::failure::{ReadBy, describe};
 use super::fields::{self, Reading, Source};
-use super::layout::{Layout, LayoutChoice};
+use super::layout::{Cut, Layout, LayoutChoice};
 use super::method::Wanted;
-use super::{Outcome, keys, target, text};
+use super::{Outcome, keys, stout, target, text};
 use crate::cli::config::{Setting, Settings};
 use ferrite::FermionKind;
+use ferrite::domain::Part;
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
 use ferrite::files::{Header, ReadOptions, inspect};
+use ferrite::halo::Needs;
+use ferrite::hmc::stout::StoutSmearing;
 use ferrite::lattice::Lattice;
 use ferrite::operators::Operator;
 use ferrite::operators::{BOUNDARIES, Definition, OPERATORS, Smearing, Tadpole, WILSON};
@@ -129,6 +132,8 @@ pub struct FermionPlan {
     pub links: LinkFiles,
     /// How to read them.
     pub read: Reading,
+    /// How they are smeared before the operator is made of them.
+    pub stout: Option<StoutSmearing>,
     /// Extents.
     pub lattice: Lattice,
     /// The operator; of several masses with the smallest.
@@ -179,6 +184,7 @@ impl FermionPlan {
         }
         let read = reading(settings);
         let (links, header) = link_files(settings, definition, &read);
+        let stout = stout::of_operator(settings);
         let strategy = settings.choice("shift-solver", &STRATEGIES).unwrap_or_default();
         let lattice = header.as_ref().map(|header| header.lattice);
         let sources = match definition.map(|definition| definition.kind) {
@@ -194,6 +200,7 @@ impl FermionPlan {
         Some(FermionPlan {
             links: links?,
             read,
+            stout,
             lattice: header?.lattice,
             operator: mass.map_or(operator, |mass| operator.with_mass(mass)),
             parameters,
@@ -220,6 +227,10 @@ impl FermionPlan {
     /// The link storage asked for, or the one that takes most memory as long as the links have not been seen.
     pub fn largest_storage(&self) -> LinkStorage {
         self.reconstruction.unwrap_or(LinkStorage::FULL)
+    }
+    /// The memory of a command on a process's part of the lattice, with that for smearing links, which comes before.
+    pub fn with_smearing(&self, cut: Cut, others: Needs) -> Needs {
+        stout::with_smearing(self.stout, Part::new(cut.local, &cut.grid), cut.local.volume(), others)
     }
     /// For the solver's settings.
     pub fn wanted(&self) -> Wanted {
@@ -260,6 +271,7 @@ impl FermionPlan {
             "gauge": gauge,
             "fat": fat,
             "long": long,
+            "stout": stout::describe(self.stout),
             "bc_time": name_of(&BOUNDARIES, self.operator.boundary()),
             "sources": self.sources.iter().map(|s| s.to_string()).collect::<Vec<_>>(),
         });
@@ -276,8 +288,9 @@ impl FermionPlan {
             },
             _ => String::new(),
         };
+        let stout = self.stout.map_or(String::new(), |smearing| format!(", {}", stout::sentence(smearing)));
         let boundary = name_of(&BOUNDARIES, operator.boundary());
-        format!("{} operator on {}{details}, {boundary}", self.definition().title, self.lattice)
+        format!("{} operator on {}{details}{stout}, {boundary}", self.definition().title, self.lattice)
     }
 }
 
@@ -388,7 +401,7 @@ fn link_files(
             if definition.is_some_and(|definition| !definition.is_improved()) {
                 settings.conflict("fat", "operator", "the naive operator has no fat links");
             }
-            for key in ["u0", "naik-epsilon"] {
+            for key in ["u0", "naik-epsilon", "stout-rho"] {
                 if settings.get(key).is_some() {
                     settings.conflict(key, "fat", "these fat links have been made already");
                 }

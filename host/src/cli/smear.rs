@@ -1,14 +1,15 @@
 //! `ferrite smear`.
-use super::fields::{gauge_format, gauge_precision, lattice_of, read_gauge, require_host_memory, write_gauge};
+use super::link_job::LinkJob;
+use super::plan::merged;
+use super::stout::{self, MOST_LEVELS};
 use super::verify::ReadFlags;
-use super::{Context, Failure, Outcome};
-use clap::Args;
+use super::{Context, Failure, Outcome, text};
+use clap::{Args, ValueEnum};
 use ferrite::Precision;
-use ferrite::domain::Part;
+use ferrite::domain::{Part, Result};
 use ferrite::field::GaugeField;
-use ferrite::files::WriteOptions;
-use ferrite::halo::Exchanges;
-use ferrite::hmc::momenta::MomentumField;
+use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
+use ferrite::halo::Needs;
 use ferrite::hmc::stout::StoutSmearing;
 use ferrite::observables::loops::{plaquette_text, put_plaquette};
 use serde_json::{Value, json};
@@ -18,9 +19,13 @@ const EXAMPLES: &str = "\
 Examples:
   ferrite smear cfg.000100.ildg -o stout.ildg --rho 0.1 --levels 2
   ferrite smear cfg.000100.ildg -o stout.ildg --rho 0.14 --spatial
+  ferrite smear cfg.000100.ildg -o ape.ildg --kind ape --alpha 0.6 --levels 20 --spatial
+  ferrite smear cfg.000100.ildg -o hyp.ildg --kind hyp
 
-Stout links, U' = exp(iQ) U, iQ being rho times the traceless anti-Hermitian part of the sum of staples times U+ (Morningstar and
-Peardon 2004). Operators have smeared links if they are given the file.";
+stout: U' = exp(iQ) U, iQ being rho times the traceless anti-Hermitian part of the sum of staples times U+ (Morningstar and Peardon
+2004). Operators have such links without a file, too: --stout-rho of `ferrite solve`. ape: the projection of (1 - alpha) U + alpha times
+the mean of the staples. hyp: three such sums, of staples within the hypercubes next to the link (Hasenfratz and Knechtli 2001). The
+projection to SU(3) is the one with the largest Re tr.";
 
 /// Arguments of `smear`.
 #[derive(Args)]
@@ -31,11 +36,17 @@ pub struct SmearArguments {
     /// The file to write: .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc or .npy
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Weight of a staple
-    #[arg(long, value_name = "RHO", value_parser = weight, allow_hyphen_values = true)]
-    rho: f64,
+    /// What smeared links are
+    #[arg(long, value_name = "NAME", value_enum, default_value = "stout")]
+    kind: KindName,
+    /// Stout links: weight of a staple
+    #[arg(long, value_name = "RHO", value_parser = stout::rho, allow_hyphen_values = true)]
+    rho: Option<f64>,
+    /// APE: share of the staples; HYP: those of its three sums, the outermost first [default: 0.75,0.6,0.3]
+    #[arg(long, value_name = "A", value_parser = share, value_delimiter = ',', allow_hyphen_values = true)]
+    alpha: Vec<f64>,
     /// How many times links are replaced by smeared ones
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), default_value = "1",
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_LEVELS)), default_value = "1",
           allow_hyphen_values = true)]
     levels: u16,
     /// Smear links in x, y and z by staples in these directions only
@@ -45,67 +56,117 @@ pub struct SmearArguments {
     read: ReadFlags,
 }
 
-fn weight(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        // iQ has a norm of at most 6 √3 ρ, and its exponential is exact to rounding for norms up to 3.
-        Ok(x) if (0.0..=0.25).contains(&x) => Ok(x),
-        _ => Err(format!("'{text}' is not a number from 0 to 0.25")),
+/// `--kind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum KindName {
+    /// exp(iQ) U
+    Stout,
+    /// Projected sums of links and staples
+    Ape,
+    /// The same three times, within hypercubes
+    Hyp,
+}
+
+fn share(text: &str) -> std::result::Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(x) if (0.0..=1.0).contains(&x) => Ok(x),
+        _ => Err(format!("'{text}' is not a number from 0 to 1")),
+    }
+}
+
+/// How links are smeared.
+enum Smearing {
+    Stout(StoutSmearing),
+    Projected(ProjectedSmearing),
+}
+
+impl Smearing {
+    fn new(args: &SmearArguments) -> Outcome<Self> {
+        let (levels, spatial) = (usize::from(args.levels), args.spatial);
+        let projected = |sums| Ok(Smearing::Projected(ProjectedSmearing { sums, levels, spatial }));
+        let refused = |why: &str| Err(Failure::refused(why));
+        match (args.kind, args.rho, args.alpha.as_slice()) {
+            (KindName::Stout, Some(rho), []) => Ok(Smearing::Stout(StoutSmearing { rho, levels, spatial })),
+            (KindName::Stout, None, []) => refused("no weight: stout links need --rho RHO"),
+            (KindName::Stout, _, _) => refused("--alpha belongs to --kind ape and --kind hyp: stout links have --rho"),
+            (_, Some(_), _) => refused("--rho belongs to --kind stout: ape and hyp have --alpha"),
+            (KindName::Ape, None, &[alpha]) => projected(SumsOfStaples::Ape(alpha)),
+            (KindName::Ape, None, []) => refused("no weight: --kind ape needs --alpha A"),
+            (KindName::Ape, None, _) => refused("--alpha: APE smearing has one share of staples, not several"),
+            (KindName::Hyp, None, []) => projected(SumsOfStaples::USUAL_HYP),
+            (KindName::Hyp, None, &[first, second, third]) => projected(SumsOfStaples::Hyp([first, second, third])),
+            (KindName::Hyp, None, _) => refused("--alpha: HYP smearing has three shares of staples, --alpha A1,A2,A3"),
+        }
+    }
+    /// What smearing takes on a device, with names.
+    fn needs(&self, part: Part) -> Needs {
+        let fields = |count: usize| count * part.links_bytes(Precision::Double);
+        match self {
+            Smearing::Stout(_) => vec![
+                ("links and smeared links", fields(2)),
+                ("staples", StoutSmearing::workspace_bytes(part, Precision::Double)),
+            ],
+            Smearing::Projected(smearing) => vec![("links and smeared links", fields(smearing.fields()))],
+        }
+    }
+    fn smeared(&self, links: &GaugeField) -> Result<GaugeField> {
+        match self {
+            Smearing::Stout(smearing) => smearing.smeared(links),
+            Smearing::Projected(smearing) => smearing.smeared(links),
+        }
+    }
+    /// `stout links in space, rho = 0.1`
+    fn title(&self) -> String {
+        let place = |spatial| if spatial { " in space" } else { "" };
+        match self {
+            Smearing::Stout(StoutSmearing { rho, spatial, .. }) => {
+                format!("stout links{}, rho = {}", place(*spatial), text::number(*rho))
+            }
+            Smearing::Projected(ProjectedSmearing { sums, spatial, .. }) => {
+                let (name, shares) = match sums {
+                    SumsOfStaples::Ape(alpha) => ("APE", text::number(*alpha)),
+                    SumsOfStaples::Hyp(alpha) => ("HYP", alpha.map(text::number).join(", ")),
+                };
+                format!("{name}-smeared links{}, alpha = {shares}", place(*spatial))
+            }
+        }
+    }
+    /// For JSON.
+    fn describe(&self) -> Value {
+        let (kind, rho, alpha) = match self {
+            Smearing::Stout(StoutSmearing { rho, .. }) => ("stout", json!(rho), Value::Null),
+            Smearing::Projected(ProjectedSmearing { sums: SumsOfStaples::Ape(alpha), .. }) => {
+                ("ape", Value::Null, json!([alpha]))
+            }
+            Smearing::Projected(ProjectedSmearing { sums: SumsOfStaples::Hyp(alpha), .. }) => {
+                ("hyp", Value::Null, json!(alpha))
+            }
+        };
+        json!({ "kind": kind, "rho": rho, "alpha": alpha })
     }
 }
 
 /// Reads, smears and writes.
 pub fn run(args: SmearArguments, context: &Context) -> Outcome {
-    let (choice, comm) = (context.device_choice()?, &context.comm);
-    let reading = args.read.reading();
-    let format = comm.agree(gauge_format(&args.output).map_err(Failure::refused))?;
-    super::target::claim(comm, &[&args.input], &[&args.output])?;
-    let lattice = lattice_of(&args.input, &reading, comm)?;
-    let layout = choice.layout.cut(comm, lattice, 1)?;
-    let part = Part::new(layout.local(), layout.grid());
-    require_host_memory(comm, layout.local(), 2 * 576, &args.input.display().to_string())?;
-    let device = choice.open(comm)?;
-    let sites = layout.local().volume();
-    let mut needs = vec![
-        ("links and smeared links", 2 * part.links_bytes(Precision::Double)),
-        ("staples", 2 * MomentumField::bytes_for(Precision::Double, sites / 2)),
-        ("their way to the host", 576 * sites),
-    ];
-    needs.extend(Exchanges::of(part).border(Precision::Double).needs());
-    device.require_all(comm, &needs, "smearing")?;
-    let file = read_gauge(&args.input, &reading, &layout, comm)?;
-    let precision = comm.agree(gauge_precision(None, file.header.precision, format).map_err(Failure::refused))?;
-    let smearing = StoutSmearing { rho: args.rho, levels: args.levels.into(), spatial: args.spatial };
+    let smearing = context.comm.agree(Smearing::new(&args))?;
+    let needs = |part| smearing.needs(part);
+    let job = LinkJob::begin([&args.input, &args.output], &args.read, "smearing", needs, context)?;
     let (links, plaquettes) = {
-        let links = GaugeField::upload(&layout.domain(device.backend())?, &file.gauge)?;
+        let links = GaugeField::upload(&job.layout.domain(job.device.backend())?, &job.file.gauge)?;
         let smeared = smearing.smeared(&links)?;
         (smeared.download()?, [links.plaquette()?.0, smeared.plaquette()?.0])
     };
-    let kind = if args.spatial { "stout links in space" } else { "stout links" };
-    let title = format!("{kind}, rho = {}, {} levels, from {}", args.rho, args.levels, args.input.display());
-    let options = WriteOptions { format, precision, title, ..Default::default() };
-    write_gauge(&args.output, &links, &options, &layout)?;
+    let (title, levels) = (smearing.title(), text::count(args.levels.into(), "level"));
+    job.write(&links, &format!("{title}, {levels}"))?;
     let [before, after] = plaquettes.map(|plaquette| {
         let mut object = Value::Object(Default::default());
         put_plaquette(&mut object, &plaquette);
         object
     });
-    let object = json!({
-        "input": args.input,
-        "output": args.output,
-        "rho": args.rho,
-        "levels": args.levels,
-        "spatial": args.spatial,
-        "lattice": lattice.size(),
-        "format": format!("{format:?}").to_lowercase(),
-        "precision": precision.to_string(),
-        "before": before,
-        "after": after,
-        "backend": device.name(),
-        "device": device.describe(),
-        "layout": layout.describe(),
-    });
+    let object = json!({ "levels": args.levels, "spatial": args.spatial, "before": before, "after": after });
+    let object = merged(object, [smearing.describe(), job.describe()]);
     context.output.result("ferrite.smear/1", object, || {
-        let text = plaquette_text(&plaquettes[1]);
-        format!("{}: {kind} on {lattice}, rho = {}, levels: {}\n{text}", args.output.display(), args.rho, args.levels)
+        let (lattice, text) = (job.lattice, plaquette_text(&plaquettes[1]));
+        format!("{}: {title}, {levels}, on {lattice}\n{text}", args.output.display())
     })
 }

@@ -122,7 +122,8 @@ impl Solve {
     /// have not been seen.
     pub fn memory(&self, cut: Cut, nrhs: usize) -> Needs {
         let request = self.request(self.plan.operator, self.plan.largest_storage());
-        request.memory(cut.local, &cut.grid, nrhs, self.plan.systems.count().filter(|count| *count > 1))
+        let needs = request.memory(cut.local, &cut.grid, nrhs, self.plan.systems.count().filter(|count| *count > 1));
+        self.plan.with_smearing(cut, needs)
     }
     /// *Collective.* Solves for these sources in batches.
     pub fn solve<F: Fermion>(
@@ -293,6 +294,7 @@ fn run_on<F: Fermion>(solve: &Solve, input: Option<&Path>, context: &Context) ->
 
     let modules = ahead::modules(plan.definition(), plan.precision, plan.reconstruction, layout.grid().size() > 1);
     let links = device.while_loading(&modules, || LinksRead::of(plan, &layout, comm))?;
+    let links = links.smeared(plan, &device, &layout)?;
     let sources = plan.fields::<F>(&plan.sources, &layout)?;
     let guess = solve.scheme.guess.as_deref().map(|fields| plan.fields::<F>(fields, &layout)).transpose()?;
     if let Some(path) = &solve.save_source {

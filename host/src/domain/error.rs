@@ -109,6 +109,15 @@ pub enum DeviceError {
         /// Root mean square of ‖W†W − 1‖.
         violation: f64,
     },
+    /// Sums of links and staples without a projection to SU(3).
+    #[error(
+        "sums of links and staples have no projection to SU(3): they are singular or NaN (mean violation of unitarity \
+         afterwards {violation:.1e}); check the configuration with `ferrite verify`, or give staples less weight"
+    )]
+    SingularSums {
+        /// Root mean square of ‖W†W − 1‖.
+        violation: f64,
+    },
     /// A path to links that this process does not have.
     #[error(
         "a path reaches {reach} sites far along axis {axis}, where links of other processes are known {border} sites far"

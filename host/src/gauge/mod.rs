@@ -6,9 +6,11 @@
 //! | [`su3`] | matrices: distance from SU(3), projection |
 //! | [`measure`] | plaquette, link trace, unitarity: what tells whether a field is the right one |
 //! | [`loops`] | traces of closed paths |
-//! | [`smear`] | smearing of links, and of sources with links |
+//! | [`ape_hyp`] | APE and HYP smearing of links, on a device |
+//! | [`smear`] | smearing of links, and of sources with links, on the host |
 //! | [`fixing`] | temporal, Coulomb and Landau gauge |
 //! | [`quenched`] | SU(3) ensembles by heat bath and over-relaxation |
+pub mod ape_hyp;
 pub mod fixing;
 pub mod generate;
 pub mod loops;

@@ -205,7 +205,7 @@ pub fn project_u3(links: &GaugeField) -> Result<GaugeField> {
 }
 
 /// Root mean square over the links of ‖U†U − 1‖.
-fn unitarity_violation(links: &GaugeField) -> Result<f64> {
+pub(crate) fn unitarity_violation(links: &GaugeField) -> Result<f64> {
     let domain = links.domain();
     for parity in 0..2 {
         let kernel =

@@ -46,6 +46,7 @@ mod rhmc_ensembles;
 mod rhmc_physics;
 mod schwarz;
 mod setup_files;
+mod smearing;
 mod solves;
 mod spectrum;
 mod spectrum_runs;

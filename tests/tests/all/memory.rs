@@ -7,6 +7,7 @@ use ferrite::domain::Domain;
 use ferrite::domain::Part;
 use ferrite::field::host::{ColourVector, Fermion, HostField, HostGauge, Spinor};
 use ferrite::field::{FullField, GaugeField};
+use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
 use ferrite::gauge::generate;
 use ferrite::halo::{Exchanges, Needs};
 use ferrite::hmc::action::GaugeAction;
@@ -14,6 +15,7 @@ use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, QuarkSmearing, Ratio
 use ferrite::hmc::functions::{Tolerances, rational_functions};
 use ferrite::hmc::integrator::{Scheme, Unitarise};
 use ferrite::hmc::links::EvolvingLinks;
+use ferrite::hmc::stout::StoutSmearing;
 use ferrite::hmc::trajectory::{Chain, LevelPlan, Plan};
 use ferrite::lattice::Lattice;
 use ferrite::multigrid::{CycleParams, MultigridParams};
@@ -132,6 +134,41 @@ fn wilson_solves(one_of: usize) {
             check(&share(one_of, k + j), (&format!("{name}, {nrhs}"), 2.5), predicted, |domain, gauge| {
                 let sources = sources::<Spinor>(domain, nrhs);
                 Configuration::new(domain, gauge).solve(&sources, None, &request, &mut ()).unwrap();
+            });
+        }
+    }
+}
+
+/// Smeared links, and gradients of stout links.
+#[test]
+fn smearing_takes_what_is_foretold() {
+    let double = Precision::Double;
+    // Links as they come from the host, and messages.
+    let with_links = |local: Lattice, grid: &ProcessGrid, more: usize| {
+        let part = Part::new(local, grid);
+        let mut needs = vec![("links", part.links_bytes(double)), ("transfer", 576 * local.volume()), ("more", more)];
+        needs.extend(Exchanges::of(part).border(double).needs());
+        (needs, None)
+    };
+    for spatial in [false, true] {
+        let smearing = StoutSmearing { rho: 0.1, levels: 2, spatial };
+        let predicted = |local, grid: &ProcessGrid| {
+            let part = Part::new(local, grid);
+            let gradient = part.links_bytes(double) + smearing.gradient_bytes(part, double);
+            let smear = StoutSmearing::workspace_bytes(part, double);
+            with_links(local, grid, smearing.levels_bytes(part, double) + gradient.max(smear))
+        };
+        check(&CASES[..3], (&format!("{smearing:?}"), 1.6), predicted, |domain, gauge| {
+            let stout = smearing.levels(&GaugeField::upload(domain, gauge).unwrap()).unwrap();
+            stout.thin_gradient(stout.smeared().copied().unwrap()).unwrap();
+        });
+        for sums in [SumsOfStaples::Ape(0.5), SumsOfStaples::USUAL_HYP] {
+            let smearing = ProjectedSmearing { sums, levels: 1, spatial };
+            let predicted = |local, grid: &ProcessGrid| {
+                with_links(local, grid, (smearing.fields() - 1) * Part::new(local, grid).links_bytes(double))
+            };
+            check(&CASES[..2], (&format!("{smearing:?}"), 1.6), predicted, |domain, gauge| {
+                smearing.smeared(&GaugeField::upload(domain, gauge).unwrap()).unwrap().download().unwrap();
             });
         }
     }

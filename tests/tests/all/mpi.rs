@@ -450,6 +450,20 @@ fn fat_links_do_not_depend_on_the_grid() {
     }
 }
 
+/// Stout links, made of the neighbours' links.
+#[test]
+fn stout_links_do_not_depend_on_the_grid() {
+    let room = Room::with_weak_field();
+    for operator in ["clover --mass 0.2 --csw 1.1 --precision single", "asqtad --mass 0.2 --u0 0.9"] {
+        let solve = format!("solve --operator {operator} --source random:1 --tol 1e-6 --grid 1,1,1,2");
+        json(&room, 2, "smear weak.ildg -o stout.ildg --rho 0.1 --levels 2 --grid 1,1,1,2");
+        json(&room, 2, &format!("{solve} --gauge stout.ildg -o file.npy"));
+        let key = json(&room, 2, &format!("{solve} --gauge weak.ildg --stout-rho 0.1 --stout-levels 2 -o key.npy"));
+        assert_eq!(key["stout"]["levels"].as_u64(), Some(2));
+        same(&room, "file.npy", "key.npy");
+    }
+}
+
 /// Correlators of quarks from points and shells, of kept propagators, and of staggered quarks.
 #[test]
 fn correlators_do_not_depend_on_the_grid() {

@@ -1,4 +1,4 @@
-//! Stout links against their formula, on the device and through `ferrite smear`.
+//! Stout links and their gradients against the formula, on the device, through `ferrite smear` and in operators.
 use crate::program::*;
 use comms::Threads;
 use ferrite::Precision;
@@ -14,6 +14,7 @@ use ferrite_tests::clover_reference::path;
 use ferrite_tests::cut;
 use ferrite_tests::reference::{adjoint, multiply, unit};
 use num_complex::Complex64;
+use serde_json::{Value, json};
 use std::fs;
 
 fn combine(a: &Matrix, factor: f64, b: &Matrix) -> Matrix {
@@ -244,7 +245,7 @@ fn gradients_in_single_precision_and_on_any_grid() {
 
 #[test]
 fn smeared_files() {
-    let number = |value: &serde_json::Value| value.as_f64().unwrap();
+    let number = |value: &Value| value.as_f64().unwrap();
     let room = Room::with_weak_field();
     let found = room.json("smear weak.ildg -o stout.ildg --rho 0.1 --levels 2");
     let (before, after) = (number(&found["before"]["plaquette"]["mean"]), number(&found["after"]["plaquette"]["mean"]));
@@ -270,4 +271,83 @@ fn smeared_files() {
     }
     room.fails(2, "smear weak.ildg -o no.txt --rho 0.1", &["no.txt", "the format is unclear"]);
     assert!(!room.path("no.ildg").exists());
+}
+
+/// Operators with stout links are those on a file with them, to the bit.
+#[test]
+fn operators_have_stout_links() {
+    let room = Room::with_weak_field();
+    let same = |what: &str| {
+        let read = |name: &str| fs::read(room.path(name)).unwrap();
+        assert!(read("file.npy") == read("key.npy"), "{what}");
+    };
+    let stout = "--stout-rho 0.1 --stout-levels 2";
+    room.json("smear weak.ildg -o stout.ildg --rho 0.1 --levels 2");
+    room.json("smear weak.ildg -o space.ildg --rho 0.14 --spatial");
+    for operator in [
+        "wilson --mass 0.1 --precision single",
+        "clover --mass 0.1 --csw 1.2 --precision half",
+        "wilson --mass 0.2 --reconstruct 12t",
+        "twisted --mass 0.2 --mu 0.3",
+        "staggered --mass 0.2",
+        "asqtad --u0 0.9 --masses 0.2,0.3 --precision single",
+        "hisq --mass 0.2",
+    ] {
+        let solve = format!("solve --operator {operator} --source random:1 --tol 1e-6");
+        let file = room.json(&format!("{solve} --gauge stout.ildg -o file.npy"));
+        let key = room.json(&format!("{solve} --gauge weak.ildg {stout} -o key.npy"));
+        same(operator);
+        assert_eq!((&file["stout"], &file["iterations"]), (&Value::Null, &key["iterations"]));
+        assert_eq!(key["stout"], json!({ "rho": 0.1, "levels": 2, "spatial": false }), "{operator}");
+    }
+    let apply = "apply --operator exp-clover --csw 1.0 --mass 0.1 --source random:2";
+    room.json(&format!("{apply} --gauge space.ildg -o file.npy"));
+    let key = room.json(&format!("{apply} --gauge weak.ildg --stout-rho 0.14 --stout-spatial -o key.npy"));
+    same(apply);
+    assert_eq!(key["stout"], json!({ "rho": 0.14, "levels": 1, "spatial": true }));
+    let text = room.run(&format!("{apply} --gauge weak.ildg --stout-rho 0.14 --stout-spatial -o key.npy"));
+    assert!(text.stdout.contains(", 1 level of stout links in space, rho = 0.14, "), "{}", text.stdout);
+    // The tadpole factor is that of the links of which fat links are made, to rounding.
+    let apply = "apply --operator asqtad --u0 plaquette --mass 0.1 --source random:2";
+    let file = room.json(&format!("{apply} --gauge stout.ildg -o file.npy"));
+    let key = room.json(&format!("{apply} --gauge weak.ildg {stout} -o key.npy"));
+    let u0 = |run: &Value| run["u0"].as_f64().unwrap();
+    assert!((u0(&file) - u0(&key)).abs() < 1e-14, "{file} {key}");
+
+    let input = "gauge = \"weak.ildg\"\nmass = 0.1\nsource = \"random:1\"\noutput = \"key.npy\"\nstout-rho = 0.1\n";
+    fs::write(room.path("run.toml"), format!("{input}stout-levels = 2\nstout-spatial = false\n")).unwrap();
+    room.json("solve run.toml");
+    room.json("solve --gauge stout.ildg --mass 0.1 --source random:1 -o file.npy");
+    same("an input");
+    let checked = room.json("check run.toml");
+    assert_eq!((&checked["ok"], &checked["stout"]["levels"]), (&json!(true), &json!(2)));
+    for (flags, why) in [
+        ("--stout-rho 0.3", "'0.3' is not a number from 0 to 0.25"),
+        ("--stout-rho -0.1", "'-0.1' is not a number from 0 to 0.25"),
+        ("--stout-rho 0.1 --stout-levels 0", "'0' is not a whole number from 1"),
+        ("--stout-levels 2", "give --stout-rho"),
+        ("--stout-spatial", "give --stout-rho"),
+    ] {
+        room.fails(2, &format!("solve --gauge weak.ildg --mass 0.1 --source random:1 {flags}"), &[why]);
+    }
+    room.json("links hisq weak.ildg fat.npy long.npy");
+    let made = "solve --operator hisq --fat fat.npy --long long.npy --mass 0.2 --source random:1 --stout-rho 0.1";
+    room.fails(2, made, &["--stout-rho", "these fat links have been made already"]);
+}
+
+/// Quarks of a spectrum have stout links, their sources have not.
+#[test]
+fn spectra_have_stout_links() {
+    let room = Room::with_weak_field();
+    room.json("smear weak.ildg -o stout.ildg --rho 0.1");
+    fs::write(room.path("run.toml"), "[solve]\nmass = 0.3\ntol = 1e-9\n").unwrap();
+    let lines = |folder: &str| {
+        let text = fs::read_to_string(room.path(&format!("{folder}/correlators.jsonl"))).unwrap();
+        serde_json::from_str::<Value>(text.lines().next().unwrap()).unwrap()["correlators"].clone()
+    };
+    room.json("spectrum run.toml stout.ildg --out file");
+    room.json("spectrum run.toml weak.ildg --out key --set solve.stout-rho=0.1");
+    assert_eq!(lines("file"), lines("key"));
+    let other = "spectrum run.toml weak.ildg --out key --backend cpu --set solve.stout-rho=0.12";
+    room.fails(2, other, &["made with another solve.stout-rho"]);
 }

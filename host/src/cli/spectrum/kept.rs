@@ -175,7 +175,14 @@ fn differing_key(old: &Value, new: &Value) -> Option<String> {
 }
 
 /// Keys that need not be given, beside those of operators, and what they are then.
-const DEFAULTS: [(&str, &str); 3] = [("record", "0"), ("reunitarise", "false"), ("tol", "1e-10")];
+const DEFAULTS: [(&str, &str); 6] = [
+    ("record", "0"),
+    ("reunitarise", "false"),
+    ("stout-rho", "0"),
+    ("stout-levels", "1"),
+    ("stout-spatial", "false"),
+    ("tol", "1e-10"),
+];
 
 /// The same input with all defaults of the solve, and numbers as such.
 fn resolved(input: &Value) -> Value {

@@ -168,7 +168,10 @@ pub fn propagator<F: Quark>(
         return Err(Failure::refused("hadrons need a configuration: fat and long links do not suffice").shared());
     };
     look_at_gauge(input, &file.gauge, &layout, configuration, comm)?;
+    // Sources and sinks are on links as read, and the operator on stout links, where it has them.
     let smeared = input.shell.map(|shell| smear::ape(&file.gauge, shell.ape_weight, shell.ape_steps));
+    let plaquette = Some(file.plaquette.mean);
+    let links = if there.is_some() { links } else { links.smeared(plan, device, &layout)? };
     let (solutions, solved) = if let Some(fields) = there {
         (fields, None)
     } else {
@@ -201,7 +204,7 @@ pub fn propagator<F: Quark>(
         }
         _ => solutions,
     };
-    Ok(Propagator { fields, layout, boundary, plaquette: Some(file.plaquette.mean), solved })
+    Ok(Propagator { fields, layout, boundary, plaquette, solved })
 }
 
 /// Says what a solver did; an error unless it converged.

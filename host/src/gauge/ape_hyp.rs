@@ -1,0 +1,182 @@
+//! APE and HYP smearing of links, on a device.
+//!
+//! **APE** (Albanese et al. 1987): all links at once become
+//!
+//! U′_μ(x) = P{ (1 − α) U_μ(x) + α/n Σ_{ν≠μ} S_ν },
+//! S_ν = U_ν(x) U_μ(x+ν̂) U†_ν(x+μ̂) + U†_ν(x−ν̂) U_μ(x−ν̂) U_ν(x−ν̂+μ̂),
+//!
+//! with n = 6 staples, or 4 in space. In [`smear::ape`](super::smear::ape), and in Chroma, the weight of the link beside staples of weight 1 is
+//! n (1 − α)/α.
+//!
+//! **HYP** (Hasenfratz and Knechtli 2001): three levels of such sums, each with staples of decorated links from the one before, so that only
+//! links of the hypercubes next to a link contribute:
+//!
+//! V̄_{μ;νρ} = P{ (1 − α_3) U_μ + α_3/2 Σ_{±η ≠ ρ,ν,μ} U_η U_μ U†_η },
+//! Ṽ_{μ;ν} = P{ (1 − α_2) U_μ + α_2/4 Σ_{±ρ ≠ ν,μ} V̄_{ρ;νμ} V̄_{μ;ρν} V̄†_{ρ;νμ} },
+//! U′_μ = P{ (1 − α_1) U_μ + α_1/6 Σ_{±ν ≠ μ} Ṽ_{ν;μ} Ṽ_{μ;ν} Ṽ†_{ν;μ} }.
+//!
+//! In space there are two levels, of staples in the only other direction and of these with 4 staples: the weights are α_2/2 and α_1/4, and α_3
+//! has no use.
+//!
+//! P is the projection to SU(3) with the largest Re tr (P{V} V†), as Hasenfratz and Knechtli have it.
+use crate::domain::{DeviceError, Result};
+use crate::field::GaugeField;
+use crate::operators::fat_links::unitarity_violation;
+use gpu_kernels::fermion_force::{COMBINE_MATRICES, CombineMatrices};
+use gpu_kernels::smeared::{PROJECT_SU3, ProjectSu3, STAPLE, Staple};
+use gpu_kernels::{Format, Precision};
+
+/// How links are smeared by projected sums of staples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProjectedSmearing {
+    /// Which sums.
+    pub sums: SumsOfStaples,
+    /// How many times links are replaced by smeared ones.
+    pub levels: usize,
+    /// Links in t stay as they are, and others have no staples that reach into t.
+    pub spatial: bool,
+}
+
+/// What is projected, with the share of staples in each sum.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SumsOfStaples {
+    /// α
+    Ape(f64),
+    /// α_1, α_2 and α_3
+    Hyp([f64; 3]),
+}
+
+impl SumsOfStaples {
+    /// HYP with the weights that Hasenfratz and Knechtli found best.
+    pub const USUAL_HYP: Self = SumsOfStaples::Hyp([0.75, 0.6, 0.3]);
+}
+
+impl ProjectedSmearing {
+    /// *Collective.* Smeared copies of links in double precision.
+    ///
+    /// # Errors
+    /// Links in another precision, [`DeviceError::SingularSums`] where sums have no projection, and failures of the device.
+    pub fn smeared(&self, links: &GaugeField) -> Result<GaugeField> {
+        links.expect_in(Precision::Double)?;
+        let mut smeared = links.copied()?;
+        for _ in 0..self.levels {
+            smeared = match self.sums {
+                SumsOfStaples::Ape(alpha) => self.ape(&smeared, alpha)?,
+                SumsOfStaples::Hyp(alpha) => self.hyp(&smeared, alpha)?,
+            };
+            let violation = unitarity_violation(&smeared)?;
+            if violation.is_nan() || violation > 1e-8 {
+                return Err(DeviceError::SingularSums { violation });
+            }
+        }
+        Ok(smeared)
+    }
+    /// Fields of links that are there at once in double precision, the given and the smeared ones among them.
+    pub fn fields(&self) -> usize {
+        match (self.sums, self.spatial) {
+            (SumsOfStaples::Ape(_), _) => 3,
+            (SumsOfStaples::Hyp(_), true) => 6,
+            (SumsOfStaples::Hyp(_), false) => 11,
+        }
+    }
+    /// Directions of links that are smeared, and of their staples: the first so many.
+    fn directions(&self) -> u32 {
+        if self.spatial { 3 } else { 4 }
+    }
+    fn ape(&self, links: &GaugeField, alpha: f64) -> Result<GaugeField> {
+        let out = links.copied()?;
+        for mu in 0..self.directions() {
+            let staples: Vec<_> = self.others(&[mu]).map(|nu| (links, links, nu)).collect();
+            projected_sum(links, &out, mu, alpha, &staples)?;
+        }
+        out.fill_border()?;
+        Ok(out)
+    }
+    fn hyp(&self, links: &GaugeField, [first, second, third]: [f64; 3]) -> Result<GaugeField> {
+        // By the direction of their staples: the links along μ of number η are V̄_{μ;νρ}, ν and ρ being the other two directions.
+        let innermost = if self.spatial { second } else { third };
+        let mut inner = Vec::new();
+        for eta in 0..self.directions() {
+            let decorated = links.empty_like()?;
+            for mu in self.others(&[eta]) {
+                projected_sum(links, &decorated, mu, innermost, &[(links, links, eta)])?;
+            }
+            // Parts of the lattice may have borders of two sites, and staples of staples of staples reach three sites far.
+            decorated.fill_border()?;
+            inner.push(decorated);
+        }
+        let out = links.copied()?;
+        if self.spatial {
+            // Ṽ_{μ;ν} has staples in the third direction, and so has Ṽ_{ν;μ}.
+            for mu in 0..3 {
+                let staples: Vec<_> =
+                    self.others(&[mu]).map(|nu| (nu, &inner[3 - mu as usize - nu as usize])).collect();
+                let staples: Vec<_> = staples.into_iter().map(|(nu, decorated)| (decorated, decorated, nu)).collect();
+                projected_sum(links, &out, mu, first, &staples)?;
+            }
+            out.fill_border()?;
+            return Ok(out);
+        }
+        // By ν: the links along μ of number ν are Ṽ_{μ;ν}.
+        let mut outer = Vec::new();
+        for nu in 0..4 {
+            let decorated = links.empty_like()?;
+            for mu in self.others(&[nu]) {
+                let staples: Vec<_> = self
+                    .others(&[mu, nu])
+                    .map(|rho| {
+                        let eta = &inner[6 - mu as usize - nu as usize - rho as usize];
+                        (eta, eta, rho)
+                    })
+                    .collect();
+                projected_sum(links, &decorated, mu, second, &staples)?;
+            }
+            outer.push(decorated);
+        }
+        for mu in 0..4 {
+            let staples: Vec<_> = self.others(&[mu]).map(|nu| (&outer[mu as usize], &outer[nu as usize], nu)).collect();
+            projected_sum(links, &out, mu, first, &staples)?;
+        }
+        out.fill_border()?;
+        Ok(out)
+    }
+    /// The directions that are smeared but for those taken.
+    fn others<'a>(&self, taken: &'a [u32]) -> impl Iterator<Item = u32> + use<'a> {
+        (0..self.directions()).filter(move |nu| !taken.contains(nu))
+    }
+}
+
+/// The links of `out` along μ: the projection of (1 − α) U_μ and of α times the mean of the staples with sides from one field and
+/// their middle from another, each pair in a direction. In the border as well, but for its outermost sites.
+fn projected_sum(
+    links: &GaugeField,
+    out: &GaugeField,
+    mu: u32,
+    alpha: f64,
+    staples: &[(&GaugeField, &GaugeField, u32)],
+) -> Result {
+    let (backend, sites, format) = (links.domain().backend(), links.bordered_sites(), Format::of(Precision::Double));
+    for parity in 0..2 {
+        let (input, out) = (links.links(parity).direction(mu), out.links(parity).direction(mu));
+        let kernel = CombineMatrices { out, input, a: 0.0, b: 1.0 - alpha };
+        backend.launch(&COMBINE_MATRICES, format, &kernel, sites, 1)?;
+        for (sides, middle, nu) in staples {
+            let kernel = Staple {
+                links: sides.both(),
+                input: middle.both().map(|middle| middle.direction(mu)),
+                // Not written, as nothing is kept.
+                out,
+                sum: out,
+                geometry: links.bordered().geometry,
+                parity: parity as u32,
+                mu,
+                nu: *nu,
+                keep: 0,
+                coefficient: alpha / (2 * staples.len()) as f64,
+            };
+            backend.launch(&STAPLE, format, &kernel, sites, 1)?;
+        }
+        backend.launch(&PROJECT_SU3, Format::NONE, &ProjectSu3 { matrices: out }, sites, 1)?;
+    }
+    Ok(())
+}
