@@ -231,7 +231,12 @@ gauge-force = "double"
     assert_eq!(naive, expected);
     let single = "rhmc run.toml --out run2 --backend cpu --set precision.action=single";
     room.fails(2, single, &["precision.action-tol is 1e-12", "5e-8 or more, or precision.action = \"double\""]);
-    // The example is an input.
+    // The examples are inputs.
+    let hisq = room.run("init rhmc --quarks hisq");
+    fs::write(room.path("hisq.toml"), hisq.stdout).unwrap();
+    assert_eq!(room.json("check hisq.toml")["quarks"].as_array().unwrap().len(), 3);
+    let levels = "check hisq.toml --set trajectory.steps=6,2";
+    room.fails(2, levels, &["trajectory.steps", "3g1f has one level: give one number"]);
     let example = room.run("init rhmc");
     fs::write(room.path("example.toml"), example.stdout).unwrap();
     room.json("rhmc example.toml --out example --set lattice=4,4,4,4 --set trajectories=1 --set trajectory.steps=2");

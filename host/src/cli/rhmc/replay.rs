@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `momenta.N` | momenta at the start of trajectory N: matrices of which the traceless anti-Hermitian parts are taken |
 //! | `pseudofermions.N.K` | ξ of pseudofermion K, counted over all groups from 0; odd sites do not matter |
-//! | `noise.N.K` | noise of condensate K, counted over groups, masses and noise vectors; without it our own |
+//! | `noise.N.K` | noise of condensate K, counted over groups, masses that have condensates, and noise vectors; without it our own |
 //! | `functions.json` | rational functions of −D² for each group; without it our own |
 //!
 //! Fields are `.npy`, or another format that `ferrite` reads.

@@ -65,7 +65,7 @@ const OF_GAUGE: [(&str, &str); 6] = [
     ("parallelogram", "parallelogram"),
     ("anisotropy", "xi"),
 ];
-const OF_QUARKS: [(&str, &str); 11] = [
+const OF_QUARKS: [(&str, &str); 12] = [
     ("operator", "operator"),
     ("mass", "mass"),
     ("flavours", "flavours"),
