@@ -32,11 +32,11 @@ flavours = 1
 #[test]
 fn inputs_with_comments_are_inputs() {
     let room = Room::new();
-    for (quarks, parts) in [("clover", 5), ("twisted", 3), ("naive", 1)] {
+    for (quarks, parts) in [("clover", 5), ("twisted", 3), ("naive", 1), ("hisq", 2)] {
         let example = room.run(&format!("init rhmc --quarks {quarks}"));
         fs::write(room.path("run.toml"), example.stdout).unwrap();
         room.json("check run.toml --backend cpu");
-        let steps = if quarks == "naive" { "2" } else { "2,1" };
+        let steps = if ["naive", "hisq"].contains(&quarks) { "2" } else { "2,1" };
         let short =
             format!("--set lattice=4,4,4,4 --set trajectories=1 --set thermalise=1 --set trajectory.steps={steps}");
         room.json(&format!("rhmc run.toml --out {quarks} --set trajectory.length=0.1 {short}"));
