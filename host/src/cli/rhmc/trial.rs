@@ -1,6 +1,6 @@
 //! How long trajectories take.
-use super::super::Outcome;
 use super::super::device::Device;
+use super::super::{Failure, Outcome};
 use super::course::{MARGIN, failed, functions, largest};
 use super::input::EnsembleInput;
 use super::wilson::WilsonGroup;
@@ -54,7 +54,11 @@ pub fn trial<const N: usize>(
         }
         let mut chain = Chain::new(plan, &thin, input.precision(), quarks).map_err(failed)?;
         let begin = Instant::now();
-        chain.trajectory(1, None, false).map_err(failed)?;
+        let outcome = chain.trajectory(1, None, false).map_err(failed)?;
+        if let Some(why) = outcome.failure {
+            // What ended on the way says nothing of how long the whole takes.
+            return Err(Failure::failed(why).shared());
+        }
         *seconds = begin.elapsed().as_secs_f64();
     }
     Ok(seconds)
