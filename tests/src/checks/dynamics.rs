@@ -4,6 +4,7 @@ use ferrite::backend::{Backend, Cpu};
 use ferrite::domain::Domain;
 use ferrite::field::host::{HostColour, HostGauge};
 use ferrite::field::{FullField, GaugeField};
+use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
 use ferrite::gauge::generate;
 use ferrite::gauge::loops::{closed_loops, mean_traces};
 use ferrite::hmc::action::{AnisotropicLattice, GaugeAction, GaugeActionForce};
@@ -195,6 +196,10 @@ fn all(domain: &Domain, gauge: &HostGauge, precision: Precision) -> Result<Found
         for spatial in [false, true] {
             let smeared = StoutSmearing { rho: 0.1, levels: 2, spatial }.smeared(&thin)?;
             found.links.push((format!("stout links, spatial {spatial}"), smeared.download()?, 1e-14));
+            for sums in [SumsOfStaples::Ape(0.6), SumsOfStaples::USUAL_HYP] {
+                let smeared = ProjectedSmearing { sums, levels: 1, spatial }.smeared(&thin)?;
+                found.links.push((format!("{sums:?} links, spatial {spatial}"), smeared.download()?, 1e-13));
+            }
         }
     }
     for (spatial, levels) in [(false, 2), (true, 1)] {

@@ -40,6 +40,56 @@ flavours = [2]
 dynamics = "double"
 "#;
 
+/// Two flavours split by a mass, on stout links, and one by a rational function.
+const WILSON: &str = r#"
+lattice = [2, 2, 4, 4]
+trajectories = 3
+seed = 11
+start = "hot"
+[gauge]
+action = "iwasaki"
+beta = 2.2
+[trajectory]
+length = 0.2
+steps = [2, 1]
+[[fermion]]
+operator = "clover"
+kappa = 0.12
+csw = 1.2
+flavours = 2
+hasenbusch-kappa = [0.11]
+level = [0, 1]
+stout-rho = 0.1
+guesses = 3
+[[fermion]]
+operator = "clover"
+kappa = 0.115
+csw = 1.2
+flavours = 1
+action-error = 1e-10
+"#;
+
+/// Quarks whose links are projected to U(3).
+const HISQ: &str = r#"
+lattice = [2, 2, 4, 4]
+trajectories = 3
+seed = 11
+[gauge]
+action = "luscher-weisz"
+beta = 7.0
+u0 = 0.89
+flavours = 2
+[trajectory]
+length = 0.2
+steps = 2
+[[fermion]]
+operator = "hisq"
+mass = [0.4]
+flavours = [2]
+[measure]
+condensate = 0
+"#;
+
 fn room(input: &str) -> Room {
     let room = Room::new();
     fs::write(room.path("run.toml"), input).unwrap();
@@ -536,8 +586,21 @@ fn links(room: &Room, folder: &str, number: u32) -> HostGauge {
 /// Killed at any moment, a run with quarks loses the trajectory at hand at most, and no bit of what follows.
 #[test]
 fn a_killed_run_with_quarks_goes_on() {
-    let room = room(QUARKS);
-    room.json("rhmc run.toml --out whole --set trajectories=16");
+    kill(QUARKS, 12, 16);
+}
+#[test]
+fn a_killed_run_with_wilson_quarks_goes_on() {
+    kill(WILSON, 6, 8);
+}
+#[test]
+fn a_killed_run_with_hisq_goes_on() {
+    kill(HISQ, 6, 8);
+}
+
+/// Kills a run so many times, resumes it each time, and compares what comes out with what comes without.
+fn kill(input: &str, kills: u32, trajectories: u32) {
+    let room = room(input);
+    room.json(&format!("rhmc run.toml --out whole --set trajectories={trajectories}"));
     let state = room.path("killed/state.toml");
     let last = || {
         let text = fs::read_to_string(&state).ok()?;
@@ -545,12 +608,12 @@ fn a_killed_run_with_quarks_goes_on() {
         Some(line.parse::<u32>().unwrap())
     };
     let (mut sure, mut halfway) = (0, 0);
-    for kill in 0..12 {
+    for kill in 0..kills {
         let resume = if state.exists() { " --resume" } else { "" };
-        let run = format!("rhmc run.toml --out killed --set trajectories=16 --backend cpu{resume}");
+        let run = format!("rhmc run.toml --out killed --set trajectories={trajectories} --backend cpu{resume}");
         let mut child = room.command(&run).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         // Some time after it has come one or two trajectories further, however fast the machine is.
-        let (begin, aim) = (Instant::now(), (sure + 1 + kill % 2).min(16));
+        let (begin, aim) = (Instant::now(), (sure + 1 + kill % 2).min(trajectories));
         while last().is_none_or(|now| now < aim) && begin.elapsed() < Duration::from_secs(20) {
             std::thread::sleep(Duration::from_millis(2));
         }
@@ -559,14 +622,14 @@ fn a_killed_run_with_quarks_goes_on() {
         child.wait().unwrap();
         let now = last().unwrap();
         assert!(now >= sure, "{now} after {sure}");
-        halfway += u32::from((1..16).contains(&now) && now > sure);
+        halfway += u32::from((1..trajectories).contains(&now) && now > sure);
         sure = now;
     }
-    assert!(halfway >= 3, "{halfway} kills met a run on its way");
+    assert!(halfway >= kills / 4, "{halfway} kills met a run on its way");
     let resume = if state.exists() { " --resume" } else { "" };
-    room.json(&format!("rhmc run.toml --out killed --set trajectories=16{resume}"));
+    room.json(&format!("rhmc run.toml --out killed --set trajectories={trajectories}{resume}"));
     assert_eq!(lines(&room, "killed"), lines(&room, "whole"));
-    for number in 1..=16 {
+    for number in 1..=trajectories {
         assert!(links(&room, "killed", number) == links(&room, "whole", number), "links after trajectory {number}");
     }
 }

@@ -1,0 +1,135 @@
+//! `ferrite rhmc` with Wilson-like quarks: inputs, mistakes in them, and what lines say.
+use crate::program::*;
+use crate::trajectories::{all_lines, lines};
+use serde_json::{Value, json};
+use std::fs;
+
+const INPUT: &str = r#"
+lattice = [4, 4, 4, 4]
+trajectories = 2
+seed = 5
+[gauge]
+action = "iwasaki"
+beta = 2.2
+[trajectory]
+length = 0.3
+steps = [2, 2]
+gauge-steps = 2
+[[fermion]]
+operator = "clover"
+kappa = 0.125
+csw = 1.5
+flavours = 2
+hasenbusch-mu = [0.3]
+level = [0, 1]
+[[fermion]]
+operator = "clover"
+kappa = 0.12
+csw = 1.5
+flavours = 1
+"#;
+
+#[test]
+fn inputs_with_comments_are_inputs() {
+    let room = Room::new();
+    for (quarks, parts) in [("clover", 5), ("twisted", 3), ("naive", 1)] {
+        let example = room.run(&format!("init rhmc --quarks {quarks}"));
+        fs::write(room.path("run.toml"), example.stdout).unwrap();
+        room.json("check run.toml --backend cpu");
+        let steps = if quarks == "naive" { "2" } else { "2,1" };
+        let short =
+            format!("--set lattice=4,4,4,4 --set trajectories=1 --set thermalise=1 --set trajectory.steps={steps}");
+        room.json(&format!("rhmc run.toml --out {quarks} --set trajectory.length=0.1 {short}"));
+        assert_eq!(lines(&room, quarks)[0]["quarks"].as_array().unwrap().len(), parts, "{quarks}");
+        room.json(&format!("report {quarks}"));
+    }
+    let why = "--quarks: the input of solve has its own key operator; it belongs to rhmc";
+    room.fails(2, "init solve --quarks clover", &[why]);
+}
+
+#[test]
+fn lines_tell_of_all_parts() {
+    let room = Room::new();
+    fs::write(room.path("run.toml"), INPUT).unwrap();
+    room.json("rhmc run.toml --out run");
+    let line = &all_lines(&room, "run")[0];
+    let parts = line["quarks"].as_array().unwrap();
+    let names: Vec<&str> = parts.iter().map(|part| part["name"].as_str().unwrap()).collect();
+    let expected = [
+        "clover quarks 2 at kappa = 0.125, over mu = 0.3",
+        "clover quarks 2 at kappa = 0.125, mu = 0.3",
+        "clover quarks 2 at kappa = 0.125, determinant of the clover term",
+        "clover quarks 1 at kappa = 0.12",
+        "clover quarks 1 at kappa = 0.12, determinant of the clover term",
+    ];
+    assert_eq!(names, expected);
+    // Only the rational function has a spectrum, and determinants have no solver.
+    for (k, part) in parts.iter().enumerate() {
+        assert_eq!(part["largest_eigenvalue"].is_null(), k != 3);
+        assert_eq!(part["iterations"]["dynamics"] == json!(0), k == 2 || k == 4);
+    }
+    let number = |value: &Value| value.as_f64().unwrap();
+    let (smallest, largest) = (number(&parts[3]["smallest_eigenvalue"]), number(&parts[3]["largest_eigenvalue"]));
+    assert!(0.0 < smallest && smallest < 1.0 && 1.0 < largest && largest < 4.0, "{smallest} {largest}");
+    let settings = &line["run"];
+    assert_eq!(settings["levels"][0]["quarks"], json!([0, 3, 4]));
+    assert_eq!(settings["levels"][1]["quarks"], json!([1, 2]));
+    assert_eq!(settings["levels"][2]["gauge"], json!(true));
+    assert_eq!(settings["quarks"][0]["hasenbusch"], json!(["mu = 0.3"]));
+    // Residuals are those of the action, whatever the dynamics has.
+    assert!(parts.iter().all(|part| number(&part["residual"]) < 1e-11), "{parts:?}");
+    assert!(number(&line["delta_h"]).abs() < 0.5);
+}
+
+#[test]
+fn a_solver_that_gives_up_rejects_its_trajectory() {
+    let room = Room::new();
+    fs::write(room.path("run.toml"), INPUT).unwrap();
+    // Steps in which links lose their way.
+    let run =
+        room.run("rhmc run.toml --out run --backend cpu --set trajectory.length=1e200 --set trajectory.steps=1,1");
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stderr.contains("trajectory 1 is rejected: the solver for clover quarks"), "{}", run.stderr);
+    assert!(run.stderr.contains("of molecular dynamics; take more steps"), "{}", run.stderr);
+    let line = &lines(&room, "run")[0];
+    assert_eq!((&line["accepted"], &line["delta_h"]), (&json!(false), &Value::Null));
+    assert!(line["failure"].as_str().unwrap().contains("in move"), "{line}");
+    // The chain goes on from the links that it had.
+    room.json("rhmc run.toml --out run --resume --set trajectories=3");
+    assert_eq!(lines(&room, "run")[2]["accepted"], json!(true));
+}
+
+#[test]
+fn mistakes_are_told() {
+    let room = Room::new();
+    fs::write(room.path("run.toml"), INPUT).unwrap();
+    for (set, why) in [
+        ("fermion.0.flavours=3", "fermion.0.flavours: '3' is not a whole number from 1 to 2"),
+        ("fermion.0.kappa=0", "fermion.0.kappa: '0' is not a number above 0"),
+        ("fermion.0.mass=0.1", "give one of them"),
+        ("fermion.0.phases=milc", "belongs to staggered quarks: leave it out"),
+        ("fermion.0.mu=0.1", "clover quarks have no such parameter: leave it out"),
+        ("fermion.0.pseudofermions=2", "two flavours need no rational function: leave it out"),
+        ("fermion.1.guesses=2", "one flavour has a rational function, which CG solves"),
+        ("fermion.0.hasenbusch-mass=0.5", "give one of them"),
+        ("fermion.0.level=0,1,1", "give one level, or one for each of 2 pseudofermions"),
+        ("fermion.0.level=0,2", "some quarks are on level 2, counted from 0, but trajectory.steps has 2"),
+        ("fermion.0.stout-levels=2", "belongs to stout links: give stout-rho, too"),
+        ("fermion.0.stout-rho=0.3", "is not a number above 0, and 0.25 at most"),
+        ("fermion.1.operator=naive", "staggered and Wilson-like quarks do not go together"),
+        (
+            "fermion.1.operator=clever",
+            "'clever' is none of naive, asqtad, hisq, wilson, clover, twisted, twisted-clover",
+        ),
+        ("fermion.1.operator=exp-clover", "'exp-clover' is none of"),
+        ("measure.condensate=1", "condensates are measured of staggered quarks only: leave it out"),
+    ] {
+        room.fails(2, &format!("rhmc run.toml --out run --backend cpu --set {set}"), &[why]);
+    }
+    let heavy = "rhmc run.toml --out run --backend cpu --set fermion.0.hasenbusch-mu=0.3,0.1";
+    room.fails(2, heavy, &["give twisted masses from light to heavy"]);
+    fs::create_dir(room.path("noise")).unwrap();
+    let replay = "rhmc run.toml --out run --backend cpu --replay noise";
+    room.fails(2, replay, &["--replay noise: there is no noise of Wilson-like quarks in files"]);
+    assert!(!room.path("run").exists());
+}
