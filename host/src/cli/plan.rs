@@ -184,7 +184,7 @@ impl FermionPlan {
         }
         let read = reading(settings);
         let (links, header) = link_files(settings, definition, &read);
-        let stout = stout::of_operator(settings);
+        let stout = stout::of_operator(settings, "");
         let strategy = settings.choice("shift-solver", &STRATEGIES).unwrap_or_default();
         let lattice = header.as_ref().map(|header| header.lattice);
         let sources = match definition.map(|definition| definition.kind) {

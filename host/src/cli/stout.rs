@@ -23,15 +23,17 @@ pub fn rho(typed: &str) -> Result<f64, String> {
     }
 }
 
-/// How the links of an operator are smeared, if they are. What is wrong is noted.
-pub fn of_operator(settings: &mut Settings) -> Option<StoutSmearing> {
-    let rho = settings.parsed("stout-rho", rho);
-    let levels = settings.count("stout-levels", 1..=MOST_LEVELS.into());
-    let spatial = settings.is_on("stout-spatial");
-    if !settings.was_given("stout-rho") {
-        for key in ["stout-levels", "stout-spatial"] {
-            if let Some(setting) = settings.get(key) {
-                settings.wrong(&setting, "belongs to stout links: give --stout-rho, the weight of a staple, too");
+/// How the links of an operator are smeared, if they are, by keys behind a `prefix`. What is wrong is noted.
+pub fn of_operator(settings: &mut Settings, prefix: &str) -> Option<StoutSmearing> {
+    let [of_rho, of_levels, of_spatial] =
+        ["stout-rho", "stout-levels", "stout-spatial"].map(|key| format!("{prefix}{key}"));
+    let rho = settings.parsed(&of_rho, rho);
+    let levels = settings.count(&of_levels, 1..=MOST_LEVELS.into());
+    let spatial = settings.is_on(&of_spatial);
+    if !settings.was_given(&of_rho) {
+        for key in [of_levels, of_spatial] {
+            if let Some(setting) = settings.get(&key) {
+                settings.wrong(&setting, "belongs to stout links: give stout-rho, the weight of a staple, too");
             }
         }
     }

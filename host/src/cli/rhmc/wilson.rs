@@ -213,7 +213,7 @@ pub fn group(s: &mut Settings, number: usize, definition: &'static Definition) -
         }
         return None;
     }
-    let stout = super::input::stout(s, &key("stout"))?;
+    let stout = super::super::stout::of_operator(s, &key(""));
     let plain = WilsonQuarks { stout, ..WilsonQuarks::new(operator) };
     let with_mass = |(mass, called): (f64, String)| match Operator::from(operator).with_mass(mass) {
         Operator::WilsonLike(operator) => (WilsonQuarks { operator, ..plain }, called),

@@ -66,7 +66,8 @@ impl Guesses {
                 }
             }
             let left = norm(&v)?;
-            if !(left > NEW * before) {
+            // Nor what is no number any more.
+            if left.is_nan() || left <= NEW * before {
                 continue;
             }
             space.axpby(&[Complex64::ZERO], solution, &[Complex64::from(1.0 / left)], &mut v)?;
