@@ -32,7 +32,7 @@ flavours = 1
 #[test]
 fn inputs_with_comments_are_inputs() {
     let room = Room::new();
-    for (quarks, parts) in [("clover", 5), ("twisted", 3), ("naive", 1), ("hisq", 2)] {
+    for (quarks, parts) in [("clover", 5), ("twisted", 3), ("naive", 1), ("hisq", 3)] {
         let example = room.run(&format!("init rhmc --quarks {quarks}"));
         fs::write(room.path("run.toml"), example.stdout).unwrap();
         room.json("check run.toml --backend cpu");

@@ -89,11 +89,12 @@ fn functions(interval: [f64; 2], tolerance: f64) -> RationalFunctions {
 
 #[test]
 fn forces_of_two_flavours_are_derivatives() {
-    for domain in domains() {
+    for (shape, domain) in domains().into_iter().enumerate() {
         let gauge = generate::weak_field(domain.local(), 3, 0.4);
         let (thin, q) = (GaugeField::upload(&domain, &gauge).unwrap(), direction(&domain));
         let links = EvolvingLinks::new(&thin, Double).unwrap();
-        for (number, (name, operator)) in operators().into_iter().enumerate() {
+        // On the second shape some of them.
+        for (number, (name, operator)) in operators().into_iter().enumerate().step_by(1 + 2 * shape) {
             for (k, (quarks, heavier)) in factors(operator).into_iter().enumerate() {
                 let method = [WilsonMethod::Cg, WilsonMethod::Bicgstab][k % 2];
                 let smeared = |quarks| WilsonQuarks { stout: stout(number + k), ..quarks };
@@ -193,23 +194,22 @@ fn forces_do_not_depend_on_the_grid() {
         all
     };
     let whole = forces(&Domain::single(Cpu::new(Some(1)), lattice).unwrap(), &gauge);
-    for grid in [[1, 1, 1, 3], [1, 2, 1, 1], [1, 2, 1, 3]] {
-        Threads::run(grid.iter().product(), |world| {
-            let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world).unwrap();
-            let part = domain.section();
-            let found = forces(&domain, &cut::links_of(&part, &gauge));
-            for (number, (part_force, whole)) in found.iter().zip(&whole).enumerate() {
-                let expected = cut::links_of(&part, whole);
-                let pairs = part_force.links().as_flattened().as_flattened().iter();
-                let off = pairs.zip(expected.links().as_flattened().as_flattened()).map(|(a, b)| (a - b).norm());
-                let off = off.fold(0.0, f64::max);
-                // Solutions to 1e-14; sums of dot products in another order.
-                assert!(off < 1e-12, "force {number} on {grid:?} at {:?}: {off:e}", part.origin);
-            }
-            Ok::<_, std::convert::Infallible>(())
-        })
-        .unwrap();
-    }
+    let grid = [1, 2, 1, 3];
+    Threads::run(grid.iter().product(), |world| {
+        let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world).unwrap();
+        let part = domain.section();
+        let found = forces(&domain, &cut::links_of(&part, &gauge));
+        for (number, (part_force, whole)) in found.iter().zip(&whole).enumerate() {
+            let expected = cut::links_of(&part, whole);
+            let pairs = part_force.links().as_flattened().as_flattened().iter();
+            let off = pairs.zip(expected.links().as_flattened().as_flattened()).map(|(a, b)| (a - b).norm());
+            let off = off.fold(0.0, f64::max);
+            // Solutions to 1e-14; sums of dot products in another order.
+            assert!(off < 1e-12, "force {number} at {:?}: {off:e}", part.origin);
+        }
+        Ok::<_, std::convert::Infallible>(())
+    })
+    .unwrap();
 }
 
 mod dense {
