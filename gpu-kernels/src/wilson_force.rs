@@ -20,8 +20,8 @@
 //! plus for plaquettes that turn from μ to ν > μ. (Wilson-clover by HMC: Jansen and Liu 1996.)
 use crate::algebra::{Axis, Colour, Complex, Projector, Real, Su3, elementary};
 use crate::field::{Clover, Field, ThinLinks};
-use crate::lattice::Bordered;
-use crate::memory::Access;
+use crate::lattice::{Bordered, Site};
+use crate::memory::{Access, opaque};
 use crate::smeared::{link, of, step};
 use crate::storage::{Block, CloverFormat, Double, Element, NumberFormat, Spinors, lower_index};
 use crate::{Kernel, Reduction};
@@ -330,29 +330,9 @@ unsafe impl<T: Element> Kernel<T> for CloverGradient {
         let mut nu = 0;
         while nu < 4 {
             if nu != mu {
-                let mut up = 0;
-                while up < 2 {
-                    let forward = up == 1;
-                    let (side, corner) = (step(&g, &n, nu, forward), step(&g, &ahead, nu, forward));
-                    let (a, c) = if forward { (ahead.index, n.index) } else { (corner, side) };
-                    let (of_a, of_c) = if forward { (there, here) } else { (here, there) };
-                    unsafe {
-                        let a = link::<T>(&self.links, of_a, a, nu);
-                        let b = link::<T>(&self.links, there, side, mu).adjoint();
-                        let c = link::<T>(&self.links, of_c, c, nu);
-                        let (a, c) = if forward { (a, c.adjoint()) } else { (a.adjoint(), c) };
-                        let first = (self.insertion::<T>(there, ahead.index, mu, nu) * a).settled();
-                        let first = (first + a * self.insertion::<T>(here, corner, mu, nu)).settled();
-                        let rest = (b * c).settled();
-                        let staple = (first * rest).settled();
-                        let last = (self.insertion::<T>(there, side, mu, nu) * c).settled();
-                        let last = (last + c * self.insertion::<T>(here, n.index, mu, nu)).settled();
-                        let start = (a * b).settled();
-                        let staple = staple + start * last;
-                        // Planes have W as they turn from the lower direction to the higher.
-                        sum = (if forward == (mu < nu) { sum + staple } else { sum - staple }).settled();
-                    }
-                    up += 1;
+                unsafe {
+                    sum = self.add_plaquette::<T, true>(sum, (&n, &ahead), (mu, nu));
+                    sum = self.add_plaquette::<T, false>(sum, (&n, &ahead), (mu, nu));
                 }
             }
             nu += 1;
@@ -369,6 +349,46 @@ unsafe impl<T: Element> Kernel<T> for CloverGradient {
 }
 
 impl CloverGradient {
+    /// Adds ± \[(W_1 A + A W_2) B C + A B (W_3 C + C W_4)\] of the plaquette in direction ν, or against it, to `sum`. One product after
+    /// the other, and links read again, not kept: there are no registers for more.
+    #[inline(always)]
+    unsafe fn add_plaquette<T: Element, const FORWARD: bool>(
+        &self,
+        sum: Su3<T>,
+        (n, ahead): (&Site, &Site),
+        (mu, nu): (u32, u32),
+    ) -> Su3<T> {
+        let (g, here, there) = (&self.lattice.geometry, self.parity, 1 - self.parity);
+        let (side, corner) = (step(g, n, nu, FORWARD), step(g, ahead, nu, FORWARD));
+        // Where A and C begin, from sites with lower ν.
+        let (a, c) = if FORWARD { ((there, ahead.index), (here, n.index)) } else { ((here, corner), (there, side)) };
+        // Planes have W as they turn from the lower direction to the higher.
+        let sign = if FORWARD == (mu < nu) { T::ONE } else { -T::ONE };
+        let again = |(parity, at): (u32, u32)| (parity, opaque(at));
+        unsafe {
+            let link = self.side::<T, FORWARD>(a, nu);
+            let path = (self.insertion::<T>(there, ahead.index, mu, nu) * link).settled();
+            let path = (path + link * self.insertion::<T>(here, corner, mu, nu)).settled();
+            let path = (path * self.side::<T, false>((there, side), mu)).settled();
+            let path = match FORWARD {
+                true => (path * self.side::<T, false>(c, nu)).settled(),
+                false => (path * self.side::<T, true>(c, nu)).settled(),
+            };
+            let sum = (sum + path.scale(sign)).settled();
+            let link = if FORWARD { self.side::<T, false>(again(c), nu) } else { self.side::<T, true>(again(c), nu) };
+            let path = (self.insertion::<T>(there, side, mu, nu) * link).settled();
+            let path = (path + link * self.insertion::<T>(here, n.index, mu, nu)).settled();
+            let path = (self.side::<T, false>(again((there, side)), mu) * path).settled();
+            let path = (self.side::<T, FORWARD>(again(a), nu) * path).settled();
+            (sum + path.scale(sign)).settled()
+        }
+    }
+    /// U_ν at a site, or else its adjoint.
+    #[inline(always)]
+    unsafe fn side<T: Element, const PLAIN: bool>(&self, (parity, at): (u32, u32), nu: u32) -> Su3<T> {
+        let u = unsafe { link::<T>(&self.links, parity, at, nu) };
+        if PLAIN { u } else { u.adjoint() }
+    }
     /// W of the plane of two directions.
     #[inline(always)]
     unsafe fn insertion<T: Element>(&self, parity: u32, at: u32, mu: u32, nu: u32) -> Su3<T> {
@@ -385,5 +405,5 @@ crate::kernels! { FAMILY = "wilson_force";
     kernel PAIR_INSERTION "pair_insertion": [PairInsertion, in lanes] => wide_precisions;
     kernel BLOCK_INSERTION "block_insertion": [BlockInsertion, in lanes] => wide_precisions;
     observe LOG_DETERMINANT "log_determinant": [LogDeterminant] => once;
-    kernel CLOVER_GRADIENT "clover_gradient": [CloverGradient, in lanes] => real_numbers;
+    setup CLOVER_GRADIENT "clover_gradient": [CloverGradient, in lanes] => real_numbers;
 }

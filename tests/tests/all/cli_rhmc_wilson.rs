@@ -35,7 +35,7 @@ fn inputs_with_comments_are_inputs() {
     for (quarks, parts) in [("clover", 5), ("twisted", 3), ("naive", 1), ("hisq", 3)] {
         let example = room.run(&format!("init rhmc --quarks {quarks}"));
         fs::write(room.path("run.toml"), example.stdout).unwrap();
-        room.json("check run.toml --backend cpu");
+        room.json("check run.toml");
         let steps = if ["naive", "hisq"].contains(&quarks) { "2" } else { "2,1" };
         let short =
             format!("--set lattice=4,4,4,4 --set trajectories=1 --set thermalise=1 --set trajectory.steps={steps}");

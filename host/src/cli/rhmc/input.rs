@@ -209,15 +209,17 @@ impl EnsembleInput {
         let gauge = gauge_action(s);
         let gauge_action = s.get("gauge.action").map_or_else(String::new, |name| name.text().into());
         let tables = s.tables("fermion");
-        let (mut groups, mut wilson) = (Vec::new(), Vec::new());
+        let (mut groups, mut wilson, mut kinds) = (Vec::new(), Vec::new(), [false; 2]);
         for number in 0..tables {
             let name = s.get(&format!("fermion.{number}.operator")).map(|name| name.text().to_string());
-            match name.and_then(|name| super::wilson::definition(&name)) {
+            let definition = name.as_ref().and_then(|name| super::wilson::definition(name));
+            kinds[usize::from(definition.is_some())] |= name.is_some();
+            match definition {
                 Some(definition) => wilson.extend(super::wilson::group(s, number, definition)),
                 None => groups.extend(group(s, number)),
             }
         }
-        if !groups.is_empty() && !wilson.is_empty() {
+        if kinds == [true; 2] {
             s.missing("staggered and Wilson-like quarks do not go together: give tables [[fermion]] of one kind");
         }
         number_duplicates(groups.iter_mut().map(|group| &mut group.name));

@@ -123,14 +123,14 @@ impl Saved {
         let (trajectory, accepted) = (s.count("trajectory", 0..=most), s.count("accepted", 0..=most));
         // As text: numbers of TOML have a sign.
         let seed = s.parsed("seed", str::parse::<u64>);
-        let mut list = |key: &str, fits: &dyn Fn(f64) -> bool| match s.get(key) {
-            Some(_) => s.numbers(key, "a number above 0", fits),
+        let mut list = |key: &str, expected: &str, fits: &dyn Fn(f64) -> bool| match s.get(key) {
+            Some(_) => s.numbers(key, expected, fits),
             None => Some(Vec::new()),
         };
-        let bounds = list("bounds", &|x| x > 0.0);
+        let bounds = list("bounds", "a number of at least 0", &|x| x >= 0.0);
         let [poles, batches] = ["poles", "batches"].map(|key| {
             let whole = |x: f64| x >= 1.0 && x == x.trunc() && x < f64::from(u32::MAX);
-            list(key, &whole).map(|all| all.into_iter().map(|x| x as usize).collect())
+            list(key, "a number above 0", &whole).map(|all| all.into_iter().map(|x| x as usize).collect())
         });
         let [start, checksum] = ["start", "checksum"].map(|key| s.get(key).map(|setting| setting.text().into()));
         let links = s.parsed("links", |name| match Path::new(name).components().count() {
