@@ -32,16 +32,22 @@ pub struct Ensemble {
 pub struct WilsonVectors {
     /// Pseudofermions of all parts of the action.
     pub pseudofermions: usize,
-    /// Pairs of vectors that a force is made of, at most.
-    pub of_forces: usize,
-    /// Whether one of them is made of a rational function, so that there are solutions for all poles.
-    pub is_rational: bool,
+    /// Those that share a rational function, at most; 0 without any.
+    pub rational: usize,
+    /// Whether there are two flavours without one.
+    pub exact: bool,
+    /// Whether forces and their solvers are in single precision.
+    pub single: bool,
     /// Whether the diagonal term has blocks.
     pub has_blocks: bool,
+    /// Solutions that first guesses are made of.
+    pub guesses: usize,
+    /// Levels of stout links, at most.
+    pub stout_levels: usize,
 }
 
 /// Vectors of a group, for each pseudofermion: as many as rational functions have poles at most, but for rare ones.
-pub const POLES: usize = 24;
+const POLES: usize = 24;
 
 impl Ensemble {
     /// Device memory of a process with such a part of the lattice, with names for what takes it.
@@ -75,21 +81,34 @@ impl Ensemble {
             }
         }
         if let Some(wilson) = self.wilson {
-            let vector = |sites| DeviceField::bytes_for(FermionKind::Wilson, Precision::Double, sites, 1);
-            // Of solvers in two precisions, with the vectors that operators need beside; and X and Y on all sites.
-            let solvers = if wilson.is_rational { 2 * wilson.of_forces + 8 } else { 18 };
-            let pairs = 5 * vector(sites) + if wide > sites { 4 * vector(wide) } else { 0 };
-            let vectors = (wilson.pseudofermions + solvers) * vector(sites) + wilson.of_forces * pairs;
+            let vector = |precision, sites| DeviceField::bytes_for(FermionKind::Wilson, precision, sites, 1);
+            let of_forces = if wilson.single { Precision::Single } else { Precision::Double };
+            let (own, low) = (vector(Precision::Double, sites), vector(of_forces, sites));
+            // X and Y of a force on all sites, with those of the neighbours around, and what stands beside dA.
+            let pair = 5 * low + if wide > sites { 4 * vector(of_forces, wide) } else { 0 };
+            // Of solvers in two precisions. Guesses are made of an orthonormal basis and its images, too.
+            let exact = if wilson.exact { 10 * own + 3 * wilson.guesses * own + 2 * pair } else { 0 };
+            // Solutions and directions for all poles, of which functions of molecular dynamics have half as many.
+            let poles = wilson.rational * POLES;
+            let rational = (2 * poles * own).max(poles / 2 * (2 * low + pair));
+            let vectors = (wilson.pseudofermions + 8) * own + exact.max(rational);
             needs.push(("vectors of solvers and forces", vectors));
             needs.push(("links of operators", 4 * thin));
             needs.push(("gradients of links", if wilson.has_blocks { 3 * thin } else { thin }));
+            if wilson.stout_levels > 0 {
+                // In both precisions, and what their derivative takes.
+                needs.push((
+                    "stout links",
+                    2 * wilson.stout_levels * thin + MomentumField::bytes_for(Precision::Double, 2 * wide),
+                ));
+            }
             if wilson.has_blocks {
                 let blocks = |precision| 4 * DeviceClover::bytes_for(precision, sites);
                 needs.push(("clover terms", 2 * (blocks(Precision::Double) + blocks(Precision::Single))));
             }
             for precision in [Precision::Double, Precision::Single] {
                 let site = FermionKind::Wilson.site_bytes(precision);
-                exchanges = exchanges.hops(HaloField::Spinors, precision, &[1]).margin(2, site, &[wilson.of_forces]);
+                exchanges = exchanges.hops(HaloField::Spinors, precision, &[1]).margin(2, site, &[2, poles / 2]);
             }
         }
         if self.improved {

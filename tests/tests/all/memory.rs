@@ -12,18 +12,24 @@ use ferrite::gauge::generate;
 use ferrite::halo::{Exchanges, Needs};
 use ferrite::hmc::action::GaugeAction;
 use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, QuarkSmearing, RationalFunctions, ShiftedSolver};
-use ferrite::hmc::functions::{Tolerances, rational_functions};
+use ferrite::hmc::functions::{Tolerances, rational_functions, rational_functions_of_norm};
 use ferrite::hmc::integrator::{Scheme, Unitarise};
 use ferrite::hmc::links::EvolvingLinks;
+use ferrite::hmc::monomial::Monomial;
 use ferrite::hmc::stout::StoutSmearing;
 use ferrite::hmc::trajectory::{Chain, LevelPlan, Plan};
+use ferrite::hmc::wilson::determinant::BlockDeterminant;
+use ferrite::hmc::wilson::one_flavour::OneFlavour;
+use ferrite::hmc::wilson::two_flavours::TwoFlavours;
+use ferrite::hmc::wilson::{WilsonMethod, WilsonQuarks, WilsonSolver};
 use ferrite::lattice::Lattice;
 use ferrite::multigrid::{CycleParams, MultigridParams};
 use ferrite::observables::condensate::{condensate, noise};
-use ferrite::observables::memory::Ensemble;
-use ferrite::operators::Operator;
+use ferrite::observables::memory::{Ensemble, WilsonVectors};
 use ferrite::operators::fat_links::PathCoefficients;
-use ferrite::operators::{CloverParams, StaggeredOperator, StaggeredParams, TimeBoundary, WilsonParams};
+use ferrite::operators::{
+    CloverParams, LinkDependence, Operator, Schur, StaggeredOperator, StaggeredParams, TimeBoundary, WilsonParams,
+};
 use ferrite::solve::{Configuration, Correction, Method, Request, Schwarz, ShiftStrategy};
 use ferrite::{LinkStorage, Precision};
 use ferrite_tests::cut;
@@ -291,6 +297,81 @@ fn ensembles_take_what_is_foretold() {
             trajectory(domain, gauge, operator, Precision::Single)
         });
     }
+}
+
+#[test]
+fn ensembles_of_wilson_quarks_take_what_is_foretold() {
+    let wilson = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
+    let clover = CloverParams::isotropic(wilson, 1.5, 1.0).with_schur(Schur::Symmetric);
+    let Operator::WilsonLike(plain) = wilson.into() else { unreachable!() };
+    for (name, operator, levels, rational) in
+        [("wilson", plain, 0, true), ("clover", clover, 2, false), ("clover, one flavour", clover, 0, true)]
+    {
+        let guesses = if rational { 0 } else { 2 };
+        let vectors = WilsonVectors {
+            pseudofermions: if rational { 1 } else { 2 },
+            rational: usize::from(rational),
+            exact: !rational,
+            single: true,
+            has_blocks: operator.dependence() != LinkDependence::None,
+            guesses: 2 * guesses,
+            stout_levels: levels,
+        };
+        let ensemble = Ensemble {
+            single_links: false,
+            pseudofermions: 0,
+            improved: false,
+            hisq: false,
+            operators: 0,
+            noise: 0,
+            wilson: Some(vectors),
+        };
+        let predicted = |local, grid: &ProcessGrid| (ensemble.memory(Part::new(local, grid)), None);
+        let stout = (levels > 0).then_some(StoutSmearing { rho: 0.1, levels, spatial: false });
+        check(&CASES[..2], (&format!("HMC, {name}"), 3.5), predicted, |domain, gauge| {
+            let quarks = WilsonQuarks { stout, ..WilsonQuarks::new(operator) };
+            wilson_trajectory(domain, gauge, quarks, rational, guesses);
+        });
+    }
+}
+
+/// A trajectory of two steps, of two flavours split by a twist or of one.
+fn wilson_trajectory(domain: &Domain, gauge: &HostGauge, quarks: WilsonQuarks, rational: bool, guesses: usize) {
+    let thin = GaugeField::upload(domain, gauge).unwrap();
+    let solver =
+        WilsonSolver { method: WilsonMethod::Cg, precision: Precision::Single, tol: 1e-8, max_iterations: 9999 };
+    let two = |quarks, heavier, first| -> Box<dyn Monomial> {
+        let part = TwoFlavours::new(domain, "two".into(), quarks, heavier, [solver; 2], Precision::Single, first);
+        Box::new(part.unwrap().with_guesses(guesses))
+    };
+    let mut parts: Vec<Box<dyn Monomial>> = if rational {
+        static FUNCTIONS: LazyLock<RationalFunctions> = LazyLock::new(|| {
+            let tolerances = Tolerances { dynamics: 1e-6, action: 1e-9 };
+            rational_functions_of_norm(1, 1, [0.01, 8.0], tolerances, rational::approximate_to).unwrap()
+        });
+        let solver =
+            |single: bool, tol: f64| ShiftedSolver { single, tol: vec![tol], together: false, max_iterations: 10_000 };
+        let solvers = [solver(true, 1e-5), solver(false, 1e-10)];
+        vec![Box::new(OneFlavour::new(domain, "one".into(), quarks, FUNCTIONS.clone(), solvers, 0, 1).unwrap())]
+    } else {
+        let heavier = WilsonQuarks { twist: 0.3, ..quarks };
+        vec![two(quarks, Some(heavier), 0), two(heavier, None, 1)]
+    };
+    parts.push(Box::new(BlockDeterminant::new("blocks".into(), quarks, 2)));
+    let quarks = (0..parts.len()).collect();
+    let level = LevelPlan { gauge: true, quarks, scheme: Scheme::Leapfrog, steps: 2 };
+    let plan = Plan {
+        gauge: GaugeAction::wilson(5.5),
+        single_gauge_force: true,
+        length: 0.04,
+        levels: vec![level],
+        unitarise: Unitarise::Always,
+        seed: 1,
+        metropolis_from: 1,
+    };
+    let mut chain = Chain::new(plan, &thin, Precision::Double, parts).unwrap();
+    drop(thin);
+    chain.trajectory(1, None, false).unwrap();
 }
 
 /// A trajectory of two steps, and a condensate.

@@ -5,10 +5,10 @@ use super::super::communicator::RunCommunicator;
 use super::super::device::Device;
 use super::super::layout::{Cut, Layout};
 use super::input::EnsembleInput;
-use super::wilson::{self, WilsonGroup};
+use super::wilson::WilsonGroup;
 use ferrite::domain::Part;
 use ferrite::hmc::fermions::QuarkSmearing;
-use ferrite::observables::memory::{Ensemble, POLES, WilsonVectors};
+use ferrite::observables::memory::{Ensemble, WilsonVectors};
 use tracing::info;
 
 /// What condensates are solved for.
@@ -65,9 +65,12 @@ fn memory(input: &EnsembleInput, cut: Cut, together: usize) -> Needs {
         noise: together,
         wilson: (!input.wilson.is_empty()).then(|| WilsonVectors {
             pseudofermions: input.wilson.iter().map(WilsonGroup::pseudofermions).sum(),
-            of_forces: wilson::vectors(&input.wilson, POLES),
-            is_rational: input.wilson.iter().any(WilsonGroup::is_rational),
+            rational: input.wilson.iter().map(WilsonGroup::rational).max().unwrap_or(0),
+            exact: input.wilson.iter().any(|group| group.rational() == 0),
+            single: input.solvers[0].single,
             has_blocks: input.wilson.iter().any(WilsonGroup::has_blocks),
+            guesses: input.wilson.iter().map(WilsonGroup::guesses).sum(),
+            stout_levels: input.wilson.iter().map(WilsonGroup::stout_levels).max().unwrap_or(0),
         }),
     };
     ensemble.memory(Part::new(cut.local, &cut.grid))

@@ -272,6 +272,18 @@ impl WilsonGroup {
     pub fn is_rational(&self) -> bool {
         self.flavours == 1
     }
+    /// Pseudofermions that share a rational function; 0 without any.
+    pub fn rational(&self) -> usize {
+        if self.is_rational() { self.pseudofermions } else { 0 }
+    }
+    /// Solutions that are kept for first guesses.
+    pub fn guesses(&self) -> usize {
+        if self.is_rational() { 0 } else { self.guesses * self.pseudofermions() }
+    }
+    /// Levels of stout links.
+    pub fn stout_levels(&self) -> usize {
+        self.stout.map_or(0, |stout| stout.levels)
+    }
     /// Whether A has blocks.
     pub fn has_blocks(&self) -> bool {
         self.has_determinant()
@@ -385,10 +397,3 @@ impl WilsonGroup {
 /// Inverse iteration comes from above, and the smallest eigenvalue moves from one trajectory to the next: intervals begin at this
 /// fraction of what was found.
 const BELOW: f64 = 0.4;
-
-/// Vectors in double precision that forces of such quarks need at once, on half of the sites: solutions and directions, and pairs of
-/// vectors on all sites with those of the neighbours around.
-pub fn vectors(groups: &[WilsonGroup], poles: usize) -> usize {
-    let of = |group: &WilsonGroup| if group.is_rational() { group.pseudofermions * poles } else { 2 };
-    groups.iter().map(of).max().unwrap_or(0)
-}
