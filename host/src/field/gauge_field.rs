@@ -8,7 +8,7 @@ use gpu_kernels::field::ThinLinks;
 use gpu_kernels::gauge_fixing::Star;
 use gpu_kernels::heatbath::Sublattice;
 use gpu_kernels::lattice::{Bordered, Region};
-use gpu_kernels::smeared::{SINGULAR_THIN, SingularThin};
+use gpu_kernels::smeared::{SINGULAR_THIN, SingularThin, UNITARITY_VIOLATION, UnitarityViolation};
 use gpu_kernels::storage::padded;
 use gpu_kernels::transfer::{HostArray, UNPACK_THIN_LINKS, UnpackThinLinks};
 use gpu_kernels::{Format, LinkStorage, Precision};
@@ -201,6 +201,19 @@ impl GaugeField {
         let mut counts = [0.0; 2];
         self.domain.sums(&mut counts)?;
         Ok((counts[0] + counts[1]) as usize)
+    }
+    /// *Collective.* Root mean square over the links of ‖U†U − 1‖, in double precision.
+    pub(crate) fn unitarity_violation(&self) -> Result<f64> {
+        self.expect_in(Precision::Double)?;
+        for parity in 0..2 {
+            let kernel =
+                UnitarityViolation { links: self.links(parity), lattice: self.bordered(), parity: parity as u32 };
+            let size = (self.domain.half_sites(), 1);
+            self.domain.backend().reduce(&UNITARITY_VIOLATION, Format::NONE, &kernel, size, parity)?;
+        }
+        let mut sums = [0.0; 2];
+        self.domain.sums(&mut sums)?;
+        Ok(((sums[0] + sums[1]) / (4 * self.domain.global().volume()) as f64).sqrt())
     }
     /// The links of one parity and direction for kernels that change them in double precision. The view must not outlive
     /// the field.

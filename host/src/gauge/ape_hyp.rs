@@ -21,7 +21,6 @@
 //! P is the projection to SU(3) with the largest Re tr (P{V} V†), as Hasenfratz and Knechtli have it.
 use crate::domain::{DeviceError, Result};
 use crate::field::GaugeField;
-use crate::operators::fat_links::unitarity_violation;
 use gpu_kernels::fermion_force::{COMBINE_MATRICES, CombineMatrices};
 use gpu_kernels::smeared::{PROJECT_SU3, ProjectSu3, STAPLE, Staple};
 use gpu_kernels::{Format, Precision};
@@ -64,7 +63,7 @@ impl ProjectedSmearing {
                 SumsOfStaples::Ape(alpha) => self.ape(&smeared, alpha)?,
                 SumsOfStaples::Hyp(alpha) => self.hyp(&smeared, alpha)?,
             };
-            let violation = unitarity_violation(&smeared)?;
+            let violation = smeared.unitarity_violation()?;
             if violation.is_nan() || violation > 1e-8 {
                 return Err(DeviceError::SingularSums { violation });
             }

@@ -14,7 +14,7 @@ use gpu_kernels::fermion_force::{SMALL_SINGULAR_VALUES, SmallSingularValues};
 use gpu_kernels::field::Matrices;
 use gpu_kernels::smeared::{
     COMPONENTS_ABOVE, ComponentsAbove, LONG_LINKS, LongLinks, PROJECT_U3, ProjectU3, SCALE_LINKS, STAPLE, ScaleLinks,
-    Staple, UNITARITY_VIOLATION, UnitarityViolation,
+    Staple,
 };
 use gpu_kernels::storage::padded;
 use gpu_kernels::{Format, LinkStorage, Precision};
@@ -199,22 +199,9 @@ pub fn project_u3(links: &GaugeField) -> Result<GaugeField> {
         let kernel = ProjectU3 { input: links.links(parity), out: out.links(parity) };
         domain.backend().launch(&PROJECT_U3, Format::of(Precision::Double), &kernel, sites, 1)?;
     }
-    let violation = unitarity_violation(&out)?;
+    let violation = out.unitarity_violation()?;
     // Not "more than": NaN is no projection either.
     if violation <= 1e-10 { Ok(out) } else { Err(DeviceError::SingularLinks { violation }) }
-}
-
-/// Root mean square over the links of ‖U†U − 1‖.
-pub(crate) fn unitarity_violation(links: &GaugeField) -> Result<f64> {
-    let domain = links.domain();
-    for parity in 0..2 {
-        let kernel =
-            UnitarityViolation { links: links.links(parity), lattice: links.bordered(), parity: parity as u32 };
-        domain.backend().reduce(&UNITARITY_VIOLATION, Format::NONE, &kernel, (domain.half_sites(), 1), parity)?;
-    }
-    let mut sums = [0.0; 2];
-    domain.sums(&mut sums)?;
-    Ok(((sums[0] + sums[1]) / (4 * domain.global().volume()) as f64).sqrt())
 }
 
 /// A number that no component of the links exceeds, at most a fifth above the largest where that is at least a quarter
