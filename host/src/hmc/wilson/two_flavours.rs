@@ -78,7 +78,7 @@ impl Force for TwoFlavours {
         let [x, y] = system.solve_normal(&self.name, &rhs, guess, &self.counts)?;
         self.guesses.keep(&system.space, &x)?;
         let mut forms = Forms::new(domain, self.quarks, self.precision, 2)?;
-        let count = |quarks: &WilsonQuarks| quarks.on(links, self.precision, 1);
+        let on = |quarks: &WilsonQuarks| quarks.on(links, self.precision, 1);
         let low = space(domain, self.precision, 1);
         let convert = |from: &DeviceField| -> crate::domain::Result<DeviceField> {
             let mut to = low.allocate()?;
@@ -86,10 +86,10 @@ impl Force for TwoFlavours {
             Ok(to)
         };
         let (x_low, y_low) = (convert(&x)?, convert(&y)?);
-        forms.add(&count(&self.quarks)?, &x_low, &y_low, &y_low, -2.0)?;
+        forms.add(&on(&self.quarks)?, &x_low, &y_low, &y_low, -2.0)?;
         if let Some(heavier) = &self.heavier {
             let mut image = low.allocate()?;
-            let operator = count(heavier)?;
+            let operator = on(heavier)?;
             operator.apply(&x_low, &mut image)?;
             forms.add(&operator, &x_low, &image, &convert(&self.field)?, 2.0)?;
         }
