@@ -5,6 +5,7 @@ use super::gradient::{self, HopVectors};
 use super::links::EvolvingLinks;
 use super::momenta::MomentumField;
 use super::monomial::Monomial;
+use super::poles::{self, SolverCounts};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{DeviceField, FieldSpace};
 use crate::operators::fat_links::{FirstLevel, Improvement, PathCoefficients};
@@ -14,10 +15,7 @@ use gpu_kernels::random::purpose;
 use gpu_kernels::{FermionKind, Format, LinkStorage, Precision};
 use num_complex::Complex64;
 use rational::PartialFractions;
-use solvers::{
-    ConvertFrom, MultiShiftParams, MultiShiftWorkspace, SolveError, SolverParams, VectorSpace, multishift_cg,
-    worse_residual,
-};
+use solvers::{SolveError, VectorSpace};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -156,8 +154,7 @@ pub struct Pseudofermions {
     field: DeviceField,
     /// Number of the first among all pseudofermions.
     first: u32,
-    iterations: Cell<usize>,
-    residual: Cell<f64>,
+    counts: SolverCounts,
     guarded: Cell<usize>,
 }
 
@@ -181,8 +178,7 @@ impl Pseudofermions {
             solvers,
             field,
             first,
-            iterations: Cell::new(0),
-            residual: Cell::new(0.0),
+            counts: SolverCounts::default(),
             guarded: Cell::new(0),
         };
         this.set_functions(functions);
@@ -217,17 +213,11 @@ impl Pseudofermions {
         b.expect(domain, VECTORS, n)?;
         let storage = if solver.single { TWO_ROWS } else { LinkStorage::FULL };
         let operator = self.operator.on(links, solver.precision(), storage, 0, 0.0, n)?;
-        let (space, low) = (space(domain, Precision::Double, n), space(domain, solver.precision(), n));
+        let low = space(domain, solver.precision(), n);
         let mut rhs = low.allocate()?;
         low.convert_from(b, &mut rhs)?;
         let x = self.solve(&operator, function, solver, true, &rhs)?;
-        let mut out = space.allocate()?;
-        let constant = |a: f64| vec![Complex64::new(a, 0.0); n];
-        space.axpby(&constant(function.constant), b, &constant(0.0), &mut out)?;
-        for (pole, x) in function.poles.iter().zip(&x) {
-            space.accumulate(&vec![0.25 * pole.residue; n], x, &mut out)?;
-        }
-        Ok(out)
+        Ok(poles::sum(function, 0.25, b, &x)?)
     }
     /// 4 (A + σ_j)⁻¹ b for all poles of a function; with `check`, true residuals are computed.
     fn solve(
@@ -238,23 +228,8 @@ impl Pseudofermions {
         check: bool,
         b: &DeviceField,
     ) -> std::result::Result<Vec<DeviceField>, HmcError> {
-        let space = space(b.domain(), b.precision(), b.nrhs());
         let shifts: Vec<f64> = function.shifts().map(|shift| 0.25 * shift).collect();
-        let mut x = shifts.iter().map(|_| space.allocate()).collect::<Result<Vec<_>>>()?;
-        let mut workspace = MultiShiftWorkspace::new(&space, shifts.len())?;
-        let limit = SolverParams { max_iterations: solver.max_iterations, ..Default::default() };
-        let params = MultiShiftParams { tolerances: &solver.tol, together: solver.together, check, ..limit.into() };
-        // True residuals decide: a solver that gave up may have reached the tolerance.
-        let smallest = solver.tol.iter().copied().fold(f64::INFINITY, f64::min);
-        let info = multishift_cg(&space, operator, &shifts, b, &mut x, &params, &mut workspace, &mut ())
-            .map(|info| info.whole)
-            .or_else(|error| error.unless_converged(smallest))
-            .map_err(|error| HmcError::Solver { quarks: self.name.clone(), why: Box::new(error) })?;
-        self.iterations.set(self.iterations.get() + info.iterations_per_rhs.iter().sum::<usize>());
-        if check {
-            self.residual.set(info.true_residual.iter().copied().fold(self.residual.get(), worse_residual));
-        }
-        Ok(x)
+        poles::solutions(operator, &shifts, solver, check, b, (&self.name, &self.counts))
     }
 }
 
@@ -288,10 +263,10 @@ impl Monomial for Pseudofermions {
         self.functions = functions;
     }
     fn take_iterations(&self) -> usize {
-        self.iterations.take()
+        self.counts.iterations.take()
     }
     fn take_residual(&self) -> f64 {
-        self.residual.take()
+        self.counts.residual.take()
     }
     fn take_guarded(&self) -> Option<usize> {
         let guarded = self.guarded.take();

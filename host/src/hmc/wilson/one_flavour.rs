@@ -1,6 +1,5 @@
 //! One Wilson-like quark by a rational function (Clark and Kennedy 2007).
 use super::forms::Forms;
-use super::solver::SolverCounts;
 use super::{TwistedComplement, VECTORS, WilsonQuarks, draw_noise, norm2, space};
 use crate::domain::Domain;
 use crate::field::DeviceField;
@@ -10,13 +9,11 @@ use crate::hmc::force::Force;
 use crate::hmc::links::EvolvingLinks;
 use crate::hmc::momenta::MomentumField;
 use crate::hmc::monomial::Monomial;
+use crate::hmc::poles::{self, SolverCounts};
 use gpu_kernels::{FermionKind, Precision};
 use num_complex::Complex64;
 use rational::PartialFractions;
-use solvers::{
-    ConvertFrom, LinearOperator, MultiShiftParams, MultiShiftWorkspace, Normal, SolverParams, VectorSpace,
-    multishift_cg, worse_residual,
-};
+use solvers::{LinearOperator, Normal, VectorSpace};
 
 /// Pseudofermions with the action Σ ‖r(K) φ‖², K = M̂†M̂: for `n` of them and |det M̂|^N r² is K^{−N/2n}.
 pub struct OneFlavour {
@@ -62,17 +59,11 @@ impl OneFlavour {
         b: &DeviceField,
     ) -> Result<DeviceField, HmcError> {
         let (domain, n, solver) = (b.domain(), b.nrhs(), &self.solvers[1]);
-        let (space, low) = (space(domain, Precision::Double, n), space(domain, solver.precision(), n));
+        let low = space(domain, solver.precision(), n);
         let mut rhs = low.allocate()?;
         low.convert_from(b, &mut rhs)?;
         let x = self.solve(&self.quarks.on(links, solver.precision(), n)?, function, solver, true, &rhs)?;
-        let mut out = space.allocate()?;
-        let constant = |a: f64| vec![Complex64::new(a, 0.0); n];
-        space.axpby(&constant(function.constant), b, &constant(0.0), &mut out)?;
-        for (pole, x) in function.poles.iter().zip(&x) {
-            space.accumulate(&vec![pole.residue; n], x, &mut out)?;
-        }
-        Ok(out)
+        Ok(poles::sum(function, 1.0, b, &x)?)
     }
     /// (K + σ_j)⁻¹ b for all poles of a function; with `check`, true residuals are computed.
     fn solve(
@@ -86,23 +77,7 @@ impl OneFlavour {
         let space = space(b.domain(), b.precision(), b.nrhs());
         let normal = Normal::new(&space, operator)?;
         let shifts: Vec<f64> = function.shifts().collect();
-        let mut x = shifts.iter().map(|_| space.allocate()).collect::<crate::domain::Result<Vec<_>>>()?;
-        let mut workspace = MultiShiftWorkspace::new(&space, shifts.len())?;
-        let limit = SolverParams { max_iterations: solver.max_iterations, ..Default::default() };
-        let params = MultiShiftParams { tolerances: &solver.tol, together: solver.together, check, ..limit.into() };
-        // True residuals decide: a solver that gave up may have reached the tolerance.
-        let smallest = solver.tol.iter().copied().fold(f64::INFINITY, f64::min);
-        let info = multishift_cg(&space, &normal, &shifts, b, &mut x, &params, &mut workspace, &mut ())
-            .map(|info| info.whole)
-            .or_else(|error| error.unless_converged(smallest))
-            .map_err(|error| HmcError::Solver { quarks: self.name.clone(), why: Box::new(error) })?;
-        let iterations = info.iterations_per_rhs.iter().sum::<usize>();
-        self.counts.iterations.set(self.counts.iterations.get() + iterations);
-        if check {
-            let residual = &self.counts.residual;
-            residual.set(info.true_residual.iter().copied().fold(residual.get(), worse_residual));
-        }
-        Ok(x)
+        poles::solutions(&normal, &shifts, solver, check, b, (&self.name, &self.counts))
     }
 }
 

@@ -4,12 +4,12 @@ use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{DeviceField, FieldSpace};
 use crate::hmc::HmcError;
 use crate::hmc::links::EvolvingLinks;
+use crate::hmc::poles::SolverCounts;
 use gpu_kernels::Precision;
 use solvers::{
     BicgstabWorkspace, CgWorkspace, Info, LinearOperator, Mixed, Normal, SolveError, SolverParams, Uniform,
     VectorSpace, bicgstab, cg, worse_residual,
 };
-use std::cell::Cell;
 
 /// Methods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,15 +32,6 @@ pub struct WilsonSolver {
     pub tol: f64,
     /// Most iterations of a system.
     pub max_iterations: usize,
-}
-
-/// What solvers did since somebody asked.
-#[derive(Default)]
-pub(super) struct SolverCounts {
-    /// Iterations.
-    pub iterations: Cell<usize>,
-    /// The largest true residual.
-    pub residual: Cell<f64>,
 }
 
 /// M̂ of quarks in double and in the precision of iterations.

@@ -1,9 +1,10 @@
 //! Bounds of the spectrum of K = M̂†M̂, on which rational functions depend.
-use super::solver::{SolverCounts, WilsonSystem};
+use super::solver::WilsonSystem;
 use super::{VECTORS, WilsonQuarks, WilsonSolver, draw_noise_for, space};
 use crate::field::DeviceField;
 use crate::hmc::HmcError;
 use crate::hmc::links::EvolvingLinks;
+use crate::hmc::poles::SolverCounts;
 use gpu_kernels::Precision;
 use gpu_kernels::random::purpose;
 use num_complex::Complex64;

@@ -1,7 +1,7 @@
 //! Two Wilson-like quarks of one mass, exactly.
 use super::forms::Forms;
 use super::guess::Guesses;
-use super::solver::{SolverCounts, WilsonSystem};
+use super::solver::WilsonSystem;
 use super::{VECTORS, WilsonQuarks, WilsonSolver, draw_noise, norm2, space};
 use crate::domain::Domain;
 use crate::field::DeviceField;
@@ -11,6 +11,7 @@ use crate::hmc::force::Force;
 use crate::hmc::links::EvolvingLinks;
 use crate::hmc::momenta::MomentumField;
 use crate::hmc::monomial::Monomial;
+use crate::hmc::poles::SolverCounts;
 use gpu_kernels::{FermionKind, Precision};
 use solvers::{LinearOperator, VectorSpace};
 

@@ -1,0 +1,64 @@
+//! Systems for all poles of a rational function.
+use super::HmcError;
+use super::fermions::ShiftedSolver;
+use crate::domain::Result;
+use crate::field::{DeviceField, FieldSpace};
+use gpu_kernels::Precision;
+use num_complex::Complex64;
+use rational::PartialFractions;
+use solvers::{
+    ConvertFrom, LinearOperator, MultiShiftParams, MultiShiftWorkspace, SolverParams, VectorSpace, multishift_cg,
+    worse_residual,
+};
+use std::cell::Cell;
+
+/// What solvers did since somebody asked.
+#[derive(Default)]
+pub(super) struct SolverCounts {
+    /// Iterations.
+    pub iterations: Cell<usize>,
+    /// The largest true residual.
+    pub residual: Cell<f64>,
+}
+
+/// (K + σ_j)⁻¹ b for all shifts, in the precision of b. With `check`, true residuals are computed and noted; `name` is that of the
+/// quarks.
+pub(super) fn solutions(
+    operator: &impl LinearOperator<FieldSpace>,
+    shifts: &[f64],
+    solver: &ShiftedSolver,
+    check: bool,
+    b: &DeviceField,
+    (name, counts): (&str, &SolverCounts),
+) -> std::result::Result<Vec<DeviceField>, HmcError> {
+    let space = FieldSpace::new(b.domain(), b.kind(), b.precision(), b.nrhs());
+    let mut x = shifts.iter().map(|_| space.allocate()).collect::<Result<Vec<_>>>()?;
+    let mut workspace = MultiShiftWorkspace::new(&space, shifts.len())?;
+    let limit = SolverParams { max_iterations: solver.max_iterations, ..Default::default() };
+    let params = MultiShiftParams { tolerances: &solver.tol, together: solver.together, check, ..limit.into() };
+    // True residuals decide: a solver that gave up may have reached the tolerance.
+    let smallest = solver.tol.iter().copied().fold(f64::INFINITY, f64::min);
+    let info = multishift_cg(&space, operator, shifts, b, &mut x, &params, &mut workspace, &mut ())
+        .map(|info| info.whole)
+        .or_else(|error| error.unless_converged(smallest))
+        .map_err(|error| HmcError::Solver { quarks: name.into(), why: Box::new(error) })?;
+    counts.iterations.set(counts.iterations.get() + info.iterations_per_rhs.iter().sum::<usize>());
+    if check {
+        let residual = &counts.residual;
+        residual.set(info.true_residual.iter().copied().fold(residual.get(), worse_residual));
+    }
+    Ok(x)
+}
+
+/// r(K) b in double precision from b and (K + σ_j)⁻¹ b, of which `factor` times x_j is each.
+pub(super) fn sum(function: &PartialFractions, factor: f64, b: &DeviceField, x: &[DeviceField]) -> Result<DeviceField> {
+    let n = b.nrhs();
+    let space = FieldSpace::new(b.domain(), b.kind(), Precision::Double, n);
+    let mut out = space.allocate()?;
+    let constant = |a: f64| vec![Complex64::new(a, 0.0); n];
+    space.axpby(&constant(function.constant), b, &constant(0.0), &mut out)?;
+    for (pole, x) in function.poles.iter().zip(x) {
+        space.accumulate(&vec![factor * pole.residue; n], x, &mut out)?;
+    }
+    Ok(out)
+}
