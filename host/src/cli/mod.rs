@@ -147,7 +147,7 @@ pub enum Command {
     Convert(convert::ConvertArguments),
     /// Put a configuration into Coulomb or Landau gauge
     FixGauge(fix_gauge::FixGaugeArguments),
-    /// Replace links by stout links
+    /// Replace links by stout, APE or HYP links
     Smear(smear::SmearArguments),
     /// Solve M x = b
     Solve(Box<solve::SolveArguments>),
@@ -157,7 +157,7 @@ pub enum Command {
     Bench(bench::BenchArguments),
     /// Measure the best block size of each kernel on this GPU, for all later runs
     Tune(tune::TuneArguments),
-    /// Generate an ensemble with staggered quarks: rational hybrid Monte Carlo
+    /// Generate an ensemble, with staggered or Wilson-like quarks or none: (rational) hybrid Monte Carlo
     #[command(visible_alias = "hmc")]
     Rhmc(rhmc::RhmcArguments),
     /// Compute mesons and nucleons from quark propagators on configurations

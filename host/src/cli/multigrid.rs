@@ -8,20 +8,33 @@ use serde_json::{Value, json};
 
 /// Resolves the settings for a solve by `method`.
 pub fn resolve(settings: &mut Settings, method: Method) -> MultigridParams {
-    let default = MultigridParams::default();
+    let params = MultigridParams { check: settings.is_on("check-setup"), ..of_keys(settings, "") };
+    if !matches!(method, Method::Multigrid | Method::Auto) {
+        refuse(settings, "", keys::of_multigrid(), "belongs to --solver multigrid and auto");
+    }
+    params
+}
+
+/// Names of the keys that begin with `mg-`.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    keys::of_multigrid().filter(|name| name.starts_with("mg-"))
+}
+
+/// Parameters from the keys `prefix` and `mg-…`.
+pub fn of_keys(settings: &mut Settings, prefix: &str) -> MultigridParams {
+    let (default, key) = (MultigridParams::default(), |name: &str| format!("{prefix}mg-{name}"));
     let mut params = MultigridParams {
-        vectors: settings.count("mg-vectors", 8..=MOST_VECTORS).unwrap_or(default.vectors),
-        levels: settings.count("mg-levels", 2..=MOST_COARSENINGS + 1).unwrap_or(default.levels),
-        relaxations: settings.count("mg-relaxations", 0..=1000).unwrap_or(default.relaxations),
-        improvements: settings.count("mg-improvements", 0..=1000).unwrap_or(default.improvements),
+        vectors: settings.count(&key("vectors"), 8..=MOST_VECTORS).unwrap_or(default.vectors),
+        levels: settings.count(&key("levels"), 2..=MOST_COARSENINGS + 1).unwrap_or(default.levels),
+        relaxations: settings.count(&key("relaxations"), 0..=1000).unwrap_or(default.relaxations),
+        improvements: settings.count(&key("improvements"), 0..=1000).unwrap_or(default.improvements),
         precision: settings
-            .choice("mg-precision", &[("half", Precision::Half), ("single", Precision::Single)])
+            .choice(&key("precision"), &[("half", Precision::Half), ("single", Precision::Single)])
             .or(default.precision),
-        check: settings.is_on("check-setup"),
         ..default
     };
-    params.cycle.post_smoothing = settings.count("mg-smoothing", 1..=1000).unwrap_or(default.cycle.post_smoothing);
-    for (level, setting) in settings.all("mg-block").into_iter().enumerate() {
+    params.cycle.post_smoothing = settings.count(&key("smoothing"), 1..=1000).unwrap_or(default.cycle.post_smoothing);
+    for (level, setting) in settings.all(&key("block")).into_iter().enumerate() {
         match text::extents(setting.text()) {
             Ok(_) if level >= MOST_COARSENINGS => {
                 settings.wrong(&setting, format!("there are at most {MOST_COARSENINGS} levels with a coarser one"));
@@ -31,18 +44,20 @@ pub fn resolve(settings: &mut Settings, method: Method) -> MultigridParams {
         }
     }
     if !params.vectors.is_multiple_of(8)
-        && let Some(setting) = settings.get("mg-vectors")
+        && let Some(setting) = settings.get(&key("vectors"))
     {
         settings.wrong(&setting, "has to be a multiple of 8");
     }
-    if !matches!(method, Method::Multigrid | Method::Auto) {
-        for key in keys::of_multigrid() {
-            if let Some(setting) = settings.get(key) {
-                settings.wrong(&setting, "belongs to --solver multigrid and auto");
-            }
+    params
+}
+
+/// Says of each of these keys that was given that it has no place here.
+pub fn refuse(settings: &mut Settings, prefix: &str, names: impl Iterator<Item = &'static str>, why: &str) {
+    for name in names {
+        if let Some(setting) = settings.get(&format!("{prefix}{name}")) {
+            settings.wrong(&setting, why);
         }
     }
-    params
 }
 
 /// What it did, for JSON.

@@ -1,5 +1,5 @@
-//! Gauge ensembles with staggered quarks by rational hybrid Monte Carlo (Clark and Kennedy 2007; Bonati, Cossu, D'Elia and
-//! Incardona 2011).
+//! Gauge ensembles by hybrid Monte Carlo, exact or rational, with staggered or Wilson-like quarks or none (Duane, Kennedy, Pendleton
+//! and Roweth 1987; Clark and Kennedy 2007; Bonati, Cossu, D'Elia and Incardona 2011).
 //!
 //! | module | what |
 //! |---|---|

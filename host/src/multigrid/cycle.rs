@@ -21,6 +21,11 @@ pub struct Coarsening {
     pub operator: CoarseOperator,
 }
 
+/// Directions of GCR around a cycle, which takes two or three dozen iterations in all.
+pub(crate) const OUTER_DIRECTIONS: usize = 8;
+/// δ of GCR around a cycle in single precision: its residual falls by two thirds in an iteration, and restarts lose directions.
+pub(crate) const OUTER_DELTA: f64 = 1e-3;
+
 /// What is asked of a solver that may fail to be made.
 pub type CycleResult<T = ()> = std::result::Result<T, SolveError<DeviceError>>;
 

@@ -14,6 +14,7 @@ mod transfer;
 pub use check::LevelCheck;
 pub use coarse::{CoarseOperator, CoarseSchur};
 pub use cycle::{Coarsening, CycleResult, Finest, with_cycle};
+pub(crate) use cycle::{OUTER_DELTA, OUTER_DIRECTIONS};
 pub use level::Level;
 pub use null_space::NullSpace;
 pub use params::{CycleParams, MOST_COARSENINGS, MOST_VECTORS, MultigridError, MultigridParams};

@@ -1,7 +1,8 @@
 //! What multigrid can be told, and which aggregates it takes where it is not.
 use crate::backend::Backend;
 use crate::lattice::Lattice;
-use gpu_kernels::Precision;
+use crate::operators::Definition;
+use gpu_kernels::{LinkStorage, Precision};
 use solvers::{CaGcrParams, InnerGcrParams};
 
 /// The most levels below the finest one.
@@ -158,6 +159,16 @@ impl MultigridParams {
     /// The precision of the smoother that is meant on a backend.
     pub fn smoother_on(&self, backend: &dyn Backend) -> Precision {
         self.smoother.unwrap_or_else(|| self.precision_on(backend))
+    }
+    /// The same with the smoother that is meant for an operator on a backend: in fp16 where nothing is asked for and near-null vectors
+    /// are in half precision, if the build has it.
+    pub fn smoothing_on(&self, backend: &dyn Backend, definition: &Definition) -> Self {
+        let usual = self.smoother_on(backend);
+        let is_free = self.smoother.is_none() && self.precision.is_none() && usual == Precision::Half;
+        let storages = [LinkStorage::FULL, LinkStorage::FULL.with_two_rows()];
+        let has_fp16 = storages.into_iter().any(|storage| definition.exists(Precision::Fp16, storage));
+        let smoother = if is_free && has_fp16 { Precision::Fp16 } else { usual };
+        MultigridParams { smoother: Some(smoother), ..*self }
     }
     /// Aggregates of all levels for a process's part of the lattice.
     ///

@@ -5,11 +5,12 @@ use crate::domain::Part;
 use crate::field::{DeviceClover, DeviceField};
 use crate::halo::{Exchanges, HaloField, Needs};
 use crate::hmc::momenta::MomentumField;
+use crate::multigrid::{MultigridParams, OUTER_DIRECTIONS};
 use crate::solve::widths;
 use gpu_kernels::{FermionKind, Precision};
 
 /// What an [ensemble](crate::hmc) is made of, as far as it takes memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Ensemble {
     /// Whether links and momenta are in single precision.
     pub single_links: bool,
@@ -28,7 +29,7 @@ pub struct Ensemble {
 }
 
 /// What Wilson-like quarks have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct WilsonVectors {
     /// Pseudofermions of all parts of the action.
     pub pseudofermions: usize,
@@ -44,6 +45,8 @@ pub struct WilsonVectors {
     pub guesses: usize,
     /// Levels of stout links, at most.
     pub stout_levels: usize,
+    /// Setups of multigrid, each of which is kept for a trajectory.
+    pub multigrid: Vec<MultigridParams>,
 }
 
 /// Vectors of a group, for each pseudofermion: as many as rational functions have poles at most, but for rare ones.
@@ -80,7 +83,7 @@ impl Ensemble {
                 );
             }
         }
-        if let Some(wilson) = self.wilson {
+        if let Some(wilson) = &self.wilson {
             let vector = |precision, sites| DeviceField::bytes_for(FermionKind::Wilson, precision, sites, 1);
             let of_forces = if wilson.single { Precision::Single } else { Precision::Double };
             let (own, low) = (vector(Precision::Double, sites), vector(of_forces, sites));
@@ -105,6 +108,17 @@ impl Ensemble {
             if wilson.has_blocks {
                 let blocks = |precision| 4 * DeviceClover::bytes_for(precision, sites);
                 needs.push(("clover terms", 2 * (blocks(Precision::Double) + blocks(Precision::Single))));
+            }
+            if !wilson.multigrid.is_empty() {
+                let of = |params: &MultigridParams| params.bytes(part.local, 1);
+                let kept: usize = wilson.multigrid.iter().map(|params| of(params).solve).sum();
+                let setup = wilson.multigrid.iter().map(|params| of(params).peak() - of(params).solve).max();
+                // Directions of the outer solver, and operators in the precisions of the cycle.
+                let outer = 2 * (OUTER_DIRECTIONS + 1) * low;
+                needs.push(("multigrid", kept + setup.unwrap_or(0) + outer + 2 * thin));
+                for params in &wilson.multigrid {
+                    exchanges = params.exchanges(exchanges, part.local, 1, widths);
+                }
             }
             for precision in [Precision::Double, Precision::Single] {
                 let site = FermionKind::Wilson.site_bytes(precision);

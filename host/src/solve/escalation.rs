@@ -5,6 +5,7 @@ use super::report::{Escalation, MultigridLevel, MultigridReport};
 use super::request::{Correction, Method, Request, Schwarz};
 use crate::domain::{DeviceError, Result};
 use crate::field::{DeviceField, FieldSpace};
+use crate::multigrid::{OUTER_DELTA, OUTER_DIRECTIONS};
 use crate::operators::EvenOdd;
 use gpu_kernels::{LinkStorage, Precision};
 use solvers::{
@@ -264,11 +265,6 @@ fn multigrid_report(block: &BlockMultigrid, iterations: usize, seconds: f64) -> 
 /// it has to hear of the true residual far more often than rounding alone asks for: docs/measurements/staggered.md.
 const HALF_DELTA: f64 = 0.6;
 
-/// Directions of GCR around multigrid, which takes two or three dozen iterations in all.
-pub(super) const MULTIGRID_DIRECTIONS: usize = 8;
-/// δ of GCR around multigrid in single precision: its residual falls by two thirds in an iteration, and restarts lose directions.
-const MULTIGRID_DELTA: f64 = 1e-3;
-
 /// The square of the sine of an angle at which block CG takes a residual to depend on the others: of an iteration in
 /// double precision, and of others. Far above the rounding of vectors in 16 bits, squared.
 const DEPENDENT: [f64; 2] = [1e-12, 1e-6];
@@ -444,9 +440,9 @@ impl MixedSystem {
             };
             let Request { max_iterations, stagnation_window, .. } = *request;
             let stagnation_window = Some(stagnation_window);
-            let delta = delta.or((level.precision == Precision::Single).then_some(MULTIGRID_DELTA));
+            let delta = delta.or((level.precision == Precision::Single).then_some(OUTER_DELTA));
             let solver = SolverParams { tol, max_iterations, delta, stagnation_window, ..Default::default() };
-            let params = GcrParams { k_max: MULTIGRID_DIRECTIONS, ..solver.into() };
+            let params = GcrParams { k_max: OUTER_DIRECTIONS, ..solver.into() };
             let mut workspace = GcrWorkspace::new(&system, params.k_max).map_err(SolveError::Backend)?;
             let single = FieldSpace::new(sloppy_space.domain(), sloppy_space.kind(), Precision::Single, rhs.nrhs());
             let mut solved = None;

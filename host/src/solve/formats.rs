@@ -135,13 +135,6 @@ impl<'c, 'g> WilsonFormats<'c, 'g> {
         let wilson = Wilson::new(self.configuration.links(precision, storage)?, self.operator.wilson);
         EvenOddWilson::with_diagonal(wilson, self.term.convert(precision)?, self.operator.schur, nrhs)
     }
-    /// With a precision of the smoother.
-    fn with_smoother(&self, params: &MultigridParams) -> MultigridParams {
-        let usual = params.smoother_on(self.configuration.domain().backend());
-        let free = params.smoother.is_none() && params.precision.is_none() && usual == Precision::Half;
-        let smoother = if free && self.has(Precision::Fp16, LinkStorage::FULL) { Precision::Fp16 } else { usual };
-        MultigridParams { smoother: Some(smoother), ..*params }
-    }
     /// The Schur complement cut into blocks.
     fn in_blocks(&self, links: Arc<DeviceGauge>, term: Diagonal, block: [usize; 4]) -> Result<Rc<dyn BlockOperator>> {
         let wilson = Wilson::new(links, self.operator.wilson).in_blocks(block);
@@ -173,7 +166,7 @@ impl Formats for WilsonFormats<'_, '_> {
     }
     fn multigrid(&self, params: &MultigridParams, storage: LinkStorage) -> CycleResult<Option<BlockMultigrid>> {
         let make = |precision, nrhs| self.in_format(precision, storage, nrhs);
-        let params = self.with_smoother(params);
+        let params = params.smoothing_on(self.configuration.domain().backend(), self.operator.definition);
         let multigrid = self.configuration.multigrid(self.operator, &params, &make)?;
         let precision = params.smoother_on(self.configuration.domain().backend());
         let (operator, smoother) = (make(Precision::Single, self.nrhs)?, make(precision, self.nrhs)?);
@@ -182,7 +175,7 @@ impl Formats for WilsonFormats<'_, '_> {
     }
     fn multigrid_state(&self, params: &MultigridParams) -> Result<MultigridState> {
         // A build may do without some formats.
-        let params = self.with_smoother(params);
+        let params = params.smoothing_on(self.configuration.domain().backend(), self.operator.definition);
         let backend = self.configuration.domain().backend();
         let formats = [Precision::Single, params.precision_on(backend), params.smoother_on(backend)];
         if !formats.into_iter().all(|precision| self.has(precision, LinkStorage::FULL)) {

@@ -1,12 +1,11 @@
 //! How much device memory a solve takes.
 use super::batch::widths;
-use super::escalation::MULTIGRID_DIRECTIONS;
 use super::request::{Correction, Method, Request};
 use crate::domain::Part;
 use crate::field::{DeviceField, DeviceGauge};
 use crate::halo::{Exchanges, HaloField, Needs};
 use crate::lattice::Lattice;
-use crate::multigrid::MultigridBytes;
+use crate::multigrid::{MultigridBytes, OUTER_DIRECTIONS};
 use crate::operators::fat_links::workspace_bytes;
 use crate::operators::{Operator, StaggeredOperator, WilsonLike};
 use comms::ProcessGrid;
@@ -101,7 +100,7 @@ impl Request {
             // Multigrid takes over only where there is memory left for it.
             Method::Bicgstab | Method::Auto => 6,
             Method::GcrDd => 2 * self.schwarz.k_max + 2,
-            Method::Multigrid => 2 * MULTIGRID_DIRECTIONS + 2,
+            Method::Multigrid => 2 * OUTER_DIRECTIONS + 2,
         };
         // Of the right-hand side, to put it into another order when the batch becomes smaller.
         let copy = usize::from(nrhs > 1 && self.method != Method::BlockCg);

@@ -99,6 +99,25 @@ fn a_solver_that_gives_up_rejects_its_trajectory() {
     assert_eq!(lines(&room, "run")[2]["accepted"], json!(true));
 }
 
+/// The method changes nothing but how many iterations there are.
+#[test]
+fn multigrid_makes_the_same_trajectories() {
+    let room = Room::new();
+    fs::write(room.path("run.toml"), INPUT).unwrap();
+    let common = "--set precision.dynamics-tol=1e-9 --set fermion.0.kappa=0.14 --set trajectories=1";
+    room.json(&format!("rhmc run.toml --out cg {common}"));
+    let multigrid = "--set fermion.0.method=multigrid --set fermion.0.mg-vectors=8 --set fermion.0.mg-block=2,2,2,2";
+    room.json(&format!("rhmc run.toml --out multigrid {common} {multigrid}"));
+    let [cg, multigrid] = ["cg", "multigrid"].map(|name| all_lines(&room, name).swap_remove(0));
+    let number = |value: &Value| value.as_f64().unwrap();
+    // Forces are in single precision.
+    let off = number(&cg["delta_h"]) - number(&multigrid["delta_h"]);
+    assert!(off.abs() < 1e-4, "{off:e}");
+    let iterations = |line: &Value, part: usize| number(&line["quarks"][part]["iterations"]["dynamics"]);
+    assert!(2.0 * iterations(&multigrid, 0) < iterations(&cg, 0), "{multigrid} {cg}");
+    assert_eq!(multigrid["run"]["quarks"][0]["method"], json!("multigrid"));
+}
+
 #[test]
 fn mistakes_are_told() {
     let room = Room::new();
@@ -122,6 +141,14 @@ fn mistakes_are_told() {
             "'clever' is none of naive, asqtad, hisq, wilson, clover, twisted, twisted-clover",
         ),
         ("fermion.1.operator=exp-clover", "'exp-clover' is none of"),
+        ("fermion.0.mg-vectors=16", "belongs to method = \"multigrid\""),
+        ("fermion.1.method=multigrid", "one flavour has a rational function, which CG solves"),
+        ("fermion.0.method=multigrid --set fermion.0.mg-vectors=20", "has to be a multiple of 8"),
+        ("fermion.0.method=multigrid --set fermion.0.mg-block=3,4,4,4", "clover quarks 2 at kappa = 0.125: "),
+        (
+            "fermion.0.operator=twisted-clover --set fermion.0.mu=0.1 --set fermion.0.method=multigrid",
+            "quarks with a twisted mass have no multigrid: give \"cg\" or \"bicgstab\"",
+        ),
         ("measure.condensate=1", "condensates are measured of staggered quarks only: leave it out"),
     ] {
         room.fails(2, &format!("rhmc run.toml --out run --backend cpu --set {set}"), &[why]);

@@ -32,6 +32,7 @@ mod files_parts;
 mod fix_gauge;
 mod flow;
 mod halo;
+mod hmc_multigrid;
 mod kernels;
 mod launch_order;
 mod memory;

@@ -288,7 +288,7 @@ fn ensembles_take_what_is_foretold() {
             |ensemble: Ensemble| move |local, grid: &ProcessGrid| (ensemble.memory(Part::new(local, grid)), None);
         // Both take long with HISQ, and differ in the links that evolve only.
         if !hisq {
-            check(&CASES[..3], (&format!("RHMC, {name}"), 3.5), predicted(ensemble), |domain, gauge| {
+            check(&CASES[..3], (&format!("RHMC, {name}"), 3.5), predicted(ensemble.clone()), |domain, gauge| {
                 trajectory(domain, gauge, operator, Precision::Double)
             });
         }
@@ -304,9 +304,13 @@ fn ensembles_of_wilson_quarks_take_what_is_foretold() {
     let wilson = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
     let clover = CloverParams::isotropic(wilson, 1.5, 1.0).with_schur(Schur::Symmetric);
     let Operator::WilsonLike(plain) = wilson.into() else { unreachable!() };
-    for (name, operator, levels, rational) in
-        [("wilson", plain, 0, true), ("clover", clover, 2, false), ("clover, one flavour", clover, 0, true)]
-    {
+    for (name, operator, levels, rational) in [
+        ("wilson", plain, 0, true),
+        ("clover", clover, 2, false),
+        ("clover, one flavour", clover, 0, true),
+        ("clover, multigrid", clover, 0, false),
+    ] {
+        let multigrid = name.contains("multigrid").then(MultigridParams::default);
         let guesses = if rational { 0 } else { 2 };
         let vectors = WilsonVectors {
             pseudofermions: if rational { 1 } else { 2 },
@@ -316,6 +320,7 @@ fn ensembles_of_wilson_quarks_take_what_is_foretold() {
             has_blocks: operator.dependence() != LinkDependence::None,
             guesses: 2 * guesses,
             stout_levels: levels,
+            multigrid: multigrid.into_iter().collect(),
         };
         let ensemble = Ensemble {
             single_links: false,
@@ -330,19 +335,29 @@ fn ensembles_of_wilson_quarks_take_what_is_foretold() {
         let stout = (levels > 0).then_some(StoutSmearing { rho: 0.1, levels, spatial: false });
         check(&CASES[..2], (&format!("HMC, {name}"), 3.5), predicted, |domain, gauge| {
             let quarks = WilsonQuarks { stout, ..WilsonQuarks::new(operator) };
-            wilson_trajectory(domain, gauge, quarks, rational, guesses);
+            wilson_trajectory(domain, gauge, quarks, (rational, guesses), multigrid);
         });
     }
 }
 
 /// A trajectory of two steps, of two flavours split by a twist or of one.
-fn wilson_trajectory(domain: &Domain, gauge: &HostGauge, quarks: WilsonQuarks, rational: bool, guesses: usize) {
+fn wilson_trajectory(
+    domain: &Domain,
+    gauge: &HostGauge,
+    quarks: WilsonQuarks,
+    (rational, guesses): (bool, usize),
+    multigrid: Option<MultigridParams>,
+) {
     let thin = GaugeField::upload(domain, gauge).unwrap();
-    let solver =
-        WilsonSolver { method: WilsonMethod::Cg, precision: Precision::Single, tol: 1e-8, max_iterations: 9999 };
+    let method = if multigrid.is_some() { WilsonMethod::Multigrid } else { WilsonMethod::Cg };
+    let solver = WilsonSolver { method, precision: Precision::Single, tol: 1e-8, max_iterations: 9999 };
     let two = |quarks, heavier, first| -> Box<dyn Monomial> {
         let part = TwoFlavours::new(domain, "two".into(), quarks, heavier, [solver; 2], Precision::Single, first);
-        Box::new(part.unwrap().with_guesses(guesses))
+        let part = part.unwrap().with_guesses(guesses);
+        Box::new(match (multigrid, first) {
+            (Some(params), 0) => part.with_multigrid(params),
+            _ => part,
+        })
     };
     let mut parts: Vec<Box<dyn Monomial>> = if rational {
         static FUNCTIONS: LazyLock<RationalFunctions> = LazyLock::new(|| {

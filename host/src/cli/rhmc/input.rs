@@ -1,8 +1,7 @@
 //! The input of `ferrite rhmc`, checked.
 use super::super::batch::BatchChoice;
 use super::super::device::DeviceChoice;
-use super::super::text;
-use super::super::{Failure, Outcome};
+use super::super::{Failure, Outcome, multigrid, text};
 use super::precision::precisions;
 use super::wilson::WilsonGroup;
 use crate::cli::config::{Kind, Schema, Settings};
@@ -69,6 +68,13 @@ pub const SCHEMA: Schema = &[
     ("fermion.*.hasenbusch-mu", Kind::Numbers),
     ("fermion.*.method", Kind::Word),
     ("fermion.*.guesses", Kind::Count),
+    ("fermion.*.mg-vectors", Kind::Count),
+    ("fermion.*.mg-levels", Kind::Count),
+    ("fermion.*.mg-block", Kind::Texts),
+    ("fermion.*.mg-smoothing", Kind::Count),
+    ("fermion.*.mg-relaxations", Kind::Count),
+    ("fermion.*.mg-improvements", Kind::Count),
+    ("fermion.*.mg-precision", Kind::Word),
     ("fermion.*.stout-rho", Kind::Number),
     ("fermion.*.stout-levels", Kind::Count),
     ("fermion.*.stout-spatial", Kind::Switch),
@@ -433,11 +439,8 @@ fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {
         _ => s.choice(&key("operator"), &operators),
     };
     needed(s, kind.is_some(), &key("operator"), "operator = \"asqtad\", \"hisq\" or \"clover\"");
-    for name in super::wilson::OF_WILSON {
-        if let Some(setting) = s.get(&key(name)) {
-            s.wrong(&setting, "belongs to Wilson-like quarks: leave it out");
-        }
-    }
+    let of_wilson = super::wilson::OF_WILSON.into_iter().chain(multigrid::names());
+    multigrid::refuse(s, &key(""), of_wilson, "belongs to Wilson-like quarks: leave it out");
     let level = levels(s, &key("level")).unwrap_or(vec![0]);
     if let ([_, _, ..], Some(setting)) = (&level[..], s.get(&key("level"))) {
         s.wrong(&setting, "the pseudofermions of staggered quarks are on one level: give one number");

@@ -13,7 +13,7 @@ mod trial;
 mod wilson;
 
 pub use folder::Begin;
-pub use needs::plan;
+pub use needs::{expect_fit, plan};
 pub use trial::trial;
 
 use super::device::Device;
@@ -146,6 +146,7 @@ pub fn make(job: &EnsembleJob, replay: Option<Replay>, context: &Context) -> Out
         Begin::From(trajectory) => Some(find(Some(trajectory))?),
     };
     let split_before = found.as_ref().map_or(&[][..], |found| &found.saved.state.batches);
+    needs::expect_fit(input, layout.cut())?;
     let batches = needs::batches(input, split_before, layout, device, comm)?;
     let names = [device.name().to_string(), device.describe()];
     let mut settings = settings::settings(input, &names, layout, &batches);

@@ -1,9 +1,9 @@
 //! The memory of a run, and how the noise vectors of a condensate are split by it.
-use super::super::Outcome;
 use super::super::batch::{BatchTask, Batches, Needs};
 use super::super::communicator::RunCommunicator;
 use super::super::device::Device;
 use super::super::layout::{Cut, Layout};
+use super::super::{Failure, Outcome};
 use super::input::EnsembleInput;
 use super::wilson::WilsonGroup;
 use ferrite::domain::Part;
@@ -17,6 +17,17 @@ const NOISE_VECTOR: &str = "noise vector";
 /// Noise vectors for each condensate.
 fn noise_vectors(input: &EnsembleInput) -> usize {
     if input.groups.is_empty() { 0 } else { input.measure.condensate }
+}
+
+/// Refuses multigrid that does not go with how the lattice is cut.
+pub fn expect_fit(input: &EnsembleInput, cut: Cut) -> Outcome {
+    for group in &input.wilson {
+        if let Some(params) = group.multigrid() {
+            let refused = |why| Failure::refused(format!("{}: {why}", group.name)).shared();
+            params.aggregates(cut.local).map_err(refused)?;
+        }
+    }
+    Ok(())
 }
 
 /// *Collective.* How the noise vectors of a condensate are split, if the run fits at all: as `before`, where that is known,
@@ -70,6 +81,7 @@ fn memory(input: &EnsembleInput, cut: Cut, together: usize) -> Needs {
             single: input.solvers[0].single,
             has_blocks: input.wilson.iter().any(WilsonGroup::has_blocks),
             guesses: input.wilson.iter().map(WilsonGroup::guesses).sum(),
+            multigrid: input.wilson.iter().filter_map(WilsonGroup::multigrid).collect(),
             stout_levels: input.wilson.iter().map(WilsonGroup::stout_levels).max().unwrap_or(0),
         }),
     };

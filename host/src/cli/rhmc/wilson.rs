@@ -1,6 +1,5 @@
 //! Wilson-like quarks in an input, and the parts of the action that they make.
-use super::super::text;
-use super::super::{Failure, Outcome};
+use super::super::{Failure, Outcome, multigrid, text};
 use super::course::{MARGIN, failed};
 use super::input::{RESIDUAL, approximation, is_residual, needed};
 use crate::cli::config::Settings;
@@ -14,6 +13,7 @@ use ferrite::hmc::wilson::determinant::BlockDeterminant;
 use ferrite::hmc::wilson::one_flavour::OneFlavour;
 use ferrite::hmc::wilson::two_flavours::TwoFlavours;
 use ferrite::hmc::wilson::{WilsonMethod, WilsonQuarks, WilsonSolver, spectrum};
+use ferrite::multigrid::MultigridParams;
 use ferrite::operators::{Definition, Keys, LinkDependence, OPERATORS, Operator, Schur, WilsonLike};
 use serde_json::{Map, Value, json};
 
@@ -36,6 +36,8 @@ pub struct WilsonGroup {
     pseudofermions: usize,
     tolerances: Tolerances,
     method: WilsonMethod,
+    /// Where that is the method, and how it is set up.
+    multigrid: Option<MultigridParams>,
     /// How many solutions first guesses are made of.
     guesses: usize,
     /// Residuals of molecular dynamics instead of those of all groups.
@@ -181,8 +183,21 @@ pub fn group(s: &mut Settings, number: usize, definition: &'static Definition) -
     if let (Some(1), true, Some(setting)) = (flavours, definition.partner().is_some(), s.get(&key("flavours"))) {
         s.wrong(&setting, "quarks with a twisted mass are doublets: give flavours = 2");
     }
-    let methods = [("cg", WilsonMethod::Cg), ("bicgstab", WilsonMethod::Bicgstab)];
+    let methods =
+        [("cg", WilsonMethod::Cg), ("bicgstab", WilsonMethod::Bicgstab), ("multigrid", WilsonMethod::Multigrid)];
     let method = s.choice(&key("method"), &methods).unwrap_or_default();
+    let multigrid = multigrid::of_keys(s, &key(""));
+    let multigrid = (method == WilsonMethod::Multigrid).then_some(multigrid);
+    match (&multigrid, definition.partner()) {
+        (None, _) => {
+            multigrid::refuse(s, &key(""), multigrid::names(), "belongs to method = \"multigrid\"");
+        }
+        (Some(_), Some(_)) => {
+            let why = "quarks with a twisted mass have no multigrid: give \"cg\" or \"bicgstab\"";
+            multigrid::refuse(s, &key(""), ["method"].into_iter(), why);
+        }
+        (Some(_), None) => {}
+    }
     let guesses = s.count(&key("guesses"), 0..=32).unwrap_or(0);
     let dynamics_tol = s.number(&key("dynamics-tol"), RESIDUAL, is_residual);
     let levels = super::input::levels(s, &key("level"));
@@ -245,6 +260,7 @@ pub fn group(s: &mut Settings, number: usize, definition: &'static Definition) -
         pseudofermions,
         tolerances,
         method,
+        multigrid,
         guesses,
         dynamics_tol,
         levels,
@@ -275,6 +291,10 @@ impl WilsonGroup {
     /// Pseudofermions that share a rational function; 0 without any.
     pub fn rational(&self) -> usize {
         if self.is_rational() { self.pseudofermions } else { 0 }
+    }
+    /// How multigrid is set up, where it is the method.
+    pub fn multigrid(&self) -> Option<MultigridParams> {
+        self.multigrid
     }
     /// Solutions that are kept for first guesses.
     pub fn guesses(&self) -> usize {
@@ -337,7 +357,11 @@ impl WilsonGroup {
                 let (heavier, precision) = (heavier.map(|(quarks, _)| *quarks), solvers[0].precision());
                 let first = first + number as u32;
                 let part = TwoFlavours::new(domain, name, quarks, heavier, of_parts, precision, first);
-                let part = part.map_err(failed)?.with_guesses(self.guesses);
+                let mut part = part.map_err(failed)?.with_guesses(self.guesses);
+                // Heavier quarks are solved sooner than a setup is made.
+                if let (0, Some(multigrid)) = (number, self.multigrid) {
+                    part = part.with_multigrid(multigrid);
+                }
                 parts.push(Box::new(part));
             }
         }
@@ -387,6 +411,11 @@ impl WilsonGroup {
         if self.is_rational() {
             all["errors"] = json!({ "dynamics": self.tolerances.dynamics, "action": self.tolerances.action });
         }
+        all["method"] = match self.method {
+            WilsonMethod::Cg => "cg".into(),
+            WilsonMethod::Bicgstab => "bicgstab".into(),
+            WilsonMethod::Multigrid => "multigrid".into(),
+        };
         if let Some(tol) = self.dynamics_tol {
             all["dynamics_tol"] = json!([tol]);
         }

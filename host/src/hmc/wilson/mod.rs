@@ -10,6 +10,7 @@
 
 mod forms;
 mod guess;
+mod multigrid;
 mod solver;
 
 pub mod determinant;
@@ -70,16 +71,22 @@ impl WilsonQuarks {
         let name = format!("term of {definition:?} {wilson:?} {coefficients:?} {:?}", self.stout);
         links.made_of(name, || self.operator.diagonal(&*self.links(links, Precision::Double)?))
     }
-    /// M̂ in a format, for blocks of `nrhs` vectors.
-    fn on(&self, links: &EvolvingLinks, precision: Precision, nrhs: usize) -> Result<TwistedComplement> {
-        let storage = if precision == Precision::Double { LinkStorage::FULL } else { LinkStorage::of(12) };
+    /// M̂ without the twist of factors in a precision, for blocks of `nrhs` vectors.
+    fn complement(&self, links: &EvolvingLinks, precision: Precision, nrhs: usize) -> Result<EvenOddWilson> {
+        let with_two_rows = self.operator.definition.exists(precision, LinkStorage::of(12));
+        let in_full = precision == Precision::Double || !with_two_rows;
+        let storage = if in_full { LinkStorage::FULL } else { LinkStorage::of(12) };
         let name = format!("links of Wilson quarks in {precision} {storage} {:?}", self.stout);
         let pack = || Ok(Arc::new(self.links(links, Precision::Double)?.pack(precision, storage)?));
         let packed: Rc<Arc<DeviceGauge>> = links.made_of::<_, crate::domain::DeviceError>(name, pack)?;
         let term = self.term(links)?;
         let term = if precision == Precision::Double { (*term).clone() } else { term.convert(precision)? };
         let wilson = Wilson::new(Arc::clone(&packed), self.operator.wilson);
-        let inner = EvenOddWilson::with_diagonal(wilson, term, self.operator.schur, nrhs)?;
+        EvenOddWilson::with_diagonal(wilson, term, self.operator.schur, nrhs)
+    }
+    /// M̂ in a precision, for blocks of `nrhs` vectors.
+    fn on(&self, links: &EvolvingLinks, precision: Precision, nrhs: usize) -> Result<TwistedComplement> {
+        let inner = self.complement(links, precision, nrhs)?;
         let space = space(links.own().domain(), precision, nrhs);
         let scratch = RefCell::new(space.allocate()?);
         Ok(TwistedComplement { inner, schur: self.operator.schur, twist: self.twist, space, scratch })

@@ -1,14 +1,16 @@
 //! How systems of Wilson-like quarks are solved.
+use super::multigrid::MultigridOnLinks;
 use super::{TwistedComplement, WilsonQuarks, space};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{DeviceField, FieldSpace};
 use crate::hmc::HmcError;
 use crate::hmc::links::EvolvingLinks;
 use crate::hmc::poles::SolverCounts;
+use crate::multigrid::{OUTER_DELTA, OUTER_DIRECTIONS};
 use gpu_kernels::Precision;
 use solvers::{
-    BicgstabWorkspace, CgWorkspace, Info, LinearOperator, Mixed, Normal, SolveError, SolverParams, Uniform,
-    VectorSpace, bicgstab, cg, worse_residual,
+    BicgstabWorkspace, CgWorkspace, Converted, GcrParams, GcrWorkspace, Info, LinearOperator, Mixed, Normal,
+    SolveError, SolverParams, Uniform, VectorSpace, bicgstab, cg, gcr, worse_residual,
 };
 
 /// Methods.
@@ -19,6 +21,8 @@ pub enum WilsonMethod {
     Cg,
     /// BiCGstab on M̂† and then on M̂.
     Bicgstab,
+    /// GCR on M̂† and then on M̂, preconditioned by a multigrid cycle, for an operator that has one; BiCGstab for others.
+    Multigrid,
 }
 
 /// How systems are solved: in double precision with iterations in another one.
@@ -35,11 +39,12 @@ pub struct WilsonSolver {
 }
 
 /// M̂ of quarks in double and in the precision of iterations.
-pub(super) struct WilsonSystem {
+pub(super) struct WilsonSystem<'a> {
     pub space: FieldSpace,
     pub exact: TwistedComplement,
     sloppy: Option<(FieldSpace, TwistedComplement)>,
     solver: WilsonSolver,
+    multigrid: Option<MultigridOnLinks<'a>>,
     /// Whether true residuals are noted.
     told: bool,
 }
@@ -63,7 +68,7 @@ impl LinearOperator<FieldSpace> for Dagger<'_> {
 
 type Solved = std::result::Result<Info, SolveError<DeviceError>>;
 
-impl WilsonSystem {
+impl<'a> WilsonSystem<'a> {
     /// For one right-hand side; true residuals are noted where they are `told`.
     pub fn new(quarks: &WilsonQuarks, links: &EvolvingLinks, solver: WilsonSolver, told: bool) -> Result<Self> {
         let domain: &Domain = links.own().domain();
@@ -72,7 +77,13 @@ impl WilsonSystem {
             precision => Some((space(domain, precision, 1), quarks.on(links, precision, 1)?)),
         };
         let space = space(domain, Precision::Double, 1);
-        Ok(WilsonSystem { space, exact: quarks.on(links, Precision::Double, 1)?, sloppy, solver, told })
+        let exact = quarks.on(links, Precision::Double, 1)?;
+        Ok(WilsonSystem { space, exact, sloppy, solver, multigrid: None, told })
+    }
+    /// With multigrid for its operator, where that is the method.
+    pub fn with_multigrid(self, multigrid: Option<MultigridOnLinks<'a>>) -> Self {
+        let multigrid = multigrid.filter(|_| self.solver.method == WilsonMethod::Multigrid);
+        WilsonSystem { multigrid, ..self }
     }
     /// \[X, Y\] with M̂†M̂ X = b and Y = M̂ X, from a guess of X.
     pub fn solve_normal(
@@ -100,15 +111,13 @@ impl WilsonSystem {
                 self.count(name, solved, counts)?;
                 self.exact.apply(&x, &mut y)?;
             }
-            WilsonMethod::Bicgstab => {
+            WilsonMethod::Bicgstab | WilsonMethod::Multigrid => {
+                let before = counts.iterations.get();
                 y = self.solve_dagger(name, b, Some(&x), counts)?;
-                let solved = match &self.sloppy {
-                    None => self.bicgstab(&Uniform::new(&self.space, &self.exact), &y, &mut x)?,
-                    Some((low, operator)) => {
-                        self.bicgstab(&Mixed::new(&self.space, &self.exact, low, operator), &y, &mut x)?
-                    }
-                };
-                self.count(name, solved, counts)?;
+                self.invert(name, false, &y, &mut x, counts)?;
+                if let (Some(multigrid), false) = (&self.multigrid, self.told) {
+                    multigrid.evolving().note(counts.iterations.get() - before);
+                }
             }
         }
         Ok([x, y])
@@ -129,15 +138,60 @@ impl WilsonSystem {
         if let Some(guess) = guess {
             self.exact.apply(guess, &mut y)?;
         }
-        let solved = match &self.sloppy {
-            None => self.bicgstab(&Uniform::new(&self.space, &Dagger(&self.exact)), b, &mut y)?,
-            Some((low, operator)) => {
+        self.invert(name, true, b, &mut y, counts)?;
+        Ok(y)
+    }
+    /// x with M̂ x = b, or M̂† x = b, from a guess.
+    fn invert(
+        &self,
+        name: &str,
+        dagger: bool,
+        b: &DeviceField,
+        x: &mut DeviceField,
+        counts: &SolverCounts,
+    ) -> std::result::Result<(), HmcError> {
+        let solve = |x: &mut DeviceField| match (&self.sloppy, dagger) {
+            (None, false) => self.iterate(&Uniform::new(&self.space, &self.exact), dagger, b, x),
+            (None, true) => self.iterate(&Uniform::new(&self.space, &Dagger(&self.exact)), dagger, b, x),
+            (Some((low, operator)), false) => {
+                self.iterate(&Mixed::new(&self.space, &self.exact, low, operator), dagger, b, x)
+            }
+            (Some((low, operator)), true) => {
                 let (exact, operator) = (Dagger(&self.exact), Dagger(operator));
-                self.bicgstab(&Mixed::new(&self.space, &exact, low, &operator), b, &mut y)?
+                self.iterate(&Mixed::new(&self.space, &exact, low, &operator), dagger, b, x)
             }
         };
-        self.count(name, solved, counts)?;
-        Ok(y)
+        let was_old = self.multigrid.as_ref().is_some_and(MultigridOnLinks::may_be_old);
+        let mut solved = solve(x)?;
+        if let (true, Some(multigrid), Err(error)) = (was_old, &self.multigrid, &solved)
+            && !matches!(error, SolveError::Backend(_))
+        {
+            // Near-null vectors of links that are too far away.
+            let refreshed = multigrid.refresh();
+            refreshed.map_err(|why| HmcError::Solver { quarks: name.into(), why: Box::new(why) })?;
+            solved = solve(x)?;
+        }
+        self.count(name, solved, counts)
+    }
+    /// By GCR with multigrid where there is some, else by BiCGstab.
+    fn iterate<Y>(&self, system: &Y, dagger: bool, b: &DeviceField, x: &mut DeviceField) -> Result<Solved>
+    where
+        Y: solvers::System<Precise = FieldSpace, Sloppy = FieldSpace, Error = DeviceError>,
+    {
+        let Some(multigrid) = &self.multigrid else { return self.bicgstab(system, b, x) };
+        let delta = self.sloppy.as_ref().map(|_| OUTER_DELTA);
+        let params = GcrParams { k_max: OUTER_DIRECTIONS, ..SolverParams { delta, ..self.params() }.into() };
+        let mut workspace = GcrWorkspace::new(system, params.k_max)?;
+        let single = space(self.space.domain(), Precision::Single, 1);
+        let mut solved = None;
+        let used = multigrid.with_cycle(dagger, &mut |cycle| {
+            solved = Some(match self.solver.precision {
+                Precision::Single => gcr(system, cycle, b, x, &params, &mut workspace, &mut ()),
+                _ => gcr(system, &Converted::new(&single, cycle)?, b, x, &params, &mut workspace, &mut ()),
+            });
+            Ok(())
+        });
+        Ok(used.and_then(|()| solved.expect("the cycle was used")))
     }
     fn params(&self) -> SolverParams {
         SolverParams { tol: self.solver.tol, max_iterations: self.solver.max_iterations, ..Default::default() }

@@ -1,6 +1,7 @@
 //! Two Wilson-like quarks of one mass, exactly.
 use super::forms::Forms;
 use super::guess::Guesses;
+use super::multigrid::EvolvingMultigrid;
 use super::solver::WilsonSystem;
 use super::{VECTORS, WilsonQuarks, WilsonSolver, draw_noise, norm2, space};
 use crate::domain::Domain;
@@ -12,6 +13,7 @@ use crate::hmc::links::EvolvingLinks;
 use crate::hmc::momenta::MomentumField;
 use crate::hmc::monomial::Monomial;
 use crate::hmc::poles::SolverCounts;
+use crate::multigrid::MultigridParams;
 use gpu_kernels::{FermionKind, Precision};
 use solvers::{LinearOperator, VectorSpace};
 
@@ -28,6 +30,7 @@ pub struct TwoFlavours {
     first: u32,
     counts: SolverCounts,
     guesses: Guesses,
+    multigrid: Option<EvolvingMultigrid>,
 }
 
 impl TwoFlavours {
@@ -44,8 +47,8 @@ impl TwoFlavours {
     ) -> Result<Self, HmcError> {
         let field = DeviceField::zero(domain, VECTORS.0, VECTORS.1, 1)?;
         let counts = SolverCounts::default();
-        let guesses = Guesses::new(0);
-        Ok(TwoFlavours { name, quarks, heavier, solvers, precision, field, first, counts, guesses })
+        let (guesses, multigrid) = (Guesses::new(0), None);
+        Ok(TwoFlavours { name, quarks, heavier, solvers, precision, field, first, counts, guesses, multigrid })
     }
     /// With first guesses in molecular dynamics from the last `count` solutions of a trajectory (Brower et al. 1997). A way back has
     /// other guesses than the way there: residuals have to be so small that this does not matter.
@@ -53,8 +56,19 @@ impl TwoFlavours {
     pub fn with_guesses(self, count: usize) -> Self {
         TwoFlavours { guesses: Guesses::new(count), ..self }
     }
-    fn system(&self, quarks: &WilsonQuarks, links: &EvolvingLinks, solver: usize) -> Result<WilsonSystem, HmcError> {
-        Ok(WilsonSystem::new(quarks, links, self.solvers[solver], solver == 1)?)
+    /// With multigrid for the quarks, not the heavier ones, where that is the [method](super::WilsonMethod). It is for operators
+    /// without a twisted mass.
+    #[must_use]
+    pub fn with_multigrid(self, params: MultigridParams) -> Self {
+        let has_twist = self.quarks.twist != 0.0 || self.quarks.operator.definition.partner().is_some();
+        TwoFlavours { multigrid: (!has_twist).then(|| EvolvingMultigrid::new(params)), ..self }
+    }
+    /// That of the quarks, solved as in molecular dynamics or, with `told`, as in the Metropolis step.
+    fn system<'a>(&'a self, links: &'a EvolvingLinks, told: bool) -> Result<WilsonSystem<'a>, HmcError> {
+        let system = WilsonSystem::new(&self.quarks, links, self.solvers[usize::from(told)], told)?;
+        let on_links = self.multigrid.as_ref().map(|multigrid| multigrid.on(&self.quarks, links)).transpose();
+        let failed = |why| HmcError::Solver { quarks: format!("{}, multigrid", self.name), why: Box::new(why) };
+        Ok(system.with_multigrid(on_links.map_err(failed)?))
     }
     /// W† φ
     fn rhs(&self, links: &EvolvingLinks) -> Result<DeviceField, HmcError> {
@@ -73,7 +87,7 @@ impl Force for TwoFlavours {
     }
     /// dS = 2 Re φ† dW X − 2 Re Y† dM̂ X with M̂†M̂ X = W† φ and Y = M̂ X.
     fn kick(&self, links: &EvolvingLinks, step: f64, momenta: &mut MomentumField) -> Result<(), HmcError> {
-        let (domain, system) = (links.own().domain(), self.system(&self.quarks, links, 0)?);
+        let (domain, system) = (links.own().domain(), self.system(links, false)?);
         let rhs = self.rhs(links)?;
         let guess = self.guesses.guess(&system, &rhs)?;
         let [x, y] = system.solve_normal(&self.name, &rhs, guess, &self.counts)?;
@@ -113,6 +127,7 @@ impl Monomial for TwoFlavours {
     /// W† φ = M̂† ξ
     fn set_from(&mut self, links: &EvolvingLinks, noise: &DeviceField) -> Result<f64, HmcError> {
         self.guesses.clear();
+        self.multigrid.iter().for_each(EvolvingMultigrid::clear);
         let space = space(noise.domain(), Precision::Double, 1);
         let mut image = space.allocate()?;
         self.quarks.on(links, Precision::Double, 1)?.apply_dagger(noise, &mut image)?;
@@ -120,7 +135,8 @@ impl Monomial for TwoFlavours {
             None => image,
             Some(heavier) => {
                 let name = format!("{}, heat bath", self.name);
-                self.system(heavier, links, 1)?.solve_dagger(&name, &image, None, &self.counts)?
+                let system = WilsonSystem::new(heavier, links, self.solvers[1], true)?;
+                system.solve_dagger(&name, &image, None, &self.counts)?
             }
         };
         Ok(norm2(&space, noise)?)
@@ -128,7 +144,7 @@ impl Monomial for TwoFlavours {
     /// ‖M̂⁻† W† φ‖²
     fn action(&self, links: &EvolvingLinks) -> Result<f64, HmcError> {
         let rhs = self.rhs(links)?;
-        let y = self.system(&self.quarks, links, 1)?.solve_dagger(&self.name, &rhs, None, &self.counts)?;
+        let y = self.system(links, true)?.solve_dagger(&self.name, &rhs, None, &self.counts)?;
         Ok(norm2(&space(y.domain(), Precision::Double, 1), &y)?)
     }
     fn set_functions(&mut self, _: RationalFunctions) {}
