@@ -88,6 +88,9 @@ pub enum PlanError {
     /// A length that is zero or no number.
     #[error("the length of a trajectory is a number other than 0, not {0}")]
     Length(f64),
+    /// Friction that takes nothing away.
+    #[error("the friction of momenta is a number above 0, not {0}")]
+    Friction(f64),
     /// A group of quarks that there is not.
     #[error("level {level} of the integrator has the force of quark group {group}, counted from 0, of {groups}")]
     NoSuchQuarks {

@@ -63,6 +63,10 @@ pub struct Plan {
     pub unitarise: Unitarise,
     /// Seed of all random numbers.
     pub seed: u64,
+    /// γ of momenta that are not drawn anew: those of a trajectory are e^{−γτ} times those at the end of the one before and
+    /// (1 − e^{−2γτ})^{1/2} times new ones, and a rejection turns them round (Horowitz 1991; as a step of stochastic molecular dynamics:
+    /// Francis et al. 2020). `None`: all are new in each trajectory.
+    pub friction: Option<f64>,
     /// Trajectories from this number on end with a Metropolis step; those before are accepted as they are.
     pub metropolis_from: u32,
 }
@@ -73,6 +77,9 @@ impl Plan {
         check_steps(self.levels.iter().map(|level| level.steps))?;
         if self.length == 0.0 || !self.length.is_finite() {
             return Err(PlanError::Length(self.length));
+        }
+        if let Some(friction) = self.friction.filter(|friction| friction.is_nan() || *friction <= 0.0) {
+            return Err(PlanError::Friction(friction));
         }
         for (level, plan) in self.levels.iter().enumerate() {
             if let Some(&group) = plan.quarks.iter().find(|group| **group >= groups) {
@@ -118,6 +125,8 @@ pub struct Chain {
     plan: Plan,
     links: EvolvingLinks,
     momenta: MomentumField,
+    /// Whether the momenta are those that a trajectory ended with.
+    has_momenta: bool,
     quarks: Vec<Box<dyn Monomial>>,
     gauge: GaugeActionForce,
     watch: Box<dyn FnMut(usize, usize)>,
@@ -137,12 +146,25 @@ impl Chain {
         plan.check(quarks.len())?;
         let gauge = GaugeActionForce { action: plan.gauge, single: plan.single_gauge_force };
         let (momenta, links) = (MomentumField::zero(links.domain(), precision)?, EvolvingLinks::new(links, precision)?);
-        Ok(Chain { plan, links, momenta, quarks, gauge, watch: Box::new(|_, _| {}) })
+        Ok(Chain { plan, links, momenta, has_momenta: false, quarks, gauge, watch: Box::new(|_, _| {}) })
     }
     /// From now on `watch` is called, after each move of the outermost level of a trajectory, how many are made, and of how
     /// many; not on a way back.
     pub fn on_move(&mut self, watch: impl FnMut(usize, usize) + 'static) {
         self.watch = Box::new(watch);
+    }
+    /// Momenta to go on from, where [`Plan::friction`] keeps them: traceless anti-Hermitian matrices.
+    ///
+    /// # Errors
+    /// Momenta on another lattice, and failures of the device.
+    pub fn set_momenta(&mut self, momenta: &HostGauge) -> Result<(), HmcError> {
+        self.momenta = MomentumField::upload(&self.domain().clone(), momenta, self.precision())?;
+        self.has_momenta = true;
+        Ok(())
+    }
+    /// Those that the next trajectory goes on from; `None` where it draws all anew.
+    pub fn momenta(&self) -> Option<&MomentumField> {
+        Some(&self.momenta).filter(|_| self.has_momenta && self.plan.friction.is_some())
     }
     /// Where it lives.
     pub fn domain(&self) -> &Domain {
@@ -175,7 +197,7 @@ impl Chain {
         self.count();
         match noise {
             None => {
-                self.momenta.draw(seed, number)?;
+                self.refresh_momenta(number)?;
                 for quarks in &mut self.quarks {
                     quarks.draw(&self.links, seed, number)?;
                 }
@@ -199,7 +221,9 @@ impl Chain {
         let start = self.energies()?;
         let before = self.links.own().copied()?;
         let mut iterations = self.count();
-        let first_momenta = if reverse { Some(self.momenta.copied()?) } else { None };
+        self.has_momenta = true;
+        let is_kept = self.plan.friction.is_some();
+        let first_momenta = if reverse || is_kept { Some(self.momenta.copied()?) } else { None };
         let ended = self.dynamics(true);
         for (sum, more) in iterations.iter_mut().zip(self.count()) {
             sum[1] += more[0];
@@ -207,13 +231,13 @@ impl Chain {
         match ended {
             Ok(()) => {}
             Err(why) if why.solver().is_some() => {
-                return self.rejected(number, start, iterations, &before, why.to_string());
+                return self.rejected((number, start), iterations, (&before, first_momenta), why.to_string());
             }
             Err(why) => return Err(why),
         }
-        let irreversibility = match first_momenta {
-            Some(first) => Some(self.reverse_trajectory(&before, &first)?),
-            None => None,
+        let irreversibility = match &first_momenta {
+            Some(first) if reverse => Some(self.reverse_trajectory(&before, first)?),
+            _ => None,
         };
         if self.plan.unitarise == Unitarise::Never {
             // Roundings would add up from one trajectory to the next; and H belongs to the links that are kept.
@@ -222,7 +246,7 @@ impl Chain {
         let end = match self.energies() {
             Ok(end) => end,
             Err(why) if why.solver().is_some() => {
-                return self.rejected(number, start, iterations, &before, why.to_string());
+                return self.rejected((number, start), iterations, (&before, first_momenta), why.to_string());
             }
             Err(why) => return Err(why),
         };
@@ -234,25 +258,43 @@ impl Chain {
         // Not where ΔH is NaN, not even without a Metropolis step.
         let accepted = !delta.is_nan() && (number < self.plan.metropolis_from || drawn < (-delta).exp());
         if !accepted {
-            self.links.own_mut().copy_from(&before)?;
+            self.turn_round(&before, first_momenta)?;
         }
         Ok(TrajectoryOutcome { number, start, end, delta, accepted, iterations, irreversibility, failure: None })
     }
     /// A trajectory whose end is not known.
     fn rejected(
         &mut self,
-        number: u32,
-        start: Energies,
+        (number, start): (u32, Energies),
         iterations: Vec<[usize; 2]>,
-        before: &GaugeField,
+        (before, first_momenta): (&GaugeField, Option<MomentumField>),
         failure: String,
     ) -> Result<TrajectoryOutcome, HmcError> {
-        self.links.own_mut().copy_from(before)?;
+        self.turn_round(before, first_momenta)?;
         self.count();
         let nan = f64::NAN;
         let end = Energies { gauge: nan, kinetic: nan, fermions: nan };
         let (accepted, irreversibility, failure) = (false, None, Some(failure));
         Ok(TrajectoryOutcome { number, start, end, delta: nan, accepted, iterations, irreversibility, failure })
+    }
+    /// Back to where a trajectory began, with momenta that point the other way.
+    fn turn_round(&mut self, before: &GaugeField, first_momenta: Option<MomentumField>) -> Result<(), HmcError> {
+        self.links.own_mut().copy_from(before)?;
+        if let Some(first) = first_momenta {
+            self.momenta = first;
+            self.momenta.scale(-1.0)?;
+        }
+        Ok(())
+    }
+    /// Draws momenta, all of them or the part that friction takes away.
+    fn refresh_momenta(&mut self, number: u32) -> Result<(), HmcError> {
+        let friction = self.plan.friction.filter(|_| self.has_momenta);
+        let Some(friction) = friction else { return Ok(self.momenta.draw(self.plan.seed, number)?) };
+        let mut drawn = MomentumField::zero(self.domain(), self.precision())?;
+        drawn.draw(self.plan.seed, number)?;
+        let exponent = -friction * self.plan.length.abs();
+        // 1 − e^{2x} without the digits that are lost where x is small.
+        Ok(self.momenta.add(exponent.exp(), (-(2.0 * exponent).exp_m1()).sqrt(), &drawn)?)
     }
     /// *Collective.* All parts of H, in double.
     pub fn energies(&self) -> Result<Energies, HmcError> {
@@ -267,7 +309,7 @@ impl Chain {
         Ok(energies)
     }
     fn dynamics(&mut self, watched: bool) -> Result<(), HmcError> {
-        let Chain { plan, links, momenta, quarks, gauge, watch } = self;
+        let Chain { plan, links, momenta, quarks, gauge, watch, .. } = self;
         let level = |level: &LevelPlan| Level {
             forces: level
                 .gauge

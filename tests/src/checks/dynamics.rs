@@ -325,6 +325,7 @@ fn trajectories(domain: &Domain, thin: &GaugeField, precision: Precision, found:
             levels,
             unitarise: Unitarise::Always,
             seed: 9,
+            friction: None,
             metropolis_from: 0,
         };
         let mut chain = Chain::new(plan, thin, precision, vec![Box::new(quarks(domain, operator, single)?)])?;

@@ -26,6 +26,7 @@ pub fn plan(gauge: GaugeAction, length: f64, levels: Vec<LevelPlan>, single: boo
         levels,
         unitarise: Unitarise::Always,
         seed: 31,
+        friction: None,
         metropolis_from: 0,
     }
 }

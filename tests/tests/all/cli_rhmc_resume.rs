@@ -592,6 +592,31 @@ fn a_killed_run_with_quarks_goes_on() {
 fn a_killed_run_with_wilson_quarks_goes_on() {
     kill(WILSON, 6, 8);
 }
+/// Momenta that are kept from one trajectory to the next, some of them turned round by a rejection.
+#[test]
+fn a_killed_run_with_friction_goes_on() {
+    let input = GAUGE.replace("steps = 4", "steps = 2\nfriction = 0.3").replace("thermalise = 3", "thermalise = 1");
+    kill(&input, 8, 12);
+    let room = room(&input);
+    room.json("rhmc run.toml --out run --set trajectories=8 --set save-every=2");
+    let all = lines(&room, "run");
+    assert!(all.iter().any(|line| line["accepted"] == json!(false)), "some are rejected");
+    let momenta = |number: u32| fs::read(room.path(&format!("run/momenta.{number:06}.ildg")));
+    assert!(momenta(4).is_ok() && momenta(3).is_err());
+    room.json("rhmc run.toml --out run --set trajectories=8 --set save-every=2 --resume-from 4");
+    assert_eq!(lines(&room, "run"), all);
+    assert!(room.path("run/before.1/momenta.000006.ildg").exists());
+    // Momenta of another trajectory are none of this one.
+    room.json("rhmc run.toml --out other --set trajectories=2 --set save-every=2");
+    fs::copy(room.path("run/momenta.000004.ildg"), room.path("other/state.000002.momenta.ildg")).unwrap();
+    fs::remove_file(room.path("other/state.000001.momenta.ildg")).unwrap();
+    let why = ["other/state.000002.momenta.ildg does not have the momenta of trajectory 2"];
+    room.fails(2, "rhmc run.toml --out other --resume --set trajectories=4 --backend cpu", &why);
+    for friction in ["0", "-1", "nan"] {
+        let run = format!("rhmc run.toml --out none --backend cpu --set trajectory.friction={friction}");
+        room.fails(2, &run, &["trajectory.friction", "is not a number above 0"]);
+    }
+}
 #[test]
 fn a_killed_run_with_hisq_goes_on() {
     kill(HISQ, 6, 8);

@@ -440,6 +440,7 @@ fn plans_without_a_way_are_errors() {
         levels,
         unitarise: Unitarise::Always,
         seed: 1,
+        friction: None,
         metropolis_from: 0,
     };
     let chain = |length, levels| Chain::new(plan(length, levels), &thin, Precision::Double, Vec::new());

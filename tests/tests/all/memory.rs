@@ -382,6 +382,7 @@ fn wilson_trajectory(
         levels: vec![level],
         unitarise: Unitarise::Always,
         seed: 1,
+        friction: None,
         metropolis_from: 1,
     };
     let mut chain = Chain::new(plan, &thin, Precision::Double, parts).unwrap();
@@ -412,6 +413,7 @@ fn trajectory(domain: &Domain, gauge: &HostGauge, operator: QuarkOperator, preci
         levels: vec![level],
         unitarise: Unitarise::Always,
         seed: 1,
+        friction: None,
         metropolis_from: 1,
     };
     let mut chain = Chain::new(plan, &thin, precision, vec![Box::new(group)]).unwrap();

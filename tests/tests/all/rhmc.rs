@@ -458,6 +458,7 @@ mod milc {
             levels: vec![level],
             unitarise: Unitarise::Always,
             seed: 1,
+            friction: None,
             metropolis_from: 0,
         };
         let thin = GaugeField::upload(&domain, &gauge).unwrap();
@@ -547,6 +548,7 @@ mod milc {
             levels: vec![LevelPlan { gauge: true, quarks: vec![0, 1, 2, 3], scheme, steps: 5 }],
             unitarise: Unitarise::Always,
             seed: 1,
+            friction: None,
             metropolis_from: 0,
         };
         let thin = GaugeField::upload(&domain, &gauge).unwrap();

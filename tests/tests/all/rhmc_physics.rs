@@ -119,6 +119,54 @@ fn goes_back([links, momenta]: [f64; 2], [links_single, momenta_single]: [f64; 2
 }
 
 /// What a progress line shows: moves of the outermost level, not those inside, nor those of a way back.
+/// Momenta that are kept in part: none are lost with next to no friction, all with much of it, and a rejection turns them round.
+#[test]
+fn friction_takes_momenta_away() {
+    let domain = domain([4; 4]);
+    let thin = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
+    let scheme = Scheme::Omelyan { lambda: MINIMUM_NORM };
+    let chain = |friction, length, steps| {
+        let plan = plan(GaugeAction::wilson(5.5), length, vec![level(true, 0, scheme, steps)], false);
+        Chain::new(Plan { friction, ..plan }, &thin, Double, Vec::new()).unwrap()
+    };
+    let run = |friction, length, steps, trajectories| {
+        let mut chain = chain(friction, length, steps);
+        for number in 1..=trajectories {
+            assert!(chain.trajectory(number, None, false).unwrap().accepted);
+        }
+        chain.links().own().download().unwrap()
+    };
+    let (long, two) = (run(None, 1.0, 32, 1), run(Some(1e-300), 0.5, 16, 2));
+    let pairs = long.links().as_flattened().as_flattened().iter().zip(two.links().as_flattened().as_flattened());
+    let off = pairs.map(|(a, b)| (a - b).norm()).fold(0.0, f64::max);
+    assert!(off < 1e-11, "{off:e}");
+    assert!(run(None, 0.5, 16, 2).links() == run(Some(1e4), 0.5, 16, 2).links());
+
+    // Links hardly move, and half of the momenta are kept.
+    let mut half = chain(Some(2.0_f64.ln() / 1e-9), 1e-9, 1);
+    let momenta = [1, 2].map(|number| {
+        half.trajectory(number, None, false).unwrap();
+        half.momenta().unwrap().download().unwrap()
+    });
+    let dot = |a: &HostGauge, b: &HostGauge| -> f64 {
+        a.links().iter().zip(b.links()).map(|(a, b)| product(a, b)).sum()
+    };
+    // 8192 numbers: the ratio has an error of 0.01, that of the squares of 0.016.
+    let ratio = dot(&momenta[0], &momenta[1]) / dot(&momenta[0], &momenta[0]);
+    assert!((ratio - 0.5).abs() < 0.05, "{ratio}");
+    let growth = dot(&momenta[1], &momenta[1]) / dot(&momenta[0], &momenta[0]);
+    assert!((growth - 1.0).abs() < 0.08, "{growth}");
+
+    let mut rough = chain(Some(0.3), 3.0, 2);
+    let outcome = rough.trajectory(1, None, false).unwrap();
+    assert!(outcome.delta > 40.0 && !outcome.accepted, "{}", outcome.delta);
+    let mut drawn = MomentumField::zero(&domain, Double).unwrap();
+    drawn.draw(31, 1).unwrap();
+    drawn.scale(-1.0).unwrap();
+    assert!(rough.momenta().unwrap().download().unwrap().links() == drawn.download().unwrap().links());
+    assert!(rough.links().own().download().unwrap().links() == thin.download().unwrap().links());
+}
+
 #[test]
 fn moves_are_told_as_they_are_made() {
     let domain = domain([2; 4]);

@@ -3,7 +3,7 @@ use super::super::batch::Batches;
 use super::super::layout::Layout;
 use super::super::{Context, Failure, Outcome, interrupt, progress, text};
 use super::RunEnd;
-use super::folder::RunFolder;
+use super::folder::{ChainFields, RunFolder};
 use super::input::{EnsembleInput, QuarkGroup, Timed};
 use super::record::{self, MeasuredTrajectory, QuarkRecord};
 use super::replay::{self, Replay};
@@ -14,7 +14,6 @@ use ferrite::Precision;
 use ferrite::backend::Backend;
 use ferrite::domain::Domain;
 use ferrite::field::GaugeField;
-use ferrite::field::host::HostGauge;
 use ferrite::hmc::fermions::{Pseudofermions, RationalFunctions};
 use ferrite::hmc::functions::rational_functions;
 use ferrite::hmc::links::EvolvingLinks;
@@ -53,11 +52,11 @@ impl EnsembleRun<'_> {
         backend: &dyn Backend,
         mut folder: RunFolder,
         state: Option<ChainState>,
-        gauge: &HostGauge,
+        fields: &ChainFields,
     ) -> Outcome<RunEnd> {
         let (input, comm) = (self.input, &self.context.comm);
         let domain = self.layout.domain(backend)?;
-        let thin = GaugeField::upload(&domain, gauge)?;
+        let thin = GaugeField::upload(&domain, &fields.gauge)?;
         let fresh = state.is_none();
         let mut state = match state {
             Some(state) => state,
@@ -88,8 +87,11 @@ impl EnsembleRun<'_> {
         state.batches.clone_from(&self.batches.sizes);
         let mut chain = Chain::new(input.plan.clone(), &thin, input.precision(), quarks).map_err(failed)?;
         drop(thin);
+        if let Some(momenta) = &fields.momenta {
+            chain.set_momenta(momenta).map_err(failed)?;
+        }
         if fresh {
-            let links = folder.write_links(0, &self.download(&chain)?, false, self.layout, comm)?;
+            let links = folder.write_fields(0, &self.download(&chain)?, false, self.layout, comm)?;
             folder.keep(&state, &links, comm)?;
         }
         let first = state.trajectory;
@@ -134,8 +136,8 @@ impl EnsembleRun<'_> {
             let measured = nth(input.measure.every).then(|| self.measure(&chain, number)).transpose()?;
             let whole = clock.elapsed().as_secs_f64();
             let clock = Instant::now();
-            let (gauge, save) = (self.download(&chain)?, number.is_multiple_of(input.save_every));
-            let links = folder.write_links(number, &gauge, save, self.layout, comm)?;
+            let (fields, save) = (self.download(&chain)?, number.is_multiple_of(input.save_every));
+            let links = folder.write_fields(number, &fields, save, self.layout, comm)?;
             let files = clock.elapsed().as_secs_f64();
             let record = MeasuredTrajectory { outcome, seconds, quarks, measured, kernels, whole, files };
             self.warn_of(&record);
@@ -261,8 +263,10 @@ impl EnsembleRun<'_> {
             }
         }
     }
-    fn download(&self, chain: &Chain) -> Outcome<HostGauge> {
-        Ok(chain.links().thin(Precision::Double)?.download()?)
+    fn download(&self, chain: &Chain) -> Outcome<ChainFields> {
+        let gauge = chain.links().thin(Precision::Double)?.download()?;
+        let momenta = chain.momenta().map(|momenta| momenta.download()).transpose()?;
+        Ok(ChainFields { gauge, momenta })
     }
     /// *Collective.*
     fn is_asked_to_end(&self) -> Outcome<bool> {

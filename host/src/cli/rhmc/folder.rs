@@ -5,8 +5,9 @@
 //! | `trajectories.jsonl` | one line for each trajectory |
 //! | `cfg.NNNNNN.ildg` | links after trajectory N |
 //! | `cfg.NNNNNN.toml` | the state that goes with them, for `--resume-from` |
+//! | `momenta.NNNNNN.ildg` | and momenta, where `trajectory.friction` keeps them |
 //! | `state.toml`, `state.previous.toml` | the last state, and the one before it |
-//! | `state.NNNNNN.ildg` | links of these two |
+//! | `state.NNNNNN.ildg` | links of these two, and beside them `state.NNNNNN.momenta.ildg` |
 //! | `before.K` | what `--resume-from` has set aside |
 //! | `.lock` | kept open by the process that works here |
 //! | `report.html` | what `ferrite report` makes of the lines |
@@ -53,8 +54,8 @@ pub struct FoundRun {
     pub folder: RunFolder,
     /// The state.
     pub saved: Saved,
-    /// This process's part of the links.
-    pub gauge: HostGauge,
+    /// This process's part of the fields.
+    pub fields: ChainFields,
     /// The lines of the state; with rank 0.
     pub lines: RunHistory,
 }
@@ -74,9 +75,18 @@ pub struct RunFolder {
     lock: Option<File>,
 }
 
+/// A process's part of what a chain goes on from.
+pub struct ChainFields {
+    /// Links.
+    pub gauge: HostGauge,
+    /// Momenta, where trajectories keep them.
+    pub momenta: Option<HostGauge>,
+}
+
 /// Links that were written, and whether a configuration holds them, too.
 pub struct WrittenLinks {
     links: StoredLinks,
+    momenta: Option<StoredLinks>,
     kept: bool,
 }
 
@@ -85,12 +95,15 @@ fn configuration(trajectory: u32) -> [String; 2] {
     ["ildg", "toml"].map(|end| format!("cfg.{trajectory:06}.{end}"))
 }
 
+/// Momenta beside a configuration: not by the name of links, so that nobody takes them for such.
+fn momenta_of_configuration(trajectory: u32) -> String {
+    format!("momenta.{trajectory:06}.ildg")
+}
+
 /// The trajectory of a configuration, by the name of one of its files.
 fn trajectory_of(name: &str) -> Option<u32> {
-    let number = name
-        .strip_prefix("cfg.")?
-        .strip_suffix(".ildg")
-        .or_else(|| name.strip_prefix("cfg.")?.strip_suffix(".toml"))?;
+    let of_links = name.strip_prefix("cfg.").and_then(|rest| rest.strip_suffix(".ildg").or(rest.strip_suffix(".toml")));
+    let number = of_links.or_else(|| name.strip_prefix("momenta.")?.strip_suffix(".ildg"))?;
     number.parse().ok().filter(|_| number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
@@ -159,8 +172,8 @@ impl RunFolder {
             },
             found => found?,
         };
-        let (saved, gauge, lines) = found?;
-        Ok(FoundRun { folder, saved, gauge, lines })
+        let (saved, fields, lines) = found?;
+        Ok(FoundRun { folder, saved, fields, lines })
     }
     /// Refuses a folder that has no state at all.
     fn has_states(&self) -> Outcome {
@@ -223,7 +236,7 @@ impl RunFolder {
         name: &str,
         layout: &Layout,
         comm: &RunCommunicator,
-    ) -> Outcome<Outcome<(Saved, HostGauge, RunHistory)>> {
+    ) -> Outcome<Outcome<(Saved, ChainFields, RunHistory)>> {
         let state = self.file(name);
         let mut saved = comm.agree(Saved::read(&state))?;
         let mut lines = RunHistory::default();
@@ -237,16 +250,23 @@ impl RunFolder {
             let why = format!("this run is on {lattice}, the input says {}", layout.lattice());
             return Ok(Err(Failure::refused(format!("{}: {why}", self.path.display())).shared()));
         }
-        let file = fields::read_gauge(&path, &Reading::default(), layout, comm)?;
-        let (there, trajectory) = (checksum(&file), saved.state.trajectory);
-        if let Some(asked) = saved.links.checksum.as_ref().filter(|asked| there.as_ref() != Some(asked)) {
-            let there = there.as_deref().unwrap_or("none");
-            let why = format!(
-                "does not have the links of trajectory {trajectory}, which {name} resumes from: its checksum is {there} \
-                 instead of {asked}. Was the folder copied during the run? Copy it again when no process works in it"
-            );
-            return Err(Failure::refused(format!("{} {why}", path.display())).shared());
-        }
+        let trajectory = saved.state.trajectory;
+        let read = |stored: &StoredLinks, what: &str, reading: &Reading| {
+            let path = self.file(&stored.name);
+            let file = fields::read_gauge(&path, reading, layout, comm)?;
+            let there = checksum(&file);
+            if let Some(asked) = stored.checksum.as_ref().filter(|asked| there.as_ref() != Some(asked)) {
+                let there = there.as_deref().unwrap_or("none");
+                let why = format!(
+                    "does not have the {what} of trajectory {trajectory}, which {name} resumes from: its checksum is {there} \
+                     instead of {asked}. Was the folder copied during the run? Copy it again when no process works in it"
+                );
+                return Err(Failure::refused(format!("{} {why}", path.display())).shared());
+            }
+            Ok((file.gauge, there))
+        };
+        let (gauge, there) = read(&saved.links, "links", &Reading::default())?;
+        let momenta = saved.momenta.as_ref().map(|stored| read(stored, "momenta", &of_momenta())).transpose()?;
         if saved.lines.is_none() && comm.speaks() {
             info!(
                 "{} was written by a version without checksums of states: its numbers are compared with {FILE}, and the next \
@@ -257,7 +277,7 @@ impl RunFolder {
         // What it did not say is known now, and kept where it becomes the state before.
         saved.lines = Some(self.sum.clone().finalize());
         saved.links.checksum = there;
-        Ok(Ok((saved, file.gauge, lines)))
+        Ok(Ok((saved, ChainFields { gauge, momenta: momenta.map(|(momenta, _)| momenta) }, lines)))
     }
     /// *Collective.* Makes what a run resumes from its last state: what was written after it is cut off.
     pub fn continue_from(&mut self, saved: &Saved, comm: &RunCommunicator) -> Outcome {
@@ -271,11 +291,11 @@ impl RunFolder {
         lines.set_len(self.bytes).and_then(|()| lines.sync_all()).map_err(|why| self.failed(FILE, why))
     }
     /// *Collective.* The same for a state that is not the last one: configurations and lines after it are set aside first.
-    pub fn go_back(&mut self, saved: &Saved, gauge: &HostGauge, layout: &Layout, comm: &RunCommunicator) -> Outcome {
+    pub fn go_back(&mut self, saved: &Saved, fields: &ChainFields, layout: &Layout, comm: &RunCommunicator) -> Outcome {
         comm.once(|| self.set_aside(saved))?;
         self.bytes = saved.bytes;
         // A configuration may be moved away; what the run resumes from is its own.
-        let links = self.write_links(saved.state.trajectory, gauge, false, layout, comm)?;
+        let links = self.write_fields(saved.state.trajectory, fields, false, layout, comm)?;
         self.keep(&saved.state, &links, comm)?;
         comm.once(|| {
             // It is of the chain that was set aside.
@@ -399,7 +419,7 @@ impl RunFolder {
     /// Whether a run may write a file of this name.
     pub fn is_own(path: &Path) -> bool {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with("cfg.") || name.starts_with("state.")
+        ["cfg.", "momenta.", "state."].iter().any(|begin| name.starts_with(begin))
     }
     fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
@@ -410,34 +430,51 @@ impl RunFolder {
     fn failed(&self, name: &str, why: std::io::Error) -> Failure {
         Failure::failed(format!("{} cannot be written: {why}", self.file(name).display()))
     }
-    /// *Collective.* Writes links to resume from; with `save` they are kept as a configuration, too. These are two files: what
-    /// damages one leaves the other.
-    pub fn write_links(
+    /// *Collective.* Writes links to resume from, with momenta where there are some; with `save` they are kept as a configuration, too.
+    /// These are two files: what damages one leaves the other.
+    pub fn write_fields(
         &self,
         trajectory: u32,
-        gauge: &HostGauge,
+        fields: &ChainFields,
         save: bool,
         layout: &Layout,
         comm: &RunCommunicator,
     ) -> Outcome<WrittenLinks> {
-        let name = format!("state.{trajectory:06}.ildg");
+        let write = |name: String, field: &HostGauge, reading: &Reading| -> Outcome<StoredLinks> {
+            let checksum = self.write(&self.file(&name), field, trajectory, reading, layout, comm)?;
+            Ok(StoredLinks { name, checksum })
+        };
+        let links = Reading::default();
         if save {
             let [kept, _] = configuration(trajectory);
-            self.write(&self.file(&kept), gauge, trajectory, layout, comm)?;
+            write(kept, &fields.gauge, &links)?;
+            if let Some(momenta) = &fields.momenta {
+                write(momenta_of_configuration(trajectory), momenta, &of_momenta())?;
+            }
         }
-        let checksum = self.write(&self.file(&name), gauge, trajectory, layout, comm)?;
-        Ok(WrittenLinks { links: StoredLinks { name, checksum }, kept: save })
+        let momenta = fields
+            .momenta
+            .as_ref()
+            .map(|momenta| write(format!("state.{trajectory:06}.momenta.ildg"), momenta, &of_momenta()));
+        let links = write(format!("state.{trajectory:06}.ildg"), &fields.gauge, &links)?;
+        Ok(WrittenLinks { links, momenta: momenta.transpose()?, kept: save })
     }
     /// *Collective.* Makes the state with these links, which were read back, the one to resume from, and the last one the one
     /// before.
     pub fn keep(&mut self, state: &ChainState, written: &WrittenLinks, comm: &RunCommunicator) -> Outcome {
         let lines = Some(self.sum.clone().finalize());
-        let saved = Saved { state: state.clone(), links: written.links.clone(), bytes: self.bytes, lines };
+        let (links, momenta) = (written.links.clone(), written.momenta.clone());
+        let saved = Saved { state: state.clone(), links, momenta, bytes: self.bytes, lines };
         comm.once(|| {
             if written.kept {
                 let [name, text] = configuration(state.trajectory);
                 let links = StoredLinks { name, ..saved.links.clone() };
-                Saved { links, ..saved.clone() }.write(&self.file(&text))?;
+                let of_momenta = |stored: &StoredLinks| StoredLinks {
+                    name: momenta_of_configuration(state.trajectory),
+                    ..stored.clone()
+                };
+                let momenta = saved.momenta.as_ref().map(of_momenta);
+                Saved { links, momenta, ..saved.clone() }.write(&self.file(&text))?;
             }
             if let Some(last) = &self.last {
                 last.write(&self.file(PREVIOUS))?;
@@ -450,8 +487,11 @@ impl RunFolder {
     }
     fn remove_links_of_older_states(&self, saved: &Saved) -> Outcome {
         let needed = |name: &String| {
-            let last = self.last.as_ref().map(|last| &last.links.name);
-            *name == saved.links.name || Some(name) == last
+            let states = [Some(saved), self.last.as_ref()].into_iter().flatten();
+            states
+                .flat_map(|state| [Some(&state.links), state.momenta.as_ref()])
+                .flatten()
+                .any(|file| file.name == *name)
         };
         for name in self.names()? {
             if name.starts_with("state.") && name.ends_with(".ildg") && !needed(&name) {
@@ -479,20 +519,26 @@ impl RunFolder {
         path: &Path,
         gauge: &HostGauge,
         trajectory: u32,
+        reading: &Reading,
         layout: &Layout,
         comm: &RunCommunicator,
     ) -> Outcome<Option<String>> {
         let title = format!("trajectory {trajectory}");
         let options = WriteOptions { format: FileFormat::Ildg, precision: self.precision, title, ..Default::default() };
         fields::write_gauge(path, gauge, &options, layout)?;
-        let back = fields::read_gauge(path, &Reading::default(), layout, comm)?;
+        let back = fields::read_gauge(path, reading, layout, comm)?;
         let same = if back.gauge.links() == gauge.links() {
             Ok(checksum(&back))
         } else {
-            Err(Failure::failed(format!("{} does not contain the links that were written to it", path.display())))
+            Err(Failure::failed(format!("{} does not contain what was written to it", path.display())))
         };
         comm.agree(same)
     }
+}
+
+/// How momenta are read: they are matrices, but not in SU(3).
+fn of_momenta() -> Reading {
+    Reading::default().of_any_links()
 }
 
 /// The checksum of a file, as its header prints it.
@@ -509,8 +555,11 @@ mod tests {
         for trajectory in [0, 3, 999_999, 1_000_000] {
             let names = configuration(trajectory);
             assert!(names.iter().all(|name| trajectory_of(name) == Some(trajectory)), "{names:?}");
+            assert_eq!(trajectory_of(&momenta_of_configuration(trajectory)), Some(trajectory));
         }
-        for other in ["cfg.ildg", "cfg..toml", "cfg.+1.ildg", "cfg.000001.npy", "state.000001.ildg"] {
+        for other in
+            ["cfg.ildg", "cfg..toml", "cfg.+1.ildg", "cfg.000001.npy", "state.000001.ildg", "momenta.000001.toml"]
+        {
             assert_eq!(trajectory_of(other), None, "{other}");
         }
     }

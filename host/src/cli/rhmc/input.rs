@@ -26,6 +26,7 @@ pub const SCHEMA: Schema = &[
     ("thermalise", Kind::Count),
     ("save-every", Kind::Count),
     ("trajectory.length", Kind::Number),
+    ("trajectory.friction", Kind::Number),
     ("trajectory.steps", Kind::Numbers),
     ("trajectory.integrator", Kind::Word),
     ("trajectory.lambda", Kind::Number),
@@ -233,6 +234,7 @@ impl EnsembleInput {
         let of_parts: Vec<usize> =
             groups.iter().map(|group| group.level).chain(wilson.iter().flat_map(WilsonGroup::levels)).collect();
         let (length, levels, unitarise) = integrator(s, tables, &of_parts);
+        let friction = s.number("trajectory.friction", "a number above 0", |x| x > 0.0);
         let (single_links, single_gauge_force, solvers) = precisions(s, &groups);
         let measure = Measure {
             condensate: s.count("measure.condensate", 0..=1000).unwrap_or(usize::from(wilson.is_empty())),
@@ -261,6 +263,7 @@ impl EnsembleInput {
             length,
             levels,
             unitarise,
+            friction,
             seed: seed as u64,
             metropolis_from: thermalise as u32 + 1,
         };

@@ -25,7 +25,7 @@ use course::EnsembleRun;
 use ferrite::field::host::HostGauge;
 use ferrite::files::{FilePrecision, ReadOptions};
 use ferrite::gauge::generate;
-use folder::{FoundRun, RunFolder};
+use folder::{ChainFields, FoundRun, RunFolder};
 use input::{EnsembleInput, StartLinks};
 use record::MeasuredTrajectory;
 use replay::Replay;
@@ -154,10 +154,10 @@ pub fn make(job: &EnsembleJob, replay: Option<Replay>, context: &Context) -> Out
         // Told only where it is used, so that runs of other versions compare.
         settings["replay"] = replay.folder().into();
     }
-    let (folder, state, gauge) = if let Some(FoundRun { mut folder, mut saved, gauge, lines }) = found {
+    let (folder, state, fields) = if let Some(FoundRun { mut folder, mut saved, fields, lines }) = found {
         comm.agree(resume::check(&mut saved.state, input, out, &lines, &mut settings, comm))?;
         match from {
-            Begin::From(_) => folder.go_back(&saved, &gauge, layout, comm)?,
+            Begin::From(_) => folder.go_back(&saved, &fields, layout, comm)?,
             _ => folder.continue_from(&saved, comm)?,
         }
         let state = saved.state;
@@ -175,7 +175,7 @@ pub fn make(job: &EnsembleJob, replay: Option<Replay>, context: &Context) -> Out
         if let Some(replay) = &replay {
             comm.agree(replay.has(trajectory + 1, input))?;
         }
-        (folder, Some(state), gauge)
+        (folder, Some(state), fields)
     } else {
         if let Some(replay) = &replay {
             comm.agree(replay.has(1, input))?;
@@ -187,11 +187,11 @@ pub fn make(job: &EnsembleJob, replay: Option<Replay>, context: &Context) -> Out
             target::claim(comm, &[start], &target::all(name.iter().filter(|_| is_folder)))?;
         }
         let gauge = first_links(input, layout, context)?;
-        (RunFolder::create(out, precision, comm)?, None, gauge)
+        (RunFolder::create(out, precision, comm)?, None, ChainFields { gauge, momenta: None })
     };
     interrupt::listen();
     let run = EnsembleRun { input, layout, context, settings, begin, max_hours, replay, batches };
-    run.make(device.backend(), folder, state, &gauge)
+    run.make(device.backend(), folder, state, &fields)
 }
 
 fn first_links(input: &EnsembleInput, layout: &Layout, context: &Context) -> Outcome<HostGauge> {

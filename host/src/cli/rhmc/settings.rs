@@ -41,6 +41,7 @@ pub fn settings(input: &EnsembleInput, [backend, device]: &[String; 2], layout: 
         },
         "quarks": input.groups.iter().map(quarks).chain(input.wilson.iter().map(WilsonGroup::settings)).collect::<Vec<_>>(),
         "length": plan.length,
+        "friction": plan.friction,
         "levels": plan.levels.iter().map(level).collect::<Vec<_>>(),
         "links": precision(input.single_links),
         "gauge_force": precision(input.plan.single_gauge_force),

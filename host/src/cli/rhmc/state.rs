@@ -28,6 +28,8 @@ const STATE: Schema = &[
     ("batches", Kind::Numbers),
     ("links", Kind::Text),
     ("checksum", Kind::Text),
+    ("momenta", Kind::Text),
+    ("momenta-checksum", Kind::Text),
     ("bytes", Kind::Count),
     ("lines", Kind::Text),
     (SEAL, Kind::Text),
@@ -53,7 +55,7 @@ pub struct ChainState {
     pub batches: Vec<usize>,
 }
 
-/// A file with links to resume from.
+/// A file with links, or with momenta, to resume from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredLinks {
     /// In the folder of the run.
@@ -69,6 +71,8 @@ pub struct Saved {
     pub state: ChainState,
     /// The links.
     pub links: StoredLinks,
+    /// Momenta, where trajectories keep them.
+    pub momenta: Option<StoredLinks>,
     /// Length of the lines.
     pub bytes: u64,
     /// CRC-32 of the lines; not in states of versions that did not keep it.
@@ -95,6 +99,13 @@ impl Saved {
             if let Some(value) = value {
                 // JSON escapes as TOML does.
                 let _ = writeln!(text, "{key} = {}", Value::from(value.as_str()));
+            }
+        }
+        if let Some(StoredLinks { name, checksum }) = &self.momenta {
+            for (key, value) in [("momenta", Some(name)), ("momenta-checksum", checksum.as_ref())] {
+                if let Some(value) = value {
+                    let _ = writeln!(text, "{key} = {}", Value::from(value.as_str()));
+                }
             }
         }
         let _ = write!(text, "links = {}\nbytes = {}\n", Value::from(name.as_str()), self.bytes);
@@ -132,11 +143,13 @@ impl Saved {
             let whole = |x: f64| x >= 1.0 && x == x.trunc() && x < f64::from(u32::MAX);
             list(key, "a number above 0", &whole).map(|all| all.into_iter().map(|x| x as usize).collect())
         });
-        let [start, checksum] = ["start", "checksum"].map(|key| s.get(key).map(|setting| setting.text().into()));
-        let links = s.parsed("links", |name| match Path::new(name).components().count() {
+        let [start, checksum, of_momenta] =
+            ["start", "checksum", "momenta-checksum"].map(|key| s.get(key).map(|setting| String::from(setting.text())));
+        let file = |name: &str| match Path::new(name).components().count() {
             1 if Path::new(name).file_name().is_some() => Ok(name.to_string()),
             _ => Err(format!("'{name}' is not the name of a file of this folder")),
-        });
+        };
+        let (links, momenta) = (s.parsed("links", file), s.parsed("momenta", file));
         let bytes = s.count("bytes", 0..=usize::MAX);
         let mut sum = |key: &str| s.parsed(key, checksum_of);
         let (lines, seal) = (sum("lines"), sum(SEAL));
@@ -166,7 +179,11 @@ impl Saved {
         if sealed && links.checksum.is_none() {
             return Err(missing("checksum"));
         }
-        Ok(Saved { state, links, bytes: bytes.ok_or_else(|| missing("bytes"))? as u64, lines })
+        let momenta = momenta.map(|name| StoredLinks { name, checksum: of_momenta });
+        if momenta.as_ref().is_some_and(|momenta| momenta.checksum.is_none()) {
+            return Err(missing("momenta-checksum"));
+        }
+        Ok(Saved { state, links, momenta, bytes: bytes.ok_or_else(|| missing("bytes"))? as u64, lines })
     }
 }
 
@@ -217,7 +234,8 @@ mod tests {
             batches: vec![2, 1],
         };
         let links = StoredLinks { name: "state.000012.ildg".into(), checksum: Some("1 2".into()) };
-        let saved = Saved { state, links, bytes: 4711, lines: Some(0xa0b) };
+        let momenta = StoredLinks { name: "state.000012.momenta.ildg".into(), checksum: Some("3 4".into()) };
+        let saved = Saved { state, links, momenta: Some(momenta), bytes: 4711, lines: Some(0xa0b) };
         saved.write(&path).unwrap();
         assert_eq!(Saved::read(&path).unwrap(), saved);
         let text = saved.text();
