@@ -148,9 +148,8 @@ fn friction_takes_momenta_away() {
         half.trajectory(number, None, false).unwrap();
         half.momenta().unwrap().download().unwrap()
     });
-    let dot = |a: &HostGauge, b: &HostGauge| -> f64 {
-        a.links().iter().zip(b.links()).map(|(a, b)| product(a, b)).sum()
-    };
+    let dot =
+        |a: &HostGauge, b: &HostGauge| -> f64 { a.links().iter().zip(b.links()).map(|(a, b)| product(a, b)).sum() };
     // 8192 numbers: the ratio has an error of 0.01, that of the squares of 0.016.
     let ratio = dot(&momenta[0], &momenta[1]) / dot(&momenta[0], &momenta[0]);
     assert!((ratio - 0.5).abs() < 0.05, "{ratio}");

@@ -58,6 +58,10 @@ impl WilsonQuarks {
     pub fn new(operator: WilsonLike) -> Self {
         WilsonQuarks { operator, twist: 0.0, stout: None }
     }
+    /// Whether it has a twisted mass, or the twist of a factor.
+    fn is_twisted(&self) -> bool {
+        self.twist != 0.0 || self.operator.definition.partner().is_some()
+    }
     /// Its links, in a precision.
     fn links(&self, links: &EvolvingLinks, precision: Precision) -> Result<Rc<GaugeField>> {
         match &self.stout {

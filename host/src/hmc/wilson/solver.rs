@@ -21,7 +21,8 @@ pub enum WilsonMethod {
     Cg,
     /// BiCGstab on M̂† and then on M̂.
     Bicgstab,
-    /// GCR on M̂† and then on M̂, preconditioned by a multigrid cycle, for an operator that has one; BiCGstab for others.
+    /// GCR on M̂† and then on M̂, preconditioned by a multigrid cycle, for an operator that has one. For others BiCGstab, or CG where they
+    /// have a twist, whose spectrum BiCGstab does not like.
     Multigrid,
 }
 
@@ -78,6 +79,11 @@ impl<'a> WilsonSystem<'a> {
         };
         let space = space(domain, Precision::Double, 1);
         let exact = quarks.on(links, Precision::Double, 1)?;
+        let method = match solver.method {
+            WilsonMethod::Multigrid if quarks.is_twisted() => WilsonMethod::Cg,
+            method => method,
+        };
+        let solver = WilsonSolver { method, ..solver };
         Ok(WilsonSystem { space, exact, sloppy, solver, multigrid: None, told })
     }
     /// With multigrid for its operator, where that is the method.

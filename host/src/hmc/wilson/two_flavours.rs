@@ -60,8 +60,8 @@ impl TwoFlavours {
     /// without a twisted mass.
     #[must_use]
     pub fn with_multigrid(self, params: MultigridParams) -> Self {
-        let has_twist = self.quarks.twist != 0.0 || self.quarks.operator.definition.partner().is_some();
-        TwoFlavours { multigrid: (!has_twist).then(|| EvolvingMultigrid::new(params)), ..self }
+        let multigrid = (!self.quarks.is_twisted()).then(|| EvolvingMultigrid::new(params));
+        TwoFlavours { multigrid, ..self }
     }
     /// That of the quarks, solved as in molecular dynamics or, with `told`, as in the Metropolis step.
     fn system<'a>(&'a self, links: &'a EvolvingLinks, told: bool) -> Result<WilsonSystem<'a>, HmcError> {
