@@ -15,9 +15,14 @@ use ferrite::hmc::integrator::{Dynamics, Level, MINIMUM_NORM, Scheme, Unitarise}
 use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::momenta::MomentumField;
 use ferrite::hmc::monomial::Monomial;
+use ferrite::hmc::stout::StoutSmearing;
 use ferrite::hmc::trajectory::{Chain, Plan};
+use ferrite::hmc::wilson::determinant::BlockDeterminant;
+use ferrite::hmc::wilson::two_flavours::TwoFlavours;
+use ferrite::hmc::wilson::{WilsonMethod, WilsonQuarks, WilsonSolver};
 use ferrite::lattice::Lattice;
 use ferrite::operators::fat_links::PathCoefficients;
+use ferrite::operators::{CloverParams, Schur, TimeBoundary, WilsonParams};
 use num_complex::Complex64;
 use rational::{PartialFractions, Pole};
 use std::cell::RefCell;
@@ -205,8 +210,16 @@ struct Step<'a> {
     run: &'a dyn Fn(&HostGauge, &HostGauge) -> (HostGauge, HostGauge),
 }
 
+/// Which quarks a step has.
+#[derive(Clone, Copy, Debug)]
+enum StepQuarks {
+    Asqtad,
+    /// Two flavours on stout links, with the determinant of their blocks.
+    Clover,
+}
+
 /// Hands the step to a check.
-fn with_a_step(check: impl FnOnce(&Step)) {
+fn with_a_step(quarks: StepQuarks, check: impl FnOnce(&Step)) {
     let domain = domain([2; 4]);
     let gauge = generate::weak_field(domain.local(), 5, 0.5);
     let scheme = Scheme::Omelyan { lambda: 0.19 };
@@ -215,10 +228,26 @@ fn with_a_step(check: impl FnOnce(&Step)) {
     let poles = |residue| PartialFractions { constant: 0.0, poles: vec![Pole { residue, shift: 1.0 }] };
     let functions = RationalFunctions { dynamics: poles(2.0), heat_bath: poles(1.0), action: poles(1.0) };
     let solvers = [solver(false, 1e-16), solver(false, 1e-16)];
-    let mut quarks = Pseudofermions::new(&domain, "quarks".into(), asqtad(), functions, solvers, 0, 1).unwrap();
+    let mut quarks: Vec<Box<dyn Monomial>> = match quarks {
+        StepQuarks::Asqtad => {
+            let made = Pseudofermions::new(&domain, "quarks".into(), asqtad(), functions, solvers, 0, 1);
+            vec![Box::new(made.unwrap())]
+        }
+        StepQuarks::Clover => {
+            let stout = Some(StoutSmearing { rho: 0.1, levels: 1, spatial: false });
+            let quarks = WilsonQuarks { stout, ..clover(0.3) };
+            let solvers = [wilson_solver(1e-16); 2];
+            let two = TwoFlavours::new(&domain, "two".into(), quarks, None, solvers, Double, 0).unwrap();
+            vec![Box::new(two), Box::new(BlockDeterminant::new("blocks".into(), quarks, 2))]
+        }
+    };
     let thin = GaugeField::upload(&domain, &gauge).unwrap();
-    quarks.draw(&EvolvingLinks::new(&thin, Double).unwrap(), 7, 1).unwrap();
-    let forces: Vec<&dyn Force> = vec![&gauge_force, &quarks];
+    let start = EvolvingLinks::new(&thin, Double).unwrap();
+    for quarks in &mut quarks {
+        quarks.draw(&start, 7, 1).unwrap();
+    }
+    let mut forces: Vec<&dyn Force> = vec![&gauge_force];
+    forces.extend(quarks.iter().map(|quarks| &**quarks as &dyn Force));
     let levels = [Level { forces, scheme, steps: 1 }];
     let run = |gauge: &HostGauge, momenta: &HostGauge| {
         let mut links = EvolvingLinks::new(&GaugeField::upload(&domain, gauge).unwrap(), Double).unwrap();
@@ -262,43 +291,91 @@ impl Step<'_> {
 #[test]
 #[ignore = "exhaustive: run by cargo xtask test --full"]
 fn phase_space_keeps_its_volume() {
-    with_a_step(|step| {
-        let end = (step.run)(step.links, step.momenta).0;
-        let links = step.links.links().len();
-        let column = |k: usize| -> Vec<f64> {
-            let mut at = [vec![Matrix::default(); links], vec![Matrix::default(); links]];
-            at[k / 8 / links][(k / 8) % links] = direction(k % 8);
-            let [links, momenta] = step.changes(&end, &at[0], &at[1]);
-            links.iter().chain(&momenta).flat_map(components).collect()
-        };
-        let mut jacobian: Vec<Vec<f64>> = (0..16 * links).map(column).collect();
-        let determinant = determinant(&mut jacobian);
-        println!("determinant {determinant}");
-        // Differences are good to H² and rounding over H, 1e-10, for each of a thousand columns.
-        assert!((determinant - 1.0).abs() < 1e-5, "{determinant}");
-    });
+    for quarks in [StepQuarks::Asqtad, StepQuarks::Clover] {
+        with_a_step(quarks, keeps_its_volume);
+    }
+}
+
+fn keeps_its_volume(step: &Step) {
+    let end = (step.run)(step.links, step.momenta).0;
+    let links = step.links.links().len();
+    let column = |k: usize| -> Vec<f64> {
+        let mut at = [vec![Matrix::default(); links], vec![Matrix::default(); links]];
+        at[k / 8 / links][(k / 8) % links] = direction(k % 8);
+        let [links, momenta] = step.changes(&end, &at[0], &at[1]);
+        links.iter().chain(&momenta).flat_map(components).collect()
+    };
+    let mut jacobian: Vec<Vec<f64>> = (0..16 * links).map(column).collect();
+    let determinant = determinant(&mut jacobian);
+    println!("determinant {determinant}");
+    // Differences are good to H² and rounding over H, 1e-10, for each of a thousand columns.
+    assert!((determinant - 1.0).abs() < 1e-5, "{determinant}");
 }
 
 /// Steps of Hamilton's equations keep ω(v, w) = Σ ⟨P_v, X_w⟩ − ⟨P_w, X_v⟩ + ⟨P, [X_v, X_w]⟩ of any two changes v and w of links
 /// and momenta, X and P, and the volume of phase space with it. Random ones involve every force on every link.
 #[test]
 fn steps_are_symplectic() {
-    with_a_step(|step| {
-        let domain = domain([2; 4]);
-        let (links, momenta) = (step.run)(step.links, step.momenta);
-        let random = |number| random_momenta(&domain, number).links().to_vec();
-        let starts: Vec<[Vec<Matrix>; 2]> = (1..=4).map(|k| [random(2 * k), random(2 * k + 1)]).collect();
-        let ends: Vec<_> = starts.iter().map(|[x, p]| step.changes(&links, x, p)).collect();
-        for v in 0..starts.len() {
-            for w in 0..v {
-                let start = symplectic_form(step.momenta, &starts[v], &starts[w]);
-                let end = symplectic_form(&momenta, &ends[v], &ends[w]);
-                // Differences are good to H² and rounding over H, 1e-10, of products of changes whose norms are √1024; and ten
-                // times as much for third derivatives.
-                assert!((end - start).abs() < 1e-6, "{v} {w}: {start} {end}");
-            }
+    for quarks in [StepQuarks::Asqtad, StepQuarks::Clover] {
+        with_a_step(quarks, is_symplectic);
+    }
+}
+
+fn is_symplectic(step: &Step) {
+    let domain = domain([2; 4]);
+    let (links, momenta) = (step.run)(step.links, step.momenta);
+    let random = |number| random_momenta(&domain, number).links().to_vec();
+    let starts: Vec<[Vec<Matrix>; 2]> = (1..=4).map(|k| [random(2 * k), random(2 * k + 1)]).collect();
+    let ends: Vec<_> = starts.iter().map(|[x, p]| step.changes(&links, x, p)).collect();
+    for v in 0..starts.len() {
+        for w in 0..v {
+            let start = symplectic_form(step.momenta, &starts[v], &starts[w]);
+            let end = symplectic_form(&momenta, &ends[v], &ends[w]);
+            // Differences are good to H² and rounding over H, 1e-10, of products of changes whose norms are √1024; and ten
+            // times as much for third derivatives.
+            assert!((end - start).abs() < 1e-6, "{v} {w}: {start} {end}");
         }
-    });
+    }
+}
+
+/// In the limit of heavy quarks trajectories are those of the gauge action alone, with the β that hops around plaquettes add.
+#[test]
+fn heavy_quarks_are_none() {
+    let domain = domain([4; 4]);
+    let thin = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
+    let scheme = Scheme::Omelyan { lambda: MINIMUM_NORM };
+    let run = |mass: Option<f64>| {
+        let quarks: Vec<Box<dyn Monomial>> = match mass {
+            None => Vec::new(),
+            Some(mass) => {
+                let (quarks, solvers) = (clover(mass), [wilson_solver(1e-14); 2]);
+                let two = TwoFlavours::new(&domain, "two".into(), quarks, None, solvers, Double, 0).unwrap();
+                vec![Box::new(two), Box::new(BlockDeterminant::new("blocks".into(), quarks, 2))]
+            }
+        };
+        let levels = vec![level(true, quarks.len(), scheme, 4)];
+        let mut chain = Chain::new(plan(GaugeAction::wilson(5.5), 0.5, levels, false), &thin, Double, quarks).unwrap();
+        let outcome = chain.trajectory(1, None, false).unwrap();
+        (outcome.delta, chain.links().own().plaquette().unwrap().0.mean)
+    };
+    let (delta, plaquette) = run(None);
+    let off = |mass: f64| {
+        let (heavy, heavy_plaquette) = run(Some(mass));
+        (heavy - delta, heavy_plaquette - plaquette)
+    };
+    // Forces of pseudofermions fall with the second power of 1/(4 + m), as noise hops there and back, those of determinants, too.
+    let ((_, near), (delta_far, far)) = (off(46.0), off(496.0));
+    assert!(near.abs() > 1e-9 && (far / near).abs() < 0.03, "{near:e} {far:e}");
+    assert!(delta_far.abs() < 1e-4, "{delta_far:e}");
+}
+
+/// With c_sw = 1.2.
+fn clover(mass: f64) -> WilsonQuarks {
+    let wilson = WilsonParams::from_mass(mass, TimeBoundary::Antiperiodic);
+    WilsonQuarks::new(CloverParams::isotropic(wilson, 1.2, 1.0).with_schur(Schur::Symmetric))
+}
+fn wilson_solver(tol: f64) -> WilsonSolver {
+    WilsonSolver { method: WilsonMethod::Cg, precision: Double, tol, max_iterations: 10_000 }
 }
 
 fn symplectic_form(momenta: &HostGauge, [x_v, p_v]: &[Vec<Matrix>; 2], [x_w, p_w]: &[Vec<Matrix>; 2]) -> f64 {
