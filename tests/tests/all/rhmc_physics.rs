@@ -236,7 +236,7 @@ fn with_a_step(quarks: StepQuarks, check: impl FnOnce(&Step)) {
         StepQuarks::Clover => {
             let stout = Some(StoutSmearing { rho: 0.1, levels: 1, spatial: false });
             let quarks = WilsonQuarks { stout, ..clover(0.3) };
-            let solvers = [wilson_solver(1e-16); 2];
+            let solvers = [wilson_solver(1e-15); 2];
             let two = TwoFlavours::new(&domain, "two".into(), quarks, None, solvers, Double, 0).unwrap();
             vec![Box::new(two), Box::new(BlockDeterminant::new("blocks".into(), quarks, 2))]
         }
