@@ -40,6 +40,8 @@ pub struct WilsonVectors {
     pub single: bool,
     /// Whether the diagonal term has blocks.
     pub has_blocks: bool,
+    /// Whether it is the exponential of a clover term.
+    pub exponential: bool,
     /// Solutions that first guesses are made of.
     pub guesses: usize,
     /// Levels of stout links, at most.
@@ -105,6 +107,11 @@ impl Ensemble {
             if wilson.has_blocks {
                 let blocks = |precision| 4 * DeviceClover::bytes_for(precision, sites);
                 needs.push(("clover terms", 2 * (blocks(Precision::Double) + blocks(Precision::Single))));
+            }
+            if wilson.exponential {
+                // What is exponentiated on both parities, and two fields of blocks of a force on one.
+                let blocks = |precision| 2 * DeviceClover::bytes_for(precision, sites);
+                needs.push(("derivatives of clover terms", blocks(Precision::Double) + blocks(of_forces)));
             }
             for precision in [Precision::Double, Precision::Single] {
                 let site = FermionKind::Wilson.site_bytes(precision);

@@ -28,7 +28,8 @@ use ferrite::observables::condensate::{condensate, noise};
 use ferrite::observables::memory::{Ensemble, WilsonVectors};
 use ferrite::operators::fat_links::PathCoefficients;
 use ferrite::operators::{
-    CloverParams, LinkDependence, Operator, Schur, StaggeredOperator, StaggeredParams, TimeBoundary, WilsonParams,
+    CloverParams, ExpCloverParams, LinkDependence, Operator, Schur, StaggeredOperator, StaggeredParams, TimeBoundary,
+    WilsonParams,
 };
 use ferrite::solve::{Configuration, Correction, Method, Request, Schwarz, ShiftStrategy};
 use ferrite::{LinkStorage, Precision};
@@ -304,9 +305,13 @@ fn ensembles_of_wilson_quarks_take_what_is_foretold() {
     let wilson = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
     let clover = CloverParams::isotropic(wilson, 1.5, 1.0).with_schur(Schur::Symmetric);
     let Operator::WilsonLike(plain) = wilson.into() else { unreachable!() };
-    for (name, operator, levels, rational) in
-        [("wilson", plain, 0, true), ("clover", clover, 2, false), ("clover, one flavour", clover, 0, true)]
-    {
+    let exponential = ExpCloverParams(CloverParams::isotropic(wilson, 1.5, 1.0)).with_schur(Schur::Symmetric);
+    for (name, operator, levels, rational) in [
+        ("wilson", plain, 0, true),
+        ("clover", clover, 2, false),
+        ("clover, one flavour", clover, 0, true),
+        ("exponential clover", exponential, 0, false),
+    ] {
         let guesses = if rational { 0 } else { 2 };
         let vectors = WilsonVectors {
             pseudofermions: if rational { 1 } else { 2 },
@@ -314,6 +319,7 @@ fn ensembles_of_wilson_quarks_take_what_is_foretold() {
             exact: !rational,
             single: true,
             has_blocks: operator.dependence() != LinkDependence::None,
+            exponential: matches!(operator.dependence(), LinkDependence::Exponential(_)),
             guesses: 2 * guesses,
             stout_levels: levels,
         };

@@ -69,6 +69,7 @@ fn memory(input: &EnsembleInput, cut: Cut, together: usize) -> Needs {
             exact: input.wilson.iter().any(|group| group.rational() == 0),
             single: input.solvers[0].single,
             has_blocks: input.wilson.iter().any(WilsonGroup::has_blocks),
+            exponential: input.wilson.iter().any(WilsonGroup::is_exponential),
             guesses: input.wilson.iter().map(WilsonGroup::guesses).sum(),
             stout_levels: input.wilson.iter().map(WilsonGroup::stout_levels).max().unwrap_or(0),
         }),

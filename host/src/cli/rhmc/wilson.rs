@@ -44,12 +44,9 @@ pub struct WilsonGroup {
     levels: Vec<usize>,
 }
 
-/// Names of operators whose forces there are.
+/// Wilson-like operators.
 fn definitions() -> impl Iterator<Item = &'static Definition> {
-    OPERATORS.into_iter().filter(|definition| match (definition.sample)() {
-        Operator::WilsonLike(operator) => operator.dependence() != LinkDependence::Other,
-        Operator::Staggered(_) => false,
-    })
+    OPERATORS.into_iter().filter(|definition| definition.term().is_some())
 }
 
 /// The operator of this name, if it is that of Wilson-like quarks.
@@ -257,7 +254,7 @@ impl WilsonGroup {
     }
     /// Whether the blocks of A have a determinant that depends on the links.
     fn has_determinant(&self) -> bool {
-        self.operator.dependence() != LinkDependence::None
+        matches!(self.operator.dependence(), LinkDependence::Linear(_))
     }
     /// The level of each part of the action, pseudofermions first. The determinant is cheap: it goes to the innermost.
     pub fn levels(&self) -> Vec<usize> {
@@ -286,7 +283,11 @@ impl WilsonGroup {
     }
     /// Whether A has blocks.
     pub fn has_blocks(&self) -> bool {
-        self.has_determinant()
+        self.operator.dependence() != LinkDependence::None
+    }
+    /// Whether A is an exponential.
+    pub fn is_exponential(&self) -> bool {
+        matches!(self.operator.dependence(), LinkDependence::Exponential(_))
     }
     /// *Collective.* Smallest and largest eigenvalue of K = M̂†M̂, where there is a rational function of it.
     pub fn extremes(&self, links: &EvolvingLinks, solver: &ShiftedSolver, seed: u64) -> Outcome<Option<[f64; 2]>> {
