@@ -82,7 +82,7 @@ fn one(backend: &dyn Backend, gauge: &HostGauge, precision: Precision, report: &
     Ok(())
 }
 
-fn operators() -> [(&'static str, QuarkOperator); 3] {
+fn operators() -> [(&'static str, QuarkOperator); 4] {
     let params = |phases| StaggeredParams { mass: 0.0, boundary: TimeBoundary::Antiperiodic, phases };
     [
         ("naive", QuarkOperator { params: params(StaggeredPhases::Milc), smearing: QuarkSmearing::Thin }),
@@ -96,6 +96,13 @@ fn operators() -> [(&'static str, QuarkOperator); 3] {
         (
             "HISQ",
             QuarkOperator { params: params(StaggeredPhases::Milc), smearing: QuarkSmearing::Hisq { epsilon: -0.1 } },
+        ),
+        (
+            "stout",
+            QuarkOperator {
+                params: params(StaggeredPhases::Milc),
+                smearing: QuarkSmearing::Stout(StoutSmearing { rho: 0.1, levels: 2, spatial: false }),
+            },
         ),
     ]
 }
@@ -310,7 +317,7 @@ fn trajectories(domain: &Domain, thin: &GaugeField, precision: Precision, found:
     .into_iter()
     .enumerate()
     {
-        let (single, (name, operator)) = (precision == Precision::Single, operators()[number % 3]);
+        let (single, (name, operator)) = (precision == Precision::Single, operators()[number % 4]);
         let interleaved = matches!(scheme, Scheme::ThreeGaugeOneFermion { .. });
         let levels = if interleaved {
             vec![LevelPlan { gauge: true, quarks: vec![0], scheme, steps: 2 }]

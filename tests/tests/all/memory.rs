@@ -278,12 +278,23 @@ fn staggered_solves(one_of: usize) {
 fn ensembles_take_what_is_foretold() {
     for (name, smearing) in [
         ("naive", QuarkSmearing::Thin),
+        // Of so many levels that these are most of what is taken.
+        ("stout", QuarkSmearing::Stout(StoutSmearing { rho: 0.1, levels: 40, spatial: false })),
         ("asqtad", QuarkSmearing::Paths(PathCoefficients::asqtad(0.9))),
         ("HISQ", QuarkSmearing::Hisq { epsilon: -0.1 }),
     ] {
         let (improved, hisq) = (smearing.is_improved(), matches!(smearing, QuarkSmearing::Hisq { .. }));
-        let ensemble =
-            Ensemble { single_links: false, pseudofermions: 2, improved, hisq, operators: 1, noise: 3, wilson: None };
+        let stout_levels = if let QuarkSmearing::Stout(smearing) = smearing { smearing.levels } else { 0 };
+        let ensemble = Ensemble {
+            single_links: false,
+            pseudofermions: 2,
+            improved,
+            hisq,
+            operators: 1,
+            noise: 3,
+            stout_levels,
+            wilson: None,
+        };
         let operator = QuarkOperator { params: StaggeredParams::new(0.0, TimeBoundary::Antiperiodic), smearing };
         let predicted =
             |ensemble: Ensemble| move |local, grid: &ProcessGrid| (ensemble.memory(Part::new(local, grid)), None);
@@ -321,7 +332,6 @@ fn ensembles_of_wilson_quarks_take_what_is_foretold() {
             has_blocks: operator.dependence() != LinkDependence::None,
             exponential: matches!(operator.dependence(), LinkDependence::Exponential(_)),
             guesses: 2 * guesses,
-            stout_levels: levels,
         };
         let ensemble = Ensemble {
             single_links: false,
@@ -330,6 +340,7 @@ fn ensembles_of_wilson_quarks_take_what_is_foretold() {
             hisq: false,
             operators: 0,
             noise: 0,
+            stout_levels: levels,
             wilson: Some(vectors),
         };
         let predicted = |local, grid: &ProcessGrid| (ensemble.memory(Part::new(local, grid)), None);

@@ -4,7 +4,7 @@ use super::super::batch::{BatchTask, Batches, Needs};
 use super::super::communicator::RunCommunicator;
 use super::super::device::Device;
 use super::super::layout::{Cut, Layout};
-use super::input::EnsembleInput;
+use super::input::{EnsembleInput, QuarkGroup};
 use super::wilson::WilsonGroup;
 use ferrite::domain::Part;
 use ferrite::hmc::fermions::QuarkSmearing;
@@ -56,6 +56,13 @@ fn memory(input: &EnsembleInput, cut: Cut, together: usize) -> Needs {
             operators.push(group.operator);
         }
     }
+    let mut stout = Vec::new();
+    for smearing in input.groups.iter().filter_map(QuarkGroup::stout).chain(input.wilson.iter().filter_map(|w| w.stout))
+    {
+        if !stout.contains(&smearing) {
+            stout.push(smearing);
+        }
+    }
     let ensemble = Ensemble {
         single_links: input.single_links,
         pseudofermions: input.groups.iter().map(|group| group.pseudofermions).max().unwrap_or(0),
@@ -63,6 +70,7 @@ fn memory(input: &EnsembleInput, cut: Cut, together: usize) -> Needs {
         hisq: operators.iter().any(|operator| matches!(operator.smearing, QuarkSmearing::Hisq { .. })),
         operators: operators.len(),
         noise: together,
+        stout_levels: stout.iter().map(|smearing| smearing.levels).sum(),
         wilson: (!input.wilson.is_empty()).then(|| WilsonVectors {
             pseudofermions: input.wilson.iter().map(WilsonGroup::pseudofermions).sum(),
             rational: input.wilson.iter().map(WilsonGroup::rational).max().unwrap_or(0),
@@ -71,7 +79,6 @@ fn memory(input: &EnsembleInput, cut: Cut, together: usize) -> Needs {
             has_blocks: input.wilson.iter().any(WilsonGroup::has_blocks),
             exponential: input.wilson.iter().any(WilsonGroup::is_exponential),
             guesses: input.wilson.iter().map(WilsonGroup::guesses).sum(),
-            stout_levels: input.wilson.iter().map(WilsonGroup::stout_levels).max().unwrap_or(0),
         }),
     };
     ensemble.memory(Part::new(cut.local, &cut.grid))

@@ -1,8 +1,9 @@
 //! Wilson-like quarks in an input, and the parts of the action that they make.
-use super::super::text;
 use super::super::{Failure, Outcome};
+use super::super::{stout, text};
 use super::course::{MARGIN, failed};
 use super::input::{RESIDUAL, approximation, is_residual, needed};
+use super::settings::WITHOUT;
 use crate::cli::config::Settings;
 use ferrite::domain::Domain;
 use ferrite::hmc::fermions::{RationalFunctions, ShiftedSolver};
@@ -25,7 +26,7 @@ pub struct WilsonGroup {
     /// M
     operator: WilsonLike,
     /// What makes its links.
-    stout: Option<StoutSmearing>,
+    pub stout: Option<StoutSmearing>,
     /// What is said of its parameters.
     described: Map<String, Value>,
     /// 1 or 2.
@@ -210,7 +211,7 @@ pub fn group(s: &mut Settings, number: usize, definition: &'static Definition) -
         }
         return None;
     }
-    let stout = super::super::stout::of_operator(s, &key(""));
+    let stout = stout::of_operator(s, &key(""));
     let plain = WilsonQuarks { stout, ..WilsonQuarks::new(operator) };
     let with_mass = |(mass, called): (f64, String)| match Operator::from(operator).with_mass(mass) {
         Operator::WilsonLike(operator) => (WilsonQuarks { operator, ..plain }, called),
@@ -276,10 +277,6 @@ impl WilsonGroup {
     /// Solutions that are kept for first guesses.
     pub fn guesses(&self) -> usize {
         if self.is_rational() { 0 } else { self.guesses * self.pseudofermions() }
-    }
-    /// Levels of stout links.
-    pub fn stout_levels(&self) -> usize {
-        self.stout.map_or(0, |stout| stout.levels)
     }
     /// Whether A has blocks.
     pub fn has_blocks(&self) -> bool {
@@ -382,8 +379,8 @@ impl WilsonGroup {
         all["pseudofermions"] = self.pseudofermions().into();
         all["levels"] = json!(self.levels);
         all["stout"] = match self.stout {
-            None => "none".into(),
-            Some(StoutSmearing { rho, levels, spatial }) => json!({ "rho": rho, "levels": levels, "spatial": spatial }),
+            None => WITHOUT.into(),
+            smearing => stout::describe(smearing),
         };
         if self.is_rational() {
             all["errors"] = json!({ "dynamics": self.tolerances.dynamics, "action": self.tolerances.action });
