@@ -219,7 +219,7 @@ impl CloverExponential {
 
 /// c B
 #[inline(always)]
-fn scaled(b: &Block<f64>, c: f64) -> Block<f64> {
+pub(crate) fn scaled(b: &Block<f64>, c: f64) -> Block<f64> {
     let mut out = *b;
     let mut k = 0;
     while k < 6 {
@@ -266,9 +266,9 @@ fn product(a: &Block<f64>, b: &Block<f64>) -> Block<f64> {
     out
 }
 
-/// exp(X): the power series of X/2ˢ, squared s times, with s so that no sum of the absolute values of a row is above ½.
+/// s and 2⁻ˢ, with s so that no sum of the absolute values of a row of X/2ˢ is above ½.
 #[inline(always)]
-fn exponential(x: &Block<f64>) -> Block<f64> {
+fn squarings(x: &Block<f64>) -> (u32, f64) {
     let mut norm = 0.0f64;
     for i in 0..6 {
         let mut sum = 0.0f64;
@@ -286,6 +286,13 @@ fn exponential(x: &Block<f64>) -> Block<f64> {
         factor *= 0.5;
         squarings += 1;
     }
+    (squarings, factor)
+}
+
+/// exp(X): the power series of X/2ˢ, squared s times.
+#[inline(always)]
+fn exponential(x: &Block<f64>) -> Block<f64> {
+    let (mut squarings, factor) = squarings(x);
     let small = scaled(x, factor);
     // Horner: 1 + x (1 + x/2 (1 + x/3 (…))).
     let mut sum = Block::ZERO;
@@ -307,7 +314,56 @@ fn exponential(x: &Block<f64>) -> Block<f64> {
     sum
 }
 
-/// Terms of the power series of an exponential: 0.5¹⁴/14! is 7·10⁻¹⁶.
+/// ∫₀¹ exp((1−s) X) H exp(sX) ds: the derivative of exp(X + tH) at t = 0, and with a trace, tr (H d exp(X)) = tr (this dX).
+///
+/// It is the upper right block of the exponential of the matrix with X on the diagonal and H beside it, by the series and the
+/// squarings of the exponential itself: (E, F) is that of a power series with the block E = p(X), for which F is Hermitian, too.
+#[inline(always)]
+pub(crate) fn exponential_derivative(x: &Block<f64>, h: &Block<f64>) -> Block<f64> {
+    let (mut squarings, factor) = squarings(x);
+    let (x, h) = (scaled(x, factor), scaled(h, factor));
+    let (mut sum, mut derivative) = (Block::ZERO, Block::ZERO);
+    sum.diagonal = [1.0; 6];
+    let mut n = ORDER;
+    while n > 0 {
+        derivative = scaled(&symmetric_product(&x, &derivative, &h, &sum), 1.0 / n as f64);
+        sum = scaled(&product(&x, &sum), 1.0 / n as f64);
+        let mut k = 0;
+        while k < 6 {
+            sum.diagonal[k] += 1.0;
+            k += 1;
+        }
+        n -= 1;
+    }
+    while squarings > 0 {
+        derivative = symmetric_product(&sum, &derivative, &derivative, &sum);
+        sum = product(&sum, &sum);
+        squarings -= 1;
+    }
+    derivative
+}
+
+/// A B + C D of Hermitian blocks for which this is Hermitian.
+#[inline(always)]
+fn symmetric_product(a: &Block<f64>, b: &Block<f64>, c: &Block<f64>, d: &Block<f64>) -> Block<f64> {
+    let mut out = Block::ZERO;
+    for i in 0..6 {
+        for j in 0..=i {
+            let mut sum = Complex::<f64>::ZERO;
+            for k in 0..6 {
+                sum = sum + element(a, i, k) * element(b, k, j) + element(c, i, k) * element(d, k, j);
+            }
+            if i == j {
+                out.diagonal[i] = sum.re;
+            } else {
+                out.lower[lower_index(i, j)] = sum;
+            }
+        }
+    }
+    out
+}
+
+/// Terms of the power series of an exponential: 0.5¹⁴/14! is 7·10⁻¹⁶, the first that is left out of its derivative.
 const ORDER: u32 = 14;
 
 /// Makes E = A (A² + μ²)⁻¹ and F = μ (A² + μ²)⁻¹ of the blocks of A, in double: A + iμγ_5 has the inverse E − iγ_5 F.
@@ -414,4 +470,82 @@ crate::kernels! { FAMILY = "clover";
         => double_links, single_links(rhs 2), narrow_links(rhs 2), temporal_links;
     kernel TWISTED_CLOVER_ROW "twisted_clover_row": [WilsonRow as WithTwist] => plain_links;
     reduce TWISTED_CLOVER_ROW_DOTS "twisted_clover_row_dots": [WilsonRow as WithTwistDots] => plain_links;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algebra::complex;
+
+    type Matrix = [[Complex<f64>; 6]; 6];
+
+    /// Numbers between −1 and 1.
+    fn numbers(seed: u64) -> impl FnMut() -> f64 {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+        }
+    }
+    fn times(a: &Matrix, b: &Matrix) -> Matrix {
+        core::array::from_fn(|i| core::array::from_fn(|j| (0..6).fold(Complex::ZERO, |sum, k| sum + a[i][k] * b[k][j])))
+    }
+    fn adjoint(a: &Matrix) -> Matrix {
+        core::array::from_fn(|i| core::array::from_fn(|j| a[j][i].conj()))
+    }
+    fn block(a: &Matrix) -> Block<f64> {
+        let mut out = Block::ZERO;
+        for i in 0..6 {
+            out.diagonal[i] = a[i][i].re;
+            (0..i).for_each(|j| out.lower[lower_index(i, j)] = a[i][j]);
+        }
+        out
+    }
+    /// A unitary matrix: random columns, made orthonormal.
+    fn unitary(seed: u64) -> Matrix {
+        let mut next = numbers(seed);
+        let mut rows: Matrix = [(); 6].map(|()| [(); 6].map(|()| complex(next(), next())));
+        for i in 0..6 {
+            for _ in 0..2 {
+                for j in 0..i {
+                    let dot = (0..6).fold(Complex::ZERO, |sum, k| sum + rows[i][k] * rows[j][k].conj());
+                    for k in 0..6 {
+                        rows[i][k] = rows[i][k] - dot * rows[j][k];
+                    }
+                }
+            }
+            let norm = (0..6).map(|k| rows[i][k].norm_sqr()).sum::<f64>().sqrt();
+            rows[i] = rows[i].map(|z| z.scale(1.0 / norm));
+        }
+        adjoint(&rows)
+    }
+
+    /// With X = V diag(λ) V† an element of V† F V is that of V† H V, times (e^λ − e^λ') / (λ − λ') (Daleckii and Krein 1965).
+    #[test]
+    fn derivatives_of_exponentials_are_those_of_eigenvalues() {
+        for (seed, size) in [(1, 0.1), (2, 0.5), (3, 2.0), (4, 7.0), (5, 0.0)] {
+            let (v, mut next) = (unitary(seed), numbers(50 + seed));
+            let mut lambda = [(); 6].map(|()| size * next());
+            // Two that are equal.
+            lambda[3] = lambda[1];
+            let x: Matrix =
+                times(&core::array::from_fn(|i| core::array::from_fn(|j| v[i][j].scale(lambda[j]))), &adjoint(&v));
+            let random: Matrix = [(); 6].map(|()| [(); 6].map(|()| complex(next(), next())));
+            let h: Matrix = core::array::from_fn(|i| core::array::from_fn(|j| random[i][j] + random[j][i].conj()));
+            let inner = times(&adjoint(&v), &times(&h, &v));
+            let quotient = |a: f64, b: f64| match 0.5 * (a - b) {
+                0.0 => a.exp(),
+                half => (0.5 * (a + b)).exp() * half.sinh() / half,
+            };
+            let inner: Matrix =
+                core::array::from_fn(|i| core::array::from_fn(|j| inner[i][j].scale(quotient(lambda[i], lambda[j]))));
+            let (expected, got) =
+                (block(&times(&v, &times(&inner, &adjoint(&v)))), exponential_derivative(&block(&x), &block(&h)));
+            let mut off = 0.0f64;
+            (0..6).for_each(|k| off = off.max((got.diagonal[k] - expected.diagonal[k]).abs()));
+            (0..15).for_each(|k| off = off.max((got.lower[k] - expected.lower[k]).norm_sqr().sqrt()));
+            // Some ten roundings of sums of order e^λ, each squaring doubles them.
+            assert!(off < 1e-13 * size.exp(), "{size}: {off:e}");
+        }
+    }
 }

@@ -3,8 +3,8 @@ use crate::algebra::{AntiHermitian, Complex, DiracSpinor, Projector, Real, Scale
 use crate::memory::{Access, Global};
 use crate::multi_rhs::each_rhs;
 use crate::storage::{
-    Block, CloverFormat, Element, LinkFormat, NumberFormat, PADDING, Single, SiteFormat, Slots, StoreClover,
-    StoreLinks, apply_clover, load_momentum, load_su3, place_in_tiles, stage, store_momentum, store_su3,
+    Block, CloverFormat, Element, LinkFormat, NumberFormat, PADDING, Single, SiteFormat, Slots, StoreBlock,
+    StoreClover, StoreLinks, apply_clover, load_momentum, load_su3, place_in_tiles, stage, store_momentum, store_su3,
 };
 
 /// A field on the sites of one parity, for one or more right-hand sides, one after the other, in a format that the kernel
@@ -510,6 +510,17 @@ impl Clover {
         unsafe {
             let (tile, lane) = self.tile::<P>(i);
             P::store_blocks(tile, lane, blocks)
+        }
+    }
+    /// Writes the block of one chirality of site `i`.
+    ///
+    /// # Safety
+    /// The site exists and its block is written by nobody else.
+    #[inline(always)]
+    pub unsafe fn store_block<P: StoreBlock>(&self, i: u32, chirality: usize, block: &Block<f64>) {
+        unsafe {
+            let (tile, lane) = self.tile::<P>(i);
+            P::store_block(tile, lane, chirality, block)
         }
     }
 }

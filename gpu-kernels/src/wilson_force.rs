@@ -18,12 +18,18 @@
 //! G†_μ(n) = Σ ± \[(W_1 A + A W_2) B C + A B (W_3 C + C W_4)\],
 //!
 //! plus for plaquettes that turn from μ to ν > μ. (Wilson-clover by HMC: Jansen and Liu 1996.)
+//!
+//! **The exponential clover term** d exp(C/d), C being the clover term without d, changes by ∫₀¹ exp(sC/d) dC exp((1−s)C/d) ds. Under a
+//! trace with Z = Σ_j X_j Y_j† this is Re tr (Z′ dC) with Z′ = ∫₀¹ exp((1−s)C/d) Z exp(sC/d) ds. As C is Hermitian, the Hermitian
+//! part of Z is enough, one block for each chirality, whose Z′ is Hermitian, too: W comes from it as from A⁻¹. ln det A does not
+//! change at all, for tr C is 0.
 use crate::algebra::{Axis, Colour, Complex, Projector, Real, Su3, elementary};
+use crate::clover::{exponential_derivative, scaled};
 use crate::field::{Clover, Field, ThinLinks};
 use crate::lattice::{Bordered, Site};
 use crate::memory::{Access, opaque};
 use crate::smeared::{link, of, step};
-use crate::storage::{Block, CloverFormat, Double, Element, NumberFormat, Spinors, lower_index};
+use crate::storage::{Block, CloverFormat, Double, Element, NumberFormat, Spinors, StoreBlock, lower_index};
 use crate::{Kernel, Reduction};
 
 /// Adds to G what hops between the vectors X and Y give. The "right-hand side" is μ.
@@ -180,6 +186,133 @@ unsafe fn store<T: Element>(out: &Insertions, (at, k): (u32, u32), [upper, lower
 #[inline(always)]
 fn insertion<T: Real>(r: Su3<T>, c: f64) -> Su3<T> {
     (r + r.adjoint()).times_i().scale(T::from_f64(c / 16.0)).settled()
+}
+
+/// The Hermitian part of Σ_j X_j Y_j† on the sites of one parity. The "right-hand side" is the chirality: 0 for the upper spins of the
+/// DeGrand–Rossi basis, 1 for the lower ones.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct PairBlocks {
+    /// X on the sites.
+    pub x: Field,
+    /// Y on the sites.
+    pub y: Field,
+    /// Number of vectors.
+    pub count: u32,
+    /// The blocks, times ½ as those of a clover term are.
+    pub out: Clover,
+}
+
+// SAFETY: call (i, chirality) writes this block of site i only.
+unsafe impl<P: StoreBlock> Kernel<P> for PairBlocks {
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, chirality: u32) {
+        let sign = if chirality == 0 { -P::Real::ONE } else { P::Real::ONE };
+        let mut sum = Block::<P::Real>::ZERO;
+        let mut j = 0;
+        while j < self.count {
+            let (u, v) = unsafe {
+                (two_spins(self.x.load::<Spinors<P>>(i, j).0, sign), two_spins(self.y.load::<Spinors<P>>(i, j).0, sign))
+            };
+            macro_rules! row {
+                ($a:literal: $($b:literal)*) => {
+                    sum.diagonal[$a] = sum.diagonal[$a] + (u[$a].re * v[$a].re + u[$a].im * v[$a].im);
+                    $(
+                        let product = u[$a] * v[$b].conj() + v[$a] * u[$b].conj();
+                        sum.lower[lower_index($a, $b)] = sum.lower[lower_index($a, $b)] + product;
+                    )*
+                };
+            }
+            row!(0: );
+            row!(1: 0);
+            row!(2: 0 1);
+            row!(3: 0 1 2);
+            row!(4: 0 1 2 3);
+            row!(5: 0 1 2 3 4);
+            j += 1;
+        }
+        // Spins are √2 times too large, and off the diagonal stands twice the Hermitian part.
+        let mut out = scaled(&in_double(&sum), 0.25 * crate::clover::HALF);
+        let mut k = 0;
+        while k < 6 {
+            out.diagonal[k] *= 2.0;
+            k += 1;
+        }
+        unsafe { self.out.store_block::<P>(i, chirality as usize, &out) }
+    }
+}
+
+/// √2 times the upper (sign −1) or the lower two spins of the DeGrand–Rossi basis, each of three colours.
+#[inline(always)]
+fn two_spins<T: Real>([a, b, c, d]: [Colour<T>; 4], sign: T) -> [Complex<T>; 6] {
+    let (a, b, c, d) = (a.0, b.0, c.0, d.0);
+    [
+        a[0] + c[0].scale(sign),
+        a[1] + c[1].scale(sign),
+        a[2] + c[2].scale(sign),
+        b[0] + d[0].scale(sign),
+        b[1] + d[1].scale(sign),
+        b[2] + d[2].scale(sign),
+    ]
+}
+
+/// Adds Z′ = ∫₀¹ exp((1−s)C/d) Z exp(sC/d) ds of Hermitian blocks Z, in double precision. The "right-hand side" is the chirality.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct ExponentialDerivative {
+    /// Blocks of C, times ½ as those of a clover term are, in double.
+    pub term: Clover,
+    /// Z, with the same ½.
+    pub blocks: Clover,
+    /// The sum of Z′, with the same ½.
+    pub out: Clover,
+    /// d
+    pub diagonal: f64,
+    /// 1: `out` is added to; 0: it is not read.
+    pub add: u32,
+}
+
+// SAFETY: call (i, chirality) reads and writes this block of site i only.
+unsafe impl<P: StoreBlock> Kernel<P> for ExponentialDerivative {
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, chirality: u32) {
+        let at = chirality as usize;
+        unsafe {
+            let (term, _) = self.term.load::<Double>(i, at);
+            let x = scaled(&term, 1.0 / (crate::clover::HALF * self.diagonal));
+            let mut sum = exponential_derivative(&x, &in_double(&self.blocks.load::<P>(i, at).0));
+            if self.add != 0 {
+                let before = in_double(&self.out.load::<P>(i, at).0);
+                let mut k = 0;
+                while k < 6 {
+                    sum.diagonal[k] += before.diagonal[k];
+                    k += 1;
+                }
+                let mut k = 0;
+                while k < 15 {
+                    sum.lower[k] = sum.lower[k] + before.lower[k];
+                    k += 1;
+                }
+            }
+            self.out.store_block::<P>(i, at, &sum);
+        }
+    }
+}
+
+#[inline(always)]
+fn in_double<T: Real>(b: &Block<T>) -> Block<f64> {
+    let mut out = Block::<f64>::ZERO;
+    let mut k = 0;
+    while k < 6 {
+        out.diagonal[k] = b.diagonal[k].to_f64();
+        k += 1;
+    }
+    let mut k = 0;
+    while k < 15 {
+        out.lower[k] = Complex { re: b.lower[k].re.to_f64(), im: b.lower[k].im.to_f64() };
+        k += 1;
+    }
+    out
 }
 
 /// W on the sites of one parity from a multiple of A⁻¹, or of another pair of Hermitian blocks. The "right-hand side" is as for
@@ -404,6 +537,8 @@ crate::kernels! { FAMILY = "wilson_force";
     kernel SPINOR_HOP_GRADIENT "spinor_hop_gradient": [SpinorHopGradient, in lanes] => wide_precisions;
     kernel PAIR_INSERTION "pair_insertion": [PairInsertion, in lanes] => wide_precisions;
     kernel BLOCK_INSERTION "block_insertion": [BlockInsertion, in lanes] => wide_precisions;
+    setup PAIR_BLOCKS "pair_blocks": [PairBlocks] => wide_precisions;
+    setup EXPONENTIAL_DERIVATIVE "exponential_derivative": [ExponentialDerivative] => wide_precisions;
     observe LOG_DETERMINANT "log_determinant": [LogDeterminant] => once;
     setup CLOVER_GRADIENT "clover_gradient": [CloverGradient, in lanes] => real_numbers;
 }

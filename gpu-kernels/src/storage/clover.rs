@@ -118,24 +118,34 @@ pub trait StoreClover: CloverFormat {
     unsafe fn store_blocks(tile: Global, lane: usize, blocks: &[Block<f64>; 2]);
 }
 
-/// Writes the records of two blocks, 36 complex numbers, after division by `norm`.
+/// Blocks that may be written one by one: those that share no words.
+pub trait StoreBlock: StoreClover {
+    /// Writes the block of `chirality`.
+    ///
+    /// # Safety
+    /// The tile is valid and the element written by nobody else.
+    unsafe fn store_block(tile: Global, lane: usize, chirality: usize, block: &Block<f64>);
+}
+
+/// Writes the records of N blocks, 18 complex numbers each, from number `first` on, after division by `norm`.
 ///
 /// Indices instead of iterators: a slice iterator ends with a null reference, and in the GPU's local memory the first
 /// variable of a function has address 0.
 #[inline(always)]
-unsafe fn store_records<P: LinkWords, const NUMBER: usize>(
+unsafe fn store_records<P: LinkWords, const NUMBER: usize, const N: usize>(
     tile: Global,
     lane: usize,
-    blocks: &[Block<f64>; 2],
+    first: usize,
+    blocks: &[Block<f64>; N],
     norm: f64,
 ) {
     let inverse = norm.reciprocal();
     let mut j = 0;
-    while j < 36 {
+    while j < 18 * N {
         let words = P::encode_link(blocks[j / 18].record(j % 18).scale(inverse));
         let mut k = 0;
         while k < P::LINK_WORDS {
-            let i = j * P::LINK_WORDS + k;
+            let i = (18 * first + j) * P::LINK_WORDS + k;
             unsafe { record::store_word::<NUMBER>(tile, lane, i, [usize::MAX / 4, 0], words[k]) };
             k += 1;
         }
@@ -163,7 +173,13 @@ macro_rules! clover_format {
         impl StoreClover for $precision {
             #[inline(always)]
             unsafe fn store_blocks(tile: Global, lane: usize, blocks: &[Block<f64>; 2]) {
-                unsafe { store_records::<Self, { Self::RECORD_NUMBER }>(tile, lane, blocks, 1.0) }
+                unsafe { store_records::<Self, { Self::RECORD_NUMBER }, 2>(tile, lane, 0, blocks, 1.0) }
+            }
+        }
+        impl StoreBlock for $precision {
+            #[inline(always)]
+            unsafe fn store_block(tile: Global, lane: usize, chirality: usize, block: &Block<f64>) {
+                unsafe { store_records::<Self, { Self::RECORD_NUMBER }, 1>(tile, lane, chirality, &[*block], 1.0) }
             }
         }
     };
@@ -198,7 +214,7 @@ impl CloverFormat for Fp16 {
 impl StoreClover for Fp16 {
     #[inline(always)]
     unsafe fn store_blocks(tile: Global, lane: usize, blocks: &[Block<f64>; 2]) {
-        unsafe { store_records::<Self, { Self::RECORD_NUMBER }>(tile, lane, blocks, 1.0) }
+        unsafe { store_records::<Self, { Self::RECORD_NUMBER }, 2>(tile, lane, 0, blocks, 1.0) }
     }
 }
 
@@ -217,9 +233,10 @@ impl StoreClover for Half {
         // The largest element becomes 1 − 2⁻¹⁵, the largest number the code has.
         let norm = (largest * (32768.0 / 32767.0)) as f32;
         unsafe {
-            store_records::<Self, { Self::RECORD_NUMBER }>(
+            store_records::<Self, { Self::RECORD_NUMBER }, 2>(
                 tile,
                 lane,
+                0,
                 blocks,
                 if norm > 0.0 { norm as f64 } else { 1.0 },
             );

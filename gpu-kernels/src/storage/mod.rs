@@ -22,7 +22,7 @@ mod site;
 mod staged;
 mod words;
 
-pub use clover::{Block, CloverFormat, StoreClover, apply_clover, lower_index};
+pub use clover::{Block, CloverFormat, StoreBlock, StoreClover, apply_clover, lower_index};
 pub use double::Double;
 pub use element::Element;
 pub(crate) use element::{load_momentum, load_su3, store_momentum, store_su3};

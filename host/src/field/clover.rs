@@ -19,6 +19,44 @@ pub struct DeviceClover {
     precision: Precision,
 }
 
+/// Two Hermitian 6×6 blocks for each site of one parity, as those of a clover term are stored: times ½.
+pub(crate) struct HermitianBlocks {
+    buffer: DeviceBuffer,
+    sites: usize,
+    precision: Precision,
+}
+
+impl HermitianBlocks {
+    /// Room for them; `what` says what for.
+    pub fn empty(domain: &Domain, precision: Precision, what: &str) -> Result<Self> {
+        let sites = domain.half_sites() as usize;
+        let buffer = domain.backend().allocate(DeviceClover::bytes_for(precision, sites), what)?;
+        Ok(HermitianBlocks { buffer, sites, precision })
+    }
+    /// C = (i/2) Σ_{μ<ν} c_μν σ_μν F̂_μν on both parities: the clover term without its number, with the coefficients of
+    /// [`DeviceClover::new`], in double precision.
+    pub fn of_field_strength(gauge: &GaugeField, coefficients: [f64; 2]) -> Result<[Self; 2]> {
+        gauge.expect_in(Precision::Double)?;
+        let half = || Self::empty(gauge.domain(), Precision::Double, "the clover term without its number");
+        let both = [half()?, half()?];
+        both.iter()
+            .enumerate()
+            .try_for_each(|(parity, out)| make_term(gauge, out.view(), parity, 0.0, coefficients))?;
+        Ok(both)
+    }
+    /// They must outlive the view.
+    pub fn view(&self) -> Clover {
+        view::clover(&self.buffer, self.sites, self.precision.clover_bytes())
+    }
+}
+
+/// Writes the blocks of A on the sites of a parity.
+fn make_term(gauge: &GaugeField, out: Clover, parity: usize, diagonal: f64, coefficients: [f64; 2]) -> Result {
+    let (domain, lattice, parity) = (gauge.domain(), gauge.bordered(), parity as u32);
+    let kernel = CloverTerm { links: gauge.both(), lattice, out, parity, diagonal, coefficients };
+    Ok(domain.backend().launch(&CLOVER_TERM, Format::NONE, &kernel, domain.half_sites(), 1)?)
+}
+
 impl DeviceClover {
     fn empty(domain: &Domain, precision: Precision, diagonal: f64) -> Result<Self> {
         let what = format!("the {precision} clover term on {}", domain.local());
@@ -58,15 +96,7 @@ impl DeviceClover {
         let domain = gauge.domain();
         let clover = Self::empty(domain, Precision::Double, diagonal)?;
         for parity in 0..2 {
-            let term = CloverTerm {
-                links: gauge.both(),
-                lattice: gauge.bordered(),
-                out: clover.blocks(parity, false),
-                parity: parity as u32,
-                diagonal,
-                coefficients: [space, time],
-            };
-            domain.backend().launch(&CLOVER_TERM, Format::NONE, &term, domain.half_sites(), 1)?;
+            make_term(gauge, clover.blocks(parity, false), parity, diagonal, [space, time])?;
             let inverse = CloverInverse { input: clover.blocks(parity, false), out: clover.blocks(parity, true) };
             domain.backend().launch(&CLOVER_INVERSE, Format::NONE, &inverse, domain.half_sites(), 1)?;
         }

@@ -10,6 +10,7 @@ mod rhs;
 mod space;
 
 pub use clover::DeviceClover;
+pub(crate) use clover::HermitianBlocks;
 pub(crate) use coarse::CoarseMatrices;
 pub use device::{DeviceField, FullField};
 pub use gauge::DeviceGauge;

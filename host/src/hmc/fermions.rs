@@ -6,6 +6,7 @@ use super::links::EvolvingLinks;
 use super::momenta::MomentumField;
 use super::monomial::Monomial;
 use super::poles::{self, SolverCounts};
+use super::stout::StoutSmearing;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{DeviceField, FieldSpace};
 use crate::operators::fat_links::{FirstLevel, Improvement, PathCoefficients};
@@ -34,6 +35,8 @@ pub struct QuarkOperator {
 pub enum QuarkSmearing {
     /// They are thin links.
     Thin,
+    /// They are stout links (Morningstar and Peardon 2004).
+    Stout(StoutSmearing),
     /// Fat and long links are sums of paths over thin links, as those of asqtad.
     Paths(PathCoefficients),
     /// Two levels with a projection to U(3) in between, with the correction ε of the Naik term (Follana et al. 2007).
@@ -46,12 +49,12 @@ pub enum QuarkSmearing {
 impl QuarkSmearing {
     /// Whether there are fat and long links.
     pub fn is_improved(&self) -> bool {
-        *self != QuarkSmearing::Thin
+        matches!(self, QuarkSmearing::Paths(_) | QuarkSmearing::Hisq { .. })
     }
     /// Whether there are hops of three sites.
     pub(crate) fn has_long_links(&self) -> bool {
         match self {
-            QuarkSmearing::Thin => false,
+            QuarkSmearing::Thin | QuarkSmearing::Stout(_) => false,
             QuarkSmearing::Paths(paths) => paths.naik != 0.0,
             QuarkSmearing::Hisq { .. } => true,
         }
@@ -101,8 +104,8 @@ fn space(domain: &Domain, precision: Precision, nrhs: usize) -> FieldSpace {
 }
 
 impl QuarkOperator {
-    /// A⁄4 + `mass`² on the sites of `parity`, for blocks of `nrhs` vectors in a precision, with long links, or thin ones
-    /// where there are no others, stored as it says, those in U(3) with their phase. Its links are packed once for all masses
+    /// A⁄4 + `mass`² on the sites of `parity`, for blocks of `nrhs` vectors in a precision, with long links, or thin
+    /// or stout ones where there are no others, stored as it says, those in U(3) with their phase. Its links are packed once for all masses
     /// and both parities.
     pub(crate) fn on(
         &self,
@@ -117,6 +120,10 @@ impl QuarkOperator {
             let packed = match self.smearing {
                 QuarkSmearing::Thin => {
                     StaggeredLinks::naive(Arc::new(links.thin(Precision::Double)?.pack(precision, storage)?))
+                }
+                QuarkSmearing::Stout(smearing) => {
+                    let stout = links.stout(&smearing, Precision::Double)?;
+                    StaggeredLinks::naive(Arc::new(stout.smeared().pack(precision, storage)?))
                 }
                 QuarkSmearing::Paths(paths) => {
                     let make = || Improvement::from_paths(&*links.thin(Precision::Double)?, &paths);

@@ -1,4 +1,5 @@
-//! From pairs of vectors that hops join to the force on thin links: the chain rule along the paths of fat and long links.
+//! From pairs of vectors that hops join to the force on thin links: the chain rule along the paths of fat and long links, and through the
+//! levels of stout links.
 use super::HmcError;
 use super::fermions::{QuarkOperator, QuarkSmearing, first_level};
 use super::links::EvolvingLinks;
@@ -12,11 +13,11 @@ use gpu_kernels::fermion_force::{
     LongGradient, NAIVE_FORCE, NaiveForce, PROJECTION_GRADIENT, ProjectionGradient, STAPLE_GRADIENT, StapleGradient,
 };
 use gpu_kernels::field::Matrices;
-use gpu_kernels::lattice::{Bordered, Region};
+use gpu_kernels::lattice::{Bordered, Geometry, Region};
 use gpu_kernels::momenta::{ADD_FORCE, AddForce};
 use gpu_kernels::smeared::{STAPLE, Staple};
 use gpu_kernels::transfer::{COPY_REGION, CopySites};
-use gpu_kernels::{FermionKind, Format, Precision};
+use gpu_kernels::{FermionKind, Format, Instances, Precision};
 
 /// Vectors Z_j on all sites, as right-hand sides of one field for each parity: what a force is made of.
 pub(crate) struct HopVectors {
@@ -136,6 +137,11 @@ pub(crate) fn kick(
             }
             return Ok(0);
         }
+        QuarkSmearing::Stout(smearing) => {
+            let gradient = thin.empty_like()?;
+            hop_gradient(&HOP_GRADIENT, &pairs, &gradient, geometry)?;
+            links.stout(&smearing, precision)?.thin_gradient(gradient)?
+        }
         QuarkSmearing::Paths(paths) => ChainRule::new(&thin, paths, lattice)?.gradient(&pairs)?,
         QuarkSmearing::Hisq { epsilon } => {
             let first = first_level(links)?;
@@ -179,6 +185,22 @@ fn before_projection(fat: &GaugeField, unitary: &GaugeField, gradient: &GaugeFie
     gradient.fill_border()
 }
 
+/// Writes the gradient of links that vectors hop over, on all sites of their bordered lattice.
+fn hop_gradient(
+    hops: &'static Instances<HopGradient>,
+    pairs: &HopPairs,
+    out: &GaugeField,
+    geometry: Geometry,
+) -> Result {
+    let (backend, format) = (out.domain().backend(), Format::fermions(FermionKind::Staggered, out.precision()));
+    for parity in 0..2 {
+        let links = out.links(parity);
+        let kernel = HopGradient { pairs: *pairs, out: links, geometry, parity: parity as u32, factor: 1.0 };
+        backend.launch(hops, format, &kernel, out.bordered_sites(), 4)?;
+    }
+    Ok(())
+}
+
 /// The chain rule from fat and long links to thin ones.
 ///
 /// With S_ν the staple in direction ν, F_μ = c_1 U_μ + Σ_ν [c_3 V + c_L S_ν V + Σ_ρ (c_5 W + Σ_σ c_7 S_σ W)], V = S_ν U_μ and
@@ -209,14 +231,9 @@ impl<'a> ChainRule<'a> {
     /// The gradient of thin links from vectors in their precision.
     fn gradient(self, pairs: &HopPairs) -> Result<GaugeField> {
         let (c, geometry) = (self.paths, self.lattice.geometry);
-        let vectors = Format::fermions(FermionKind::Staggered, self.thin.precision());
         let fat = self.thin.empty_like()?;
         if c.naik != 0.0 {
-            for parity in 0..2 {
-                let (out, parity) = (fat.links(parity), parity as u32);
-                let kernel = HopGradient { pairs: *pairs, out, geometry, parity, factor: 1.0 };
-                self.backend().launch(&LONG_HOP_GRADIENT, vectors, &kernel, self.sites(), 4)?;
-            }
+            hop_gradient(&LONG_HOP_GRADIENT, pairs, &fat, geometry)?;
             for parity in 0..2 {
                 let kernel = LongGradient {
                     links: self.thin.both(),
@@ -229,11 +246,7 @@ impl<'a> ChainRule<'a> {
                 self.backend().launch(&LONG_GRADIENT, self.format(), &kernel, self.sites(), 4)?;
             }
         }
-        for parity in 0..2 {
-            let (out, parity) = (fat.links(parity), parity as u32);
-            let kernel = HopGradient { pairs: *pairs, out, geometry, parity, factor: 1.0 };
-            self.backend().launch(&HOP_GRADIENT, vectors, &kernel, self.sites(), 4)?;
-        }
+        hop_gradient(&HOP_GRADIENT, pairs, &fat, geometry)?;
         self.staples(&fat)?;
         Ok(self.sum)
     }

@@ -24,6 +24,8 @@ pub struct Ensemble {
     pub operators: usize,
     /// Noise vectors of a condensate that are solved for together; 0 without condensates.
     pub noise: usize,
+    /// Levels of stout links, those of all quarks with different ones together.
+    pub stout_levels: usize,
     /// Wilson-like quarks.
     pub wilson: Option<WilsonVectors>,
 }
@@ -41,10 +43,10 @@ pub struct WilsonVectors {
     pub single: bool,
     /// Whether the diagonal term has blocks.
     pub has_blocks: bool,
+    /// Whether it is the exponential of a clover term.
+    pub exponential: bool,
     /// Solutions that first guesses are made of.
     pub guesses: usize,
-    /// Levels of stout links, at most.
-    pub stout_levels: usize,
     /// Setups of multigrid, each of which is kept for a trajectory.
     pub multigrid: Vec<MultigridParams>,
 }
@@ -98,13 +100,6 @@ impl Ensemble {
             needs.push(("vectors of solvers and forces", vectors));
             needs.push(("links of operators", 4 * thin));
             needs.push(("gradients of links", if wilson.has_blocks { 3 * thin } else { thin }));
-            if wilson.stout_levels > 0 {
-                // In both precisions, and what their derivative takes.
-                needs.push((
-                    "stout links",
-                    2 * wilson.stout_levels * thin + MomentumField::bytes_for(Precision::Double, 2 * wide),
-                ));
-            }
             if wilson.has_blocks {
                 let blocks = |precision| 4 * DeviceClover::bytes_for(precision, sites);
                 needs.push(("clover terms", 2 * (blocks(Precision::Double) + blocks(Precision::Single))));
@@ -120,9 +115,24 @@ impl Ensemble {
                     exchanges = params.exchanges(exchanges, part.local, 1, widths);
                 }
             }
+            if wilson.exponential {
+                // What is exponentiated on both parities, and two fields of blocks of a force on one.
+                let blocks = |precision| 2 * DeviceClover::bytes_for(precision, sites);
+                needs.push(("derivatives of clover terms", blocks(Precision::Double) + blocks(of_forces)));
+            }
             for precision in [Precision::Double, Precision::Single] {
                 let site = FermionKind::Wilson.site_bytes(precision);
                 exchanges = exchanges.hops(HaloField::Spinors, precision, &[1]).margin(2, site, &[2, poles / 2]);
+            }
+        }
+        if self.stout_levels > 0 {
+            // In both precisions, and what their derivative takes.
+            let derivative = MomentumField::bytes_for(Precision::Double, 2 * wide);
+            needs.push(("stout links", 2 * self.stout_levels * thin + derivative));
+            // Gradients have neighbours' around in the precision of the solver.
+            exchanges = exchanges.border(Precision::Single);
+            if self.pseudofermions > 0 {
+                needs.push(("gradients of stout links", thin));
             }
         }
         if self.improved {

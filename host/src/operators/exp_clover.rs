@@ -52,7 +52,7 @@ pub static EXP_CLOVER: Definition = Definition {
         bytes: |precision, sites| 4 * DeviceClover::bytes_for(precision, sites),
         is_number: false,
         partner: None,
-        dependence: |_| LinkDependence::Other,
+        dependence: |operator| LinkDependence::Exponential([operator.coefficients[0], operator.coefficients[1]]),
         rows: &CLOVER_ROWS,
         setup: &[CLOVER_TERM.0, CLOVER_EXPONENTIAL.0],
     }),

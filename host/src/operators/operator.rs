@@ -176,8 +176,9 @@ pub enum LinkDependence {
     None,
     /// By the field strength, with the coefficients of a clover term in the spatial and in the temporal planes.
     Linear([f64; 2]),
-    /// By a function of the clover term.
-    Other,
+    /// As d exp(C/d), C being the field strength with these coefficients and d the number in its place where links are 1. The
+    /// determinant is a constant.
+    Exponential([f64; 2]),
 }
 
 /// The links of a staggered operator.

@@ -28,8 +28,8 @@ use ferrite::observables::flow::{Flow, FlowAction};
 use ferrite::observables::polyakov::polyakov_loop;
 use ferrite::operators::fat_links::{FirstLevel, PathCoefficients};
 use ferrite::operators::{
-    CloverParams, Operator, Schur, StaggeredParams, StaggeredPhases, TimeBoundary, TwistedCloverParams, TwistedParams,
-    WilsonLike, WilsonParams,
+    CloverParams, ExpCloverParams, LinkDependence, Operator, Schur, StaggeredParams, StaggeredPhases, TimeBoundary,
+    TwistedCloverParams, TwistedParams, WilsonLike, WilsonParams,
 };
 use ferrite::{FermionKind, Precision};
 use num_complex::Complex64;
@@ -82,7 +82,7 @@ fn one(backend: &dyn Backend, gauge: &HostGauge, precision: Precision, report: &
     Ok(())
 }
 
-fn operators() -> [(&'static str, QuarkOperator); 3] {
+fn operators() -> [(&'static str, QuarkOperator); 4] {
     let params = |phases| StaggeredParams { mass: 0.0, boundary: TimeBoundary::Antiperiodic, phases };
     [
         ("naive", QuarkOperator { params: params(StaggeredPhases::Milc), smearing: QuarkSmearing::Thin }),
@@ -96,6 +96,13 @@ fn operators() -> [(&'static str, QuarkOperator); 3] {
         (
             "HISQ",
             QuarkOperator { params: params(StaggeredPhases::Milc), smearing: QuarkSmearing::Hisq { epsilon: -0.1 } },
+        ),
+        (
+            "stout",
+            QuarkOperator {
+                params: params(StaggeredPhases::Milc),
+                smearing: QuarkSmearing::Stout(StoutSmearing { rho: 0.1, levels: 2, spatial: false }),
+            },
         ),
     ]
 }
@@ -218,11 +225,12 @@ fn wilson_like(links: &EvolvingLinks, precision: Precision, found: &mut Found) -
     let domain = links.own().domain();
     let wilson = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
     let clover = CloverParams::isotropic(wilson, 1.5, 1.0);
-    let operators: [(&str, Operator); 4] = [
+    let operators: [(&str, Operator); 5] = [
         ("wilson", wilson.into()),
         ("clover", clover.into()),
         ("twisted", TwistedParams { wilson, mu: 0.2 }.into()),
         ("twisted clover", TwistedCloverParams { clover, mu: 0.2 }.into()),
+        ("exponential clover", ExpCloverParams(clover).into()),
     ];
     let interval = Interval::new(0.01, 8.0).expect("an interval");
     let made = |parts: i64| {
@@ -260,11 +268,12 @@ fn wilson_like(links: &EvolvingLinks, precision: Precision, found: &mut Found) -
                 let blocks = BlockDeterminant::new(name.clone(), quarks, 2);
                 found.numbers.push((format!("{name}: noise"), two.draw(links, 5, 6)?, 1e-8));
                 one.draw(links, 5, 6)?;
-                for (what, part, tolerance) in [
-                    ("two flavours", &two as &dyn Monomial, tolerance),
-                    ("one flavour", &one, tolerance),
-                    ("determinants", &blocks, 1e-11 + 3.0 * rounding),
-                ] {
+                let mut parts =
+                    vec![("two flavours", &two as &dyn Monomial, tolerance), ("one flavour", &one, tolerance)];
+                if matches!(operator.dependence(), LinkDependence::Linear(_)) {
+                    parts.push(("determinants", &blocks, 1e-11 + 3.0 * rounding));
+                }
+                for (what, part, tolerance) in parts {
                     let mut kicked = MomentumField::zero(domain, precision)?;
                     part.kick(links, 1.0, &mut kicked)?;
                     found.links.push((format!("{name}: force of {what}"), kicked.download()?, tolerance));
@@ -308,7 +317,7 @@ fn trajectories(domain: &Domain, thin: &GaugeField, precision: Precision, found:
     .into_iter()
     .enumerate()
     {
-        let (single, (name, operator)) = (precision == Precision::Single, operators()[number % 3]);
+        let (single, (name, operator)) = (precision == Precision::Single, operators()[number % 4]);
         let interleaved = matches!(scheme, Scheme::ThreeGaugeOneFermion { .. });
         let levels = if interleaved {
             vec![LevelPlan { gauge: true, quarks: vec![0], scheme, steps: 2 }]

@@ -60,6 +60,36 @@ action-tol = 1e-10
     room.json("rhmc run.toml --out run --resume --set trajectories=3");
 }
 
+/// Naive quarks on stout links beside asqtad quarks; stout links make another ensemble than thin ones.
+#[test]
+fn naive_quarks_on_stout_links() {
+    let room = Room::new();
+    fs::write(room.path("run.toml"), QUARKS).unwrap();
+    let run = |out: &str, more: &str| room.run(&format!("rhmc run.toml --out {out} --set trajectories=1 {more}"));
+    let stout = "--set fermion.0.stout-rho=0.15 --set fermion.0.stout-levels=2";
+    assert!(room.json(&format!("check run.toml {stout}")).to_string().contains("gradients of stout links"));
+    for (out, more) in [("thin", ""), ("stout", stout)] {
+        let run = run(out, more);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+    }
+    let [thin, stout_line] = ["thin", "stout"].map(|out| all_lines(&room, out).remove(0));
+    let told = &stout_line["run"]["quarks"];
+    assert_eq!(told[0]["stout"], json!({ "rho": 0.15, "levels": 2, "spatial": false }));
+    assert_eq!([&told[1]["stout"], &thin["run"]["quarks"][0]["stout"]], [&Value::Null; 2]);
+    assert!(number(&stout_line["delta_h"]).abs() < 0.5, "{}", stout_line["delta_h"]);
+    // Hops over smooth links have another spectrum.
+    let largest = |line: &Value, k: usize| number(&line["quarks"][k]["largest_eigenvalue"]);
+    let (stout_one, thin_one) = (largest(&stout_line, 0), largest(&thin, 0));
+    assert!((stout_one - thin_one).abs() > 0.01 * thin_one, "{stout_one} {thin_one}");
+    let why = "fermion.0.stout-rho";
+    for (out, more) in [("stout", ""), ("thin", stout)] {
+        room.fails(2, &format!("rhmc run.toml --out {out} --resume --set trajectories=2 {more}"), &[why]);
+    }
+    let more = format!("rhmc run.toml --out stout --resume --set trajectories=2 {stout}");
+    room.json(&more);
+    assert_eq!(lines(&room, "stout").len(), 2);
+}
+
 #[test]
 fn a_run_and_how_it_goes_on() {
     let room = Room::new();

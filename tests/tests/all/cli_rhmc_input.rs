@@ -113,6 +113,10 @@ gauge-force = "double"
         ("fermion.0.naik-epsilon=0.1", "fermion.0.naik-epsilon: only HISQ has such a correction"),
         ("fermion.0.operator=hisq --set fermion.0.u0=1", "only asqtad quarks have a tadpole factor"),
         ("fermion.0.flavours=0", "0 flavours: leave them out"),
+        ("fermion.0.stout-levels=2", "belongs to stout links: give stout-rho, the weight of a staple, too"),
+        ("fermion.0.stout-rho=0.3", "is not a number from 0 to 0.25"),
+        ("fermion.1.stout-rho=0.1", "fermion.1.stout-rho: asqtad and HISQ quarks have smeared links of their own"),
+        ("fermion.1.operator=hisq --set fermion.1.stout-rho=0.1", "HISQ quarks have smeared links of their own"),
         ("trajectory.integrator=3g1f", "3g1f has the steps of the gauge action between those of the quarks"),
     ] {
         room.fails(2, &format!("check run.toml --set {keys}"), &[why]);

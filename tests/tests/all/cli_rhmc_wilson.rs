@@ -81,6 +81,33 @@ fn lines_tell_of_all_parts() {
     assert!(number(&line["delta_h"]).abs() < 0.5);
 }
 
+/// The determinant of the exponential is a constant: it is no part of the action, and on no level.
+#[test]
+fn exponential_clover_has_no_determinant() {
+    let room = Room::new();
+    fs::write(room.path("run.toml"), INPUT.replace("\"clover\"", "\"exp-clover\"")).unwrap();
+    let run = room.json("check run.toml");
+    assert!(run.to_string().contains("derivatives of clover terms"), "{run}");
+    room.json("rhmc run.toml --out run");
+    let line = &all_lines(&room, "run")[0];
+    let names: Vec<&str> =
+        line["quarks"].as_array().unwrap().iter().map(|part| part["name"].as_str().unwrap()).collect();
+    let expected = [
+        "exp-clover quarks 2 at kappa = 0.125, over mu = 0.3",
+        "exp-clover quarks 2 at kappa = 0.125, mu = 0.3",
+        "exp-clover quarks 1 at kappa = 0.12",
+    ];
+    assert_eq!(names, expected);
+    let settings = &line["run"];
+    assert_eq!(settings["quarks"][0]["operator"], json!("exp-clover"));
+    assert_eq!(settings["levels"][0]["quarks"], json!([0, 2]));
+    assert_eq!(settings["levels"][1]["quarks"], json!([1]));
+    assert!(line["delta_h"].as_f64().unwrap().abs() < 0.5);
+    room.json("report run");
+    let other = "rhmc run.toml --out run --resume --set trajectories=3 --set fermion.0.operator=clover";
+    room.fails(2, other, &["fermion.0.operator = \"exp-clover\", the input says \"clover\""]);
+}
+
 #[test]
 fn a_solver_that_gives_up_rejects_its_trajectory() {
     let room = Room::new();
@@ -140,9 +167,8 @@ fn mistakes_are_told() {
         ("fermion.1.operator=naive", "staggered and Wilson-like quarks do not go together"),
         (
             "fermion.1.operator=clever",
-            "'clever' is none of naive, asqtad, hisq, wilson, clover, twisted, twisted-clover",
+            "'clever' is none of naive, asqtad, hisq, wilson, clover, exp-clover, twisted, twisted-clover",
         ),
-        ("fermion.1.operator=exp-clover", "'exp-clover' is none of"),
         ("fermion.0.mg-vectors=16", "belongs to method = \"multigrid\""),
         ("fermion.1.method=multigrid", "one flavour has a rational function, which CG solves"),
         ("fermion.0.method=multigrid --set fermion.0.mg-vectors=20", "has to be a multiple of 8"),

@@ -14,7 +14,6 @@ use ferrite::hmc::action::GaugeAction;
 use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, QuarkSmearing, RationalFunctions, ShiftedSolver};
 use ferrite::hmc::functions::{Tolerances, rational_functions, rational_functions_of_norm};
 use ferrite::hmc::integrator::{Scheme, Unitarise};
-use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::monomial::Monomial;
 use ferrite::hmc::stout::StoutSmearing;
 use ferrite::hmc::trajectory::{Chain, LevelPlan, Plan};
@@ -28,7 +27,8 @@ use ferrite::observables::condensate::{condensate, noise};
 use ferrite::observables::memory::{Ensemble, WilsonVectors};
 use ferrite::operators::fat_links::PathCoefficients;
 use ferrite::operators::{
-    CloverParams, LinkDependence, Operator, Schur, StaggeredOperator, StaggeredParams, TimeBoundary, WilsonParams,
+    CloverParams, ExpCloverParams, LinkDependence, Operator, Schur, StaggeredOperator, StaggeredParams, TimeBoundary,
+    WilsonParams,
 };
 use ferrite::solve::{Configuration, Correction, Method, Request, Schwarz, ShiftStrategy};
 use ferrite::{LinkStorage, Precision};
@@ -277,12 +277,23 @@ fn staggered_solves(one_of: usize) {
 fn ensembles_take_what_is_foretold() {
     for (name, smearing) in [
         ("naive", QuarkSmearing::Thin),
+        // Of so many levels that these are most of what is taken.
+        ("stout", QuarkSmearing::Stout(StoutSmearing { rho: 0.1, levels: 40, spatial: false })),
         ("asqtad", QuarkSmearing::Paths(PathCoefficients::asqtad(0.9))),
         ("HISQ", QuarkSmearing::Hisq { epsilon: -0.1 }),
     ] {
         let (improved, hisq) = (smearing.is_improved(), matches!(smearing, QuarkSmearing::Hisq { .. }));
-        let ensemble =
-            Ensemble { single_links: false, pseudofermions: 2, improved, hisq, operators: 1, noise: 3, wilson: None };
+        let stout_levels = if let QuarkSmearing::Stout(smearing) = smearing { smearing.levels } else { 0 };
+        let ensemble = Ensemble {
+            single_links: false,
+            pseudofermions: 2,
+            improved,
+            hisq,
+            operators: 1,
+            noise: 3,
+            stout_levels,
+            wilson: None,
+        };
         let operator = QuarkOperator { params: StaggeredParams::new(0.0, TimeBoundary::Antiperiodic), smearing };
         let predicted =
             |ensemble: Ensemble| move |local, grid: &ProcessGrid| (ensemble.memory(Part::new(local, grid)), None);
@@ -304,11 +315,13 @@ fn ensembles_of_wilson_quarks_take_what_is_foretold() {
     let wilson = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
     let clover = CloverParams::isotropic(wilson, 1.5, 1.0).with_schur(Schur::Symmetric);
     let Operator::WilsonLike(plain) = wilson.into() else { unreachable!() };
+    let exponential = ExpCloverParams(CloverParams::isotropic(wilson, 1.5, 1.0)).with_schur(Schur::Symmetric);
     for (name, operator, levels, rational) in [
         ("wilson", plain, 0, true),
         ("clover", clover, 2, false),
         ("clover, one flavour", clover, 0, true),
         ("clover, multigrid", clover, 0, false),
+        ("exponential clover", exponential, 0, false),
     ] {
         let multigrid = name.contains("multigrid").then(MultigridParams::default);
         let guesses = if rational { 0 } else { 2 };
@@ -318,8 +331,8 @@ fn ensembles_of_wilson_quarks_take_what_is_foretold() {
             exact: !rational,
             single: true,
             has_blocks: operator.dependence() != LinkDependence::None,
+            exponential: matches!(operator.dependence(), LinkDependence::Exponential(_)),
             guesses: 2 * guesses,
-            stout_levels: levels,
             multigrid: multigrid.into_iter().collect(),
         };
         let ensemble = Ensemble {
@@ -329,6 +342,7 @@ fn ensembles_of_wilson_quarks_take_what_is_foretold() {
             hisq: false,
             operators: 0,
             noise: 0,
+            stout_levels: levels,
             wilson: Some(vectors),
         };
         let predicted = |local, grid: &ProcessGrid| (ensemble.memory(Part::new(local, grid)), None);
@@ -421,6 +435,5 @@ fn trajectory(domain: &Domain, gauge: &HostGauge, operator: QuarkOperator, preci
     chain.trajectory(1, None, false).unwrap();
     let mut noises = FullField::zero(domain, FermionKind::Staggered, Precision::Double, 3).unwrap();
     noise(&mut noises, 0, 1, 1).unwrap();
-    let links = EvolvingLinks::new(&GaugeField::upload(domain, gauge).unwrap(), precision).unwrap();
-    condensate(&links, &operator, 0.3, &noises, 1e-8).unwrap();
+    condensate(chain.links(), &operator, 0.3, &noises, 1e-8).unwrap();
 }

@@ -1,10 +1,11 @@
 //! Molecular dynamics: forces against derivatives of their actions, and against MILC's; integrators; trajectories.
 use comms::Threads;
+use ferrite::FermionKind;
 use ferrite::Precision::{self, Double, Single};
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
-use ferrite::field::GaugeField;
 use ferrite::field::host::{HostColour, HostGauge, Matrix};
+use ferrite::field::{FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::hmc::action::{AnisotropicLattice, GaugeAction, GaugeActionForce};
 use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, QuarkSmearing, RationalFunctions, ShiftedSolver};
@@ -13,7 +14,10 @@ use ferrite::hmc::functions::{Quarks, Tolerances, rational_functions};
 use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::momenta::MomentumField;
 use ferrite::hmc::monomial::Monomial;
+use ferrite::hmc::spectrum::largest;
+use ferrite::hmc::stout::StoutSmearing;
 use ferrite::lattice::Lattice;
+use ferrite::observables::condensate::{condensate, noise};
 use ferrite::operators::fat_links::PathCoefficients;
 use ferrite::operators::{StaggeredParams, StaggeredPhases, TimeBoundary};
 use ferrite_tests::clover_reference::path;
@@ -153,7 +157,7 @@ fn gauge_forces_are_derivatives() {
     }
 }
 
-/// Naive, asqtad and HISQ quarks with other phases and boundary conditions.
+/// Naive quarks on thin and on stout links, asqtad and HISQ quarks, with other phases and boundary conditions.
 fn operators() -> Vec<(&'static str, QuarkOperator)> {
     let params = |boundary, phases| StaggeredParams { mass: 0.0, boundary, phases };
     let (milc, plain) = (StaggeredPhases::Milc, StaggeredPhases::Lexicographic);
@@ -177,7 +181,16 @@ fn operators() -> Vec<(&'static str, QuarkOperator)> {
                 smearing: QuarkSmearing::Hisq { epsilon: -0.2 },
             },
         ),
+        ("stout", QuarkOperator { params: params(TimeBoundary::Antiperiodic, milc), smearing: stout(0.15, 2, false) }),
+        (
+            "stout in space",
+            QuarkOperator { params: params(TimeBoundary::Periodic, plain), smearing: stout(0.12, 1, true) },
+        ),
     ]
+}
+
+fn stout(rho: f64, levels: usize, spatial: bool) -> QuarkSmearing {
+    QuarkSmearing::Stout(StoutSmearing { rho, levels, spatial })
 }
 
 fn functions(quarks: &[Quarks], count: usize, tolerance: f64) -> RationalFunctions {
@@ -220,6 +233,41 @@ fn fermion_forces_are_derivatives() {
             agrees(Single, (&thin, &q), &make(true), expected, 2e-5);
         }
     }
+}
+
+/// Quarks on stout links of no level are those on thin links, to the bit; others are as on links that were smeared before, but for
+/// their force.
+#[test]
+fn stout_links_are_links() {
+    let domain = Domain::single(Cpu::new(None), Lattice::new([2, 4, 6, 8]).unwrap()).unwrap();
+    let thin = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
+    let smeared = StoutSmearing { rho: 0.15, levels: 2, spatial: false }.smeared(&thin).unwrap();
+    let functions = functions(&two_plus_one(), 2, 1e-3);
+    let mut noises = FullField::zero(&domain, FermionKind::Staggered, Double, 1).unwrap();
+    noise(&mut noises, 0, 1, 1).unwrap();
+    let found = |smearing, links: &GaugeField, precision| {
+        let (operator, single) = (QuarkOperator { smearing, ..operators()[0].1 }, precision == Single);
+        let solvers = [solver(single, if single { 1e-7 } else { 1e-12 }), solver(false, 1e-12)];
+        let quarks = Pseudofermions::new(&domain, "quarks".into(), operator, functions.clone(), solvers, 0, 2);
+        let (mut quarks, links) = (quarks.unwrap(), EvolvingLinks::new(links, precision).unwrap());
+        quarks.draw(&links, 5, 6).unwrap();
+        let mut momenta = MomentumField::zero(&domain, precision).unwrap();
+        quarks.kick(&links, 1.0, &mut momenta).unwrap();
+        let action = quarks.dynamics_action(&links).unwrap();
+        let largest = largest(&links, &operator, 3).unwrap();
+        let condensate = condensate(&links, &operator, 0.3, &noises, 1e-10).unwrap()[0].even;
+        (momenta.download().unwrap(), [action, largest, condensate.re, condensate.im])
+    };
+    for precision in [Double, Single] {
+        let on_thin = found(QuarkSmearing::Thin, &thin, precision);
+        assert_eq!(found(stout(0.15, 0, false), &thin, precision), on_thin, "{precision}");
+    }
+    let (on_stout, before) =
+        (found(stout(0.15, 2, false), &thin, Double), found(QuarkSmearing::Thin, &smeared, Double));
+    assert_eq!(on_stout.1, before.1);
+    // Smearing takes away the force on rough fluctuations.
+    let (force, other) = (-product(&on_stout.0, &on_stout.0), -product(&before.0, &before.0));
+    assert!(force < 0.9 * other, "{force} {other}");
 }
 
 /// Random links have fat ones with singular values next to 0. Forces of HISQ stay finite there, and tell how many these are.
@@ -355,14 +403,11 @@ fn forces_do_not_depend_on_the_grid() {
 mod milc {
     //! Against MILC, whose trajectories and forces are in the reference data.
     use super::*;
-    use ferrite::FermionKind;
-    use ferrite::field::FullField;
     use ferrite::files::{ReadOptions, read_fermion, read_gauge};
     use ferrite::gauge::loops::{closed_loops, mean_traces};
     use ferrite::hmc::hop_force;
     use ferrite::hmc::integrator::{Scheme, Unitarise};
     use ferrite::hmc::trajectory::{Chain, LevelPlan, Noise, Plan};
-    use ferrite::observables::condensate::condensate;
     use ferrite::observables::polyakov::polyakov_loop;
     use ferrite_tests::refdata;
     use rational::{PartialFractions, Pole};

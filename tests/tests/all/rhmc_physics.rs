@@ -35,6 +35,10 @@ fn domain(size: [usize; 4]) -> Domain {
 fn asqtad() -> QuarkOperator {
     QuarkOperator { smearing: QuarkSmearing::Paths(PathCoefficients::asqtad(0.9)), ..naive() }
 }
+fn stout() -> QuarkOperator {
+    let smearing = StoutSmearing { rho: 0.15, levels: 2, spatial: false };
+    QuarkOperator { smearing: QuarkSmearing::Stout(smearing), ..naive() }
+}
 fn hisq() -> QuarkOperator {
     QuarkOperator { smearing: QuarkSmearing::Hisq { epsilon: -0.1 }, ..naive() }
 }
@@ -66,6 +70,7 @@ fn errors_fall_with_their_power() {
     let lambda = MINIMUM_NORM;
     for (scheme, power, operator) in [
         (Scheme::Leapfrog, 2.0, naive()),
+        (Scheme::Omelyan { lambda }, 2.0, stout()),
         (Scheme::LeapfrogLinksFirst, 2.0, asqtad()),
         (Scheme::Omelyan { lambda }, 2.0, asqtad()),
         (Scheme::OmelyanLinksFirst { lambda }, 2.0, naive()),
@@ -97,9 +102,9 @@ fn reversed_trajectories_lead_to_the_start() {
     let domain = domain([4, 4, 4, 6]);
     let thin = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
     let scheme = Scheme::Omelyan { lambda: MINIMUM_NORM };
-    for operator in [asqtad(), hisq()] {
+    for operator in [asqtad(), hisq(), stout()] {
         let off = |single: bool| {
-            let levels = if operator == asqtad() {
+            let levels = if operator != hisq() {
                 vec![level(false, 1, scheme, 4), level(true, 0, scheme, 3)]
             } else {
                 vec![level(true, 1, Scheme::ThreeGaugeOneFermion { lambda: 0.2 }, 3)]

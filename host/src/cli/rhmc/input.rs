@@ -1,7 +1,7 @@
 //! The input of `ferrite rhmc`, checked.
 use super::super::batch::BatchChoice;
 use super::super::device::DeviceChoice;
-use super::super::{Failure, Outcome, multigrid, text};
+use super::super::{Failure, Outcome, multigrid, stout, text};
 use super::precision::precisions;
 use super::wilson::WilsonGroup;
 use crate::cli::config::{Kind, Schema, Settings};
@@ -10,6 +10,7 @@ use ferrite::hmc::action::{AnisotropicLattice, GaugeAction};
 use ferrite::hmc::fermions::{QuarkOperator, QuarkSmearing, ShiftedSolver};
 use ferrite::hmc::functions::{Quarks, Tolerances};
 use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
+use ferrite::hmc::stout::StoutSmearing;
 use ferrite::hmc::trajectory::{LevelPlan, Plan};
 use ferrite::lattice::Lattice;
 use ferrite::operators::fat_links::PathCoefficients;
@@ -178,6 +179,16 @@ pub struct EnsembleInput {
     pub measure: Measure,
     /// Where to compute.
     pub device: DeviceChoice,
+}
+
+impl QuarkGroup {
+    /// What makes its links, where they are stout links.
+    pub fn stout(&self) -> Option<StoutSmearing> {
+        match self.operator.smearing {
+            QuarkSmearing::Stout(smearing) => Some(smearing),
+            _ => None,
+        }
+    }
 }
 
 impl EnsembleInput {
@@ -477,6 +488,12 @@ fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {
     };
     let dynamics_tol = s.numbers(&key("dynamics-tol"), RESIDUAL, is_residual);
     let epsilon = naik_epsilon(s, &key("naik-epsilon"), kind, masses.as_deref());
+    let stout = stout::of_operator(s, &key(""));
+    if let (Some(QuarkKind::Asqtad | QuarkKind::Hisq), Some(setting)) = (kind, s.get(&key("stout-rho"))) {
+        let why = "asqtad and HISQ quarks have smeared links of their own: leave it out; naive and Wilson-like quarks have stout links";
+        s.wrong(&setting, why);
+        return None;
+    }
     let (kind, masses, flavours) = (kind?, masses?, flavours?);
     if masses.len() != flavours.len() {
         if let Some(setting) = s.get(&key("flavours")) {
@@ -489,7 +506,7 @@ fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {
     }
     let params = StaggeredParams { mass: 0.0, boundary, phases };
     let (smearing, title) = match kind {
-        QuarkKind::Naive => (QuarkSmearing::Thin, "naive"),
+        QuarkKind::Naive => (stout.map_or(QuarkSmearing::Thin, QuarkSmearing::Stout), "naive"),
         QuarkKind::Asqtad => (QuarkSmearing::Paths(PathCoefficients::asqtad(u0?)), "asqtad"),
         QuarkKind::Hisq => (QuarkSmearing::Hisq { epsilon: epsilon? }, "hisq"),
     };

@@ -4,7 +4,7 @@ use super::super::communicator::RunCommunicator;
 use super::super::device::Device;
 use super::super::layout::{Cut, Layout};
 use super::super::{Failure, Outcome};
-use super::input::EnsembleInput;
+use super::input::{EnsembleInput, QuarkGroup};
 use super::wilson::WilsonGroup;
 use ferrite::domain::Part;
 use ferrite::hmc::fermions::QuarkSmearing;
@@ -67,6 +67,13 @@ fn memory(input: &EnsembleInput, cut: Cut, together: usize) -> Needs {
             operators.push(group.operator);
         }
     }
+    let mut stout = Vec::new();
+    for smearing in input.groups.iter().filter_map(QuarkGroup::stout).chain(input.wilson.iter().filter_map(|w| w.stout))
+    {
+        if !stout.contains(&smearing) {
+            stout.push(smearing);
+        }
+    }
     let ensemble = Ensemble {
         single_links: input.single_links,
         pseudofermions: input.groups.iter().map(|group| group.pseudofermions).max().unwrap_or(0),
@@ -74,15 +81,16 @@ fn memory(input: &EnsembleInput, cut: Cut, together: usize) -> Needs {
         hisq: operators.iter().any(|operator| matches!(operator.smearing, QuarkSmearing::Hisq { .. })),
         operators: operators.len(),
         noise: together,
+        stout_levels: stout.iter().map(|smearing| smearing.levels).sum(),
         wilson: (!input.wilson.is_empty()).then(|| WilsonVectors {
             pseudofermions: input.wilson.iter().map(WilsonGroup::pseudofermions).sum(),
             rational: input.wilson.iter().map(WilsonGroup::rational).max().unwrap_or(0),
             exact: input.wilson.iter().any(|group| group.rational() == 0),
             single: input.solvers[0].single,
             has_blocks: input.wilson.iter().any(WilsonGroup::has_blocks),
+            exponential: input.wilson.iter().any(WilsonGroup::is_exponential),
             guesses: input.wilson.iter().map(WilsonGroup::guesses).sum(),
             multigrid: input.wilson.iter().filter_map(WilsonGroup::multigrid).collect(),
-            stout_levels: input.wilson.iter().map(WilsonGroup::stout_levels).max().unwrap_or(0),
         }),
     };
     ensemble.memory(Part::new(cut.local, &cut.grid))

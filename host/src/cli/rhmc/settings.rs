@@ -1,6 +1,7 @@
 //! What a run is, for the first line after each start.
 use super::super::batch::Batches;
 use super::super::layout::Layout;
+use super::super::stout;
 use super::input::{EnsembleInput, QuarkGroup, StartLinks};
 use super::wilson::WilsonGroup;
 use ferrite::hmc::fermions::{QuarkOperator, QuarkSmearing, ShiftedSolver};
@@ -8,6 +9,7 @@ use ferrite::hmc::integrator::{Scheme, Unitarise};
 use ferrite::hmc::trajectory::LevelPlan;
 use ferrite::operators::{StaggeredPhases, TimeBoundary};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 
 /// The first links, as an input names them.
 pub fn start(input: &EnsembleInput) -> String {
@@ -81,13 +83,24 @@ const OF_QUARKS: [(&str, &str); 12] = [
     ("stout", "stout-rho"),
 ];
 
+/// What settings tell of links that are not smeared.
+pub const WITHOUT: &str = "none";
+
+/// What settings tell under a name; nothing of stout links means that there are none.
+fn told<'a>(of: &'a Value, name: &str) -> Cow<'a, Value> {
+    match &of[name] {
+        Value::Null if name == "stout" => Cow::Owned(WITHOUT.into()),
+        value => Cow::Borrowed(value),
+    }
+}
+
 /// Which keys of the input make another distribution of links than they did, with both values; none where settings are
 /// not known.
 pub fn sampled_differently(old: &Value, new: &Value) -> Vec<String> {
     let mut all = Vec::new();
     let mut compare = |old: &Value, new: &Value, table: &str, keys: &[(&str, &str)]| {
         for (name, key) in keys {
-            let (old, new) = (&old[*name], &new[*name]);
+            let (old, new) = (told(old, name), told(new, name));
             if !old.is_null() && old != new {
                 // Values that the input does not have as such are left out.
                 let values = if new.is_object() { String::new() } else { format!(" = {old}, the input says {new}") };
@@ -106,7 +119,7 @@ pub fn sampled_differently(old: &Value, new: &Value) -> Vec<String> {
 fn quarks(group: &QuarkGroup) -> Value {
     let QuarkOperator { params, smearing } = &group.operator;
     let (operator, paths) = match smearing {
-        QuarkSmearing::Thin => ("naive", None),
+        QuarkSmearing::Thin | QuarkSmearing::Stout(_) => ("naive", None),
         QuarkSmearing::Paths(paths) => ("asqtad", Some(paths)),
         QuarkSmearing::Hisq { .. } => ("hisq", None),
     };
@@ -133,8 +146,11 @@ fn quarks(group: &QuarkGroup) -> Value {
     if let QuarkSmearing::Hisq { epsilon } = smearing {
         all["naik_epsilon"] = json!(epsilon);
     }
+    // Told only where they are given, so that runs of other versions compare.
+    if let Some(smearing) = group.stout() {
+        all["stout"] = stout::describe(Some(smearing));
+    }
     if let Some(own) = &group.dynamics_tol {
-        // Told only where it is given, so that runs of other versions compare.
         all["dynamics_tol"] = json!(own);
     }
     all

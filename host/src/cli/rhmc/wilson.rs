@@ -1,7 +1,8 @@
 //! Wilson-like quarks in an input, and the parts of the action that they make.
-use super::super::{Failure, Outcome, multigrid, text};
+use super::super::{Failure, Outcome, multigrid, stout, text};
 use super::course::{MARGIN, failed};
 use super::input::{RESIDUAL, approximation, is_residual, needed};
+use super::settings::WITHOUT;
 use crate::cli::config::Settings;
 use ferrite::domain::Domain;
 use ferrite::hmc::fermions::{RationalFunctions, ShiftedSolver};
@@ -25,7 +26,7 @@ pub struct WilsonGroup {
     /// M
     operator: WilsonLike,
     /// What makes its links.
-    stout: Option<StoutSmearing>,
+    pub stout: Option<StoutSmearing>,
     /// What is said of its parameters.
     described: Map<String, Value>,
     /// 1 or 2.
@@ -46,12 +47,9 @@ pub struct WilsonGroup {
     levels: Vec<usize>,
 }
 
-/// Names of operators whose forces there are.
+/// Wilson-like operators.
 fn definitions() -> impl Iterator<Item = &'static Definition> {
-    OPERATORS.into_iter().filter(|definition| match (definition.sample)() {
-        Operator::WilsonLike(operator) => operator.dependence() != LinkDependence::Other,
-        Operator::Staggered(_) => false,
-    })
+    OPERATORS.into_iter().filter(|definition| definition.term().is_some())
 }
 
 /// The operator of this name, if it is that of Wilson-like quarks.
@@ -228,7 +226,7 @@ pub fn group(s: &mut Settings, number: usize, definition: &'static Definition) -
         }
         return None;
     }
-    let stout = super::super::stout::of_operator(s, &key(""));
+    let stout = stout::of_operator(s, &key(""));
     let plain = WilsonQuarks { stout, ..WilsonQuarks::new(operator) };
     let with_mass = |(mass, called): (f64, String)| match Operator::from(operator).with_mass(mass) {
         Operator::WilsonLike(operator) => (WilsonQuarks { operator, ..plain }, called),
@@ -273,7 +271,7 @@ impl WilsonGroup {
     }
     /// Whether the blocks of A have a determinant that depends on the links.
     fn has_determinant(&self) -> bool {
-        self.operator.dependence() != LinkDependence::None
+        matches!(self.operator.dependence(), LinkDependence::Linear(_))
     }
     /// The level of each part of the action, pseudofermions first. The determinant is cheap: it goes to the innermost.
     pub fn levels(&self) -> Vec<usize> {
@@ -300,13 +298,13 @@ impl WilsonGroup {
     pub fn guesses(&self) -> usize {
         if self.is_rational() { 0 } else { self.guesses * self.pseudofermions() }
     }
-    /// Levels of stout links.
-    pub fn stout_levels(&self) -> usize {
-        self.stout.map_or(0, |stout| stout.levels)
-    }
     /// Whether A has blocks.
     pub fn has_blocks(&self) -> bool {
-        self.has_determinant()
+        self.operator.dependence() != LinkDependence::None
+    }
+    /// Whether A is an exponential.
+    pub fn is_exponential(&self) -> bool {
+        matches!(self.operator.dependence(), LinkDependence::Exponential(_))
     }
     /// *Collective.* Smallest and largest eigenvalue of K = M̂†M̂, where there is a rational function of it.
     pub fn extremes(&self, links: &EvolvingLinks, solver: &ShiftedSolver, seed: u64) -> Outcome<Option<[f64; 2]>> {
@@ -405,8 +403,8 @@ impl WilsonGroup {
         all["pseudofermions"] = self.pseudofermions().into();
         all["levels"] = json!(self.levels);
         all["stout"] = match self.stout {
-            None => "none".into(),
-            Some(StoutSmearing { rho, levels, spatial }) => json!({ "rho": rho, "levels": levels, "spatial": spatial }),
+            None => WITHOUT.into(),
+            smearing => stout::describe(smearing),
         };
         if self.is_rational() {
             all["errors"] = json!({ "dynamics": self.tolerances.dynamics, "action": self.tolerances.action });

@@ -9,13 +9,14 @@ use crate::hmc::force::Force;
 use crate::hmc::links::EvolvingLinks;
 use crate::hmc::momenta::MomentumField;
 use crate::hmc::monomial::Monomial;
-use crate::operators::Schur;
+use crate::operators::{LinkDependence, Schur};
 use gpu_kernels::wilson_force::{LOG_DETERMINANT, LogDeterminant};
 use gpu_kernels::{FermionKind, Format};
 use std::ops::Range;
 
 /// −N Σ ln |det A| for N quarks, over the odd sites of the asymmetric complement and over all sites of the symmetric one, less that of
-/// links that are 1. For a doublet of twisted mass A is that of one of the two quarks.
+/// links that are 1. For a doublet of twisted mass A is that of one of the two quarks. It is 0 where blocks do not depend on links, and
+/// for the exponential clover term.
 pub struct BlockDeterminant {
     name: String,
     quarks: WilsonQuarks,
@@ -35,6 +36,7 @@ impl BlockDeterminant {
     }
     /// *Collective.* Σ ln |det A|
     fn log_determinant(&self, links: &EvolvingLinks) -> Result<f64> {
+        let LinkDependence::Linear(_) = self.quarks.operator.dependence() else { return Ok(0.0) };
         let (term, domain) = (self.quarks.term(links)?, links.own().domain());
         let (mut sums, mut weight) = ([0.0; 2], 0.0);
         for (slot, parity) in self.parities().enumerate() {

@@ -1,7 +1,7 @@
 //! Forms Re Σ Y† M̂ X and their gradient.
 use super::{TwistedComplement, WilsonQuarks, space};
 use crate::domain::{Domain, Result};
-use crate::field::{DeviceField, GaugeField};
+use crate::field::{DeviceField, GaugeField, HermitianBlocks};
 use crate::hmc::links::EvolvingLinks;
 use crate::hmc::momenta::MomentumField;
 use crate::operators::{LinkDependence, Schur};
@@ -9,8 +9,8 @@ use gpu_kernels::lattice::{Bordered, Region};
 use gpu_kernels::momenta::{ADD_FORCE, AddForce};
 use gpu_kernels::transfer::{COPY_REGION, CopySites};
 use gpu_kernels::wilson_force::{
-    BLOCK_INSERTION, BlockInsertion, CLOVER_GRADIENT, CloverGradient, Insertions, PAIR_INSERTION, PairInsertion,
-    SPINOR_HOP_GRADIENT, SpinorHopGradient,
+    BLOCK_INSERTION, BlockInsertion, CLOVER_GRADIENT, CloverGradient, EXPONENTIAL_DERIVATIVE, ExponentialDerivative,
+    Insertions, PAIR_BLOCKS, PAIR_INSERTION, PairBlocks, PairInsertion, SPINOR_HOP_GRADIENT, SpinorHopGradient,
 };
 use gpu_kernels::{FermionKind, Format, Precision};
 use num_complex::Complex64;
@@ -30,6 +30,8 @@ pub(super) struct Forms {
     /// X_e − M̂ X_e of the symmetric complement, beside which dA_ee stands.
     beside_term: Option<DeviceField>,
     added: usize,
+    /// The numbers d in A of the operators whose vectors were added, and how many vectors each has.
+    diagonals: Vec<(f64, usize)>,
 }
 
 impl Forms {
@@ -40,7 +42,7 @@ impl Forms {
         let depends = operator.dependence() != LinkDependence::None;
         let beside_term = (depends && operator.schur == Schur::Symmetric).then(field).transpose()?;
         let (x, y) = ([field()?, field()?], [field()?, field()?]);
-        Ok(Forms { quarks, domain: domain.clone(), precision, x, y, beside_term, added: 0 })
+        Ok(Forms { quarks, domain: domain.clone(), precision, x, y, beside_term, added: 0, diagonals: Vec::new() })
     }
     /// Adds `factors`_j Re y_j† M̂ x_j for the vectors of a block on the even sites; `image` is M̂ x.
     pub fn add(
@@ -67,6 +69,11 @@ impl Forms {
             self.put(beside_term, &odd, 0, 1.0)?;
         }
         self.added += x.nrhs();
+        let diagonal = operator.inner.wilson().params().diagonal();
+        match self.diagonals.last_mut() {
+            Some((last, count)) if *last == diagonal => *count += x.nrhs(),
+            _ => self.diagonals.push((diagonal, x.nrhs())),
+        }
         Ok(())
     }
     /// Writes `factor` times the vectors of a block to the next right-hand sides of `to`.
@@ -93,29 +100,80 @@ impl Forms {
     fn gradient(self, links: &EvolvingLinks) -> Result<GaugeField> {
         let thin = self.quarks.links(links, self.precision)?;
         let gradient = thin.empty_like()?;
-        if let LinkDependence::Linear(coefficients) = self.quarks.operator.dependence() {
-            let insertions = InsertionField::new(&thin)?;
-            for parity in 0..2 {
-                let x = match (&self.beside_term, parity) {
-                    (Some(beside_term), 0) => beside_term,
-                    _ => &self.x[parity],
-                };
-                let kernel = PairInsertion {
-                    x: x.view(),
-                    y: self.y[parity].view(),
-                    count: self.added as u32,
-                    parity: parity as u32,
-                    out: insertions.on(parity),
-                    lattice: thin.bordered(),
-                    coefficients,
-                };
-                let (backend, sites) = (self.domain.backend(), self.domain.half_sites());
-                backend.launch(&PAIR_INSERTION, Format::of(self.precision), &kernel, sites, 3)?;
+        match self.quarks.operator.dependence() {
+            LinkDependence::None => {}
+            LinkDependence::Linear(coefficients) => self.pairs(coefficients, &thin)?.add_gradient(&thin, &gradient)?,
+            LinkDependence::Exponential(coefficients) => {
+                let exponent = self.quarks.exponent(links, coefficients)?;
+                self.blocks(coefficients, &exponent, &thin)?.add_gradient(&thin, &gradient)?;
             }
-            insertions.add_gradient(&thin, &gradient)?;
         }
         self.hops(&gradient)?;
         Ok(gradient)
+    }
+    /// X on the sites of a parity, as it stands beside dA.
+    fn beside(&self, parity: usize) -> &DeviceField {
+        match (&self.beside_term, parity) {
+            (Some(beside_term), 0) => beside_term,
+            _ => &self.x[parity],
+        }
+    }
+    /// W of a clover term.
+    fn pairs(&self, coefficients: [f64; 2], thin: &GaugeField) -> Result<InsertionField> {
+        let insertions = InsertionField::new(thin)?;
+        for parity in 0..2 {
+            let kernel = PairInsertion {
+                x: self.beside(parity).view(),
+                y: self.y[parity].view(),
+                count: self.added as u32,
+                parity: parity as u32,
+                out: insertions.on(parity),
+                lattice: thin.bordered(),
+                coefficients,
+            };
+            let (backend, sites) = (self.domain.backend(), self.domain.half_sites());
+            backend.launch(&PAIR_INSERTION, Format::of(self.precision), &kernel, sites, 3)?;
+        }
+        Ok(insertions)
+    }
+    /// W of d exp(C/d): operators of different masses have different d.
+    fn blocks(
+        &self,
+        coefficients: [f64; 2],
+        exponent: &[HermitianBlocks; 2],
+        thin: &GaugeField,
+    ) -> Result<InsertionField> {
+        let insertions = InsertionField::new(thin)?;
+        let room = || HermitianBlocks::empty(&self.domain, self.precision, "blocks of the force of a clover term");
+        let (blocks, sum) = (room()?, room()?);
+        let (backend, format, sites) = (self.domain.backend(), Format::of(self.precision), self.domain.half_sites());
+        for (parity, exponent) in exponent.iter().enumerate() {
+            let (x, y, mut first) = (self.beside(parity), &self.y[parity], 0);
+            for (diagonal, count) in &self.diagonals {
+                let (x, y) = (x.view_from(first), y.view_from(first));
+                let kernel = PairBlocks { x, y, count: *count as u32, out: blocks.view() };
+                backend.launch(&PAIR_BLOCKS, format, &kernel, sites, 2)?;
+                let kernel = ExponentialDerivative {
+                    term: exponent.view(),
+                    blocks: blocks.view(),
+                    out: sum.view(),
+                    diagonal: *diagonal,
+                    add: u32::from(first > 0),
+                };
+                backend.launch(&EXPONENTIAL_DERIVATIVE, format, &kernel, sites, 2)?;
+                first += count;
+            }
+            let kernel = BlockInsertion {
+                blocks: sum.view(),
+                parity: parity as u32,
+                out: insertions.on(parity),
+                lattice: thin.bordered(),
+                factor: 1.0,
+                coefficients,
+            };
+            backend.launch(&BLOCK_INSERTION, format, &kernel, sites, 3)?;
+        }
+        Ok(insertions)
     }
     /// Adds the gradient of the hopping term.
     fn hops(self, gradient: &GaugeField) -> Result {

@@ -2,7 +2,8 @@
 //! Jansen and Liu 1996).
 //!
 //! det M = det A_oo det M̂ for the asymmetric complement M̂ = A_ee − h² D_eo A_oo⁻¹ D_oe, and det A_ee det A_oo det M̂ for the symmetric
-//! one, A_ee⁻¹ times that. Blocks of A have an action of their own ([`determinant`]); M̂ has pseudofermions: for two quarks exactly
+//! one, A_ee⁻¹ times that. Blocks of A have an action of their own ([`determinant`]) unless their determinant is a constant, as that of
+//! the exponential clover term; M̂ has pseudofermions: for two quarks exactly
 //! ([`two_flavours`]), for one by a rational function ([`one_flavour`]).
 //!
 //! Heavier quarks split det M̂†M̂ into factors, each with its own pseudofermion (Hasenbusch 2001): by another mass, or by iμγ_5 beside
@@ -23,7 +24,7 @@ pub use solver::{WilsonMethod, WilsonSolver};
 use super::links::EvolvingLinks;
 use super::stout::StoutSmearing;
 use crate::domain::{Domain, Result};
-use crate::field::{DeviceField, DeviceGauge, FieldSpace, GaugeField};
+use crate::field::{DeviceField, DeviceGauge, FieldSpace, GaugeField, HermitianBlocks};
 use crate::operators::{Diagonal, DiagonalForm, EvenOddWilson, Schur, Wilson, WilsonLike};
 use gpu_kernels::momenta::{DRAW_SPINOR_NOISE, DrawNoise};
 use gpu_kernels::random::purpose;
@@ -74,6 +75,12 @@ impl WilsonQuarks {
         let WilsonLike { definition, wilson, coefficients, .. } = self.operator;
         let name = format!("term of {definition:?} {wilson:?} {coefficients:?} {:?}", self.stout);
         links.made_of(name, || self.operator.diagonal(&*self.links(links, Precision::Double)?))
+    }
+    /// C of A = d exp(C/d), in double precision. It is made once for all masses.
+    fn exponent(&self, links: &EvolvingLinks, coefficients: [f64; 2]) -> Result<Rc<[HermitianBlocks; 2]>> {
+        let name = format!("exponent of clover terms {coefficients:?} {:?}", self.stout);
+        let make = || HermitianBlocks::of_field_strength(&*self.links(links, Precision::Double)?, coefficients);
+        links.made_of(name, make)
     }
     /// M̂ without the twist of factors in a precision, for blocks of `nrhs` vectors.
     fn complement(&self, links: &EvolvingLinks, precision: Precision, nrhs: usize) -> Result<EvenOddWilson> {
