@@ -5,7 +5,7 @@ use super::links::EvolvingLinks;
 use super::momenta::MomentumField;
 use crate::backend::Backend;
 use crate::domain::{DeviceError, Domain, Result};
-use crate::field::{DeviceField, GaugeField};
+use crate::field::{DeviceField, GaugeField, HopPhases};
 use crate::operators::fat_links::{MatrixField, PathCoefficients};
 use gpu_kernels::fermion_force::{
     COMBINE_MATRICES, CombineMatrices, HOP_GRADIENT, HopGradient, HopPairs, LONG_GRADIENT, LONG_HOP_GRADIENT,
@@ -123,10 +123,12 @@ pub(crate) fn kick(
     // With the ends of the whole lattice where hops cross them, and none where vectors have their sign.
     let geometry = hops.fields[0].domain().geometry();
     let lattice = Bordered { geometry, ..thin.bordered() };
-    let pairs = hops.pairs(operator);
+    let (pairs, phases) = (hops.pairs(operator), operator.phases(&domain));
     let mut guarded = 0;
     let gradient = match operator.smearing {
         QuarkSmearing::Thin => {
+            // With U' = e^{iφ} U and the gradient G' with respect to it, U' G'† is U G†.
+            let thin = thin.with_hop_phases(phases)?;
             let format =
                 Format { to: Some(momenta.precision()), ..Format::fermions(FermionKind::Staggered, precision) };
             for parity in 0..2 {
@@ -136,7 +138,7 @@ pub(crate) fn kick(
             }
             return Ok(0);
         }
-        QuarkSmearing::Paths(paths) => ChainRule::new(&thin, paths, lattice)?.gradient(&pairs)?,
+        QuarkSmearing::Paths(paths) => ChainRule::new(&thin, paths, lattice)?.gradient(&pairs, phases)?,
         QuarkSmearing::Hisq { epsilon } => {
             let first = first_level(links)?;
             let of = |what: &str, field: &GaugeField| {
@@ -145,7 +147,8 @@ pub(crate) fn kick(
             let (fat, unitary) = (of("fat", &first.fat)?, of("unitary", &first.unitary)?);
             let count = links.made_of("guarded links of HISQ".into(), || first.count_small(SMALLEST_SQUARE))?;
             guarded = *count;
-            let gradient = ChainRule::new(&unitary, PathCoefficients::hisq(epsilon), lattice)?.gradient(&pairs)?;
+            let gradient =
+                ChainRule::new(&unitary, PathCoefficients::hisq(epsilon), lattice)?.gradient(&pairs, phases)?;
             before_projection(&fat, &unitary, &gradient)?;
             let rule = ChainRule::new(&thin, PathCoefficients::fat7(), lattice)?;
             rule.staples(&gradient)?;
@@ -206,8 +209,10 @@ impl<'a> ChainRule<'a> {
     fn format(&self) -> Format {
         Format::of(self.thin.precision())
     }
-    /// The gradient of thin links from vectors in their precision.
-    fn gradient(self, pairs: &HopPairs) -> Result<GaugeField> {
+    /// The gradient of thin links from vectors in their precision. Hops are over fat links with phases, e^{iφ} F: with the gradient
+    /// G with respect to that, the one with respect to F is e^{−iφ} G.
+    fn gradient(self, pairs: &HopPairs, phases: HopPhases) -> Result<GaugeField> {
+        let without_phases = |gradient: &GaugeField, steps: usize| gradient.multiply(phases.over(steps).conj());
         let (c, geometry) = (self.paths, self.lattice.geometry);
         let vectors = Format::fermions(FermionKind::Staggered, self.thin.precision());
         let fat = self.thin.empty_like()?;
@@ -217,6 +222,7 @@ impl<'a> ChainRule<'a> {
                 let kernel = HopGradient { pairs: *pairs, out, geometry, parity, factor: 1.0 };
                 self.backend().launch(&LONG_HOP_GRADIENT, vectors, &kernel, self.sites(), 4)?;
             }
+            without_phases(&fat, 3)?;
             for parity in 0..2 {
                 let kernel = LongGradient {
                     links: self.thin.both(),
@@ -234,6 +240,7 @@ impl<'a> ChainRule<'a> {
             let kernel = HopGradient { pairs: *pairs, out, geometry, parity, factor: 1.0 };
             self.backend().launch(&HOP_GRADIENT, vectors, &kernel, self.sites(), 4)?;
         }
+        without_phases(&fat, 1)?;
         self.staples(&fat)?;
         Ok(self.sum)
     }

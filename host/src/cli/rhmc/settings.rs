@@ -65,13 +65,14 @@ const OF_GAUGE: [(&str, &str); 6] = [
     ("parallelogram", "parallelogram"),
     ("anisotropy", "xi"),
 ];
-const OF_QUARKS: [(&str, &str); 12] = [
+const OF_QUARKS: [(&str, &str); 13] = [
     ("operator", "operator"),
     ("mass", "mass"),
     ("flavours", "flavours"),
     ("paths", "u0"),
     ("naik_epsilon", "naik-epsilon"),
     ("bc_time", "bc-time"),
+    ("theta", "theta"),
     ("kappa", "kappa"),
     ("clover", "csw"),
     ("xi", "xi"),
@@ -103,7 +104,7 @@ pub fn sampled_differently(old: &Value, new: &Value) -> Vec<String> {
 }
 
 fn quarks(group: &QuarkGroup) -> Value {
-    let QuarkOperator { params, smearing } = &group.operator;
+    let QuarkOperator { params, smearing, theta } = &group.operator;
     let (operator, paths) = match smearing {
         QuarkSmearing::Thin => ("naive", None),
         QuarkSmearing::Paths(paths) => ("asqtad", Some(paths)),
@@ -124,6 +125,7 @@ fn quarks(group: &QuarkGroup) -> Value {
             TimeBoundary::Antiperiodic => "antiperiodic",
             TimeBoundary::Periodic => "periodic",
         },
+        "theta": theta.0,
         "phases": match params.phases {
             StaggeredPhases::Milc => "milc",
             StaggeredPhases::Lexicographic => "lexicographic",

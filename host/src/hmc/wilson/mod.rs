@@ -23,7 +23,7 @@ use super::links::EvolvingLinks;
 use super::stout::StoutSmearing;
 use crate::domain::{Domain, Result};
 use crate::field::{DeviceField, DeviceGauge, FieldSpace, GaugeField};
-use crate::operators::{Diagonal, DiagonalForm, EvenOddWilson, Schur, Wilson, WilsonLike};
+use crate::operators::{Diagonal, DiagonalForm, EvenOddWilson, Operator, Schur, Wilson, WilsonLike};
 use gpu_kernels::momenta::{DRAW_SPINOR_NOISE, DrawNoise};
 use gpu_kernels::random::purpose;
 use gpu_kernels::{FermionKind, Format, LinkStorage, Precision};
@@ -57,7 +57,7 @@ impl WilsonQuarks {
     pub fn new(operator: WilsonLike) -> Self {
         WilsonQuarks { operator, twist: 0.0, stout: None }
     }
-    /// Its links, in a precision.
+    /// Its links, in a precision, without the phases of twisted boundary conditions: its hops alone have them.
     fn links(&self, links: &EvolvingLinks, precision: Precision) -> Result<Rc<GaugeField>> {
         match &self.stout {
             None => links.thin(precision),
@@ -72,9 +72,14 @@ impl WilsonQuarks {
     }
     /// M̂ in a format, for blocks of `nrhs` vectors.
     fn on(&self, links: &EvolvingLinks, precision: Precision, nrhs: usize) -> Result<TwistedComplement> {
-        let storage = if precision == Precision::Double { LinkStorage::FULL } else { LinkStorage::of(12) };
-        let name = format!("links of Wilson quarks in {precision} {storage} {:?}", self.stout);
-        let pack = || Ok(Arc::new(self.links(links, Precision::Double)?.pack(precision, storage)?));
+        let (operator, theta) = (Operator::from(self.operator), self.operator.theta);
+        let two_rows = operator.storage(LinkStorage::of(12));
+        let storage = if precision == Precision::Double { LinkStorage::FULL } else { two_rows };
+        let name = format!("links of Wilson quarks in {precision} {storage} {:?} {theta:?}", self.stout);
+        let pack = || {
+            let phases = theta.of_hops(links.own().domain().global());
+            Ok(Arc::new(self.links(links, Precision::Double)?.pack_with(phases, precision, storage)?))
+        };
         let packed: Rc<Arc<DeviceGauge>> = links.made_of::<_, crate::domain::DeviceError>(name, pack)?;
         let term = self.term(links)?;
         let term = if precision == Precision::Double { (*term).clone() } else { term.convert(precision)? };
