@@ -116,8 +116,8 @@ fn free_wilson_quarks_have_shifted_momenta() {
             numbers.zip(v.as_flattened()).for_each(|(to, from)| *to += c * from);
         };
         add(number.into(), &u);
-        for nu in 0..4 {
-            add(Complex64::new(0.0, p[nu].sin()), &spin_multiply(&gamma::GAMMA[nu], &u));
+        for (gamma, p) in gamma::GAMMA.iter().zip(p) {
+            add(Complex64::new(0.0, p.sin()), &spin_multiply(gamma, &u));
         }
         let expected = along(steps.map(|n| TAU * n), &field(lattice, |_| expected));
         let found = image(&HostGauge::unit(lattice), operator.with_theta(THETA), OperatorForm::Plain, &psi);
