@@ -5,7 +5,7 @@
 //! one in a further direction, from that the seven-link one; the three-link staple's own staple in its own direction is
 //! the Lepage term.
 use crate::algebra::su2::{each_subgroup, largest_trace};
-use crate::algebra::{Colour, Complex, Real, Su3};
+use crate::algebra::{Colour, Complex, Real, Su3, complex};
 use crate::field::{Links, Matrices, ThinLinks};
 use crate::lattice::{Bordered, Geometry, Region, Site};
 use crate::memory::Access;
@@ -108,25 +108,29 @@ pub(crate) fn step(g: &Geometry, x: &Site, mu: u32, forward: bool) -> u32 {
     g.neighbour(x, mu as usize, forward)
 }
 
-/// F_μ(x) = c U_μ(x) for all μ: what sums of staples begin with.
+/// F_μ(x) = c_μ U_μ(x) for all μ: what sums of staples begin with, and links with the phases of a boundary condition.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ScaleLinks {
     /// U
     pub input: ThinLinks,
-    /// F
+    /// F. May be `input` itself.
     pub out: ThinLinks,
-    /// c
-    pub factor: f64,
+    /// c_μ
+    pub factors: [Complex<f64>; 4],
 }
-// SAFETY: call i writes the links of site i only.
+// SAFETY: call i reads and writes the links of site i only.
 unsafe impl<T: Element> Kernel<T> for ScaleLinks {
     #[inline(always)]
     unsafe fn site(&self, i: u32, _rhs: u32) {
-        for mu in 0..4 {
-            let factor = T::from_f64(self.factor);
-            unsafe { self.out.store(i, mu, &self.input.load::<T>(i, mu, Access::Shared).scale(factor)) }
+        macro_rules! direction {
+            ($($mu:literal)*) => {$(
+                let c = self.factors[$mu];
+                let c = complex(T::from_f64(c.re), T::from_f64(c.im));
+                unsafe { self.out.store(i, $mu, &self.input.load::<T>(i, $mu, Access::Own).times(c)) }
+            )*};
         }
+        direction!(0 1 2 3);
     }
 }
 
@@ -340,8 +344,8 @@ unsafe impl Reduction<()> for ComponentsAbove {
     }
 }
 
-/// Links kept once to the links around the sites of one parity, divided by a factor: one link forward and the one that
-/// ends at the site, one site long or, for [`ThreeSites`], three.
+/// Links kept once to the links around the sites of one parity, each multiplied by a complex number of its direction: one link
+/// forward and the one that ends at the site, one site long or, for [`ThreeSites`], three.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PackThin {
@@ -353,8 +357,8 @@ pub struct PackThin {
     pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
-    /// One over the factor.
-    pub scale: f64,
+    /// The numbers.
+    pub factors: [Complex<f64>; 4],
 }
 /// A format, for links and hops that are three sites long.
 pub struct ThreeSites<F>(PhantomData<F>);
@@ -391,7 +395,8 @@ impl PackThin {
                 let here = of(&self.input, self.parity).load::<f64>(x.index, $mu, Access::Once);
                 let behind = if STEPS == 3 { g.third_neighbour(&x, $mu, false) } else { g.neighbour(&x, $mu, false) };
                 let there = of(&self.input, there).load::<f64>(behind, $mu, Access::Once);
-                self.links.store::<P, R>(i, $mu, &here.scale(self.scale), &there.adjoint().scale(self.scale));
+                let c = self.factors[$mu];
+                self.links.store::<P, R>(i, $mu, &here.times(c), &there.times(c).adjoint());
             })*};
         }
         direction!(0 1 2 3);

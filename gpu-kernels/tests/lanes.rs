@@ -3,6 +3,7 @@
 //! all sites, and one site at a time where it is given one. Fields hold random numbers; what a kernel makes of them is another test's.
 #![cfg(feature = "cpu")]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "the contract is written once, at the first of them")]
+use gpu_kernels::algebra::complex;
 use gpu_kernels::blas::{
     AXPBY, AXPY_NORM2, Axpby, AxpyNorm2, BICGSTAB_STEP, BicgstabStep, CG_RESIDUAL_UPDATE, CG_UPDATE, CgResidualUpdate,
     CgUpdate, DOT_NORM2, DotNorm2, SHIFT_UPDATE_2, ShiftUpdate, XPAY_NORM2, XpayNorm2,
@@ -341,7 +342,8 @@ fn gauge_fields() {
     compare_for(4, ADD_MOMENTA.0, 2, |m| AddMomenta { momenta: m.momenta(0), other: m.momenta(1), a: 0.3, b: -0.7 });
     compare(KINETIC_ENERGY.0, 1, |m| KineticEnergy { momenta: m.momenta(0) });
     compare(PROJECT_U3.0, 2, |m| ProjectU3 { input: m.thin(0), out: m.thin(1) });
-    compare(SCALE_LINKS.0, 2, |m| ScaleLinks { input: m.thin(0), out: m.thin(1), factor: 0.7 });
+    let factors = [0.7, -0.2, 1.0, 0.0].map(|re| complex(re, 0.3));
+    compare(SCALE_LINKS.0, 2, |m| ScaleLinks { input: m.thin(0), out: m.thin(1), factors });
 }
 
 #[test]

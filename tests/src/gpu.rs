@@ -69,7 +69,7 @@ fn all(gpu: &Cuda) -> Result<Report, Box<dyn Error>> {
     for case in checks::staggered_cases() {
         on_both!(staggered_kernels(&case), improved_kernels(&case));
     }
-    on_both!(staggered_kernels(&checks::large_case()));
+    on_both!(staggered_kernels(&checks::large_case()), staggered_phases_of_hops());
     for gauge in checks::link_cases() {
         on_both!(fat_links(&gauge));
     }
@@ -88,6 +88,8 @@ fn all(gpu: &Cuda) -> Result<Report, Box<dyn Error>> {
     solves_while_loading(&case, &mut report)?;
     checks::staggered_solves(gpu, &mut report)?;
     checks::staggered_phases(gpu, &mut report)?;
+    checks::wilson_like_angles(gpu, &mut report)?;
+    checks::staggered_angles(gpu, &mut report)?;
     checks::dynamics(gpu, &mut report)?;
     Ok(report)
 }

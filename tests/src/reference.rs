@@ -36,6 +36,13 @@ fn neighbour(lattice: Lattice, x: [usize; 4], mu: usize, step: i64) -> (usize, b
 pub fn unit() -> Matrix {
     std::array::from_fn(|a| std::array::from_fn(|b| f64::from(u8::from(a == b)).into()))
 }
+/// Links whose hops have the factor e^{iθ_μ/L_μ}.
+pub fn turned(gauge: &HostGauge, theta: [f64; 4]) -> HostGauge {
+    let size = gauge.lattice().size();
+    let phase = |mu: usize| Complex64::from_polar(1.0, theta[mu] / size[mu] as f64);
+    let link = |k: usize| gauge.links()[k].map(|row| row.map(|z| phase(k % 4) * z));
+    HostGauge::from_links(gauge.lattice(), (0..gauge.links().len()).map(link).collect())
+}
 /// U ψ, on colour.
 pub fn colour_multiply(u: &Matrix, psi: &Spinor) -> Spinor {
     std::array::from_fn(|s| std::array::from_fn(|a| (0..3).map(|b| u[a][b] * psi[s][b]).sum()))

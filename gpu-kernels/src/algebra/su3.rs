@@ -131,6 +131,11 @@ impl<T: Real> Su3<T> {
     pub fn scale(self, b: T) -> Self {
         self.map(|z| z.scale(b))
     }
+    /// self · c
+    #[inline(always)]
+    pub fn times(self, c: Complex<T>) -> Self {
+        self.map(|z| z * c)
+    }
     /// 0
     pub const ZERO: Self = Su3([[Complex::ZERO; 3]; 3]);
     /// v w†

@@ -48,6 +48,7 @@ impl LinksRead {
                     false => storage(path, &plan.read.options, plan.precision, plan.reconstruction, &file)?,
                 };
                 let operator = with_tadpole(plan.operator, path, file.plaquette.mean)?;
+                let storage = plan.reconstruction.map_or(operator.storage(storage), |_| storage);
                 Ok(LinksRead { links: HostLinks::Gauge(Box::new(file)), operator, storage })
             }
             LinkFiles::Improved(fat, long) => {
@@ -59,7 +60,8 @@ impl LinksRead {
                     Ok(links)
                 };
                 let links = HostLinks::Improved(Box::new([read(fat, 1)?, read(long, 3)?]));
-                Ok(LinksRead { links, operator: plan.operator, storage: plan.reconstruction.unwrap_or(default) })
+                let (operator, asked) = (plan.operator, plan.reconstruction);
+                Ok(LinksRead { links, operator, storage: asked.unwrap_or(operator.storage(default)) })
             }
         }
     }

@@ -145,7 +145,7 @@ pub fn owners(key: &str) -> impl Iterator<Item = &'static Definition> {
 /// The keys of all operators, each once: those of several kinds of operators first.
 fn operator_keys() -> Vec<(Option<&'static str>, &'static Key)> {
     let mut all: Vec<(Option<&'static str>, &'static Key)> = Vec::new();
-    for key in OPERATORS.iter().flat_map(|definition| definition.keys) {
+    for key in OPERATORS.iter().flat_map(|definition| definition.all_keys()) {
         if all.iter().all(|(_, known)| known.name != key.name) {
             all.push((heading(key), key));
         }

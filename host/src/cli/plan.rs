@@ -172,7 +172,7 @@ impl FermionPlan {
             (false, _) => Some((None, Systems::One)),
         };
         let several = systems.as_ref().is_some_and(|(_, systems)| systems.count().is_some());
-        let operator = definition.and_then(|definition| (definition.resolve)(settings));
+        let operator = definition.and_then(|definition| definition.resolve_all(settings));
         if let Some(definition) = definition {
             refuse_foreign_keys(settings, definition);
         }
@@ -290,7 +290,11 @@ impl FermionPlan {
         };
         let stout = self.stout.map_or(String::new(), |smearing| format!(", {}", stout::sentence(smearing)));
         let boundary = name_of(&BOUNDARIES, operator.boundary());
-        format!("{} operator on {}{details}{stout}, {boundary}", self.definition().title, self.lattice)
+        let angles = match operator.theta() {
+            theta if theta.are_zero() => String::new(),
+            theta => format!(", theta = {}", theta.0.map(text::number).join(",")),
+        };
+        format!("{} operator on {}{details}{stout}, {boundary}{angles}", self.definition().title, self.lattice)
     }
 }
 
@@ -335,7 +339,8 @@ pub fn definition(settings: &mut Settings) -> Option<&'static Definition> {
 
 /// Settings of other operators than the one chosen, and what is wrong with each.
 pub fn foreign_keys(settings: &mut Settings, chosen: &Definition) -> Vec<(Setting, String)> {
-    let of_others = OPERATORS.iter().flat_map(|definition| definition.keys).filter(|key| !chosen.has_key(key.name));
+    let of_others =
+        OPERATORS.iter().flat_map(|definition| definition.all_keys()).filter(|key| !chosen.has_key(key.name));
     let owners = |key| keys::alternatives(keys::owners(key).map(|definition| definition.name));
     let mut foreign: Vec<_> = of_others.map(|key| (key.name, owners(key.name))).collect();
     if chosen.kind != FermionKind::Staggered {

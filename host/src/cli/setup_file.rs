@@ -7,7 +7,7 @@ use ferrite::field::host::HostGauge;
 use ferrite::files::FileError;
 use ferrite::files::setup::{SetupHeader, SetupReader, SetupWriter, links_checksum};
 use ferrite::multigrid::TestVectors;
-use ferrite::operators::WilsonLike;
+use ferrite::operators::{BoundaryAngles, WilsonLike};
 use ferrite::solve::{Configuration, Request};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -53,6 +53,7 @@ impl<'a> SetupFile<'a> {
             "xi": wilson.anisotropy.xi,
             "nu": wilson.anisotropy.nu,
             "boundary_sign": wilson.boundary.sign(),
+            "theta": operator.theta.0,
             "coefficients": operator.coefficients,
         })
     }
@@ -80,9 +81,12 @@ impl<'a> SetupFile<'a> {
             ));
         }
         let mine = Self::describe(&self.operator);
-        for key in ["operator", "xi", "nu", "boundary_sign"] {
-            if header.operator[key] != mine[key] {
-                return refused(format!("is a setup for {key} = {}, and this is {}", header.operator[key], mine[key]));
+        // Files of earlier versions have no angles, which there were not.
+        let untwisted = json!(BoundaryAngles::default().0);
+        for key in ["operator", "xi", "nu", "boundary_sign", "theta"] {
+            let theirs = header.operator.get(key).unwrap_or(if key == "theta" { &untwisted } else { &Value::Null });
+            if *theirs != mine[key] {
+                return refused(format!("is a setup for {key} = {theirs}, and this is {}", mine[key]));
             }
         }
         if asked && header.vectors != request.multigrid.vectors {

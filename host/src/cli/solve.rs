@@ -292,7 +292,8 @@ fn run_on<F: Fermion>(solve: &Solve, input: Option<&Path>, context: &Context) ->
     let host = fields * size_of::<F>() + links * 576;
     fields::require_host_memory(comm, layout.local(), host, "sources, solutions and links")?;
 
-    let modules = ahead::modules(plan.definition(), plan.precision, plan.reconstruction, layout.grid().size() > 1);
+    let storage = plan.operator.storage(plan.reconstruction.unwrap_or_default());
+    let modules = ahead::modules(plan.definition(), plan.precision, Some(storage), layout.grid().size() > 1);
     let links = device.while_loading(&modules, || LinksRead::of(plan, &layout, comm))?;
     let links = links.smeared(plan, &device, &layout)?;
     let sources = plan.fields::<F>(&plan.sources, &layout)?;

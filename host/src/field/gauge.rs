@@ -2,29 +2,67 @@
 use super::gauge_field::GaugeField;
 use crate::backend::{DeviceBuffer, view};
 use crate::domain::{Domain, Result};
+use gpu_kernels::algebra::Complex;
 use gpu_kernels::field::Links;
 use gpu_kernels::smeared::{PACK_LINKS, PACK_LONG, PackThin};
 use gpu_kernels::storage::padded;
 use gpu_kernels::{Format, LinkStorage, Precision};
+use num_complex::Complex64;
+
+/// Factors of modulus 1 that hops over a link in x, y, z and t have, the same at all sites; hops back have their conjugates.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HopPhases(pub [Complex64; 4]);
+
+impl HopPhases {
+    /// All 1.
+    pub const NONE: HopPhases = HopPhases([Complex64::ONE; 4]);
+
+    /// Those of hops over so many links.
+    #[must_use]
+    pub fn over(self, steps: usize) -> Self {
+        HopPhases(self.0.map(|z| z.powu(steps as u32)))
+    }
+    /// Those of the hops back.
+    #[must_use]
+    pub fn conj(self) -> Self {
+        HopPhases(self.0.map(|z| z.conj()))
+    }
+    /// Whether all are 1.
+    pub fn are_none(&self) -> bool {
+        *self == Self::NONE
+    }
+    /// For kernels, times a number.
+    pub(super) fn times(&self, factor: f64) -> [Complex<f64>; 4] {
+        self.0.map(|z| Complex { re: factor * z.re, im: factor * z.im })
+    }
+}
 
 /// Links on a device for operators on fields in a precision: for each parity, all eight links around each site.
 pub struct DeviceGauge {
     domain: Domain,
     halves: [DeviceBuffer; 2],
     factor: f64,
+    phases: HopPhases,
     precision: Precision,
     storage: LinkStorage,
 }
 
 impl DeviceGauge {
-    fn empty(domain: &Domain, precision: Precision, storage: LinkStorage, factor: f64) -> Result<Self> {
+    fn empty(
+        domain: &Domain,
+        precision: Precision,
+        storage: LinkStorage,
+        factor: f64,
+        phases: HopPhases,
+    ) -> Result<Self> {
         let what = format!("a {precision} recon-{storage} gauge field on {}", domain.local());
         let bytes = Self::bytes_for(precision, storage, domain.half_sites() as usize);
         let half = || domain.backend().allocate(bytes, &what);
-        Ok(DeviceGauge { domain: domain.clone(), halves: [half()?, half()?], factor, precision, storage })
+        Ok(DeviceGauge { domain: domain.clone(), halves: [half()?, half()?], factor, phases, precision, storage })
     }
     /// `links`, which are in double precision, over `factor`, each beside the one that ends at its site after `steps` steps:
-    /// 1 for hops over one link, 3 for hops over links three sites long.
+    /// 1 for hops over one link, 3 for hops over links three sites long. `phases` are those of hops over one link. With them links
+    /// are not in SU(3) any more: 12 or 8 reals do not tell them, all reals do, and of those in U(3) 13 or 9.
     ///
     /// # Panics
     /// For other numbers of steps.
@@ -34,6 +72,7 @@ impl DeviceGauge {
         storage: LinkStorage,
         factor: f64,
         steps: usize,
+        phases: HopPhases,
     ) -> Result<Self> {
         let kernel = match steps {
             1 => &PACK_LINKS,
@@ -44,14 +83,14 @@ impl DeviceGauge {
         let domain = links.domain();
         // Links that begin further away are with nobody that this process hears of.
         domain.grid().check(domain.global().size(), steps)?;
-        let gauge = Self::empty(domain, precision, storage, factor)?;
+        let gauge = Self::empty(domain, precision, storage, factor, phases)?;
         for parity in 0..2 {
             let arguments = PackThin {
                 input: links.both(),
                 links: gauge.links(parity),
                 lattice: links.bordered(),
                 parity: parity as u32,
-                scale: 1.0 / factor,
+                factors: phases.over(steps).times(1.0 / factor),
             };
             let format = Format::with_links(precision, storage);
             domain.backend().launch(kernel, format, &arguments, domain.half_sites(), 1)?;
@@ -61,6 +100,10 @@ impl DeviceGauge {
     /// What the links are to be multiplied with: 1 for those of a gauge configuration.
     pub fn factor(&self) -> f64 {
         self.factor
+    }
+    /// What hops over one link have been multiplied with.
+    pub fn phases(&self) -> HopPhases {
+        self.phases
     }
     /// That of the fields next to which they are stored.
     pub fn precision(&self) -> Precision {

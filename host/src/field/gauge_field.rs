@@ -1,14 +1,17 @@
 //! Links on a device, each kept once.
-use super::gauge::DeviceGauge;
+use super::gauge::{DeviceGauge, HopPhases};
 use super::host::{HostGauge, Matrix};
 use crate::backend::{DeviceBuffer, view};
 use crate::domain::Part;
 use crate::domain::{DeviceError, Domain, Result};
+use gpu_kernels::algebra::Complex;
 use gpu_kernels::field::ThinLinks;
 use gpu_kernels::gauge_fixing::Star;
 use gpu_kernels::heatbath::Sublattice;
 use gpu_kernels::lattice::{Bordered, Region};
-use gpu_kernels::smeared::{SINGULAR_THIN, SingularThin, UNITARITY_VIOLATION, UnitarityViolation};
+use gpu_kernels::smeared::{
+    SCALE_LINKS, SINGULAR_THIN, ScaleLinks, SingularThin, UNITARITY_VIOLATION, UnitarityViolation,
+};
 use gpu_kernels::storage::padded;
 use gpu_kernels::transfer::{HostArray, UNPACK_THIN_LINKS, UnpackThinLinks};
 use gpu_kernels::{Format, LinkStorage, Precision};
@@ -172,7 +175,34 @@ impl GaugeField {
     /// *Collective.* A copy for operators on fields in a precision. One that is stored for temporal gauge takes for granted
     /// that the links are in it: [`temporal_gauge`](crate::gauge::fixing::temporal_gauge).
     pub fn pack(&self, precision: Precision, storage: LinkStorage) -> Result<DeviceGauge> {
-        DeviceGauge::from_thin(self, precision, storage, 1.0, 1)
+        self.pack_with(HopPhases::NONE, precision, storage)
+    }
+    /// *Collective.* The same with factors of hops, which need a storage with all 18 reals.
+    pub fn pack_with(&self, phases: HopPhases, precision: Precision, storage: LinkStorage) -> Result<DeviceGauge> {
+        DeviceGauge::from_thin(self, precision, storage, 1.0, 1, phases)
+    }
+    /// Multiplies links, or gradients, of each direction by a phase, those of the border included.
+    pub(crate) fn multiply(&self, phases: HopPhases) -> Result {
+        if phases.are_none() { Ok(()) } else { self.times_to(phases.times(1.0), self) }
+    }
+    /// The links times phases, those of the border included; the very same memory where all phases are 1.
+    pub(crate) fn with_hop_phases(&self, phases: HopPhases) -> Result<Self> {
+        if phases.are_none() {
+            return Ok(self.share());
+        }
+        let out = self.empty_like()?;
+        self.times_to(phases.times(1.0), &out)?;
+        Ok(out)
+    }
+    /// Writes links times a number of their direction to `out`, on the same lattice and in the same precision; those of the border
+    /// included.
+    pub(crate) fn times_to(&self, factors: [Complex<f64>; 4], out: &Self) -> Result {
+        let format = Format::of(self.precision);
+        for parity in 0..2 {
+            let kernel = ScaleLinks { input: self.links(parity), out: out.links(parity), factors };
+            self.domain.backend().launch(&SCALE_LINKS, format, &kernel, self.bordered_sites(), 1)?;
+        }
+        Ok(())
     }
     /// *Collective.* How many links reconstruct 8 cannot keep (Clark et al. 2009, appendix A.2): those whose first row is
     /// nearly (a, 0, 0), as in the unit field.

@@ -13,6 +13,6 @@ pub use clover::DeviceClover;
 pub(crate) use clover::HermitianBlocks;
 pub(crate) use coarse::CoarseMatrices;
 pub use device::{DeviceField, FullField};
-pub use gauge::DeviceGauge;
+pub use gauge::{DeviceGauge, HopPhases};
 pub use gauge_field::GaugeField;
 pub use space::FieldSpace;

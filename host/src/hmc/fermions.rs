@@ -8,9 +8,9 @@ use super::monomial::Monomial;
 use super::poles::{self, SolverCounts};
 use super::stout::StoutSmearing;
 use crate::domain::{DeviceError, Domain, Result};
-use crate::field::{DeviceField, FieldSpace};
+use crate::field::{DeviceField, FieldSpace, HopPhases};
 use crate::operators::fat_links::{FirstLevel, Improvement, PathCoefficients};
-use crate::operators::{EvenOddStaggered, Staggered, StaggeredLinks, StaggeredParams};
+use crate::operators::{BoundaryAngles, EvenOddStaggered, Staggered, StaggeredLinks, StaggeredParams};
 use gpu_kernels::momenta::{DRAW_NOISE, DrawNoise};
 use gpu_kernels::random::purpose;
 use gpu_kernels::{FermionKind, Format, LinkStorage, Precision};
@@ -28,6 +28,8 @@ pub struct QuarkOperator {
     pub params: StaggeredParams,
     /// The links that they hop over.
     pub smearing: QuarkSmearing,
+    /// Twisted boundary conditions.
+    pub theta: BoundaryAngles,
 }
 
 /// What the links of quarks are made of.
@@ -104,8 +106,12 @@ fn space(domain: &Domain, precision: Precision, nrhs: usize) -> FieldSpace {
 }
 
 impl QuarkOperator {
-    /// A⁄4 + `mass`² on the sites of `parity`, for blocks of `nrhs` vectors in a precision, with long links, or thin
-    /// or stout ones where there are no others, stored as it says, those in U(3) with their phase. Its links are packed once for all masses
+    /// Without phases at the ends of the lattice.
+    pub fn new(params: StaggeredParams, smearing: QuarkSmearing) -> Self {
+        QuarkOperator { params, smearing, theta: BoundaryAngles::default() }
+    }
+    /// A⁄4 + `mass`² on the sites of `parity`, for blocks of `nrhs` vectors in a precision, with long links, or thin or stout ones where
+    /// there are no others, stored as it says, those in U(3) with their phase, or with all reals. Its links are packed once for all masses
     /// and both parities.
     pub(crate) fn on(
         &self,
@@ -116,29 +122,45 @@ impl QuarkOperator {
         mass: f64,
         nrhs: usize,
     ) -> Result<EvenOddStaggered> {
+        let (phases, storage) = (self.phases(links.own().domain()), self.storage(storage));
         let pack = || {
             let packed = match self.smearing {
                 QuarkSmearing::Thin => {
-                    StaggeredLinks::naive(Arc::new(links.thin(Precision::Double)?.pack(precision, storage)?))
+                    let thin = links.thin(Precision::Double)?;
+                    StaggeredLinks::naive(Arc::new(thin.pack_with(phases, precision, storage)?))
                 }
                 QuarkSmearing::Stout(smearing) => {
                     let stout = links.stout(&smearing, Precision::Double)?;
-                    StaggeredLinks::naive(Arc::new(stout.smeared().pack(precision, storage)?))
+                    StaggeredLinks::naive(Arc::new(stout.smeared().pack_with(phases, precision, storage)?))
                 }
                 QuarkSmearing::Paths(paths) => {
                     let make = || Improvement::from_paths(&*links.thin(Precision::Double)?, &paths);
-                    self.improved(links, make)?.pack(precision, storage)?
+                    self.improved(links, make)?.pack_with(phases, precision, storage)?
                 }
                 QuarkSmearing::Hisq { epsilon } => {
                     let make = || first_level(links)?.second(epsilon);
-                    self.improved(links, make)?.pack(precision, storage.with_phase())?
+                    self.improved(links, make)?.pack_with(phases, precision, storage)?
                 }
             };
             Ok::<_, DeviceError>(Arc::new(packed))
         };
-        let packed = links.made_of(format!("links of {:?} in {precision} {storage}", self.smearing), pack)?;
+        let QuarkOperator { smearing, theta, .. } = self;
+        let packed = links.made_of(format!("links of {smearing:?} {theta:?} in {precision} {storage}"), pack)?;
         let staggered = Staggered::new(Arc::clone(&packed), StaggeredParams { mass, ..self.params });
         EvenOddStaggered::shifted(staggered, parity, 0.0, nrhs)
+    }
+    /// Factors of hops.
+    pub(super) fn phases(&self, domain: &Domain) -> HopPhases {
+        self.theta.of_hops(domain.global())
+    }
+    /// How links are stored where a storage is asked for.
+    fn storage(&self, asked: LinkStorage) -> LinkStorage {
+        match (self.smearing, self.theta.are_zero()) {
+            (QuarkSmearing::Thin | QuarkSmearing::Stout(_) | QuarkSmearing::Paths(_), true) => asked,
+            (QuarkSmearing::Thin | QuarkSmearing::Stout(_), false) => asked.with_all_reals(),
+            (QuarkSmearing::Paths(paths), false) if paths.naik == 0.0 => asked.with_all_reals(),
+            (QuarkSmearing::Paths(_), false) | (QuarkSmearing::Hisq { .. }, _) => asked.with_phase(),
+        }
     }
     fn improved(&self, links: &EvolvingLinks, make: impl FnOnce() -> Result<Improvement>) -> Result<Rc<Improvement>> {
         links.made_of(format!("fat and long links of {:?}", self.smearing), make)

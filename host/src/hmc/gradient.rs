@@ -6,7 +6,7 @@ use super::links::EvolvingLinks;
 use super::momenta::MomentumField;
 use crate::backend::Backend;
 use crate::domain::{DeviceError, Domain, Result};
-use crate::field::{DeviceField, GaugeField};
+use crate::field::{DeviceField, GaugeField, HopPhases};
 use crate::operators::fat_links::{MatrixField, PathCoefficients};
 use gpu_kernels::fermion_force::{
     COMBINE_MATRICES, CombineMatrices, HOP_GRADIENT, HopGradient, HopPairs, LONG_GRADIENT, LONG_HOP_GRADIENT,
@@ -124,10 +124,12 @@ pub(crate) fn kick(
     // With the ends of the whole lattice where hops cross them, and none where vectors have their sign.
     let geometry = hops.fields[0].domain().geometry();
     let lattice = Bordered { geometry, ..thin.bordered() };
-    let pairs = hops.pairs(operator);
+    let (pairs, phases) = (hops.pairs(operator), operator.phases(&domain));
     let mut guarded = 0;
     let gradient = match operator.smearing {
         QuarkSmearing::Thin => {
+            // With U' = e^{iφ} U and the gradient G' with respect to it, U' G'† is U G†.
+            let thin = thin.with_hop_phases(phases)?;
             let format =
                 Format { to: Some(momenta.precision()), ..Format::fermions(FermionKind::Staggered, precision) };
             for parity in 0..2 {
@@ -140,9 +142,10 @@ pub(crate) fn kick(
         QuarkSmearing::Stout(smearing) => {
             let gradient = thin.empty_like()?;
             hop_gradient(&HOP_GRADIENT, &pairs, &gradient, geometry)?;
+            gradient.multiply(phases.conj())?;
             links.stout(&smearing, precision)?.thin_gradient(gradient)?
         }
-        QuarkSmearing::Paths(paths) => ChainRule::new(&thin, paths, lattice)?.gradient(&pairs)?,
+        QuarkSmearing::Paths(paths) => ChainRule::new(&thin, paths, lattice)?.gradient(&pairs, phases)?,
         QuarkSmearing::Hisq { epsilon } => {
             let first = first_level(links)?;
             let of = |what: &str, field: &GaugeField| {
@@ -151,7 +154,8 @@ pub(crate) fn kick(
             let (fat, unitary) = (of("fat", &first.fat)?, of("unitary", &first.unitary)?);
             let count = links.made_of("guarded links of HISQ".into(), || first.count_small(SMALLEST_SQUARE))?;
             guarded = *count;
-            let gradient = ChainRule::new(&unitary, PathCoefficients::hisq(epsilon), lattice)?.gradient(&pairs)?;
+            let gradient =
+                ChainRule::new(&unitary, PathCoefficients::hisq(epsilon), lattice)?.gradient(&pairs, phases)?;
             before_projection(&fat, &unitary, &gradient)?;
             let rule = ChainRule::new(&thin, PathCoefficients::fat7(), lattice)?;
             rule.staples(&gradient)?;
@@ -228,12 +232,15 @@ impl<'a> ChainRule<'a> {
     fn format(&self) -> Format {
         Format::of(self.thin.precision())
     }
-    /// The gradient of thin links from vectors in their precision.
-    fn gradient(self, pairs: &HopPairs) -> Result<GaugeField> {
+    /// The gradient of thin links from vectors in their precision. Hops are over fat links with phases, e^{iφ} F: with the gradient
+    /// G with respect to that, the one with respect to F is e^{−iφ} G.
+    fn gradient(self, pairs: &HopPairs, phases: HopPhases) -> Result<GaugeField> {
+        let without_phases = |gradient: &GaugeField, steps: usize| gradient.multiply(phases.over(steps).conj());
         let (c, geometry) = (self.paths, self.lattice.geometry);
         let fat = self.thin.empty_like()?;
         if c.naik != 0.0 {
             hop_gradient(&LONG_HOP_GRADIENT, pairs, &fat, geometry)?;
+            without_phases(&fat, 3)?;
             for parity in 0..2 {
                 let kernel = LongGradient {
                     links: self.thin.both(),
@@ -247,6 +254,7 @@ impl<'a> ChainRule<'a> {
             }
         }
         hop_gradient(&HOP_GRADIENT, pairs, &fat, geometry)?;
+        without_phases(&fat, 1)?;
         self.staples(&fat)?;
         Ok(self.sum)
     }

@@ -15,7 +15,8 @@ use gpu_kernels::lattice::{Divisor, Geometry, Region};
 use gpu_kernels::multigrid::{FORWARD_HOP, ForwardHop, PROJECT, Project, TO_CHIRAL_BASIS, ToChiralBasis};
 use gpu_kernels::warp::LANES;
 use gpu_kernels::{Format, Precision};
-use solvers::LinearOperator;
+use num_complex::Complex64;
+use solvers::{LinearOperator, VectorSpace};
 use std::cell::{Cell, RefCell};
 
 /// Directions of hops.
@@ -44,7 +45,7 @@ struct Part<'a> {
 }
 
 impl CoarseOperator {
-    /// R M P for a Wilson-like operator in single precision on `links`, which it was made from, for blocks of as many
+    /// R M P for a Wilson-like operator in single precision on `links`, which it was made from, with its phases, for blocks of as many
     /// right-hand sides as there are near-null vectors at least. Hops are kept in `precision`.
     ///
     /// # Errors
@@ -56,7 +57,7 @@ impl CoarseOperator {
         precision: Precision,
     ) -> Result<Self> {
         let wilson = operator.wilson();
-        let (params, domain) = (wilson.params(), space.fine().domain());
+        let (params, phases, domain) = (wilson.params(), wilson.phases(), space.fine().domain());
         let hop = |columns: &FullField, mu: usize, parity: usize, out: &mut DeviceField| -> Result {
             let factor = -params.hop() * if mu == 3 { 1.0 / params.anisotropy.space() } else { 1.0 };
             let input = columns.parity(1 - parity);
@@ -87,7 +88,13 @@ impl CoarseOperator {
                     let call = Call::of(&FORWARD_HOP, format, &kernel)?;
                     Ok(backend.run(stream, call, sites, nrhs as u32)?)
                 },
-            )
+            )?;
+            if phases.are_none() {
+                return Ok(());
+            }
+            // Links as they come have no phases.
+            let (none, phase) = (vec![Complex64::ZERO; nrhs], vec![phases.0[mu]; nrhs]);
+            space.fine().space(nrhs).axpby(&none, input, &phase, out)
         };
         let diagonal = |columns: &FullField, parity: usize, out: &mut DeviceField| {
             let form = DiagonalForm { parity, inverse: false, dagger: false };

@@ -1,7 +1,7 @@
 //! What multigrid can be told, and which aggregates it takes where it is not.
 use crate::backend::Backend;
 use crate::lattice::Lattice;
-use crate::operators::Definition;
+use crate::operators::WilsonLike;
 use gpu_kernels::{LinkStorage, Precision};
 use solvers::{CaGcrParams, InnerGcrParams};
 
@@ -162,11 +162,13 @@ impl MultigridParams {
     }
     /// The same with the smoother that is meant for an operator on a backend: in fp16 where nothing is asked for and near-null vectors
     /// are in half precision, if the build has it.
-    pub fn smoothing_on(&self, backend: &dyn Backend, definition: &Definition) -> Self {
+    pub fn smoothing_on(&self, backend: &dyn Backend, operator: &WilsonLike) -> Self {
         let usual = self.smoother_on(backend);
         let is_free = self.smoother.is_none() && self.precision.is_none() && usual == Precision::Half;
-        let storages = [LinkStorage::FULL, LinkStorage::FULL.with_two_rows()];
-        let has_fp16 = storages.into_iter().any(|storage| definition.exists(Precision::Fp16, storage));
+        let exists = |storage| operator.definition.exists(Precision::Fp16, storage);
+        // Links with the phases of twisted boundary conditions have all reals.
+        let has_two_rows = || operator.theta.are_zero() && exists(LinkStorage::FULL.with_two_rows());
+        let has_fp16 = exists(LinkStorage::FULL) || has_two_rows();
         let smoother = if is_free && has_fp16 { Precision::Fp16 } else { usual };
         MultigridParams { smoother: Some(smoother), ..*self }
     }

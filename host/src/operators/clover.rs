@@ -43,7 +43,7 @@ impl CloverParams {
     /// With a Schur complement to solve.
     pub fn with_schur(self, schur: Schur) -> WilsonLike {
         let CloverParams { wilson, space, time } = self;
-        WilsonLike { definition: &CLOVER, wilson, coefficients: [space, time, 0.0], schur }
+        WilsonLike::new(&CLOVER, wilson, [space, time, 0.0], schur)
     }
     /// Those of an operator with a clover term.
     pub(super) fn of(operator: &WilsonLike) -> Self {

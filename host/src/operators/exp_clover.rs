@@ -19,7 +19,7 @@ impl ExpCloverParams {
         let CloverParams { wilson, space, time } = self.0;
         let mut coefficients = [0.0; COEFFICIENTS];
         (coefficients[0], coefficients[1]) = (space, time);
-        WilsonLike { definition: &EXP_CLOVER, wilson, coefficients, schur }
+        WilsonLike::new(&EXP_CLOVER, wilson, coefficients, schur)
     }
 }
 

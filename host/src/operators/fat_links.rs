@@ -7,14 +7,14 @@ use super::{Smearing, StaggeredLinks, StaggeredPhases, Tadpole, TimeBoundary};
 use crate::backend::{DeviceBuffer, view};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::{HostGauge, Matrix};
-use crate::field::{DeviceGauge, GaugeField};
+use crate::field::{DeviceGauge, GaugeField, HopPhases};
 use crate::gauge::su3::{violation, violation_of_u3};
 use crate::lattice::{FixedPointSum, Section};
+use gpu_kernels::algebra::complex;
 use gpu_kernels::fermion_force::{SMALL_SINGULAR_VALUES, SmallSingularValues};
 use gpu_kernels::field::Matrices;
 use gpu_kernels::smeared::{
-    COMPONENTS_ABOVE, ComponentsAbove, LONG_LINKS, LongLinks, PROJECT_U3, ProjectU3, SCALE_LINKS, STAPLE, ScaleLinks,
-    Staple,
+    COMPONENTS_ABOVE, ComponentsAbove, LONG_LINKS, LongLinks, PROJECT_U3, ProjectU3, STAPLE, Staple,
 };
 use gpu_kernels::storage::padded;
 use gpu_kernels::{Format, LinkStorage, Precision};
@@ -119,10 +119,7 @@ pub fn fat_links(thin: &GaugeField, c: &PathCoefficients) -> Result<GaugeField> 
     // Lepage's staples are made as staples of staples in the same direction. These also have the paths that go aside and
     // back before they go along μ, one for each of the 6 ways: the link itself, six times too often.
     let factor = c.one_link - 6.0 * c.lepage;
-    for parity in 0..2 {
-        let kernel = ScaleLinks { input: thin.links(parity), out: fat.links(parity), factor };
-        domain.backend().launch(&SCALE_LINKS, format, &kernel, sites, 1)?;
-    }
+    thin.times_to([complex(factor, 0.0); 4], &fat)?;
     let (first, second) = {
         let field = || MatrixField::like(thin, "a staple of fat links");
         (field()?, field()?)
@@ -332,12 +329,23 @@ impl Improvement {
     /// A copy for operators on fields in a precision, with long links stored as `storage` says, which must be possible, and
     /// all reals of fat ones.
     pub fn pack(&self, precision: Precision, storage: LinkStorage) -> Result<StaggeredLinks> {
-        // In fixed point components have to lie between −1 and 1.
+        self.pack_with(HopPhases::NONE, precision, storage)
+    }
+    /// The same with factors of hops over one link; hops over three have their cubes. With them long links are not in SU(3):
+    /// `storage` keeps the phases of their determinants, or all reals.
+    pub fn pack_with(&self, phases: HopPhases, precision: Precision, storage: LinkStorage) -> Result<StaggeredLinks> {
+        // In fixed point components have to lie between −1 and 1. A phase turns real into imaginary parts.
         let fixed_point = precision == Precision::Half || storage.half;
-        let fat_scale = if fixed_point { self.fat_scale } else { 1.0 };
+        let turned = |scale: f64| if phases.are_none() { scale } else { scale * std::f64::consts::SQRT_2 };
+        let fat_scale = if fixed_point { turned(self.fat_scale) } else { 1.0 };
+        let long_scale = match self.long_group {
+            LinkGroup::Neither if fixed_point => turned(self.long_scale),
+            _ => self.long_scale,
+        };
         let full = LinkStorage::FULL.half(storage.half);
-        let fat = DeviceGauge::from_thin(&self.fat, precision, full, fat_scale, 1)?;
-        StaggeredLinks::improved(fat, DeviceGauge::from_thin(&self.long, precision, storage, self.long_scale, 3)?)
+        let fat = DeviceGauge::from_thin(&self.fat, precision, full, fat_scale, 1, phases)?;
+        let long = DeviceGauge::from_thin(&self.long, precision, storage, long_scale, 3, phases)?;
+        StaggeredLinks::improved(fat, long)
     }
     /// *Collective.* From links on the host, without phases and boundary condition, as files hold them.
     pub fn from_host(domain: &Domain, fat: &HostGauge, long: &HostGauge) -> Result<Self> {

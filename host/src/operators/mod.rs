@@ -1,4 +1,5 @@
 //! Dirac operators, and the fat and long links that improved ones hop over.
+mod angles;
 mod clover;
 mod diagonal;
 mod even_odd;
@@ -13,13 +14,14 @@ mod twisted_clover;
 mod wilson;
 mod wilson_like;
 
+pub use angles::BoundaryAngles;
 pub use clover::{CLOVER, CLOVER_FLOPS, CLOVER_MATRIX_FLOPS, CloverParams, SCHURS};
 pub use diagonal::{Diagonal, DiagonalForm};
 pub use even_odd::{EvenOdd, OperatorForm};
 pub use exp_clover::{EXP_CLOVER, ExpCloverParams};
 pub use operator::{
-    Definition, Details, Key, KeyKind, Keys, LinkDependence, LinksOfStaggered, Operator, Resolved, Term, WilsonLike,
-    choose,
+    Definition, Details, Key, KeyKind, Keys, LinkDependence, LinksOfStaggered, OUTPUT_OF_ALL, Operator, Resolved, Term,
+    WilsonLike, choose,
 };
 pub use schwarz::{BlockOperator, MrInBlocks};
 pub use staggered::{

@@ -1,4 +1,5 @@
 //! Operators as users choose them: what each is called, which parameters it has, and the registry of all of them.
+use super::angles::{BoundaryAngles, THETA};
 use super::diagonal::{Diagonal, DiagonalKernels};
 use super::staggered::{Smearing, StaggeredLinks, StaggeredOperator, StaggeredParams};
 use super::wilson::{TimeBoundary, WilsonParams};
@@ -126,13 +127,13 @@ pub struct Definition {
     pub kind: FermionKind,
     /// M, in a line.
     pub formula: &'static str,
-    /// Its parameters.
+    /// Its parameters but those that [all operators have](Self::all_keys).
     pub keys: &'static [&'static Key],
-    /// The operator with parameters as typed, and what is said of them beside an answer; `None` where something is wrong
+    /// The operator with these parameters as typed, and what is said of them beside an answer; `None` where something is wrong
     /// or missing, which the keys then know.
     pub resolve: fn(&mut dyn Keys) -> Option<Resolved>,
     /// What is said beside an answer, by [`resolve`](Self::resolve) and [`Operator::describe_smearing`]: keys of JSON with
-    /// what they mean.
+    /// what they mean. [`OUTPUT_OF_ALL`] comes on top.
     pub output: &'static [(&'static str, &'static str)],
     /// The operator with parameters for a benchmark.
     pub sample: fn() -> Operator,
@@ -141,6 +142,12 @@ pub struct Definition {
     /// What there is besides for its kind.
     pub details: Details,
 }
+
+/// Parameters that all operators have.
+static KEYS_OF_ALL: [&Key; 1] = [&THETA];
+/// What is said of all operators beside an answer.
+pub const OUTPUT_OF_ALL: [(&str, &str); 1] =
+    [("theta", "angles θ of twisted boundary conditions in x, y, z and t, in radians")];
 
 /// What is special to operators on fields of some kind.
 pub enum Details {
@@ -292,9 +299,21 @@ impl Definition {
         }
         all
     }
+    /// All its parameters.
+    pub fn all_keys(&self) -> impl Iterator<Item = &'static Key> + use<> {
+        self.keys.iter().copied().chain(KEYS_OF_ALL)
+    }
     /// Whether a parameter is one of its.
     pub fn has_key(&self, key: &str) -> bool {
-        self.keys.iter().any(|own| own.name == key)
+        self.all_keys().any(|own| own.name == key)
+    }
+    /// The operator with all parameters as typed, and what is said of them beside an answer; `None` where something is wrong or
+    /// missing, which the keys then know.
+    pub fn resolve_all(&self, keys: &mut dyn Keys) -> Option<Resolved> {
+        let (resolved, theta) = ((self.resolve)(keys), BoundaryAngles::resolve(keys));
+        let (operator, mut described) = resolved?;
+        described.insert("theta".into(), theta.0.to_vec().into());
+        Some((operator.with_theta(theta), described))
     }
 }
 
@@ -312,9 +331,20 @@ pub struct WilsonLike {
     pub coefficients: [f64; COEFFICIENTS],
     /// The Schur complement to solve.
     pub schur: Schur,
+    /// Twisted boundary conditions.
+    pub theta: BoundaryAngles,
 }
 
 impl WilsonLike {
+    /// Without phases at the ends of the lattice.
+    pub fn new(
+        definition: &'static Definition,
+        wilson: WilsonParams,
+        coefficients: [f64; COEFFICIENTS],
+        schur: Schur,
+    ) -> Self {
+        WilsonLike { definition, wilson, coefficients, schur, theta: BoundaryAngles::default() }
+    }
     /// A on links of a device, in double precision.
     ///
     /// # Errors
@@ -336,7 +366,7 @@ impl WilsonLike {
     /// Whether another operator has the same hops and the same kind of diagonal term, so that what is nearly in the kernel of one
     /// is so for the other.
     pub(crate) fn differs_in_numbers(&self, other: &Self) -> bool {
-        let hops = |operator: &Self| (operator.wilson.boundary, operator.wilson.anisotropy);
+        let hops = |operator: &Self| (operator.wilson.boundary, operator.wilson.anisotropy, operator.theta);
         std::ptr::eq(self.definition, other.definition) && hops(self) == hops(other)
     }
     /// Bytes on a device of A and A⁻¹ on both parities, for so many sites of each.
@@ -394,6 +424,37 @@ impl Operator {
             Operator::Staggered(operator) => if read { Smearing::None } else { operator.smearing }.describe(),
         }
     }
+    /// Twisted boundary conditions.
+    pub fn theta(&self) -> BoundaryAngles {
+        match self {
+            Operator::WilsonLike(operator) => operator.theta,
+            Operator::Staggered(operator) => operator.theta,
+        }
+    }
+    /// The same with twisted boundary conditions.
+    #[must_use]
+    pub fn with_theta(self, theta: BoundaryAngles) -> Self {
+        match self {
+            Operator::WilsonLike(operator) => Operator::WilsonLike(WilsonLike { theta, ..operator }),
+            Operator::Staggered(operator) => Operator::Staggered(StaggeredOperator { theta, ..operator }),
+        }
+    }
+    /// How its links are stored where a storage is asked for. Those in U(3) need the phase of their determinant beside 12 or 8 reals,
+    /// or all reals where there are no kernels with it: links in SU(3) with phases of twisted boundary conditions, and long links of
+    /// HISQ.
+    pub fn storage(&self, asked: LinkStorage) -> LinkStorage {
+        match (self.definition().staggered(), self.theta().are_zero()) {
+            (Some(links), without) if links.improved => {
+                if links.in_u3 || !without {
+                    asked.with_phase()
+                } else {
+                    asked
+                }
+            }
+            (_, true) => asked,
+            (_, false) => asked.with_all_reals(),
+        }
+    }
     /// The boundary condition in t.
     pub fn boundary(&self) -> TimeBoundary {
         match self {
@@ -432,7 +493,8 @@ mod tests {
         }
         fn parse(&mut self, key: &'static str, parse: &mut dyn FnMut(&str) -> std::result::Result<(), String>) {
             if let Some(typed) = self.0.get(key) {
-                parse(typed).expect("an example is right");
+                // Arrays are numbers with commas.
+                parse(typed.trim_matches(['[', ']'])).expect("an example is right");
             }
         }
         fn is_on(&mut self, key: &'static str) -> bool {
@@ -457,15 +519,16 @@ mod tests {
         for definition in OPERATORS {
             assert!(names.insert(definition.name), "{}", definition.name);
             // On an anisotropic lattice other coefficients of a clover term have to be given.
-            let usual = |key: &&&Key| key.instead_of.is_none() && !["xi", "nu"].contains(&key.name);
-            let keys = definition.keys.iter().filter(usual);
+            let usual = |key: &&Key| key.instead_of.is_none() && !["xi", "nu"].contains(&key.name);
+            let keys = definition.all_keys().filter(usual);
             let mut given = Given(keys.map(|key| (key.name, key.example)).collect());
-            let (operator, mut described) = (definition.resolve)(&mut given).expect(definition.name);
+            let (operator, mut described) = definition.resolve_all(&mut given).expect(definition.name);
             assert_eq!(operator.definition(), definition);
             described.extend(operator.describe_smearing(false));
             let of_operator: BTreeSet<&str> = described.keys().map(String::as_str).collect();
-            assert_eq!(of_operator, definition.output.iter().map(|(key, _)| *key).collect(), "{}", definition.name);
-            for (key, meaning) in definition.output {
+            let output = || definition.output.iter().chain(&OUTPUT_OF_ALL);
+            assert_eq!(of_operator, output().map(|(key, _)| *key).collect(), "{}", definition.name);
+            for (key, meaning) in output() {
                 let row = format!("| `{key}` | {meaning} |");
                 assert!(document.contains(&row), "docs/output.md has no row {row}");
             }

@@ -1,6 +1,7 @@
 //! Staggered operators: M = m + ½ D with the hopping term D of Babich et al. 2011, eqs. 3 and 4, naive (thin links, one
 //! hop) and improved (fat links and long links of three hops: asqtad, HISQ). D is anti-Hermitian, so that
 //! M†M = m² − ¼ D² does not mix the parities.
+use super::angles::BoundaryAngles;
 use super::clover::U0;
 use super::even_odd::{EvenOdd, Width};
 use super::operator::{Definition, Details, Key, KeyKind, Keys, LinksOfStaggered, Operator, Resolved, choose};
@@ -166,12 +167,15 @@ pub struct StaggeredOperator {
     /// instead of a sign of those that cross it. Sources and solutions are in that gauge: ψ(t) → e^{−iπt/T} ψ(t) leads
     /// there.
     pub spread: bool,
+    /// Twisted boundary conditions, on top.
+    pub theta: BoundaryAngles,
 }
 
 impl StaggeredOperator {
     /// The naive operator.
     pub fn naive(params: StaggeredParams) -> Self {
-        StaggeredOperator { definition: &STAGGERED, params, smearing: Smearing::None, spread: false }
+        let theta = BoundaryAngles::default();
+        StaggeredOperator { definition: &STAGGERED, params, smearing: Smearing::None, spread: false, theta }
     }
     /// Asqtad with the tadpole factor u_0.
     pub fn asqtad(params: StaggeredParams, u0: f64) -> Self {
@@ -214,7 +218,8 @@ impl StaggeredOperator {
             ("u0_from_plaquette", (smearing == Smearing::Asqtad(Tadpole::Plaquette)).into()),
         ];
         let described = described.into_iter().map(|(key, value)| (key.to_string(), value)).collect();
-        Some((StaggeredOperator { definition, params, smearing, spread }.into(), described))
+        let operator = StaggeredOperator { definition, smearing, spread, ..Self::naive(params) };
+        Some((operator.into(), described))
     }
 }
 

@@ -27,7 +27,7 @@ impl From<TwistedParams> for Operator {
     fn from(TwistedParams { wilson, mu }: TwistedParams) -> Self {
         let mut coefficients = [0.0; COEFFICIENTS];
         coefficients[0] = mu;
-        WilsonLike { definition: &TWISTED, wilson, coefficients, schur: Schur::Symmetric }.into()
+        WilsonLike::new(&TWISTED, wilson, coefficients, Schur::Symmetric).into()
     }
 }
 

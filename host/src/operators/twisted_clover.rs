@@ -27,7 +27,7 @@ impl From<TwistedCloverParams> for Operator {
     fn from(TwistedCloverParams { clover, mu }: TwistedCloverParams) -> Self {
         let CloverParams { wilson, space, time } = clover;
         let coefficients = [space, time, mu];
-        WilsonLike { definition: &TWISTED_CLOVER, wilson, coefficients, schur: Schur::Symmetric }.into()
+        WilsonLike::new(&TWISTED_CLOVER, wilson, coefficients, Schur::Symmetric).into()
     }
 }
 

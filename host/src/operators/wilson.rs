@@ -8,7 +8,7 @@ use super::operator::{
 use super::rows::WilsonHop;
 use super::wilson_like::Schur;
 use crate::domain::{Domain, Result};
-use crate::field::{DeviceField, DeviceGauge, FullField};
+use crate::field::{DeviceField, DeviceGauge, FullField, HopPhases};
 use crate::halo::HopBoundary;
 use gpu_kernels::lattice::Region;
 use gpu_kernels::wilson::{Hopping, WILSON_ROW};
@@ -158,6 +158,10 @@ impl Wilson {
     pub fn storage(&self) -> LinkStorage {
         self.gauge.storage()
     }
+    /// What its hops are multiplied with, which is in the links.
+    pub(crate) fn phases(&self) -> HopPhases {
+        self.gauge.phases()
+    }
     /// Of kernels for its rows.
     pub(super) fn format(&self) -> Format {
         Format::with_links(self.precision(), self.storage())
@@ -285,7 +289,7 @@ pub static WILSON: Definition = Definition {
 
 impl From<WilsonParams> for Operator {
     fn from(wilson: WilsonParams) -> Self {
-        WilsonLike { definition: &WILSON, wilson, coefficients: [0.0; COEFFICIENTS], schur: Schur::Symmetric }.into()
+        WilsonLike::new(&WILSON, wilson, [0.0; COEFFICIENTS], Schur::Symmetric).into()
     }
 }
 

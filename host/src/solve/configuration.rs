@@ -4,13 +4,13 @@ use super::report::SolveFailure;
 use super::request::{Method, Request, Schwarz};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::{Fermion, HostField, HostGauge};
-use crate::field::{DeviceField, DeviceGauge, FullField, GaugeField};
+use crate::field::{DeviceField, DeviceGauge, FullField, GaugeField, HopPhases};
 use crate::gauge::fixing::{Transformation, temporal_gauge_on};
 use crate::multigrid::{CycleResult, MakeOperator, Multigrid, MultigridParams, TestVectors};
 use crate::operators::fat_links::{Improvement, LinkGroup};
 use crate::operators::{
-    Diagonal, EvenOdd, EvenOddStaggered, EvenOddWilson, MrInBlocks, Operator, OperatorForm, Smearing, Staggered,
-    StaggeredLinks, StaggeredOperator, TimeBoundary, Wilson, WilsonLike,
+    BoundaryAngles, Diagonal, EvenOdd, EvenOddStaggered, EvenOddWilson, MrInBlocks, Operator, OperatorForm, Smearing,
+    Staggered, StaggeredLinks, StaggeredOperator, TimeBoundary, Wilson, WilsonLike,
 };
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
@@ -26,7 +26,7 @@ pub struct Configuration<'g> {
     domain: Domain,
     source: LinkSource<'g>,
     staged: RefCell<Option<GaugeField>>,
-    copies: RefCell<HashMap<(Precision, LinkStorage), Arc<DeviceGauge>>>,
+    copies: Copies<DeviceGauge>,
     /// The diagonal term, in double, that was used last, and the operator it belongs to.
     term: RefCell<Option<(WilsonLike, Diagonal)>>,
     /// The fat and long links that were used last, and what they are made of.
@@ -40,6 +40,38 @@ pub struct Configuration<'g> {
     temporal: OnceCell<Box<(Configuration<'static>, Transformation)>>,
 }
 
+/// Copies by their format, all of one operator's twisted boundary conditions: those of others are forgotten when they change, as
+/// copies are large.
+struct Copies<T> {
+    theta: Cell<BoundaryAngles>,
+    made: RefCell<HashMap<(Precision, LinkStorage), Arc<T>>>,
+}
+
+impl<T> Default for Copies<T> {
+    fn default() -> Self {
+        Copies { theta: Cell::default(), made: RefCell::default() }
+    }
+}
+
+impl<T> Copies<T> {
+    fn get(
+        &self,
+        theta: BoundaryAngles,
+        format: (Precision, LinkStorage),
+        make: impl FnOnce() -> Result<T>,
+    ) -> Result<Arc<T>> {
+        if self.theta.replace(theta) != theta {
+            self.made.take();
+        }
+        if let Some(known) = self.made.borrow().get(&format) {
+            return Ok(Arc::clone(known));
+        }
+        let made = Arc::new(make()?);
+        self.made.borrow_mut().insert(format, made.clone());
+        Ok(made)
+    }
+}
+
 /// What copies are made from.
 enum LinkSource<'g> {
     /// Links on the host.
@@ -51,21 +83,17 @@ enum LinkSource<'g> {
 /// Fat and long links in double precision, and their copies in other formats.
 struct ImprovedLinks {
     links: Improvement,
-    copies: RefCell<HashMap<(Precision, LinkStorage), Arc<StaggeredLinks>>>,
+    copies: Copies<StaggeredLinks>,
     singular: OnceCell<bool>,
 }
 
 impl ImprovedLinks {
     fn new(links: Improvement) -> Rc<Self> {
-        Rc::new(ImprovedLinks { links, copies: RefCell::default(), singular: OnceCell::new() })
+        Rc::new(ImprovedLinks { links, copies: Copies::default(), singular: OnceCell::new() })
     }
-    fn links(&self, precision: Precision, storage: LinkStorage) -> Result<Arc<StaggeredLinks>> {
-        if let Some(links) = self.copies.borrow().get(&(precision, storage)) {
-            return Ok(Arc::clone(links));
-        }
-        let links = Arc::new(self.links.pack(precision, storage)?);
-        self.copies.borrow_mut().insert((precision, storage), links.clone());
-        Ok(links)
+    fn links(&self, theta: BoundaryAngles, precision: Precision, storage: LinkStorage) -> Result<Arc<StaggeredLinks>> {
+        let phases = theta.of_hops(self.links.fat.domain().global());
+        self.copies.get(theta, (precision, storage), || self.links.pack_with(phases, precision, storage))
     }
     /// Whether there are long links that 8 and 9 reals cannot represent.
     fn are_singular(&self) -> Result<bool> {
@@ -76,9 +104,10 @@ impl ImprovedLinks {
         Ok(*self.singular.get_or_init(|| found))
     }
     /// How long links can be stored: those that are not in SU(3) need the phase of their determinant.
-    fn possible(&self, asked: LinkStorage) -> Result<LinkStorage> {
+    fn possible(&self, theta: BoundaryAngles, asked: LinkStorage) -> Result<LinkStorage> {
         let fitting = match self.links.long_group {
-            LinkGroup::Su3 => asked,
+            LinkGroup::Su3 if theta.are_zero() => asked,
+            LinkGroup::Su3 => asked.with_phase(),
             LinkGroup::U3 => asked.with_phase(),
             LinkGroup::Neither => asked.with_all_reals(),
         };
@@ -100,7 +129,7 @@ impl<'g> Configuration<'g> {
             domain: domain.clone(),
             source,
             staged: RefCell::default(),
-            copies: RefCell::default(),
+            copies: Copies::default(),
             term: RefCell::default(),
             improved: RefCell::default(),
             multigrid: RefCell::default(),
@@ -143,22 +172,22 @@ impl<'g> Configuration<'g> {
     pub(super) fn release_staged(&self) {
         self.staged.take();
     }
-    /// The links in a format.
+    /// The links in a format, with the phases of twisted boundary conditions, which need all 18 reals.
     ///
     /// # Errors
     /// [`DeviceError::NoThinLinks`] of a configuration of fat and long links; failures of the device.
-    pub fn links(&self, precision: Precision, storage: LinkStorage) -> Result<Arc<DeviceGauge>> {
-        if let Some(links) = self.copies.borrow().get(&(precision, storage)) {
-            return Ok(Arc::clone(links));
-        }
-        let links = Arc::new(self.with_staged(|staged| staged.pack(precision, storage))?);
-        self.copies.borrow_mut().insert((precision, storage), links.clone());
-        Ok(links)
+    pub fn links(&self, theta: BoundaryAngles, precision: Precision, storage: LinkStorage) -> Result<Arc<DeviceGauge>> {
+        let pack = |staged: &GaugeField| staged.pack_with(self.phases(theta), precision, storage);
+        self.copies.get(theta, (precision, storage), || self.with_staged(pack))
+    }
+    /// Factors of hops.
+    pub(super) fn phases(&self, theta: BoundaryAngles) -> HopPhases {
+        theta.of_hops(self.domain.global())
     }
     /// An operator's diagonal term in double, which batches of right-hand sides need one after the other.
     pub(super) fn term(&self, operator: WilsonLike) -> Result<Diagonal> {
-        // It does not depend on what is solved with it.
-        let operator = WilsonLike { schur: Default::default(), ..operator };
+        // It does not depend on what is solved with it, and plaquettes have no phases.
+        let operator = WilsonLike { schur: Default::default(), theta: Default::default(), ..operator };
         if let Some((of, term)) = &*self.term.borrow()
             && *of == operator
         {
@@ -279,9 +308,10 @@ impl<'g> Configuration<'g> {
         precision: Precision,
         storage: LinkStorage,
     ) -> Result<Arc<StaggeredLinks>> {
+        let storage = if operator.theta.are_zero() { storage } else { Operator::from(*operator).storage(storage) };
         match operator.is_improved() {
-            true => self.improved_links(operator.smearing)?.links(precision, storage),
-            false => Ok(Arc::new(StaggeredLinks::naive(self.links(precision, storage)?))),
+            true => self.improved_links(operator.smearing)?.links(operator.theta, precision, storage),
+            false => Ok(Arc::new(StaggeredLinks::naive(self.links(operator.theta, precision, storage)?))),
         }
     }
     /// An operator in every format, for blocks of `nrhs` vectors.
@@ -337,9 +367,9 @@ impl<'g> Configuration<'g> {
     pub fn possible(&self, operator: &Operator, asked: LinkStorage) -> Result<LinkStorage> {
         match operator {
             Operator::Staggered(operator) if operator.is_improved() => {
-                self.improved_links(operator.smearing)?.possible(asked)
+                self.improved_links(operator.smearing)?.possible(operator.theta, asked)
             }
-            _ => self.possible_thin(asked),
+            _ => self.possible_thin(operator.storage(asked)),
         }
     }
     /// With 12 reals where 8 are asked for and some links are singular.
@@ -458,7 +488,7 @@ impl<'g> Configuration<'g> {
         out: &mut FullField,
     ) -> Result {
         let term = self.term(operator)?.convert(precision)?;
-        let wilson = Wilson::new(self.links(precision, storage)?, operator.wilson);
+        let wilson = Wilson::new(self.links(operator.theta, precision, storage)?, operator.wilson);
         self.release_staged();
         if operator.has_number() && !complement {
             return once_or_twice(form, x, out, |dagger, x, out| wilson.full(dagger, x, out));
@@ -567,7 +597,7 @@ fn expect_kernels(operator: &Operator, precision: Precision, asked: LinkStorage)
 /// How links are stored for an operator: as asked for, or for Wilson-like ones with two rows where there are kernels for
 /// these only, not in this build alone.
 pub(super) fn with_kernels(operator: &Operator, precision: Precision, storage: LinkStorage) -> LinkStorage {
-    let definition = operator.definition();
+    let (definition, storage) = (operator.definition(), operator.storage(storage));
     let possible = || !definition.missing_features(precision, storage).is_empty();
     let keeps = operator.kind() == FermionKind::Staggered || definition.exists(precision, storage) || possible();
     if keeps { storage } else { storage.with_two_rows() }

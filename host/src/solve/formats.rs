@@ -97,7 +97,8 @@ pub(super) struct WilsonFormats<'c, 'g> {
 impl<'c, 'g> WilsonFormats<'c, 'g> {
     pub fn new(configuration: &'c Configuration<'g>, operator: WilsonLike, nrhs: usize) -> Result<Self> {
         let term = configuration.term(operator)?;
-        let wilson = Wilson::new(configuration.links(Precision::Double, LinkStorage::FULL)?, operator.wilson);
+        let wilson =
+            Wilson::new(configuration.links(operator.theta, Precision::Double, LinkStorage::FULL)?, operator.wilson);
         let exact = Rc::new(EvenOddWilson::with_diagonal(wilson, term.clone(), operator.schur, nrhs)?);
         Ok(WilsonFormats { configuration, operator, nrhs, term, exact })
     }
@@ -114,7 +115,7 @@ impl<'c, 'g> WilsonFormats<'c, 'g> {
         let params = MrParams { steps: schwarz.steps, omega: schwarz.omega };
         if schwarz.overlap == 0 {
             let block = schwarz.domain.unwrap_or(domain.local().size());
-            let links = self.configuration.links(precision, storage)?;
+            let links = self.configuration.links(self.operator.theta, precision, storage)?;
             let operator = self.in_blocks(links, self.term.convert(precision)?, block)?;
             return MrInBlocks::new(operator, params, self.nrhs);
         }
@@ -122,7 +123,8 @@ impl<'c, 'g> WilsonFormats<'c, 'g> {
         let (links, term) = self.configuration.with_staged(|thin| {
             let thin = thin.with_margin(width as u32)?.expect("the request was checked");
             let term = self.operator.diagonal(&thin)?.convert(precision)?;
-            Ok((Arc::new(thin.pack(precision, storage)?), term))
+            let phases = self.configuration.phases(self.operator.theta);
+            Ok((Arc::new(thin.pack_with(phases, precision, storage)?), term))
         })?;
         let block = links.domain().local().size();
         let operator = self.in_blocks(links, term, block)?;
@@ -132,7 +134,8 @@ impl<'c, 'g> WilsonFormats<'c, 'g> {
     /// The Schur complement in a format.
     fn in_format(&self, precision: Precision, storage: LinkStorage, nrhs: usize) -> Result<EvenOddWilson> {
         let storage = self.storage(precision, storage);
-        let wilson = Wilson::new(self.configuration.links(precision, storage)?, self.operator.wilson);
+        let links = self.configuration.links(self.operator.theta, precision, storage)?;
+        let wilson = Wilson::new(links, self.operator.wilson);
         EvenOddWilson::with_diagonal(wilson, self.term.convert(precision)?, self.operator.schur, nrhs)
     }
     /// The Schur complement cut into blocks.
@@ -166,7 +169,7 @@ impl Formats for WilsonFormats<'_, '_> {
     }
     fn multigrid(&self, params: &MultigridParams, storage: LinkStorage) -> CycleResult<Option<BlockMultigrid>> {
         let make = |precision, nrhs| self.in_format(precision, storage, nrhs);
-        let params = params.smoothing_on(self.configuration.domain().backend(), self.operator.definition);
+        let params = params.smoothing_on(self.configuration.domain().backend(), &self.operator);
         let multigrid = self.configuration.multigrid(self.operator, &params, &make)?;
         let precision = params.smoother_on(self.configuration.domain().backend());
         let (operator, smoother) = (make(Precision::Single, self.nrhs)?, make(precision, self.nrhs)?);
@@ -175,7 +178,7 @@ impl Formats for WilsonFormats<'_, '_> {
     }
     fn multigrid_state(&self, params: &MultigridParams) -> Result<MultigridState> {
         // A build may do without some formats.
-        let params = params.smoothing_on(self.configuration.domain().backend(), self.operator.definition);
+        let params = params.smoothing_on(self.configuration.domain().backend(), &self.operator);
         let backend = self.configuration.domain().backend();
         let formats = [Precision::Single, params.precision_on(backend), params.smoother_on(backend)];
         if !formats.into_iter().all(|precision| self.has(precision, LinkStorage::FULL)) {

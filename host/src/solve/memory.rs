@@ -47,7 +47,7 @@ impl Sizes for WilsonLike {
 
 impl Sizes for StaggeredOperator {
     fn links(&self, sites: usize, precision: Precision, storage: LinkStorage) -> usize {
-        staggered_link_bytes(sites, self.is_improved(), precision, self.storage(storage))
+        staggered_link_bytes(sites, self.is_improved(), precision, Operator::from(*self).storage(storage))
     }
     fn diagonal(&self, _: usize, _: Precision) -> usize {
         0
@@ -60,13 +60,6 @@ impl Sizes for StaggeredOperator {
     }
     fn halo_field(&self) -> HaloField {
         HaloField::Colours(if self.is_improved() { 3 } else { 1 })
-    }
-}
-
-impl StaggeredOperator {
-    /// How its links are stored where a storage is asked for.
-    fn storage(&self, asked: LinkStorage) -> LinkStorage {
-        if self.definition.staggered().is_some_and(|links| links.in_u3) { asked.with_phase() } else { asked }
     }
 }
 

@@ -63,7 +63,8 @@ impl Configuration<'_> {
         observer: &mut dyn Observer,
         begin: Instant,
     ) -> Solved<F> {
-        if request.reconstruction.temporal && request.operator.kind() == FermionKind::Wilson {
+        let temporal = request.operator.storage(request.reconstruction).temporal;
+        if temporal && request.operator.kind() == FermionKind::Wilson {
             let (fixed, transformation) = self.in_temporal_gauge()?;
             let rotate = |fields: &[HostField<F>]| {
                 let mut rotated = fields.to_vec();

@@ -1,4 +1,5 @@
 //! Molecular dynamics on a backend against the same on the CPU, whose forces are derivatives and MILC's in the tests.
+use super::wilson_like::THETA;
 use crate::report::{Report, Scope, Tolerance};
 use ferrite::backend::{Backend, Cpu};
 use ferrite::domain::Domain;
@@ -28,8 +29,8 @@ use ferrite::observables::flow::{Flow, FlowAction};
 use ferrite::observables::polyakov::polyakov_loop;
 use ferrite::operators::fat_links::{FirstLevel, PathCoefficients};
 use ferrite::operators::{
-    CloverParams, ExpCloverParams, LinkDependence, Operator, Schur, StaggeredParams, StaggeredPhases, TimeBoundary,
-    TwistedCloverParams, TwistedParams, WilsonLike, WilsonParams,
+    BoundaryAngles, CloverParams, ExpCloverParams, LinkDependence, Operator, Schur, StaggeredParams, StaggeredPhases,
+    TimeBoundary, TwistedCloverParams, TwistedParams, WilsonLike, WilsonParams,
 };
 use ferrite::{FermionKind, Precision};
 use num_complex::Complex64;
@@ -82,28 +83,41 @@ fn one(backend: &dyn Backend, gauge: &HostGauge, precision: Precision, report: &
     Ok(())
 }
 
-fn operators() -> [(&'static str, QuarkOperator); 4] {
+/// On periodic boundaries in space, and on twisted ones.
+fn operators() -> [(&'static str, QuarkOperator); 8] {
+    let [naive, asqtad, stout, hisq] = plain_operators();
+    let twisted = |(_, operator): (&str, QuarkOperator)| QuarkOperator { theta: THETA, ..operator };
+    [
+        naive,
+        stout,
+        asqtad,
+        hisq,
+        ("naive, twisted boundary", twisted(naive)),
+        ("stout, twisted boundary", twisted(stout)),
+        ("asqtad, twisted boundary", twisted(asqtad)),
+        ("HISQ, twisted boundary", twisted(hisq)),
+    ]
+}
+
+fn plain_operators() -> [(&'static str, QuarkOperator); 4] {
     let params = |phases| StaggeredParams { mass: 0.0, boundary: TimeBoundary::Antiperiodic, phases };
     [
-        ("naive", QuarkOperator { params: params(StaggeredPhases::Milc), smearing: QuarkSmearing::Thin }),
+        ("naive", QuarkOperator::new(params(StaggeredPhases::Milc), QuarkSmearing::Thin)),
         (
             "asqtad",
-            QuarkOperator {
-                params: params(StaggeredPhases::Lexicographic),
-                smearing: QuarkSmearing::Paths(PathCoefficients::asqtad(0.9)),
-            },
-        ),
-        (
-            "HISQ",
-            QuarkOperator { params: params(StaggeredPhases::Milc), smearing: QuarkSmearing::Hisq { epsilon: -0.1 } },
+            QuarkOperator::new(
+                params(StaggeredPhases::Lexicographic),
+                QuarkSmearing::Paths(PathCoefficients::asqtad(0.9)),
+            ),
         ),
         (
             "stout",
-            QuarkOperator {
-                params: params(StaggeredPhases::Milc),
-                smearing: QuarkSmearing::Stout(StoutSmearing { rho: 0.1, levels: 2, spatial: false }),
-            },
+            QuarkOperator::new(
+                params(StaggeredPhases::Milc),
+                QuarkSmearing::Stout(StoutSmearing { rho: 0.1, levels: 2, spatial: false }),
+            ),
         ),
+        ("HISQ", QuarkOperator::new(params(StaggeredPhases::Milc), QuarkSmearing::Hisq { epsilon: -0.1 })),
     ]
 }
 
@@ -245,7 +259,9 @@ fn wilson_like(links: &EvolvingLinks, precision: Precision, found: &mut Found) -
         let Operator::WilsonLike(operator) = operator else { continue };
         for schur in [Schur::Symmetric, Schur::Asymmetric] {
             let stout = (number % 2 == 1).then_some(StoutSmearing { rho: 0.1, levels: 1, spatial: false });
-            let plain = WilsonQuarks { stout, ..WilsonQuarks::new(WilsonLike { schur, ..operator }) };
+            // Half of them with phases: on thin links, and on stout ones.
+            let theta = if (schur == Schur::Symmetric) == (number < 2) { BoundaryAngles::default() } else { THETA };
+            let plain = WilsonQuarks { stout, ..WilsonQuarks::new(WilsonLike { schur, theta, ..operator }) };
             let heavy = WilsonParams { mass: 0.4, ..operator.wilson };
             let mass = WilsonQuarks { operator: WilsonLike { wilson: heavy, ..plain.operator }, ..plain };
             let (quarks, heavier) = match schur {

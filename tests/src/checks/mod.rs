@@ -1,5 +1,6 @@
 //! Checks of kernels against the reference, on any backend.
 mod blocks;
+mod boundary_angles;
 mod clover;
 mod dynamics;
 mod fat_links;
@@ -17,6 +18,7 @@ mod wilson;
 mod wilson_like;
 
 pub use blocks::blocks;
+pub use boundary_angles::{staggered_angles, wilson_like_angles};
 pub use clover::{SCHURS, clover, clover_cases, clover_kernels, clover_solves, large_clover_kernels, parameters};
 pub use dynamics::dynamics;
 pub use fat_links::{fat_links, link_cases, singular_matrices};
@@ -25,13 +27,15 @@ pub use linear_algebra::{conversions, linear_algebra, not_a_number};
 pub use multigrid::{Aggregation, multigrid, multigrid_levels, multigrid_solves, restriction};
 pub use quenched::{distance, gauge_fixing, quenched};
 pub use solves::{schemes, solves};
-pub use staggered::{improved_kernels, staggered_cases, staggered_kernels, staggered_properties};
+pub use staggered::{
+    improved_kernels, staggered_cases, staggered_kernels, staggered_phases_of_hops, staggered_properties,
+};
 pub use staggered_images::{LinkErrors, image_tolerance};
 pub use staggered_solves::{staggered_phases, staggered_solves};
 pub use temporal::{temporal_cases, temporal_kernels};
 pub use transfers::transfers;
 pub use wilson::wilson;
-pub use wilson_like::{wilson_like, wilson_like_solves};
+pub use wilson_like::{THETA, wilson_like, wilson_like_solves};
 
 use crate::accuracy::Accuracy;
 use crate::formats;

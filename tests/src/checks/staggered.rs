@@ -1,10 +1,11 @@
 //! Staggered hopping terms and the operators made of them, naive and improved.
 use super::fat_links::regular;
+use super::wilson_like::THETA;
 use super::{Case, Kind, upload};
 use crate::accuracy::Accuracy;
 use crate::formats::{self, LinkFormat};
 use crate::links;
-use crate::reference::{combine, dot, norm2, on_parity, transform_links};
+use crate::reference::{combine, dot, norm2, on_parity, transform_links, turned};
 use crate::report::{Report, Scope, Tolerance, larger, relative_error};
 use crate::staggered_reference as reference;
 use crate::staggered_reference::{Boundary, Phases, shift, transform_colour};
@@ -75,6 +76,44 @@ pub fn staggered_kernels(backend: &dyn Backend, case: &Case, report: &mut Report
         for format @ (_, storage) in formats::improved().into_iter().filter(here) {
             let budget = Budget::improved(&links, &asqtad, format, built);
             operators(&fields, &improved, (asqtad.pack(precision, storage)?, storage), &budget, report)?;
+        }
+    }
+    Ok(())
+}
+
+/// The naive, the asqtad and the HISQ operator with twisted boundary conditions, in every format for links in U(3), against those of
+/// thin links with phases: fat links then have the phase of one hop, long ones that of three.
+pub fn staggered_phases_of_hops(backend: &dyn Backend, report: &mut Report) -> Result {
+    let case = &Case::new(generate::weak_field(Lattice::new([2, 4, 6, 8]).expect("even extents"), 80, 0.3), 81);
+    let domain = case.domain(backend)?;
+    let (thin, phases) = (GaugeField::upload(&domain, &case.gauge)?, THETA.of_hops(case.lattice()));
+    let turned = turned(&case.gauge, THETA.0);
+    let asqtad = Improvement::from_paths(&thin, &PathCoefficients::asqtad(U0))?;
+    let hisq = Improvement::hisq(&thin, -0.1)?;
+    let links = [reference::Improved::asqtad(&turned, U0), reference::Improved::hisq(&turned, -0.1)];
+    for precision in formats::fields(FermionKind::Staggered) {
+        let fields = Fields::new(&domain, precision, case)?;
+        let sign = Boundary::Sign(1.0);
+        let exact = reference::Staggered::naive(&turned, case.mass, Phases::Milc, sign);
+        let exact = fields.exact("naive, twisted boundary", exact);
+        let here = |(other, storage): &LinkFormat| *other == precision && *storage == storage.with_all_reals();
+        for format @ (_, storage) in formats::naive().into_iter().filter(here) {
+            let packed = StaggeredLinks::naive(Arc::new(thin.pack_with(phases, precision, storage)?));
+            operators(&fields, &exact, (packed, storage), &Budget::naive(&turned, format), report)?;
+        }
+        let here = |(other, storage): &LinkFormat| *other == precision && *storage == storage.with_phase();
+        let both = [("asqtad, twisted boundary", &asqtad), ("HISQ, twisted boundary", &hisq)];
+        for ((name, made), links) in both.into_iter().zip(&links) {
+            let exact = fields.exact(name, links.operator(case.mass, Phases::Milc, sign));
+            // Components may be larger by as much as a phase mixes real and imaginary parts.
+            let scales = [std::f64::consts::SQRT_2 * made.fat_scale, made.long_scale];
+            for format @ (_, storage) in formats::improved().into_iter().filter(here) {
+                // HISQ's links are made by a projection, too, whose errors are those of rounding.
+                let built = [4.0 * asqtad_error(U0), 1e-14];
+                let budget = Budget::of_both([&links.fat, &links.long], scales, format, built);
+                let packed = made.pack_with(phases, precision, storage)?;
+                operators(&fields, &exact, (packed, storage), &budget, report)?;
+            }
         }
     }
     Ok(())

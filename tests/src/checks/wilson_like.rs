@@ -2,19 +2,19 @@
 use super::{Case, upload};
 use crate::formats;
 use crate::links;
-use crate::reference::on_parity;
+use crate::reference::{on_parity, turned};
 use crate::report::{Report, Tolerance};
 use crate::wilson_like_reference::WilsonLikeDirac;
 use ferrite::backend::Backend;
 use ferrite::field::host::HostSpinor;
-use ferrite::field::{DeviceGauge, FullField, GaugeField};
+use ferrite::field::{FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::multigrid::MultigridParams;
 use ferrite::operators::Operator;
 use ferrite::operators::{
-    Anisotropy, CloverParams, DiagonalForm, EvenOdd, EvenOddWilson, ExpCloverParams, Schur, TimeBoundary,
-    TwistedCloverParams, TwistedParams, Wilson, WilsonLike, WilsonParams,
+    Anisotropy, BoundaryAngles, CloverParams, DiagonalForm, EvenOdd, EvenOddWilson, ExpCloverParams, Schur,
+    TimeBoundary, TwistedCloverParams, TwistedParams, Wilson, WilsonLike, WilsonParams,
 };
 use ferrite::solve::{Method, Request, Schwarz, SolveFailure, solve};
 use ferrite::{FermionKind, LinkStorage, Precision};
@@ -64,8 +64,19 @@ pub fn wilson_like(backend: &dyn Backend, report: &mut Report) -> Result<(), Sol
             images(backend, &case, (name, like(&operator), &reference), format, report)?;
         }
     }
+    // Links with phases are not in SU(3), and plaquettes do not see phases.
+    let with_phases = Case { gauge: turned(&case.gauge, THETA.0), ..wilson_like_case() };
+    for (name, operator, reference) in wilson_like_operators(&with_phases) {
+        let (name, operator) = (format!("{name}, twisted boundary"), operator.with_theta(THETA));
+        for format in plain_formats().filter(|(_, storage)| *storage == LinkStorage::FULL) {
+            images(backend, &case, (&name, like(&operator), &reference), format, report)?;
+        }
+    }
     Ok(())
 }
+
+/// Angles of twisted boundary conditions, all different.
+pub const THETA: BoundaryAngles = BoundaryAngles([0.9, -2.1, 3.0, 0.5]);
 
 fn like(operator: &Operator) -> WilsonLike {
     match operator {
@@ -82,9 +93,10 @@ fn images(
     report: &mut Report,
 ) -> Result<(), SolveFailure> {
     let domain = case.domain(backend)?;
-    let links = Arc::new(DeviceGauge::upload(&domain, &case.gauge, precision, storage)?);
-    let wilson = Wilson::new(links, operator.wilson);
-    let term = operator.diagonal(&GaugeField::upload(&domain, &case.gauge)?)?.convert(precision)?;
+    let thin = GaugeField::upload(&domain, &case.gauge)?;
+    let phases = operator.theta.of_hops(case.lattice());
+    let wilson = Wilson::new(Arc::new(thin.pack_with(phases, precision, storage)?), operator.wilson);
+    let term = operator.diagonal(&thin)?.convert(precision)?;
     let (psi, stored) = upload(&domain, precision, &case.sources[..2])?;
     let (w, stored_w) = upload(&domain, precision, &case.sources[2..4])?;
     let zero = || FullField::zero(&domain, FermionKind::Wilson, precision, 2);
@@ -92,7 +104,7 @@ fn images(
     let each = |f: &dyn Fn(&HostSpinor) -> HostSpinor| -> Vec<HostSpinor> { stored.iter().map(f).collect() };
     // A hop, and a product at a site, which rounds as much: A and A⁻¹ are within a factor of 2 of a number here, and blocks
     // that are stored in 16 bits are rounded like links.
-    let hop = links::hopping(&case.gauge, format);
+    let hop = links::hopping(&turned(&case.gauge, operator.theta.0), format);
     let times = |n: f64| Tolerance { relative: n * hop.relative, worst: n * hop.worst };
     let space = operator.wilson.anisotropy.space();
     for dagger in [false, true] {

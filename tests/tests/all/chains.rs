@@ -7,7 +7,7 @@ use ferrite::hmc::trajectory::{LevelPlan, Plan};
 use ferrite::operators::{StaggeredParams, TimeBoundary};
 
 pub fn naive() -> QuarkOperator {
-    QuarkOperator { params: StaggeredParams::new(0.0, TimeBoundary::Antiperiodic), smearing: QuarkSmearing::Thin }
+    QuarkOperator::new(StaggeredParams::new(0.0, TimeBoundary::Antiperiodic), QuarkSmearing::Thin)
 }
 pub fn solver(single: bool, tol: f64) -> ShiftedSolver {
     ShiftedSolver { single, tol: vec![tol], together: false, max_iterations: 10_000 }

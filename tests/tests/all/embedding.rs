@@ -4,7 +4,7 @@ use comms::Threads;
 use ferrite::backend::{BackendError, Cpu};
 use ferrite::domain::{DeviceError, Domain};
 use ferrite::field::host::{HostColour, HostGauge, HostSpinor, Spinor};
-use ferrite::field::{DeviceField, DeviceGauge, FieldSpace, FullField, GaugeField};
+use ferrite::field::{DeviceField, DeviceGauge, FieldSpace, FullField, GaugeField, HopPhases};
 use ferrite::gauge::generate;
 use ferrite::gauge::loops::{LoopKind, LoopPath, mean_traces};
 use ferrite::hmc::action::{GaugeAction, GaugeActionForce};
@@ -105,9 +105,12 @@ fn fat_and_long_links_that_do_not_belong_together_are_errors() {
     let domain = |extents| Domain::single(Cpu::new(Some(1)), Lattice::new(extents).unwrap()).unwrap();
     let (here, there, beside) = (domain([4, 4, 4, 4]), domain([4, 4, 4, 6]), domain([4, 4, 4, 4]));
     let thin = |domain: &Domain| GaugeField::upload(domain, &generate::weak_field(domain.local(), 1, 0.1)).unwrap();
-    let fat = |precision, storage| DeviceGauge::from_thin(&thin(&here), precision, storage, 1.0, 1).unwrap();
+    let fat =
+        |precision, storage| DeviceGauge::from_thin(&thin(&here), precision, storage, 1.0, 1, HopPhases::NONE).unwrap();
     let of = |other: &Domain| {
-        let long = DeviceGauge::from_thin(&thin(other), Precision::Single, LinkStorage::of(12), 1.0, 3).unwrap();
+        let long =
+            DeviceGauge::from_thin(&thin(other), Precision::Single, LinkStorage::of(12), 1.0, 3, HopPhases::NONE)
+                .unwrap();
         StaggeredLinks::improved(fat(Precision::Single, LinkStorage::FULL), long).map(|_| ())
     };
     of(&here).unwrap();
@@ -119,7 +122,9 @@ fn fat_and_long_links_that_do_not_belong_together_are_errors() {
         (Precision::Single, LinkStorage::of(12)),
         (Precision::Single, LinkStorage::FULL.in_half()),
     ] {
-        let long = DeviceGauge::from_thin(&thin(&here), Precision::Single, LinkStorage::of(12), 1.0, 3).unwrap();
+        let long =
+            DeviceGauge::from_thin(&thin(&here), Precision::Single, LinkStorage::of(12), 1.0, 3, HopPhases::NONE)
+                .unwrap();
         let refused = StaggeredLinks::improved(fat(precision, storage), long).map(|_| ()).unwrap_err();
         let (found, expected) =
             (Format::with_links(precision, storage), Format::with_links(Precision::Single, LinkStorage::FULL));
@@ -402,10 +407,8 @@ fn paths_beyond_the_border_are_errors() {
         kind: LoopKind::Rectangle,
         steps: [vec![(mu, true); length], vec![(1, true)], vec![(mu, false); length], vec![(1, false)]].concat(),
     };
-    let operator = QuarkOperator {
-        params: StaggeredParams::new(0.0, TimeBoundary::Antiperiodic),
-        smearing: QuarkSmearing::Paths(PathCoefficients::asqtad(0.9)),
-    };
+    let params = StaggeredParams::new(0.0, TimeBoundary::Antiperiodic);
+    let operator = QuarkOperator::new(params, QuarkSmearing::Paths(PathCoefficients::asqtad(0.9)));
     let alone = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
     let paths = [path(0, 3), path(3, 2), path(3, 3)];
     let expected = mean_traces(&GaugeField::upload(&alone, &gauge).unwrap(), &paths).unwrap();

@@ -9,6 +9,7 @@ mod sections;
 mod spy;
 mod trajectories;
 
+mod boundary_angles;
 mod cli;
 mod cli_check;
 mod cli_files;

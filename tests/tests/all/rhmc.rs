@@ -20,6 +20,7 @@ use ferrite::lattice::Lattice;
 use ferrite::observables::condensate::{condensate, noise};
 use ferrite::operators::fat_links::PathCoefficients;
 use ferrite::operators::{StaggeredParams, StaggeredPhases, TimeBoundary};
+use ferrite_tests::checks::THETA;
 use ferrite_tests::clover_reference::path;
 use ferrite_tests::cut;
 use ferrite_tests::staggered_reference::{Coefficients, fat_links};
@@ -157,35 +158,35 @@ fn gauge_forces_are_derivatives() {
     }
 }
 
-/// Naive quarks on thin and on stout links, asqtad and HISQ quarks, with other phases and boundary conditions.
+/// Naive quarks on thin and on stout links, asqtad and HISQ quarks, with other phases and boundary conditions, twisted ones too.
 fn operators() -> Vec<(&'static str, QuarkOperator)> {
+    let plain = plain_operators();
+    // One of each.
+    let twisted = |k: usize, name: &'static str| (name, QuarkOperator { theta: THETA, ..plain[k].1 });
+    let more = [
+        twisted(1, "naive, twisted boundary"),
+        twisted(2, "asqtad, twisted boundary"),
+        twisted(3, "HISQ, twisted boundary"),
+    ];
+    plain.iter().copied().chain(more).collect()
+}
+
+fn plain_operators() -> Vec<(&'static str, QuarkOperator)> {
     let params = |boundary, phases| StaggeredParams { mass: 0.0, boundary, phases };
     let (milc, plain) = (StaggeredPhases::Milc, StaggeredPhases::Lexicographic);
     vec![
-        ("naive", QuarkOperator { params: params(TimeBoundary::Antiperiodic, milc), smearing: QuarkSmearing::Thin }),
-        (
-            "naive, periodic",
-            QuarkOperator { params: params(TimeBoundary::Periodic, plain), smearing: QuarkSmearing::Thin },
-        ),
+        ("naive", QuarkOperator::new(params(TimeBoundary::Antiperiodic, milc), QuarkSmearing::Thin)),
+        ("naive, periodic", QuarkOperator::new(params(TimeBoundary::Periodic, plain), QuarkSmearing::Thin)),
         (
             "asqtad",
-            QuarkOperator {
-                params: params(TimeBoundary::Antiperiodic, plain),
-                smearing: QuarkSmearing::Paths(PathCoefficients::asqtad(0.9)),
-            },
+            QuarkOperator::new(
+                params(TimeBoundary::Antiperiodic, plain),
+                QuarkSmearing::Paths(PathCoefficients::asqtad(0.9)),
+            ),
         ),
-        (
-            "HISQ",
-            QuarkOperator {
-                params: params(TimeBoundary::Antiperiodic, milc),
-                smearing: QuarkSmearing::Hisq { epsilon: -0.2 },
-            },
-        ),
-        ("stout", QuarkOperator { params: params(TimeBoundary::Antiperiodic, milc), smearing: stout(0.15, 2, false) }),
-        (
-            "stout in space",
-            QuarkOperator { params: params(TimeBoundary::Periodic, plain), smearing: stout(0.12, 1, true) },
-        ),
+        ("stout", QuarkOperator::new(params(TimeBoundary::Antiperiodic, milc), stout(0.15, 2, false))),
+        ("stout in space", QuarkOperator::new(params(TimeBoundary::Periodic, plain), stout(0.12, 1, true))),
+        ("HISQ", QuarkOperator::new(params(TimeBoundary::Antiperiodic, milc), QuarkSmearing::Hisq { epsilon: -0.2 })),
     ]
 }
 
@@ -421,7 +422,7 @@ mod milc {
     }
     fn asqtad(u0: f64) -> QuarkOperator {
         let params = StaggeredParams::new(0.0, TimeBoundary::Antiperiodic);
-        QuarkOperator { params, smearing: QuarkSmearing::Paths(PathCoefficients::asqtad(u0)) }
+        QuarkOperator::new(params, QuarkSmearing::Paths(PathCoefficients::asqtad(u0)))
     }
     fn complex(folder: &Path, name: &str) -> Vec<Complex64> {
         let bytes = fs::read(folder.join("fields/rhmc_noise").join(name)).unwrap();
@@ -575,7 +576,7 @@ mod milc {
         let lattice = gauge.lattice();
         let domain = Domain::single(Cpu::new(None), lattice).unwrap();
         let params = StaggeredParams::new(0.0, TimeBoundary::Antiperiodic);
-        let operator = QuarkOperator { params, smearing: QuarkSmearing::Hisq { epsilon: 0.0 } };
+        let operator = QuarkOperator::new(params, QuarkSmearing::Hisq { epsilon: 0.0 });
         let quarks = answers["rationals"].as_array().unwrap().iter().enumerate().map(|(k, rational)| {
             let stop = |tol: &Value| ShiftedSolver { together: true, ..solver(false, number(tol)) };
             let residuals = &rational["resid_MD_FA_GR"];

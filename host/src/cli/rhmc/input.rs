@@ -3,7 +3,7 @@ use super::super::batch::BatchChoice;
 use super::super::device::DeviceChoice;
 use super::super::{Failure, Outcome, multigrid, stout, text};
 use super::precision::precisions;
-use super::wilson::WilsonGroup;
+use super::wilson::{InTable, WilsonGroup};
 use crate::cli::config::{Kind, Schema, Settings};
 use ferrite::Precision;
 use ferrite::hmc::action::{AnisotropicLattice, GaugeAction};
@@ -14,7 +14,7 @@ use ferrite::hmc::stout::StoutSmearing;
 use ferrite::hmc::trajectory::{LevelPlan, Plan};
 use ferrite::lattice::Lattice;
 use ferrite::operators::fat_links::PathCoefficients;
-use ferrite::operators::{StaggeredParams, StaggeredPhases, TimeBoundary};
+use ferrite::operators::{BoundaryAngles, StaggeredParams, StaggeredPhases, TimeBoundary};
 use rational::Fraction;
 use std::path::{Path, PathBuf};
 
@@ -52,6 +52,7 @@ pub const SCHEMA: Schema = &[
     ("fermion.*.flavours", Kind::Fractions),
     ("fermion.*.pseudofermions", Kind::Count),
     ("fermion.*.bc-time", Kind::Word),
+    ("fermion.*.theta", Kind::Numbers),
     ("fermion.*.phases", Kind::Word),
     ("fermion.*.dynamics-error", Kind::Number),
     ("fermion.*.action-error", Kind::Number),
@@ -479,6 +480,7 @@ fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {
     let pseudofermions = s.count(&key("pseudofermions"), 1..=64).unwrap_or(1);
     let times = [("antiperiodic", TimeBoundary::Antiperiodic), ("periodic", TimeBoundary::Periodic)];
     let boundary = s.choice(&key("bc-time"), &times).unwrap_or_default();
+    let theta = BoundaryAngles::resolve(&mut InTable::new(s, number));
     let phases = [("milc", StaggeredPhases::Milc), ("lexicographic", StaggeredPhases::Lexicographic)];
     let phases = s.choice(&key("phases"), &phases).unwrap_or_default();
     let default = Tolerances::default();
@@ -520,7 +522,10 @@ fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {
     {
         name += &format!(" with epsilon = {epsilon}");
     }
-    let operator = QuarkOperator { params, smearing };
+    if !theta.are_zero() {
+        name += &format!(" with theta = {:?}", theta.0);
+    }
+    let operator = QuarkOperator { params, smearing, theta };
     let level = level[0];
     Some(QuarkGroup { name, operator, quarks, pseudofermions, tolerances, dynamics_tol, level })
 }

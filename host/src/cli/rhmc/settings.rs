@@ -68,13 +68,14 @@ const OF_GAUGE: [(&str, &str); 6] = [
     ("parallelogram", "parallelogram"),
     ("anisotropy", "xi"),
 ];
-const OF_QUARKS: [(&str, &str); 12] = [
+const OF_QUARKS: [(&str, &str); 13] = [
     ("operator", "operator"),
     ("mass", "mass"),
     ("flavours", "flavours"),
     ("paths", "u0"),
     ("naik_epsilon", "naik-epsilon"),
     ("bc_time", "bc-time"),
+    ("theta", "theta"),
     ("kappa", "kappa"),
     ("clover", "csw"),
     ("xi", "xi"),
@@ -117,7 +118,7 @@ pub fn sampled_differently(old: &Value, new: &Value) -> Vec<String> {
 }
 
 fn quarks(group: &QuarkGroup) -> Value {
-    let QuarkOperator { params, smearing } = &group.operator;
+    let QuarkOperator { params, smearing, theta } = &group.operator;
     let (operator, paths) = match smearing {
         QuarkSmearing::Thin | QuarkSmearing::Stout(_) => ("naive", None),
         QuarkSmearing::Paths(paths) => ("asqtad", Some(paths)),
@@ -138,6 +139,7 @@ fn quarks(group: &QuarkGroup) -> Value {
             TimeBoundary::Antiperiodic => "antiperiodic",
             TimeBoundary::Periodic => "periodic",
         },
+        "theta": theta.0,
         "phases": match params.phases {
             StaggeredPhases::Milc => "milc",
             StaggeredPhases::Lexicographic => "lexicographic",

@@ -63,12 +63,16 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Keys of a table `[[fermion]]` as those of an operator.
-struct InTable<'a> {
+pub struct InTable<'a> {
     settings: &'a mut Settings,
     number: usize,
 }
 
-impl InTable<'_> {
+impl<'a> InTable<'a> {
+    /// Of the table with this number.
+    pub fn new(settings: &'a mut Settings, number: usize) -> Self {
+        InTable { settings, number }
+    }
     fn key(&self, key: &str) -> String {
         format!("fermion.{}.{key}", self.number)
     }
@@ -131,7 +135,7 @@ pub const OF_WILSON: [&str; 13] = [
 /// The group of a table whose operator is `definition`; what is wrong the settings know.
 pub fn group(s: &mut Settings, number: usize, definition: &'static Definition) -> Option<WilsonGroup> {
     let key = |name: &str| format!("fermion.{number}.{name}");
-    let resolved = (definition.resolve)(&mut InTable { settings: s, number });
+    let resolved = definition.resolve_all(&mut InTable::new(s, number));
     for name in OF_STAGGERED {
         if let Some(setting) = s.get(&key(name)) {
             s.wrong(&setting, "belongs to staggered quarks: leave it out");

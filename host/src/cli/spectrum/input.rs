@@ -313,7 +313,7 @@ impl Shell {
 
 /// Keys of a solve that decide what its solution is.
 pub fn physics() -> impl Iterator<Item = &'static str> {
-    let of_operators = OPERATORS.iter().flat_map(|definition| definition.keys).filter(|key| !key.technical);
+    let of_operators = OPERATORS.iter().flat_map(|definition| definition.all_keys()).filter(|key| !key.technical);
     keys::PHYSICS.into_iter().chain(of_operators.map(|key| key.name))
 }
 

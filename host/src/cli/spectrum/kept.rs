@@ -190,7 +190,7 @@ fn resolved(input: &Value) -> Value {
     let Some(solve) = input.get_mut("solve").and_then(Value::as_object_mut) else { return input };
     let operator = solve.entry("operator").or_insert_with(|| json!(WILSON.name));
     if let Some(definition) = operator.as_str().and_then(operator_named) {
-        for (key, default) in definition.keys.iter().filter_map(|key| Some((key.name, key.default?))) {
+        for (key, default) in definition.all_keys().filter_map(|key| Some((key.name, key.default?))) {
             solve.entry(key).or_insert_with(|| json!(default));
         }
         // u₀ goes with c_sw; on anisotropic lattices both coefficients are given.
@@ -202,8 +202,12 @@ fn resolved(input: &Value) -> Value {
         solve.entry(key).or_insert_with(|| json!(default));
     }
     for value in solve.values_mut() {
-        if let Some(number) = value.as_str().and_then(|text| text.replace('_', "").parse::<f64>().ok()) {
-            *value = json!(number);
+        let Some(text) = value.as_str() else { continue };
+        let numbers: Option<Vec<f64>> = text.split(',').map(|one| one.trim().replace('_', "").parse().ok()).collect();
+        match numbers.as_deref() {
+            Some([number]) => *value = json!(number),
+            Some(several) => *value = json!(several),
+            None => {}
         }
     }
     input
@@ -231,7 +235,7 @@ mod tests {
     fn propagators_differ_by_every_parameter() {
         for definition in OPERATORS {
             let mut all = json!({ "operator": definition.name });
-            let keys = || definition.keys.iter().filter(|key| !key.technical);
+            let keys = || definition.all_keys().filter(|key| !key.technical);
             for key in keys() {
                 all[key.name] = json!(key.example.trim_matches('"'));
             }
@@ -270,6 +274,10 @@ mod tests {
             (
                 json!({ "operator": "hisq", "mass": "0.1" }),
                 json!({ "operator": "hisq", "mass": "0.1", "naik-epsilon": "0.0" }),
+            ),
+            (
+                json!({ "operator": "wilson", "mass": "0.1" }),
+                json!({ "operator": "wilson", "mass": "0.1", "theta": "0.0, 0,0.0,0" }),
             ),
         ] {
             assert_eq!(difference(&input(a), &input(b)), None);

@@ -100,6 +100,9 @@ impl Forms {
     fn gradient(self, links: &EvolvingLinks) -> Result<GaugeField> {
         let thin = self.quarks.links(links, self.precision)?;
         let gradient = thin.empty_like()?;
+        self.hops(&gradient)?;
+        // Hops are over e^{iφ} U. With the gradient G with respect to that, Re tr (G† e^{iφ} dU) is of e^{−iφ} G.
+        gradient.multiply(self.quarks.operator.theta.of_hops(self.domain.global()).conj())?;
         match self.quarks.operator.dependence() {
             LinkDependence::None => {}
             LinkDependence::Linear(coefficients) => self.pairs(coefficients, &thin)?.add_gradient(&thin, &gradient)?,
@@ -108,7 +111,6 @@ impl Forms {
                 self.blocks(coefficients, &exponent, &thin)?.add_gradient(&thin, &gradient)?;
             }
         }
-        self.hops(&gradient)?;
         Ok(gradient)
     }
     /// X on the sites of a parity, as it stands beside dA.
@@ -175,34 +177,36 @@ impl Forms {
         }
         Ok(insertions)
     }
-    /// Adds the gradient of the hopping term.
-    fn hops(self, gradient: &GaugeField) -> Result {
+    /// Adds the gradient of the hopping term with respect to links with their phases.
+    fn hops(&self, gradient: &GaugeField) -> Result {
         let wilson = self.quarks.operator.wilson;
         let across = wilson.boundary.sign();
         let margin = self.domain.border(MARGIN);
         let vectors = self.domain.bordered_by(margin);
         let Forms { domain, precision, x, y, added, .. } = self;
+        let bordered;
         let (x, y, vectors) = match domain.halo() {
             None => (x, y, vectors),
             Some(halo) => {
                 let wide = domain.with_margin(MARGIN)?;
                 let fill = |fields: &[DeviceField; 2]| -> Result<[DeviceField; 2]> {
-                    let bordered = || DeviceField::zero(&wide, FermionKind::Wilson, precision, fields[0].nrhs());
-                    let mut out = [bordered()?, bordered()?];
+                    let field = || DeviceField::zero(&wide, FermionKind::Wilson, *precision, fields[0].nrhs());
+                    let mut out = [field()?, field()?];
                     for (parity, (from, to)) in fields.iter().zip(&mut out).enumerate() {
                         halo.fill_margin(from, from.nrhs(), to, parity as u32, MARGIN, across)?;
                     }
                     Ok(out)
                 };
                 // With the ends of the whole lattice where hops cross them, and none where vectors have their sign.
-                (fill(&x)?, fill(&y)?, Bordered { geometry: wide.geometry(), ..vectors })
+                bordered = [fill(x)?, fill(y)?];
+                (&bordered[0], &bordered[1], Bordered { geometry: wide.geometry(), ..vectors })
             }
         };
         for parity in 0..2 {
             let kernel = SpinorHopGradient {
                 x: x.each_ref().map(DeviceField::view),
                 y: y.each_ref().map(DeviceField::view),
-                count: added as u32,
+                count: *added as u32,
                 vectors,
                 gradient: gradient.links(parity),
                 lattice: gradient.bordered(),
@@ -211,7 +215,7 @@ impl Forms {
                 time: 1.0 / wilson.anisotropy.space(),
                 across,
             };
-            let format = Format::of(precision);
+            let format = Format::of(*precision);
             domain.backend().launch(&SPINOR_HOP_GRADIENT, format, &kernel, domain.half_sites(), 4)?;
         }
         Ok(())

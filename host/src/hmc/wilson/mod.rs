@@ -25,7 +25,7 @@ use super::links::EvolvingLinks;
 use super::stout::StoutSmearing;
 use crate::domain::{Domain, Result};
 use crate::field::{DeviceField, DeviceGauge, FieldSpace, GaugeField, HermitianBlocks};
-use crate::operators::{Diagonal, DiagonalForm, EvenOddWilson, Schur, Wilson, WilsonLike};
+use crate::operators::{Diagonal, DiagonalForm, EvenOddWilson, Operator, Schur, Wilson, WilsonLike};
 use gpu_kernels::momenta::{DRAW_SPINOR_NOISE, DrawNoise};
 use gpu_kernels::random::purpose;
 use gpu_kernels::{FermionKind, Format, LinkStorage, Precision};
@@ -63,7 +63,7 @@ impl WilsonQuarks {
     fn is_twisted(&self) -> bool {
         self.twist != 0.0 || self.operator.definition.partner().is_some()
     }
-    /// Its links, in a precision.
+    /// Its links, in a precision, without the phases of twisted boundary conditions: its hops alone have them.
     fn links(&self, links: &EvolvingLinks, precision: Precision) -> Result<Rc<GaugeField>> {
         match &self.stout {
             None => links.thin(precision),
@@ -84,11 +84,15 @@ impl WilsonQuarks {
     }
     /// M̂ without the twist of factors in a precision, for blocks of `nrhs` vectors.
     fn complement(&self, links: &EvolvingLinks, precision: Precision, nrhs: usize) -> Result<EvenOddWilson> {
-        let with_two_rows = self.operator.definition.exists(precision, LinkStorage::of(12));
-        let in_full = precision == Precision::Double || !with_two_rows;
-        let storage = if in_full { LinkStorage::FULL } else { LinkStorage::of(12) };
-        let name = format!("links of Wilson quarks in {precision} {storage} {:?}", self.stout);
-        let pack = || Ok(Arc::new(self.links(links, Precision::Double)?.pack(precision, storage)?));
+        let (operator, theta) = (Operator::from(self.operator), self.operator.theta);
+        let two_rows = LinkStorage::of(12);
+        let in_full = precision == Precision::Double || !self.operator.definition.exists(precision, two_rows);
+        let storage = if in_full { LinkStorage::FULL } else { operator.storage(two_rows) };
+        let name = format!("links of Wilson quarks in {precision} {storage} {:?} {theta:?}", self.stout);
+        let pack = || {
+            let phases = theta.of_hops(links.own().domain().global());
+            Ok(Arc::new(self.links(links, Precision::Double)?.pack_with(phases, precision, storage)?))
+        };
         let packed: Rc<Arc<DeviceGauge>> = links.made_of::<_, crate::domain::DeviceError>(name, pack)?;
         let term = self.term(links)?;
         let term = if precision == Precision::Double { (*term).clone() } else { term.convert(precision)? };

@@ -46,8 +46,7 @@ impl EvolvingMultigrid {
     /// *Collective.* For an operator on links as they are now: a setup where there is none, and a refreshed one where it is worn.
     pub fn on<'a>(&'a self, quarks: &WilsonQuarks, links: &'a EvolvingLinks) -> CycleResult<MultigridOnLinks<'a>> {
         let make = maker(*quarks, links);
-        let definition = quarks.operator.definition;
-        let params = self.params.smoothing_on(links.own().domain().backend(), definition);
+        let params = self.params.smoothing_on(links.own().domain().backend(), &quarks.operator);
         let precision = params.smoother_on(links.own().domain().backend());
         let (operator, smoother) = (make(Precision::Single, 1)?, make(precision, 1)?);
         let on_links = MultigridOnLinks { evolving: self, quarks: *quarks, links, params, operator, smoother };

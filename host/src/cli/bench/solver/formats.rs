@@ -40,7 +40,7 @@ impl FormatsPlan {
             }
         }
         let definition = plan::definition(settings);
-        let operator = definition.and_then(|definition| (definition.resolve)(settings));
+        let operator = definition.and_then(|definition| definition.resolve_all(settings));
         if let Some(definition) = definition {
             refuse_foreign_keys(settings, definition);
         }

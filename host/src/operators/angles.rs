@@ -1,0 +1,86 @@
+//! Twisted boundary conditions: a phase that a fermion picks up where it goes once around the lattice.
+use super::operator::{Key, KeyKind, Keys};
+use crate::field::HopPhases;
+use crate::lattice::Lattice;
+use num_complex::Complex64;
+
+/// θ_μ in x, y, z and t, in radians, of ψ(x + L_μ μ̂) = e^{iθ_μ} ψ(x), on top of a sign in t (Bedaque 2004; Sachrajda and
+/// Villadoro 2005). In each direction the phase is spread evenly: hops over U_μ have e^{iθ_μ/L_μ}, hops back its conjugate, and
+/// those over a long link e^{3iθ_μ/L_μ}. Fields are then those without the phase, χ(x) = e^{−iΣ θ_μ x_μ/L_μ} ψ(x), which are
+/// periodic, and free quarks of χ with the momentum p have p_μ + θ_μ/L_μ.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct BoundaryAngles(pub [f64; 4]);
+
+impl BoundaryAngles {
+    /// Whether there is no phase: all are 0.
+    pub fn are_zero(&self) -> bool {
+        self.0 == [0.0; 4]
+    }
+    /// The factors of hops on the whole lattice of these extents.
+    pub fn of_hops(&self, lattice: Lattice) -> HopPhases {
+        let size = lattice.size();
+        HopPhases(std::array::from_fn(|mu| match self.0[mu] {
+            0.0 => Complex64::ONE,
+            theta => Complex64::cis(theta / size[mu] as f64),
+        }))
+    }
+    /// Four numbers, separated by commas.
+    ///
+    /// # Errors
+    /// A sentence about anything else.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let one = |text: &str| match text.trim().replace('_', "").parse::<f64>() {
+            Ok(theta) if theta.is_finite() => Ok(theta),
+            _ => Err(format!("'{}' is not an angle in radians", text.trim())),
+        };
+        let all = text.split(',').map(one).collect::<Result<Vec<_>, _>>()?;
+        let count = all.len();
+        let angles = <[f64; 4]>::try_from(all);
+        angles.map(BoundaryAngles).map_err(|_| format!("four angles are needed, in x, y, z and t, and this is {count}"))
+    }
+    /// As typed; none where they are not given, and where they are wrong, which the keys then know.
+    pub fn resolve(keys: &mut dyn Keys) -> Self {
+        let mut angles = BoundaryAngles::default();
+        keys.parse("theta", &mut |text| BoundaryAngles::parse(text).map(|found| angles = found));
+        angles
+    }
+}
+
+/// θ
+pub(super) static THETA: Key = Key::new(
+    "theta",
+    "TX,TY,TZ,TT",
+    KeyKind::Numbers,
+    "Twisted boundary conditions: fermions have the phase exp(i theta) in each direction, in radians, on top of the sign of \
+     bc-time; hops have exp(i theta/L). Links then have all 18 reals, long links 13 or 9 [default: 0,0,0,0]",
+    "[0.5, 0.0, 0.0, 0.0]",
+)
+.or("0,0,0,0");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn angles_are_four_finite_numbers() {
+        assert_eq!(BoundaryAngles::parse("0.5, -1,1e-3,0"), Ok(BoundaryAngles([0.5, -1.0, 1e-3, 0.0])));
+        for (wrong, why) in
+            [("0.5", "this is 1"), ("1,2,3,4,5", "this is 5"), ("1,2,x,4", "'x'"), ("1,2,3,nan", "'nan'")]
+        {
+            assert!(BoundaryAngles::parse(wrong).is_err_and(|said| said.contains(why)), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn hops_share_the_angle_of_their_direction() {
+        let phases =
+            BoundaryAngles([0.6, 0.0, -0.3, std::f64::consts::PI]).of_hops(Lattice::new([2, 4, 6, 8]).unwrap());
+        assert_eq!(phases.0[1], Complex64::ONE);
+        for (mu, (extent, theta)) in
+            [(2, 0.6f64), (4, 0.0), (6, -0.3), (8, std::f64::consts::PI)].into_iter().enumerate()
+        {
+            assert!((phases.over(extent).0[mu] - Complex64::cis(theta)).norm() < 1e-15);
+        }
+        assert!(BoundaryAngles::default().of_hops(Lattice::new([2; 4]).unwrap()).are_none());
+    }
+}
