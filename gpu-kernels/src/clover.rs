@@ -495,9 +495,9 @@ mod tests {
     }
     fn block(a: &Matrix) -> Block<f64> {
         let mut out = Block::ZERO;
-        for i in 0..6 {
-            out.diagonal[i] = a[i][i].re;
-            (0..i).for_each(|j| out.lower[lower_index(i, j)] = a[i][j]);
+        for (i, row) in a.iter().enumerate() {
+            out.diagonal[i] = row[i].re;
+            (0..i).for_each(|j| out.lower[lower_index(i, j)] = row[j]);
         }
         out
     }
@@ -509,9 +509,8 @@ mod tests {
             for _ in 0..2 {
                 for j in 0..i {
                     let dot = (0..6).fold(Complex::ZERO, |sum, k| sum + rows[i][k] * rows[j][k].conj());
-                    for k in 0..6 {
-                        rows[i][k] = rows[i][k] - dot * rows[j][k];
-                    }
+                    let other = rows[j];
+                    rows[i].iter_mut().zip(other).for_each(|(z, w)| *z = *z - dot * w);
                 }
             }
             let norm = (0..6).map(|k| rows[i][k].norm_sqr()).sum::<f64>().sqrt();

@@ -38,6 +38,13 @@ fn solves_while_loading(case: &Case, report: &mut Report) -> Result<(), Box<dyn 
     loaded
 }
 
+/// Prints how many checks there were so far, and those that failed: all of them take minutes.
+fn told(report: &Report, what: &str) {
+    let failures: Vec<String> = report.failures().map(|failure| failure.to_string()).collect();
+    println!("to the end of {what}: {} checks, {} failed", report.outcomes.len(), failures.len());
+    failures.iter().take(20).for_each(|failure| println!("FAILED {failure}"));
+}
+
 fn all(gpu: &Cuda) -> Result<Report, Box<dyn Error>> {
     let cpu = Cpu::new(None);
     let mut report = Report::default();
@@ -53,6 +60,11 @@ fn all(gpu: &Cuda) -> Result<Report, Box<dyn Error>> {
             report.absorb(on_gpu);
         }};
     }
+    checks::dynamics(gpu, &mut report)?;
+    told(&report, "molecular dynamics");
+    checks::wilson_like_angles(gpu, &mut report)?;
+    checks::staggered_angles(gpu, &mut report)?;
+    told(&report, "twisted boundary conditions");
     for case in checks::small_cases().into_iter().chain([checks::large_case()]) {
         on_both!(kernels(&case));
     }
@@ -63,6 +75,7 @@ fn all(gpu: &Cuda) -> Result<Report, Box<dyn Error>> {
     }
     on_both!(large_clover_kernels());
     on_both!(wilson_like(), wilson_like_solves(), multigrid(), restriction(), multigrid_solves());
+    told(&report, "Wilson-like operators and multigrid");
     for case in checks::temporal_cases() {
         on_both!(temporal_kernels(&case));
     }
@@ -78,6 +91,7 @@ fn all(gpu: &Cuda) -> Result<Report, Box<dyn Error>> {
         let lattice = Lattice::new(size).expect("even extents");
         checks::staggered_properties(gpu, lattice, 60 + 10 * k as u64, &mut report)?;
     }
+    told(&report, "staggered operators");
     checks::quenched(gpu, &mut report)?;
     checks::gauge_fixing(gpu, &mut report)?;
     tuning::check(&mut report)?;
@@ -88,8 +102,6 @@ fn all(gpu: &Cuda) -> Result<Report, Box<dyn Error>> {
     solves_while_loading(&case, &mut report)?;
     checks::staggered_solves(gpu, &mut report)?;
     checks::staggered_phases(gpu, &mut report)?;
-    checks::wilson_like_angles(gpu, &mut report)?;
-    checks::staggered_angles(gpu, &mut report)?;
-    checks::dynamics(gpu, &mut report)?;
+    told(&report, "solves");
     Ok(report)
 }
