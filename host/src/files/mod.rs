@@ -5,6 +5,8 @@
 //! | NERSC archive, two or three rows, 32 or 64 bits, either byte order | read, write | |
 //! | ILDG and SciDAC LIME, 32 or 64 bits | read, write | read, write |
 //! | MILC version 5 (and 1), either byte order | read, write (5) | |
+//! | openQCD | read, write | |
+//! | MILC staggered propagators, either byte order | | read |
 //! | NumPy `.npy` | read, write | read, write |
 //!
 //! The test vectors of a multigrid setup have a format of their own: [`setup`].
@@ -38,8 +40,10 @@
 //! # std::fs::remove_file(path)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+mod arrangement;
 mod checks;
 mod collective;
+mod columns;
 mod error;
 mod frame;
 pub mod ildg;
@@ -49,6 +53,7 @@ mod metadata;
 pub mod milc;
 pub mod nersc;
 pub mod npy;
+pub mod openqcd;
 mod parts;
 pub mod payload;
 mod read;
@@ -61,10 +66,12 @@ mod unsupported;
 mod write;
 mod xml;
 
+pub use arrangement::Arrangement;
 pub use checks::plaquette_of_part;
+pub use columns::ColumnOrder;
 pub use error::{FileError, LengthRemedy, Problem};
 pub use metadata::MetadataCopy;
-pub use read::{ReadFrom, inspect, inspect_block, read_block, read_fermion, read_field, read_gauge};
+pub use read::{ReadFrom, inspect, inspect_block, read_block, read_fermion, read_fermions, read_field, read_gauge};
 pub use shared::SharedFile;
 pub use write::{WriteTo, write_block, write_fermion, write_gauge};
 
@@ -147,6 +154,10 @@ pub enum FileFormat {
     Milc,
     /// MILC version 1. Read only.
     MilcV1,
+    /// A staggered propagator as MILC and Fermilab's codes exchange it. Read only.
+    MilcPropagator,
+    /// openQCD's `export_cnfg`.
+    OpenQcd,
     /// NumPy array.
     Npy,
 }
@@ -160,6 +171,8 @@ impl std::fmt::Display for FileFormat {
             Self::Scidac => "SciDAC",
             Self::Milc => "MILC version 5",
             Self::MilcV1 => "MILC version 1",
+            Self::MilcPropagator => "MILC staggered propagator",
+            Self::OpenQcd => "openQCD",
             Self::Npy => "NumPy",
         })
     }
@@ -208,8 +221,10 @@ pub struct Header {
     /// Of the stored numbers.
     pub endian: Endian,
     /// Complex numbers stored per site: 36 for four links, 24 for two rows of each, 12 for a spinor, 3 for a colour
-    /// vector.
+    /// vector, 144 or 9 for a propagator of these.
     pub components: usize,
+    /// How they lie in the file.
+    pub arrangement: Arrangement,
     /// First byte of the data.
     pub offset: u64,
     /// Bytes from there to the end of the record or file.
@@ -222,7 +237,7 @@ pub struct Header {
     pub link_trace: Option<Printed>,
     /// Keys and values of the header, or types and texts of the LIME records, in the order of the file.
     pub metadata: Vec<(String, String)>,
-    /// Number of fields in the file; [`ReadOptions::record`] picks one.
+    /// Number of fields in the file; [`ReadOptions::record`] picks one. Of a block, how many [`read_block`] reads.
     pub fields: usize,
     /// What is unusual in the file and was accepted, in sentences.
     pub notes: Vec<String>,
@@ -456,6 +471,17 @@ pub struct FermionFile<T> {
     /// What the file says.
     pub header: Header,
     /// Whether the data is what was written.
+    pub checksum: Checksum,
+}
+
+/// All fermion fields of a file, and what is known of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlockFile<T> {
+    /// The fields: of a propagator its columns, 3 spin + colour of the source.
+    pub fields: Vec<HostField<T>>,
+    /// What the file says of the first one.
+    pub header: Header,
+    /// Whether the data is what was written: the first checksum that differs, if any does.
     pub checksum: Checksum,
 }
 

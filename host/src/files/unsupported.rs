@@ -1,7 +1,7 @@
 //! Recognises files of unsupported formats, so that errors can name them.
+use super::Problem;
 use super::image::Image;
 use super::read::some;
-use super::{Endian, Problem};
 use std::io::{Seek, SeekFrom};
 
 const UNPACK: &str = "unpack it first";
@@ -40,20 +40,6 @@ pub(super) fn recognise(reader: &mut Image, start: &[u8]) -> Result<Problem, Pro
     if more.get(257..262) == Some(b"ustar") {
         return Ok(Problem::OtherFormat { what: "a tar archive", hint: UNPACK });
     }
-    if is_openqcd(&more, length) {
-        return Ok(Problem::OtherFormat { what: "a configuration of openQCD", hint: NO_READER });
-    }
     let start = start.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ");
     Ok(Problem::UnknownFormat { start })
-}
-
-/// Four extents, a plaquette times 3, and 144 bytes for each of four links on each site.
-fn is_openqcd(start: &[u8], length: u64) -> bool {
-    let Some(header) = start.first_chunk::<24>() else { return false };
-    let words = header.as_chunks::<4>().0;
-    [Endian::Little, Endian::Big].into_iter().any(|endian| {
-        let volume = words[..4].iter().try_fold(1, |volume: u64, word| volume.checked_mul(endian.u32(*word).into()));
-        let data = volume.and_then(|volume| volume.checked_mul(4 * 144)).and_then(|data| data.checked_add(24));
-        data == Some(length) && length > 24
-    })
 }
