@@ -1,7 +1,7 @@
 //! `ferrite convert`.
 use super::fields::{
     Content, Inspected, Reading, Stack, file_precision, gauge_format, gauge_precision, inspect, note_header,
-    read_gauge, require_host_memory, spinor_format, write_gauge,
+    read_gauge, require_host_memory, spinor_format, with_hdf5, write_gauge,
 };
 use super::layout::Layout;
 use super::verify::ReadFlags;
@@ -42,6 +42,8 @@ pub enum FormatName {
     Openqcd,
     /// NumPy array
     Npy,
+    /// HDF5
+    Hdf5,
 }
 
 /// Arguments of `convert`.
@@ -87,9 +89,10 @@ impl ConvertArguments {
             Some(FormatName::Milc) => FileFormat::Milc,
             Some(FormatName::Openqcd) => FileFormat::OpenQcd,
             Some(FormatName::Npy) => FileFormat::Npy,
+            Some(FormatName::Hdf5) => with_hdf5(&self.output).map_err(Failure::refused)?,
             None => by_name().map_err(|why| Failure::refused(format!("{why}, or give --format")))?,
         };
-        if fermion && !matches!(format, FileFormat::Scidac | FileFormat::Npy) {
+        if fermion && !matches!(format, FileFormat::Scidac | FileFormat::Npy | FileFormat::Hdf5) {
             let why = format!(
                 "{input} holds a {} field: write it with --format scidac or --format npy",
                 found.content.name()
@@ -114,7 +117,7 @@ pub fn run(args: ConvertArguments, context: &Context) -> Outcome {
     let format = comm.agree(args.check(&found))?;
     let Inspected { header, content, block } = found;
     target::claim(comm, &[&args.input], &[&args.output])?;
-    let layout = choice.layout.cut(comm, header.lattice, 1)?;
+    let layout = choice.layout.cut_for_host(comm, header.lattice)?;
     let precision = gauge_precision(args.precision, header.precision, format);
     let precision = comm.agree(precision.map_err(Failure::refused))?;
     let title = format!("converted from {}", args.input.display());

@@ -244,11 +244,23 @@ pub fn gauge_format(path: &Path) -> Result<FileFormat, String> {
         "milc" => Ok(FileFormat::Milc),
         "openqcd" => Ok(FileFormat::OpenQcd),
         "npy" => Ok(FileFormat::Npy),
+        "h5" | "hdf5" => with_hdf5(path),
         _ => Err(format!(
             "{}: the format is unclear from the name; end it in .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc, .openqcd or .npy",
             path.display()
         )),
     }
+}
+
+/// HDF5, if the program has it.
+pub fn with_hdf5(path: &Path) -> Result<FileFormat, String> {
+    if cfg!(feature = "hdf5") {
+        return Ok(FileFormat::Hdf5);
+    }
+    Err(format!(
+        "{}: this build of the program has no HDF5: build it with --features hdf5, or choose npy",
+        path.display()
+    ))
 }
 
 /// How many fermion fields a file is to hold.
@@ -281,6 +293,7 @@ impl Stack {
 pub fn spinor_format(path: &Path, stack: Stack) -> Result<FileFormat, String> {
     match (extension(path).as_str(), stack) {
         ("npy", _) => Ok(FileFormat::Npy),
+        ("h5" | "hdf5", _) => with_hdf5(path),
         ("lime" | "scidac", Stack::Several(count)) => Err(format!(
             "{}: {count} fields go into one .npy file with a leading axis; LIME files hold one, or a propagator of 12 spinors \
              or 3 colour vectors",
@@ -350,10 +363,24 @@ pub fn gauge_precision(
     }
 }
 
-/// *Collective.* The lattice of a file.
+/// *Collective.* The lattice of a file, for work on a device: its extents have to be even.
 pub fn lattice_of(path: &Path, read: &Reading, comm: &RunCommunicator) -> Outcome<Lattice> {
+    let lattice = any_lattice_of(path, read, comm)?;
+    require_even(path, lattice).map_err(|why| Failure::refused(why).shared())?;
+    Ok(lattice)
+}
+
+/// *Collective.* The lattice of a file.
+pub fn any_lattice_of(path: &Path, read: &Reading, comm: &RunCommunicator) -> Outcome<Lattice> {
     let header = files::inspect(SharedFile::new(path, &*comm.network()), &read.options);
     Ok(header.map_err(|error| Failure::reading(&error, read.by))?.lattice)
+}
+
+/// Says what can be done with a file whose lattice has odd extents.
+pub fn require_even(path: &Path, lattice: Lattice) -> Result<(), String> {
+    lattice.require_even().map_err(|why| {
+        format!("{}: {why}; `ferrite verify`, `plaquette` and `convert` take any extents", path.display())
+    })
 }
 
 /// What a file holds.

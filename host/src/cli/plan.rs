@@ -1,7 +1,7 @@
 //! What a solve or an application of an operator needs, resolved and checked from settings as typed.
 use super::communicator::RunCommunicator;
 use super::failure::{ReadBy, describe};
-use super::fields::{self, Reading, Source, Stack};
+use super::fields::{self, Reading, Source, Stack, require_even};
 use super::layout::{Cut, Layout, LayoutChoice};
 use super::method::Wanted;
 use super::{Outcome, keys, stout, target, text};
@@ -311,7 +311,7 @@ pub fn gauge_header(settings: &mut Settings, key: &str, read: &Reading) -> Optio
     let gauge = settings.get(key)?;
     let header = inspect(gauge.text(), &read.options).map_err(|error| describe(&error, read.by));
     let header = header.and_then(|header| match header.values_per_site() {
-        36 => Ok(header),
+        36 => require_even(gauge.text().as_ref(), header.lattice).map(|()| header),
         n => Err(format!("{}: holds {n} numbers per site, a gauge field has 36", gauge.text())),
     });
     header.map_err(|why| settings.wrong(&gauge, why)).ok()

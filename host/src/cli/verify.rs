@@ -2,7 +2,7 @@
 use super::failure::{ReadBy, describe};
 use super::fields::{Content, Inspected, Reading, inspect, require_host_memory};
 use super::layout::Layout;
-use super::text::lattice;
+use super::text::file_lattice;
 use super::{Code, Context, Failure, Outcome};
 use clap::Args;
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
@@ -28,7 +28,7 @@ Exit code 0: all checks passed. 1: something was wrong. 2: the file cannot be op
 #[derive(Args, Clone)]
 pub struct ReadFlags {
     /// Extents, for a file that does not contain them
-    #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
+    #[arg(long, value_name = "X,Y,Z,T", value_parser = file_lattice)]
     lattice: Option<Lattice>,
     /// Which field of a LIME file with several, from 0 [default: the first, or all fermion fields]
     #[arg(long, value_name = "N")]
@@ -79,7 +79,7 @@ pub fn run(args: VerifyArguments, context: &Context) -> Outcome {
     let reading = args.read.reading();
     let read = match inspect(&args.file, &reading, args.read.one(), comm) {
         Ok(found) => {
-            let layout = choice.layout.cut(comm, found.header.lattice, 1)?;
+            let layout = choice.layout.cut_for_host(comm, found.header.lattice)?;
             let count = match found.header.arrangement {
                 Arrangement::Sites if found.block => found.header.fields,
                 _ => 1,

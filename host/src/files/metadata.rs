@@ -37,7 +37,9 @@ impl MetadataCopy<'_> {
         let all: Vec<String> = copies.into_iter().chain([copy]).collect();
         match options.format {
             FileFormat::Ildg | FileFormat::Scidac => options.records.push((COPIES.into(), all.join("\n") + "\n")),
-            FileFormat::Nersc | FileFormat::Nersc3x3 => options.metadata.push((COPIED.into(), all.join("; "))),
+            FileFormat::Nersc | FileFormat::Nersc3x3 | FileFormat::Hdf5 => {
+                options.metadata.push((COPIED.into(), all.join("; ")))
+            }
             FileFormat::Milc
             | FileFormat::MilcV1
             | FileFormat::MilcPropagator

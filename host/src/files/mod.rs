@@ -8,12 +8,16 @@
 //! | openQCD | read, write | |
 //! | MILC staggered propagators, either byte order | | read |
 //! | NumPy `.npy` | read, write | read, write |
+//! | HDF5, with the feature `hdf5` | read, write | read, write |
 //!
 //! The test vectors of a multigrid setup have a format of their own: [`setup`].
 //!
 //! The format is recognised from the first bytes, never from the name. On reading, data is checked against everything that
 //! the headers contain: lengths before memory is allocated, checksum, plaquette, link trace; and numbers have to be finite and
 //! links unitary. Errors are a [`FileError`]: one sentence with the file, the place in it and what to do.
+//!
+//! Extents may be odd, although devices take even ones only ([`Lattice::of_any_extents`]): such fields are read, checked and
+//! written. openQCD's format and multigrid setups have no place for them.
 //!
 //! Sites are in lexicographic order with x fastest, four links (x, y, z, t) per site, each row-major; spinors are
 //! spin-major in the DeGrand–Rossi basis. Files are written whole or not at all.
@@ -46,6 +50,7 @@ mod collective;
 mod columns;
 mod error;
 mod frame;
+pub mod hdf5;
 pub mod ildg;
 mod image;
 pub mod lime;
@@ -160,6 +165,8 @@ pub enum FileFormat {
     OpenQcd,
     /// NumPy array.
     Npy,
+    /// HDF5, if the crate is built with the feature `hdf5`.
+    Hdf5,
 }
 
 impl std::fmt::Display for FileFormat {
@@ -174,6 +181,7 @@ impl std::fmt::Display for FileFormat {
             Self::MilcPropagator => "MILC staggered propagator",
             Self::OpenQcd => "openQCD",
             Self::Npy => "NumPy",
+            Self::Hdf5 => "HDF5",
         })
     }
 }
@@ -497,6 +505,11 @@ pub struct RawField {
 }
 
 fn lattice_from(size: [usize; 4], place: &'static str) -> Result<Lattice, Problem> {
+    Lattice::of_any_extents(size).map_err(|source| Problem::Lattice { place, source })
+}
+
+/// For formats that tell even and odd sites apart.
+fn even_lattice_from(size: [usize; 4], place: &'static str) -> Result<Lattice, Problem> {
     Lattice::new(size).map_err(|source| Problem::Lattice { place, source })
 }
 

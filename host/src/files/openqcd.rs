@@ -16,7 +16,9 @@
 use super::frame::Frame;
 use super::payload::{LINKS, StoredForm};
 use super::source::ReadAt;
-use super::{Arrangement, Endian, FileFormat, FilePrecision, Header, Printed, Problem, WriteOptions, lattice_from};
+use super::{
+    Arrangement, Endian, FileFormat, FilePrecision, Header, Printed, Problem, WriteOptions, even_lattice_from,
+};
 use crate::gauge::measure::Plaquettes;
 use crate::lattice::{Lattice, Section};
 use crate::system::atomic::SystemError;
@@ -86,7 +88,7 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
         return Err(Problem::field(PLACE, "extents", found, "N0 N1 N2 N3 = T X Y Z, 32-bit integers, little-endian"));
     };
     let [t, x, y, z] = extents(bytes, endian).map(|extent| extent as usize);
-    let lattice = lattice_from([x, y, z, t], PLACE)?;
+    let lattice = even_lattice_from([x, y, z, t], PLACE)?;
     let header = Header {
         lattice,
         endian,
@@ -113,6 +115,11 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
 pub(crate) fn frame(lattice: Lattice, plaquettes: &Plaquettes, options: &WriteOptions) -> Result<Frame, Problem> {
     if options.precision != FilePrecision::Double {
         return Err(Problem::Unwritable { why: "openQCD's files hold double precision only; choose it, or ILDG" });
+    }
+    if lattice.require_even().is_err() {
+        return Err(Problem::Unwritable {
+            why: "openQCD's files hold even and odd sites: every extent has to be even",
+        });
     }
     let [x, y, z, t] = lattice.size();
     let extents = [t, x, y, z].map(|extent| (extent as u32).to_le_bytes());

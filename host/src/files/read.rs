@@ -7,7 +7,7 @@ use super::{
     Arrangement, BlockFile, Checksum, ColumnOrder, FermionFile, FileError, FileFormat, GaugeFile, Header, Problem,
     RawField, ReadOptions, SharedFile,
 };
-use super::{arrangement, checks, columns, lime, milc, nersc, npy, openqcd, scidac, unsupported};
+use super::{arrangement, checks, columns, hdf5, lime, milc, nersc, npy, openqcd, scidac, unsupported};
 use crate::field::host::{Fermion, HostField, HostGauge, Matrix, Spinor};
 use crate::gauge::measure::Plaquettes;
 use crate::lattice::Section;
@@ -153,6 +153,7 @@ fn header(reader: &mut Image, options: &ReadOptions) -> Result<Header, Problem> 
     let mut header = match format_of(&start) {
         Some(Known::Nersc) => nersc::header(reader, options),
         Some(Known::Npy) => npy::header(reader),
+        Some(Known::Hdf5) => hdf5::header(reader),
         Some(Known::Lime) => scidac::header(reader, options),
         Some(Known::Milc) => milc::header(reader),
         None if is_openqcd(reader)? => openqcd::header(reader),
@@ -176,6 +177,7 @@ fn header(reader: &mut Image, options: &ReadOptions) -> Result<Header, Problem> 
 enum Known {
     Nersc,
     Npy,
+    Hdf5,
     Lime,
     Milc,
 }
@@ -186,6 +188,8 @@ fn format_of(start: &[u8]) -> Option<Known> {
         Some(Known::Nersc)
     } else if start.starts_with(npy::MAGIC) {
         Some(Known::Npy)
+    } else if start.starts_with(hdf5::MAGIC) {
+        Some(Known::Hdf5)
     } else if first == Some(&lime::MAGIC) {
         Some(Known::Lime)
     } else if first.is_some_and(|&first| milc::recognise(first).is_some()) {
@@ -266,6 +270,11 @@ fn block<T: Fermion>(image: &mut Image, options: &ReadOptions) -> Result<Option<
         Some(Known::Npy) => {
             let first = npy::block_header::<T, _>(image)?;
             Ok(first.map(|first| Block { first, records: Vec::new() }))
+        }
+        Some(Known::Hdf5) => {
+            let first = hdf5::header(image)?;
+            let is_block = first.fields > 1 && first.components == T::COMPONENTS;
+            Ok(is_block.then(|| Block { first, records: Vec::new() }))
         }
         Some(Known::Milc) => {
             let header = milc::header(image)?;
@@ -353,7 +362,7 @@ pub(super) fn shared_header<'a, H>(
         if network.rank() != 0 {
             return Ok(None);
         }
-        let mut image = Image::new(from.open()?);
+        let mut image = Image::of_file(from.open()?, from.path());
         match parse(&mut image) {
             Err(Problem::Io { action, source }) => Err(SystemError { action, source }),
             found => Ok(Some((image, found))),

@@ -311,7 +311,8 @@ fn lies_in_nersc_headers_are_named() {
         ("GAUGE_3x3", "GAUGE", "bytes follow the last number"),
         ("IEEE64BIG", "IEEE80BIG", "FLOATING_POINT is \"IEEE80BIG\""),
         ("IEEE64BIG", "IEEE32BIG", "bytes follow the last number"),
-        ("DIMENSION_1 = 2", "DIMENSION_1 = 3", "extent x = 3 of lattice [3, 2, 4, 2]: every extent must be even"),
+        ("DIMENSION_1 = 2", "DIMENSION_1 = 3", "the data of a 3×2×4×2 lattice in double precision takes"),
+        ("DIMENSION_1 = 2", "DIMENSION_1 = 0", "extent x of lattice [0, 2, 4, 2] is 0: there is no site"),
         ("DIMENSION_1 = 2", "DIMENSION_1 = -2", "DIMENSION_1 is \"-2\", expected a number of sites"),
         ("DIMENSION_1 = 2", "DIMENSION_1 = 2000", "the file is cut short or its header is wrong"),
         ("DIMENSION_1 = 2", "DIMENSION_1 = 18446744073709551614", "extents are below 2³¹"),
@@ -587,7 +588,7 @@ fn npy_headers_are_those_of_numpy() {
     for (from, to, says) in [
         ("False", "True ", "fortran_order is \"True \", expected False"),
         ("<c16", "<f16", "descr is \"<f16\""),
-        ("(8, 6", "(9, 6", "extent t = 9"),
+        ("(8, 6", "(9, 6", "the data of a 2×4×6×9 lattice"),
         ("(8, 6", "(6, 8", ""),
         ("4, 3)", "3, 4)", "shape is"),
         ("(8, 6", "(99999999999999999999999998, 6", "shape is"),

@@ -8,7 +8,7 @@ const UNPACK: &str = "unpack it first";
 const NO_READER: &str = "convert it to ILDG or NERSC with the program that wrote it";
 
 /// First bytes of files that are often given in place of a configuration, what these files are, and what to do.
-const STARTS: [(&[u8], &str, &str); 11] = [
+const STARTS: [(&[u8], &str, &str); 10] = [
     (b"\x1f\x8b", "packed with gzip", UNPACK),
     (b"BZh", "packed with bzip2", UNPACK),
     (b"\xfd7zXZ\0", "packed with xz", UNPACK),
@@ -18,7 +18,6 @@ const STARTS: [(&[u8], &str, &str); 11] = [
         "a zip archive, such as an .npz file of numpy.savez",
         "save one array with numpy.save, or unpack it",
     ),
-    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", "write its field as .npy, or convert it to ILDG or NERSC"),
     (b"version https://git-lfs", "a pointer of Git LFS, not the file itself", "fetch it with `git lfs pull`"),
     (b"<!DOCTYPE", "an HTML page, probably an error message of the server", "download it again"),
     (b"<html", "an HTML page, probably an error message of the server", "download it again"),

@@ -3,7 +3,8 @@ use super::frame::Frame;
 use super::parts::FileParts;
 use super::payload::LINKS;
 use super::{
-    FileError, FileFormat, Problem, ReadOptions, SharedFile, WriteOptions, checks, milc, nersc, npy, openqcd, scidac,
+    FileError, FileFormat, Problem, ReadOptions, SharedFile, WriteOptions, checks, hdf5, milc, nersc, npy, openqcd,
+    scidac,
 };
 use crate::field::host::{Fermion, HostField, HostGauge};
 use crate::lattice::{Lattice, Section};
@@ -66,8 +67,15 @@ pub fn write_block<'a, T: Fermion>(
     let values: Vec<_> = fields.iter().map(|field| (field.lattice(), field.numbers())).collect();
     write(to.into(), &values, |parts| {
         let scidac = options.format == FileFormat::Scidac;
-        if !scidac && options.format != FileFormat::Npy {
-            return Err(Problem::Unwritable { why: "only npy and SciDAC hold several fermion fields in one file" });
+        if !matches!(options.format, FileFormat::Scidac | FileFormat::Npy | FileFormat::Hdf5) {
+            return Err(Problem::Unwritable {
+                why: "only npy, HDF5 and SciDAC hold several fermion fields in one file",
+            });
+        }
+        if options.format == FileFormat::Hdf5 && axes.len() != 1 {
+            return Err(Problem::Unwritable {
+                why: "an HDF5 file has one axis before those of the lattice; write npy",
+            });
         }
         if scidac && axes != [T::COMPONENTS] {
             return Err(Problem::Unwritable {
@@ -84,10 +92,11 @@ pub fn write_block<'a, T: Fermion>(
             checks::fermion(field, parts).map_err(Problem::in_field(number))?;
         }
         let lattice = parts.mine().global;
-        Ok(match scidac {
-            true => scidac::propagator_frame(lattice, T::COMPONENTS, options),
-            false => npy::frame(lattice, axes, T::SHAPE, options),
-        })
+        match options.format {
+            FileFormat::Scidac => Ok(scidac::propagator_frame(lattice, T::COMPONENTS, options)),
+            FileFormat::Hdf5 => hdf5::frame(lattice, axes, T::SHAPE, None, options),
+            _ => Ok(npy::frame(lattice, axes, T::SHAPE, options)),
+        }
     })
 }
 
@@ -140,6 +149,10 @@ fn gauge_frame(gauge: &HostGauge, options: &WriteOptions, parts: &FileParts) -> 
         }
         FileFormat::Ildg | FileFormat::Scidac => Ok(scidac::frame(lattice, LINKS, options)),
         FileFormat::Milc => milc::frame(lattice, options),
+        FileFormat::Hdf5 => {
+            let (plaquette, link_trace) = checks::measured(gauge, parts)?;
+            hdf5::frame(lattice, &[], &[4, 3, 3], Some([plaquette.mean, link_trace]), options)
+        }
         FileFormat::OpenQcd => openqcd::frame(lattice, &checks::measured(gauge, parts)?.0, options),
         FileFormat::MilcPropagator => Err(Problem::Unwritable { why: "this format holds a propagator, not links" }),
         FileFormat::MilcV1 => Err(Problem::Unwritable { why: "MILC's version 1 has no checksum; use version 5" }),
@@ -158,6 +171,7 @@ fn fermion_frame<T: Fermion>(
     match options.format {
         FileFormat::Scidac => Ok(scidac::frame(lattice, T::COMPONENTS, options)),
         FileFormat::Npy => Ok(npy::frame(lattice, &[], T::SHAPE, options)),
+        FileFormat::Hdf5 => hdf5::frame(lattice, &[], T::SHAPE, None, options),
         _ => Err(Problem::Unwritable { why: "this format holds links; write fermion fields as SciDAC or npy" }),
     }
 }

@@ -32,6 +32,8 @@ mod files_parts;
 mod fix_gauge;
 mod flow;
 mod halo;
+#[cfg(feature = "hdf5")]
+mod hdf5;
 mod kernels;
 mod launch_order;
 mod memory;
@@ -39,6 +41,7 @@ mod memory;
 mod mpi;
 mod multigrid;
 mod narrow;
+mod odd_extents;
 mod openqcd;
 mod physics;
 mod propagator_files;
