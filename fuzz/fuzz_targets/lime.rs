@@ -1,7 +1,7 @@
 //! LIME containers, and ILDG and SciDAC fields in them.
 #![no_main]
 use ferrite::field::host::{ColourVector, Spinor};
-use ferrite::files::{ReadFrom, ReadOptions, lime, read_fermion, read_field, read_gauge};
+use ferrite::files::{ReadFrom, ReadOptions, lime, read_fermion, read_fermions, read_field, read_gauge};
 use ferrite::lattice::Lattice;
 use libfuzzer_sys::fuzz_target;
 
@@ -15,6 +15,8 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = read_gauge(ReadFrom::Memory(bytes), &options);
         let _ = read_fermion::<Spinor>(ReadFrom::Memory(bytes), &options);
         let _ = read_fermion::<ColourVector>(ReadFrom::Memory(bytes), &options);
+        let _ = read_fermions::<Spinor>(ReadFrom::Memory(bytes), &options);
+        let _ = read_fermions::<ColourVector>(ReadFrom::Memory(bytes), &options);
         let _ = read_field(ReadFrom::Memory(bytes), &ReadOptions::default());
     }
 });

@@ -1,6 +1,7 @@
 //! MILC headers and whole files.
 #![no_main]
-use ferrite::files::{ReadFrom, ReadOptions, milc, read_gauge};
+use ferrite::field::host::ColourVector;
+use ferrite::files::{ReadFrom, ReadOptions, milc, read_fermions, read_gauge};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -8,5 +9,6 @@ fuzz_target!(|bytes: &[u8]| {
         let lenient = ReadOptions { verify: false, allow_non_unitary: true, ..Default::default() };
         let _ = read_gauge(ReadFrom::Memory(bytes), &lenient);
         let _ = read_gauge(ReadFrom::Memory(bytes), &ReadOptions::default());
+        let _ = read_fermions::<ColourVector>(ReadFrom::Memory(bytes), &lenient);
     }
 });

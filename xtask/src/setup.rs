@@ -206,6 +206,13 @@ pub fn find_mpi() -> Result<PathBuf, String> {
     Ok(mpirun)
 }
 
+/// Whether there is an HDF5 library to build with.
+pub fn has_hdf5() -> bool {
+    let mut ask = std::process::Command::new("pkg-config");
+    let named = ask.args(["--exists", "hdf5"]).status().is_ok_and(|status| status.success());
+    named || std::env::var_os("HDF5_DIR").is_some()
+}
+
 /// Whether libclang is where the crate `mpi` looks for it.
 fn has_libclang() -> bool {
     let folders = |parent: &str, below: &str| -> Vec<PathBuf> {

@@ -126,7 +126,7 @@ pub fn run(args: &[String]) -> Result<()> {
 }
 
 /// The names of the steps that `--only` can choose.
-const STEPS: [&str; 17] = [
+const STEPS: [&str; 18] = [
     "formatting",
     "dependencies",
     "where `unsafe` is",
@@ -142,6 +142,7 @@ const STEPS: [&str; 17] = [
     "examples",
     "embedding",
     "program without CUDA",
+    "HDF5",
     "fuzz targets",
     "documentation",
 ];
@@ -219,6 +220,21 @@ fn all(root: &Path, no_ptx: bool, full: bool, passed: &mut Passed, steps: &mut S
         let options = ["--no-default-features", "--features", "program", "--package", "ferrite", "--bin", "ferrite"];
         process::run(cargo(root).args(["check", "--profile", PROFILE]).args(options))
     })?;
+    if setup::has_hdf5() {
+        // What depends on the feature compiles; its tests take another build of everything.
+        steps.step("HDF5", || {
+            let options = ["--package", "ferrite", "--package", "ferrite-tests", "--profile", PROFILE];
+            let features = ["--features", "ferrite/hdf5,ferrite-tests/hdf5"];
+            let mut command = cargo(root);
+            match full {
+                true => command.arg("test").args(options).args(features).args(["--test", "all", "--", "hdf5::"]),
+                false => command.arg("check").args(options).args(features).args(["--bins", "--tests"]),
+            };
+            process::run(&mut command)
+        })?;
+    } else if steps.only.as_deref().is_none_or(|only| only == "HDF5") {
+        steps.left_out("HDF5", "there is no HDF5 library that pkg-config or HDF5_DIR names");
+    }
     if steps.only.as_deref().is_none_or(|only| only == "fuzz targets") {
         fuzz::step(root, full, &program, steps)?;
     }

@@ -1,6 +1,7 @@
 //! `ferrite convert`.
 use super::fields::{
-    Reading, file_precision, gauge_format, gauge_precision, note_header, read_gauge, spinor_format, write_gauge,
+    Content, Inspected, Reading, Stack, file_precision, gauge_format, gauge_precision, inspect, note_header,
+    read_gauge, require_host_memory, spinor_format, with_hdf5, write_gauge,
 };
 use super::layout::Layout;
 use super::verify::ReadFlags;
@@ -8,7 +9,8 @@ use super::{Context, Failure, Outcome, target};
 use clap::{Args, ValueEnum};
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
 use ferrite::files::{
-    FileFormat, FilePrecision, Header, MetadataCopy, SharedFile, WriteOptions, inspect, read_fermion, write_fermion,
+    BlockFile, FermionFile, FileFormat, FilePrecision, MetadataCopy, WriteOptions, read_fermion, read_fermions,
+    write_block, write_fermion,
 };
 use serde_json::json;
 use std::path::PathBuf;
@@ -17,9 +19,11 @@ const EXAMPLES: &str = "\
 Examples:
   ferrite convert lat.nersc lat.ildg
   ferrite convert lat.ildg lat.cfg --format nersc3x3 --precision single
+  ferrite convert lat.ildg lat.openqcd
   ferrite convert solution.lime solution.npy
 
-Spinors and colour vectors go to scidac (.lime) and npy.";
+Spinors, colour vectors and propagators, which have 12 or 3 of them, go to scidac (.lime) and npy. Of a LIME file with
+several of them all are converted, unless --record names one.";
 
 /// `--format`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -34,15 +38,19 @@ pub enum FormatName {
     Scidac,
     /// MILC version 5
     Milc,
+    /// openQCD's export_cnfg
+    Openqcd,
     /// NumPy array
     Npy,
+    /// HDF5
+    Hdf5,
 }
 
 /// Arguments of `convert`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ConvertArguments {
-    /// A gauge field, spinors or colour vectors in any format
+    /// A gauge field, spinors, colour vectors or a propagator in any format
     input: PathBuf,
     /// The file to write
     output: PathBuf,
@@ -57,35 +65,45 @@ pub struct ConvertArguments {
 }
 
 impl ConvertArguments {
-    /// What is in the file, and the format that it gets.
-    fn check(&self, header: &Header) -> Outcome<(&'static str, FileFormat)> {
-        let field = match header.values_per_site() {
-            36 => "gauge",
-            12 => Spinor::NAME,
-            3 => ColourVector::NAME,
-            n => {
-                let input = self.input.display();
-                let why = format!("{input}: holds {n} numbers per site; links have 36, spinors 12, colour vectors 3");
+    /// The format that the file gets.
+    fn check(&self, found: &Inspected) -> Outcome<FileFormat> {
+        let (input, fermion) = (self.input.display(), found.content != Content::Links);
+        let components = match found.content {
+            Content::Other(n) => {
+                let why = format!(
+                    "{input}: holds {n} numbers per site; links have 36, spinors 12, colour vectors 3, propagators of \
+                     these 144 and 9"
+                );
                 return Err(Failure::refused(why));
             }
+            Content::ColourVectors => ColourVector::COMPONENTS,
+            Content::Spinors | Content::Links => Spinor::COMPONENTS,
         };
-        let fermion = field != "gauge";
-        let by_name = || if fermion { spinor_format(&self.output, 1) } else { gauge_format(&self.output) };
+        let stack = Stack::of_sources(if found.block { found.header.fields } else { 1 }, components);
+        let by_name = || if fermion { spinor_format(&self.output, stack) } else { gauge_format(&self.output) };
         let format = match self.format {
             Some(FormatName::Nersc) => FileFormat::Nersc,
             Some(FormatName::Nersc3x3) => FileFormat::Nersc3x3,
             Some(FormatName::Ildg) => FileFormat::Ildg,
             Some(FormatName::Scidac) => FileFormat::Scidac,
             Some(FormatName::Milc) => FileFormat::Milc,
+            Some(FormatName::Openqcd) => FileFormat::OpenQcd,
             Some(FormatName::Npy) => FileFormat::Npy,
+            Some(FormatName::Hdf5) => with_hdf5(&self.output).map_err(Failure::refused)?,
             None => by_name().map_err(|why| Failure::refused(format!("{why}, or give --format")))?,
         };
-        if fermion && !matches!(format, FileFormat::Scidac | FileFormat::Npy) {
-            let input = self.input.display();
-            let why = format!("{input} holds a {field} field: write it with --format scidac or --format npy");
+        if fermion && !matches!(format, FileFormat::Scidac | FileFormat::Npy | FileFormat::Hdf5) {
+            let why = format!(
+                "{input} holds a {} field: write it with --format scidac or --format npy",
+                found.content.name()
+            );
             return Err(Failure::refused(why));
         }
-        Ok((field, format))
+        if let (Stack::Several(count), FileFormat::Scidac) = (stack, format) {
+            let why = format!("{input} holds {count} fields: write them with --format npy, or one with --record N");
+            return Err(Failure::refused(why));
+        }
+        Ok(format)
     }
 }
 
@@ -94,11 +112,12 @@ pub fn run(args: ConvertArguments, context: &Context) -> Outcome {
     let (choice, comm) = (context.device_choice()?, &context.comm);
     choice.start_threads(comm)?;
     let read = args.read.reading();
-    let header = inspect(SharedFile::new(&args.input, &*comm.network()), &read.options);
-    let header = header.map_err(|error| Failure::reading(&error, read.by))?;
-    let (field, format) = comm.agree(args.check(&header))?;
+    let found = inspect(&args.input, &read, args.read.one(), comm);
+    let found = found.map_err(|error| Failure::reading(&error, read.by))?;
+    let format = comm.agree(args.check(&found))?;
+    let Inspected { header, content, block } = found;
     target::claim(comm, &[&args.input], &[&args.output])?;
-    let layout = choice.layout.cut(comm, header.lattice, 1)?;
+    let layout = choice.layout.cut_for_host(comm, header.lattice)?;
     let precision = gauge_precision(args.precision, header.precision, format);
     let precision = comm.agree(precision.map_err(Failure::refused))?;
     let title = format!("converted from {}", args.input.display());
@@ -112,13 +131,22 @@ pub fn run(args: ConvertArguments, context: &Context) -> Outcome {
         let from = args.input.display().to_string();
         MetadataCopy { header: &header, from: &from, same_numbers, same_plaquette }.copy_to(write)
     };
-    let left = match field {
-        Spinor::NAME => copy::<Spinor>(&args, &read, carry(&mut write, true), &write, &layout)?,
-        ColourVector::NAME => copy::<ColourVector>(&args, &read, carry(&mut write, true), &write, &layout)?,
-        _ => {
+    let count = if block { header.fields } else { 1 };
+    let left = match content {
+        Content::Links | Content::Other(_) => {
             let file = read_gauge(&args.input, &read, &layout, comm)?;
             let left = carry(&mut write, same_plaquette(file.plaquette.mean));
             write_gauge(&args.output, &file.gauge, &write, &layout)?;
+            left
+        }
+        Content::Spinors | Content::ColourVectors => {
+            let bytes = 16 * count * if content == Content::Spinors { 12 } else { 3 };
+            require_host_memory(comm, layout.local(), bytes, &args.input.display().to_string())?;
+            let left = carry(&mut write, true);
+            match content {
+                Content::Spinors => copy::<Spinor>(&args, &read, block, &write, &layout)?,
+                _ => copy::<ColourVector>(&args, &read, block, &write, &layout)?,
+            }
             left
         }
     };
@@ -128,7 +156,8 @@ pub fn run(args: ConvertArguments, context: &Context) -> Outcome {
     let object = json!({
         "input": args.input,
         "output": args.output,
-        "field": field,
+        "field": content.name(),
+        "fields": count,
         "format": format!("{format:?}").to_lowercase(),
         "precision": precision.to_string(),
         "lattice": header.lattice.size(),
@@ -136,21 +165,33 @@ pub fn run(args: ConvertArguments, context: &Context) -> Outcome {
         "layout": layout.describe(),
     });
     context.output.result("ferrite.convert/1", object, || {
-        format!("{}: {format}, {precision} precision, {}\n", args.output.display(), header.lattice)
+        let fields = if block { format!(", {count} fields") } else { String::new() };
+        format!("{}: {format}, {precision} precision, {}{fields}\n", args.output.display(), header.lattice)
     })
 }
 
-/// Reads a fermion field and writes it.
+/// Reads a fermion field, or all of a block, and writes them.
 fn copy<T: Fermion>(
     args: &ConvertArguments,
     read: &Reading,
-    left: Vec<String>,
+    block: bool,
     write: &WriteOptions,
     layout: &Layout,
-) -> Outcome<Vec<String>> {
-    let file = read_fermion::<T>(layout.share(&args.input), &read.options);
-    let file = file.map_err(|error| Failure::reading(&error, read.by))?;
-    note_header(&args.input, &file.header, &file.checksum, &read.options);
-    write_fermion(layout.share(&args.output), &file.field, write).map_err(Failure::writing)?;
-    Ok(left)
+) -> Outcome {
+    let wrong = |error| Failure::reading(&error, read.by);
+    let (input, output) = (layout.share(&args.input), layout.share(&args.output));
+    let written = if block {
+        let BlockFile { fields, header, checksum } = read_fermions::<T>(input, &read.options).map_err(wrong)?;
+        note_header(&args.input, &header, &checksum, None);
+        let fields: Vec<_> = fields.iter().collect();
+        match (&fields[..], write.format) {
+            ([field], FileFormat::Scidac) => write_fermion(output, field, write),
+            _ => write_block(output, &fields, &[fields.len()], write),
+        }
+    } else {
+        let FermionFile { field, header, checksum } = read_fermion::<T>(input, &read.options).map_err(wrong)?;
+        note_header(&args.input, &header, &checksum, Some(read.options.record));
+        write_fermion(output, &field, write)
+    };
+    written.map_err(Failure::writing)
 }

@@ -127,7 +127,9 @@ pub fn describe(error: &FileError, by: ReadBy) -> String {
             "lattice = [X, Y, Z, T] and no-verify = true",
             "--lattice X,Y,Z,T --no-verify",
         ),
-        Problem::NotUnitary { .. } => {
+        // No projection knows what a link of zeros was.
+        Problem::OpenBoundary if by == ReadBy::Convert => return error.to_string(),
+        Problem::NotUnitary { .. } | Problem::OpenBoundary => {
             ("--allow-non-unitary", "allow-non-unitary = true", "--allow-non-unitary --reunitarise")
         }
         _ => return error.to_string(),

@@ -5,8 +5,10 @@ use super::layout::Layout;
 use super::{Failure, Outcome, text};
 use ferrite::backend::{Backend, Cpu};
 use ferrite::field::host::HostGauge;
-use ferrite::field::host::{Fermion, HostField};
-use ferrite::files::{self, FileFormat, FilePrecision, GaugeFile, Header, ReadOptions, SharedFile, WriteOptions};
+use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
+use ferrite::files::{
+    self, FileError, FileFormat, FilePrecision, GaugeFile, Header, Problem, ReadOptions, SharedFile, WriteOptions,
+};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::observables::quantity::{LINK_TRACE, PLAQUETTE};
@@ -186,6 +188,28 @@ impl Source {
     }
 }
 
+/// *Collective.* Makes or reads this process's part of fields; a file once for all of its fields.
+pub fn all_fields<T: Fermion>(sources: &[Source], layout: &Layout) -> Outcome<Vec<HostField<T>>> {
+    let mut fields = Vec::with_capacity(sources.len());
+    while let Some(next) = sources.get(fields.len()) {
+        let of_file = |path: &Path, first: usize| {
+            let its =
+                |(k, source): (usize, &Source)| matches!(source, Source::File(p, n) if p == path && *n == first + k);
+            sources[fields.len()..].iter().enumerate().take_while(|entry| its(*entry)).count()
+        };
+        match next {
+            Source::File(path, 0) if of_file(path, 0) > 1 => {
+                let read = files::read_fermions(layout.share(path), &ReadOptions::default());
+                let file = read.map_err(|error| Failure::reading(&error, ReadBy::Convert))?;
+                let count = of_file(path, 0).min(file.fields.len());
+                fields.extend(file.fields.into_iter().take(count));
+            }
+            source => fields.push(source.field(layout)?),
+        }
+    }
+    Ok(fields)
+}
+
 fn components_exist<T: Fermion>(component: &[usize]) -> Result<(), String> {
     for ((value, extent), axis) in component.iter().zip(T::SHAPE).zip(T::AXES) {
         if value >= extent {
@@ -218,23 +242,64 @@ pub fn gauge_format(path: &Path) -> Result<FileFormat, String> {
         "ildg" | "lime" => Ok(FileFormat::Ildg),
         "scidac" => Ok(FileFormat::Scidac),
         "milc" => Ok(FileFormat::Milc),
+        "openqcd" => Ok(FileFormat::OpenQcd),
         "npy" => Ok(FileFormat::Npy),
+        "h5" | "hdf5" => with_hdf5(path),
         _ => Err(format!(
-            "{}: the format is unclear from the name; end it in .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc or .npy",
+            "{}: the format is unclear from the name; end it in .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc, .openqcd or .npy",
             path.display()
         )),
     }
 }
 
-/// The format of a file of `count` spinor fields by its name.
-pub fn spinor_format(path: &Path, count: usize) -> Result<FileFormat, String> {
-    match extension(path).as_str() {
-        "npy" => Ok(FileFormat::Npy),
-        "lime" | "scidac" if count > 1 => Err(format!(
-            "{}: {count} right-hand sides go into one .npy file with a leading axis; LIME files hold one",
+/// HDF5, if the program has it.
+pub fn with_hdf5(path: &Path) -> Result<FileFormat, String> {
+    if cfg!(feature = "hdf5") {
+        return Ok(FileFormat::Hdf5);
+    }
+    Err(format!(
+        "{}: this build of the program has no HDF5: build it with --features hdf5, or choose npy",
+        path.display()
+    ))
+}
+
+/// How many fermion fields a file is to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stack {
+    /// One.
+    One,
+    /// As many as a field has components: the columns of a propagator.
+    Propagator,
+    /// Any other number, or those of several systems.
+    Several(usize),
+}
+
+impl Stack {
+    /// For fields with so many components on a site, with these axes before those of the lattice.
+    pub fn of(axes: &[usize], components: usize) -> Self {
+        match axes {
+            [] => Stack::One,
+            [count] if *count == components => Stack::Propagator,
+            _ => Stack::Several(axes.iter().product()),
+        }
+    }
+    /// For so many right-hand sides.
+    pub fn of_sources(count: usize, components: usize) -> Self {
+        Self::of(if count > 1 { std::slice::from_ref(&count) } else { &[] }, components)
+    }
+}
+
+/// The format of a file of fermion fields by its name.
+pub fn spinor_format(path: &Path, stack: Stack) -> Result<FileFormat, String> {
+    match (extension(path).as_str(), stack) {
+        ("npy", _) => Ok(FileFormat::Npy),
+        ("h5" | "hdf5", _) => with_hdf5(path),
+        ("lime" | "scidac", Stack::Several(count)) => Err(format!(
+            "{}: {count} fields go into one .npy file with a leading axis; LIME files hold one, or a propagator of 12 spinors \
+             or 3 colour vectors",
             path.display()
         )),
-        "lime" | "scidac" => Ok(FileFormat::Scidac),
+        ("lime" | "scidac", _) => Ok(FileFormat::Scidac),
         _ => Err(format!("{}: the format is unclear from the name; end it in .npy or .lime", path.display())),
     }
 }
@@ -259,8 +324,7 @@ pub fn write_block<T: Fermion>(
     title: &str,
     layout: &Layout,
 ) -> Outcome {
-    let format =
-        spinor_format(path, if axes.is_empty() { 1 } else { 2 }).map_err(|why| Failure::refused(why).shared())?;
+    let format = spinor_format(path, Stack::of(axes, T::COMPONENTS)).map_err(|why| Failure::refused(why).shared())?;
     // NumPy is at home on little-endian machines; LIME is big-endian whatever is asked for.
     let endian = files::Endian::Little;
     let options = WriteOptions { format, title: title.into(), endian, ..Default::default() };
@@ -283,6 +347,11 @@ pub fn gauge_precision(
         (Some(FilePrecision::Double), FileFormat::Milc) => {
             Err("--precision double: MILC files hold single precision; leave it out, or choose ILDG or NERSC".into())
         }
+        (Some(FilePrecision::Single), FileFormat::OpenQcd) => {
+            Err("--precision single: openQCD's files hold double precision; leave it out, or choose ILDG or NERSC"
+                .into())
+        }
+        (None, FileFormat::OpenQcd) => Ok(FilePrecision::Double),
         (Some(precision), _) => Ok(precision),
         (None, FileFormat::Milc) => {
             if at_hand == FilePrecision::Double {
@@ -294,10 +363,94 @@ pub fn gauge_precision(
     }
 }
 
-/// *Collective.* The lattice of a file.
+/// *Collective.* The lattice of a file, for work on a device: its extents have to be even.
 pub fn lattice_of(path: &Path, read: &Reading, comm: &RunCommunicator) -> Outcome<Lattice> {
+    let lattice = any_lattice_of(path, read, comm)?;
+    require_even(path, lattice).map_err(|why| Failure::refused(why).shared())?;
+    Ok(lattice)
+}
+
+/// *Collective.* The lattice of a file.
+pub fn any_lattice_of(path: &Path, read: &Reading, comm: &RunCommunicator) -> Outcome<Lattice> {
     let header = files::inspect(SharedFile::new(path, &*comm.network()), &read.options);
     Ok(header.map_err(|error| Failure::reading(&error, read.by))?.lattice)
+}
+
+/// Says what can be done with a file whose lattice has odd extents.
+pub fn require_even(path: &Path, lattice: Lattice) -> Result<(), String> {
+    lattice.require_even().map_err(|why| {
+        format!("{}: {why}; `ferrite verify`, `plaquette` and `convert` take any extents", path.display())
+    })
+}
+
+/// What a file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// A gauge field.
+    Links,
+    /// A spinor field, or several.
+    Spinors,
+    /// A field of colour vectors, or several.
+    ColourVectors,
+    /// So many numbers on a site, which have no meaning here.
+    Other(usize),
+}
+
+impl Content {
+    fn of(header: &Header) -> Self {
+        match header.values_per_site() {
+            36 => Content::Links,
+            12 | 144 => Content::Spinors,
+            3 | 9 => Content::ColourVectors,
+            n => Content::Other(n),
+        }
+    }
+    /// How messages and JSON call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Content::Spinors => Spinor::NAME,
+            Content::ColourVectors => ColourVector::NAME,
+            Content::Links | Content::Other(_) => "gauge",
+        }
+    }
+}
+
+/// The header of a file, and how it is to be read.
+pub struct Inspected {
+    /// That of the first field that is read.
+    pub header: Header,
+    /// What it holds.
+    pub content: Content,
+    /// Whether all of several fermion fields are read.
+    pub block: bool,
+}
+
+/// *Collective.* What is in a file: of a file with several fermion fields all of them, unless `one` is asked for.
+pub fn inspect(path: &Path, read: &Reading, one: bool, comm: &RunCommunicator) -> Result<Inspected, FileError> {
+    let network = comm.network();
+    let file = SharedFile::new(path, &*network);
+    let found = files::inspect(file, &read.options);
+    let several = match &found {
+        Ok(header) => {
+            !one && (header.fields > 1 || matches!(header.components, 144 | 9)) && header.values_per_site() != 36
+        }
+        // A block of an .npy file has one more axis, and a source of another sort may stand first in a LIME file.
+        Err(FileError { problem: Problem::Field { field: "shape" | "recordtype" | "globaldata", .. }, .. }) => !one,
+        Err(_) => false,
+    };
+    if several {
+        for (content, block) in [
+            (Content::Spinors, files::inspect_block::<Spinor>(file)),
+            (Content::ColourVectors, files::inspect_block::<ColourVector>(file)),
+        ] {
+            if let Some(header) = block? {
+                return Ok(Inspected { header, content, block: true });
+            }
+        }
+    }
+    let header = found?;
+    let block = matches!(header.components, 144 | 9);
+    Ok(Inspected { content: Content::of(&header), header, block })
 }
 
 /// *Collective.* Reads this process's part of a gauge field, which fits into memory.
@@ -305,16 +458,17 @@ pub fn read_gauge(path: &Path, read: &Reading, layout: &Layout, comm: &RunCommun
     require_host_memory(comm, layout.local(), 576, &path.display().to_string())?;
     let file = files::read_gauge(layout.share(path), &read.options);
     let file = file.map_err(|error| Failure::reading(&error, read.by))?;
-    note_header(path, &file.header, &file.checksum, &read.options);
+    note_header(path, &file.header, &file.checksum, Some(read.options.record));
     note_values(path, &file);
     Ok(file)
 }
 
-/// Prints notes on a file: what its reader noted, which of several fields was read, and a checksum that differs.
-pub fn note_header(path: &Path, header: &Header, checksum: &files::Checksum, options: &ReadOptions) {
+/// Prints notes on a file: what its reader noted, which of several fields was read, if only one was, and a checksum that
+/// differs.
+pub fn note_header(path: &Path, header: &Header, checksum: &files::Checksum, record: Option<usize>) {
     let shown = path.display();
     header.notes.iter().for_each(|note| tracing::info!("{shown}: {note}"));
-    if header.fields > 1 && options.record == 0 {
+    if header.fields > 1 && record == Some(0) {
         tracing::info!("{shown}: the file holds {} fields, of which the first one is read (--record 0)", header.fields);
     }
     if let files::Checksum::Mismatch { kind, .. } = checksum {
@@ -371,7 +525,6 @@ pub fn file_precision(text: &str) -> Result<FilePrecision, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ferrite::field::host::{ColourVector, Spinor};
 
     fn several<T: Fermion>(text: &str, n: usize) -> Result<Vec<String>, String> {
         Source::several::<T>(text, n).map(|all| all.iter().map(Source::to_string).collect())

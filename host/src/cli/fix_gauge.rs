@@ -28,7 +28,7 @@ are for links in Coulomb gauge.";
 pub struct FixGaugeArguments {
     /// A gauge field in any format
     input: PathBuf,
-    /// The file to write: .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc or .npy
+    /// The file to write: .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc, .openqcd or .npy
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// The gauge to fix

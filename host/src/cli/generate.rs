@@ -56,7 +56,7 @@ pub struct GenerateArguments {
     /// Precision of the numbers in the file: single or double [default: double; single for .milc]
     #[arg(long, value_name = "NAME", value_parser = file_precision)]
     precision: Option<FilePrecision>,
-    /// The file; its name determines the format: .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc or .npy
+    /// The file; its name determines the format: .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc, .openqcd or .npy
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]

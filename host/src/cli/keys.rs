@@ -55,7 +55,7 @@ keys! {
         "Real numbers stored for a link: 18, 12 or 8; 12t or 8t in temporal gauge, for Wilson fermions; of long staggered links also \
          13 or 9, for HISQ; 18h, 12h, 8h, 13h or 9h in 16 bits with fields in single precision, for staggered ones \
          [default: 12 if the links are in SU(3), 13 for HISQ]", "12";
-    OUTPUT: Text "output" "FILE" "The result: .npy, or .lime for one field", "\"solution.npy\"";
+    OUTPUT: Text "output" "FILE" "The result: .npy, or .lime for one field or a propagator", "\"solution.npy\"";
     SAVE_SOURCE: Text "save-source" "FILE" "Write the sources, in the same formats as the result", "\"source.npy\"";
     PLOT: Text "plot" "FILE.svg" "Plot the residual against the iteration", "\"convergence.svg\"";
     KEEP_UNCONVERGED: Switch "keep-unconverged" "" "Write the best iterate even if it has not converged", "false";

@@ -97,6 +97,19 @@ impl LayoutChoice {
         let chosen = self.transport.map_or_else(OnceCell::new, OnceCell::from);
         Ok(Layout { section, cut, network: comm.network(), transport: chosen, overlap: self.overlap })
     }
+    /// Cuts a lattice for work that needs no device. One with odd extents has to be in one piece.
+    pub fn cut_for_host(&self, comm: &RunCommunicator, lattice: Lattice) -> Outcome<Layout> {
+        if lattice.require_even().is_ok() {
+            return self.cut(comm, lattice, 1);
+        }
+        if comm.size() > 1 {
+            let why = format!("{lattice} has an odd extent and is not cut into parts: start one process");
+            return Err(Failure::refused(why).shared());
+        }
+        let cut = Cut { grid: ProcessGrid::SINGLE, local: lattice };
+        let chosen = OnceCell::new();
+        Ok(Layout { section: lattice.into(), cut, network: comm.network(), transport: chosen, overlap: self.overlap })
+    }
 }
 
 /// How a lattice is cut.

@@ -184,7 +184,7 @@ pub fn run(args: LinksArguments, context: &Context) -> Outcome {
 fn format_of(path: &Path) -> Outcome<FileFormat> {
     let format = gauge_format(path).map_err(Failure::refused)?;
     match format {
-        FileFormat::Scidac | FileFormat::Ildg | FileFormat::Npy => Ok(format),
+        FileFormat::Scidac | FileFormat::Ildg | FileFormat::Npy | FileFormat::Hdf5 => Ok(format),
         other => Err(Failure::refused(format!(
             "{}: {other} files are for links in SU(3); end the name in .scidac or .npy",
             path.display()

@@ -1,7 +1,7 @@
 //! What a solve or an application of an operator needs, resolved and checked from settings as typed.
 use super::communicator::RunCommunicator;
 use super::failure::{ReadBy, describe};
-use super::fields::{self, Reading, Source};
+use super::fields::{self, Reading, Source, Stack, require_even};
 use super::layout::{Cut, Layout, LayoutChoice};
 use super::method::Wanted;
 use super::{Outcome, keys, stout, target, text};
@@ -193,9 +193,11 @@ impl FermionPlan {
         };
         let (precision, reconstruction) = formats(settings, definition);
         let fields = sources.as_ref().map_or(1, Vec::len);
+        let components = if staggered { ColourVector::COMPONENTS } else { Spinor::COMPONENTS };
         // Several systems make a block with an axis of their own, even if there is one of each.
         let count = systems.as_ref().and_then(|(_, systems)| systems.count());
-        let output = output(settings, "output", count.map_or(fields, |count| (count * fields).max(2)));
+        let stack = count.map_or_else(|| Stack::of_sources(fields, components), |count| Stack::Several(count * fields));
+        let output = output(settings, "output", stack);
         let ((mass, systems), (operator, parameters)) = (systems?, operator?);
         Some(FermionPlan {
             links: links?,
@@ -250,7 +252,7 @@ impl FermionPlan {
     }
     /// *Collective.* Makes or reads this process's part of fields.
     pub fn fields<T: Fermion>(&self, sources: &[Source], layout: &Layout) -> Outcome<Vec<HostField<T>>> {
-        sources.iter().map(|source| source.field(layout)).collect()
+        fields::all_fields(sources, layout)
     }
     /// Shape of a block of solutions: by mass or shift and by source, where there are several.
     pub fn block(&self) -> Vec<usize> {
@@ -313,7 +315,7 @@ pub fn gauge_header(settings: &mut Settings, key: &str, read: &Reading) -> Optio
     let gauge = settings.get(key)?;
     let header = inspect(gauge.text(), &read.options).map_err(|error| describe(&error, read.by));
     let header = header.and_then(|header| match header.values_per_site() {
-        36 => Ok(header),
+        36 => require_even(gauge.text().as_ref(), header.lattice).map(|()| header),
         n => Err(format!("{}: holds {n} numbers per site, a gauge field has 36", gauge.text())),
     });
     header.map_err(|why| settings.wrong(&gauge, why)).ok()
@@ -553,11 +555,11 @@ pub fn are_together(settings: &mut Settings, sources: usize) {
     }
 }
 
-/// An output file for `fields` fermion fields: its format must be known from the name and its folder writable.
-pub fn output(settings: &mut Settings, key: &str, fields: usize) -> Option<PathBuf> {
+/// An output file for fermion fields: its format must be known from the name and its folder writable.
+pub fn output(settings: &mut Settings, key: &str, stack: Stack) -> Option<PathBuf> {
     settings.parsed(key, |text| {
         let path = PathBuf::from(text);
-        fields::spinor_format(&path, fields)?;
+        fields::spinor_format(&path, stack)?;
         target::check(&path)?;
         Ok::<_, String>(path)
     })

@@ -1,15 +1,18 @@
 //! `ferrite plaquette`.
-use super::fields::{lattice_of, read_gauge};
+use super::fields::{any_lattice_of, read_gauge};
+use super::layout::Layout;
 use super::verify::ReadFlags;
 use super::{Context, Outcome};
 use clap::Args;
 use ferrite::Precision;
 use ferrite::domain::Part;
 use ferrite::field::GaugeField;
+use ferrite::files::GaugeFile;
+use ferrite::gauge::measure::Plaquettes;
 use ferrite::halo::Exchanges;
 use ferrite::observables::loops::{plaquette_text, put_plaquette};
 use ferrite::observables::quantity::{LINK_TRACE, UNITARITY_VIOLATION};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -29,11 +32,19 @@ pub struct PlaquetteArguments {
     read: ReadFlags,
 }
 
-/// Measures on the device.
+/// Measures on the device; on the host if that cannot have the lattice, because an extent is odd.
 pub fn run(args: PlaquetteArguments, context: &Context) -> Outcome {
     let (choice, comm) = (context.device_choice()?, &context.comm);
+    let lattice = any_lattice_of(&args.file, &args.read.reading(), comm)?;
+    if lattice.require_even().is_err() {
+        choice.start_threads(comm)?;
+        let layout = choice.layout.cut_for_host(comm, lattice)?;
+        let GaugeFile { plaquette, link_trace, unitarity, .. } =
+            read_gauge(&args.file, &args.read.reading(), &layout, comm)?;
+        let object = json!({ "backend": "host", "device": null });
+        return report(&args, &layout, object, &plaquette, [link_trace, unitarity.violation], context);
+    }
     let device = choice.open(comm)?;
-    let lattice = lattice_of(&args.file, &args.read.reading(), comm)?;
     let layout = choice.layout.cut(comm, lattice, 1)?;
     let file = read_gauge(&args.file, &args.read.reading(), &layout, comm)?;
     let (part, read) = (Part::new(layout.local(), layout.grid()), 576 * layout.local().volume());
@@ -46,19 +57,28 @@ pub fn run(args: PlaquetteArguments, context: &Context) -> Outcome {
         let domain = layout.domain(backend)?;
         GaugeField::upload(&domain, &file.gauge)?.plaquette()?
     };
-    let off = file.unitarity.violation;
-    let mut object = json!({
-        "file": args.file,
-        "lattice": lattice.size(),
-        "layout": layout.describe(),
-        "backend": device.name(),
-        "device": device.describe(),
-    });
-    put_plaquette(&mut object, &plaquette);
+    let object = json!({ "backend": device.name(), "device": device.describe() });
+    report(&args, &layout, object, &plaquette, [link_trace, file.unitarity.violation], context)
+}
+
+/// Prints the plaquettes, and link trace and unitarity violation.
+fn report(
+    args: &PlaquetteArguments,
+    layout: &Layout,
+    mut object: Value,
+    plaquette: &Plaquettes,
+    [link_trace, off]: [f64; 2],
+    context: &Context,
+) -> Outcome {
+    let lattice = layout.lattice();
+    object["file"] = json!(args.file);
+    object["lattice"] = json!(lattice.size());
+    object["layout"] = layout.describe();
+    put_plaquette(&mut object, plaquette);
     LINK_TRACE.put(&mut object, link_trace);
     UNITARITY_VIOLATION.put(&mut object, off);
     context.output.result("ferrite.plaquette/1", object, || {
         let numbers = LINK_TRACE.line_of(link_trace) + &UNITARITY_VIOLATION.line_of(off);
-        format!("{} on {lattice}\n{}{numbers}", args.file.display(), plaquette_text(&plaquette))
+        format!("{} on {lattice}\n{}{numbers}", args.file.display(), plaquette_text(plaquette))
     })
 }

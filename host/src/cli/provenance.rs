@@ -15,7 +15,7 @@ pub fn program() -> String {
 
 /// What the program was built with, joined with commas.
 pub fn features() -> Vec<&'static str> {
-    let features = [("cuda", cfg!(feature = "cuda")), ("mpi", cfg!(feature = "mpi"))];
+    let features = [("cuda", cfg!(feature = "cuda")), ("mpi", cfg!(feature = "mpi")), ("hdf5", cfg!(feature = "hdf5"))];
     features.into_iter().filter(|(_, there)| *there).map(|(name, _)| name).collect()
 }
 

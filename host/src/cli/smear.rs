@@ -33,7 +33,7 @@ projection to SU(3) is the one with the largest Re tr.";
 pub struct SmearArguments {
     /// A gauge field in any format
     input: PathBuf,
-    /// The file to write: .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc or .npy
+    /// The file to write: .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc, .openqcd or .npy
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// What smeared links are

@@ -5,6 +5,7 @@ pub use result::{announce, worst};
 
 use super::batch::{BatchTask, RIGHT_HAND_SIDE};
 use super::device::{Device, DeviceChoice};
+use super::fields::Stack;
 use super::host_links::{HostLinks, LinksRead};
 use super::keys::SolveFlags;
 use super::layout::{Cut, Layout};
@@ -100,7 +101,9 @@ impl Solve {
         }
         let keep_unconverged = settings.is_on("keep-unconverged");
         let profile = settings.is_on("profile");
-        let save_source = plan::output(settings, "save-source", plan.as_ref().map_or(1, |plan| plan.sources.len()));
+        let count = plan.as_ref().map_or(1, |plan| plan.sources.len());
+        let components = if kind == FermionKind::Staggered { ColourVector::COMPONENTS } else { Spinor::COMPONENTS };
+        let save_source = plan::output(settings, "save-source", Stack::of_sources(count, components));
         let plot = settings.parsed("plot", |path| {
             let path = PathBuf::from(path);
             target::check_svg(&path).map(|()| path)

@@ -8,6 +8,11 @@ pub fn lattice(text: &str) -> Result<Lattice, String> {
     Lattice::new(extents(text)?).map_err(|e| e.to_string())
 }
 
+/// `X,Y,Z,T`, the extents of a field in a file, which may be odd.
+pub fn file_lattice(text: &str) -> Result<Lattice, String> {
+    Lattice::of_any_extents(extents(text)?).map_err(|e| e.to_string())
+}
+
 /// `X,Y,Z,T`.
 pub fn extents(text: &str) -> Result<[usize; 4], String> {
     let numbers = text.split(',').map(|n| n.trim().parse()).collect::<Result<Vec<usize>, _>>();

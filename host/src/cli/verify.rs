@@ -1,14 +1,13 @@
 //! `ferrite verify`, and the flags that say how files are read.
 use super::failure::{ReadBy, describe};
-use super::fields::Reading;
-use super::fields::require_host_memory;
+use super::fields::{Content, Inspected, Reading, inspect, require_host_memory};
 use super::layout::Layout;
-use super::text::lattice;
+use super::text::file_lattice;
 use super::{Code, Context, Failure, Outcome};
 use clap::Args;
-use ferrite::field::host::{ColourVector, Fermion, Spinor};
+use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
 use ferrite::files::{
-    Checksum, FileError, FileFormat, Header, Printed, Problem, ReadOptions, SharedFile, inspect, read_fermion,
+    Arrangement, Checksum, FileError, FileFormat, Header, Printed, Problem, ReadOptions, read_fermion, read_fermions,
     read_gauge,
 };
 use ferrite::lattice::Lattice;
@@ -29,11 +28,11 @@ Exit code 0: all checks passed. 1: something was wrong. 2: the file cannot be op
 #[derive(Args, Clone)]
 pub struct ReadFlags {
     /// Extents, for a file that does not contain them
-    #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
+    #[arg(long, value_name = "X,Y,Z,T", value_parser = file_lattice)]
     lattice: Option<Lattice>,
-    /// Which field of a LIME file with several, from 0
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    record: usize,
+    /// Which field of a LIME file with several, from 0 [default: the first, or all fermion fields]
+    #[arg(long, value_name = "N")]
+    record: Option<usize>,
     /// Accept a file whose checksum, plaquette, link trace or length differs from its header
     #[arg(long)]
     no_verify: bool,
@@ -53,9 +52,13 @@ impl ReadFlags {
             allow_non_unitary: self.allow_non_unitary,
             reunitarise: self.reunitarise,
             lattice: self.lattice,
-            record: self.record,
+            record: self.record.unwrap_or(0),
         };
         Reading { options, by: ReadBy::Flags }
+    }
+    /// Whether one of several fields was asked for.
+    pub fn one(&self) -> bool {
+        self.record.is_some()
     }
 }
 
@@ -63,7 +66,7 @@ impl ReadFlags {
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct VerifyArguments {
-    /// Links, spinors or colour vectors in any format
+    /// Links, spinors, colour vectors or propagators in any format
     file: PathBuf,
     #[command(flatten)]
     read: ReadFlags,
@@ -73,13 +76,17 @@ pub struct VerifyArguments {
 pub fn run(args: VerifyArguments, context: &Context) -> Outcome {
     let (choice, comm) = (context.device_choice()?, &context.comm);
     choice.start_threads(comm)?;
-    let Reading { options, by } = args.read.reading();
-    let read = match inspect(SharedFile::new(&args.file, &*comm.network()), &options) {
-        Ok(header) => {
-            let layout = choice.layout.cut(comm, header.lattice, 1)?;
-            let (bytes, name) = (16 * header.values_per_site(), args.file.display().to_string());
+    let reading = args.read.reading();
+    let read = match inspect(&args.file, &reading, args.read.one(), comm) {
+        Ok(found) => {
+            let layout = choice.layout.cut_for_host(comm, found.header.lattice)?;
+            let count = match found.header.arrangement {
+                Arrangement::Sites if found.block => found.header.fields,
+                _ => 1,
+            };
+            let (bytes, name) = (16 * count * found.header.values_per_site(), args.file.display().to_string());
             require_host_memory(comm, layout.local(), bytes, &name)?;
-            read(&args.file, &header, &options, &layout).map(|(object, text)| (object, text, layout))
+            read(&args.file, &found, &reading.options, &layout).map(|(object, text)| (object, text, layout))
         }
         Err(error) => Err(error),
     };
@@ -95,7 +102,7 @@ pub fn run(args: VerifyArguments, context: &Context) -> Outcome {
             context.output.result("ferrite.verify/1", object, || format!("{text}{}: {end}\n", args.file.display()))
         }
         Err(error) => {
-            let message = describe(&error, by);
+            let message = describe(&error, reading.by);
             if matches!(&error.problem, Problem::Io { action, .. } if action == "open") {
                 return Err(Failure::refused(message).shared());
             }
@@ -113,31 +120,38 @@ pub fn run(args: VerifyArguments, context: &Context) -> Outcome {
     }
 }
 
-fn read(path: &Path, header: &Header, options: &ReadOptions, layout: &Layout) -> Result<(Value, String), FileError> {
+fn read(path: &Path, found: &Inspected, options: &ReadOptions, layout: &Layout) -> Result<(Value, String), FileError> {
+    let Inspected { header, content, block } = found;
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
         let _ = writeln!(text, "{name:<20} {value}");
     };
-    line("field", field_name(header).into());
+    line("field", content.name().into());
     let rows = if header.format != FileFormat::Nersc && header.components == 24 { ", two rows" } else { "" };
     line("format", format!("{}{rows}, {} precision, {}-endian", header.format, header.precision, header.endian));
     header.notes.iter().for_each(|note| line("note", note.clone()));
     let extra = header.data_length.saturating_sub((header.lattice.volume() * header.site_bytes()) as u64);
     let length = if extra == 0 { "length of the data agrees".into() } else { format!("{extra} more bytes, accepted") };
     line("lattice", format!("{} ({length})", header.lattice));
-    if header.fields > 1 {
+    if *block {
+        let order = match header.arrangement {
+            Arrangement::Columns(_) => ", the columns of a propagator",
+            _ => "",
+        };
+        line("fields", format!("{}{order}", header.fields));
+    } else if header.fields > 1 {
         let (number, last) = (options.record, header.fields - 1);
         line("fields", format!("{}; this is number {number}, counted from 0 to {last} (--record N)", header.fields));
     }
-    let mut object = describe_header(header);
+    let mut object = describe_header(header, *content);
     let mut differs = Vec::new();
     if extra > 0 {
         differs.push("length");
     }
-    let fermion = match header.values_per_site() {
-        12 => Some(fermion::<Spinor>(path, options, layout)?),
-        3 => Some(fermion::<ColourVector>(path, options, layout)?),
-        _ => None,
+    let fermion = match content {
+        Content::Spinors => Some(fermion::<Spinor>(path, options, *block, layout)?),
+        Content::ColourVectors => Some(fermion::<ColourVector>(path, options, *block, layout)?),
+        Content::Links | Content::Other(_) => None,
     };
     if let Some((checksum, norm2)) = fermion {
         line("checksum", checksum_text(&checksum));
@@ -184,9 +198,9 @@ fn read(path: &Path, header: &Header, options: &ReadOptions, layout: &Layout) ->
     Ok((object, text))
 }
 
-fn describe_header(header: &Header) -> Value {
+fn describe_header(header: &Header, content: Content) -> Value {
     json!({
-        "field": field_name(header),
+        "field": content.name(),
         "format": format!("{:?}", header.format).to_lowercase(),
         "lattice": header.lattice.size(),
         "precision": header.precision.to_string(),
@@ -211,20 +225,22 @@ fn checksum_object(checksum: &Checksum) -> Value {
     }
 }
 
-/// What a file holds.
-fn field_name(header: &Header) -> &'static str {
-    match header.values_per_site() {
-        12 => Spinor::NAME,
-        3 => ColourVector::NAME,
-        _ => "gauge",
-    }
-}
-
-/// Reads a fermion field; its checksum and Σ |ψ|².
-fn fermion<T: Fermion>(path: &Path, options: &ReadOptions, layout: &Layout) -> Result<(Checksum, f64), FileError> {
-    let file = read_fermion::<T>(layout.share(path), options)?;
-    let mut norm2 = [file.field.norm2()];
+/// Reads a fermion field, or all of a block; the checksum and Σ |ψ|².
+fn fermion<T: Fermion>(
+    path: &Path,
+    options: &ReadOptions,
+    block: bool,
+    layout: &Layout,
+) -> Result<(Checksum, f64), FileError> {
+    let (fields, checksum) = if block {
+        let file = read_fermions::<T>(layout.share(path), options)?;
+        (file.fields, file.checksum)
+    } else {
+        let file = read_fermion::<T>(layout.share(path), options)?;
+        (vec![file.field], file.checksum)
+    };
+    let mut norm2 = [fields.iter().map(HostField::norm2).sum()];
     let sum = layout.network().sum(&mut norm2);
     sum.map_err(|why| FileError { path: path.into(), problem: why.into() })?;
-    Ok((file.checksum, norm2[0]))
+    Ok((checksum, norm2[0]))
 }

@@ -49,7 +49,7 @@ pub enum Problem {
     /// No known magic number.
     #[error(
         "starts with the bytes {start}, which is none of NERSC (\"BEGIN_HEADER\"), LIME (45 67 89 ab), MILC (87 4e 00 00 \
-         or 00 00 4e 87) and npy; check that this is the intended file"
+         or 00 00 4e 87), npy and openQCD (extents and a plaquette); check that this is the intended file"
     )]
     UnknownFormat {
         /// The first bytes in hexadecimal.
@@ -272,6 +272,12 @@ pub enum Problem {
         /// What is accepted.
         limit: f64,
     },
+    /// openQCD's links at the end of time with open boundary conditions.
+    #[error(
+        "has open boundary conditions in t: the links U_t at t = T - 1 are zero, but Ferrite's lattices are periodic; allow \
+         non-unitary links to take them as they are"
+    )]
+    OpenBoundary,
     /// Links that no projection brings to SU(3).
     #[error(
         "{what} at site (x, y, z, t) = {site:?} cannot be put back into SU(3), as it is singular or nearly so: the data is \
@@ -401,6 +407,7 @@ fn sort_of(components: usize) -> String {
         LINKS | TWO_ROWS => "this is a gauge field".into(),
         12 => "this is a spinor field".into(),
         3 => "this is a field of colour vectors".into(),
+        144 | 9 => "this is a propagator".into(),
         n if let Some(colours) = (2..9).find(|colours| links(*colours) == n) => {
             format!("links in SU({colours}) have as many, but Ferrite supports SU(3) only")
         }

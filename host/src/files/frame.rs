@@ -3,6 +3,7 @@ use super::collective;
 use super::error::Problem;
 use super::parts::FileParts;
 use super::payload::{self, PartialChecksum, StoredForm};
+use super::{Arrangement, columns, openqcd};
 use crate::lattice::Lattice;
 use crate::system::atomic::SystemError;
 use num_complex::Complex64;
@@ -20,6 +21,8 @@ pub(crate) struct Frame {
     pub lattice: Lattice,
     /// How its numbers are stored.
     pub form: StoredForm,
+    /// How they lie in the file.
+    pub arrangement: Arrangement,
     /// What comes before; as long whatever the checksum is.
     pub head: Text,
     /// What comes after.
@@ -29,21 +32,37 @@ pub(crate) struct Frame {
 impl Frame {
     /// For a format with nothing after the data.
     pub fn headed(lattice: Lattice, form: StoredForm, head: impl Fn(PartialChecksum) -> Vec<u8> + 'static) -> Self {
-        Self { lattice, form, head: Box::new(head), tail: Box::new(|_| Vec::new()) }
+        let arrangement = Arrangement::Sites;
+        Self { lattice, form, arrangement, head: Box::new(head), tail: Box::new(|_| Vec::new()) }
     }
     /// Writes the file from its first byte to the last, with fields that stand one after the other. They are encoded
     /// twice, first for the checksum, which may stand before them. Only formats without a checksum take several.
     pub fn write_to(&self, writer: &mut dyn Write, fields: &[&[Complex64]]) -> Result<(), Problem> {
-        let mut sum = PartialChecksum::default();
-        for values in fields {
-            sum = payload::encode(values, &self.form, |_| Ok(()))?;
-        }
+        let sum = self.encode(fields, &mut |_| Ok(()))?;
         let mut put = |bytes: &[u8]| writer.write_all(bytes).map_err(Problem::io("write"));
         put(&(self.head)(sum))?;
-        for values in fields {
-            payload::encode(values, &self.form, &mut put)?;
-        }
+        self.encode(fields, &mut put)?;
         put(&(self.tail)(sum))
+    }
+    /// Hands on the bytes of the data, and returns their checksum.
+    fn encode(
+        &self,
+        fields: &[&[Complex64]],
+        sink: &mut dyn FnMut(&[u8]) -> Result<(), Problem>,
+    ) -> Result<PartialChecksum, Problem> {
+        let (form, mut sum) = (&self.form, PartialChecksum::default());
+        match self.arrangement {
+            Arrangement::Columns(order) => sum = columns::encode(self.lattice, form, order, fields, sink)?,
+            Arrangement::OpenQcd => {
+                fields.iter().try_for_each(|values| openqcd::encode(self.lattice, form, values, &mut *sink))?;
+            }
+            Arrangement::Sites | Arrangement::Directions(_) => {
+                for values in fields {
+                    sum = payload::encode(values, form, 0, &mut *sink)?;
+                }
+            }
+        }
+        Ok(sum)
     }
     /// *Collective.* Writes the file, each process its part of the fields, which stand one after the other. Only formats
     /// without a checksum take several.
@@ -51,11 +70,20 @@ impl Frame {
         let form = &self.form;
         let offset = (self.head)(PartialChecksum::default()).len() as u64;
         let field = self.lattice.volume() as u64 * form.site_bytes() as u64;
-        let end = offset + fields.len() as u64 * field;
+        let count = if let Arrangement::Columns(_) = self.arrangement { 1 } else { fields.len() };
+        let (end, section) = (offset + count as u64 * field, parts.mine());
         let fill = |file: &File| {
             let mut sum = PartialChecksum::default();
-            for (number, values) in fields.iter().enumerate() {
-                sum = payload::write(file, offset + number as u64 * field, values, form, &parts.mine().into())?;
+            match self.arrangement {
+                Arrangement::Columns(order) => sum = columns::write(file, offset, form, order, section, fields)?,
+                Arrangement::OpenQcd => {
+                    fields.iter().try_for_each(|values| openqcd::write(file, form, section, values))?;
+                }
+                Arrangement::Sites | Arrangement::Directions(_) => {
+                    for (number, values) in fields.iter().enumerate() {
+                        sum = payload::write(file, offset + number as u64 * field, values, form, &section.into())?;
+                    }
+                }
             }
             Ok(sum.to_bytes())
         };

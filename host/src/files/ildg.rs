@@ -32,17 +32,33 @@ pub(super) fn parse_with(text: &str, leniency: &mut Leniency) -> Result<IldgForm
             _ => drop(leniency.optional::<()>(Err(Problem::optional(PLACE, "field", field, "su3gauge")))?),
         }
     }
+    entries(&xml, PLACE, leniency)
+}
+
+/// Reads the XML that tmLQCD writes before a spinor field, with the same entries.
+pub(super) fn parse_fermion(text: &str, place: &'static str, leniency: &mut Leniency) -> Result<IldgFormat, Problem> {
+    let xml = Elements::of(text);
+    if let Some(field) = xml.text("field")
+        && !field.eq_ignore_ascii_case("diracFermion")
+    {
+        leniency.optional::<()>(Err(Problem::optional(place, "field", field, "diracFermion")))?;
+    }
+    entries(&xml, place, leniency)
+}
+
+/// Precision and extents.
+fn entries(xml: &Elements, place: &'static str, leniency: &mut Leniency) -> Result<IldgFormat, Problem> {
     let precision = match xml.text("precision") {
         None | Some("") => None,
         Some(text) => leniency
-            .optional(precision_from(text).ok_or_else(|| Problem::optional(PLACE, "precision", text, "32 or 64")))?,
+            .optional(precision_from(text).ok_or_else(|| Problem::optional(place, "precision", text, "32 or 64")))?,
     };
     let extents = ["lx", "ly", "lz", "lt"].map(|tag| xml.text(tag));
     let size = match extents {
         [Some(x), Some(y), Some(z), Some(t)] => {
             let mut size = [0; 4];
             for (extent, text) in size.iter_mut().zip([x, y, z, t]) {
-                *extent = text.parse().map_err(|_| Problem::field(PLACE, "extent", text, "a number of sites"))?;
+                *extent = text.parse().map_err(|_| Problem::field(place, "extent", text, "a number of sites"))?;
             }
             Some(size)
         }

@@ -1,12 +1,20 @@
 //! What one process read of a file, for the others to read again.
 use super::source::Opened;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// In place of an offset: what was found by other means.
+#[cfg(feature = "hdf5")]
+const FOUND: u64 = u64::MAX;
 
 /// A file of which all that is read is remembered; or, on other processes, what was remembered of it. The same parser
 /// finds the same in both.
 #[derive(Debug)]
 pub(crate) struct Image<'a> {
     opened: Option<Opened<'a>>,
+    /// Its name, if it has one and is there: for the HDF5 library.
+    #[cfg_attr(not(feature = "hdf5"), allow(dead_code))]
+    path: Option<PathBuf>,
     /// Known once the parser asks for it.
     length: u64,
     /// Place of the next byte.
@@ -17,7 +25,22 @@ pub(crate) struct Image<'a> {
 
 impl<'a> Image<'a> {
     pub fn new(opened: Opened<'a>) -> Self {
-        Self { opened: Some(opened), length: 0, at: 0, pieces: Vec::new() }
+        Self { opened: Some(opened), path: None, length: 0, at: 0, pieces: Vec::new() }
+    }
+    /// A file of this name.
+    pub fn of_file(opened: Opened<'a>, path: &Path) -> Self {
+        Self { path: matches!(opened, Opened::File(_)).then(|| path.to_owned()), ..Self::new(opened) }
+    }
+    /// What `look` finds in the file of this name, which other processes are told; `None` for bytes in memory.
+    #[cfg(feature = "hdf5")]
+    pub fn found(&mut self, look: impl FnOnce(&Path) -> Vec<u8>) -> Option<Vec<u8>> {
+        if let Some((_, found)) = self.pieces.iter().find(|(start, _)| *start == FOUND) {
+            return Some(found.clone());
+        }
+        let found = look(self.path.as_ref()?);
+        // Not the last one, which grows while the file is read.
+        self.pieces.insert(0, (FOUND, found.clone()));
+        Some(found)
     }
     /// The file, where it was opened.
     pub fn into_opened(self) -> Option<Opened<'a>> {
@@ -43,7 +66,7 @@ impl<'a> Image<'a> {
             pieces.push((u64::from_le_bytes(*offset), piece.to_vec()));
             rest = behind;
         }
-        Self { opened: None, length: u64::from_le_bytes(*length), at: 0, pieces }
+        Self { opened: None, path: None, length: u64::from_le_bytes(*length), at: 0, pieces }
     }
 }
 

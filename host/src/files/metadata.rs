@@ -37,8 +37,14 @@ impl MetadataCopy<'_> {
         let all: Vec<String> = copies.into_iter().chain([copy]).collect();
         match options.format {
             FileFormat::Ildg | FileFormat::Scidac => options.records.push((COPIES.into(), all.join("\n") + "\n")),
-            FileFormat::Nersc | FileFormat::Nersc3x3 => options.metadata.push((COPIED.into(), all.join("; "))),
-            FileFormat::Milc | FileFormat::MilcV1 | FileFormat::Npy => {
+            FileFormat::Nersc | FileFormat::Nersc3x3 | FileFormat::Hdf5 => {
+                options.metadata.push((COPIED.into(), all.join("; ")))
+            }
+            FileFormat::Milc
+            | FileFormat::MilcV1
+            | FileFormat::MilcPropagator
+            | FileFormat::OpenQcd
+            | FileFormat::Npy => {
                 let stamp = options.format == FileFormat::Milc && milc::stamp_of(&options.metadata).is_some();
                 let has_place = |key: &str| stamp && milc::STAMPS.contains(&key);
                 left.extend(options.metadata.iter().filter(|(key, _)| !has_place(key)).map(|(key, _)| key.clone()));

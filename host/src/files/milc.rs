@@ -1,8 +1,10 @@
 //! MILC's binary gauge configurations: version 5 (magic number 20103, checksums) and the older version 1 (59354, none).
-//! Single precision, three rows, in the byte order of the magic number, which may be either.
+//! Single precision, three rows, in the byte order of the magic number, which may be either. And the staggered propagators that
+//! MILC shares with Fermilab's codes (magic number `71626434` in hexadecimal): three colour vectors on each site, in the byte order
+//! of the magic number, without a checksum.
 use super::frame::Frame;
 use super::payload::{ChecksumKind, LINKS, PartialChecksum, StoredForm};
-use super::{Endian, FileFormat, FilePrecision, Header, Problem, WriteOptions, lattice_from};
+use super::{Arrangement, ColumnOrder, Endian, FileFormat, FilePrecision, Header, Problem, WriteOptions, lattice_from};
 use crate::lattice::Lattice;
 use crate::system::utc_now;
 use std::io::{Cursor, Read, Seek, SeekFrom};
@@ -11,8 +13,11 @@ use std::io::{Cursor, Read, Seek, SeekFrom};
 pub const MAGIC: u32 = 20103;
 /// Version 1: header of 28 bytes.
 pub const MAGIC_V1: u32 = 59354;
+/// A staggered propagator: header of 36 bytes.
+pub const MAGIC_PROPAGATOR: u32 = 0x7162_6434;
 const V5: usize = 96;
 const V1: usize = 28;
+const PROPAGATOR: usize = 36;
 
 /// Header of a file in memory.
 pub fn parse(bytes: &[u8]) -> Result<Header, Problem> {
@@ -24,6 +29,7 @@ pub(crate) fn recognise(start: [u8; 4]) -> Option<(Endian, FileFormat)> {
     [Endian::Big, Endian::Little].into_iter().find_map(|endian| match endian.u32(start) {
         MAGIC => Some((endian, FileFormat::Milc)),
         MAGIC_V1 => Some((endian, FileFormat::MilcV1)),
+        MAGIC_PROPAGATOR => Some((endian, FileFormat::MilcPropagator)),
         _ => None,
     })
 }
@@ -43,13 +49,21 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
     let magic = *bytes.first_chunk::<4>().ok_or(cut(V5))?;
     let Some((endian, format)) = recognise(magic) else {
         let found = endian_free(magic);
-        return Err(Problem::field("MILC header", "magic number", found, "20103 or 59354 in either byte order"));
+        let expected = "20103, 59354 or 0x71626434 in either byte order";
+        return Err(Problem::field("MILC header", "magic number", found, expected));
     };
-    let needed = if format == FileFormat::Milc { V5 } else { V1 };
+    let needed = match format {
+        FileFormat::Milc => V5,
+        FileFormat::MilcPropagator => PROPAGATOR,
+        _ => V1,
+    };
     if bytes.len() < needed {
         return Err(cut(needed));
     }
     let word = |at: usize| endian.u32([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+    if format == FileFormat::MilcPropagator {
+        return propagator(&word, endian, available);
+    }
     let lattice = lattice_from([4, 8, 12, 16].map(|at| word(at) as usize), "MILC header")?;
     let mut metadata = Vec::new();
     let mut checksum = None;
@@ -67,6 +81,7 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
     let header = Header {
         lattice,
         format,
+        arrangement: Arrangement::Sites,
         endian,
         offset,
         checksum,
@@ -76,6 +91,43 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
         plaquette: None,
         link_trace: None,
         data_length: available - offset,
+        fields: 1,
+        notes: Vec::new(),
+        omitted: Vec::new(),
+    };
+    header.check_length(available)?;
+    Ok(header)
+}
+
+/// The header of a staggered propagator, of which `word` reads a word: magic number, time stamp, bytes of a number, numbers on
+/// a site, extents, order of sites.
+fn propagator(word: &dyn Fn(usize) -> u32, endian: Endian, available: u64) -> Result<Header, Problem> {
+    const PLACE: &str = "header of a MILC propagator";
+    let bad = |field, at: usize, expected| Err(Problem::field(PLACE, field, word(at).to_string(), expected));
+    let precision = match word(8) {
+        4 => FilePrecision::Single,
+        8 => FilePrecision::Double,
+        _ => return bad("size of a number", 8, "4 or 8 bytes"),
+    };
+    if word(12) != 18 {
+        return bad("numbers on a site", 12, "18, a matrix of colours; Wilson propagators are read from SciDAC files");
+    }
+    if word(32) != 0 {
+        return bad("order", 32, "0 (x fastest); other orders of sites are not supported");
+    }
+    let header = Header {
+        lattice: lattice_from([16, 20, 24, 28].map(|at| word(at) as usize), PLACE)?,
+        format: FileFormat::MilcPropagator,
+        arrangement: Arrangement::Columns(ColumnOrder::Vectors),
+        precision,
+        endian,
+        components: 9,
+        offset: PROPAGATOR as u64,
+        data_length: available - PROPAGATOR as u64,
+        checksum: None,
+        plaquette: None,
+        link_trace: None,
+        metadata: vec![("time stamp".into(), format!("{} seconds since 1970", word(4)))],
         fields: 1,
         notes: Vec::new(),
         omitted: Vec::new(),

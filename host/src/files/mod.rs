@@ -5,13 +5,19 @@
 //! | NERSC archive, two or three rows, 32 or 64 bits, either byte order | read, write | |
 //! | ILDG and SciDAC LIME, 32 or 64 bits | read, write | read, write |
 //! | MILC version 5 (and 1), either byte order | read, write (5) | |
+//! | openQCD | read, write | |
+//! | MILC staggered propagators, either byte order | | read |
 //! | NumPy `.npy` | read, write | read, write |
+//! | HDF5, with the feature `hdf5` | read, write | read, write |
 //!
 //! The test vectors of a multigrid setup have a format of their own: [`setup`].
 //!
 //! The format is recognised from the first bytes, never from the name. On reading, data is checked against everything that
 //! the headers contain: lengths before memory is allocated, checksum, plaquette, link trace; and numbers have to be finite and
 //! links unitary. Errors are a [`FileError`]: one sentence with the file, the place in it and what to do.
+//!
+//! Extents may be odd, although devices take even ones only ([`Lattice::of_any_extents`]): such fields are read, checked and
+//! written. openQCD's format and multigrid setups have no place for them.
 //!
 //! Sites are in lexicographic order with x fastest, four links (x, y, z, t) per site, each row-major; spinors are
 //! spin-major in the DeGrand–Rossi basis. Files are written whole or not at all.
@@ -38,10 +44,13 @@
 //! # std::fs::remove_file(path)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+mod arrangement;
 mod checks;
 mod collective;
+mod columns;
 mod error;
 mod frame;
+pub mod hdf5;
 pub mod ildg;
 mod image;
 pub mod lime;
@@ -49,6 +58,7 @@ mod metadata;
 pub mod milc;
 pub mod nersc;
 pub mod npy;
+pub mod openqcd;
 mod parts;
 pub mod payload;
 mod read;
@@ -61,10 +71,12 @@ mod unsupported;
 mod write;
 mod xml;
 
+pub use arrangement::Arrangement;
 pub use checks::plaquette_of_part;
+pub use columns::ColumnOrder;
 pub use error::{FileError, LengthRemedy, Problem};
 pub use metadata::MetadataCopy;
-pub use read::{ReadFrom, inspect, inspect_block, read_block, read_fermion, read_field, read_gauge};
+pub use read::{ReadFrom, inspect, inspect_block, read_block, read_fermion, read_fermions, read_field, read_gauge};
 pub use shared::SharedFile;
 pub use write::{WriteTo, write_block, write_fermion, write_gauge};
 
@@ -147,8 +159,14 @@ pub enum FileFormat {
     Milc,
     /// MILC version 1. Read only.
     MilcV1,
+    /// A staggered propagator as MILC and Fermilab's codes exchange it. Read only.
+    MilcPropagator,
+    /// openQCD's `export_cnfg`.
+    OpenQcd,
     /// NumPy array.
     Npy,
+    /// HDF5, if the crate is built with the feature `hdf5`.
+    Hdf5,
 }
 
 impl std::fmt::Display for FileFormat {
@@ -160,7 +178,10 @@ impl std::fmt::Display for FileFormat {
             Self::Scidac => "SciDAC",
             Self::Milc => "MILC version 5",
             Self::MilcV1 => "MILC version 1",
+            Self::MilcPropagator => "MILC staggered propagator",
+            Self::OpenQcd => "openQCD",
             Self::Npy => "NumPy",
+            Self::Hdf5 => "HDF5",
         })
     }
 }
@@ -208,8 +229,10 @@ pub struct Header {
     /// Of the stored numbers.
     pub endian: Endian,
     /// Complex numbers stored per site: 36 for four links, 24 for two rows of each, 12 for a spinor, 3 for a colour
-    /// vector.
+    /// vector, 144 or 9 for a propagator of these.
     pub components: usize,
+    /// How they lie in the file.
+    pub arrangement: Arrangement,
     /// First byte of the data.
     pub offset: u64,
     /// Bytes from there to the end of the record or file.
@@ -222,7 +245,7 @@ pub struct Header {
     pub link_trace: Option<Printed>,
     /// Keys and values of the header, or types and texts of the LIME records, in the order of the file.
     pub metadata: Vec<(String, String)>,
-    /// Number of fields in the file; [`ReadOptions::record`] picks one.
+    /// Number of fields in the file; [`ReadOptions::record`] picks one. Of a block, how many [`read_block`] reads.
     pub fields: usize,
     /// What is unusual in the file and was accepted, in sentences.
     pub notes: Vec<String>,
@@ -459,6 +482,17 @@ pub struct FermionFile<T> {
     pub checksum: Checksum,
 }
 
+/// All fermion fields of a file, and what is known of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BlockFile<T> {
+    /// The fields: of a propagator its columns, 3 spin + colour of the source.
+    pub fields: Vec<HostField<T>>,
+    /// What the file says of the first one.
+    pub header: Header,
+    /// Whether the data is what was written: the first checksum that differs, if any does.
+    pub checksum: Checksum,
+}
+
 /// Any field: numbers without a meaning, such as colour vectors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RawField {
@@ -471,6 +505,11 @@ pub struct RawField {
 }
 
 fn lattice_from(size: [usize; 4], place: &'static str) -> Result<Lattice, Problem> {
+    Lattice::of_any_extents(size).map_err(|source| Problem::Lattice { place, source })
+}
+
+/// For formats that tell even and odd sites apart.
+fn even_lattice_from(size: [usize; 4], place: &'static str) -> Result<Lattice, Problem> {
     Lattice::new(size).map_err(|source| Problem::Lattice { place, source })
 }
 

@@ -4,8 +4,8 @@ use super::frame::Frame;
 use super::milc::{STAMPS, stamp_of};
 use super::payload::{self, ChecksumKind, LINKS, PartialChecksum, StoredForm, TWO_ROWS};
 use super::{
-    Endian, FileFormat, FilePrecision, Header, Leniency, Printed, Problem, ReadOptions, WriteOptions, checksum_from,
-    colours_in, lattice_from, precision_from,
+    Arrangement, Endian, FileFormat, FilePrecision, Header, Leniency, Printed, Problem, ReadOptions, WriteOptions,
+    checksum_from, colours_in, lattice_from, precision_from,
 };
 use crate::gauge::measure::Plaquettes;
 use crate::lattice::Lattice;
@@ -79,6 +79,7 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
     let mut header = Header {
         lattice,
         format,
+        arrangement: Arrangement::Sites,
         precision,
         endian,
         components,

@@ -2,7 +2,7 @@
 //! (spin, colour) and `[T, Z, Y, X, 3]` for colour vectors. The order of numbers is that of the other formats.
 use super::frame::Frame;
 use super::payload::StoredForm;
-use super::{Endian, FileFormat, FilePrecision, Header, Problem, WriteOptions, lattice_from};
+use super::{Arrangement, Endian, FileFormat, FilePrecision, Header, Problem, WriteOptions, lattice_from};
 use crate::field::host::Fermion;
 use crate::lattice::Lattice;
 use crate::system::atomic;
@@ -139,6 +139,7 @@ impl Array {
         Ok(Header {
             lattice: lattice_from([x, y, z, t], PLACE)?,
             format: FileFormat::Npy,
+            arrangement: Arrangement::Sites,
             checksum: None,
             plaquette: None,
             link_trace: None,

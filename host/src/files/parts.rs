@@ -37,7 +37,7 @@ impl<'a> FileParts<'a> {
                 .split_first_chunk()
                 .ok_or_else(|| Problem::Parts { why: format!("rank {rank} does not give its part") })?;
             let wrong = |source| Problem::Lattice { place: "the part of a process", source };
-            let lattice = |size: &[usize; 4]| Lattice::new(*size).map_err(wrong);
+            let lattice = |size: &[usize; 4]| Lattice::of_any_extents(*size).map_err(wrong);
             sections.push(Section { global: lattice(global)?, origin: *origin, local: lattice(local)? });
             if *fits == 0 {
                 return Err(Problem::Parts {

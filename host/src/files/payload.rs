@@ -155,11 +155,12 @@ fn combined(sums: Vec<io::Result<PartialChecksum>>, form: &StoredForm) -> io::Re
     Ok(total)
 }
 
-/// Encodes a field of `values_per_site` complex numbers per site and hands it on in pieces; returns the checksum.
-/// `components` fewer than the values (24 of 36) leaves out third rows.
+/// Encodes a field of `values_per_site` complex numbers per site, or a part of it that begins with site number `first`, and
+/// hands it on in pieces; returns the checksum. `components` fewer than the values (24 of 36) leaves out third rows.
 pub(crate) fn encode(
     values: &[Complex64],
     form: &StoredForm,
+    first: usize,
     mut sink: impl FnMut(&[u8]) -> Result<(), Problem>,
 ) -> Result<PartialChecksum, Problem> {
     let (bytes_out, values_in) = (form.site_bytes(), form.values_per_site());
@@ -168,7 +169,7 @@ pub(crate) fn encode(
     for (number, values) in values.chunks(piece * values_in).enumerate() {
         buffer.resize(values.len() / values_in * bytes_out, 0);
         encode_sites(values, &mut buffer, form);
-        total = form.combine(total, form.checksum(&buffer, number * piece));
+        total = form.combine(total, form.checksum(&buffer, first + number * piece));
         sink(&buffer)?;
     }
     Ok(total)
@@ -191,6 +192,14 @@ impl StoredForm {
     }
     pub fn values_per_site(&self) -> usize {
         if self.components == TWO_ROWS { LINKS } else { self.components }
+    }
+    /// The numbers in some bytes.
+    pub fn decode(&self, bytes: &[u8], values: &mut [Complex64]) {
+        decode_reals(bytes, bytemuck::cast_slice_mut(values), self);
+    }
+    /// The bytes of some numbers.
+    pub fn encode(&self, values: &[Complex64], bytes: &mut [u8]) {
+        encode_reals(bytemuck::cast_slice(values), bytes, self);
     }
     /// Of the bytes of whole sites, starting with site number `first`; zero without a sort of checksum.
     fn checksum(&self, bytes: &[u8], first: usize) -> PartialChecksum {

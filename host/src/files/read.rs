@@ -4,9 +4,10 @@ use super::parts::{FileParts, gather};
 use super::payload::{self, LINKS, PartialChecksum};
 use super::source::{Opened, ReadAt};
 use super::{
-    Checksum, FermionFile, FileError, FileFormat, GaugeFile, Header, Problem, RawField, ReadOptions, SharedFile,
+    Arrangement, BlockFile, Checksum, ColumnOrder, FermionFile, FileError, FileFormat, GaugeFile, Header, Problem,
+    RawField, ReadOptions, SharedFile,
 };
-use super::{checks, lime, milc, nersc, npy, scidac, unsupported};
+use super::{arrangement, checks, columns, hdf5, lime, milc, nersc, npy, openqcd, scidac, unsupported};
 use crate::field::host::{Fermion, HostField, HostGauge, Matrix, Spinor};
 use crate::gauge::measure::Plaquettes;
 use crate::lattice::Section;
@@ -17,6 +18,7 @@ use comms::Solo;
 use num_complex::Complex64;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::Path;
 
 /// What a field is read from.
@@ -73,10 +75,12 @@ pub fn inspect<'a>(from: impl Into<ReadFrom<'a>>, options: &ReadOptions) -> Resu
     header_with(&from.into(), |image| header(image, options))
 }
 
-/// Reads the header of a block of fields, as [`write_block`](super::write_block) writes it with one axis: that of the
-/// first field, with their number in [`Header::fields`]. `None` if the file is something else.
+/// Reads the header of a block of fields: an `.npy` file with one axis before those of the lattice, the columns of a propagator in
+/// one record, or a LIME file with several such fields. It is that of the first field, with their number in
+/// [`Header::fields`]. `None` if the file is something else.
 pub fn inspect_block<'a, T: Fermion>(from: impl Into<ReadFrom<'a>>) -> Result<Option<Header>, FileError> {
-    header_with(&from.into(), |image| npy::block_header::<T, _>(image))
+    let options = ReadOptions::default();
+    header_with(&from.into(), |image| Ok(block::<T>(image, &options)?.map(|block| block.first)))
 }
 
 /// Reads and checks a gauge field.
@@ -93,13 +97,48 @@ pub fn read_fermion<'a, T: Fermion>(
     read_with(&from.into(), options, header, |source, header, parts| fermion_at(source, header, options, parts))
 }
 
-/// Reads and checks field `number` of a block, counted from 0.
+/// Reads and checks field `number` of a block, counted from 0. One column of a propagator takes the time of all of them, as its
+/// checksum is that of all: [`read_fermions`] reads them at once.
 pub fn read_block<'a, T: Fermion>(from: impl Into<ReadFrom<'a>>, number: usize) -> Result<FermionFile<T>, FileError> {
-    let options = ReadOptions::default();
-    let in_block = |image: &mut Image, options: &_| checked(header_in_block::<T>(image, number)?, options);
-    read_with(&from.into(), &options, in_block, |source, header, parts| {
-        fermion_at(source, header, &options, parts).map_err(Problem::in_field(number))
+    block_field(&from.into(), number, &ReadOptions::default())
+}
+
+fn block_field<T: Fermion>(from: &ReadFrom, number: usize, options: &ReadOptions) -> Result<FermionFile<T>, FileError> {
+    let in_block = |image: &mut Image, options: &_| checked(header_in_block::<T>(image, number, options)?, options);
+    read_with(from, options, in_block, |source, header, parts| {
+        if let Arrangement::Columns(order) = header.arrangement {
+            let read = columns_at(source, header, order, number..number + 1, options, parts);
+            let BlockFile { mut fields, header, checksum } = read.map_err(Problem::in_field(number))?;
+            return Ok(FermionFile { field: fields.remove(0), header, checksum });
+        }
+        fermion_at(source, header, options, parts).map_err(Problem::in_field(number))
     })
+}
+
+/// Reads and checks all fermion fields of a file: one, or those of a block.
+pub fn read_fermions<'a, T: Fermion>(
+    from: impl Into<ReadFrom<'a>>,
+    options: &ReadOptions,
+) -> Result<BlockFile<T>, FileError> {
+    let from = from.into();
+    let Some(first) = header_with(&from, |image| Ok(block::<T>(image, options)?.map(|block| block.first)))? else {
+        let FermionFile { field, header, checksum } = read_fermion(from, options)?;
+        return Ok(BlockFile { fields: vec![field], header, checksum });
+    };
+    if let Arrangement::Columns(order) = first.arrangement {
+        let parse = |image: &mut Image, options: &_| checked(header_in_block::<T>(image, 0, options)?, options);
+        return read_with(&from, options, parse, |source, header, parts| {
+            columns_at(source, header, order, 0..T::COMPONENTS, options, parts)
+        });
+    }
+    let (mut fields, mut checksum, count) = (Vec::new(), None, first.fields);
+    for number in 0..count {
+        let file = block_field::<T>(&from, number, options)?;
+        fields.push(file.field);
+        let so_far = checksum.take().filter(|sum| matches!(sum, Checksum::Mismatch { .. }));
+        checksum = Some(so_far.unwrap_or(file.checksum));
+    }
+    Ok(BlockFile { fields, header: first, checksum: checksum.unwrap_or(Checksum::Absent) })
 }
 
 /// Reads a field of any sort and checks its checksum.
@@ -114,8 +153,10 @@ fn header(reader: &mut Image, options: &ReadOptions) -> Result<Header, Problem> 
     let mut header = match format_of(&start) {
         Some(Known::Nersc) => nersc::header(reader, options),
         Some(Known::Npy) => npy::header(reader),
+        Some(Known::Hdf5) => hdf5::header(reader),
         Some(Known::Lime) => scidac::header(reader, options),
         Some(Known::Milc) => milc::header(reader),
+        None if is_openqcd(reader)? => openqcd::header(reader),
         None => Err(unsupported::recognise(reader, &start)?),
     }?;
     let end = header.offset + header.needed();
@@ -136,6 +177,7 @@ fn header(reader: &mut Image, options: &ReadOptions) -> Result<Header, Problem> 
 enum Known {
     Nersc,
     Npy,
+    Hdf5,
     Lime,
     Milc,
 }
@@ -146,6 +188,8 @@ fn format_of(start: &[u8]) -> Option<Known> {
         Some(Known::Nersc)
     } else if start.starts_with(npy::MAGIC) {
         Some(Known::Npy)
+    } else if start.starts_with(hdf5::MAGIC) {
+        Some(Known::Hdf5)
     } else if first == Some(&lime::MAGIC) {
         Some(Known::Lime)
     } else if first.is_some_and(|&first| milc::recognise(first).is_some()) {
@@ -153,6 +197,13 @@ fn format_of(start: &[u8]) -> Option<Known> {
     } else {
         None
     }
+}
+
+/// Whether a file without a magic number looks like one of openQCD.
+fn is_openqcd(reader: &mut Image) -> Result<bool, Problem> {
+    let length = reader.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
+    reader.rewind().map_err(Problem::io("seek to the start"))?;
+    Ok(openqcd::recognise(&some(reader, openqcd::HEADER)?, length).is_some())
 }
 
 /// Reads `count` bytes, or fewer at the end of the file.
@@ -164,7 +215,8 @@ pub(super) fn some(reader: &mut Image, count: u64) -> Result<Vec<u8>, Problem> {
 
 /// Detects links in the wrong byte order, which the checksums of LIME files do not.
 fn byte_order(reader: &mut Image, header: &mut Header, options: &ReadOptions) -> Result<(), Problem> {
-    if header.values_per_site() != LINKS {
+    // The first record of a file with one for each direction is no site.
+    if header.values_per_site() != LINKS || matches!(header.arrangement, Arrangement::Directions(_)) {
         return Ok(());
     }
     reader.seek(SeekFrom::Start(header.offset)).map_err(Problem::io("seek to the data"))?;
@@ -200,20 +252,69 @@ fn checked(header: Header, options: &ReadOptions) -> Result<Header, Problem> {
     }
 }
 
-/// The header of field `number` of a block.
-fn header_in_block<T: Fermion>(image: &mut Image, number: usize) -> Result<Header, Problem> {
-    match npy::block_header::<T, _>(image)? {
-        Some(mut header) if number < header.fields => {
-            // No overflow: the fields end inside the file.
-            header.offset += number as u64 * header.needed();
-            Ok(header)
+/// A block of fields.
+struct Block {
+    /// The header of the first one, with the number of all.
+    first: Header,
+    /// Those of all, where each is a record of its own.
+    records: Vec<Header>,
+}
+
+/// Reads the headers of a block; `None` if the file is something else.
+fn block<T: Fermion>(image: &mut Image, options: &ReadOptions) -> Result<Option<Block>, Problem> {
+    image.rewind().map_err(Problem::io("seek to the start"))?;
+    let start = some(image, 12)?;
+    let columns = T::COMPONENTS * T::COMPONENTS;
+    let whole = |first: Header| Block { first: Header { fields: T::COMPONENTS, ..first }, records: Vec::new() };
+    match format_of(&start) {
+        Some(Known::Npy) => {
+            let first = npy::block_header::<T, _>(image)?;
+            Ok(first.map(|first| Block { first, records: Vec::new() }))
         }
-        Some(header) => {
-            let found = format!("{} fields", header.fields);
-            Err(Problem::field("npy header", "shape", found, format!("field {number}, counted from 0")))
+        Some(Known::Hdf5) => {
+            let first = hdf5::header(image)?;
+            let is_block = first.fields > 1 && first.components == T::COMPONENTS;
+            Ok(is_block.then(|| Block { first, records: Vec::new() }))
         }
-        None => Err(Problem::field("npy file", "content", "something else", format!("a block of {} fields", T::NAME))),
+        Some(Known::Milc) => {
+            let header = milc::header(image)?;
+            Ok((header.components == columns).then(|| whole(header)))
+        }
+        Some(Known::Lime) => {
+            // The links of four directions.
+            if matches!(scidac::header(image, options), Ok(Header { arrangement: Arrangement::Directions(_), .. })) {
+                return Ok(None);
+            }
+            let mut headers = scidac::headers(image, options)?;
+            if let Some(at) = headers.iter().position(|header| header.components == columns) {
+                return Ok(Some(whole(headers.swap_remove(at))));
+            }
+            let records = scidac::solutions(headers, T::COMPONENTS);
+            let first = records.first().filter(|_| records.len() > 1);
+            let first = first.map(|first| Header { fields: records.len(), ..first.clone() });
+            Ok(first.map(|first| Block { first, records }))
+        }
+        _ => Ok(None),
     }
+}
+
+/// The header of field `number` of a block.
+fn header_in_block<T: Fermion>(image: &mut Image, number: usize, options: &ReadOptions) -> Result<Header, Problem> {
+    let Some(Block { mut first, mut records }) = block::<T>(image, options)? else {
+        return Err(Problem::field("file", "content", "something else", format!("a block of {} fields", T::NAME)));
+    };
+    if number >= first.fields {
+        let found = format!("{} fields", first.fields);
+        return Err(Problem::field("file", "content", found, format!("field {number}, counted from 0")));
+    }
+    if !records.is_empty() {
+        return Ok(records.swap_remove(number));
+    }
+    if let Arrangement::Sites = first.arrangement {
+        // No overflow: the fields end inside the file.
+        first.offset += number as u64 * first.needed();
+    }
+    Ok(first)
 }
 
 /// *Collective.* Reads the header with `parse`, which gets `options` on the lattice of the section that is to be read, and
@@ -261,7 +362,7 @@ pub(super) fn shared_header<'a, H>(
         if network.rank() != 0 {
             return Ok(None);
         }
-        let mut image = Image::new(from.open()?);
+        let mut image = Image::of_file(from.open()?, from.path());
         match parse(&mut image) {
             Err(Problem::Io { action, source }) => Err(SystemError { action, source }),
             found => Ok(Some((image, found))),
@@ -295,8 +396,16 @@ fn compared(
     parts: &FileParts,
     values: &mut [Complex64],
 ) -> Result<Checksum, Problem> {
-    let read = payload::read(source, header.offset, &header.form(), &parts.mine().into(), values);
-    let (_, answers) = gather(parts.network, read, |sum| sum.to_bytes())?;
+    checksum_of(header, parts, arrangement::read(source, header, parts.mine(), values))
+}
+
+/// *Collective.* Compares the checksum of all parts with that of the header.
+fn checksum_of(
+    header: &Header,
+    parts: &FileParts,
+    mine: Result<PartialChecksum, SystemError>,
+) -> Result<Checksum, Problem> {
+    let (_, answers) = gather(parts.network, mine, |sum| sum.to_bytes())?;
     let sums = answers.iter().map(|bytes| PartialChecksum::from_bytes(bytes));
     let all = match header.checksum {
         Some((kind, _)) => sums.fold(PartialChecksum::default(), |a, b| a.combine(kind, b)),
@@ -341,7 +450,8 @@ fn gauge_at(
             (problem, _) => problem,
         });
     }
-    let unitarity = checks::links(&gauge, header.precision, options, parts)?;
+    let unitarity =
+        checks::links(&gauge, header.precision, options, parts).map_err(|problem| open(problem, &header))?;
     let measured = checks::measured(&gauge, parts)?;
     for (name, stored) in known.iter().filter(|_| options.verify) {
         checks::value(name, *stored, computed(&measured, name), header.precision)?;
@@ -352,6 +462,21 @@ fn gauge_at(
         checks::reunitarised(&gauge, parts)?;
     }
     Ok(GaugeFile { gauge, header, checksum, plaquette, link_trace, unitarity })
+}
+
+/// Links of openQCD that are zero at the end of a lattice with open boundary conditions. No other matrix is off SU(3) by the
+/// length of the unit matrix, √3.
+fn open(problem: Problem, header: &Header) -> Problem {
+    match problem {
+        Problem::NotUnitary { what: "link U_t", site, violation, .. }
+            if header.format == FileFormat::OpenQcd
+                && site[3] + 1 == header.lattice.size()[3]
+                && violation == 3f64.sqrt() =>
+        {
+            Problem::OpenBoundary
+        }
+        problem => problem,
+    }
 }
 
 fn fermion_at<T: Fermion>(
@@ -368,6 +493,28 @@ fn fermion_at<T: Fermion>(
     let field = HostField::from_sites(local, sites);
     checks::fermion(&field, parts)?;
     Ok(FermionFile { field, header, checksum })
+}
+
+/// *Collective.* Some columns of a propagator.
+fn columns_at<T: Fermion>(
+    source: &dyn ReadAt,
+    header: Header,
+    order: ColumnOrder,
+    range: Range<usize>,
+    options: &ReadOptions,
+    parts: &FileParts,
+) -> Result<BlockFile<T>, Problem> {
+    let read = columns::read::<T>(source, header.offset, &header.form(), order, parts.mine(), range.clone());
+    let (fields, read) = match read {
+        Ok((fields, sum)) => (fields, Ok(sum)),
+        Err(trouble) => (Vec::new(), Err(trouble)),
+    };
+    let checksum = checksum_of(&header, parts, read)?;
+    checksum.require(options)?;
+    for (number, field) in range.zip(&fields) {
+        checks::fermion(field, parts).map_err(Problem::in_field(number))?;
+    }
+    Ok(BlockFile { fields, header, checksum })
 }
 
 fn field_at(

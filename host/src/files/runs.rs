@@ -33,6 +33,12 @@ impl Runs {
             Some((first, count))
         })
     }
+    /// For the time slice of a section that is its number `t`.
+    pub fn of_slice(section: &Section, t: usize) -> Self {
+        let Cuboid { mut origin, mut size } = section.cuboid();
+        (origin[3], size[3]) = (origin[3] + t, 1);
+        Self::new(section.global.size(), Cuboid { origin, size })
+    }
     /// Where the even sites of a section are in a file that has the even sites of the whole lattice alone. The section
     /// begins at even coordinates.
     ///

@@ -4,14 +4,15 @@
 //! Files in use lack any of the XML records, set LIME's message flags wrongly and order records in several ways. So a
 //! record belongs to the data record it stands next to: descriptions to the following one, a checksum to the preceding
 //! one, and in a file with a single data record everything belongs to that.
+use super::columns::ColumnOrder;
 use super::error::LengthRemedy;
 use super::frame::Frame;
 use super::lime::{self, MessageFlags, Record};
 use super::payload::{ChecksumKind, LINKS, PartialChecksum, StoredForm, TWO_ROWS};
 use super::xml::{self, Elements};
 use super::{
-    Endian, FileFormat, FilePrecision, Header, Leniency, Printed, Problem, ReadOptions, WriteOptions, checksum_from,
-    ildg, lattice_from, precision_from,
+    Arrangement, Endian, FileFormat, FilePrecision, Header, Leniency, Printed, Problem, ReadOptions, WriteOptions,
+    checksum_from, ildg, lattice_from, precision_from,
 };
 use crate::lattice::Lattice;
 use crate::system::utc_now;
@@ -20,17 +21,106 @@ use std::io::{Cursor, Read, Seek};
 const FILE: &str = "scidac-private-file-xml record";
 const RECORD: &str = "scidac-private-record-xml record";
 const ILDG: &str = "ildg-format record";
+/// What tmLQCD writes before a propagator or a source.
+const ETMC_KINDS: [&str; 2] = ["etmc-propagator-format", "etmc-source-format"];
+const ETMC: [&str; 2] = ["etmc-propagator-format record", "etmc-source-format record"];
+/// The most fields of a file that are looked at together.
+const MOST_FIELDS: usize = 1024;
 
 /// Header of a field of a file in memory.
 pub fn parse(bytes: &[u8], options: &ReadOptions) -> Result<Header, Problem> {
     header(&mut Cursor::new(bytes), options)
 }
 
-/// Reads the description of data record number `options.record`.
+/// Reads the description of data record number `options.record`. A file of four records with one matrix on each site holds
+/// the links of the four directions.
 pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<Header, Problem> {
     let records = lime::records(reader)?;
+    let fields = data_records(&records);
+    let first = describe(reader, &records, &fields, options)?;
+    if first.components != 9 || fields.len() != 4 || options.record != 0 {
+        return Ok(first);
+    }
+    let number = |record| ReadOptions { record, ..options.clone() };
+    let others = (1..4).map(|record| describe(reader, &records, &fields, &number(record)));
+    let others: Vec<Header> = others.collect::<Result<_, _>>()?;
+    let alike = |other: &Header| {
+        (other.lattice, other.precision, other.components) == (first.lattice, first.precision, first.components)
+    };
+    if !others.iter().all(alike) {
+        return Ok(first);
+    }
+    let mut sums = others.iter().map(|other| other.checksum);
+    let checksum = sums.try_fold(first.checksum, |all, one| match (all, one) {
+        (Some((kind, all)), Some((_, one))) => Some(Some((kind, all.combine(kind, one)))),
+        _ => None,
+    });
+    let mut links = Header {
+        components: LINKS,
+        checksum: checksum.flatten(),
+        arrangement: Arrangement::Directions(std::array::from_fn(|mu| {
+            if mu == 0 { first.offset } else { others[mu - 1].offset }
+        })),
+        data_length: 4 * first.data_length,
+        fields: 1,
+        ..first
+    };
+    links.notes.extend(others.into_iter().flat_map(|other| other.notes));
+    Ok(links)
+}
+
+fn data_records(records: &[Record]) -> Vec<usize> {
     let is_data = |r: &Record| matches!(r.kind.as_str(), "ildg-binary-data" | "scidac-binary-data");
-    let fields: Vec<usize> = (0..records.len()).filter(|&i| is_data(&records[i])).collect();
+    (0..records.len()).filter(|&i| is_data(&records[i])).collect()
+}
+
+/// Reads the descriptions of all data records that hold a field on the whole lattice. Those of a time slice, which sources may
+/// be, are left out.
+pub(crate) fn headers<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<Vec<Header>, Problem> {
+    let records = lime::records(reader)?;
+    let fields = data_records(&records);
+    if fields.len() > MOST_FIELDS {
+        let found = format!("{} data records", fields.len());
+        return Err(Problem::field("LIME file", "content", found, format!("at most {MOST_FIELDS}")));
+    }
+    let mut headers = Vec::new();
+    for record in 0..fields.len() {
+        match describe(reader, &records, &fields, &ReadOptions { record, ..options.clone() }) {
+            Err(Problem::Field { field: "globaldata" | "recordtype", .. }) => {}
+            described => headers.push(described?),
+        }
+    }
+    Ok(headers)
+}
+
+/// Those of the fields of a file with `components` numbers on each site that are solutions. In files of pairs a source precedes
+/// each of them.
+pub(crate) fn solutions(headers: Vec<Header>, components: usize) -> Vec<Header> {
+    let fits = headers.into_iter().filter(|header| header.components == components);
+    let mut fits: Vec<Header> = fits.collect();
+    let kinds = ["scidac-file-xml", "propagator-type"];
+    let pairs = ["Fermion_Source_Sink_Pairs", "ColorVector_Source_Sink_Pairs"];
+    let says = |(kind, text): &(String, String)| {
+        kinds.contains(&kind.as_str()) && pairs.iter().any(|pair| text.contains(pair))
+    };
+    let paired = fits.first().is_some_and(|first| first.metadata.iter().any(says));
+    if paired && fits.len().is_multiple_of(2) {
+        let mut number = 0;
+        fits.retain(|_| {
+            number += 1;
+            number % 2 == 0
+        });
+    }
+    fits
+}
+
+/// Reads the description of data record number `options.record`.
+fn describe<R: Read + Seek>(
+    reader: &mut R,
+    records: &[Record],
+    fields: &[usize],
+    options: &ReadOptions,
+) -> Result<Header, Problem> {
     let Some(&at) = fields.get(options.record) else {
         let found = format!("{} data records", fields.len());
         let expected = format!("ildg-binary-data or scidac-binary-data number {}", options.record);
@@ -56,11 +146,23 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
     let file_size = file.as_deref().map(|text| file_size(text, &mut leniency)).transpose()?.flatten();
     let ildg = text_of(described("ildg-format"))?;
     let ildg = ildg.as_deref().map(|text| ildg::parse_with(text, &mut leniency)).transpose()?.unwrap_or_default();
+    let mut etmc = [ildg::IldgFormat::default(); 2];
+    for (format, (kind, place)) in etmc.iter_mut().zip(ETMC_KINDS.into_iter().zip(ETMC)) {
+        if let Some(text) = text_of(described(kind))? {
+            *format = ildg::parse_fermion(&text, place, &mut leniency)?;
+        }
+    }
     let private = text_of(described("scidac-private-record-xml"))?;
     let private = private.as_deref().map(|text| Private::parse(text, &mut leniency)).transpose()?.unwrap_or_default();
     let format = if data.kind == "ildg-binary-data" { FileFormat::Ildg } else { FileFormat::Scidac };
 
-    let mut sizes = [(options.lattice.map(|l| l.size()), "the caller"), (ildg.size, ILDG), (file_size, FILE)];
+    let mut sizes = [
+        (options.lattice.map(|l| l.size()), "the caller"),
+        (ildg.size, ILDG),
+        (etmc[0].size, ETMC[0]),
+        (etmc[1].size, ETMC[1]),
+        (file_size, FILE),
+    ];
     if let Some(caller) = sizes[0].0
         && !options.verify
     {
@@ -84,7 +186,16 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
     if !data.length.is_multiple_of(volume) || site_bytes == 0 {
         return Err(unfit(format!("that is not a multiple of the {volume} sites of the {lattice} lattice ({place})")));
     }
-    let stated = agree("the precision", [(ildg.precision, ILDG), (private.precision, RECORD), (None, "")]);
+    let stated = agree(
+        "the precision",
+        [
+            (ildg.precision, ILDG),
+            (etmc[0].precision, ETMC[0]),
+            (etmc[1].precision, ETMC[1]),
+            (private.precision, RECORD),
+            (None, ""),
+        ],
+    );
     let stated = match stated {
         // The length decides between them.
         Err(problem) => {
@@ -123,6 +234,15 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
             }
         }
     };
+    // tmLQCD's records tell what the data is.
+    for (format, place) in etmc.iter().zip(ETMC) {
+        let needed = volume * 24 * precision.bytes() as u64;
+        if *format != ildg::IldgFormat::default() && needed != data.length {
+            let said =
+                format!("a spinor field on the {lattice} lattice in {precision} precision ({place}) takes {needed}");
+            leniency.or_note(unfit(said), "the length is used")?;
+        }
+    }
     if let Some(stated) = private.site_bytes
         && stated != site_bytes
     {
@@ -130,6 +250,10 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
         leniency.or_note(unfit(said), "the length is used")?;
     }
     let components = (site_bytes / (2 * precision.bytes() as u64)) as usize;
+    let arrangement = match components {
+        144 | 9 => Arrangement::Columns(private.order(components)),
+        _ => Arrangement::Sites,
+    };
 
     let sums = text_of(sums)?.as_deref().map(|text| leniency.optional(parse_sums(text))).transpose()?.flatten();
     let checksum = sums.map(|sum| (ChecksumKind::Scidac, sum));
@@ -163,6 +287,7 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
     Ok(Header {
         lattice,
         format,
+        arrangement,
         precision,
         components,
         checksum,
@@ -181,7 +306,7 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
 /// The first value present; an error if another contradicts it.
 fn agree<T: Copy + PartialEq + std::fmt::Debug>(
     what: &'static str,
-    sources: [(Option<T>, &'static str); 3],
+    sources: [(Option<T>, &'static str); 5],
 ) -> Result<Option<(T, &'static str)>, Problem> {
     let mut present = sources.into_iter().filter_map(|(value, place)| value.map(|value| (value, place)));
     let Some((first, first_place)) = present.next() else { return Ok(None) };
@@ -203,15 +328,22 @@ fn precision_by_length(site_bytes: u64, format: FileFormat) -> Option<FilePrecis
         (288 | 192, FileFormat::Ildg) => Some(FilePrecision::Single),
         (576 | 384, FileFormat::Ildg) => Some(FilePrecision::Double),
         (_, FileFormat::Ildg) => None,
-        (288 | 96 | 24, _) => Some(FilePrecision::Single),
-        (576 | 384 | 192 | 48, _) => Some(FilePrecision::Double),
+        (1152 | 288 | 96 | 72 | 24, _) => Some(FilePrecision::Single),
+        (2304 | 576 | 384 | 192 | 144 | 48, _) => Some(FilePrecision::Double),
         _ => None,
     }
 }
 
 /// What kind of field of this volume has this length, or else the volumes of gauge fields that have it.
 fn would_be(length: u64, volume: u64, format: FileFormat) -> (String, LengthRemedy) {
-    let names = [(36, "links"), (24, "two rows of links"), (12, "a spinor field"), (3, "a field of colour vectors")];
+    let names = [
+        (36, "links"),
+        (24, "two rows of links"),
+        (12, "a spinor field"),
+        (3, "a field of colour vectors"),
+        (144, "a propagator"),
+        (9, "a staggered propagator"),
+    ];
     // ILDG records hold links only.
     let names = if format == FileFormat::Ildg { &names[..2] } else { &names[..] };
     // Not SU(6): SU(3) on four times the volume has the same length.
@@ -274,6 +406,9 @@ fn zero(
 struct Private {
     precision: Option<FilePrecision>,
     site_bytes: Option<u64>,
+    /// Objects on a site.
+    count: Option<u64>,
+    datatype: String,
 }
 
 impl Private {
@@ -295,8 +430,18 @@ impl Private {
                 leniency.optional(number.map(u64::from))
             }
         };
-        let site_bytes = number("typesize")?.zip(number("datacount")?).map(|(size, count)| size * count);
-        Ok(Self { precision, site_bytes })
+        let (size, count) = (number("typesize")?, number("datacount")?);
+        let site_bytes = size.zip(count).map(|(size, count)| size * count);
+        Ok(Self { precision, site_bytes, count, datatype: given("datatype").unwrap_or_default().into() })
+    }
+    /// The order of a propagator with so many numbers on a site.
+    fn order(&self, components: usize) -> ColumnOrder {
+        let columns = if components == 144 { 12 } else { 3 };
+        match self.count {
+            Some(count) if count == columns => ColumnOrder::Vectors,
+            _ if self.datatype.contains("DiracPropagator") => ColumnOrder::ColourFirst,
+            _ => ColumnOrder::SpinMatrix,
+        }
     }
 }
 
@@ -321,8 +466,17 @@ fn kind(components: usize) -> (&'static str, usize, usize) {
     match components {
         LINKS => ("ColorMatrix", 1, 4),
         12 => ("DiracFermion", 4, 1),
+        144 => ("Lattice", 4, 1),
+        9 => ("Lattice", 1, 1),
         _ => ("ColorVector", 1, 1),
     }
+}
+
+/// A file of a propagator with so many columns, in one record as QDP++ and Chroma write it.
+pub(crate) fn propagator_frame(lattice: Lattice, columns: usize, options: &WriteOptions) -> Frame {
+    let options = WriteOptions { format: FileFormat::Scidac, ..options.clone() };
+    let arrangement = Arrangement::Columns(ColumnOrder::SpinMatrix);
+    Frame { arrangement, ..frame(lattice, columns * columns, &options) }
 }
 
 /// A file of two messages, file description and field, with the records in the order and with the flags that the SciDAC
@@ -347,9 +501,11 @@ pub(crate) fn frame(lattice: Lattice, components: usize, options: &WriteOptions)
     let letter = if options.precision == FilePrecision::Single { 'F' } else { 'D' };
     let form =
         StoredForm { components, precision: options.precision, endian: Endian::Big, kind: Some(ChecksumKind::Scidac) };
+    // QDP++ has one name for all that is no links.
+    let name = if name == "Lattice" { name.into() } else { format!("QDP_{letter}3_{name}") };
     let private = format!(
         "{prolog}<scidacRecord><version>1.1</version><date>{}</date><recordtype>0</recordtype>\
-         <datatype>QDP_{letter}3_{name}</datatype><precision>{letter}</precision><colors>3</colors>\
+         <datatype>{name}</datatype><precision>{letter}</precision><colors>3</colors>\
          <spins>{spins}</spins><typesize>{}</typesize><datacount>{count}</datacount></scidacRecord>",
         utc_now(),
         form.site_bytes() / count,
@@ -378,5 +534,11 @@ pub(crate) fn frame(lattice: Lattice, components: usize, options: &WriteOptions)
         others.iter().for_each(|(kind, text)| lime::append(&mut tail, kind, MessageFlags::Alone, text.as_bytes()));
         tail
     };
-    Frame { lattice, form, head: Box::new(move |_| head.clone()), tail: Box::new(tail) }
+    Frame {
+        lattice,
+        form,
+        arrangement: Arrangement::Sites,
+        head: Box::new(move |_| head.clone()),
+        tail: Box::new(tail),
+    }
 }

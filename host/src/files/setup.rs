@@ -46,7 +46,7 @@ use super::payload::{self, ChecksumKind, PartialChecksum, StoredForm};
 use super::read::{ReadFrom, header_with, shared_header, some};
 use super::runs::Runs;
 use super::source::Opened;
-use super::{Endian, FileError, FilePrecision, Problem, SharedFile, checks, lattice_from};
+use super::{Endian, FileError, FilePrecision, Problem, SharedFile, checks, even_lattice_from};
 use crate::field::host::{Fermion, HostGauge, HostSpinor, Spinor};
 use crate::lattice::{Lattice, Section};
 use crate::network::Network;
@@ -150,7 +150,7 @@ impl SetupHeader {
         let vectors = count(&json["vectors"]).filter(|n| (1..=MOST_VECTORS).contains(n));
         let operator = Some(&json["operator"]).filter(|operator| operator.is_object());
         Ok(Self {
-            lattice: lattice_from(size, SETUP)?,
+            lattice: even_lattice_from(size, SETUP)?,
             vectors: vectors.ok_or_else(|| wrong("vectors", "a number from 1 to 1024"))?,
             operator: operator.ok_or_else(|| wrong("operator", "an object"))?.clone(),
             links: text("links")?,

@@ -1,14 +1,14 @@
 //! Recognises files of unsupported formats, so that errors can name them.
+use super::Problem;
 use super::image::Image;
 use super::read::some;
-use super::{Endian, Problem};
 use std::io::{Seek, SeekFrom};
 
 const UNPACK: &str = "unpack it first";
 const NO_READER: &str = "convert it to ILDG or NERSC with the program that wrote it";
 
 /// First bytes of files that are often given in place of a configuration, what these files are, and what to do.
-const STARTS: [(&[u8], &str, &str); 11] = [
+const STARTS: [(&[u8], &str, &str); 10] = [
     (b"\x1f\x8b", "packed with gzip", UNPACK),
     (b"BZh", "packed with bzip2", UNPACK),
     (b"\xfd7zXZ\0", "packed with xz", UNPACK),
@@ -18,7 +18,6 @@ const STARTS: [(&[u8], &str, &str); 11] = [
         "a zip archive, such as an .npz file of numpy.savez",
         "save one array with numpy.save, or unpack it",
     ),
-    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", "write its field as .npy, or convert it to ILDG or NERSC"),
     (b"version https://git-lfs", "a pointer of Git LFS, not the file itself", "fetch it with `git lfs pull`"),
     (b"<!DOCTYPE", "an HTML page, probably an error message of the server", "download it again"),
     (b"<html", "an HTML page, probably an error message of the server", "download it again"),
@@ -40,20 +39,6 @@ pub(super) fn recognise(reader: &mut Image, start: &[u8]) -> Result<Problem, Pro
     if more.get(257..262) == Some(b"ustar") {
         return Ok(Problem::OtherFormat { what: "a tar archive", hint: UNPACK });
     }
-    if is_openqcd(&more, length) {
-        return Ok(Problem::OtherFormat { what: "a configuration of openQCD", hint: NO_READER });
-    }
     let start = start.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ");
     Ok(Problem::UnknownFormat { start })
-}
-
-/// Four extents, a plaquette times 3, and 144 bytes for each of four links on each site.
-fn is_openqcd(start: &[u8], length: u64) -> bool {
-    let Some(header) = start.first_chunk::<24>() else { return false };
-    let words = header.as_chunks::<4>().0;
-    [Endian::Little, Endian::Big].into_iter().any(|endian| {
-        let volume = words[..4].iter().try_fold(1, |volume: u64, word| volume.checked_mul(endian.u32(*word).into()));
-        let data = volume.and_then(|volume| volume.checked_mul(4 * 144)).and_then(|data| data.checked_add(24));
-        data == Some(length) && length > 24
-    })
 }

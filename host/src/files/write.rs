@@ -2,7 +2,10 @@
 use super::frame::Frame;
 use super::parts::FileParts;
 use super::payload::LINKS;
-use super::{FileError, FileFormat, Problem, ReadOptions, SharedFile, WriteOptions, checks, milc, nersc, npy, scidac};
+use super::{
+    FileError, FileFormat, Problem, ReadOptions, SharedFile, WriteOptions, checks, hdf5, milc, nersc, npy, openqcd,
+    scidac,
+};
 use crate::field::host::{Fermion, HostField, HostGauge};
 use crate::lattice::{Lattice, Section};
 use crate::network::Network;
@@ -53,7 +56,8 @@ pub fn write_fermion<'a, T: Fermion>(
 }
 
 /// Writes several fermion fields into one `.npy` file, with `axes` before those of the lattice: `[12]` for the columns of
-/// a propagator, `[2, 12]` for two of them. [`read_block`](super::read_block) reads files with one such axis.
+/// a propagator, `[2, 12]` for two of them. [`read_block`](super::read_block) reads files with one such axis. As
+/// [`FileFormat::Scidac`] twelve spinors, or three colour vectors, are written as one record: a propagator with these columns.
 pub fn write_block<'a, T: Fermion>(
     to: impl Into<WriteTo<'a>>,
     fields: &[&HostField<T>],
@@ -62,8 +66,21 @@ pub fn write_block<'a, T: Fermion>(
 ) -> Result<(), FileError> {
     let values: Vec<_> = fields.iter().map(|field| (field.lattice(), field.numbers())).collect();
     write(to.into(), &values, |parts| {
-        if options.format != FileFormat::Npy {
-            return Err(Problem::Unwritable { why: "only npy holds several fields in one file" });
+        let scidac = options.format == FileFormat::Scidac;
+        if !matches!(options.format, FileFormat::Scidac | FileFormat::Npy | FileFormat::Hdf5) {
+            return Err(Problem::Unwritable {
+                why: "only npy, HDF5 and SciDAC hold several fermion fields in one file",
+            });
+        }
+        if options.format == FileFormat::Hdf5 && axes.len() != 1 {
+            return Err(Problem::Unwritable {
+                why: "an HDF5 file has one axis before those of the lattice; write npy",
+            });
+        }
+        if scidac && axes != [T::COMPONENTS] {
+            return Err(Problem::Unwritable {
+                why: "a SciDAC file holds one field or a propagator, of 12 spinors or 3 colour vectors; write npy",
+            });
         }
         if fields.is_empty() {
             return Err(NO_FIELD);
@@ -74,7 +91,12 @@ pub fn write_block<'a, T: Fermion>(
         for (number, field) in fields.iter().enumerate() {
             checks::fermion(field, parts).map_err(Problem::in_field(number))?;
         }
-        Ok(npy::frame(parts.mine().global, axes, T::SHAPE, options))
+        let lattice = parts.mine().global;
+        match options.format {
+            FileFormat::Scidac => Ok(scidac::propagator_frame(lattice, T::COMPONENTS, options)),
+            FileFormat::Hdf5 => hdf5::frame(lattice, axes, T::SHAPE, None, options),
+            _ => Ok(npy::frame(lattice, axes, T::SHAPE, options)),
+        }
     })
 }
 
@@ -127,6 +149,12 @@ fn gauge_frame(gauge: &HostGauge, options: &WriteOptions, parts: &FileParts) -> 
         }
         FileFormat::Ildg | FileFormat::Scidac => Ok(scidac::frame(lattice, LINKS, options)),
         FileFormat::Milc => milc::frame(lattice, options),
+        FileFormat::Hdf5 => {
+            let (plaquette, link_trace) = checks::measured(gauge, parts)?;
+            hdf5::frame(lattice, &[], &[4, 3, 3], Some([plaquette.mean, link_trace]), options)
+        }
+        FileFormat::OpenQcd => openqcd::frame(lattice, &checks::measured(gauge, parts)?.0, options),
+        FileFormat::MilcPropagator => Err(Problem::Unwritable { why: "this format holds a propagator, not links" }),
         FileFormat::MilcV1 => Err(Problem::Unwritable { why: "MILC's version 1 has no checksum; use version 5" }),
         FileFormat::Npy => Ok(npy::frame(lattice, &[], &[4, 3, 3], options)),
     }
@@ -143,6 +171,7 @@ fn fermion_frame<T: Fermion>(
     match options.format {
         FileFormat::Scidac => Ok(scidac::frame(lattice, T::COMPONENTS, options)),
         FileFormat::Npy => Ok(npy::frame(lattice, &[], T::SHAPE, options)),
+        FileFormat::Hdf5 => hdf5::frame(lattice, &[], T::SHAPE, None, options),
         _ => Err(Problem::Unwritable { why: "this format holds links; write fermion fields as SciDAC or npy" }),
     }
 }

@@ -4,7 +4,9 @@ mod exact;
 
 pub(crate) use exact::FixedPointSum;
 
-/// Extents X, Y, Z, T of a periodic four-dimensional lattice. Sites are ordered lexicographically with x fastest:
+/// Extents X, Y, Z, T of a periodic four-dimensional lattice. They are even, so that even and odd sites alternate, which all
+/// operators and devices need; only what is read from files or written to them may have others
+/// ([`of_any_extents`](Self::of_any_extents)). Sites are ordered lexicographically with x fastest:
 /// index = x + X (y + Y (z + Z t)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lattice {
@@ -21,6 +23,14 @@ pub enum LatticeError {
         axis: char,
         /// The offending extent.
         extent: usize,
+        /// All four.
+        size: [usize; 4],
+    },
+    /// An extent is zero.
+    #[error("extent {axis} of lattice {size:?} is 0: there is no site")]
+    Empty {
+        /// x, y, z or t.
+        axis: char,
         /// All four.
         size: [usize; 4],
     },
@@ -43,14 +53,30 @@ impl Lattice {
     /// # Errors
     /// Extents that are odd, zero, or 2³¹ or more, and more sites than [`MOST_SITES`].
     pub fn new(size: [usize; 4]) -> Result<Self, LatticeError> {
-        for (axis, extent) in ['x', 'y', 'z', 't'].into_iter().zip(size) {
-            if extent < 2 || extent % 2 != 0 {
-                return Err(LatticeError::Odd { axis, extent, size });
-            }
+        Lattice { size }.require_even()?;
+        Self::of_any_extents(size)
+    }
+    /// A lattice whose extents may be odd: for fields on the host, which are read, checked, measured there and written. Devices
+    /// refuse it ([`Domain`](crate::domain::Domain)).
+    ///
+    /// # Errors
+    /// Extents that are zero, or 2³¹ or more, and more sites than [`MOST_SITES`].
+    pub fn of_any_extents(size: [usize; 4]) -> Result<Self, LatticeError> {
+        if let Some((axis, _)) = ['x', 'y', 'z', 't'].into_iter().zip(size).find(|(_, extent)| *extent == 0) {
+            return Err(LatticeError::Empty { axis, size });
         }
         let sites = size.iter().try_fold(1usize, |n, &e| n.checked_mul(e));
         let countable = sites.is_some_and(|n| n as u64 <= MOST_SITES) && size.iter().all(|&e| e < 1 << 31);
         if countable { Ok(Self { size }) } else { Err(LatticeError::TooLarge { size }) }
+    }
+    /// That all extents are even.
+    ///
+    /// # Errors
+    /// [`LatticeError::Odd`] for the first that is not.
+    pub fn require_even(&self) -> Result<(), LatticeError> {
+        let size = self.size;
+        let odd = ['x', 'y', 'z', 't'].into_iter().zip(size).find(|(_, extent)| *extent < 2 || extent % 2 != 0);
+        odd.map_or(Ok(()), |(axis, extent)| Err(LatticeError::Odd { axis, extent, size }))
     }
     /// X, Y, Z, T.
     pub fn size(&self) -> [usize; 4] {
@@ -60,7 +86,7 @@ impl Lattice {
     pub fn volume(&self) -> usize {
         self.size.iter().product()
     }
-    /// Number of sites of one parity.
+    /// Number of sites of one parity, if all extents are even.
     pub fn half_volume(&self) -> usize {
         self.volume() / 2
     }
@@ -192,5 +218,18 @@ mod tests {
             assert_eq!(Lattice::new(size), Err(LatticeError::TooLarge { size }));
         }
         assert!(Lattice::new([1 << 12; 4]).is_ok());
+    }
+
+    #[test]
+    fn odd_extents_are_for_hosts() {
+        let lattice = Lattice::of_any_extents([3, 5, 1, 7]).unwrap();
+        assert_eq!(lattice.volume(), 105);
+        assert!((0..105).all(|site| lattice.index(lattice.coordinates(site)) == site));
+        assert_eq!(lattice.neighbour(0, 2, true), 0);
+        let odd = LatticeError::Odd { axis: 'x', extent: 3, size: [3, 5, 1, 7] };
+        assert_eq!((lattice.require_even(), Lattice::new([3, 5, 1, 7])), (Err(odd.clone()), Err(odd)));
+        let empty = Lattice::of_any_extents([2, 0, 4, 3]);
+        assert_eq!(empty, Err(LatticeError::Empty { axis: 'y', size: [2, 0, 4, 3] }));
+        assert!(Lattice::of_any_extents([1 << 31, 1, 1, 1]).is_err());
     }
 }

@@ -25,21 +25,6 @@ fn manifest(folder: &Path) -> Vec<(PathBuf, Value)> {
     entries.into_iter().map(|entry| (name(&entry), entry["expect"].clone())).collect()
 }
 
-/// Those that Ferrite reads: not openQCD's, which it names.
-fn readable(folder: &Path) -> Vec<(PathBuf, Value)> {
-    manifest(folder).into_iter().filter(|(path, _)| !path.to_string_lossy().contains("/openqcd/")).collect()
-}
-
-#[test]
-fn configurations_of_openqcd_are_named() {
-    let Some(folder) = refdata::folder() else { return };
-    let known = readable(&folder);
-    for (path, _) in manifest(&folder).into_iter().filter(|entry| !known.contains(entry)) {
-        let error = read_gauge(&path, &ReadOptions::default()).unwrap_err().to_string();
-        assert!(error.contains("is a configuration of openQCD; convert it"), "{error}");
-    }
-}
-
 /// Two files of the set hold nothing but the links; their names tell the lattice.
 fn options_for(path: &Path) -> ReadOptions {
     let alone = path.file_name().unwrap().to_string_lossy().contains("L04040404");
@@ -64,7 +49,7 @@ fn check(path: &Path, expect: &Value, file: &GaugeFile) {
 #[test]
 fn every_reference_configuration_gives_its_values() {
     let Some(folder) = refdata::folder() else { return };
-    for (path, expect) in readable(&folder) {
+    for (path, expect) in manifest(&folder) {
         let result = read_gauge(&path, &options_for(&path));
         if expect["checksum_ok"] == Value::Bool(false) {
             let error = result.unwrap_err();
@@ -141,7 +126,7 @@ fn fields_of_other_codes() {
 #[test]
 fn truncated_reference_files_are_refused() {
     let Some(folder) = refdata::folder() else { return };
-    for (path, _) in readable(&folder) {
+    for (path, _) in manifest(&folder) {
         let whole = fs::read(&path).unwrap();
         let options = options_for(&path);
         let cuts = (0..2000).step_by(13).chain((2000..whole.len()).step_by(9973)).chain([whole.len() - 9]);
@@ -170,7 +155,7 @@ fn more_flipped_bits_of_reference_files_are_found() {
 /// Every bit counts: flip one anywhere in the data and the file is refused, if it has a checksum. So many places are tried.
 fn flipped_bits_are_found(places: usize) {
     let Some(folder) = refdata::folder() else { return };
-    for (path, expect) in readable(&folder) {
+    for (path, expect) in manifest(&folder) {
         let whole = fs::read(&path).unwrap();
         let header = inspect(&path, &options_for(&path)).unwrap();
         let data = header.lattice.volume() * header.site_bytes();
@@ -252,8 +237,8 @@ fn orders() -> impl Strategy<Value = Endian> {
 }
 
 fn link_formats() -> impl Strategy<Value = FileFormat> {
-    use FileFormat::{Ildg, Milc, Nersc, Nersc3x3, Npy, Scidac};
-    prop_oneof![Just(Nersc), Just(Nersc3x3), Just(Ildg), Just(Scidac), Just(Milc), Just(Npy)]
+    use FileFormat::{Ildg, Milc, Nersc, Nersc3x3, Npy, OpenQcd, Scidac};
+    prop_oneof![Just(Nersc), Just(Nersc3x3), Just(Ildg), Just(Scidac), Just(Milc), Just(Npy), Just(OpenQcd)]
 }
 
 proptest! {
@@ -264,7 +249,11 @@ proptest! {
         lattice in lattices(), precision in precisions(), endian in orders(), format in link_formats(), seed: u64,
         title in ".{0,40}", value in "\\PC{0,40}",
     ) {
-        let precision = if format == FileFormat::Milc { FilePrecision::Single } else { precision };
+        let precision = match format {
+            FileFormat::Milc => FilePrecision::Single,
+            FileFormat::OpenQcd => FilePrecision::Double,
+            _ => precision,
+        };
         let metadata = vec![("SOME_KEY".into(), value)];
         let options = WriteOptions { format, precision, endian, title, metadata, ..Default::default() };
         let gauge = random_links(lattice, seed);
@@ -275,7 +264,7 @@ proptest! {
         let limit = if precision == FilePrecision::Single { 2e-7 } else { 1e-14 };
         let (read, written) = (file.gauge.links().as_flattened(), gauge.links().as_flattened());
         prop_assert!(farthest(read.as_flattened(), written.as_flattened()) < limit);
-        prop_assert_eq!(file.checksum == Checksum::Absent, format == FileFormat::Npy);
+        prop_assert_eq!(file.checksum == Checksum::Absent, matches!(format, FileFormat::Npy | FileFormat::OpenQcd));
         prop_assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 

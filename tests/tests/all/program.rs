@@ -24,8 +24,10 @@ pub fn ferrite() -> &'static Path {
             Some("debug") | None => {}
             Some(name) => drop(build.args(["--profile", name])),
         }
-        if cfg!(feature = "mpi") {
-            build.args(["--features", "mpi"]);
+        for (name, there) in [("mpi", cfg!(feature = "mpi")), ("hdf5", cfg!(feature = "hdf5"))] {
+            if there {
+                build.args(["--features", name]);
+            }
         }
         assert!(build.status().unwrap().success(), "the program does not build");
         profile.join(format!("ferrite{}", std::env::consts::EXE_SUFFIX))

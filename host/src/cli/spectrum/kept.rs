@@ -82,7 +82,7 @@ impl KeptPropagator {
             let why = format!("{}: holds {} fields, a propagator has {count}", self.array.display(), all.len());
             return Err(Failure::refused(why).shared());
         }
-        all.iter().map(|one| one.field(layout)).collect::<Outcome<_>>().map(Some)
+        fields::all_fields(&all, layout).map(Some)
     }
     /// On one process.
     fn check(&self, configuration: &mut Configured) -> Outcome {

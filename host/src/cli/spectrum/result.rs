@@ -203,6 +203,12 @@ pub fn write(
             "correlators": first.all.iter().map(|c| json!({ "name": c.name, "momentum": c.momentum })).collect::<Vec<_>>(),
         });
         target::write_text(&names, &format!("{axes:#}\n")).map_err(Failure::failed)?;
+        #[cfg(feature = "hdf5")]
+        {
+            let path = folder.join("correlators.h5");
+            ferrite::files::hdf5::write_correlators(&path, shape, &values, &axes.to_string())
+                .map_err(|why| Failure::failed(format!("{}: {why}", path.display())))?;
+        }
         let plot = summary.picture(&input.title(), &first.about["lattice"]);
         write_svg(&picture, error_bars::svg(&plot)).map_err(Failure::failed)
     })?;

@@ -1,0 +1,365 @@
+//! Links, fermion fields and correlators in HDF5 files, if the crate is built with the feature `hdf5`.
+//!
+//! | dataset | content | shape |
+//! |---|---|---|
+//! | `links` | links | `[T, Z, Y, X, 4, 3, 3]` |
+//! | `spinors` | a spinor field, or several | `[T, Z, Y, X, 4, 3]`, or one axis before these |
+//! | `colour_vectors` | a field of colour vectors, or several | `[T, Z, Y, X, 3]`, or one axis before these |
+//! | `correlators` | correlators of `ferrite spectrum` | `[configuration, correlator, time]` |
+//!
+//! Numbers are complex: a compound of two floating-point numbers `r` and `i`, as h5py has them. Attributes of the file are
+//! `format` (`ferrite.hdf5/1`), `title` and `program`; of the datasets of fields `checksum`, SciDAC's of the bytes of
+//! each site, `plaquette` and `link_trace` of links, and `metadata`, lines `KEY = VALUE`.
+//!
+//! Datasets are contiguous: the HDF5 library says where the numbers begin, and they are read and written like those of
+//! other formats, by any number of processes. A file of another program is read if one of its datasets has a name of the table, or if
+//! it has only one.
+use super::frame::Frame;
+use super::image::Image;
+use super::{Header, Problem, WriteOptions};
+use crate::lattice::Lattice;
+
+/// First bytes of the file.
+pub const MAGIC: &[u8] = b"\x89HDF\r\n\x1a\n";
+
+#[cfg(not(feature = "hdf5"))]
+const WITHOUT: &str = "this build of Ferrite has no HDF5: build it with the feature hdf5, or choose npy";
+
+/// What stands around a field: `axes` come before those of the lattice. `values` are plaquette and link trace of links.
+#[cfg(not(feature = "hdf5"))]
+pub(crate) fn frame(
+    _: Lattice,
+    _: &[usize],
+    _: &[usize],
+    _: Option<[f64; 2]>,
+    _: &WriteOptions,
+) -> Result<Frame, Problem> {
+    Err(Problem::Unwritable { why: WITHOUT })
+}
+
+/// The header of the first field of a file.
+#[cfg(not(feature = "hdf5"))]
+pub(crate) fn header(_: &mut Image) -> Result<Header, Problem> {
+    Err(Problem::OtherFormat { what: "an HDF5 file", hint: WITHOUT })
+}
+
+#[cfg(feature = "hdf5")]
+pub use with_library::write_correlators;
+#[cfg(feature = "hdf5")]
+pub(crate) use with_library::{frame, header};
+
+#[cfg(feature = "hdf5")]
+mod with_library {
+    use super::{Frame, Header, Image, Lattice, Problem, WriteOptions};
+    use crate::files::payload::{ChecksumKind, LINKS, PartialChecksum, StoredForm};
+    use crate::files::{Arrangement, Endian, FileFormat, FilePrecision, Printed, checksum_from, lattice_from};
+    use crate::system::atomic;
+    use hdf5_metno::dataset::{AllocTime, FillTime};
+    use hdf5_metno::datatype::ByteOrder;
+    use hdf5_metno::types::{FixedAscii, FloatSize, TypeDescriptor, VarLenUnicode};
+    use hdf5_metno::{Dataset, File, H5Type, Location};
+    use num_complex::{Complex32, Complex64};
+    use serde_json::{Value, json};
+    use std::io::{Read, Seek, SeekFrom, Write};
+    use std::path::{Path, PathBuf};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    const FORMAT: &str = "ferrite.hdf5/1";
+    /// Datasets of fields, and the axes of a site.
+    const FIELDS: [(&str, &[usize]); 3] = [("links", &[4, 3, 3]), ("spinors", &[4, 3]), ("colour_vectors", &[3])];
+    const CHECKSUM: &str = "checksum";
+    /// Two numbers of eight digits; replaced when they are known.
+    const UNKNOWN: &str = "???????? ????????";
+    const PLACE: &str = "HDF5 file";
+
+    type Found<T> = Result<T, hdf5_metno::Error>;
+
+    /// What the library says.
+    fn refused(error: &hdf5_metno::Error) -> Problem {
+        let said = error.to_string();
+        Problem::field(PLACE, "content", said.lines().next().unwrap_or_default(), "a file that the HDF5 library reads")
+    }
+
+    /// A file of its own for the library, which is removed.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new() -> Self {
+            static NUMBER: AtomicUsize = AtomicUsize::new(0);
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            Scratch(std::env::temp_dir().join(format!("ferrite-{}-{number}.h5", std::process::id())))
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    fn text(at: &Location, name: &str, text: &str) -> Found<()> {
+        // No text of HDF5 holds a zero byte.
+        let text: VarLenUnicode = text.replace('\0', " ").parse().map_err(|_| "a text that HDF5 does not hold")?;
+        at.new_attr::<VarLenUnicode>().create(name)?.write_scalar(&text)
+    }
+
+    fn number(at: &Location, name: &str, value: f64) -> Found<()> {
+        at.new_attr::<f64>().create(name)?.write_scalar(&value)
+    }
+
+    fn begin(file: &File, title: &str) -> Found<()> {
+        text(file, "format", FORMAT)?;
+        text(file, "program", concat!("ferrite ", env!("CARGO_PKG_VERSION")))?;
+        text(file, "title", title)
+    }
+
+    /// What stands around a field: `axes` come before those of the lattice. `values` are plaquette and link trace of links.
+    pub(crate) fn frame(
+        lattice: Lattice,
+        axes: &[usize],
+        site: &[usize],
+        values: Option<[f64; 2]>,
+        options: &WriteOptions,
+    ) -> Result<Frame, Problem> {
+        let [x, y, z, t] = lattice.size();
+        let shape = [axes, &[t, z, y, x], site].concat();
+        let name = FIELDS.into_iter().find(|(_, its)| *its == site).map_or(FIELDS[0].0, |(name, _)| name);
+        let kind = axes.is_empty().then_some(ChecksumKind::Scidac);
+        let lines = options
+            .metadata
+            .iter()
+            .map(|(key, value)| format!("{} = {}\n", clean(key).replace('=', " "), clean(value)));
+        let lines: String = lines.collect();
+        let build = |path: &Path| -> Found<Option<u64>> {
+            let file = File::create_excl(path)?;
+            begin(&file, &options.title)?;
+            let dataset = match options.precision {
+                FilePrecision::Single => empty::<Complex32>(&file, &shape, name)?,
+                FilePrecision::Double => empty::<Complex64>(&file, &shape, name)?,
+            };
+            if kind.is_some() {
+                let unknown = FixedAscii::<17>::from_ascii(UNKNOWN).map_err(|_| "not ASCII")?;
+                dataset.new_attr::<FixedAscii<17>>().create(CHECKSUM)?.write_scalar(&unknown)?;
+            }
+            if let Some([plaquette, link_trace]) = values {
+                number(&dataset, "plaquette", plaquette)?;
+                number(&dataset, "link_trace", link_trace)?;
+            }
+            text(&dataset, "metadata", &lines)?;
+            Ok(dataset.offset())
+        };
+        let (scratch, form) = (
+            Scratch::new(),
+            StoredForm {
+                components: site.iter().product(),
+                precision: options.precision,
+                endian: Endian::Little,
+                kind,
+            },
+        );
+        let offset = build(&scratch.0).map_err(|error| refused(&error))?;
+        let offset =
+            offset.ok_or(Problem::Unwritable { why: "the HDF5 library does not say where its numbers lie" })?;
+        let data = shape.iter().product::<usize>() as u64 / form.components as u64 * form.site_bytes() as u64;
+        let (head, tail) =
+            around(&scratch.0, offset, data).map_err(Problem::io("read what the HDF5 library has written"))?;
+        let known = move |bytes: &[u8], sum: PartialChecksum| {
+            let mut bytes = bytes.to_vec();
+            let at = bytes.windows(UNKNOWN.len()).position(|window| window == UNKNOWN.as_bytes());
+            if let (Some(at), Some(kind)) = (at, kind) {
+                bytes[at..at + UNKNOWN.len()].copy_from_slice(kind.print(sum).as_bytes());
+            }
+            bytes
+        };
+        let frame = Frame::headed(lattice, form, move |sum| known(&head, sum));
+        Ok(Frame { tail: Box::new(move |sum| known(&tail, sum)), ..frame })
+    }
+
+    /// Without line breaks.
+    fn clean(text: &str) -> String {
+        text.replace(['\n', '\r'], " ")
+    }
+
+    /// A dataset whose numbers have a place, but are not written.
+    fn empty<T: H5Type>(file: &File, shape: &[usize], name: &str) -> Found<Dataset> {
+        let builder = file.new_dataset_builder().alloc_time(Some(AllocTime::Early)).fill_time(FillTime::Never);
+        builder.empty::<T>().shape(shape).create(name)
+    }
+
+    /// The bytes before and after the data. There may be none where the data is, if nobody wrote it.
+    fn around(path: &Path, offset: u64, data: u64) -> std::io::Result<(Vec<u8>, Vec<u8>)> {
+        let mut file = std::fs::File::open(path)?;
+        let (mut head, mut tail) = (Vec::new(), Vec::new());
+        Read::by_ref(&mut file).take(offset).read_to_end(&mut head)?;
+        head.resize(offset as usize, 0);
+        file.seek(SeekFrom::Start(offset + data))?;
+        file.read_to_end(&mut tail)?;
+        Ok((head, tail))
+    }
+
+    /// The header of the first field of a file.
+    pub(crate) fn header(image: &mut Image) -> Result<Header, Problem> {
+        let look = |path: &Path| {
+            let found = look(path).unwrap_or_else(|error| json!({ "refused": error.to_string() }));
+            found.to_string().into_bytes()
+        };
+        let Some(bytes) = image.found(look) else {
+            return Err(Problem::OtherFormat {
+                what: "an HDF5 file",
+                hint: "give its path, as the HDF5 library reads files",
+            });
+        };
+        let length = image.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
+        let found: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        let bad = |field, found: String, expected: &str| Err(Problem::field(PLACE, field, found, expected));
+        if let Some(error) = found["refused"].as_str() {
+            return bad(
+                "content",
+                error.lines().next().unwrap_or_default().into(),
+                "a file that the HDF5 library reads",
+            );
+        }
+        let Some(name) = found["name"].as_str() else {
+            return bad("datasets", found["names"].to_string(), "links, spinors or colour_vectors, or a single one");
+        };
+        let shape: Vec<usize> =
+            found["shape"].as_array().into_iter().flatten().filter_map(|n| Some(n.as_u64()? as usize)).collect();
+        let said = || format!("{shape:?} of {name}");
+        let sites = FIELDS.into_iter().find_map(|(_, site)| {
+            let (lattice, its) = shape.split_at_checked(shape.len().checked_sub(site.len())?)?;
+            (its == site && matches!(lattice.len(), 4 | 5)).then_some((lattice, site))
+        });
+        // [n, T, Z, Y, 4, 3] may be colour vectors with X = 4; the name decides.
+        let sites = match FIELDS.into_iter().find(|(its, _)| *its == name) {
+            Some((_, site)) if shape.ends_with(site) && matches!(shape.len() - site.len(), 4 | 5) => {
+                Some((&shape[..shape.len() - site.len()], site))
+            }
+            Some(_) => None,
+            None => sites,
+        };
+        let Some((lattice, site)) = sites.filter(|(lattice, site)| lattice.len() == 4 || site.len() < 3) else {
+            return bad(
+                "shape",
+                said(),
+                "(T, Z, Y, X, …) and then (4, 3, 3), (4, 3) or (3), fermion fields after one more axis",
+            );
+        };
+        let (fields, lattice) = match *lattice {
+            [t, z, y, x] => (1, [x, y, z, t]),
+            [count, t, z, y, x] => (count, [x, y, z, t]),
+            _ => return bad("shape", said(), "four axes of the lattice"),
+        };
+        if fields == 0 {
+            return bad("shape", said(), "at least one field");
+        }
+        let precision = match found["bytes"].as_u64() {
+            Some(4) => FilePrecision::Single,
+            Some(8) => FilePrecision::Double,
+            _ => {
+                return bad(
+                    "type",
+                    found["type"].to_string(),
+                    "complex numbers: a compound of r and i, of 4 or 8 bytes each",
+                );
+            }
+        };
+        let Some(offset) = found["offset"].as_u64() else {
+            let expected = "contiguous; `h5repack -l CONTI IN OUT` makes it so";
+            return bad("layout", format!("chunked, compressed or empty, of {name}"), expected);
+        };
+        let stacked = if lattice.len() + site.len() < shape.len() { Some(fields) } else { None };
+        let sum = found[CHECKSUM].as_str().and_then(|text| {
+            let (a, b) = text.split_once(' ')?;
+            Some((ChecksumKind::Scidac, PartialChecksum([checksum_from(a)?, checksum_from(b)?])))
+        });
+        let printed = |key: &str| found[key].as_f64().map(|value| Printed { value, resolution: 1e-12 });
+        let pair = |line: &str| line.split_once(" = ").map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let header = Header {
+            lattice: lattice_from(lattice, PLACE)?,
+            format: FileFormat::Hdf5,
+            arrangement: Arrangement::Sites,
+            precision,
+            endian: if found["order"] == "big" { Endian::Big } else { Endian::Little },
+            components: if site.len() == 3 { LINKS } else { site.iter().product() },
+            offset,
+            data_length: 0,
+            checksum: sum,
+            plaquette: printed("plaquette"),
+            link_trace: printed("link_trace"),
+            metadata: found["metadata"].as_str().unwrap_or_default().lines().filter_map(pair).collect(),
+            fields: stacked.unwrap_or(1),
+            notes: Vec::new(),
+            omitted: Vec::new(),
+        };
+        let header = Header { data_length: header.needed(), ..header };
+        let needed = header.needed().saturating_mul(fields as u64);
+        if needed > length.saturating_sub(offset) {
+            let what = format!("the data of {name}");
+            return Err(Problem::Truncated { what, offset, needed, available: length.saturating_sub(offset) });
+        }
+        Ok(header)
+    }
+
+    /// What the library finds in a file.
+    fn look(path: &Path) -> Found<Value> {
+        let file = File::open(path)?;
+        let names = file.member_names()?;
+        let known = FIELDS.into_iter().map(|(name, _)| name).find(|name| names.iter().any(|its| its == name));
+        let alone = || file.datasets().ok().filter(|all| all.len() == 1).and_then(|mut all| all.pop());
+        let Some(dataset) = known.map(|name| file.dataset(name)).transpose()?.or_else(alone) else {
+            return Ok(json!({ "names": names }));
+        };
+        let kind = dataset.dtype()?;
+        let order = if kind.byte_order() == ByteOrder::BigEndian { "big" } else { "little" };
+        let kind = kind.to_descriptor()?;
+        let bytes = match &kind {
+            TypeDescriptor::Compound(pair) => match &pair.fields[..] {
+                [r, i] if (&*r.name, &*i.name, r.offset, &r.ty) == ("r", "i", 0, &i.ty) => match r.ty {
+                    TypeDescriptor::Float(FloatSize::U4) if (i.offset, pair.size) == (4, 8) => Some(4),
+                    TypeDescriptor::Float(FloatSize::U8) if (i.offset, pair.size) == (8, 16) => Some(8),
+                    _ => None,
+                },
+                _ => None,
+            },
+            _ => None,
+        };
+        let number = |name: &str| dataset.attr(name).and_then(|attribute| attribute.read_scalar::<f64>()).ok();
+        let said = |name: &str| {
+            let attribute = dataset.attr(name).ok()?;
+            attribute.read_scalar::<VarLenUnicode>().map(|text| text.as_str().to_owned()).ok()
+        };
+        let sum = dataset.attr(CHECKSUM).and_then(|attribute| attribute.read_scalar::<FixedAscii<17>>()).ok();
+        Ok(json!({
+            "name": dataset.name().trim_start_matches('/'),
+            "shape": dataset.shape(),
+            "type": kind.to_string(),
+            "bytes": bytes,
+            "order": order,
+            "offset": if dataset.is_chunked() { None } else { dataset.offset() },
+            "checksum": sum.map(|sum| sum.as_str().to_owned()),
+            "plaquette": number("plaquette"),
+            "link_trace": number("link_trace"),
+            "metadata": said("metadata"),
+        }))
+    }
+
+    /// Writes correlators, whose numbers have this shape `[configuration, correlator, time]`, with the text that tells what they
+    /// are as the attribute `axes`; whole or not at all. Panics unless there are as many numbers as the shape has places.
+    ///
+    /// # Errors
+    /// What the library and the system say.
+    pub fn write_correlators(path: &Path, shape: [usize; 3], values: &[Complex64], axes: &str) -> Result<(), Problem> {
+        assert_eq!(values.len(), shape.iter().product::<usize>(), "as many numbers as the shape has places");
+        let scratch = Scratch::new();
+        let build = || -> Found<()> {
+            let file = File::create_excl(&scratch.0)?;
+            begin(&file, "correlators")?;
+            let dataset = file.new_dataset::<Complex64>().shape(shape).create("correlators")?;
+            dataset.write_raw(values)?;
+            text(&dataset, "axes", axes)
+        };
+        build().map_err(|error| refused(&error))?;
+        let bytes = std::fs::read(&scratch.0).map_err(Problem::io("read what the HDF5 library has written"))?;
+        atomic::write(path, |file| file.write_all(&bytes).map_err(Problem::io("write")))
+    }
+}
