@@ -357,6 +357,80 @@ mod dense {
         }
     }
 
+    fn product(a: &Matrix, b: &Matrix) -> Matrix {
+        let columns: Matrix = (0..b.len()).map(|j| b.iter().map(|row| row[j]).collect()).collect();
+        a.iter().map(|row| columns.iter().map(|c| row.iter().zip(c).map(|(x, y)| x * y).sum()).collect()).collect()
+    }
+
+    /// By elimination below and above the diagonal, on the matrix with 1 beside it.
+    fn inverse(a: &Matrix) -> Matrix {
+        let n = a.len();
+        let unit = |i: usize| (0..n).map(move |j| Complex64::from(f64::from(u8::from(j == i))));
+        let mut rows: Matrix =
+            a.iter().enumerate().map(|(i, row)| row.iter().copied().chain(unit(i)).collect()).collect();
+        for k in 0..n {
+            let pivot = (k..n).max_by(|i, j| rows[*i][k].norm().total_cmp(&rows[*j][k].norm())).unwrap();
+            rows.swap(k, pivot);
+            let scale = 1.0 / rows[k][k];
+            rows[k].iter_mut().for_each(|x| *x *= scale);
+            let own = rows[k].clone();
+            for row in rows.iter_mut().enumerate().filter(|(i, _)| *i != k).map(|(_, row)| row) {
+                let factor = row[k];
+                row.iter_mut().zip(&own).for_each(|(x, y)| *x -= factor * y);
+            }
+        }
+        rows.into_iter().map(|mut row| row.split_off(n)).collect()
+    }
+
+    /// K^{1/2} and K^{−1/2} of a positive definite matrix, by Newton's method (Denman and Beavers 1976).
+    fn square_root(k: &Matrix) -> [Matrix; 2] {
+        let n = k.len();
+        let unit = |i: usize| (0..n).map(|j| Complex64::from(f64::from(u8::from(j == i)))).collect();
+        let (mut y, mut z): (Matrix, Matrix) = (k.clone(), (0..n).map(unit).collect());
+        let mean = |a: &Matrix, b: &Matrix| -> Matrix {
+            a.iter().zip(b).map(|(a, b)| a.iter().zip(b).map(|(a, b)| 0.5 * (a + b)).collect()).collect()
+        };
+        for _ in 0..14 {
+            (y, z) = (mean(&y, &inverse(&z)), mean(&z, &inverse(&y)));
+        }
+        [y, z]
+    }
+
+    /// One flavour: the action φ† K^{−1/2} φ of φ = K^{1/4} ξ, drawn on one configuration and measured on another.
+    #[test]
+    fn actions_of_one_flavour_are_those_of_the_formula() {
+        let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([2; 4]).unwrap()).unwrap();
+        let gauges = [3, 4].map(|seed| generate::weak_field(domain.local(), seed, 0.4));
+        let links = gauges
+            .each_ref()
+            .map(|gauge| EvolvingLinks::new(&GaugeField::upload(&domain, gauge).unwrap(), Double).unwrap());
+        let noise: HostSpinor = on_parity(0, &generate::random_source(domain.local(), 5));
+        let mut uploaded = FullField::zero(&domain, FermionKind::Wilson, Double, 1).unwrap();
+        uploaded.upload(std::slice::from_ref(&noise)).unwrap();
+        for (name, operator) in operators().into_iter().filter(|(name, _)| *name == "clover") {
+            let norm = |gauge: &HostGauge| {
+                let complement = Plain::new(gauge, name, &operator).complement(0.0);
+                product(&adjoint(&complement), &complement)
+            };
+            let [before, after] = gauges.each_ref().map(norm);
+            let [root, _] = square_root(&before);
+            let [fourth_root, _] = square_root(&root);
+            let [_, over_root] = square_root(&after);
+            let even = Plain::new(&gauges[0], name, &operator).even();
+            let xi: Vec<Complex64> = even.iter().map(|k| noise.numbers()[*k]).collect();
+            let phi = times(&fourth_root, &xi);
+            let expected: f64 = phi.iter().zip(times(&over_root, &phi)).map(|(a, b)| (a.conj() * b).re).sum();
+            let solvers = [solver(false, 1e-14), solver(false, 1e-14)];
+            let quarks = WilsonQuarks::new(operator);
+            let functions = functions([1e-3, 120.0], 1e-11);
+            let mut one = OneFlavour::new(&domain, name.into(), quarks, functions, solvers, 0, 1).unwrap();
+            let drawn = one.set_from(&links[0], &uploaded.even).unwrap();
+            assert!((one.action(&links[0]).unwrap() - drawn).abs() < 1e-9 * drawn);
+            let found = one.action(&links[1]).unwrap();
+            assert!((found - expected).abs() < 1e-8 * expected, "{:?}: {found} {expected}", operator.schur);
+        }
+    }
+
     /// Pseudofermions drawn on one configuration have the action of the formula on another.
     #[test]
     fn actions_are_those_of_the_formula() {
