@@ -396,9 +396,16 @@ mod dense {
         [y, z]
     }
 
-    /// One flavour: the action φ† K^{−1/2} φ of φ = K^{1/4} ξ, drawn on one configuration and measured on another.
-    #[test]
-    fn actions_of_one_flavour_are_those_of_the_formula() {
+    /// Two configurations on 2⁴, and noise on the even sites.
+    struct TwoConfigurations {
+        domain: Domain,
+        gauges: [HostGauge; 2],
+        links: [EvolvingLinks; 2],
+        noise: HostSpinor,
+        uploaded: FullField,
+    }
+
+    fn two_configurations() -> TwoConfigurations {
         let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([2; 4]).unwrap()).unwrap();
         let gauges = [3, 4].map(|seed| generate::weak_field(domain.local(), seed, 0.4));
         let links = gauges
@@ -407,6 +414,13 @@ mod dense {
         let noise: HostSpinor = on_parity(0, &generate::random_source(domain.local(), 5));
         let mut uploaded = FullField::zero(&domain, FermionKind::Wilson, Double, 1).unwrap();
         uploaded.upload(std::slice::from_ref(&noise)).unwrap();
+        TwoConfigurations { domain, gauges, links, noise, uploaded }
+    }
+
+    /// One flavour: the action φ† K^{−1/2} φ of φ = K^{1/4} ξ, drawn on one configuration and measured on another.
+    #[test]
+    fn actions_of_one_flavour_are_those_of_the_formula() {
+        let TwoConfigurations { domain, gauges, links, noise, uploaded } = two_configurations();
         for (name, operator) in operators().into_iter().filter(|(name, _)| *name == "clover") {
             let norm = |gauge: &HostGauge| {
                 let complement = Plain::new(gauge, name, &operator).complement(0.0);
@@ -434,14 +448,7 @@ mod dense {
     /// Pseudofermions drawn on one configuration have the action of the formula on another.
     #[test]
     fn actions_are_those_of_the_formula() {
-        let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([2; 4]).unwrap()).unwrap();
-        let gauges = [3, 4].map(|seed| generate::weak_field(domain.local(), seed, 0.4));
-        let links = gauges
-            .each_ref()
-            .map(|gauge| EvolvingLinks::new(&GaugeField::upload(&domain, gauge).unwrap(), Double).unwrap());
-        let noise: HostSpinor = on_parity(0, &generate::random_source(domain.local(), 5));
-        let mut uploaded = FullField::zero(&domain, FermionKind::Wilson, Double, 1).unwrap();
-        uploaded.upload(std::slice::from_ref(&noise)).unwrap();
+        let TwoConfigurations { domain, gauges, links, noise, uploaded } = two_configurations();
         for (name, operator) in operators() {
             let gauges = gauges.each_ref().map(|gauge| turned(gauge, operator.theta.0));
             let plain = gauges.each_ref().map(|gauge| Plain::new(gauge, name, &operator));
