@@ -12,9 +12,11 @@ mod dist;
 mod embed;
 mod kernel_families;
 mod linker;
+mod packages;
 mod process;
 mod ptx_text;
 mod ptxas;
+mod python;
 mod registers;
 mod rooms;
 mod setup;
@@ -39,6 +41,7 @@ Usage: cargo xtask <command> [options]      (cargo xtask <command> --help explai
   bench       time the Dirac operators on this machine
   book        build the book of docs/, and run every command in it
   dist        make an archive that runs on other machines
+  wheel       make the Python package
 ";
 
 fn main() -> ExitCode {
@@ -68,6 +71,7 @@ fn dispatch(args: &[String]) -> Result<()> {
         "bench" => (demo::BENCH_HELP, demo::bench),
         "book" => (book::HELP, book::run),
         "dist" => (dist::HELP, dist::run),
+        "wheel" => (python::HELP, python::run),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             return Ok(());

@@ -13,12 +13,12 @@ use anyhow::{Context, Result, anyhow, bail};
 use self::passed::Passed;
 use self::suite::Suite;
 use crate::process::{self, cargo};
-use crate::{book, build_ptx, check_ptx, dependencies, dist, embed, rooms, setup, unsafe_rooms};
+use crate::{book, build_ptx, check_ptx, dependencies, dist, embed, python, rooms, setup, unsafe_rooms};
 
 /// `--help`.
 pub const HELP: &str = "\
 Everything that continuous integration does: formatting, dependencies, where `unsafe` is, which room uses which, setup,
-build-ptx, check-ptx, clippy, the tests, the examples, a program of somebody else that uses the crates, with and without
+build-ptx, check-ptx, clippy, the tests, the Python package, the examples, a program of somebody else that uses the crates, with and without
 CUDA and with one format, the book with its commands, an archive for other machines, whether fuzz targets compile, and the
 documentation without warnings. Stops at the first failure. rustfmt and clippy are installed with rustup where the
 toolchain came without them.
@@ -126,7 +126,7 @@ pub fn run(args: &[String]) -> Result<()> {
 }
 
 /// The names of the steps that `--only` can choose.
-const STEPS: [&str; 18] = [
+const STEPS: [&str; 19] = [
     "formatting",
     "dependencies",
     "where `unsafe` is",
@@ -137,6 +137,7 @@ const STEPS: [&str; 18] = [
     "clippy",
     "program",
     "tests",
+    "Python",
     "book",
     "archive",
     "examples",
@@ -201,6 +202,14 @@ fn all(root: &Path, no_ptx: bool, full: bool, passed: &mut Passed, steps: &mut S
     steps.exhaustive = exhaustive;
     if !full && steps.only.as_deref().is_none_or(|only| only == "fuzz targets") {
         steps.more = Some(fuzz::ONLY_FULL);
+    }
+    let mut no_python = None;
+    steps.step("Python", || {
+        no_python = python::check(root, &workspace, &features)?;
+        Ok(())
+    })?;
+    if let Some(why) = no_python {
+        steps.left_out("tests in Python", &why);
     }
     let mut no_pages = None;
     steps.step("book", || {

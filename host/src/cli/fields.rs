@@ -236,16 +236,10 @@ impl std::fmt::Display for Source {
 
 /// The format of a gauge file by its name.
 pub fn gauge_format(path: &Path) -> Result<FileFormat, String> {
-    match extension(path).as_str() {
-        "nersc" => Ok(FileFormat::Nersc),
-        "nersc3x3" => Ok(FileFormat::Nersc3x3),
-        "ildg" | "lime" => Ok(FileFormat::Ildg),
-        "scidac" => Ok(FileFormat::Scidac),
-        "milc" => Ok(FileFormat::Milc),
-        "openqcd" => Ok(FileFormat::OpenQcd),
-        "npy" => Ok(FileFormat::Npy),
-        "h5" | "hdf5" => with_hdf5(path),
-        _ => Err(format!(
+    match FileFormat::of_gauge_file(path) {
+        Some(FileFormat::Hdf5) => with_hdf5(path),
+        Some(format) => Ok(format),
+        None => Err(format!(
             "{}: the format is unclear from the name; end it in .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc, .openqcd or .npy",
             path.display()
         )),
@@ -291,21 +285,16 @@ impl Stack {
 
 /// The format of a file of fermion fields by its name.
 pub fn spinor_format(path: &Path, stack: Stack) -> Result<FileFormat, String> {
-    match (extension(path).as_str(), stack) {
-        ("npy", _) => Ok(FileFormat::Npy),
-        ("h5" | "hdf5", _) => with_hdf5(path),
-        ("lime" | "scidac", Stack::Several(count)) => Err(format!(
+    match (FileFormat::of_fermion_file(path), stack) {
+        (Some(FileFormat::Hdf5), _) => with_hdf5(path),
+        (Some(FileFormat::Scidac), Stack::Several(count)) => Err(format!(
             "{}: {count} fields go into one .npy file with a leading axis; LIME files hold one, or a propagator of 12 spinors \
              or 3 colour vectors",
             path.display()
         )),
-        ("lime" | "scidac", _) => Ok(FileFormat::Scidac),
-        _ => Err(format!("{}: the format is unclear from the name; end it in .npy or .lime", path.display())),
+        (Some(format), _) => Ok(format),
+        (None, _) => Err(format!("{}: the format is unclear from the name; end it in .npy or .lime", path.display())),
     }
-}
-
-fn extension(path: &Path) -> String {
-    path.extension().unwrap_or_default().to_string_lossy().to_lowercase()
 }
 
 /// *Collective.* Writes fermion fields: one in the format of the name, several as `.npy` with the right-hand side as

@@ -85,6 +85,7 @@ use crate::gauge::measure::{Plaquettes, Unitarity};
 use crate::lattice::Lattice;
 use num_complex::Complex64;
 use payload::{ChecksumKind, LINKS, PartialChecksum, StoredForm, TWO_ROWS};
+use std::path::Path;
 
 /// Bits of a stored real number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -167,6 +168,36 @@ pub enum FileFormat {
     Npy,
     /// HDF5, if the crate is built with the feature `hdf5`.
     Hdf5,
+}
+
+impl FileFormat {
+    /// That of a gauge field in a file of this name, by its ending.
+    pub fn of_gauge_file(path: &Path) -> Option<Self> {
+        match ending(path).as_str() {
+            "nersc" => Some(Self::Nersc),
+            "nersc3x3" => Some(Self::Nersc3x3),
+            "ildg" | "lime" => Some(Self::Ildg),
+            "scidac" => Some(Self::Scidac),
+            "milc" => Some(Self::Milc),
+            "openqcd" => Some(Self::OpenQcd),
+            "npy" => Some(Self::Npy),
+            "h5" | "hdf5" => Some(Self::Hdf5),
+            _ => None,
+        }
+    }
+    /// That of fermion fields in a file of this name, by its ending.
+    pub fn of_fermion_file(path: &Path) -> Option<Self> {
+        match ending(path).as_str() {
+            "npy" => Some(Self::Npy),
+            "h5" | "hdf5" => Some(Self::Hdf5),
+            "lime" | "scidac" => Some(Self::Scidac),
+            _ => None,
+        }
+    }
+}
+
+fn ending(path: &Path) -> String {
+    path.extension().unwrap_or_default().to_string_lossy().to_lowercase()
 }
 
 impl std::fmt::Display for FileFormat {

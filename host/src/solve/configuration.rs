@@ -76,6 +76,8 @@ impl<T> Copies<T> {
 enum LinkSource<'g> {
     /// Links on the host.
     Gauge(Cow<'g, HostGauge>),
+    /// The same, which others may hold, too.
+    Shared(Arc<HostGauge>),
     /// Fat and long links.
     Improved(Rc<ImprovedLinks>),
 }
@@ -120,6 +122,10 @@ impl<'g> Configuration<'g> {
     pub fn new(domain: &Domain, gauge: &'g HostGauge) -> Self {
         Self::of(domain, LinkSource::Gauge(Cow::Borrowed(gauge)))
     }
+    /// The same with links that it keeps alive.
+    pub fn of_shared(domain: &Domain, gauge: Arc<HostGauge>) -> Configuration<'static> {
+        Configuration::of(domain, LinkSource::Shared(gauge))
+    }
     /// Of fat and long links that are there already, for improved staggered operators only.
     pub fn improved(links: Improvement) -> Self {
         Self::of(&links.fat.domain().clone(), LinkSource::Improved(ImprovedLinks::new(links)))
@@ -141,6 +147,7 @@ impl<'g> Configuration<'g> {
     fn gauge(&self) -> Result<&HostGauge> {
         match &self.source {
             LinkSource::Gauge(gauge) => Ok(gauge),
+            LinkSource::Shared(gauge) => Ok(gauge),
             LinkSource::Improved(_) => Err(DeviceError::NoThinLinks),
         }
     }
@@ -206,6 +213,19 @@ impl<'g> Configuration<'g> {
     /// operators that differ in mass and other numbers.
     pub fn set_test_vectors(&self, operator: WilsonLike, vectors: TestVectors) {
         *self.test_vectors.borrow_mut() = Some((operator, vectors));
+    }
+    /// *Collective.* Sets multigrid up for an operator ahead of solves, whose requests have these parameters and links stored so.
+    ///
+    /// # Errors
+    /// Parameters that do not fit the lattice, a setup that does not come about, and failures of the device.
+    pub fn set_up_multigrid(
+        &self,
+        operator: WilsonLike,
+        params: &MultigridParams,
+        storage: LinkStorage,
+    ) -> CycleResult<Rc<Multigrid>> {
+        let made = WilsonFormats::new(self, operator, 1)?.multigrid(params, storage)?;
+        Ok(made.expect("Wilson-like operators have multigrid").shared())
     }
     /// Multigrid that was set up last, with its operator, if any was.
     pub fn multigrid_setup(&self) -> Option<(WilsonLike, Rc<Multigrid>)> {

@@ -73,6 +73,10 @@ impl BlockMultigrid {
     pub fn multigrid(&self) -> &Multigrid {
         &self.multigrid
     }
+    /// The same, to keep.
+    pub fn shared(&self) -> Rc<Multigrid> {
+        self.multigrid.clone()
+    }
     /// What the levels did in the last solve, the finest one first.
     pub fn reports(&self) -> Vec<LevelReport> {
         self.reports.borrow().clone()

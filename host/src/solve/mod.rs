@@ -5,6 +5,7 @@ mod configuration;
 mod escalation;
 mod formats;
 mod memory;
+pub mod names;
 mod report;
 mod request;
 mod run;

@@ -2,67 +2,28 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use crate::{process, setup};
+use crate::packages::Packages;
+use crate::process;
 
-/// Which packages, with their versions.
-const REQUIREMENTS: &str = include_str!("../../book/requirements.txt");
-const INSTALL_LIMIT: Duration = Duration::from_secs(180);
-
-/// Where mkdocs is, once it is installed.
-pub struct Mkdocs {
-    python: PathBuf,
-    packages: PathBuf,
-}
+/// mkdocs, installed.
+pub struct Mkdocs(Packages);
 
 impl Mkdocs {
     /// mkdocs as `requirements.txt` has it, installed into target/tools if need be.
     pub fn get(root: &Path) -> Result<Self> {
-        let packages = root.join("target/tools/book");
-        let python = setup::python()?;
-        let installed = packages.join("installed.txt");
-        if fs::read_to_string(&installed).is_ok_and(|text| text == REQUIREMENTS) {
-            return Ok(Self { python, packages });
-        }
-        println!("installing mkdocs, which makes the book's pages, into {}", packages.display());
-        setup::pip(&python)?;
-        // Into a folder, and not a virtual environment: Debian has python3-venv apart.
-        let scratch = root.join("target/tools/book.new");
-        for old in [&scratch, &packages] {
-            if old.exists() {
-                fs::remove_dir_all(old).with_context(|| format!("{} cannot be removed", old.display()))?;
-            }
-        }
-        let mut pip = Command::new(&python);
-        pip.args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "--retries=1",
-            "--no-deps",
-            "--target",
-        ]);
-        pip.arg(&scratch).arg("--requirement").arg(root.join("xtask/book/requirements.txt"));
-        // Quiet also where root is warned not to use pip: nothing of the system is touched.
-        pip.env("PIP_ROOT_USER_ACTION", "ignore");
-        process::run_limited(&mut pip, INSTALL_LIMIT)?;
-        fs::write(scratch.join("installed.txt"), REQUIREMENTS).context("the packages' folder cannot be written to")?;
-        fs::rename(&scratch, &packages).with_context(|| format!("{} cannot be written", packages.display()))?;
-        Ok(Self { python, packages })
+        let what = "mkdocs, which makes the book's pages";
+        Packages::get(root, "book", "xtask/book/requirements.txt", what).map(Self)
     }
     /// Builds the pages; a broken link is a failure. Returns their folder.
     pub fn build(&self, root: &Path) -> Result<PathBuf> {
         let site = root.join("target/book/site");
-        let mut mkdocs = Command::new(&self.python);
+        let mut mkdocs = self.0.python(&[])?;
         // Not with --quiet, which would let warnings pass as well.
         mkdocs.args(["-m", "mkdocs", "build", "--strict", "--clean", "--site-dir"]).arg(&site);
-        mkdocs.current_dir(root).env("PYTHONPATH", &self.packages).env("PYTHONDONTWRITEBYTECODE", "1");
+        mkdocs.current_dir(root);
         process::capture(&mut mkdocs)?;
         let start = fs::read_to_string(site.join("index.html")).context("mkdocs made no start page")?;
         match from_network(&start) {

@@ -1,0 +1,46 @@
+//! Names of formats and methods, as users know them.
+use super::{Method, ShiftStrategy};
+use gpu_kernels::{LinkStorage, Precision};
+
+/// Names of the precisions.
+pub const PRECISIONS: [(&str, Precision); 4] = [
+    ("double", Precision::Double),
+    ("single", Precision::Single),
+    ("half", Precision::Half),
+    ("fp16", Precision::Fp16),
+];
+/// Names of the reconstructions.
+pub const RECONSTRUCTIONS: [(&str, LinkStorage); 12] = [
+    ("18", LinkStorage::FULL),
+    ("12", LinkStorage::of(12)),
+    ("8", LinkStorage::of(8)),
+    ("12t", LinkStorage::of(12).in_temporal_gauge()),
+    ("8t", LinkStorage::of(8).in_temporal_gauge()),
+    ("18h", LinkStorage::FULL.in_half()),
+    ("12h", LinkStorage::of(12).in_half()),
+    ("8h", LinkStorage::of(8).in_half()),
+    ("13", LinkStorage::of(13)),
+    ("9", LinkStorage::of(9)),
+    ("13h", LinkStorage::of(13).in_half()),
+    ("9h", LinkStorage::of(9).in_half()),
+];
+/// Names of the methods.
+pub const METHODS: [(&str, Method); 7] = [
+    ("auto", Method::Auto),
+    ("bicgstab", Method::Bicgstab),
+    ("cg", Method::Cg),
+    ("cgne", Method::Cgne),
+    ("block-cg", Method::BlockCg),
+    ("gcr-dd", Method::GcrDd),
+    ("multigrid", Method::Multigrid),
+];
+/// Names of the precisions that a solver's true residuals can have.
+pub const OUTER_PRECISIONS: [(&str, Precision); 2] = [("double", Precision::Double), ("single", Precision::Single)];
+/// Names of the ways to solve for several shifts.
+pub const STRATEGIES: [(&str, ShiftStrategy); 2] =
+    [("multishift", ShiftStrategy::MultiShift), ("sequential", ShiftStrategy::Sequential)];
+
+/// The name of a value in one of the lists above.
+pub fn name_of<T: Copy + PartialEq>(choices: &[(&'static str, T)], value: T) -> &'static str {
+    choices.iter().find(|(_, v)| *v == value).map_or("unknown", |(name, _)| name)
+}

@@ -1,0 +1,329 @@
+"""Dirac operators: applying them, and solving.
+
+Fields are NumPy arrays: ``[t, z, y, x, spin, colour]`` of Wilson-like operators, in the DeGrand–Rossi basis, and
+``[t, z, y, x, colour]`` of staggered ones. Axes in front of these are right-hand sides, which are computed together. M is
+(4 + m) − ½ D in lattice units.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Sequence
+
+import numpy as np
+
+from . import _native
+from ._arrays import given
+from .device import Device, _on
+from .errors import InputError, SolverError
+from .gauge import Gauge
+from .reports import Report
+
+if TYPE_CHECKING:
+    from .sources import Source
+    from .spectrum import Propagator
+
+__all__ = ["Multigrid", "Operator", "Solution"]
+
+
+class Solution(NamedTuple):
+    """A solution, and what the solve did."""
+
+    x: np.ndarray
+    report: Report
+
+
+class Multigrid:
+    """A multigrid setup of an operator: give it as ``solver=`` of its solves. It is kept on the device as long as the operator.
+
+    Attributes
+    ----------
+    seconds : float
+        The setup took.
+    levels : list of dict
+        ``block`` and ``vectors`` of each level with a coarser one.
+    """
+
+    def __init__(self, operator: Operator, settings: "dict[str, Any]", said: str):
+        found = json.loads(said)
+        self.seconds: float = found["seconds"]
+        self.levels: "list[dict[str, Any]]" = found["levels"]
+        self._operator, self._settings = operator, settings
+
+    def __repr__(self) -> str:
+        levels = ", ".join(f"{level['vectors']} vectors on {level['block']}" for level in self.levels)
+        return f"<ferrite_lqcd.Multigrid: {levels}; {self.seconds:.2f} s>"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, (str, int)):
+        return str(value)
+    if isinstance(value, float) or np.isscalar(value):
+        return repr(float(value))
+    return ",".join(_text(one) for one in value)
+
+
+class Operator:
+    """A Dirac operator on links; ``fe.operators()`` names all. Classes such as ``fe.Wilson`` have the parameters of one.
+
+    The operator owns its links: nothing else that is computed changes them. It is freed with this object.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``"clover"``.
+    gauge : Gauge
+        The links, smeared if the operator is to be on smeared ones.
+    device : Device, optional
+        Where; without, the device of ``fe.init``.
+    **parameters
+        As ``fe.operators()`` lists them.
+
+    Raises
+    ------
+    InputError
+        With everything that is wrong with the parameters.
+    """
+
+    def __init__(self, name: str, gauge: Gauge, *, device: Optional[Device] = None, **parameters: Any):
+        texts = {key: _text(value) for key, value in parameters.items() if value is not None}
+        if not isinstance(gauge, Gauge):
+            raise InputError(f"an operator needs a Gauge, not {type(gauge).__name__}: fe.Gauge(array) makes one")
+        self._dirac = _native.Dirac(_on(device), gauge._links, name, texts)
+        self.name = name
+        self.gauge = gauge
+        self.parameters: "dict[str, Any]" = json.loads(self._dirac.description)
+
+    @property
+    def staggered(self) -> bool:
+        """Whether fields have no spins."""
+        return self.parameters["staggered"]
+
+    @property
+    def antiperiodic(self) -> bool:
+        """Whether fermions change their sign at the end of the lattice in t."""
+        return self.parameters["antiperiodic"]
+
+    @property
+    def mass(self) -> float:
+        """Bare mass."""
+        return self.parameters["mass"]
+
+    def apply(self, psi: Any) -> np.ndarray:
+        """M ψ, in double precision, for one field or for many."""
+        return self._dirac.apply(given(psi), "plain")
+
+    def dagger(self, psi: Any) -> np.ndarray:
+        """M† ψ, in double precision, for one field or for many."""
+        return self._dirac.apply(given(psi), "dagger")
+
+    def normal(self, psi: Any) -> np.ndarray:
+        """M† M ψ, in double precision, for one field or for many."""
+        return self._dirac.apply(given(psi), "normal")
+
+    def setup(
+        self,
+        *,
+        vectors: Optional[int] = None,
+        levels: Optional[int] = None,
+        blocks: Optional[Sequence[Sequence[int]]] = None,
+        improvements: Optional[int] = None,
+    ) -> Multigrid:
+        """Sets multigrid up, for solves with ``solver=`` what this returns.
+
+        Parameters
+        ----------
+        vectors : int
+            Near-null vectors on each level, a multiple of 8.
+        levels : int
+            The finest one included.
+        blocks : list of four int
+            Extents x, y, z, t of the aggregates of each level.
+        improvements : int
+            How many times the cycle improves its own near-null vectors.
+        """
+        settings = {"vectors": vectors, "levels": levels, "improvements": improvements}
+        if blocks is not None:
+            settings["blocks"] = [[int(extent) for extent in block] for block in blocks]
+        settings = {key: value for key, value in settings.items() if value is not None}
+        return Multigrid(self, settings, self._dirac.set_up(json.dumps(settings)))
+
+    def solve(
+        self,
+        b: Any,
+        *,
+        tol: float = 1e-10,
+        solver: "str | Multigrid | None" = None,
+        precision: Optional[str] = None,
+        outer: Optional[str] = None,
+        reconstruct: "str | int | None" = None,
+        max_iterations: int = 10_000,
+        guess: Any = None,
+        batch: Optional[int] = None,
+        escalate: bool = True,
+    ) -> Solution:
+        """Solves M x = b.
+
+        Parameters
+        ----------
+        b : array
+            A source, or many with axes in front of those of a field.
+        tol : float
+            Asked ‖b − M x‖ / ‖b‖ of the full system.
+        solver : str or Multigrid
+            ``bicgstab`` (usual), ``cg``, ``cgne``, ``block-cg``, ``gcr-dd``, ``multigrid`` or ``auto``; of staggered operators ``cg``
+            (usual) or ``block-cg``.
+        precision : str
+            Of the iteration: ``double`` (usual), ``single``, ``half`` or ``fp16``. Solutions are in double precision all the same.
+        outer : str
+            Of the solution and of true residuals: ``double`` (usual) or ``single``.
+        reconstruct : str or int
+            Real numbers kept of a link in the iteration: 18, 12 (usual), 8, …
+        guess : array
+            Where iterations begin, of the shape of ``b``.
+        batch : int
+            Right-hand sides that are solved together; without, as many as memory allows, up to 16.
+        escalate : bool
+            Whether a solve that stagnates goes on in higher precision.
+
+        Returns
+        -------
+        Solution
+            ``x``, of the shape of ``b``, and ``report``.
+
+        Raises
+        ------
+        SolverError
+            Where the residual is above ``tol``; its attributes ``x`` and ``report`` are the best iterate and what is known of it.
+
+        Examples
+        --------
+        >>> import ferrite_lqcd as fe, numpy as np
+        >>> U = fe.Gauge.random((4, 4, 4, 8), seed=7, noise=0.1)
+        >>> D = fe.Wilson(U, mass=0.1)
+        >>> b = fe.Point((0, 0, 0, 0)).field(U.lattice, spin=0, colour=0)
+        >>> x, report = D.solve(b, precision="single")
+        >>> bool(np.linalg.norm(b - D.apply(x)) < 1e-10 * np.linalg.norm(b)), report.converged
+        (True, True)
+        """
+        settings = self._settings(tol, solver, precision, outer, reconstruct, max_iterations, batch, escalate)
+        b = given(b)
+        first = None if guess is None else given(guess)
+        if first is not None and first.shape != b.shape:
+            raise InputError(f"guess has the shape {first.shape}, and b {b.shape}")
+        x, said = self._dirac.solve(b, first, json.dumps(settings))
+        return self._checked(x, said)
+
+    def solve_masses(
+        self,
+        b: Any,
+        masses: Sequence[float],
+        *,
+        tol: float = 1e-10,
+        precision: Optional[str] = None,
+        reconstruct: "str | int | None" = None,
+        max_iterations: int = 10_000,
+        batch: Optional[int] = None,
+    ) -> Solution:
+        """Solves M(m) x = b of a staggered operator for several masses at once, by multi-shift CG.
+
+        The operator's own mass does not matter. ``x`` has an axis for the masses in front of those of ``b``.
+        """
+        return self._series(b, False, masses, tol, precision, reconstruct, max_iterations, batch)
+
+    def solve_shifts(
+        self,
+        b: Any,
+        shifts: Sequence[float],
+        *,
+        tol: float = 1e-10,
+        precision: Optional[str] = None,
+        reconstruct: "str | int | None" = None,
+        max_iterations: int = 10_000,
+        batch: Optional[int] = None,
+    ) -> Solution:
+        """Solves (M†M + σ) x = b of a staggered operator for several shifts σ at once, by multi-shift CG.
+
+        ``x`` has an axis for the shifts in front of those of ``b``.
+        """
+        return self._series(b, True, shifts, tol, precision, reconstruct, max_iterations, batch)
+
+    def propagator(self, source: "Source", **settings: Any) -> "Propagator":
+        """The solutions for all components of a source: 12 of Wilson-like operators, 3 of staggered ones, together.
+
+        Parameters
+        ----------
+        source : Source
+            ``fe.Point``, ``fe.Wall``, ``fe.Noise``, ``fe.Shell``, ``fe.Momentum`` or ``fe.Array``.
+        **settings
+            Those of ``solve``.
+
+        Examples
+        --------
+        >>> import ferrite_lqcd as fe
+        >>> U = fe.Gauge.random((4, 4, 4, 8), seed=7, noise=0.1)
+        >>> S = fe.Wilson(U, mass=0.1).propagator(fe.Point((0, 0, 0, 0)), tol=1e-8)
+        >>> S.array().shape
+        (8, 4, 4, 4, 4, 4, 3, 3)
+        """
+        from .spectrum import Propagator
+
+        columns, report = self.solve(source.fields(self.gauge.lattice, self.staggered), **settings)
+        return Propagator(columns, source.origin, self.antiperiodic, report)
+
+    def _settings(
+        self,
+        tol: float,
+        solver: "str | Multigrid | None",
+        precision: Optional[str],
+        outer: Optional[str],
+        reconstruct: "str | int | None",
+        max_iterations: int,
+        batch: Optional[int],
+        escalate: bool,
+    ) -> "dict[str, Any]":
+        settings: "dict[str, Any]" = {"tol": tol, "max_iterations": max_iterations, "escalate": escalate}
+        if isinstance(solver, Multigrid):
+            if solver._operator is not self:
+                raise InputError("this multigrid setup is of another operator: D.setup() makes one of this")
+            settings.update(solver._settings)
+            solver = "multigrid"
+        chosen = {"solver": solver, "precision": precision, "outer": outer, "batch": batch}
+        settings.update({key: value for key, value in chosen.items() if value is not None})
+        if reconstruct is not None:
+            settings["reconstruct"] = str(reconstruct)
+        return settings
+
+    def _series(
+        self,
+        b: Any,
+        shifts: bool,
+        values: Sequence[float],
+        tol: float,
+        precision: Optional[str],
+        reconstruct: "str | int | None",
+        max_iterations: int,
+        batch: Optional[int],
+    ) -> Solution:
+        if not self.staggered:
+            raise InputError("only staggered operators are solved for several masses or shifts at once")
+        settings = self._settings(tol, None, precision, None, reconstruct, max_iterations, batch, True)
+        x, said = self._dirac.solve_series(given(b), shifts, [float(value) for value in values], json.dumps(settings))
+        return self._checked(x, said)
+
+    def _checked(self, x: np.ndarray, said: str) -> Solution:
+        report = Report(said, repr(self)[1:-1])
+        if report.converged and not report.failure:
+            return Solution(x, report)
+        why = f": {report.failure}" if report.failure else ""
+        error = SolverError(
+            f"the solve did not converge{why}; |b - Mx| / |b| = {report.true_residual:.3e}, asked was {report.tol:g}"
+        )
+        error.x, error.report = x, report
+        raise error
+
+    def __repr__(self) -> str:
+        size = "×".join(str(extent) for extent in self.gauge.lattice)
+        return f"<{self.name} operator on {size}, m = {self.mass:g}>"

@@ -1,0 +1,363 @@
+"""Gauge fields.
+
+A gauge field never changes: smearing, flow and gauge fixing give new ones. U_μ(x) joins x to x+μ̂ and is kept at x; arrays have
+the axes ``[t, z, y, x, mu, row, column]``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import Any, Optional, Sequence, Union
+
+import numpy as np
+
+from . import _native, plots
+from ._arrays import extents, given
+from .device import Device, _on
+from .errors import InputError
+from .plots import Plot
+
+__all__ = ["Flow", "FlowPoint", "Gauge", "Loops", "Plaquette"]
+
+Path = Union[str, "os.PathLike[str]"]
+
+
+@dataclass(frozen=True)
+class Plaquette:
+    """Means of Re tr P / 3, 1 on unit links: of all planes, of those in space, of those with t."""
+
+    mean: float
+    spatial: float
+    temporal: float
+
+
+@dataclass(frozen=True)
+class Loops:
+    """What is measured on links.
+
+    ``plaquette`` and ``rectangle`` are means of Re tr / 3, ``polyakov`` that of tr / 3; ``energy`` is the energy density E and
+    ``charge`` the topological charge, both from the clover-leaf field strength.
+    """
+
+    plaquette: Plaquette
+    rectangle: float
+    polyakov: complex
+    energy: float
+    charge: float
+
+
+@dataclass(frozen=True)
+class FlowPoint:
+    """Links at a flow time t, in units of the lattice spacing squared.
+
+    ``energy`` is E from the clover-leaf field strength, ``plaquette_energy`` that from plaquettes, ``charge`` the topological charge.
+    """
+
+    time: float
+    energy: float
+    plaquette_energy: float
+    charge: float
+
+
+class Gauge:
+    """Links of a configuration, in double precision in the memory of the host.
+
+    ``numpy.asarray(U)`` is a read-only view of the links without a copy, of the shape ``[T, Z, Y, X, 4, 3, 3]``.
+
+    Parameters
+    ----------
+    array : array of complex numbers ``[T, Z, Y, X, 4, 3, 3]``
+        Links. Other ways to get them: ``Gauge.read``, ``Gauge.unit``, ``Gauge.random``, ``Gauge.quenched``.
+
+    Examples
+    --------
+    >>> import ferrite_lqcd as fe, numpy as np
+    >>> U = fe.Gauge.random((4, 4, 4, 8), seed=7, noise=0.1)
+    >>> U.lattice, np.asarray(U).shape
+    ((4, 4, 4, 8), (8, 4, 4, 4, 4, 3, 3))
+    >>> round(U.plaquette().mean, 6)
+    0.898804
+    """
+
+    def __init__(self, array: Any):
+        self._links = _native.Links.from_array(given(array))
+        self.file: "dict[str, Any]" = {}
+
+    @classmethod
+    def _of(cls, links: _native.Links, file: "Optional[dict[str, Any]]" = None) -> Gauge:
+        gauge = cls.__new__(cls)
+        gauge._links, gauge.file = links, file or {}
+        return gauge
+
+    @classmethod
+    def read(
+        cls,
+        path: Path,
+        *,
+        verify: bool = True,
+        allow_non_unitary: bool = False,
+        reunitarise: bool = False,
+        lattice: Optional[Sequence[int]] = None,
+        record: int = 0,
+    ) -> Gauge:
+        """Reads NERSC, ILDG, SciDAC, MILC, openQCD or ``.npy`` files; the first bytes tell which.
+
+        The checksum, the plaquette and the link trace of the header are compared with the links, which have to be finite and
+        unitary. What the file says is in ``U.file``.
+
+        Parameters
+        ----------
+        verify : bool
+            Refuse a file whose data is not what its header says.
+        allow_non_unitary : bool
+            Accept links off SU(3), such as fat links.
+        reunitarise : bool
+            Project links to SU(3) after all checks.
+        lattice : four int, optional
+            Extents x, y, z, t of a file that does not contain them.
+        record : int
+            Which field of a LIME file with several.
+
+        Raises
+        ------
+        FileError
+            With the file, the place in it and what to do.
+        """
+        sizes = None if lattice is None else extents(lattice)
+        links, said = _native.Links.read(os.fspath(path), verify, allow_non_unitary, reunitarise, sizes, record)
+        return cls._of(links, json.loads(said))
+
+    @classmethod
+    def unit(cls, lattice: Sequence[int]) -> Gauge:
+        """All links the unit matrix. ``lattice`` has the extents x, y, z, t."""
+        return cls._of(_native.Links.unit(extents(lattice)))
+
+    @classmethod
+    def random(cls, lattice: Sequence[int], seed: int, *, noise: Optional[float] = None) -> Gauge:
+        """Independent links with the Haar measure; with ``noise``, links near 1, for tests of solvers.
+
+        Numbers depend on the seed and the site.
+        """
+        return cls._of(_native.Links.random(extents(lattice), seed, noise))
+
+    @classmethod
+    def quenched(
+        cls,
+        lattice: Sequence[int],
+        beta: float,
+        seed: int,
+        *,
+        sweeps: int = 100,
+        overrelax: int = 4,
+        start: Union[str, Gauge] = "cold",
+        passes: int = 0,
+        device: Optional[Device] = None,
+    ) -> Gauge:
+        """A configuration of SU(3) gauge theory with Wilson's action −(β/3) Σ Re tr P.
+
+        Parameters
+        ----------
+        sweeps : int
+            Of one heat bath of all links and ``overrelax`` over-relaxations each.
+        start : "cold", "hot" or Gauge
+            The first links. With a ``Gauge``, ``passes`` is how many sweeps made it under the same seed, so that a chain goes on with
+            new random numbers.
+
+        Returns
+        -------
+        Gauge
+            The last configuration; ``U.file["plaquettes"]`` has the mean plaquette after each sweep.
+
+        Examples
+        --------
+        >>> import ferrite_lqcd as fe
+        >>> U = fe.Gauge.quenched((4, 4, 4, 4), beta=6.0, seed=1, sweeps=10)
+        >>> len(U.file["plaquettes"]), 0.5 < U.plaquette().mean < 0.7
+        (10, True)
+        """
+        if not beta >= 0:
+            raise InputError(f"beta = {beta}: expected a number that is not negative")
+        if isinstance(start, str) and start not in ("cold", "hot"):
+            raise InputError(f"start = '{start}': expected 'cold', 'hot' or a Gauge")
+        first = start._links if isinstance(start, Gauge) else None
+        links, plaquettes = _native.quenched(
+            _on(device), extents(lattice), beta, seed, sweeps, overrelax, start == "hot", first, passes
+        )
+        return cls._of(links, {"plaquettes": plaquettes})
+
+    @property
+    def lattice(self) -> "tuple[int, int, int, int]":
+        """Extents x, y, z, t."""
+        return tuple(self._links.lattice)
+
+    @property
+    def __array_interface__(self) -> "dict[str, Any]":
+        return self._links.__array_interface__
+
+    def array(self) -> np.ndarray:
+        """A copy of the links, ``[T, Z, Y, X, 4, 3, 3]``, which may be changed."""
+        return np.array(self)
+
+    def write(
+        self, path: Path, *, title: str = "written by Ferrite", metadata: "Optional[dict[str, str]]" = None, single: bool = False
+    ) -> None:
+        """Writes a file whole or not at all; its name tells the format: .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc,
+        .openqcd or .npy. ``single`` keeps 32 bits of each number."""
+        self._links.write(os.fspath(path), title, list((metadata or {}).items()), single)
+
+    def plaquette(self) -> Plaquette:
+        """Mean plaquettes."""
+        mean, spatial, temporal, _ = self._links.plaquette()
+        return Plaquette(mean, spatial, temporal)
+
+    def link_trace(self) -> float:
+        """Mean of Re tr U / 3."""
+        return self._links.plaquette()[3]
+
+    def unitarity(self) -> float:
+        """How far the worst link is off SU(3): the larger of ‖U U† − 1‖ and |det U − 1|."""
+        return self._links.unitarity()
+
+    def loops(self, *, device: Optional[Device] = None) -> Loops:
+        """Plaquette, rectangle, Polyakov loop, energy density and topological charge."""
+        found = json.loads(self._links.loops(_on(device)))
+        plaquette = found["plaquette"]
+        return Loops(
+            Plaquette(plaquette["mean"], plaquette["spatial"], plaquette["temporal"]),
+            found["rectangle"],
+            complex(*found["polyakov_loop"]),
+            found["energy"]["space"] + found["energy"]["time"],
+            found["charge"],
+        )
+
+    def stout(self, rho: float, steps: int = 1, *, spatial: bool = False, device: Optional[Device] = None) -> Gauge:
+        """Stout links exp(iQ) U (Morningstar and Peardon 2004), ``steps`` times with the weight ρ of a staple.
+
+        Examples
+        --------
+        >>> import ferrite_lqcd as fe
+        >>> U = fe.Gauge.random((4, 4, 4, 4), seed=1, noise=0.3)
+        >>> U.stout(0.1, 3).plaquette().mean > U.plaquette().mean
+        True
+        """
+        if not 0 <= rho <= 0.25:
+            raise InputError(f"rho = {rho}: expected a number from 0 to 0.25")
+        return Gauge._of(self._links.smear(_on(device), "stout", [rho], steps, spatial))
+
+    def ape(self, alpha: float, steps: int = 1, *, spatial: bool = False, device: Optional[Device] = None) -> Gauge:
+        """APE-smeared links: the projection of (1 − α) U + α times the mean of the staples."""
+        _share(alpha)
+        return Gauge._of(self._links.smear(_on(device), "ape", [alpha], steps, spatial))
+
+    def hyp(
+        self,
+        alpha: "tuple[float, float, float]" = (0.75, 0.6, 0.3),
+        steps: int = 1,
+        *,
+        spatial: bool = False,
+        device: Optional[Device] = None,
+    ) -> Gauge:
+        """HYP-smeared links (Hasenfratz and Knechtli 2001) with α₁, α₂, α₃."""
+        for share in alpha:
+            _share(share)
+        return Gauge._of(self._links.smear(_on(device), "hyp", list(alpha), steps, spatial))
+
+    def flow(self, time: float, step: float = 0.02, *, action: str = "wilson", device: Optional[Device] = None) -> Flow:
+        """The gradient flow of the action ``"wilson"`` or ``"symanzik"`` to ``time``, in steps of Lüscher's third-order scheme.
+
+        Examples
+        --------
+        >>> import ferrite_lqcd as fe
+        >>> flow = fe.Gauge.random((4, 4, 4, 4), seed=1, noise=0.3).flow(0.2, 0.05)
+        >>> [round(point.time, 2) for point in flow.points]
+        [0.0, 0.05, 0.1, 0.15, 0.2]
+        """
+        if not (time > 0 and 0 < step):
+            raise InputError(f"time = {time}, step = {step}: expected numbers above 0")
+        links, said = self._links.flow(_on(device), action, time, step)
+        return Flow(Gauge._of(links), json.loads(said), action)
+
+    def fix(
+        self,
+        gauge: str = "coulomb",
+        *,
+        tol: float = 1e-12,
+        overrelax: Optional[float] = None,
+        max_sweeps: int = 20_000,
+        device: Optional[Device] = None,
+    ) -> Gauge:
+        """Links in ``"coulomb"`` or ``"landau"`` gauge by over-relaxation, until θ = Σ tr Δ Δ† / (3 V) is at ``tol``.
+
+        ``file`` of the result has ``theta``, ``functional`` and ``sweeps``.
+        """
+        if overrelax is not None and not 1 <= overrelax < 2:
+            raise InputError(f"overrelax = {overrelax}: expected a number from 1 to below 2")
+        links, (theta, functional), sweeps = self._links.fix(_on(device), gauge, tol, overrelax, max_sweeps)
+        return Gauge._of(links, {"gauge": gauge, "theta": theta, "functional": functional, "sweeps": sweeps})
+
+    def transform(self, g: Any) -> Gauge:
+        """Links g(x) U_μ(x) g†(x+μ̂) of a gauge transformation ``[T, Z, Y, X, 3, 3]``.
+
+        Examples
+        --------
+        >>> import ferrite_lqcd as fe, numpy as np
+        >>> U = fe.Gauge.random((2, 4, 4, 4), seed=1)
+        >>> g = np.asarray(fe.Gauge.random(U.lattice, seed=2))[..., 0, :, :]
+        >>> abs(U.transform(g).plaquette().mean - U.plaquette().mean) < 1e-14
+        True
+        """
+        links, g = np.asarray(self), given(g)
+        if g.shape != links.shape[:4] + (3, 3):
+            raise InputError(f"g has the shape {g.shape}: expected {links.shape[:4] + (3, 3)}")
+        turned = np.empty(links.shape, dtype=np.complex128)
+        for mu, axis in enumerate((3, 2, 1, 0)):
+            ahead = np.roll(g, -1, axis=axis).conj().swapaxes(-1, -2)
+            turned[..., mu, :, :] = g @ links[..., mu, :, :] @ ahead
+        return Gauge(turned)
+
+    def __repr__(self) -> str:
+        size = "×".join(str(extent) for extent in self.lattice)
+        return f"<ferrite_lqcd.Gauge on {size}, plaquette {self.plaquette().mean:.10f}>"
+
+
+def _share(alpha: float) -> None:
+    if not 0 <= alpha <= 1:
+        raise InputError(f"alpha = {alpha}: expected a number from 0 to 1")
+
+
+class Flow:
+    """A gradient flow.
+
+    Attributes
+    ----------
+    gauge : Gauge
+        The links at the end.
+    points : list of FlowPoint
+        At the start and after each step.
+    t0, w0 : float or None
+        Where t² E reaches 0.3, and √t where t d/dt t² E does, in lattice units; ``None`` where they do not.
+    """
+
+    def __init__(self, gauge: Gauge, said: "dict[str, Any]", action: str):
+        self.gauge = gauge
+        self.points = [FlowPoint(*point) for point in said["points"]]
+        self.t0: Optional[float] = said["t0"]
+        self.w0: Optional[float] = said["w0"]
+        self.action = action
+
+    def plot(self) -> Plot:
+        """t² E against t."""
+        curves = {
+            "clover leaf": [(point.time, point.time**2 * point.energy) for point in self.points],
+            "plaquette": [(point.time, point.time**2 * point.plaquette_energy) for point in self.points],
+        }
+        size = "×".join(str(extent) for extent in self.gauge.lattice)
+        return plots.lines("t² E of the gradient flow", f"{self.action} flow on {size}", ("t", "t² E"), curves)
+
+    def _repr_svg_(self) -> str:
+        return self.plot().svg
+
+    def __repr__(self) -> str:
+        return f"<ferrite_lqcd.Flow to t = {self.points[-1].time:g}, t0 = {self.t0}, w0 = {self.w0}>"

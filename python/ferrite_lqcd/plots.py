@@ -1,0 +1,43 @@
+"""Pictures that show themselves in a notebook."""
+
+from __future__ import annotations
+
+import os
+from typing import Sequence
+
+from . import _native
+
+__all__ = ["Plot"]
+
+
+class Plot:
+    """A picture: a notebook shows it, ``save`` writes it as SVG, ``svg`` has its text."""
+
+    def __init__(self, svg: str):
+        self.svg = svg
+
+    def save(self, path: "str | os.PathLike[str]") -> None:
+        """Writes the picture, whole or not at all."""
+        path = os.fspath(path)
+        whole = f"{path}.{os.getpid()}.part"
+        with open(whole, "w", encoding="utf-8") as file:
+            file.write(self.svg)
+        os.replace(whole, path)
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __repr__(self) -> str:
+        return f"<ferrite_lqcd.Plot: {len(self.svg)} bytes of SVG>"
+
+
+def lines(
+    title: str,
+    subtitle: str,
+    axes: "tuple[str, str]",
+    curves: "dict[str, Sequence[tuple[float, float]]]",
+    logarithmic: bool = False,
+) -> Plot:
+    """Curves with a legend."""
+    points = [(name, [(float(x), float(y)) for x, y in curve]) for name, curve in curves.items()]
+    return Plot(_native.lines_svg(title, subtitle, list(axes), logarithmic, points))

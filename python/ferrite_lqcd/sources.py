@@ -1,0 +1,161 @@
+"""Sources of propagators. Each makes a field for every component: 12 with spin and colour, or 3 with colour."""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence
+
+import numpy as np
+
+from . import _native
+from ._arrays import extents, given
+from .errors import InputError
+from .gauge import Gauge
+
+__all__ = ["Array", "Momentum", "Noise", "Point", "Shell", "Source", "Wall"]
+
+
+class Source:
+    """What a propagator begins from. ``origin`` is the site x, y, z, t from which correlators count."""
+
+    origin: "tuple[int, int, int, int]" = (0, 0, 0, 0)
+
+    def profile(self, lattice: Sequence[int]) -> np.ndarray:
+        """What every component has at each site: ``[T, Z, Y, X]``."""
+        raise NotImplementedError
+
+    def fields(self, lattice: Sequence[int], staggered: bool = False) -> np.ndarray:
+        """All components: ``[12, T, Z, Y, X, 4, 3]``, component 3 spin + colour, or ``[3, T, Z, Y, X, 3]``."""
+        components = (3,) if staggered else (4, 3)
+        profile = self.profile(lattice)
+        count = int(np.prod(components))
+        fields = np.zeros((count, *profile.shape, count), dtype=np.complex128)
+        for component in range(count):
+            fields[component, ..., component] = profile
+        return fields.reshape(count, *profile.shape, *components)
+
+    def field(self, lattice: Sequence[int], *, spin: Optional[int] = None, colour: int = 0) -> np.ndarray:
+        """One component: ``[T, Z, Y, X, 4, 3]`` with a spin, ``[T, Z, Y, X, 3]`` without."""
+        if spin is None:
+            return self.fields(lattice, True)[colour]
+        return self.fields(lattice, False)[3 * spin + colour]
+
+
+def _empty(lattice: Sequence[int]) -> np.ndarray:
+    return np.zeros(tuple(reversed(extents(lattice))), dtype=np.complex128)
+
+
+def _site(site: Sequence[int], lattice: Sequence[int]) -> "tuple[int, int, int, int]":
+    x, y, z, t = site
+    if not all(0 <= place < extent for place, extent in zip((x, y, z, t), lattice)):
+        raise InputError(f"the site {tuple(site)} is not on a lattice of {tuple(lattice)}")
+    return t, z, y, x
+
+
+def _time(t: int, lattice: Sequence[int]) -> int:
+    if not 0 <= t < lattice[3]:
+        raise InputError(f"t = {t} is not on a lattice of {tuple(lattice)}")
+    return t
+
+
+class Point(Source):
+    """1 at a site x, y, z, t."""
+
+    def __init__(self, site: Sequence[int]):
+        self.origin = tuple(int(place) for place in site)
+        if len(self.origin) != 4:
+            raise InputError(f"a site has four coordinates x, y, z, t, not {tuple(site)}")
+
+    def profile(self, lattice: Sequence[int]) -> np.ndarray:
+        field = _empty(lattice)
+        field[_site(self.origin, lattice)] = 1
+        return field
+
+
+class Wall(Source):
+    """1 at all sites of a time, for links in Coulomb gauge."""
+
+    def __init__(self, t: int):
+        self.origin = (0, 0, 0, int(t))
+
+    def profile(self, lattice: Sequence[int]) -> np.ndarray:
+        field = _empty(lattice)
+        field[_time(self.origin[3], lattice)] = 1
+        return field
+
+
+class Momentum(Source):
+    """e^{i p x} at all sites of a time, with p in units of 2π/L."""
+
+    def __init__(self, t: int, p: Sequence[int]):
+        self.origin = (0, 0, 0, int(t))
+        self.p = tuple(int(component) for component in p)
+
+    def profile(self, lattice: Sequence[int]) -> np.ndarray:
+        field = _empty(lattice)
+        x, y, z = (np.arange(extent) / extent for extent in lattice[:3])
+        turns = self.p[2] * z[:, None, None] + self.p[1] * y[:, None] + self.p[0] * x
+        field[_time(self.origin[3], lattice)] = np.exp(2j * np.pi * turns)
+        return field
+
+
+class Noise(Source):
+    """Noise with ⟨η η*⟩ = 1 by the global site, at all sites, or at those of one time ``t``; the same for all components.
+
+    ``kind`` is ``"z2"`` (±1), ``"z4"`` ((±1 ± i)/√2) or ``"gaussian"``. ``number`` tells noises of one seed apart.
+    """
+
+    def __init__(self, seed: int, *, t: Optional[int] = None, kind: str = "z4", number: int = 0):
+        if kind not in ("z2", "z4", "gaussian"):
+            raise InputError(f"kind = '{kind}': expected 'z2', 'z4' or 'gaussian'")
+        if kind == "gaussian" and number:
+            raise InputError("number goes with 'z2' and 'z4': give other seeds to Gaussian noise")
+        self.seed, self.t, self.kind, self.number = seed, t, kind, number
+        self.origin = (0, 0, 0, t or 0)
+
+    def profile(self, lattice: Sequence[int]) -> np.ndarray:
+        noise = _native.noise(extents(lattice), True, self.kind, self.seed, self.number)[..., 0]
+        if self.kind == "gaussian":
+            noise = noise / np.sqrt(np.mean(np.abs(noise) ** 2))
+        if self.kind == "z2":
+            noise = np.sign(noise.real).astype(np.complex128)
+        if self.t is not None:
+            there = np.zeros_like(noise)
+            there[_time(self.t, lattice)] = noise[self.t]
+            noise = there
+        return noise
+
+
+class Shell(Source):
+    """A point, Gaussian-smeared in space by ``steps`` steps to the ``width`` w, on ``gauge``, such as ``U.ape(0.6, 20, spatial=True)``."""
+
+    def __init__(self, site: Sequence[int], width: float, steps: int, gauge: Gauge):
+        self.origin = Point(site).origin
+        self.width, self.steps, self.gauge = width, steps, gauge
+
+    def fields(self, lattice: Sequence[int], staggered: bool = False) -> np.ndarray:
+        points = Point(self.origin).fields(lattice, staggered)
+        return self.smeared(points)
+
+    def smeared(self, fields: Any) -> np.ndarray:
+        """Fields smeared in the same way, such as a propagator at the sink."""
+        fields = given(fields)
+        staggered = fields.shape[-2:] != (4, 3)
+        return _native.gaussian(self.gauge._links, fields, staggered, self.width, self.steps)
+
+
+class Array(Source):
+    """Fields of one's own: ``[12, T, Z, Y, X, 4, 3]``, or ``[3, T, Z, Y, X, 3]``, or a profile ``[T, Z, Y, X]`` of all components."""
+
+    def __init__(self, array: Any, origin: Sequence[int] = (0, 0, 0, 0)):
+        self.array, self.origin = given(array), tuple(int(place) for place in origin)
+
+    def profile(self, lattice: Sequence[int]) -> np.ndarray:
+        expected = tuple(reversed(extents(lattice)))
+        if self.array.shape != expected:
+            raise InputError(f"an array of shape {self.array.shape} is no source on this lattice: expected {expected}")
+        return self.array
+
+    def fields(self, lattice: Sequence[int], staggered: bool = False) -> np.ndarray:
+        if self.array.ndim == 4:
+            return super().fields(lattice, staggered)
+        return self.array

@@ -1,0 +1,243 @@
+"""Quark propagators and hadrons made of them."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Iterator, Mapping, Optional, Sequence, Union
+
+import numpy as np
+
+from . import _native, plots
+from ._arrays import given
+from .errors import InputError
+from .plots import Plot
+from .reports import Report
+
+__all__ = ["Correlators", "Propagator", "effective_mass", "gamma", "mesons", "nucleon", "read_fermions", "write_fermions"]
+
+#: The 16 products of γ matrices by name: ``1``, ``gx``, …, ``g5``.
+GAMMA_NAMES: "list[str]" = _native.gamma_names()
+
+#: Mesons by their usual names: Γ of which the mean is taken.
+MESONS: "dict[str, tuple[str, ...]]" = {
+    "pion": ("g5",),
+    "rho": ("gx", "gy", "gz"),
+    "a0": ("1",),
+    "a1": tuple(GAMMA_NAMES[15 - n] for n in (1, 2, 4)),
+    "b1": ("gxgy", "gxgz", "gygz"),
+}
+
+
+def gamma(name: str) -> np.ndarray:
+    """A product of γ matrices in the DeGrand–Rossi basis, ``[row, column]``: ``gamma("g5")``, ``gamma("gxgt")``.
+
+    Examples
+    --------
+    >>> import ferrite_lqcd as fe, numpy as np
+    >>> np.allclose(fe.gamma("gx") @ fe.gamma("gt"), fe.gamma("gxgt"))
+    True
+    """
+    return _native.gamma_matrix(_number(name))
+
+
+def _number(name: str) -> int:
+    if name not in GAMMA_NAMES:
+        raise InputError(f"'{name}' is no product of γ matrices: there are {', '.join(GAMMA_NAMES)}")
+    return GAMMA_NAMES.index(name)
+
+
+class Propagator:
+    """The solutions for all components of a source.
+
+    Attributes
+    ----------
+    columns : array
+        ``[12, T, Z, Y, X, 4, 3]``, the first axis 3 spin + colour of the source; ``[3, T, Z, Y, X, 3]`` of staggered quarks.
+    origin : four int
+        Where the source is, x, y, z, t.
+    antiperiodic : bool
+        Whether quarks change their sign at the end of the lattice in t.
+    report : Report or None
+        Of the solve.
+    """
+
+    def __init__(
+        self,
+        columns: Any,
+        origin: Sequence[int] = (0, 0, 0, 0),
+        antiperiodic: bool = True,
+        report: Optional[Report] = None,
+    ):
+        self.columns = given(columns)
+        self.origin = tuple(int(place) for place in origin)
+        self.antiperiodic = antiperiodic
+        self.report = report
+        count = {7: 12, 6: 3}.get(self.columns.ndim)
+        if count is None or self.columns.shape[0] != count:
+            raise InputError(
+                f"an array of shape {self.columns.shape} is no propagator: expected [12, T, Z, Y, X, 4, 3] or [3, T, Z, Y, X, 3]"
+            )
+
+    @property
+    def staggered(self) -> bool:
+        """Whether it is one of staggered quarks."""
+        return self.columns.ndim == 6
+
+    @property
+    def lattice(self) -> "tuple[int, int, int, int]":
+        """Extents x, y, z, t."""
+        return tuple(reversed(self.columns.shape[1:5]))
+
+    def array(self) -> np.ndarray:
+        """A view with the source's indices behind: ``[T, Z, Y, X, sink spin, source spin, sink colour, source colour]``, or
+        ``[T, Z, Y, X, sink colour, source colour]``."""
+        if self.staggered:
+            return np.moveaxis(self.columns, 0, -1)
+        shape = self.columns.shape
+        split = self.columns.reshape(4, 3, *shape[1:])
+        return split.transpose(2, 3, 4, 5, 6, 0, 7, 1)
+
+    def write(self, path: "str | os.PathLike[str]", *, title: str = "quark propagator") -> None:
+        """Writes all columns into a file whose name tells the format: ``.npy``, or ``.lime`` for SciDAC."""
+        write_fermions(path, self.columns, title=title)
+
+    def __repr__(self) -> str:
+        size = "×".join(str(extent) for extent in self.lattice)
+        return f"<ferrite_lqcd.Propagator on {size} from {self.origin}>"
+
+
+class Correlators(Mapping[str, np.ndarray]):
+    """Correlators by name: ``c["pion"]`` is ``[momentum, time]``, complex, with the time counted from the source.
+
+    Attributes
+    ----------
+    momenta : list of three int
+        In units of 2π/L.
+    """
+
+    def __init__(self, values: "dict[str, np.ndarray]", momenta: "list[tuple[int, int, int]]", baryons: bool = False):
+        self._values, self.momenta, self._baryons = values, momenta, baryons
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        try:
+            return self._values[name]
+        except KeyError:
+            raise KeyError(f"'{name}': there are {', '.join(self._values)}") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def effective_mass(self, name: str, momentum: int = 0) -> np.ndarray:
+        """m between t and t + 1, from a cosh for mesons and an exponential for baryons; NaN where there is none."""
+        return effective_mass(self[name][momentum].real, "exp" if self._baryons else "cosh")
+
+    def plot(self, *names: str, momentum: int = 0) -> Plot:
+        """|C(t)| on a logarithmic axis, of these names, or of all."""
+        curves = {name: list(enumerate(np.abs(self[name][momentum].real))) for name in names or tuple(self)}
+        title = f"Correlators, p = {self.momenta[momentum]}"
+        return plots.lines(title, "time counted from the source", ("t", "|C(t)|"), curves, logarithmic=True)
+
+    def _repr_svg_(self) -> str:
+        return self.plot().svg
+
+    def __repr__(self) -> str:
+        return f"<ferrite_lqcd.Correlators: {', '.join(self)}; {len(self.momenta)} momenta>"
+
+
+def _momenta(momenta: Sequence[Sequence[int]]) -> "list[tuple[int, int, int]]":
+    found = [tuple(int(component) for component in p) for p in momenta]
+    if any(len(p) != 3 for p in found):
+        raise InputError("momenta are lists of three whole numbers, in units of 2π/L")
+    return found
+
+
+def mesons(
+    propagator: Propagator,
+    momenta: Sequence[Sequence[int]] = ((0, 0, 0),),
+    *,
+    gammas: Optional[Sequence[Union[str, "tuple[str, str]"]]] = None,
+) -> Correlators:
+    """Mesons of two quarks of one mass, without the part in which they annihilate.
+
+    C(t, p) = −Σ_x e^{−i p (x−x₀)} tr [Γ S(x) Γ̄' γ_5 S†(x) γ_5] with Γ̄ = γ_t Γ† γ_t. The pion's is Σ |S|².
+
+    Parameters
+    ----------
+    propagator : Propagator
+        Of Wilson-like quarks; of staggered ones, the four local mesons come, at zero momentum.
+    momenta : list of three int
+        In units of 2π/L.
+    gammas : list of names
+        Such as ``"g5"``, or pairs ``(sink, source)``. Without: all 16, and pion, rho, a0, a1 and b1 as means of theirs.
+
+    Examples
+    --------
+    >>> import ferrite_lqcd as fe, numpy as np
+    >>> U = fe.Gauge.random((4, 4, 4, 8), seed=7, noise=0.1)
+    >>> S = fe.Wilson(U, mass=0.1).propagator(fe.Point((0, 0, 0, 0)), tol=1e-8)
+    >>> pion = fe.mesons(S)["pion"][0]
+    >>> np.allclose(pion, fe.contract("t z y x s s1 c c1, t z y x s s1 c c1 -> t", S.array(), S.array().conj()))
+    True
+    """
+    if propagator.staggered:
+        if _momenta(momenta) != [(0, 0, 0)] or gammas is not None:
+            raise InputError("mesons of staggered quarks are the four local ones at zero momentum: give no others")
+        found = _native.staggered_mesons(propagator.columns, list(propagator.origin))
+        names = ("pion", "scalar-pion", "vector-time", "vector-space")
+        return Correlators({name: values[None, :].astype(complex) for name, values in zip(names, found)}, [(0, 0, 0)])
+    list_of_momenta = _momenta(momenta)
+    pairs = [pair if isinstance(pair, tuple) else (pair, pair) for pair in (gammas or GAMMA_NAMES)]
+    numbers = [(_number(sink), _number(source)) for sink, source in pairs]
+    found = _native.mesons(propagator.columns, list(propagator.origin), [list(p) for p in list_of_momenta], numbers)
+    values = {sink if sink == source else f"{sink}-{source}": found[:, k] for k, (sink, source) in enumerate(pairs)}
+    if gammas is None:
+        for name, own in MESONS.items():
+            values[name] = np.mean([values[one] for one in own], axis=0)
+    return Correlators(values, list_of_momenta)
+
+
+def nucleon(propagator: Propagator, momenta: Sequence[Sequence[int]] = ((0, 0, 0),)) -> Correlators:
+    """The nucleon ε_abc (u_a C γ_5 d_b) u_c with u and d of one mass, ``"nucleon"``, and ``"partner"`` of negative parity.
+
+    The sign of antiperiodic quarks is taken back: correlators are those of a source at t = 0.
+    """
+    if propagator.staggered:
+        raise InputError("nucleons are made of Wilson-like quarks")
+    list_of_momenta = _momenta(momenta)
+    found = _native.nucleon(
+        propagator.columns, list(propagator.origin), [list(p) for p in list_of_momenta], propagator.antiperiodic
+    )
+    return Correlators({"nucleon": found[:, 0], "partner": found[:, 1]}, list_of_momenta, baryons=True)
+
+
+def effective_mass(correlator: Sequence[float], form: str = "cosh") -> np.ndarray:
+    """m between t and t + 1 from C(t)/C(t+1); NaN where no m gives that ratio.
+
+    ``form`` is ``"cosh"``, for correlators that are the same forwards and backwards, or ``"exp"``.
+
+    Examples
+    --------
+    >>> import ferrite_lqcd as fe, numpy as np
+    >>> np.allclose(fe.effective_mass(np.cosh(0.3 * (np.arange(16) - 8))), 0.3)
+    True
+    """
+    if form not in ("cosh", "exp"):
+        raise InputError(f"form = '{form}': expected 'cosh' or 'exp'")
+    values = [float(value) for value in np.real(np.asarray(correlator))]
+    return np.array(_native.effective_masses(values, form == "cosh"))
+
+
+def read_fermions(
+    path: "str | os.PathLike[str]", *, staggered: bool = False, verify: bool = True, record: int = 0
+) -> np.ndarray:
+    """Fermion fields of a file, SciDAC, MILC or ``.npy``: ``[T, Z, Y, X, 4, 3]``, or ``[12, T, Z, Y, X, 4, 3]`` of a propagator;
+    without the spin axis for ``staggered`` ones."""
+    return _native.read_fermions(os.fspath(path), staggered, verify, record)
+
+
+def write_fermions(path: "str | os.PathLike[str]", fields: Any, *, title: str = "written by Ferrite") -> None:
+    """Writes fermion fields, whole or not at all; the file's name tells the format: ``.npy``, or ``.lime`` for SciDAC."""
+    _native.write_fermions(os.fspath(path), given(fields), title)

@@ -1,0 +1,459 @@
+//! Dirac operators on a device: applying them, and solving.
+use crate::arrays::{self, Given, Made};
+use crate::device::{Bench, Device, Kept, Stop};
+use crate::failure::{Failure, FailureKind, Outcome};
+use crate::keys;
+use crate::links::Links;
+use ferrite::backend::MAX_RHS;
+use ferrite::comms::ProcessGrid;
+use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
+use ferrite::lattice::Lattice;
+use ferrite::multigrid::{Multigrid, MultigridParams};
+use ferrite::operators::{Key, KeyKind, OPERATORS, Operator, OperatorForm};
+use ferrite::solve::names::{METHODS, OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES, name_of};
+use ferrite::solve::{
+    Configuration, Method, Report, Request, ShiftStrategy, ShiftsReport, SolveFailure, batches, in_batches,
+    largest_batch, shifts_in_batches,
+};
+use ferrite::solvers::{Iteration, IterationKind, Observer};
+use ferrite::{FermionKind, LinkStorage};
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+/// A Dirac operator on the links of a device, in every format that was asked for so far.
+#[pyclass(frozen, module = "ferrite_lqcd._native")]
+pub struct Dirac {
+    kept: Kept,
+    device: Py<Device>,
+    operator: Operator,
+    lattice: Lattice,
+    /// What is known of it, as JSON.
+    #[pyo3(get)]
+    description: String,
+}
+
+/// Settings of a solve, by name.
+struct Settings(Value);
+
+impl Settings {
+    fn number(&self, key: &str, expected: &str, fits: impl Fn(f64) -> bool) -> Outcome<Option<f64>> {
+        match &self.0[key] {
+            Value::Null => Ok(None),
+            value => match value.as_f64().filter(|x| fits(*x)) {
+                Some(number) => Ok(Some(number)),
+                None => Err(Failure::input(format!("{key} = {value}: expected {expected}"))),
+            },
+        }
+    }
+    fn count(&self, key: &str, least: u64, most: u64) -> Outcome<Option<usize>> {
+        match &self.0[key] {
+            Value::Null => Ok(None),
+            value => match value.as_u64().filter(|n| (least..=most).contains(n)) {
+                Some(number) => Ok(Some(number as usize)),
+                None => Err(Failure::input(format!("{key} = {value}: expected a whole number from {least} to {most}"))),
+            },
+        }
+    }
+    fn choice<T: Copy>(&self, key: &str, choices: &[(&'static str, T)]) -> Outcome<Option<T>> {
+        let text = match &self.0[key] {
+            Value::Null => return Ok(None),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        match choices.iter().find(|(name, _)| *name == text) {
+            Some((_, value)) => Ok(Some(*value)),
+            None => {
+                let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
+                Err(Failure::input(format!("{key} = {text}: expected {}", names.join(", "))))
+            }
+        }
+    }
+}
+
+/// Parameters of multigrid's setup; absent ones are the usual ones.
+fn multigrid(settings: &Settings) -> Outcome<MultigridParams> {
+    let default = MultigridParams::default();
+    let mut params = MultigridParams {
+        vectors: settings.count("vectors", 8, 64)?.unwrap_or(default.vectors),
+        levels: settings.count("levels", 2, 4)?.unwrap_or(default.levels),
+        improvements: settings.count("improvements", 0, 1000)?.unwrap_or(default.improvements),
+        precision: settings.choice("setup_precision", &PRECISIONS[1..3])?.or(default.precision),
+        ..default
+    };
+    if let Some(blocks) = settings.0["blocks"].as_array() {
+        for (level, block) in blocks.iter().enumerate() {
+            let extents = serde_json::from_value::<[usize; 4]>(block.clone());
+            let (Ok(extents), true) = (extents, level < params.blocks.len()) else {
+                return Err(Failure::input(format!(
+                    "blocks: {block} has to be four extents, one such list for each level"
+                )));
+            };
+            params.blocks[level] = Some(extents);
+        }
+    }
+    if !params.vectors.is_multiple_of(8) {
+        return Err(Failure::input(format!("vectors = {}: has to be a multiple of 8", params.vectors)));
+    }
+    Ok(params)
+}
+
+/// A request with these settings.
+fn request(operator: Operator, settings: &Settings) -> Outcome<Request> {
+    let mut request = Request::new(operator);
+    if let Some(method) = settings.choice("solver", &METHODS)? {
+        request.method = method;
+        if method == Method::Multigrid {
+            // Around a cycle there is little to do, and more than single precision is of no use.
+            request.precision = ferrite::Precision::Single;
+        }
+    }
+    request.precision = settings.choice("precision", &PRECISIONS)?.unwrap_or(request.precision);
+    request.outer = settings.choice("outer", &OUTER_PRECISIONS)?.unwrap_or(request.outer);
+    request.reconstruction = settings.choice("reconstruct", &RECONSTRUCTIONS)?.unwrap_or(request.reconstruction);
+    let fits = |t: f64| t > 0.0 && t < 1.0;
+    request.tol = settings.number("tol", "a number above 0 and below 1", fits)?.unwrap_or(request.tol);
+    request.max_iterations = settings.count("max_iterations", 1, 1_000_000_000)?.unwrap_or(request.max_iterations);
+    if settings.0["escalate"] == false {
+        request.escalate = false;
+    }
+    request.multigrid = multigrid(settings)?;
+    Ok(request)
+}
+
+/// Watches a solve: keeps its residuals, and ends it when that is asked for.
+struct Watch {
+    stop: Stop,
+    history: Vec<(usize, Vec<f64>)>,
+    updates: Vec<(usize, Vec<f64>)>,
+}
+
+/// Residuals of so many iterations are kept; after that, of every so many.
+const KEPT: usize = 2000;
+
+impl Observer for Watch {
+    fn iteration(&mut self, event: &Iteration<'_>) -> ControlFlow<()> {
+        let one = (event.iteration, event.residuals.to_vec());
+        match event.kind {
+            IterationKind::Iterate if event.iteration < KEPT || event.iteration.is_multiple_of(KEPT / 100) => {
+                self.history.push(one);
+            }
+            IterationKind::Iterate => {}
+            _ => self.updates.push(one),
+        }
+        if self.stop.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+impl Watch {
+    fn new(stop: &Stop) -> Self {
+        Watch { stop: stop.clone(), history: Vec::new(), updates: Vec::new() }
+    }
+}
+
+fn multigrid_json(multigrid: &Multigrid) -> Value {
+    let level = |level: &ferrite::multigrid::Coarsening| json!({ "block": level.space.block(), "vectors": level.space.count() });
+    json!({
+        "seconds": multigrid.seconds(),
+        "levels": multigrid.levels().iter().map(level).collect::<Vec<_>>(),
+    })
+}
+
+fn report_json(request: &Request, report: &Report, watch: &Watch, failure: Option<String>) -> Value {
+    let escalation = |one: &ferrite::solve::Escalation| {
+        json!({
+            "iterations": one.iterations,
+            "reason": one.reason.to_string(),
+            "precision": name_of(&PRECISIONS, one.precision),
+            "reconstruct": name_of(&RECONSTRUCTIONS, one.reconstruction),
+        })
+    };
+    json!({
+        "converged": report.converged,
+        "failure": failure,
+        "tol": request.tol,
+        "iterations": report.info.iterations,
+        "iterations_per_source": report.info.iterations_per_rhs,
+        "true_residuals": report.true_residual,
+        "seconds": report.seconds,
+        "total_seconds": report.total_seconds,
+        "gflops": report.gflops,
+        "solver": name_of(&METHODS, report.method),
+        "precision": name_of(&PRECISIONS, report.precision),
+        "reconstruct": name_of(&RECONSTRUCTIONS, report.reconstruction),
+        "escalations": report.escalations.iter().map(escalation).collect::<Vec<_>>(),
+        "multigrid": report.multigrid.as_ref().map(|multigrid| json!({
+            "setup_seconds": multigrid.setup_seconds,
+            "iterations": multigrid.levels.iter().map(|level| level.iterations).collect::<Vec<_>>(),
+        })),
+        "history": watch.history,
+        "updates": watch.updates,
+    })
+}
+
+fn shifts_json(request: &Request, report: &ShiftsReport) -> Value {
+    let one = |outcome: &ferrite::solve::ShiftOutcome| {
+        json!({
+            "shift": outcome.shift,
+            "iterations": outcome.iterations + outcome.refinement_iterations,
+            "true_residuals": outcome.true_residual,
+            "failure": outcome.failure.as_ref().map(ToString::to_string),
+        })
+    };
+    json!({
+        "converged": report.converged,
+        "failure": Value::Null,
+        "tol": request.tol,
+        "systems": report.shifts.iter().map(one).collect::<Vec<_>>(),
+        "reconstruct": name_of(&RECONSTRUCTIONS, report.reconstruction),
+        "seconds": report.seconds,
+        "total_seconds": report.total_seconds,
+        "gflops": report.gflops,
+    })
+}
+
+/// How many right-hand sides go together: as many as were asked for, or as memory allows.
+fn sizes(
+    bench: &Bench,
+    request: &Request,
+    lattice: Lattice,
+    n: usize,
+    settings: &Settings,
+    systems: Option<usize>,
+) -> Outcome<Vec<usize>> {
+    if let Some(asked) = settings.count("batch", 1, MAX_RHS as u64)? {
+        return Ok((0..n).step_by(asked).map(|begin| asked.min(n - begin)).collect());
+    }
+    let free = bench.backend.memory()?.free;
+    let needs = |nrhs: usize| -> usize {
+        request.memory(lattice, &ProcessGrid::SINGLE, nrhs, systems).iter().map(|(_, bytes)| bytes).sum()
+    };
+    match largest_batch(n, |nrhs| needs(nrhs) <= free) {
+        Some(most) => Ok(batches(n, most)),
+        None => Err(Failure {
+            kind: FailureKind::Device,
+            message: format!(
+                "the solve needs {:.2} GB on {}, of which {:.2} GB are free: use a smaller lattice, a lower precision, or \
+                 another device",
+                needs(1) as f64 * 1e-9,
+                bench.backend.device(),
+                free as f64 * 1e-9
+            ),
+        }),
+    }
+}
+
+/// Solutions and a report as JSON.
+type Answer<T> = (Vec<HostField<T>>, String);
+
+impl Dirac {
+    fn on<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&Bench, &Configuration<'static>, &Stop) -> Outcome<T> + Send + 'static,
+    ) -> PyResult<T> {
+        let number = self.kept.number();
+        self.device.get().run(py, move |bench, stop| {
+            let configuration = std::mem::take(bench.kept::<Option<Configuration<'static>>>(number)?);
+            let Some(configuration) = configuration else {
+                return Err(Failure::other("the operator has failed before"));
+            };
+            let done = work(bench, &configuration, stop);
+            *bench.kept(number)? = Some(configuration);
+            done
+        })
+    }
+    fn apply_to<T: Fermion>(
+        &self,
+        py: Python<'_>,
+        given: &Given<'_>,
+        form: OperatorForm,
+    ) -> PyResult<(Vec<HostField<T>>, Vec<usize>)> {
+        let (fields, axes) = arrays::fields::<T>(given)?;
+        let operator = self.operator;
+        let images = self.on(py, move |_, configuration, stop| {
+            let mut images = Vec::with_capacity(fields.len());
+            for batch in fields.chunks(MAX_RHS) {
+                stop.check()?;
+                let (precision, links) = (ferrite::Precision::Double, LinkStorage::FULL);
+                images.extend(configuration.apply(form, false, batch, operator, precision, links)?.0);
+            }
+            Ok(images)
+        })?;
+        Ok((images, axes))
+    }
+    fn solve_for<T: Fermion>(
+        &self,
+        py: Python<'_>,
+        given: &Given<'_>,
+        guess: Option<&Given<'_>>,
+        settings: Settings,
+    ) -> PyResult<(Answer<T>, Vec<usize>)> {
+        let (fields, axes) = arrays::fields::<T>(given)?;
+        let guess = guess.map(arrays::fields::<T>).transpose()?.map(|(fields, _)| fields);
+        let (request, lattice) = (request(self.operator, &settings)?, self.lattice);
+        let answer = self.on(py, move |bench, configuration, stop| {
+            let mut request = Request { sources: fields.len(), ..request };
+            let sizes = sizes(bench, &request, lattice, fields.len(), &settings, None)?;
+            request.reconstruction = configuration.possible(&request.operator, request.reconstruction)?;
+            let mut watch = Watch::new(stop);
+            let solved = in_batches(&sizes, &fields, guess.as_deref(), |sources, guess| {
+                configuration.solve(sources, guess, &request, &mut watch)
+            });
+            match solved {
+                Ok((solutions, report)) => {
+                    let said = report_json(&request, &report, &watch, None);
+                    Ok((solutions, said.to_string()))
+                }
+                Err(SolveFailure::Unfinished { error, solutions, report }) => {
+                    let said = report_json(&request, &report, &watch, Some(error.to_string()));
+                    Ok((solutions, said.to_string()))
+                }
+                Err(failure) => Err(failure.into()),
+            }
+        })?;
+        Ok((answer, axes))
+    }
+    fn solve_series_for<T: Fermion>(
+        &self,
+        py: Python<'_>,
+        given: &Given<'_>,
+        (shifts, values): (bool, Vec<f64>),
+        settings: Settings,
+    ) -> PyResult<(Answer<T>, Vec<usize>)> {
+        let (fields, axes) = arrays::fields::<T>(given)?;
+        let (request, lattice, count) = (request(self.operator, &settings)?, self.lattice, values.len());
+        let answer = self.on(py, move |bench, configuration, stop| {
+            let strategy = settings.choice("strategy", &STRATEGIES)?.unwrap_or(ShiftStrategy::MultiShift);
+            let sizes = sizes(bench, &request, lattice, fields.len(), &settings, Some(count))?;
+            let mut watch = Watch::new(stop);
+            let (solutions, report) = shifts_in_batches(&sizes, &fields, |sources| match shifts {
+                true => configuration.solve_shifts(sources, &values, strategy, &request, &mut watch),
+                false => configuration.solve_masses(sources, &values, strategy, &request, &mut watch),
+            })?;
+            Ok((solutions.into_iter().flatten().collect::<Vec<_>>(), shifts_json(&request, &report).to_string()))
+        })?;
+        Ok((answer, [&[count], &axes[..]].concat()))
+    }
+}
+
+#[pymethods]
+impl Dirac {
+    /// The operator of a name on links, with its parameters as texts.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        device: Py<Device>,
+        links: &Links,
+        name: &str,
+        parameters: BTreeMap<String, String>,
+    ) -> PyResult<Self> {
+        let (operator, mut said) = keys::resolve(name, parameters)?;
+        let (gauge, lattice) = (links.gauge.clone(), links.gauge.lattice());
+        let kept = device
+            .get()
+            .keep(py, move |bench, _| Ok(Some(Configuration::of_shared(&bench.domain(gauge.lattice())?, gauge))))?;
+        said["operator"] = name.into();
+        said["mass"] = operator.mass().into();
+        said["antiperiodic"] = (operator.boundary().sign() < 0.0).into();
+        said["staggered"] = (operator.kind() == FermionKind::Staggered).into();
+        Ok(Dirac { kept, device, operator, lattice, description: said.to_string() })
+    }
+    /// M ψ, M† ψ or M†M ψ: `plain`, `dagger` or `normal`, in double precision.
+    fn apply<'py>(&self, py: Python<'py>, given: Given<'_>, form: &str) -> PyResult<Made<'py>> {
+        let form = match form {
+            "plain" => OperatorForm::Plain,
+            "dagger" => OperatorForm::Dagger,
+            _ => OperatorForm::Normal,
+        };
+        match self.operator.kind() {
+            FermionKind::Wilson => {
+                let (images, axes) = self.apply_to::<Spinor>(py, &given, form)?;
+                arrays::stacked(py, &axes, &images)
+            }
+            FermionKind::Staggered => {
+                let (images, axes) = self.apply_to::<ColourVector>(py, &given, form)?;
+                arrays::stacked(py, &axes, &images)
+            }
+        }
+    }
+    /// Solves M x = b for all fields of an array, with settings as JSON: the solutions, or the best iterates, and a report as
+    /// JSON.
+    #[pyo3(signature = (given, guess, settings))]
+    fn solve<'py>(
+        &self,
+        py: Python<'py>,
+        given: Given<'_>,
+        guess: Option<Given<'_>>,
+        settings: &str,
+    ) -> PyResult<(Made<'py>, String)> {
+        let settings = Settings(serde_json::from_str(settings).map_err(Failure::other)?);
+        match self.operator.kind() {
+            FermionKind::Wilson => {
+                let ((fields, said), axes) = self.solve_for::<Spinor>(py, &given, guess.as_ref(), settings)?;
+                Ok((arrays::stacked(py, &axes, &fields)?, said))
+            }
+            FermionKind::Staggered => {
+                let ((fields, said), axes) = self.solve_for::<ColourVector>(py, &given, guess.as_ref(), settings)?;
+                Ok((arrays::stacked(py, &axes, &fields)?, said))
+            }
+        }
+    }
+    /// Solves (M†M + σ_i) x_i = b, or M(m_i) x_i = b, for all of several shifts or masses.
+    fn solve_series<'py>(
+        &self,
+        py: Python<'py>,
+        given: Given<'_>,
+        shifts: bool,
+        values: Vec<f64>,
+        settings: &str,
+    ) -> PyResult<(Made<'py>, String)> {
+        let settings = Settings(serde_json::from_str(settings).map_err(Failure::other)?);
+        let ((fields, said), axes) = self.solve_series_for::<ColourVector>(py, &given, (shifts, values), settings)?;
+        Ok((arrays::stacked(py, &axes, &fields)?, said))
+    }
+    /// Sets multigrid up: what it is, as JSON.
+    fn set_up(&self, py: Python<'_>, settings: &str) -> PyResult<String> {
+        let settings = Settings(serde_json::from_str(settings).map_err(Failure::other)?);
+        let request = request(self.operator, &settings)?;
+        let Operator::WilsonLike(operator) = self.operator else {
+            return Err(Failure::input("staggered operators have no multigrid").into());
+        };
+        self.on(py, move |_, configuration, _| {
+            let storage = configuration.possible(&request.operator, request.reconstruction)?;
+            let made = configuration.set_up_multigrid(operator, &request.multigrid, storage);
+            let made = made.map_err(|error| Failure::from(SolveFailure::<Spinor>::Solver(error)))?;
+            Ok(multigrid_json(&made).to_string())
+        })
+    }
+}
+
+/// All operators with their parameters, as JSON.
+#[pyfunction]
+pub fn operators() -> String {
+    let kind = |key: &Key| match key.kind {
+        KeyKind::Number => "float",
+        KeyKind::Count => "int",
+        KeyKind::Switch => "bool",
+        KeyKind::Extents | KeyKind::Numbers | KeyKind::Fractions => "Sequence[float]",
+        KeyKind::Text | KeyKind::Texts => "str",
+        // Some words may be numbers, such as a tadpole factor.
+        KeyKind::Word if key.example.starts_with('"') => "str",
+        KeyKind::Word => "str | float",
+    };
+    let all = OPERATORS.iter().map(|definition| {
+        let keys = definition.all_keys().map(|key| {
+            let (name, help) = (keys::in_python(key.name), keys::reworded(key.help));
+            json!({ "name": name, "type": kind(key), "help": help, "default": key.default })
+        });
+        json!({
+            "name": definition.name,
+            "title": definition.title,
+            "formula": definition.formula,
+            "staggered": definition.kind == FermionKind::Staggered,
+            "parameters": keys.collect::<Vec<_>>(),
+        })
+    });
+    Value::from(all.collect::<Vec<_>>()).to_string()
+}

@@ -1,0 +1,124 @@
+//! Parameters as Python's keyword arguments, under the names of the registry with `_` in place of `-`.
+use crate::failure::{Failure, Outcome};
+use ferrite::FermionKind;
+use ferrite::operators::{Definition, Keys, OPERATORS, Operator, operator_named};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Parameters with what was found wrong with them.
+pub struct Given {
+    values: BTreeMap<String, String>,
+    used: BTreeSet<String>,
+    wrong: Vec<String>,
+}
+
+/// How Python calls a parameter.
+pub fn in_python(key: &str) -> String {
+    key.replace('-', "_")
+}
+
+/// A sentence of the registry as Python's users understand it: `bc-time` is `bc_time`, and flags lose their dashes.
+pub fn reworded(why: &str) -> String {
+    let mut said = why.replace("--", "");
+    for key in OPERATORS.iter().flat_map(|definition| definition.all_keys()).filter(|key| key.name.contains('-')) {
+        said = said.replace(key.name, &in_python(key.name));
+    }
+    said
+}
+
+impl Given {
+    /// From arguments as texts.
+    pub fn new(values: BTreeMap<String, String>) -> Self {
+        Given { values, used: BTreeSet::new(), wrong: Vec::new() }
+    }
+    fn get(&mut self, key: &str) -> Option<String> {
+        let name = in_python(key);
+        let found = self.values.get(&name).cloned();
+        self.used.insert(name);
+        found
+    }
+    fn is_wrong(&mut self, key: &str, value: &str, why: &str) {
+        self.wrong.push(format!("{} = {value}: {}", in_python(key), reworded(why)));
+    }
+    /// Everything that is wrong, in one message.
+    fn finish(mut self, definition: &Definition) -> Outcome {
+        let all: Vec<String> = definition.all_keys().map(|key| in_python(key.name)).collect();
+        for name in self.values.keys().filter(|name| !self.used.contains(*name)) {
+            self.wrong.push(format!("{name}: {} has no such parameter; there are {}", definition.name, all.join(", ")));
+        }
+        match self.wrong.as_slice() {
+            [] => Ok(()),
+            wrong => Err(Failure::input(wrong.join("\n"))),
+        }
+    }
+}
+
+impl Keys for Given {
+    fn is_given(&self, key: &str) -> bool {
+        self.values.contains_key(&in_python(key))
+    }
+    fn number(&mut self, key: &'static str, expected: &str, fits: &dyn Fn(f64) -> bool) -> Option<f64> {
+        let text = self.get(key)?;
+        let number = text.parse::<f64>().ok().filter(|x| x.is_finite() && fits(*x));
+        if number.is_none() {
+            self.is_wrong(key, &text, &format!("expected {expected}"));
+        }
+        number
+    }
+    fn word(&mut self, key: &'static str, words: &[&'static str]) -> Option<usize> {
+        let text = self.get(key)?;
+        let found = words.iter().position(|word| *word == text);
+        if found.is_none() {
+            self.is_wrong(key, &text, &format!("expected {}", words.join(" or ")));
+        }
+        found
+    }
+    fn parse(&mut self, key: &'static str, parse: &mut dyn FnMut(&str) -> Result<(), String>) {
+        if let Some(text) = self.get(key)
+            && let Err(why) = parse(&text)
+        {
+            self.is_wrong(key, &text, &why);
+        }
+    }
+    fn is_on(&mut self, key: &'static str) -> bool {
+        match self.get(key).as_deref() {
+            None | Some("False") => false,
+            Some("True") => true,
+            Some(other) => {
+                let other = other.to_string();
+                self.is_wrong(key, &other, "expected True or False");
+                false
+            }
+        }
+    }
+    fn refuse(&mut self, key: &str, why: &str) {
+        if let Some(text) = self.get(key) {
+            self.is_wrong(key, &text, why);
+        }
+    }
+    fn conflict(&mut self, key: &str, other: &str, why: &str) {
+        self.wrong.push(format!("{} and {}: {}", in_python(key), in_python(other), reworded(why)));
+    }
+    fn missing(&mut self, why: &str) {
+        self.wrong.push(reworded(why));
+    }
+}
+
+/// The operator of this name with these parameters, and what is said of it beside an answer.
+pub fn resolve(name: &str, values: BTreeMap<String, String>) -> Outcome<(Operator, serde_json::Value)> {
+    let Some(definition) = operator_named(name) else {
+        let names: Vec<&str> = OPERATORS.iter().map(|definition| definition.name).collect();
+        return Err(Failure::input(format!("'{name}' is no operator: there are {}", names.join(", "))));
+    };
+    let mut given = Given::new(values);
+    let resolved = definition.resolve_all(&mut given);
+    // Solves for several masses have them beside the operator, of which it is then not one.
+    let staggered = definition.kind == FermionKind::Staggered;
+    let mass = if staggered { given.number("mass", "a number", &|_| true) } else { None };
+    given.finish(definition)?;
+    let (operator, said) = resolved.ok_or_else(|| Failure::input("a parameter is missing"))?;
+    let operator = match mass {
+        Some(mass) => operator.with_mass(mass),
+        None => operator,
+    };
+    Ok((operator, serde_json::Value::Object(said)))
+}

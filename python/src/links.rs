@@ -1,0 +1,301 @@
+//! Gauge fields, in the memory of the host, and what is made of them on a device.
+use crate::arrays::{self, Given};
+use crate::device::Device;
+use crate::failure::{Failure, Outcome};
+use ferrite::field::GaugeField;
+use ferrite::field::host::HostGauge;
+use ferrite::files::{
+    Checksum, FileFormat, FilePrecision, GaugeFile, ReadOptions, WriteOptions, read_gauge, write_gauge,
+};
+use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
+use ferrite::gauge::fixing::relax::{self, Relaxation, omega_for};
+use ferrite::gauge::quenched::{Generator, Start};
+use ferrite::gauge::{generate, measure};
+use ferrite::hmc::stout::StoutSmearing;
+use ferrite::lattice::Lattice;
+use ferrite::observables::flow::{Flow, FlowAction};
+use ferrite::observables::loops::LoopMeans;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Links of a configuration. They never change.
+#[pyclass(frozen, module = "ferrite_lqcd._native")]
+pub struct Links {
+    /// Operators on a device share them.
+    pub gauge: Arc<HostGauge>,
+}
+
+impl From<HostGauge> for Links {
+    fn from(gauge: HostGauge) -> Self {
+        Links { gauge: Arc::new(gauge) }
+    }
+}
+
+/// Extents x, y, z, t.
+pub type Extents = [usize; 4];
+
+/// What a file said, as JSON.
+fn description(file: &GaugeFile) -> Value {
+    let header = &file.header;
+    let checksum = match &file.checksum {
+        Checksum::Verified(kind) => format!("{} verified", kind.name()),
+        Checksum::Absent => "none".into(),
+        Checksum::Mismatch { kind, .. } => format!("{} differs", kind.name()),
+    };
+    json!({
+        "format": header.format.to_string(),
+        "precision": header.precision.to_string(),
+        "checksum": checksum,
+        "plaquette": header.plaquette.map(|printed| printed.value),
+        "link_trace": header.link_trace.map(|printed| printed.value),
+        "metadata": header.metadata,
+        "notes": header.notes,
+    })
+}
+
+#[pymethods]
+impl Links {
+    /// Reads a file, and what it says beside its links, as JSON.
+    #[staticmethod]
+    #[pyo3(signature = (path, verify = true, allow_non_unitary = false, reunitarise = false, lattice = None, record = 0))]
+    fn read(
+        py: Python<'_>,
+        path: PathBuf,
+        verify: bool,
+        allow_non_unitary: bool,
+        reunitarise: bool,
+        lattice: Option<Extents>,
+        record: usize,
+    ) -> PyResult<(Self, String)> {
+        let lattice = lattice.map(Lattice::of_any_extents).transpose().map_err(Failure::from)?;
+        let options = ReadOptions { verify, allow_non_unitary, reunitarise, lattice, record };
+        let file = py.detach(|| read_gauge(&path, &options)).map_err(Failure::from)?;
+        let said = description(&file).to_string();
+        Ok((file.gauge.into(), said))
+    }
+    /// Of an array `[T, Z, Y, X, 4, 3, 3]`.
+    #[staticmethod]
+    fn from_array(given: Given<'_>) -> PyResult<Self> {
+        Ok(arrays::gauge(&given)?.into())
+    }
+    /// All links 1.
+    #[staticmethod]
+    fn unit(lattice: Extents) -> PyResult<Self> {
+        Ok(HostGauge::unit(Lattice::new(lattice).map_err(Failure::from)?).into())
+    }
+    /// Near 1 for small `noise`, or by the Haar measure without.
+    #[staticmethod]
+    #[pyo3(signature = (lattice, seed, noise = None))]
+    fn random(py: Python<'_>, lattice: Extents, seed: u64, noise: Option<f64>) -> PyResult<Self> {
+        let lattice = Lattice::new(lattice).map_err(Failure::from)?;
+        Ok(py
+            .detach(|| match noise {
+                Some(noise) => generate::weak_field(lattice, seed, noise),
+                None => generate::random(lattice, seed),
+            })
+            .into())
+    }
+    /// Extents x, y, z, t.
+    #[getter]
+    fn lattice(&self) -> Extents {
+        self.gauge.lattice().size()
+    }
+    /// How NumPy sees the links without a copy: it keeps this object alive, and must not write.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let numbers = self.gauge.numbers();
+        let interface = PyDict::new(py);
+        interface.set_item("shape", pyo3::types::PyTuple::new(py, self.gauge.shape())?)?;
+        interface.set_item("typestr", if cfg!(target_endian = "little") { "<c16" } else { ">c16" })?;
+        interface.set_item("data", (numbers.as_ptr().addr(), true))?;
+        interface.set_item("version", 3)?;
+        Ok(interface)
+    }
+    /// Writes a file; its name tells the format.
+    #[pyo3(signature = (path, title, metadata, single = false))]
+    fn write(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        title: String,
+        metadata: Vec<(String, String)>,
+        single: bool,
+    ) -> PyResult<()> {
+        let Some(format) = FileFormat::of_gauge_file(&path) else {
+            let why = "the format is unclear from the name; end it in .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc, .openqcd \
+                       or .npy";
+            return Err(Failure::input(format!("{}: {why}", path.display())).into());
+        };
+        let precision = if single { FilePrecision::Single } else { FilePrecision::Double };
+        let options = WriteOptions { format, precision, title, metadata, ..Default::default() };
+        Ok(py.detach(|| write_gauge(&path, &self.gauge, &options)).map_err(Failure::from)?)
+    }
+    /// Mean plaquettes: of all planes, of those in space, of those with t; and the link trace.
+    fn plaquette(&self, py: Python<'_>) -> [f64; 4] {
+        let (found, trace) = py.detach(|| (measure::plaquette(&self.gauge), measure::link_trace(&self.gauge)));
+        [found.mean, found.spatial, found.temporal, trace]
+    }
+    /// How far the worst link is off SU(3).
+    fn unitarity(&self, py: Python<'_>) -> f64 {
+        py.detach(|| measure::unitarity(&self.gauge)).violation
+    }
+    /// Loops, energy density and charge, as JSON.
+    fn loops(&self, py: Python<'_>, device: &Device) -> PyResult<String> {
+        let gauge = self.gauge.clone();
+        device.run(py, move |bench, _| {
+            let links = GaugeField::upload(&bench.domain(gauge.lattice())?, &gauge)?;
+            let mut object = json!({});
+            LoopMeans::of(&links)?.put(&mut object);
+            ferrite::observables::field_strength::field_strengths(&links)?.put(&mut object);
+            Ok(object.to_string())
+        })
+    }
+    /// Smeared links: `stout` with ρ, `ape` with α, `hyp` with three α.
+    fn smear(
+        &self,
+        py: Python<'_>,
+        device: &Device,
+        kind: &str,
+        weights: Vec<f64>,
+        levels: usize,
+        spatial: bool,
+    ) -> PyResult<Self> {
+        let projected = |sums| Smearing::Projected(ProjectedSmearing { sums, levels, spatial });
+        let smearing = match (kind, weights.as_slice()) {
+            ("stout", &[rho]) => Smearing::Stout(StoutSmearing { rho, levels, spatial }),
+            ("ape", &[alpha]) => projected(SumsOfStaples::Ape(alpha)),
+            ("hyp", &[first, second, third]) => projected(SumsOfStaples::Hyp([first, second, third])),
+            _ => return Err(Failure::input(format!("no smearing: {kind} with {} weights", weights.len())).into()),
+        };
+        let gauge = self.gauge.clone();
+        let smeared = device.run(py, move |bench, _| {
+            let links = GaugeField::upload(&bench.domain(gauge.lattice())?, &gauge)?;
+            let smeared = match smearing {
+                Smearing::Stout(smearing) => smearing.smeared(&links)?,
+                Smearing::Projected(smearing) => smearing.smeared(&links)?,
+            };
+            Ok(smeared.download()?)
+        })?;
+        Ok(smeared.into())
+    }
+    /// Links that have flowed, and energies and charge at each step, as JSON.
+    fn flow(&self, py: Python<'_>, device: &Device, action: &str, time: f64, step: f64) -> PyResult<(Self, String)> {
+        let action = match action {
+            "wilson" => FlowAction::Wilson,
+            "symanzik" => FlowAction::Symanzik,
+            other => {
+                return Err(Failure::input(format!("'{other}' is no flow: there are 'wilson' and 'symanzik'")).into());
+            }
+        };
+        let gauge = self.gauge.clone();
+        let (links, points) = device.run(py, move |bench, stop| {
+            let links = GaugeField::upload(&bench.domain(gauge.lattice())?, &gauge)?;
+            let mut flow = Flow::new(&links, action)?;
+            let mut points = vec![flow.look()?];
+            // As many whole steps as there are, and a shorter last one.
+            while time - flow.time() > 1e-9 * step {
+                stop.check()?;
+                flow.step(step.min(time - flow.time()))?;
+                points.push(flow.look()?);
+            }
+            let point = |point: &ferrite::observables::flow::FlowPoint| {
+                json!([point.time, point.clover.energy(), point.plaquette_energy, point.clover.charge])
+            };
+            let scales = [
+                ferrite::observables::flow::scale_t0(&points, 0.3),
+                ferrite::observables::flow::scale_w0(&points, 0.3),
+            ];
+            let all: Vec<Value> = points.iter().map(point).collect();
+            Ok((flow.links().download()?, json!({ "points": all, "t0": scales[0], "w0": scales[1] }).to_string()))
+        })?;
+        Ok((links.into(), points))
+    }
+    /// Links in a gauge; θ, the functional and sweeps.
+    #[pyo3(signature = (device, gauge, tol, overrelax = None, max_sweeps = 20_000))]
+    fn fix(
+        &self,
+        py: Python<'_>,
+        device: &Device,
+        gauge: &str,
+        tol: f64,
+        overrelax: Option<f64>,
+        max_sweeps: usize,
+    ) -> PyResult<(Self, [f64; 2], usize)> {
+        let kind = match gauge {
+            "coulomb" => relax::Gauge::Coulomb,
+            "landau" => relax::Gauge::Landau,
+            other => {
+                return Err(Failure::input(format!("'{other}' is no gauge: there are 'coulomb' and 'landau'")).into());
+            }
+        };
+        let links = self.gauge.clone();
+        let (fixed, state, sweeps) = device.run(py, move |bench, stop| {
+            let omega = overrelax.unwrap_or_else(|| omega_for(links.lattice(), kind));
+            let mut relaxation = Relaxation::new(&bench.domain(links.lattice())?, &links, kind, omega)?;
+            let mut state = relaxation.state()?;
+            // NaN, too, ends it.
+            while state.theta > tol {
+                stop.check()?;
+                if relaxation.sweeps() >= max_sweeps {
+                    let (theta, sweeps) = (state.theta, relaxation.sweeps());
+                    return Err(Failure::other(format!(
+                        "theta is {theta:.3e} after {sweeps} sweeps, asked was {tol:e}: give max_sweeps more, or another overrelax"
+                    )));
+                }
+                state = relaxation.relax(10.min(max_sweeps - relaxation.sweeps()))?;
+            }
+            if !state.theta.is_finite() {
+                return Err(Failure::input("theta is not a number: links are too far from SU(3)"));
+            }
+            let sweeps = relaxation.sweeps();
+            Ok((relaxation.finish()?, state, sweeps))
+        })?;
+        Ok((fixed.into(), [state.theta, state.functional], sweeps))
+    }
+}
+
+/// How links are smeared.
+#[derive(Clone, Copy)]
+enum Smearing {
+    Stout(StoutSmearing),
+    Projected(ProjectedSmearing),
+}
+
+/// SU(3) gauge theory by heat bath and over-relaxation: the links and the plaquette after each sweep.
+#[pyfunction]
+#[pyo3(signature = (device, lattice, beta, seed, sweeps, overrelax, hot, start = None, passes = 0))]
+#[expect(clippy::too_many_arguments, reason = "they have names in Python")]
+pub fn quenched(
+    py: Python<'_>,
+    device: &Device,
+    lattice: Extents,
+    beta: f64,
+    seed: u64,
+    sweeps: u32,
+    overrelax: u32,
+    hot: bool,
+    start: Option<&Links>,
+    passes: u32,
+) -> PyResult<(Links, Vec<f64>)> {
+    let lattice = Lattice::new(lattice).map_err(Failure::from)?;
+    let start = start.map(|links| links.gauge.clone());
+    let (links, plaquettes) = device.run(py, move |bench, stop| -> Outcome<_> {
+        let start = match &start {
+            Some(links) => Start::Links(links, passes),
+            None if hot => Start::Hot,
+            None => Start::Cold,
+        };
+        let mut generator = Generator::new(&bench.domain(lattice)?, start, beta, seed)?;
+        let mut plaquettes = Vec::new();
+        for _ in 0..sweeps {
+            stop.check()?;
+            generator.sweep(1, overrelax)?;
+            plaquettes.push(generator.plaquette()?.mean);
+        }
+        Ok((generator.gauge()?, plaquettes))
+    })?;
+    Ok((links.into(), plaquettes))
+}

@@ -1,0 +1,37 @@
+//! Pictures, as SVG.
+use crate::failure::Failure;
+use ferrite_report::plot::{Convergence, CurveStyle, LinePlot, PlottedCurve, convergence, lines};
+use pyo3::prelude::*;
+
+/// Residuals of a solve against the iteration.
+#[pyfunction]
+pub fn convergence_svg(
+    title: String,
+    subtitle: String,
+    history: Vec<(usize, Vec<f64>)>,
+    updates: Vec<(usize, Vec<f64>)>,
+    tol: f64,
+) -> PyResult<String> {
+    let sides = history.iter().map(|(_, residuals)| residuals.len()).max().unwrap_or(0);
+    let of = |side: usize| history.iter().filter_map(move |(k, r)| Some((*k, *r.get(side)?)));
+    let history = (0..sides).map(|side| of(side).collect()).collect();
+    let plot = Convergence { title, subtitle, history, updates: &updates, tol };
+    Ok(convergence::svg(&plot).map_err(Failure::other)?)
+}
+
+/// Curves with a legend, each with its name and its points.
+#[pyfunction]
+pub fn lines_svg(
+    title: String,
+    subtitle: String,
+    axes: [String; 2],
+    logarithmic: bool,
+    curves: Vec<(String, Vec<(f64, f64)>)>,
+) -> PyResult<String> {
+    let curve = |(name, points)| PlottedCurve { name, points, style: CurveStyle::Line };
+    let [horizontal, vertical] = axes;
+    let axes = [horizontal, vertical, String::new()];
+    let curves = curves.into_iter().map(curve).collect();
+    let plot = LinePlot { title, subtitle, axes, logarithmic: [false, logarithmic], curves };
+    Ok(lines::svg(&plot).map_err(Failure::other)?)
+}

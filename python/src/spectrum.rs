@@ -1,0 +1,169 @@
+//! Contractions of quark propagators, and sources.
+use crate::arrays::{self, Given, Made};
+use crate::failure::Failure;
+use crate::links::{Extents, Links};
+use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
+use ferrite::gauge::{generate, smear};
+use ferrite::lattice::Lattice;
+use ferrite::num_complex::Complex64;
+use ferrite::observables::spectrum::gamma::{COUNT, Gamma, name};
+use ferrite::observables::spectrum::mesons::Mesons;
+use ferrite::observables::spectrum::nucleon::nucleon as nucleon_of;
+use ferrite::observables::spectrum::staggered::local_mesons;
+use ferrite::operators::TimeBoundary;
+use numpy::PyUntypedArrayMethods;
+use pyo3::prelude::*;
+
+/// Fields of a propagator: one for each component of its source.
+fn columns<T: Fermion>(given: &Given<'_>) -> PyResult<Vec<HostField<T>>> {
+    let (fields, axes) = arrays::fields::<T>(given)?;
+    if axes != [T::COMPONENTS] {
+        let (shape, count) = (given.shape(), T::COMPONENTS);
+        let why = format!("an array of shape {shape:?} is no propagator, which has one axis of {count} in front");
+        return Err(Failure::input(why).into());
+    }
+    Ok(fields)
+}
+
+fn inside(origin: Extents, lattice: Lattice) -> PyResult<()> {
+    match origin.iter().zip(lattice.size()).all(|(x, extent)| *x < extent) {
+        true => Ok(()),
+        false => Err(Failure::input(format!("the site {origin:?} is not on a lattice of {lattice}")).into()),
+    }
+}
+
+/// Mesons with one of the 16 matrices at the sink and one at the source, for each of these pairs: `[momentum, pair, time]`.
+#[pyfunction]
+pub fn mesons<'py>(
+    py: Python<'py>,
+    propagator: Given<'_>,
+    origin: Extents,
+    momenta: Vec<[i32; 3]>,
+    pairs: Vec<(usize, usize)>,
+) -> PyResult<Made<'py>> {
+    let fields = columns::<Spinor>(&propagator)?;
+    let lattice = fields[0].lattice();
+    inside(origin, lattice)?;
+    if let Some(wrong) = pairs.iter().flat_map(|(a, b)| [*a, *b]).find(|number| *number >= COUNT) {
+        return Err(Failure::input(format!("{wrong} is no product of γ matrices: there are {COUNT}, from 0")).into());
+    }
+    let shape = [momenta.len(), pairs.len(), lattice.size()[3]];
+    let all: Vec<Complex64> = py.detach(|| {
+        let found = Mesons::new(lattice, &fields, origin, &momenta);
+        let one = |k: usize, (sink, source): (usize, usize)| found.correlator(Gamma::new(sink), Gamma::new(source), k);
+        (0..momenta.len()).flat_map(|k| pairs.iter().flat_map(move |pair| one(k, *pair)).collect::<Vec<_>>()).collect()
+    });
+    arrays::array(py, &shape, all)
+}
+
+/// The nucleon and its partner: `[momentum, parity, time]`.
+#[pyfunction]
+pub fn nucleon<'py>(
+    py: Python<'py>,
+    propagator: Given<'_>,
+    origin: Extents,
+    momenta: Vec<[i32; 3]>,
+    antiperiodic: bool,
+) -> PyResult<Made<'py>> {
+    let fields = columns::<Spinor>(&propagator)?;
+    let lattice = fields[0].lattice();
+    inside(origin, lattice)?;
+    let boundary = if antiperiodic { TimeBoundary::Antiperiodic } else { TimeBoundary::Periodic };
+    let found = py.detach(|| nucleon_of(lattice, &fields, origin, &momenta, boundary));
+    let all = found.positive.into_iter().zip(found.negative).flat_map(|(a, b)| [a, b]).flatten().collect();
+    arrays::array(py, &[momenta.len(), 2, lattice.size()[3]], all)
+}
+
+/// The four local mesons of staggered quarks: `[meson, time]`.
+#[pyfunction]
+pub fn staggered_mesons<'py>(
+    py: Python<'py>,
+    propagator: Given<'_>,
+    origin: Extents,
+) -> PyResult<Bound<'py, numpy::PyArrayDyn<f64>>> {
+    let fields = columns::<ColourVector>(&propagator)?;
+    let lattice = fields[0].lattice();
+    inside(origin, lattice)?;
+    let found = py.detach(|| local_mesons(lattice, &fields, origin));
+    arrays::real_array(py, &[4, lattice.size()[3]], found.concat())
+}
+
+/// Names of the 16 products of γ matrices.
+#[pyfunction]
+pub fn gamma_names() -> Vec<String> {
+    (0..COUNT).map(name).collect()
+}
+
+/// A product of γ matrices in the DeGrand–Rossi basis: `[row, column]`.
+#[pyfunction]
+pub fn gamma_matrix(py: Python<'_>, number: usize) -> PyResult<Made<'_>> {
+    if number >= COUNT {
+        return Err(Failure::input(format!("{number} is no product of γ matrices: there are {COUNT}, from 0")).into());
+    }
+    let gamma = Gamma::new(number);
+    let all = (0..16).map(|k| gamma.at(k / 4, k % 4)).collect();
+    arrays::array(py, &[4, 4], all)
+}
+
+/// Random numbers by their global site, one for each component: `z4` (±1 ± i)/√2, or `gaussian` of variance 1.
+#[pyfunction]
+pub fn noise<'py>(
+    py: Python<'py>,
+    lattice: Extents,
+    staggered: bool,
+    kind: &str,
+    seed: u64,
+    number: u32,
+) -> PyResult<Made<'py>> {
+    let lattice = Lattice::new(lattice).map_err(Failure::from)?;
+    fn made<T: Fermion>(lattice: Lattice, gaussian: bool, seed: u64, number: u32) -> HostField<T> {
+        if gaussian { generate::random_source(lattice, seed) } else { generate::noise_source(lattice, seed, number) }
+    }
+    let gaussian = kind == "gaussian";
+    match staggered {
+        true => arrays::stacked(py, &[], &[made::<ColourVector>(lattice, gaussian, seed, number)]),
+        false => arrays::stacked(py, &[], &[made::<Spinor>(lattice, gaussian, seed, number)]),
+    }
+}
+
+/// Gaussian smearing of fields on links.
+#[pyfunction]
+pub fn gaussian<'py>(
+    py: Python<'py>,
+    links: &Links,
+    given: Given<'_>,
+    staggered: bool,
+    width: f64,
+    steps: usize,
+) -> PyResult<Made<'py>> {
+    let gauge = &links.gauge;
+    let same = |lattice: Lattice| match lattice == gauge.lattice() {
+        true => Ok(()),
+        false => {
+            Err(Failure::input(format!("a field on {lattice} cannot be smeared with links on {}", gauge.lattice())))
+        }
+    };
+    if staggered {
+        let (fields, axes) = arrays::fields::<ColourVector>(&given)?;
+        same(fields[0].lattice())?;
+        let smeared: Vec<_> =
+            py.detach(|| fields.iter().map(|field| smear::gaussian_staggered(gauge, field, width, steps)).collect());
+        return arrays::stacked(py, &axes, &smeared);
+    }
+    let (fields, axes) = arrays::fields::<Spinor>(&given)?;
+    same(fields[0].lattice())?;
+    let smeared: Vec<_> =
+        py.detach(|| fields.iter().map(|field| smear::gaussian(gauge, field, width, steps)).collect());
+    arrays::stacked(py, &axes, &smeared)
+}
+
+/// Effective masses of a real correlator: not a number where there is none.
+#[pyfunction]
+pub fn effective_masses(correlator: Vec<f64>, cosh: bool) -> PyResult<Vec<f64>> {
+    use ferrite::observables::spectrum::effective::{CorrelatorShape, effective_masses};
+    if correlator.len() < 2 {
+        return Err(Failure::input("a correlator has two times at least").into());
+    }
+    let shape = if cosh { CorrelatorShape::Cosh } else { CorrelatorShape::Exponential };
+    Ok(effective_masses(&correlator, shape).into_iter().map(|mass| mass.unwrap_or(f64::NAN)).collect())
+}

@@ -1,0 +1,259 @@
+"""What the package promises besides numbers."""
+
+import gc
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import ferrite_lqcd as fe
+
+
+def plain_wilson(U, psi, mass, antiperiodic=True):
+    """M ψ from the formula: (4 + m) ψ − ½ Σ_μ (1 − γ_μ) U_μ ψ(x+μ) + (1 + γ_μ) U†_μ(x−μ) ψ(x−μ)."""
+    out = (4 + mass) * psi
+    links = np.array(U)
+    if antiperiodic:
+        links[-1, :, :, :, 3] *= -1
+    for mu, (axis, name) in enumerate(((3, "gx"), (2, "gy"), (1, "gz"), (0, "gt"))):
+        gamma, one = fe.gamma(name), np.eye(4)
+        u = links[..., mu, :, :]
+        ahead = np.einsum("...ab,...sb->...sa", u, np.roll(psi, -1, axis=axis))
+        behind = np.roll(np.einsum("...ba,...sb->...sa", u.conj(), psi), 1, axis=axis)
+        out -= 0.5 * (
+            np.einsum("rs,...sa->...ra", one - gamma, ahead) + np.einsum("rs,...sa->...ra", one + gamma, behind)
+        )
+    return out
+
+
+def random_field(lattice, seed, spins=True):
+    x, y, z, t = lattice
+    rng = np.random.default_rng(seed)
+    shape = (t, z, y, x, 4, 3) if spins else (t, z, y, x, 3)
+    return rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
+
+
+def test_operator_is_that_of_the_formula(weak):
+    psi = random_field(weak.lattice, 1)
+    D = fe.Wilson(weak, mass=0.1)
+    np.testing.assert_allclose(D.apply(psi), plain_wilson(weak, psi, 0.1), atol=1e-13 * abs(psi).max() * 10)
+    phi = random_field(weak.lattice, 2)
+    assert abs(np.vdot(phi, D.apply(psi)) - np.vdot(D.dagger(phi), psi)) < 1e-9
+    np.testing.assert_allclose(D.normal(psi), D.dagger(D.apply(psi)), atol=1e-11)
+
+
+@pytest.mark.parametrize("operator", fe.operators(), ids=lambda operator: operator["name"])
+def test_every_operator_solves(weak, operator):
+    names = [parameter["name"] for parameter in operator["parameters"]]
+    parameters = {"mass": 0.2}
+    parameters.update({key: value for key, value in {"csw": 1.0, "mu": 0.1, "u0": 0.9}.items() if key in names})
+    D = fe.Operator(operator["name"], weak, **parameters)
+    b = np.stack([random_field(weak.lattice, seed, not operator["staggered"]) for seed in (1, 2)])
+    x, report = D.solve(b, tol=1e-9, precision="single")
+    assert x.shape == b.shape and report.converged
+    residual = np.linalg.norm((b - D.apply(x)).reshape(2, -1), axis=1) / np.linalg.norm(b.reshape(2, -1), axis=1)
+    np.testing.assert_allclose(residual, report.true_residuals, rtol=1e-3)
+    assert "true_residual" in repr(report) and report._repr_html_().startswith("<table>")
+
+
+def test_operators_are_those_of_the_registry():
+    generate = pytest.importorskip("ferrite_lqcd._generate")
+    there = pathlib.Path(__file__).resolve().parents[1] / "ferrite_lqcd" / "operators.py"
+    assert there.read_text() == generate.source(), "python -m ferrite_lqcd._generate writes operators.py anew"
+
+
+def test_masses_at_once(weak):
+    D = fe.Asqtad(weak, mass=0.1, u0=0.9)
+    b = random_field(weak.lattice, 3, False)
+    x, report = D.solve_masses(b, [0.1, 0.3], tol=1e-9)
+    assert x.shape == (2, *b.shape) and report.true_residual < 1e-9
+    np.testing.assert_allclose(x[1], fe.Asqtad(weak, mass=0.3, u0=0.9).solve(b, tol=1e-10).x, atol=1e-7)
+    y = D.solve_shifts(b, [0.5], tol=1e-10).x[0]
+    np.testing.assert_allclose(D.normal(y) + 0.5 * y, b, atol=1e-7)
+
+
+def test_links_are_seen_without_a_copy(weak):
+    view = np.asarray(weak)
+    assert view.shape == (8, 6, 4, 2, 4, 3, 3) and not view.flags.writeable and not view.flags.owndata
+    assert np.shares_memory(view, np.asarray(weak))
+    # The view keeps the links alive.
+    view = np.asarray(fe.Gauge.random((2, 2, 2, 2), seed=1))
+    gc.collect()
+    np.testing.assert_allclose(view @ view.conj().swapaxes(-1, -2), np.broadcast_to(np.eye(3), view.shape), atol=1e-13)
+
+
+def test_nothing_is_resident(weak):
+    """Smearing and flowing leave links and operators as they are."""
+    psi = random_field(weak.lattice, 1)
+    D = fe.Wilson(weak, mass=0.1)
+    before, plaquette = D.apply(psi), weak.plaquette().mean
+    smeared = weak.stout(0.1, 2)
+    smeared.flow(0.1, 0.05)
+    assert weak.plaquette().mean == plaquette < smeared.plaquette().mean
+    assert np.array_equal(D.apply(psi), before)
+    assert not np.allclose(fe.Wilson(smeared, mass=0.1).apply(psi), before)
+
+
+def test_covariance(weak):
+    """M on transformed links is the transformed M."""
+    psi = random_field(weak.lattice, 1)
+    g = np.asarray(fe.Gauge.random(weak.lattice, seed=5))[..., 1, :, :]
+    turn = lambda field: np.einsum("tzyxab,tzyxsb->tzyxsa", g, field)  # noqa: E731
+    there = fe.Clover(weak.transform(g), mass=0.1, csw=1.0).apply(turn(psi))
+    np.testing.assert_allclose(there, turn(fe.Clover(weak, mass=0.1, csw=1.0).apply(psi)), atol=1e-12)
+    fixed = weak.fix("landau", tol=1e-10)
+    assert fixed.file["theta"] <= 1e-10 and abs(fixed.plaquette().mean - weak.plaquette().mean) < 1e-12
+
+
+def test_files_come_back(tmp_path, weak):
+    for name in ("a.ildg", "a.nersc3x3", "a.npy", "a.openqcd"):
+        weak.write(tmp_path / name)
+        np.testing.assert_allclose(np.asarray(fe.Gauge.read(tmp_path / name)), np.asarray(weak), atol=1e-15)
+    assert fe.Gauge.read(tmp_path / "a.ildg").file["checksum"] == "SciDAC verified"
+    S = fe.Wilson(weak, mass=0.5).propagator(fe.Point((0, 0, 0, 0)), tol=1e-6)
+    for name in ("s.npy", "s.lime"):
+        S.write(tmp_path / name)
+        np.testing.assert_allclose(fe.read_fermions(tmp_path / name), S.columns, atol=1e-15)
+    field = random_field(weak.lattice, 1, False)
+    fe.write_fermions(tmp_path / "x.lime", field)
+    np.testing.assert_allclose(fe.read_fermions(tmp_path / "x.lime", staggered=True), field, atol=1e-15)
+
+
+def test_mistakes_are_told(tmp_path, weak):
+    with pytest.raises(fe.InputError, match="mass and kappa: give one of them"):
+        fe.Wilson(weak, mass=0.1, kappa=0.12)
+    with pytest.raises(fe.InputError, match="bc_time = open: expected antiperiodic or periodic(.|\n)*no mass"):
+        fe.Wilson(weak, bc_time="open")
+    with pytest.raises(fe.InputError, match="csw: wilson has no such parameter"):
+        fe.Operator("wilson", weak, mass=0.1, csw=1.0)
+    with pytest.raises(fe.InputError, match="'wislon' is no operator: there are wilson"):
+        fe.Operator("wislon", weak)
+    D = fe.Wilson(weak, mass=0.1)
+    with pytest.raises(fe.InputError, match="axes are"):
+        D.apply(np.zeros((8, 6, 4, 2, 3)))
+    with pytest.raises(fe.FerriteError, match="lattice"):
+        D.apply(np.zeros((4, 4, 4, 4, 4, 3)))
+    with pytest.raises(fe.InputError, match="solver = sor: expected auto"):
+        D.solve(np.zeros((8, 6, 4, 2, 4, 3)), solver="sor")
+    with pytest.raises(fe.FileError, match="none.ildg: cannot open"):
+        fe.Gauge.read(tmp_path / "none.ildg")
+    with pytest.raises(fe.InputError, match="end it in .ildg"):
+        weak.write(tmp_path / "a.cfg")
+    with pytest.raises(fe.InputError, match="odd|even"):
+        fe.Gauge.unit((3, 4, 4, 4))
+    with pytest.raises(fe.SolverError, match="did not converge") as stopped:
+        D.solve(random_field(weak.lattice, 1), max_iterations=2)
+    assert stopped.value.report.iterations == 2 and stopped.value.x.shape == (8, 6, 4, 2, 4, 3)
+    with pytest.raises(fe.InputError, match="'gpu' is no device"):
+        fe.Device("gpu")
+
+
+def test_threads_of_python_run_beside_each_other(weak):
+    """The interpreter's lock is free while a device works, and a device takes one job after the other."""
+    D, b = fe.Wilson(weak, mass=0.1), random_field(weak.lattice, 1)
+    expected = D.solve(b).x
+    ticks, done = [], threading.Event()
+
+    def tick():
+        while not done.is_set():
+            ticks.append(time.perf_counter())
+            time.sleep(0.001)
+
+    clock = threading.Thread(target=tick)
+    clock.start()
+    found = [None] * 4
+
+    def solve(k):
+        found[k] = D.solve(b).x
+
+    workers = [threading.Thread(target=solve, args=(k,)) for k in range(4)]
+    [worker.start() for worker in workers]
+    [worker.join() for worker in workers]
+    done.set()
+    clock.join()
+    assert all(np.array_equal(one, expected) for one in found) and len(ticks) > 3
+
+
+def test_results_do_not_depend_on_threads(weak):
+    b = random_field(weak.lattice, 1)
+    one, two = (fe.Wilson(weak, mass=0.1, device=fe.Device("cpu", threads=n)).solve(b).x for n in (1, 2))
+    assert np.array_equal(one, two)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_control_c_ends_a_solve(tmp_path):
+    """Within a second, and the device can be used afterwards."""
+    script = """
+import ferrite_lqcd as fe, numpy as np, sys
+fe.init("cpu", threads=1)
+D = fe.Wilson(fe.Gauge.random((8, 8, 8, 8), seed=1), kappa=0.2)
+b = fe.Noise(1).field((8, 8, 8, 8), spin=0)
+print("begins", flush=True)
+try:
+    # CG goes on for 2000 iterations without a smaller residual.
+    D.solve(b, solver="cg", tol=1e-16, max_iterations=1_000_000)
+except KeyboardInterrupt:
+    print("interrupted", np.isfinite(D.apply(b)).all(), flush=True)
+"""
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
+    running = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=environment)
+    assert running.stdout.readline() == "begins\n"
+    time.sleep(0.3)
+    running.send_signal(signal.SIGINT)
+    assert running.communicate(timeout=60)[0] == "interrupted True\n"
+
+
+def test_trajectories(weak):
+    start = fe.Gauge.random((2, 2, 2, 4), seed=1, noise=0.3)
+    quarks = [fe.TwoFlavours("clover", kappa=0.12, csw=1.0, heavier=[1.0]), fe.OneFlavour("wilson", kappa=0.11)]
+    hmc = fe.HMC(start, fe.GaugeAction("iwasaki", 2.0), quarks, steps=[2, 2], gauge_steps=2, length=0.2, seed=3)
+    trajectory = hmc.trajectory(reverse=True)
+    assert abs(trajectory.delta_h) < 0.5 and max(trajectory.irreversibility) < 1e-5 and trajectory.failure is None
+    assert abs(hmc.gauge.plaquette().mean - trajectory.plaquette) < 1e-12
+    hisq = fe.StaggeredQuarks("hisq", [0.1, 0.3], [2, 1])
+    symanzik = fe.GaugeAction("luscher-weisz", 7.0, u0=0.9, flavours=3)
+    steps = [fe.HMC(start, symanzik, [hisq], steps=n, length=0.2, seed=1).trajectory().delta_h for n in (2, 4)]
+    # Of second order.
+    assert 2.5 < steps[0] / steps[1] < 6
+    with pytest.raises(fe.InputError, match="level 3"):
+        fe.HMC(start, symanzik, [fe.StaggeredQuarks("hisq", [0.1], [2], level=3)], seed=1)
+    with pytest.raises(fe.InputError, match="gauge action 'plaq'"):
+        fe.HMC(start, fe.GaugeAction("plaq", 6.0), seed=1)
+
+
+def test_contractions_are_checked():
+    a = np.ones((2, 3))
+    with pytest.raises(fe.InputError, match="has no '->'"):
+        fe.contract("a b", a)
+    with pytest.raises(fe.InputError, match="b has 3 values in one array and 2"):
+        fe.contract("a b, b a -> a", a, a)
+    np.testing.assert_allclose(fe.contract("one two, three two -> one three", a, a), a @ a.T)
+
+
+def test_multigrid_is_an_object(weak):
+    links = fe.Gauge.random((4, 4, 4, 8), seed=7, noise=0.2)
+    D, b = fe.Clover(links, mass=0.05, csw=1.0), random_field(links.lattice, 1)
+    setup = D.setup(vectors=8, levels=2, blocks=[(2, 2, 2, 2)])
+    assert setup.seconds > 0 and setup.levels == [{"block": [2, 2, 2, 2], "vectors": 8}]
+    report = D.solve(b, solver=setup).report
+    assert report.solver == "multigrid" and report.converged
+    with pytest.raises(fe.InputError, match="of another operator"):
+        fe.Clover(links, mass=0.1, csw=1.0).solve(b, solver=setup)
+    with pytest.raises(fe.InputError, match="does not fit the lattice"):
+        fe.Clover(weak, mass=0.1, csw=1.0).setup(blocks=[(2, 2, 2, 2)])
+
+
+def test_plots_show_themselves(tmp_path, weak):
+    D = fe.Wilson(weak, mass=0.1)
+    report = D.solve(random_field(weak.lattice, 1)).report
+    correlators = fe.mesons(D.propagator(fe.Point((1, 2, 3, 4)), tol=1e-6))
+    for picture in (report.plot(), correlators.plot("pion"), weak.flow(0.1, 0.05).plot()):
+        assert picture._repr_svg_().startswith("<svg")
+    correlators.plot().save(tmp_path / "c.svg")
+    assert [path.name for path in tmp_path.iterdir()] == ["c.svg"]
