@@ -9,12 +9,12 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::sync::atomic::AtomicBool;
 
-/// All checks on GPU 0. `None`, and a word about it, where there is none.
-pub fn check() -> Option<Result<Report, Box<dyn Error>>> {
+/// The checks of some groups, or all, on GPU 0. `None`, and a word about it, where there is none.
+pub fn check(groups: &[String]) -> Option<Result<Report, Box<dyn Error>>> {
     match Cuda::new(0) {
         Ok(gpu) => {
             println!("{}", gpu.device());
-            Some(all(&gpu))
+            Some(all(&gpu, groups))
         }
         Err(reason) => {
             println!("skipped: {reason}");
@@ -45,63 +45,102 @@ fn told(report: &Report, what: &str) {
     failures.iter().take(20).for_each(|failure| println!("FAILED {failure}"));
 }
 
-fn all(gpu: &Cuda) -> Result<Report, Box<dyn Error>> {
-    let cpu = Cpu::new(None);
-    let mut report = Report::default();
-    // What is kept for the comparison of backends is dropped after each group of checks.
-    macro_rules! on_both {
-        ($($check:ident($($argument:expr),*)),*) => {{
-            let (mut on_gpu, mut on_cpu) = (Report::keeping(), Report::keeping());
-            $(
-                checks::$check(gpu, $($argument,)* &mut on_gpu)?;
-                checks::$check(&cpu, $($argument,)* &mut on_cpu)?;
-            )*
-            report.absorb(compare(&on_gpu, &on_cpu));
-            report.absorb(on_gpu);
-        }};
+type Group = fn(&Cuda, &Cpu, &mut Report) -> Result<(), Box<dyn Error>>;
+
+/// The groups of checks by name, in their order.
+const GROUPS: [(&str, Group); 6] = [
+    ("wilson", wilson),
+    ("wilson-like", wilson_like),
+    ("staggered", staggered),
+    ("solves", solves),
+    ("twisted-boundaries", twisted_boundaries),
+    ("dynamics", dynamics),
+];
+
+fn all(gpu: &Cuda, wanted: &[String]) -> Result<Report, Box<dyn Error>> {
+    let names: Vec<&str> = GROUPS.iter().map(|(name, _)| *name).collect();
+    if let Some(unknown) = wanted.iter().find(|name| !names.contains(&name.as_str())) {
+        return Err(format!("there is no group '{unknown}'; there are {}", names.join(", ")).into());
     }
-    checks::dynamics(gpu, &mut report)?;
-    told(&report, "molecular dynamics");
-    checks::wilson_like_angles(gpu, &mut report)?;
-    checks::staggered_angles(gpu, &mut report)?;
-    told(&report, "twisted boundary conditions");
+    let (cpu, mut report) = (Cpu::new(None), Report::default());
+    for (name, group) in GROUPS.iter().filter(|(name, _)| wanted.is_empty() || wanted.iter().any(|one| one == name)) {
+        group(gpu, &cpu, &mut report)?;
+        told(&report, name);
+    }
+    Ok(report)
+}
+
+/// Checks on both, and the results of one against those of the other. What is kept for that is dropped afterwards.
+macro_rules! on_both {
+    ($gpu:ident, $cpu:ident, $report:ident: $($check:ident($($argument:expr),*)),*) => {{
+        let (mut on_gpu, mut on_cpu) = (Report::keeping(), Report::keeping());
+        $(
+            checks::$check($gpu, $($argument,)* &mut on_gpu)?;
+            checks::$check($cpu, $($argument,)* &mut on_cpu)?;
+        )*
+        $report.absorb(compare(&on_gpu, &on_cpu));
+        $report.absorb(on_gpu);
+    }};
+}
+
+fn dynamics(gpu: &Cuda, _: &Cpu, report: &mut Report) -> Result<(), Box<dyn Error>> {
+    checks::dynamics(gpu, report)?;
+    Ok(())
+}
+
+fn twisted_boundaries(gpu: &Cuda, _: &Cpu, report: &mut Report) -> Result<(), Box<dyn Error>> {
+    checks::wilson_like_angles(gpu, report)?;
+    checks::staggered_angles(gpu, report)?;
+    Ok(())
+}
+
+fn wilson(gpu: &Cuda, cpu: &Cpu, report: &mut Report) -> Result<(), Box<dyn Error>> {
     for case in checks::small_cases().into_iter().chain([checks::large_case()]) {
-        on_both!(kernels(&case));
+        on_both!(gpu, cpu, report: kernels(&case));
     }
-    checks::transfers(gpu, &mut report)?;
-    on_both!(blocks());
-    for case in checks::clover_cases() {
-        on_both!(clover_kernels(&case));
-    }
-    on_both!(large_clover_kernels());
-    on_both!(wilson_like(), wilson_like_solves(), multigrid(), restriction(), multigrid_solves());
-    told(&report, "Wilson-like operators and multigrid");
+    checks::transfers(gpu, report)?;
+    on_both!(gpu, cpu, report: blocks());
     for case in checks::temporal_cases() {
-        on_both!(temporal_kernels(&case));
+        on_both!(gpu, cpu, report: temporal_kernels(&case));
     }
+    checks::quenched(gpu, report)?;
+    checks::gauge_fixing(gpu, report)?;
+    Ok(())
+}
+
+fn wilson_like(gpu: &Cuda, cpu: &Cpu, report: &mut Report) -> Result<(), Box<dyn Error>> {
+    for case in checks::clover_cases() {
+        on_both!(gpu, cpu, report: clover_kernels(&case));
+    }
+    on_both!(gpu, cpu, report: large_clover_kernels());
+    on_both!(gpu, cpu, report: wilson_like(), wilson_like_solves(), multigrid(), restriction(), multigrid_solves());
+    Ok(())
+}
+
+fn staggered(gpu: &Cuda, cpu: &Cpu, report: &mut Report) -> Result<(), Box<dyn Error>> {
     for case in checks::staggered_cases() {
-        on_both!(staggered_kernels(&case), improved_kernels(&case));
+        on_both!(gpu, cpu, report: staggered_kernels(&case), improved_kernels(&case));
     }
-    on_both!(staggered_kernels(&checks::large_case()), staggered_phases_of_hops());
+    on_both!(gpu, cpu, report: staggered_kernels(&checks::large_case()), staggered_phases_of_hops());
     for gauge in checks::link_cases() {
-        on_both!(fat_links(&gauge));
+        on_both!(gpu, cpu, report: fat_links(&gauge));
     }
-    checks::singular_matrices(gpu, &mut report)?;
+    checks::singular_matrices(gpu, report)?;
     for (k, size) in [[4, 6, 2, 8], [2, 2, 4, 2], [8, 4, 6, 4]].into_iter().enumerate() {
         let lattice = Lattice::new(size).expect("even extents");
-        checks::staggered_properties(gpu, lattice, 60 + 10 * k as u64, &mut report)?;
+        checks::staggered_properties(gpu, lattice, 60 + 10 * k as u64, report)?;
     }
-    told(&report, "staggered operators");
-    checks::quenched(gpu, &mut report)?;
-    checks::gauge_fixing(gpu, &mut report)?;
-    tuning::check(&mut report)?;
-    rhs_blocking::check(&mut report)?;
+    checks::staggered_solves(gpu, report)?;
+    checks::staggered_phases(gpu, report)?;
+    Ok(())
+}
+
+fn solves(gpu: &Cuda, cpu: &Cpu, report: &mut Report) -> Result<(), Box<dyn Error>> {
+    tuning::check(report)?;
+    rhs_blocking::check(report)?;
     let lattice = Lattice::new([4, 6, 4, 8]).expect("even extents");
     let case = Case::new(generate::weak_field(lattice, 20, 0.2), 21);
-    on_both!(solves(&case, 0.1), schemes(&case, 0.1), clover_solves(&case, 0.1));
-    solves_while_loading(&case, &mut report)?;
-    checks::staggered_solves(gpu, &mut report)?;
-    checks::staggered_phases(gpu, &mut report)?;
-    told(&report, "solves");
-    Ok(report)
+    on_both!(gpu, cpu, report: solves(&case, 0.1), schemes(&case, 0.1), clover_solves(&case, 0.1));
+    solves_while_loading(&case, report)?;
+    Ok(())
 }

@@ -58,7 +58,7 @@ fn copies_come_back() {
 #[cfg(feature = "cuda")]
 #[test]
 fn gpu_agrees_with_reference_and_cpu() {
-    if let Some(report) = ferrite_tests::gpu::check() {
+    if let Some(report) = ferrite_tests::gpu::check(&[]) {
         let report = report.unwrap();
         print!("{}", report.table());
         report.assert_passed();

@@ -62,6 +62,8 @@ pub fn documents(root: &Path) -> Result<Vec<String>> {
 mod tests {
     use super::*;
 
+    const REQUIREMENTS: &str = include_str!("../../book/requirements.txt");
+
     #[test]
     fn what_the_network_would_have_to_give_is_found() {
         let near = "<a href=\"https://e.org\">e</a><script src=\"js/a.js\"></script><link rel=\"canonical\" href=\"https://e.org\">";
