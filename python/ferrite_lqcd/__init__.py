@@ -14,6 +14,8 @@ Examples
 """
 
 from . import _native
+from .arrays import *  # noqa: F403
+from .arrays import __all__ as _arrays_names
 from .contraction import *  # noqa: F403
 from .contraction import __all__ as _contraction
 from .device import *  # noqa: F403
@@ -39,5 +41,5 @@ from .spectrum import __all__ as _spectrum
 
 __version__ = _native.__version__
 __all__ = [
-    *_contraction, *_device, *_dirac, *_errors, *_gauge, *_hmc, *_operators, *_plots, *_reports, *_sources, *_spectrum,
+    *_arrays_names, *_contraction, *_device, *_dirac, *_errors, *_gauge, *_hmc, *_operators, *_plots, *_reports, *_sources, *_spectrum,
 ]

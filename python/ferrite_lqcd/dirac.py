@@ -14,6 +14,7 @@ import numpy as np
 
 from . import _native
 from ._arrays import given
+from .arrays import DeviceArray
 from .device import Device, _on
 from .errors import InputError, SolverError
 from .gauge import Gauge
@@ -29,7 +30,7 @@ __all__ = ["Multigrid", "Operator", "Solution"]
 class Solution(NamedTuple):
     """A solution, and what the solve did."""
 
-    x: np.ndarray
+    x: Any
     report: Report
 
 
@@ -111,17 +112,22 @@ class Operator:
         """Bare mass."""
         return self.parameters["mass"]
 
-    def apply(self, psi: Any) -> np.ndarray:
-        """M ψ, in double precision, for one field or for many."""
-        return self._dirac.apply(given(psi), "plain")
+    def apply(self, psi: Any) -> Any:
+        """M ψ, in double precision, for one field or for many. The image of a ``DeviceArray`` is one."""
+        return self._image(psi, "plain")
 
-    def dagger(self, psi: Any) -> np.ndarray:
-        """M† ψ, in double precision, for one field or for many."""
-        return self._dirac.apply(given(psi), "dagger")
+    def dagger(self, psi: Any) -> Any:
+        """M† ψ, in double precision, for one field or for many. The image of a ``DeviceArray`` is one."""
+        return self._image(psi, "dagger")
 
-    def normal(self, psi: Any) -> np.ndarray:
-        """M† M ψ, in double precision, for one field or for many."""
-        return self._dirac.apply(given(psi), "normal")
+    def normal(self, psi: Any) -> Any:
+        """M† M ψ, in double precision, for one field or for many. The image of a ``DeviceArray`` is one."""
+        return self._image(psi, "normal")
+
+    def _image(self, psi: Any, form: str) -> Any:
+        if isinstance(psi, DeviceArray):
+            return DeviceArray(self._dirac.apply_there(psi._shared, form))
+        return self._dirac.apply(given(psi), form)
 
     def setup(
         self,
@@ -169,7 +175,7 @@ class Operator:
         Parameters
         ----------
         b : array
-            A source, or many with axes in front of those of a field.
+            A source, or many with axes in front of those of a field; up to 16 in a ``DeviceArray``.
         tol : float
             Asked ‖b − M x‖ / ‖b‖ of the full system.
         solver : str or Multigrid
@@ -191,7 +197,7 @@ class Operator:
         Returns
         -------
         Solution
-            ``x``, of the shape of ``b``, and ``report``.
+            ``x``, of the shape of ``b`` and on the same device, and ``report``.
 
         Raises
         ------
@@ -209,6 +215,11 @@ class Operator:
         (True, True)
         """
         settings = self._settings(tol, solver, precision, outer, reconstruct, max_iterations, batch, escalate)
+        if isinstance(b, DeviceArray):
+            if guess is not None and not isinstance(guess, DeviceArray):
+                raise InputError("guess is an array of the host, and b one of a device: fe.to_device makes it one")
+            x, said = self._dirac.solve_there(b._shared, None if guess is None else guess._shared, json.dumps(settings))
+            return self._checked(DeviceArray(x), said)
         b = given(b)
         first = None if guess is None else given(guess)
         if first is not None and first.shape != b.shape:
@@ -313,7 +324,7 @@ class Operator:
         x, said = self._dirac.solve_series(given(b), shifts, [float(value) for value in values], json.dumps(settings))
         return self._checked(x, said)
 
-    def _checked(self, x: np.ndarray, said: str) -> Solution:
+    def _checked(self, x: Any, said: str) -> Solution:
         report = Report(said, repr(self)[1:-1])
         if report.converged and not report.failure:
             return Solution(x, report)

@@ -65,6 +65,30 @@ pub struct Device {
     /// For people.
     #[pyo3(get)]
     description: String,
+    /// The number of a GPU.
+    ordinal: Option<usize>,
+}
+
+/// Something of a device that other threads may hold. It is dropped on the device's thread.
+pub struct Returned<T: Send + 'static> {
+    what: Option<T>,
+    work: Arc<Mutex<Sender<Work>>>,
+}
+
+impl<T: Send + 'static> Returned<T> {
+    /// The thing itself.
+    pub fn get(&self) -> &T {
+        self.what.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl<T: Send + 'static> Drop for Returned<T> {
+    fn drop(&mut self) {
+        if let (Some(what), Ok(work)) = (self.what.take(), self.work.lock()) {
+            // Where the thread has ended it is dropped here.
+            let _ = work.send(Box::new(move |_| drop(what)));
+        }
+    }
 }
 
 /// What an object of Python has on a device. It is freed with this.
@@ -154,6 +178,14 @@ impl Device {
             }
         }
     }
+    /// Something of this device, to be held anywhere.
+    pub fn returned<T: Send + 'static>(&self, what: T) -> Returned<T> {
+        Returned { what: Some(what), work: self.work.clone() }
+    }
+    /// The number of a GPU.
+    pub fn ordinal(&self) -> Option<usize> {
+        self.ordinal
+    }
     /// Makes something that stays on the device for as long as an object of Python needs it.
     pub fn keep<T: 'static>(
         &self,
@@ -193,7 +225,8 @@ impl Device {
         let thread = std::thread::Builder::new().name("ferrite device".into());
         let started = thread.spawn(move || serve(backend, threads, &receive));
         started.map_err(|why| Failure::other(format!("no thread could be started: {why}")))?;
-        Ok(Device { work: Arc::new(Mutex::new(send)), name, description })
+        let ordinal = (name == "cuda").then_some(index);
+        Ok(Device { work: Arc::new(Mutex::new(send)), name, description, ordinal })
     }
     /// Free and total memory in bytes.
     fn memory(&self, py: Python<'_>) -> PyResult<(usize, usize)> {

@@ -4,9 +4,12 @@ use crate::device::{Bench, Device, Kept, Stop};
 use crate::failure::{Failure, FailureKind, Outcome};
 use crate::keys;
 use crate::links::Links;
+use crate::shared::Shared;
 use ferrite::backend::MAX_RHS;
 use ferrite::comms::ProcessGrid;
+use ferrite::domain::Domain;
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
+use ferrite::field::{DeviceArray, FullField};
 use ferrite::lattice::Lattice;
 use ferrite::multigrid::{Multigrid, MultigridParams};
 use ferrite::operators::{Key, KeyKind, OPERATORS, Operator, OperatorForm};
@@ -69,6 +72,15 @@ impl Settings {
                 Err(Failure::input(format!("{key} = {text}: expected {}", names.join(", "))))
             }
         }
+    }
+}
+
+/// `plain`, `dagger` or `normal`.
+fn form_of(name: &str) -> OperatorForm {
+    match name {
+        "plain" => OperatorForm::Plain,
+        "dagger" => OperatorForm::Dagger,
+        _ => OperatorForm::Normal,
     }
 }
 
@@ -244,6 +256,9 @@ fn sizes(
     }
 }
 
+/// Most fields of an array on a device that are applied to or solved for together.
+const TOGETHER: usize = 16;
+
 /// Solutions and a report as JSON.
 type Answer<T> = (Vec<HostField<T>>, String);
 
@@ -282,6 +297,29 @@ impl Dirac {
             Ok(images)
         })?;
         Ok((images, axes))
+    }
+    /// Fields in the memory of the device, as a kernel takes them, and all axes of their array.
+    fn shared(&self, array: &Shared) -> Outcome<(usize, Vec<usize>)> {
+        let own: &[usize] = match self.operator.kind() {
+            FermionKind::Wilson => Spinor::SHAPE,
+            FermionKind::Staggered => ColourVector::SHAPE,
+        };
+        let (front, field) = array.axes(4 + own.len())?;
+        let expected: Vec<usize> = self.lattice.size().into_iter().rev().chain(own.iter().copied()).collect();
+        if field != expected {
+            return Err(Failure::input(format!("fields of the operator have the shape {expected:?}, not {field:?}")));
+        }
+        let count = front.iter().product();
+        if !(1..=TOGETHER).contains(&count) {
+            return Err(Failure::input(format!("{count} fields on a device: 1 to {TOGETHER} are computed together")));
+        }
+        Ok((count, [front, field].concat()))
+    }
+    /// An array as a field of the device.
+    fn field(kind: FermionKind, domain: &Domain, count: usize, array: &DeviceArray) -> Outcome<FullField> {
+        let mut field = FullField::zero(domain, kind, ferrite::Precision::Double, count)?;
+        field.pack(array)?;
+        Ok(field)
     }
     fn solve_for<T: Fermion>(
         &self,
@@ -362,11 +400,7 @@ impl Dirac {
     }
     /// M ψ, M† ψ or M†M ψ: `plain`, `dagger` or `normal`, in double precision.
     fn apply<'py>(&self, py: Python<'py>, given: Given<'_>, form: &str) -> PyResult<Made<'py>> {
-        let form = match form {
-            "plain" => OperatorForm::Plain,
-            "dagger" => OperatorForm::Dagger,
-            _ => OperatorForm::Normal,
-        };
+        let form = form_of(form);
         match self.operator.kind() {
             FermionKind::Wilson => {
                 let (images, axes) = self.apply_to::<Spinor>(py, &given, form)?;
@@ -399,6 +433,47 @@ impl Dirac {
                 Ok((arrays::stacked(py, &axes, &fields)?, said))
             }
         }
+    }
+    /// The same of an array on the device, whose image stays there.
+    fn apply_there(&self, py: Python<'_>, given: &Shared, form: &str) -> PyResult<Shared> {
+        let (count, shape) = self.shared(given)?;
+        let (array, operator, form) = (given.array(), self.operator, form_of(form));
+        let image = self.on(py, move |bench, configuration, _| {
+            let domain = configuration.domain();
+            let field = Self::field(operator.kind(), domain, count, array.get())?;
+            let image = configuration.apply_field(form, field, operator)?.unpack()?;
+            bench.backend.synchronize()?;
+            Ok(image)
+        })?;
+        Ok(Shared::new(py, &self.device, image, shape))
+    }
+    /// The same of an array on the device, whose solutions stay there.
+    fn solve_there(
+        &self,
+        py: Python<'_>,
+        given: &Shared,
+        guess: Option<&Shared>,
+        settings: &str,
+    ) -> PyResult<(Shared, String)> {
+        let settings = Settings(serde_json::from_str(settings).map_err(Failure::other)?);
+        let (count, shape) = self.shared(given)?;
+        let (array, operator) = (given.array(), self.operator);
+        let guess = guess.map(Shared::array);
+        let request = request(self.operator, &settings)?;
+        let (solution, said) = self.on(py, move |bench, configuration, stop| {
+            let mut request = Request { sources: count, ..request };
+            request.reconstruction = configuration.possible(&request.operator, request.reconstruction)?;
+            let domain = configuration.domain();
+            let field = |array: &DeviceArray| Self::field(operator.kind(), domain, count, array);
+            let (source, guess) = (field(array.get())?, guess.map(|guess| field(guess.get())).transpose()?);
+            let mut watch = Watch::new(stop);
+            let (solution, report, failure) = configuration.solve_fields(source, guess, &request, &mut watch)?;
+            let said = report_json(&request, &report, &watch, failure.map(|error| error.to_string())).to_string();
+            let solution = solution.unpack()?;
+            bench.backend.synchronize()?;
+            Ok((solution, said))
+        })?;
+        Ok((Shared::new(py, &self.device, solution, shape), said))
     }
     /// Solves (M†M + σ_i) x_i = b, or M(m_i) x_i = b, for all of several shifts or masses.
     fn solve_series<'py>(

@@ -9,6 +9,7 @@ mod hmc;
 mod keys;
 mod links;
 mod plot;
+mod shared;
 mod spectrum;
 
 use pyo3::prelude::*;
@@ -27,6 +28,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<links::Links>()?;
     module.add_class::<dirac::Dirac>()?;
     module.add_class::<hmc::Chain>()?;
+    module.add_class::<shared::Shared>()?;
     module.add_function(wrap_pyfunction!(device::gpus, module)?)?;
     module.add_function(wrap_pyfunction!(links::quenched, module)?)?;
     module.add_function(wrap_pyfunction!(dirac::operators, module)?)?;

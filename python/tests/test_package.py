@@ -202,11 +202,12 @@ except KeyboardInterrupt:
     print("interrupted", np.isfinite(D.apply(b)).all(), flush=True)
 """
     environment = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
-    running = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=environment)
+    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen([sys.executable, "-c", script], env=environment, **pipes)
     assert running.stdout.readline() == "begins\n"
     time.sleep(0.3)
     running.send_signal(signal.SIGINT)
-    assert running.communicate(timeout=60)[0] == "interrupted True\n"
+    assert running.communicate(timeout=60) == ("interrupted True\n", "")
 
 
 def test_trajectories(weak):
@@ -257,3 +258,41 @@ def test_plots_show_themselves(tmp_path, weak):
         assert picture._repr_svg_().startswith("<svg")
     correlators.plot().save(tmp_path / "c.svg")
     assert [path.name for path in tmp_path.iterdir()] == ["c.svg"]
+
+
+def test_arrays_of_a_device_are_shared(weak):
+    """Without a copy: what one sees, the other does."""
+    D = fe.Clover(weak, mass=0.2, csw=1.0)
+    b = np.stack([random_field(weak.lattice, seed) for seed in (1, 2, 3)])
+    there = fe.to_device(b)
+    image = D.apply(there)
+    assert isinstance(image, fe.DeviceArray) and image.shape == b.shape
+    np.testing.assert_array_equal(image.numpy(), D.apply(b))
+    x, report = D.solve(there, tol=1e-10, precision="single")
+    assert report.converged
+    np.testing.assert_allclose(x.numpy(), D.solve(b, tol=1e-10).x, atol=1e-8)
+    # From a guess that is the solution nothing is left to do.
+    assert D.solve(there, guess=x, tol=1e-9).report.iterations <= 1
+    if fe.device().name == "cpu":
+        view = np.from_dlpack(x)
+        assert view.dtype == np.complex128 and not view.flags.owndata and np.array_equal(view, x.numpy())
+        view.flags.writeable and view.__setitem__(0, 0)
+        assert view.flags.writeable is False or not x.numpy()[0].any()
+        assert not hasattr(x, "__cuda_array_interface__")
+        del x, there
+        gc.collect()
+        assert np.isfinite(view).all()
+    else:
+        interface = x.__cuda_array_interface__
+        assert interface["shape"] == b.shape and interface["typestr"] == "<c16" and x.__dlpack_device__()[0] == 2
+    with pytest.raises(fe.InputError, match="fields of the operator have the shape"):
+        D.apply(fe.to_device(np.zeros((2, 2, 2, 2, 4, 3))))
+    with pytest.raises(fe.InputError, match="1 to 16"):
+        D.apply(fe.to_device(np.zeros((17, *b.shape[1:]))))
+    other = fe.Device("cpu", threads=1)
+    with pytest.raises(fe.DeviceError, match="an array"):
+        D.apply(fe.to_device(b, device=other))
+    naive = fe.Staggered(weak, mass=0.2)
+    source = random_field(weak.lattice, 4, False)
+    x = naive.solve(fe.to_device(source)).x
+    np.testing.assert_allclose(naive.apply(x.numpy()), source, atol=1e-8)

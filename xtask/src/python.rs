@@ -32,19 +32,19 @@ pub fn run(args: &[String]) -> Result<()> {
     let root = process::root()?;
     setup::run(&[])?;
     build_ptx::run(&[])?;
-    let packages = packages(&root)?;
+    let (packages, builder) = (packages(&root)?, builder(&root)?);
     let wheels = process::target(&root).join("wheels");
     // What is there is of an earlier version.
     if wheels.exists() {
         fs::remove_dir_all(&wheels).with_context(|| format!("{} cannot be removed", wheels.display()))?;
     }
-    let mut maturin = Command::new(packages.programs().join("maturin"));
+    let mut maturin = Command::new(builder.programs().join("maturin"));
     maturin.args(["build", "--release", "--locked", "--manifest-path"]).arg(root.join("python/Cargo.toml"));
     maturin.arg("--out").arg(&wheels).arg("--target-dir").arg(process::target(&root).join("wheel"));
     if !native {
         maturin.args(["--zig", "--compatibility", "manylinux_2_28"]);
     }
-    maturin.env("PYTHONPATH", packages.folder()).env("FERRITE_VECTORS", "all").current_dir(&root);
+    maturin.env("PYTHONPATH", builder.folder()).env("FERRITE_VECTORS", "all").current_dir(&root);
     process::run(&mut maturin)?;
     let wheel = wheel_in(&wheels)?;
     let bytes = fs::metadata(&wheel).with_context(|| format!("{} cannot be read", wheel.display()))?.len();
@@ -56,7 +56,11 @@ pub fn run(args: &[String]) -> Result<()> {
 }
 
 fn packages(root: &Path) -> Result<Packages> {
-    Packages::get(root, "python", "python/requirements.txt", "maturin, NumPy and pytest")
+    Packages::get(root, "python", "python/requirements.txt", "NumPy and pytest")
+}
+
+fn builder(root: &Path) -> Result<Packages> {
+    Packages::get(root, "wheel", "python/wheel-requirements.txt", "maturin and Zig's linker")
 }
 
 fn wheel_in(folder: &Path) -> Result<PathBuf> {

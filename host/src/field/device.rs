@@ -1,5 +1,6 @@
 //! Fermion fields on a device.
-use super::host::{Fermion, HostField};
+use super::array::DeviceArray;
+use super::host::{ColourVector, Fermion, HostField, Spinor};
 use crate::backend::{DeviceBuffer, view};
 use crate::domain::{DeviceError, Domain, Result};
 use gpu_kernels::field::Field;
@@ -106,42 +107,49 @@ impl FullField {
     /// # Errors
     /// Fields of another kind, lattice or number.
     pub fn upload<F: Fermion>(&mut self, host: &[HostField<F>]) -> Result {
-        let (domain, format) = (self.even.domain.clone(), self.even.format());
+        let domain = self.even.domain.clone();
         self.expect_host::<F>()?;
         if host.len() != self.even.nrhs {
             return Err(DeviceError::OtherCount { found: host.len(), expected: self.even.nrhs });
         }
         host.iter().try_for_each(|field| domain.expect("a fermion field", field.lattice()))?;
-        self.odd.expect(&domain, (self.even.kind, self.even.precision), host.len())?;
-        let bytes = size_of::<F>() * domain.local().volume();
-        let mut staging = domain.backend().allocate(bytes * host.len(), "the upload of a fermion field")?;
+        let numbers = F::COMPONENTS * domain.local().volume();
+        let mut staged = DeviceArray::zero(domain.backend(), numbers * host.len(), "the upload of a fermion field")?;
         for (j, field) in host.iter().enumerate() {
-            domain.backend().upload(bytemuck::cast_slice(field.sites()), &mut staging, j * bytes)?;
+            staged.upload(j * numbers, field.numbers())?;
         }
+        self.pack(&staged)
+    }
+    /// Takes over numbers that are on its device, in the order of host fields: `[rhs, t, z, y, x, spin, colour]`, or without spin.
+    ///
+    /// # Errors
+    /// Numbers on another device, or more or fewer of them.
+    pub fn pack(&mut self, array: &DeviceArray) -> Result {
+        let (domain, format) = (self.even.domain.clone(), self.even.format());
+        self.odd.expect(&domain, (self.even.kind, self.even.precision), self.even.nrhs)?;
+        self.expect_array(array)?;
         for parity in 0..2 {
             let kernel = PackField {
-                host: view::host_array(&staging, bytes / 16 * self.even.nrhs),
+                host: array.view(),
                 field: self.parity(parity).view(),
                 geometry: domain.geometry(),
                 parity: parity as u32,
             };
-            domain.backend().launch(&PACK, format, &kernel, domain.half_sites(), host.len() as u32)?;
+            domain.backend().launch(&PACK, format, &kernel, domain.half_sites(), self.even.nrhs as u32)?;
         }
         Ok(())
     }
-    /// Copies the field to the host, one host field per right-hand side.
+    /// Its numbers, on its device, in the order of host fields.
     ///
     /// # Errors
-    /// Host fields of another kind.
-    pub fn download<F: Fermion>(&self) -> Result<Vec<HostField<F>>> {
+    /// Failures of the device.
+    pub fn unpack(&self) -> Result<DeviceArray> {
         let domain = &self.even.domain;
-        self.expect_host::<F>()?;
         self.odd.expect(domain, (self.even.kind, self.even.precision), self.even.nrhs)?;
-        let bytes = size_of::<F>() * domain.local().volume();
-        let staging = domain.backend().allocate(bytes * self.even.nrhs, "the download of a fermion field")?;
+        let array = DeviceArray::zero(domain.backend(), self.numbers(), "a fermion field as an array")?;
         for parity in 0..2 {
             let kernel = UnpackField {
-                host: view::host_array(&staging, bytes / 16 * self.even.nrhs),
+                host: array.view(),
                 field: self.parity(parity).view(),
                 geometry: domain.geometry(),
                 parity: parity as u32,
@@ -149,14 +157,40 @@ impl FullField {
             let sites = domain.half_sites();
             domain.backend().launch(&UNPACK, self.even.format(), &kernel, sites, self.even.nrhs as u32)?;
         }
+        Ok(array)
+    }
+    /// Copies the field to the host, one host field per right-hand side.
+    ///
+    /// # Errors
+    /// Host fields of another kind.
+    pub fn download<F: Fermion>(&self) -> Result<Vec<HostField<F>>> {
+        let local = self.even.domain.local();
+        self.expect_host::<F>()?;
+        let (array, numbers) = (self.unpack()?, F::COMPONENTS * local.volume());
         (0..self.even.nrhs)
             .map(|j| {
-                let mut host = HostField::zero(domain.local());
-                let data = bytemuck::cast_slice_mut(host.sites_mut());
-                domain.backend().download(&staging, j * bytes, data)?;
+                let mut host = HostField::zero(local);
+                array.download(j * numbers, host.numbers_mut())?;
                 Ok(host)
             })
             .collect()
+    }
+    /// Complex numbers of all right-hand sides.
+    fn numbers(&self) -> usize {
+        let components =
+            if self.even.kind == FermionKind::Wilson { Spinor::COMPONENTS } else { ColourVector::COMPONENTS };
+        components * self.even.domain.local().volume() * self.even.nrhs
+    }
+    fn expect_array(&self, array: &DeviceArray) -> Result {
+        let (domain, expected) = (&self.even.domain, self.numbers());
+        if !domain.backend().is(array.backend()) {
+            let (found, expected) = (array.backend().device(), domain.backend().device());
+            return Err(DeviceError::OtherDevice { what: "an array", found, expected });
+        }
+        if array.len() != expected {
+            return Err(DeviceError::OtherCount { found: array.len(), expected });
+        }
+        Ok(())
     }
     /// Whether host fields of `F` are of its kind.
     fn expect_host<F: Fermion>(&self) -> Result {

@@ -1,4 +1,5 @@
 //! Fields: on the host as plain arrays, on the device in the layout that its kernels read.
+mod array;
 mod clover;
 mod coarse;
 mod device;
@@ -9,6 +10,7 @@ mod matrices;
 mod rhs;
 mod space;
 
+pub use array::DeviceArray;
 pub use clover::DeviceClover;
 pub(crate) use clover::HermitianBlocks;
 pub(crate) use coarse::CoarseMatrices;

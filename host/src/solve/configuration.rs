@@ -482,21 +482,54 @@ impl<'g> Configuration<'g> {
         super::expect_sources(self.domain(), fields, None)?;
         let reconstruction = self.format(&operator, precision, reconstruction)?;
         let there = self.spread_phases(&operator, fields);
-        let field = || FullField::zero(&self.domain, T::KIND, precision, fields.len());
-        let (mut x, mut out) = (field()?, field()?);
+        let mut x = FullField::zero(&self.domain, T::KIND, precision, fields.len())?;
         x.upload(&there)?;
+        let mut images = self.apply_there(form, complement, x, operator, reconstruction)?.download()?;
+        self.take_spread_phases_back(&operator, &mut images);
+        Ok((images, reconstruction))
+    }
+    /// M ψ_j, M† ψ_j or M†M ψ_j for fields on the device, in their precision and with all reals of links.
+    ///
+    /// # Errors
+    /// Fields of another kind, on another lattice or device; a boundary condition that is spread over all links; formats that do not
+    /// exist, and failures of the device.
+    pub fn apply_field(
+        &self,
+        form: OperatorForm,
+        x: FullField,
+        operator: impl Into<Operator>,
+    ) -> std::result::Result<FullField, SolveFailure> {
+        let operator = operator.into();
+        for part in [&x.even, &x.odd] {
+            part.expect(&self.domain, (operator.kind(), x.even.precision()), x.even.nrhs())?;
+        }
+        if is_spread(&operator) {
+            let why = "a boundary condition that is spread over all links is for fields on the host";
+            return Err(SolveFailure::Solver(SolveError::Invalid(why)));
+        }
+        let reconstruction = self.format(&operator, x.even.precision(), LinkStorage::FULL)?;
+        Ok(self.apply_there(form, false, x, operator, reconstruction)?)
+    }
+    fn apply_there(
+        &self,
+        form: OperatorForm,
+        complement: bool,
+        mut x: FullField,
+        operator: Operator,
+        reconstruction: LinkStorage,
+    ) -> Result<FullField> {
+        let (kind, precision, nrhs) = (x.even.kind(), x.even.precision(), x.even.nrhs());
+        let mut out = FullField::zero(&self.domain, kind, precision, nrhs)?;
         match operator {
             Operator::WilsonLike(operator) => {
                 self.apply_wilson(form, complement, operator, (precision, reconstruction), &mut x, &mut out)?;
             }
             Operator::Staggered(operator) => {
                 let links = self.staggered_links(&operator, precision, reconstruction)?;
-                apply_staggered(form, &Staggered::new(links, operator.params), fields.len(), &x, &mut out)?;
+                apply_staggered(form, &Staggered::new(links, operator.params), nrhs, &x, &mut out)?;
             }
         }
-        let mut images = out.download()?;
-        self.take_spread_phases_back(&operator, &mut images);
-        Ok((images, reconstruction))
+        Ok(out)
     }
     fn apply_wilson(
         &self,

@@ -129,6 +129,19 @@ impl<T: Fermion> SolveFailure<T> {
             other => other,
         }
     }
+    /// That of a solve which has none.
+    pub(super) fn forget_solutions<U: Fermion>(self) -> SolveFailure<U> {
+        match self {
+            SolveFailure::Solver(error) => SolveFailure::Solver(error),
+            SolveFailure::Schwarz(error) => SolveFailure::Schwarz(error),
+            SolveFailure::Multigrid(error) => SolveFailure::Multigrid(error),
+            SolveFailure::Unfinished { error, report, .. } => {
+                SolveFailure::Unfinished { error, solutions: Vec::new(), report }
+            }
+            SolveFailure::OutOfRange(rhs) => SolveFailure::OutOfRange(rhs),
+            SolveFailure::Device(error) => SolveFailure::Device(error),
+        }
+    }
     /// Of a batch with `first` right-hand sides before it, where nothing was solved.
     pub(super) fn counted_from(self, first: usize) -> Self {
         match self {

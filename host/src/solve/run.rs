@@ -7,11 +7,11 @@ use super::report::{Report, SolveFailure};
 use super::request::Request;
 use super::scale::{Exponents, OutOfRange, Scales};
 use crate::domain::{Domain, Result};
-use crate::field::host::{Fermion, HostField};
+use crate::field::host::{ColourVector, Fermion, HostField, Spinor};
 use crate::field::{DeviceField, FieldSpace, FullField};
 use crate::operators::{EvenOdd, Operator};
 use gpu_kernels::{FermionKind, Precision};
-use solvers::{Observer, SolveError, VectorSpace};
+use solvers::{Observer, SolveError, Unsolved, VectorSpace};
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -53,6 +53,50 @@ impl Configuration<'_> {
             }
             Err(other) => Err(other),
         }
+    }
+    /// The same for sources on the device, in double precision, whose numbers have squares there. Solutions stay on the device;
+    /// beside them is why the solver gave up, if it did.
+    ///
+    /// # Errors
+    /// [`SolveFailure`]; [`SolveError::Invalid`] for links in temporal gauge, a spread boundary condition and a mass of zero, which are
+    /// for sources on the host.
+    pub fn solve_fields(
+        &self,
+        sources: FullField,
+        guess: Option<FullField>,
+        request: &Request,
+        observer: &mut dyn Observer,
+    ) -> SolvedThere {
+        let begin = Instant::now();
+        let invalid = |why| Err(SolveFailure::Solver(SolveError::Invalid(why)));
+        let operator = &request.operator;
+        if operator.storage(request.reconstruction).temporal {
+            return invalid("links in temporal gauge are for sources on the host");
+        }
+        match operator {
+            Operator::Staggered(operator) if operator.spread => {
+                return invalid("a boundary condition that is spread over all links is for sources on the host");
+            }
+            Operator::Staggered(operator) if operator.params.mass == 0.0 => {
+                return invalid("the mass of a staggered operator must not be zero");
+            }
+            _ => {}
+        }
+        if operator.kind() != sources.even.kind() {
+            return invalid("the operator acts on spinors where these are colour vectors, or the other way round");
+        }
+        let nrhs = sources.even.nrhs();
+        for field in std::iter::once(&sources).chain(&guess) {
+            for part in [&field.even, &field.odd] {
+                part.expect(self.domain(), (operator.kind(), Precision::Double), nrhs)?;
+            }
+        }
+        let request = match operator.kind() {
+            FermionKind::Wilson => self.checked::<Spinor>(request)?,
+            FermionKind::Staggered => self.checked::<ColourVector>(request).map_err(SolveFailure::forget_solutions)?,
+        };
+        let formats = self.formats(request.operator, nrhs)?;
+        solve_there(&*formats, sources, guess, &request, observer, begin)
     }
     /// The same for sources that have norms in double precision.
     fn solve_in_range<F: Fermion>(
@@ -104,8 +148,7 @@ fn taken_back<F: Fermion>(solved: Solved<F>, back: impl Fn(&mut [HostField<F>]))
     solved.map(|(solutions, report)| (back(solutions), report)).map_err(|failure| failure.with_solutions(back))
 }
 
-/// Solves M ψ_j = η_j for all sources together. The reconstruction is one that can be had; `begin` is when the user's call
-/// began.
+/// The same for sources on the host. The reconstruction is one that can be had; `begin` is when the user's call began.
 fn solve<F: Fermion>(
     formats: &dyn Formats,
     sources: &[HostField<F>],
@@ -114,7 +157,35 @@ fn solve<F: Fermion>(
     observer: &mut dyn Observer,
     begin: Instant,
 ) -> Solved<F> {
-    let mut problem = FullSystem::new(formats.domain(), formats.exact(), sources, guess)?;
+    let field = || FullField::zero(formats.domain(), F::KIND, Precision::Double, sources.len());
+    let uploaded = |fields: &[HostField<F>]| -> Result<FullField> {
+        let mut there = field()?;
+        there.upload(fields)?;
+        Ok(there)
+    };
+    let (eta, guess) = (uploaded(sources)?, guess.map(uploaded).transpose()?);
+    let (psi, mut report, failure) = solve_there(formats, eta, guess, request, observer, begin)?;
+    let solutions = psi.download()?;
+    report.total_seconds = begin.elapsed().as_secs_f64();
+    match failure {
+        None => Ok((solutions, report)),
+        Some(error) => Err(SolveFailure::Unfinished { error, solutions, report: Box::new(report) }),
+    }
+}
+
+/// Solutions on the device, what is known of them, and why a solver gave up.
+pub type SolvedThere = std::result::Result<(FullField, Report, Option<Unsolved>), SolveFailure>;
+
+/// Solves M ψ_j = η_j for all sources together.
+fn solve_there<F: Fermion>(
+    formats: &dyn Formats,
+    eta: FullField,
+    guess: Option<FullField>,
+    request: &Request,
+    observer: &mut dyn Observer,
+    begin: Instant,
+) -> std::result::Result<(FullField, Report, Option<Unsolved>), SolveFailure<F>> {
+    let mut problem = FullSystem::new(formats.domain(), formats.exact(), eta, guess)?;
     // What the solver is asked for is a residual of the Schur complement, relative to its right-hand side.
     let tol = request.tol * problem.residual_ratio();
     let escalated = solve_escalating(formats, &mut problem, tol, request, observer).map_err(SolveFailure::Solver)?;
@@ -130,7 +201,6 @@ fn solve<F: Fermion>(
         seconds,
     } = escalated;
     problem.scales.undo(&problem.space, &mut problem.psi)?;
-    let solutions = problem.psi.download()?;
     // The true residual in double precision alone decides, even where a solver gave up.
     info.converged = true_residual.iter().all(|&r| r <= request.tol);
     let (failure, gave_up) = match failure {
@@ -154,10 +224,7 @@ fn solve<F: Fermion>(
         seconds,
         total_seconds: begin.elapsed().as_secs_f64(),
     };
-    match failure {
-        None => Ok((solutions, report)),
-        Some(error) => Err(SolveFailure::Unfinished { error, solutions, report: Box::new(report) }),
-    }
+    Ok((problem.psi, report, failure))
 }
 
 /// The full system in double, and its answer.
@@ -177,20 +244,10 @@ struct FullSystem {
 }
 
 impl FullSystem {
-    fn new<F: Fermion>(
-        domain: &Domain,
-        operator: Rc<dyn EvenOdd>,
-        sources: &[HostField<F>],
-        guess: Option<&[HostField<F>]>,
-    ) -> Result<Self> {
-        let nrhs = sources.len();
-        let space = FieldSpace::new(domain, F::KIND, Precision::Double, nrhs);
-        let mut eta = FullField::zero(domain, F::KIND, Precision::Double, nrhs)?;
-        eta.upload(sources)?;
-        let mut psi = FullField::zero(domain, F::KIND, Precision::Double, nrhs)?;
-        if let Some(guess) = guess {
-            psi.upload(guess)?;
-        }
+    fn new(domain: &Domain, operator: Rc<dyn EvenOdd>, mut eta: FullField, guess: Option<FullField>) -> Result<Self> {
+        let (kind, nrhs) = (eta.even.kind(), eta.even.nrhs());
+        let space = FieldSpace::new(domain, kind, Precision::Double, nrhs);
+        let mut psi = guess.map_or_else(|| FullField::zero(domain, kind, Precision::Double, nrhs), Ok)?;
         let (even, odd) = (norms(&space, &eta.even)?, norms(&space, &eta.odd)?);
         let source_norms: Vec<f64> = even.into_iter().zip(odd).map(|(e, o)| e.hypot(o)).collect();
         let scales = Scales::of(&source_norms, domain.global().volume());

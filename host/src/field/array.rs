@@ -1,0 +1,69 @@
+//! Complex numbers on a device, in the order of host fields: what other libraries can share.
+use crate::backend::{Backend, DeviceBuffer, view};
+use crate::domain::Result;
+use gpu_kernels::transfer::HostArray;
+use num_complex::Complex64;
+use std::sync::Arc;
+
+/// Complex numbers in double precision in the memory of a device, one after the other.
+pub struct DeviceArray {
+    memory: DeviceBuffer,
+    len: usize,
+    backend: Arc<dyn Backend>,
+}
+
+impl DeviceArray {
+    /// So many zeros; `what` is named where there is too little memory.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub fn zero(backend: &dyn Backend, len: usize, what: &str) -> Result<Self> {
+        let memory = backend.allocate(len * size_of::<Complex64>(), what)?;
+        Ok(DeviceArray { memory, len, backend: backend.shared() })
+    }
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+    /// Where they are.
+    pub fn backend(&self) -> &dyn Backend {
+        &*self.backend
+    }
+    /// Address of the first one, in the memory of the device, for other libraries. Work on the device has to be
+    /// [waited for](Backend::synchronize) before they use it, and theirs before the device does.
+    pub fn address(&self) -> usize {
+        self.memory.address().addr()
+    }
+    /// Copies numbers of the host to place `first` and on.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    ///
+    /// # Panics
+    /// Where these are not all places of the array.
+    pub fn upload(&mut self, first: usize, numbers: &[Complex64]) -> Result {
+        assert!(first + numbers.len() <= self.len, "numbers have a place in the array");
+        let offset = first * size_of::<Complex64>();
+        Ok(self.backend.upload(bytemuck::cast_slice(numbers), &mut self.memory, offset)?)
+    }
+    /// Copies numbers from place `first` on to the host.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    ///
+    /// # Panics
+    /// Where these are not all places of the array.
+    pub fn download(&self, first: usize, numbers: &mut [Complex64]) -> Result {
+        assert!(first + numbers.len() <= self.len, "numbers have a place in the array");
+        let offset = first * size_of::<Complex64>();
+        Ok(self.backend.download(&self.memory, offset, bytemuck::cast_slice_mut(numbers))?)
+    }
+    /// For kernels.
+    pub(super) fn view(&self) -> HostArray {
+        view::host_array(&self.memory, self.len)
+    }
+}

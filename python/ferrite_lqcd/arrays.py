@@ -1,0 +1,92 @@
+"""Arrays in the memory of a device, which other libraries see without a copy."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Optional
+
+import numpy as np
+
+from . import _native
+from ._arrays import given
+from .device import Device, _on
+
+__all__ = ["DeviceArray", "to_device"]
+
+
+class DeviceArray:
+    """Complex numbers in double precision in the memory of a device: on a GPU, what CuPy, PyTorch, JAX and Numba share.
+
+    ``to_device`` makes one; operators give one where they are given one. ``cupy.from_dlpack(x)``, ``torch.from_dlpack(x)`` and
+    ``cupy.asarray(x)`` are the same memory, without a copy, and keep it alive. Ferrite's work on it is done when it is there; wait for
+    work of other libraries (``cupy.cuda.Device().synchronize()``) before it goes back to Ferrite.
+
+    Examples
+    --------
+    >>> import ferrite_lqcd as fe, numpy as np
+    >>> x = fe.to_device(np.arange(6).reshape(2, 3))
+    >>> x.shape, x.numpy()[1].real.tolist()
+    ((2, 3), [3.0, 4.0, 5.0])
+    """
+
+    def __init__(self, shared: _native.Shared):
+        self._shared = shared
+
+    @property
+    def shape(self) -> "tuple[int, ...]":
+        """Lengths of the axes."""
+        return self._shared.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """``complex128``"""
+        return np.dtype(np.complex128)
+
+    @property
+    def device(self) -> str:
+        """``cpu`` or ``cuda``."""
+        return self._shared.device.name
+
+    def numpy(self) -> np.ndarray:
+        """A copy in the memory of the host."""
+        return self._shared.numpy()
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("an array of a device cannot be seen by NumPy without a copy: numpy.from_dlpack does, on a CPU")
+        return self.numpy() if dtype is None else self.numpy().astype(dtype)
+
+    def __getattr__(self, name: str) -> Any:
+        # Only arrays on GPUs have it: libraries ask.
+        if name == "__cuda_array_interface__":
+            return self.__dict__["_shared"].__cuda_array_interface__
+        raise AttributeError(name)
+
+    def __dlpack__(self, **request: Any) -> Any:
+        return self._shared.__dlpack__(**request)
+
+    def __dlpack_device__(self) -> "tuple[int, int]":
+        return self._shared.__dlpack_device__()
+
+    def __repr__(self) -> str:
+        return f"<ferrite_lqcd.DeviceArray of shape {self.shape} on {self.device}>"
+
+
+def to_device(array: Any, *, device: Optional[Device] = None) -> DeviceArray:
+    """A copy of an array in the memory of a device.
+
+    Parameters
+    ----------
+    array
+        An array of NumPy, or of CuPy, which is then copied within the GPU.
+    device : Device, optional
+        Without, that of ``fe.init``.
+    """
+    native = _on(device)
+    cupy = sys.modules.get("cupy")
+    if cupy is not None and isinstance(array, cupy.ndarray) and native.name == "cuda":
+        made = DeviceArray(_native.Shared.zeros(native, list(array.shape)))
+        cupy.asarray(made)[...] = array
+        cupy.cuda.Device().synchronize()
+        return made
+    return DeviceArray(_native.Shared.copy_of(native, given(array)))

@@ -1,0 +1,162 @@
+//! Arrays in the memory of a device that other libraries see without a copy: by DLPack, and on GPUs by the CUDA array interface.
+#![allow(unsafe_code)]
+use crate::arrays::{self, Given, Made};
+use crate::device::{Device, Returned};
+use crate::failure::{Failure, Outcome};
+use dlpark::ffi::{DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned};
+use dlpark::metadata::Dynamic;
+use dlpark::python::{DlpackExporter, ExportRequest, export_dlpack};
+use dlpark::{DlpackFlags, Managed, ManagedTensorBase};
+use ferrite::field::DeviceArray;
+use ferrite::num_complex::Complex64;
+use numpy::PyUntypedArrayMethods;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// Complex numbers in the memory of a device, with axes.
+#[pyclass(frozen, module = "ferrite_lqcd._native")]
+pub struct Shared {
+    /// Freed on the device's thread.
+    array: Arc<Returned<DeviceArray>>,
+    shape: Vec<usize>,
+    device: Py<Device>,
+}
+
+impl Shared {
+    /// With these axes, on the device on whose thread it was made.
+    pub fn new(py: Python<'_>, device: &Py<Device>, array: DeviceArray, shape: Vec<usize>) -> Self {
+        let array = Arc::new(device.get().returned(array));
+        Shared { array, shape, device: device.clone_ref(py) }
+    }
+    /// For work on the device.
+    pub fn array(&self) -> Arc<Returned<DeviceArray>> {
+        self.array.clone()
+    }
+    /// Axes before those of a field with so many, and those of the field.
+    pub fn axes(&self, own: usize) -> Outcome<(&[usize], &[usize])> {
+        match self.shape.len().checked_sub(own) {
+            Some(front) => Ok(self.shape.split_at(front)),
+            None => {
+                Err(Failure::input(format!("an array of shape {:?} is no field, which has {own} axes", self.shape)))
+            }
+        }
+    }
+    fn ordinal(&self) -> Option<i32> {
+        self.device.get().ordinal().map(|ordinal| ordinal as i32)
+    }
+    fn tensor<M: ManagedTensorBase>(&self) -> PyResult<Managed<M>> {
+        let shape: Vec<i64> = self.shape.iter().map(|extent| *extent as i64).collect();
+        let mut strides = vec![1; shape.len()];
+        for axis in (1..shape.len()).rev() {
+            strides[axis - 1] = strides[axis] * shape[axis];
+        }
+        let prepared = Dynamic::new(shape.as_slice(), strides.as_slice()).prepare_as::<M>().map_err(Failure::other)?;
+        let mut tensor = prepared.initialize(Box::new(self.array.clone()));
+        tensor.set_device(<Self as DlpackExporter>::device(self));
+        tensor.set_dtype(DLDataType::C128);
+        tensor.set_data(self.array.get().address() as *mut c_void);
+        // SAFETY: the data is memory of the device that the context, a reference to it, keeps; shape and strides are those of a
+        // dense array of as many numbers as there are; the memory may be written.
+        Ok(unsafe { tensor.finish() })
+    }
+}
+
+impl DlpackExporter for Shared {
+    fn device(&self) -> DLDevice {
+        self.ordinal().map_or(DLDevice::CPU, DLDevice::cuda)
+    }
+    fn flags(&self) -> DlpackFlags {
+        DlpackFlags::empty()
+    }
+    /// Work on the device was waited for when the array was made.
+    fn prepare_export(&self, _: Python<'_>, _: &ExportRequest<'_>) -> PyResult<()> {
+        Ok(())
+    }
+    fn export_legacy(&self, _: Python<'_>) -> PyResult<Managed<DLManagedTensor>> {
+        self.tensor()
+    }
+    fn export_versioned(&self, _: Python<'_>) -> PyResult<Managed<DLManagedTensorVersioned>> {
+        self.tensor()
+    }
+}
+
+#[pymethods]
+impl Shared {
+    /// Zeros of a shape.
+    #[staticmethod]
+    fn zeros(py: Python<'_>, device: Py<Device>, shape: Vec<usize>) -> PyResult<Self> {
+        let count = shape.iter().product();
+        let array = device.get().run(py, move |bench, _| {
+            let array = DeviceArray::zero(&*bench.backend, count, "an array")?;
+            bench.backend.synchronize()?;
+            Ok(array)
+        })?;
+        Ok(Shared::new(py, &device, array, shape))
+    }
+    /// A copy of an array of the host.
+    #[staticmethod]
+    fn copy_of(py: Python<'_>, device: Py<Device>, given: Given<'_>) -> PyResult<Self> {
+        let (numbers, shape) = (arrays::numbers(&given)?.to_vec(), given.shape().to_vec());
+        let array = device.get().run(py, move |bench, _| {
+            let mut array = DeviceArray::zero(&*bench.backend, numbers.len(), "an array")?;
+            array.upload(0, &numbers)?;
+            bench.backend.synchronize()?;
+            Ok(array)
+        })?;
+        Ok(Shared::new(py, &device, array, shape))
+    }
+    /// A copy in the memory of the host.
+    fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Made<'py>> {
+        let (array, count) = (self.array.clone(), self.shape.iter().product());
+        let numbers = self.device.get().run(py, move |_, _| {
+            let mut numbers = vec![Complex64::ZERO; count];
+            array.get().download(0, &mut numbers)?;
+            Ok(numbers)
+        })?;
+        arrays::array(py, &self.shape, numbers)
+    }
+    /// Lengths of the axes.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.shape)
+    }
+    /// Where it is.
+    #[getter]
+    fn device(&self, py: Python<'_>) -> Py<Device> {
+        self.device.clone_ref(py)
+    }
+    /// How libraries for CUDA see it: none on a CPU.
+    #[getter]
+    fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        if self.ordinal().is_none() {
+            let why = "this array is in the memory of the CPU";
+            return Err(pyo3::exceptions::PyAttributeError::new_err(why));
+        }
+        let interface = PyDict::new(py);
+        interface.set_item("shape", PyTuple::new(py, &self.shape)?)?;
+        interface.set_item("typestr", "<c16")?;
+        interface.set_item("data", (self.array.get().address(), false))?;
+        // Work on the device was waited for when the array was made.
+        interface.set_item("stream", py.None())?;
+        interface.set_item("version", 3)?;
+        Ok(interface)
+    }
+    /// The array as DLPack has it.
+    #[pyo3(signature = (*, stream = None, max_version = None, dl_device = None, copy = None))]
+    fn __dlpack__<'py>(
+        &self,
+        py: Python<'py>,
+        stream: Option<Bound<'py, PyAny>>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(u32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<Py<PyAny>> {
+        export_dlpack(self, py, ExportRequest::parse(stream.as_ref(), max_version, dl_device, copy)?)
+    }
+    /// Sort and number of the device as DLPack has them.
+    fn __dlpack_device__(&self) -> (u32, i32) {
+        <Self as DlpackExporter>::device(self).into()
+    }
+}
