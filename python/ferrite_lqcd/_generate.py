@@ -24,7 +24,8 @@ __all__ = {names}
 
 def operators() -> "list[dict[str, Any]]":
     """All operators: ``name``, ``title``, ``formula``, ``staggered``, and ``parameters`` with name, type, help and default."""
-    return json.loads(_native.operators())
+    found: "list[dict[str, Any]]" = json.loads(_native.operators())
+    return found
 '''
 
 

@@ -7,7 +7,7 @@ chooses, and every function takes ``device=`` for a device of its own.
 from __future__ import annotations
 
 import os
-from typing import Optional, Union
+from typing import Any, Optional, Union
 
 from . import _native
 from .errors import DeviceError, InputError
@@ -106,7 +106,7 @@ def _on(chosen: Optional[Device]) -> _native.Device:
     return (chosen or device())._native
 
 
-def info() -> dict:
+def info() -> "dict[str, Any]":
     """Version, GPUs, and why there are none.
 
     Returns

@@ -61,7 +61,7 @@ def _text(value: Any) -> str:
         return str(value)
     if isinstance(value, (str, int)):
         return str(value)
-    if isinstance(value, float) or np.isscalar(value):
+    if isinstance(value, (float, np.number)):
         return repr(float(value))
     return ",".join(_text(one) for one in value)
 
@@ -100,17 +100,17 @@ class Operator:
     @property
     def staggered(self) -> bool:
         """Whether fields have no spins."""
-        return self.parameters["staggered"]
+        return bool(self.parameters["staggered"])
 
     @property
     def antiperiodic(self) -> bool:
         """Whether fermions change their sign at the end of the lattice in t."""
-        return self.parameters["antiperiodic"]
+        return bool(self.parameters["antiperiodic"])
 
     @property
     def mass(self) -> float:
         """Bare mass."""
-        return self.parameters["mass"]
+        return float(self.parameters["mass"])
 
     def apply(self, psi: Any) -> Any:
         """M ψ, in double precision, for one field or for many. The image of a ``DeviceArray`` is one."""
@@ -150,7 +150,7 @@ class Operator:
         improvements : int
             How many times the cycle improves its own near-null vectors.
         """
-        settings = {"vectors": vectors, "levels": levels, "improvements": improvements}
+        settings: "dict[str, Any]" = {"vectors": vectors, "levels": levels, "improvements": improvements}
         if blocks is not None:
             settings["blocks"] = [[int(extent) for extent in block] for block in blocks]
         settings = {key: value for key, value in settings.items() if value is not None}
@@ -218,8 +218,9 @@ class Operator:
         if isinstance(b, DeviceArray):
             if guess is not None and not isinstance(guess, DeviceArray):
                 raise InputError("guess is an array of the host, and b one of a device: fe.to_device makes it one")
-            x, said = self._dirac.solve_there(b._shared, None if guess is None else guess._shared, json.dumps(settings))
-            return self._checked(DeviceArray(x), said)
+            first_there = None if guess is None else guess._shared
+            solution, said = self._dirac.solve_there(b._shared, first_there, json.dumps(settings))
+            return self._checked(DeviceArray(solution), said)
         b = given(b)
         first = None if guess is None else given(guess)
         if first is not None and first.shape != b.shape:

@@ -190,7 +190,8 @@ class Gauge:
     @property
     def lattice(self) -> "tuple[int, int, int, int]":
         """Extents x, y, z, t."""
-        return tuple(self._links.lattice)
+        x, y, z, t = self._links.lattice
+        return x, y, z, t
 
     @property
     def __array_interface__(self) -> "dict[str, Any]":

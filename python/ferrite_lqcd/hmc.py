@@ -196,7 +196,7 @@ class HMC:
     ):
         if precision not in ("double", "single"):
             raise InputError(f"precision = '{precision}': expected 'double' or 'single'")
-        specs = []
+        specs: "list[dict[str, Any]]" = []
         for quark in quarks:
             title = f"{quark._spec['operator']} quarks {len(specs) + 1}"
             specs.append({**quark._spec, "title": title})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Sequence
+from typing import Mapping, Sequence
 
 from . import _native
 
@@ -35,7 +35,7 @@ def lines(
     title: str,
     subtitle: str,
     axes: "tuple[str, str]",
-    curves: "dict[str, Sequence[tuple[float, float]]]",
+    curves: "Mapping[str, Sequence[tuple[float, float]]]",
     logarithmic: bool = False,
 ) -> Plot:
     """Curves with a legend."""

@@ -48,8 +48,8 @@ class Report:
     def true_residual(self) -> float:
         """The largest of the true residuals."""
         if "systems" in self._data:
-            return max(residual for system in self._data["systems"] for residual in system["true_residuals"])
-        return max(self._data["true_residuals"])
+            return float(max(residual for system in self._data["systems"] for residual in system["true_residuals"]))
+        return float(max(self._data["true_residuals"]))
 
     def as_dict(self) -> "dict[str, Any]":
         """All of it."""

@@ -36,12 +36,19 @@ class Source:
     def field(self, lattice: Sequence[int], *, spin: Optional[int] = None, colour: int = 0) -> np.ndarray:
         """One component: ``[T, Z, Y, X, 4, 3]`` with a spin, ``[T, Z, Y, X, 3]`` without."""
         if spin is None:
-            return self.fields(lattice, True)[colour]
-        return self.fields(lattice, False)[3 * spin + colour]
+            return np.asarray(self.fields(lattice, True)[colour])
+        return np.asarray(self.fields(lattice, False)[3 * spin + colour])
 
 
 def _empty(lattice: Sequence[int]) -> np.ndarray:
     return np.zeros(tuple(reversed(extents(lattice))), dtype=np.complex128)
+
+
+def _coordinates(site: Sequence[int]) -> "tuple[int, int, int, int]":
+    if len(site) != 4:
+        raise InputError(f"a site has four coordinates x, y, z, t, not {tuple(site)}")
+    x, y, z, t = (int(place) for place in site)
+    return x, y, z, t
 
 
 def _site(site: Sequence[int], lattice: Sequence[int]) -> "tuple[int, int, int, int]":
@@ -61,9 +68,7 @@ class Point(Source):
     """1 at a site x, y, z, t."""
 
     def __init__(self, site: Sequence[int]):
-        self.origin = tuple(int(place) for place in site)
-        if len(self.origin) != 4:
-            raise InputError(f"a site has four coordinates x, y, z, t, not {tuple(site)}")
+        self.origin = _coordinates(site)
 
     def profile(self, lattice: Sequence[int]) -> np.ndarray:
         field = _empty(lattice)
@@ -147,7 +152,7 @@ class Array(Source):
     """Fields of one's own: ``[12, T, Z, Y, X, 4, 3]``, or ``[3, T, Z, Y, X, 3]``, or a profile ``[T, Z, Y, X]`` of all components."""
 
     def __init__(self, array: Any, origin: Sequence[int] = (0, 0, 0, 0)):
-        self.array, self.origin = given(array), tuple(int(place) for place in origin)
+        self.array, self.origin = given(array), _coordinates(origin)
 
     def profile(self, lattice: Sequence[int]) -> np.ndarray:
         expected = tuple(reversed(extents(lattice)))

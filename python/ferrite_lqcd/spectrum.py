@@ -136,7 +136,10 @@ class Correlators(Mapping[str, np.ndarray]):
 
     def plot(self, *names: str, momentum: int = 0) -> Plot:
         """|C(t)| on a logarithmic axis, of these names, or of all."""
-        curves = {name: list(enumerate(np.abs(self[name][momentum].real))) for name in names or tuple(self)}
+        def points(name: str) -> "list[tuple[float, float]]":
+            return [(t, abs(float(c))) for t, c in enumerate(self[name][momentum].real)]
+
+        curves = {name: points(name) for name in names or tuple(self)}
         title = f"Correlators, p = {self.momenta[momentum]}"
         return plots.lines(title, "time counted from the source", ("t", "|C(t)|"), curves, logarithmic=True)
 
@@ -148,10 +151,9 @@ class Correlators(Mapping[str, np.ndarray]):
 
 
 def _momenta(momenta: Sequence[Sequence[int]]) -> "list[tuple[int, int, int]]":
-    found = [tuple(int(component) for component in p) for p in momenta]
-    if any(len(p) != 3 for p in found):
+    if any(len(p) != 3 for p in momenta):
         raise InputError("momenta are lists of three whole numbers, in units of 2π/L")
-    return found
+    return [(int(x), int(y), int(z)) for x, y, z in momenta]
 
 
 def mesons(
