@@ -1,7 +1,7 @@
 //! Devices. Each has a thread of its own, on which all work on it is done: a backend, with everything on it, is used by one
 //! thread at a time, while Python's threads may be any. Whoever asks for work waits without the interpreter's lock, and
 //! looks for signals such as Ctrl-C meanwhile.
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, in_python};
 use ferrite::backend::{Backend, Cpu};
 use ferrite::domain::Domain;
 use ferrite::lattice::Lattice;
@@ -243,7 +243,7 @@ pub fn gpus() -> (Vec<String>, Option<String>) {
     #[cfg(feature = "cuda")]
     match ferrite::backend::Cuda::devices() {
         Ok(found) => (found.iter().map(|gpu| gpu.name.clone()).collect(), None),
-        Err(why) => (Vec::new(), Some(why.to_string())),
+        Err(why) => (Vec::new(), Some(in_python(&why.to_string()))),
     }
     #[cfg(not(feature = "cuda"))]
     (Vec::new(), Some("this build knows no GPUs".into()))

@@ -102,9 +102,15 @@ impl From<FileError> for Failure {
 }
 impl From<DeviceError> for Failure {
     fn from(error: DeviceError) -> Self {
-        Failure { kind: FailureKind::Device, message: error.to_string() }
+        Failure { kind: FailureKind::Device, message: in_python(&error.to_string()) }
     }
 }
+
+/// A sentence about a device with Python's words in place of the program's flags.
+pub fn in_python(message: &str) -> String {
+    message.replace("run with --backend cpu", "choose the CPU with init(\"cpu\")")
+}
+
 impl From<BackendError> for Failure {
     fn from(error: BackendError) -> Self {
         DeviceError::from(error).into()
