@@ -214,7 +214,7 @@ pub fn fit_correlator(
     let all: Vec<&dyn FitFunction> = functions.iter().map(|f| f as &dyn FitFunction).collect();
     let CorrelatorSettings { window, covariance, resampling, .. } = *settings;
     let among = if samples.is_empty() { 0..0 } else { usable(&folded, shape, extent) };
-    let fit = fit(&all, &times, &folded, among, &FitSettings { window, covariance, resampling })?;
+    let fit = fit(&all, &times, &folded, among, &FitSettings { window, to_end: false, covariance, resampling })?;
     Ok(CorrelatorFit { states: functions[fit.best.function], fit })
 }
 

@@ -70,7 +70,7 @@ pub struct Potential {
 }
 
 /// The potential from loops, which are in the order of distances. `settings` are those of V(R), with T as times; `distances` are the
-/// shortest and the longest distance of the fit of Cornell's form, or else all are tried.
+/// shortest and the longest distance of the fit of Cornell's form; without them it goes to the longest, and all shortest ones are tried.
 pub fn potential(loops: &[LoopsAt], settings: &CorrelatorSettings, distances: Option<[f64; 2]>) -> Potential {
     let at: Vec<PotentialAt> = loops.iter().map(|one| potential_at(one, settings)).collect();
     let (mut used, mut columns) = (Vec::new(), Vec::new());
@@ -98,7 +98,8 @@ pub fn potential(loops: &[LoopsAt], settings: &CorrelatorSettings, distances: Op
             Err(FitError::FewData { data, parameters: fewest })
         }
         window => {
-            let settings = FitSettings { window, covariance: settings.covariance, resampling: settings.resampling };
+            let settings =
+                FitSettings { window, to_end: true, covariance: settings.covariance, resampling: settings.resampling };
             fit(&[&Cornell], &r, &samples, 0..r.len(), &settings)
         }
     };
@@ -120,7 +121,8 @@ fn potential_at(loops: &LoopsAt, settings: &CorrelatorSettings) -> PotentialAt {
     let places: Vec<f64> = (1..=times).map(|t| t as f64).collect();
     let window = settings.window.map(|[first, last]| [first.max(1) - 1, last.clamp(1, times.max(1)) - 1]);
     let among = 0..if samples.is_empty() { 0 } else { sure(samples, 0..times) };
-    let choice = FitSettings { window, covariance: settings.covariance, resampling: settings.resampling };
+    let choice =
+        FitSettings { window, to_end: false, covariance: settings.covariance, resampling: settings.resampling };
     let fit = fit(&all, &places, samples, among, &choice);
     let fit = fit.map(|fit| CorrelatorFit { states: functions[fit.best.function], fit });
     PotentialAt { distance: *distance, effective, fit }
@@ -180,7 +182,7 @@ mod tests {
                 assert!((value.value - truth).abs() < 1e-6 * truth && value.error < 1e-6, "{k}: {value:?}");
             }
             assert_eq!(found.used.len(), 8);
-            assert!(distances.is_none() || fit.best.window == [1, 6]);
+            assert!(if distances.is_some() { fit.best.window == [1, 6] } else { fit.best.window[1] == 7 });
             for (one, r) in found.at.iter().zip(DISTANCES) {
                 let truth = Cornell.value(r, &[0.6, 0.3, 0.05], &mut [0.0; 3]);
                 assert!((one.effective[2].unwrap().value - truth).abs() < 1e-7);
