@@ -193,7 +193,8 @@ pub(super) fn sure(samples: &[Vec<f64>], range: Range<usize>) -> usize {
         .clone()
         .find(|k| {
             let (mean, error) = known(*k);
-            !(sign * mean > 2.0 * error)
+            // What is no number is not sure, either.
+            (sign * mean).is_nan() || error.is_nan() || sign * mean <= 2.0 * error
         })
         .unwrap_or(range.end)
 }

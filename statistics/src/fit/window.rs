@@ -156,7 +156,7 @@ pub fn fit(
     let covariance = Covariance::of_mean(&used, kind);
     let mean: Vec<f64> = (0..among.len()).map(|k| used.iter().map(|s| s[k]).sum::<f64>() / n as f64).collect();
     let windows: Vec<Range<usize>> = match settings.window {
-        Some(_) => vec![0..among.len()],
+        Some(_) => std::iter::once(0..among.len()).collect(),
         None if settings.to_end => (0..among.len()).map(|a| a..among.len()).collect(),
         None => (0..among.len()).flat_map(|a| (a + 1..=among.len()).map(move |b| a..b)).collect(),
     };
