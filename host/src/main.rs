@@ -39,6 +39,7 @@ fn run(command: Command, context: &Context) -> Outcome {
         Command::Measure(args) => cli::measure::run(&args, context),
         Command::Spectrum(args) => cli::spectrum::run(&args, context),
         Command::Rhmc(args) => cli::rhmc::run(&args, context),
+        Command::Fit(args) => cli::fit::run(&args, context),
         Command::Report(args) => cli::report::run(&args, context),
         Command::Init(args) => cli::init::run(&args, context),
         Command::Tune(args) => cli::tune::run(args, context),

@@ -6,6 +6,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`plot`] | pictures as SVG |
+//! | [`analysis`] | fits and scales from records of many configurations |
 //! | [`records`] | the lines of JSON that commands write for each trajectory and configuration |
 //! | [`page`] | the HTML pages of `ferrite report` |
 //! | [`model`] | the scaling model: from measured times to those on many GPUs |
@@ -15,6 +16,7 @@
 //! Files are read here, but not written: pictures and pages are texts, which the program puts in their place.
 #![forbid(unsafe_code)]
 
+pub mod analysis;
 mod error;
 pub mod model;
 pub mod page;

@@ -5,33 +5,39 @@
 pub enum CorrelatorShape {
     /// cosh m (T/2 − t): the same forwards and backwards.
     Cosh,
+    /// sinh m (T/2 − t): the same forwards and backwards but for its sign.
+    Sinh,
     /// exp(−m t): forwards only.
     Exponential,
 }
 
 /// m between t and t + 1 for each t, from C(t)/C(t+1); `None` where no m gives that ratio. With [`CorrelatorShape::Cosh`]
-/// there are T/2 of them, else T − 1.
+/// and [`CorrelatorShape::Sinh`] there are T/2 of them, else T − 1.
 pub fn effective_masses(correlator: &[f64], shape: CorrelatorShape) -> Vec<Option<f64>> {
     let extent = correlator.len();
-    let last = if shape == CorrelatorShape::Cosh { extent / 2 } else { extent.saturating_sub(1) };
+    let last = if shape == CorrelatorShape::Exponential { extent.saturating_sub(1) } else { extent / 2 };
     let one = |t: usize| {
         let ratio = correlator[t] / correlator[t + 1];
         match shape {
             CorrelatorShape::Exponential => Some(ratio.ln()).filter(|m| m.is_finite()),
-            CorrelatorShape::Cosh => cosh_mass(ratio, 0.5 * extent as f64 - t as f64),
+            CorrelatorShape::Cosh => mass_of_ratio(ratio, 0.5 * extent as f64 - t as f64, 1.0),
+            CorrelatorShape::Sinh => mass_of_ratio(ratio, 0.5 * extent as f64 - t as f64, -1.0),
         }
     };
     (0..last).map(one).collect()
 }
 
-/// m with cosh(m d) / cosh(m (d − 1)) = `ratio`, which grows with m from 1 on for d ≥ ½ (for d = ½ it is always 1).
-fn cosh_mass(ratio: f64, distance: f64) -> Option<f64> {
-    // cosh, without its growth: cosh(m d) = e^{m d} (1 + e^{−2 m d}) / 2.
+/// m with cosh(m d) / cosh(m (d − 1)) = `ratio` where the sign is 1, of sinh where it is −1. For d ≥ ½ the ratio of cosh grows with m
+/// from 1 on (for d = ½ it is always 1), for d > 1 that of sinh from d/(d − 1) on.
+fn mass_of_ratio(ratio: f64, distance: f64, sign: f64) -> Option<f64> {
+    // Without the growth of both: cosh(m d) = e^{m d} (1 + e^{−2 m d}) / 2. 1 − e^{−2 x} without loss of digits.
+    let rest = |x: f64| if sign > 0.0 { 1.0 + (-2.0 * x).exp() } else { -(-2.0 * x).exp_m1() };
     let of = |m: f64| {
-        let (a, b) = (m * distance, m * (distance - 1.0));
-        (a.abs() - b.abs()).exp() * (1.0 + (-2.0 * a.abs()).exp()) / (1.0 + (-2.0 * b.abs()).exp())
+        let (a, b) = ((m * distance).abs(), (m * (distance - 1.0)).abs());
+        (a - b).exp() * rest(a) / rest(b)
     };
-    if !ratio.is_finite() || ratio < 1.0 {
+    let least = if sign > 0.0 { 1.0 } else { distance / (distance - 1.0) };
+    if !ratio.is_finite() || ratio < least || (sign < 0.0 && distance <= 1.0) {
         return None;
     }
     let (mut low, mut high) = (0.0, 1.0);
@@ -68,6 +74,17 @@ mod tests {
                     // Next to the middle of an odd extent both times are equally far from it.
                     if half - t as f64 > 0.6 {
                         assert!((found.unwrap() / m - 1.0).abs() < 1e-7 / m.min(1.0), "{m} {extent} {t}: {found:?}");
+                    }
+                }
+                let sinh: Vec<f64> = (0..extent).map(|t| (m * (half - t as f64)).sinh()).collect();
+                let masses = effective_masses(&sinh, CorrelatorShape::Sinh);
+                assert_eq!(masses.len(), extent / 2);
+                for (t, found) in masses.iter().enumerate() {
+                    // C(T/2) is 0.
+                    if half - t as f64 > 1.2 {
+                        assert!((found.unwrap() / m - 1.0).abs() < 1e-7 / m.min(1.0), "{m} {extent} {t}: {found:?}");
+                    } else {
+                        assert_eq!(*found, None);
                     }
                 }
                 let falling: Vec<f64> = (0..extent).map(|t| (-m * t as f64).exp()).collect();

@@ -1,12 +1,20 @@
-//! What is made of measured numbers: means of correlated series, with errors that know of the correlation, the
-//! [`jackknife`], and [effective masses](effective) of correlators.
+//! What is made of measured numbers.
 //!
-//! A crate of its own, without dependencies, because both the library `ferrite` and the reports need it and neither needs
-//! the other.
+//! | module | what |
+//! |---|---|
+//! | [`average`] | means of correlated series, with errors that know of the correlation |
+//! | [`jackknife`] | errors of what is made of means, by the jackknife and the bootstrap |
+//! | [`effective`] | effective masses of correlators |
+//! | [`fit`] | correlated least squares: correlators, the static potential, windows by an information criterion |
+//! | [`scale`] | t₀ and w₀ of the gradient flow |
+//!
+//! A crate of its own, because both the library `ferrite` and the reports need it and neither needs the other.
 #![forbid(unsafe_code)]
 
 pub mod effective;
+pub mod fit;
 pub mod jackknife;
+pub mod scale;
 
 /// The mean of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -12,6 +12,7 @@ pub mod convert;
 mod device;
 mod failure;
 mod fields;
+pub mod fit;
 pub mod fix_gauge;
 mod forecast;
 mod formats;
@@ -162,6 +163,8 @@ pub enum Command {
     Rhmc(rhmc::RhmcArguments),
     /// Compute mesons and nucleons from quark propagators on configurations
     Spectrum(spectrum::SpectrumArguments),
+    /// Fit correlators, and make t0, w0 and the static potential of measurements on many configurations
+    Fit(fit::FitArguments),
     /// Write a page of HTML on a run of `rhmc` so far, or on spectra, convergence, scaling and timelines
     Report(report::ReportArguments),
     /// Print an input file with comments

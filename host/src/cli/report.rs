@@ -6,7 +6,8 @@ use ferrite_report::page::collection::CollectionReport;
 use ferrite_report::page::folder_name;
 use ferrite_report::page::rhmc::RhmcReport;
 use ferrite_report::page::spectrum::SpectrumReport;
-use ferrite_report::records::{correlators, trajectories};
+use ferrite_report::records::correlators::{self, CorrelatorRecord};
+use ferrite_report::records::trajectories;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -16,6 +17,8 @@ Examples:
   ferrite report run --skip 200 -o thermal.html
   ferrite report run --json
   ferrite report spectrum                            # of ferrite spectrum --out spectrum: correlators, masses
+  ferrite report flow.jsonl                          # of ferrite measure --flow 4 -o flow.jsonl: flow, t0, w0
+  ferrite report fit.json                            # of ferrite fit > fit.json: correlators with their fits
   ferrite report solve.json                          # of ferrite solve > solve.json: convergence
   ferrite report slurm-1234.out                      # of the log of a job: its solves and benchmarks
   ferrite report one.json two.json -o scaling.html   # of bench dslash --json with 1 and 2 processes: scaling
@@ -28,8 +31,8 @@ histogram, exp(−ΔH), means with errors and autocorrelation times, iterations 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ReportArguments {
-    /// Folders of `ferrite rhmc` and `ferrite spectrum`, and files with what `solve`, `bench dslash` or `bench model` print
-    /// with --json, also among other lines of a log, with points for `bench model --measured`, or of `bench halo --trace`
+    /// Folders of `ferrite rhmc` and `ferrite spectrum`, files of `ferrite measure`, and files with what `solve`, `fit`,
+    /// `bench dslash` or `bench model` print with --json, also among other lines of a log, with points for `bench model --measured`, or of `bench halo --trace`
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     /// The page to write [default: report.html in the one folder, or here]
@@ -67,7 +70,7 @@ pub fn run(args: &ReportArguments, context: &Context) -> Outcome {
     let program = provenance::program();
     let write = |html: Result<String, ReportError>| target::write_text(&path, &html?).map_err(Failure::failed);
     let page = || format!("page: {}\n", path.display());
-    if let Some(folder) = one.filter(|folder| SpectrumReport::is_in(folder)) {
+    if let Some(folder) = one.filter(|folder| CorrelatorRecord::is_in(folder)) {
         let spectrum = SpectrumReport::read(folder, folder_name(folder))?;
         writable()?;
         write(spectrum.html(&program))?;

@@ -109,23 +109,16 @@ impl Flow {
 /// Where t² E, by the clover-leaf field strength, reaches `level` (0.3 for t₀), between two of the points; `None` where it does
 /// not.
 pub fn scale_t0(points: &[FlowPoint], level: f64) -> Option<f64> {
-    crossing(&points.iter().map(|point| (point.time, point.scaled())).collect::<Vec<_>>(), level)
+    statistics::scale::t0(&scaled(points), level)
 }
 
 /// √t where t d/dt t² E reaches `level` (0.3 for w₀), with differences between the points.
 pub fn scale_w0(points: &[FlowPoint], level: f64) -> Option<f64> {
-    let slope = |pair: &[FlowPoint]| {
-        let middle = 0.5 * (pair[0].time + pair[1].time);
-        (middle, middle * (pair[1].scaled() - pair[0].scaled()) / (pair[1].time - pair[0].time))
-    };
-    crossing(&points.windows(2).map(slope).collect::<Vec<_>>(), level).map(f64::sqrt)
+    statistics::scale::w0(&scaled(points), level)
 }
 
-/// The first place where a line through points rises to a level.
-fn crossing(points: &[(f64, f64)], level: f64) -> Option<f64> {
-    let pair = points.windows(2).find(|pair| pair[0].1 < level && pair[1].1 >= level)?;
-    let [(x, y), (u, v)] = [pair[0], pair[1]];
-    Some(x + (u - x) * (level - y) / (v - y))
+fn scaled(points: &[FlowPoint]) -> Vec<(f64, f64)> {
+    points.iter().map(|point| (point.time, point.scaled())).collect()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! | [`loops`] | plaquette, rectangle and Polyakov loop together |
 //! | [`field_strength`] | energy density and topological charge |
 //! | [`polyakov`] | the Polyakov loop |
+//! | [`wilson_loops`] | Wilson loops for the static potential |
 //! | [`flow`] | the gradient flow: what links are along it, t₀ and w₀ |
 //! | [`condensate`] | the chiral condensate from noise vectors |
 //! | [`spectrum`] | correlators of mesons and nucleons |
@@ -18,3 +19,4 @@ pub mod memory;
 pub mod polyakov;
 pub mod quantity;
 pub mod spectrum;
+pub mod wilson_loops;

@@ -159,6 +159,16 @@ pub static W0: Quantity = Quantity {
     meaning: "√t where t d/dt t² E of the flow reaches 0.3; `null` where it does not",
     ..T0
 };
+/// Wilson loops of many sizes.
+pub static WILSON_LOOPS: Quantity = Quantity {
+    name: "Wilson loops",
+    key: "wilson_loops",
+    unit: "",
+    kernel: None,
+    meaning: "array of `r` and `values`: W(R, T) for T = 1, 2, …, mean of Re tr / 3 over all loops of this size",
+    digits: Digits::Fixed(9),
+    ..PLAQUETTE
+};
 /// The chiral condensate.
 pub static CONDENSATE: Quantity = Quantity {
     name: "condensate",
@@ -171,7 +181,7 @@ pub static CONDENSATE: Quantity = Quantity {
 };
 
 /// All of them, in the order of `docs/output.md`.
-pub static QUANTITIES: [&Quantity; 16] = [
+pub static QUANTITIES: [&Quantity; 17] = [
     &PLAQUETTE,
     &PLAQUETTE_SPATIAL,
     &PLAQUETTE_TEMPORAL,
@@ -187,6 +197,7 @@ pub static QUANTITIES: [&Quantity; 16] = [
     &FLOW_TIME,
     &T0,
     &W0,
+    &WILSON_LOOPS,
     &CONDENSATE,
 ];
 

@@ -1,5 +1,7 @@
 //! Reports of several things, and of others than runs of RHMC: what commands printed with `--json`, and timelines.
 use super::convergence::ConvergenceSection;
+use super::fits::FitSection;
+use super::measurements::MeasurementSection;
 use super::rhmc::RhmcReport;
 use super::scaling::{Benchmark, ScalingSection};
 use super::shifts::ShiftsSection;
@@ -7,6 +9,8 @@ use super::spectrum::SpectrumReport;
 use super::timeline::TimelineSection;
 use crate::error::ReportError;
 use crate::page::{self, folder_name};
+use crate::records::correlators::CorrelatorRecord;
+use crate::records::measurements::{MeasurementRecord, kind};
 use crate::records::trajectories;
 use serde_json::{Value, json};
 use std::fs;
@@ -16,13 +20,15 @@ use std::path::{Path, PathBuf};
 const MOST_BYTES: u64 = 1 << 30;
 
 /// What can be reported, for messages.
-const KINDS: &str = "a folder of ferrite rhmc or spectrum, what solve, bench dslash or bench model print with --json, a job's log with such \
-                     lines, points for bench model --measured, or a timeline of bench halo --trace";
+const KINDS: &str = "a folder of ferrite rhmc or spectrum, a file of ferrite measure, what solve, fit, bench dslash or bench model print with \
+                     --json, a job's log with such lines, points for bench model --measured, or a timeline of bench halo --trace";
 
 /// One thing to report.
 enum Item {
     Run(Box<RhmcReport>),
     Spectrum(Box<SpectrumReport>),
+    Measurements(Box<MeasurementSection>),
+    Fit(Box<FitSection>),
     Solve(ConvergenceSection),
     Shifts(ShiftsSection),
     Timeline(TimelineSection),
@@ -44,7 +50,7 @@ impl CollectionReport {
     pub fn read(paths: &[PathBuf], skip: Option<usize>) -> Result<Self, ReportError> {
         let (mut items, mut scaling) = (Vec::new(), ScalingSection::default());
         for path in paths {
-            if path.is_dir() && SpectrumReport::is_in(path) {
+            if path.is_dir() && CorrelatorRecord::is_in(path) {
                 let spectrum = SpectrumReport::read(path, folder_name(path))?;
                 items.push((path.clone(), Item::Spectrum(Box::new(spectrum))));
                 continue;
@@ -54,7 +60,14 @@ impl CollectionReport {
                 items.push((path.clone(), Item::Run(Box::new(report))));
                 continue;
             }
-            for object in objects(path)? {
+            let all = objects(path)?;
+            // Configurations of a file belong together; those of a log stand among other results.
+            let (measured, others): (Vec<Value>, Vec<Value>) = all.into_iter().partition(MeasurementRecord::is_one);
+            if !measured.is_empty() {
+                let record = MeasurementRecord::of(&measured, false).map_err(|why| refused(path, &why))?;
+                items.push((path.clone(), Item::Measurements(Box::new(MeasurementSection::new(record)))));
+            }
+            for object in others {
                 let item = item(&object, &mut scaling).map_err(|why| refused(path, &why))?;
                 items.push((path.clone(), item));
             }
@@ -72,6 +85,8 @@ impl CollectionReport {
             match item {
                 Item::Run(report) => report.put(&mut html, &format!("part-{number}-"))?,
                 Item::Spectrum(spectrum) => spectrum.put(&mut html)?,
+                Item::Measurements(section) => section.put(&mut html, &title(path))?,
+                Item::Fit(fit) => fit.put(&mut html, &title(path))?,
                 Item::Solve(solve) => solve.put(&mut html, &title(path))?,
                 Item::Shifts(shifts) => shifts.put(&mut html, &title(path)),
                 Item::Timeline(timeline) => timeline.put(&mut html, &title(path)),
@@ -98,6 +113,8 @@ impl CollectionReport {
         match item {
             Item::Run(report) => report.sentence(),
             Item::Spectrum(spectrum) => spectrum.sentence(),
+            Item::Measurements(section) => section.sentence(),
+            Item::Fit(fit) => fit.sentence(),
             Item::Solve(solve) => solve.sentence(),
             Item::Shifts(shifts) => shifts.sentence(),
             Item::Timeline(timeline) => timeline.sentence(),
@@ -111,6 +128,8 @@ impl Item {
         match self {
             Item::Run(_) => "rhmc",
             Item::Spectrum(_) => "spectrum",
+            Item::Measurements(_) => "measurements",
+            Item::Fit(_) => "fit",
             Item::Solve(_) => "convergence",
             Item::Shifts(_) => "shifts",
             Item::Timeline(_) => "timeline",
@@ -156,14 +175,16 @@ fn logged(bytes: &[u8]) -> Vec<Value> {
 }
 
 /// Schemas, without version, that an item is made of.
-const REPORTED: [&str; 5] =
-    ["ferrite.solve", "ferrite.solve_shifts", "ferrite.bench", "ferrite.bench-model", "ferrite.scaling-points"];
-
-/// The schema of an object without its version; empty if it has none.
-fn kind(object: &Value) -> &str {
-    let schema = object["schema"].as_str().unwrap_or_default();
-    schema.split_once('/').map_or(schema, |(kind, _)| kind)
-}
+const REPORTED: [&str; 8] = [
+    "ferrite.solve",
+    "ferrite.solve_shifts",
+    "ferrite.bench",
+    "ferrite.bench-model",
+    "ferrite.scaling-points",
+    "ferrite.measure",
+    "ferrite.measurement",
+    "ferrite.fit",
+];
 
 /// What an object is. Benchmarks join the scaling.
 fn item(object: &Value, scaling: &mut ScalingSection) -> Result<Item, String> {
@@ -172,6 +193,7 @@ fn item(object: &Value, scaling: &mut ScalingSection) -> Result<Item, String> {
     }
     match kind(object) {
         "ferrite.solve" => ConvergenceSection::read(object).map(Item::Solve),
+        "ferrite.fit" => FitSection::read(object).map(|fit| Item::Fit(Box::new(fit))),
         "ferrite.solve_shifts" => ShiftsSection::read(object).map(Item::Shifts),
         "ferrite.bench" => scaling.add_benchmark(Benchmark::read(object)?).map(|()| Item::Scaling),
         "ferrite.bench-model" => scaling.add_points(&object["rows"]).map(|()| Item::Scaling),

@@ -7,10 +7,15 @@
 //! | `convergence`, `shifts` | what `ferrite solve` prints, for one system and for several |
 //! | `scaling` | benchmarks and models for several numbers of processes |
 //! | `timeline` | traces of `ferrite bench halo` |
+//! | `measurements` | what `ferrite measure` found on many configurations |
+//! | `fits` | what `ferrite fit` prints |
 //! | [`collection`] | several of these on one page |
 pub mod collection;
 mod convergence;
 mod figure;
+mod fits;
+mod fitted;
+mod measurements;
 pub mod rhmc;
 mod scaling;
 mod shifts;
@@ -42,6 +47,7 @@ th:first-child, td:first-child { text-align: left; white-space: normal; padding-
 figure { margin: 1.4rem 0; overflow-x: auto }
 figure svg { display: block; width: 100%; min-width: 38rem; height: auto }
 figcaption { color: #444; font-size: .95rem; margin-top: .3rem; overflow-wrap: anywhere }
+pre { overflow-x: auto; font-size: .85rem }
 footer { margin-top: 3rem; color: #666; font-size: .9rem }
 @page { margin: 15mm }
 @media print { body { max-width: none; padding: 0; font-size: 11pt } figure, tr { break-inside: avoid }

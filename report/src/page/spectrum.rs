@@ -1,22 +1,16 @@
 //! The folder of a spectrum: correlators and effective masses.
-use super::figure::{Figure, figure, layer, line, roomy};
+use super::figure::Figure;
+use super::fitted::{ErrorBar, FittedCurve, FittedFigure, correlator_figure};
+use crate::analysis::AnalysisChoice;
+use crate::analysis::hadrons::HadronFit;
 use crate::error::ReportError;
 use crate::page;
-use crate::plot::panel::{LayerShape, Panel, PlotColour};
-use crate::records::correlators::{
-    AXES, CorrelatorLine, Correlators, HadronChannel, LINES, hadrons, masses_of_first_half,
-};
-use crate::records::end_of_lines;
+use crate::records::correlators::{CorrelatorRecord, Correlators, HadronChannel, LINES, hadrons, masses_of_first_half};
 use crate::text::{count, digits, escape, extents_in};
 use serde_json::{Value, json};
 use statistics::jackknife::{JackknifeEstimate, bins, jackknife};
 use std::fmt::Write;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
-
-/// Larger files are none of ours.
-const MOST_BYTES: u64 = 1 << 30;
 
 /// All configurations of a folder.
 pub struct SpectrumReport {
@@ -36,64 +30,24 @@ pub struct SpectrumReport {
 /// A hadron with what is known of it, at each time from the source.
 struct MeasuredHadron {
     name: &'static str,
-    correlator: Vec<Option<JackknifeEstimate>>,
     masses: Vec<Option<JackknifeEstimate>>,
-}
-
-/// Configurations of a bin in the last run, which says so when it is through; 1 before, and of earlier versions.
-fn bin_of(folder: &Path) -> usize {
-    let axes = std::fs::read_to_string(folder.join(AXES)).unwrap_or_default();
-    let axes: Value = serde_json::from_str(&axes).unwrap_or_default();
-    axes["bin"].as_u64().map_or(1, |bin| bin.max(1) as usize)
+    /// C(t), and its fit in the most probable window.
+    fit: HadronFit,
 }
 
 impl SpectrumReport {
-    /// Whether a folder is one of `ferrite spectrum`.
-    pub fn is_in(folder: &Path) -> bool {
-        folder.join(LINES).is_file()
-    }
-    /// Reads the lines of a folder; of a configuration that is being written, half a line is left out.
+    /// Reads the lines of a folder.
     ///
     /// # Errors
-    /// What cannot be read, with its line.
+    /// Those of [`CorrelatorRecord::read`].
     pub fn read(folder: &Path, name: String) -> Result<Self, ReportError> {
-        let path = folder.join(LINES);
-        let refused = |why: String| ReportError::Unreadable(format!("{}{why}", path.display()));
-        let mut bytes = Vec::new();
-        let read = File::open(&path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes));
-        match read {
-            Ok(length) if length as u64 > MOST_BYTES => return Err(refused(" is too large for a report".into())),
-            Ok(_) => {}
-            Err(why) => return Err(refused(format!(" cannot be read: {why}"))),
-        }
-        Self::parse(name, &bytes, bin_of(folder)).map_err(refused)
+        Ok(Self::of(name, CorrelatorRecord::read(folder)?))
     }
-    fn parse(name: String, bytes: &[u8], bin: usize) -> Result<Self, String> {
-        // A letter of several bytes may be torn, too: only whole lines are text for sure.
-        let (whole, rest) = bytes.split_at(end_of_lines(bytes));
-        let text = std::str::from_utf8(whole).map_err(|why| format!(" is not text: {why}"))?;
-        let (mut first, mut all) = (Value::Null, Vec::<Correlators>::new());
-        for (number, text) in text.lines().enumerate() {
-            let at = |why: String| format!(", line {}: {why}", number + 1);
-            let line: Value = serde_json::from_str(text).map_err(|why| at(format!("this is not JSON: {why}")))?;
-            let found = CorrelatorLine::read(&line).map_err(at)?.correlators;
-            // With itself: whether all are of as many times.
-            if !found.is_like(all.first().unwrap_or(&found)) {
-                return Err(at(
-                    "it has correlators of other kinds or times than the others, or is on another lattice".into()
-                ));
-            }
-            if all.is_empty() {
-                first = line;
-            }
-            all.push(found);
-        }
-        if all.is_empty() {
-            return Err(" has no configuration yet: ask again when the first one is done".into());
-        }
-        let kinds = all[0].all.len();
-        let hadrons = hadrons(&first).iter().filter_map(|channel| MeasuredHadron::of(channel, &all, bin)).collect();
-        Ok(SpectrumReport { name, first, configurations: all.len(), bin, half: !rest.is_empty(), hadrons, kinds })
+    fn of(name: String, record: CorrelatorRecord) -> Self {
+        let CorrelatorRecord { first, all, half, bin } = record;
+        let channels = hadrons(&first).iter();
+        let hadrons = channels.filter_map(|channel| MeasuredHadron::of(channel, &all, bin)).collect();
+        SpectrumReport { name, first, configurations: all.len(), bin, half, hadrons, kinds: all[0].all.len() }
     }
     /// In words.
     pub fn sentence(&self) -> String {
@@ -129,7 +83,7 @@ impl SpectrumReport {
             let one = |e: &JackknifeEstimate| json!({ "value": number(e.value), "error": number(e.error) });
             list.iter().map(|e| e.as_ref().map_or(Value::Null, one)).collect()
         };
-        let hadron = |hadron: &MeasuredHadron| json!({ "hadron": hadron.name, "correlator": all(&hadron.correlator), "masses": all(&hadron.masses) });
+        let hadron = |hadron: &MeasuredHadron| json!({ "hadron": hadron.name, "correlator": all(&hadron.fit.correlator), "masses": all(&hadron.masses), "fit": hadron.fit.json() });
         json!({
             "configurations": self.configurations,
             "bin": self.bin,
@@ -159,6 +113,7 @@ impl SpectrumReport {
         }
         for hadron in &self.hadrons {
             page::heading(html, hadron.name);
+            let _ = writeln!(html, "<p>{}.</p>", escape(hadron.fit.text().trim_end()));
             page::put(html, &hadron.correlators(&self.errors())?);
             page::put(html, &hadron.effective(&self.errors())?);
         }
@@ -225,6 +180,9 @@ impl SpectrumReport {
         for note in self.notes() {
             let _ = writeln!(text, "note: {note}");
         }
+        for hadron in &self.hadrons {
+            text += &hadron.fit.text();
+        }
         text
     }
 }
@@ -244,78 +202,35 @@ impl MeasuredHadron {
     /// configurations are a bin of the jackknife.
     fn of(channel: &HadronChannel, all: &[Correlators], bin: usize) -> Option<Self> {
         let samples: Vec<Vec<f64>> = all.iter().map(|found| found.mean(channel.parts)).collect::<Option<_>>()?;
-        let samples = bins(&samples, bin);
-        let known = |mean: &[f64]| mean.iter().map(|c| Some(*c).filter(|c| c.is_finite())).collect();
-        let masses = |mean: &[f64]| masses_of_first_half(mean, channel.shape);
-        let (correlator, masses) = (jackknife(&samples, known), jackknife(&samples, masses));
-        Some(MeasuredHadron { name: channel.name, correlator, masses })
+        let fit = HadronFit::of(channel.name, &samples, channel.shape, &AnalysisChoice::with_bin(bin));
+        let masses = jackknife(&bins(&samples, bin), |mean| masses_of_first_half(mean, channel.shape));
+        Some(MeasuredHadron { name: channel.name, masses, fit })
     }
-    /// log₁₀ |C(t)|: of what falls by orders of magnitude.
+    /// C(t) with its fit.
     fn correlators(&self, errors: &str) -> Result<Figure, ReportError> {
-        let log = |x: f64| x.abs().log10();
-        let points = self.correlator.iter().enumerate().filter_map(|(t, estimate)| {
-            let JackknifeEstimate { value, error } = (*estimate)?;
-            let middle = log(value);
-            // A bar that reaches below 0 is as long downwards as upwards.
-            let upper = if error.is_finite() { log(value.abs() + error) } else { middle };
-            let lower =
-                if error.is_finite() && value.abs() > error { log(value.abs() - error) } else { 2.0 * middle - upper };
-            let ends = [lower, middle, upper];
-            middle.is_finite().then_some(ErrorBar { at: t as f64, ends, crossed: value < 0.0 })
+        let fit = self.fit.fit.as_ref().ok().map(|found| {
+            let best = &found.fit.best;
+            (found.states, best.minimum.parameters.as_slice(), best.window)
         });
-        let points: Vec<_> = points.collect();
-        let axes = ["t".into(), format!("log₁₀ |C(t)|, {}", self.name)];
-        let negative = points.iter().filter(|point| point.crossed).count();
-        let caption = format!(
-            "Correlator of the {} without momentum, by the time from the source; {}{}.",
-            self.name,
-            errors,
-            if negative > 0 { "; crosses are negative" } else { "" }
-        );
-        drawn("Correlator", axes, &points, caption)
+        correlator_figure(self.name, &self.fit.correlator, fit, errors)
     }
     fn effective(&self, errors: &str) -> Result<Figure, ReportError> {
-        let points = self.masses.iter().enumerate().filter_map(|(t, estimate)| {
-            let JackknifeEstimate { value, error } = (*estimate)?;
-            let error = if error.is_finite() { error } else { 0.0 };
-            Some(ErrorBar { at: t as f64, ends: [value - error, value, value + error], crossed: false })
+        let bars = self.masses.iter().enumerate().filter_map(|(t, m)| ErrorBar::of(t as f64, *m));
+        // The energy of the fit as a line through its window.
+        let curve = self.fit.fit.as_ref().ok().and_then(|found| {
+            let (energy, window) = (found.fit.quantities[0]?.value, found.fit.best.window.map(|t| t as f64));
+            Some(FittedCurve::of("fit".into(), window, window, |_| energy))
         });
-        let axes = ["t".into(), format!("a m, {}", self.name)];
-        let caption = format!("Effective mass of the {}, from C(t) to C(t + 1); {}.", self.name, errors);
-        drawn("Effective mass", axes, &points.collect::<Vec<_>>(), caption)
+        let figure = FittedFigure {
+            about: "Effective mass against the time from the source".into(),
+            axes: ["t".into(), format!("a m, {}", self.name)],
+            counts: true,
+            bars: &bars.collect::<Vec<_>>(),
+            curve,
+            levels: Vec::new(),
+        };
+        figure.drawn(format!("Effective mass of the {}, from C(t) to C(t + 1); {}.", self.name, errors))
     }
-}
-
-/// A value with its error.
-struct ErrorBar {
-    /// The time from the source.
-    at: f64,
-    /// Lower end, value, upper end.
-    ends: [f64; 3],
-    /// Whether it is marked by a cross instead of a dot.
-    crossed: bool,
-}
-
-/// Marks with bars of errors, at the ends of which are no caps.
-fn drawn(about: &str, axes: [String; 2], points: &[ErrorBar], caption: String) -> Result<Figure, ReportError> {
-    let ends = points.iter().flat_map(|point| &point.ends);
-    let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), y| (low.min(*y), high.max(*y)));
-    let last = points.last().map_or(1.0, |point| point.at);
-    let bar = |ErrorBar { at, ends: [lower, _, upper], .. }: &ErrorBar| {
-        layer("", PlotColour::Blue, line(vec![(*at, *lower), (*at, *upper)], 2))
-    };
-    let mut layers: Vec<_> = points.iter().map(bar).collect();
-    let marks = |crossed: bool| points.iter().filter(move |point| point.crossed == crossed).map(|p| (p.at, p.ends[1]));
-    layers.push(layer("", PlotColour::Blue, LayerShape::Dots(marks(false).collect())));
-    layers.push(layer("", PlotColour::Vermilion, LayerShape::Crosses(marks(true).collect())));
-    let panel = Panel {
-        about: format!("{about} against the time from the source"),
-        axes,
-        ranges: [-0.5..last + 0.5, if low <= high { roomy((low, high)) } else { 0.0..1.0 }],
-        counts: true,
-        layers,
-    };
-    figure(&panel, caption)
 }
 
 #[cfg(test)]
@@ -341,7 +256,7 @@ mod tests {
     fn masses_are_those_of_the_correlators() {
         // Torn in the middle of a letter.
         let torn = [lines(3).as_bytes(), b"{\"half\xc3"].concat();
-        let spectrum = SpectrumReport::parse("folder".into(), &torn, 1).unwrap();
+        let spectrum = SpectrumReport::of("folder".into(), CorrelatorRecord::parse(&torn).unwrap());
         assert_eq!(spectrum.sentence(), "3 configurations on 4×4×4×8: pion");
         let json = spectrum.json();
         assert_eq!((&json["configurations"], &json["half_line"]), (&json!(3), &json!(true)));
@@ -359,14 +274,14 @@ mod tests {
 
     #[test]
     fn one_configuration_has_no_errors() {
-        let spectrum = SpectrumReport::parse("folder".into(), lines(1).as_bytes(), 1).unwrap();
+        let spectrum = SpectrumReport::of("folder".into(), CorrelatorRecord::parse(lines(1).as_bytes()).unwrap());
         assert_eq!(spectrum.json()["hadrons"][0]["masses"][0]["error"], Value::Null);
         assert!(spectrum.html("ferrite").unwrap().contains("no errors"));
     }
 
     #[test]
     fn what_is_wrong_is_said_with_its_line() {
-        let refused = |text: &str| SpectrumReport::parse("folder".into(), text.as_bytes(), 1).err().unwrap();
+        let refused = |text: &str| CorrelatorRecord::parse(text.as_bytes()).unwrap_err();
         assert!(refused("").contains("no configuration yet"));
         assert!(refused(&(lines(1) + "nothing\n")).starts_with(", line 2: this is not JSON"));
         let other = lines(1).replace("g5", "gx");
@@ -378,7 +293,8 @@ mod tests {
     /// Means of 0.85 and 1.05, and the last of 5 that fills no bin: the error of their mean is 0.2/2.
     #[test]
     fn errors_are_over_the_bins_of_the_run() {
-        let spectrum = SpectrumReport::parse("folder".into(), lines(5).as_bytes(), 2).unwrap();
+        let record = CorrelatorRecord { bin: 2, ..CorrelatorRecord::parse(lines(5).as_bytes()).unwrap() };
+        let spectrum = SpectrumReport::of("folder".into(), record);
         let error = &spectrum.json()["hadrons"][0]["correlator"][4]["error"];
         assert!((error.as_f64().unwrap() - 0.1).abs() < 1e-12, "{error}");
         assert!(spectrum.html("ferrite").unwrap().contains("2 bins of 2 configurations"));

@@ -1,9 +1,11 @@
 //! The lines of `correlators.jsonl`, and the hadrons whose effective masses are known.
 use super::content::Content;
+use super::{end_of_lines, read_bytes};
+use crate::error::ReportError;
 use num_complex::Complex64;
 use serde_json::{Value, json};
 use statistics::effective::{CorrelatorShape, effective_masses};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// One line for each configuration, in the folder of a spectrum.
 pub const LINES: &str = "correlators.jsonl";
@@ -118,6 +120,68 @@ impl CorrelatorLine {
             content: Content::from_json(&line["content"])?,
             correlators: Correlators { all, about: json!({ "lattice": line["lattice"], ANTIQUARK: line[ANTIQUARK] }) },
         })
+    }
+}
+
+/// All lines of a folder of `ferrite spectrum`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CorrelatorRecord {
+    /// The first line: what is solved for, and where.
+    pub first: Value,
+    /// Of each configuration.
+    pub all: Vec<Correlators>,
+    /// Whether the last line is half written, and left out.
+    pub half: bool,
+    /// Configurations of a bin in the last run, which says so when it is through; 1 before, and of earlier versions.
+    pub bin: usize,
+}
+
+impl CorrelatorRecord {
+    /// Whether a folder is one of `ferrite spectrum`.
+    pub fn is_in(folder: &Path) -> bool {
+        folder.join(LINES).is_file()
+    }
+    /// Reads the lines of a folder; of a configuration that is being written, half a line is left out.
+    ///
+    /// # Errors
+    /// What cannot be read, with its line.
+    pub fn read(folder: &Path) -> Result<Self, ReportError> {
+        let path = folder.join(LINES);
+        let mut record = Self::parse(&read_bytes(&path)?)
+            .map_err(|why| ReportError::Unreadable(format!("{}{why}", path.display())))?;
+        let axes = std::fs::read_to_string(folder.join(AXES)).unwrap_or_default();
+        let axes: Value = serde_json::from_str(&axes).unwrap_or_default();
+        record.bin = axes["bin"].as_u64().map_or(1, |bin| bin.max(1) as usize);
+        Ok(record)
+    }
+    /// From the lines.
+    ///
+    /// # Errors
+    /// What follows the name of the file in a sentence.
+    pub fn parse(bytes: &[u8]) -> Result<Self, String> {
+        // A letter of several bytes may be torn, too: only whole lines are text for sure.
+        let (whole, rest) = bytes.split_at(end_of_lines(bytes));
+        let text = std::str::from_utf8(whole).map_err(|why| format!(" is not text: {why}"))?;
+        let (mut first, mut all) = (Value::Null, Vec::<Correlators>::new());
+        for (number, text) in text.lines().enumerate() {
+            let at = |why: String| format!(", line {}: {why}", number + 1);
+            let line: Value = serde_json::from_str(text).map_err(|why| at(format!("this is not JSON: {why}")))?;
+            let found = CorrelatorLine::read(&line).map_err(at)?.correlators;
+            // With itself: whether all are of as many times.
+            if !found.is_like(all.first().unwrap_or(&found)) {
+                return Err(at(
+                    "it has correlators of other kinds or times than the others, or is on another lattice".into()
+                ));
+            }
+            if all.is_empty() {
+                first = line;
+            }
+            all.push(found);
+        }
+        if all.is_empty() {
+            return Err(" has no configuration yet: ask again when the first one is done".into());
+        }
+        Ok(CorrelatorRecord { first, all, half: !rest.is_empty(), bin: 1 })
     }
 }
 

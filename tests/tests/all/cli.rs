@@ -26,6 +26,7 @@ fn help_has_examples() {
         "bench rhmc",
         "rhmc",
         "report",
+        "fit",
         "spectrum",
         "measure",
         "completions",

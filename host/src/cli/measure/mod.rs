@@ -1,10 +1,11 @@
 //! `ferrite measure`.
+mod loops;
 mod record;
 
 use super::communicator::RunCommunicator;
 use super::configured::Configured;
 use super::device::{Device, DeviceChoice};
-use super::fields::{Reading, lattice_of, read_gauge};
+use super::fields::{Reading, lattice_of, read_gauge, require_host_memory};
 use super::verify::ReadFlags;
 use super::{Context, Failure, Outcome, interrupt, progress, text};
 use clap::{Args, ValueEnum};
@@ -18,8 +19,10 @@ use ferrite::hmc::momenta::MomentumField;
 use ferrite::lattice::Lattice;
 use ferrite::observables::flow::{Flow, FlowAction, FlowPoint, scale_t0, scale_w0};
 use ferrite::observables::loops::LoopMeans;
-use ferrite::observables::quantity::{CHARGE, ENERGY_DENSITY, FLOW_TIME, T0, W0};
+use ferrite::observables::quantity::{CHARGE, ENERGY_DENSITY, FLOW_TIME, T0, W0, WILSON_LOOPS};
+use ferrite::observables::wilson_loops::WilsonLoops;
 use indicatif::ProgressBar;
+use loops::{LoopFlags, LoopTask};
 use record::MeasurementFile;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -32,10 +35,12 @@ Examples:
   ferrite measure cfg.000100.ildg
   ferrite measure cfg.000100.ildg --flow 4 --flow-step 0.02
   ferrite measure run/cfg.*.ildg --flow 2 --flow-action symanzik -o flow.jsonl
+  ferrite measure run/cfg.*.ildg --loops 8,6 --off-axis --loop-smear ape --loop-alpha 0.6 --loop-levels 20 -o loops.jsonl
 
 Plaquette, rectangle, Polyakov loop, and energy density and topological charge by the clover-leaf field strength; with
 --flow the last two along the gradient flow (Luescher 2010), with t0 and w0 where they are reached. Each configuration is
-printed when it is done; with -o, the same command resumes where it stopped.";
+printed when it is done; with -o, the same command resumes where it stopped. --loops adds Wilson loops W(R, T) for the static
+potential. `ferrite fit` makes t0, w0 and the potential of the file of -o.";
 
 /// Arguments of `measure`.
 #[derive(Args)]
@@ -56,6 +61,8 @@ pub struct MeasureArguments {
     /// Show energy and charge once in so many steps; t0 and w0 use all steps [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), allow_hyphen_values = true)]
     flow_every: Option<u32>,
+    #[command(flatten)]
+    loops: LoopFlags,
     /// Add a line of JSON for each configuration to this file, as soon as it is measured; those that have one are left out
     #[arg(short, long, value_name = "FILE.jsonl")]
     output: Option<PathBuf>,
@@ -140,14 +147,24 @@ impl FlowCourse {
 pub fn run(args: &MeasureArguments, context: &Context) -> Outcome {
     let (choice, comm) = (context.device_choice()?, &context.comm);
     let course = comm.agree(FlowCourse::of(args))?;
+    let loops = comm.agree(LoopTask::of(&args.loops))?;
+    if loops.is_some() && comm.size() > 1 {
+        let why =
+            format!("--loops is computed on the host of one process, not of {}: start it without mpirun", comm.size());
+        return Err(Failure::refused(why).shared());
+    }
     let reading = args.read.reading();
     // All headers before the work.
     let lattice = |path: &PathBuf| lattice_of(path, &reading, comm);
     let lattices = args.files.iter().map(lattice).collect::<Outcome<Vec<_>>>()?;
+    for (path, lattice) in args.files.iter().zip(&lattices) {
+        comm.agree(loops.as_ref().map_or(Ok(()), |loops| loops.check(path, *lattice)))?;
+    }
     let configurations = Configured::all(&args.files, comm)?;
     let device = choice.open(comm)?;
     let input = json!({
         "flow": course.as_ref().map(FlowCourse::json),
+        "loops": loops.as_ref().map(LoopTask::json),
         "reunitarise": reading.options.reunitarise,
         "record": reading.options.record,
     });
@@ -171,7 +188,8 @@ pub fn run(args: &MeasureArguments, context: &Context) -> Outcome {
             objects.push(line);
             continue;
         }
-        let one = Task { choice: &choice, device: &device, reading: &reading, course: course.as_ref(), context };
+        let (course, loops) = (course.as_ref(), loops.as_ref());
+        let one = Task { choice: &choice, device: &device, reading: &reading, course, loops, context };
         match one.measure(&mut configuration, lattice, record.as_ref()) {
             Ok(object) => objects.push(object),
             Err(failure) => {
@@ -198,6 +216,7 @@ struct Task<'a> {
     device: &'a Device,
     reading: &'a Reading,
     course: Option<&'a FlowCourse>,
+    loops: Option<&'a LoopTask>,
     context: &'a Context,
 }
 
@@ -223,13 +242,17 @@ impl Task<'_> {
             needs.push(("links that flow", part.links_bytes(Precision::Double)));
             needs.push(("their momenta", 2 * MomentumField::bytes_for(Precision::Double, part.sites())));
         }
+        if let Some(loops) = self.loops {
+            needs.extend(loops.needs(part));
+            require_host_memory(comm, layout.local(), loops.host_bytes_per_site(lattice), &path.display().to_string())?;
+        }
         needs.extend(Exchanges::of(part).border(Precision::Double).needs());
         self.device.require_all(comm, &needs, "the measurement")?;
         let bar = progress::bar(self.course.map_or(0, FlowCourse::steps), self.context.shows_progress());
         let found = {
             let backend = self.device.backend();
             let domain = layout.domain(backend)?;
-            measure(&domain, &path, &file.gauge, self.course, &bar, comm).and_then(|found| {
+            measure(&domain, &path, &file.gauge, (self.course, self.loops), &bar, comm).and_then(|found| {
                 domain.release()?;
                 Ok(found)
             })
@@ -256,13 +279,14 @@ struct ConfigurationValues {
     /// Which of them are shown.
     shown: Vec<usize>,
     flowed: bool,
+    wilson_loops: Option<Vec<WilsonLoops>>,
 }
 
 fn measure(
     domain: &Domain,
     path: &Path,
     gauge: &HostGauge,
-    course: Option<&FlowCourse>,
+    (course, loops_task): (Option<&FlowCourse>, Option<&LoopTask>),
     bar: &ProgressBar,
     comm: &RunCommunicator,
 ) -> Outcome<ConfigurationValues> {
@@ -274,6 +298,7 @@ fn measure(
                    which one cannot be";
         return Err(Failure::failed(format!("{}: {why}", path.display())).shared());
     }
+    let wilson_loops = loops_task.map(|task| task.measure(&thin, gauge, path)).transpose()?;
     if let Some(course) = course {
         let mut flow = Flow::new(&thin, course.action)?;
         let (steps, clock) = (course.steps(), Instant::now());
@@ -306,7 +331,7 @@ fn measure(
             }
         }
     }
-    Ok(ConfigurationValues { loops, flowed: course.is_some(), points, shown })
+    Ok(ConfigurationValues { loops, flowed: course.is_some(), points, shown, wilson_loops })
 }
 
 /// Whether energies and charge, which are sums over all processes, are numbers.
@@ -332,6 +357,9 @@ impl ConfigurationValues {
             T0.put(&mut object, scale_t0(&self.points, 0.3));
             W0.put(&mut object, scale_w0(&self.points, 0.3));
         }
+        if let Some(all) = &self.wilson_loops {
+            WILSON_LOOPS.put(&mut object, all.iter().map(WilsonLoops::json).collect::<Value>());
+        }
         object
     }
     fn text(&self) -> String {
@@ -348,6 +376,6 @@ impl ConfigurationValues {
                 text += &quantity.line(&scale.map_or("not reached".into(), value));
             }
         }
-        text
+        text + &self.wilson_loops.as_deref().map_or_else(String::new, loops::text)
     }
 }

@@ -132,13 +132,14 @@ pub fn run(args: &SpectrumArguments, context: &Context) -> Outcome {
     }
     let summary = Summary::of(&file, &input);
     let files = result::write(&args.out, &file, &input, &summary, comm)?;
-    let [masses, correlators, jackknife] = summary.json();
+    let [masses, correlators, fits, jackknife] = summary.json();
     let object = json!({
         "output": args.out,
         "configurations": file.names(),
         "files": files,
         "effective_masses": masses,
         "correlators": correlators,
+        "fits": fits,
         "jackknife": jackknife,
         "backend": device.name(),
         "device": device.describe(),

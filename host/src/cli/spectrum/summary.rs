@@ -4,6 +4,8 @@ use super::input::SpectrumInput;
 use super::result::File;
 use ferrite::observables::spectrum::effective::CorrelatorShape;
 use ferrite::statistics::jackknife::{JackknifeEstimate, bins, jackknife};
+use ferrite_report::analysis::AnalysisChoice;
+use ferrite_report::analysis::hadrons::HadronFit;
 use ferrite_report::plot::{ErrorBarPanel, ErrorBarPlot};
 use ferrite_report::records::correlators::{ANTIQUARK, hadrons, masses_of_first_half};
 use serde_json::{Value, json};
@@ -18,6 +20,8 @@ pub struct Hadron {
     correlator: Vec<Option<JackknifeEstimate>>,
     /// From each time to the next.
     masses: Vec<Option<JackknifeEstimate>>,
+    /// Of the correlator, in the most probable window.
+    fit: HadronFit,
 }
 
 /// All of them.
@@ -49,10 +53,11 @@ impl Summary {
     pub fn of(file: &File, input: &SpectrumInput) -> Self {
         let hadron = |name: &str, parts: &[&str], shape: CorrelatorShape| {
             let samples = file.samples(parts).filter(|samples| !samples.is_empty())?;
+            let fit = HadronFit::of(name, &samples, shape, &AnalysisChoice::with_bin(input.bin));
             let samples = bins(&samples, input.bin);
             let masses = |mean: &[f64]| masses_of_first_half(mean, shape);
             let correlator = jackknife(&samples, |mean| mean.iter().map(|c| Some(*c)).collect());
-            Some(Hadron { name: name.into(), correlator, masses: jackknife(&samples, masses) })
+            Some(Hadron { name: name.into(), correlator, masses: jackknife(&samples, masses), fit })
         };
         let more = input.plot.iter().map(|name| {
             let is_baryon = name.starts_with("nucleon");
@@ -67,12 +72,23 @@ impl Summary {
         let left_out = configurations.saturating_sub(bins * input.bin);
         Summary { hadrons, antiquark, configurations, bin: input.bin, bins, left_out }
     }
-    /// For `--json`: effective masses, correlators, and what errors are over.
-    pub fn json(&self) -> [Value; 3] {
+    /// For `--json`: effective masses, correlators, fits, and what errors are over.
+    pub fn json(&self) -> [Value; 4] {
         let masses = |h: &Hadron| json!({ "hadron": h.name, "masses": json_of(&h.masses) });
         let values = |h: &Hadron| json!({ "hadron": h.name, "values": json_of(&h.correlator) });
         let all = |one: &dyn Fn(&Hadron) -> Value| self.hadrons.iter().map(one).collect();
-        [all(&masses), all(&values), json!({ "bin": self.bin, "bins": self.bins, "left_out": self.left_out })]
+        let fit = |h: &Hadron| {
+            let mut fit = h.fit.json();
+            // `correlators` has them.
+            fit.as_object_mut().map(|fields| fields.remove("correlator"));
+            fit
+        };
+        [
+            all(&masses),
+            all(&values),
+            all(&fit),
+            json!({ "bin": self.bin, "bins": self.bins, "left_out": self.left_out }),
+        ]
     }
     /// `8 configurations in 4 bins of 2`
     fn counts(&self) -> String {
@@ -118,6 +134,10 @@ impl Summary {
             Some(error) => format!("{x:.6e} ± {error:.1e}"),
             None => format!("{x:.6e}"),
         });
+        // Of a few configurations there are none.
+        for hadron in self.hadrons.iter().filter(|hadron| hadron.fit.fit.is_ok()) {
+            text += &hadron.fit.text();
+        }
         if let Some(other) = &self.antiquark {
             let _ = writeln!(
                 text,
@@ -129,7 +149,8 @@ impl Summary {
             let _ = writeln!(
                 text,
                 "all correlators: {folder}/correlators.npy, their names: {folder}/correlators.json\n\
-                 effective masses: {folder}/effective-masses.svg"
+                 effective masses: {folder}/effective-masses.svg\n\
+                 fits in other windows: ferrite fit {folder}"
             );
         }
         text

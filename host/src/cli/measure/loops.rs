@@ -1,0 +1,178 @@
+//! Wilson loops of `ferrite measure`.
+use super::super::text::rounded;
+use super::super::{Failure, Outcome};
+use clap::{Args, ValueEnum};
+use ferrite::Precision;
+use ferrite::domain::Part;
+use ferrite::field::GaugeField;
+use ferrite::field::host::HostGauge;
+use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
+use ferrite::halo::Needs;
+use ferrite::lattice::Lattice;
+use ferrite::observables::quantity::WILSON_LOOPS;
+use ferrite::observables::wilson_loops::{self, WilsonLoops};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Flags of the loops.
+#[derive(Args)]
+pub struct LoopFlags {
+    /// Wilson loops up to this distance R along each axis of space, and this time T
+    #[arg(long, value_name = "R,T", value_parser = sizes, allow_hyphen_values = true)]
+    loops: Option<[usize; 2]>,
+    /// Loops off the axes, too: multiples of (1,1,0), (1,1,1), (2,1,0), (2,1,1) and (2,2,1) with |R| up to that distance
+    #[arg(long)]
+    off_axis: bool,
+    /// Smear the links in space that loops have, by staples in space
+    #[arg(long, value_name = "NAME", value_enum)]
+    loop_smear: Option<LoopSmear>,
+    /// APE: share of the staples; HYP: those of its sums, the outermost first [default: 0.75,0.6,0.3]
+    #[arg(long, value_name = "A", value_parser = share, value_delimiter = ',', allow_hyphen_values = true)]
+    loop_alpha: Vec<f64>,
+    /// How many times they are smeared [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000), allow_hyphen_values = true)]
+    loop_levels: Option<u16>,
+}
+
+/// `--loop-smear`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LoopSmear {
+    /// Projected sums of links and staples
+    Ape,
+    /// The same twice, within cubes
+    Hyp,
+}
+
+fn sizes(text: &str) -> Result<[usize; 2], String> {
+    let numbers: Option<Vec<usize>> = text.split(',').map(|n| n.trim().parse().ok()).collect();
+    let two = numbers.and_then(|numbers| <[usize; 2]>::try_from(numbers).ok());
+    two.filter(|two| two.iter().all(|n| *n > 0)).ok_or_else(|| format!("'{text}' is not of the form R,T, such as 8,6"))
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(x) if (0.0..=1.0).contains(&x) => Ok(x),
+        _ => Err(format!("'{text}' is not a number from 0 to 1")),
+    }
+}
+
+/// Which loops of which links.
+pub struct LoopTask {
+    distance: usize,
+    time: usize,
+    off_axis: bool,
+    smearing: Option<ProjectedSmearing>,
+}
+
+impl LoopTask {
+    /// From the flags; none without `--loops`, which the others then have nothing to do with.
+    pub fn of(flags: &LoopFlags) -> Outcome<Option<Self>> {
+        let refused = |why: &str| Err(Failure::refused(why));
+        let Some([distance, time]) = flags.loops else {
+            let given = [
+                ("--off-axis", flags.off_axis),
+                ("--loop-smear", flags.loop_smear.is_some()),
+                ("--loop-alpha", !flags.loop_alpha.is_empty()),
+                ("--loop-levels", flags.loop_levels.is_some()),
+            ];
+            return match given.iter().find(|(_, given)| *given) {
+                Some((flag, _)) => refused(&format!("{flag} needs --loops: give --loops R,T, too")),
+                None => Ok(None),
+            };
+        };
+        let sums = match (flags.loop_smear, flags.loop_alpha.as_slice()) {
+            (None, []) if flags.loop_levels.is_none() => None,
+            (None, _) => {
+                return refused("--loop-alpha and --loop-levels need --loop-smear: give --loop-smear ape or hyp, too");
+            }
+            (Some(LoopSmear::Ape), &[alpha]) => Some(SumsOfStaples::Ape(alpha)),
+            (Some(LoopSmear::Ape), []) => {
+                return refused("no weight: --loop-smear ape needs --loop-alpha A, such as 0.6");
+            }
+            (Some(LoopSmear::Ape), _) => {
+                return refused("--loop-alpha: APE smearing has one share of staples, not several");
+            }
+            (Some(LoopSmear::Hyp), []) => Some(SumsOfStaples::USUAL_HYP),
+            (Some(LoopSmear::Hyp), &[first, second, third]) => Some(SumsOfStaples::Hyp([first, second, third])),
+            (Some(LoopSmear::Hyp), _) => {
+                return refused("--loop-alpha: HYP smearing has three shares of staples, --loop-alpha A1,A2,A3");
+            }
+        };
+        let levels = usize::from(flags.loop_levels.unwrap_or(1));
+        let smearing = sums.map(|sums| ProjectedSmearing { sums, levels, spatial: true });
+        Ok(Some(LoopTask { distance, time, off_axis: flags.off_axis, smearing }))
+    }
+    /// What decides what is measured.
+    pub fn json(&self) -> Value {
+        let LoopTask { distance, time, off_axis, smearing } = self;
+        let smearing = smearing.map(|smearing| {
+            let (kind, alpha) = match smearing.sums {
+                SumsOfStaples::Ape(alpha) => ("ape", json!([alpha])),
+                SumsOfStaples::Hyp(alpha) => ("hyp", json!(alpha)),
+            };
+            json!({ "kind": kind, "alpha": alpha, "levels": smearing.levels })
+        });
+        json!({ "distance": distance, "time": time, "off_axis": off_axis, "smearing": smearing })
+    }
+    /// Whether the loops fit into a lattice: beyond half of it they are shorter the other way.
+    pub fn check(&self, path: &Path, lattice: Lattice) -> Outcome {
+        let [x, y, z, t] = lattice.size();
+        let (space, half) = (x.min(y).min(z) / 2, t / 2);
+        if self.distance <= space && self.time <= half {
+            return Ok(());
+        }
+        Err(Failure::refused(format!(
+            "{}: --loops {},{} are larger than half of {lattice}: ask for {},{} at most",
+            path.display(),
+            self.distance,
+            self.time,
+            space,
+            half
+        )))
+    }
+    /// Memory on the device, with names.
+    pub fn needs(&self, part: Part) -> Needs {
+        let links = part.links_bytes(Precision::Double);
+        self.smearing.iter().map(|smearing| ("smeared links", smearing.fields() * links)).collect()
+    }
+    /// Memory on the host.
+    pub fn host_bytes_per_site(&self, lattice: Lattice) -> usize {
+        wilson_loops::bytes(lattice, self.off_axis) / lattice.volume() + 2 * 576
+    }
+    /// The loops of links, which are there on the device and on the host.
+    pub fn measure(&self, links: &GaugeField, gauge: &HostGauge, path: &Path) -> Outcome<Vec<WilsonLoops>> {
+        let of = |gauge: &HostGauge| wilson_loops::wilson_loops(gauge, self.distance, self.time, self.off_axis);
+        let found = match &self.smearing {
+            None => of(gauge),
+            Some(smearing) => of(&smearing.smeared(links)?.download()?),
+        };
+        if found.iter().flat_map(|one| &one.values).all(|w| w.is_finite()) {
+            return Ok(found);
+        }
+        Err(Failure::failed(format!(
+            "{}: its Wilson loops are NaN: check the links with `ferrite verify`",
+            path.display()
+        ))
+        .shared())
+    }
+}
+
+/// W(R, T), a line for each R.
+pub fn text(all: &[WilsonLoops]) -> String {
+    let times = all.first().map_or(0, |one| one.values.len());
+    let mut text = WILSON_LOOPS.line("W(R, T)");
+    let _ = write!(text, "{:>10}", "R");
+    for t in 1..=times {
+        let _ = write!(text, " {:>12}", format!("T = {t}"));
+    }
+    text += "\n";
+    for one in all {
+        let _ = write!(text, "{:>10}", one.separation.map(|x| x.to_string()).join(","));
+        for w in &one.values {
+            let _ = write!(text, " {:>12}", rounded(*w, 9));
+        }
+        text += "\n";
+    }
+    text
+}

@@ -1,0 +1,95 @@
+//! The scales t₀ and w₀ and the topological charge from the gradient flow of many configurations.
+use super::{AnalysisChoice, estimate_json, estimate_text};
+use crate::records::measurements::Measurement;
+use serde_json::{Value, json};
+use statistics::jackknife::{JackknifeEstimate, bins};
+use statistics::{average, scale};
+
+/// t² E at t₀, and t d/dt t² E at w₀.
+pub const LEVEL: f64 = 0.3;
+
+/// What the flow of many configurations gives.
+#[derive(Clone, Debug)]
+pub struct FlowAnalysis {
+    /// t of the flow.
+    pub times: Vec<f64>,
+    /// ⟨t² E⟩ there.
+    pub scaled: Vec<Option<JackknifeEstimate>>,
+    /// Where ⟨t² E⟩ is 0.3.
+    pub t0: Option<JackknifeEstimate>,
+    /// √t where t d/dt ⟨t² E⟩ is 0.3.
+    pub w0: Option<JackknifeEstimate>,
+    /// ⟨Q²⟩ at the last time.
+    pub charge_squared: Option<JackknifeEstimate>,
+    /// Integrated autocorrelation time of t² E next to t₀, or at the last time, in configurations.
+    pub autocorrelation: f64,
+    /// Q at the last time, by configuration.
+    pub charges: Vec<f64>,
+}
+
+impl FlowAnalysis {
+    /// Of configurations, which have the same times; `None` without a flow.
+    pub fn of(all: &[Measurement], choice: &AnalysisChoice) -> Option<Self> {
+        let times: Vec<f64> = all.first()?.flow.iter().map(|point| point.time).collect();
+        if times.len() < 2 {
+            return None;
+        }
+        let scaled = |one: &Measurement| one.flow.iter().map(|p| p.time * p.time * p.energy).collect::<Vec<f64>>();
+        let charges: Vec<f64> = all.iter().filter_map(|one| Some(one.flow.last()?.charge)).collect();
+        // The square of the charge goes with t² E, so that all come from the same draws.
+        let samples = all.iter().zip(&charges).map(|(one, q)| [scaled(one), vec![q * q]].concat());
+        let samples = bins(&samples.collect::<Vec<_>>(), choice.bin);
+        let count = times.len();
+        let found = choice.fits.resampling.estimate(&samples, |mean| {
+            let points: Vec<(f64, f64)> = times.iter().copied().zip(mean[..count].iter().copied()).collect();
+            let mut all = vec![scale::t0(&points, LEVEL), scale::w0(&points, LEVEL)];
+            all.extend(mean.iter().map(|x| Some(*x).filter(|x| x.is_finite())));
+            all
+        });
+        let next = found[0].map_or(count - 1, |t0| {
+            let far = |k: &usize| (times[*k] - t0.value).abs();
+            (0..count).min_by(|a, b| far(a).total_cmp(&far(b))).unwrap_or(count - 1)
+        });
+        let series: Vec<f64> = all.iter().map(|one| scaled(one)[next]).collect();
+        Some(FlowAnalysis {
+            autocorrelation: average(&series).autocorrelation,
+            t0: found[0],
+            w0: found[1],
+            scaled: found[2..2 + count].to_vec(),
+            charge_squared: found[2 + count],
+            times,
+            charges,
+        })
+    }
+    /// For JSON.
+    pub fn json(&self) -> Value {
+        let point = |(t, scaled): (&f64, &Option<JackknifeEstimate>)| json!({ "t": t, "scaled_energy": estimate_json(*scaled) });
+        let root = |t0: JackknifeEstimate| {
+            let value = (8.0 * t0.value).sqrt();
+            JackknifeEstimate { value, error: 4.0 * t0.error / value }
+        };
+        json!({
+            "t0": estimate_json(self.t0),
+            "sqrt_8_t0": estimate_json(self.t0.map(root)),
+            "w0": estimate_json(self.w0),
+            "charge_squared": estimate_json(self.charge_squared),
+            "autocorrelation": if self.autocorrelation.is_finite() { json!(self.autocorrelation) } else { Value::Null },
+            "points": self.times.iter().zip(&self.scaled).map(point).collect::<Vec<_>>(),
+        })
+    }
+    /// A line for each.
+    pub fn text(&self) -> String {
+        let last = self.times.last().copied().unwrap_or_default();
+        let reached = |scale: Option<JackknifeEstimate>, unit: &str| match scale {
+            Some(_) => format!("{} {unit}", estimate_text(scale)),
+            None => format!("not reached by t = {last}"),
+        };
+        format!(
+            "t0             {}\nw0             {}\n<Q^2>          {} at t = {last}\ntau            {:.1} configurations, of t^2 E at t0\n",
+            reached(self.t0, "a^2"),
+            reached(self.w0, "a"),
+            estimate_text(self.charge_squared),
+            self.autocorrelation,
+        )
+    }
+}

@@ -1,0 +1,157 @@
+//! Fits of correlators of `ferrite spectrum`.
+use super::{
+    AnalysisChoice, SHAPES, average_text, estimate_json, estimate_text, fit_json, name_of, quality_text, why_not,
+};
+use crate::records::correlators::{Correlators, hadrons};
+use crate::text::count;
+use serde_json::{Value, json};
+use statistics::effective::CorrelatorShape;
+use statistics::fit::FitError;
+use statistics::fit::correlator::{CorrelatorFit, fit_correlator};
+use statistics::jackknife::{JackknifeEstimate, bins};
+
+/// A correlator with its fit.
+#[derive(Clone, Debug)]
+pub struct HadronFit {
+    /// For people.
+    pub name: String,
+    /// How it falls.
+    pub shape: CorrelatorShape,
+    /// C(t), by time from the source.
+    pub correlator: Vec<Option<JackknifeEstimate>>,
+    /// The fit.
+    pub fit: Result<CorrelatorFit, FitError>,
+}
+
+/// A correlator that is to be fitted: its name, the parts whose mean it is, and how it falls.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FittedChannel {
+    /// For people.
+    pub name: String,
+    /// Names of correlators.
+    pub parts: Vec<String>,
+    /// How they fall.
+    pub shape: CorrelatorShape,
+}
+
+impl FittedChannel {
+    /// The hadrons that are known, or those with these names, which may be names of correlators, too.
+    ///
+    /// # Errors
+    /// A name that is none, with those that there are.
+    pub fn all(first: &Correlators, about: &Value, names: &[String]) -> Result<Vec<Self>, String> {
+        let there = |name: &str| first.mean(&[name]).is_some();
+        let known: Vec<FittedChannel> = hadrons(about)
+            .iter()
+            .filter(|channel| channel.parts.iter().all(|part| there(part)))
+            .map(|channel| FittedChannel {
+                name: channel.name.into(),
+                parts: channel.parts.iter().map(|part| part.to_string()).collect(),
+                shape: channel.shape,
+            })
+            .collect();
+        if names.is_empty() {
+            return Ok(known);
+        }
+        let one = |name: &String| {
+            // Names of hadrons come first: `pion` is a correlator of staggered quarks, and its hadron has another name.
+            if let Some(channel) = known.iter().find(|channel| channel.name == *name) {
+                return Ok(channel.clone());
+            }
+            if there(name) {
+                let is_baryon = name.starts_with("nucleon");
+                let shape = if is_baryon { CorrelatorShape::Exponential } else { CorrelatorShape::Cosh };
+                return Ok(FittedChannel { name: name.clone(), parts: vec![name.clone()], shape });
+            }
+            let mut all: Vec<&str> = known.iter().map(|channel| channel.name.as_str()).collect();
+            all.extend(first.all.iter().filter(|c| c.momentum == [0; 3]).map(|c| c.name.as_str()));
+            Err(format!("'{name}' is none of {}", all.join(", ")))
+        };
+        names.iter().map(one).collect()
+    }
+}
+
+/// Fits channels of all configurations; a channel that has no numbers is left out.
+pub fn fits(all: &[Correlators], channels: &[FittedChannel], choice: &AnalysisChoice) -> Vec<HadronFit> {
+    let one = |channel: &FittedChannel| {
+        let parts: Vec<&str> = channel.parts.iter().map(String::as_str).collect();
+        let samples: Vec<Vec<f64>> = all.iter().map(|found| found.mean(&parts)).collect::<Option<_>>()?;
+        Some(HadronFit::of(&channel.name, &samples, channel.shape, choice))
+    };
+    channels.iter().filter_map(one).collect()
+}
+
+impl HadronFit {
+    /// Of a correlator of each configuration, by time.
+    pub fn of(name: &str, samples: &[Vec<f64>], shape: CorrelatorShape, choice: &AnalysisChoice) -> Self {
+        let (samples, shape) = (bins(samples, choice.bin), choice.shape.unwrap_or(shape));
+        let known = |mean: &[f64]| mean.iter().map(|c| Some(*c).filter(|c| c.is_finite())).collect();
+        let correlator = choice.fits.resampling.estimate(&samples, known);
+        let fit = fit_correlator(&samples, shape, &choice.fits);
+        HadronFit { name: name.into(), shape, correlator, fit }
+    }
+    /// For JSON: the fit, or `why` there is none, and what it is of.
+    pub fn json(&self) -> Value {
+        let mut object = match &self.fit {
+            Ok(CorrelatorFit { states, fit }) => {
+                let function = |k: usize| {
+                    json!(fit.candidates.iter().find(|c| c.function == k).map(|c| c.minimum.parameters.len() / 2))
+                };
+                let mut object = fit_json(fit, &|t| json!(t), &function);
+                object["states"] = json!(states.count);
+                object["extent"] = json!(states.extent);
+                object
+            }
+            Err(error) => json!({ "why": why_not(error) }),
+        };
+        object["hadron"] = json!(self.name);
+        object["form"] = json!(name_of(&SHAPES, self.shape));
+        object["correlator"] = self.correlator.iter().map(|c| estimate_json(*c)).collect();
+        object
+    }
+    /// A line, and one for the mean over windows.
+    pub fn text(&self) -> String {
+        let CorrelatorFit { states, fit } = match &self.fit {
+            Ok(fit) => fit,
+            Err(error) => return format!("{:<15}no fit: {}\n", self.name, why_not(error)),
+        };
+        let [first, last] = fit.best.window;
+        let mut text = format!(
+            "{:<15}a E = {}; {}, {}, t = {first} to {last}, {}\n",
+            self.name,
+            estimate_text(fit.quantities[0]),
+            name_of(&SHAPES, self.shape),
+            count(states.count, "state"),
+            quality_text(fit),
+        );
+        if states.count == 2 {
+            text += &format!("{:<15}a E of the second state = {}\n", "", estimate_text(fit.quantities[2]));
+        }
+        if let Some(average) = average_text(fit, 0) {
+            text += &format!("{:<15}{average}\n", "");
+        }
+        text
+    }
+    /// Windows that were tried, the most probable first.
+    pub fn windows_text(&self) -> String {
+        let Ok(CorrelatorFit { fit, .. }) = &self.fit else { return String::new() };
+        let mut text = format!(
+            "{:<15}{:>8}{:>8}{:>12}{:>14}{:>8}{:>13}\n",
+            "", "states", "t", "a E", "chi2/dof", "p", "probability"
+        );
+        for one in fit.candidates.iter().take(6) {
+            let parameters = &one.minimum.parameters;
+            let (window, chi2) = (one.window.map(|t| t.to_string()).join("–"), one.minimum.chi2);
+            text += &format!(
+                "{:<15}{:>8}{window:>8}{:>12.6}{:>14}{:>8.2}{:>13.4}\n",
+                "",
+                parameters.len() / 2,
+                parameters[1].abs(),
+                format!("{chi2:.2}/{}", one.dof),
+                one.quality.p_value,
+                one.probability,
+            );
+        }
+        text
+    }
+}

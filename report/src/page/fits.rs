@@ -1,0 +1,133 @@
+//! What `ferrite fit` prints: fits of correlators, the gradient flow, the static potential.
+use super::fitted::{correlator_figure, flow_figure, potential_figure};
+use crate::analysis::flow::LEVEL;
+use crate::analysis::{SHAPES, estimate_text};
+use crate::error::ReportError;
+use crate::page;
+use crate::text::{count, escape};
+use serde_json::Value;
+use statistics::fit::correlator::States;
+use statistics::jackknife::JackknifeEstimate;
+use std::fmt::Write;
+
+/// A printed fit.
+pub struct FitSection {
+    configurations: u64,
+    bins: u64,
+    hadrons: Vec<PrintedFit>,
+    /// t and t² E.
+    flow: Vec<(f64, Option<JackknifeEstimate>)>,
+    scales: Vec<(&'static str, Option<JackknifeEstimate>)>,
+    /// R and V(R).
+    potential: Vec<(f64, Option<JackknifeEstimate>)>,
+    cornell: Option<(Vec<f64>, [f64; 2])>,
+}
+
+/// Of a correlator.
+struct PrintedFit {
+    name: String,
+    correlator: Vec<Option<JackknifeEstimate>>,
+    fit: Option<(States, Vec<f64>, [usize; 2])>,
+    energy: Option<JackknifeEstimate>,
+    quality: String,
+}
+
+fn estimate(value: &Value) -> Option<JackknifeEstimate> {
+    Some(JackknifeEstimate { value: value["value"].as_f64()?, error: value["error"].as_f64().unwrap_or(f64::NAN) })
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+impl PrintedFit {
+    fn read(object: &Value) -> Result<Self, String> {
+        let name = object["hadron"].as_str().ok_or("hadrons: hadron is missing or not text")?.to_string();
+        let correlator: Vec<_> = list(&object["correlator"]).iter().map(estimate).collect();
+        let fit = if object["parameters"].is_null() {
+            None
+        } else {
+            let found = || {
+                let shape = SHAPES.iter().find(|(name, _)| object["form"] == **name)?.1;
+                let (extent, count) = (object["extent"].as_u64()? as usize, object["states"].as_u64()? as usize);
+                let parameters: Vec<f64> = serde_json::from_value(object["parameters"].clone()).ok()?;
+                let window: [usize; 2] = serde_json::from_value(object["window"].clone()).ok()?;
+                let fits = (1..=2).contains(&count) && parameters.len() == 2 * count && extent == correlator.len();
+                fits.then_some((States { shape, extent, count }, parameters, window))
+            };
+            Some(found().ok_or_else(|| {
+                format!("hadrons: {name}: form, extent, states, parameters or window is missing or wrong")
+            })?)
+        };
+        let quality = match (object["chi2"].as_f64(), object["dof"].as_u64(), object["p_value"].as_f64()) {
+            (Some(chi2), Some(dof), Some(p)) => format!("χ²/dof = {chi2:.2}/{dof}, p = {p:.2}"),
+            (Some(chi2), Some(dof), None) => format!("χ²/dof = {chi2:.2}/{dof}"),
+            _ => object["why"].as_str().unwrap_or_default().to_string(),
+        };
+        Ok(PrintedFit { name, correlator, fit, energy: estimate(&object["energy"]), quality })
+    }
+}
+
+impl FitSection {
+    /// From what the command prints.
+    ///
+    /// # Errors
+    /// What is missing in it.
+    pub fn read(object: &Value) -> Result<Self, String> {
+        let number = |key: &str| object[key].as_u64().ok_or_else(|| format!("{key} is missing or not a whole number"));
+        let hadrons = list(&object["hadrons"]).iter().map(PrintedFit::read).collect::<Result<_, _>>()?;
+        let at = |value: &Value, key: &str, of: &str| Some((value[key].as_f64()?, estimate(&value[of])));
+        let flow = list(&object["flow"]["points"]).iter().filter_map(|p| at(p, "t", "scaled_energy")).collect();
+        let scales = [("t₀", "t0"), ("√(8 t₀)", "sqrt_8_t0"), ("w₀", "w0"), ("⟨Q²⟩", "charge_squared")];
+        let scales = scales.map(|(name, key)| (name, estimate(&object["flow"][key])));
+        let potential = &object["potential"];
+        let cornell = &potential["cornell"];
+        let cornell = serde_json::from_value::<[f64; 3]>(cornell["parameters"].clone())
+            .ok()
+            .zip(serde_json::from_value::<[f64; 2]>(cornell["window"].clone()).ok());
+        Ok(FitSection {
+            configurations: number("configurations")?,
+            bins: number("bins")?,
+            hadrons,
+            flow,
+            scales: if object["flow"].is_object() { scales.to_vec() } else { Vec::new() },
+            potential: list(&potential["at"]).iter().filter_map(|p| at(p, "distance", "potential")).collect(),
+            cornell: cornell.map(|(parameters, window)| (parameters.to_vec(), window)),
+        })
+    }
+    /// In words.
+    pub fn sentence(&self) -> String {
+        let mut parts: Vec<String> = self.hadrons.iter().map(|one| one.name.clone()).collect();
+        if !self.flow.is_empty() {
+            parts.push("gradient flow".into());
+        }
+        if !self.potential.is_empty() {
+            parts.push("static potential".into());
+        }
+        format!("fits of {}: {}", count(self.configurations as usize, "configuration"), parts.join(", "))
+    }
+    /// All of it, on a page.
+    pub fn put(&self, html: &mut String, name: &str) -> Result<(), ReportError> {
+        page::heading(html, &format!("Fits: {name}"));
+        let _ = writeln!(html, "<p class=\"lead\">{}.</p>", escape(&self.sentence()));
+        let errors = format!("errors over {}", count(self.bins as usize, "bin"));
+        for one in &self.hadrons {
+            let energy =
+                if one.energy.is_some() { format!("a E = {}, ", estimate_text(one.energy)) } else { String::new() };
+            let _ = writeln!(html, "<p>{}: {energy}{}.</p>", escape(&one.name), escape(&one.quality));
+            let fit = one.fit.as_ref().map(|(states, parameters, window)| (*states, parameters.as_slice(), *window));
+            page::put(html, &correlator_figure(&one.name, &one.correlator, fit, &errors)?);
+        }
+        if !self.flow.is_empty() {
+            page::put(html, &flow_figure(&self.flow, LEVEL, &errors)?);
+            for (name, scale) in self.scales.iter().filter(|(_, scale)| scale.is_some()) {
+                let _ = writeln!(html, "<p>{name} = {}</p>", estimate_text(*scale));
+            }
+        }
+        if !self.potential.is_empty() {
+            let cornell = self.cornell.as_ref().map(|(parameters, window)| (parameters.as_slice(), *window));
+            page::put(html, &potential_figure(&self.potential, cornell, &errors)?);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,189 @@
+//! Figures of data with errors and of the functions that are fitted to them.
+use super::figure::{Figure, figure, layer, line, roomy};
+use crate::error::ReportError;
+use crate::plot::panel::{Layer, LayerShape, Panel, PlotColour};
+use statistics::fit::correlator::States;
+use statistics::fit::least_squares::Model;
+use statistics::fit::potential::Cornell;
+use statistics::jackknife::JackknifeEstimate;
+
+/// A value with its error.
+pub struct ErrorBar {
+    /// Where.
+    pub at: f64,
+    /// Lower end, value, upper end.
+    pub ends: [f64; 3],
+    /// Whether it is marked by a cross instead of a dot.
+    pub crossed: bool,
+}
+
+impl ErrorBar {
+    /// Of an estimate, if there is one.
+    pub fn of(at: f64, estimate: Option<JackknifeEstimate>) -> Option<Self> {
+        let JackknifeEstimate { value, error } = estimate?;
+        let error = if error.is_finite() { error } else { 0.0 };
+        value.is_finite().then_some(ErrorBar { at, ends: [value - error, value, value + error], crossed: false })
+    }
+    /// On a logarithmic axis: of |value|, with a cross where it is negative.
+    pub fn logarithmic(at: f64, estimate: Option<JackknifeEstimate>) -> Option<Self> {
+        let log = |x: f64| x.abs().log10();
+        let JackknifeEstimate { value, error } = estimate?;
+        let middle = log(value);
+        // A bar that reaches below 0 is as long downwards as upwards.
+        let upper = if error.is_finite() { log(value.abs() + error) } else { middle };
+        let lower =
+            if error.is_finite() && value.abs() > error { log(value.abs() - error) } else { 2.0 * middle - upper };
+        middle.is_finite().then_some(ErrorBar { at, ends: [lower, middle, upper], crossed: value < 0.0 })
+    }
+}
+
+/// A curve through a window, which goes on in dashes beside it.
+pub struct FittedCurve {
+    /// What its legend says.
+    pub name: String,
+    /// Ends of the window.
+    pub window: [f64; 2],
+    /// All of the curve, by place.
+    pub points: Vec<(f64, f64)>,
+}
+
+impl FittedCurve {
+    /// Between two places, of a function.
+    pub fn of(name: String, window: [f64; 2], [from, to]: [f64; 2], f: impl Fn(f64) -> f64) -> Self {
+        const STEPS: usize = 240;
+        let place = |k: usize| from + (to - from) * k as f64 / STEPS as f64;
+        // Both ends of the window are there, so that its part of the curve is as long as it.
+        let mut places: Vec<f64> = (0..=STEPS).map(place).chain(window).filter(|x| (from..=to).contains(x)).collect();
+        places.sort_by(f64::total_cmp);
+        FittedCurve { name, window, points: places.into_iter().map(|x| (x, f(x))).collect() }
+    }
+}
+
+/// Marks with bars of errors, at the ends of which are no caps, and a curve.
+pub struct FittedFigure<'a> {
+    /// What is seen.
+    pub about: String,
+    /// Names of the axes.
+    pub axes: [String; 2],
+    /// Whether the horizontal axis counts something.
+    pub counts: bool,
+    /// The values.
+    pub bars: &'a [ErrorBar],
+    /// The function.
+    pub curve: Option<FittedCurve>,
+    /// Horizontal lines with names.
+    pub levels: Vec<(String, f64)>,
+}
+
+impl FittedFigure<'_> {
+    /// The picture, with words below.
+    pub fn drawn(self, caption: String) -> Result<Figure, ReportError> {
+        let FittedFigure { about, axes, counts, bars, curve, levels } = self;
+        let ends = bars.iter().flat_map(|bar| bar.ends).chain(levels.iter().map(|(_, y)| *y)).filter(|y| y.is_finite());
+        let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), y| (low.min(y), high.max(y)));
+        let first = bars.first().map_or(0.0, |bar| bar.at);
+        let last = bars.last().map_or(1.0, |bar| bar.at);
+        let room = if counts { 0.5 } else { 0.03 * (last - first).max(1e-9) };
+        let across = if counts { -0.5..last + 0.5 } else { first - room..last + room };
+        let upwards = if low <= high { roomy((low, high)) } else { 0.0..1.0 };
+        let mut layers: Vec<Layer> = Vec::new();
+        if let Some(FittedCurve { name, window: [from, to], points }) = curve {
+            let band = LayerShape::Band(vec![(from, upwards.start, upwards.end), (to, upwards.start, upwards.end)]);
+            layers.push(layer("window", PlotColour::Grey, band));
+            let beside = |keep: &dyn Fn(f64) -> bool| -> Vec<(f64, f64)> {
+                points.iter().filter(|(x, _)| keep(*x)).copied().collect()
+            };
+            for part in [beside(&|x| x <= from), beside(&|x| x >= to)] {
+                layers.push(layer(
+                    "",
+                    PlotColour::Vermilion,
+                    LayerShape::Line { points: part, width: 1, dashed: true },
+                ));
+            }
+            layers.push(layer(&name, PlotColour::Vermilion, line(beside(&|x| (from..=to).contains(&x)), 2)));
+        }
+        for (name, y) in levels {
+            let points = vec![(across.start, y), (across.end, y)];
+            layers.push(layer(&name, PlotColour::Black, LayerShape::Line { points, width: 1, dashed: true }));
+        }
+        layers.extend(bars.iter().map(|ErrorBar { at, ends: [lower, _, upper], .. }| {
+            layer("", PlotColour::Blue, line(vec![(*at, *lower), (*at, *upper)], 2))
+        }));
+        let marks = |crossed: bool| bars.iter().filter(move |b| b.crossed == crossed).map(|b| (b.at, b.ends[1]));
+        layers.push(layer("", PlotColour::Blue, LayerShape::Dots(marks(false).collect())));
+        layers.push(layer("", PlotColour::Vermilion, LayerShape::Crosses(marks(true).collect())));
+        figure(&Panel { about, axes, ranges: [across, upwards], counts, layers }, caption)
+    }
+}
+
+/// log₁₀ |C(t)|, with the fit: its states, parameters and window.
+pub fn correlator_figure(
+    name: &str,
+    correlator: &[Option<JackknifeEstimate>],
+    fit: Option<(States, &[f64], [usize; 2])>,
+    errors: &str,
+) -> Result<Figure, ReportError> {
+    let bars: Vec<ErrorBar> =
+        correlator.iter().enumerate().filter_map(|(t, c)| ErrorBar::logarithmic(t as f64, *c)).collect();
+    let negative = bars.iter().any(|bar| bar.crossed);
+    let crosses = if negative { "; crosses are negative" } else { "" };
+    let last = correlator.len().saturating_sub(1) as f64;
+    let shown = fit.map(|(_, _, [first, last])| format!("; the fit from t = {first} to {last}")).unwrap_or_default();
+    let curve = fit.map(|(states, parameters, window)| {
+        let value = |t: f64| states.at(parameters, t).abs().log10();
+        FittedCurve::of("fit".into(), window.map(|t| t as f64), [0.0, last], value)
+    });
+    let figure = FittedFigure {
+        about: "Correlator against the time from the source".into(),
+        axes: ["t".into(), format!("log₁₀ |C(t)|, {name}")],
+        counts: true,
+        bars: &bars,
+        curve,
+        levels: Vec::new(),
+    };
+    let what = format!("Correlator of the {name} without momentum, by the time from the source; {errors}");
+    figure.drawn(format!("{what}{crosses}{shown}."))
+}
+
+/// t² E against t of the flow.
+pub fn flow_figure(
+    points: &[(f64, Option<JackknifeEstimate>)],
+    level: f64,
+    errors: &str,
+) -> Result<Figure, ReportError> {
+    // A bar at each of a thousand steps is none that could be seen.
+    let every = points.len().div_ceil(100).max(1);
+    let bars: Vec<ErrorBar> = points.iter().step_by(every).filter_map(|(t, e)| ErrorBar::of(*t, *e)).collect();
+    let figure = FittedFigure {
+        about: "Energy density along the gradient flow".into(),
+        axes: ["t / a²".into(), "t² ⟨E⟩".into()],
+        counts: false,
+        bars: &bars,
+        curve: None,
+        levels: vec![(format!("t² E = {level}"), level)],
+    };
+    figure.drawn(format!("t² ⟨E⟩ by the clover-leaf field strength along the gradient flow; {errors}."))
+}
+
+/// V(R) with Cornell's form: its parameters and the distances of the fit.
+pub fn potential_figure(
+    points: &[(f64, Option<JackknifeEstimate>)],
+    fit: Option<(&[f64], [f64; 2])>,
+    errors: &str,
+) -> Result<Figure, ReportError> {
+    let bars: Vec<ErrorBar> = points.iter().filter_map(|(r, v)| ErrorBar::of(*r, *v)).collect();
+    let ends = [bars.first().map_or(1.0, |bar| bar.at), bars.last().map_or(1.0, |bar| bar.at)];
+    let curve = fit.map(|(parameters, window)| {
+        let value = |r: f64| Cornell.value(r, parameters, &mut [0.0; 3]);
+        FittedCurve::of("V₀ − α/R + σR".into(), window, ends, value)
+    });
+    let figure = FittedFigure {
+        about: "Static potential against the distance".into(),
+        axes: ["R / a".into(), "a V(R)".into()],
+        counts: false,
+        bars: &bars,
+        curve,
+        levels: Vec::new(),
+    };
+    figure.drawn(format!("Static potential from Wilson loops; {errors}."))
+}

@@ -1,0 +1,131 @@
+//! Measurements on many configurations: means, the gradient flow, the static potential.
+use super::figure::{Figure, figure, layer, line, roomy};
+use super::fitted::{flow_figure, potential_figure};
+use crate::analysis::AnalysisChoice;
+use crate::analysis::flow::{FlowAnalysis, LEVEL};
+use crate::analysis::potential::PotentialAnalysis;
+use crate::error::ReportError;
+use crate::page;
+use crate::plot::panel::{LayerShape, Panel, PlotColour};
+use crate::records::measurements::{Measurement, MeasurementRecord};
+use crate::text::{count, digits, escape, extents_in};
+use statistics::average;
+use std::fmt::Write;
+
+/// What `ferrite measure` found on configurations.
+pub struct MeasurementSection {
+    record: MeasurementRecord,
+    choice: AnalysisChoice,
+    flow: Option<FlowAnalysis>,
+    potential: Option<PotentialAnalysis>,
+}
+
+impl MeasurementSection {
+    /// Of a file.
+    pub fn new(record: MeasurementRecord) -> Self {
+        let choice = AnalysisChoice::with_bin(1);
+        let flow = FlowAnalysis::of(&record.all, &choice);
+        let potential = PotentialAnalysis::of(&record.all, &choice);
+        MeasurementSection { record, choice, flow, potential }
+    }
+    /// In words.
+    pub fn sentence(&self) -> String {
+        let mut text = count(self.record.all.len(), "configuration");
+        if let Some(lattice) = extents_in(&self.record.all[0].lattice) {
+            let _ = write!(text, " on {lattice}");
+        }
+        let has = [(self.flow.is_some(), "gradient flow"), (self.potential.is_some(), "Wilson loops")];
+        let names: Vec<&str> = has.iter().filter(|(there, _)| *there).map(|(_, name)| *name).collect();
+        if names.is_empty() { text } else { format!("{text}: {}", names.join(", ")) }
+    }
+    /// What deserves attention.
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.record.half {
+            notes.push("The last line is half written and left out.".into());
+        }
+        match self.record.all.len() {
+            1 => notes.push("One configuration has no errors.".into()),
+            n if n < 10 => notes.push(format!("The errors of {n} configurations are guesses.")),
+            _ => {}
+        }
+        notes
+    }
+    /// All of it, on a page.
+    pub fn put(&self, html: &mut String, name: &str) -> Result<(), ReportError> {
+        page::heading(html, &format!("Measurements: {name}"));
+        let _ = writeln!(html, "<p class=\"lead\">{}.</p>", escape(&self.sentence()));
+        page::notes(html, &self.notes());
+        self.table(html);
+        let errors = match self.record.all.len() {
+            1 => "one configuration, no errors".into(),
+            n => self.choice.sentence(n),
+        };
+        if self.record.all.len() > 1 {
+            page::put(html, &self.history("plaquette", "plaquette", |one| number(one, "plaquette"))?);
+        }
+        if let Some(flow) = &self.flow {
+            let points: Vec<_> = flow.times.iter().copied().zip(flow.scaled.iter().copied()).collect();
+            page::put(html, &flow_figure(&points, LEVEL, &errors)?);
+            preformatted(html, &flow.text());
+            if self.record.all.len() > 1 {
+                let charge = |one: &Measurement| one.flow.last().map_or(f64::NAN, |point| point.charge);
+                page::put(html, &self.history("topological charge at the end of the flow", "Q", charge)?);
+            }
+        }
+        if let Some(analysis) = &self.potential {
+            let at = &analysis.potential.at;
+            let points: Vec<_> = at
+                .iter()
+                .map(|at| (at.distance, at.fit.as_ref().ok().and_then(|found| found.fit.quantities[0])))
+                .collect();
+            let cornell = analysis.potential.fit.as_ref().ok().map(|fit| {
+                let ends = fit.best.window.map(|k| at[analysis.potential.used[k]].distance);
+                (fit.best.minimum.parameters.as_slice(), ends)
+            });
+            page::put(html, &potential_figure(&points, cornell, &errors)?);
+            preformatted(html, &analysis.text());
+        }
+        Ok(())
+    }
+    /// Means of what every configuration has.
+    fn table(&self, html: &mut String) {
+        *html += "<div class=\"wide\">\n<table>\n<thead><tr><th></th><th>mean</th><th>error</th><th>τ, in configurations</th></tr></thead>\n<tbody>\n";
+        for (k, (name, _)) in self.record.all[0].numbers.iter().enumerate() {
+            let series: Vec<f64> = self.record.all.iter().map(|one| one.numbers[k].1).collect();
+            let found = average(&series);
+            let [mean, error] = digits(found.mean, found.error);
+            let tau =
+                if found.autocorrelation.is_finite() { format!("{:.1}", found.autocorrelation) } else { "–".into() };
+            let _ = writeln!(html, "<tr><td>{}</td><td>{mean}</td><td>{error}</td><td>{tau}</td></tr>", escape(name));
+        }
+        *html += "</tbody>\n</table>\n</div>\n";
+    }
+    /// A number by configuration, in the order of the lines.
+    fn history(&self, about: &str, axis: &str, of: impl Fn(&Measurement) -> f64) -> Result<Figure, ReportError> {
+        let values: Vec<f64> = self.record.all.iter().map(of).collect();
+        let points: Vec<(f64, f64)> = values.iter().enumerate().map(|(k, y)| ((k + 1) as f64, *y)).collect();
+        let finite = || values.iter().copied().filter(|y| y.is_finite());
+        let (low, high) = (finite().fold(f64::INFINITY, f64::min), finite().fold(f64::NEG_INFINITY, f64::max));
+        let panel = Panel {
+            about: format!("The {about} by configuration"),
+            axes: ["configuration".into(), axis.into()],
+            ranges: [0.5..values.len() as f64 + 0.5, if low <= high { roomy((low, high)) } else { 0.0..1.0 }],
+            counts: true,
+            layers: vec![
+                layer("", PlotColour::Sky, line(points.clone(), 1)),
+                layer("", PlotColour::Blue, LayerShape::Dots(points)),
+            ],
+        };
+        figure(&panel, format!("The {about}, configurations in the order of the lines."))
+    }
+}
+
+fn number(one: &Measurement, name: &str) -> f64 {
+    one.numbers.iter().find(|(other, _)| *other == name).map_or(f64::NAN, |(_, value)| *value)
+}
+
+/// Text as a terminal has it.
+fn preformatted(html: &mut String, text: &str) {
+    let _ = writeln!(html, "<pre>{}</pre>", escape(text));
+}

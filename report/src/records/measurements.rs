@@ -1,0 +1,178 @@
+//! Lines of `ferrite measure`: loops, energy density and charge of configurations, the gradient flow, Wilson loops.
+use super::{end_of_lines, read_bytes};
+use crate::error::ReportError;
+use serde_json::Value;
+use std::path::Path;
+
+/// The schema of a line of `--output`, without its version.
+pub const LINE: &str = "ferrite.measurement";
+/// The schema of what the command prints, without its version.
+pub const PRINTED: &str = "ferrite.measure";
+
+/// A point of the gradient flow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FlowLine {
+    /// t
+    pub time: f64,
+    /// E by the clover-leaf field strength.
+    pub energy: f64,
+    /// The topological charge.
+    pub charge: f64,
+}
+
+/// Wilson loops of a separation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoopLine {
+    /// R
+    pub separation: [u32; 3],
+    /// W(R, T) for T = 1, 2, …
+    pub values: Vec<f64>,
+}
+
+/// What was measured on a configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measurement {
+    /// The file, as typed.
+    pub file: String,
+    /// The lattice.
+    pub lattice: Value,
+    /// Numbers of the links as they are: names, and values.
+    pub numbers: Vec<(&'static str, f64)>,
+    /// Along the flow; empty without one.
+    pub flow: Vec<FlowLine>,
+    /// Wilson loops; empty without them.
+    pub loops: Vec<LoopLine>,
+}
+
+/// Names of what every line has, and where.
+const NUMBERS: [(&str, &str); 8] = [
+    ("plaquette", "/plaquette/mean"),
+    ("spatial plaquette", "/plaquette/spatial"),
+    ("temporal plaquette", "/plaquette/temporal"),
+    ("rectangle", "/rectangle"),
+    ("Polyakov loop, real part", "/polyakov_loop/0"),
+    ("Polyakov loop, imaginary part", "/polyakov_loop/1"),
+    ("energy density", ""),
+    ("topological charge", "/charge"),
+];
+
+fn energy(value: &Value) -> Option<f64> {
+    Some(value["energy"]["space"].as_f64()? + value["energy"]["time"].as_f64()?)
+}
+
+impl Measurement {
+    /// From a line, or from a configuration of what the command prints.
+    ///
+    /// # Errors
+    /// What is missing in it.
+    pub fn read(line: &Value) -> Result<Self, String> {
+        let file = line["file"].as_str().ok_or("file is missing or not text")?.to_string();
+        let number = |(name, place): &(&'static str, &str)| {
+            let found = if place.is_empty() { energy(line) } else { line.pointer(place).and_then(Value::as_f64) };
+            found.map(|value| (*name, value)).ok_or_else(|| format!("{name} is missing or not a number"))
+        };
+        let numbers = NUMBERS.iter().map(number).collect::<Result<_, String>>()?;
+        let list = |key: &str| match &line[key] {
+            Value::Null => Ok(&[][..]),
+            Value::Array(list) => Ok(&list[..]),
+            _ => Err(format!("{key} is not an array")),
+        };
+        let point = |value: &Value| {
+            let found = || {
+                Some(FlowLine { time: value["t"].as_f64()?, energy: energy(value)?, charge: value["charge"].as_f64()? })
+            };
+            found().ok_or_else(|| "flow: a point has no t, energy or charge".to_string())
+        };
+        let loops = |value: &Value| {
+            let separation = serde_json::from_value(value["r"].clone());
+            let values = serde_json::from_value(value["values"].clone());
+            match (separation, values) {
+                (Ok(separation), Ok(values)) => Ok(LoopLine { separation, values }),
+                _ => Err("wilson_loops: r is not three whole numbers, or values are no numbers".to_string()),
+            }
+        };
+        Ok(Measurement {
+            file,
+            lattice: line["lattice"].clone(),
+            numbers,
+            flow: list("flow")?.iter().map(point).collect::<Result<_, _>>()?,
+            loops: list("wilson_loops")?.iter().map(loops).collect::<Result<_, _>>()?,
+        })
+    }
+    /// Whether both have the same times of the flow and the same loops, on the same lattice.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let times = |one: &Self| one.flow.iter().map(|point| point.time).collect::<Vec<_>>();
+        let kinds = |one: &Self| one.loops.iter().map(|one| (one.separation, one.values.len())).collect::<Vec<_>>();
+        self.lattice == other.lattice && times(self) == times(other) && kinds(self) == kinds(other)
+    }
+}
+
+/// All configurations of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeasurementRecord {
+    /// In the order of the lines.
+    pub all: Vec<Measurement>,
+    /// Whether the last line is half written, and left out.
+    pub half: bool,
+}
+
+/// The schema of an object without its version; empty if it has none.
+pub fn kind(object: &Value) -> &str {
+    let schema = object["schema"].as_str().unwrap_or_default();
+    schema.split_once('/').map_or(schema, |(kind, _)| kind)
+}
+
+impl MeasurementRecord {
+    /// Whether an object is one of `ferrite measure`.
+    pub fn is_one(object: &Value) -> bool {
+        [LINE, PRINTED].contains(&kind(object))
+    }
+    /// From the lines of `--output`, or from what the command prints.
+    ///
+    /// # Errors
+    /// What is missing, or does not belong together: `line N: …`.
+    pub fn of(objects: &[Value], half: bool) -> Result<Self, String> {
+        let mut all: Vec<Measurement> = Vec::new();
+        for (number, object) in objects.iter().enumerate() {
+            let at = |why: String| format!("line {}: {why}", number + 1);
+            let lines = match kind(object) {
+                LINE => std::slice::from_ref(object),
+                PRINTED => object["configurations"].as_array().map_or(&[][..], Vec::as_slice),
+                other => return Err(at(format!("the schema is '{other}', not that of ferrite measure"))),
+            };
+            for line in lines {
+                let found = Measurement::read(line).map_err(at)?;
+                if !found.is_like(all.first().unwrap_or(&found)) {
+                    return Err(at(
+                        "it has other times of the flow or other loops than the first one, or is on another lattice"
+                            .into(),
+                    ));
+                }
+                all.push(found);
+            }
+        }
+        if all.is_empty() {
+            return Err("there is no configuration yet".into());
+        }
+        Ok(MeasurementRecord { all, half })
+    }
+    /// Reads a file; of a configuration that is being written, half a line is left out.
+    ///
+    /// # Errors
+    /// What cannot be read, or is none of `ferrite measure`.
+    pub fn read(path: &Path) -> Result<Self, ReportError> {
+        let bytes = read_bytes(path)?;
+        let refused = |why: String| ReportError::Unreadable(format!("{}: {why}", path.display()));
+        let (whole, rest) = bytes.split_at(end_of_lines(&bytes));
+        let (whole, half) = match serde_json::from_slice::<Value>(rest) {
+            // The end of the last line is missing, and nothing else.
+            Ok(_) => (&bytes[..], false),
+            Err(_) => (whole, !rest.trim_ascii().is_empty()),
+        };
+        let lines = whole.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+        let objects = lines.enumerate().map(|(number, line)| {
+            serde_json::from_slice(line).map_err(|why| refused(format!("line {}: this is not JSON: {why}", number + 1)))
+        });
+        Self::of(&objects.collect::<Result<Vec<Value>, _>>()?, half).map_err(refused)
+    }
+}

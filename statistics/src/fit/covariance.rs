@@ -1,0 +1,215 @@
+//! Covariance matrices of means, estimated from samples.
+use std::ops::Range;
+
+/// How the covariance is estimated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CovarianceKind {
+    /// As the samples have it.
+    Full,
+    /// Correlations are multiplied by 1 − λ, with the λ of Schäfer and Strimmer (2005), which is expected to be nearest to the truth:
+    /// λ = Σ_{x≠y} Var(r_xy) / Σ_{x≠y} r_xy², at most 1. For so few samples that the inverse of the whole matrix is noise.
+    Shrunk,
+    /// Without correlations.
+    Diagonal,
+}
+
+/// The covariance of the mean of samples.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Covariance {
+    count: usize,
+    /// Standard deviations of the mean.
+    errors: Vec<f64>,
+    /// As the samples have them, row by row.
+    correlations: Vec<f64>,
+    /// λ
+    shrinkage: f64,
+}
+
+impl Covariance {
+    /// Of the mean of samples of equal lengths, of which there are two at least.
+    pub fn of_mean(samples: &[Vec<f64>], kind: CovarianceKind) -> Self {
+        let (n, count) = (samples.len(), samples.first().map_or(0, Vec::len));
+        let number = n as f64;
+        let mean = |k: usize| samples.iter().map(|sample| sample[k]).sum::<f64>() / number;
+        let means: Vec<f64> = (0..count).map(mean).collect();
+        let variance = |k: usize| samples.iter().map(|s| (s[k] - means[k]).powi(2)).sum::<f64>() / (number - 1.0);
+        let deviations: Vec<f64> = (0..count).map(|k| variance(k).sqrt()).collect();
+        // What does not vary is correlated with nothing.
+        let standard =
+            |s: &Vec<f64>, k: usize| if deviations[k] > 0.0 { (s[k] - means[k]) / deviations[k] } else { 0.0 };
+        let z: Vec<Vec<f64>> = samples.iter().map(|s| (0..count).map(|k| standard(s, k)).collect()).collect();
+        let mut correlations = vec![0.0; count * count];
+        let (mut variances, mut squares) = (0.0, 0.0);
+        for i in 0..count {
+            correlations[i * count + i] = 1.0;
+            for j in 0..i {
+                let sum: f64 = z.iter().map(|z| z[i] * z[j]).sum();
+                let r = sum / (number - 1.0);
+                (correlations[i * count + j], correlations[j * count + i]) = (r, r);
+                let spread: f64 = z.iter().map(|z| (z[i] * z[j] - sum / number).powi(2)).sum();
+                variances += spread * number / (number - 1.0).powi(3);
+                squares += r * r;
+            }
+        }
+        let shrinkage = match kind {
+            CovarianceKind::Full => 0.0,
+            CovarianceKind::Shrunk if squares > 0.0 => (variances / squares).min(1.0),
+            CovarianceKind::Shrunk | CovarianceKind::Diagonal => 1.0,
+        };
+        let errors = deviations.into_iter().map(|d| d / number.sqrt()).collect();
+        Covariance { count, errors, correlations, shrinkage }
+    }
+    /// λ: what correlations are multiplied by is 1 − λ.
+    pub fn shrinkage(&self) -> f64 {
+        self.shrinkage
+    }
+    /// Standard deviations of the mean.
+    pub fn errors(&self) -> &[f64] {
+        &self.errors
+    }
+    /// The covariance of two of the means as the samples have it, without shrinkage.
+    pub fn entry(&self, i: usize, j: usize) -> f64 {
+        self.errors[i] * self.errors[j] * self.correlations[i * self.count + j]
+    }
+    /// L of C = L Lᵀ for some of the means; `None` where C has no inverse in double precision.
+    pub fn whitening(&self, part: Range<usize>) -> Option<Whitening> {
+        let (n, start) = (part.len(), part.start);
+        let entry = |i: usize, j: usize| self.correlations[(start + i) * self.count + start + j];
+        Whitening::of(&self.errors[part], |i, j| if i == j { 1.0 } else { (1.0 - self.shrinkage) * entry(i, j) }, n)
+    }
+    /// The same without a sample that is so far from the mean of all `samples`; λ stays as it is.
+    pub(super) fn whitening_without(&self, part: Range<usize>, deviation: &[f64], samples: usize) -> Option<Whitening> {
+        let (n, number) = (part.len(), samples as f64);
+        // Covariances of samples: those of the mean, times their number.
+        let left = |i: usize, j: usize| {
+            let all = number * self.entry(part.start + i, part.start + j);
+            ((number - 1.0) * all - number / (number - 1.0) * deviation[i] * deviation[j]) / (number - 2.0)
+        };
+        let errors: Vec<f64> = (0..n).map(|i| left(i, i).sqrt()).collect();
+        let entry = |i: usize, j: usize| match i == j {
+            true => 1.0,
+            false => (1.0 - self.shrinkage) * left(i, j) / (errors[i] * errors[j]),
+        };
+        Whitening::of(&errors, entry, n)
+    }
+}
+
+/// L⁻¹ of C = L Lᵀ: it makes independent numbers of variance 1 from means.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Whitening {
+    /// Of the correlations.
+    lower: Vec<f64>,
+    errors: Vec<f64>,
+}
+
+impl Whitening {
+    fn of(errors: &[f64], correlation: impl Fn(usize, usize) -> f64, n: usize) -> Option<Self> {
+        if errors.iter().any(|e| !(*e > 0.0 && e.is_finite())) {
+            return None;
+        }
+        // Of correlations, so that orders of magnitude between the means cost no digits.
+        let lower = cholesky(&(0..n * n).map(|k| correlation(k / n, k % n)).collect::<Vec<_>>(), n)?;
+        // Correlations are known to some 1e-16, so that smaller pivots are rounding.
+        if (0..n).any(|k| lower[k * n + k] < 1e-7) {
+            return None;
+        }
+        Some(Whitening { lower, errors: errors.to_vec() })
+    }
+    /// v becomes L⁻¹ v.
+    pub fn apply(&self, v: &mut [f64]) {
+        let n = self.errors.len();
+        for i in 0..n {
+            let sum: f64 = (0..i).map(|j| self.lower[i * n + j] * v[j]).sum();
+            v[i] = (v[i] / self.errors[i] - sum) / self.lower[i * n + i];
+        }
+    }
+    /// L⁻ᵀ v
+    pub(super) fn applied_transposed(&self, v: &[f64]) -> Vec<f64> {
+        let n = self.errors.len();
+        let mut x = v.to_vec();
+        for i in (0..n).rev() {
+            let sum: f64 = (i + 1..n).map(|j| self.lower[j * n + i] * x[j]).sum();
+            x[i] = (x[i] - sum) / self.lower[i * n + i];
+        }
+        x.iter_mut().zip(&self.errors).for_each(|(x, e)| *x /= e);
+        x
+    }
+}
+
+/// L of A = L Lᵀ, row by row; `None` where A is not positive.
+pub(super) fn cholesky(a: &[f64], n: usize) -> Option<Vec<f64>> {
+    let mut lower = vec![0.0; n * n];
+    for i in 0..n {
+        for j in 0..=i {
+            let sum: f64 = (0..j).map(|k| lower[i * n + k] * lower[j * n + k]).sum();
+            let rest = a[i * n + j] - sum;
+            if i != j {
+                lower[i * n + j] = rest / lower[j * n + j];
+            } else if rest > 0.0 {
+                lower[i * n + i] = rest.sqrt();
+            } else {
+                return None;
+            }
+        }
+    }
+    Some(lower)
+}
+
+/// x of L Lᵀ x = b.
+pub(super) fn solve_cholesky(lower: &[f64], b: &[f64]) -> Vec<f64> {
+    let n = b.len();
+    let mut x = b.to_vec();
+    for i in 0..n {
+        let sum: f64 = (0..i).map(|j| lower[i * n + j] * x[j]).sum();
+        x[i] = (x[i] - sum) / lower[i * n + i];
+    }
+    for i in (0..n).rev() {
+        let sum: f64 = (i + 1..n).map(|j| lower[j * n + i] * x[j]).sum();
+        x[i] = (x[i] - sum) / lower[i * n + i];
+    }
+    x
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three samples of three numbers, by hand: deviations (−1, 0, 1), (1, 0, −1) and (−1, 2, −1).
+    #[test]
+    fn covariances_are_those_of_the_mean() {
+        let samples = [vec![0.0, 6.0, 4.0], vec![1.0, 5.0, 7.0], vec![2.0, 4.0, 4.0]];
+        let covariance = Covariance::of_mean(&samples, CovarianceKind::Full);
+        let expected = [[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0], [0.0, 0.0, 3.0]];
+        for (i, row) in expected.iter().enumerate() {
+            for (j, entry) in row.iter().enumerate() {
+                assert!((covariance.entry(i, j) - entry / 3.0).abs() < 1e-15, "{i} {j}");
+            }
+        }
+        // The first two are the same number but for its sign.
+        assert_eq!(covariance.whitening(0..2), None);
+        let whitening = covariance.whitening(1..3).unwrap();
+        let mut v = [1.0, 2.0];
+        whitening.apply(&mut v);
+        assert!((v[0] - 3f64.sqrt()).abs() < 1e-14 && (v[1] - 2.0).abs() < 1e-14, "{v:?}");
+        let diagonal = Covariance::of_mean(&samples, CovarianceKind::Diagonal);
+        assert_eq!((diagonal.shrinkage(), diagonal.entry(0, 1)), (1.0, covariance.entry(0, 1)));
+        assert!(diagonal.whitening(0..2).is_some());
+        // z = (−1, 0, 1), (1, 0, −1), (−1, 2, −1)/√3. Products −1, 0, −1: mean −2/3, squares of deviations 2/3; 1/√3 (1, 0, −1) twice: 2/3.
+        // Var(r) = 2/3 · 3/8 = 1/4 each, Σ r² = 1: λ = 3/4.
+        let shrunk = Covariance::of_mean(&samples, CovarianceKind::Shrunk);
+        assert!((shrunk.shrinkage() - 0.75).abs() < 1e-14, "{}", shrunk.shrinkage());
+        let constant = [vec![1.0, 2.0], vec![1.0, 3.0]];
+        assert_eq!(Covariance::of_mean(&constant, CovarianceKind::Diagonal).whitening(0..1), None);
+    }
+
+    #[test]
+    fn systems_are_solved() {
+        let a = [4.0, 2.0, 0.6, 2.0, 5.0, 1.0, 0.6, 1.0, 3.0];
+        let x = solve_cholesky(&cholesky(&a, 3).unwrap(), &[1.0, 2.0, 3.0]);
+        for i in 0..3 {
+            let b: f64 = (0..3).map(|j| a[3 * i + j] * x[j]).sum();
+            assert!((b - (i + 1) as f64).abs() < 1e-14);
+        }
+        assert_eq!(cholesky(&[1.0, 2.0, 2.0, 1.0], 2), None);
+    }
+}

@@ -1,0 +1,95 @@
+//! Whether a χ² is as large as it should be.
+use super::covariance::{Covariance, Whitening};
+use super::least_squares::{Data, Model, residuals};
+use statrs::function::beta::beta_reg;
+use statrs::function::gamma::gamma_ur;
+use std::ops::Range;
+
+/// The χ² that a fit has on the average if its function is the right one, and how probable a larger one is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Quality {
+    /// ⟨χ²⟩: the degrees of freedom where χ² has the whole covariance. Otherwise tr (1 − P) L⁻¹ C L⁻ᵀ, with C as the samples have it, L Lᵀ
+    /// what stands in χ², and P the projector to L⁻¹ ∂f/∂p (Bruno and Sommer 2022).
+    pub expected_chi2: f64,
+    /// The probability of a larger χ². With the whole covariance, estimated from N samples, χ² (N − ν)/(ν (N − 1)) has the distribution F of
+    /// ν and N − ν (Hotelling 1931; Toussaint and Freeman 2008). Otherwise χ² is taken for a multiple of a χ² distribution with the right mean
+    /// and variance (Satterthwaite 1946).
+    pub p_value: f64,
+}
+
+impl Quality {
+    /// Of a fit with the whole covariance of `samples` samples; without a p-value, NaN, where there are not more samples than
+    /// degrees of freedom.
+    pub fn correlated(chi2: f64, dof: usize, samples: usize) -> Self {
+        let (nu, rest) = (dof as f64, samples as f64 - dof as f64);
+        let f = chi2 * rest / (nu * (samples as f64 - 1.0));
+        let p_value = if rest > 0.0 { beta_reg(0.5 * rest, 0.5 * nu, rest / (rest + nu * f)) } else { f64::NAN };
+        Quality { expected_chi2: nu, p_value }
+    }
+    /// Of a fit whose χ² has another matrix than the covariance.
+    pub fn of(
+        chi2: f64,
+        model: &dyn Model,
+        x: &[f64],
+        parameters: &[f64],
+        whitening: &Whitening,
+        covariance: (&Covariance, Range<usize>),
+    ) -> Self {
+        let (covariance, part) = covariance;
+        let n = part.len();
+        // R = L⁻¹ C L⁻ᵀ: C is symmetric, so that columns are whitened, then rows.
+        let mut columns: Vec<Vec<f64>> =
+            part.clone().map(|j| part.clone().map(|i| covariance.entry(i, j)).collect()).collect();
+        columns.iter_mut().for_each(|column| whitening.apply(column));
+        let mut rows: Vec<Vec<f64>> = (0..n).map(|i| columns.iter().map(|column| column[i]).collect()).collect();
+        rows.iter_mut().for_each(|row| whitening.apply(row));
+        // An orthonormal basis of L⁻¹ ∂f/∂p, which then is taken off both sides of R.
+        let data = Data { x, y: x, whitening };
+        let mut basis: Vec<Vec<f64>> = Vec::new();
+        for mut column in residuals(model, data, parameters).1 {
+            // Twice is enough.
+            for _ in 0..2 {
+                basis.iter().for_each(|b| take_off(&mut column, b));
+                let norm = column.iter().map(|x| x * x).sum::<f64>().sqrt();
+                column.iter_mut().for_each(|x| *x /= norm);
+            }
+            basis.push(column);
+        }
+        for b in &basis {
+            rows.iter_mut().for_each(|row| take_off(row, b));
+        }
+        let mut columns: Vec<Vec<f64>> = (0..n).map(|j| rows.iter().map(|row| row[j]).collect()).collect();
+        for b in &basis {
+            columns.iter_mut().for_each(|column| take_off(column, b));
+        }
+        let expected: f64 = (0..n).map(|i| columns[i][i]).sum();
+        let squares: f64 = columns.iter().flatten().map(|x| x * x).sum();
+        let (scale, shape) = (squares / expected, expected * expected / squares);
+        let p_value = if chi2 > 0.0 { gamma_ur(0.5 * shape, 0.5 * chi2 / scale) } else { 1.0 };
+        Quality { expected_chi2: expected, p_value }
+    }
+}
+
+/// v − b (b, v), b of length 1.
+fn take_off(v: &mut [f64], b: &[f64]) {
+    let along: f64 = v.iter().zip(b).map(|(v, b)| v * b).sum();
+    v.iter_mut().zip(b).for_each(|(v, b)| *v -= along * b);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With two degrees of freedom the tail of F is (1 + 2 f/d)^{−d/2}; for many samples that of χ² is exp(−χ²/2).
+    #[test]
+    fn tails_are_those_of_the_distributions() {
+        for (chi2, samples) in [(1.0, 12), (5.0, 12), (3.0, 30)] {
+            let d = f64::from(samples - 2);
+            let f = chi2 * d / (2.0 * f64::from(samples - 1));
+            let found = Quality::correlated(chi2, 2, samples as usize);
+            assert!((found.p_value - (1.0 + 2.0 * f / d).powf(-0.5 * d)).abs() < 1e-12, "{found:?}");
+        }
+        assert!((Quality::correlated(3.0, 2, 10_000_000).p_value - (-1.5f64).exp()).abs() < 1e-6);
+        assert!(Quality::correlated(3.0, 4, 4).p_value.is_nan());
+    }
+}
