@@ -35,7 +35,7 @@ pub struct SpectrumReport {
 
 /// A hadron with what is known of it, at each time from the source.
 struct MeasuredHadron {
-    name: &'static str,
+    name: String,
     correlator: Vec<Option<JackknifeEstimate>>,
     masses: Vec<Option<JackknifeEstimate>>,
 }
@@ -92,7 +92,8 @@ impl SpectrumReport {
             return Err(" has no configuration yet: ask again when the first one is done".into());
         }
         let kinds = all[0].all.len();
-        let hadrons = hadrons(&first).iter().filter_map(|channel| MeasuredHadron::of(channel, &all, bin)).collect();
+        let channels = hadrons(&all[0]);
+        let hadrons = channels.iter().filter_map(|channel| MeasuredHadron::of(channel, &all, bin)).collect();
         Ok(SpectrumReport { name, first, configurations: all.len(), bin, half: !rest.is_empty(), hadrons, kinds })
     }
     /// In words.
@@ -101,7 +102,7 @@ impl SpectrumReport {
         if let Some(lattice) = extents_in(&self.first["lattice"]) {
             let _ = write!(text, " on {lattice}");
         }
-        let names: Vec<_> = self.hadrons.iter().map(|hadron| hadron.name).collect();
+        let names: Vec<_> = self.hadrons.iter().map(|hadron| hadron.name.as_str()).collect();
         let masses = if names.is_empty() { "no effective masses".into() } else { names.join(", ") };
         format!("{text}: {masses}")
     }
@@ -158,7 +159,7 @@ impl SpectrumReport {
             *html += "<p>None of the correlators is one of those whose effective masses are known.</p>\n";
         }
         for hadron in &self.hadrons {
-            page::heading(html, hadron.name);
+            page::heading(html, &hadron.name);
             page::put(html, &hadron.correlators(&self.errors())?);
             page::put(html, &hadron.effective(&self.errors())?);
         }
@@ -207,7 +208,7 @@ impl SpectrumReport {
     fn table(&self, html: &mut String) {
         *html += "<div class=\"wide\">\n<table>\n<thead><tr><th>t</th>";
         for hadron in &self.hadrons {
-            let _ = write!(html, "<th>{}</th>", escape(hadron.name));
+            let _ = write!(html, "<th>{}</th>", escape(&hadron.name));
         }
         *html += "</tr></thead>\n<tbody>\n";
         for t in 0..self.hadrons.iter().map(|hadron| hadron.masses.len()).max().unwrap_or(0) {
@@ -243,12 +244,12 @@ impl MeasuredHadron {
     /// From the mean of its correlators without momentum; `None` where they are not there, or not all numbers. `bin`
     /// configurations are a bin of the jackknife.
     fn of(channel: &HadronChannel, all: &[Correlators], bin: usize) -> Option<Self> {
-        let samples: Vec<Vec<f64>> = all.iter().map(|found| found.mean(channel.parts)).collect::<Option<_>>()?;
+        let samples: Vec<Vec<f64>> = all.iter().map(|found| found.mean(&channel.parts)).collect::<Option<_>>()?;
         let samples = bins(&samples, bin);
         let known = |mean: &[f64]| mean.iter().map(|c| Some(*c).filter(|c| c.is_finite())).collect();
         let masses = |mean: &[f64]| masses_of_first_half(mean, channel.shape);
         let (correlator, masses) = (jackknife(&samples, known), jackknife(&samples, masses));
-        Some(MeasuredHadron { name: channel.name, correlator, masses })
+        Some(MeasuredHadron { name: channel.name.clone(), correlator, masses })
     }
     /// log₁₀ |C(t)|: of what falls by orders of magnitude.
     fn correlators(&self, errors: &str) -> Result<Figure, ReportError> {

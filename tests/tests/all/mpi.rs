@@ -485,7 +485,7 @@ fn correlators_do_not_depend_on_the_grid() {
     };
     for (input, grids) in [
         ("point", &[(2, "1,1,2,1"), (4, "2,1,1,2")][..]),
-        ("shell", &[(2, "1,1,1,2"), (4, "1,1,1,4")]),
+        ("shell", &[(2, "1,1,1,2"), (4, "2,2,1,1")]),
         ("staggered", &[(2, "1,1,1,2")]),
     ] {
         room.json(&format!("spectrum {input}.toml --out {input}"));
@@ -505,11 +505,7 @@ fn correlators_do_not_depend_on_the_grid() {
             }
         }
     }
-    // Without a grid, time slices stay whole; with a wrong one that is said.
     assert_eq!(job(&room, 2, "spectrum shell.toml --out alone").code, Some(0));
-    let parts = ["whole time slices", "--grid 1,1,1,2"];
-    fails(&room, 2, 2, "spectrum shell.toml --out wrong --grid 2,1,1,1", &parts);
-    assert!(!room.path("wrong").exists());
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`gamma`] | the 16 products of γ matrices |
 //! | [`sources`] | point, wall and noise sources for all components |
+//! | [`smearing`] | Gaussian smearing of quarks at either end, on a device |
 //! | [`mesons`] | all 16 mesons of two Wilson quarks, at any momentum |
 //! | [`nucleon`] | the nucleon and its parity partner |
 //! | [`staggered`] | local mesons of staggered quarks |
@@ -14,6 +15,7 @@
 pub mod gamma;
 pub mod mesons;
 pub mod nucleon;
+pub mod smearing;
 pub mod sources;
 pub mod staggered;
 
