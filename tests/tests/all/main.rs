@@ -7,6 +7,7 @@ mod correlators;
 mod program;
 mod sections;
 mod spy;
+mod three_point;
 mod trajectories;
 
 mod boundary_angles;

@@ -6,6 +6,7 @@
 //! | [`sources`] | point, wall and noise sources for all components |
 //! | [`smearing`] | Gaussian smearing of quarks at either end, on a device |
 //! | [`mesons`] | all 16 mesons of two Wilson quarks, at any momentum |
+//! | [`sequential`] | three-point functions of mesons |
 //! | [`nucleon`] | the nucleon and its parity partner |
 //! | [`staggered`] | local mesons of staggered quarks |
 //! | [`effective`] | effective masses; [`jackknife`](statistics::jackknife) has errors over configurations |
@@ -15,6 +16,7 @@
 pub mod gamma;
 pub mod mesons;
 pub mod nucleon;
+pub mod sequential;
 pub mod smearing;
 pub mod sources;
 pub mod staggered;
