@@ -1,7 +1,10 @@
 //! Three-point functions of mesons: against direct sums, the derivative with respect to the mass, and charge 1.
+use crate::correlators::*;
+use crate::program::*;
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::host::{HostGauge, HostSpinor};
+use ferrite::files::{ReadOptions, read_fermions, read_gauge};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::observables::spectrum::gamma::Gamma;
@@ -11,7 +14,10 @@ use ferrite::operators::{CloverParams, TimeBoundary, WilsonParams};
 use ferrite::solve::{Request, solve};
 use ferrite_tests::clover_reference::SiteMatrix;
 use ferrite_tests::gamma::{self, SpinMatrix};
+use ferrite_tests::smearing_reference::gaussian;
 use num_complex::Complex64;
+use serde_json::json;
+use std::fs;
 
 const SIZE: [usize; 4] = [2, 4, 6, 8];
 const ORIGIN: [usize; 4] = [1, 2, 0, 5];
@@ -149,4 +155,113 @@ fn the_conserved_charge_is_one() {
             }
         }
     }
+}
+
+/// The command makes them of two quarks and from two origins, behind points and shells.
+#[test]
+fn the_command_makes_three_point_functions() {
+    let room = Room::new();
+    room.json("generate weak-field --lattice 2,4,6,8 --seed 24 --noise 0.3 -o cfg.ildg");
+    let gauge = read_gauge(&room.path("cfg.ildg"), &ReadOptions::default()).unwrap().gauge;
+    let lattice = gauge.lattice();
+    let input = r#"
+        origins = [[1, 2, 0, 5], [0, 3, 2, 1]]
+        momenta = 1
+        nucleon = false
+        mesons = ["light-strange"]
+        propagators = "kept"
+        [three-point]
+        separations = [5, 3]
+        sink = "gy"
+        momentum = [0, 1, 0]
+        charge = true
+        [solve]
+        operator = "clover"
+        mass = 0.3
+        csw = 1.1
+        precision = "double"
+        tol = 1e-13
+        [[quark]]
+        name = "light"
+        [[quark]]
+        name = "strange"
+        mass = 0.6
+    "#;
+    fs::write(room.path("run.toml"), input).unwrap();
+    let (gamma, p) = (Gamma::new(2), [0, 1, 0]);
+    let shell = "--set sink=shell --set shell.width=1.1 --set shell.steps=4";
+    let boundary = TimeBoundary::Antiperiodic;
+    for (sink, flags) in [("point", ""), ("shell", shell)] {
+        room.json(&format!("spectrum run.toml cfg.ildg --out {sink} {flags}"));
+        let line = lines(&room, sink).swap_remove(0);
+        // Four propagators, which are kept, and as many through the sink of each separation.
+        let solves = line["solves"].as_array().unwrap();
+        let through: Vec<_> = solves.iter().filter(|solve| !solve["separation"].is_null()).collect();
+        assert_eq!((solves.len(), through.len()), (if sink == "point" { 8 } else { 4 }, 4));
+        assert_eq!((&through[1]["separation"], &through[1]["quark"]), (&json!(5), &json!("light")));
+        let end = |fields: &[HostSpinor]| -> Vec<HostSpinor> {
+            let one =
+                |psi: &HostSpinor| if sink == "point" { psi.clone() } else { gaussian(&gauge, psi, 1.1, 4, [0.0; 3]) };
+            fields.iter().map(one).collect()
+        };
+        for separation in [3, 5] {
+            let q = [[0, 0, 0], [0, 0, -1]];
+            let mut expected = [[[Complex64::ZERO; 8]; 2]; 2];
+            let mut two = Complex64::ZERO;
+            for (name, origin) in [("1_2_0_5", [1, 2, 0, 5]), ("0_3_2_1", [0, 3, 2, 1])] {
+                let read = |quark: &str| -> Vec<HostSpinor> {
+                    let file = room.path(&format!("kept/cfg.ildg.{quark}.{name}.npy"));
+                    read_fermions(&file, &ReadOptions::default()).unwrap().fields
+                };
+                let (light, strange) = (read("light"), end(&read("strange")));
+                let time = (origin[3] + separation) % 8;
+                let eta = end(&sequential_source(lattice, &strange, gamma, p, origin, time));
+                let sequential = solved(&gauge, 0.3, boundary, &eta);
+                let mesons = Mesons::new(lattice, &light, &sequential, origin, &q);
+                let charge = conserved_charge(lattice, &gauge, [&light, &sequential], gamma, origin, &q, boundary);
+                for k in 0..2 {
+                    let local = mesons.correlator(Gamma::new(9), gamma, k);
+                    for t in 0..8 {
+                        expected[k][0][t] += local[t] / 2.0;
+                        expected[k][1][t] += charge[k][t] / 2.0;
+                    }
+                }
+                two += Mesons::new(lattice, &end(&light), &strange, origin, &[p]).of(gamma, 0)[separation] / 2.0;
+            }
+            for (k, q) in q.into_iter().enumerate() {
+                for (current, expected) in [("gxgt", expected[k][0]), ("charge", expected[k][1])] {
+                    let found = correlator(&line, &format!("light-strange.gy:{separation}:{current}"), q);
+                    let scale = expected.iter().map(|z| z.norm()).fold(0.0, f64::max);
+                    for (found, expected) in found.iter().zip(expected) {
+                        assert!(
+                            (found - expected).norm() < 1e-10 * scale,
+                            "{sink} {current} {q:?}: {found} {expected}"
+                        );
+                    }
+                }
+            }
+            let charge = correlator(&line, &format!("light-strange.gy:{separation}:charge"), [0; 3]);
+            let both = correlator(&line, "light-strange.gy", p)[separation];
+            for found in [charge[0] - charge[7], two] {
+                assert!((found - both).norm() < 1e-9 * both.norm(), "{sink}: {found} {both}");
+            }
+        }
+    }
+    // Hadrons that are shown are not three-point functions, and a folder takes one kind only.
+    let page = room.json("report point");
+    assert_eq!(page["hadrons"].as_array().unwrap().len(), 2);
+    let run = "spectrum run.toml cfg.ildg --backend cpu";
+    let other = format!("{run} --out point --set three-point.separations=[3]");
+    room.fails(2, &other, &["line 1: it was made with another three-point.separations"]);
+    for (set, parts) in [
+        ("--set three-point.separations=[8]", &["three-point.separations: 8", "has 8 times"][..]),
+        ("--set three-point.separations=[0]", &["whole number of times from 1 on"]),
+        ("--set three-point.sink=g6", &["'g6' is none of 1, gx"]),
+        ("--set three-point.momentum=[0,0.5,0]", &["whole numbers"]),
+        ("--set source=wall --set momenta=0", &["begin at points and shells"]),
+        ("--set solve.theta=1,0,0,0", &["take solve.theta out"]),
+    ] {
+        room.fails(2, &format!("{run} --out no {set}"), parts);
+    }
+    assert!(!room.path("no").exists());
 }

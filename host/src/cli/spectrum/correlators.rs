@@ -10,6 +10,7 @@ use ferrite::field::host::{ColourVector, Spinor};
 use ferrite::observables::spectrum::gamma::{COUNT, Gamma, name};
 use ferrite::observables::spectrum::mesons::Mesons;
 use ferrite::observables::spectrum::nucleon::nucleon;
+use ferrite::observables::spectrum::sequential::conserved_charge;
 use ferrite::observables::spectrum::staggered::{NAMES, local_mesons};
 use ferrite::solve::Report;
 use ferrite_report::records::correlators::{ANTIQUARK, Correlator, Correlators, SCHEMA};
@@ -22,6 +23,15 @@ pub trait Hadrons: Quark {
     /// Correlators from the propagators of all quarks from one origin: sums over this process's sites, by the time from the
     /// origin.
     fn correlators(propagators: &[Propagator<Self>], input: &SpectrumInput, origin: [usize; 4]) -> Vec<Correlator>;
+    /// *Collective.* Three-point functions likewise, and the solves that they took; none of quarks that have none.
+    fn three_point(
+        _: &QuarksOn<'_>,
+        _: &[Propagator<Self>],
+        _: &SpectrumInput,
+        _: [usize; 4],
+    ) -> Outcome<(Vec<Correlator>, Vec<Solved>)> {
+        Ok(Default::default())
+    }
 }
 
 /// A correlator at each of the momenta.
@@ -52,6 +62,46 @@ impl Hadrons for Spinor {
             }
         }
         all
+    }
+    fn three_point(
+        quarks: &QuarksOn<'_>,
+        propagators: &[Propagator<Self>],
+        input: &SpectrumInput,
+        origin: [usize; 4],
+    ) -> Outcome<(Vec<Correlator>, Vec<Solved>)> {
+        let (mut all, mut solves) = (Vec::new(), Vec::new());
+        let Some(three) = &input.three_point else { return Ok((all, solves)) };
+        let (section, gamma) = (propagators[0].layout.section, Gamma::new(three.gamma));
+        for pair @ [quark, antiquark] in input.mesons.iter().copied() {
+            let from = &propagators[quark];
+            let local = from.unsmeared.as_ref().unwrap_or(&from.fields);
+            for separation in three.separations.iter().copied() {
+                let called =
+                    |current: &str| format!("{}{}:{separation}:{current}", input.meson(pair), name(three.gamma));
+                let found = quarks.sequential(quark, &propagators[antiquark], three, (origin, separation))?;
+                let mesons = Mesons::new(section, local, &found.fields, origin, &input.momenta);
+                for number in 0..COUNT {
+                    let of = |k: usize| mesons.correlator(Gamma::new(number), gamma, k);
+                    let values = (0..input.momenta.len()).map(of).collect();
+                    all.extend(at_momenta(&called(&name(number)), input, values));
+                }
+                if let (true, Some(gauge)) = (three.charge, quarks.gauge(quark)) {
+                    let both = [&local[..], &found.fields[..]];
+                    let values = conserved_charge(section, gauge, both, gamma, origin, &input.momenta, found.boundary);
+                    all.extend(at_momenta(&called("charge"), input, values));
+                }
+                let separation = Some(separation);
+                solves.extend(found.solved.map(|(report, batches)| Solved {
+                    quark,
+                    origin,
+                    separation,
+                    report,
+                    batches,
+                }));
+                found.fields.into_par_iter().for_each(drop);
+            }
+        }
+        Ok((all, solves))
     }
 }
 
@@ -86,7 +136,9 @@ pub fn measure<F: Hadrons>(
     for origin in &origins {
         let propagators: Vec<Propagator<F>> =
             (0..input.quarks.len()).map(|quark| quarks.propagator(quark, *origin)).collect::<Outcome<_>>()?;
-        let found = F::correlators(&propagators, input, *origin);
+        let mut found = F::correlators(&propagators, input, *origin);
+        let (three_point, more) = F::three_point(&quarks, &propagators, input, *origin)?;
+        found.extend(three_point);
         if mean.is_empty() {
             mean = found;
         } else {
@@ -98,14 +150,11 @@ pub fn measure<F: Hadrons>(
         }
         for (quark, propagator) in propagators.into_iter().enumerate() {
             plaquette = plaquette.or(propagator.plaquette);
-            solves.extend(propagator.solved.map(|(report, batches)| Solved {
-                quark,
-                origin: *origin,
-                report,
-                batches,
-            }));
+            let one = |(report, batches)| Solved { quark, origin: *origin, separation: None, report, batches };
+            solves.extend(propagator.solved.map(one));
             propagator.fields.into_par_iter().for_each(drop);
         }
+        solves.extend(more);
     }
     let share = 1.0 / origins.len() as f64;
     mean.iter_mut().flat_map(|c| &mut c.values).for_each(|value| *value *= share);
@@ -125,9 +174,11 @@ pub fn measure<F: Hadrons>(
 }
 
 /// A solve, and of what it was.
-struct Solved {
+pub struct Solved {
     quark: usize,
     origin: [usize; 4],
+    /// Times to the sink that it went through.
+    separation: Option<usize>,
     report: Report,
     batches: Batches,
 }
@@ -158,11 +209,14 @@ fn said(solves: &[Solved], input: &SpectrumInput) -> Map<String, Value> {
             all
         }
     };
-    if input.quarks.len() > 1 || input.has_several_origins() {
+    if input.quarks.len() > 1 || input.has_several_origins() || input.three_point.is_some() {
         let each = |solved: &Solved| {
             let mut each = one(solved);
             each.insert("quark".into(), json!(input.quarks[solved.quark].name));
             each.insert("origin".into(), json!(solved.origin));
+            if let Some(separation) = solved.separation {
+                each.insert("separation".into(), json!(separation));
+            }
             Value::Object(each)
         };
         all.insert("solves".into(), solves.iter().map(each).collect());

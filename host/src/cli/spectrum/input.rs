@@ -30,6 +30,10 @@ const SCHEMA: Schema = &[
     ("bin", Kind::Count),
     ("plot", Kind::Texts),
     ("mesons", Kind::Texts),
+    ("three-point.separations", Kind::Numbers),
+    ("three-point.sink", Kind::Word),
+    ("three-point.momentum", Kind::Numbers),
+    ("three-point.charge", Kind::Switch),
     ("quark.*.name", Kind::Text),
     ("quark.*.momentum", Kind::Numbers),
     ("shell.width", Kind::Number),
@@ -104,6 +108,19 @@ pub struct QuarkInput {
     solve: Settings,
 }
 
+/// Three-point functions of mesons.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ThreePoint {
+    /// Times between source and sink, in a rising order.
+    pub separations: Vec<usize>,
+    /// Number of Γ at both ends.
+    pub gamma: usize,
+    /// Momentum at the sink, in units of 2π/L.
+    pub momentum: [i32; 3],
+    /// Whether the conserved charge is one of the currents.
+    pub charge: bool,
+}
+
 /// An input.
 #[derive(Debug)]
 pub struct SpectrumInput {
@@ -127,6 +144,8 @@ pub struct SpectrumInput {
     pub shell: Option<Shell>,
     /// Whether quarks are smeared where they end.
     pub shell_sink: bool,
+    /// Three-point functions, where they are made.
+    pub three_point: Option<ThreePoint>,
     /// Whether nucleons are made.
     pub nucleon: bool,
     /// Folder of propagators that are kept.
@@ -211,6 +230,18 @@ impl SpectrumInput {
                 s.wrong(&setting, why);
             }
         }
+        let three_point = three_point(&mut s, &quarks);
+        if three_point.is_some() {
+            let why = match source {
+                _ if staggered => Some("three-point functions are made of Wilson and clover quarks"),
+                _ if partner.is_some() => Some("three-point functions of a twisted doublet need both of its quarks"),
+                SourceKind::Point | SourceKind::Shell => None,
+                SourceKind::Wall | SourceKind::Noise => Some("three-point functions begin at points and shells"),
+            };
+            if let (Some(why), Some(setting)) = (why, s.get("three-point.separations")) {
+                s.wrong(&setting, format!("{why}: take the table three-point out"));
+            }
+        }
         let batch = BatchChoice::from_settings(&mut s, "batch");
         let bin = s.count("bin", 1..=1_000_000).unwrap_or(1);
         let plot = plot(&mut s, staggered, &correlator_names(&quarks, &mesons, nucleon));
@@ -227,6 +258,7 @@ impl SpectrumInput {
             seed,
             shell,
             shell_sink,
+            three_point,
             nucleon,
             propagators,
             batch,
@@ -321,6 +353,11 @@ impl SpectrumInput {
         }
         all["sink"] = json!(self.shell.filter(|_| self.shell_sink).map(Shell::json));
         all["momenta"] = json!(self.momenta.len());
+        if let Some(ThreePoint { separations, gamma, momentum, charge }) = &self.three_point {
+            all["three-point"] = json!({
+                "separations": separations, "sink": name(*gamma), "momentum": momentum, "charge": charge,
+            });
+        }
         all["nucleon"] = json!(self.nucleon);
         all
     }
@@ -366,6 +403,14 @@ impl SpectrumInput {
             );
             return Err(Failure::refused(why));
         }
+        let separations = self.three_point.iter().flat_map(|three| &three.separations);
+        if let Some(far) = separations.copied().find(|separation| *separation >= size[3]) {
+            let why = format!(
+                "three-point.separations: {far} is as long as {lattice} or longer, which has {} times",
+                size[3]
+            );
+            return Err(Failure::refused(why));
+        }
         let mut sources = HashMap::new();
         for origin in self.origins(lattice) {
             if let Some(other) = sources.insert(self.distinction(origin), origin) {
@@ -374,7 +419,8 @@ impl SpectrumInput {
             }
         }
         let far = |p: &&[i32; 3]| p.iter().zip(size).any(|(p, extent)| 2 * p.unsigned_abs() as usize > extent);
-        if let Some(p) = self.momenta.iter().find(far) {
+        let sinks = self.three_point.iter().map(|three| &three.momentum);
+        if let Some(p) = self.momenta.iter().chain(sinks).find(far) {
             let why = format!("momenta: {p:?} in units of 2π/L is beyond the edge of the zone on {lattice}");
             return Err(Failure::refused(why));
         }
@@ -477,6 +523,39 @@ fn quarks(s: &mut Settings) -> Vec<QuarkInput> {
         quarks.push(QuarkInput { name, momentum, solve: s.solve_of(number) });
     }
     quarks
+}
+
+/// The table `three-point`.
+fn three_point(s: &mut Settings, quarks: &[QuarkInput]) -> Option<ThreePoint> {
+    let whole = |x: f64| x >= 1.0 && x.fract() == 0.0 && x <= 4096.0;
+    let separations = s.numbers("three-point.separations", "a whole number of times from 1 on", whole);
+    let names: Vec<String> = (0..COUNT).map(name).collect();
+    let numbered: Vec<(&str, usize)> = names.iter().enumerate().map(|(number, name)| (name.as_str(), number)).collect();
+    let gamma = s.choice("three-point.sink", &numbered).unwrap_or(15);
+    let momentum = momentum(s, "three-point.momentum").unwrap_or_default();
+    if let (true, Some(setting)) = (momentum.iter().any(|p| p.fract() != 0.0), s.get("three-point.momentum")) {
+        s.wrong(&setting, "expected whole numbers, in units of 2π/L");
+    }
+    let charge = s.is_on("three-point.charge");
+    if let (true, Some(setting)) = (charge, s.get("three-point.charge"))
+        && quarks.iter().any(|quark| quark.solve.get("theta").is_some())
+    {
+        s.wrong(
+            &setting,
+            "the conserved charge is known without twisted boundary conditions only: take solve.theta out",
+        );
+    }
+    if !s.was_given("three-point.separations") {
+        for key in ["sink", "momentum", "charge"] {
+            if let Some(setting) = s.get(&format!("three-point.{key}")) {
+                s.wrong(&setting, "belongs to three-point.separations, the times between source and sink");
+            }
+        }
+    }
+    let mut separations: Vec<usize> = separations?.into_iter().map(|t| t as usize).collect();
+    separations.sort_unstable();
+    separations.dedup();
+    Some(ThreePoint { separations, gamma, momentum: momentum.map(|p| p as i32), charge })
 }
 
 /// Three numbers, in units of 2π/L.

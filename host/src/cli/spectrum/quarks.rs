@@ -9,7 +9,7 @@ use super::super::plan::{gauge_header, reading};
 use super::super::progress::Watch;
 use super::super::solve::{self, BatchedSources, Solve};
 use super::super::{Code, Context, Failure, Outcome, fields, interrupt, text};
-use super::input::{Shell, SourceKind, SpectrumInput};
+use super::input::{Shell, SourceKind, SpectrumInput, ThreePoint};
 use super::kept::KeptPropagator;
 use crate::cli::config::Settings;
 use ferrite::Precision;
@@ -21,6 +21,8 @@ use ferrite::gauge::fixing::relax::{Gauge, theta};
 use ferrite::gauge::generate;
 use ferrite::halo::{Exchanges, HaloField};
 use ferrite::lattice::{Lattice, Section};
+use ferrite::observables::spectrum::gamma::Gamma;
+use ferrite::observables::spectrum::sequential::sequential_source;
 use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
 use ferrite::observables::spectrum::sources::{corner_wall, noise_corner_wall, noise_wall, wall};
 use ferrite::operators::TimeBoundary;
@@ -35,6 +37,8 @@ use tracing::{debug, info, warn};
 pub struct Propagator<T> {
     /// One for each component.
     pub fields: Vec<HostField<T>>,
+    /// The same before they are smeared at the sink, where they are and currents need them.
+    pub unsmeared: Option<Vec<HostField<T>>>,
     /// How the lattice is cut.
     pub layout: Layout,
     /// Boundary condition in t.
@@ -188,58 +192,104 @@ impl<'a> QuarksOn<'a> {
     }
     /// *Collective.* The propagator of a quark from an origin, smeared at the sink where that is asked for.
     pub fn propagator<F: Quark>(&mut self, quark: usize, origin: [usize; 4]) -> Outcome<Propagator<F>> {
-        let (input, device, comm) = (self.input, self.device, &self.context.comm);
+        let (input, comm) = (self.input, &self.context.comm);
         let mut settings = input.solve_settings(quark, origin, &self.configuration.typed);
         let solve = comm.agree(Solve::from_settings(&mut settings, self.what))?;
         let (plan, components) = (&solve.plan, F::COMPONENTS);
         let layout = plan.cut(&input.device.layout, comm)?;
         solve.scheme.check(layout.cut())?;
-        // Solutions of all quarks and sources, or solutions before and after smearing; links before and after, and fat and
+        charge_needs_whole_time(input, &layout)?;
+        let sequential = usize::from(input.three_point.is_some()) * (1 + usize::from(input.shell_sink));
+        // Solutions of all quarks, of one through a sink and sources, or solutions before and after smearing; links before and after, and fat and
         // long ones.
         let links = if plan.definition().is_improved() { 4 } else { 2 } + input.quarks.len() - 1;
-        let host = (1 + input.quarks.len()) * components * size_of::<F>() + links * 576;
+        let host = (1 + sequential + input.quarks.len()) * components * size_of::<F>() + links * 576;
         fields::require_host_memory(comm, layout.local(), host, "propagators and links")?;
         let boundary = plan.operator.boundary();
         let kept = KeptPropagator::of(input, self.configuration, quark, origin);
         let read = |kept: &KeptPropagator| kept.read(self.configuration, components, &layout, comm);
         let there = kept.as_ref().map(read).transpose()?.flatten();
         let smears = input.shell.is_some_and(|_| there.is_none() || input.shell_sink);
-        if there.is_none() || smears {
-            self.read(quark, &solve, &layout, there.is_none())?;
+        let solves = there.is_none() || input.three_point.is_some();
+        if solves || smears {
+            self.read(quark, &solve, &layout, solves)?;
         }
         let (solutions, solved) = if let Some(fields) = there {
             (fields, None)
         } else {
-            let needs = |together: usize| solve.memory(layout.cut(), together);
-            let name = format!("the solve on {}", plan.lattice);
-            let task = BatchTask { device, comm, name: &name, noun: RIGHT_HAND_SIDE };
-            let batches = input.batch.on(&task, components, needs)?;
-            info!("{}{}: {}", self.configuration.typed.display(), self.told(quark, origin), batches.describe());
             let (section, configuration) = (layout.section, &*self.configuration);
             let about = SourceOf { input, configuration, section };
             let sources: Vec<HostField<F>> =
                 (0..components).map(|component| F::source(origin, component, &about)).collect();
             let sources =
                 if input.source == SourceKind::Shell { self.smear(quark, sources, &layout)? } else { sources };
-            let mut watch = Watch::new(solve.scheme.tol, self.context.shows_progress(), comm);
-            let links = self.links[quark].as_ref().expect("links are read before a solve");
-            let ended = solve.solve(
-                device,
-                &layout,
-                links,
-                &BatchedSources { sizes: &batches.sizes, sources: &sources, guess: None },
-                &mut watch,
-            )?;
-            // Gigabytes, whose pages threads give back side by side.
-            sources.into_par_iter().for_each(drop);
-            finished(&self.configuration.typed, ended.error.as_ref(), &ended.report, solve.scheme.tol)?;
+            let told = self.told(quark, origin);
+            let (solutions, report, batches) = self.solved(quark, &solve, &layout, sources, &told)?;
             if let Some(kept) = kept {
-                kept.write(self.configuration, &ended.solutions, F::TITLE, &layout, comm)?;
+                kept.write(self.configuration, &solutions, F::TITLE, &layout, comm)?;
             }
-            (ended.solutions, Some((ended.report, batches)))
+            (solutions, Some((report, batches)))
         };
+        let unsmeared = (input.shell_sink && input.three_point.is_some()).then(|| solutions.clone());
         let fields = if input.shell_sink { self.smear(quark, solutions, &layout)? } else { solutions };
-        Ok(Propagator { fields, layout, boundary, plaquette: self.plaquette, solved })
+        Ok(Propagator { fields, unsmeared, layout, boundary, plaquette: self.plaquette, solved })
+    }
+    /// *Collective.* Solutions of a quark for sources.
+    fn solved<F: Quark>(
+        &self,
+        quark: usize,
+        solve: &Solve,
+        layout: &Layout,
+        sources: Vec<HostField<F>>,
+        told: &str,
+    ) -> Outcome<(Vec<HostField<F>>, Report, Batches)> {
+        let (device, comm) = (self.device, &self.context.comm);
+        let needs = |together: usize| solve.memory(layout.cut(), together);
+        let name = format!("the solve on {}", solve.plan.lattice);
+        let task = BatchTask { device, comm, name: &name, noun: RIGHT_HAND_SIDE };
+        let batches = self.input.batch.on(&task, sources.len(), needs)?;
+        info!("{}{told}: {}", self.configuration.typed.display(), batches.describe());
+        let mut watch = Watch::new(solve.scheme.tol, self.context.shows_progress(), comm);
+        let links = self.links[quark].as_ref().expect("links are read before a solve");
+        let ended = solve.solve(
+            device,
+            layout,
+            links,
+            &BatchedSources { sizes: &batches.sizes, sources: &sources, guess: None },
+            &mut watch,
+        )?;
+        // Gigabytes, whose pages threads give back side by side.
+        sources.into_par_iter().for_each(drop);
+        finished(&self.configuration.typed, ended.error.as_ref(), &ended.report, solve.scheme.tol)?;
+        Ok((ended.solutions, ended.report, batches))
+    }
+    /// *Collective.* The propagator of a quark through the sink of a meson, `separation` after its source at an origin, from that of
+    /// the other quark.
+    pub fn sequential(
+        &self,
+        quark: usize,
+        antiquark: &Propagator<Spinor>,
+        three: &ThreePoint,
+        (origin, separation): ([usize; 4], usize),
+    ) -> Outcome<Propagator<Spinor>> {
+        let (input, layout) = (self.input, &antiquark.layout);
+        let mut settings = input.solve_settings(quark, origin, &self.configuration.typed);
+        let solve = self.context.comm.agree(Solve::from_settings(&mut settings, self.what))?;
+        let (gamma, time) = (Gamma::new(three.gamma), (origin[3] + separation) % layout.lattice().size()[3]);
+        let section = layout.section;
+        let sources = sequential_source(section, &antiquark.fields, gamma, three.momentum, origin, time);
+        let sources = if input.shell_sink { self.smear(quark, sources, layout)? } else { sources };
+        let told = format!("{} through the sink {separation} later", self.told(quark, origin));
+        let (fields, report, batches) = self.solved(quark, &solve, layout, sources, &told)?;
+        let (layout, boundary) = (layout.clone(), antiquark.boundary);
+        Ok(Propagator { fields, unsmeared: None, layout, boundary, plaquette: None, solved: Some((report, batches)) })
+    }
+    /// The links of a quark's operator, once it was solved for.
+    pub fn gauge(&self, quark: usize) -> Option<&HostGauge> {
+        match &self.links[quark].as_ref()?.links {
+            HostLinks::Gauge(file) => Some(&file.gauge),
+            HostLinks::Improved(_) => None,
+        }
     }
     /// *Collective.* The same fields, smeared as those of a quark are.
     fn smear<F: Quark>(&self, quark: usize, fields: Vec<HostField<F>>, layout: &Layout) -> Outcome<Vec<HostField<F>>> {
@@ -282,6 +332,17 @@ impl<'a> QuarksOn<'a> {
         }
         text
     }
+}
+
+/// Refuses the conserved charge, which hops in t, where processes have parts of the times.
+fn charge_needs_whole_time(input: &SpectrumInput, layout: &Layout) -> Outcome {
+    let whole = layout.local().size()[3] == layout.lattice().size()[3];
+    if whole || !input.three_point.as_ref().is_some_and(|three| three.charge) {
+        return Ok(());
+    }
+    let why = "three-point.charge: the conserved charge needs all times in each process: cut the lattice in space only, \
+               --grid X,Y,Z,1";
+    Err(Failure::refused(why).shared())
 }
 
 /// *Collective.* Links for shells, smeared in space on a device.
