@@ -11,7 +11,7 @@ use ferrite::observables::spectrum::gamma::{COUNT, Gamma, name};
 use ferrite::observables::spectrum::mesons::Mesons;
 use ferrite::observables::spectrum::nucleon::nucleon;
 use ferrite::observables::spectrum::sequential::conserved_charge;
-use ferrite::observables::spectrum::staggered::{NAMES, local_mesons};
+use ferrite::observables::spectrum::staggered::{NAMES, local_mesons, local_nucleon};
 use ferrite::solve::Report;
 use ferrite_report::records::correlators::{ANTIQUARK, Correlator, Correlators, SCHEMA};
 use num_complex::Complex64;
@@ -106,7 +106,7 @@ impl Hadrons for Spinor {
 }
 
 impl Hadrons for ColourVector {
-    /// Local mesons.
+    /// Local mesons and nucleons.
     fn correlators(propagators: &[Propagator<Self>], input: &SpectrumInput, origin: [usize; 4]) -> Vec<Correlator> {
         let section = propagators[0].layout.section;
         let mut all = Vec::new();
@@ -116,6 +116,11 @@ impl Hadrons for ColourVector {
             for (name, values) in NAMES.into_iter().zip(found) {
                 all.extend(at_momenta(&(input.meson(pair) + name), input, values));
             }
+        }
+        for (quark, propagator) in propagators.iter().enumerate().filter(|_| input.nucleon) {
+            let Propagator { fields, boundary, phases, .. } = propagator;
+            let values = local_nucleon(section, fields, origin, &input.momenta, *boundary, *phases);
+            all.extend(at_momenta(&(input.baryon(quark) + "nucleon"), input, values));
         }
         all
     }

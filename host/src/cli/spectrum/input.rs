@@ -211,8 +211,9 @@ impl SpectrumInput {
         }
         let possible = !staggered && partner.is_none() && source != SourceKind::Noise;
         let nucleon = s.get("nucleon").map_or(possible, |_| s.is_on("nucleon"));
+        let spreads =
+            quarks.iter().any(|quark| quark.solve.get("spread-boundary").is_some_and(|on| on.text() == "true"));
         let at_one_time = matches!(source, SourceKind::Wall | SourceKind::Noise);
-        let no_nucleon = "nucleons are made of Wilson and clover quarks: take it out, or say false, for staggered ones";
         let no_partner = partner.map_or_else(String::new, |other| {
             format!(
                 "a nucleon has both quarks of a doublet, of which only one is solved for: the other has {other}; take it \
@@ -220,7 +221,7 @@ impl SpectrumInput {
             )
         });
         for (key, refused, why) in [
-            ("nucleon", staggered && nucleon, no_nucleon),
+            ("nucleon", nucleon && spreads, "of quarks with spread-boundary nucleons have other phases: take it out"),
             ("nucleon", partner.is_some() && nucleon, &no_partner),
             ("momenta", at_one_time && most > 0, "a source at all sites of a time has no momentum but 0"),
             ("nucleon", source == SourceKind::Noise && nucleon, "three quarks from one noise are noise"),

@@ -25,7 +25,7 @@ use ferrite::observables::spectrum::gamma::Gamma;
 use ferrite::observables::spectrum::sequential::sequential_source;
 use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
 use ferrite::observables::spectrum::sources::{corner_wall, noise_corner_wall, noise_wall, wall};
-use ferrite::operators::TimeBoundary;
+use ferrite::operators::{Operator, StaggeredPhases, TimeBoundary};
 use ferrite::solve::Report;
 use rayon::prelude::*;
 use solvers::SolveError;
@@ -43,6 +43,8 @@ pub struct Propagator<T> {
     pub layout: Layout,
     /// Boundary condition in t.
     pub boundary: TimeBoundary,
+    /// Signs of hops of staggered quarks.
+    pub phases: StaggeredPhases,
     /// Mean plaquette of the links; `None` where they were not read.
     pub plaquette: Option<f64>,
     /// What the solver said, and how the right-hand sides were split; `None` where the fields were read.
@@ -206,6 +208,10 @@ impl<'a> QuarksOn<'a> {
         let host = (1 + sequential + input.quarks.len()) * components * size_of::<F>() + links * 576;
         fields::require_host_memory(comm, layout.local(), host, "propagators and links")?;
         let boundary = plan.operator.boundary();
+        let phases = match plan.operator {
+            Operator::Staggered(staggered) => staggered.params.phases,
+            Operator::WilsonLike(_) => StaggeredPhases::default(),
+        };
         let kept = KeptPropagator::of(input, self.configuration, quark, origin);
         let read = |kept: &KeptPropagator| kept.read(self.configuration, components, &layout, comm);
         let there = kept.as_ref().map(read).transpose()?.flatten();
@@ -232,7 +238,7 @@ impl<'a> QuarksOn<'a> {
         };
         let unsmeared = (input.shell_sink && input.three_point.is_some()).then(|| solutions.clone());
         let fields = if input.shell_sink { self.smear(quark, solutions, &layout)? } else { solutions };
-        Ok(Propagator { fields, unsmeared, layout, boundary, plaquette: self.plaquette, solved })
+        Ok(Propagator { fields, unsmeared, layout, boundary, phases, plaquette: self.plaquette, solved })
     }
     /// *Collective.* Solutions of a quark for sources.
     fn solved<F: Quark>(
@@ -281,8 +287,16 @@ impl<'a> QuarksOn<'a> {
         let sources = if input.shell_sink { self.smear(quark, sources, layout)? } else { sources };
         let told = format!("{} through the sink {separation} later", self.told(quark, origin));
         let (fields, report, batches) = self.solved(quark, &solve, layout, sources, &told)?;
-        let (layout, boundary) = (layout.clone(), antiquark.boundary);
-        Ok(Propagator { fields, unsmeared: None, layout, boundary, plaquette: None, solved: Some((report, batches)) })
+        let (layout, boundary, phases) = (layout.clone(), antiquark.boundary, antiquark.phases);
+        Ok(Propagator {
+            fields,
+            unsmeared: None,
+            layout,
+            boundary,
+            phases,
+            plaquette: None,
+            solved: Some((report, batches)),
+        })
     }
     /// The links of a quark's operator, once it was solved for.
     pub fn gauge(&self, quark: usize) -> Option<&HostGauge> {

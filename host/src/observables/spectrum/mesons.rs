@@ -60,23 +60,16 @@ impl Mesons {
             let s: [&Spinor; 12] = from_fn(|source| &quark[source].sites()[index]);
             let s2: [&Spinor; 12] = from_fn(|source| &antiquark[source].sites()[index]);
             let phases = phases(&section, momenta, origin, place);
-            let mut k = 0;
-            for a in 0..4 {
-                for a1 in 0..4 {
-                    for b in 0..4 {
-                        for b1 in 0..4 {
-                            let mut sum = Complex64::ZERO;
-                            for c1 in 0..3 {
-                                let (left, right) = (&s[3 * a1 + c1][a], &s2[3 * b1 + c1][b]);
-                                sum +=
-                                    left[0] * right[0].conj() + left[1] * right[1].conj() + left[2] * right[2].conj();
-                            }
-                            for (pair, phase) in sums.iter_mut().zip(&phases) {
-                                pair.0[k] += phase * sum;
-                            }
-                            k += 1;
-                        }
-                    }
+            // In the order of [`Pair`].
+            for k in 0..256 {
+                let [a, a1, b, b1] = [k / 64, k / 16 % 4, k / 4 % 4, k % 4];
+                let mut sum = Complex64::ZERO;
+                for c1 in 0..3 {
+                    let (left, right) = (&s[3 * a1 + c1][a], &s2[3 * b1 + c1][b]);
+                    sum += left[0] * right[0].conj() + left[1] * right[1].conj() + left[2] * right[2].conj();
+                }
+                for (pair, phase) in sums.iter_mut().zip(&phases) {
+                    pair.0[k] += phase * sum;
                 }
             }
         });

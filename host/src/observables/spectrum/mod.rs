@@ -8,7 +8,7 @@
 //! | [`mesons`] | all 16 mesons of two Wilson quarks, at any momentum |
 //! | [`sequential`] | three-point functions of mesons |
 //! | [`nucleon`] | the nucleon and its parity partner |
-//! | [`staggered`] | local mesons of staggered quarks |
+//! | [`staggered`] | local mesons and the local nucleon of staggered quarks |
 //! | [`effective`] | effective masses; [`jackknife`](statistics::jackknife) has errors over configurations |
 //!
 //! Correlators are sums over the sites that a process has, for all times of the whole lattice: the correlator is the sum

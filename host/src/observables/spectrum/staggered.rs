@@ -1,4 +1,4 @@
-//! Local mesons of staggered quarks: sources and sinks at one site (Golterman 1986).
+//! Local mesons and the local nucleon of staggered quarks: sources and sinks at one site (Golterman 1986).
 //!
 //! With G₁ and G₂ the propagators from x₀ of quark and antiquark, M's ε-Hermiticity makes all of them sums of
 //! e^{−i p (x−x₀)} φ(x − x₀) tr G₁(x) G₂†(x) over space, with |G|² of one mass:
@@ -12,6 +12,7 @@
 use super::{by_time, check, phases};
 use crate::field::host::{ColourVector, HostColour};
 use crate::lattice::Section;
+use crate::operators::{StaggeredPhases, TimeBoundary};
 use num_complex::Complex64;
 use std::array::from_fn;
 
@@ -48,6 +49,45 @@ pub fn local_mesons(
     });
     let of = |meson: usize, k: usize| sums.iter().map(|sums| sums[4 * k + meson]).collect();
     from_fn(|meson| (0..momenta.len()).map(|k| of(meson, k)).collect())
+}
+
+/// The local nucleon for momenta in units of 2π/L, `[momentum][time]`,
+///
+/// C(t, p) = Σ_x e^{−i p (x−x₀)} ε_abc ε_a'b'c' G_aa'(x) G_bb'(x) G_cc'(x) = 6 Σ_x e^{−i p (x−x₀)} det G(x)
+///
+/// over the sites an even number of steps from x₀ in x, y and z (Golterman and Smit 1985; Gupta et al. 1991), from the solutions for the three
+/// colours of a source at `origin`. From one time to the next its partner of negative parity alternates in sign. The sign of
+/// three quarks that have crossed the boundary is taken back, and so is that by which `phases` with other than MILC's
+/// make quarks differ between x₀ and x: the correlator does not depend on either. Panics where there are not three fields on
+/// the local lattice.
+pub fn local_nucleon(
+    section: impl Into<Section>,
+    propagator: &[HostColour],
+    origin: [usize; 4],
+    momenta: &[[i32; 3]],
+    boundary: TimeBoundary,
+    convention: StaggeredPhases,
+) -> Vec<Vec<Complex64>> {
+    let section = section.into();
+    check(&section, propagator, 3);
+    let zero = vec![Complex64::ZERO; momenta.len()];
+    let sums = by_time(&section, origin[3], &zero, |sums, index, place| {
+        if (0..3).any(|k| !(place[k] + origin[k]).is_multiple_of(2)) {
+            return;
+        }
+        let [a, b, c]: [ColourVector; 3] = from_fn(|source| propagator[source].sites()[index]);
+        let minor = |j: usize, k: usize| b[j] * c[k] - b[k] * c[j];
+        let determinant = a[0] * minor(1, 2) + a[1] * minor(2, 0) + a[2] * minor(0, 1);
+        let around = if place[3] < origin[3] { boundary.sign() } else { 1.0 };
+        // χ of x first is (−1)^{t (x+y+z)} χ of MILC's, and x+y+z is here even or odd as it is at the origin.
+        let turns = (place[3] + origin[3]) * (origin[0] + origin[1] + origin[2]);
+        let turned = convention == StaggeredPhases::Lexicographic && !turns.is_multiple_of(2);
+        let sign = if turned { -around } else { around };
+        for (sum, phase) in sums.iter_mut().zip(phases(&section, momenta, origin, place)) {
+            *sum += 6.0 * sign * phase * determinant;
+        }
+    });
+    (0..momenta.len()).map(|k| sums.iter().map(|sums| sums[k]).collect()).collect()
 }
 
 #[cfg(test)]
