@@ -62,6 +62,8 @@ fn all(gpu: &Cuda) -> Result<Report, Box<dyn Error>> {
     }
     checks::dynamics(gpu, &mut report)?;
     told(&report, "molecular dynamics");
+    checks::quark_smearing(gpu, &mut report)?;
+    told(&report, "smearing of quarks");
     checks::wilson_like_angles(gpu, &mut report)?;
     checks::staggered_angles(gpu, &mut report)?;
     told(&report, "twisted boundary conditions");
