@@ -283,7 +283,8 @@ class Operator:
         from .spectrum import Propagator
 
         columns, report = self.solve(source.fields(self.gauge.lattice, self.staggered), **settings)
-        return Propagator(columns, source.origin, self.antiperiodic, report)
+        phases = str(self.parameters.get("phases") or "milc")
+        return Propagator(columns, source.origin, self.antiperiodic, report, phases)
 
     def _settings(
         self,

@@ -8,6 +8,7 @@ import numpy as np
 
 from . import _native
 from ._arrays import extents, given
+from .device import Device, _on
 from .errors import InputError
 from .gauge import Gauge
 
@@ -131,11 +132,39 @@ class Noise(Source):
 
 
 class Shell(Source):
-    """A point, Gaussian-smeared in space by ``steps`` steps to the ``width`` w, on ``gauge``, such as ``U.ape(0.6, 20, spatial=True)``."""
+    """A point, Gaussian-smeared in space, (1 + w² Δ/(4 n))ⁿ (Güsken 1990), for quarks with a momentum in units of 2π/L (Bali et al. 2016).
 
-    def __init__(self, site: Sequence[int], width: float, steps: int, gauge: Gauge):
+    Parameters
+    ----------
+    site : four int
+        x, y, z, t.
+    width, steps : float, int
+        w and n.
+    gauge : Gauge
+        The links, such as ``U.ape(0.6, 20, spatial=True)``.
+    momentum : three float
+        Of the quarks.
+    device : Device, optional
+        Where; without, the device of ``fe.init``.
+    """
+
+    def __init__(
+        self,
+        site: Sequence[int],
+        width: float,
+        steps: int,
+        gauge: Gauge,
+        *,
+        momentum: Sequence[float] = (0.0, 0.0, 0.0),
+        device: Optional[Device] = None,
+    ):
+        if not (steps >= 1 and np.isfinite(width)):
+            raise InputError(f"width = {width}, steps = {steps}: expected a number and at least one step")
+        if len(momentum) != 3:
+            raise InputError(f"momentum = {tuple(momentum)}: expected three numbers, in units of 2π/L")
         self.origin = Point(site).origin
         self.width, self.steps, self.gauge = width, steps, gauge
+        self.momentum, self.device = [float(component) for component in momentum], device
 
     def fields(self, lattice: Sequence[int], staggered: bool = False) -> np.ndarray:
         points = Point(self.origin).fields(lattice, staggered)
@@ -145,7 +174,9 @@ class Shell(Source):
         """Fields smeared in the same way, such as a propagator at the sink."""
         fields = given(fields)
         staggered = fields.shape[-2:] != (4, 3)
-        return _native.gaussian(self.gauge._links, fields, staggered, self.width, self.steps)
+        return _native.gaussian(
+            _on(self.device), self.gauge._links, fields, staggered, self.width, self.steps, self.momentum
+        )
 
 
 class Array(Source):

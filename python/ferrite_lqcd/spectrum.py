@@ -59,6 +59,8 @@ class Propagator:
         Whether quarks change their sign at the end of the lattice in t.
     report : Report or None
         Of the solve.
+    phases : str
+        Of staggered quarks: ``milc`` or ``lexicographic``.
     """
 
     def __init__(
@@ -67,7 +69,9 @@ class Propagator:
         origin: Sequence[int] = (0, 0, 0, 0),
         antiperiodic: bool = True,
         report: Optional[Report] = None,
+        phases: str = "milc",
     ):
+        self.phases = phases
         self.columns = given(columns)
         self.origin = tuple(int(place) for place in origin)
         self.antiperiodic = antiperiodic
@@ -157,19 +161,22 @@ def _momenta(momenta: Sequence[Sequence[int]]) -> "list[tuple[int, int, int]]":
 
 
 def mesons(
-    propagator: Propagator,
+    quark: Propagator,
+    antiquark: Optional[Propagator] = None,
     momenta: Sequence[Sequence[int]] = ((0, 0, 0),),
     *,
     gammas: Optional[Sequence[Union[str, "tuple[str, str]"]]] = None,
 ) -> Correlators:
-    """Mesons of two quarks of one mass, without the part in which they annihilate.
+    """Mesons of a quark and an antiquark, of one mass or of two, without the part in which they annihilate.
 
-    C(t, p) = −Σ_x e^{−i p (x−x₀)} tr [Γ S(x) Γ̄' γ_5 S†(x) γ_5] with Γ̄ = γ_t Γ† γ_t. The pion's is Σ |S|².
+    C(t, p) = −Σ_x e^{−i p (x−x₀)} tr [Γ S₁(x) Γ̄' γ_5 S₂†(x) γ_5] with Γ̄ = γ_t Γ† γ_t. The pion's is Σ |S|² of one mass.
 
     Parameters
     ----------
-    propagator : Propagator
-        Of Wilson-like quarks; of staggered ones, the four local mesons come, at zero momentum.
+    quark : Propagator
+        Of a Wilson-like quark; of a staggered one, the four local mesons come: ``pion``, ``scalar``, ``vector``, ``pseudovector``.
+    antiquark : Propagator, optional
+        Of the quark whose antiquark the meson has, from the same source; without, the same quark.
     momenta : list of three int
         In units of 2π/L.
     gammas : list of names
@@ -184,16 +191,22 @@ def mesons(
     >>> np.allclose(pion, fe.contract("t z y x s s1 c c1, t z y x s s1 c c1 -> t", S.array(), S.array().conj()))
     True
     """
-    if propagator.staggered:
-        if _momenta(momenta) != [(0, 0, 0)] or gammas is not None:
-            raise InputError("mesons of staggered quarks are the four local ones at zero momentum: give no others")
-        found = _native.staggered_mesons(propagator.columns, list(propagator.origin))
-        names = ("pion", "scalar-pion", "vector-time", "vector-space")
-        return Correlators({name: values[None, :].astype(complex) for name, values in zip(names, found)}, [(0, 0, 0)])
-    list_of_momenta = _momenta(momenta)
+    list_of_momenta, other = _momenta(momenta), None
+    if antiquark is not None:
+        if not isinstance(antiquark, Propagator):
+            raise InputError("antiquark is no Propagator: momenta are given by name, momenta=[(0, 0, 0)]")
+        if antiquark.staggered != quark.staggered or antiquark.origin != quark.origin:
+            raise InputError("quark and antiquark are of one kind and from one source")
+        other = antiquark.columns
+    origin = list(quark.origin)
+    if quark.staggered:
+        if gammas is not None:
+            raise InputError("mesons of staggered quarks are the four local ones: leave gammas out")
+        found = _native.staggered_mesons(quark.columns, other, origin, [list(p) for p in list_of_momenta])
+        return Correlators(dict(zip(_native.staggered_names(), found)), list_of_momenta)
     pairs = [pair if isinstance(pair, tuple) else (pair, pair) for pair in (gammas or GAMMA_NAMES)]
     numbers = [(_number(sink), _number(source)) for sink, source in pairs]
-    found = _native.mesons(propagator.columns, list(propagator.origin), [list(p) for p in list_of_momenta], numbers)
+    found = _native.mesons(quark.columns, other, origin, [list(p) for p in list_of_momenta], numbers)
     values = {sink if sink == source else f"{sink}-{source}": found[:, k] for k, (sink, source) in enumerate(pairs)}
     if gammas is None:
         for name, own in MESONS.items():
@@ -204,11 +217,19 @@ def mesons(
 def nucleon(propagator: Propagator, momenta: Sequence[Sequence[int]] = ((0, 0, 0),)) -> Correlators:
     """The nucleon ε_abc (u_a C γ_5 d_b) u_c with u and d of one mass, ``"nucleon"``, and ``"partner"`` of negative parity.
 
-    The sign of antiperiodic quarks is taken back: correlators are those of a source at t = 0.
+    The sign of antiperiodic quarks is taken back: correlators are those of a source at t = 0. Of staggered quarks it is the local
+    nucleon, whose partner alternates in time.
     """
-    if propagator.staggered:
-        raise InputError("nucleons are made of Wilson-like quarks")
     list_of_momenta = _momenta(momenta)
+    if propagator.staggered:
+        local = _native.staggered_nucleon(
+            propagator.columns,
+            list(propagator.origin),
+            [list(p) for p in list_of_momenta],
+            propagator.antiperiodic,
+            propagator.phases == "milc",
+        )
+        return Correlators({"nucleon": local}, list_of_momenta, baryons=True)
     found = _native.nucleon(
         propagator.columns, list(propagator.origin), [list(p) for p in list_of_momenta], propagator.antiperiodic
     )

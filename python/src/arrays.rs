@@ -17,12 +17,6 @@ pub fn array<'py>(py: Python<'py>, shape: &[usize], numbers: Vec<Complex64>) -> 
     Ok(array.map_err(|why| Failure::other(format!("an array cannot be made: {why}")))?.into_pyarray(py))
 }
 
-/// One array of real numbers.
-pub fn real_array<'py>(py: Python<'py>, shape: &[usize], numbers: Vec<f64>) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
-    let array = ArrayD::from_shape_vec(IxDyn(shape), numbers);
-    Ok(array.map_err(|why| Failure::other(format!("an array cannot be made: {why}")))?.into_pyarray(py))
-}
-
 /// The numbers of an array in C order.
 pub fn numbers<'a>(given: &'a Given<'_>) -> Outcome<&'a [Complex64]> {
     given.as_slice().map_err(|_| Failure::input("an array is not in C order: numpy.ascontiguousarray makes it so"))

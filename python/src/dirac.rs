@@ -511,7 +511,7 @@ pub fn operators() -> String {
         KeyKind::Number => "float",
         KeyKind::Count => "int",
         KeyKind::Switch => "bool",
-        KeyKind::Extents | KeyKind::Numbers | KeyKind::Fractions => "Sequence[float]",
+        KeyKind::Extents | KeyKind::Sites | KeyKind::Numbers | KeyKind::Fractions => "Sequence[float]",
         KeyKind::Text | KeyKind::Texts => "str",
         // Some words may be numbers, such as a tadpole factor.
         KeyKind::Word if key.example.starts_with('"') => "str",

@@ -37,6 +37,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(spectrum::mesons, module)?)?;
     module.add_function(wrap_pyfunction!(spectrum::nucleon, module)?)?;
     module.add_function(wrap_pyfunction!(spectrum::staggered_mesons, module)?)?;
+    module.add_function(wrap_pyfunction!(spectrum::staggered_names, module)?)?;
+    module.add_function(wrap_pyfunction!(spectrum::staggered_nucleon, module)?)?;
     module.add_function(wrap_pyfunction!(spectrum::gamma_names, module)?)?;
     module.add_function(wrap_pyfunction!(spectrum::gamma_matrix, module)?)?;
     module.add_function(wrap_pyfunction!(spectrum::noise, module)?)?;

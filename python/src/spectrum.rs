@@ -1,18 +1,22 @@
 //! Contractions of quark propagators, and sources.
 use crate::arrays::{self, Given, Made};
+use crate::device::Device;
 use crate::failure::Failure;
 use crate::links::{Extents, Links};
+use ferrite::Precision;
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
-use ferrite::gauge::{generate, smear};
+use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::num_complex::Complex64;
 use ferrite::observables::spectrum::gamma::{COUNT, Gamma, name};
 use ferrite::observables::spectrum::mesons::Mesons;
 use ferrite::observables::spectrum::nucleon::nucleon as nucleon_of;
-use ferrite::observables::spectrum::staggered::local_mesons;
-use ferrite::operators::TimeBoundary;
+use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
+use ferrite::observables::spectrum::staggered::{NAMES, local_mesons, local_nucleon};
+use ferrite::operators::{StaggeredPhases, TimeBoundary};
 use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
+use std::borrow::Cow;
 
 /// Fields of a propagator: one for each component of its source.
 fn columns<T: Fermion>(given: &Given<'_>) -> PyResult<Vec<HostField<T>>> {
@@ -23,6 +27,16 @@ fn columns<T: Fermion>(given: &Given<'_>) -> PyResult<Vec<HostField<T>>> {
         return Err(Failure::input(why).into());
     }
     Ok(fields)
+}
+
+/// Those of the quark whose antiquark a meson has: another one, or the same.
+fn other<'a, T: Fermion>(first: &'a [HostField<T>], given: Option<&Given<'_>>) -> PyResult<Cow<'a, [HostField<T>]>> {
+    let Some(given) = given else { return Ok(Cow::Borrowed(first)) };
+    let fields = columns::<T>(given)?;
+    match fields[0].lattice() == first[0].lattice() {
+        true => Ok(Cow::Owned(fields)),
+        false => Err(Failure::input("quark and antiquark are on different lattices").into()),
+    }
 }
 
 fn inside(origin: Extents, lattice: Lattice) -> PyResult<()> {
@@ -36,12 +50,14 @@ fn inside(origin: Extents, lattice: Lattice) -> PyResult<()> {
 #[pyfunction]
 pub fn mesons<'py>(
     py: Python<'py>,
-    propagator: Given<'_>,
+    quark: Given<'_>,
+    antiquark: Option<Given<'_>>,
     origin: Extents,
     momenta: Vec<[i32; 3]>,
     pairs: Vec<(usize, usize)>,
 ) -> PyResult<Made<'py>> {
-    let fields = columns::<Spinor>(&propagator)?;
+    let fields = columns::<Spinor>(&quark)?;
+    let antiquark = other(&fields, antiquark.as_ref())?;
     let lattice = fields[0].lattice();
     inside(origin, lattice)?;
     if let Some(wrong) = pairs.iter().flat_map(|(a, b)| [*a, *b]).find(|number| *number >= COUNT) {
@@ -49,7 +65,7 @@ pub fn mesons<'py>(
     }
     let shape = [momenta.len(), pairs.len(), lattice.size()[3]];
     let all: Vec<Complex64> = py.detach(|| {
-        let found = Mesons::new(lattice, &fields, origin, &momenta);
+        let found = Mesons::new(lattice, &fields, &antiquark, origin, &momenta);
         let one = |k: usize, (sink, source): (usize, usize)| found.correlator(Gamma::new(sink), Gamma::new(source), k);
         (0..momenta.len()).flat_map(|k| pairs.iter().flat_map(move |pair| one(k, *pair)).collect::<Vec<_>>()).collect()
     });
@@ -74,18 +90,47 @@ pub fn nucleon<'py>(
     arrays::array(py, &[momenta.len(), 2, lattice.size()[3]], all)
 }
 
-/// The four local mesons of staggered quarks: `[meson, time]`.
+/// The four local mesons of staggered quarks: `[meson, momentum, time]`.
 #[pyfunction]
 pub fn staggered_mesons<'py>(
     py: Python<'py>,
+    quark: Given<'_>,
+    antiquark: Option<Given<'_>>,
+    origin: Extents,
+    momenta: Vec<[i32; 3]>,
+) -> PyResult<Made<'py>> {
+    let fields = columns::<ColourVector>(&quark)?;
+    let antiquark = other(&fields, antiquark.as_ref())?;
+    let lattice = fields[0].lattice();
+    inside(origin, lattice)?;
+    let found = py.detach(|| local_mesons(lattice, &fields, &antiquark, origin, &momenta));
+    let all = found.into_iter().flatten().flatten().collect();
+    arrays::array(py, &[NAMES.len(), momenta.len(), lattice.size()[3]], all)
+}
+
+/// Names of these mesons.
+#[pyfunction]
+pub fn staggered_names() -> Vec<&'static str> {
+    NAMES.to_vec()
+}
+
+/// The local nucleon of staggered quarks: `[momentum, time]`.
+#[pyfunction]
+pub fn staggered_nucleon<'py>(
+    py: Python<'py>,
     propagator: Given<'_>,
     origin: Extents,
-) -> PyResult<Bound<'py, numpy::PyArrayDyn<f64>>> {
+    momenta: Vec<[i32; 3]>,
+    antiperiodic: bool,
+    milc_phases: bool,
+) -> PyResult<Made<'py>> {
     let fields = columns::<ColourVector>(&propagator)?;
     let lattice = fields[0].lattice();
     inside(origin, lattice)?;
-    let found = py.detach(|| local_mesons(lattice, &fields, origin));
-    arrays::real_array(py, &[4, lattice.size()[3]], found.concat())
+    let boundary = if antiperiodic { TimeBoundary::Antiperiodic } else { TimeBoundary::Periodic };
+    let convention = if milc_phases { StaggeredPhases::Milc } else { StaggeredPhases::Lexicographic };
+    let found = py.detach(|| local_nucleon(lattice, &fields, origin, &momenta, boundary, convention));
+    arrays::array(py, &[momenta.len(), lattice.size()[3]], found.concat())
 }
 
 /// Names of the 16 products of γ matrices.
@@ -126,35 +171,54 @@ pub fn noise<'py>(
     }
 }
 
-/// Gaussian smearing of fields on links.
+/// Gaussian smearing of fields on links, on a device.
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "they have names in Python")]
 pub fn gaussian<'py>(
     py: Python<'py>,
+    device: &Device,
     links: &Links,
     given: Given<'_>,
     staggered: bool,
     width: f64,
     steps: usize,
+    momentum: [f64; 3],
 ) -> PyResult<Made<'py>> {
-    let gauge = &links.gauge;
-    let same = |lattice: Lattice| match lattice == gauge.lattice() {
-        true => Ok(()),
-        false => {
-            Err(Failure::input(format!("a field on {lattice} cannot be smeared with links on {}", gauge.lattice())))
-        }
-    };
+    let smearing = GaussianSmearing { width, steps, momentum };
     if staggered {
         let (fields, axes) = arrays::fields::<ColourVector>(&given)?;
-        same(fields[0].lattice())?;
-        let smeared: Vec<_> =
-            py.detach(|| fields.iter().map(|field| smear::gaussian_staggered(gauge, field, width, steps)).collect());
-        return arrays::stacked(py, &axes, &smeared);
+        arrays::stacked(py, &axes, &smeared(py, device, links, fields, smearing)?)
+    } else {
+        let (fields, axes) = arrays::fields::<Spinor>(&given)?;
+        arrays::stacked(py, &axes, &smeared(py, device, links, fields, smearing)?)
     }
-    let (fields, axes) = arrays::fields::<Spinor>(&given)?;
-    same(fields[0].lattice())?;
-    let smeared: Vec<_> =
-        py.detach(|| fields.iter().map(|field| smear::gaussian(gauge, field, width, steps)).collect());
-    arrays::stacked(py, &axes, &smeared)
+}
+
+/// Fields that are smeared at once.
+const TOGETHER: usize = 12;
+
+fn smeared<T: Fermion>(
+    py: Python<'_>,
+    device: &Device,
+    links: &Links,
+    fields: Vec<HostField<T>>,
+    smearing: GaussianSmearing,
+) -> PyResult<Vec<HostField<T>>> {
+    let (gauge, found) = (links.gauge.clone(), fields[0].lattice());
+    if found != gauge.lattice() {
+        let why = format!("a field on {found} cannot be smeared with links on {}", gauge.lattice());
+        return Err(Failure::input(why).into());
+    }
+    device.run(py, move |bench, stop| {
+        let domain = bench.domain(gauge.lattice())?;
+        let links = SmearingLinks::new(&domain, &gauge, T::KIND, Precision::Double, smearing.momentum)?;
+        let mut all = Vec::with_capacity(fields.len());
+        for together in fields.chunks(TOGETHER) {
+            stop.check()?;
+            all.extend(links.smear(&smearing, together)?);
+        }
+        Ok(all)
+    })
 }
 
 /// Effective masses of a real correlator: not a number where there is none.

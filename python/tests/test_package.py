@@ -296,3 +296,37 @@ def test_arrays_of_a_device_are_shared(weak):
     source = random_field(weak.lattice, 4, False)
     x = naive.solve(fe.to_device(source)).x
     np.testing.assert_allclose(naive.apply(x.numpy()), source, atol=1e-8)
+
+
+def test_mesons_of_two_masses(weak):
+    """Against plain sums, from a shifted source, with momentum."""
+    light, heavy = (fe.Wilson(weak, mass=m).propagator(fe.Point((1, 2, 3, 4)), tol=1e-9) for m in (0.2, 0.5))
+    found = fe.mesons(light, heavy, momenta=[(0, 1, 0)], gammas=["gx"])["gx"][0]
+    gx, five = fe.gamma("gx"), fe.gamma("g5")
+    bar = fe.gamma("gt") @ gx.conj().T @ fe.gamma("gt")
+    phase = np.exp(-2j * np.pi * (np.arange(4) - 2) / 4)
+    names = "y, g h, t z y x h b c d, b k, t z y x i k c d, i g -> t"
+    expected = -fe.contract(names, phase, gx, light.array(), bar @ five, heavy.array().conj(), five)
+    np.testing.assert_allclose(found, np.roll(expected, -4), rtol=1e-9, atol=1e-12 * abs(expected).max())
+    S = fe.Hisq(weak, mass=0.3).propagator(fe.Point((0, 0, 0, 2)), tol=1e-9)
+    expected = fe.contract("t z y x a b, t z y x a b -> t", S.array(), S.array().conj())
+    np.testing.assert_allclose(fe.mesons(S)["pion"][0], np.roll(expected, -2), rtol=1e-10)
+    nucleon = fe.nucleon(S)["nucleon"][0]
+    even = S.array()[:, ::2, ::2, ::2]
+    expected = np.roll(6 * np.linalg.det(even).sum(axis=(1, 2, 3)), -2)
+    # Behind the end of the lattice three quarks have turned their sign.
+    expected[6:] *= -1
+    np.testing.assert_allclose(nucleon, expected, rtol=1e-8)
+    with pytest.raises(fe.InputError, match="of one kind"):
+        fe.mesons(light, S)
+
+
+def test_shells_of_a_plane_wave():
+    """On unit links a step multiplies a wave by 1 + σ Σ (2 cos (q − κ) − 2)."""
+    U = fe.Gauge.unit((4, 4, 6, 2))
+    shell = fe.Shell((0, 0, 0, 0), width=1.5, steps=3, gauge=U, momentum=(0.0, 0.5, 1.0))
+    wave = fe.Momentum(1, (1, 2, 1)).field(U.lattice, spin=2, colour=1)
+    sigma, extents = 1.5**2 / 12, (4, 4, 6)
+    angles = [2 * np.pi * (q - k) / n for q, k, n in zip((1, 2, 1), shell.momentum, extents)]
+    factor = (1 + sigma * sum(2 * np.cos(angle) - 2 for angle in angles)) ** 3
+    np.testing.assert_allclose(shell.smeared(wave), factor * wave, atol=1e-13)

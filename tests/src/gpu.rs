@@ -48,11 +48,12 @@ fn told(report: &Report, what: &str) {
 type Group = fn(&Cuda, &Cpu, &mut Report) -> Result<(), Box<dyn Error>>;
 
 /// The groups of checks by name, in their order.
-const GROUPS: [(&str, Group); 6] = [
+const GROUPS: [(&str, Group); 7] = [
     ("wilson", wilson),
     ("wilson-like", wilson_like),
     ("staggered", staggered),
     ("solves", solves),
+    ("smearing", smearing),
     ("twisted-boundaries", twisted_boundaries),
     ("dynamics", dynamics),
 ];
@@ -85,6 +86,11 @@ macro_rules! on_both {
 
 fn dynamics(gpu: &Cuda, _: &Cpu, report: &mut Report) -> Result<(), Box<dyn Error>> {
     checks::dynamics(gpu, report)?;
+    Ok(())
+}
+
+fn smearing(gpu: &Cuda, _: &Cpu, report: &mut Report) -> Result<(), Box<dyn Error>> {
+    checks::quark_smearing(gpu, report)?;
     Ok(())
 }
 

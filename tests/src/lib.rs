@@ -31,6 +31,7 @@ pub mod reference;
 pub mod report;
 #[cfg(feature = "cuda")]
 pub mod rhs_blocking;
+pub mod smearing_reference;
 pub mod staggered_reference;
 #[cfg(feature = "cuda")]
 pub mod tuning;

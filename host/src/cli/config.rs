@@ -48,6 +48,24 @@ fn array(text: &str) -> Option<Vec<String>> {
     list.iter().map(text_of).collect()
 }
 
+/// The sites of an array of arrays, each with commas; none of anything else.
+fn sites(text: &str) -> Option<Vec<String>> {
+    let line = format!("list = {}", text.trim());
+    let table = DeTable::parse(&line).ok()?;
+    let DeValue::Array(list) = table.get_ref().get("list")?.get_ref() else { return None };
+    list.iter().map(|value| whole_numbers(value.get_ref())).collect()
+}
+
+/// An array of whole numbers with commas.
+fn whole_numbers(value: &DeValue) -> Option<String> {
+    let DeValue::Array(list) = value else { return None };
+    let one = |value: &Spanned<DeValue>| match value.get_ref() {
+        DeValue::Integer(i) if i.radix() == 10 => Some(i.as_str().to_string()),
+        _ => None,
+    };
+    Some(list.iter().map(one).collect::<Option<Vec<String>>>()?.join(","))
+}
+
 /// A decimal number as typed.
 fn number<'v>(value: &'v DeValue) -> Option<&'v str> {
     match value {
@@ -116,6 +134,8 @@ pub struct Settings {
     schema: Schema,
     /// Name of a table that has the keys of solves.
     table: Option<&'static str>,
+    /// Name of an array of tables that have keys of solves besides their own.
+    array: Option<&'static str>,
     /// Name of the table of an input that these are, where they are not all of it.
     inside: Option<&'static str>,
     values: BTreeMap<Rc<str>, Vec<Setting>>,
@@ -225,6 +245,7 @@ impl Settings {
         Settings {
             schema,
             table: None,
+            array: None,
             inside: None,
             values: BTreeMap::new(),
             lengths: BTreeMap::new(),
@@ -232,9 +253,9 @@ impl Settings {
             mistakes: Vec::new(),
         }
     }
-    /// And with a table of this name for the keys of solves.
-    pub fn with_solve(schema: Schema, table: &'static str) -> Self {
-        Settings { table: Some(table), ..Self::of(schema) }
+    /// And with a table of this name for the keys of solves, and an array of tables in which they differ.
+    pub fn with_solves(schema: Schema, table: &'static str, array: &'static str) -> Self {
+        Settings { table: Some(table), array: Some(array), ..Self::of(schema) }
     }
     /// What the table for a solve has, as settings of a solve.
     pub fn solve(&self) -> Self {
@@ -249,6 +270,17 @@ impl Settings {
         }
         solve
     }
+    /// The same with what a table of the array for solves has in place of it.
+    pub fn solve_of(&self, number: usize) -> Self {
+        let mut solve = self.solve();
+        for (key, settings) in &self.values {
+            let own = self.in_array(key).filter(|(of, own)| *of == number && !self.is_own(key) && !own.contains('.'));
+            if let Some((_, own)) = own {
+                solve.values.insert(own.into(), settings.clone());
+            }
+        }
+        solve
+    }
     /// The table that users type these keys in, where they are not flags.
     pub fn inside(&self) -> Option<&'static str> {
         self.inside
@@ -256,6 +288,16 @@ impl Settings {
     /// The key within the table for solves, of one that is in there.
     fn in_table<'k>(&self, key: &'k str) -> Option<&'k str> {
         key.strip_prefix(self.table?)?.strip_prefix('.')
+    }
+    /// The number of the table and the key within it, of one that is in the array for solves.
+    fn in_array<'k>(&self, key: &'k str) -> Option<(usize, &'k str)> {
+        let (number, own) = key.strip_prefix(self.array?)?.strip_prefix('.')?.split_once('.')?;
+        Some((index(number)?, own))
+    }
+    /// Whether a key is one of the schema.
+    fn is_own(&self, key: &str) -> bool {
+        let pattern = pattern(key);
+        self.keys().any(|(name, _)| *name == pattern)
     }
     fn keys(&self) -> impl Iterator<Item = &'static (&'static str, Kind)> + use<> {
         self.schema.iter().chain(GLOBAL)
@@ -265,11 +307,14 @@ impl Settings {
             return SOLVE.iter().find(|(name, _)| *name == own).map(|(_, kind)| *kind);
         }
         let pattern = pattern(key);
-        self.keys().find(|(name, _)| *name == pattern).map(|(_, kind)| *kind)
+        let own = self.keys().find(|(name, _)| *name == pattern);
+        let of_solve = || SOLVE.iter().find(|(name, _)| self.in_array(key).is_some_and(|(_, own)| own == *name));
+        own.or_else(of_solve).map(|(_, kind)| *kind)
     }
     /// `; did you mean 'gauge'?`, if a key is close.
     fn suggestion(&self, key: &str) -> String {
-        let (own, keys): (&str, Vec<_>) = match self.in_table(key) {
+        let of_array = || self.in_array(key).map(|(_, own)| own);
+        let (own, keys): (&str, Vec<_>) = match self.in_table(key).or_else(of_array) {
             Some(own) => (own, SOLVE.iter().collect()),
             None => (key, self.keys().collect()),
         };
@@ -329,16 +374,21 @@ impl Settings {
             };
             let list = match kind {
                 Kind::Texts | Kind::Extents | Kind::Numbers | Kind::Fractions => array(value),
+                Kind::Sites => sites(value).or_else(|| {
+                    let list = array(value)?;
+                    Some(if list.iter().any(|site| site.contains(',')) { list } else { vec![list.join(",")] })
+                }),
                 _ => None,
             };
+            let adds_up = matches!(kind, Kind::Texts | Kind::Sites);
             let texts = match list {
-                Some(texts) if kind == Kind::Texts => texts,
+                Some(texts) if adds_up => texts,
                 Some(texts) => vec![texts.join(",")],
                 None => vec![value.trim().trim_matches('"').into()],
             };
             let setting = |text| Setting { key: key.clone(), table: None, text, origin: Origin::Set };
             let list = fresh.entry(key.clone()).or_default();
-            if kind != Kind::Texts {
+            if !adds_up {
                 list.clear();
             }
             list.extend(texts.into_iter().map(setting));
@@ -444,7 +494,10 @@ impl Settings {
             Setting { key: key.clone(), table: None, text: text_of, origin }
         };
         let scalar = |value: &Spanned<DeValue>| match (kind, value.get_ref()) {
-            (Kind::Text | Kind::Texts | Kind::Word | Kind::Extents, DeValue::String(s)) => Some(s.to_string()),
+            (Kind::Text | Kind::Texts | Kind::Word | Kind::Extents | Kind::Sites, DeValue::String(s)) => {
+                Some(s.to_string())
+            }
+            (Kind::Sites, site) => whole_numbers(site),
             (Kind::Numbers | Kind::Fractions, DeValue::String(s)) => Some(s.to_string()),
             (Kind::Word | Kind::Count, DeValue::Integer(i)) if i.radix() == 10 => Some(i.as_str().into()),
             (Kind::Number | Kind::Numbers | Kind::Fractions, value) => number(value).map(String::from),
@@ -453,18 +506,11 @@ impl Settings {
             _ => None,
         };
         let values = match (kind, value.get_ref()) {
-            (Kind::Texts, DeValue::Array(list)) => {
+            (Kind::Texts | Kind::Sites, DeValue::Array(list)) => {
                 list.iter().map(|v| scalar(v).map(|text| setting(v, text))).collect::<Option<Vec<_>>>()
             }
-            (Kind::Extents, DeValue::Array(list)) => {
-                let numbers: Option<Vec<&str>> = list
-                    .iter()
-                    .map(|v| match v.get_ref() {
-                        DeValue::Integer(i) if i.radix() == 10 => Some(i.as_str()),
-                        _ => None,
-                    })
-                    .collect();
-                numbers.map(|numbers| vec![setting(value, numbers.join(","))])
+            (Kind::Extents, numbers @ DeValue::Array(_)) => {
+                whole_numbers(numbers).map(|numbers| vec![setting(value, numbers)])
             }
             (Kind::Numbers | Kind::Fractions, DeValue::Array(list)) => {
                 let one = |value: &Spanned<DeValue>| match value.get_ref() {
@@ -489,6 +535,7 @@ impl Settings {
                     Kind::Count => "a whole number",
                     Kind::Switch => "true or false",
                     Kind::Extents => "four whole numbers, [X, Y, Z, T]",
+                    Kind::Sites => "sites, [[X, Y, Z, T], [X, Y, Z, T]]",
                     Kind::Numbers => "a number or an array of numbers",
                     Kind::Fractions => "a number, a fraction such as \"1/2\", or an array of these",
                 };

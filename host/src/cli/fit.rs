@@ -7,7 +7,7 @@ use ferrite::statistics::fit::covariance::CovarianceKind;
 use ferrite::statistics::jackknife::Resampling;
 use ferrite_report::analysis::AnalysisChoice;
 use ferrite_report::analysis::flow::FlowAnalysis;
-use ferrite_report::analysis::hadrons::{FittedChannel, fits};
+use ferrite_report::analysis::hadrons::{channels, fits};
 use ferrite_report::analysis::potential::PotentialAnalysis;
 use ferrite_report::records::correlators::CorrelatorRecord;
 use ferrite_report::records::measurements::MeasurementRecord;
@@ -168,8 +168,8 @@ fn spectrum(args: &FitArguments, folder: &Path, context: &Context) -> Outcome {
             format!("--window ends at {last}, and correlators of {} at {}", folder.display(), times.saturating_sub(1));
         return Err(Failure::refused(why));
     }
-    let channels = FittedChannel::all(&record.all[0], &record.first, &args.hadron)
-        .map_err(|why| Failure::refused(format!("--hadron: {why}")))?;
+    let channels =
+        channels(&record.all[0], &args.hadron).map_err(|why| Failure::refused(format!("--hadron: {why}")))?;
     for channel in &channels {
         let folded = choice.shape.unwrap_or(channel.shape) != CorrelatorShape::Exponential;
         if let Some([_, last]) = args.window.filter(|[_, last]| folded && *last > times / 2) {

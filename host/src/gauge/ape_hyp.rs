@@ -5,8 +5,7 @@
 //! U′_μ(x) = P{ (1 − α) U_μ(x) + α/n Σ_{ν≠μ} S_ν },
 //! S_ν = U_ν(x) U_μ(x+ν̂) U†_ν(x+μ̂) + U†_ν(x−ν̂) U_μ(x−ν̂) U_ν(x−ν̂+μ̂),
 //!
-//! with n = 6 staples, or 4 in space. In [`smear::ape`](super::smear::ape), and in Chroma, the weight of the link beside staples of weight 1 is
-//! n (1 − α)/α.
+//! with n = 6 staples, or 4 in space. In Chroma the weight of the link beside staples of weight 1 is n (1 − α)/α.
 //!
 //! **HYP** (Hasenfratz and Knechtli 2001): three levels of such sums, each with staples of decorated links from the one before, so that only
 //! links of the hypercubes next to a link contribute:

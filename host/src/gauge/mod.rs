@@ -17,7 +17,6 @@ pub mod loops;
 pub mod measure;
 mod part;
 pub mod quenched;
-pub mod smear;
 pub mod su3;
 
 pub(crate) use part::GaugePart;

@@ -33,6 +33,8 @@ pub enum KeyKind {
     Switch,
     /// Four numbers, as a text or an array.
     Extents,
+    /// One or several sites, each as four numbers: an array of arrays or of texts.
+    Sites,
     /// One or several numbers, as a text or an array.
     Numbers,
     /// The same, where numbers may also be fractions, which are texts.

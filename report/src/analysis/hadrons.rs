@@ -2,7 +2,7 @@
 use super::{
     AnalysisChoice, SHAPES, average_text, estimate_json, estimate_text, fit_json, name_of, quality_text, why_not,
 };
-use crate::records::correlators::{Correlators, hadrons};
+use crate::records::correlators::{Correlators, HadronChannel, hadrons};
 use crate::text::count;
 use serde_json::{Value, json};
 use statistics::effective::CorrelatorShape;
@@ -23,59 +23,37 @@ pub struct HadronFit {
     pub fit: Result<CorrelatorFit, FitError>,
 }
 
-/// A correlator that is to be fitted: its name, the parts whose mean it is, and how it falls.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FittedChannel {
-    /// For people.
-    pub name: String,
-    /// Names of correlators.
-    pub parts: Vec<String>,
-    /// How they fall.
-    pub shape: CorrelatorShape,
-}
-
-impl FittedChannel {
-    /// The hadrons that are known, or those with these names, which may be names of correlators, too.
-    ///
-    /// # Errors
-    /// A name that is none, with those that there are.
-    pub fn all(first: &Correlators, about: &Value, names: &[String]) -> Result<Vec<Self>, String> {
-        let there = |name: &str| first.mean(&[name]).is_some();
-        let known: Vec<FittedChannel> = hadrons(about)
-            .iter()
-            .filter(|channel| channel.parts.iter().all(|part| there(part)))
-            .map(|channel| FittedChannel {
-                name: channel.name.into(),
-                parts: channel.parts.iter().map(|part| part.to_string()).collect(),
-                shape: channel.shape,
-            })
-            .collect();
-        if names.is_empty() {
-            return Ok(known);
-        }
-        let one = |name: &String| {
-            // Names of hadrons come first: `pion` is a correlator of staggered quarks, and its hadron has another name.
-            if let Some(channel) = known.iter().find(|channel| channel.name == *name) {
-                return Ok(channel.clone());
-            }
-            if there(name) {
-                let is_baryon = name.starts_with("nucleon");
-                let shape = if is_baryon { CorrelatorShape::Exponential } else { CorrelatorShape::Cosh };
-                return Ok(FittedChannel { name: name.clone(), parts: vec![name.clone()], shape });
-            }
-            let mut all: Vec<&str> = known.iter().map(|channel| channel.name.as_str()).collect();
-            all.extend(first.all.iter().filter(|c| c.momentum == [0; 3]).map(|c| c.name.as_str()));
-            Err(format!("'{name}' is none of {}", all.join(", ")))
-        };
-        names.iter().map(one).collect()
+/// The hadrons that are known, or those with these names, which may be names of correlators, too.
+///
+/// # Errors
+/// A name that is none, with those that there are.
+pub fn channels(first: &Correlators, names: &[String]) -> Result<Vec<HadronChannel>, String> {
+    let there = |name: &str| first.mean(&[name]).is_some();
+    let known = hadrons(first);
+    if names.is_empty() {
+        return Ok(known);
     }
+    let one = |name: &String| {
+        // Names of hadrons come first: `pion` is a correlator of staggered quarks, and its hadron has another name.
+        if let Some(channel) = known.iter().find(|channel| channel.name == *name) {
+            return Ok(channel.clone());
+        }
+        if there(name) {
+            let is_baryon = name.contains("nucleon");
+            let shape = if is_baryon { CorrelatorShape::Exponential } else { CorrelatorShape::Cosh };
+            return Ok(HadronChannel { name: name.clone(), parts: vec![name.clone()], shape });
+        }
+        let mut all: Vec<&str> = known.iter().map(|channel| channel.name.as_str()).collect();
+        all.extend(first.all.iter().filter(|c| c.momentum == [0; 3]).map(|c| c.name.as_str()));
+        Err(format!("'{name}' is none of {}", all.join(", ")))
+    };
+    names.iter().map(one).collect()
 }
 
 /// Fits channels of all configurations; a channel that has no numbers is left out.
-pub fn fits(all: &[Correlators], channels: &[FittedChannel], choice: &AnalysisChoice) -> Vec<HadronFit> {
-    let one = |channel: &FittedChannel| {
-        let parts: Vec<&str> = channel.parts.iter().map(String::as_str).collect();
-        let samples: Vec<Vec<f64>> = all.iter().map(|found| found.mean(&parts)).collect::<Option<_>>()?;
+pub fn fits(all: &[Correlators], channels: &[HadronChannel], choice: &AnalysisChoice) -> Vec<HadronFit> {
+    let one = |channel: &HadronChannel| {
+        let samples: Vec<Vec<f64>> = all.iter().map(|found| found.mean(&channel.parts)).collect::<Option<_>>()?;
         Some(HadronFit::of(&channel.name, &samples, channel.shape, choice))
     };
     channels.iter().filter_map(one).collect()

@@ -29,7 +29,7 @@ pub struct SpectrumReport {
 
 /// A hadron with what is known of it, at each time from the source.
 struct MeasuredHadron {
-    name: &'static str,
+    name: String,
     masses: Vec<Option<JackknifeEstimate>>,
     /// C(t), and its fit in the most probable window.
     fit: HadronFit,
@@ -45,8 +45,7 @@ impl SpectrumReport {
     }
     fn of(name: String, record: CorrelatorRecord) -> Self {
         let CorrelatorRecord { first, all, half, bin } = record;
-        let channels = hadrons(&first).iter();
-        let hadrons = channels.filter_map(|channel| MeasuredHadron::of(channel, &all, bin)).collect();
+        let hadrons = hadrons(&all[0]).iter().filter_map(|channel| MeasuredHadron::of(channel, &all, bin)).collect();
         SpectrumReport { name, first, configurations: all.len(), bin, half, hadrons, kinds: all[0].all.len() }
     }
     /// In words.
@@ -55,7 +54,7 @@ impl SpectrumReport {
         if let Some(lattice) = extents_in(&self.first["lattice"]) {
             let _ = write!(text, " on {lattice}");
         }
-        let names: Vec<_> = self.hadrons.iter().map(|hadron| hadron.name).collect();
+        let names: Vec<_> = self.hadrons.iter().map(|hadron| hadron.name.as_str()).collect();
         let masses = if names.is_empty() { "no effective masses".into() } else { names.join(", ") };
         format!("{text}: {masses}")
     }
@@ -112,7 +111,7 @@ impl SpectrumReport {
             *html += "<p>None of the correlators is one of those whose effective masses are known.</p>\n";
         }
         for hadron in &self.hadrons {
-            page::heading(html, hadron.name);
+            page::heading(html, &hadron.name);
             let _ = writeln!(html, "<p>{}.</p>", escape(hadron.fit.text().trim_end()));
             page::put(html, &hadron.correlators(&self.errors())?);
             page::put(html, &hadron.effective(&self.errors())?);
@@ -162,7 +161,7 @@ impl SpectrumReport {
     fn table(&self, html: &mut String) {
         *html += "<div class=\"wide\">\n<table>\n<thead><tr><th>t</th>";
         for hadron in &self.hadrons {
-            let _ = write!(html, "<th>{}</th>", escape(hadron.name));
+            let _ = write!(html, "<th>{}</th>", escape(&hadron.name));
         }
         *html += "</tr></thead>\n<tbody>\n";
         for t in 0..self.hadrons.iter().map(|hadron| hadron.masses.len()).max().unwrap_or(0) {
@@ -201,10 +200,10 @@ impl MeasuredHadron {
     /// From the mean of its correlators without momentum; `None` where they are not there, or not all numbers. `bin`
     /// configurations are a bin of the jackknife.
     fn of(channel: &HadronChannel, all: &[Correlators], bin: usize) -> Option<Self> {
-        let samples: Vec<Vec<f64>> = all.iter().map(|found| found.mean(channel.parts)).collect::<Option<_>>()?;
-        let fit = HadronFit::of(channel.name, &samples, channel.shape, &AnalysisChoice::with_bin(bin));
+        let samples: Vec<Vec<f64>> = all.iter().map(|found| found.mean(&channel.parts)).collect::<Option<_>>()?;
+        let fit = HadronFit::of(&channel.name, &samples, channel.shape, &AnalysisChoice::with_bin(bin));
         let masses = jackknife(&bins(&samples, bin), |mean| masses_of_first_half(mean, channel.shape));
-        Some(MeasuredHadron { name: channel.name, masses, fit })
+        Some(MeasuredHadron { name: channel.name.clone(), masses, fit })
     }
     /// C(t) with its fit.
     fn correlators(&self, errors: &str) -> Result<Figure, ReportError> {
@@ -212,7 +211,7 @@ impl MeasuredHadron {
             let best = &found.fit.best;
             (found.states, best.minimum.parameters.as_slice(), best.window)
         });
-        correlator_figure(self.name, &self.fit.correlator, fit, errors)
+        correlator_figure(&self.name, &self.fit.correlator, fit, errors)
     }
     fn effective(&self, errors: &str) -> Result<Figure, ReportError> {
         let bars = self.masses.iter().enumerate().filter_map(|(t, m)| ErrorBar::of(t as f64, *m));

@@ -41,9 +41,9 @@ pub struct Correlators {
 
 impl Correlators {
     /// Real parts of the mean of some correlators without momentum; `None` where one is not there.
-    pub fn mean(&self, names: &[&str]) -> Option<Vec<f64>> {
-        let find = |name: &&str| self.all.iter().find(|c| c.name == *name && c.momentum == [0; 3]);
-        let all: Vec<_> = names.iter().map(find).collect::<Option<_>>()?;
+    pub fn mean(&self, names: &[impl AsRef<str>]) -> Option<Vec<f64>> {
+        let find = |name: &_| self.all.iter().find(|c| c.name == AsRef::<str>::as_ref(name) && c.momentum == [0; 3]);
+        let all: Vec<&Correlator> = names.iter().map(find).collect::<Option<_>>()?;
         let mean = |t: usize| all.iter().map(|c| c.values[t].re).sum::<f64>() / names.len() as f64;
         Some((0..all[0].values.len()).map(mean).collect())
     }
@@ -186,32 +186,46 @@ impl CorrelatorRecord {
 }
 
 /// A hadron whose effective mass is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HadronChannel {
     /// For people.
-    pub name: &'static str,
+    pub name: String,
     /// Names of its correlators, whose mean is taken.
-    pub parts: &'static [&'static str],
+    pub parts: Vec<String>,
     /// How they fall.
     pub shape: CorrelatorShape,
 }
 
-/// Hadrons that are shown. Other staggered mesons have states that alternate in time, and no effective mass of this kind.
-const HADRONS: [HadronChannel; 4] = [
-    HadronChannel { name: "pion", parts: &["g5"], shape: CorrelatorShape::Cosh },
-    HadronChannel { name: "rho", parts: &["gx", "gy", "gz"], shape: CorrelatorShape::Cosh },
-    HadronChannel { name: "nucleon", parts: &["nucleon.positive"], shape: CorrelatorShape::Exponential },
-    HadronChannel { name: "Goldstone pion", parts: &["pion"], shape: CorrelatorShape::Cosh },
+/// Hadrons that are shown, with their correlators, which follow the names of their quarks. Other staggered mesons have states
+/// that alternate in time, and no effective mass of this kind.
+const HADRONS: [(&str, &[&str], CorrelatorShape); 4] = [
+    ("pion", &["g5"], CorrelatorShape::Cosh),
+    ("rho", &["gx", "gy", "gz"], CorrelatorShape::Cosh),
+    ("nucleon", &["nucleon.positive"], CorrelatorShape::Exponential),
+    ("Goldstone pion", &["pion"], CorrelatorShape::Cosh),
 ];
 
 /// Those of a quark and the antiquark of the other quark of a twisted doublet. The pion is the same in any basis of the
 /// doublet; ψ̄ γ_k ψ is a mixture of vector and axial vector that depends on the twist, and has no name.
-const CHARGED: [HadronChannel; 1] =
-    [HadronChannel { name: "charged pion", parts: &["g5"], shape: CorrelatorShape::Cosh }];
+const CHARGED: [(&str, &[&str], CorrelatorShape); 1] = [("charged pion", &["g5"], CorrelatorShape::Cosh)];
 
-/// The hadrons that are shown of correlators, by what is known about them.
-pub fn hadrons(about: &Value) -> &'static [HadronChannel] {
-    if about[ANTIQUARK].is_string() { &CHARGED } else { &HADRONS }
+/// The hadrons that are shown of correlators, in the order of the table for all quarks.
+pub fn hadrons(found: &Correlators) -> Vec<HadronChannel> {
+    let known = if found.about[ANTIQUARK].is_string() { &CHARGED[..] } else { &HADRONS[..] };
+    let at_rest = || found.all.iter().filter(|c| c.momentum == [0; 3]).map(|c| c.name.as_str());
+    let mut channels = Vec::new();
+    for (hadron, parts, shape) in known {
+        // `light-strange.` of `light-strange.g5`; nothing where there is one quark.
+        let quarks = at_rest().filter_map(|name| name.strip_suffix(parts[0]));
+        for quarks in quarks.filter(|quarks| quarks.is_empty() || quarks.ends_with('.')) {
+            let parts: Vec<String> = parts.iter().map(|part| format!("{quarks}{part}")).collect();
+            if parts.iter().all(|part| at_rest().any(|name| name == part)) {
+                let of = quarks.strip_suffix('.').map_or(String::new(), |quarks| format!("{quarks} "));
+                channels.push(HadronChannel { name: format!("{of}{hadron}"), parts, shape: *shape });
+            }
+        }
+    }
+    channels
 }
 
 /// Effective masses in the first half of the extent: those of the nucleon fall for less than half of it.

@@ -7,6 +7,7 @@ mod fat_links;
 mod gauge;
 mod linear_algebra;
 mod multigrid;
+mod quark_smearing;
 mod quenched;
 mod solves;
 mod staggered;
@@ -25,6 +26,7 @@ pub use fat_links::{fat_links, link_cases, singular_matrices};
 pub use gauge::plaquette;
 pub use linear_algebra::{conversions, linear_algebra, not_a_number};
 pub use multigrid::{Aggregation, multigrid, multigrid_levels, multigrid_solves, restriction};
+pub use quark_smearing::quark_smearing;
 pub use quenched::{distance, gauge_fixing, quenched};
 pub use solves::{schemes, solves};
 pub use staggered::{

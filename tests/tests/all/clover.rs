@@ -5,7 +5,7 @@ use ferrite::domain::Domain;
 use ferrite::field::host::{HostGauge, HostSpinor, Matrix, Spinor};
 use ferrite::field::{DeviceGauge, FullField, GaugeField};
 use ferrite::files::{ReadOptions, read_gauge};
-use ferrite::gauge::{generate, smear};
+use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::operators::Operator;
 use ferrite::operators::{
@@ -19,6 +19,7 @@ use ferrite_tests::clover_reference::{CloverDirac, SiteMatrix, column, path, sig
 use ferrite_tests::refdata;
 use ferrite_tests::reference::{Dirac, adjoint, colour_multiply, field, gamma5, multiply, norm2, transform_links};
 use ferrite_tests::report::{Report, relative_error};
+use ferrite_tests::smearing_reference;
 use num_complex::Complex64;
 use serde_json::Value;
 use std::path::Path;
@@ -375,7 +376,7 @@ fn chroma(folder: &Path, answers: &str) -> (HostGauge, Value) {
 /// A point at the origin, smeared with w = 2 and n = 5 on the given links, for every spin and colour.
 fn shell_sources(links: &HostGauge) -> Vec<HostSpinor> {
     let point = |k: usize| generate::point_source(links.lattice(), [0; 4], k / 3, k % 3).unwrap();
-    (0..12).map(|k| smear::gaussian(links, &point(k), 2.0, 5)).collect()
+    (0..12).map(|k| smearing_reference::gaussian(links, &point(k), 2.0, 5, [0.0; 3])).collect()
 }
 
 /// Σ |ψ|² over a time slice and all fields.
@@ -464,10 +465,10 @@ fn chroma_propagators_on_an_anisotropic_lattice() {
 fn chroma_pion_from_a_shell_on_smeared_links() {
     let Some(folder) = refdata::folder() else { return };
     let (gauge, answers) = chroma(&folder, "chroma_hadspec_pion_4448.json");
-    let links = smear::ape(&gauge, 2.5, 1);
+    let links = smearing_reference::ape(&gauge, 2.5, 1);
     let params = WilsonParams::from_kappa(0.11, TimeBoundary::Antiperiodic);
     let psi = propagator(&gauge, params.into(), (Precision::Single, Method::Bicgstab), &shell_sources(&links));
-    let smeared: Vec<_> = psi.iter().map(|psi| smear::gaussian(&links, psi, 2.0, 5)).collect();
+    let smeared: Vec<_> = psi.iter().map(|psi| smearing_reference::gaussian(&links, psi, 2.0, 5, [0.0; 3])).collect();
     // Single precision, which agrees with an independent double-precision program to 6.6e-6 (README.md of the data); the five
     // steps of the shell at the sink make rounding errors up to 1.4 times larger each.
     for (name, fields, limit) in

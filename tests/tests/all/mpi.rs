@@ -471,7 +471,7 @@ fn correlators_do_not_depend_on_the_grid() {
     room.json("generate weak-field --lattice 4,4,4,8 --seed 6 -o cfg.ildg");
     let input = "configurations = [\"cfg.ildg\"]\norigin = [1, 0, 2, 5]\n[solve]\ntol = 1e-11\nmass = 0.1\n";
     let wilson = format!("nucleon = true\nmomenta = 1\n{input}operator = \"clover\"\ncsw = 1.0\n");
-    let shell = "[shell]\nwidth = 1.2\nsteps = 4\nape-weight = 2.5\nape-steps = 1\n";
+    let shell = "[shell]\nwidth = 1.2\nsteps = 4\nape-weight = 2.5\nape-steps = 1\n[three-point]\nseparations = [3]\n";
     fs::write(room.path("point.toml"), format!("propagators = \"kept\"\n{wilson}")).unwrap();
     fs::write(room.path("shell.toml"), format!("source = \"shell\"\nsink = \"shell\"\n{wilson}{shell}")).unwrap();
     fs::write(room.path("staggered.toml"), format!("{input}operator = \"asqtad\"\n")).unwrap();
@@ -485,7 +485,7 @@ fn correlators_do_not_depend_on_the_grid() {
     };
     for (input, grids) in [
         ("point", &[(2, "1,1,2,1"), (4, "2,1,1,2")][..]),
-        ("shell", &[(2, "1,1,1,2"), (4, "1,1,1,4")]),
+        ("shell", &[(2, "1,1,1,2"), (4, "2,2,1,1")]),
         ("staggered", &[(2, "1,1,1,2")]),
     ] {
         room.json(&format!("spectrum {input}.toml --out {input}"));
@@ -505,11 +505,9 @@ fn correlators_do_not_depend_on_the_grid() {
             }
         }
     }
-    // Without a grid, time slices stay whole; with a wrong one that is said.
     assert_eq!(job(&room, 2, "spectrum shell.toml --out alone").code, Some(0));
-    let parts = ["whole time slices", "--grid 1,1,1,2"];
-    fails(&room, 2, 2, "spectrum shell.toml --out wrong --grid 2,1,1,1", &parts);
-    assert!(!room.path("wrong").exists());
+    let parts = ["the conserved charge needs all times", "--grid X,Y,Z,1"];
+    fails(&room, 2, 2, "spectrum shell.toml --out wrong --set three-point.charge=true --grid 1,1,1,2", &parts);
 }
 
 #[test]

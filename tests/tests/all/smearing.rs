@@ -6,10 +6,11 @@ use ferrite::domain::Domain;
 use ferrite::field::GaugeField;
 use ferrite::field::host::{HostGauge, Matrix};
 use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
-use ferrite::gauge::{generate, measure, smear};
+use ferrite::gauge::{generate, measure};
 use ferrite::lattice::Lattice;
 use ferrite_tests::cut;
 use ferrite_tests::reference::{adjoint, multiply, transform_links};
+use ferrite_tests::smearing_reference;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -31,7 +32,7 @@ fn projected(lattice: Lattice, mu: usize, link: &Field, alpha: f64, staples: &[(
             let beside = lattice.neighbour(along, *nu, false);
             add(multiply(&multiply(&adjoint(&sides[down]), &middle[down]), &sides[beside]));
         }
-        smear::project(&sum).unwrap()
+        smearing_reference::project(&sum).unwrap()
     };
     (0..lattice.volume()).map(site).collect()
 }
@@ -142,7 +143,7 @@ fn ape_and_hyp_links_are_those_of_the_formulas() {
             assert!(off < 2e-13, "{smearing:?} after a gauge transformation: {off:e}");
         }
         // The one that Chroma has, of which the weight is another.
-        let chroma = smear::ape(&gauge, 4.0, 3);
+        let chroma = smearing_reference::ape(&gauge, 4.0, 3);
         let ours = ProjectedSmearing { sums: SumsOfStaples::Ape(0.5), levels: 3, spatial: true };
         assert!(largest_difference(&chroma, &ours.smeared(&links).unwrap().download().unwrap()) < 2e-13);
         assert_eq!(links.download().unwrap(), gauge);

@@ -235,8 +235,8 @@ fn inputs_for_wilson_quarks_are_refused_by_name() {
     let asqtad = "spectrum run.toml cfg.ildg --out out --set solve.operator=asqtad --backend cpu";
     let run = room.fails(2, asqtad, &["solve.csw: belongs to --operator clover"]);
     assert!(!run.stderr.contains("mistakes"), "{}", run.stderr);
-    let both = ["3 mistakes", "nucleon: nucleons are made of Wilson", "momenta: local mesons", "solve.csw"];
-    room.fails(2, &format!("{asqtad} --set nucleon=true --set momenta=1"), &both);
+    let both = ["2 mistakes", "nucleon: of quarks with spread-boundary", "solve.csw"];
+    room.fails(2, &format!("{asqtad} --set nucleon=true --set solve.spread-boundary=true"), &both);
     // With what its comments say, the example is one of staggered quarks.
     let csw = example.lines().find(|line| line.starts_with("csw")).unwrap();
     fs::write(room.path("run.toml"), example.replace(csw, "").replace("\"clover\"", "\"asqtad\"")).unwrap();

@@ -1,57 +1,232 @@
 //! The correlators of one configuration, and what is recorded of how they were made.
+use super::super::batch::Batches;
 use super::super::communicator::RunCommunicator;
 use super::super::configured::{Configured, Content};
-use super::super::{Failure, Outcome, solve};
+use super::super::device::Device;
+use super::super::{Context, Failure, Outcome, solve};
 use super::input::SpectrumInput;
-use super::quarks::{Propagator, lattice};
+use super::quarks::{Propagator, Quark, QuarksOn};
 use ferrite::field::host::{ColourVector, Spinor};
 use ferrite::observables::spectrum::gamma::{COUNT, Gamma, name};
 use ferrite::observables::spectrum::mesons::Mesons;
 use ferrite::observables::spectrum::nucleon::nucleon;
-use ferrite::observables::spectrum::staggered::{NAMES, local_mesons};
+use ferrite::observables::spectrum::sequential::conserved_charge;
+use ferrite::observables::spectrum::staggered::{NAMES, local_mesons, local_nucleon};
+use ferrite::solve::Report;
 use ferrite_report::records::correlators::{ANTIQUARK, Correlator, Correlators, SCHEMA};
 use num_complex::Complex64;
-use serde_json::{Value, json};
+use rayon::prelude::*;
+use serde_json::{Map, Value, json};
 
-/// *Collective.* Mesons and nucleons of Wilson quarks.
-pub fn wilson(propagator: &Propagator<Spinor>, input: &SpectrumInput, comm: &RunCommunicator) -> Outcome<Correlators> {
-    let (section, fields) = (propagator.layout.section, &propagator.fields);
-    let mesons = Mesons::new(section, fields, input.origin, &input.momenta);
-    let mut all = Vec::new();
-    for (k, momentum) in input.momenta.iter().enumerate() {
-        for number in 0..COUNT {
-            let values = mesons.of(Gamma::new(number), k);
-            all.push(Correlator { name: name(number), momentum: *momentum, values });
-        }
+/// Quarks whose hadrons are known.
+pub trait Hadrons: Quark {
+    /// Correlators from the propagators of all quarks from one origin: sums over this process's sites, by the time from the
+    /// origin.
+    fn correlators(propagators: &[Propagator<Self>], input: &SpectrumInput, origin: [usize; 4]) -> Vec<Correlator>;
+    /// *Collective.* Three-point functions likewise, and the solves that they took; none of quarks that have none.
+    fn three_point(
+        _: &QuarksOn<'_>,
+        _: &[Propagator<Self>],
+        _: &SpectrumInput,
+        _: [usize; 4],
+    ) -> Outcome<(Vec<Correlator>, Vec<Solved>)> {
+        Ok(Default::default())
     }
-    if input.nucleon {
-        let found = nucleon(section, fields, input.origin, &input.momenta, propagator.boundary);
-        for (parity, of_momenta) in [("positive", found.positive), ("negative", found.negative)] {
-            for (momentum, values) in input.momenta.iter().zip(of_momenta) {
-                all.push(Correlator { name: format!("nucleon.{parity}"), momentum: *momentum, values });
+}
+
+/// A correlator at each of the momenta.
+fn at_momenta(name: &str, input: &SpectrumInput, values: Vec<Vec<Complex64>>) -> impl Iterator<Item = Correlator> {
+    let momenta = input.momenta.iter().zip(values);
+    momenta.map(move |(momentum, values)| Correlator { name: name.into(), momentum: *momentum, values })
+}
+
+impl Hadrons for Spinor {
+    /// Mesons and nucleons.
+    fn correlators(propagators: &[Propagator<Self>], input: &SpectrumInput, origin: [usize; 4]) -> Vec<Correlator> {
+        let section = propagators[0].layout.section;
+        let mut all = Vec::new();
+        for pair @ [quark, antiquark] in input.mesons.iter().copied() {
+            let of = |quark: usize| &propagators[quark].fields[..];
+            let mesons = Mesons::new(section, of(quark), of(antiquark), origin, &input.momenta);
+            for (k, momentum) in input.momenta.iter().enumerate() {
+                for number in 0..COUNT {
+                    let (name, values) = (input.meson(pair) + &name(number), mesons.of(Gamma::new(number), k));
+                    all.push(Correlator { name, momentum: *momentum, values });
+                }
             }
         }
+        for (quark, propagator) in propagators.iter().enumerate().filter(|_| input.nucleon) {
+            let found = nucleon(section, &propagator.fields, origin, &input.momenta, propagator.boundary);
+            for (parity, values) in [("positive", found.positive), ("negative", found.negative)] {
+                all.extend(at_momenta(&format!("{}nucleon.{parity}", input.baryon(quark)), input, values));
+            }
+        }
+        all
     }
-    let mut about = about(propagator, input);
+    fn three_point(
+        quarks: &QuarksOn<'_>,
+        propagators: &[Propagator<Self>],
+        input: &SpectrumInput,
+        origin: [usize; 4],
+    ) -> Outcome<(Vec<Correlator>, Vec<Solved>)> {
+        let (mut all, mut solves) = (Vec::new(), Vec::new());
+        let Some(three) = &input.three_point else { return Ok((all, solves)) };
+        let (section, gamma) = (propagators[0].layout.section, Gamma::new(three.gamma));
+        for pair @ [quark, antiquark] in input.mesons.iter().copied() {
+            let from = &propagators[quark];
+            let local = from.unsmeared.as_ref().unwrap_or(&from.fields);
+            for separation in three.separations.iter().copied() {
+                let called =
+                    |current: &str| format!("{}{}:{separation}:{current}", input.meson(pair), name(three.gamma));
+                let found = quarks.sequential(quark, &propagators[antiquark], three, (origin, separation))?;
+                let mesons = Mesons::new(section, local, &found.fields, origin, &input.momenta);
+                for number in 0..COUNT {
+                    let of = |k: usize| mesons.correlator(Gamma::new(number), gamma, k);
+                    let values = (0..input.momenta.len()).map(of).collect();
+                    all.extend(at_momenta(&called(&name(number)), input, values));
+                }
+                if let (true, Some(gauge)) = (three.charge, quarks.gauge(quark)) {
+                    let both = [&local[..], &found.fields[..]];
+                    let values = conserved_charge(section, gauge, both, gamma, origin, &input.momenta, found.boundary);
+                    all.extend(at_momenta(&called("charge"), input, values));
+                }
+                let separation = Some(separation);
+                solves.extend(found.solved.map(|(report, batches)| Solved {
+                    quark,
+                    origin,
+                    separation,
+                    report,
+                    batches,
+                }));
+                found.fields.into_par_iter().for_each(drop);
+            }
+        }
+        Ok((all, solves))
+    }
+}
+
+impl Hadrons for ColourVector {
+    /// Local mesons and nucleons.
+    fn correlators(propagators: &[Propagator<Self>], input: &SpectrumInput, origin: [usize; 4]) -> Vec<Correlator> {
+        let section = propagators[0].layout.section;
+        let mut all = Vec::new();
+        for pair @ [quark, antiquark] in input.mesons.iter().copied() {
+            let of = |quark: usize| &propagators[quark].fields[..];
+            let found = local_mesons(section, of(quark), of(antiquark), origin, &input.momenta);
+            for (name, values) in NAMES.into_iter().zip(found) {
+                all.extend(at_momenta(&(input.meson(pair) + name), input, values));
+            }
+        }
+        for (quark, propagator) in propagators.iter().enumerate().filter(|_| input.nucleon) {
+            let Propagator { fields, boundary, phases, .. } = propagator;
+            let values = local_nucleon(section, fields, origin, &input.momenta, *boundary, *phases);
+            all.extend(at_momenta(&(input.baryon(quark) + "nucleon"), input, values));
+        }
+        all
+    }
+}
+
+/// *Collective.* All correlators of a configuration: the mean over the origins of its sources.
+pub fn measure<F: Hadrons>(
+    input: &SpectrumInput,
+    configuration: &mut Configured,
+    what: &str,
+    device: &Device,
+    context: &Context,
+) -> Outcome<Correlators> {
+    let mut quarks = QuarksOn::new(input, configuration, what, device, context);
+    let lattice = quarks.lattice()?;
+    let origins = input.origins(lattice);
+    let (mut mean, mut solves, mut plaquette) = (Vec::<Correlator>::new(), Vec::new(), None);
+    for origin in &origins {
+        let propagators: Vec<Propagator<F>> =
+            (0..input.quarks.len()).map(|quark| quarks.propagator(quark, *origin)).collect::<Outcome<_>>()?;
+        let mut found = F::correlators(&propagators, input, *origin);
+        let (three_point, more) = F::three_point(&quarks, &propagators, input, *origin)?;
+        found.extend(three_point);
+        if mean.is_empty() {
+            mean = found;
+        } else {
+            let values = |all: &mut Vec<Correlator>, add: &[Correlator]| {
+                let (to, from) = (all.iter_mut().flat_map(|c| &mut c.values), add.iter().flat_map(|c| &c.values));
+                to.zip(from).for_each(|(sum, term)| *sum += term);
+            };
+            values(&mut mean, &found);
+        }
+        for (quark, propagator) in propagators.into_iter().enumerate() {
+            plaquette = plaquette.or(propagator.plaquette);
+            let one = |(report, batches)| Solved { quark, origin: *origin, separation: None, report, batches };
+            solves.extend(propagator.solved.map(one));
+            propagator.fields.into_par_iter().for_each(drop);
+        }
+        solves.extend(more);
+    }
+    let share = 1.0 / origins.len() as f64;
+    mean.iter_mut().flat_map(|c| &mut c.values).for_each(|value| *value *= share);
+    let mut about = json!({
+        "lattice": lattice.size(),
+        "source_sites": input.source_sites(lattice),
+        "origins": origins,
+        "plaquette": plaquette,
+    });
+    if let Value::Object(about) = &mut about {
+        about.extend(said(&solves, input));
+    }
     if let Some(other) = input.partner {
         about[ANTIQUARK] = json!(other);
     }
-    sum(all, about, comm)
+    sum(mean, about, &context.comm)
 }
 
-/// *Collective.* Local mesons of staggered quarks.
-pub fn staggered(
-    propagator: &Propagator<ColourVector>,
-    input: &SpectrumInput,
-    comm: &RunCommunicator,
-) -> Outcome<Correlators> {
-    let found = local_mesons(propagator.layout.section, &propagator.fields, input.origin);
-    let one = |(name, values): (&str, Vec<f64>)| Correlator {
-        name: name.into(),
-        momentum: [0; 3],
-        values: values.into_iter().map(Complex64::from).collect(),
+/// A solve, and of what it was.
+pub struct Solved {
+    quark: usize,
+    origin: [usize; 4],
+    /// Times to the sink that it went through.
+    separation: Option<usize>,
+    report: Report,
+    batches: Batches,
+}
+
+/// The largest residual of all solves, iterations and seconds together; and, of several, those of each.
+fn said(solves: &[Solved], input: &SpectrumInput) -> Map<String, Value> {
+    let one = |solved: &Solved| {
+        let Solved { report, batches, .. } = solved;
+        Map::from_iter([
+            ("true_residual".into(), json!(solve::worst(report))),
+            ("iterations".into(), json!(report.info.iterations)),
+            ("batches".into(), json!(batches.sizes)),
+            ("seconds".into(), json!(report.total_seconds)),
+        ])
     };
-    sum(NAMES.into_iter().zip(found).map(one).collect(), about(propagator, input), comm)
+    let mut all = match solves {
+        [] => ["true_residual", "iterations", "batches", "seconds"]
+            .map(|key| (key.into(), Value::Null))
+            .into_iter()
+            .collect(),
+        [only] => one(only),
+        [first, ..] => {
+            let mut all = one(first);
+            let worst = solves.iter().map(|solved| solve::worst(&solved.report)).fold(0.0, f64::max);
+            all["true_residual"] = json!(worst);
+            all["iterations"] = json!(solves.iter().map(|solved| solved.report.info.iterations).sum::<usize>());
+            all["seconds"] = json!(solves.iter().map(|solved| solved.report.total_seconds).sum::<f64>());
+            all
+        }
+    };
+    if input.quarks.len() > 1 || input.has_several_origins() || input.three_point.is_some() {
+        let each = |solved: &Solved| {
+            let mut each = one(solved);
+            each.insert("quark".into(), json!(input.quarks[solved.quark].name));
+            each.insert("origin".into(), json!(solved.origin));
+            if let Some(separation) = solved.separation {
+                each.insert("separation".into(), json!(separation));
+            }
+            Value::Object(each)
+        };
+        all.insert("solves".into(), solves.iter().map(each).collect());
+    }
+    all
 }
 
 /// *Collective.* The sums over all processes.
@@ -80,17 +255,4 @@ pub fn line(found: &Correlators, configuration: &Configured, input: &SpectrumInp
     }
     line["correlators"] = found.to_json();
     line
-}
-
-fn about<T>(propagator: &Propagator<T>, input: &SpectrumInput) -> Value {
-    let (report, batches) = propagator.solved.as_ref().map(|(report, batches)| (report, batches)).unzip();
-    json!({
-        "lattice": lattice(propagator).size(),
-        "source_sites": input.source_sites(lattice(propagator)),
-        "plaquette": propagator.plaquette,
-        "true_residual": report.map(solve::worst),
-        "iterations": report.map(|report| report.info.iterations),
-        "batches": batches.map(|batches| &batches.sizes),
-        "seconds": report.map(|report| report.total_seconds),
-    })
 }

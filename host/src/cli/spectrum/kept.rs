@@ -5,8 +5,9 @@ use super::super::layout::Layout;
 use super::super::{Failure, Outcome, fields, target};
 use super::input::SpectrumInput;
 use ferrite::field::host::{Fermion, HostField};
+use ferrite::lattice::Lattice;
 use ferrite::operators::{WILSON, operator_named};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -20,15 +21,40 @@ pub struct KeptPropagator {
 }
 
 impl KeptPropagator {
-    /// Where that of a configuration is kept, if they are.
-    pub fn of(input: &SpectrumInput, configuration: &Configured) -> Option<Self> {
+    /// Where that of a quark from an origin on a configuration is kept, if they are. Names tell quarks and origins apart
+    /// where there are several.
+    pub fn of(input: &SpectrumInput, configuration: &Configured, quark: usize, origin: [usize; 4]) -> Option<Self> {
         let folder = input.propagators.as_ref()?;
-        let place = |ending: &str| folder.join(format!("{}.{ending}", typed_name(configuration)));
-        Some(KeptPropagator { array: place("npy"), about: place("json"), input: input.of_propagator() })
+        let mut name = typed_name(configuration);
+        if input.quarks.len() > 1 {
+            name += &format!(".{}", input.quarks[quark].name);
+        }
+        if input.has_several_origins() {
+            name += &format!(".{}", origin.map(|x| x.to_string()).join("_"));
+        }
+        let place = |ending: &str| folder.join(format!("{name}.{ending}"));
+        Some(KeptPropagator { array: place("npy"), about: place("json"), input: input.of_propagator(quark, origin) })
+    }
+    /// Those of all quarks from all origins on a configuration.
+    fn all<'a>(
+        input: &'a SpectrumInput,
+        configuration: &'a Configured,
+        lattice: Lattice,
+    ) -> impl Iterator<Item = Self> + 'a {
+        let origins = input.origins(lattice).into_iter();
+        let of_quarks = move |origin| (0..input.quarks.len()).map(move |quark| (quark, origin));
+        origins
+            .flat_map(of_quarks)
+            .filter_map(|(quark, origin)| KeptPropagator::of(input, configuration, quark, origin))
     }
     /// *Collective.* Before the first solve: whether each configuration has a name of its own in the folder, and what is
     /// there was made of its links and with this input.
-    pub fn check_all(input: &SpectrumInput, configurations: &mut [Configured], comm: &RunCommunicator) -> Outcome {
+    pub fn check_all(
+        input: &SpectrumInput,
+        configurations: &mut [Configured],
+        lattice: Lattice,
+        comm: &RunCommunicator,
+    ) -> Outcome {
         let Some(folder) = &input.propagators else { return Ok(()) };
         let mut names: HashMap<String, &Path> = HashMap::new();
         for configuration in configurations.iter() {
@@ -44,21 +70,18 @@ impl KeptPropagator {
         }
         comm.once(|| {
             for configuration in configurations.iter_mut() {
-                if let Some(kept) = KeptPropagator::of(input, configuration).filter(KeptPropagator::is_there) {
+                let all: Vec<_> = KeptPropagator::all(input, configuration, lattice).collect();
+                for kept in all.iter().filter(|kept| kept.is_there()) {
                     kept.check(configuration)?;
                 }
             }
             Ok(())
         })
     }
-    /// Whether a propagator is to be written.
-    pub fn is_missing(input: &SpectrumInput, configurations: &[Configured]) -> bool {
-        configurations.iter().filter_map(|one| KeptPropagator::of(input, one)).any(|kept| !kept.is_there())
-    }
-    /// Files that are to be written for a configuration.
-    pub fn to_write(input: &SpectrumInput, configuration: &Configured) -> Vec<PathBuf> {
-        let kept = KeptPropagator::of(input, configuration).filter(|kept| !kept.is_there());
-        kept.map_or_else(Vec::new, |kept| vec![kept.array, kept.about])
+    /// Files that are to be written for configurations.
+    pub fn to_write(input: &SpectrumInput, configurations: &[Configured], lattice: Lattice) -> Vec<PathBuf> {
+        let all = configurations.iter().flat_map(|one| KeptPropagator::all(input, one, lattice));
+        all.filter(|kept| !kept.is_there()).flat_map(|kept| [kept.array, kept.about]).collect()
     }
     fn is_there(&self) -> bool {
         self.array.is_file() && self.about.is_file()
@@ -184,10 +207,18 @@ const DEFAULTS: [(&str, &str); 6] = [
     ("tol", "1e-10"),
 ];
 
-/// The same input with all defaults of the solve, and numbers as such.
+/// The same input with all defaults of its solves, and numbers as such.
 fn resolved(input: &Value) -> Value {
     let mut input = input.clone();
-    let Some(solve) = input.get_mut("solve").and_then(Value::as_object_mut) else { return input };
+    if let Some(solve) = input.get_mut("solve").and_then(Value::as_object_mut) {
+        resolve(solve);
+    }
+    let quarks = input.get_mut("quarks").and_then(Value::as_object_mut);
+    quarks.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut).for_each(resolve);
+    input
+}
+
+fn resolve(solve: &mut Map<String, Value>) {
     let operator = solve.entry("operator").or_insert_with(|| json!(WILSON.name));
     if let Some(definition) = operator.as_str().and_then(operator_named) {
         for (key, default) in definition.all_keys().filter_map(|key| Some((key.name, key.default?))) {
@@ -210,7 +241,6 @@ fn resolved(input: &Value) -> Value {
             None => {}
         }
     }
-    input
 }
 
 #[cfg(test)]

@@ -6,15 +6,16 @@ mod quarks;
 mod result;
 mod summary;
 
+use super::batch::Needs;
 use super::check::{Checked, any_layout};
 use super::configured::Configured;
+use super::layout::Cut;
 use super::solve::Solve;
 use super::{Context, Failure, Outcome, interrupt, target, text};
 use clap::Args;
 use ferrite::field::host::{ColourVector, Spinor};
 use input::SpectrumInput;
 use kept::KeptPropagator;
-use rayon::prelude::*;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -68,23 +69,28 @@ pub fn check(
     if all.is_empty() {
         return Err(Failure::refused(format!("{what}: there are no configurations")));
     }
-    let solve = quarks::check(&input, &all, &what)?;
-    let cut = quarks::plan(&solve, &input, input.device.layout.processes(processes))?;
+    let mut solves = quarks::check(&input, &all, &what)?;
+    // One propagator is made at a time: that of the quark which takes most.
+    let most = |cut: Cut, together: usize, solves: &[Solve]| -> Needs {
+        let total = |needs: &Needs| needs.iter().map(|(_, bytes)| bytes).sum::<usize>();
+        solves.iter().map(|solve| solve.memory(cut, together)).max_by_key(total).unwrap_or_default()
+    };
+    let solve = &solves[0];
+    let cut = quarks::plan(solve, &input, input.device.layout.processes(processes))?;
     let device = input.device.open_silently(&context.comm)?;
-    // From here on as if no grid had been asked for; shells and domains still have their say.
+    // From here on as if no grid had been asked for; domains still have their say.
     input.device.layout = any_layout();
-    let freely = |processes: usize| quarks::plan(&solve, &input, processes);
+    let freely = |processes: usize| quarks::plan(solve, &input, processes);
     let checked = Checked::new(device, solve.plan.lattice, cut, freely, |cut, free| {
-        input.batch.split_with_needs(free, solve.plan.sources.len(), |together| solve.memory(cut, together))
+        input.batch.split_with_needs(free, solve.plan.sources.len(), |together| most(cut, together, &solves))
     })?;
-    Ok((checked, solve, input.configurations.len()))
+    Ok((checked, solves.swap_remove(0), input.configurations.len()))
 }
 
 /// Solves, contracts and prints.
 pub fn run(args: &SpectrumArguments, context: &Context) -> Outcome {
     let (comm, what) = (&context.comm, args.input.display().to_string());
     let input = comm.agree(SpectrumInput::read(args, context))?;
-    quarks::layout_choice(&input, comm.size())?;
     let mut file = result::File::read(&args.out, &input, comm)?;
     let mut missing: Vec<Configured> = Vec::new();
     for mut configuration in Configured::all(&input.configurations, comm)? {
@@ -96,16 +102,17 @@ pub fn run(args: &SpectrumArguments, context: &Context) -> Outcome {
     }
     // All headers before the first solve.
     let all: Vec<&Path> = missing.iter().map(|configuration| configuration.typed.as_path()).collect();
+    let mut kept = Vec::new();
     if !all.is_empty() {
-        let solve = comm.agree(quarks::check(&input, &all, &what))?;
-        file.is_on(solve.plan.lattice)?;
+        let lattice = comm.agree(quarks::check(&input, &all, &what))?[0].plan.lattice;
+        file.is_on(lattice)?;
+        KeptPropagator::check_all(&input, &mut missing, lattice, comm)?;
+        kept = KeptPropagator::to_write(&input, &missing, lattice);
     }
-    KeptPropagator::check_all(&input, &mut missing, comm)?;
     let device = input.device.open(comm)?;
-    file.open(&input, &missing, comm)?;
+    file.open(&input, &kept, comm)?;
     let read: Vec<PathBuf> = input.configurations.iter().chain([&args.input]).cloned().collect();
-    let kept = missing.iter().flat_map(|configuration| KeptPropagator::to_write(&input, configuration));
-    let written: Vec<PathBuf> = kept.chain(result::files(&args.out)).collect();
+    let written: Vec<PathBuf> = kept.into_iter().chain(result::files(&args.out)).collect();
     target::claim(comm, &target::all(&read), &target::all(&written))?;
     interrupt::listen();
     let count = missing.len();
@@ -114,13 +121,9 @@ pub fn run(args: &SpectrumArguments, context: &Context) -> Outcome {
         // Before the links are read for the solve: these are what the result is of.
         configuration.hold(comm)?;
         let found = if input.staggered {
-            let propagator = quarks::propagator::<ColourVector>(&input, configuration, &what, &device, context)?;
-            correlators::staggered(&propagator, &input, comm)?
+            correlators::measure::<ColourVector>(&input, configuration, &what, &device, context)?
         } else {
-            let propagator = quarks::propagator::<Spinor>(&input, configuration, &what, &device, context)?;
-            let found = correlators::wilson(&propagator, &input, comm)?;
-            propagator.fields.into_par_iter().for_each(drop);
-            found
+            correlators::measure::<Spinor>(&input, configuration, &what, &device, context)?
         };
         file.add(configuration, found, &input, comm)?;
         let time = text::seconds(begin.elapsed().as_secs_f64());

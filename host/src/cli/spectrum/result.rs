@@ -4,13 +4,13 @@ use super::super::configured::{Configured, Match};
 use super::super::{Failure, Outcome, target};
 use super::correlators;
 use super::input::SpectrumInput;
-use super::kept::{KeptPropagator, difference, written};
+use super::kept::{difference, written};
 use super::summary::Summary;
 use crate::cli::plot::write_svg;
 use ferrite::files::npy;
 use ferrite::lattice::Lattice;
 use ferrite_report::plot::error_bars;
-use ferrite_report::records::correlators::{AXES, CorrelatorLine, Correlators, LINES};
+use ferrite_report::records::correlators::{AXES, CorrelatorLine, Correlators, HadronChannel, LINES, hadrons};
 use num_complex::Complex64;
 use serde_json::{Value, json};
 use std::fs;
@@ -86,16 +86,15 @@ impl File {
         Err(Failure::refused(why).shared())
     }
     /// *Collective.* Makes the folder, that of the propagators too, and keeps other processes out of it. Refused where
-    /// propagators of the configurations that are `missing` cannot be written.
-    pub fn open(&mut self, input: &SpectrumInput, missing: &[Configured], comm: &RunCommunicator) -> Outcome {
+    /// propagators are `kept` that cannot be written.
+    pub fn open(&mut self, input: &SpectrumInput, kept: &[PathBuf], comm: &RunCommunicator) -> Outcome {
         let File { lock, folder, lines, .. } = self;
         comm.once(|| {
             for folder in [Some(&*folder), input.propagators.as_ref()].into_iter().flatten() {
                 fs::create_dir_all(folder)
                     .map_err(|why| Failure::refused(format!("{} cannot be made: {why}", folder.display())))?;
             }
-            if let Some(propagators) = input.propagators.as_ref().filter(|_| KeptPropagator::is_missing(input, missing))
-            {
+            if let Some(propagators) = input.propagators.as_ref().filter(|_| !kept.is_empty()) {
                 target::check(&propagators.join("*.npy")).map_err(Failure::refused)?;
             }
             let path = folder.join(LINES);
@@ -168,12 +167,16 @@ impl File {
     pub fn about(&self) -> &Value {
         self.done.first().map_or(&Value::Null, |(_, found)| &found.about)
     }
+    /// The hadrons that are shown; none before the first configuration.
+    pub fn channels(&self) -> Vec<HadronChannel> {
+        self.done.first().map_or_else(Vec::new, |(_, found)| hadrons(found))
+    }
     /// How many configurations there are.
     pub fn len(&self) -> usize {
         self.done.len()
     }
     /// Real parts of the mean of some correlators without momentum, for each configuration; `None` where one is not there.
-    pub fn samples(&self, names: &[&str]) -> Option<Vec<Vec<f64>>> {
+    pub fn samples(&self, names: &[String]) -> Option<Vec<Vec<f64>>> {
         self.done.iter().map(|(_, found)| found.mean(names)).collect()
     }
 }

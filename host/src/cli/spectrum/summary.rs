@@ -7,7 +7,7 @@ use ferrite::statistics::jackknife::{JackknifeEstimate, bins, jackknife};
 use ferrite_report::analysis::AnalysisChoice;
 use ferrite_report::analysis::hadrons::HadronFit;
 use ferrite_report::plot::{ErrorBarPanel, ErrorBarPlot};
-use ferrite_report::records::correlators::{ANTIQUARK, hadrons, masses_of_first_half};
+use ferrite_report::records::correlators::{ANTIQUARK, masses_of_first_half};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -51,7 +51,7 @@ fn json_of(estimates: &[Option<JackknifeEstimate>]) -> Vec<Value> {
 impl Summary {
     /// With errors by the jackknife over bins of configurations.
     pub fn of(file: &File, input: &SpectrumInput) -> Self {
-        let hadron = |name: &str, parts: &[&str], shape: CorrelatorShape| {
+        let hadron = |name: &str, parts: &[String], shape: CorrelatorShape| {
             let samples = file.samples(parts).filter(|samples| !samples.is_empty())?;
             let fit = HadronFit::of(name, &samples, shape, &AnalysisChoice::with_bin(input.bin));
             let samples = bins(&samples, input.bin);
@@ -60,11 +60,12 @@ impl Summary {
             Some(Hadron { name: name.into(), correlator, masses: jackknife(&samples, masses), fit })
         };
         let more = input.plot.iter().map(|name| {
-            let is_baryon = name.starts_with("nucleon");
-            hadron(name, &[name], if is_baryon { CorrelatorShape::Exponential } else { CorrelatorShape::Cosh })
+            let is_baryon = name.contains("nucleon.");
+            let shape = if is_baryon { CorrelatorShape::Exponential } else { CorrelatorShape::Cosh };
+            hadron(name, std::slice::from_ref(name), shape)
         });
         let about = file.about();
-        let usual = hadrons(about).iter().map(|channel| hadron(channel.name, channel.parts, channel.shape));
+        let usual = file.channels().into_iter().map(|channel| hadron(&channel.name, &channel.parts, channel.shape));
         let hadrons = usual.chain(more).flatten().collect();
         let antiquark = about[ANTIQUARK].as_str().map(String::from);
         let configurations = file.len();

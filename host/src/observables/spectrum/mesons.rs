@@ -1,10 +1,10 @@
-//! Mesons of two quarks of one flavour of mass, without the part in which they annihilate.
+//! Mesons of a quark and an antiquark, of one mass or two, without the part in which they annihilate.
 //!
-//! With O = ψ̄ Γ ψ, and S the propagator from x₀, γ_5-Hermiticity S(x₀, x) = γ_5 S†(x, x₀) γ_5 gives
+//! With O = ψ̄₂ Γ ψ₁, and S₁ and S₂ the propagators from x₀, γ_5-Hermiticity S₂(x₀, x) = γ_5 S₂†(x, x₀) γ_5 gives
 //!
-//! C(t, p) = Σ_x e^{−i p (x−x₀)} ⟨O_Γ(x) O†_Γ'(x₀)⟩ = −Σ_x e^{−i p (x−x₀)} tr [Γ S(x) Γ̄' γ_5 S†(x) γ_5],  Γ̄ = γ_t Γ† γ_t,
+//! C(t, p) = Σ_x e^{−i p (x−x₀)} ⟨O_Γ(x) O†_Γ'(x₀)⟩ = −Σ_x e^{−i p (x−x₀)} tr [Γ S₁(x) Γ̄' γ_5 S₂†(x) γ_5],  Γ̄ = γ_t Γ† γ_t,
 //!
-//! so that the pion's, Γ = Γ' = γ_5, is Σ |S|². The spins are summed at the end, and all Γ cost as much as one.
+//! so that the pion's, Γ = Γ' = γ_5, is Σ |S|² of one mass. The spins are summed at the end, and all Γ cost as much as one.
 use super::gamma::Gamma;
 use super::{SpatialSum, by_time, check, phases};
 use crate::field::host::{HostSpinor, Spinor};
@@ -12,7 +12,7 @@ use crate::lattice::Section;
 use num_complex::Complex64;
 use std::array::from_fn;
 
-/// Σ_cc' S_{sc,s'c'} S*_{uc,u'c'}, index u' + 4 (u + 4 (s' + 4 s)), for one time and momentum.
+/// Σ_cc' S₁_{sc,s'c'} S₂*_{uc,u'c'}, index u' + 4 (u + 4 (s' + 4 s)), for one time and momentum.
 #[derive(Clone, Debug, PartialEq)]
 struct Pair(Vec<Complex64>);
 
@@ -43,37 +43,33 @@ pub struct Mesons {
 }
 
 impl Mesons {
-    /// From the solutions for all 12 sources at `origin`, `[3 spin + colour]`, and momenta in units of 2π/L. Panics where
-    /// there are not 12 fields on the local lattice.
+    /// From the solutions for all 12 sources at `origin`, `[3 spin + colour]`, of the quark and of the quark whose antiquark is
+    /// meant, and momenta in units of 2π/L. Panics where there are not 12 fields of each on the local lattice.
     pub fn new(
         section: impl Into<Section>,
-        propagator: &[HostSpinor],
+        quark: &[HostSpinor],
+        antiquark: &[HostSpinor],
         origin: [usize; 4],
         momenta: &[[i32; 3]],
     ) -> Self {
         let section = section.into();
-        check(&section, propagator, 12);
+        check(&section, quark, 12);
+        check(&section, antiquark, 12);
         let zero = vec![Pair::zero(); momenta.len()];
         let pairs = by_time(&section, origin[3], &zero, |sums, index, place| {
-            let s: [&Spinor; 12] = from_fn(|source| &propagator[source].sites()[index]);
+            let s: [&Spinor; 12] = from_fn(|source| &quark[source].sites()[index]);
+            let s2: [&Spinor; 12] = from_fn(|source| &antiquark[source].sites()[index]);
             let phases = phases(&section, momenta, origin, place);
-            let mut k = 0;
-            for a in 0..4 {
-                for a1 in 0..4 {
-                    for b in 0..4 {
-                        for b1 in 0..4 {
-                            let mut sum = Complex64::ZERO;
-                            for c1 in 0..3 {
-                                let (left, right) = (&s[3 * a1 + c1][a], &s[3 * b1 + c1][b]);
-                                sum +=
-                                    left[0] * right[0].conj() + left[1] * right[1].conj() + left[2] * right[2].conj();
-                            }
-                            for (pair, phase) in sums.iter_mut().zip(&phases) {
-                                pair.0[k] += phase * sum;
-                            }
-                            k += 1;
-                        }
-                    }
+            // In the order of [`Pair`].
+            for k in 0..256 {
+                let [a, a1, b, b1] = [k / 64, k / 16 % 4, k / 4 % 4, k % 4];
+                let mut sum = Complex64::ZERO;
+                for c1 in 0..3 {
+                    let (left, right) = (&s[3 * a1 + c1][a], &s2[3 * b1 + c1][b]);
+                    sum += left[0] * right[0].conj() + left[1] * right[1].conj() + left[2] * right[2].conj();
+                }
+                for (pair, phase) in sums.iter_mut().zip(&phases) {
+                    pair.0[k] += phase * sum;
                 }
             }
         });
@@ -109,17 +105,17 @@ mod tests {
     use crate::observables::spectrum::gamma::COUNT;
 
     /// Any twelve fields are a propagator as far as traces go.
-    fn fields(lattice: Lattice) -> Vec<HostSpinor> {
-        (0..12).map(|seed| generate::random_source(lattice, seed)).collect()
+    fn fields(lattice: Lattice, first: u64) -> Vec<HostSpinor> {
+        (first..first + 12).map(|seed| generate::random_source(lattice, seed)).collect()
     }
 
     /// Against the formula with full matrices.
     #[test]
     fn traces_are_those_of_matrices() {
         let lattice = Lattice::new([2, 4, 2, 6]).unwrap();
-        let (s, origin) = (fields(lattice), [1, 2, 0, 4]);
+        let (s, s2, origin) = (fields(lattice, 0), fields(lattice, 12), [1, 2, 0, 4]);
         let momenta = [[0, 0, 0], [1, 0, -1]];
-        let mesons = Mesons::new(lattice, &s, origin, &momenta);
+        let mesons = Mesons::new(lattice, &s, &s2, origin, &momenta);
         type Dense = [[Complex64; 12]; 12];
         let product =
             |a: &Dense, b: &Dense| -> Dense { from_fn(|i| from_fn(|j| (0..12).map(|k| a[i][k] * b[k][j]).sum())) };
@@ -133,7 +129,7 @@ mod tests {
                 for index in 0..lattice.volume() {
                     let x = lattice.coordinates(index);
                     let here: Dense = from_fn(|i| from_fn(|j| s[j].sites()[index][i / 3][i % 3]));
-                    let dagger: Dense = from_fn(|i| from_fn(|j| here[j][i].conj()));
+                    let dagger: Dense = from_fn(|i| from_fn(|j| s2[i].sites()[index][j / 3][j % 3].conj()));
                     let five = spin(Gamma::five());
                     let right = product(&product(&spin(other.bar()), &five), &product(&dagger, &five));
                     let whole = product(&product(&spin(gamma), &here), &right);
@@ -154,8 +150,8 @@ mod tests {
     #[test]
     fn the_pion_is_the_square_of_the_propagator() {
         let lattice = Lattice::new([4, 2, 2, 4]).unwrap();
-        let s = fields(lattice);
-        let pion = Mesons::new(lattice, &s, [0; 4], &[[0; 3]]).of(Gamma::five(), 0);
+        let s = fields(lattice, 0);
+        let pion = Mesons::new(lattice, &s, &s, [0; 4], &[[0; 3]]).of(Gamma::five(), 0);
         let whole: f64 = s.iter().map(HostSpinor::norm2).sum();
         let sum: Complex64 = pion.iter().sum();
         assert!((sum.re / whole - 1.0).abs() < 1e-13 && sum.im.abs() < 1e-10 && pion.iter().all(|c| c.re > 0.0));

@@ -4,9 +4,11 @@
 //! |---|---|
 //! | [`gamma`] | the 16 products of γ matrices |
 //! | [`sources`] | point, wall and noise sources for all components |
+//! | [`smearing`] | Gaussian smearing of quarks at either end, on a device |
 //! | [`mesons`] | all 16 mesons of two Wilson quarks, at any momentum |
+//! | [`sequential`] | three-point functions of mesons |
 //! | [`nucleon`] | the nucleon and its parity partner |
-//! | [`staggered`] | local mesons of staggered quarks |
+//! | [`staggered`] | local mesons and the local nucleon of staggered quarks |
 //! | [`effective`] | effective masses; [`jackknife`](statistics::jackknife) has errors over configurations |
 //!
 //! Correlators are sums over the sites that a process has, for all times of the whole lattice: the correlator is the sum
@@ -14,6 +16,8 @@
 pub mod gamma;
 pub mod mesons;
 pub mod nucleon;
+pub mod sequential;
+pub mod smearing;
 pub mod sources;
 pub mod staggered;
 

@@ -1,5 +1,5 @@
 //! Sources with one component, at a time of the whole lattice. A point, [`generate::point`](crate::gauge::generate::point), can be
-//! made a shell by [`smear::gaussian`](crate::gauge::smear::gaussian).
+//! made a shell by [`smearing`](super::smearing).
 use crate::field::host::{Fermion, HostField};
 use crate::lattice::Section;
 use gpu_kernels::random::Philox;

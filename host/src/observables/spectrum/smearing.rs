@@ -1,0 +1,208 @@
+//! Covariant Gaussian smearing of quark fields on a device, with momentum (Güsken 1990; Bali et al. 2016).
+//!
+//! ψ ← (1 + σ Δ)ⁿ ψ with σ = w²/(4 n) and the Laplace operator of three dimensions,
+//!
+//! (Δ ψ)(x) = Σ_{k=x,y,z} e^{−iκ_k} U_k(x) ψ(x+k̂) + e^{iκ_k} U_k†(x−k̂) ψ(x−k̂) − 2 ψ(x), κ_k = 2π p_k / L_k,
+//!
+//! which for many steps is exp(w² Δ/4): on unit links a plane wave of momentum q gets exp(−w² (q − κ)²/4). Without momentum
+//! it is Chroma's `GAUGE_INV_GAUSSIAN` with `wvf_param` = w and `wvfIntPar` = n. Staggered quarks take steps of two sites,
+//! which stay in one corner of the hypercubes and so keep spin and taste:
+//!
+//! (Δ₂ χ)(x) = ¼ Σ_k e^{−2iκ_k} W_k(x) χ(x+2k̂) + e^{2iκ_k} W_k†(x−2k̂) χ(x−2k̂) − 2 χ(x), W_k(x) = U_k(x) U_k(x+k̂).
+//!
+//! **Hops.** Nothing here knows of spin: a spinor is four colour vectors, and the kernel of naive staggered quarks moves them, with
+//! its many right-hand sides, its halos and its CPU form. That kernel has D = Σ_k η_k (U_k ψ(x+k̂) − U_k† ψ(x−k̂)) where H = D with a
+//! plus is wanted. Let ψ = c χ with c(x) = +, +, −, − for x+y+z+t = 0, 1, 2, 3 (mod 4): between neighbours c changes sign only where the
+//! first of them, in the order of the sum, is odd. So H is D on even sites and −D on odd ones. Links that join the ends of
+//! the lattice get the sign by which c(x + L k̂) differs from c(x), (−1)^{L/2}, all links get η once more, which takes it away, and links in t
+//! are zero.
+use crate::domain::{Domain, Result};
+use crate::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, Matrix};
+use crate::field::{DeviceField, FullField, GaugeField, HopPhases};
+use crate::lattice::Section;
+use crate::operators::fat_links::with_phases;
+use crate::operators::{Staggered, StaggeredLinks, StaggeredParams, StaggeredPhases, TimeBoundary};
+use gpu_kernels::{FermionKind, LinkStorage, Precision};
+use num_complex::Complex64;
+use rayon::prelude::*;
+use std::f64::consts::TAU;
+use std::sync::Arc;
+
+/// (1 + w² Δ/(4 n))ⁿ
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GaussianSmearing {
+    /// w, in units of a.
+    pub width: f64,
+    /// n
+    pub steps: usize,
+    /// p, in units of 2π/L: quarks of this momentum are smeared as those at rest are without.
+    pub momentum: [f64; 3],
+}
+
+/// Links on a device for the smearing of quarks of a kind.
+pub struct SmearingLinks {
+    section: Section,
+    kind: FermionKind,
+    precision: Precision,
+    /// Of Wilson quarks one, over all directions; of staggered quarks one for each direction, as they hop twice in the same.
+    hops: Vec<Staggered>,
+}
+
+/// Colour vectors of a quark field at a site.
+fn spins<F: Fermion>() -> usize {
+    F::COMPONENTS / ColourVector::COMPONENTS
+}
+
+/// c(x), by the sum of the coordinates on the whole lattice.
+fn sign(section: &Section, index: usize) -> f64 {
+    let place = section.global.coordinates(section.global_index(index));
+    if place.iter().sum::<usize>() % 4 < 2 { 1.0 } else { -1.0 }
+}
+
+impl SmearingLinks {
+    /// *Collective.* Links for quarks of a kind, in a precision in which fields are smeared, with the momentum p in units of
+    /// 2π/L. `gauge` has this process's part of the links, which may have been smeared themselves.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    ///
+    /// # Panics
+    /// When links and domain have other extents.
+    pub fn new(
+        domain: &Domain,
+        gauge: &HostGauge,
+        kind: FermionKind,
+        precision: Precision,
+        momentum: [f64; 3],
+    ) -> Result<Self> {
+        let section = domain.section();
+        assert_eq!(gauge.lattice(), section.local, "links are those of the section");
+        let extents = section.global.size();
+        let angle = |k: usize| Complex64::cis(-TAU * momentum[k] / extents[k] as f64);
+        let phases = HopPhases([angle(0), angle(1), angle(2), Complex64::ONE]);
+        let groups: &[&[usize]] = match kind {
+            FermionKind::Wilson => &[&[0, 1, 2]],
+            FermionKind::Staggered => &[&[0], &[1], &[2]],
+        };
+        let make = |directions: &&[usize]| {
+            let mut links = gauge.clone();
+            links.links_mut().par_iter_mut().enumerate().for_each(|(number, link)| {
+                let (index, mu) = (number / 4, number % 4);
+                let place = section.global.coordinates(section.global_index(index))[mu];
+                if !directions.contains(&mu) {
+                    *link = Matrix::default();
+                } else if place + 1 == extents[mu] && extents[mu] % 4 == 2 {
+                    link.iter_mut().flatten().for_each(|z| *z = -*z);
+                }
+            });
+            with_phases(&mut links, section, 1, StaggeredPhases::Milc, TimeBoundary::Periodic);
+            let links = GaugeField::upload(domain, &links)?.pack_with(phases, precision, LinkStorage::FULL)?;
+            let params = StaggeredParams::new(0.0, TimeBoundary::Periodic);
+            Ok(Staggered::new(Arc::new(StaggeredLinks::naive(Arc::new(links))), params))
+        };
+        let hops = groups.iter().map(make).collect::<Result<_>>()?;
+        Ok(SmearingLinks { section, kind, precision, hops })
+    }
+    /// Bytes of device memory for links and for `together` fields of quarks of a kind, of which there are `sites` sites of each
+    /// parity.
+    pub fn bytes(kind: FermionKind, precision: Precision, sites: usize, together: usize) -> [(&'static str, usize); 2] {
+        let (spins, groups) = match kind {
+            FermionKind::Wilson => (4, 1),
+            FermionKind::Staggered => (1, 3),
+        };
+        let links = GaugeField::bytes_for(Precision::Double, 2 * sites)
+            + groups * 2 * crate::field::DeviceGauge::bytes_for(precision, LinkStorage::FULL, sites);
+        let field = |kind, precision, n| DeviceField::bytes_for(kind, precision, sites, n);
+        // Two fields and two halves between hops of two sites, and their way to the device.
+        let fields = 6 * field(FermionKind::Staggered, precision, spins * together)
+            + 2 * field(FermionKind::Staggered, Precision::Double, spins * together);
+        [("links of smearing", links), ("fields that are smeared", fields)]
+    }
+    /// *Collective.* Smeared copies of fields, all at once.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    ///
+    /// # Panics
+    /// When fields and domain have other extents, or fields are of another kind than the links are for.
+    pub fn smear<F: Fermion>(&self, smearing: &GaussianSmearing, fields: &[HostField<F>]) -> Result<Vec<HostField<F>>> {
+        assert_eq!(F::KIND, self.kind, "links are for another kind of quarks");
+        assert!(fields.iter().all(|field| field.lattice() == self.section.local), "fields are those of the section");
+        let (spins, domain, section) = (spins::<F>(), self.hops[0].links().domain(), self.section);
+        let colours: Vec<HostColour> = (0..spins * fields.len())
+            .map(|k| {
+                let numbers = fields[k / spins].numbers();
+                let mut out = HostColour::zero(section.local);
+                out.sites_mut().par_iter_mut().enumerate().for_each(|(x, site)| {
+                    let (begin, sign) = (x * F::COMPONENTS + 3 * (k % spins), sign(&section, x));
+                    *site = std::array::from_fn(|c| sign * numbers[begin + c]);
+                });
+                out
+            })
+            .collect();
+        let field = || FullField::zero(domain, FermionKind::Staggered, self.precision, colours.len());
+        let (mut psi, mut next) = (field()?, field()?);
+        psi.upload(&colours)?;
+        drop(colours);
+        let mut hop = match self.kind {
+            FermionKind::Wilson => None,
+            FermionKind::Staggered => {
+                let one = || DeviceField::zero(domain, FermionKind::Staggered, self.precision, psi.even.nrhs());
+                Some([one()?, one()?])
+            }
+        };
+        for _ in 0..smearing.steps {
+            match &mut hop {
+                None => self.step(smearing, &psi, &mut next)?,
+                Some(hop) => self.double_step(smearing, &psi, hop, &mut next)?,
+            }
+            std::mem::swap(&mut psi, &mut next);
+        }
+        let smeared: Vec<HostColour> = psi.download()?;
+        let merged = |number: usize| {
+            let mut out = HostField::<F>::zero(section.local);
+            let all = &smeared[number * spins..(number + 1) * spins];
+            out.numbers_mut().par_chunks_exact_mut(F::COMPONENTS).enumerate().for_each(|(x, numbers)| {
+                let sign = sign(&section, x);
+                for (spin, colour) in all.iter().enumerate() {
+                    for (to, from) in numbers[3 * spin..3 * spin + 3].iter_mut().zip(&colour.sites()[x]) {
+                        *to = sign * from;
+                    }
+                }
+            });
+            out
+        };
+        Ok((0..fields.len()).map(merged).collect())
+    }
+    /// `next` = (1 + σ Δ) ψ
+    fn step(&self, smearing: &GaussianSmearing, psi: &FullField, next: &mut FullField) -> Result {
+        let sigma = smearing.width * smearing.width / (4.0 * smearing.steps as f64);
+        for (parity, b) in [(0, sigma), (1, -sigma)] {
+            let (x, input) = (psi.parity(parity), psi.parity(1 - parity));
+            self.hops[0].dslash_add(parity, (1.0 - 6.0 * sigma, x), (b, input), next.parity_mut(parity))?;
+        }
+        Ok(())
+    }
+    /// `next` = (1 + σ Δ₂) ψ: of each direction H² − 4 over 4, with H² = −D².
+    fn double_step(
+        &self,
+        smearing: &GaussianSmearing,
+        psi: &FullField,
+        [hop, sum]: &mut [DeviceField; 2],
+        next: &mut FullField,
+    ) -> Result {
+        let sigma = smearing.width * smearing.width / (16.0 * smearing.steps as f64);
+        let [x, y, z] = &self.hops[..] else { unreachable!("one for each direction") };
+        for parity in 0..2 {
+            let (here, out) = (1 - parity, next.parity_mut(parity));
+            let psi = psi.parity(parity);
+            x.dslash(here, psi, hop)?;
+            x.dslash_add(parity, (1.0 - 12.0 * sigma, psi), (-sigma, hop), out)?;
+            y.dslash(here, psi, hop)?;
+            y.dslash_add(parity, (1.0, out), (-sigma, hop), sum)?;
+            z.dslash(here, psi, hop)?;
+            z.dslash_add(parity, (1.0, sum), (-sigma, hop), out)?;
+        }
+        Ok(())
+    }
+}
