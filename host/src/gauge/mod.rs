@@ -7,7 +7,6 @@
 //! | [`measure`] | plaquette, link trace, unitarity: what tells whether a field is the right one |
 //! | [`loops`] | traces of closed paths |
 //! | [`ape_hyp`] | APE and HYP smearing of links, on a device |
-//! | [`smear`] | smearing of links, and of sources with links, on the host |
 //! | [`fixing`] | temporal, Coulomb and Landau gauge |
 //! | [`quenched`] | SU(3) ensembles by heat bath and over-relaxation |
 pub mod ape_hyp;
