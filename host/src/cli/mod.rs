@@ -74,6 +74,19 @@ Exit codes:
 
 `ferrite COMMAND --help`, or `ferrite help COMMAND`, shows examples of each command.";
 
+/// What the program says without a command.
+const BEGINNINGS: &str = "\
+Ferrite: lattice QCD on GPUs. Five ways to begin:
+
+  ferrite info
+  ferrite generate quenched --lattice 8,8,8,16 --beta 6.0 --seed 1 --sweeps 100 -o q.ildg
+  ferrite solve --gauge q.ildg --operator clover --csw 1.2 --mass 0.05 --source random:1 -o x.npy
+  ferrite init spectrum > s.toml; ferrite spectrum s.toml q.ildg --out spectrum
+  ferrite init rhmc --quarks clover > run.toml; ferrite rhmc run.toml --out run
+
+`ferrite --help` lists all commands, and `ferrite COMMAND --help` has examples of each.
+";
+
 /// Lattice QCD on GPUs.
 #[derive(Parser)]
 #[command(name = "ferrite", version, about, after_help = EXIT_CODES)]
@@ -242,8 +255,8 @@ impl Invocation {
                     return Err(if error.use_stderr() { Code::Refused } else { Code::Done }.into());
                 }
                 // Help and version are no mistakes. A closed pipe is none either.
-                let (code, text) =
-                    (if error.use_stderr() { Code::Refused } else { Code::Done }, error.render().to_string());
+                let code = if error.use_stderr() { Code::Refused } else { Code::Done };
+                let text = if arguments.len() < 2 { BEGINNINGS.into() } else { error.render().to_string() };
                 if error.use_stderr() {
                     terminal::say(&text);
                 } else {

@@ -50,6 +50,33 @@ fn help_has_examples() {
 }
 
 #[test]
+fn a_word_alone_shows_how_to_begin() {
+    let room = Room::new();
+    let alone = room.command("").output().unwrap();
+    assert_eq!(alone.status.code(), Some(2));
+    let text = String::from_utf8(alone.stderr).unwrap();
+    let examples: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("  ferrite ")).collect();
+    assert_eq!(examples.len(), 5, "{text}");
+    let small = |line: &str| line.replace("8,8,8,16", "2,2,2,4").replace("--sweeps 100", "--sweeps 2");
+    for example in examples {
+        for command in example.split("; ").map(|command| command.trim_start_matches("ferrite ")) {
+            let long = command.starts_with("rhmc") || command.starts_with("spectrum");
+            let (command, file) = command.split_once(" > ").unwrap_or((command, ""));
+            let name = command.split(' ').next().unwrap();
+            let done = room.run(&if long { format!("{name} --help") } else { small(command) });
+            assert_eq!(done.code, Some(0), "{command}: {}", done.stderr);
+            if !file.is_empty() {
+                fs::write(room.path(file), done.stdout).unwrap();
+            }
+        }
+    }
+    // The inputs are what they are said to be.
+    for (kind, input) in [("spectrum", "s.toml"), ("rhmc", "run.toml")] {
+        assert_ne!(room.run(&format!("check {input}")).code, None, "{kind}");
+    }
+}
+
+#[test]
 fn pages_and_completions() {
     let room = Room::new();
     room.json("man pages");
