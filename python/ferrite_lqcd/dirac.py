@@ -126,7 +126,7 @@ class Operator:
 
     def _image(self, psi: Any, form: str) -> Any:
         if isinstance(psi, DeviceArray):
-            return DeviceArray(self._dirac.apply_there(psi._shared, form))
+            return DeviceArray(self._dirac.apply_on_device(psi._shared, form))
         return self._dirac.apply(given(psi), form)
 
     def setup(
@@ -218,8 +218,8 @@ class Operator:
         if isinstance(b, DeviceArray):
             if guess is not None and not isinstance(guess, DeviceArray):
                 raise InputError("guess is an array of the host, and b one of a device: fe.to_device makes it one")
-            first_there = None if guess is None else guess._shared
-            solution, said = self._dirac.solve_there(b._shared, first_there, json.dumps(settings))
+            first_on_device = None if guess is None else guess._shared
+            solution, said = self._dirac.solve_on_device(b._shared, first_on_device, json.dumps(settings))
             return self._checked(DeviceArray(solution), said)
         b = given(b)
         first = None if guess is None else given(guess)

@@ -18,14 +18,14 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(50);
 
 /// What lives on a device's thread.
-pub struct Bench {
+pub struct DeviceThread {
     /// The device.
     pub backend: Arc<dyn Backend>,
     /// What is kept there for objects of Python, by their numbers.
     kept: HashMap<u64, Box<dyn Any>>,
 }
 
-impl Bench {
+impl DeviceThread {
     /// The device with a whole lattice on it.
     pub fn domain(&self, lattice: Lattice) -> Outcome<Domain> {
         Ok(Domain::single(self.backend.clone(), lattice)?)
@@ -38,7 +38,7 @@ impl Bench {
 }
 
 /// Work that a device is given.
-type Work = Box<dyn FnOnce(&mut Bench) + Send>;
+type Work = Box<dyn FnOnce(&mut DeviceThread) + Send>;
 
 /// Whether somebody wants work to end.
 #[derive(Clone, Default)]
@@ -135,7 +135,7 @@ fn gpu(_: usize) -> Outcome<Arc<dyn Backend>> {
 fn serve(backend: Arc<dyn Backend>, threads: Option<usize>, work: &Receiver<Work>) {
     // Work of the host that is asked for here uses as many threads.
     let pool = threads.map(|n| rayon::ThreadPoolBuilder::new().num_threads(n).use_current_thread().build());
-    let mut bench = Bench { backend, kept: HashMap::new() };
+    let mut bench = DeviceThread { backend, kept: HashMap::new() };
     while let Ok(one) = work.recv() {
         one(&mut bench);
     }
@@ -147,7 +147,7 @@ impl Device {
     pub fn run<T: Send + 'static>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut Bench, &Stop) -> Outcome<T> + Send + 'static,
+        work: impl FnOnce(&mut DeviceThread, &Stop) -> Outcome<T> + Send + 'static,
     ) -> PyResult<T> {
         let (stop, (send, mut receive)) = (Stop::default(), channel());
         let asked = stop.clone();
@@ -190,7 +190,7 @@ impl Device {
     pub fn keep<T: 'static>(
         &self,
         py: Python<'_>,
-        make: impl FnOnce(&mut Bench, &Stop) -> Outcome<T> + Send + 'static,
+        make: impl FnOnce(&mut DeviceThread, &Stop) -> Outcome<T> + Send + 'static,
     ) -> PyResult<Kept> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);

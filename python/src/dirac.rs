@@ -1,6 +1,6 @@
 //! Dirac operators on a device: applying them, and solving.
 use crate::arrays::{self, Given, Made};
-use crate::device::{Bench, Device, Kept, Stop};
+use crate::device::{Device, DeviceThread, Kept, Stop};
 use crate::failure::{Failure, FailureKind, Outcome};
 use crate::keys;
 use crate::links::Links;
@@ -227,7 +227,7 @@ fn shifts_json(request: &Request, report: &ShiftsReport) -> Value {
 
 /// How many right-hand sides go together: as many as were asked for, or as memory allows.
 fn sizes(
-    bench: &Bench,
+    thread: &DeviceThread,
     request: &Request,
     lattice: Lattice,
     n: usize,
@@ -237,7 +237,7 @@ fn sizes(
     if let Some(asked) = settings.count("batch", 1, MAX_RHS as u64)? {
         return Ok((0..n).step_by(asked).map(|begin| asked.min(n - begin)).collect());
     }
-    let free = bench.backend.memory()?.free;
+    let free = thread.backend.memory()?.free;
     let needs = |nrhs: usize| -> usize {
         request.memory(lattice, &ProcessGrid::SINGLE, nrhs, systems).iter().map(|(_, bytes)| bytes).sum()
     };
@@ -249,7 +249,7 @@ fn sizes(
                 "the solve needs {:.2} GB on {}, of which {:.2} GB are free: use a smaller lattice, a lower precision, or \
                  another device",
                 needs(1) as f64 * 1e-9,
-                bench.backend.device(),
+                thread.backend.device(),
                 free as f64 * 1e-9
             ),
         }),
@@ -266,16 +266,16 @@ impl Dirac {
     fn on<T: Send + 'static>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&Bench, &Configuration<'static>, &Stop) -> Outcome<T> + Send + 'static,
+        work: impl FnOnce(&DeviceThread, &Configuration<'static>, &Stop) -> Outcome<T> + Send + 'static,
     ) -> PyResult<T> {
         let number = self.kept.number();
-        self.device.get().run(py, move |bench, stop| {
-            let configuration = std::mem::take(bench.kept::<Option<Configuration<'static>>>(number)?);
+        self.device.get().run(py, move |thread, stop| {
+            let configuration = std::mem::take(thread.kept::<Option<Configuration<'static>>>(number)?);
             let Some(configuration) = configuration else {
                 return Err(Failure::other("the operator has failed before"));
             };
-            let done = work(bench, &configuration, stop);
-            *bench.kept(number)? = Some(configuration);
+            let done = work(thread, &configuration, stop);
+            *thread.kept(number)? = Some(configuration);
             done
         })
     }
@@ -331,9 +331,9 @@ impl Dirac {
         let (fields, axes) = arrays::fields::<T>(given)?;
         let guess = guess.map(arrays::fields::<T>).transpose()?.map(|(fields, _)| fields);
         let (request, lattice) = (request(self.operator, &settings)?, self.lattice);
-        let answer = self.on(py, move |bench, configuration, stop| {
+        let answer = self.on(py, move |thread, configuration, stop| {
             let mut request = Request { sources: fields.len(), ..request };
-            let sizes = sizes(bench, &request, lattice, fields.len(), &settings, None)?;
+            let sizes = sizes(thread, &request, lattice, fields.len(), &settings, None)?;
             request.reconstruction = configuration.possible(&request.operator, request.reconstruction)?;
             let mut watch = Watch::new(stop);
             let solved = in_batches(&sizes, &fields, guess.as_deref(), |sources, guess| {
@@ -362,9 +362,9 @@ impl Dirac {
     ) -> PyResult<(Answer<T>, Vec<usize>)> {
         let (fields, axes) = arrays::fields::<T>(given)?;
         let (request, lattice, count) = (request(self.operator, &settings)?, self.lattice, values.len());
-        let answer = self.on(py, move |bench, configuration, stop| {
+        let answer = self.on(py, move |thread, configuration, stop| {
             let strategy = settings.choice("strategy", &STRATEGIES)?.unwrap_or(ShiftStrategy::MultiShift);
-            let sizes = sizes(bench, &request, lattice, fields.len(), &settings, Some(count))?;
+            let sizes = sizes(thread, &request, lattice, fields.len(), &settings, Some(count))?;
             let mut watch = Watch::new(stop);
             let (solutions, report) = shifts_in_batches(&sizes, &fields, |sources| match shifts {
                 true => configuration.solve_shifts(sources, &values, strategy, &request, &mut watch),
@@ -391,7 +391,7 @@ impl Dirac {
         let (gauge, lattice) = (links.gauge.clone(), links.gauge.lattice());
         let kept = device
             .get()
-            .keep(py, move |bench, _| Ok(Some(Configuration::of_shared(&bench.domain(gauge.lattice())?, gauge))))?;
+            .keep(py, move |thread, _| Ok(Some(Configuration::of_shared(&thread.domain(gauge.lattice())?, gauge))))?;
         said["operator"] = name.into();
         said["mass"] = operator.mass().into();
         said["antiperiodic"] = (operator.boundary().sign() < 0.0).into();
@@ -435,20 +435,20 @@ impl Dirac {
         }
     }
     /// The same of an array on the device, whose image stays there.
-    fn apply_there(&self, py: Python<'_>, given: &Shared, form: &str) -> PyResult<Shared> {
+    fn apply_on_device(&self, py: Python<'_>, given: &Shared, form: &str) -> PyResult<Shared> {
         let (count, shape) = self.shared(given)?;
         let (array, operator, form) = (given.array(), self.operator, form_of(form));
-        let image = self.on(py, move |bench, configuration, _| {
+        let image = self.on(py, move |thread, configuration, _| {
             let domain = configuration.domain();
             let field = Self::field(operator.kind(), domain, count, array.get())?;
             let image = configuration.apply_field(form, field, operator)?.unpack()?;
-            bench.backend.synchronize()?;
+            thread.backend.synchronize()?;
             Ok(image)
         })?;
         Ok(Shared::new(py, &self.device, image, shape))
     }
     /// The same of an array on the device, whose solutions stay there.
-    fn solve_there(
+    fn solve_on_device(
         &self,
         py: Python<'_>,
         given: &Shared,
@@ -460,7 +460,7 @@ impl Dirac {
         let (array, operator) = (given.array(), self.operator);
         let guess = guess.map(Shared::array);
         let request = request(self.operator, &settings)?;
-        let (solution, said) = self.on(py, move |bench, configuration, stop| {
+        let (solution, said) = self.on(py, move |thread, configuration, stop| {
             let mut request = Request { sources: count, ..request };
             request.reconstruction = configuration.possible(&request.operator, request.reconstruction)?;
             let domain = configuration.domain();
@@ -470,7 +470,7 @@ impl Dirac {
             let (solution, report, failure) = configuration.solve_fields(source, guess, &request, &mut watch)?;
             let said = report_json(&request, &report, &watch, failure.map(|error| error.to_string())).to_string();
             let solution = solution.unpack()?;
-            bench.backend.synchronize()?;
+            thread.backend.synchronize()?;
             Ok((solution, said))
         })?;
         Ok((Shared::new(py, &self.device, solution, shape), said))

@@ -6,22 +6,22 @@ use crate::links::Links;
 use ferrite::Precision;
 use ferrite::domain::Domain;
 use ferrite::field::GaugeField;
-use ferrite::hmc::action::GaugeAction;
+use ferrite::hmc::action::{ActionName, GaugeAction};
 use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, QuarkSmearing, RationalFunctions, ShiftedSolver};
 use ferrite::hmc::functions::{Quarks, Tolerances, rational_functions, rational_functions_of_norm};
 use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
 use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::monomial::Monomial;
-use ferrite::hmc::spectrum::largest;
+use ferrite::hmc::spectrum::{end_of_interval, interval, largest};
 use ferrite::hmc::stout::StoutSmearing;
 use ferrite::hmc::trajectory::{Chain as Course, LevelPlan, Plan};
 use ferrite::hmc::wilson::determinant::BlockDeterminant;
 use ferrite::hmc::wilson::one_flavour::OneFlavour;
 use ferrite::hmc::wilson::spectrum::extremes;
-use ferrite::hmc::wilson::two_flavours::TwoFlavours;
+use ferrite::hmc::wilson::two_flavours::SplitDeterminant;
 use ferrite::hmc::wilson::{WilsonMethod, WilsonQuarks, WilsonSolver};
 use ferrite::operators::fat_links::PathCoefficients;
-use ferrite::operators::{LinkDependence, Operator, Smearing, Tadpole};
+use ferrite::operators::{Operator, Smearing, Tadpole};
 use ferrite::rational::{self, Fraction};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -33,10 +33,6 @@ pub struct Chain {
     kept: Kept,
     device: Py<Device>,
 }
-
-/// How far intervals of rational functions reach beyond the largest eigenvalue, and what of the smallest one they begin at.
-const MARGIN: f64 = 1.15;
-const BELOW: f64 = 0.4;
 
 /// What a chain is made of.
 #[derive(Clone)]
@@ -50,9 +46,23 @@ struct ChainPlan {
 /// Quarks, with what they need to become parts of the action.
 #[derive(Clone)]
 enum QuarkPlan {
-    Two { quarks: WilsonQuarks, heavier: Vec<WilsonQuarks>, name: String, method: WilsonMethod, guesses: usize },
-    One { quarks: WilsonQuarks, name: String },
-    Staggered { operator: QuarkOperator, quarks: Vec<Quarks>, pseudofermions: usize, name: String },
+    Two {
+        quarks: WilsonQuarks,
+        heavier: Vec<(WilsonQuarks, String)>,
+        name: String,
+        method: WilsonMethod,
+        guesses: usize,
+    },
+    One {
+        quarks: WilsonQuarks,
+        name: String,
+    },
+    Staggered {
+        operator: QuarkOperator,
+        quarks: Vec<Quarks>,
+        pseudofermions: usize,
+        name: String,
+    },
 }
 
 /// A chain with what its rational functions hold for.
@@ -81,23 +91,16 @@ fn needed(object: &Value, key: &str) -> Outcome<f64> {
 fn gauge_action(object: &Value) -> Outcome<GaugeAction> {
     let (beta, name) = (needed(object, "beta")?, object["name"].as_str().unwrap_or_default());
     let u0 = number(object, "u0")?;
-    let mut action = match (name, number(object, "xi")?) {
-        ("wilson", Some(xi)) => GaugeAction::anisotropic_wilson(beta, xi),
-        ("wilson", None) => GaugeAction::wilson(beta),
-        ("symanzik-tree", None) => GaugeAction::tree_level_symanzik(beta, u0.unwrap_or(1.0)),
-        ("luscher-weisz", None) => {
-            let u0 = u0.ok_or_else(|| Failure::input("luscher-weisz needs u0"))?;
-            match number(object, "flavours")? {
-                Some(flavours) => GaugeAction::one_loop_symanzik_with_hisq(beta, u0, flavours),
-                None => GaugeAction::one_loop_symanzik(beta, u0),
-            }
-        }
-        ("iwasaki", None) => GaugeAction::iwasaki(beta),
-        ("dbw2", None) => GaugeAction::dbw2(beta),
-        _ => {
-            let why = "there are wilson, symanzik-tree, luscher-weisz, iwasaki and dbw2, and xi goes with wilson";
-            return Err(Failure::input(format!("gauge action '{name}': {why}")));
-        }
+    let Some((_, named)) = ActionName::ALL.into_iter().find(|(known, _)| *known == name) else {
+        return Err(Failure::input(format!("gauge action '{name}': there are {}", names(&ActionName::ALL))));
+    };
+    if named == ActionName::LuscherWeisz && u0.is_none() {
+        return Err(Failure::input("luscher-weisz needs u0"));
+    }
+    let mut action = match (named, number(object, "xi")?) {
+        (ActionName::Wilson, Some(xi)) => GaugeAction::anisotropic_wilson(beta, xi),
+        (_, Some(_)) => return Err(Failure::input(format!("xi goes with wilson, not with {name}"))),
+        (named, None) => named.isotropic(beta, u0.unwrap_or(1.0), number(object, "flavours")?),
     };
     for (key, coefficient) in [
         ("plaquette", &mut action.plaquette),
@@ -111,16 +114,15 @@ fn gauge_action(object: &Value) -> Outcome<GaugeAction> {
 
 fn scheme(object: &Value, key: &str) -> Outcome<Scheme> {
     let lambda = number(object, "lambda")?.unwrap_or(MINIMUM_NORM);
-    match object[key].as_str().unwrap_or("omelyan") {
-        "leapfrog" => Ok(Scheme::Leapfrog),
-        "omelyan" => Ok(Scheme::Omelyan { lambda }),
-        "omelyan-links-first" => Ok(Scheme::OmelyanLinksFirst { lambda }),
-        "force-gradient" => Ok(Scheme::ForceGradient),
-        other => {
-            let why = "there are leapfrog, omelyan, omelyan-links-first and force-gradient";
-            Err(Failure::input(format!("integrator '{other}': {why}")))
-        }
-    }
+    let (all, name) = (Scheme::named(lambda), object[key].as_str().unwrap_or("omelyan"));
+    let found = all.into_iter().find(|(known, _)| *known == name);
+    let (_, scheme) = found.ok_or_else(|| Failure::input(format!("integrator '{name}': there are {}", names(&all))))?;
+    Ok(scheme)
+}
+
+/// Names in a list.
+fn names<T>(all: &[(&'static str, T)]) -> String {
+    all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
 fn quark(object: &Value) -> Outcome<QuarkPlan> {
@@ -138,10 +140,11 @@ fn quark(object: &Value) -> Outcome<QuarkPlan> {
             let plain = WilsonQuarks { stout, ..WilsonQuarks::new(operator) };
             let heavier =
                 list("heavier").into_iter().filter_map(|mass| match Operator::from(operator).with_mass(mass) {
-                    Operator::WilsonLike(operator) => Some(WilsonQuarks { operator, ..plain }),
+                    Operator::WilsonLike(operator) => Some((WilsonQuarks { operator, ..plain }, format!("m = {mass}"))),
                     Operator::Staggered(_) => None,
                 });
-            let twisted = list("twists").into_iter().map(|twist| WilsonQuarks { twist, ..plain });
+            let twisted =
+                list("twists").into_iter().map(|twist| (WilsonQuarks { twist, ..plain }, format!("mu = {twist}")));
             let method = match object["method"].as_str().unwrap_or("cg") {
                 "cg" => WilsonMethod::Cg,
                 "bicgstab" => WilsonMethod::Bicgstab,
@@ -200,8 +203,8 @@ impl QuarkPlan {
     /// How many parts of the action it has.
     fn parts(&self) -> usize {
         match self {
-            QuarkPlan::Two { quarks, heavier, .. } => 1 + heavier.len() + usize::from(has_determinant(quarks)),
-            QuarkPlan::One { quarks, .. } => 1 + usize::from(has_determinant(quarks)),
+            QuarkPlan::Two { quarks, heavier, .. } => 1 + heavier.len() + usize::from(quarks.has_determinant()),
+            QuarkPlan::One { quarks, .. } => 1 + usize::from(quarks.has_determinant()),
             QuarkPlan::Staggered { .. } => 1,
         }
     }
@@ -225,6 +228,14 @@ impl QuarkPlan {
             QuarkPlan::Staggered { operator, .. } => Ok(Some([0.0, largest(links, operator, seed)?])),
         }
     }
+    /// The interval of its rational functions for a spectrum with these ends.
+    fn interval(&self, found: [f64; 2]) -> [f64; 2] {
+        match self {
+            // An interval has a length, whatever the links are.
+            QuarkPlan::Staggered { .. } => [0.0, end_of_interval(found[1].max(1.0))],
+            _ => interval(found),
+        }
+    }
     /// Parts of the action; `first` is the number of pseudofermions before them.
     fn make(
         &self,
@@ -238,27 +249,26 @@ impl QuarkPlan {
         match (self, functions) {
             (QuarkPlan::Two { quarks, heavier, name, method, guesses }, _) => {
                 let precision = solvers[0].precision();
-                let of = |solver: &ShiftedSolver| wilson_solver(solver, precision, *method);
-                let lighter = std::iter::once(quarks).chain(heavier);
-                for (k, one) in lighter.enumerate() {
-                    let name = if k == 0 { name.clone() } else { format!("{name}, heavier {k}") };
-                    let over = heavier.get(k).copied();
-                    let both = [of(&solvers[0]), of(&solvers[1])];
-                    let part = TwoFlavours::new(domain, name, *one, over, both, precision, first + k as u32)?;
-                    let mut part = part.with_guesses(*guesses);
-                    if k == 0 && *method == WilsonMethod::Multigrid {
-                        part = part.with_multigrid(Default::default());
-                    }
+                let split = SplitDeterminant {
+                    name: name.clone(),
+                    quarks: *quarks,
+                    heavier: heavier.clone(),
+                    solvers: [&solvers[0], &solvers[1]].map(|solver| wilson_solver(solver, precision, *method)),
+                    precision,
+                    guesses: *guesses,
+                    multigrid: (*method == WilsonMethod::Multigrid).then(Default::default),
+                };
+                for part in split.parts(domain, first)? {
                     parts.push(Box::new(part));
                 }
-                if has_determinant(quarks) {
+                if quarks.has_determinant() {
                     parts.push(Box::new(BlockDeterminant::new(format!("{name}, determinant"), *quarks, 2)));
                 }
             }
             (QuarkPlan::One { quarks, name }, Some(functions)) => {
                 let part = OneFlavour::new(domain, name.clone(), *quarks, functions, solvers.clone(), first, 1)?;
                 parts.push(Box::new(part));
-                if has_determinant(quarks) {
+                if quarks.has_determinant() {
                     parts.push(Box::new(BlockDeterminant::new(format!("{name}, determinant"), *quarks, 1)));
                 }
             }
@@ -273,17 +283,8 @@ impl QuarkPlan {
     }
 }
 
-/// Whether blocks of A have a determinant that depends on the links.
-fn has_determinant(quarks: &WilsonQuarks) -> bool {
-    matches!(quarks.operator.dependence(), LinkDependence::Linear(_))
-}
-
 fn wilson_solver(solver: &ShiftedSolver, precision: Precision, method: WilsonMethod) -> WilsonSolver {
     WilsonSolver { method, precision, tol: solver.tol[0], max_iterations: solver.max_iterations }
-}
-
-fn interval([smallest, largest]: [f64; 2]) -> [f64; 2] {
-    [BELOW * smallest, MARGIN * largest.max(1.0)]
 }
 
 /// A chain as Python describes it.
@@ -336,7 +337,7 @@ impl Running {
         {
             let links = EvolvingLinks::new(&thin, precision)?;
             for one in &quarks {
-                let bounds = one.spectrum(&links, solver, seed)?.map_or([0.0, 1.0], interval);
+                let bounds = one.spectrum(&links, solver, seed)?.map_or([0.0, 1.0], |found| one.interval(found));
                 let made = one.make(domain, &solvers, bounds, fields)?;
                 fields += made.iter().map(|part| part.count() as u32).sum::<u32>();
                 first.push(parts.len());
@@ -356,7 +357,7 @@ impl Running {
             if found[1] <= high && (staggered || found[0] >= low) {
                 continue;
             }
-            let wanted = interval(found);
+            let wanted = one.interval(found);
             self.intervals[k] = [wanted[0].min(low), wanted[1].max(high)];
             let functions = one.functions(self.intervals[k])?;
             if let (Some(functions), Some(part)) = (functions, self.chain.quarks().nth(self.first[k])) {
@@ -375,14 +376,14 @@ impl Chain {
         let spec: Value = serde_json::from_str(spec).map_err(Failure::other)?;
         let (planned, gauge) = (planned(&spec)?, links.gauge.clone());
         let kept =
-            device.get().keep(py, move |bench, _| Running::new(&bench.domain(gauge.lattice())?, &gauge, planned))?;
+            device.get().keep(py, move |thread, _| Running::new(&thread.domain(gauge.lattice())?, &gauge, planned))?;
         Ok(Chain { kept, device })
     }
     /// Makes a trajectory: what became of it, as JSON.
     fn trajectory(&self, py: Python<'_>, number: u32, reverse: bool) -> PyResult<String> {
         let kept = self.kept.number();
-        self.device.get().run(py, move |bench, _| {
-            let running = bench.kept::<Running>(kept)?;
+        self.device.get().run(py, move |thread, _| {
+            let running = thread.kept::<Running>(kept)?;
             let begin = std::time::Instant::now();
             let outcome = running.chain.trajectory(number, None, reverse)?;
             let seconds = begin.elapsed().as_secs_f64();
@@ -411,8 +412,8 @@ impl Chain {
     /// The links as they are now.
     fn links(&self, py: Python<'_>) -> PyResult<Links> {
         let kept = self.kept.number();
-        let gauge = self.device.get().run(py, move |bench, _| {
-            let running = bench.kept::<Running>(kept)?;
+        let gauge = self.device.get().run(py, move |thread, _| {
+            let running = thread.kept::<Running>(kept)?;
             Ok(running.chain.links().thin(Precision::Double)?.download()?)
         })?;
         Ok(gauge.into())

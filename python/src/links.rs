@@ -145,8 +145,8 @@ impl Links {
     /// Loops, energy density and charge, as JSON.
     fn loops(&self, py: Python<'_>, device: &Device) -> PyResult<String> {
         let gauge = self.gauge.clone();
-        device.run(py, move |bench, _| {
-            let links = GaugeField::upload(&bench.domain(gauge.lattice())?, &gauge)?;
+        device.run(py, move |thread, _| {
+            let links = GaugeField::upload(&thread.domain(gauge.lattice())?, &gauge)?;
             let mut object = json!({});
             LoopMeans::of(&links)?.put(&mut object);
             ferrite::observables::field_strength::field_strengths(&links)?.put(&mut object);
@@ -171,8 +171,8 @@ impl Links {
             _ => return Err(Failure::input(format!("no smearing: {kind} with {} weights", weights.len())).into()),
         };
         let gauge = self.gauge.clone();
-        let smeared = device.run(py, move |bench, _| {
-            let links = GaugeField::upload(&bench.domain(gauge.lattice())?, &gauge)?;
+        let smeared = device.run(py, move |thread, _| {
+            let links = GaugeField::upload(&thread.domain(gauge.lattice())?, &gauge)?;
             let smeared = match smearing {
                 Smearing::Stout(smearing) => smearing.smeared(&links)?,
                 Smearing::Projected(smearing) => smearing.smeared(&links)?,
@@ -191,8 +191,8 @@ impl Links {
             }
         };
         let gauge = self.gauge.clone();
-        let (links, points) = device.run(py, move |bench, stop| {
-            let links = GaugeField::upload(&bench.domain(gauge.lattice())?, &gauge)?;
+        let (links, points) = device.run(py, move |thread, stop| {
+            let links = GaugeField::upload(&thread.domain(gauge.lattice())?, &gauge)?;
             let mut flow = Flow::new(&links, action)?;
             let mut points = vec![flow.look()?];
             // As many whole steps as there are, and a shorter last one.
@@ -232,9 +232,9 @@ impl Links {
             }
         };
         let links = self.gauge.clone();
-        let (fixed, state, sweeps) = device.run(py, move |bench, stop| {
+        let (fixed, state, sweeps) = device.run(py, move |thread, stop| {
             let omega = overrelax.unwrap_or_else(|| omega_for(links.lattice(), kind));
-            let mut relaxation = Relaxation::new(&bench.domain(links.lattice())?, &links, kind, omega)?;
+            let mut relaxation = Relaxation::new(&thread.domain(links.lattice())?, &links, kind, omega)?;
             let mut state = relaxation.state()?;
             // NaN, too, ends it.
             while state.theta > tol {
@@ -282,13 +282,13 @@ pub fn quenched(
 ) -> PyResult<(Links, Vec<f64>)> {
     let lattice = Lattice::new(lattice).map_err(Failure::from)?;
     let start = start.map(|links| links.gauge.clone());
-    let (links, plaquettes) = device.run(py, move |bench, stop| -> Outcome<_> {
+    let (links, plaquettes) = device.run(py, move |thread, stop| -> Outcome<_> {
         let start = match &start {
             Some(links) => Start::Links(links, passes),
             None if hot => Start::Hot,
             None => Start::Cold,
         };
-        let mut generator = Generator::new(&bench.domain(lattice)?, start, beta, seed)?;
+        let mut generator = Generator::new(&thread.domain(lattice)?, start, beta, seed)?;
         let mut plaquettes = Vec::new();
         for _ in 0..sweeps {
             stop.check()?;

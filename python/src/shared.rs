@@ -88,9 +88,9 @@ impl Shared {
     #[staticmethod]
     fn zeros(py: Python<'_>, device: Py<Device>, shape: Vec<usize>) -> PyResult<Self> {
         let count = shape.iter().product();
-        let array = device.get().run(py, move |bench, _| {
-            let array = DeviceArray::zero(&*bench.backend, count, "an array")?;
-            bench.backend.synchronize()?;
+        let array = device.get().run(py, move |thread, _| {
+            let array = DeviceArray::zero(&*thread.backend, count, "an array")?;
+            thread.backend.synchronize()?;
             Ok(array)
         })?;
         Ok(Shared::new(py, &device, array, shape))
@@ -99,10 +99,10 @@ impl Shared {
     #[staticmethod]
     fn copy_of(py: Python<'_>, device: Py<Device>, given: Given<'_>) -> PyResult<Self> {
         let (numbers, shape) = (arrays::numbers(&given)?.to_vec(), given.shape().to_vec());
-        let array = device.get().run(py, move |bench, _| {
-            let mut array = DeviceArray::zero(&*bench.backend, numbers.len(), "an array")?;
+        let array = device.get().run(py, move |thread, _| {
+            let mut array = DeviceArray::zero(&*thread.backend, numbers.len(), "an array")?;
             array.upload(0, &numbers)?;
-            bench.backend.synchronize()?;
+            thread.backend.synchronize()?;
             Ok(array)
         })?;
         Ok(Shared::new(py, &device, array, shape))

@@ -209,8 +209,8 @@ fn smeared<T: Fermion>(
         let why = format!("a field on {found} cannot be smeared with links on {}", gauge.lattice());
         return Err(Failure::input(why).into());
     }
-    device.run(py, move |bench, stop| {
-        let domain = bench.domain(gauge.lattice())?;
+    device.run(py, move |thread, stop| {
+        let domain = thread.domain(gauge.lattice())?;
         let links = SmearingLinks::new(&domain, &gauge, T::KIND, Precision::Double, smearing.momentum)?;
         let mut all = Vec::with_capacity(fields.len());
         for together in fields.chunks(TOGETHER) {

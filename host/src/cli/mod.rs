@@ -75,7 +75,7 @@ Exit codes:
 `ferrite COMMAND --help`, or `ferrite help COMMAND`, shows examples of each command.";
 
 /// What the program says without a command.
-const BEGINNINGS: &str = "\
+const FIRST_EXAMPLES: &str = "\
 Ferrite: lattice QCD on GPUs. Five ways to begin:
 
   ferrite info
@@ -256,7 +256,7 @@ impl Invocation {
                 }
                 // Help and version are no mistakes. A closed pipe is none either.
                 let code = if error.use_stderr() { Code::Refused } else { Code::Done };
-                let text = if arguments.len() < 2 { BEGINNINGS.into() } else { error.render().to_string() };
+                let text = if arguments.len() < 2 { FIRST_EXAMPLES.into() } else { error.render().to_string() };
                 if error.use_stderr() {
                     terminal::say(&text);
                 } else {

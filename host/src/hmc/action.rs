@@ -52,6 +52,52 @@ pub struct AnisotropicLattice {
     pub time: f64,
 }
 
+/// Gauge actions that have a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ActionName {
+    /// Plaquettes alone (Wilson 1974).
+    Wilson,
+    /// Symanzik's at tree level.
+    SymanzikTree,
+    /// Symanzik's at one loop (Lüscher and Weisz 1985).
+    LuscherWeisz,
+    /// Iwasaki's.
+    Iwasaki,
+    /// DBW2 (QCD-TARO 2000).
+    Dbw2,
+}
+
+impl ActionName {
+    /// All of them, as users know them.
+    pub const ALL: [(&str, ActionName); 5] = [
+        ("wilson", ActionName::Wilson),
+        ("symanzik-tree", ActionName::SymanzikTree),
+        ("luscher-weisz", ActionName::LuscherWeisz),
+        ("iwasaki", ActionName::Iwasaki),
+        ("dbw2", ActionName::Dbw2),
+    ];
+    /// Whether it has a tadpole factor.
+    pub fn has_tadpole_factor(self) -> bool {
+        matches!(self, ActionName::SymanzikTree | ActionName::LuscherWeisz)
+    }
+    /// Whether it exists with an anisotropy.
+    pub fn can_be_anisotropic(self) -> bool {
+        matches!(self, ActionName::Wilson | ActionName::SymanzikTree)
+    }
+    /// The action with β and tadpole factor u₀. `flavours` are those of HISQ quarks in the coefficients of
+    /// [`LuscherWeisz`](Self::LuscherWeisz).
+    pub fn isotropic(self, beta: f64, u0: f64, flavours: Option<f64>) -> GaugeAction {
+        match (self, flavours) {
+            (ActionName::Wilson, _) => GaugeAction::wilson(beta),
+            (ActionName::SymanzikTree, _) => GaugeAction::tree_level_symanzik(beta, u0),
+            (ActionName::LuscherWeisz, Some(flavours)) => GaugeAction::one_loop_symanzik_with_hisq(beta, u0, flavours),
+            (ActionName::LuscherWeisz, None) => GaugeAction::one_loop_symanzik(beta, u0),
+            (ActionName::Iwasaki, _) => GaugeAction::iwasaki(beta),
+            (ActionName::Dbw2, _) => GaugeAction::dbw2(beta),
+        }
+    }
+}
+
 impl GaugeAction {
     /// Wilson's: plaquettes only.
     pub fn wilson(beta: f64) -> Self {

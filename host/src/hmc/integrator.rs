@@ -77,6 +77,17 @@ enum Move {
 }
 
 impl Scheme {
+    /// All of them, as users know them, with λ where they have one.
+    pub const fn named(lambda: f64) -> [(&'static str, Scheme); 6] {
+        [
+            ("leapfrog", Scheme::Leapfrog),
+            ("leapfrog-links-first", Scheme::LeapfrogLinksFirst),
+            ("omelyan", Scheme::Omelyan { lambda }),
+            ("omelyan-links-first", Scheme::OmelyanLinksFirst { lambda }),
+            ("force-gradient", Scheme::ForceGradient),
+            ("3g1f", Scheme::ThreeGaugeOneFermion { lambda }),
+        ]
+    }
     /// The moves of `steps` steps that make up the time `tau`, neighbours of one kind joined.
     fn moves(self, tau: f64, steps: usize) -> Vec<Move> {
         let h = tau / steps as f64;

@@ -12,6 +12,22 @@ const STEPS: usize = 60;
 /// The bound is at most this much too large.
 const TOLERANCE: f64 = 1e-3;
 
+/// How far intervals of rational functions reach beyond the largest eigenvalue.
+const MARGIN: f64 = 1.15;
+/// Inverse iteration comes from above, and the smallest eigenvalue moves from one trajectory to the next: intervals begin at this
+/// fraction of what was found.
+const BELOW: f64 = 0.4;
+
+/// Where the interval of a rational function of A = −D² ends, of whose eigenvalues none is above `largest`.
+pub fn end_of_interval(largest: f64) -> f64 {
+    MARGIN * largest
+}
+
+/// The interval of a rational function of K = M̂†M̂, whose smallest and largest eigenvalues these are.
+pub fn interval([smallest, largest]: [f64; 2]) -> [f64; 2] {
+    [BELOW * smallest, MARGIN * largest]
+}
+
 /// *Collective.* What the eigenvalues of A are not above, to a thousandth.
 pub fn largest(links: &EvolvingLinks, operator: &QuarkOperator, seed: u64) -> Result<f64, HmcError> {
     let domain = links.own().domain();

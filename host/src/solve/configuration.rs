@@ -484,7 +484,7 @@ impl<'g> Configuration<'g> {
         let there = self.spread_phases(&operator, fields);
         let mut x = FullField::zero(&self.domain, T::KIND, precision, fields.len())?;
         x.upload(&there)?;
-        let mut images = self.apply_there(form, complement, x, operator, reconstruction)?.download()?;
+        let mut images = self.apply_on_device(form, complement, x, operator, reconstruction)?.download()?;
         self.take_spread_phases_back(&operator, &mut images);
         Ok((images, reconstruction))
     }
@@ -508,9 +508,9 @@ impl<'g> Configuration<'g> {
             return Err(SolveFailure::Solver(SolveError::Invalid(why)));
         }
         let reconstruction = self.format(&operator, x.even.precision(), LinkStorage::FULL)?;
-        Ok(self.apply_there(form, false, x, operator, reconstruction)?)
+        Ok(self.apply_on_device(form, false, x, operator, reconstruction)?)
     }
-    fn apply_there(
+    fn apply_on_device(
         &self,
         form: OperatorForm,
         complement: bool,

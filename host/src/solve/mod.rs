@@ -18,7 +18,7 @@ pub use configuration::Configuration;
 pub use memory::{apply_memory, staggered_link_bytes};
 pub use report::{Escalation, MultigridLevel, MultigridReport, Report, SolveFailure};
 pub use request::{Correction, Method, Request, Schwarz, SchwarzError};
-pub use run::{Solved, SolvedThere};
+pub use run::{Solved, SolvedFields};
 pub use shifts::{ShiftOutcome, ShiftStrategy, ShiftsReport, SolvedShifts};
 
 use crate::backend::MAX_RHS;

@@ -66,7 +66,7 @@ impl Configuration<'_> {
         guess: Option<FullField>,
         request: &Request,
         observer: &mut dyn Observer,
-    ) -> SolvedThere {
+    ) -> SolvedFields {
         let begin = Instant::now();
         let invalid = |why| Err(SolveFailure::Solver(SolveError::Invalid(why)));
         let operator = &request.operator;
@@ -96,7 +96,7 @@ impl Configuration<'_> {
             FermionKind::Staggered => self.checked::<ColourVector>(request).map_err(SolveFailure::forget_solutions)?,
         };
         let formats = self.formats(request.operator, nrhs)?;
-        solve_there(&*formats, sources, guess, &request, observer, begin)
+        solve_on_device(&*formats, sources, guess, &request, observer, begin)
     }
     /// The same for sources that have norms in double precision.
     fn solve_in_range<F: Fermion>(
@@ -164,7 +164,7 @@ fn solve<F: Fermion>(
         Ok(there)
     };
     let (eta, guess) = (uploaded(sources)?, guess.map(uploaded).transpose()?);
-    let (psi, mut report, failure) = solve_there(formats, eta, guess, request, observer, begin)?;
+    let (psi, mut report, failure) = solve_on_device(formats, eta, guess, request, observer, begin)?;
     let solutions = psi.download()?;
     report.total_seconds = begin.elapsed().as_secs_f64();
     match failure {
@@ -174,10 +174,10 @@ fn solve<F: Fermion>(
 }
 
 /// Solutions on the device, what is known of them, and why a solver gave up.
-pub type SolvedThere = std::result::Result<(FullField, Report, Option<Unsolved>), SolveFailure>;
+pub type SolvedFields = std::result::Result<(FullField, Report, Option<Unsolved>), SolveFailure>;
 
 /// Solves M ψ_j = η_j for all sources together.
-fn solve_there<F: Fermion>(
+fn solve_on_device<F: Fermion>(
     formats: &dyn Formats,
     eta: FullField,
     guess: Option<FullField>,

@@ -50,7 +50,7 @@ fn help_has_examples() {
 }
 
 #[test]
-fn a_word_alone_shows_how_to_begin() {
+fn without_a_command_there_are_examples() {
     let room = Room::new();
     let alone = room.command("").output().unwrap();
     assert_eq!(alone.status.code(), Some(2));

@@ -9,7 +9,6 @@ use super::record::{self, MeasuredTrajectory, QuarkRecord};
 use super::replay::{self, Replay};
 use super::settings;
 use super::state::ChainState;
-use super::wilson::WilsonGroup;
 use ferrite::Precision;
 use ferrite::backend::Backend;
 use ferrite::domain::Domain;
@@ -18,7 +17,7 @@ use ferrite::hmc::fermions::{Pseudofermions, RationalFunctions};
 use ferrite::hmc::functions::rational_functions;
 use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::monomial::Monomial;
-use ferrite::hmc::spectrum;
+use ferrite::hmc::spectrum::{self, end_of_interval, interval};
 use ferrite::hmc::trajectory::{Chain, TrajectoryOutcome};
 use serde_json::Value;
 use solvers::SolveError;
@@ -74,12 +73,12 @@ impl EnsembleRun<'_> {
                 let largest = largest(&links, group, input.plan.seed)?;
                 if largest > *bound {
                     // An interval has a length, whatever the links are.
-                    *bound = MARGIN * largest.max(1.0);
+                    *bound = end_of_interval(largest.max(1.0));
                 }
             }
             for (group, bounds) in input.wilson.iter().zip(state.bounds.as_chunks_mut::<2>().0) {
                 if let Some(found) = group.extremes(&links, &input.solvers[0], input.plan.seed)? {
-                    *bounds = WilsonGroup::interval(found);
+                    *bounds = interval(found);
                 }
             }
         }
@@ -200,7 +199,7 @@ impl EnsembleRun<'_> {
             let largest = largest(chain.links(), group, self.input.plan.seed)?;
             records[number].largest = Some(largest);
             if largest > state.bounds[number] {
-                let (old, new) = (state.bounds[number], MARGIN * largest);
+                let (old, new) = (state.bounds[number], end_of_interval(largest));
                 if self.replay.as_ref().is_some_and(Replay::has_functions) {
                     warn!("{}: the spectrum has grown to {largest:.2}; the given functions are kept", group.name);
                     continue;
@@ -221,7 +220,7 @@ impl EnsembleRun<'_> {
             if let Some(found) = group.extremes(chain.links(), &self.input.solvers[0], self.input.plan.seed)? {
                 (records[part].smallest, records[part].largest) = (Some(found[0]), Some(found[1]));
                 if found[0] < bounds[0] || found[1] > bounds[1] {
-                    let [low, high] = WilsonGroup::interval(found);
+                    let [low, high] = interval(found);
                     let [old_low, old_high] = *bounds;
                     *bounds = [low.min(old_low), high.max(old_high)];
                     warn!(
@@ -300,9 +299,6 @@ fn residuals(key: &str, name: &str, given: usize, poles: usize, known: Option<us
 
 /// A true residual may be so much larger than the one that a solver believes in, before it is spoken of.
 const WORSE: f64 = 10.0;
-
-/// How far intervals of rational functions reach beyond the largest eigenvalue.
-pub const MARGIN: f64 = 1.15;
 
 /// *Collective.* What the eigenvalues of −D² are not above.
 pub fn largest(links: &EvolvingLinks, group: &QuarkGroup, seed: u64) -> Outcome<f64> {

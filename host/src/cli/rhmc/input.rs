@@ -6,7 +6,7 @@ use super::precision::precisions;
 use super::wilson::{InTable, WilsonGroup};
 use crate::cli::config::{Kind, Schema, Settings};
 use ferrite::Precision;
-use ferrite::hmc::action::{AnisotropicLattice, GaugeAction};
+use ferrite::hmc::action::{ActionName, AnisotropicLattice, GaugeAction};
 use ferrite::hmc::fermions::{QuarkOperator, QuarkSmearing, ShiftedSolver};
 use ferrite::hmc::functions::{Quarks, Tolerances};
 use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
@@ -357,25 +357,8 @@ pub fn is_residual(x: f64) -> bool {
 pub fn approximation(s: &mut Settings, key: &str) -> Option<f64> {
     s.number(key, "a number of at least 1e-15 and below 1", |x| (1e-15..1.0).contains(&x))
 }
-/// Gauge actions by name.
-#[derive(Clone, Copy, PartialEq)]
-enum ActionName {
-    Wilson,
-    SymanzikTree,
-    LuscherWeisz,
-    Iwasaki,
-    Dbw2,
-}
-const ACTIONS: [(&str, ActionName); 5] = [
-    ("wilson", ActionName::Wilson),
-    ("symanzik-tree", ActionName::SymanzikTree),
-    ("luscher-weisz", ActionName::LuscherWeisz),
-    ("iwasaki", ActionName::Iwasaki),
-    ("dbw2", ActionName::Dbw2),
-];
-
 fn gauge_action(s: &mut Settings) -> Option<GaugeAction> {
-    let action = s.choice("gauge.action", &ACTIONS);
+    let action = s.choice("gauge.action", &ActionName::ALL);
     let example = "gauge.action = \"wilson\", \"symanzik-tree\", \"luscher-weisz\", \"iwasaki\" or \"dbw2\"";
     needed(s, action.is_some(), "gauge.action", example);
     let beta = s.number("gauge.beta", "a number of at least 0", |x| x >= 0.0);
@@ -396,14 +379,7 @@ fn gauge_action(s: &mut Settings) -> Option<GaugeAction> {
             let lattice = AnisotropicLattice { xi, space: u0, time: u0_time.unwrap_or(1.0) };
             GaugeAction::anisotropic_symanzik(beta, lattice)
         }
-        (ActionName::Wilson, None) => GaugeAction::wilson(beta),
-        (ActionName::SymanzikTree, None) => GaugeAction::tree_level_symanzik(beta, u0),
-        (ActionName::LuscherWeisz, _) => match flavours {
-            Some(flavours) => GaugeAction::one_loop_symanzik_with_hisq(beta, u0, flavours),
-            None => GaugeAction::one_loop_symanzik(beta, u0),
-        },
-        (ActionName::Iwasaki, _) => GaugeAction::iwasaki(beta),
-        (ActionName::Dbw2, _) => GaugeAction::dbw2(beta),
+        (named, _) => named.isotropic(beta, u0, flavours),
     };
     let mut given = |key: &str, coefficient: &mut f64| {
         if let Some(c) = s.number(key, "a number", |_| true) {
@@ -421,17 +397,15 @@ fn gauge_action(s: &mut Settings) -> Option<GaugeAction> {
 
 /// Keys that an action has no use for.
 fn refuse_what_it_has_not(s: &mut Settings, action: ActionName, anisotropic: bool) {
-    let symanzik = [ActionName::SymanzikTree, ActionName::LuscherWeisz].contains(&action);
-    let can_be_anisotropic = [ActionName::Wilson, ActionName::SymanzikTree].contains(&action);
     let mut refuse = |unless: bool, key: &str, why: &str| {
         if let (false, Some(setting)) = (unless, s.get(key)) {
             s.wrong(&setting, why);
         }
     };
-    refuse(symanzik, "gauge.u0", "this action has no tadpole factor: leave it out");
+    refuse(action.has_tadpole_factor(), "gauge.u0", "this action has no tadpole factor: leave it out");
     let has_quarks = action == ActionName::LuscherWeisz;
     refuse(has_quarks, "gauge.flavours", "only \"luscher-weisz\" has coefficients that depend on quarks: leave it out");
-    refuse(can_be_anisotropic, "gauge.xi", "anisotropic actions are \"wilson\" and \"symanzik-tree\"");
+    refuse(action.can_be_anisotropic(), "gauge.xi", "anisotropic actions are \"wilson\" and \"symanzik-tree\"");
     let has_time = action == ActionName::SymanzikTree && anisotropic;
     refuse(
         has_time,
@@ -629,14 +603,7 @@ fn integrator(s: &mut Settings, groups: usize, of_parts: &[usize]) -> (f64, Vec<
     needed(s, steps.is_some(), "trajectory.steps", "trajectory.steps = 20");
     let lambda = s.number("trajectory.lambda", "a number above 0 and below 0.5", |x| x > 0.0 && x < 0.5);
     let lambda = lambda.unwrap_or(MINIMUM_NORM);
-    let schemes = [
-        ("leapfrog", Scheme::Leapfrog),
-        ("leapfrog-links-first", Scheme::LeapfrogLinksFirst),
-        ("omelyan", Scheme::Omelyan { lambda }),
-        ("omelyan-links-first", Scheme::OmelyanLinksFirst { lambda }),
-        ("force-gradient", Scheme::ForceGradient),
-        ("3g1f", Scheme::ThreeGaugeOneFermion { lambda }),
-    ];
+    let schemes = Scheme::named(lambda);
     let outer = s.choice("trajectory.integrator", &schemes).unwrap_or(Scheme::Omelyan { lambda });
     let inner = s.choice("trajectory.gauge-integrator", &schemes).unwrap_or(outer);
     let gauge_steps = s.count("trajectory.gauge-steps", 1..=MOST_STEPS);

@@ -1,15 +1,16 @@
 //! How long trajectories take.
 use super::super::device::Device;
 use super::super::{Failure, Outcome};
-use super::course::{MARGIN, failed, functions, largest};
+use super::course::{failed, functions, largest};
 use super::input::EnsembleInput;
-use super::wilson::WilsonGroup;
+
 use ferrite::domain::Domain;
 use ferrite::field::GaugeField;
 use ferrite::gauge::generate;
 use ferrite::hmc::fermions::Pseudofermions;
 use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::monomial::Monomial;
+use ferrite::hmc::spectrum::{end_of_interval, interval};
 use ferrite::hmc::trajectory::Chain;
 use ferrite::lattice::Lattice;
 use std::time::Instant;
@@ -26,12 +27,12 @@ pub fn trial<const N: usize>(
     let links = EvolvingLinks::new(&thin, input.precision())?;
     let mut all = Vec::new();
     for group in &input.groups {
-        all.push(functions(group, MARGIN * largest(&links, group, input.plan.seed)?.max(1.0))?);
+        all.push(functions(group, end_of_interval(largest(&links, group, input.plan.seed)?.max(1.0)))?);
     }
     let mut intervals = Vec::new();
     for group in &input.wilson {
         let found = group.extremes(&links, &input.solvers[0], input.plan.seed)?;
-        intervals.push(found.map_or([0.0; 2], WilsonGroup::interval));
+        intervals.push(found.map_or([0.0; 2], interval));
     }
     let mut seconds = [0.0; N];
     for (seconds, steps) in seconds.iter_mut().zip(steps) {

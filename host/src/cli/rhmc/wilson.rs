@@ -1,6 +1,6 @@
 //! Wilson-like quarks in an input, and the parts of the action that they make.
 use super::super::{Failure, Outcome, multigrid, stout, text};
-use super::course::{MARGIN, failed};
+use super::course::failed;
 use super::input::{RESIDUAL, approximation, is_residual, needed};
 use super::settings::WITHOUT;
 use crate::cli::config::Settings;
@@ -12,7 +12,7 @@ use ferrite::hmc::monomial::Monomial;
 use ferrite::hmc::stout::StoutSmearing;
 use ferrite::hmc::wilson::determinant::BlockDeterminant;
 use ferrite::hmc::wilson::one_flavour::OneFlavour;
-use ferrite::hmc::wilson::two_flavours::TwoFlavours;
+use ferrite::hmc::wilson::two_flavours::SplitDeterminant;
 use ferrite::hmc::wilson::{WilsonMethod, WilsonQuarks, WilsonSolver, spectrum};
 use ferrite::multigrid::MultigridParams;
 use ferrite::operators::{Definition, Keys, LinkDependence, OPERATORS, Operator, Schur, WilsonLike};
@@ -275,7 +275,7 @@ impl WilsonGroup {
     }
     /// Whether the blocks of A have a determinant that depends on the links.
     fn has_determinant(&self) -> bool {
-        matches!(self.operator.dependence(), LinkDependence::Linear(_))
+        self.quarks().has_determinant()
     }
     /// The level of each part of the action, pseudofermions first. The determinant is cheap: it goes to the innermost.
     pub fn levels(&self) -> Vec<usize> {
@@ -346,24 +346,16 @@ impl WilsonGroup {
             let part = OneFlavour::new(domain, name, quarks, functions, solvers, first, count).map_err(failed)?;
             parts.push(Box::new(part));
         } else {
-            let lighter =
-                std::iter::once((self.quarks(), None)).chain(self.heavier.iter().map(|(q, name)| (*q, Some(name))));
-            let heavier = self.heavier.iter().map(Some).chain([None]);
-            for (number, ((quarks, of), heavier)) in lighter.zip(heavier).enumerate() {
-                let over = match heavier {
-                    Some((_, heavier)) => format!(", over {heavier}"),
-                    None => String::new(),
-                };
-                let name = format!("{}{}{over}", self.name, of.map_or(String::new(), |of| format!(", {of}")));
-                let of_parts = [&solvers[0], &solvers[1]].map(|solver| self.solver(&solvers[0], solver));
-                let (heavier, precision) = (heavier.map(|(quarks, _)| *quarks), solvers[0].precision());
-                let first = first + number as u32;
-                let part = TwoFlavours::new(domain, name, quarks, heavier, of_parts, precision, first);
-                let mut part = part.map_err(failed)?.with_guesses(self.guesses);
-                // Heavier quarks are solved sooner than a setup is made.
-                if let (0, Some(multigrid)) = (number, self.multigrid) {
-                    part = part.with_multigrid(multigrid);
-                }
+            let split = SplitDeterminant {
+                name: self.name.clone(),
+                quarks: self.quarks(),
+                heavier: self.heavier.clone(),
+                solvers: [&solvers[0], &solvers[1]].map(|solver| self.solver(&solvers[0], solver)),
+                precision: solvers[0].precision(),
+                guesses: self.guesses,
+                multigrid: self.multigrid,
+            };
+            for part in split.parts(domain, first).map_err(failed)? {
                 parts.push(Box::new(part));
             }
         }
@@ -383,10 +375,6 @@ impl WilsonGroup {
             rational::approximate_to,
         );
         made.map_err(|why| Failure::refused(format!("{}: {why}", self.name)).shared())
-    }
-    /// An interval for a spectrum with these ends.
-    pub fn interval([smallest, largest]: [f64; 2]) -> [f64; 2] {
-        [BELOW * smallest, MARGIN * largest]
     }
     /// For the first line of a run.
     pub fn settings(&self) -> Value {
@@ -424,7 +412,3 @@ impl WilsonGroup {
         all
     }
 }
-
-/// Inverse iteration comes from above, and the smallest eigenvalue moves from one trajectory to the next: intervals begin at this
-/// fraction of what was found.
-const BELOW: f64 = 0.4;

@@ -33,6 +33,51 @@ pub struct TwoFlavours {
     multigrid: Option<EvolvingMultigrid>,
 }
 
+/// Two quarks of one mass with heavier ones that split their determinant (Hasenbusch 2001): one pseudofermion for each ratio.
+#[derive(Clone, Debug)]
+pub struct SplitDeterminant {
+    /// Of the quarks, for reports.
+    pub name: String,
+    /// The quarks.
+    pub quarks: WilsonQuarks,
+    /// Heavier ones with their names, from light to heavy.
+    pub heavier: Vec<(WilsonQuarks, String)>,
+    /// In molecular dynamics, and for heat bath and Metropolis step.
+    pub solvers: [WilsonSolver; 2],
+    /// Of the force.
+    pub precision: Precision,
+    /// Solutions of a trajectory that first guesses are made of.
+    pub guesses: usize,
+    /// For the lightest quarks.
+    pub multigrid: Option<MultigridParams>,
+}
+
+impl SplitDeterminant {
+    /// The parts of the action, without that of the blocks of A; `first` is the number of pseudofermions before them.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub fn parts(&self, domain: &Domain, first: u32) -> Result<Vec<TwoFlavours>, HmcError> {
+        let lighter = std::iter::once((self.quarks, None)).chain(self.heavier.iter().map(|(q, name)| (*q, Some(name))));
+        let heavier = self.heavier.iter().map(Some).chain([None]);
+        let part =
+            |(number, ((quarks, of), heavier)): (usize, ((WilsonQuarks, Option<&String>), Option<&(_, String)>))| {
+                let of = of.map_or(String::new(), |of| format!(", {of}"));
+                let over = heavier.map_or(String::new(), |(_, heavier)| format!(", over {heavier}"));
+                let (name, heavier) = (format!("{}{of}{over}", self.name), heavier.map(|(quarks, _)| *quarks));
+                let first = first + number as u32;
+                let part = TwoFlavours::new(domain, name, quarks, heavier, self.solvers, self.precision, first)?;
+                let part = part.with_guesses(self.guesses);
+                // Heavier quarks are solved sooner than a setup is made.
+                Ok(match self.multigrid {
+                    Some(multigrid) if number == 0 => part.with_multigrid(multigrid),
+                    _ => part,
+                })
+            };
+        lighter.zip(heavier).enumerate().map(part).collect()
+    }
+}
+
 impl TwoFlavours {
     /// `first` is the number of pseudofermions before this one in the action; `solvers` are those of molecular dynamics, and of heat
     /// bath and Metropolis step; forces are computed in `precision`, double or single.
