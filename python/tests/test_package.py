@@ -327,6 +327,6 @@ def test_shells_of_a_plane_wave():
     shell = fe.Shell((0, 0, 0, 0), width=1.5, steps=3, gauge=U, momentum=(0.0, 0.5, 1.0))
     wave = fe.Momentum(1, (1, 2, 1)).field(U.lattice, spin=2, colour=1)
     sigma, extents = 1.5**2 / 12, (4, 4, 6)
-    angles = [2 * np.pi * (q - k) / n for q, k, n in zip((1, 2, 1), shell.momentum, extents)]
+    angles = [2 * np.pi * (q - k) / n for q, k, n in zip((1, 2, 1), (0.0, 0.5, 1.0), extents)]
     factor = (1 + sigma * sum(2 * np.cos(angle) - 2 for angle in angles)) ** 3
     np.testing.assert_allclose(shell.smeared(wave), factor * wave, atol=1e-13)
