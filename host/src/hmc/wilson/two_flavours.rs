@@ -60,20 +60,20 @@ impl SplitDeterminant {
     pub fn parts(&self, domain: &Domain, first: u32) -> Result<Vec<TwoFlavours>, HmcError> {
         let lighter = std::iter::once((self.quarks, None)).chain(self.heavier.iter().map(|(q, name)| (*q, Some(name))));
         let heavier = self.heavier.iter().map(Some).chain([None]);
-        let part =
-            |(number, ((quarks, of), heavier)): (usize, ((WilsonQuarks, Option<&String>), Option<&(_, String)>))| {
-                let of = of.map_or(String::new(), |of| format!(", {of}"));
-                let over = heavier.map_or(String::new(), |(_, heavier)| format!(", over {heavier}"));
-                let (name, heavier) = (format!("{}{of}{over}", self.name), heavier.map(|(quarks, _)| *quarks));
-                let first = first + number as u32;
-                let part = TwoFlavours::new(domain, name, quarks, heavier, self.solvers, self.precision, first)?;
-                let part = part.with_guesses(self.guesses);
-                // Heavier quarks are solved sooner than a setup is made.
-                Ok(match self.multigrid {
-                    Some(multigrid) if number == 0 => part.with_multigrid(multigrid),
-                    _ => part,
-                })
-            };
+        let part = |(number, ((quarks, of), heavier))| {
+            let (of, heavier): (Option<&String>, Option<&(WilsonQuarks, String)>) = (of, heavier);
+            let of = of.map_or(String::new(), |of| format!(", {of}"));
+            let over = heavier.map_or(String::new(), |(_, heavier)| format!(", over {heavier}"));
+            let (name, heavier) = (format!("{}{of}{over}", self.name), heavier.map(|(quarks, _)| *quarks));
+            let first = first + number as u32;
+            let part = TwoFlavours::new(domain, name, quarks, heavier, self.solvers, self.precision, first)?;
+            let part = part.with_guesses(self.guesses);
+            // Heavier quarks are solved sooner than a setup is made.
+            Ok(match self.multigrid {
+                Some(multigrid) if number == 0 => part.with_multigrid(multigrid),
+                _ => part,
+            })
+        };
         lighter.zip(heavier).enumerate().map(part).collect()
     }
 }
