@@ -82,45 +82,49 @@ impl DeviceChoice {
     /// *Collective.* Opens the device of each process and gives the threads of host work their number. Notes what runs, on
     /// what, and where.
     pub fn open(&self, comm: &RunCommunicator) -> Outcome<Device> {
-        provenance::note(&self.input);
-        let device = self.open_silently(comm)?;
-        if comm.size() == 1 {
-            provenance::say(&lines(&comm.hosts()?, &[device.describe()])[0]);
-        }
+        let (device, why) = self.find(comm)?;
+        let places = lines(&comm.hosts()?, &comm.texts(&device.describe())?);
+        provenance::note(&self.input, &places, why.as_deref());
         Ok(device)
     }
     /// *Collective.* The same for a command that computes nothing.
     pub fn open_silently(&self, comm: &RunCommunicator) -> Outcome<Device> {
-        let threads = self.start_threads(comm)?;
-        let what = comm.agree(self.device(comm.network().node_rank(), threads))?;
-        let mut device = Device { what, limit: self.memory, sharers: 1 };
-        if comm.size() > 1 {
-            map(comm, &device)?;
-            device.sharers = comm.alike(&comm.agree(device.place())?)?;
-            self.note_few_cores(comm, threads)?;
+        let (device, why) = self.find(comm)?;
+        if let Some(why) = why {
+            info!("{why}");
         }
         Ok(device)
     }
-    fn device(&self, node_rank: usize, threads: Option<usize>) -> Outcome<Processor> {
+    /// *Collective.* The device, and why it is a CPU where a GPU was looked for.
+    fn find(&self, comm: &RunCommunicator) -> Outcome<(Device, Option<String>)> {
+        let threads = self.start_threads(comm)?;
+        let (what, why) = comm.agree(self.device(comm.network().node_rank(), threads))?;
+        let mut device = Device { what, limit: self.memory, sharers: 1 };
+        if comm.size() > 1 {
+            refuse_mixture(comm, &device)?;
+            device.sharers = comm.alike(&comm.agree(device.place())?)?;
+            self.note_few_cores(comm, threads)?;
+        }
+        Ok((device, why))
+    }
+    fn device(&self, node_rank: usize, threads: Option<usize>) -> Outcome<(Processor, Option<String>)> {
         let cpu = || Processor::Cpu(Cpu::new(threads));
+        let gpu = || self.gpu(node_rank).map(|gpu| (gpu, None));
         match self.kind {
-            BackendChoice::Cpu => Ok(cpu()),
-            BackendChoice::Cuda => self.gpu(node_rank),
+            BackendChoice::Cpu => Ok((cpu(), None)),
+            BackendChoice::Cuda => gpu(),
             // A GPU that was asked for by number must not silently become the CPU.
-            BackendChoice::Auto if self.device.is_some() => self.gpu(node_rank),
-            BackendChoice::Auto => match self.gpu(node_rank) {
+            BackendChoice::Auto if self.device.is_some() => gpu(),
+            BackendChoice::Auto => match gpu() {
                 Ok(gpu) => Ok(gpu),
                 // A search that failed on a GPU has nothing to do on the CPU; nor has a process that came too late for one.
                 Err(why) if (matches!(self.tuning, Mode::Search { .. }) || node_rank > 0) && has_gpu() => Err(why),
                 // A program without CUDA has nothing to fall back from.
                 Err(why) if !cfg!(feature = "cuda") => {
                     debug!("{}", why.message);
-                    Ok(cpu())
+                    Ok((cpu(), None))
                 }
-                Err(why) => {
-                    info!("{}; using the CPU instead", why.message);
-                    Ok(cpu())
-                }
+                Err(why) => Ok((cpu(), Some(format!("{}; using the CPU instead", why.message)))),
             },
         }
     }
@@ -194,18 +198,14 @@ impl DeviceChoice {
     }
 }
 
-/// *Collective.* Says which process computes where, and refuses a mixture of GPUs and CPUs.
-fn map(comm: &RunCommunicator, device: &Device) -> Outcome {
-    let hosts = comm.hosts()?;
-    let devices = comm.texts(&device.describe())?;
+/// *Collective.* Refuses a mixture of GPUs and CPUs.
+fn refuse_mixture(comm: &RunCommunicator, device: &Device) -> Outcome {
     let kinds = comm.texts(device.name())?;
     if let Some(odd) = kinds.iter().position(|kind| *kind != kinds[0]) {
+        let devices = comm.texts(&device.describe())?;
         let (first, other) = (&devices[0], &devices[odd]);
         let why = format!("rank 0 computes on {first}, rank {odd} on {other}: choose one kind with --backend");
         return Err(Failure::refused(why).shared());
-    }
-    for line in lines(&hosts, &devices) {
-        info!("{line}");
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::cell::OnceCell;
 use std::path::Path;
 use std::sync::Arc;
-use tracing::info;
+use tracing::{debug, info};
 
 /// Names of the transports.
 pub const TRANSPORTS: [(&str, Transport); 4] =
@@ -91,7 +91,7 @@ impl LayoutChoice {
         let cut = self.plan(comm.size(), lattice, hops)?;
         let Cut { grid, local } = cut;
         if comm.size() > 1 {
-            info!("process grid {grid}: each has {local} of {lattice}");
+            debug!("process grid {grid}: each has {local} of {lattice}");
         }
         let section = Section { global: lattice, origin: grid.origin(comm.rank(), lattice.size()), local };
         let chosen = self.transport.map_or_else(OnceCell::new, OnceCell::from);
@@ -166,14 +166,15 @@ impl Layout {
                 let fastest = fastest(|transport| self.domain_with(backend, transport))?;
                 match fastest {
                     Transport::Direct | Transport::Copy => {
-                        let name = fastest.name();
-                        info!(
-                            "faces between GPUs that can access each other are sent by the fastest transport, {name}"
+                        debug!(
+                            "GPUs can access each other: faces are sent by the fastest transport, {}",
+                            fastest.name()
                         );
                     }
                     Transport::Mpi => {
-                        info!("no GPUs can access each other: faces are sent as messages between GPUs (mpi)")
+                        debug!("no GPUs can access each other: faces are sent as messages between GPUs (mpi)")
                     }
+                    // Slow enough to say.
                     Transport::Host => {
                         info!("no GPUs can access each other: faces are sent through the host's memory (host)")
                     }

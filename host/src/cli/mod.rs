@@ -59,6 +59,7 @@ pub use text::count;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use communicator::RunCommunicator;
 use device::DeviceChoice;
+use progress::ProgressKind;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -134,6 +135,11 @@ pub struct GlobalFlags {
     /// Print results as text on standard output [default: on a terminal; else JSON there, and text on standard error]
     #[arg(long, global = true, conflicts_with = "json", help_heading = "Global options")]
     pub text: bool,
+    /// How to show progress on standard error: as a bar on a terminal, as a line of JSON at most each second for those who follow the log
+    /// of a job, also with `--quiet`, or not at all
+    #[arg(long, global = true, value_name = "bar|json|off", default_value = "bar", hide_possible_values = true)]
+    #[arg(help_heading = "Global options")]
+    pub progress: ProgressKind,
     /// Print more on standard error; twice for still more
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Global options")]
     pub verbose: u8,
@@ -222,9 +228,13 @@ impl Context {
         settings.switch("no-overlap", self.global.no_overlap);
         settings.switch("share-gpus", self.global.share_gpus);
     }
-    /// Whether a progress bar may be shown.
-    fn shows_progress(&self) -> bool {
-        !self.global.quiet && self.output.speaks()
+    /// How this process shows progress.
+    fn progress(&self) -> ProgressKind {
+        match self.global.progress {
+            _ if !self.output.speaks() => ProgressKind::Off,
+            ProgressKind::Bar if self.global.quiet => ProgressKind::Off,
+            kind => kind,
+        }
     }
 }
 

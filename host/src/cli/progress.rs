@@ -1,18 +1,32 @@
-//! What is seen of a running solve: a bar on a terminal, events for the plot, and signals that ask for an end.
+//! What is seen of long work: a bar on a terminal, or lines of JSON in a log; of a solve also events for the plot, and signals that ask
+//! for an end.
 use super::communicator::RunCommunicator;
-use super::interrupt;
+use super::{interrupt, terminal};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Value, json};
 use solvers::{Iteration, IterationKind, Observer};
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How progress is shown on standard error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ProgressKind {
+    /// A bar on a terminal, nothing elsewhere
+    Bar,
+    /// A JSON object on a line, at most one each second
+    Json,
+    /// Nothing
+    Off,
+}
 
 /// Steps of the bar for each power of ten of the residual.
 const STEPS: f64 = 100.0;
 
 /// Watches a solve.
 pub struct Watch {
-    bar: ProgressBar,
+    progress: Progress,
     tol: f64,
     comm: RunCommunicator,
     /// Events so far.
@@ -24,18 +38,84 @@ pub struct Watch {
     batches: Vec<(usize, usize)>,
 }
 
-/// A bar of `length` steps if `visible` and standard error is a terminal.
-pub fn bar(length: u64, visible: bool) -> ProgressBar {
-    let visible = visible && std::io::stderr().is_terminal();
-    let target = if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-    let bar = ProgressBar::with_draw_target(Some(length.max(1)), target);
-    if let Ok(style) = ProgressStyle::with_template("{elapsed_precise} [{wide_bar}] {msg}") {
-        bar.set_style(style.progress_chars("=> "));
+/// Time between two lines of JSON.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How far work is.
+#[derive(Clone)]
+pub struct Progress {
+    bar: ProgressBar,
+    lines: Option<Arc<Lines>>,
+    steps: u64,
+}
+
+/// Lines of JSON on standard error.
+struct Lines {
+    /// What the work is: keys of each line.
+    work: Value,
+    begin: Instant,
+    /// When a line was written last.
+    last: Mutex<Option<Instant>>,
+}
+
+impl Progress {
+    /// Of work of so many steps. `work` is an object that names it: keys of each line of JSON.
+    pub fn new(kind: ProgressKind, work: Value, steps: u64) -> Self {
+        let steps = steps.max(1);
+        let is_seen = kind == ProgressKind::Bar && std::io::stderr().is_terminal();
+        let target = if is_seen { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(steps), target);
+        if let Ok(style) = ProgressStyle::with_template("{elapsed_precise} [{wide_bar}] {msg}") {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        if is_seen {
+            *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
+        }
+        let lines = || Lines { work, begin: Instant::now(), last: Mutex::new(None) };
+        Progress { bar, lines: (kind == ProgressKind::Json).then(|| Arc::new(lines())), steps }
     }
-    if visible {
-        *SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
+    /// Whether anybody sees it.
+    pub fn is_shown(&self) -> bool {
+        self.lines.is_some() || !self.bar.is_hidden()
     }
-    bar
+    /// `done` of the steps are done. `told` has the bar's text and further keys of the line, which is left out where there was another
+    /// one a moment ago.
+    pub fn at(&self, done: u64, told: impl FnOnce() -> (String, Value)) {
+        if let Some(lines) = &self.lines {
+            let mut last = lines.last.lock().unwrap_or_else(PoisonError::into_inner);
+            if last.is_none_or(|last| last.elapsed() >= PAUSE) {
+                *last = Some(Instant::now());
+                lines.write(done as f64 / self.steps as f64, told().1);
+            }
+        } else if !self.bar.is_hidden() {
+            self.bar.set_position(done);
+            self.bar.set_message(told().0);
+        }
+    }
+    /// As [`Progress::at`], for what is worth a line at any time.
+    pub fn reached(&self, done: u64, told: impl FnOnce() -> (String, Value)) {
+        if let Some(lines) = &self.lines {
+            *lines.last.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+        self.at(done, told);
+    }
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Lines {
+    fn write(&self, fraction: f64, told: Value) {
+        let seconds = self.begin.elapsed().as_secs_f64();
+        let mut line = json!({ "progress": self.work["task"], "fraction": fraction.min(1.0), "seconds": seconds });
+        for (key, value) in [&self.work, &told].into_iter().filter_map(Value::as_object).flatten() {
+            if key != "task" {
+                line[key] = value.clone();
+            }
+        }
+        terminal::say(&format!("{line}\n"));
+    }
 }
 
 /// The bar that is seen, or was last.
@@ -51,11 +131,11 @@ pub fn beside<R>(write: impl FnOnce() -> R) -> R {
 }
 
 impl Watch {
-    /// With a bar if `visible` and standard error is a terminal.
-    pub fn new(tol: f64, visible: bool, comm: &RunCommunicator) -> Self {
+    /// Of a solve to `tol`; `work` names it, as in [`Progress::new`].
+    pub fn new(tol: f64, kind: ProgressKind, work: Value, comm: &RunCommunicator) -> Self {
         let length = (-tol.log10().min(0.0) * STEPS).ceil() as u64;
         Watch {
-            bar: bar(length, visible),
+            progress: Progress::new(kind, work, length),
             tol,
             comm: comm.clone(),
             events: 0,
@@ -83,9 +163,9 @@ impl Watch {
         }
         self.updates[begin..end].iter().map(|(iteration, _)| *iteration).collect()
     }
-    /// Takes the bar away.
+    /// The solve has ended.
     pub fn finish(&self) {
-        self.bar.finish_and_clear();
+        self.progress.finish();
     }
 }
 
@@ -95,14 +175,16 @@ impl Observer for Watch {
             let others = vec![f64::NAN; self.before()];
             self.updates.push((event.iteration, [&others, event.residuals].concat()));
         }
-        if !self.bar.is_hidden() {
-            let worst = event.worst();
-            self.bar.set_position((-worst.log10().min(0.0) * STEPS) as u64);
-            self.bar.set_message(format!(
-                "iteration {}, residual {worst:.1e} of {}",
-                event.iteration,
-                super::text::tolerance(self.tol)
-            ));
+        if self.progress.is_shown() {
+            let (worst, iteration, first) = (event.worst(), event.iteration, self.before());
+            self.progress.at((-worst.log10().min(0.0) * STEPS) as u64, || {
+                let tol = super::text::tolerance(self.tol);
+                let object = json!({
+                    "iteration": iteration, "residual": worst, "tol": self.tol,
+                    "rhs": [first, first + event.residuals.len()],
+                });
+                (format!("iteration {iteration}, residual {worst:.1e} of {tol}"), object)
+            });
         }
         self.events += 1;
         if interrupt::asked_any(&self.comm, self.events) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -115,7 +197,7 @@ mod tests {
 
     #[test]
     fn updates_belong_to_batches() {
-        let mut watch = Watch::new(1e-9, false, &RunCommunicator::of(comms::Solo::new()));
+        let mut watch = Watch::new(1e-9, ProgressKind::Off, Value::Null, &RunCommunicator::of(comms::Solo::new()));
         watch.updates.push((1, vec![0.5]));
         assert_eq!(watch.iterations_of_updates(3), [1]);
         watch.updates.clear();

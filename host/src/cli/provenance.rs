@@ -24,27 +24,35 @@ pub fn target() -> String {
     format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS)
 }
 
-/// Notes what runs, once: in a log by default, on a terminal with `-v`.
-pub fn note(input: &[String]) {
+/// Notes what runs and where, once: in a log on one line, and with `-v` command, input, features and a line for each device. `why` says
+/// why there is no GPU where one was looked for, which is seen at a terminal, too.
+pub fn note(input: &[String], places: &[String], why: Option<&str>) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
+        let place = match places {
+            [place] => place.clone(),
+            [first, .., last] => format!("{first}; …; {last}"),
+            [] => String::new(),
+        };
+        let line = format!("{}; {}; {place}", program(), ferrite::system::utc_now());
+        match (std::io::stderr().is_terminal(), why) {
+            (true, None) => debug!("{line}"),
+            (true, Some(why)) => {
+                debug!("{line}");
+                info!("{why}");
+            }
+            (false, None) => info!("{line}"),
+            (false, Some(why)) => info!("{line}; {why}"),
+        }
         let features = features();
         let features = if features.is_empty() { "none".into() } else { features.join(", ") };
-        say(&format!("{} for {}, features: {features}; {}", program(), target(), ferrite::system::utc_now()));
-        say(&format!("command: {}", command(std::env::args())));
-        for line in input {
-            say(&format!("input: {line}"));
+        debug!("built for {}, features: {features}", target());
+        debug!("command: {}", command(std::env::args()));
+        input.iter().for_each(|line| debug!("input: {line}"));
+        if places.len() > 1 {
+            places.iter().for_each(|place| debug!("{place}"));
         }
     });
-}
-
-/// A line of the head of a log.
-pub fn say(line: &str) {
-    if std::io::stderr().is_terminal() {
-        debug!("{line}");
-    } else {
-        info!("{line}");
-    }
 }
 
 /// A command as a shell would take it; of the program its name only.

@@ -2,7 +2,8 @@
 use super::device::DeviceChoice;
 use super::fields::{Reading, lattice_of, read_gauge, require_host_memory, write_gauge};
 use super::layout::Layout;
-use super::{Context, Failure, Outcome, interrupt, progress, target, text};
+use super::progress::Progress;
+use super::{Context, Failure, Outcome, interrupt, target, text};
 use clap::Args;
 use ferrite::Precision;
 use ferrite::backend::Backend;
@@ -237,7 +238,12 @@ impl QuenchedRun<'_> {
         let domain = self.layout.domain(backend)?;
         let mut generator = Generator::new(&domain, start, self.beta, self.seed)?;
         interrupt::listen();
-        let bar = progress::bar(u64::from(thermalise) + u64::from(sweeps), context.shows_progress());
+        let all = u64::from(thermalise) + u64::from(sweeps);
+        let progress = Progress::new(
+            context.progress(),
+            json!({ "task": "quenched", "sweeps": first + thermalise + sweeps }),
+            all,
+        );
         let clock = std::time::Instant::now();
         let (mut plaquettes, mut files, mut interrupted) = (Vec::new(), Vec::new(), false);
         let mut last = first;
@@ -245,8 +251,9 @@ impl QuenchedRun<'_> {
             generator.sweep(1, self.overrelax)?;
             last = first + done;
             let plaquette = generator.plaquette()?.mean;
-            bar.inc(1);
-            bar.set_message(format!("sweep {last}, plaquette {plaquette:.6}"));
+            progress.at(u64::from(done), || {
+                (format!("sweep {last}, plaquette {plaquette:.6}"), json!({ "sweep": last, "plaquette": plaquette }))
+            });
             debug!("sweep {last}: plaquette {plaquette:.12}");
             if done > thermalise {
                 plaquettes.push(plaquette);
@@ -260,7 +267,7 @@ impl QuenchedRun<'_> {
             }
         }
         let seconds = clock.elapsed().as_secs_f64();
-        bar.finish_and_clear();
+        progress.finish();
         // The work is never lost, nor is a file written twice.
         let numbered = interrupted || self.every.is_some();
         if !numbered {

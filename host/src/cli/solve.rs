@@ -23,6 +23,7 @@ use ferrite::halo::Needs;
 use ferrite::operators::OPERATORS;
 use ferrite::operators::Operator;
 use ferrite::solve::{Report, Request, SolveFailure, Solved, in_batches, shifts_in_batches};
+use serde_json::json;
 use solvers::{SolveError, Unsolved};
 use std::path::{Path, PathBuf};
 use tracing::info;
@@ -306,7 +307,7 @@ fn run_on<F: Fermion>(solve: &Solve, input: Option<&Path>, context: &Context) ->
     }
 
     interrupt::listen();
-    let mut watch = Watch::new(solve.scheme.tol, context.shows_progress(), comm);
+    let mut watch = Watch::new(solve.scheme.tol, context.progress(), json!({ "task": "solve" }), comm);
     let running = profile::Running::start(solve.profile, &device)?;
     let place = (&device, &layout);
     if plan.systems == Systems::One {

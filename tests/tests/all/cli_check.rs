@@ -184,17 +184,25 @@ fn input_files() {
     ] {
         room.fails(2, &format!("check run.toml {flags}"), &[why]);
     }
-    // A log begins with what runs.
-    let log = room.run("solve run.toml --set tol=1e-6 --precision single --backend cpu --threads 1").stderr;
-    let head: Vec<&str> = log.lines().collect();
-    assert!(head[0].starts_with(concat!("note: ferrite ", env!("CARGO_PKG_VERSION"))), "{log}");
-    assert!(head[0].contains("features: ") && head[0].ends_with(" UTC"), "{log}");
-    let command = "solve run.toml --set tol=1e-6 --precision single --backend cpu --threads 1 --text";
-    assert_eq!(head[1], format!("note: command: ferrite {command}"));
+    // A log begins with what runs, on one line.
+    let command = "solve run.toml --set tol=1e-6 --precision single --backend cpu --threads 1";
+    let log = room.run(command).stderr;
+    let head = log.lines().next().unwrap_or_default();
+    assert!(
+        head.starts_with(concat!("note: ferrite ", env!("CARGO_PKG_VERSION"))) && head.contains(" UTC; rank 0 on "),
+        "{log}"
+    );
+    assert!(head.contains("CPU, 1 thread") && !log.contains("command: ") && !log.contains("input: "), "{log}");
+    // With -v it has what is needed to repeat it.
+    let log = room.run(&format!("{command} -v")).stderr;
+    let lines: Vec<&str> = log.lines().collect();
+    assert!(
+        log.contains("features: ") && lines.contains(&format!("info: command: ferrite {command} -v --text").as_str()),
+        "{log}"
+    );
     for line in ["tol = 1e-6 (--set)", "mass = 0.1 (run.toml:2:8)", "precision = single (flag)"] {
-        assert!(head.contains(&format!("note: input: {line}").as_str()), "{line} is not in: {log}");
+        assert!(lines.contains(&format!("info: input: {line}").as_str()), "{line} is not in: {log}");
     }
-    assert!(head.iter().any(|line| line.starts_with("note: rank 0 on ") && line.contains("CPU, 1 thread")), "{log}");
     // The example with comments is an input.
     fs::write(room.path("solve.toml"), room.run("init solve").stdout).unwrap();
     assert_eq!(room.json("check solve.toml")["sources"], 2);

@@ -70,7 +70,7 @@ fn a_terminal_gets_text() {
 fn a_log_is_reported() {
     let room = Room::with_weak_field();
     let log = fs::File::create(room.path("job.log")).unwrap();
-    for line in [PLAQUETTE, "solve --gauge weak.ildg --mass 0.1 --source random:1 --backend cpu"] {
+    for line in [PLAQUETTE, "solve --gauge weak.ildg --mass 0.1 --source random:1 --backend cpu --progress json"] {
         let mut command = room.command(line);
         command.stdout(log.try_clone().unwrap()).stderr(log.try_clone().unwrap());
         assert!(command.status().unwrap().success());
@@ -80,4 +80,34 @@ fn a_log_is_reported() {
     assert_eq!(report["sections"][0]["kind"], "convergence");
     fs::write(room.path("other.log"), "nothing\n{\"schema\": \"ferrite.plaquette/1\"}\n[1]\n").unwrap();
     room.fails(2, "report other.log", &["other.log: is not JSON", "a job's log"]);
+}
+
+/// Whoever follows a log gets lines of JSON, and nothing else where that is asked for.
+#[test]
+fn progress_as_json() {
+    let room = Room::with_weak_field();
+    let lines = |arguments: &str| -> Vec<serde_json::Value> {
+        let run = room.run(&format!("{arguments} --backend cpu --progress json --quiet"));
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        let line = |line: &str| serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {line}"));
+        run.stderr.lines().map(line).collect()
+    };
+    let solve = lines("solve --gauge weak.ildg --mass 0.1 --source random:1 -o x.npy");
+    let first = &solve[0];
+    assert_eq!((&first["progress"], &first["rhs"]), (&"solve".into(), &serde_json::json!([0, 1])), "{first}");
+    assert!(first["residual"].as_f64().unwrap() <= 1.0 && first["iteration"].is_u64() && first["seconds"].is_f64(), "{first}");
+
+    let input = "lattice = [4, 4, 4, 4]\ntrajectories = 2\nseed = 1\nstart = \"cold\"\n[gauge]\naction = \"wilson\"\n\
+                 beta = 5.6\n[trajectory]\nlength = 0.2\nsteps = 4\nintegrator = \"leapfrog\"\n";
+    fs::write(room.path("pure.toml"), input).unwrap();
+    let run = lines("rhmc pure.toml --out run");
+    let done: Vec<_> = run.iter().filter(|line| line["done"] == true).collect();
+    assert_eq!(done.iter().map(|line| line["trajectory"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2]);
+    assert!(done.iter().all(|line| line["dH"].is_f64() && line["accepted"].is_boolean() && line["trajectories"] == 2));
+    let fractions: Vec<f64> = run.iter().map(|line| line["fraction"].as_f64().unwrap()).collect();
+    assert!(fractions.is_sorted() && fractions.last() == Some(&1.0), "{fractions:?}");
+
+    assert_eq!(room.run("measure weak.ildg --flow 0.04 --backend cpu --progress off --quiet").stderr, "");
+    assert_eq!(lines("measure weak.ildg --flow 0.04")[0]["progress"], "measure");
+    room.fails(2, "measure weak.ildg --progress sometimes", &["sometimes", "--progress"]);
 }

@@ -84,8 +84,8 @@ impl Room {
         assert_eq!(run.code, Some(code), "{arguments}: {}{}", run.stdout, run.stderr);
         assert!(!run.stderr.contains("bug") && !run.stderr.contains("panicked"), "{}", run.stderr);
         assert!(run.stderr.contains("error: "), "{arguments}: {}", run.stderr);
-        // The head of a log repeats the command.
-        let head = |line: &&str| !line.starts_with("note: command: ") && !line.starts_with("note: input: ");
+        // With -v the head of a log repeats the command.
+        let head = |line: &&str| !line.starts_with("info: command: ") && !line.starts_with("info: input: ");
         let told = run.stderr.lines().filter(head).collect::<Vec<_>>().join("\n");
         for part in parts {
             assert!(told.contains(part), "{arguments}: '{part}' is not in: {}", run.stderr);

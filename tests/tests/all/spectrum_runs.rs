@@ -152,13 +152,13 @@ fn batches_of_components() {
         assert_eq!(made(input, &less, "less")["batches"], half);
         assert_eq!(check("--set batch=2")["batches"][0], 2);
     }
-    let run = room.run("spectrum wilson.toml --out said --backend cpu --batch 6");
+    let run = room.run("spectrum wilson.toml --out said --backend cpu --batch 6 -v");
     assert!(run.stderr.contains("cfg.ildg: 12 right-hand sides in batches of 6: as asked for"), "{}", run.stderr);
     // The log names keys as the input does.
     for line in
         ["configurations = cfg.ildg (wilson.toml:1:19)", "solve.mass = 0.3 (wilson.toml:5:8)", "batch = 6 (flag)"]
     {
-        assert!(run.stderr.contains(&format!("note: input: {line}\n")), "{line} is not in {}", run.stderr);
+        assert!(run.stderr.contains(&format!("info: input: {line}\n")), "{line} is not in {}", run.stderr);
     }
     room.fails(2, "spectrum wilson.toml --out no --set solve.batch=3", &["solve.batch", "--batch N"]);
     room.fails(2, "spectrum wilson.toml --out no --set solve.sources=3", &["solve.sources", "belongs to"]);

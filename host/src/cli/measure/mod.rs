@@ -6,8 +6,9 @@ use super::communicator::RunCommunicator;
 use super::configured::Configured;
 use super::device::{Device, DeviceChoice};
 use super::fields::{Reading, lattice_of, read_gauge, require_host_memory};
+use super::progress::Progress;
 use super::verify::ReadFlags;
-use super::{Context, Failure, Outcome, interrupt, progress, text};
+use super::{Context, Failure, Outcome, interrupt, text};
 use clap::{Args, ValueEnum};
 use ferrite::Precision;
 use ferrite::domain::Domain;
@@ -21,7 +22,6 @@ use ferrite::observables::flow::{Flow, FlowAction, FlowPoint, scale_t0, scale_w0
 use ferrite::observables::loops::LoopMeans;
 use ferrite::observables::quantity::{CHARGE, ENERGY_DENSITY, FLOW_TIME, T0, W0, WILSON_LOOPS};
 use ferrite::observables::wilson_loops::WilsonLoops;
-use indicatif::ProgressBar;
 use loops::{LoopFlags, LoopTask};
 use record::MeasurementFile;
 use serde_json::{Value, json};
@@ -248,16 +248,18 @@ impl Task<'_> {
         }
         needs.extend(Exchanges::of(part).border(Precision::Double).needs());
         self.device.require_all(comm, &needs, "the measurement")?;
-        let bar = progress::bar(self.course.map_or(0, FlowCourse::steps), self.context.shows_progress());
+        let (work, steps) =
+            (json!({ "task": "measure", "configuration": path }), self.course.map_or(0, FlowCourse::steps));
+        let progress = Progress::new(self.context.progress(), work, steps);
         let found = {
             let backend = self.device.backend();
             let domain = layout.domain(backend)?;
-            measure(&domain, &path, &file.gauge, (self.course, self.loops), &bar, comm).and_then(|found| {
+            measure(&domain, &path, &file.gauge, (self.course, self.loops), &progress, comm).and_then(|found| {
                 domain.release()?;
                 Ok(found)
             })
         };
-        bar.finish_and_clear();
+        progress.finish();
         let found = found?;
         let mut object = found.json();
         object["file"] = json!(path);
@@ -287,7 +289,7 @@ fn measure(
     path: &Path,
     gauge: &HostGauge,
     (course, loops_task): (Option<&FlowCourse>, Option<&LoopTask>),
-    bar: &ProgressBar,
+    progress: &Progress,
     comm: &RunCommunicator,
 ) -> Outcome<ConfigurationValues> {
     let thin = GaugeField::upload(domain, gauge)?;
@@ -305,7 +307,7 @@ fn measure(
         for number in 1..=steps {
             // The last one ends where it should.
             flow.step(course.step.min(course.end - flow.time())).map_err(Failure::failed)?;
-            bar.set_position(number);
+            progress.at(number, || (String::new(), json!({ "flow_time": flow.time() })));
             if number == TIMED {
                 let whole = clock.elapsed().as_secs_f64() * steps as f64 / TIMED as f64;
                 if whole > LONG {

@@ -1,7 +1,8 @@
 //! The course of a run: trajectory after trajectory.
 use super::super::batch::Batches;
 use super::super::layout::Layout;
-use super::super::{Context, Failure, Outcome, interrupt, progress, text};
+use super::super::progress::Progress;
+use super::super::{Context, Failure, Outcome, interrupt, text};
 use super::RunEnd;
 use super::folder::{ChainFields, RunFolder};
 use super::input::{EnsembleInput, QuarkGroup, Timed};
@@ -19,7 +20,7 @@ use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::monomial::Monomial;
 use ferrite::hmc::spectrum::{self, end_of_interval, interval};
 use ferrite::hmc::trajectory::{Chain, TrajectoryOutcome};
-use serde_json::Value;
+use serde_json::{Value, json};
 use solvers::SolveError;
 use std::time::Instant;
 use tracing::{info, warn};
@@ -94,8 +95,8 @@ impl EnsembleRun<'_> {
             folder.keep(&state, &links, comm)?;
         }
         let first = state.trajectory;
-        let bar = progress::bar(PARTS * u64::from(input.trajectories), self.context.shows_progress());
-        bar.set_position(PARTS * u64::from(first));
+        let work = json!({ "task": "rhmc", "trajectories": input.trajectories });
+        let progress = Progress::new(self.context.progress(), work, PARTS * u64::from(input.trajectories));
         let (mut records, mut interrupted) = (Vec::<MeasuredTrajectory>::new(), false);
         while state.trajectory < input.trajectories {
             let number = state.trajectory + 1;
@@ -111,11 +112,13 @@ impl EnsembleRun<'_> {
             let given = self.replay.as_ref().map(|replay| replay.trajectory(number, input, self.layout, comm));
             let given = given.transpose()?;
             let noise = given.as_ref().map(replay::GivenNumbers::noise);
-            if !bar.is_hidden() {
-                let bar = bar.clone();
+            if progress.is_shown() {
+                let progress = progress.clone();
                 chain.on_move(move |done, all| {
-                    bar.set_position(PARTS * u64::from(number - 1) + PARTS * done as u64 / all as u64);
-                    bar.set_message(format!("trajectory {number}, {} % done", 100 * done / all));
+                    progress.at(PARTS * u64::from(number - 1) + PARTS * done as u64 / all as u64, || {
+                        let told = format!("trajectory {number}, {} % done", 100 * done / all);
+                        (told, json!({ "trajectory": number, "done": false, "part": done as f64 / all as f64 }))
+                    });
                 });
             }
             let outcome = chain.trajectory(number, noise, nth(input.measure.reversibility)).map_err(failed)?;
@@ -148,8 +151,13 @@ impl EnsembleRun<'_> {
             folder.add(&line, comm)?;
             // Not before its links and its line are there.
             folder.keep(&state, &links, comm)?;
-            bar.set_position(PARTS * u64::from(number));
-            bar.set_message(format!("after trajectory {number}"));
+            progress.reached(PARTS * u64::from(number), || {
+                let TrajectoryOutcome { delta, accepted, .. } = record.outcome;
+                // No number in JSON where it is none.
+                let object =
+                    json!({ "trajectory": number, "done": true, "part": 1.0, "accepted": accepted, "dH": delta });
+                (format!("after trajectory {number}"), object)
+            });
             info!("{}", record.message());
             records.push(record);
             if number < input.trajectories && self.is_asked_to_end()? {
@@ -157,7 +165,7 @@ impl EnsembleRun<'_> {
                 break;
             }
         }
-        bar.finish_and_clear();
+        progress.finish();
         Ok(RunEnd { first, last: state.trajectory, accepted: state.accepted, interrupted, records })
     }
     fn quarks(&self, domain: &Domain, state: &mut ChainState) -> Outcome<Vec<Box<dyn Monomial>>> {

@@ -28,6 +28,7 @@ use ferrite::observables::spectrum::sources::{corner_wall, noise_corner_wall, no
 use ferrite::operators::{Operator, StaggeredPhases, TimeBoundary};
 use ferrite::solve::Report;
 use rayon::prelude::*;
+use serde_json::json;
 use solvers::SolveError;
 use std::path::Path;
 use std::time::Instant;
@@ -255,7 +256,8 @@ impl<'a> QuarksOn<'a> {
         let task = BatchTask { device, comm, name: &name, noun: RIGHT_HAND_SIDE };
         let batches = self.input.batch.on(&task, sources.len(), needs)?;
         info!("{}{told}: {}", self.configuration.typed.display(), batches.describe());
-        let mut watch = Watch::new(solve.scheme.tol, self.context.shows_progress(), comm);
+        let work = json!({ "task": "spectrum", "configuration": self.configuration.typed, "solve": told.trim() });
+        let mut watch = Watch::new(solve.scheme.tol, self.context.progress(), work, comm);
         let links = self.links[quark].as_ref().expect("links are read before a solve");
         let ended = solve.solve(
             device,

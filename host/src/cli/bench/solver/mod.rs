@@ -289,7 +289,8 @@ fn columns(
         for &mass in &study.masses {
             let table_name = table.map_or(String::new(), |number| format!("table {number}: "));
             info!("{table_name}{}, m = {mass}", name(scheme));
-            let mut watch = Watch::new(study.tol, context.shows_progress(), &context.comm);
+            let mut watch =
+                Watch::new(study.tol, context.progress(), json!({ "task": "bench", "mass": mass }), &context.comm);
             let result = cell(mass, *scheme, &mut watch);
             watch.finish();
             results.cells.push((table, result.map_err(failure)?));
