@@ -190,7 +190,9 @@ def test_results_do_not_depend_on_threads(weak):
 def test_control_c_ends_a_solve(tmp_path):
     """Within a second, and the device can be used afterwards."""
     script = """
-import ferrite_lqcd as fe, numpy as np, sys
+import ferrite_lqcd as fe, numpy as np, signal
+# A process that a shell has put into the background ignores it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 fe.init("cpu", threads=1)
 # Inside the spectrum of such links, where CG takes thousands of iterations.
 D = fe.Wilson(fe.Gauge.random((8, 8, 8, 8), seed=1), kappa=0.3)
