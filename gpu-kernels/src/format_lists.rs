@@ -51,6 +51,14 @@ format_lists! {
         ["half"] "_half" "_spinor_half": Spinors<Half>;
         ["fp16"] "_fp16" "_spinor_fp16": Spinors<Fp16>;
     }
+    // Spinors in double precision only.
+    double_spinors {
+        [] "" "_spinor_double": Spinors<Double>;
+    }
+    // Colour vectors in double precision only.
+    double_colours {
+        [] "" "_colour_double": Colours<Double>;
+    }
     // Colour vectors.
     colours {
         [] "_double" "_colour_double" lanes: Colours<Double>;

@@ -34,6 +34,7 @@ pub mod blas;
 pub mod block;
 pub mod clover;
 pub mod coarse;
+pub mod contraction;
 // Unit tests need no instances, which take minutes to compile.
 #[cfg(all(feature = "cpu", not(test)))]
 pub mod cpu;
@@ -98,6 +99,7 @@ pub static FAMILIES: &[Family] = &[
     block::FAMILY,
     gram_of_warps::FAMILY,
     transfer::FAMILY,
+    contraction::FAMILY,
     multigrid::FAMILY,
     coarse::FAMILY,
     gauge::FAMILY,

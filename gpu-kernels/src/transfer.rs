@@ -25,12 +25,16 @@ impl HostArray {
     }
     #[inline(always)]
     unsafe fn get(&self, k: usize) -> Complex<f64> {
-        let Chunk([a, b, c, d]) = unsafe { self.0.load16(16 * k, Access::Once) };
+        unsafe { self.read(k, Access::Once) }
+    }
+    #[inline(always)]
+    pub(crate) unsafe fn read(&self, k: usize, access: Access) -> Complex<f64> {
+        let Chunk([a, b, c, d]) = unsafe { self.0.load16(16 * k, access) };
         let join = |low: u32, high: u32| f64::from_bits((high as u64) << 32 | low as u64);
         Complex { re: join(a, b), im: join(c, d) }
     }
     #[inline(always)]
-    unsafe fn set(&self, k: usize, z: Complex<f64>) {
+    pub(crate) unsafe fn set(&self, k: usize, z: Complex<f64>) {
         let (re, im) = (z.re.to_bits(), z.im.to_bits());
         let words = [re as u32, (re >> 32) as u32, im as u32, (im >> 32) as u32];
         unsafe { self.0.store16(16 * k, Chunk(words)) }
@@ -103,7 +107,7 @@ unsafe impl<K: SiteKind, P: NumberFormat> Kernel<Sites<K, P>> for UnpackField {
 
 /// Number of a site among those of all right-hand sides in a host array.
 #[inline(always)]
-fn host_site(geometry: &Geometry, i: u32, parity: u32, rhs: u32) -> usize {
+pub(crate) fn host_site(geometry: &Geometry, i: u32, parity: u32, rhs: u32) -> usize {
     let site = geometry.lexicographic(&geometry.site(i, parity)) as usize;
     site + rhs as usize * 2 * geometry.half_volume() as usize
 }

@@ -63,7 +63,7 @@ impl DeviceArray {
         Ok(self.backend.download(&self.memory, offset, bytemuck::cast_slice_mut(numbers))?)
     }
     /// For kernels.
-    pub(super) fn view(&self) -> HostArray {
+    pub(crate) fn view(&self) -> HostArray {
         view::host_array(&self.memory, self.len)
     }
 }

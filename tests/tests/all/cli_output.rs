@@ -95,7 +95,10 @@ fn progress_as_json() {
     let solve = lines("solve --gauge weak.ildg --mass 0.1 --source random:1 -o x.npy");
     let first = &solve[0];
     assert_eq!((&first["progress"], &first["rhs"]), (&"solve".into(), &serde_json::json!([0, 1])), "{first}");
-    assert!(first["residual"].as_f64().unwrap() <= 1.0 && first["iteration"].is_u64() && first["seconds"].is_f64(), "{first}");
+    assert!(
+        first["residual"].as_f64().unwrap() <= 1.0 && first["iteration"].is_u64() && first["seconds"].is_f64(),
+        "{first}"
+    );
 
     let input = "lattice = [4, 4, 4, 4]\ntrajectories = 2\nseed = 1\nstart = \"cold\"\n[gauge]\naction = \"wilson\"\n\
                  beta = 5.6\n[trajectory]\nlength = 0.2\nsteps = 4\nintegrator = \"leapfrog\"\n";

@@ -75,6 +75,12 @@ impl Mesons {
         });
         Mesons { pairs }
     }
+    /// From sums on a device, `[u' + 4 (u + 4 (s' + 4 s))][momentum][time]`.
+    pub(crate) fn of_pairs(sums: Vec<Vec<Vec<Complex64>>>) -> Self {
+        let (momenta, times) = (sums[0].len(), sums[0].first().map_or(0, Vec::len));
+        let pair = |momentum: usize, time: usize| Pair(sums.iter().map(|sums| sums[momentum][time]).collect());
+        Mesons { pairs: (0..times).map(|time| (0..momenta).map(|k| pair(k, time)).collect()).collect() }
+    }
     /// C(t) for Γ at the sink and Γ' at the source, and one of the momenta.
     pub fn correlator(&self, sink: Gamma, source: Gamma, momentum: usize) -> Vec<Complex64> {
         let (five, right) = (Gamma::five(), source.bar() * Gamma::five());

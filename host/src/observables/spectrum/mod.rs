@@ -13,6 +13,7 @@
 //!
 //! Correlators are sums over the sites that a process has, for all times of the whole lattice: the correlator is the sum
 //! over processes. Time is counted from the source.
+mod contraction;
 pub mod gamma;
 pub mod mesons;
 pub mod nucleon;
