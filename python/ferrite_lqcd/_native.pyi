@@ -88,6 +88,7 @@ def quenched(
 def read_fermions(path: str, staggered: bool, verify: bool, record: int) -> NDArray[Any]: ...
 def write_fermions(path: str, given: NDArray[Any], title: str) -> None: ...
 def mesons(
+    device: Device,
     quark: NDArray[Any],
     antiquark: Optional[NDArray[Any]],
     origin: list[int],
@@ -95,14 +96,23 @@ def mesons(
     pairs: list[tuple[int, int]],
 ) -> NDArray[Any]: ...
 def nucleon(
-    propagator: NDArray[Any], origin: list[int], momenta: list[list[int]], antiperiodic: bool
+    device: Device, propagator: NDArray[Any], origin: list[int], momenta: list[list[int]], antiperiodic: bool
 ) -> NDArray[Any]: ...
 def staggered_mesons(
-    quark: NDArray[Any], antiquark: Optional[NDArray[Any]], origin: list[int], momenta: list[list[int]]
+    device: Device,
+    quark: NDArray[Any],
+    antiquark: Optional[NDArray[Any]],
+    origin: list[int],
+    momenta: list[list[int]],
 ) -> NDArray[Any]: ...
 def staggered_names() -> list[str]: ...
 def staggered_nucleon(
-    propagator: NDArray[Any], origin: list[int], momenta: list[list[int]], antiperiodic: bool, milc_phases: bool
+    device: Device,
+    propagator: NDArray[Any],
+    origin: list[int],
+    momenta: list[list[int]],
+    antiperiodic: bool,
+    milc_phases: bool,
 ) -> NDArray[Any]: ...
 def gamma_names() -> list[str]: ...
 def gamma_matrix(number: int) -> NDArray[Any]: ...

@@ -9,6 +9,7 @@ import numpy as np
 
 from . import _native, plots
 from ._arrays import given
+from .device import Device, _on
 from .errors import InputError
 from .plots import Plot
 from .reports import Report
@@ -166,6 +167,7 @@ def mesons(
     momenta: Sequence[Sequence[int]] = ((0, 0, 0),),
     *,
     gammas: Optional[Sequence[Union[str, "tuple[str, str]"]]] = None,
+    device: Optional[Device] = None,
 ) -> Correlators:
     """Mesons of a quark and an antiquark, of one mass or of two, without the part in which they annihilate.
 
@@ -181,6 +183,8 @@ def mesons(
         In units of 2π/L.
     gammas : list of names
         Such as ``"g5"``, or pairs ``(sink, source)``. Without: all 16, and pion, rho, a0, a1 and b1 as means of theirs.
+    device : Device, optional
+        Where sums are made; without, the device of ``fe.init``.
 
     Examples
     --------
@@ -202,11 +206,11 @@ def mesons(
     if quark.staggered:
         if gammas is not None:
             raise InputError("mesons of staggered quarks are the four local ones: leave gammas out")
-        found = _native.staggered_mesons(quark.columns, other, origin, [list(p) for p in list_of_momenta])
+        found = _native.staggered_mesons(_on(device), quark.columns, other, origin, [list(p) for p in list_of_momenta])
         return Correlators(dict(zip(_native.staggered_names(), found)), list_of_momenta)
     pairs = [pair if isinstance(pair, tuple) else (pair, pair) for pair in (gammas or GAMMA_NAMES)]
     numbers = [(_number(sink), _number(source)) for sink, source in pairs]
-    found = _native.mesons(quark.columns, other, origin, [list(p) for p in list_of_momenta], numbers)
+    found = _native.mesons(_on(device), quark.columns, other, origin, [list(p) for p in list_of_momenta], numbers)
     values = {sink if sink == source else f"{sink}-{source}": found[:, k] for k, (sink, source) in enumerate(pairs)}
     if gammas is None:
         for name, own in MESONS.items():
@@ -214,15 +218,21 @@ def mesons(
     return Correlators(values, list_of_momenta)
 
 
-def nucleon(propagator: Propagator, momenta: Sequence[Sequence[int]] = ((0, 0, 0),)) -> Correlators:
+def nucleon(
+    propagator: Propagator,
+    momenta: Sequence[Sequence[int]] = ((0, 0, 0),),
+    *,
+    device: Optional[Device] = None,
+) -> Correlators:
     """The nucleon ε_abc (u_a C γ_5 d_b) u_c with u and d of one mass, ``"nucleon"``, and ``"partner"`` of negative parity.
 
     The sign of antiperiodic quarks is taken back: correlators are those of a source at t = 0. Of staggered quarks it is the local
-    nucleon, whose partner alternates in time.
+    nucleon, whose partner alternates in time. Sums are made on ``device``, or on that of ``fe.init``.
     """
     list_of_momenta = _momenta(momenta)
     if propagator.staggered:
         local = _native.staggered_nucleon(
+            _on(device),
             propagator.columns,
             list(propagator.origin),
             [list(p) for p in list_of_momenta],
@@ -230,9 +240,8 @@ def nucleon(propagator: Propagator, momenta: Sequence[Sequence[int]] = ((0, 0, 0
             propagator.phases == "milc",
         )
         return Correlators({"nucleon": local}, list_of_momenta, baryons=True)
-    found = _native.nucleon(
-        propagator.columns, list(propagator.origin), [list(p) for p in list_of_momenta], propagator.antiperiodic
-    )
+    origin, all_momenta = list(propagator.origin), [list(p) for p in list_of_momenta]
+    found = _native.nucleon(_on(device), propagator.columns, origin, all_momenta, propagator.antiperiodic)
     return Correlators({"nucleon": found[:, 0], "partner": found[:, 1]}, list_of_momenta, baryons=True)
 
 

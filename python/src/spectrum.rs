@@ -4,6 +4,7 @@ use crate::device::Device;
 use crate::failure::Failure;
 use crate::links::{Extents, Links};
 use ferrite::Precision;
+use ferrite::field::FullField;
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
@@ -16,7 +17,6 @@ use ferrite::observables::spectrum::staggered::{NAMES, local_mesons, local_nucle
 use ferrite::operators::{StaggeredPhases, TimeBoundary};
 use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
-use std::borrow::Cow;
 
 /// Fields of a propagator: one for each component of its source.
 fn columns<T: Fermion>(given: &Given<'_>) -> PyResult<Vec<HostField<T>>> {
@@ -29,14 +29,29 @@ fn columns<T: Fermion>(given: &Given<'_>) -> PyResult<Vec<HostField<T>>> {
     Ok(fields)
 }
 
-/// Those of the quark whose antiquark a meson has: another one, or the same.
-fn other<'a, T: Fermion>(first: &'a [HostField<T>], given: Option<&Given<'_>>) -> PyResult<Cow<'a, [HostField<T>]>> {
-    let Some(given) = given else { return Ok(Cow::Borrowed(first)) };
+/// Those of the quark whose antiquark a meson has, where it is another one.
+fn other<T: Fermion>(first: &[HostField<T>], given: Option<&Given<'_>>) -> PyResult<Option<Vec<HostField<T>>>> {
+    let Some(given) = given else { return Ok(None) };
     let fields = columns::<T>(given)?;
     match fields[0].lattice() == first[0].lattice() {
-        true => Ok(Cow::Owned(fields)),
+        true => Ok(Some(fields)),
         false => Err(Failure::input("quark and antiquark are on different lattices").into()),
     }
+}
+
+/// Hadrons made on a device of the propagators of a quark and of another one, or the same twice.
+fn contracted<T: Fermion, H: Send + 'static>(
+    py: Python<'_>,
+    device: &Device,
+    (quark, antiquark): (Vec<HostField<T>>, Option<Vec<HostField<T>>>),
+    make: impl FnOnce(&FullField, &FullField) -> ferrite::domain::Result<H> + Send + 'static,
+) -> PyResult<H> {
+    device.run(py, move |thread, _| {
+        let domain = thread.domain(quark[0].lattice())?;
+        let quark = FullField::of_host(&domain, &quark)?;
+        let antiquark = antiquark.map(|fields| FullField::of_host(&domain, &fields)).transpose()?;
+        Ok(make(&quark, antiquark.as_ref().unwrap_or(&quark))?)
+    })
 }
 
 fn inside(origin: Extents, lattice: Lattice) -> PyResult<()> {
@@ -50,6 +65,7 @@ fn inside(origin: Extents, lattice: Lattice) -> PyResult<()> {
 #[pyfunction]
 pub fn mesons<'py>(
     py: Python<'py>,
+    device: &Device,
     quark: Given<'_>,
     antiquark: Option<Given<'_>>,
     origin: Extents,
@@ -64,11 +80,11 @@ pub fn mesons<'py>(
         return Err(Failure::input(format!("{wrong} is no product of γ matrices: there are {COUNT}, from 0")).into());
     }
     let shape = [momenta.len(), pairs.len(), lattice.size()[3]];
-    let all: Vec<Complex64> = py.detach(|| {
-        let found = Mesons::new(lattice, &fields, &antiquark, origin, &momenta);
-        let one = |k: usize, (sink, source): (usize, usize)| found.correlator(Gamma::new(sink), Gamma::new(source), k);
-        (0..momenta.len()).flat_map(|k| pairs.iter().flat_map(move |pair| one(k, *pair)).collect::<Vec<_>>()).collect()
-    });
+    let of = (0..momenta.len()).flat_map(|k| pairs.iter().map(move |pair| (k, *pair))).collect::<Vec<_>>();
+    let make = move |quark: &FullField, antiquark: &FullField| Mesons::new(quark, antiquark, origin, &momenta);
+    let found = contracted(py, device, (fields, antiquark), make)?;
+    let one = |(k, (sink, source))| found.correlator(Gamma::new(sink), Gamma::new(source), k);
+    let all: Vec<Complex64> = of.into_iter().flat_map(one).collect();
     arrays::array(py, &shape, all)
 }
 
@@ -76,6 +92,7 @@ pub fn mesons<'py>(
 #[pyfunction]
 pub fn nucleon<'py>(
     py: Python<'py>,
+    device: &Device,
     propagator: Given<'_>,
     origin: Extents,
     momenta: Vec<[i32; 3]>,
@@ -85,15 +102,18 @@ pub fn nucleon<'py>(
     let lattice = fields[0].lattice();
     inside(origin, lattice)?;
     let boundary = if antiperiodic { TimeBoundary::Antiperiodic } else { TimeBoundary::Periodic };
-    let found = py.detach(|| nucleon_of(lattice, &fields, origin, &momenta, boundary));
+    let count = momenta.len();
+    let make = move |quark: &FullField, _: &FullField| nucleon_of(quark, origin, &momenta, boundary);
+    let found = contracted(py, device, (fields, None), make)?;
     let all = found.positive.into_iter().zip(found.negative).flat_map(|(a, b)| [a, b]).flatten().collect();
-    arrays::array(py, &[momenta.len(), 2, lattice.size()[3]], all)
+    arrays::array(py, &[count, 2, lattice.size()[3]], all)
 }
 
 /// The four local mesons of staggered quarks: `[meson, momentum, time]`.
 #[pyfunction]
 pub fn staggered_mesons<'py>(
     py: Python<'py>,
+    device: &Device,
     quark: Given<'_>,
     antiquark: Option<Given<'_>>,
     origin: Extents,
@@ -103,9 +123,11 @@ pub fn staggered_mesons<'py>(
     let antiquark = other(&fields, antiquark.as_ref())?;
     let lattice = fields[0].lattice();
     inside(origin, lattice)?;
-    let found = py.detach(|| local_mesons(lattice, &fields, &antiquark, origin, &momenta));
+    let count = momenta.len();
+    let make = move |quark: &FullField, antiquark: &FullField| local_mesons(quark, antiquark, origin, &momenta);
+    let found = contracted(py, device, (fields, antiquark), make)?;
     let all = found.into_iter().flatten().flatten().collect();
-    arrays::array(py, &[NAMES.len(), momenta.len(), lattice.size()[3]], all)
+    arrays::array(py, &[NAMES.len(), count, lattice.size()[3]], all)
 }
 
 /// Names of these mesons.
@@ -118,6 +140,7 @@ pub fn staggered_names() -> Vec<&'static str> {
 #[pyfunction]
 pub fn staggered_nucleon<'py>(
     py: Python<'py>,
+    device: &Device,
     propagator: Given<'_>,
     origin: Extents,
     momenta: Vec<[i32; 3]>,
@@ -129,8 +152,10 @@ pub fn staggered_nucleon<'py>(
     inside(origin, lattice)?;
     let boundary = if antiperiodic { TimeBoundary::Antiperiodic } else { TimeBoundary::Periodic };
     let convention = if milc_phases { StaggeredPhases::Milc } else { StaggeredPhases::Lexicographic };
-    let found = py.detach(|| local_nucleon(lattice, &fields, origin, &momenta, boundary, convention));
-    arrays::array(py, &[momenta.len(), lattice.size()[3]], found.concat())
+    let count = momenta.len();
+    let make = move |quark: &FullField, _: &FullField| local_nucleon(quark, origin, &momenta, boundary, convention);
+    let found = contracted(py, device, (fields, None), make)?;
+    arrays::array(py, &[count, lattice.size()[3]], found.concat())
 }
 
 /// Names of the 16 products of γ matrices.

@@ -48,12 +48,13 @@ fn told(report: &Report, what: &str) {
 type Group = fn(&Cuda, &Cpu, &mut Report) -> Result<(), Box<dyn Error>>;
 
 /// The groups of checks by name, in their order.
-const GROUPS: [(&str, Group); 7] = [
+const GROUPS: [(&str, Group); 8] = [
     ("wilson", wilson),
     ("wilson-like", wilson_like),
     ("staggered", staggered),
     ("solves", solves),
     ("smearing", smearing),
+    ("contractions", contractions),
     ("twisted-boundaries", twisted_boundaries),
     ("dynamics", dynamics),
 ];
@@ -86,6 +87,11 @@ macro_rules! on_both {
 
 fn dynamics(gpu: &Cuda, _: &Cpu, report: &mut Report) -> Result<(), Box<dyn Error>> {
     checks::dynamics(gpu, report)?;
+    Ok(())
+}
+
+fn contractions(gpu: &Cuda, cpu: &Cpu, report: &mut Report) -> Result<(), Box<dyn Error>> {
+    checks::contractions(gpu, cpu, report)?;
     Ok(())
 }
 

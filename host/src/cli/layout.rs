@@ -4,7 +4,7 @@ use super::text;
 use super::{Failure, Outcome};
 use crate::cli::config::Settings;
 use comms::ProcessGrid;
-use ferrite::backend::Backend;
+use ferrite::backend::{Backend, Cpu};
 use ferrite::domain::Transport;
 use ferrite::domain::{Domain, Result};
 use ferrite::files::SharedFile;
@@ -152,6 +152,10 @@ impl Layout {
     /// *Collective.* The part on a device. GPUs find out first which way faces travel fastest, if none was asked for.
     pub fn domain(&self, backend: &dyn Backend) -> Result<Domain> {
         self.domain_with(backend, self.transport(backend)?)
+    }
+    /// The part on this machine's processors, whatever else computes.
+    pub fn domain_on_host(&self) -> Result<Domain> {
+        self.domain_with(&Cpu::new(None), Transport::default())
     }
     fn domain_with(&self, backend: &dyn Backend, transport: Transport) -> Result<Domain> {
         let network = Arc::clone(&self.network);

@@ -93,6 +93,15 @@ impl FullField {
         let half = || DeviceField::zero(domain, kind, precision, nrhs);
         Ok(FullField { even: half()?, odd: half()? })
     }
+    /// Host fields, one per right-hand side, in double precision.
+    ///
+    /// # Errors
+    /// Fields on another lattice; failures of the device.
+    pub fn of_host<F: Fermion>(domain: &Domain, host: &[HostField<F>]) -> Result<Self> {
+        let mut field = FullField::zero(domain, F::KIND, Precision::Double, host.len())?;
+        field.upload(host)?;
+        Ok(field)
+    }
     /// One of the two parities.
     pub fn parity(&self, parity: usize) -> &DeviceField {
         if parity == 0 { &self.even } else { &self.odd }

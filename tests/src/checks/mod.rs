@@ -2,6 +2,7 @@
 mod blocks;
 mod boundary_angles;
 mod clover;
+mod contractions;
 mod dynamics;
 mod fat_links;
 mod gauge;
@@ -21,6 +22,7 @@ mod wilson_like;
 pub use blocks::blocks;
 pub use boundary_angles::{staggered_angles, wilson_like_angles};
 pub use clover::{SCHURS, clover, clover_cases, clover_kernels, clover_solves, large_clover_kernels, parameters};
+pub use contractions::contractions;
 pub use dynamics::dynamics;
 pub use fat_links::{fat_links, link_cases, singular_matrices};
 pub use gauge::plaquette;

@@ -1,5 +1,10 @@
 //! What `ferrite spectrum` wrote, for the tests that read it.
 use crate::program::Room;
+use ferrite::backend::Cpu;
+use ferrite::domain::Domain;
+use ferrite::field::FullField;
+use ferrite::field::host::HostSpinor;
+use ferrite::observables::spectrum::mesons::Mesons;
 use num_complex::Complex64;
 use serde_json::{Value, json};
 use std::fs;
@@ -22,4 +27,11 @@ pub fn correlator(line: &Value, name: &str, momentum: [i32; 3]) -> Vec<Complex64
 pub fn with_wilson_input(room: &Room) {
     let input = "nucleon = false\n[solve]\noperator = \"wilson\"\nmass = 0.3\nprecision = \"single\"\ntol = 1e-6\n";
     fs::write(room.path("run.toml"), input).unwrap();
+}
+
+/// Mesons of propagators of a quark and of the one whose antiquark they have, made on the CPU.
+pub fn mesons_of(quark: &[HostSpinor], antiquark: &[HostSpinor], origin: [usize; 4], momenta: &[[i32; 3]]) -> Mesons {
+    let domain = Domain::single(Cpu::new(None), quark[0].lattice()).unwrap();
+    let on = |fields: &[HostSpinor]| FullField::of_host(&domain, fields).unwrap();
+    Mesons::new(&on(quark), &on(antiquark), origin, momenta).unwrap()
 }

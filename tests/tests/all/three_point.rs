@@ -8,7 +8,6 @@ use ferrite::files::{ReadOptions, read_fermions, read_gauge};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::observables::spectrum::gamma::Gamma;
-use ferrite::observables::spectrum::mesons::Mesons;
 use ferrite::observables::spectrum::sequential::{conserved_charge, sequential_source};
 use ferrite::operators::{CloverParams, TimeBoundary, WilsonParams};
 use ferrite::solve::{Request, solve};
@@ -91,7 +90,7 @@ fn sequential_is_direct() {
         for (expected, (sink, source, current)) in expected.into_iter().zip(cases) {
             let eta = sequential_source(lattice, &antiquark, Gamma::new(sink), p, ORIGIN, sink_time);
             let sequential = solved(&gauge, 0.3, boundary, &eta);
-            let mesons = Mesons::new(lattice, &quark, &sequential, ORIGIN, &q);
+            let mesons = mesons_of(&quark, &sequential, ORIGIN, &q);
             for (k, expected) in expected.into_iter().enumerate() {
                 let found = mesons.correlator(Gamma::new(current), Gamma::new(source), k);
                 let scale = found.iter().map(|z| z.norm()).fold(0.0, f64::max);
@@ -113,14 +112,14 @@ fn the_scalar_current_is_a_derivative() {
     let antiquark = solved(&gauge, 0.6, boundary, &sources);
     let two = |mass: f64, gamma: Gamma| {
         let quark = solved(&gauge, mass, boundary, &sources);
-        Mesons::new(lattice, &quark, &antiquark, ORIGIN, &[p]).of(gamma, 0)[(sink_time + 8 - ORIGIN[3]) % 8]
+        mesons_of(&quark, &antiquark, ORIGIN, &[p]).of(gamma, 0)[(sink_time + 8 - ORIGIN[3]) % 8]
     };
     for number in [15, 1] {
         let gamma = Gamma::new(number);
         let quark = solved(&gauge, 0.3, boundary, &sources);
         let eta = sequential_source(lattice, &antiquark, gamma, p, ORIGIN, sink_time);
         let sequential = solved(&gauge, 0.3, boundary, &eta);
-        let scalar = Mesons::new(lattice, &quark, &sequential, ORIGIN, &[[0; 3]]).correlator(Gamma::UNIT, gamma, 0);
+        let scalar = mesons_of(&quark, &sequential, ORIGIN, &[[0; 3]]).correlator(Gamma::UNIT, gamma, 0);
         let step = 1e-3;
         // Of fourth order: the error is step⁴ times the fifth derivative over 30, and rounding 1e-13 over the step.
         let [a, b, c, d] = [-2.0, -1.0, 1.0, 2.0].map(|k| two(0.3 + k * step, gamma));
@@ -144,7 +143,7 @@ fn the_conserved_charge_is_one() {
             let sequential = solved(&gauge, 0.3, boundary, &eta);
             let both = [&quark[..], &sequential[..]];
             let charge = conserved_charge(lattice, &gauge, both, gamma, ORIGIN, &[[0; 3]], boundary).swap_remove(0);
-            let two = Mesons::new(lattice, &quark, &antiquark, ORIGIN, &[p]).of(gamma, 0);
+            let two = mesons_of(&quark, &antiquark, ORIGIN, &[p]).of(gamma, 0);
             let distance = (sink_time + 8 - ORIGIN[3]) % 8;
             // The density of time τ is that of hops from τ to τ + 1.
             let scale = two[distance].norm();
@@ -217,7 +216,7 @@ fn the_command_makes_three_point_functions() {
                 let time = (origin[3] + separation) % 8;
                 let eta = end(&sequential_source(lattice, &strange, gamma, p, origin, time));
                 let sequential = solved(&gauge, 0.3, boundary, &eta);
-                let mesons = Mesons::new(lattice, &light, &sequential, origin, &q);
+                let mesons = mesons_of(&light, &sequential, origin, &q);
                 let charge = conserved_charge(lattice, &gauge, [&light, &sequential], gamma, origin, &q, boundary);
                 for k in 0..2 {
                     let local = mesons.correlator(Gamma::new(9), gamma, k);
@@ -226,7 +225,7 @@ fn the_command_makes_three_point_functions() {
                         expected[k][1][t] += charge[k][t] / 2.0;
                     }
                 }
-                two += Mesons::new(lattice, &end(&light), &strange, origin, &[p]).of(gamma, 0)[separation] / 2.0;
+                two += mesons_of(&end(&light), &strange, origin, &[p]).of(gamma, 0)[separation] / 2.0;
             }
             for (k, q) in q.into_iter().enumerate() {
                 for (current, expected) in [("gxgt", expected[k][0]), ("charge", expected[k][1])] {

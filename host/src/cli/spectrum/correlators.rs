@@ -3,10 +3,11 @@ use super::super::batch::Batches;
 use super::super::communicator::RunCommunicator;
 use super::super::configured::{Configured, Content};
 use super::super::device::Device;
-use super::super::{Context, Failure, Outcome, solve};
+use super::super::{Context, Failure, Outcome, solve, text};
 use super::input::SpectrumInput;
 use super::quarks::{Propagator, Quark, QuarksOn};
-use ferrite::field::host::{ColourVector, Spinor};
+use ferrite::field::FullField;
+use ferrite::field::host::{ColourVector, HostSpinor, Spinor};
 use ferrite::observables::spectrum::gamma::{COUNT, Gamma, name};
 use ferrite::observables::spectrum::mesons::Mesons;
 use ferrite::observables::spectrum::nucleon::nucleon;
@@ -17,12 +18,19 @@ use ferrite_report::records::correlators::{ANTIQUARK, Correlator, Correlators, S
 use num_complex::Complex64;
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
+use std::time::Instant;
+use tracing::debug;
 
 /// Quarks whose hadrons are known.
 pub trait Hadrons: Quark {
-    /// Correlators from the propagators of all quarks from one origin: sums over this process's sites, by the time from the
-    /// origin.
-    fn correlators(propagators: &[Propagator<Self>], input: &SpectrumInput, origin: [usize; 4]) -> Vec<Correlator>;
+    /// *Collective.* Correlators from the propagators of all quarks from one origin: sums over this process's sites, by the time from
+    /// the origin.
+    fn correlators(
+        quarks: &QuarksOn<'_>,
+        propagators: &[Propagator<Self>],
+        input: &SpectrumInput,
+        origin: [usize; 4],
+    ) -> Outcome<Vec<Correlator>>;
     /// *Collective.* Three-point functions likewise, and the solves that they took; none of quarks that have none.
     fn three_point(
         _: &QuarksOn<'_>,
@@ -40,14 +48,23 @@ fn at_momenta(name: &str, input: &SpectrumInput, values: Vec<Vec<Complex64>>) ->
     momenta.map(move |(momentum, values)| Correlator { name: name.into(), momentum: *momentum, values })
 }
 
+/// *Collective.* Propagators where hadrons are made of them.
+fn on_device<F: Quark>(quarks: &QuarksOn<'_>, propagators: &[Propagator<F>]) -> Outcome<Vec<FullField>> {
+    let domain = quarks.place_of_hadrons::<F>(&propagators[0].layout, propagators.len())?;
+    propagators.iter().map(|propagator| Ok(FullField::of_host(&domain, &propagator.fields)?)).collect()
+}
+
 impl Hadrons for Spinor {
     /// Mesons and nucleons.
-    fn correlators(propagators: &[Propagator<Self>], input: &SpectrumInput, origin: [usize; 4]) -> Vec<Correlator> {
-        let section = propagators[0].layout.section;
-        let mut all = Vec::new();
+    fn correlators(
+        quarks: &QuarksOn<'_>,
+        propagators: &[Propagator<Self>],
+        input: &SpectrumInput,
+        origin: [usize; 4],
+    ) -> Outcome<Vec<Correlator>> {
+        let (mut all, on) = (Vec::new(), on_device(quarks, propagators)?);
         for pair @ [quark, antiquark] in input.mesons.iter().copied() {
-            let of = |quark: usize| &propagators[quark].fields[..];
-            let mesons = Mesons::new(section, of(quark), of(antiquark), origin, &input.momenta);
+            let mesons = Mesons::new(&on[quark], &on[antiquark], origin, &input.momenta)?;
             for (k, momentum) in input.momenta.iter().enumerate() {
                 for number in 0..COUNT {
                     let (name, values) = (input.meson(pair) + &name(number), mesons.of(Gamma::new(number), k));
@@ -56,12 +73,12 @@ impl Hadrons for Spinor {
             }
         }
         for (quark, propagator) in propagators.iter().enumerate().filter(|_| input.nucleon) {
-            let found = nucleon(section, &propagator.fields, origin, &input.momenta, propagator.boundary);
+            let found = nucleon(&on[quark], origin, &input.momenta, propagator.boundary)?;
             for (parity, values) in [("positive", found.positive), ("negative", found.negative)] {
                 all.extend(at_momenta(&format!("{}nucleon.{parity}", input.baryon(quark)), input, values));
             }
         }
-        all
+        Ok(all)
     }
     fn three_point(
         quarks: &QuarksOn<'_>,
@@ -79,7 +96,9 @@ impl Hadrons for Spinor {
                 let called =
                     |current: &str| format!("{}{}:{separation}:{current}", input.meson(pair), name(three.gamma));
                 let found = quarks.sequential(quark, &propagators[antiquark], three, (origin, separation))?;
-                let mesons = Mesons::new(section, local, &found.fields, origin, &input.momenta);
+                let domain = quarks.place_of_hadrons::<Spinor>(&from.layout, 2)?;
+                let on = |fields: &[HostSpinor]| FullField::of_host(&domain, fields);
+                let mesons = Mesons::new(&on(local)?, &on(&found.fields)?, origin, &input.momenta)?;
                 for number in 0..COUNT {
                     let of = |k: usize| mesons.correlator(Gamma::new(number), gamma, k);
                     let values = (0..input.momenta.len()).map(of).collect();
@@ -107,22 +126,25 @@ impl Hadrons for Spinor {
 
 impl Hadrons for ColourVector {
     /// Local mesons and nucleons.
-    fn correlators(propagators: &[Propagator<Self>], input: &SpectrumInput, origin: [usize; 4]) -> Vec<Correlator> {
-        let section = propagators[0].layout.section;
-        let mut all = Vec::new();
+    fn correlators(
+        quarks: &QuarksOn<'_>,
+        propagators: &[Propagator<Self>],
+        input: &SpectrumInput,
+        origin: [usize; 4],
+    ) -> Outcome<Vec<Correlator>> {
+        let (mut all, on) = (Vec::new(), on_device(quarks, propagators)?);
         for pair @ [quark, antiquark] in input.mesons.iter().copied() {
-            let of = |quark: usize| &propagators[quark].fields[..];
-            let found = local_mesons(section, of(quark), of(antiquark), origin, &input.momenta);
+            let found = local_mesons(&on[quark], &on[antiquark], origin, &input.momenta)?;
             for (name, values) in NAMES.into_iter().zip(found) {
                 all.extend(at_momenta(&(input.meson(pair) + name), input, values));
             }
         }
         for (quark, propagator) in propagators.iter().enumerate().filter(|_| input.nucleon) {
-            let Propagator { fields, boundary, phases, .. } = propagator;
-            let values = local_nucleon(section, fields, origin, &input.momenta, *boundary, *phases);
+            let Propagator { boundary, phases, .. } = propagator;
+            let values = local_nucleon(&on[quark], origin, &input.momenta, *boundary, *phases)?;
             all.extend(at_momenta(&(input.baryon(quark) + "nucleon"), input, values));
         }
-        all
+        Ok(all)
     }
 }
 
@@ -141,7 +163,9 @@ pub fn measure<F: Hadrons>(
     for origin in &origins {
         let propagators: Vec<Propagator<F>> =
             (0..input.quarks.len()).map(|quark| quarks.propagator(quark, *origin)).collect::<Outcome<_>>()?;
-        let mut found = F::correlators(&propagators, input, *origin);
+        let begin = Instant::now();
+        let mut found = F::correlators(&quarks, &propagators, input, *origin)?;
+        debug!("hadrons are made: {}", text::seconds(begin.elapsed().as_secs_f64()));
         let (three_point, more) = F::three_point(&quarks, &propagators, input, *origin)?;
         found.extend(three_point);
         if mean.is_empty() {

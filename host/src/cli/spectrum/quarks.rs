@@ -13,7 +13,7 @@ use super::input::{Shell, SourceKind, SpectrumInput, ThreePoint};
 use super::kept::KeptPropagator;
 use crate::cli::config::Settings;
 use ferrite::Precision;
-use ferrite::domain::Part;
+use ferrite::domain::{Domain, Part};
 use ferrite::field::GaugeField;
 use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
 use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
@@ -21,6 +21,7 @@ use ferrite::gauge::fixing::relax::{Gauge, theta};
 use ferrite::gauge::generate;
 use ferrite::halo::{Exchanges, HaloField};
 use ferrite::lattice::{Lattice, Section};
+use ferrite::observables::spectrum::contraction_bytes;
 use ferrite::observables::spectrum::gamma::Gamma;
 use ferrite::observables::spectrum::sequential::sequential_source;
 use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
@@ -206,7 +207,11 @@ impl<'a> QuarksOn<'a> {
         // Solutions of all quarks, of one through a sink and sources, or solutions before and after smearing; links before and after, and fat and
         // long ones.
         let links = if plan.definition().is_improved() { 4 } else { 2 } + input.quarks.len() - 1;
-        let host = (1 + sequential + input.quarks.len()) * components * size_of::<F>() + links * 576;
+        let mut host = (1 + sequential + input.quarks.len()) * components * size_of::<F>() + links * 576;
+        if self.device.name() == "cpu" {
+            // Those that hadrons are made of lie there once more.
+            host += contraction_bytes(F::KIND, layout.local().volume(), input.quarks.len()) / layout.local().volume();
+        }
         fields::require_host_memory(comm, layout.local(), host, "propagators and links")?;
         let boundary = plan.operator.boundary();
         let phases = match plan.operator {
@@ -299,6 +304,20 @@ impl<'a> QuarksOn<'a> {
             plaquette: None,
             solved: Some((report, batches)),
         })
+    }
+    /// *Collective.* Where hadrons are made of so many propagators: on the device, if it has the memory, else on the CPU.
+    pub fn place_of_hadrons<F: Quark>(&self, layout: &Layout, propagators: usize) -> Outcome<Domain> {
+        let needed = contraction_bytes(F::KIND, layout.local().volume(), propagators);
+        let free = self.context.comm.agree(self.device.memory())?.free;
+        let is_too_large = self.context.comm.largest(f64::from(u8::from(needed > free)))? > 0.0;
+        if is_too_large && self.device.name() != "cpu" {
+            info!(
+                "hadrons are made on the CPU: {} of propagators do not fit into the device's memory",
+                text::bytes(needed)
+            );
+            return Ok(layout.domain_on_host()?);
+        }
+        Ok(layout.domain(self.device.backend())?)
     }
     /// The links of a quark's operator, once it was solved for.
     pub fn gauge(&self, quark: usize) -> Option<&HostGauge> {

@@ -16,6 +16,17 @@ const SPINS: usize = 16;
 /// Most bytes that pairs take which are computed together, if more than one is.
 const MOST_BYTES: usize = 1 << 30;
 
+/// Bytes on the device, of this process's part of a lattice of so many sites, for hadrons of so many propagators that are there: they,
+/// one while it is uploaded, products at each site, and sums of these.
+pub fn contraction_bytes(kind: FermionKind, sites: usize, propagators: usize) -> usize {
+    let (components, products) = match kind {
+        FermionKind::Wilson => (12, (PAIRS * SPINS * sites * size_of::<Complex64>()).clamp(0, MOST_BYTES)),
+        FermionKind::Staggered => (3, 2 * sites * size_of::<Complex64>()),
+    };
+    let one = SPINS * sites * size_of::<Complex64>();
+    (propagators + 1) * sites * components * components * size_of::<Complex64>() + 2 * products.max(one)
+}
+
 /// Sums over space with momenta, on a device.
 pub(crate) struct MomentumSums {
     domain: Domain,
@@ -156,7 +167,7 @@ impl MomentumSums {
     }
     /// Σ_x e^{−i p (x−x₀)} of tr G₁ G₂† and of det G₁, two propagators of three components in double precision:
     /// `[which][momentum][time]`.
-    pub fn of_staggered(&self, quark: &FullField, antiquark: &FullField) -> Result<Vec<Vec<Vec<Complex64>>>> {
+    pub fn of_staggered(&self, quark: &FullField, antiquark: &FullField) -> Result<[Vec<Vec<Complex64>>; 2]> {
         self.expect(quark, FermionKind::Staggered, 3)?;
         self.expect(antiquark, FermionKind::Staggered, 3)?;
         let out = self.numbers(2, "correlators of staggered hadrons")?;
@@ -171,64 +182,7 @@ impl MomentumSums {
             let (format, sites) = (quark.parity(parity).format(), self.domain.half_sites());
             self.domain.backend().launch(&STAGGERED_HADRONS, format, &kernel, sites, 1)?;
         }
-        self.of(out, 2)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::backend::Cpu;
-    use crate::field::host::{Fermion, HostField, HostSpinor};
-    use crate::gauge::generate;
-    use crate::lattice::Lattice;
-    use crate::observables::spectrum::gamma::Gamma;
-    use crate::observables::spectrum::mesons::Mesons;
-    use crate::observables::spectrum::nucleon::nucleon;
-    use crate::operators::TimeBoundary;
-
-    fn on<F: Fermion>(domain: &Domain, fields: &[HostField<F>]) -> FullField {
-        let mut all = FullField::zero(domain, F::KIND, Precision::Double, fields.len()).unwrap();
-        all.upload(fields).unwrap();
-        all
-    }
-    #[test]
-    fn devices_sum_as_hosts_do() {
-        for size in [[2, 4, 6, 8], [4, 4, 4, 4], [8, 4, 4, 2]] {
-            let lattice = Lattice::new(size).unwrap();
-            let domain = Domain::single(Cpu::new(None), lattice).unwrap();
-            let fields = |first: u64| -> Vec<HostSpinor> {
-                (first..first + 12).map(|seed| generate::random_source(lattice, seed)).collect()
-            };
-            let (s, s2, origin) = (fields(0), fields(12), [1, 2, 3, 1]);
-            let momenta = [[0, 0, 0], [1, 0, -1], [0, 2, 1], [1, 0, 0]];
-            let sums = MomentumSums::new(&domain, origin, &momenta).unwrap();
-            let pairs = sums.of_pairs(&on(&domain, &s), &on(&domain, &s2)).unwrap();
-            let host = Mesons::new(lattice, &s, &s2, origin, &momenta);
-            let device = Mesons::of_pairs(pairs);
-            for (sink, source) in (0..16).map(|n| (n, n)).chain([(15, 7), (1, 9)]) {
-                for k in 0..momenta.len() {
-                    let (sink, source) = (Gamma::new(sink), Gamma::new(source));
-                    let (found, expected) = (device.correlator(sink, source, k), host.correlator(sink, source, k));
-                    for (found, expected) in found.iter().zip(&expected) {
-                        assert!((found - expected).norm() < 1e-9, "{size:?} {k}: {found} {expected}");
-                    }
-                }
-            }
-            let found = sums.of_nucleon(&on(&domain, &s)).unwrap();
-            let host = nucleon(lattice, &s, origin, &momenta, TimeBoundary::Periodic);
-            for k in 0..momenta.len() {
-                for time in 0..size[3] {
-                    let trace = |gamma: Gamma| -> Complex64 {
-                        (0..4).map(|row| gamma.value[row] * found[row + 4 * gamma.column[row]][k][time]).sum()
-                    };
-                    let (unit, time_like) = (trace(Gamma::UNIT), trace(Gamma::time()));
-                    let (plus, minus) = (0.5 * (unit + time_like), 0.5 * (unit - time_like));
-                    let scale = host.positive[0][time].norm().max(1.0);
-                    let far = (plus - host.positive[k][time]).norm() + (minus - host.negative[k][time]).norm();
-                    assert!(far < 1e-9 * scale, "{size:?} {k} {time}: {plus} {}", host.positive[k][time]);
-                }
-            }
-        }
+        let mut found = self.of(out, 2)?.into_iter();
+        Ok(std::array::from_fn(|_| found.next().expect("two numbers")))
     }
 }

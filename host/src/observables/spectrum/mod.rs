@@ -11,8 +11,8 @@
 //! | [`staggered`] | local mesons and the local nucleon of staggered quarks |
 //! | [`effective`] | effective masses; [`jackknife`](statistics::jackknife) has errors over configurations |
 //!
-//! Correlators are sums over the sites that a process has, for all times of the whole lattice: the correlator is the sum
-//! over processes. Time is counted from the source.
+//! Propagators are fields on a device, and mesons and nucleons are made there. Correlators are sums over the sites that a process has,
+//! for all times of the whole lattice: the correlator is the sum over processes. Time is counted from the source.
 mod contraction;
 pub mod gamma;
 pub mod mesons;
@@ -22,6 +22,7 @@ pub mod smearing;
 pub mod sources;
 pub mod staggered;
 
+pub use contraction::contraction_bytes;
 pub use statistics::effective;
 
 use crate::field::host::{Fermion, HostField};
@@ -93,4 +94,19 @@ pub(crate) fn phases(section: &Section, momenta: &[[i32; 3]], origin: [usize; 4]
 pub(crate) fn check<T: Fermion>(section: &Section, fields: &[HostField<T>], count: usize) {
     assert_eq!(fields.len(), count, "a propagator has one {} for each component of its source", T::NAME);
     assert!(fields.iter().all(|field| field.lattice() == section.local), "fields are those of the section");
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::backend::Cpu;
+    use crate::domain::Domain;
+    use crate::field::FullField;
+    use crate::field::host::{Fermion, HostField};
+    use crate::lattice::Lattice;
+
+    /// Propagators on a CPU.
+    pub fn on_cpu<F: Fermion>(lattice: Lattice, propagators: &[&[HostField<F>]]) -> Vec<FullField> {
+        let domain = Domain::single(Cpu::new(None), lattice).unwrap();
+        propagators.iter().map(|fields| FullField::of_host(&domain, fields).unwrap()).collect()
+    }
 }

@@ -6,17 +6,12 @@
 //!
 //! and tr P_± C with P_± = (1 ± γ_t)/2 are the nucleon, running forwards, and its partner of negative parity (Montvay and
 //! Münster 1994).
+use super::contraction::MomentumSums;
 use super::gamma::Gamma;
-use super::{by_time, check, phases};
-use crate::field::host::{HostSpinor, Spinor};
-use crate::lattice::Section;
+use crate::domain::Result;
+use crate::field::FullField;
 use crate::operators::TimeBoundary;
 use num_complex::Complex64;
-use std::array::from_fn;
-
-/// Even and odd permutations of three colours with their signs.
-const EPSILON: [([usize; 3], f64); 6] =
-    [([0, 1, 2], 1.0), ([1, 2, 0], 1.0), ([2, 0, 1], 1.0), ([0, 2, 1], -1.0), ([2, 1, 0], -1.0), ([1, 0, 2], -1.0)];
 
 /// tr P_+ C and tr P_− C at all times for each momentum, in units of 2π/L: `[momentum][time]`.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,90 +22,42 @@ pub struct Nucleon {
     pub negative: Vec<Vec<Complex64>>,
 }
 
-/// From the solutions for all 12 sources at `origin`, `[3 spin + colour]`, with this boundary condition in t, whose sign is
-/// taken back: the correlator is that from t = 0. Panics where there are not 12 fields on the local lattice.
+/// From the solutions for all 12 sources at `origin`, `[3 spin + colour]`, in double precision, with this boundary condition in t, whose
+/// sign is taken back: the correlator is that from t = 0.
+///
+/// # Errors
+/// Other fields; failures of the device.
 pub fn nucleon(
-    section: impl Into<Section>,
-    propagator: &[HostSpinor],
+    propagator: &FullField,
     origin: [usize; 4],
     momenta: &[[i32; 3]],
     boundary: TimeBoundary,
-) -> Nucleon {
-    let section = section.into();
-    check(&section, propagator, 12);
-    let zero = vec![Complex64::ZERO; 2 * momenta.len()];
-    let sums = by_time(&section, origin[3], &zero, |sums, index, place| {
-        let s: [&Spinor; 12] = from_fn(|source| &propagator[source].sites()[index]);
-        let [unit, time] = traces(&s);
-        // Three quarks that have crossed the boundary: as if the source were at t = 0.
-        let sign = if place[3] < origin[3] { boundary.sign() } else { 1.0 };
-        for (k, phase) in phases(&section, momenta, origin, place).into_iter().enumerate() {
-            let phase = sign * phase;
-            sums[2 * k] += 0.5 * phase * (unit + time);
-            sums[2 * k + 1] += 0.5 * phase * (unit - time);
-        }
-    });
-    let of = |which: usize, k: usize| sums.iter().map(|sums| sums[2 * k + which]).collect();
-    let all = |which: usize| (0..momenta.len()).map(|k| of(which, k)).collect();
-    Nucleon { positive: all(0), negative: all(1) }
-}
-
-/// tr C and tr γ_t C at a site; the propagator as `[3 spin + colour of the source][spin][colour]`.
-///
-/// With Q = G S G̃, G and G̃ having one number in each row, the sums over the two quarks of
-///
-/// Z_{α'γ',ca'} = Σ_{ab b'c'} ε_abc ε_a'b'c' Σ_α Q_{αb,α'b'} S_{αa,γ'c'}
-///
-/// are in both terms: of the first, where γ' = α' and a' and c' change places, with the other sign.
-fn traces(s: &[&Spinor; 12]) -> [Complex64; 2] {
-    let g = Gamma::new(5);
-    // γ_t is symmetric and has ones only.
-    let (tilde, time) = (Gamma::time() * g.adjoint() * Gamma::time(), Gamma::time());
-    let at = |a: usize, c: usize, a1: usize, c1: usize| s[3 * a1 + c1][a][c];
-    let mut traces = [Complex64::ZERO; 2];
-    for beta1 in 0..4 {
-        let alpha1 = tilde.column[beta1];
-        // Q_{αb,α'b'} for this α'.
-        let q: [[[Complex64; 3]; 3]; 4] = from_fn(|alpha| {
-            let (beta, factor) = (g.column[alpha], g.value[alpha] * tilde.value[beta1]);
-            from_fn(|b| from_fn(|b1| factor * at(beta, b, beta1, b1)))
-        });
-        for gamma1 in 0..4 {
-            let mut z = [[Complex64::ZERO; 3]; 3];
-            for ([a, b, c], sign) in EPSILON {
-                for ([a1, b1, c1], sign1) in EPSILON {
-                    let sum: Complex64 = (0..4).map(|alpha| q[alpha][b][b1] * at(alpha, a, gamma1, c1)).sum();
-                    z[c][a1] += sign * sign1 * sum;
-                }
-            }
-            // Of tr C; and of tr γ_t C, whose elements are (γ_t)_γ'γ C_γγ'.
-            for (trace, gamma) in traces.iter_mut().zip([gamma1, time.column[gamma1]]) {
-                for (c, row) in z.iter().enumerate() {
-                    for (a1, z) in row.iter().enumerate() {
-                        *trace -= z * at(gamma, c, alpha1, a1);
-                    }
-                }
-            }
-            if gamma1 == alpha1 {
-                for (c, row) in z.iter().enumerate() {
-                    for (c1, z) in row.iter().enumerate() {
-                        for gamma in 0..4 {
-                            traces[0] -= z * at(gamma, c, gamma, c1);
-                            traces[1] -= z * at(gamma, c, time.column[gamma], c1);
-                        }
-                    }
-                }
-            }
-        }
-    }
-    traces
+) -> Result<Nucleon> {
+    let sums = MomentumSums::new(propagator.even.domain(), origin, momenta)?;
+    let open = sums.of_nucleon(propagator)?;
+    let extent = propagator.even.domain().global().size()[3];
+    let (unit, time) = (Gamma::UNIT, Gamma::time());
+    let all = |parity: f64| -> Vec<Vec<Complex64>> {
+        let at = |k: usize, t: usize| -> Complex64 {
+            // Three quarks that have crossed the boundary: as if the source were at t = 0.
+            let sign = if origin[3] + t >= extent { boundary.sign() } else { 1.0 };
+            let trace = |gamma: Gamma| -> Complex64 {
+                (0..4).map(|row| gamma.value[row] * open[row + 4 * gamma.column[row]][k][t]).sum()
+            };
+            0.5 * sign * (trace(unit) + parity * trace(time))
+        };
+        (0..momenta.len()).map(|k| (0..extent).map(|t| at(k, t)).collect()).collect()
+    };
+    Ok(Nucleon { positive: all(1.0), negative: all(-1.0) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::field::host::HostSpinor;
     use crate::gauge::generate;
     use crate::lattice::Lattice;
+    use crate::observables::spectrum::tests::on_cpu;
 
     /// C γ_μ C⁻¹ = −γ_μᵀ for C = γ_y γ_t, and G = C γ_5 up to a sign, which drops out.
     #[test]
@@ -136,7 +83,8 @@ mod tests {
     fn all_contractions() {
         let lattice = Lattice::new([2, 2, 2, 2]).unwrap();
         let s: Vec<HostSpinor> = (0..12).map(|seed| generate::random_source(lattice, seed)).collect();
-        let found = nucleon(lattice, &s, [0, 0, 0, 1], &[[0; 3]], TimeBoundary::Antiperiodic);
+        let on = on_cpu(lattice, &[&s]);
+        let found = nucleon(&on[0], [0, 0, 0, 1], &[[0; 3]], TimeBoundary::Antiperiodic).unwrap();
         let g = Gamma::new(5);
         let tilde = Gamma::time() * g.adjoint() * Gamma::time();
         let epsilon = |i: usize, j: usize, k: usize| {
