@@ -1,6 +1,6 @@
 //! Embeds the kernels that `cargo xtask build-ptx` made, if there are any. They are compressed: a program has machine code for
 //! some architectures and PTX for the others, and uses one of these for each module.
-use flate2::{Compression, write::DeflateEncoder};
+use lzma_rust2::{LzmaOptions, LzmaWriter};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -41,7 +41,7 @@ fn main() {
     }
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("set by cargo"));
     let name = |path: &Path| path.file_name().and_then(|name| name.to_str()).expect("names are ASCII").to_string();
-    let packed = |path: &Path| out.join(format!("{}.deflate", name(path)));
+    let packed = |path: &Path| out.join(format!("{}.lzma", name(path)));
     let lengths = compress(&files, &packed);
     let mut modules: BTreeMap<String, String> = BTreeMap::new();
     for (path, length) in files.iter().zip(lengths) {
@@ -76,8 +76,11 @@ fn compress(files: &[PathBuf], packed: &(impl Fn(&Path) -> PathBuf + Sync)) -> V
 /// Writes a compressed copy; the length of what is compressed.
 fn compress_one(from: &Path, to: &Path) -> usize {
     let text = std::fs::read(from).expect("listed a moment ago");
-    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
-    let packed = encoder.write_all(&text).and_then(|()| encoder.finish()).expect("vectors grow");
+    // Higher levels take minutes for a tenth less.
+    let options = LzmaOptions::with_preset(1);
+    let encoder = LzmaWriter::new_use_header(Vec::new(), &options, Some(text.len() as u64));
+    let write = |mut encoder: LzmaWriter<Vec<u8>>| encoder.write_all(&text).and_then(|()| encoder.finish());
+    let packed = encoder.and_then(write).expect("vectors grow");
     std::fs::write(to, packed).expect("OUT_DIR can be written");
     text.len()
 }

@@ -1,6 +1,6 @@
 //! Compiled kernels: embedded when the program was built, or files beside it.
 use super::architecture::{Architecture, Capability, CodeForm, usable};
-use flate2::read::DeflateDecoder;
+use lzma_rust2::LzmaReader;
 use std::borrow::Cow;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ impl KernelCode {
     pub fn unpack(&self) -> Option<Cow<'_, [u8]>> {
         let Some(length) = self.unpacked else { return Some(Cow::Borrowed(&self.bytes)) };
         let mut code = Vec::with_capacity(length);
-        DeflateDecoder::new(&*self.bytes).read_to_end(&mut code).ok()?;
+        LzmaReader::new_mem_limit(&*self.bytes, MEMORY, None).ok()?.read_to_end(&mut code).ok()?;
         (code.len() == length).then_some(Cow::Owned(code))
     }
     /// What tells it from another: the code, compressed or not.
@@ -55,6 +55,9 @@ impl KernelCode {
         &self.bytes
     }
 }
+
+/// Most memory for unpacking, in KiB: what the build script packs takes one MiB.
+const MEMORY: u32 = 16 << 10;
 
 /// A module and its codes: the name of the file, the code compressed, and its length before.
 type Embedded = (&'static str, &'static [(&'static str, &'static [u8], usize)]);
@@ -169,7 +172,7 @@ mod tests {
         }
         let code = KernelCode::new(CodeForm::Ptx, Architecture::oldest(), b"text".to_vec());
         assert_eq!(code.unpack().as_deref(), Some(&b"text"[..]));
-        assert_eq!(KernelCode { unpacked: Some(100), ..code }.unpack(), None, "no deflate");
+        assert_eq!(KernelCode { unpacked: Some(100), ..code }.unpack(), None, "not compressed");
     }
 
     #[test]
