@@ -150,7 +150,7 @@ fn hadrons_know_no_place_and_no_gauge() {
         wilson(&room, "pcac = true");
         if name == "wilson" {
             // One of the sinks is behind the boundary.
-            let three = "[three-point]\nhadron = \"nucleon\"\nseparations = [3]\nprojectors = [\"unpolarised\", \"polarised-y\"]\n\
+            let three = "[three-point]\nhadron = \"nucleon\"\nseparations = [3]\nprojectors = \"polarised-y\"\n\
                          momentum = [0, 1, 0]\ncharge = true\n";
             let text = fs::read_to_string(room.path("run.toml")).unwrap();
             fs::write(room.path("run.toml"), format!("{text}{three}")).unwrap();

@@ -14,7 +14,7 @@ use ferrite::observables::spectrum::mesons::Mesons;
 use ferrite::observables::spectrum::nucleon::nucleon;
 use ferrite::observables::spectrum::sequential::conserved_charge;
 use ferrite::observables::spectrum::sequential_nucleon::{
-    FLAVOURS, Flavour, NucleonSink, PROJECTORS, Projector, sequential_nucleon_source,
+    FLAVOURS, Flavour, NucleonSink, PROJECTORS, SpinProjector, sequential_nucleon_source,
 };
 use ferrite::operators::{TimeBoundary, WilsonParams};
 use ferrite::solve::{Request, solve};
@@ -89,18 +89,18 @@ fn wick(diquark: &SiteMatrix, other: &SiteMatrix, down: &SiteMatrix) -> SpinMatr
 }
 
 /// Γ_p
-fn projector(which: Projector) -> SpinMatrix {
+fn projector(which: SpinProjector) -> SpinMatrix {
     let half = gamma::projector(3, 1.0).map(|row| row.map(|z| 0.5 * z));
     match which {
-        Projector::Unpolarised => half,
-        Projector::Polarised(k) => {
+        SpinProjector::Unpolarised => half,
+        SpinProjector::Polarised(k) => {
             let right = gamma::multiply(&gamma::GAMMA5, &gamma::GAMMA[k]).map(|row| row.map(|z| Complex64::I * z));
             gamma::multiply(&half, &right)
         }
     }
 }
 
-fn trace(which: Projector, c: &SpinMatrix) -> Complex64 {
+fn trace(which: SpinProjector, c: &SpinMatrix) -> Complex64 {
     let product = gamma::multiply(&projector(which), c);
     (0..4).map(|k| product[k][k]).sum()
 }
@@ -199,7 +199,7 @@ fn scalar_currents_are_a_derivative() {
         let s = solved(&gauge, mass, boundary, &sources);
         let mut sum = Complex64::ZERO;
         for (_, flavour) in FLAVOURS {
-            let sink = NucleonSink { projector: Projector::Unpolarised, flavour, momentum: p, time: sink_time };
+            let sink = NucleonSink { projector: SpinProjector::Unpolarised, flavour, momentum: p, time: sink_time };
             let eta = sequential_nucleon_source(lattice, &s, &sink, ORIGIN, boundary);
             let sequential = solved(&gauge, mass, boundary, &eta);
             let mesons = Mesons::new(lattice, &s, &sequential, ORIGIN, &[[0; 3]]);
@@ -245,7 +245,7 @@ fn charges_are_two_and_one() {
                         // Residuals of 1e-14 of larger parts of the fields.
                         assert!((found - expected).norm() < 1e-10 * two.norm(), "{what} {t}: {found} {expected}");
                     }
-                    if which == Projector::Unpolarised {
+                    if which == SpinProjector::Unpolarised {
                         let charge = (all[0] - all[SIZE[3] - 1]) / two;
                         assert!((charge - count).norm() < 1e-10, "{what}: {charge}");
                     }
@@ -270,7 +270,7 @@ fn axial_ward_identity() {
         let s = solved(&points(lattice, ORIGIN));
         let dirac = Dirac::new(&gauge, mass, sign);
         for (name, flavour) in FLAVOURS {
-            for which in [Projector::Unpolarised, Projector::Polarised(2)] {
+            for which in [SpinProjector::Unpolarised, SpinProjector::Polarised(2)] {
                 let mut ends = [[[Complex64::ZERO; 4]; 4]; 2];
                 for x in sites(lattice, sink_time) {
                     let here = at(&s, x);
@@ -375,13 +375,13 @@ fn the_command_makes_three_point_functions() {
             fields.iter().map(one).collect()
         };
         for (which, flavour) in [
-            (Projector::Unpolarised, Flavour::Up),
-            (Projector::Unpolarised, Flavour::Down),
-            (Projector::Polarised(2), Flavour::Down),
+            (SpinProjector::Unpolarised, Flavour::Up),
+            (SpinProjector::Unpolarised, Flavour::Down),
+            (SpinProjector::Polarised(2), Flavour::Down),
         ] {
             let ends = format!(
                 "strange.nucleon.{}",
-                if which == Projector::Unpolarised { "unpolarised" } else { "polarised-z" }
+                if which == SpinProjector::Unpolarised { "unpolarised" } else { "polarised-z" }
             );
             let name = if flavour == Flavour::Up { "u" } else { "d" };
             for separation in [2, 4] {
@@ -416,7 +416,7 @@ fn the_command_makes_three_point_functions() {
                         }
                     }
                 }
-                if which == Projector::Unpolarised {
+                if which == SpinProjector::Unpolarised {
                     let all = correlator(&line, &format!("{ends}:{separation}:{name}:charge"), [0; 3]);
                     let two = correlator(&line, "strange.nucleon.positive", p)[separation];
                     let (charge, count) = ((all[0] - all[5]) / two, if name == "u" { 2.0 } else { 1.0 });

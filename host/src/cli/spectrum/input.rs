@@ -8,7 +8,7 @@ use crate::cli::config::{Kind, Schema, Settings};
 use ferrite::FermionKind;
 use ferrite::lattice::Lattice;
 use ferrite::observables::spectrum::gamma::{COUNT, name};
-use ferrite::observables::spectrum::sequential_nucleon::{PROJECTORS, Projector};
+use ferrite::observables::spectrum::sequential_nucleon::{PROJECTORS, SpinProjector};
 use ferrite::operators::{Definition, OPERATORS};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -118,7 +118,7 @@ pub enum ThreePointHadron {
     /// A meson, with the number of its Γ.
     Meson(usize),
     /// The nucleon, with its projectors in their order.
-    Nucleon(Vec<Projector>),
+    Nucleon(Vec<SpinProjector>),
 }
 
 /// Three-point functions.
@@ -600,7 +600,7 @@ fn three_point(s: &mut Settings, quarks: &[QuarkInput]) -> Option<ThreePoint> {
 }
 
 /// Those that are asked for, in their order, or the first one.
-fn projectors(s: &mut Settings) -> Vec<Projector> {
+fn projectors(s: &mut Settings) -> Vec<SpinProjector> {
     let mut projectors = Vec::new();
     for setting in s.all("three-point.projectors") {
         match PROJECTORS.iter().find(|(name, _)| *name == setting.text()) {
@@ -613,7 +613,7 @@ fn projectors(s: &mut Settings) -> Vec<Projector> {
     }
     projectors.sort_unstable();
     projectors.dedup();
-    if projectors.is_empty() { vec![Projector::Unpolarised] } else { projectors }
+    if projectors.is_empty() { vec![SpinProjector::Unpolarised] } else { projectors }
 }
 
 /// Three numbers, in units of 2π/L.

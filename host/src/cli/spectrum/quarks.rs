@@ -23,7 +23,9 @@ use ferrite::halo::{Exchanges, HaloField};
 use ferrite::lattice::{Lattice, Section};
 use ferrite::observables::spectrum::gamma::Gamma;
 use ferrite::observables::spectrum::sequential::sequential_source;
-use ferrite::observables::spectrum::sequential_nucleon::{Flavour, NucleonSink, Projector, sequential_nucleon_source};
+use ferrite::observables::spectrum::sequential_nucleon::{
+    Flavour, NucleonSink, SpinProjector, sequential_nucleon_source,
+};
 use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
 use ferrite::observables::spectrum::sources::{corner_wall, noise_corner_wall, noise_wall, wall};
 use ferrite::operators::{Operator, StaggeredPhases, TimeBoundary};
@@ -58,7 +60,7 @@ pub enum SinkOf {
     /// A meson, with its Γ.
     Meson(Gamma),
     /// The nucleon, with a current of a flavour.
-    Nucleon(Projector, Flavour),
+    Nucleon(SpinProjector, Flavour),
 }
 
 impl SinkOf {

@@ -26,13 +26,13 @@ use rayon::prelude::*;
 use std::array::from_fn;
 
 /// A matrix in colour.
-type Colours = [[Complex64; 3]; 3];
+type ColourBlock = [[Complex64; 3]; 3];
 /// By spin at the sink and at the source, and then by colour there.
-type Blocks = [[Colours; 4]; 4];
+type SpinBlocks = [[ColourBlock; 4]; 4];
 
 /// Γ_p
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Projector {
+pub enum SpinProjector {
     /// (1 + γ_t)/2
     Unpolarised,
     /// (1 + γ_t)/2 · i γ_5 γ_k, for k = 0, 1, 2 for x, y, z.
@@ -40,21 +40,21 @@ pub enum Projector {
 }
 
 /// Names of the projectors.
-pub const PROJECTORS: [(&str, Projector); 4] = [
-    ("unpolarised", Projector::Unpolarised),
-    ("polarised-x", Projector::Polarised(0)),
-    ("polarised-y", Projector::Polarised(1)),
-    ("polarised-z", Projector::Polarised(2)),
+pub const PROJECTORS: [(&str, SpinProjector); 4] = [
+    ("unpolarised", SpinProjector::Unpolarised),
+    ("polarised-x", SpinProjector::Polarised(0)),
+    ("polarised-y", SpinProjector::Polarised(1)),
+    ("polarised-z", SpinProjector::Polarised(2)),
 ];
 
-impl Projector {
+impl SpinProjector {
     /// As a matrix.
     pub fn matrix(self) -> [[Complex64; 4]; 4] {
         let mut right = match self {
-            Projector::Unpolarised => Gamma::UNIT,
-            Projector::Polarised(k) => Gamma::five() * Gamma::new(1 << k),
+            SpinProjector::Unpolarised => Gamma::UNIT,
+            SpinProjector::Polarised(k) => Gamma::five() * Gamma::new(1 << k),
         };
-        if self != Projector::Unpolarised {
+        if self != SpinProjector::Unpolarised {
             right.value = right.value.map(|z| Complex64::I * z);
         }
         let other = Gamma::time() * right;
@@ -89,7 +89,7 @@ impl Flavour {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NucleonSink {
     /// Γ_p
-    pub projector: Projector,
+    pub projector: SpinProjector,
     /// Of the current.
     pub flavour: Flavour,
     /// p, in units of 2π/L.
@@ -118,7 +118,7 @@ pub fn sequential_nucleon_source(
     let place = |index: usize| section.global.coordinates(section.global_index(index));
     let sites: Vec<usize> = (0..section.local.volume()).filter(|index| place(*index)[3] == time).collect();
     let of_site = |index: &usize| -> [Spinor; 12] {
-        let s: Blocks =
+        let s: SpinBlocks =
             from_fn(|i| from_fn(|j| from_fn(|c| from_fn(|c1| propagator[3 * j + c1].sites()[*index][i][c]))));
         let derivative = match flavour {
             Flavour::Up => by_up(&s, &projector),
@@ -140,7 +140,7 @@ pub fn sequential_nucleon_source(
 }
 
 /// (A × B)_cc' = Σ ε_abc ε_a'b'c' A_aa' B_bb', which is B × A.
-fn cross(a: &Colours, b: &Colours) -> Colours {
+fn cross(a: &ColourBlock, b: &ColourBlock) -> ColourBlock {
     let others = |c: usize| [(c + 1) % 3, (c + 2) % 3];
     from_fn(|c| {
         let [i, j] = others(c);
@@ -151,18 +151,18 @@ fn cross(a: &Colours, b: &Colours) -> Colours {
     })
 }
 
-fn add(to: &mut Colours, factor: Complex64, term: &Colours) {
+fn add(to: &mut ColourBlock, factor: Complex64, term: &ColourBlock) {
     for (to, term) in to.as_flattened_mut().iter_mut().zip(term.as_flattened()) {
         *to += factor * term;
     }
 }
 
 /// The parts of tr Γ_p C: Q, S Γ_p, Γ_p S and R.
-struct Parts {
-    q: Blocks,
-    right: Blocks,
-    left: Blocks,
-    trace: Colours,
+struct ContractionParts {
+    q: SpinBlocks,
+    right: SpinBlocks,
+    left: SpinBlocks,
+    trace: ColourBlock,
 }
 
 /// G and G̃ of [`nucleon`](super::nucleon).
@@ -171,10 +171,10 @@ fn diquark() -> [Gamma; 2] {
     [g, Gamma::time() * g.adjoint() * Gamma::time()]
 }
 
-impl Parts {
-    fn of(s: &Blocks, projector: &[[Complex64; 4]; 4]) -> Self {
+impl ContractionParts {
+    fn of(s: &SpinBlocks, projector: &[[Complex64; 4]; 4]) -> Self {
         let [g, tilde] = diquark();
-        let [mut q, mut right, mut left] = [Blocks::default(); 3];
+        let [mut q, mut right, mut left] = [SpinBlocks::default(); 3];
         for j in 0..4 {
             for i in 0..4 {
                 add(&mut q[i][tilde.column[j]], g.value[i] * tilde.value[j], &s[g.column[i]][j]);
@@ -184,16 +184,16 @@ impl Parts {
                 }
             }
         }
-        let mut trace = Colours::default();
+        let mut trace = ColourBlock::default();
         (0..4).for_each(|i| add(&mut trace, Complex64::ONE, &left[i][i]));
-        Parts { q, right, left, trace }
+        ContractionParts { q, right, left, trace }
     }
 }
 
 /// ∂ tr Γ_p C / ∂S_ij, of both u quarks.
-fn by_up(s: &Blocks, projector: &[[Complex64; 4]; 4]) -> Blocks {
-    let Parts { q, right, left, trace } = Parts::of(s, projector);
-    let (mut both, mut out) = (Colours::default(), Blocks::default());
+fn by_up(s: &SpinBlocks, projector: &[[Complex64; 4]; 4]) -> SpinBlocks {
+    let ContractionParts { q, right, left, trace } = ContractionParts::of(s, projector);
+    let (mut both, mut out) = (ColourBlock::default(), SpinBlocks::default());
     for i in 0..4 {
         for j in 0..4 {
             add(&mut both, Complex64::ONE, &cross(&s[i][j], &q[i][j]));
@@ -213,9 +213,9 @@ fn by_up(s: &Blocks, projector: &[[Complex64; 4]; 4]) -> Blocks {
 }
 
 /// The same of the d quark.
-fn by_down(s: &Blocks, projector: &[[Complex64; 4]; 4]) -> Blocks {
-    let ([g, tilde], Parts { right, trace, .. }) = (diquark(), Parts::of(s, projector));
-    let mut out = Blocks::default();
+fn by_down(s: &SpinBlocks, projector: &[[Complex64; 4]; 4]) -> SpinBlocks {
+    let ([g, tilde], ContractionParts { right, trace, .. }) = (diquark(), ContractionParts::of(s, projector));
+    let mut out = SpinBlocks::default();
     for i in 0..4 {
         for j in 0..4 {
             let mut by_q = cross(&s[i][tilde.column[j]], &trace);
@@ -245,7 +245,7 @@ mod tests {
             let two = nucleon(lattice, &s, origin, &[p], boundary).positive.swap_remove(0);
             for (_, flavour) in FLAVOURS {
                 for time in 0..4 {
-                    let sink = NucleonSink { projector: Projector::Unpolarised, flavour, momentum: p, time };
+                    let sink = NucleonSink { projector: SpinProjector::Unpolarised, flavour, momentum: p, time };
                     let eta = sequential_nucleon_source(lattice, &s, &sink, origin, boundary);
                     // γ_5 is its own inverse.
                     let five = |spin: usize| if spin < 2 { 1.0 } else { -1.0 };
