@@ -6,6 +6,7 @@
 //! | [`jackknife`] | errors of what is made of means, by the jackknife and the bootstrap |
 //! | [`effective`] | effective masses of correlators |
 //! | [`fit`] | correlated least squares: correlators, the static potential, windows by an information criterion |
+//! | [`pcac`] | the quark mass of the axial current |
 //! | [`scale`] | t₀ and w₀ of the gradient flow |
 //!
 //! A crate of its own, because both the library `ferrite` and the reports need it and neither needs the other.
@@ -14,6 +15,7 @@
 pub mod effective;
 pub mod fit;
 pub mod jackknife;
+pub mod pcac;
 pub mod scale;
 
 /// The mean of a series.

@@ -8,8 +8,9 @@ use ferrite::statistics::jackknife::Resampling;
 use ferrite_report::analysis::AnalysisChoice;
 use ferrite_report::analysis::flow::FlowAnalysis;
 use ferrite_report::analysis::hadrons::{channels, fits};
+use ferrite_report::analysis::pcac::PcacFit;
 use ferrite_report::analysis::potential::PotentialAnalysis;
-use ferrite_report::records::correlators::CorrelatorRecord;
+use ferrite_report::records::correlators::{CorrelatorRecord, Correlators, PcacChannel, pcac_channels};
 use ferrite_report::records::measurements::MeasurementRecord;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ Examples:
   ferrite fit spectrum                                  # of ferrite spectrum --out spectrum: pion, rho, nucleon
   ferrite fit spectrum --hadron pion --window 6:16 --bin 2
   ferrite fit spectrum --hadron nucleon --states 1,2 --bootstrap 500
+  ferrite fit spectrum --hadron pcac --ca -0.04         # the quark mass of the axial current, improved
   ferrite fit flow.jsonl                                # of ferrite measure --flow 4 -o flow.jsonl: t0, w0
   ferrite fit loops.jsonl --window 3:6 --distances 1.4:6  # of measure --loops 8,6: the static potential, r0
 
@@ -43,9 +45,12 @@ pub struct FitArguments {
     /// How correlators fall [default: cosh for mesons, exp for nucleons]
     #[arg(long, value_name = "NAME", value_enum)]
     form: Option<Form>,
-    /// Which hadron, or which correlator of correlators.json; several flags for several [default: those of the summary]
+    /// Which hadron, pcac, or which correlator of correlators.json; several flags for several [default: those of the summary]
     #[arg(long, value_name = "NAME")]
     hadron: Vec<String>,
+    /// c_A of the improved axial current, for pcac [default: 0]
+    #[arg(long, value_name = "X", value_parser = finite, allow_hyphen_values = true)]
+    ca: Option<f64>,
     /// Covariance of the data [default: full for four bins or more for each time, else shrunk]
     #[arg(long, value_name = "NAME", value_enum)]
     covariance: Option<CovarianceName>,
@@ -98,6 +103,11 @@ fn window(text: &str) -> Result<[usize; 2], String> {
 fn distances(text: &str) -> Result<[f64; 2], String> {
     let found = pair::<f64>(text).filter(|pair| pair[0] > 0.0 && pair[1].is_finite());
     found.ok_or_else(|| format!("'{text}' is not of the form A:B, such as 1.4:6"))
+}
+
+fn finite(text: &str) -> Result<f64, String> {
+    let found = text.trim().parse::<f64>().ok().filter(|x| x.is_finite());
+    found.ok_or_else(|| format!("'{text}' is not a number"))
 }
 
 fn states(text: &str) -> Result<usize, String> {
@@ -168,8 +178,23 @@ fn spectrum(args: &FitArguments, folder: &Path, context: &Context) -> Outcome {
             format!("--window ends at {last}, and correlators of {} at {}", folder.display(), times.saturating_sub(1));
         return Err(Failure::refused(why));
     }
-    let channels =
-        channels(&record.all[0], &args.hadron).map_err(|why| Failure::refused(format!("--hadron: {why}")))?;
+    let (pcac, names) = pcac_of(&record.all[0], &args.hadron);
+    if let (Some(_), true) = (args.ca, pcac.is_empty()) {
+        let why = "--ca is for pcac, which is not fitted here: add --hadron pcac, of a run with pcac = true";
+        return Err(Failure::refused(why));
+    }
+    let channels = match names {
+        Some(names) => channels(&record.all[0], &names).map_err(|why| Failure::refused(format!("--hadron: {why}")))?,
+        None => Vec::new(),
+    };
+    if let Some([first, last]) =
+        args.window.filter(|[first, last]| !pcac.is_empty() && (*first < 1 || *last > times / 2))
+    {
+        return Err(Failure::refused(format!(
+            "--window {first}:{last}: pcac is known from t = 1 to T/2 = {}; name another window",
+            times / 2
+        )));
+    }
     for channel in &channels {
         let folded = choice.shape.unwrap_or(channel.shape) != CorrelatorShape::Exponential;
         if let Some([_, last]) = args.window.filter(|[_, last]| folded && *last > times / 2) {
@@ -181,8 +206,13 @@ fn spectrum(args: &FitArguments, folder: &Path, context: &Context) -> Outcome {
         }
     }
     let found = fits(&record.all, &channels, &choice);
-    if found.iter().all(|one| one.fit.is_err()) {
-        let why = found.iter().find_map(|one| one.fit.as_ref().err().map(ferrite_report::analysis::why_not));
+    let improvement = args.ca.unwrap_or(0.0);
+    let pcac: Vec<PcacFit> =
+        pcac.iter().filter_map(|channel| PcacFit::of(channel, &record.all, improvement, &choice)).collect();
+    let mut errors =
+        found.iter().map(|one| one.fit.as_ref().err()).chain(pcac.iter().map(|one| one.fit.as_ref().err()));
+    if errors.clone().all(|error| error.is_some()) {
+        let why = errors.find_map(|error| error.map(ferrite_report::analysis::why_not));
         let why =
             why.unwrap_or_else(|| "it has none of the hadrons that are known: name correlators with --hadron".into());
         return Err(Failure::refused(format!("{}: {why}", folder.display())));
@@ -191,6 +221,7 @@ fn spectrum(args: &FitArguments, folder: &Path, context: &Context) -> Outcome {
     let mut object = choice.json(n);
     object["path"] = json!(folder);
     object["hadrons"] = found.iter().map(|one| one.json()).collect();
+    object["pcac"] = pcac.iter().map(|one| one.json()).collect();
     context.output.result("ferrite.fit/1", object, || {
         let mut text = format!("{}: {}\n", folder.display(), choice.sentence(n));
         for one in &found {
@@ -199,12 +230,28 @@ fn spectrum(args: &FitArguments, folder: &Path, context: &Context) -> Outcome {
                 text += &one.windows_text();
             }
         }
+        for one in &pcac {
+            text += &one.text();
+            text += &one.masses_text();
+        }
         text
     })
 }
 
+/// The quark masses among these names, or all without names; and the names of hadrons, where there are any to be fitted.
+fn pcac_of(first: &Correlators, names: &[String]) -> (Vec<PcacChannel>, Option<Vec<String>>) {
+    let mut all = pcac_channels(first);
+    if names.is_empty() {
+        return (all, Some(Vec::new()));
+    }
+    let hadrons: Vec<String> =
+        names.iter().filter(|name| !all.iter().any(|channel| channel.name == **name)).cloned().collect();
+    all.retain(|channel| names.contains(&channel.name));
+    (all, Some(hadrons).filter(|hadrons| !hadrons.is_empty()))
+}
+
 fn measurements(args: &FitArguments, path: &Path, context: &Context) -> Outcome {
-    let flags = [("--form", args.form.is_some()), ("--hadron", !args.hadron.is_empty())];
+    let flags = [("--form", args.form.is_some()), ("--hadron", !args.hadron.is_empty()), ("--ca", args.ca.is_some())];
     refuse(&flags, path, "measurements")?;
     let record = MeasurementRecord::read(path)?;
     half(record.half, path);

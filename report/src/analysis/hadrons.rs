@@ -2,7 +2,7 @@
 use super::{
     AnalysisChoice, SHAPES, average_text, estimate_json, estimate_text, fit_json, name_of, quality_text, why_not,
 };
-use crate::records::correlators::{Correlators, HadronChannel, hadrons};
+use crate::records::correlators::{AXIAL_PION, Correlators, HadronChannel, hadrons};
 use crate::text::count;
 use serde_json::{Value, json};
 use statistics::effective::CorrelatorShape;
@@ -39,8 +39,11 @@ pub fn channels(first: &Correlators, names: &[String]) -> Result<Vec<HadronChann
             return Ok(channel.clone());
         }
         if there(name) {
-            let is_baryon = name.contains("nucleon");
-            let shape = if is_baryon { CorrelatorShape::Exponential } else { CorrelatorShape::Cosh };
+            let shape = match name {
+                name if name.contains("nucleon") => CorrelatorShape::Exponential,
+                name if name.ends_with(AXIAL_PION) => CorrelatorShape::Sinh,
+                _ => CorrelatorShape::Cosh,
+            };
             return Ok(HadronChannel { name: name.clone(), parts: vec![name.clone()], shape });
         }
         let mut all: Vec<&str> = known.iter().map(|channel| channel.name.as_str()).collect();

@@ -4,10 +4,12 @@
 //! | module | what |
 //! |---|---|
 //! | [`hadrons`] | correlators of `ferrite spectrum` |
+//! | [`pcac`] | quark masses of the axial current, from correlators of `ferrite spectrum` |
 //! | [`flow`] | t₀, w₀ and the charge along the flow |
 //! | [`potential`] | the static potential |
 pub mod flow;
 pub mod hadrons;
+pub mod pcac;
 pub mod potential;
 
 use crate::text::{count, digits};

@@ -1,5 +1,5 @@
 //! What `ferrite fit` prints: fits of correlators, the gradient flow, the static potential.
-use super::fitted::{correlator_figure, flow_figure, potential_figure};
+use super::fitted::{correlator_figure, flow_figure, pcac_figure, potential_figure};
 use crate::analysis::flow::LEVEL;
 use crate::analysis::{SHAPES, estimate_text};
 use crate::error::ReportError;
@@ -15,6 +15,7 @@ pub struct FitSection {
     configurations: u64,
     bins: u64,
     hadrons: Vec<PrintedFit>,
+    pcac: Vec<PrintedPcac>,
     /// t and t² E.
     flow: Vec<(f64, Option<JackknifeEstimate>)>,
     scales: Vec<(&'static str, Option<JackknifeEstimate>)>,
@@ -29,6 +30,15 @@ struct PrintedFit {
     correlator: Vec<Option<JackknifeEstimate>>,
     fit: Option<(States, Vec<f64>, [usize; 2])>,
     energy: Option<JackknifeEstimate>,
+    quality: String,
+}
+
+/// Of a quark mass of the axial current.
+struct PrintedPcac {
+    name: String,
+    masses: Vec<Option<JackknifeEstimate>>,
+    mass: Option<JackknifeEstimate>,
+    window: Option<[usize; 2]>,
     quality: String,
 }
 
@@ -59,12 +69,28 @@ impl PrintedFit {
                 format!("hadrons: {name}: form, extent, states, parameters or window is missing or wrong")
             })?)
         };
-        let quality = match (object["chi2"].as_f64(), object["dof"].as_u64(), object["p_value"].as_f64()) {
-            (Some(chi2), Some(dof), Some(p)) => format!("χ²/dof = {chi2:.2}/{dof}, p = {p:.2}"),
-            (Some(chi2), Some(dof), None) => format!("χ²/dof = {chi2:.2}/{dof}"),
-            _ => object["why"].as_str().unwrap_or_default().to_string(),
-        };
-        Ok(PrintedFit { name, correlator, fit, energy: estimate(&object["energy"]), quality })
+        Ok(PrintedFit { name, correlator, fit, energy: estimate(&object["energy"]), quality: quality(object) })
+    }
+}
+
+/// χ² of a fit, or why there is none.
+fn quality(object: &Value) -> String {
+    match (object["chi2"].as_f64(), object["dof"].as_u64(), object["p_value"].as_f64()) {
+        (Some(chi2), Some(dof), Some(p)) => format!("χ²/dof = {chi2:.2}/{dof}, p = {p:.2}"),
+        (Some(chi2), Some(dof), None) => format!("χ²/dof = {chi2:.2}/{dof}"),
+        _ => object["why"].as_str().unwrap_or_default().to_string(),
+    }
+}
+
+impl PrintedPcac {
+    fn read(object: &Value) -> Result<Self, String> {
+        Ok(PrintedPcac {
+            name: object["hadron"].as_str().ok_or("pcac: hadron is missing or not text")?.to_string(),
+            masses: list(&object["masses"]).iter().map(estimate).collect(),
+            mass: estimate(&object["mass"]),
+            window: serde_json::from_value(object["window"].clone()).ok(),
+            quality: quality(object),
+        })
     }
 }
 
@@ -89,6 +115,7 @@ impl FitSection {
             configurations: number("configurations")?,
             bins: number("bins")?,
             hadrons,
+            pcac: list(&object["pcac"]).iter().map(PrintedPcac::read).collect::<Result<_, _>>()?,
             flow,
             scales: if object["flow"].is_object() { scales.to_vec() } else { Vec::new() },
             potential: list(&potential["at"]).iter().filter_map(|p| at(p, "distance", "potential")).collect(),
@@ -98,6 +125,7 @@ impl FitSection {
     /// In words.
     pub fn sentence(&self) -> String {
         let mut parts: Vec<String> = self.hadrons.iter().map(|one| one.name.clone()).collect();
+        parts.extend(self.pcac.iter().map(|one| one.name.clone()));
         if !self.flow.is_empty() {
             parts.push("gradient flow".into());
         }
@@ -117,6 +145,12 @@ impl FitSection {
             let _ = writeln!(html, "<p>{}: {energy}{}.</p>", escape(&one.name), escape(&one.quality));
             let fit = one.fit.as_ref().map(|(states, parameters, window)| (*states, parameters.as_slice(), *window));
             page::put(html, &correlator_figure(&one.name, &one.correlator, fit, &errors)?);
+        }
+        for one in &self.pcac {
+            let mass = if one.mass.is_some() { format!("a m = {}, ", estimate_text(one.mass)) } else { String::new() };
+            let _ = writeln!(html, "<p>{}: {mass}{}.</p>", escape(&one.name), escape(&one.quality));
+            let plateau = one.mass.map(|mass| mass.value).zip(one.window);
+            page::put(html, &pcac_figure(&one.name, &one.masses, plateau, &errors)?);
         }
         if !self.flow.is_empty() {
             page::put(html, &flow_figure(&self.flow, LEVEL, &errors)?);

@@ -145,6 +145,29 @@ pub fn correlator_figure(
     figure.drawn(format!("{what}{crosses}{shown}."))
 }
 
+/// m(t) of the axial current, with the plateau and its window.
+pub fn pcac_figure(
+    name: &str,
+    masses: &[Option<JackknifeEstimate>],
+    plateau: Option<(f64, [usize; 2])>,
+    errors: &str,
+) -> Result<Figure, ReportError> {
+    let bars: Vec<ErrorBar> = masses.iter().enumerate().filter_map(|(t, m)| ErrorBar::of(t as f64, *m)).collect();
+    let curve = plateau.map(|(mass, window)| {
+        let window = window.map(|t| t as f64);
+        FittedCurve::of("fit".into(), window, window, |_| mass)
+    });
+    let figure = FittedFigure {
+        about: "PCAC mass against the time from the source".into(),
+        axes: ["t".into(), format!("a m, {name}")],
+        counts: true,
+        bars: &bars,
+        curve,
+        levels: Vec::new(),
+    };
+    figure.drawn(format!("Quark mass of the axial current, by the time from the source; {errors}."))
+}
+
 /// t² E against t of the flow.
 pub fn flow_figure(
     points: &[(f64, Option<JackknifeEstimate>)],

@@ -1,11 +1,14 @@
 //! The folder of a spectrum: correlators and effective masses.
 use super::figure::Figure;
-use super::fitted::{ErrorBar, FittedCurve, FittedFigure, correlator_figure};
+use super::fitted::{ErrorBar, FittedCurve, FittedFigure, correlator_figure, pcac_figure};
 use crate::analysis::AnalysisChoice;
 use crate::analysis::hadrons::HadronFit;
+use crate::analysis::pcac::PcacFit;
 use crate::error::ReportError;
 use crate::page;
-use crate::records::correlators::{CorrelatorRecord, Correlators, HadronChannel, LINES, hadrons, masses_of_first_half};
+use crate::records::correlators::{
+    CorrelatorRecord, Correlators, HadronChannel, LINES, hadrons, masses_of_first_half, pcac_channels,
+};
 use crate::text::{count, digits, escape, extents_in};
 use serde_json::{Value, json};
 use statistics::jackknife::{JackknifeEstimate, bins, jackknife};
@@ -23,6 +26,8 @@ pub struct SpectrumReport {
     /// Whether the last line is half written.
     half: bool,
     hadrons: Vec<MeasuredHadron>,
+    /// Quark masses of the axial current.
+    pcac: Vec<PcacFit>,
     /// Correlators that there are, and momenta.
     kinds: usize,
 }
@@ -46,7 +51,10 @@ impl SpectrumReport {
     fn of(name: String, record: CorrelatorRecord) -> Self {
         let CorrelatorRecord { first, all, half, bin } = record;
         let hadrons = hadrons(&all[0]).iter().filter_map(|channel| MeasuredHadron::of(channel, &all, bin)).collect();
-        SpectrumReport { name, first, configurations: all.len(), bin, half, hadrons, kinds: all[0].all.len() }
+        let choice = AnalysisChoice::with_bin(bin);
+        let channels = pcac_channels(&all[0]);
+        let pcac = channels.iter().filter_map(|channel| PcacFit::of(channel, &all, 0.0, &choice)).collect();
+        SpectrumReport { name, first, configurations: all.len(), bin, half, hadrons, pcac, kinds: all[0].all.len() }
     }
     /// In words.
     pub fn sentence(&self) -> String {
@@ -88,6 +96,7 @@ impl SpectrumReport {
             "bin": self.bin,
             "half_line": self.half,
             "hadrons": self.hadrons.iter().map(hadron).collect::<Vec<_>>(),
+            "pcac": self.pcac.iter().map(PcacFit::json).collect::<Vec<_>>(),
             "notes": self.notes(),
         })
     }
@@ -115,6 +124,11 @@ impl SpectrumReport {
             let _ = writeln!(html, "<p>{}.</p>", escape(hadron.fit.text().trim_end()));
             page::put(html, &hadron.correlators(&self.errors())?);
             page::put(html, &hadron.effective(&self.errors())?);
+        }
+        for quark in &self.pcac {
+            page::heading(html, &quark.name);
+            let _ = writeln!(html, "<p>{}.</p>", escape(quark.text().trim_end()));
+            page::put(html, &pcac_figure(&quark.name, &quark.masses, quark.plateau(), &self.errors())?);
         }
         if !self.hadrons.is_empty() {
             page::heading(html, "Effective masses");
@@ -181,6 +195,9 @@ impl SpectrumReport {
         }
         for hadron in &self.hadrons {
             text += &hadron.fit.text();
+        }
+        for quark in &self.pcac {
+            text += &quark.text();
         }
         text
     }

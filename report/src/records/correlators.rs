@@ -19,6 +19,9 @@ pub const SCHEMA: &str = "ferrite.correlators/1";
 /// are those of a twisted doublet, and mesons are charged.
 pub const ANTIQUARK: &str = "antiquark";
 
+/// ψ̄ γ_x γ_y γ_z ψ, which is −ψ̄ γ_t γ_5 ψ, at the sink with the pion at the source.
+pub const AXIAL_PION: &str = "gxgygz-g5";
+
 /// A correlator of a configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Correlator {
@@ -226,6 +229,28 @@ pub fn hadrons(found: &Correlators) -> Vec<HadronChannel> {
         }
     }
     channels
+}
+
+/// Correlators of a quark mass of the axial current.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PcacChannel {
+    /// `pcac`, of several quarks `light-strange pcac`.
+    pub name: String,
+    /// Names of the axial current and of the pion.
+    pub parts: [String; 2],
+}
+
+/// Those that there are.
+pub fn pcac_channels(found: &Correlators) -> Vec<PcacChannel> {
+    let at_rest = || found.all.iter().filter(|c| c.momentum == [0; 3]).map(|c| c.name.as_str());
+    let one = |axial: &str| {
+        let quarks = axial.strip_suffix(AXIAL_PION).filter(|quarks| quarks.is_empty() || quarks.ends_with('.'))?;
+        let pion = format!("{quarks}g5");
+        let of = quarks.strip_suffix('.').map_or(String::new(), |quarks| format!("{quarks} "));
+        let name = format!("{of}pcac");
+        at_rest().any(|name| name == pion).then(|| PcacChannel { name, parts: [axial.into(), pion] })
+    };
+    at_rest().filter_map(one).collect()
 }
 
 /// Effective masses in the first half of the extent: those of the nucleon fall for less than half of it.

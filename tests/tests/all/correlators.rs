@@ -5,6 +5,8 @@ use ferrite::domain::Domain;
 use ferrite::field::FullField;
 use ferrite::field::host::HostSpinor;
 use ferrite::observables::spectrum::mesons::Mesons;
+use ferrite::observables::spectrum::nucleon::{Nucleon, nucleon};
+use ferrite::operators::TimeBoundary;
 use num_complex::Complex64;
 use serde_json::{Value, json};
 use std::fs;
@@ -34,4 +36,10 @@ pub fn mesons_of(quark: &[HostSpinor], antiquark: &[HostSpinor], origin: [usize;
     let domain = Domain::single(Cpu::new(None), quark[0].lattice()).unwrap();
     let on = |fields: &[HostSpinor]| FullField::of_host(&domain, fields).unwrap();
     Mesons::new(&on(quark), &on(antiquark), origin, momenta).unwrap()
+}
+
+/// The nucleon and its partner, made on the CPU.
+pub fn nucleon_of(quark: &[HostSpinor], origin: [usize; 4], momenta: &[[i32; 3]], boundary: TimeBoundary) -> Nucleon {
+    let domain = Domain::single(Cpu::new(None), quark[0].lattice()).unwrap();
+    nucleon(&FullField::of_host(&domain, quark).unwrap(), origin, momenta, boundary).unwrap()
 }

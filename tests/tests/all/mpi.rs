@@ -475,6 +475,10 @@ fn correlators_do_not_depend_on_the_grid() {
     fs::write(room.path("point.toml"), format!("propagators = \"kept\"\n{wilson}")).unwrap();
     fs::write(room.path("shell.toml"), format!("source = \"shell\"\nsink = \"shell\"\n{wilson}{shell}")).unwrap();
     fs::write(room.path("staggered.toml"), format!("{input}operator = \"asqtad\"\n")).unwrap();
+    let three =
+        "[three-point]\nhadron = \"nucleon\"\nseparations = [4]\nprojectors = \"polarised-x\"\nmomentum = [0, 0, 1]\n";
+    fs::write(room.path("nucleon.toml"), format!("pcac = true\n{wilson}{three}")).unwrap();
+    fs::write(room.path("charge.toml"), format!("{wilson}{three}charge = true\n")).unwrap();
     let values = |folder: &str| {
         let line: Value =
             serde_json::from_slice(&fs::read(room.path(&format!("{folder}/correlators.jsonl"))).unwrap()).unwrap();
@@ -486,6 +490,8 @@ fn correlators_do_not_depend_on_the_grid() {
     for (input, grids) in [
         ("point", &[(2, "1,1,2,1"), (4, "2,1,1,2")][..]),
         ("shell", &[(2, "1,1,1,2"), (4, "2,2,1,1")]),
+        ("nucleon", &[(4, "2,1,1,2")]),
+        ("charge", &[(2, "1,2,1,1")]),
         ("staggered", &[(2, "1,1,1,2")]),
     ] {
         room.json(&format!("spectrum {input}.toml --out {input}"));

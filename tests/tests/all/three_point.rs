@@ -1,4 +1,5 @@
-//! Three-point functions of mesons: against direct sums, the derivative with respect to the mass, and charge 1.
+//! Three-point functions of mesons: against direct sums, the derivative with respect to the mass, and charge 1. Those of the nucleon are in
+//! `three_point_nucleon.rs`, which shares the matrices here.
 use crate::correlators::*;
 use crate::program::*;
 use ferrite::backend::Cpu;
@@ -22,31 +23,33 @@ const SIZE: [usize; 4] = [2, 4, 6, 8];
 const ORIGIN: [usize; 4] = [1, 2, 0, 5];
 
 /// Solutions of clover quarks.
-fn solved(gauge: &HostGauge, mass: f64, boundary: TimeBoundary, sources: &[HostSpinor]) -> Vec<HostSpinor> {
+pub fn solved(gauge: &HostGauge, mass: f64, boundary: TimeBoundary, sources: &[HostSpinor]) -> Vec<HostSpinor> {
     let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
     let operator = CloverParams::isotropic(WilsonParams::from_mass(mass, boundary), 1.1, 1.0);
     let request = Request { tol: 1e-14, ..Request::new(operator) };
     solve(&domain, gauge, sources, &request, &mut ()).unwrap().0
 }
 
-fn points(lattice: Lattice, place: [usize; 4]) -> Vec<HostSpinor> {
+/// Sources at a site, for all 12 components.
+pub fn points(lattice: Lattice, place: [usize; 4]) -> Vec<HostSpinor> {
     (0..12).map(|k| generate::point_source(lattice, place, k / 3, k % 3).unwrap()).collect()
 }
 
-fn at(propagator: &[HostSpinor], site: usize) -> SiteMatrix {
+/// S at a site, with the index 3 spin + colour.
+pub fn at(propagator: &[HostSpinor], site: usize) -> SiteMatrix {
     std::array::from_fn(|i| std::array::from_fn(|j| propagator[j].sites()[site][i / 3][i % 3]))
 }
-fn product(a: &SiteMatrix, b: &SiteMatrix) -> SiteMatrix {
+pub fn product(a: &SiteMatrix, b: &SiteMatrix) -> SiteMatrix {
     std::array::from_fn(|i| std::array::from_fn(|j| (0..12).map(|k| a[i][k] * b[k][j]).sum()))
 }
 fn adjoint(m: &SiteMatrix) -> SiteMatrix {
     std::array::from_fn(|i| std::array::from_fn(|j| m[j][i].conj()))
 }
-fn spin(m: &SpinMatrix) -> SiteMatrix {
+pub fn spin(m: &SpinMatrix) -> SiteMatrix {
     std::array::from_fn(|i| std::array::from_fn(|j| if i % 3 == j % 3 { m[i / 3][j / 3] } else { Complex64::ZERO }))
 }
 /// γ_x^{n₀} γ_y^{n₁} γ_z^{n₂} γ_t^{n₃}
-fn dense(number: usize) -> SiteMatrix {
+pub fn dense(number: usize) -> SiteMatrix {
     let unit: SiteMatrix =
         std::array::from_fn(|i| std::array::from_fn(|j| Complex64::from(if i == j { 1.0 } else { 0.0 })));
     (0..4).filter(|mu| number >> mu & 1 == 1).fold(unit, |all, mu| product(&all, &spin(&gamma::GAMMA[mu])))

@@ -4,17 +4,18 @@ use super::super::communicator::RunCommunicator;
 use super::super::configured::{Configured, Content};
 use super::super::device::Device;
 use super::super::{Context, Failure, Outcome, solve, text};
-use super::input::SpectrumInput;
-use super::quarks::{Propagator, Quark, QuarksOn};
+use super::input::{SpectrumInput, ThreePointHadron};
+use super::quarks::{Propagator, Quark, QuarksOn, SinkOf};
 use ferrite::field::FullField;
 use ferrite::field::host::{ColourVector, HostSpinor, Spinor};
 use ferrite::observables::spectrum::gamma::{COUNT, Gamma, name};
 use ferrite::observables::spectrum::mesons::Mesons;
 use ferrite::observables::spectrum::nucleon::nucleon;
 use ferrite::observables::spectrum::sequential::conserved_charge;
+use ferrite::observables::spectrum::sequential_nucleon::FLAVOURS;
 use ferrite::observables::spectrum::staggered::{NAMES, local_mesons, local_nucleon};
 use ferrite::solve::Report;
-use ferrite_report::records::correlators::{ANTIQUARK, Correlator, Correlators, SCHEMA};
+use ferrite_report::records::correlators::{ANTIQUARK, AXIAL_PION, Correlator, Correlators, SCHEMA};
 use num_complex::Complex64;
 use rayon::prelude::*;
 use serde_json::{Map, Value, json};
@@ -54,6 +55,51 @@ fn on_device<F: Quark>(quarks: &QuarksOn<'_>, propagators: &[Propagator<F>]) -> 
     propagators.iter().map(|propagator| Ok(FullField::of_host(&domain, &propagator.fields)?)).collect()
 }
 
+/// A sink of three-point functions.
+struct Sink {
+    of: SinkOf,
+    /// Of the current.
+    quark: usize,
+    /// The antiquark of a meson; in a nucleon the same.
+    other: usize,
+    /// What names of correlators begin with.
+    name: String,
+    /// `u:` or `d:` of a nucleon.
+    flavour: String,
+}
+
+/// Those of all mesons, or nucleons.
+fn sinks(hadron: &ThreePointHadron, input: &SpectrumInput) -> Vec<Sink> {
+    match hadron {
+        ThreePointHadron::Meson(gamma) => {
+            let one = |pair: &[usize; 2]| Sink {
+                of: SinkOf::Meson(Gamma::new(*gamma)),
+                quark: pair[0],
+                other: pair[1],
+                name: input.meson(*pair) + &name(*gamma),
+                flavour: String::new(),
+            };
+            input.mesons.iter().map(one).collect()
+        }
+        ThreePointHadron::Nucleon(projectors) => {
+            let mut all = Vec::new();
+            for quark in 0..input.quarks.len() {
+                for projector in projectors {
+                    let name = format!("{}nucleon.{}", input.baryon(quark), projector.name());
+                    all.extend(FLAVOURS.map(|(flavour, of)| Sink {
+                        of: SinkOf::Nucleon(*projector, of),
+                        quark,
+                        other: quark,
+                        name: name.clone(),
+                        flavour: format!("{flavour}:"),
+                    }));
+                }
+            }
+            all
+        }
+    }
+}
+
 impl Hadrons for Spinor {
     /// Mesons and nucleons.
     fn correlators(
@@ -68,6 +114,11 @@ impl Hadrons for Spinor {
             for (k, momentum) in input.momenta.iter().enumerate() {
                 for number in 0..COUNT {
                     let (name, values) = (input.meson(pair) + &name(number), mesons.of(Gamma::new(number), k));
+                    all.push(Correlator { name, momentum: *momentum, values });
+                }
+                if input.pcac {
+                    let (name, axial) = (input.meson(pair) + AXIAL_PION, Gamma::new(7));
+                    let values = mesons.correlator(axial, Gamma::five(), k);
                     all.push(Correlator { name, momentum: *momentum, values });
                 }
             }
@@ -88,35 +139,30 @@ impl Hadrons for Spinor {
     ) -> Outcome<(Vec<Correlator>, Vec<Solved>)> {
         let (mut all, mut solves) = (Vec::new(), Vec::new());
         let Some(three) = &input.three_point else { return Ok((all, solves)) };
-        let (section, gamma) = (propagators[0].layout.section, Gamma::new(three.gamma));
-        for pair @ [quark, antiquark] in input.mesons.iter().copied() {
+        let section = propagators[0].layout.section;
+        for Sink { of, quark, other, name: ends, flavour } in sinks(&three.hadron, input) {
             let from = &propagators[quark];
             let local = from.unsmeared.as_ref().unwrap_or(&from.fields);
             for separation in three.separations.iter().copied() {
-                let called =
-                    |current: &str| format!("{}{}:{separation}:{current}", input.meson(pair), name(three.gamma));
-                let found = quarks.sequential(quark, &propagators[antiquark], three, (origin, separation))?;
+                let called = |current: &str| format!("{ends}:{separation}:{flavour}{current}");
+                let found = quarks.sequential(quark, &propagators[other], of, (origin, separation))?;
                 let domain = quarks.place_of_hadrons::<Spinor>(&from.layout, 2)?;
                 let on = |fields: &[HostSpinor]| FullField::of_host(&domain, fields);
                 let mesons = Mesons::new(&on(local)?, &on(&found.fields)?, origin, &input.momenta)?;
                 for number in 0..COUNT {
-                    let of = |k: usize| mesons.correlator(Gamma::new(number), gamma, k);
+                    let of = |k: usize| mesons.correlator(Gamma::new(number), of.source(), k);
                     let values = (0..input.momenta.len()).map(of).collect();
                     all.extend(at_momenta(&called(&name(number)), input, values));
                 }
                 if let (true, Some(gauge)) = (three.charge, quarks.gauge(quark)) {
                     let both = [&local[..], &found.fields[..]];
-                    let values = conserved_charge(section, gauge, both, gamma, origin, &input.momenta, found.boundary);
+                    let values =
+                        conserved_charge(section, gauge, both, of.source(), origin, &input.momenta, found.boundary);
                     all.extend(at_momenta(&called("charge"), input, values));
                 }
-                let separation = Some(separation);
-                solves.extend(found.solved.map(|(report, batches)| Solved {
-                    quark,
-                    origin,
-                    separation,
-                    report,
-                    batches,
-                }));
+                let through = Some((of, separation));
+                let one = |(report, batches)| Solved { quark, origin, through, report, batches };
+                solves.extend(found.solved.map(one));
                 found.fields.into_par_iter().for_each(drop);
             }
         }
@@ -179,7 +225,7 @@ pub fn measure<F: Hadrons>(
         }
         for (quark, propagator) in propagators.into_iter().enumerate() {
             plaquette = plaquette.or(propagator.plaquette);
-            let one = |(report, batches)| Solved { quark, origin: *origin, separation: None, report, batches };
+            let one = |(report, batches)| Solved { quark, origin: *origin, through: None, report, batches };
             solves.extend(propagator.solved.map(one));
             propagator.fields.into_par_iter().for_each(drop);
         }
@@ -206,8 +252,8 @@ pub fn measure<F: Hadrons>(
 pub struct Solved {
     quark: usize,
     origin: [usize; 4],
-    /// Times to the sink that it went through.
-    separation: Option<usize>,
+    /// The sink that it went through, and times to it.
+    through: Option<(SinkOf, usize)>,
     report: Report,
     batches: Batches,
 }
@@ -243,8 +289,12 @@ fn said(solves: &[Solved], input: &SpectrumInput) -> Map<String, Value> {
             let mut each = one(solved);
             each.insert("quark".into(), json!(input.quarks[solved.quark].name));
             each.insert("origin".into(), json!(solved.origin));
-            if let Some(separation) = solved.separation {
+            if let Some((sink, separation)) = solved.through {
                 each.insert("separation".into(), json!(separation));
+                if let SinkOf::Nucleon(projector, flavour) = sink {
+                    each.insert("projector".into(), json!(projector.name()));
+                    each.insert("flavour".into(), json!(flavour.name()));
+                }
             }
             Value::Object(each)
         };

@@ -8,6 +8,7 @@ use crate::cli::config::{Kind, Schema, Settings};
 use ferrite::FermionKind;
 use ferrite::lattice::Lattice;
 use ferrite::observables::spectrum::gamma::{COUNT, name};
+use ferrite::observables::spectrum::sequential_nucleon::{PROJECTORS, SpinProjector};
 use ferrite::operators::{Definition, OPERATORS};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -25,13 +26,16 @@ const SCHEMA: Schema = &[
     ("momenta", Kind::Count),
     ("seed", Kind::Count),
     ("nucleon", Kind::Switch),
+    ("pcac", Kind::Switch),
     ("propagators", Kind::Text),
     ("batch", Kind::Count),
     ("bin", Kind::Count),
     ("plot", Kind::Texts),
     ("mesons", Kind::Texts),
+    ("three-point.hadron", Kind::Word),
     ("three-point.separations", Kind::Numbers),
     ("three-point.sink", Kind::Word),
+    ("three-point.projectors", Kind::Texts),
     ("three-point.momentum", Kind::Numbers),
     ("three-point.charge", Kind::Switch),
     ("quark.*.name", Kind::Text),
@@ -108,13 +112,22 @@ pub struct QuarkInput {
     solve: Settings,
 }
 
-/// Three-point functions of mesons.
+/// What is at both ends of three-point functions.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ThreePointHadron {
+    /// A meson, with the number of its Γ.
+    Meson(usize),
+    /// The nucleon, with its projectors in their order.
+    Nucleon(Vec<SpinProjector>),
+}
+
+/// Three-point functions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreePoint {
+    /// Of what.
+    pub hadron: ThreePointHadron,
     /// Times between source and sink, in a rising order.
     pub separations: Vec<usize>,
-    /// Number of Γ at both ends.
-    pub gamma: usize,
     /// Momentum at the sink, in units of 2π/L.
     pub momentum: [i32; 3],
     /// Whether the conserved charge is one of the currents.
@@ -148,6 +161,8 @@ pub struct SpectrumInput {
     pub three_point: Option<ThreePoint>,
     /// Whether nucleons are made.
     pub nucleon: bool,
+    /// Whether the axial current with the pion at the source is made.
+    pub pcac: bool,
     /// Folder of propagators that are kept.
     pub propagators: Option<PathBuf>,
     /// How many components of a source go together.
@@ -213,6 +228,7 @@ impl SpectrumInput {
         let nucleon = s.get("nucleon").map_or(possible, |_| s.is_on("nucleon"));
         let spreads =
             quarks.iter().any(|quark| quark.solve.get("spread-boundary").is_some_and(|on| on.text() == "true"));
+        let pcac = s.is_on("pcac");
         let at_one_time = matches!(source, SourceKind::Wall | SourceKind::Noise);
         let no_partner = partner.map_or_else(String::new, |other| {
             format!(
@@ -226,6 +242,8 @@ impl SpectrumInput {
             ("momenta", at_one_time && most > 0, "a source at all sites of a time has no momentum but 0"),
             ("nucleon", source == SourceKind::Noise && nucleon, "three quarks from one noise are noise"),
             ("seed", source != SourceKind::Noise, "belongs to source = \"noise\""),
+            ("pcac", pcac && staggered, "the PCAC mass is one of Wilson-like quarks: take it out"),
+            ("pcac", pcac && shell_sink, "the axial current is local: it needs sink = \"point\""),
         ] {
             if let (true, Some(setting)) = (refused, s.get(key)) {
                 s.wrong(&setting, why);
@@ -261,6 +279,7 @@ impl SpectrumInput {
             shell_sink,
             three_point,
             nucleon,
+            pcac,
             propagators,
             batch,
             bin,
@@ -354,12 +373,22 @@ impl SpectrumInput {
         }
         all["sink"] = json!(self.shell.filter(|_| self.shell_sink).map(Shell::json));
         all["momenta"] = json!(self.momenta.len());
-        if let Some(ThreePoint { separations, gamma, momentum, charge }) = &self.three_point {
-            all["three-point"] = json!({
-                "separations": separations, "sink": name(*gamma), "momentum": momentum, "charge": charge,
-            });
+        if let Some(ThreePoint { hadron, separations, momentum, charge }) = &self.three_point {
+            let mut three = json!({ "separations": separations, "momentum": momentum, "charge": charge });
+            match hadron {
+                ThreePointHadron::Meson(gamma) => three["sink"] = json!(name(*gamma)),
+                ThreePointHadron::Nucleon(projectors) => {
+                    three["hadron"] = json!("nucleon");
+                    three["projectors"] = projectors.iter().map(|projector| projector.name()).collect();
+                }
+            }
+            all["three-point"] = three;
         }
         all["nucleon"] = json!(self.nucleon);
+        // Folders of earlier versions have no such key.
+        if self.pcac {
+            all["pcac"] = json!(true);
+        }
         all
     }
     fn meson_name(&self, [quark, antiquark]: [usize; 2]) -> String {
@@ -530,6 +559,16 @@ fn quarks(s: &mut Settings) -> Vec<QuarkInput> {
 fn three_point(s: &mut Settings, quarks: &[QuarkInput]) -> Option<ThreePoint> {
     let whole = |x: f64| x >= 1.0 && x.fract() == 0.0 && x <= 4096.0;
     let separations = s.numbers("three-point.separations", "a whole number of times from 1 on", whole);
+    let is_nucleon = s.choice("three-point.hadron", &[("meson", false), ("nucleon", true)]).unwrap_or(false);
+    let projectors = projectors(s);
+    let (other, why) = if is_nucleon {
+        ("three-point.sink", "is the matrix of a meson, and three-point.hadron is nucleon: take it out")
+    } else {
+        ("three-point.projectors", "belongs to three-point.hadron = \"nucleon\"")
+    };
+    if let Some(setting) = s.get(other) {
+        s.wrong(&setting, why);
+    }
     let names: Vec<String> = (0..COUNT).map(name).collect();
     let numbered: Vec<(&str, usize)> = names.iter().enumerate().map(|(number, name)| (name.as_str(), number)).collect();
     let gamma = s.choice("three-point.sink", &numbered).unwrap_or(15);
@@ -547,7 +586,7 @@ fn three_point(s: &mut Settings, quarks: &[QuarkInput]) -> Option<ThreePoint> {
         );
     }
     if !s.was_given("three-point.separations") {
-        for key in ["sink", "momentum", "charge"] {
+        for key in ["hadron", "sink", "projectors", "momentum", "charge"] {
             if let Some(setting) = s.get(&format!("three-point.{key}")) {
                 s.wrong(&setting, "belongs to three-point.separations, the times between source and sink");
             }
@@ -556,7 +595,25 @@ fn three_point(s: &mut Settings, quarks: &[QuarkInput]) -> Option<ThreePoint> {
     let mut separations: Vec<usize> = separations?.into_iter().map(|t| t as usize).collect();
     separations.sort_unstable();
     separations.dedup();
-    Some(ThreePoint { separations, gamma, momentum: momentum.map(|p| p as i32), charge })
+    let hadron = if is_nucleon { ThreePointHadron::Nucleon(projectors) } else { ThreePointHadron::Meson(gamma) };
+    Some(ThreePoint { hadron, separations, momentum: momentum.map(|p| p as i32), charge })
+}
+
+/// Those that are asked for, in their order, or the first one.
+fn projectors(s: &mut Settings) -> Vec<SpinProjector> {
+    let mut projectors = Vec::new();
+    for setting in s.all("three-point.projectors") {
+        match PROJECTORS.iter().find(|(name, _)| *name == setting.text()) {
+            Some((_, projector)) => projectors.push(*projector),
+            None => {
+                let names = PROJECTORS.map(|(name, _)| name).join(", ");
+                s.wrong(&setting, format!("'{}' is none of {names}", setting.text()));
+            }
+        }
+    }
+    projectors.sort_unstable();
+    projectors.dedup();
+    if projectors.is_empty() { vec![SpinProjector::Unpolarised] } else { projectors }
 }
 
 /// Three numbers, in units of 2π/L.

@@ -30,9 +30,10 @@ Examples:
 
 Solves for all 12 components of a source (3 for staggered quarks) on each configuration, together or, if memory does
 not allow that, in batches, and computes from the propagators mesons with all 16
-products of gamma matrices, and nucleons, or local staggered mesons. The folder has one line of JSON for
-each configuration in correlators.jsonl, all correlators in .npy, and effective masses with errors by the jackknife over
-configurations. Configurations that have a line already are left out, so that the same command resumes.";
+products of gamma matrices, nucleons, and three-point functions of both, or local staggered mesons. The folder has one
+line of JSON for each configuration in correlators.jsonl, all correlators in .npy, and effective masses with errors by
+the jackknife over configurations. Configurations that have a line already are left out, so that the same command
+resumes.";
 
 /// Arguments of `spectrum`.
 #[derive(Args)]
@@ -135,7 +136,7 @@ pub fn run(args: &SpectrumArguments, context: &Context) -> Outcome {
     }
     let summary = Summary::of(&file, &input);
     let files = result::write(&args.out, &file, &input, &summary, comm)?;
-    let [masses, correlators, fits, jackknife] = summary.json();
+    let [masses, correlators, fits, pcac, jackknife] = summary.json();
     let object = json!({
         "output": args.out,
         "configurations": file.names(),
@@ -143,6 +144,7 @@ pub fn run(args: &SpectrumArguments, context: &Context) -> Outcome {
         "effective_masses": masses,
         "correlators": correlators,
         "fits": fits,
+        "pcac": pcac,
         "jackknife": jackknife,
         "backend": device.name(),
         "device": device.describe(),

@@ -9,7 +9,7 @@ use super::super::plan::{gauge_header, reading};
 use super::super::progress::Watch;
 use super::super::solve::{self, BatchedSources, Solve};
 use super::super::{Code, Context, Failure, Outcome, fields, interrupt, text};
-use super::input::{Shell, SourceKind, SpectrumInput, ThreePoint};
+use super::input::{Shell, SourceKind, SpectrumInput};
 use super::kept::KeptPropagator;
 use crate::cli::config::Settings;
 use ferrite::Precision;
@@ -24,6 +24,9 @@ use ferrite::lattice::{Lattice, Section};
 use ferrite::observables::spectrum::contraction_bytes;
 use ferrite::observables::spectrum::gamma::Gamma;
 use ferrite::observables::spectrum::sequential::sequential_source;
+use ferrite::observables::spectrum::sequential_nucleon::{
+    Flavour, NucleonSink, SpinProjector, sequential_nucleon_source,
+};
 use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
 use ferrite::observables::spectrum::sources::{corner_wall, noise_corner_wall, noise_wall, wall};
 use ferrite::operators::{Operator, StaggeredPhases, TimeBoundary};
@@ -51,6 +54,25 @@ pub struct Propagator<T> {
     pub plaquette: Option<f64>,
     /// What the solver said, and how the right-hand sides were split; `None` where the fields were read.
     pub solved: Option<(Report, Batches)>,
+}
+
+/// What a propagator through a sink is of.
+#[derive(Clone, Copy)]
+pub enum SinkOf {
+    /// A meson, with its Γ.
+    Meson(Gamma),
+    /// The nucleon, with a current of a flavour.
+    Nucleon(SpinProjector, Flavour),
+}
+
+impl SinkOf {
+    /// The source's Γ of the meson as whose correlator the three-point function is made.
+    pub fn source(self) -> Gamma {
+        match self {
+            SinkOf::Meson(gamma) => gamma,
+            SinkOf::Nucleon(..) => Gamma::five(),
+        }
+    }
 }
 
 /// How a run of `processes` cuts the lattice of a solve, if it may be cut so.
@@ -276,25 +298,35 @@ impl<'a> QuarksOn<'a> {
         finished(&self.configuration.typed, ended.error.as_ref(), &ended.report, solve.scheme.tol)?;
         Ok((ended.solutions, ended.report, batches))
     }
-    /// *Collective.* The propagator of a quark through the sink of a meson, `separation` after its source at an origin, from that of
-    /// the other quark.
+    /// *Collective.* The propagator of a quark through a sink, `separation` after its source at an origin, from that of the other quark
+    /// of a meson, or of the same in a nucleon.
     pub fn sequential(
         &self,
         quark: usize,
-        antiquark: &Propagator<Spinor>,
-        three: &ThreePoint,
+        other: &Propagator<Spinor>,
+        sink: SinkOf,
         (origin, separation): ([usize; 4], usize),
     ) -> Outcome<Propagator<Spinor>> {
-        let (input, layout) = (self.input, &antiquark.layout);
+        let (input, layout) = (self.input, &other.layout);
         let mut settings = input.solve_settings(quark, origin, &self.configuration.typed);
         let solve = self.context.comm.agree(Solve::from_settings(&mut settings, self.what))?;
-        let (gamma, time) = (Gamma::new(three.gamma), (origin[3] + separation) % layout.lattice().size()[3]);
-        let section = layout.section;
-        let sources = sequential_source(section, &antiquark.fields, gamma, three.momentum, origin, time);
+        let (section, time) = (layout.section, (origin[3] + separation) % layout.lattice().size()[3]);
+        let momentum = input.three_point.as_ref().map_or([0; 3], |three| three.momentum);
+        let sources = match sink {
+            SinkOf::Meson(gamma) => sequential_source(section, &other.fields, gamma, momentum, origin, time),
+            SinkOf::Nucleon(projector, flavour) => {
+                let sink = NucleonSink { projector, flavour, momentum, time };
+                sequential_nucleon_source(section, &other.fields, &sink, origin, other.boundary)
+            }
+        };
         let sources = if input.shell_sink { self.smear(quark, sources, layout)? } else { sources };
-        let told = format!("{} through the sink {separation} later", self.told(quark, origin));
+        let of = match sink {
+            SinkOf::Meson(_) => String::new(),
+            SinkOf::Nucleon(projector, flavour) => format!(", {}, current of {}", projector.name(), flavour.name()),
+        };
+        let told = format!("{} through the sink {separation} later{of}", self.told(quark, origin));
         let (fields, report, batches) = self.solved(quark, &solve, layout, sources, &told)?;
-        let (layout, boundary, phases) = (layout.clone(), antiquark.boundary, antiquark.phases);
+        let (layout, boundary, phases) = (layout.clone(), other.boundary, other.phases);
         Ok(Propagator {
             fields,
             unsmeared: None,

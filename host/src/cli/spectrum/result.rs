@@ -9,8 +9,12 @@ use super::summary::Summary;
 use crate::cli::plot::write_svg;
 use ferrite::files::npy;
 use ferrite::lattice::Lattice;
+use ferrite_report::analysis::AnalysisChoice;
+use ferrite_report::analysis::pcac::PcacFit;
 use ferrite_report::plot::error_bars;
-use ferrite_report::records::correlators::{AXES, CorrelatorLine, Correlators, HadronChannel, LINES, hadrons};
+use ferrite_report::records::correlators::{
+    AXES, CorrelatorLine, Correlators, HadronChannel, LINES, hadrons, pcac_channels,
+};
 use num_complex::Complex64;
 use serde_json::{Value, json};
 use std::fs;
@@ -170,6 +174,16 @@ impl File {
     /// The hadrons that are shown; none before the first configuration.
     pub fn channels(&self) -> Vec<HadronChannel> {
         self.done.first().map_or_else(Vec::new, |(_, found)| hadrons(found))
+    }
+    /// Quark masses of the axial current, in bins of so many configurations; none before the first configuration.
+    pub fn pcac(&self, bin: usize) -> Vec<PcacFit> {
+        let channels = self.done.first().map_or_else(Vec::new, |(_, found)| pcac_channels(found));
+        if channels.is_empty() {
+            return Vec::new();
+        }
+        let all: Vec<Correlators> = self.done.iter().map(|(_, found)| found.clone()).collect();
+        let choice = AnalysisChoice::with_bin(bin);
+        channels.iter().filter_map(|channel| PcacFit::of(channel, &all, 0.0, &choice)).collect()
     }
     /// How many configurations there are.
     pub fn len(&self) -> usize {

@@ -6,6 +6,7 @@ use ferrite::observables::spectrum::effective::CorrelatorShape;
 use ferrite::statistics::jackknife::{JackknifeEstimate, bins, jackknife};
 use ferrite_report::analysis::AnalysisChoice;
 use ferrite_report::analysis::hadrons::HadronFit;
+use ferrite_report::analysis::pcac::PcacFit;
 use ferrite_report::plot::{ErrorBarPanel, ErrorBarPlot};
 use ferrite_report::records::correlators::{ANTIQUARK, masses_of_first_half};
 use serde_json::{Value, json};
@@ -27,6 +28,8 @@ pub struct Hadron {
 /// All of them.
 pub struct Summary {
     hadrons: Vec<Hadron>,
+    /// Quark masses of the axial current.
+    pcac: Vec<PcacFit>,
     /// What the antiquark of mesons has that the quark has not.
     antiquark: Option<String>,
     configurations: usize,
@@ -71,10 +74,11 @@ impl Summary {
         let configurations = file.len();
         let bins = if configurations == 0 { 0 } else { (configurations / input.bin).max(1) };
         let left_out = configurations.saturating_sub(bins * input.bin);
-        Summary { hadrons, antiquark, configurations, bin: input.bin, bins, left_out }
+        let pcac = file.pcac(input.bin);
+        Summary { hadrons, pcac, antiquark, configurations, bin: input.bin, bins, left_out }
     }
-    /// For `--json`: effective masses, correlators, fits, and what errors are over.
-    pub fn json(&self) -> [Value; 4] {
+    /// For `--json`: effective masses, correlators, fits, quark masses, and what errors are over.
+    pub fn json(&self) -> [Value; 5] {
         let masses = |h: &Hadron| json!({ "hadron": h.name, "masses": json_of(&h.masses) });
         let values = |h: &Hadron| json!({ "hadron": h.name, "values": json_of(&h.correlator) });
         let all = |one: &dyn Fn(&Hadron) -> Value| self.hadrons.iter().map(one).collect();
@@ -88,6 +92,7 @@ impl Summary {
             all(&masses),
             all(&values),
             all(&fit),
+            self.pcac.iter().map(PcacFit::json).collect(),
             json!({ "bin": self.bin, "bins": self.bins, "left_out": self.left_out }),
         ]
     }
@@ -110,21 +115,31 @@ impl Summary {
             at: hadron.masses.iter().map(|m| m.map_or([f64::NAN; 2], |m| [m.value, m.error])).collect(),
             range: sure_range(&hadron.masses),
         };
-        let times = self.hadrons.iter().map(|hadron| hadron.masses.len()).max().unwrap_or(0);
+        let quark = |one: &PcacFit| ErrorBarPanel {
+            axis: one.name.clone(),
+            logarithmic: false,
+            at: one.masses.iter().map(|m| m.map_or([f64::NAN; 2], |m| [m.value, m.error])).collect(),
+            range: sure_range(&one.masses),
+        };
+        let times = self.masses().map(|(_, masses)| masses.len()).max().unwrap_or(0);
         ErrorBarPlot {
             title: format!("Effective masses, {title}{on}"),
             subtitle: format!("{}; errors by the jackknife", self.counts()),
             places: (0..times).map(|t| t.to_string()).collect(),
             horizontal: Some("t / a".into()),
-            panels: self.hadrons.iter().map(panel).collect(),
+            panels: self.hadrons.iter().map(panel).chain(self.pcac.iter().map(quark)).collect(),
         }
+    }
+    /// What is shown by time: effective masses, and quark masses behind them.
+    fn masses(&self) -> impl Iterator<Item = (&str, &[Option<JackknifeEstimate>])> {
+        let hadrons = self.hadrons.iter().map(|h| (h.name.as_str(), &h.masses[..]));
+        hadrons.chain(self.pcac.iter().map(|one| (one.name.as_str(), &one.masses[..])))
     }
     /// For a terminal: effective masses, C(t) of the first hadron or of all, and where the rest is.
     pub fn text(&self, folder: &Path, all: bool) -> String {
         let mut text = format!("{}: {}\n", folder.display(), self.counts());
         let shown = if all { &self.hadrons[..] } else { &self.hadrons[..self.hadrons.len().min(1)] };
-        let masses: Vec<(&str, &[Option<JackknifeEstimate>])> =
-            self.hadrons.iter().map(|h| (h.name.as_str(), &h.masses[..])).collect();
+        let masses: Vec<(&str, &[Option<JackknifeEstimate>])> = self.masses().collect();
         let correlators: Vec<(&str, &[Option<JackknifeEstimate>])> =
             shown.iter().map(|h| (h.name.as_str(), &h.correlator[..])).collect();
         text += &table("t", &masses, |x, error| match error {
@@ -138,6 +153,9 @@ impl Summary {
         // Of a few configurations there are none.
         for hadron in self.hadrons.iter().filter(|hadron| hadron.fit.fit.is_ok()) {
             text += &hadron.fit.text();
+        }
+        for quark in self.pcac.iter().filter(|quark| quark.fit.is_ok()) {
+            text += &quark.text();
         }
         if let Some(other) = &self.antiquark {
             let _ = writeln!(

@@ -6,10 +6,11 @@
 //! | [`sources`] | point, wall and noise sources for all components |
 //! | [`smearing`] | Gaussian smearing of quarks at either end, on a device |
 //! | [`mesons`] | all 16 mesons of two Wilson quarks, at any momentum |
-//! | [`sequential`] | three-point functions of mesons |
+//! | [`sequential`] | three-point functions of mesons, and the conserved charge |
+//! | [`sequential_nucleon`] | three-point functions of the nucleon |
 //! | [`nucleon`] | the nucleon and its parity partner |
 //! | [`staggered`] | local mesons and the local nucleon of staggered quarks |
-//! | [`effective`] | effective masses; [`jackknife`](statistics::jackknife) has errors over configurations |
+//! | [`effective`], [`pcac`] | effective masses, the quark mass of the axial current; [`jackknife`](statistics::jackknife) has errors over configurations |
 //!
 //! Propagators are fields on a device, and mesons and nucleons are made there. Correlators are sums over the sites that a process has,
 //! for all times of the whole lattice: the correlator is the sum over processes. Time is counted from the source.
@@ -18,12 +19,13 @@ pub mod gamma;
 pub mod mesons;
 pub mod nucleon;
 pub mod sequential;
+pub mod sequential_nucleon;
 pub mod smearing;
 pub mod sources;
 pub mod staggered;
 
 pub use contraction::contraction_bytes;
-pub use statistics::effective;
+pub use statistics::{effective, pcac};
 
 use crate::field::host::{Fermion, HostField};
 use crate::lattice::Section;

@@ -1,0 +1,74 @@
+//! Quark masses of the axial current, from correlators of `ferrite spectrum`.
+use super::{AnalysisChoice, average_text, estimate_json, estimate_text, fit_json, quality_text, why_not};
+use crate::records::correlators::{Correlators, PcacChannel};
+use serde_json::{Value, json};
+use statistics::fit::{Fit, FitError};
+use statistics::jackknife::JackknifeEstimate;
+use statistics::pcac::{fit_pcac, pcac_masses, pcac_samples};
+
+/// m(t) with its plateau.
+#[derive(Clone, Debug)]
+pub struct PcacFit {
+    /// For people.
+    pub name: String,
+    /// c_A
+    pub improvement: f64,
+    /// At the times 0 to T/2, of which the first has none.
+    pub masses: Vec<Option<JackknifeEstimate>>,
+    /// A constant.
+    pub fit: Result<Fit, FitError>,
+}
+
+impl PcacFit {
+    /// From all configurations, with c_A; `None` where they have not both correlators.
+    pub fn of(channel: &PcacChannel, all: &[Correlators], improvement: f64, choice: &AnalysisChoice) -> Option<Self> {
+        let samples = |k: usize| -> Option<Vec<Vec<f64>>> {
+            all.iter().map(|found| found.mean(&channel.parts[k..=k])).collect::<Option<_>>()
+        };
+        let samples = pcac_samples(&samples(0)?, &samples(1)?, choice.bin);
+        let masses = choice.fits.resampling.estimate(&samples, |mean| {
+            let (axial, pion) = mean.split_at(mean.len() / 2);
+            pcac_masses(axial, pion, improvement)
+        });
+        let fit = fit_pcac(&samples, improvement, &choice.fits);
+        Some(PcacFit { name: channel.name.clone(), improvement, masses, fit })
+    }
+    /// For JSON: the fit, or `why` there is none, and what it is of.
+    pub fn json(&self) -> Value {
+        let mut object = match &self.fit {
+            Ok(fit) => fit_json(fit, &|t| json!(t), &|_| Value::Null),
+            Err(error) => json!({ "why": why_not(error) }),
+        };
+        object["hadron"] = json!(self.name);
+        object["c_a"] = json!(self.improvement);
+        object["masses"] = self.masses.iter().map(|m| estimate_json(*m)).collect();
+        object
+    }
+    /// A line, and one for the mean over windows.
+    pub fn text(&self) -> String {
+        let fit = match &self.fit {
+            Ok(fit) => fit,
+            Err(error) => return format!("{:<15}no fit: {}\n", self.name, why_not(error)),
+        };
+        let ([first, last], mass) = (fit.best.window, estimate_text(fit.quantities[0]));
+        let mut text =
+            format!("{:<15}a m = {mass}; constant, t = {first} to {last}, {}\n", self.name, quality_text(fit));
+        if let Some(average) = average_text(fit, 0) {
+            text += &format!("{:<15}{average}\n", "");
+        }
+        text
+    }
+    /// m(t) in a table.
+    pub fn masses_text(&self) -> String {
+        let mut text = format!("{:<15}{:>8}  a m(t)\n", "", "t");
+        for (t, mass) in self.masses.iter().enumerate().skip(1) {
+            text += &format!("{:<15}{t:>8}  {}\n", "", estimate_text(*mass));
+        }
+        text
+    }
+    /// The mass of the fit, and its window.
+    pub fn plateau(&self) -> Option<(f64, [usize; 2])> {
+        let fit = self.fit.as_ref().ok()?;
+        Some((fit.quantities[0]?.value, fit.best.window))
+    }
+}
