@@ -48,6 +48,7 @@ mod narrow;
 mod odd_extents;
 mod openqcd;
 mod physics;
+mod plain_readers;
 mod propagator_files;
 mod properties;
 mod quark_smearing;
