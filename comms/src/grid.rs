@@ -110,8 +110,8 @@ impl ProcessGrid {
         std::array::from_fn(|mu| global[mu] / self.dims[mu])
     }
 
-    /// Global coordinates of the first site of a rank's box. All even for a grid that [`check`](Self::check) accepts,
-    /// so that the parity of a site is the same seen locally and globally.
+    /// Global coordinates of the first site of a rank's box. All even for a grid that [`check`](Self::check) accepts for an
+    /// operator, so that the parity of a site is the same seen locally and globally.
     ///
     /// # Panics
     /// As [`coordinates`](Self::coordinates).
@@ -129,7 +129,8 @@ impl ProcessGrid {
     }
 
     /// Whether the lattice can be cut this way for operators that reach `hops` sites far (Wilson 1, Naik term 3):
-    /// every local extent is a whole and even number, and at least `hops` where the axis is cut.
+    /// every local extent is a whole and even number, and at least `hops` where the axis is cut. Without an operator, for
+    /// fields that are only read, written and measured on the host, `hops` is 0: then local extents may be odd.
     ///
     /// # Errors
     /// All that is wrong, and grids of as many processes that fit.
@@ -171,7 +172,7 @@ impl ProcessGrid {
     pub fn best(size: usize, global: [usize; 4], hops: usize) -> Result<Self, GridError> {
         fitting(size, global, hops).first().copied().ok_or_else(|| {
             let mut misfits: Vec<_> = (0..4)
-                .filter(|axis| global[*axis] == 0 || !global[*axis].is_multiple_of(2))
+                .filter(|axis| global[*axis] == 0 || is_unfit(global[*axis], hops))
                 .map(|axis| Misfit::Odd { axis, extent: global[axis], parts: 1 })
                 .collect();
             misfits.push(Misfit::NoGrid { size, global, hops });
@@ -196,11 +197,16 @@ impl fmt::Display for Times {
     }
 }
 
+/// Whether a local extent is one that no operator can have: even and odd sites would not alternate.
+fn is_unfit(extent: usize, hops: usize) -> bool {
+    hops > 0 && !extent.is_multiple_of(2)
+}
+
 /// Why an axis cannot be cut into so many parts.
 fn misfit(axis: usize, extent: usize, parts: usize, hops: usize) -> Option<Misfit> {
     if extent == 0 || !extent.is_multiple_of(parts) {
         Some(Misfit::NotDivisible { axis, extent, parts })
-    } else if !(extent / parts).is_multiple_of(2) {
+    } else if is_unfit(extent / parts, hops) {
         Some(Misfit::Odd { axis, extent, parts })
     } else if parts > 1 && extent / parts < hops {
         Some(Misfit::TooThin { axis, extent, parts, hops })
@@ -310,7 +316,7 @@ pub enum Misfit {
         size: usize,
         /// Global extents.
         global: [usize; 4],
-        /// Reach of the operator.
+        /// Reach of the operator; 0: there is none.
         hops: usize,
     },
 }
@@ -341,6 +347,9 @@ impl fmt::Display for Misfit {
                 AXES[axis],
                 extent / parts
             ),
+            Self::NoGrid { size, global, hops: 0 } => {
+                write!(f, "the lattice {} cannot be cut into {size} equal boxes, one for each process", Times(global))
+            }
             Self::NoGrid { size, global, hops } => write!(
                 f,
                 "the lattice {} cannot be cut among {size} processes with even local extents of at least {hops}",

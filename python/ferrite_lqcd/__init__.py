@@ -24,6 +24,8 @@ from .dirac import *  # noqa: F403
 from .dirac import __all__ as _dirac
 from .errors import *  # noqa: F403
 from .errors import __all__ as _errors
+from .fits import *  # noqa: F403
+from .fits import __all__ as _fits
 from .gauge import *  # noqa: F403
 from .gauge import __all__ as _gauge
 from .hmc import *  # noqa: F403
@@ -34,6 +36,8 @@ from .plots import *  # noqa: F403
 from .plots import __all__ as _plots
 from .reports import *  # noqa: F403
 from .reports import __all__ as _reports
+from .sequential import *  # noqa: F403
+from .sequential import __all__ as _sequential
 from .sources import *  # noqa: F403
 from .sources import __all__ as _sources
 from .spectrum import *  # noqa: F403
@@ -41,5 +45,6 @@ from .spectrum import __all__ as _spectrum
 
 __version__ = _native.__version__
 __all__ = [
-    *_arrays_names, *_contraction, *_device, *_dirac, *_errors, *_gauge, *_hmc, *_operators, *_plots, *_reports, *_sources, *_spectrum,
+    *_arrays_names, *_contraction, *_device, *_dirac, *_errors, *_fits, *_gauge, *_hmc, *_operators, *_plots, *_reports,
+    *_sequential, *_sources, *_spectrum,
 ]

@@ -8,6 +8,7 @@ Fields are NumPy arrays: ``[t, z, y, x, spin, colour]`` of Wilson-like operators
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Sequence
 
 import numpy as np
@@ -50,10 +51,36 @@ class Multigrid:
         self.seconds: float = found["seconds"]
         self.levels: "list[dict[str, Any]]" = found["levels"]
         self._operator, self._settings = operator, settings
+        operator._setups += 1
+        self._number = operator._setups
+
+    def save(self, path: "str | os.PathLike[str]") -> None:
+        """Writes the near-null vectors of the finest level, with the operator and a checksum of the links that they are for.
+
+        ``Operator.load_setup`` and ``ferrite solve --setup`` read the file (docs/formats.md).
+
+        Raises
+        ------
+        InputError
+            Where another setup of the operator has taken the place of this one.
+        FileError
+            A file that cannot be written.
+        """
+        if self._operator._setups != self._number:
+            raise InputError("the operator has another setup since: save that one, or set this one up again")
+        self._operator._dirac.save_setup(os.fspath(path))
 
     def __repr__(self) -> str:
         levels = ", ".join(f"{level['vectors']} vectors on {level['block']}" for level in self.levels)
         return f"<ferrite_lqcd.Multigrid: {levels}; {self.seconds:.2f} s>"
+
+
+def _setup_settings(
+    settings: "dict[str, Any]", blocks: Optional[Sequence[Sequence[int]]]
+) -> "dict[str, Any]":
+    if blocks is not None:
+        settings["blocks"] = [[int(extent) for extent in block] for block in blocks]
+    return {key: value for key, value in settings.items() if value is not None}
 
 
 def _text(value: Any) -> str:
@@ -93,6 +120,8 @@ class Operator:
         if not isinstance(gauge, Gauge):
             raise InputError(f"an operator needs a Gauge, not {type(gauge).__name__}: fe.Gauge(array) makes one")
         self._dirac = _native.Dirac(_on(device), gauge._links, name, texts)
+        # How many multigrid setups it had; the last one is there.
+        self._setups = 0
         self.name = name
         self.gauge = gauge
         self.parameters: "dict[str, Any]" = json.loads(self._dirac.description)
@@ -150,11 +179,40 @@ class Operator:
         improvements : int
             How many times the cycle improves its own near-null vectors.
         """
-        settings: "dict[str, Any]" = {"vectors": vectors, "levels": levels, "improvements": improvements}
-        if blocks is not None:
-            settings["blocks"] = [[int(extent) for extent in block] for block in blocks]
-        settings = {key: value for key, value in settings.items() if value is not None}
+        settings = _setup_settings({"vectors": vectors, "levels": levels, "improvements": improvements}, blocks)
         return Multigrid(self, settings, self._dirac.set_up(json.dumps(settings)))
+
+    def load_setup(
+        self,
+        path: "str | os.PathLike[str]",
+        *,
+        levels: Optional[int] = None,
+        blocks: Optional[Sequence[Sequence[int]]] = None,
+    ) -> Multigrid:
+        """Sets multigrid up with the near-null vectors of a file, which ``Multigrid.save`` or ``ferrite solve --setup`` wrote.
+
+        The links and the operator have to be those of the file, its mass and coefficients may be others. ``levels`` and ``blocks``
+        are those of ``setup``: files do not have them.
+
+        Raises
+        ------
+        FileError
+            A file that is damaged, or a setup for other links or another operator.
+
+        Examples
+        --------
+        >>> import ferrite_lqcd as fe, pathlib, tempfile
+        >>> U, blocks = fe.Gauge.random((4, 4, 4, 8), seed=7, noise=0.1), [(2, 2, 2, 2)]
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder) / "wilson.setup"
+        ...     fe.Wilson(U, mass=0.1).setup(vectors=8, blocks=blocks).save(path)
+        ...     mg = fe.Wilson(U, mass=0.05).load_setup(path, blocks=blocks)
+        >>> mg.levels[0]["vectors"]
+        8
+        """
+        settings = _setup_settings({"levels": levels}, blocks)
+        said = self._dirac.load_setup(os.fspath(path), json.dumps(settings))
+        return Multigrid(self, {**settings, "vectors": json.loads(said)["vectors"]}, said)
 
     def solve(
         self,

@@ -219,9 +219,14 @@ class HMC:
         self.number = 0
 
     def trajectory(self, *, reverse: bool = False) -> Trajectory:
-        """Makes the next trajectory. With ``reverse`` it is also run backwards."""
+        """Makes the next trajectory. With ``reverse`` it is also run backwards.
+
+        Ctrl-C ends it at the next iteration of a solver or step of molecular dynamics with ``KeyboardInterrupt``, and leaves the chain
+        as it was: the next call makes the same trajectory, bit for bit.
+        """
+        said = self._chain.trajectory(self.number + 1, reverse)
         self.number += 1
-        return Trajectory(**json.loads(self._chain.trajectory(self.number, reverse)))
+        return Trajectory(**json.loads(said))
 
     def run(self, count: int) -> Iterator[Trajectory]:
         """Makes so many trajectories, one after the other as they are asked for."""

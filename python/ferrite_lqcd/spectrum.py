@@ -248,7 +248,8 @@ def nucleon(
 def effective_mass(correlator: Sequence[float], form: str = "cosh") -> np.ndarray:
     """m between t and t + 1 from C(t)/C(t+1); NaN where no m gives that ratio.
 
-    ``form`` is ``"cosh"``, for correlators that are the same forwards and backwards, or ``"exp"``.
+    ``form`` is ``"cosh"``, for correlators that are the same forwards and backwards, ``"sinh"``, where they are but for their
+    sign, or ``"exp"``. ``fe.effective_masses`` has errors, of many configurations.
 
     Examples
     --------
@@ -256,10 +257,8 @@ def effective_mass(correlator: Sequence[float], form: str = "cosh") -> np.ndarra
     >>> np.allclose(fe.effective_mass(np.cosh(0.3 * (np.arange(16) - 8))), 0.3)
     True
     """
-    if form not in ("cosh", "exp"):
-        raise InputError(f"form = '{form}': expected 'cosh' or 'exp'")
     values = [float(value) for value in np.real(np.asarray(correlator))]
-    return np.array(_native.effective_masses(values, form == "cosh"))
+    return np.array(_native.effective_masses(values, form))
 
 
 def read_fermions(
@@ -271,5 +270,6 @@ def read_fermions(
 
 
 def write_fermions(path: "str | os.PathLike[str]", fields: Any, *, title: str = "written by Ferrite") -> None:
-    """Writes fermion fields, whole or not at all; the file's name tells the format: ``.npy``, or ``.lime`` for SciDAC."""
+    """Writes fermion fields, whole or not at all; the file's name tells the format: ``.npy``, ``.lime`` for SciDAC, or ``.milc`` for a
+    propagator of staggered quarks, in single precision."""
     _native.write_fermions(os.fspath(path), given(fields), title)

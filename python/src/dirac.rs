@@ -6,10 +6,13 @@ use crate::keys;
 use crate::links::Links;
 use crate::shared::Shared;
 use ferrite::backend::MAX_RHS;
-use ferrite::comms::ProcessGrid;
+use ferrite::comms::{ProcessGrid, Solo};
 use ferrite::domain::Domain;
-use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
+use ferrite::field::host::{ColourVector, Fermion, HostField, HostGauge, Spinor};
 use ferrite::field::{DeviceArray, FullField};
+use ferrite::files::SharedFile;
+use ferrite::files::setup::links_checksum;
+use ferrite::files::setup_of_solve::{self, SetupError};
 use ferrite::lattice::Lattice;
 use ferrite::multigrid::{Multigrid, MultigridParams};
 use ferrite::operators::{Key, KeyKind, OPERATORS, Operator, OperatorForm};
@@ -24,6 +27,8 @@ use pyo3::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A Dirac operator on the links of a device, in every format that was asked for so far.
 #[pyclass(frozen, module = "ferrite_lqcd._native")]
@@ -32,6 +37,7 @@ pub struct Dirac {
     device: Py<Device>,
     operator: Operator,
     lattice: Lattice,
+    gauge: Arc<HostGauge>,
     /// What is known of it, as JSON.
     #[pyo3(get)]
     description: String,
@@ -389,14 +395,15 @@ impl Dirac {
     ) -> PyResult<Self> {
         let (operator, mut said) = keys::resolve(name, parameters)?;
         let (gauge, lattice) = (links.gauge.clone(), links.gauge.lattice());
+        let on = gauge.clone();
         let kept = device
             .get()
-            .keep(py, move |thread, _| Ok(Some(Configuration::of_shared(&thread.domain(gauge.lattice())?, gauge))))?;
+            .keep(py, move |thread, _| Ok(Some(Configuration::of_shared(&thread.domain(on.lattice())?, on))))?;
         said["operator"] = name.into();
         said["mass"] = operator.mass().into();
         said["antiperiodic"] = (operator.boundary().sign() < 0.0).into();
         said["staggered"] = (operator.kind() == FermionKind::Staggered).into();
-        Ok(Dirac { kept, device, operator, lattice, description: said.to_string() })
+        Ok(Dirac { kept, device, operator, lattice, gauge, description: said.to_string() })
     }
     /// M ψ, M† ψ or M†M ψ: `plain`, `dagger` or `normal`, in double precision.
     fn apply<'py>(&self, py: Python<'py>, given: Given<'_>, form: &str) -> PyResult<Made<'py>> {
@@ -501,6 +508,52 @@ impl Dirac {
             let made = made.map_err(|error| Failure::from(SolveFailure::<Spinor>::Solver(error)))?;
             Ok(multigrid_json(&made).to_string())
         })
+    }
+    /// Writes the test vectors of the multigrid setup that there is, and gives their number.
+    fn save_setup(&self, py: Python<'_>, path: PathBuf) -> PyResult<usize> {
+        let gauge = self.gauge.clone();
+        self.on(py, move |_, configuration, _| {
+            let (solo, links) = (Solo::new(), links_of(&gauge)?);
+            let saved = setup_of_solve::save(SharedFile::new(&path, &solo), configuration, &links);
+            saved.map_err(|why| setup_failure(&path, why))
+        })
+    }
+    /// Sets multigrid up with the test vectors of a file: what it is, as JSON.
+    fn load_setup(&self, py: Python<'_>, path: PathBuf, settings: &str) -> PyResult<String> {
+        let settings = Settings(serde_json::from_str(settings).map_err(Failure::other)?);
+        let mut request = request(self.operator, &settings)?;
+        let Operator::WilsonLike(operator) = self.operator else {
+            return Err(Failure::input("staggered operators have no multigrid").into());
+        };
+        let gauge = self.gauge.clone();
+        self.on(py, move |_, configuration, _| {
+            let (solo, links) = (Solo::new(), links_of(&gauge)?);
+            let file = SharedFile::new(&path, &solo);
+            let loaded = setup_of_solve::load(file, configuration, operator, &links, None);
+            let loaded = loaded.map_err(|why| setup_failure(&path, why))?;
+            request.multigrid.vectors = loaded.vectors;
+            let storage = configuration.possible(&request.operator, request.reconstruction)?;
+            let made = configuration.set_up_multigrid(operator, &request.multigrid, storage);
+            let made = made.map_err(|error| Failure::from(SolveFailure::<Spinor>::Solver(error)))?;
+            let mut said = multigrid_json(&made);
+            said["vectors"] = loaded.vectors.into();
+            said["mass"] = loaded.mass.into();
+            Ok(said.to_string())
+        })
+    }
+}
+
+/// By what a setup knows links.
+fn links_of(gauge: &HostGauge) -> Outcome<String> {
+    links_checksum(gauge, &gauge.lattice().into(), &Solo::new()).map_err(Failure::other)
+}
+
+fn setup_failure(path: &Path, why: SetupError) -> Failure {
+    match why {
+        SetupError::File(error) => error.into(),
+        SetupError::Device(error) => error.into(),
+        SetupError::None => Failure::input("multigrid was not set up: D.setup() does"),
+        why => Failure { kind: FailureKind::File, message: format!("{} {why}", path.display()) },
     }
 }
 

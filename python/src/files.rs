@@ -2,7 +2,7 @@
 use crate::arrays::{self, Given, Made};
 use crate::failure::Failure;
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
-use ferrite::files::{self, Endian, FileError, FileFormat, ReadOptions, WriteOptions};
+use ferrite::files::{self, Endian, FileError, FileFormat, FilePrecision, ReadOptions, WriteOptions};
 use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,8 @@ fn write<T: Fermion>(py: Python<'_>, path: &Path, given: &Given<'_>, title: Stri
         let why = format!("{}: the format is unclear from the name; end it in .npy or .lime", path.display());
         return Err(Failure::input(why).into());
     };
-    let options = WriteOptions { format, title, endian: Endian::Little, ..Default::default() };
+    let precision = format.only_precision().unwrap_or(FilePrecision::Double);
+    let options = WriteOptions { format, title, precision, endian: Endian::Little, ..Default::default() };
     let all: Vec<&HostField<T>> = fields.iter().collect();
     let written = py.detach(|| match (&all[..], &axes[..]) {
         (&[field], []) => files::write_fermion(path, field, &options),

@@ -10,7 +10,7 @@ use ferrite::hmc::action::{ActionName, GaugeAction};
 use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, QuarkSmearing, RationalFunctions, ShiftedSolver};
 use ferrite::hmc::functions::{Quarks, Tolerances, rational_functions, rational_functions_of_norm};
 use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
-use ferrite::hmc::links::EvolvingLinks;
+use ferrite::hmc::links::{EvolvingLinks, StopSignal};
 use ferrite::hmc::monomial::Monomial;
 use ferrite::hmc::spectrum::{end_of_interval, interval, largest};
 use ferrite::hmc::stout::StoutSmearing;
@@ -75,6 +75,10 @@ struct Running {
     first: Vec<usize>,
     solver: WilsonSolver,
     seed: u64,
+    /// Whether links have moved since the spectrum was looked at.
+    has_moved: bool,
+    /// The last trajectory, as it was told: somebody may have stopped it when it was done already.
+    last: Option<(u32, String)>,
 }
 
 fn number(object: &Value, key: &str) -> Outcome<Option<f64>> {
@@ -346,7 +350,7 @@ impl Running {
             }
         }
         let chain = Course::new(plan, &thin, precision, parts)?;
-        Ok(Running { chain, quarks, intervals, first, solver, seed })
+        Ok(Running { chain, quarks, intervals, first, solver, seed, has_moved: false, last: None })
     }
     /// Makes other rational functions where the spectrum has left their interval.
     fn look_at_spectrum(&mut self) -> Outcome {
@@ -379,22 +383,30 @@ impl Chain {
             device.get().keep(py, move |thread, _| Running::new(&thread.domain(gauge.lattice())?, &gauge, planned))?;
         Ok(Chain { kept, device })
     }
-    /// Makes a trajectory: what became of it, as JSON.
+    /// Makes a trajectory, unless it is the last one that was made: what became of it, as JSON. Where it is stopped the chain is
+    /// what it was before.
     fn trajectory(&self, py: Python<'_>, number: u32, reverse: bool) -> PyResult<String> {
         let kept = self.kept.number();
-        self.device.get().run(py, move |thread, _| {
+        self.device.get().run(py, move |thread, stop| {
             let running = thread.kept::<Running>(kept)?;
+            if let Some((_, said)) = running.last.as_ref().filter(|(last, _)| *last == number) {
+                return Ok(said.clone());
+            }
+            let asked = stop.clone();
+            running.chain.stop_when(StopSignal::new(move || asked.is_asked()));
             let begin = std::time::Instant::now();
+            if running.has_moved {
+                running.look_at_spectrum()?;
+                running.has_moved = false;
+            }
             let outcome = running.chain.trajectory(number, None, reverse)?;
             let seconds = begin.elapsed().as_secs_f64();
-            if outcome.accepted {
-                running.look_at_spectrum()?;
-            }
+            running.has_moved |= outcome.accepted;
             let plaquette = running.chain.links().thin(Precision::Double)?.plaquette()?.0;
             let parts = |energies: &ferrite::hmc::trajectory::Energies| {
                 json!({ "gauge": energies.gauge, "kinetic": energies.kinetic, "fermions": energies.fermions })
             };
-            Ok(json!({
+            let said = json!({
                 "number": number,
                 "delta_h": outcome.delta,
                 "accepted": outcome.accepted,
@@ -405,8 +417,9 @@ impl Chain {
                 "failure": outcome.failure,
                 "plaquette": plaquette.mean,
                 "seconds": seconds,
-            })
-            .to_string())
+            });
+            running.last = Some((number, said.to_string()));
+            Ok(said.to_string())
         })
     }
     /// The links as they are now.

@@ -5,6 +5,7 @@ mod device;
 mod dirac;
 mod failure;
 mod files;
+mod fits;
 mod hmc;
 mod keys;
 mod links;
@@ -43,8 +44,13 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(spectrum::gamma_matrix, module)?)?;
     module.add_function(wrap_pyfunction!(spectrum::noise, module)?)?;
     module.add_function(wrap_pyfunction!(spectrum::gaussian, module)?)?;
-    module.add_function(wrap_pyfunction!(spectrum::effective_masses, module)?)?;
+    module.add_function(wrap_pyfunction!(spectrum::sequential_source, module)?)?;
+    module.add_function(wrap_pyfunction!(spectrum::conserved_charge, module)?)?;
+    module.add_function(wrap_pyfunction!(fits::fit, module)?)?;
+    module.add_function(wrap_pyfunction!(fits::effective_masses, module)?)?;
+    module.add_function(wrap_pyfunction!(fits::effective_estimates, module)?)?;
     module.add_function(wrap_pyfunction!(plot::convergence_svg, module)?)?;
     module.add_function(wrap_pyfunction!(plot::lines_svg, module)?)?;
+    module.add_function(wrap_pyfunction!(plot::error_bars_svg, module)?)?;
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Pictures, as SVG.
 use crate::failure::Failure;
+use ferrite_report::plot::error_bars::{self, ErrorBarPanel, ErrorBarPlot};
 use ferrite_report::plot::{Convergence, CurveStyle, LinePlot, PlottedCurve, convergence, lines};
 use pyo3::prelude::*;
 
@@ -34,4 +35,21 @@ pub fn lines_svg(
     let curves = curves.into_iter().map(curve).collect();
     let plot = LinePlot { title, subtitle, axes, logarithmic: [false, logarithmic], curves };
     Ok(lines::svg(&plot).map_err(Failure::other)?)
+}
+
+/// Values with errors by their number; those that are no number are left out.
+#[pyfunction]
+pub fn error_bars_svg(
+    title: String,
+    subtitle: String,
+    axes: [String; 2],
+    values: Vec<f64>,
+    errors: Vec<f64>,
+) -> PyResult<String> {
+    let places = (0..values.len()).map(|k| k.to_string()).collect();
+    let at = values.into_iter().zip(errors).map(|(value, error)| [value, error]).collect();
+    let [horizontal, axis] = axes;
+    let panels = vec![ErrorBarPanel { axis, logarithmic: false, at, range: None }];
+    let plot = ErrorBarPlot { title, subtitle, places, horizontal: Some(horizontal), panels };
+    Ok(error_bars::svg(&plot).map_err(Failure::other)?)
 }

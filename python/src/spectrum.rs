@@ -12,6 +12,7 @@ use ferrite::num_complex::Complex64;
 use ferrite::observables::spectrum::gamma::{COUNT, Gamma, name};
 use ferrite::observables::spectrum::mesons::Mesons;
 use ferrite::observables::spectrum::nucleon::nucleon as nucleon_of;
+use ferrite::observables::spectrum::sequential;
 use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
 use ferrite::observables::spectrum::staggered::{NAMES, local_mesons, local_nucleon};
 use ferrite::operators::{StaggeredPhases, TimeBoundary};
@@ -76,9 +77,7 @@ pub fn mesons<'py>(
     let antiquark = other(&fields, antiquark.as_ref())?;
     let lattice = fields[0].lattice();
     inside(origin, lattice)?;
-    if let Some(wrong) = pairs.iter().flat_map(|(a, b)| [*a, *b]).find(|number| *number >= COUNT) {
-        return Err(Failure::input(format!("{wrong} is no product of γ matrices: there are {COUNT}, from 0")).into());
-    }
+    pairs.iter().flat_map(|(a, b)| [*a, *b]).try_for_each(known)?;
     let shape = [momenta.len(), pairs.len(), lattice.size()[3]];
     let of = (0..momenta.len()).flat_map(|k| pairs.iter().map(move |pair| (k, *pair))).collect::<Vec<_>>();
     let make = move |quark: &FullField, antiquark: &FullField| Mesons::new(quark, antiquark, origin, &momenta);
@@ -158,6 +157,63 @@ pub fn staggered_nucleon<'py>(
     arrays::array(py, &[count, lattice.size()[3]], found.concat())
 }
 
+/// η of a propagator through the sink, for all 12 components: `[12, …]`.
+#[pyfunction]
+pub fn sequential_source<'py>(
+    py: Python<'py>,
+    antiquark: Given<'_>,
+    sink: usize,
+    momentum: [i32; 3],
+    origin: Extents,
+    time: usize,
+) -> PyResult<Made<'py>> {
+    let fields = columns::<Spinor>(&antiquark)?;
+    let lattice = fields[0].lattice();
+    inside(origin, lattice)?;
+    known(sink)?;
+    if time >= lattice.size()[3] {
+        return Err(Failure::input(format!("time {time} is not on a lattice of {lattice}")).into());
+    }
+    let made = py.detach(|| sequential::sequential_source(lattice, &fields, Gamma::new(sink), momentum, origin, time));
+    arrays::stacked(py, &[Spinor::COMPONENTS], &made)
+}
+
+/// The conserved charge between source and sink: `[momentum, time]`.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "they have names in Python")]
+pub fn conserved_charge<'py>(
+    py: Python<'py>,
+    links: &Links,
+    quark: Given<'_>,
+    through: Given<'_>,
+    source: usize,
+    origin: Extents,
+    momenta: Vec<[i32; 3]>,
+    antiperiodic: bool,
+) -> PyResult<Made<'py>> {
+    let (quark, through) = (columns::<Spinor>(&quark)?, columns::<Spinor>(&through)?);
+    let (gauge, lattice) = (links.gauge.clone(), quark[0].lattice());
+    inside(origin, lattice)?;
+    known(source)?;
+    if through[0].lattice() != lattice || gauge.lattice() != lattice {
+        return Err(Failure::input("links and propagators are on different lattices").into());
+    }
+    let boundary = if antiperiodic { TimeBoundary::Antiperiodic } else { TimeBoundary::Periodic };
+    let found = py.detach(|| {
+        let both = [&quark[..], &through[..]];
+        sequential::conserved_charge(lattice, &gauge, both, Gamma::new(source), origin, &momenta, boundary)
+    });
+    arrays::array(py, &[momenta.len(), lattice.size()[3]], found.concat())
+}
+
+/// That a number is one of a product of γ matrices.
+fn known(number: usize) -> PyResult<()> {
+    match number < COUNT {
+        true => Ok(()),
+        false => Err(Failure::input(format!("{number} is no product of γ matrices: there are {COUNT}, from 0")).into()),
+    }
+}
+
 /// Names of the 16 products of γ matrices.
 #[pyfunction]
 pub fn gamma_names() -> Vec<String> {
@@ -167,9 +223,7 @@ pub fn gamma_names() -> Vec<String> {
 /// A product of γ matrices in the DeGrand–Rossi basis: `[row, column]`.
 #[pyfunction]
 pub fn gamma_matrix(py: Python<'_>, number: usize) -> PyResult<Made<'_>> {
-    if number >= COUNT {
-        return Err(Failure::input(format!("{number} is no product of γ matrices: there are {COUNT}, from 0")).into());
-    }
+    known(number)?;
     let gamma = Gamma::new(number);
     let all = (0..16).map(|k| gamma.at(k / 4, k % 4)).collect();
     arrays::array(py, &[4, 4], all)
@@ -244,15 +298,4 @@ fn smeared<T: Fermion>(
         }
         Ok(all)
     })
-}
-
-/// Effective masses of a real correlator: not a number where there is none.
-#[pyfunction]
-pub fn effective_masses(correlator: Vec<f64>, cosh: bool) -> PyResult<Vec<f64>> {
-    use ferrite::observables::spectrum::effective::{CorrelatorShape, effective_masses};
-    if correlator.len() < 2 {
-        return Err(Failure::input("a correlator has two times at least").into());
-    }
-    let shape = if cosh { CorrelatorShape::Cosh } else { CorrelatorShape::Exponential };
-    Ok(effective_masses(&correlator, shape).into_iter().map(|mass| mass.unwrap_or(f64::NAN)).collect())
 }

@@ -24,4 +24,4 @@ def test_notebook_runs():
         value = eval(shown, names) if shown else None
         assert value is None or repr(value)
         pictures += hasattr(value, "_repr_svg_") and value._repr_svg_().startswith("<svg")
-    assert pictures == 3
+    assert pictures == 5

@@ -121,6 +121,12 @@ def test_files_come_back(tmp_path, weak):
         S.write(tmp_path / name)
         np.testing.assert_allclose(fe.read_fermions(tmp_path / name), S.columns, atol=1e-15)
     field = random_field(weak.lattice, 1, False)
+    columns = np.stack([random_field(weak.lattice, seed, False) for seed in (1, 2, 3)])
+    fe.write_fermions(tmp_path / "x.milc", columns)
+    # MILC's format has single precision.
+    np.testing.assert_allclose(fe.read_fermions(tmp_path / "x.milc", staggered=True), columns, rtol=1e-7)
+    with pytest.raises(fe.FileError, match="3 colour vectors"):
+        S.write(tmp_path / "s.milc")
     fe.write_fermions(tmp_path / "x.lime", field)
     np.testing.assert_allclose(fe.read_fermions(tmp_path / "x.lime", staggered=True), field, atol=1e-15)
 
@@ -212,6 +218,56 @@ except KeyboardInterrupt:
     assert running.communicate(timeout=60) == ("interrupted True\n", "")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_control_c_ends_a_trajectory():
+    """At its next step; the chain is as it was, and makes the same trajectory as one that was not interrupted."""
+    script = """
+import ferrite_lqcd as fe, numpy as np
+fe.init("cpu", threads=1)
+def chain(steps):
+    quarks = [fe.TwoFlavours("clover", kappa=0.12, csw=1.0, guesses=2), fe.OneFlavour("wilson", kappa=0.11)]
+    U = fe.Gauge.random((4, 4, 4, 4), seed=1, noise=0.3)
+    return fe.HMC(U, fe.GaugeAction("iwasaki", 2.0), quarks, steps=steps, length=0.1, seed=3, thermalise=9, friction=0.5)
+# Many more steps than anybody waits for.
+hmc = chain(100_000)
+before = np.array(hmc.gauge)
+print("begins", flush=True)
+try:
+    hmc.trajectory()
+except KeyboardInterrupt:
+    print("interrupted", hmc.number, np.array_equal(hmc.gauge, before), flush=True)
+hmc, same = chain(25), chain(25)
+straight = [same.trajectory() for _ in range(2)]
+first = hmc.trajectory()
+before = np.array(hmc.gauge)
+print("again", flush=True)
+stopped = 0
+while True:
+    try:
+        second = hmc.trajectory()
+        break
+    except KeyboardInterrupt:
+        stopped += 1
+        assert hmc.number == 1 and np.array_equal(hmc.gauge, before)
+        print("stopped", flush=True)
+def numbers(trajectory):
+    return trajectory.delta_h, trajectory.plaquette, trajectory.iterations, trajectory.start, trajectory.end
+print(stopped > 0, numbers(first) == numbers(straight[0]), numbers(second) == numbers(straight[1]), hmc.number)
+print(np.array_equal(hmc.gauge, same.gauge))
+"""
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
+    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen([sys.executable, "-c", script], env=environment, **pipes)
+    assert running.stdout.readline() == "begins\n"
+    time.sleep(0.3)
+    running.send_signal(signal.SIGINT)
+    assert running.stdout.readline() == "interrupted 0 True\n"
+    assert running.stdout.readline() == "again\n"
+    time.sleep(0.1)
+    running.send_signal(signal.SIGINT)
+    assert running.communicate(timeout=120) == ("stopped\nTrue True True 2\nTrue\n", "")
+
+
 def test_trajectories(weak):
     start = fe.Gauge.random((2, 2, 2, 4), seed=1, noise=0.3)
     quarks = [fe.TwoFlavours("clover", kappa=0.12, csw=1.0, heavier=[1.0]), fe.OneFlavour("wilson", kappa=0.11)]
@@ -250,6 +306,38 @@ def test_multigrid_is_an_object(weak):
         fe.Clover(links, mass=0.1, csw=1.0).solve(b, solver=setup)
     with pytest.raises(fe.InputError, match="does not fit the lattice"):
         fe.Clover(weak, mass=0.1, csw=1.0).setup(blocks=[(2, 2, 2, 2)])
+
+
+def test_multigrid_setups_are_kept(tmp_path):
+    """A setup of a file takes the iterations of the one that was saved."""
+    links, path = fe.Gauge.random((4, 4, 4, 8), seed=7, noise=0.3), tmp_path / "clover.setup"
+    D, b = fe.Clover(links, mass=-0.2, csw=1.0), random_field((4, 4, 4, 8), 1)
+    blocks = [(2, 2, 2, 2)]
+    made = D.setup(vectors=8, blocks=blocks)
+    known = D.solve(b, solver=made)
+    made.save(path)
+    loaded = fe.Clover(links, mass=-0.2, csw=1.0).load_setup(path, blocks=blocks)
+    assert loaded.levels == made.levels
+    found = loaded._operator.solve(b, solver=loaded)
+    np.testing.assert_allclose(found.x, known.x, atol=1e-8 * abs(known.x).max())
+    assert abs(found.report.iterations - known.report.iterations) <= 1
+    # In place of a setup that is there, which a setup of a file can be saved as.
+    D.load_setup(path, blocks=blocks).save(tmp_path / "again.setup")
+    again = fe.Clover(links, mass=-0.15, csw=1.1).load_setup(tmp_path / "again.setup", blocks=blocks)
+    assert again._operator.solve(b, solver=again).report.iterations <= known.report.iterations + 1
+    with pytest.raises(fe.InputError, match="another setup since"):
+        made.save(tmp_path / "none.setup")
+    with pytest.raises(fe.FileError, match="clover.setup is a setup for links with checksum"):
+        fe.Clover(fe.Gauge.random((4, 4, 4, 8), seed=8, noise=0.3), mass=-0.2, csw=1.0).load_setup(path)
+    with pytest.raises(fe.FileError, match='clover.setup is a setup for operator = "clover", and this is "wilson"'):
+        fe.Wilson(links, mass=-0.2).load_setup(path)
+    with pytest.raises(fe.FileError, match="none.setup: cannot open"):
+        D.load_setup(tmp_path / "none.setup")
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(fe.FileError, match="clover.setup"):
+        D.load_setup(path)
+    with pytest.raises(fe.InputError, match="staggered operators have no multigrid"):
+        fe.Staggered(links, mass=0.1).load_setup(path)
 
 
 def test_plots_show_themselves(tmp_path, weak):

@@ -21,9 +21,10 @@ Examples:
   ferrite convert lat.ildg lat.cfg --format nersc3x3 --precision single
   ferrite convert lat.ildg lat.openqcd
   ferrite convert solution.lime solution.npy
+  ferrite convert staggered.lime staggered.milc
 
-Spinors, colour vectors and propagators, which have 12 or 3 of them, go to scidac (.lime) and npy. Of a LIME file with
-several of them all are converted, unless --record names one.";
+Spinors, colour vectors and propagators, which have 12 or 3 of them, go to scidac (.lime) and npy, propagators of staggered
+quarks to milc, too. Of a LIME file with several of them all are converted, unless --record names one.";
 
 /// `--format`.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -36,7 +37,9 @@ pub enum FormatName {
     Ildg,
     /// LIME as the SciDAC library writes it
     Scidac,
-    /// MILC version 5
+    /// The same for links, with a record for each direction
+    ScidacDirections,
+    /// MILC version 5; of three colour vectors MILC's staggered propagator
     Milc,
     /// openQCD's export_cnfg
     Openqcd,
@@ -86,13 +89,19 @@ impl ConvertArguments {
             Some(FormatName::Nersc3x3) => FileFormat::Nersc3x3,
             Some(FormatName::Ildg) => FileFormat::Ildg,
             Some(FormatName::Scidac) => FileFormat::Scidac,
+            Some(FormatName::ScidacDirections) => FileFormat::ScidacDirections,
+            Some(FormatName::Milc) if stack == Stack::Propagator(ColourVector::COMPONENTS) => {
+                FileFormat::MilcPropagator
+            }
             Some(FormatName::Milc) => FileFormat::Milc,
             Some(FormatName::Openqcd) => FileFormat::OpenQcd,
             Some(FormatName::Npy) => FileFormat::Npy,
             Some(FormatName::Hdf5) => with_hdf5(&self.output).map_err(Failure::refused)?,
             None => by_name().map_err(|why| Failure::refused(format!("{why}, or give --format")))?,
         };
-        if fermion && !matches!(format, FileFormat::Scidac | FileFormat::Npy | FileFormat::Hdf5) {
+        let holds_fermions =
+            [FileFormat::Scidac, FileFormat::Npy, FileFormat::Hdf5, FileFormat::MilcPropagator].contains(&format);
+        if fermion && !holds_fermions {
             let why = format!(
                 "{input} holds a {} field: write it with --format scidac or --format npy",
                 found.content.name()

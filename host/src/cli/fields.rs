@@ -262,8 +262,8 @@ pub fn with_hdf5(path: &Path) -> Result<FileFormat, String> {
 pub enum Stack {
     /// One.
     One,
-    /// As many as a field has components: the columns of a propagator.
-    Propagator,
+    /// As many as a field has components, 12 or 3: the columns of a propagator.
+    Propagator(usize),
     /// Any other number, or those of several systems.
     Several(usize),
 }
@@ -273,7 +273,7 @@ impl Stack {
     pub fn of(axes: &[usize], components: usize) -> Self {
         match axes {
             [] => Stack::One,
-            [count] if *count == components => Stack::Propagator,
+            [count] if *count == components => Stack::Propagator(components),
             _ => Stack::Several(axes.iter().product()),
         }
     }
@@ -292,6 +292,12 @@ pub fn spinor_format(path: &Path, stack: Stack) -> Result<FileFormat, String> {
              or 3 colour vectors",
             path.display()
         )),
+        (Some(FileFormat::MilcPropagator), stack) if stack != Stack::Propagator(ColourVector::COMPONENTS) => {
+            Err(format!(
+                "{}: MILC's files hold staggered propagators, of 3 colour vectors; end the name in .npy or .lime",
+                path.display()
+            ))
+        }
         (Some(format), _) => Ok(format),
         (None, _) => Err(format!("{}: the format is unclear from the name; end it in .npy or .lime", path.display())),
     }
@@ -316,7 +322,10 @@ pub fn write_block<T: Fermion>(
     let format = spinor_format(path, Stack::of(axes, T::COMPONENTS)).map_err(|why| Failure::refused(why).shared())?;
     // NumPy is at home on little-endian machines; LIME is big-endian whatever is asked for.
     let endian = files::Endian::Little;
-    let options = WriteOptions { format, title: title.into(), endian, ..Default::default() };
+    let precision = format.only_precision().unwrap_or(FilePrecision::Double);
+    // MILC's readers take either order; big-endian is usual between machines.
+    let endian = if format == FileFormat::MilcPropagator { files::Endian::Big } else { endian };
+    let options = WriteOptions { format, precision, title: title.into(), endian, ..Default::default() };
     let file = layout.share(path);
     let written = match (fields, axes) {
         ([field], []) => files::write_fermion(file, field, &options),
@@ -332,23 +341,23 @@ pub fn gauge_precision(
     at_hand: FilePrecision,
     format: FileFormat,
 ) -> Result<FilePrecision, String> {
-    match (asked, format) {
-        (Some(FilePrecision::Double), FileFormat::Milc) => {
-            Err("--precision double: MILC files hold single precision; leave it out, or choose ILDG or NERSC".into())
+    let (whose, others) = match format {
+        FileFormat::MilcPropagator => ("MILC files", "SciDAC or npy"),
+        FileFormat::OpenQcd => ("openQCD's files", "ILDG or NERSC"),
+        _ => ("MILC files", "ILDG or NERSC"),
+    };
+    match (asked, format.only_precision()) {
+        (Some(asked), Some(only)) if asked != only => {
+            Err(format!("--precision {asked}: {whose} hold {only} precision; leave it out, or choose {others}"))
         }
-        (Some(FilePrecision::Single), FileFormat::OpenQcd) => {
-            Err("--precision single: openQCD's files hold double precision; leave it out, or choose ILDG or NERSC"
-                .into())
-        }
-        (None, FileFormat::OpenQcd) => Ok(FilePrecision::Double),
-        (Some(precision), _) => Ok(precision),
-        (None, FileFormat::Milc) => {
+        (None, Some(FilePrecision::Single)) => {
             if at_hand == FilePrecision::Double {
-                tracing::info!("MILC files hold single precision");
+                tracing::info!("{whose} hold single precision");
             }
             Ok(FilePrecision::Single)
         }
-        (None, _) => Ok(at_hand),
+        (_, Some(only)) => Ok(only),
+        (asked, None) => Ok(asked.unwrap_or(at_hand)),
     }
 }
 

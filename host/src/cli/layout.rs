@@ -70,8 +70,8 @@ impl LayoutChoice {
         let of_grid = |dims: [usize; 4]| ProcessGrid::new(dims).map_or(1, |grid| grid.size());
         asked.or(self.grid.map(of_grid)).unwrap_or(1)
     }
-    /// How a run of `processes` cuts a lattice for operators that reach `hops` sites far. All processes get the same
-    /// answer.
+    /// How a run of `processes` cuts a lattice for operators that reach `hops` sites far, or 0 for none. All processes get the
+    /// same answer.
     pub fn plan(&self, processes: usize, lattice: Lattice, hops: usize) -> Outcome<Cut> {
         let refused = |why: comms::GridError| Failure::refused(why).shared();
         let grid = match self.grid {
@@ -83,7 +83,8 @@ impl LayoutChoice {
                 grid
             }
         };
-        let local = Lattice::new(grid.local_extents(lattice.size()));
+        // Even for an operator, as the grid has been checked for that.
+        let local = Lattice::of_any_extents(grid.local_extents(lattice.size()));
         Ok(Cut { grid, local: local.map_err(|why| Failure::refused(why).shared())? })
     }
     /// Cuts a lattice over the processes of this run.
@@ -97,18 +98,9 @@ impl LayoutChoice {
         let chosen = self.transport.map_or_else(OnceCell::new, OnceCell::from);
         Ok(Layout { section, cut, network: comm.network(), transport: chosen, overlap: self.overlap })
     }
-    /// Cuts a lattice for work that needs no device. One with odd extents has to be in one piece.
+    /// Cuts a lattice for work that needs no device. Parts of one with odd extents may have any.
     pub fn cut_for_host(&self, comm: &RunCommunicator, lattice: Lattice) -> Outcome<Layout> {
-        if lattice.require_even().is_ok() {
-            return self.cut(comm, lattice, 1);
-        }
-        if comm.size() > 1 {
-            let why = format!("{lattice} has an odd extent and is not cut into parts: start one process");
-            return Err(Failure::refused(why).shared());
-        }
-        let cut = Cut { grid: ProcessGrid::SINGLE, local: lattice };
-        let chosen = OnceCell::new();
-        Ok(Layout { section: lattice.into(), cut, network: comm.network(), transport: chosen, overlap: self.overlap })
+        self.cut(comm, lattice, usize::from(lattice.require_even().is_ok()))
     }
 }
 

@@ -154,7 +154,7 @@ impl Solve {
                 _ => None,
             };
             if let Some(setup) = &setup {
-                setup.load(&domain, &configuration, &mut request, self.scheme.asks_for_vectors)?;
+                setup.load(&configuration, &mut request, self.scheme.asks_for_vectors)?;
             }
             let solved = in_batches(sizes, sources, guess, |sources, guess| {
                 watch.next_batch(sources.len());

@@ -22,7 +22,12 @@ pub enum Arrangement {
 }
 
 /// Complex numbers of a link.
-const LINK: usize = LINKS / 4;
+pub(crate) const LINK: usize = LINKS / 4;
+
+/// The links of one direction.
+pub(crate) fn direction(values: &[Complex64], mu: usize) -> Vec<Complex64> {
+    values.chunks_exact(LINKS).flat_map(|site| &site[mu * LINK..][..LINK]).copied().collect()
+}
 
 /// Reads the part of a field on a section, `header.values_per_site()` numbers for each site, and the checksum of its bytes: that
 /// of all records, combined, where there are several.

@@ -3,7 +3,7 @@ use super::collective;
 use super::error::Problem;
 use super::parts::FileParts;
 use super::payload::{self, PartialChecksum, StoredForm};
-use super::{Arrangement, columns, openqcd};
+use super::{Arrangement, arrangement, columns, openqcd};
 use crate::lattice::Lattice;
 use crate::system::atomic::SystemError;
 use num_complex::Complex64;
@@ -19,12 +19,14 @@ pub(crate) type Text = Box<dyn Fn(PartialChecksum) -> Vec<u8>>;
 pub(crate) struct Frame {
     /// Extents of the whole field.
     pub lattice: Lattice,
-    /// How its numbers are stored.
+    /// How its numbers are stored; of a file with a record for each direction, those of a record.
     pub form: StoredForm,
     /// How they lie in the file.
     pub arrangement: Arrangement,
     /// What comes before; as long whatever the checksum is.
     pub head: Text,
+    /// What comes between two records of data, of the checksum of the first of them; as long whatever it is.
+    pub between: Vec<Text>,
     /// What comes after.
     pub tail: Text,
 }
@@ -33,20 +35,31 @@ impl Frame {
     /// For a format with nothing after the data.
     pub fn headed(lattice: Lattice, form: StoredForm, head: impl Fn(PartialChecksum) -> Vec<u8> + 'static) -> Self {
         let arrangement = Arrangement::Sites;
-        Self { lattice, form, arrangement, head: Box::new(head), tail: Box::new(|_| Vec::new()) }
+        Self { lattice, form, arrangement, head: Box::new(head), between: Vec::new(), tail: Box::new(|_| Vec::new()) }
+    }
+    /// How many records of data there are.
+    fn records(&self) -> usize {
+        self.between.len() + 1
+    }
+    /// What comes after a record.
+    fn after(&self, record: usize) -> &Text {
+        self.between.get(record).unwrap_or(&self.tail)
     }
     /// Writes the file from its first byte to the last, with fields that stand one after the other. They are encoded
     /// twice, first for the checksum, which may stand before them. Only formats without a checksum take several.
     pub fn write_to(&self, writer: &mut dyn Write, fields: &[&[Complex64]]) -> Result<(), Problem> {
-        let sum = self.encode(fields, &mut |_| Ok(()))?;
+        let first = self.encode(0, fields, &mut |_| Ok(()))?;
         let mut put = |bytes: &[u8]| writer.write_all(bytes).map_err(Problem::io("write"));
-        put(&(self.head)(sum))?;
-        self.encode(fields, &mut put)?;
-        put(&(self.tail)(sum))
+        put(&(self.head)(first))?;
+        (0..self.records()).try_for_each(|record| {
+            let sum = self.encode(record, fields, &mut put)?;
+            put(&(self.after(record))(sum))
+        })
     }
-    /// Hands on the bytes of the data, and returns their checksum.
+    /// Hands on the bytes of a record's data, and returns their checksum.
     fn encode(
         &self,
+        record: usize,
         fields: &[&[Complex64]],
         sink: &mut dyn FnMut(&[u8]) -> Result<(), Problem>,
     ) -> Result<PartialChecksum, Problem> {
@@ -56,7 +69,12 @@ impl Frame {
             Arrangement::OpenQcd => {
                 fields.iter().try_for_each(|values| openqcd::encode(self.lattice, form, values, &mut *sink))?;
             }
-            Arrangement::Sites | Arrangement::Directions(_) => {
+            Arrangement::Directions(_) => {
+                for values in fields {
+                    sum = payload::encode(&arrangement::direction(values, record), form, 0, &mut *sink)?;
+                }
+            }
+            Arrangement::Sites => {
                 for values in fields {
                     sum = payload::encode(values, form, 0, &mut *sink)?;
                 }
@@ -71,28 +89,44 @@ impl Frame {
         let offset = (self.head)(PartialChecksum::default()).len() as u64;
         let field = self.lattice.volume() as u64 * form.site_bytes() as u64;
         let count = if let Arrangement::Columns(_) = self.arrangement { 1 } else { fields.len() };
-        let (end, section) = (offset + count as u64 * field, parts.mine());
+        // Where the data of each record end.
+        let ends = match self.arrangement {
+            Arrangement::Directions(offsets) => offsets.map(|offset| offset + field).to_vec(),
+            _ => vec![offset + count as u64 * field],
+        };
+        let (end, section) = (ends[ends.len() - 1], parts.mine());
         let fill = |file: &File| {
-            let mut sum = PartialChecksum::default();
+            let mut sums = vec![PartialChecksum::default(); ends.len()];
             match self.arrangement {
-                Arrangement::Columns(order) => sum = columns::write(file, offset, form, order, section, fields)?,
+                Arrangement::Columns(order) => sums[0] = columns::write(file, offset, form, order, section, fields)?,
                 Arrangement::OpenQcd => {
                     fields.iter().try_for_each(|values| openqcd::write(file, form, section, values))?;
                 }
-                Arrangement::Sites | Arrangement::Directions(_) => {
+                Arrangement::Directions(offsets) => {
+                    for (mu, offset) in offsets.into_iter().enumerate() {
+                        for values in fields {
+                            let links = arrangement::direction(values, mu);
+                            sums[mu] = payload::write(file, offset, &links, form, &section.into())?;
+                        }
+                    }
+                }
+                Arrangement::Sites => {
                     for (number, values) in fields.iter().enumerate() {
-                        sum = payload::write(file, offset + number as u64 * field, values, form, &section.into())?;
+                        sums[0] = payload::write(file, offset + number as u64 * field, values, form, &section.into())?;
                     }
                 }
             }
-            Ok(sum.to_bytes())
+            Ok(sums.into_iter().flat_map(PartialChecksum::to_bytes).collect())
         };
-        let finish = |file: &File, sums: Vec<Vec<u8>>| {
-            let sums = sums.iter().map(|bytes| PartialChecksum::from_bytes(bytes));
-            let sum = sums.fold(PartialChecksum::default(), |a, b| form.combine(a, b));
+        let finish = |file: &File, answers: Vec<Vec<u8>>| {
+            let of_record = |record: usize| {
+                let sums = answers.iter().map(|sums| sums.chunks_exact(8).nth(record).unwrap_or_default());
+                sums.map(PartialChecksum::from_bytes).fold(PartialChecksum::default(), |a, b| form.combine(a, b))
+            };
             let put = |bytes: &[u8], offset: u64| file.write_all_at(bytes, offset).map_err(SystemError::of("write"));
-            put(&(self.head)(sum), 0)?;
-            put(&(self.tail)(sum), end)
+            put(&(self.head)(of_record(0)), 0)?;
+            let mut after = ends.iter().enumerate();
+            after.try_for_each(|(record, end)| put(&(self.after(record))(of_record(record)), *end))
         };
         collective::write_parts(path, end, parts.network, fill, finish)
     }

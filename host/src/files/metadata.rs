@@ -30,13 +30,15 @@ impl MetadataCopy<'_> {
     /// Adds the metadata of the original to the options of the copy, where its format has a place for it, and a record of the
     /// copy. Returns what could not be copied, such as `the record xlf-info`.
     pub fn copy_to(&self, options: &mut WriteOptions) -> Vec<String> {
-        let lime = |format| matches!(format, FileFormat::Ildg | FileFormat::Scidac);
+        let lime = |format| matches!(format, FileFormat::Ildg | FileFormat::Scidac | FileFormat::ScidacDirections);
         let mut left = self.header.omitted.clone();
         let copy = format!("{} {}, from {}", utc_now(), concat!("ferrite ", env!("CARGO_PKG_VERSION")), self.from);
         let copies = if lime(self.header.format) { self.records(options, &mut left) } else { self.keys(options) };
         let all: Vec<String> = copies.into_iter().chain([copy]).collect();
         match options.format {
-            FileFormat::Ildg | FileFormat::Scidac => options.records.push((COPIES.into(), all.join("\n") + "\n")),
+            FileFormat::Ildg | FileFormat::Scidac | FileFormat::ScidacDirections => {
+                options.records.push((COPIES.into(), all.join("\n") + "\n"))
+            }
             FileFormat::Nersc | FileFormat::Nersc3x3 | FileFormat::Hdf5 => {
                 options.metadata.push((COPIED.into(), all.join("; ")))
             }
@@ -45,7 +47,11 @@ impl MetadataCopy<'_> {
             | FileFormat::MilcPropagator
             | FileFormat::OpenQcd
             | FileFormat::Npy => {
-                let stamp = options.format == FileFormat::Milc && milc::stamp_of(&options.metadata).is_some();
+                let stamp = match options.format {
+                    FileFormat::Milc => milc::stamp_of(&options.metadata).is_some(),
+                    FileFormat::MilcPropagator => milc::seconds_of(&options.metadata).is_some(),
+                    _ => false,
+                };
                 let has_place = |key: &str| stamp && milc::STAMPS.contains(&key);
                 left.extend(options.metadata.iter().filter(|(key, _)| !has_place(key)).map(|(key, _)| key.clone()));
             }
@@ -77,11 +83,13 @@ impl MetadataCopy<'_> {
                 (LFN, FileFormat::Ildg) if self.same_numbers => options.lfn = text.clone(),
                 (LFN, FileFormat::Ildg) => left.push(format!("the logical file name {text}, as the numbers differ")),
                 (LFN, _) => leave(left),
-                (XLF, FileFormat::Ildg | FileFormat::Scidac) if !self.same_plaquette => {
+                (XLF, FileFormat::Ildg | FileFormat::Scidac | FileFormat::ScidacDirections) if !self.same_plaquette => {
                     left.push(format!("the plaquette in {kind}, as it differs"));
                     options.records.push((kind.clone(), text.replacen("plaquette", "plaquette_of_source", 1)));
                 }
-                (_, FileFormat::Ildg | FileFormat::Scidac) => options.records.push((kind.clone(), text.clone())),
+                (_, FileFormat::Ildg | FileFormat::Scidac | FileFormat::ScidacDirections) => {
+                    options.records.push((kind.clone(), text.clone()))
+                }
                 // Its lines KEY = VALUE.
                 (RECORD, _) => {
                     let xml = Elements::of(text);

@@ -8,6 +8,7 @@ use super::{Arrangement, ColumnOrder, Endian, FileFormat, FilePrecision, Header,
 use crate::lattice::Lattice;
 use crate::system::utc_now;
 use std::io::{Cursor, Read, Seek, SeekFrom};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Version 5: header of 96 bytes.
 pub const MAGIC: u32 = 20103;
@@ -127,7 +128,7 @@ fn propagator(word: &dyn Fn(usize) -> u32, endian: Endian, available: u64) -> Re
         checksum: None,
         plaquette: None,
         link_trace: None,
-        metadata: vec![("time stamp".into(), format!("{} seconds since 1970", word(4)))],
+        metadata: vec![(STAMPS[0].into(), format!("{}{SINCE}", word(4)))],
         fields: 1,
         notes: Vec::new(),
         omitted: Vec::new(),
@@ -147,6 +148,32 @@ pub(super) const STAMPS: [&str; 2] = ["time stamp", "CREATION_DATE"];
 pub(super) fn stamp_of(metadata: &[(String, String)]) -> Option<&str> {
     let find = |key| metadata.iter().find(|(its, _)| its == key).map(|(_, stamp)| stamp.as_str());
     STAMPS.into_iter().find_map(find).filter(|stamp| (1..64).contains(&stamp.len()))
+}
+
+/// What follows the number in the time stamp of a propagator.
+const SINCE: &str = " seconds since 1970";
+
+/// The time of creation of a propagator, if there is one and it is such a number.
+pub(super) fn seconds_of(metadata: &[(String, String)]) -> Option<u32> {
+    let stamp = metadata.iter().find(|(key, _)| key == STAMPS[0]);
+    stamp.and_then(|(_, text)| text.strip_suffix(SINCE)?.parse().ok())
+}
+
+/// A file of a staggered propagator. MILC reads single precision only.
+pub(crate) fn propagator_frame(lattice: Lattice, options: &WriteOptions) -> Result<Frame, Problem> {
+    if options.precision != FilePrecision::Single {
+        return Err(Problem::Unwritable {
+            why: "MILC's propagators hold single precision only; choose it, or SciDAC or npy",
+        });
+    }
+    let (endian, [x, y, z, t]) = (options.endian, lattice.size().map(|extent| extent as u32));
+    let form = StoredForm { components: 9, precision: FilePrecision::Single, endian, kind: None };
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as u32);
+    let seconds = seconds_of(&options.metadata).unwrap_or_else(now);
+    let words = [MAGIC_PROPAGATOR, seconds, 4, 18, x, y, z, t, 0];
+    let head = words.into_iter().flat_map(|word| endian.bytes(word)).collect::<Vec<u8>>();
+    let frame = Frame::headed(lattice, form, move |_| head.clone());
+    Ok(Frame { arrangement: Arrangement::Columns(ColumnOrder::Vectors), ..frame })
 }
 
 /// A file of version 5.

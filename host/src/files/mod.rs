@@ -3,21 +3,21 @@
 //! | format | gauge field | fermion field |
 //! |---|---|---|
 //! | NERSC archive, two or three rows, 32 or 64 bits, either byte order | read, write | |
-//! | ILDG and SciDAC LIME, 32 or 64 bits | read, write | read, write |
+//! | ILDG and SciDAC LIME, 32 or 64 bits; SciDAC with a record for each direction | read, write | read, write |
 //! | MILC version 5 (and 1), either byte order | read, write (5) | |
 //! | openQCD | read, write | |
-//! | MILC staggered propagators, either byte order | | read |
+//! | MILC staggered propagators, either byte order | | read, write |
 //! | NumPy `.npy` | read, write | read, write |
 //! | HDF5, with the feature `hdf5` | read, write | read, write |
 //!
-//! The test vectors of a multigrid setup have a format of their own: [`setup`].
+//! The test vectors of a multigrid setup have a format of their own: [`setup`]; [`setup_of_solve`] keeps those of solves in it.
 //!
 //! The format is recognised from the first bytes, never from the name. On reading, data is checked against everything that
 //! the headers contain: lengths before memory is allocated, checksum, plaquette, link trace; and numbers have to be finite and
 //! links unitary. Errors are a [`FileError`]: one sentence with the file, the place in it and what to do.
 //!
 //! Extents may be odd, although devices take even ones only ([`Lattice::of_any_extents`]): such fields are read, checked and
-//! written. openQCD's format and multigrid setups have no place for them.
+//! written, by many processes, too, whose sections may have odd extents. openQCD's format and multigrid setups have no place for them.
 //!
 //! Sites are in lexicographic order with x fastest, four links (x, y, z, t) per site, each row-major; spinors are
 //! spin-major in the DeGrand–Rossi basis. Files are written whole or not at all.
@@ -65,6 +65,7 @@ mod read;
 mod runs;
 pub mod scidac;
 pub mod setup;
+pub mod setup_of_solve;
 mod shared;
 mod source;
 mod unsupported;
@@ -156,11 +157,13 @@ pub enum FileFormat {
     Ildg,
     /// LIME with `scidac-binary-data`.
     Scidac,
+    /// The same for links, with a record for each direction.
+    ScidacDirections,
     /// MILC version 5.
     Milc,
     /// MILC version 1. Read only.
     MilcV1,
-    /// A staggered propagator as MILC and Fermilab's codes exchange it. Read only.
+    /// A staggered propagator as MILC and Fermilab's codes exchange it: three colour vectors.
     MilcPropagator,
     /// openQCD's `export_cnfg`.
     OpenQcd,
@@ -191,6 +194,15 @@ impl FileFormat {
             "npy" => Some(Self::Npy),
             "h5" | "hdf5" => Some(Self::Hdf5),
             "lime" | "scidac" => Some(Self::Scidac),
+            "milc" => Some(Self::MilcPropagator),
+            _ => None,
+        }
+    }
+    /// The only precision that the format holds, if there is only one.
+    pub fn only_precision(self) -> Option<FilePrecision> {
+        match self {
+            Self::Milc | Self::MilcV1 | Self::MilcPropagator => Some(FilePrecision::Single),
+            Self::OpenQcd => Some(FilePrecision::Double),
             _ => None,
         }
     }
@@ -207,6 +219,7 @@ impl std::fmt::Display for FileFormat {
             Self::Nersc3x3 => "NERSC, three rows",
             Self::Ildg => "ILDG",
             Self::Scidac => "SciDAC",
+            Self::ScidacDirections => "SciDAC, a record for each direction",
             Self::Milc => "MILC version 5",
             Self::MilcV1 => "MILC version 1",
             Self::MilcPropagator => "MILC staggered propagator",
@@ -416,12 +429,13 @@ pub struct WriteOptions {
     pub format: FileFormat,
     /// Default: double.
     pub precision: FilePrecision,
-    /// Default: big. LIME files are big-endian whatever stands here.
+    /// Default: big. LIME files are big-endian whatever stands here, openQCD's little-endian.
     pub endian: Endian,
     /// A line that describes the file.
     pub title: String,
     /// Header keys (NERSC) or lines of the user record (LIME). NERSC keys such as `ENSEMBLE_ID` replace the defaults. Of a MILC
-    /// file only the time stamp is written, from `time stamp` or `CREATION_DATE`.
+    /// file only the time stamp is written, from `time stamp` or `CREATION_DATE`; of a propagator from `time stamp`, if it is a
+    /// number of seconds since 1970.
     pub metadata: Vec<(String, String)>,
     /// Types and texts of records of a LIME file. `scidac-file-xml` and `scidac-record-xml` replace those with the title and
     /// with `metadata`; others are added after the field.

@@ -227,7 +227,7 @@ fn byte_order(reader: &mut Image, header: &mut Header, options: &ReadOptions) ->
         return Ok(());
     }
     let said = match header.format {
-        FileFormat::Ildg | FileFormat::Scidac => "the LIME format",
+        FileFormat::Ildg | FileFormat::Scidac | FileFormat::ScidacDirections => "the LIME format",
         _ => "the header",
     };
     if options.verify {

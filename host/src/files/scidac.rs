@@ -4,9 +4,10 @@
 //! Files in use lack any of the XML records, set LIME's message flags wrongly and order records in several ways. So a
 //! record belongs to the data record it stands next to: descriptions to the following one, a checksum to the preceding
 //! one, and in a file with a single data record everything belongs to that.
+use super::arrangement::LINK;
 use super::columns::ColumnOrder;
 use super::error::LengthRemedy;
-use super::frame::Frame;
+use super::frame::{Frame, Text};
 use super::lime::{self, MessageFlags, Record};
 use super::payload::{ChecksumKind, LINKS, PartialChecksum, StoredForm, TWO_ROWS};
 use super::xml::{self, Elements};
@@ -18,6 +19,10 @@ use crate::lattice::Lattice;
 use crate::system::utc_now;
 use std::io::{Cursor, Read, Seek};
 
+const PROLOG: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
+/// Records whose texts are the writer's own.
+const TITLE: &str = "scidac-file-xml";
+const USER_RECORD: &str = "scidac-record-xml";
 const FILE: &str = "scidac-private-file-xml record";
 const RECORD: &str = "scidac-private-record-xml record";
 const ILDG: &str = "ildg-format record";
@@ -56,6 +61,7 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
         _ => None,
     });
     let mut links = Header {
+        format: FileFormat::ScidacDirections,
         components: LINKS,
         checksum: checksum.flatten(),
         arrangement: Arrangement::Directions(std::array::from_fn(|mu| {
@@ -65,7 +71,13 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
         fields: 1,
         ..first
     };
-    links.notes.extend(others.into_iter().flat_map(|other| other.notes));
+    links.notes.extend(others.iter().flat_map(|other| other.notes.clone()));
+    // What stands behind the last of them belongs to the file.
+    for (kind, text) in others.into_iter().next_back().into_iter().flat_map(|last| last.metadata) {
+        if links.metadata.iter().all(|(known, _)| *known != kind) {
+            links.metadata.push((kind, text));
+        }
+    }
     Ok(links)
 }
 
@@ -479,66 +491,121 @@ pub(crate) fn propagator_frame(lattice: Lattice, columns: usize, options: &Write
     Frame { arrangement, ..frame(lattice, columns * columns, &options) }
 }
 
-/// A file of two messages, file description and field, with the records in the order and with the flags that the SciDAC
-/// library gives them; those of ILDG only if `options.format` is [`FileFormat::Ildg`].
-pub(crate) fn frame(lattice: Lattice, components: usize, options: &WriteOptions) -> Frame {
+/// Appends the descriptions of a file, which are its first message.
+fn put_file(head: &mut Vec<u8>, lattice: Lattice, options: &WriteOptions) {
     let [x, y, z, t] = lattice.size();
-    let ildg = options.format == FileFormat::Ildg;
-    let prolog = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
-    let mut head = Vec::new();
-    let mut put = |kind: &str, flags: MessageFlags, data: &str| lime::append(&mut head, kind, flags, data.as_bytes());
-    let given = |kind: &str| options.records.iter().find(|(its, _)| its == kind).map(|(_, text)| text.clone());
-    let [title, record] = ["scidac-file-xml", "scidac-record-xml"];
     let file = format!(
-        "{prolog}<scidacFile><version>1.1</version><spacetime>4</spacetime><dims>{x} {y} {z} {t} </dims>\
+        "{PROLOG}<scidacFile><version>1.1</version><spacetime>4</spacetime><dims>{x} {y} {z} {t} </dims>\
          <volfmt>0</volfmt></scidacFile>"
     );
-    put("scidac-private-file-xml", MessageFlags::Begin, &file);
-    let new = || format!("{prolog}<title>{}</title>", xml::escape(&options.title));
-    put(title, MessageFlags::End, &given(title).unwrap_or_else(new));
+    lime::append(head, "scidac-private-file-xml", MessageFlags::Begin, file.as_bytes());
+    let new = || format!("{PROLOG}<title>{}</title>", xml::escape(&options.title));
+    lime::append(head, TITLE, MessageFlags::End, given(options, TITLE).unwrap_or_else(new).as_bytes());
+}
 
-    let (name, spins, count) = kind(components);
+/// Appends the descriptions of a record of this [`kind`], which begin its message.
+fn put_record(
+    head: &mut Vec<u8>,
+    form: &StoredForm,
+    (name, spins, count): (&str, usize, usize),
+    options: &WriteOptions,
+) {
     let letter = if options.precision == FilePrecision::Single { 'F' } else { 'D' };
-    let form =
-        StoredForm { components, precision: options.precision, endian: Endian::Big, kind: Some(ChecksumKind::Scidac) };
     // QDP++ has one name for all that is no links.
     let name = if name == "Lattice" { name.into() } else { format!("QDP_{letter}3_{name}") };
     let private = format!(
-        "{prolog}<scidacRecord><version>1.1</version><date>{}</date><recordtype>0</recordtype>\
+        "{PROLOG}<scidacRecord><version>1.1</version><date>{}</date><recordtype>0</recordtype>\
          <datatype>{name}</datatype><precision>{letter}</precision><colors>3</colors>\
          <spins>{spins}</spins><typesize>{}</typesize><datacount>{count}</datacount></scidacRecord>",
         utc_now(),
         form.site_bytes() / count,
     );
-    put("scidac-private-record-xml", MessageFlags::Begin, &private);
+    lime::append(head, "scidac-private-record-xml", MessageFlags::Begin, private.as_bytes());
     let line = |(k, v): &(String, String)| format!("{} = {}\n", xml::escape(k), xml::escape(v));
-    let new = || format!("{prolog}<info>{}</info>", options.metadata.iter().map(line).collect::<String>());
-    put(record, MessageFlags::Middle, &given(record).unwrap_or_else(new));
-    if ildg {
-        put("ildg-format", MessageFlags::Middle, &ildg::print(lattice, options.precision));
-        put("ildg-data-lfn", MessageFlags::Middle, &options.lfn);
-    }
-    let kind = if ildg { "ildg-binary-data" } else { "scidac-binary-data" };
-    let length = (lattice.volume() * form.site_bytes()) as u64;
-    lime::append_header(&mut head, kind, MessageFlags::Middle, length);
-    let is_other = |kind: &str| ![title, record].contains(&kind);
-    let others: Vec<_> = options.records.iter().filter(|(kind, _)| is_other(kind)).cloned().collect();
-    let tail = move |PartialChecksum([a, b]): PartialChecksum| {
-        let mut tail = Vec::new();
-        lime::append_padding(&mut tail, length);
-        let sums = format!(
-            "{prolog}<scidacChecksum><version>1.0</version><suma>{a:x}</suma><sumb>{b:x}</sumb></scidacChecksum>"
-        );
-        lime::append(&mut tail, "scidac-checksum", MessageFlags::End, sums.as_bytes());
-        // SciDAC's library expects its own records first, in their order.
-        others.iter().for_each(|(kind, text)| lime::append(&mut tail, kind, MessageFlags::Alone, text.as_bytes()));
-        tail
+    let new = || format!("{PROLOG}<info>{}</info>", options.metadata.iter().map(line).collect::<String>());
+    lime::append(head, USER_RECORD, MessageFlags::Middle, given(options, USER_RECORD).unwrap_or_else(new).as_bytes());
+}
+
+/// The text of a record that the options have.
+fn given(options: &WriteOptions, kind: &str) -> Option<String> {
+    options.records.iter().find(|(its, _)| its == kind).map(|(_, text)| text.clone())
+}
+
+/// What comes after `length` bytes of data: their checksum, with so many digits at least, which ends the message.
+fn after_data(length: u64, PartialChecksum([a, b]): PartialChecksum, digits: usize) -> Vec<u8> {
+    let mut tail = Vec::new();
+    lime::append_padding(&mut tail, length);
+    let sums = format!(
+        "{PROLOG}<scidacChecksum><version>1.0</version><suma>{a:0digits$x}</suma><sumb>{b:0digits$x}</sumb></scidacChecksum>"
+    );
+    lime::append(&mut tail, "scidac-checksum", MessageFlags::End, sums.as_bytes());
+    tail
+}
+
+/// What comes after the last data and its checksum: SciDAC's library expects its own records first, in their order.
+fn other_records(options: &WriteOptions) -> Vec<u8> {
+    let mut tail = Vec::new();
+    let others = options.records.iter().filter(|(kind, _)| ![TITLE, USER_RECORD].contains(&kind.as_str()));
+    others.for_each(|(kind, text)| lime::append(&mut tail, kind, MessageFlags::Alone, text.as_bytes()));
+    tail
+}
+
+/// A file of two messages, file description and field, with the records in the order and with the flags that the SciDAC
+/// library gives them; those of ILDG only if `options.format` is [`FileFormat::Ildg`].
+pub(crate) fn frame(lattice: Lattice, components: usize, options: &WriteOptions) -> Frame {
+    let form =
+        StoredForm { components, precision: options.precision, endian: Endian::Big, kind: Some(ChecksumKind::Scidac) };
+    let mut head = Vec::new();
+    put_file(&mut head, lattice, options);
+    put_record(&mut head, &form, kind(components), options);
+    let data = if options.format == FileFormat::Ildg {
+        let format = ildg::print(lattice, options.precision);
+        lime::append(&mut head, "ildg-format", MessageFlags::Middle, format.as_bytes());
+        lime::append(&mut head, "ildg-data-lfn", MessageFlags::Middle, options.lfn.as_bytes());
+        "ildg-binary-data"
+    } else {
+        "scidac-binary-data"
     };
+    let length = (lattice.volume() * form.site_bytes()) as u64;
+    lime::append_header(&mut head, data, MessageFlags::Middle, length);
+    let others = other_records(options);
     Frame {
         lattice,
         form,
         arrangement: Arrangement::Sites,
         head: Box::new(move |_| head.clone()),
-        tail: Box::new(tail),
+        between: Vec::new(),
+        tail: Box::new(move |sum| [after_data(length, sum, 1), others.clone()].concat()),
+    }
+}
+
+/// A file of five messages, file description and the links of the directions x, y, z and t: one matrix on each site, as QDP/C's
+/// `QDP_write_M` writes a field.
+pub(crate) fn directions_frame(lattice: Lattice, options: &WriteOptions) -> Frame {
+    let kind = Some(ChecksumKind::Scidac);
+    let form = StoredForm { components: LINK, precision: options.precision, endian: Endian::Big, kind };
+    let length = (lattice.volume() * form.site_bytes()) as u64;
+    let mut record = Vec::new();
+    put_record(&mut record, &form, ("ColorMatrix", 1, 1), options);
+    lime::append_header(&mut record, "scidac-binary-data", MessageFlags::Middle, length);
+    let mut head = Vec::new();
+    put_file(&mut head, lattice, options);
+    head.extend(&record);
+    // With all digits, so that the places of what follows do not depend on it.
+    let sum_after = move |sum| after_data(length, sum, 8);
+    let step = length + (sum_after(PartialChecksum::default()).len() + record.len()) as u64;
+    let offsets = std::array::from_fn(|mu| head.len() as u64 + mu as u64 * step);
+    let next = |_| -> Text {
+        let record = record.clone();
+        Box::new(move |sum| [sum_after(sum), record.clone()].concat())
+    };
+    let (between, others) = ((0..3).map(next).collect(), other_records(options));
+    Frame {
+        lattice,
+        form,
+        arrangement: Arrangement::Directions(offsets),
+        head: Box::new(move |_| head.clone()),
+        between,
+        tail: Box::new(move |sum| [sum_after(sum), others.clone()].concat()),
     }
 }

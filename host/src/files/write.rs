@@ -6,7 +6,7 @@ use super::{
     FileError, FileFormat, Problem, ReadOptions, SharedFile, WriteOptions, checks, hdf5, milc, nersc, npy, openqcd,
     scidac,
 };
-use crate::field::host::{Fermion, HostField, HostGauge};
+use crate::field::host::{ColourVector, Fermion, HostField, HostGauge};
 use crate::lattice::{Lattice, Section};
 use crate::network::Network;
 use crate::system::atomic::{Destination, SystemError, open_stream};
@@ -46,7 +46,7 @@ pub fn write_gauge<'a>(to: impl Into<WriteTo<'a>>, gauge: &HostGauge, options: &
     write(to.into(), &[(gauge.lattice(), values)], |parts| gauge_frame(gauge, options, parts))
 }
 
-/// Writes a fermion field as SciDAC LIME ([`FileFormat::Scidac`]) or [`FileFormat::Npy`].
+/// Writes a fermion field as SciDAC LIME ([`FileFormat::Scidac`]), [`FileFormat::Npy`] or [`FileFormat::Hdf5`].
 pub fn write_fermion<'a, T: Fermion>(
     to: impl Into<WriteTo<'a>>,
     field: &HostField<T>,
@@ -57,7 +57,8 @@ pub fn write_fermion<'a, T: Fermion>(
 
 /// Writes several fermion fields into one `.npy` file, with `axes` before those of the lattice: `[12]` for the columns of
 /// a propagator, `[2, 12]` for two of them. [`read_block`](super::read_block) reads files with one such axis. As
-/// [`FileFormat::Scidac`] twelve spinors, or three colour vectors, are written as one record: a propagator with these columns.
+/// [`FileFormat::Scidac`] twelve spinors, or three colour vectors, are written as one record: a propagator with these columns;
+/// as [`FileFormat::MilcPropagator`] three colour vectors are.
 pub fn write_block<'a, T: Fermion>(
     to: impl Into<WriteTo<'a>>,
     fields: &[&HostField<T>],
@@ -66,18 +67,21 @@ pub fn write_block<'a, T: Fermion>(
 ) -> Result<(), FileError> {
     let values: Vec<_> = fields.iter().map(|field| (field.lattice(), field.numbers())).collect();
     write(to.into(), &values, |parts| {
-        let scidac = options.format == FileFormat::Scidac;
-        if !matches!(options.format, FileFormat::Scidac | FileFormat::Npy | FileFormat::Hdf5) {
+        let milc = options.format == FileFormat::MilcPropagator;
+        if !milc && !matches!(options.format, FileFormat::Scidac | FileFormat::Npy | FileFormat::Hdf5) {
             return Err(Problem::Unwritable {
-                why: "only npy, HDF5 and SciDAC hold several fermion fields in one file",
+                why: "only npy, HDF5, SciDAC and MILC's propagators hold several fermion fields in one file",
             });
+        }
+        if milc && (T::COMPONENTS != ColourVector::COMPONENTS || axes != [T::COMPONENTS]) {
+            return Err(NO_PROPAGATOR);
         }
         if options.format == FileFormat::Hdf5 && axes.len() != 1 {
             return Err(Problem::Unwritable {
                 why: "an HDF5 file has one axis before those of the lattice; write npy",
             });
         }
-        if scidac && axes != [T::COMPONENTS] {
+        if options.format == FileFormat::Scidac && axes != [T::COMPONENTS] {
             return Err(Problem::Unwritable {
                 why: "a SciDAC file holds one field or a propagator, of 12 spinors or 3 colour vectors; write npy",
             });
@@ -94,6 +98,7 @@ pub fn write_block<'a, T: Fermion>(
         let lattice = parts.mine().global;
         match options.format {
             FileFormat::Scidac => Ok(scidac::propagator_frame(lattice, T::COMPONENTS, options)),
+            FileFormat::MilcPropagator => milc::propagator_frame(lattice, options),
             FileFormat::Hdf5 => hdf5::frame(lattice, axes, T::SHAPE, None, options),
             _ => Ok(npy::frame(lattice, axes, T::SHAPE, options)),
         }
@@ -101,6 +106,8 @@ pub fn write_block<'a, T: Fermion>(
 }
 
 const NO_FIELD: Problem = Problem::Unwritable { why: "there is no field" };
+const NO_PROPAGATOR: Problem =
+    Problem::Unwritable { why: "MILC's files hold a staggered propagator, of 3 colour vectors; write SciDAC or npy" };
 
 /// *Collective.* Writes fields, each as its extents here and its numbers, into the frame that `frame` makes once it has
 /// checked them.
@@ -148,6 +155,7 @@ fn gauge_frame(gauge: &HostGauge, options: &WriteOptions, parts: &FileParts) -> 
             nersc::frame(lattice, &plaquette, link_trace, options)
         }
         FileFormat::Ildg | FileFormat::Scidac => Ok(scidac::frame(lattice, LINKS, options)),
+        FileFormat::ScidacDirections => Ok(scidac::directions_frame(lattice, options)),
         FileFormat::Milc => milc::frame(lattice, options),
         FileFormat::Hdf5 => {
             let (plaquette, link_trace) = checks::measured(gauge, parts)?;
@@ -172,6 +180,7 @@ fn fermion_frame<T: Fermion>(
         FileFormat::Scidac => Ok(scidac::frame(lattice, T::COMPONENTS, options)),
         FileFormat::Npy => Ok(npy::frame(lattice, &[], T::SHAPE, options)),
         FileFormat::Hdf5 => hdf5::frame(lattice, &[], T::SHAPE, None, options),
+        FileFormat::MilcPropagator => Err(NO_PROPAGATOR),
         _ => Err(Problem::Unwritable { why: "this format holds links; write fermion fields as SciDAC or npy" }),
     }
 }

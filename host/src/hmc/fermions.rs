@@ -245,12 +245,13 @@ impl Pseudofermions {
         let low = space(domain, solver.precision(), n);
         let mut rhs = low.allocate()?;
         low.convert_from(b, &mut rhs)?;
-        let x = self.solve(&operator, function, solver, true, &rhs)?;
+        let x = self.solve(links, &operator, function, solver, true, &rhs)?;
         Ok(poles::sum(function, 0.25, b, &x)?)
     }
     /// 4 (A + σ_j)⁻¹ b for all poles of a function; with `check`, true residuals are computed.
     fn solve(
         &self,
+        links: &EvolvingLinks,
         operator: &EvenOddStaggered,
         function: &PartialFractions,
         solver: &ShiftedSolver,
@@ -258,7 +259,7 @@ impl Pseudofermions {
         b: &DeviceField,
     ) -> std::result::Result<Vec<DeviceField>, HmcError> {
         let shifts: Vec<f64> = function.shifts().map(|shift| 0.25 * shift).collect();
-        poles::solutions(operator, &shifts, solver, check, b, (&self.name, &self.counts))
+        poles::solutions(operator, &shifts, solver, check, b, (&self.name, &self.counts, links.stop()))
     }
 }
 
@@ -316,7 +317,7 @@ impl Force for Pseudofermions {
         let mut hops = HopVectors::new(domain, precision, n * function.poles.len())?;
         let (mut b, mut odd) = (space.allocate()?, space.allocate()?);
         space.convert_from(&self.field, &mut b)?;
-        let x = self.solve(&operator, function, solver, false, &b)?;
+        let x = self.solve(links, &operator, function, solver, false, &b)?;
         for (pole, x) in function.poles.iter().zip(&x) {
             operator.staggered().dslash(1, x, &mut odd)?;
             // Both vectors are four times too large.

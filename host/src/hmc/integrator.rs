@@ -199,7 +199,8 @@ impl Dynamics<'_> {
     /// *Collective.* Follows the equations of motion for the time `tau`.
     ///
     /// # Errors
-    /// [`PlanError::NoSteps`], momenta in another precision than the links, and those of the forces and the device.
+    /// [`PlanError::NoSteps`], momenta in another precision than the links, [`HmcError::Stopped`] where the links'
+    /// [`StopSignal`](super::links::StopSignal) asks for it, and those of the forces and the device.
     pub fn run(&self, links: &mut EvolvingLinks, momenta: &mut MomentumField, tau: f64) -> Result<(), HmcError> {
         self.run_watched(links, momenta, tau, &mut |_, _| {})
     }
@@ -236,6 +237,9 @@ impl Dynamics<'_> {
         };
         let moves = level.scheme.moves(tau, level.steps);
         for (done, next) in moves.iter().enumerate() {
+            if links.stop().is_asked() {
+                return Err(HmcError::Stopped);
+            }
             let moved = match *next {
                 Move::Kick(forces, time) => kick(links, momenta, forces, time),
                 Move::Drift(time) => self.level(number + 1, links, momenta, time, &mut |_, _| {}),

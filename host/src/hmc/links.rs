@@ -4,8 +4,10 @@ use crate::domain::Result;
 use crate::field::GaugeField;
 use gpu_kernels::momenta::{CONVERT_THIN, ConvertThin};
 use gpu_kernels::{Format, Precision};
+use solvers::{Iteration, Observer};
 use std::any::Any;
 use std::cell::RefCell;
+use std::ops::ControlFlow;
 use std::rc::Rc;
 
 impl GaugeField {
@@ -27,18 +29,53 @@ impl GaugeField {
     }
 }
 
+/// Whether somebody wants a trajectory to end: solvers ask after each iteration, and molecular dynamics before each move. On
+/// several processes the answer has to be the same on all of them.
+#[derive(Clone, Default)]
+pub struct StopSignal(Option<Rc<dyn Fn() -> bool>>);
+
+impl StopSignal {
+    /// Asks `is_asked`.
+    pub fn new(is_asked: impl Fn() -> bool + 'static) -> Self {
+        StopSignal(Some(Rc::new(is_asked)))
+    }
+    /// Whether the trajectory is to end now.
+    pub fn is_asked(&self) -> bool {
+        self.0.as_ref().is_some_and(|is_asked| is_asked())
+    }
+    /// Whether it may ever be.
+    pub(super) fn may_come(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+impl Observer for StopSignal {
+    fn iteration(&mut self, _: &Iteration<'_>) -> ControlFlow<()> {
+        if self.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
 /// Links that evolve, in double or in single precision. What is made from them, copies in other formats and smeared links, is
 /// kept until their next step.
 pub struct EvolvingLinks {
     links: GaugeField,
     made: RefCell<Vec<(String, Rc<dyn Any>)>>,
+    stop: StopSignal,
 }
 
 impl EvolvingLinks {
     /// Copies of links, in a precision.
     pub fn new(links: &GaugeField, precision: Precision) -> Result<Self> {
         let links = links.converted(precision)?.copied()?;
-        Ok(EvolvingLinks { links, made: RefCell::default() })
+        Ok(EvolvingLinks { links, made: RefCell::default(), stop: StopSignal::default() })
+    }
+    /// From now on work on them ends where `stop` asks for it.
+    pub fn stop_when(&mut self, stop: StopSignal) {
+        self.stop = stop;
+    }
+    /// Whether work on them is to end.
+    pub fn stop(&self) -> &StopSignal {
+        &self.stop
     }
     /// Of the links as they evolve.
     pub fn precision(&self) -> Precision {

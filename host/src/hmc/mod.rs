@@ -62,9 +62,21 @@ pub enum HmcError {
         /// What failed.
         why: Box<HmcError>,
     },
+    /// Somebody asked for it.
+    #[error("stopped")]
+    Stopped,
 }
 
 impl HmcError {
+    /// Whether somebody asked for the end: of molecular dynamics, or of a solve.
+    pub fn is_stop(&self) -> bool {
+        match self {
+            HmcError::Stopped => true,
+            HmcError::Solver { why, .. } => matches!(**why, solvers::SolveError::Cancelled { .. }),
+            HmcError::Move { why, .. } => why.is_stop(),
+            _ => false,
+        }
+    }
     /// What a solver said, unless the device failed under it: the same on all processes, as it is said of sums over all of them.
     pub fn solver(&self) -> Option<&fermions::SolverError> {
         match self {

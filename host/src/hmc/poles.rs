@@ -1,6 +1,7 @@
 //! Systems for all poles of a rational function.
 use super::HmcError;
 use super::fermions::ShiftedSolver;
+use super::links::StopSignal;
 use crate::domain::Result;
 use crate::field::{DeviceField, FieldSpace};
 use gpu_kernels::Precision;
@@ -22,14 +23,14 @@ pub(super) struct SolverCounts {
 }
 
 /// (K + σ_j)⁻¹ b for all shifts, in the precision of b. With `check`, true residuals are computed and noted; `name` is that of the
-/// quarks.
+/// quarks, and `stop` may end the solve.
 pub(super) fn solutions(
     operator: &impl LinearOperator<FieldSpace>,
     shifts: &[f64],
     solver: &ShiftedSolver,
     check: bool,
     b: &DeviceField,
-    (name, counts): (&str, &SolverCounts),
+    (name, counts, stop): (&str, &SolverCounts, &StopSignal),
 ) -> std::result::Result<Vec<DeviceField>, HmcError> {
     let space = FieldSpace::new(b.domain(), b.kind(), b.precision(), b.nrhs());
     let mut x = shifts.iter().map(|_| space.allocate()).collect::<Result<Vec<_>>>()?;
@@ -38,7 +39,7 @@ pub(super) fn solutions(
     let params = MultiShiftParams { tolerances: &solver.tol, together: solver.together, check, ..limit.into() };
     // True residuals decide: a solver that gave up may have reached the tolerance.
     let smallest = solver.tol.iter().copied().fold(f64::INFINITY, f64::min);
-    let info = multishift_cg(&space, operator, shifts, b, &mut x, &params, &mut workspace, &mut ())
+    let info = multishift_cg(&space, operator, shifts, b, &mut x, &params, &mut workspace, &mut stop.clone())
         .map(|info| info.whole)
         .or_else(|error| error.unless_converged(smallest))
         .map_err(|error| HmcError::Solver { quarks: name.into(), why: Box::new(error) })?;

@@ -3,7 +3,7 @@
 use super::action::{GaugeAction, GaugeActionForce};
 use super::force::Force;
 use super::integrator::{Dynamics, Level, Scheme, Unitarise, check_steps};
-use super::links::EvolvingLinks;
+use super::links::{EvolvingLinks, StopSignal};
 use super::momenta::{MomentumField, distance};
 use super::monomial::Monomial;
 use super::{HmcError, PlanError};
@@ -153,6 +153,11 @@ impl Chain {
     pub fn on_move(&mut self, watch: impl FnMut(usize, usize) + 'static) {
         self.watch = Box::new(watch);
     }
+    /// From now on a trajectory ends with [`HmcError::Stopped`] where `stop` asks for it, at the next iteration of a solver or
+    /// the next move of molecular dynamics, and leaves the chain as it was: the same number makes the same trajectory again.
+    pub fn stop_when(&mut self, stop: StopSignal) {
+        self.links.stop_when(stop);
+    }
     /// Momenta to go on from, where [`Plan::friction`] keeps them: traceless anti-Hermitian matrices.
     ///
     /// # Errors
@@ -186,13 +191,31 @@ impl Chain {
     /// also run backwards, to see how far from its start that leads.
     ///
     /// # Errors
-    /// [`PlanError::Noise`] where there is not noise for each pseudofermion; solvers that give up; the device.
+    /// [`PlanError::Noise`] where there is not noise for each pseudofermion; solvers that give up; [`HmcError::Stopped`]; the
+    /// device.
     pub fn trajectory(
         &mut self,
         number: u32,
         noise: Option<Noise>,
         reverse: bool,
     ) -> Result<TrajectoryOutcome, HmcError> {
+        let had_momenta = self.has_momenta;
+        // Those of the trajectory before, which only friction needs.
+        let is_needed = self.links.stop().may_come() && had_momenta && self.plan.friction.is_some();
+        let momenta = is_needed.then(|| self.momenta.copied()).transpose()?;
+        let made = self.attempt(number, noise, reverse);
+        if !made.as_ref().is_err_and(HmcError::is_stop) {
+            return made;
+        }
+        if let Some(momenta) = momenta {
+            self.momenta = momenta;
+        }
+        self.has_momenta = had_momenta;
+        self.count();
+        Err(HmcError::Stopped)
+    }
+    /// The same; where it is stopped, momenta are not what they were.
+    fn attempt(&mut self, number: u32, noise: Option<Noise>, reverse: bool) -> Result<TrajectoryOutcome, HmcError> {
         let (seed, domain) = (self.plan.seed, self.domain().clone());
         self.count();
         match noise {
@@ -219,7 +242,21 @@ impl Chain {
             }
         }
         let start = self.energies()?;
+        // Links have not moved so far.
         let before = self.links.own().copied()?;
+        let made = self.follow((number, start), &before, reverse);
+        if made.as_ref().is_err_and(HmcError::is_stop) {
+            self.links.own_mut().copy_from(&before)?;
+        }
+        made
+    }
+    /// From momenta and pseudofermions to the Metropolis step.
+    fn follow(
+        &mut self,
+        (number, start): (u32, Energies),
+        before: &GaugeField,
+        reverse: bool,
+    ) -> Result<TrajectoryOutcome, HmcError> {
         let mut iterations = self.count();
         self.has_momenta = true;
         let is_kept = self.plan.friction.is_some();
@@ -230,13 +267,13 @@ impl Chain {
         }
         match ended {
             Ok(()) => {}
-            Err(why) if why.solver().is_some() => {
-                return self.rejected((number, start), iterations, (&before, first_momenta), why.to_string());
+            Err(why) if why.solver().is_some() && !why.is_stop() => {
+                return self.rejected((number, start), iterations, (before, first_momenta), why.to_string());
             }
             Err(why) => return Err(why),
         }
         let irreversibility = match &first_momenta {
-            Some(first) if reverse => Some(self.reverse_trajectory(&before, first)?),
+            Some(first) if reverse => Some(self.reverse_trajectory(before, first)?),
             _ => None,
         };
         if self.plan.unitarise == Unitarise::Never {
@@ -245,8 +282,8 @@ impl Chain {
         }
         let end = match self.energies() {
             Ok(end) => end,
-            Err(why) if why.solver().is_some() => {
-                return self.rejected((number, start), iterations, (&before, first_momenta), why.to_string());
+            Err(why) if why.solver().is_some() && !why.is_stop() => {
+                return self.rejected((number, start), iterations, (before, first_momenta), why.to_string());
             }
             Err(why) => return Err(why),
         };
@@ -254,11 +291,11 @@ impl Chain {
             sum[0] += more[0];
         }
         let delta = end.minus(&start);
-        let drawn = Philox::new(seed, purpose::METROPOLIS, number).uniform();
+        let drawn = Philox::new(self.plan.seed, purpose::METROPOLIS, number).uniform();
         // Not where ΔH is NaN, not even without a Metropolis step.
         let accepted = !delta.is_nan() && (number < self.plan.metropolis_from || drawn < (-delta).exp());
         if !accepted {
-            self.turn_round(&before, first_momenta)?;
+            self.turn_round(before, first_momenta)?;
         }
         Ok(TrajectoryOutcome { number, start, end, delta, accepted, iterations, irreversibility, failure: None })
     }

@@ -125,7 +125,7 @@ impl std::fmt::Display for Lattice {
 pub struct Section {
     /// The whole lattice.
     pub global: Lattice,
-    /// Global coordinates of the box's first site, all even.
+    /// Global coordinates of the box's first site; all even where the lattice is.
     pub origin: [usize; 4],
     /// The box, whose sites are counted from its first one.
     pub local: Lattice,

@@ -212,6 +212,8 @@ impl<'g> Configuration<'g> {
     /// Hands over test vectors of an operator on these links, for a multigrid setup with as many near-null vectors. They serve
     /// operators that differ in mass and other numbers.
     pub fn set_test_vectors(&self, operator: WilsonLike, vectors: TestVectors) {
+        // In place of what was set up before.
+        self.multigrid.take();
         *self.test_vectors.borrow_mut() = Some((operator, vectors));
     }
     /// *Collective.* Sets multigrid up for an operator ahead of solves, whose requests have these parameters and links stored so.

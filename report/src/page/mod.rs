@@ -22,6 +22,8 @@ mod shifts;
 pub mod spectrum;
 mod timeline;
 
+use crate::analysis::hadrons::HadronFit;
+use crate::error::ReportError;
 use crate::text::escape;
 use figure::Figure;
 use std::fmt::Write;
@@ -54,6 +56,16 @@ footer { margin-top: 3rem; color: #666; font-size: .9rem }
   figure svg { min-width: 0 }
   h2 { break-after: avoid } ul.notes { background: none } }
 ";
+
+/// The picture of a correlator with its fit, as pages have it.
+///
+/// # Errors
+/// What the drawing library says.
+pub fn correlator_svg(found: &HadronFit) -> Result<String, ReportError> {
+    let fit = found.fit.as_ref().ok();
+    let fit = fit.map(|fit| (fit.states, &fit.fit.best.minimum.parameters[..], fit.fit.best.window));
+    Ok(fitted::correlator_figure(&found.name, &found.correlator, fit, "")?.svg)
+}
 
 /// The beginning of a page with this name.
 fn begin(name: &str) -> String {

@@ -49,6 +49,7 @@ mod odd_extents;
 mod openqcd;
 mod pcac;
 mod physics;
+mod plain_readers;
 mod propagator_files;
 mod properties;
 mod quark_smearing;

@@ -1,6 +1,9 @@
 //! The program with several processes, as `mpirun` starts it: what one process gives, many give too.
 use crate::program::*;
-use ferrite::files::{ReadOptions, read_gauge};
+use ferrite::field::host::HostGauge;
+use ferrite::files::{ReadOptions, WriteOptions, read_gauge, write_gauge};
+use ferrite::lattice::Lattice;
+use num_complex::Complex64;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -527,6 +530,28 @@ fn wrong_grids_are_refused_with_ones_that_fit() {
     let three_hops = &["leaves 2, but the operator reaches 3", "Grids that fit: 1×1×1×2"];
     fails(&room, 2, 2, &format!("{solve} --operator asqtad --grid 2,1,1,1"), three_hops);
     fails(&room, 2, 2, &format!("{solve} --grid 2,1"), &["--grid: '2,1'", "X,Y,Z,T"]);
+}
+
+/// What needs no device takes lattices with odd extents, cut into any equal parts.
+#[test]
+fn odd_extents_are_cut() {
+    let room = Room::new();
+    let lattice = Lattice::of_any_extents([3, 4, 5, 6]).unwrap();
+    let mut gauge = HostGauge::unit(lattice);
+    let spread = |n: usize| Complex64::cis(n as f64 * n as f64);
+    gauge.numbers_mut().iter_mut().enumerate().for_each(|(n, z)| *z += spread(n));
+    gauge.reunitarise();
+    write_gauge(&room.path("odd.ildg"), &gauge, &WriteOptions::default()).unwrap();
+    let one = room.json("plaquette odd.ildg");
+    for (ranks, flags, grid) in [(3, "", [1, 1, 1, 3]), (5, "", [1, 1, 5, 1]), (2, "--grid 1,2,1,1", [1, 2, 1, 1])] {
+        let many = json(&room, ranks, &format!("plaquette odd.ildg {flags}"));
+        assert_eq!((&many["plaquette"], &many["layout"]["grid"]), (&one["plaquette"], &grid.into_iter().collect()));
+        assert_eq!(json(&room, ranks, &format!("verify odd.ildg {flags}"))["ok"], true);
+        json(&room, ranks, &format!("convert odd.ildg copy.scidac {flags}"));
+        assert!(read_gauge(&room.path("copy.scidac"), &ReadOptions::default()).unwrap().gauge == gauge);
+    }
+    fails(&room, 7, 2, "verify odd.ildg", &["3×4×5×6 cannot be cut into 7 equal boxes", "Grids that fit"]);
+    fails(&room, 2, 2, "solve --gauge odd.ildg --mass 0.1 --source random:1", &["extent x = 3"]);
 }
 
 #[test]

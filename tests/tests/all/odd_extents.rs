@@ -1,11 +1,12 @@
 //! Lattices with odd extents: fields on them are read, checked, converted and written; devices refuse them.
 use crate::program::Room;
+use crate::sections::{field_of, on};
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::host::{HostField, HostGauge, Spinor};
 use ferrite::files::{
-    FileFormat, FilePrecision, ReadFrom, ReadOptions, WriteOptions, WriteTo, read_fermions, read_gauge, write_block,
-    write_fermion, write_gauge,
+    FileFormat, FilePrecision, ReadFrom, ReadOptions, SharedFile, WriteOptions, WriteTo, read_fermions, read_gauge,
+    write_block, write_fermion, write_gauge,
 };
 use ferrite::gauge::measure;
 use ferrite::lattice::Lattice;
@@ -68,6 +69,7 @@ fn every_format_but_openqcds_holds_them() {
             FileFormat::Nersc3x3,
             FileFormat::Ildg,
             FileFormat::Scidac,
+            FileFormat::ScidacDirections,
             FileFormat::Milc,
             FileFormat::Npy,
         ] {
@@ -95,6 +97,55 @@ fn every_format_but_openqcds_holds_them() {
                 assert!(read.fields == columns[..count]);
             }
         }
+    }
+}
+
+/// Many processes write the bytes of one, and each reads its part; header and plaquette are those of the whole.
+#[test]
+fn many_processes_read_and_write_them() {
+    let room = Room::new();
+    for (size, grids) in [
+        ([3, 5, 1, 7], vec![[3, 1, 1, 1], [1, 5, 1, 1], [1, 1, 1, 7]]),
+        ([2, 3, 4, 5], vec![[2, 3, 1, 1], [1, 3, 2, 1], [1, 1, 4, 1]]),
+        ([3, 4, 5, 6], vec![[1, 1, 5, 2], [3, 2, 1, 1], [1, 4, 1, 3]]),
+    ] {
+        let gauge = gauge(size);
+        let (lattice, spinor) = (gauge.lattice(), spinor(size));
+        let formats = [
+            FileFormat::Nersc,
+            FileFormat::Ildg,
+            FileFormat::Scidac,
+            FileFormat::ScidacDirections,
+            FileFormat::Milc,
+            FileFormat::Npy,
+        ];
+        for (format, grid) in formats.into_iter().flat_map(|format| grids.iter().map(move |grid| (format, *grid))) {
+            let precision = format.only_precision().unwrap_or(FilePrecision::Double);
+            // With a date of its own, where a header has one.
+            let metadata = vec![("time stamp".into(), "now".into())];
+            let options = WriteOptions { format, precision, metadata, ..Default::default() };
+            let (one, many) = (room.path("one"), room.path("many"));
+            write_gauge(&one, &gauge, &options).unwrap();
+            let known = read_gauge(&one, &ReadOptions::default()).unwrap();
+            on(grid, lattice, |world, section| {
+                let part = ferrite_tests::cut::links_of(section, &gauge);
+                write_gauge(SharedFile::new(&many, world).part(section), &part, &options).unwrap();
+                let file = SharedFile::new(&many, world).part(section);
+                let read = read_gauge(file, &ReadOptions::default()).unwrap();
+                assert!(read.gauge == ferrite_tests::cut::links_of(section, &known.gauge), "{format} {grid:?}");
+                let sums = (&read.header.checksum, read.plaquette, read.link_trace, read.unitarity);
+                assert_eq!(sums, (&known.header.checksum, known.plaquette, known.link_trace, known.unitarity));
+            });
+            assert!(read_gauge(&many, &ReadOptions::default()).unwrap().gauge == known.gauge);
+        }
+        let options = WriteOptions { format: FileFormat::Scidac, ..Default::default() };
+        on(grids[0], lattice, |world, section| {
+            let path = room.path("spinor");
+            let file = SharedFile::new(&path, world).part(section);
+            write_fermion(file, &field_of(section, &spinor), &options).unwrap();
+            let read = read_fermions::<Spinor>(file, &ReadOptions::default()).unwrap();
+            assert!(read.fields[0] == field_of(section, &spinor));
+        });
     }
 }
 

@@ -4,8 +4,9 @@ use crate::program::Room;
 use crate::sections::{field_of, on, sentence};
 use ferrite::field::host::{ColourVector, Fermion, HostField, HostGauge, Spinor};
 use ferrite::files::{
-    Arrangement, Checksum, ColumnOrder, FileFormat, FilePrecision, ReadFrom, ReadOptions, SharedFile, WriteOptions,
-    WriteTo, inspect, inspect_block, read_block, read_fermion, read_fermions, read_gauge, write_block, write_fermion,
+    Arrangement, Checksum, ColumnOrder, Endian, FileFormat, FilePrecision, ReadFrom, ReadOptions, SharedFile,
+    WriteOptions, WriteTo, inspect, inspect_block, read_block, read_fermion, read_fermions, read_gauge, write_block,
+    write_fermion, write_gauge,
 };
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
@@ -368,6 +369,59 @@ fn links_with_a_record_for_each_direction() {
     }
 }
 
+/// They are written so, by one process, into a pipe and by many, with the metadata of the original.
+#[test]
+fn links_are_written_with_a_record_for_each_direction() {
+    let room = Room::new();
+    let lattice = Lattice::new([4, 6, 4, 12]).unwrap();
+    let gauge = generate::weak_field(lattice, 6, 0.4);
+    for precision in PRECISIONS {
+        let (by_hand, length) = directions(&gauge, precision);
+        let metadata = vec![("ENSEMBLE_ID".into(), "weak".into())];
+        let options = WriteOptions { format: FileFormat::ScidacDirections, precision, metadata, ..Default::default() };
+        write_gauge(&room.path("one"), &gauge, &options).unwrap();
+        let header = inspect(&room.path("one"), &ReadOptions::default()).unwrap();
+        assert_eq!((header.format, header.fields, header.precision), (options.format, 1, precision));
+        let Arrangement::Directions(places) = header.arrangement else { panic!("{:?}", header.arrangement) };
+        let expected = inspect(ReadFrom::Memory(&by_hand), &ReadOptions::default()).unwrap();
+        let Arrangement::Directions(known) = expected.arrangement else { panic!("{:?}", expected.arrangement) };
+        let same = |bytes: &[u8]| {
+            for (place, known) in places.into_iter().zip(known) {
+                let data = |bytes: &[u8], place: u64| bytes[place as usize..][..length].to_vec();
+                assert!(data(bytes, place) == data(&by_hand, known));
+            }
+            let read = read_gauge(ReadFrom::Memory(bytes), &ReadOptions::default()).unwrap();
+            assert_eq!(read.header.checksum, expected.checksum);
+            assert!(matches!(read.checksum, Checksum::Verified(_)));
+        };
+        let one = fs::read(room.path("one")).unwrap();
+        same(&one);
+        let mut stream = Vec::new();
+        write_gauge(WriteTo::Writer(&mut stream), &gauge, &options).unwrap();
+        same(&stream);
+        on([2, 3, 1, 2], lattice, |world, section| {
+            let part = ferrite_tests::cut::links_of(section, &gauge);
+            write_gauge(SharedFile::new(&room.path("many"), world).part(section), &part, &options).unwrap();
+        });
+        let many = fs::read(room.path("many")).unwrap();
+        assert_eq!(many.len(), one.len());
+        same(&many);
+        // There and back: links, keys, and the list of copies.
+        room.json("convert one two.ildg");
+        room.json("convert two.ildg three --format scidac-directions");
+        let three = read_gauge(&room.path("three"), &ReadOptions::default()).unwrap();
+        let read = read_gauge(&room.path("one"), &ReadOptions::default()).unwrap();
+        assert!(three.gauge == read.gauge);
+        let text = |kind: &str| {
+            let found = three.header.metadata.iter().find(|(its, _)| its == kind);
+            found.unwrap_or_else(|| panic!("no {kind}")).1.clone()
+        };
+        assert!(text("scidac-record-xml").contains("ENSEMBLE_ID = weak"));
+        assert_eq!(text("ferrite-copies").lines().count(), 2);
+    }
+    room.fails(2, "generate unit --lattice 2,2,2,2 -o unit.dat", &["end it in"]);
+}
+
 /// MILC's version 1 in both byte orders: magic number, extents, 8 bytes, links.
 #[test]
 fn the_older_format_of_milc() {
@@ -424,6 +478,43 @@ fn staggered_propagators_of_milc() {
         let spinors =
             read_fermions::<Spinor>(ReadFrom::Memory(&bytes), &ReadOptions::default()).unwrap_err().to_string();
         assert!(spinors.contains("this is a propagator"), "{spinors}");
+        // What is written is the same, byte by byte; MILC has single precision only.
+        let endian = if big { Endian::Big } else { Endian::Little };
+        let metadata = file.header.metadata.clone();
+        let options =
+            WriteOptions { format: FileFormat::MilcPropagator, precision, endian, metadata, ..Default::default() };
+        let all: Vec<_> = columns.iter().collect();
+        let mut out = Vec::new();
+        let written = write_block(WriteTo::Writer(&mut out), &all, &[3], &options);
+        if precision == FilePrecision::Double {
+            assert!(written.unwrap_err().to_string().contains("single precision only"));
+            continue;
+        }
+        written.unwrap();
+        assert!(out == bytes);
+        let room = Room::new();
+        for grid in [[1, 2, 3, 4], [1, 1, 3, 1]] {
+            on(grid, lattice(), |world, section| {
+                let parts: Vec<_> = columns.iter().map(|field| field_of(section, field)).collect();
+                let parts: Vec<_> = parts.iter().collect();
+                write_block(SharedFile::new(&room.path("many"), world).part(section), &parts, &[3], &options).unwrap();
+            });
+            assert!(fs::read(room.path("many")).unwrap() == bytes, "{grid:?}");
+        }
+        let refused = [
+            write_block(WriteTo::Writer(&mut out), &all[..2], &[2], &options),
+            write_fermion(WriteTo::Writer(&mut out), all[0], &options),
+            write_block(
+                WriteTo::Writer(&mut out),
+                &[&generate::random_source::<Spinor>(lattice(), 1); 12],
+                &[12],
+                &options,
+            ),
+        ];
+        for refused in refused {
+            let said = refused.unwrap_err().to_string();
+            assert!(said.contains("a staggered propagator, of 3 colour vectors"), "{said}");
+        }
     }
     // A real one, against numbers taken from its bytes.
     let Some(folder) = refdata::folder() else { return };
@@ -436,6 +527,16 @@ fn staggered_propagators_of_milc() {
         let found = file.fields[source].sites()[site][sink];
         assert_eq!((found.re as f32, found.im as f32), (real(number), real(number + 1)));
     }
+    // There and back by way of SciDAC: MILC's bytes again, but for their order and the time stamp.
+    let room = Room::new();
+    fs::write(room.path("milc"), &bytes).unwrap();
+    room.json("convert milc there.lime");
+    room.json("convert there.lime back.milc");
+    room.json("convert milc copy.milc");
+    let swapped: Vec<u8> = bytes.chunks(4).flat_map(|word| word.iter().rev().copied()).collect();
+    let [back, copy] = ["back.milc", "copy.milc"].map(|name| fs::read(room.path(name)).unwrap());
+    assert!(back[..4] == swapped[..4] && back[8..] == swapped[8..]);
+    assert!(copy == swapped);
 }
 
 /// Solves for all components of a point are one propagator, which is a source of others, and goes there and back.
@@ -462,6 +563,15 @@ fn the_program_reads_and_writes_propagators() {
     room.json(&format!("{apply}.lime -o a.npy"));
     room.json(&format!("{apply}.npy -o b.npy"));
     assert!(fs::read(room.path("a.npy")).unwrap() == fs::read(room.path("b.npy")).unwrap());
+    // The staggered one goes to MILC's format, too; others do not.
+    room.json(&format!("{solve} --operator staggered --mass 0.3 --sources 3 -o staggered.milc"));
+    let [milc, known] = ["staggered.milc", "staggered.scidac"]
+        .map(|name| read_fermions::<ColourVector>(&room.path(name), &ReadOptions::default()).unwrap().fields);
+    assert!(farthest(&milc, &known) < limit(FilePrecision::Single));
+    room.fails(2, &format!("{solve} --mass 0.3 --sources 12 -o x.milc"), &["x.milc", "3 colour vectors"]);
+    room.fails(2, "convert wilson.lime x.milc", &["x.milc", "3 colour vectors"]);
+    room.fails(2, "convert wilson.lime x.dat --format milc", &["spinor", "--format npy"]);
+    room.fails(2, "convert staggered.scidac x.milc --precision double", &["hold single precision", "SciDAC or npy"]);
     // Any other number of fields has no such file, and that is known before the work.
     room.fails(
         2,

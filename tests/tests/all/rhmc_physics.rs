@@ -7,12 +7,13 @@ use ferrite::domain::Domain;
 use ferrite::field::GaugeField;
 use ferrite::field::host::{HostGauge, Matrix};
 use ferrite::gauge::generate;
+use ferrite::hmc::HmcError;
 use ferrite::hmc::action::{GaugeAction, GaugeActionForce};
 use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, QuarkSmearing, RationalFunctions};
 use ferrite::hmc::force::Force;
 use ferrite::hmc::functions::{Tolerances, rational_functions};
 use ferrite::hmc::integrator::{Dynamics, Level, MINIMUM_NORM, Scheme, Unitarise};
-use ferrite::hmc::links::EvolvingLinks;
+use ferrite::hmc::links::{EvolvingLinks, StopSignal};
 use ferrite::hmc::momenta::MomentumField;
 use ferrite::hmc::monomial::Monomial;
 use ferrite::hmc::stout::StoutSmearing;
@@ -25,7 +26,8 @@ use ferrite::operators::fat_links::PathCoefficients;
 use ferrite::operators::{CloverParams, Schur, TimeBoundary, WilsonParams};
 use num_complex::Complex64;
 use rational::{PartialFractions, Pole};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::sync::LazyLock;
 
 fn domain(size: [usize; 4]) -> Domain {
@@ -183,12 +185,70 @@ fn moves_are_told_as_they_are_made() {
     let levels = vec![level(false, 0, Scheme::ForceGradient, 2), level(true, 0, Scheme::Leapfrog, 3)];
     let plan = plan(GaugeAction::wilson(5.5), 0.1, levels, false);
     let mut chain = Chain::new(plan, &thin, Double, Vec::new()).unwrap();
-    let told = std::rc::Rc::new(RefCell::new(Vec::new()));
+    let told = Rc::new(RefCell::new(Vec::new()));
     let seen = told.clone();
     chain.on_move(move |done, all| seen.borrow_mut().push((done, all)));
     chain.trajectory(1, None, true).unwrap();
     // A kick first, then drift, kick, drift, kick for each of two steps.
     assert_eq!(*told.borrow(), (1..=9).map(|done| (done, 9)).collect::<Vec<_>>());
+}
+
+/// A trajectory that is stopped, wherever that is, leaves the chain as it was: the next call makes the same one, bit for bit.
+#[test]
+fn a_stopped_trajectory_never_was() {
+    let domain = domain([4; 4]);
+    let thin = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.3)).unwrap();
+    // Momenta that go on, guesses that are kept in a trajectory, two levels, force gradient and solvers of both kinds.
+    let make = || {
+        let levels = vec![level(false, 2, Scheme::ForceGradient, 1), level(true, 0, Scheme::Leapfrog, 2)];
+        let plan = Plan { friction: Some(0.5), ..plan(GaugeAction::wilson(5.5), 0.2, levels, false) };
+        let solvers = [solver(false, 1e-10), solver(false, 1e-10)];
+        let rooted = Pseudofermions::new(&domain, "rooted".into(), naive(), functions(), solvers, 0, 1).unwrap();
+        let solvers = [wilson_solver(1e-10); 2];
+        let two = TwoFlavours::new(&domain, "two".into(), clover(0.3), Some(clover(0.6)), solvers, Double, 1).unwrap();
+        let parts: Vec<Box<dyn Monomial>> = vec![Box::new(rooted), Box::new(two.with_guesses(2))];
+        Chain::new(plan, &thin, Double, parts).unwrap()
+    };
+    let bits = |chain: &Chain| {
+        let momenta = chain.momenta().map(|momenta| momenta.download().unwrap());
+        (chain.links().own().download().unwrap(), momenta)
+    };
+    let mut straight = make();
+    let known: Vec<_> =
+        (1..=2).map(|number| (straight.trajectory(number, None, number == 2).unwrap(), bits(&straight))).collect();
+    // How often it is asked: in the heat bath, on the way, on the way back, and in the last action.
+    let asked = Rc::new(Cell::new(0));
+    let counted = |limit: usize| {
+        let count = asked.clone();
+        StopSignal::new(move || {
+            count.set(count.get() + 1);
+            count.get() > limit
+        })
+    };
+    let mut chain = make();
+    for (number, (expected, after)) in (1..).zip(&known) {
+        let before = bits(&chain);
+        // Of the whole trajectory, by another chain.
+        let mut other = make();
+        (1..number).for_each(|earlier| drop(other.trajectory(earlier, None, false).unwrap()));
+        asked.set(0);
+        other.stop_when(counted(usize::MAX));
+        other.trajectory(number, None, number == 2).unwrap();
+        let all = asked.get();
+        assert!(all > 100, "{all}");
+        for limit in [0, 1, all / 7, all / 3, all / 2, 4 * all / 5, all - 10] {
+            asked.set(0);
+            chain.stop_when(counted(limit));
+            let stopped = chain.trajectory(number, None, number == 2).unwrap_err();
+            assert!(matches!(stopped, HmcError::Stopped), "{limit} of {all}: {stopped}");
+            // A solver that has converged just then is done, and the next one stops.
+            assert!((limit + 1..limit + 4).contains(&asked.get()), "it goes on: {} {limit}", asked.get());
+            assert!(bits(&chain) == before, "{limit} of {all}");
+        }
+        chain.stop_when(StopSignal::default());
+        assert_eq!(chain.trajectory(number, None, number == 2).unwrap(), *expected);
+        assert!(bits(&chain) == *after);
+    }
 }
 
 /// Where links become unitary at the end only, the H that decides is that of the links that are kept.

@@ -62,12 +62,13 @@ impl OneFlavour {
         let low = space(domain, solver.precision(), n);
         let mut rhs = low.allocate()?;
         low.convert_from(b, &mut rhs)?;
-        let x = self.solve(&self.quarks.on(links, solver.precision(), n)?, function, solver, true, &rhs)?;
+        let x = self.solve(links, &self.quarks.on(links, solver.precision(), n)?, function, solver, true, &rhs)?;
         Ok(poles::sum(function, 1.0, b, &x)?)
     }
     /// (K + σ_j)⁻¹ b for all poles of a function; with `check`, true residuals are computed.
     fn solve(
         &self,
+        links: &EvolvingLinks,
         operator: &TwistedComplement,
         function: &PartialFractions,
         solver: &ShiftedSolver,
@@ -77,7 +78,7 @@ impl OneFlavour {
         let space = space(b.domain(), b.precision(), b.nrhs());
         let normal = Normal::new(&space, operator)?;
         let shifts: Vec<f64> = function.shifts().collect();
-        poles::solutions(&normal, &shifts, solver, check, b, (&self.name, &self.counts))
+        poles::solutions(&normal, &shifts, solver, check, b, (&self.name, &self.counts, links.stop()))
     }
 }
 
@@ -92,7 +93,7 @@ impl Force for OneFlavour {
         let (operator, space) = (self.quarks.on(links, precision, n)?, space(domain, precision, n));
         let (mut b, mut image) = (space.allocate()?, space.allocate()?);
         space.convert_from(&self.field, &mut b)?;
-        let x = self.solve(&operator, function, solver, false, &b)?;
+        let x = self.solve(links, &operator, function, solver, false, &b)?;
         let mut forms = Forms::new(domain, self.quarks, precision, n * x.len())?;
         for (pole, x) in function.poles.iter().zip(&x) {
             operator.apply(x, &mut image)?;

@@ -4,7 +4,7 @@ use super::{TwistedComplement, WilsonQuarks, space};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{DeviceField, FieldSpace};
 use crate::hmc::HmcError;
-use crate::hmc::links::EvolvingLinks;
+use crate::hmc::links::{EvolvingLinks, StopSignal};
 use crate::hmc::poles::SolverCounts;
 use crate::multigrid::{OUTER_DELTA, OUTER_DIRECTIONS};
 use gpu_kernels::Precision;
@@ -48,6 +48,7 @@ pub(super) struct WilsonSystem<'a> {
     multigrid: Option<MultigridOnLinks<'a>>,
     /// Whether true residuals are noted.
     told: bool,
+    stop: StopSignal,
 }
 
 /// M̂†
@@ -84,7 +85,7 @@ impl<'a> WilsonSystem<'a> {
             method => method,
         };
         let solver = WilsonSolver { method, ..solver };
-        Ok(WilsonSystem { space, exact, sloppy, solver, multigrid: None, told })
+        Ok(WilsonSystem { space, exact, sloppy, solver, multigrid: None, told, stop: links.stop().clone() })
     }
     /// With multigrid for its operator, where that is the method.
     pub fn with_multigrid(self, multigrid: Option<MultigridOnLinks<'a>>) -> Self {
@@ -170,7 +171,7 @@ impl<'a> WilsonSystem<'a> {
         let was_old = self.multigrid.as_ref().is_some_and(MultigridOnLinks::may_be_old);
         let mut solved = solve(x)?;
         if let (true, Some(multigrid), Err(error)) = (was_old, &self.multigrid, &solved)
-            && !matches!(error, SolveError::Backend(_))
+            && !matches!(error, SolveError::Backend(_) | SolveError::Cancelled { .. })
         {
             // Near-null vectors of links that are too far away.
             let refreshed = multigrid.refresh();
@@ -189,11 +190,11 @@ impl<'a> WilsonSystem<'a> {
         let params = GcrParams { k_max: OUTER_DIRECTIONS, ..SolverParams { delta, ..self.params() }.into() };
         let mut workspace = GcrWorkspace::new(system, params.k_max)?;
         let single = space(self.space.domain(), Precision::Single, 1);
-        let mut solved = None;
+        let (mut solved, mut stop) = (None, self.stop.clone());
         let used = multigrid.with_cycle(dagger, &mut |cycle| {
             solved = Some(match self.solver.precision {
-                Precision::Single => gcr(system, cycle, b, x, &params, &mut workspace, &mut ()),
-                _ => gcr(system, &Converted::new(&single, cycle)?, b, x, &params, &mut workspace, &mut ()),
+                Precision::Single => gcr(system, cycle, b, x, &params, &mut workspace, &mut stop),
+                _ => gcr(system, &Converted::new(&single, cycle)?, b, x, &params, &mut workspace, &mut stop),
             });
             Ok(())
         });
@@ -206,13 +207,13 @@ impl<'a> WilsonSystem<'a> {
     where
         Y: solvers::System<Precise = FieldSpace, Sloppy = FieldSpace, Error = DeviceError>,
     {
-        Ok(cg(system, b, x, &self.params(), &mut CgWorkspace::new(system)?, &mut ()))
+        Ok(cg(system, b, x, &self.params(), &mut CgWorkspace::new(system)?, &mut self.stop.clone()))
     }
     fn bicgstab<Y>(&self, system: &Y, b: &DeviceField, x: &mut DeviceField) -> Result<Solved>
     where
         Y: solvers::System<Precise = FieldSpace, Sloppy = FieldSpace, Error = DeviceError>,
     {
-        Ok(bicgstab(system, b, x, &self.params(), &mut BicgstabWorkspace::new(system)?, &mut ()))
+        Ok(bicgstab(system, b, x, &self.params(), &mut BicgstabWorkspace::new(system)?, &mut self.stop.clone()))
     }
     /// Notes what a solver did. One that gave up may have reached the tolerance: true residuals decide.
     fn count(&self, name: &str, solved: Solved, counts: &SolverCounts) -> std::result::Result<(), HmcError> {

@@ -1,0 +1,261 @@
+"""Fits of correlators of many configurations, and effective masses with errors."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, NamedTuple, Optional, Sequence, Union
+
+import numpy as np
+
+from . import _native, plots
+from .errors import InputError
+from .plots import Plot
+from .spectrum import Correlators
+
+__all__ = ["Average", "Estimate", "Estimates", "Fit", "effective_masses", "fit"]
+
+#: Correlators of many configurations: ``[configuration, time]``, or ``Correlators`` of each.
+Samples = Union[np.ndarray, Sequence[Any]]
+
+
+class Estimate(NamedTuple):
+    """A number with its error, one standard deviation; NaN where it has none.
+
+    Examples
+    --------
+    >>> import ferrite_lqcd as fe
+    >>> fe.Estimate(0.45123, 0.0023)
+    0.4512 ± 0.0023
+    """
+
+    value: float
+    error: float
+
+    def __repr__(self) -> str:
+        if not (math.isfinite(self.error) and self.error > 0):
+            return f"{self.value:.6g}"
+        digits = max(0, 1 - math.floor(math.log10(self.error)))
+        return f"{self.value:.{digits}f} ± {self.error:.{digits}f}"
+
+
+class Average(NamedTuple):
+    """A mean over windows, weighted by their probabilities: its statistical error, and the scatter of the windows."""
+
+    value: float
+    statistical: float
+    systematic: float
+
+
+class Estimates(NamedTuple):
+    """Numbers by time with their errors: ``m, dm = fe.effective_masses(...)``. A notebook shows them as a picture."""
+
+    values: np.ndarray
+    errors: np.ndarray
+
+    def plot(self, name: str = "a m(t)") -> Plot:
+        """The values with bars of their errors, by time."""
+        values, errors = ([float(x) for x in one] for one in self)
+        return Plot(_native.error_bars_svg("Effective masses", "time counted from the source", ["t", name], values, errors))
+
+    def _repr_svg_(self) -> str:
+        return self.plot().svg
+
+
+class Fit:
+    """A fit of a correlator, C(t) = Σ_n A_n (e^{−E_n t} ± e^{−E_n (T−t)}). A notebook shows it with the data on a logarithmic axis.
+
+    Attributes
+    ----------
+    energy, amplitude : Estimate
+        E_0 in lattice units, and A_0.
+    excited_energy, excited_amplitude : Estimate or None
+        Of the second state, where there are two.
+    window : (int, int)
+        First and last time that are fitted.
+    chi2, dof, expected_chi2, p_value : float, int, float, float
+        Of the fit; ⟨χ²⟩ is ``dof`` where χ² has the whole covariance.
+    average : Average or None
+        E_0 averaged over all windows that were tried; none where ``window`` was given.
+    windows : list of dict
+        What was tried, the most probable first: ``window``, ``chi2``, ``dof``, ``p_value``, ``probability``, ``parameters``.
+    covariance : str
+        ``full``, ``shrunk`` or ``diagonal``; ``shrinkage`` says how much.
+    correlator : Estimates
+        The mean, with errors.
+    form : str
+        ``cosh``, ``sinh`` or ``exp``.
+    """
+
+    def __init__(self, said: str, svg: str):
+        self._data: "dict[str, Any]" = json.loads(said)
+        self._svg = svg
+        data = self._data
+        self.name: str = data["hadron"]
+        self.form: str = data["form"]
+        self.states: int = data["states"]
+        self.window = (int(data["window"][0]), int(data["window"][1]))
+        self.chi2, self.dof = float(data["chi2"]), int(data["dof"])
+        self.expected_chi2, self.p_value = _number(data["expected_chi2"]), _number(data["p_value"])
+        self.covariance, self.shrinkage = str(data["covariance"]), float(data["shrinkage"])
+        self.energy = self._required("energy")
+        self.amplitude = self._required("amplitude")
+        self.excited_energy = _estimate(data.get("excited_energy"))
+        self.excited_amplitude = _estimate(data.get("excited_amplitude"))
+        average = (data["average"] or {}).get("energy")
+        self.average = None if average is None else Average(*(_number(average[key]) for key in Average._fields))
+        self.windows: "list[dict[str, Any]]" = data["windows"]
+        means = [_estimate(one) or Estimate(math.nan, math.nan) for one in data["correlator"]]
+        self.correlator = Estimates(np.array([mean.value for mean in means]), np.array([mean.error for mean in means]))
+
+    def _required(self, key: str) -> Estimate:
+        found = _estimate(self._data[key])
+        return Estimate(math.nan, math.nan) if found is None else found
+
+    def __call__(self, t: Any) -> np.ndarray:
+        """C(t) of the fit, at any times."""
+        times, parameters = np.asarray(t, dtype=float), self._data["parameters"]
+        energies = [parameters[1]]
+        if self.states == 2:
+            energies.append(parameters[1] + math.exp(parameters[3]))
+        sign = {"cosh": 1.0, "sinh": -1.0, "exp": 0.0}[self.form]
+        total = np.zeros_like(times)
+        for amplitude, energy in zip(parameters[::2], energies):
+            back = sign * np.exp(-energy * (self._data["extent"] - times)) if sign else 0.0
+            total = total + amplitude * (np.exp(-energy * times) + back)
+        return total
+
+    def plot(self) -> Plot:
+        """log₁₀ |C(t)| with errors, the fit, and its window in grey."""
+        return Plot(self._svg)
+
+    def as_dict(self) -> "dict[str, Any]":
+        """All of it, as ``ferrite fit --json`` prints it (docs/output.md)."""
+        return dict(self._data)
+
+    def _repr_svg_(self) -> str:
+        return self._svg
+
+    def __repr__(self) -> str:
+        first, last = self.window
+        chi2 = f"chi2/dof = {self.chi2:.2f}/{self.dof}, p = {self.p_value:.2f}"
+        return f"<ferrite_lqcd.Fit: {self.name}, E = {self.energy!r}, t = {first} to {last}, {chi2}>"
+
+
+def _number(value: Any) -> float:
+    return math.nan if value is None else float(value)
+
+
+def _estimate(value: Any) -> Optional[Estimate]:
+    return None if value is None else Estimate(_number(value["value"]), _number(value["error"]))
+
+
+def _samples(data: Samples, name: Optional[str], momentum: int) -> "tuple[list[list[float]], bool]":
+    """Correlators by configuration, and whether they are those of baryons."""
+    if isinstance(data, Correlators):
+        raise InputError("one configuration has no errors: give a list of Correlators, one for each")
+    if not isinstance(data, np.ndarray) and len(data) > 0 and all(isinstance(one, Correlators) for one in data):
+        if name is None:
+            raise InputError(f"which one? The name of a correlator is needed: {', '.join(data[0])}")
+        rows = [np.real(one[name][momentum]) for one in data]
+        return [row.tolist() for row in rows], bool(data[0]._baryons)
+    array = np.real(np.asarray(data))
+    if array.ndim != 2:
+        raise InputError(f"an array of shape {array.shape}: expected [configuration, time]")
+    return array.astype(float).tolist(), False
+
+
+def fit(
+    data: Samples,
+    name: Optional[str] = None,
+    *,
+    momentum: int = 0,
+    form: Optional[str] = None,
+    window: "Optional[tuple[int, int]]" = None,
+    states: "int | Sequence[int]" = 1,
+    covariance: Optional[str] = None,
+    bin: int = 1,
+    bootstrap: Optional[int] = None,
+    seed: int = 1,
+) -> Fit:
+    """Fits a correlator of many configurations by correlated least squares, as ``ferrite fit`` does (docs/analysis.md).
+
+    Parameters
+    ----------
+    data : array or list of Correlators
+        ``[configuration, time]``, of which the real part counts, or what ``fe.mesons`` or ``fe.nucleon`` made of each configuration.
+    name : str
+        Of the correlator in these, such as ``"pion"``; with an array only what messages call it.
+    momentum : int
+        Which of the momenta.
+    form : str
+        ``cosh`` (usual for mesons), ``sinh`` or ``exp`` (usual for nucleons). The first two are folded about T/2.
+    window : (int, int), optional
+        First and last time. Without, all windows are tried; the most probable one by the criterion of Akaike as Jay and Neil
+        (2020) have it is the fit, and ``average`` is over all.
+    states : int or list of int
+        1, 2, or ``[1, 2]`` to try both.
+    covariance : str, optional
+        ``full``, ``shrunk`` or ``diagonal``. Without: ``full`` for four bins or more for each time, else ``shrunk``.
+    bin : int
+        Configurations of a bin, which become one sample.
+    bootstrap : int, optional
+        Errors by so many draws of the bootstrap, with random numbers of ``seed``; without, by the jackknife.
+
+    Raises
+    ------
+    InputError
+        Fewer than four bins, a window without enough times, data that determine no parameters.
+
+    Examples
+    --------
+    >>> import ferrite_lqcd as fe, numpy as np
+    >>> rng, t = np.random.default_rng(1), np.arange(16)
+    >>> truth = np.exp(-0.4 * t) + np.exp(-0.4 * (16 - t))
+    >>> pion = fe.fit(truth * (1 + 0.01 * rng.standard_normal((200, 16))), window=(2, 8))
+    >>> abs(pion.energy.value - 0.4) < 4 * pion.energy.error < 0.004
+    True
+    >>> pion.window, pion.dof, pion.plot().svg.startswith("<svg")
+    ((2, 8), 5, True)
+    """
+    rows, baryons = _samples(data, name, momentum)
+    settings = {
+        "window": None if window is None else [int(time) for time in window],
+        "states": [int(states)] if isinstance(states, int) else [int(count) for count in states],
+        "covariance": covariance,
+        "bin": int(bin),
+        "bootstrap": bootstrap,
+        "seed": int(seed),
+    }
+    chosen = form or ("exp" if baryons else "cosh")
+    said, svg = _native.fit(rows, chosen, name or "correlator", json.dumps(settings))
+    return Fit(said, svg)
+
+
+def effective_masses(
+    data: Samples,
+    name: Optional[str] = None,
+    *,
+    momentum: int = 0,
+    form: Optional[str] = None,
+    bin: int = 1,
+    bootstrap: Optional[int] = None,
+    seed: int = 1,
+) -> Estimates:
+    """m between t and t + 1 of the mean over configurations, with errors by the jackknife or the bootstrap.
+
+    Parameters are those of ``fe.fit``. NaN where there is no mass, or no error because some of the jackknife's means have none.
+    T/2 times of ``cosh`` and ``sinh``, T − 1 of ``exp``.
+
+    Examples
+    --------
+    >>> import ferrite_lqcd as fe, numpy as np
+    >>> rng, t = np.random.default_rng(1), np.arange(16)
+    >>> samples = np.cosh(0.4 * (t - 8)) * (1 + 0.001 * rng.standard_normal((100, 16)))
+    >>> m, dm = fe.effective_masses(samples)
+    >>> bool(np.all(abs(m - 0.4)[:6] < 5 * dm[:6]))
+    True
+    """
+    rows, baryons = _samples(data, name, momentum)
+    values, errors = _native.effective_estimates(rows, form or ("exp" if baryons else "cosh"), int(bin), bootstrap, int(seed))
+    return Estimates(np.array(values), np.array(errors))

@@ -1,0 +1,176 @@
+"""Three-point functions of mesons by propagators through the sink.
+
+A meson O = ψ̄₂ Γ ψ₁ is made at x₀ and found at t_s with momentum p; between them a current of its quark acts, J = ψ̄₁ Γ_J ψ₁:
+
+C(τ, q) = Σ_{x,y} e^{−i p (x−x₀)} e^{−i q (y−x₀)} ⟨O(x, t_s) J(y, τ) O†(x₀)⟩,
+
+without the part in which the current's quark annihilates (Martinelli and Sachrajda 1989; docs/spectrum.md).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence
+
+import numpy as np
+
+from . import _native
+from .dirac import Operator
+from .errors import InputError
+from .sources import Shell
+from .spectrum import GAMMA_NAMES, Correlators, Propagator, _momenta, _number
+
+__all__ = ["conserved_charge", "sequential", "three_point"]
+
+
+def _of_wilson_quarks(*propagators: Propagator) -> None:
+    if any(not isinstance(one, Propagator) or one.staggered for one in propagators):
+        raise InputError("three-point functions are made of propagators of Wilson-like quarks")
+    first = propagators[0]
+    if any(one.origin != first.origin or one.lattice != first.lattice for one in propagators):
+        raise InputError("these propagators are on different lattices or from different sources")
+
+
+def sequential(
+    operator: Operator,
+    antiquark: Propagator,
+    separation: int,
+    *,
+    sink: str = "g5",
+    momentum: Sequence[int] = (0, 0, 0),
+    shell: Optional[Shell] = None,
+    **settings: Any,
+) -> Propagator:
+    """The propagator Σ through the sink: M₁ Σ = η, η(x) = δ_{t,t_s} e^{i p (x−x₀)} γ_5 Γ† γ_5 S₂(x). It costs 12 solves.
+
+    Parameters
+    ----------
+    operator : Operator
+        M₁, of the quark on which the current acts, Wilson-like.
+    antiquark : Propagator
+        S₂ of the other quark, or of the same, from the source x₀.
+    separation : int
+        t_s less the time of the source, 0 to T − 1.
+    sink : str
+        Γ at the sink, such as ``"g5"``.
+    momentum : three int
+        p at the sink, in units of 2π/L.
+    shell : Shell, optional
+        How the sink is smeared; without, it is a point.
+    **settings
+        Those of ``Operator.solve``.
+
+    Returns
+    -------
+    Propagator
+        With the origin of ``antiquark``; for ``three_point`` and ``conserved_charge``.
+
+    Raises
+    ------
+    InputError
+        Staggered quarks, a separation beyond the lattice, a γ matrix that there is not.
+    SolverError
+        As ``Operator.solve``.
+    """
+    _of_wilson_quarks(antiquark)
+    if operator.staggered:
+        raise InputError("three-point functions are made with Wilson-like operators")
+    extent = antiquark.lattice[3]
+    if not 0 <= int(separation) < extent:
+        raise InputError(f"separation = {separation}: expected 0 to {extent - 1}")
+    ((px, py, pz),) = _momenta([momentum])
+    time = (antiquark.origin[3] + int(separation)) % extent
+    columns = antiquark.columns if shell is None else shell.smeared(antiquark.columns)
+    eta = _native.sequential_source(columns, _number(sink), [px, py, pz], list(antiquark.origin), time)
+    if shell is not None:
+        eta = shell.smeared(eta)
+    solution, report = operator.solve(eta, **settings)
+    return Propagator(solution, antiquark.origin, operator.antiperiodic, report)
+
+
+def three_point(
+    quark: Propagator,
+    through: Propagator,
+    momenta: Sequence[Sequence[int]] = ((0, 0, 0),),
+    *,
+    currents: Optional[Sequence[str]] = None,
+    source: str = "g5",
+) -> Correlators:
+    """C(τ, q) of local currents J = ψ̄₁ Γ_J ψ₁, by their names: ``[momentum, time]``, the time counted from the source.
+
+    Parameters
+    ----------
+    quark : Propagator
+        S₁ from the source.
+    through : Propagator
+        Σ, of ``sequential``, with the operator of ``quark``.
+    momenta : list of three int
+        q of the current, in units of 2π/L.
+    currents : list of str
+        Γ_J; without, all 16.
+    source : str
+        Γ' at the source.
+
+    Examples
+    --------
+    >>> import ferrite_lqcd as fe
+    >>> U = fe.Gauge.random((4, 4, 4, 8), seed=7, noise=0.1)
+    >>> D = fe.Clover(U, mass=0.3, csw=1.0)
+    >>> S = D.propagator(fe.Point((0, 0, 0, 0)), tol=1e-8)
+    >>> Sigma = fe.sequential(D, S, 4, tol=1e-8)
+    >>> fe.three_point(S, Sigma, currents=["gt", "1"])["gt"].shape
+    (1, 8)
+    """
+    _of_wilson_quarks(quark, through)
+    list_of_momenta = _momenta(momenta)
+    names = list(GAMMA_NAMES if currents is None else currents)
+    pairs = [(_number(name), _number(source)) for name in names]
+    found = _native.mesons(quark.columns, through.columns, list(quark.origin), [list(q) for q in list_of_momenta], pairs)
+    return Correlators({name: found[:, k] for k, name in enumerate(names)}, list_of_momenta)
+
+
+def conserved_charge(
+    operator: Operator,
+    quark: Propagator,
+    through: Propagator,
+    momenta: Sequence[Sequence[int]] = ((0, 0, 0),),
+    *,
+    source: str = "g5",
+) -> np.ndarray:
+    """C(τ, q) with the conserved charge density of Wilson-like quarks in place of J: ``[momentum, time]``.
+
+    V_t(y) = ½ [ψ̄(y+t̂) (1 + γ_t) U_t†(y) ψ(y) − ψ̄(y) (1 − γ_t) U_t(y) ψ(y+t̂)]. At q = 0 it is the same at all times between
+    source and sink, and at all times outside; the step at the sink is the two-point function: the charge is 1 on each
+    configuration.
+
+    Parameters
+    ----------
+    operator : Operator
+        That of ``quark``, whose links the density has.
+    quark, through, momenta, source
+        As for ``three_point``.
+
+    Examples
+    --------
+    >>> import ferrite_lqcd as fe, numpy as np
+    >>> U = fe.Gauge.random((4, 4, 4, 8), seed=7, noise=0.1)
+    >>> D = fe.Wilson(U, mass=0.3)
+    >>> S = D.propagator(fe.Point((0, 0, 0, 0)), tol=1e-10)
+    >>> V = fe.conserved_charge(D, S, fe.sequential(D, S, 5, tol=1e-10))[0]
+    >>> bool(abs((V[2] - V[6]) / fe.mesons(S)["pion"][0, 5] - 1) < 1e-7)
+    True
+    """
+    _of_wilson_quarks(quark, through)
+    if operator.gauge.lattice != quark.lattice:
+        raise InputError("the operator is on another lattice than the propagators")
+    theta = operator.parameters.get("theta")
+    if theta and any(float(angle) != 0.0 for angle in np.ravel(theta)):
+        raise InputError("the conserved charge is known without twisted boundary conditions only")
+    return _native.conserved_charge(
+        operator.gauge._links,
+        quark.columns,
+        through.columns,
+        _number(source),
+        list(quark.origin),
+        [list(q) for q in _momenta(momenta)],
+        operator.antiperiodic,
+    )

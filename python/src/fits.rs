@@ -1,0 +1,118 @@
+//! Fits of correlators, and effective masses with errors.
+use crate::failure::{Failure, Outcome};
+use ferrite::statistics::effective::{CorrelatorShape, effective_masses as masses_of};
+use ferrite::statistics::fit::correlator::CorrelatorSettings;
+use ferrite::statistics::jackknife::{Resampling, bins};
+use ferrite_report::analysis::hadrons::HadronFit;
+use ferrite_report::analysis::{AnalysisChoice, COVARIANCES, SHAPES, why_not};
+use ferrite_report::page::correlator_svg;
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+
+fn named<T: Copy>(what: &str, name: &str, all: &[(&str, T)]) -> Outcome<T> {
+    let found = all.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+    let names: Vec<_> = all.iter().map(|(name, _)| format!("'{name}'")).collect();
+    found.ok_or_else(|| Failure::input(format!("{what} = '{name}': expected {}", names.join(", "))))
+}
+
+/// Correlators of configurations, all of one length and finite.
+fn samples(given: &[Vec<f64>], bin: usize) -> Outcome<Vec<Vec<f64>>> {
+    let times = given.first().map_or(0, Vec::len);
+    if times < 2 || given.iter().any(|one| one.len() != times) {
+        return Err(Failure::input("an array [configuration, time] with two times at least is needed"));
+    }
+    if let Some(wrong) = given.iter().position(|one| one.iter().any(|c| !c.is_finite())) {
+        return Err(Failure::input(format!("configuration {wrong}, counted from 0, has a number that is not finite")));
+    }
+    if !(1..=given.len()).contains(&bin) {
+        return Err(Failure::input(format!(
+            "bin = {bin}: expected 1 to {}, the number of configurations",
+            given.len()
+        )));
+    }
+    Ok(bins(given, bin))
+}
+
+fn resampling(draws: Option<usize>, seed: u64) -> Outcome<Resampling> {
+    match draws {
+        None => Ok(Resampling::Jackknife),
+        Some(draws) if (10..=100_000).contains(&draws) => Ok(Resampling::Bootstrap { draws, seed }),
+        Some(draws) => Err(Failure::input(format!("bootstrap = {draws}: expected 10 to 100000 draws"))),
+    }
+}
+
+/// Fits a correlator: what is known of it as JSON, and a picture.
+#[pyfunction]
+pub fn fit(
+    py: Python<'_>,
+    correlators: Vec<Vec<f64>>,
+    form: &str,
+    name: &str,
+    settings: &str,
+) -> PyResult<(String, String)> {
+    let settings: Value = serde_json::from_str(settings).map_err(Failure::other)?;
+    let shape = named("form", form, &SHAPES)?;
+    let bin = settings["bin"].as_u64().unwrap_or(0) as usize;
+    let samples = samples(&correlators, bin)?;
+    let times = samples[0].len();
+    let window: Option<[usize; 2]> = match &settings["window"] {
+        Value::Null => None,
+        given => {
+            let last = if shape == CorrelatorShape::Exponential { times - 1 } else { times / 2 };
+            let fits = |[first, end]: &[usize; 2]| first <= end && *end <= last;
+            let found = serde_json::from_value(given.clone()).ok().filter(fits);
+            let why = || format!("window = {given}: expected first and last time, of 0 to {last}");
+            Some(found.ok_or_else(|| Failure::input(why()))?)
+        }
+    };
+    let mut states: Vec<usize> = serde_json::from_value(settings["states"].clone()).unwrap_or_default();
+    states.sort_unstable();
+    states.dedup();
+    if states.is_empty() || states.iter().any(|count| ![1, 2].contains(count)) {
+        return Err(Failure::input(format!("states = {}: expected 1, 2, or [1, 2]", settings["states"])).into());
+    }
+    let covariance = settings["covariance"].as_str().map(|name| named("covariance", name, &COVARIANCES)).transpose()?;
+    let draws = settings["bootstrap"].as_u64().map(|draws| draws as usize);
+    let resampling = resampling(draws, settings["seed"].as_u64().unwrap_or(1))?;
+    let fits = CorrelatorSettings { window, states, covariance, resampling };
+    // Bins are made above.
+    let choice = AnalysisChoice { fits, shape: Some(shape), ..AnalysisChoice::with_bin(1) };
+    let (found, svg) = py.detach(|| {
+        let found = HadronFit::of(name, &samples, shape, &choice);
+        let svg = correlator_svg(&found).map_err(Failure::other);
+        (found, svg)
+    });
+    if let Err(error) = &found.fit {
+        return Err(Failure::input(format!("no fit of the {name}: {}", why_not(error))).into());
+    }
+    let mut object = found.json();
+    object["configurations"] = json!(correlators.len());
+    object["bins"] = json!(samples.len());
+    Ok((object.to_string(), svg?))
+}
+
+/// Effective masses of a real correlator: not a number where there is none.
+#[pyfunction]
+pub fn effective_masses(correlator: Vec<f64>, form: &str) -> PyResult<Vec<f64>> {
+    let shape = named("form", form, &SHAPES)?;
+    if correlator.len() < 2 {
+        return Err(Failure::input("a correlator has two times at least").into());
+    }
+    Ok(masses_of(&correlator, shape).into_iter().map(|mass| mass.unwrap_or(f64::NAN)).collect())
+}
+
+/// Those of the mean of configurations, and their errors.
+#[pyfunction]
+pub fn effective_estimates(
+    py: Python<'_>,
+    correlators: Vec<Vec<f64>>,
+    form: &str,
+    bin: usize,
+    bootstrap: Option<usize>,
+    seed: u64,
+) -> PyResult<(Vec<f64>, Vec<f64>)> {
+    let (shape, samples) = (named("form", form, &SHAPES)?, samples(&correlators, bin)?);
+    let resampling = resampling(bootstrap, seed)?;
+    let found = py.detach(|| resampling.estimate(&samples, |mean| masses_of(mean, shape)));
+    Ok(found.into_iter().map(|one| one.map_or((f64::NAN, f64::NAN), |one| (one.value, one.error))).unzip())
+}
