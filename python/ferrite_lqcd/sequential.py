@@ -14,6 +14,7 @@ from typing import Any, Optional, Sequence
 import numpy as np
 
 from . import _native
+from .device import Device, _on
 from .dirac import Operator
 from .errors import InputError
 from .sources import Shell
@@ -94,6 +95,7 @@ def three_point(
     *,
     currents: Optional[Sequence[str]] = None,
     source: str = "g5",
+    device: Optional[Device] = None,
 ) -> Correlators:
     """C(τ, q) of local currents J = ψ̄₁ Γ_J ψ₁, by their names: ``[momentum, time]``, the time counted from the source.
 
@@ -109,6 +111,8 @@ def three_point(
         Γ_J; without, all 16.
     source : str
         Γ' at the source.
+    device : Device, optional
+        Where sums are made; without, the device of ``fe.init``.
 
     Examples
     --------
@@ -124,7 +128,8 @@ def three_point(
     list_of_momenta = _momenta(momenta)
     names = list(GAMMA_NAMES if currents is None else currents)
     pairs = [(_number(name), _number(source)) for name in names]
-    found = _native.mesons(quark.columns, through.columns, list(quark.origin), [list(q) for q in list_of_momenta], pairs)
+    origin, all_momenta = list(quark.origin), [list(q) for q in list_of_momenta]
+    found = _native.mesons(_on(device), quark.columns, through.columns, origin, all_momenta, pairs)
     return Correlators({name: found[:, k] for k, name in enumerate(names)}, list_of_momenta)
 
 
