@@ -37,6 +37,7 @@ fn run(command: Command, context: &Context) -> Outcome {
         Command::Apply(args) => cli::apply::run(args, context),
         Command::Bench(args) => cli::bench::run(args, context),
         Command::Measure(args) => cli::measure::run(&args, context),
+        Command::Trace(args) => cli::trace::run(&args, context),
         Command::Spectrum(args) => cli::spectrum::run(&args, context),
         Command::Rhmc(args) => cli::rhmc::run(&args, context),
         Command::Fit(args) => cli::fit::run(&args, context),

@@ -23,6 +23,7 @@ pub mod init;
 pub mod interrupt;
 pub mod keys;
 mod layout;
+mod line_file;
 mod link_job;
 pub mod links;
 mod log;
@@ -49,6 +50,7 @@ mod stout;
 pub mod target;
 mod terminal;
 mod text;
+pub mod trace;
 pub mod tune;
 pub mod verify;
 
@@ -159,6 +161,9 @@ pub enum Command {
     Verify(verify::VerifyArguments),
     /// Write a gauge or fermion field in another format
     Convert(convert::ConvertArguments),
+    /// Estimate tr M^-1 and tr Gamma M^-1 on configurations by noise: condensates and quark loops
+    #[command(visible_alias = "condensate")]
+    Trace(Box<trace::TraceArguments>),
     /// Put a configuration into Coulomb or Landau gauge
     FixGauge(fix_gauge::FixGaugeArguments),
     /// Replace links by stout, APE or HYP links

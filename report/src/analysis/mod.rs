@@ -6,9 +6,11 @@
 //! | [`hadrons`] | correlators of `ferrite spectrum` |
 //! | [`flow`] | t₀, w₀ and the charge along the flow |
 //! | [`potential`] | the static potential |
+//! | [`traces`] | tr Γ M⁻¹ of `ferrite trace` |
 pub mod flow;
 pub mod hadrons;
 pub mod potential;
+pub mod traces;
 
 use crate::text::{count, digits};
 use serde_json::{Value, json};

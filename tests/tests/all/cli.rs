@@ -29,6 +29,7 @@ fn help_has_examples() {
         "fit",
         "spectrum",
         "measure",
+        "trace",
         "completions",
         "man",
         "tune",

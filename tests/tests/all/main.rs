@@ -27,6 +27,7 @@ mod cli_rhmc_wilson;
 mod cli_solve;
 mod cli_staggered;
 mod cli_staggered_apply;
+mod cli_trace;
 mod clover;
 mod embedding;
 mod files;

@@ -1,11 +1,11 @@
 //! `ferrite measure`.
 mod loops;
-mod record;
 
 use super::communicator::RunCommunicator;
 use super::configured::Configured;
 use super::device::{Device, DeviceChoice};
 use super::fields::{Reading, lattice_of, read_gauge, require_host_memory};
+use super::line_file::LineFile;
 use super::verify::ReadFlags;
 use super::{Context, Failure, Outcome, interrupt, progress, text};
 use clap::{Args, ValueEnum};
@@ -22,12 +22,14 @@ use ferrite::observables::quantity::{CHARGE, ENERGY_DENSITY, FLOW_TIME, T0, W0, 
 use ferrite::observables::wilson_loops::WilsonLoops;
 use indicatif::ProgressBar;
 use loops::{LoopFlags, LoopTask};
-use record::MeasurementFile;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tracing::info;
+
+/// The schema of a line of `--output`.
+const LINE: &str = "ferrite.measurement/1";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -167,7 +169,7 @@ pub fn run(args: &MeasureArguments, context: &Context) -> Outcome {
         "record": reading.options.record,
     });
     let record =
-        args.output.clone().map(|path| MeasurementFile::open(path, input, &configurations, comm)).transpose()?;
+        args.output.clone().map(|path| LineFile::open(path, LINE, input, &configurations, comm)).transpose()?;
     // What is there, before the first is measured.
     let mut rest: Vec<(Configured, Lattice, Option<Value>)> = Vec::new();
     for (mut configuration, lattice) in configurations.into_iter().zip(lattices) {
@@ -220,12 +222,7 @@ struct Task<'a> {
 
 impl Task<'_> {
     /// *Collective.* Measures one, and prints and notes it.
-    fn measure(
-        &self,
-        configuration: &mut Configured,
-        lattice: Lattice,
-        record: Option<&MeasurementFile>,
-    ) -> Outcome<Value> {
+    fn measure(&self, configuration: &mut Configured, lattice: Lattice, record: Option<&LineFile>) -> Outcome<Value> {
         let (comm, path) = (&self.context.comm, configuration.typed.clone());
         // Rectangles reach two steps.
         let layout = self.choice.layout.cut(comm, lattice, 2)?;
