@@ -38,6 +38,7 @@ fn run(command: Command, context: &Context) -> Outcome {
         Command::Bench(args) => cli::bench::run(args, context),
         Command::Measure(args) => cli::measure::run(&args, context),
         Command::Trace(args) => cli::trace::run(&args, context),
+        Command::Eigenvalues(args) => cli::eigenvalues::run(&args, context),
         Command::Spectrum(args) => cli::spectrum::run(&args, context),
         Command::Rhmc(args) => cli::rhmc::run(&args, context),
         Command::Fit(args) => cli::fit::run(&args, context),

@@ -351,7 +351,12 @@ flags! {
 }
 
 flags! {
-    /// Flags of a solve on configurations that a command names, whose fields are its own.
+    /// Flags of an operator on configurations that a command names, whose fields are its own.
+    OperatorFlags: FIELDS.iter(),
+        without ["gauge", "fat", "long", "source", "sources", "precision", "reconstruct", "output"];
+}
+flags! {
+    /// The same with how it is solved.
     SolverFlags: sections(),
         without [
             "gauge", "fat", "long", "source", "sources", "output", "guess", "shifts", "setup", "save-source", "plot",

@@ -10,6 +10,7 @@ mod config;
 mod configured;
 pub mod convert;
 mod device;
+pub mod eigenvalues;
 mod failure;
 mod fields;
 pub mod fit;
@@ -164,6 +165,8 @@ pub enum Command {
     /// Estimate tr M^-1 and tr Gamma M^-1 on configurations by noise: condensates and quark loops
     #[command(visible_alias = "condensate")]
     Trace(Box<trace::TraceArguments>),
+    /// Find the smallest and the largest eigenvalue of M^+ M, even-odd preconditioned
+    Eigenvalues(Box<eigenvalues::EigenvalueArguments>),
     /// Put a configuration into Coulomb or Landau gauge
     FixGauge(fix_gauge::FixGaugeArguments),
     /// Replace links by stout, APE or HYP links

@@ -30,6 +30,7 @@ fn help_has_examples() {
         "spectrum",
         "measure",
         "trace",
+        "eigenvalues",
         "completions",
         "man",
         "tune",

@@ -13,6 +13,7 @@ mod trajectories;
 mod boundary_angles;
 mod cli;
 mod cli_check;
+mod cli_eigenvalues;
 mod cli_files;
 mod cli_limits;
 mod cli_multigrid;
