@@ -23,6 +23,7 @@ use crate::field::{Momenta, ThinLinks};
 use crate::format::Between;
 use crate::lattice::{Bordered, Geometry, Site};
 use crate::memory::Access;
+use crate::smeared::{link, step};
 use crate::storage::Element;
 use crate::transfer::HostArray;
 use crate::{Kernel, Reduction};
@@ -219,6 +220,77 @@ impl GaugeForce {
     }
 }
 
+/// Writes P_μ(x) as a matrix, so that neighbours can have it as they have links. The "right-hand side" is μ.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct ForceMatrices {
+    /// P on the sites of `parity`.
+    pub momenta: Momenta,
+    /// The matrices on the sites of `parity` of the bordered lattice.
+    pub out: ThinLinks,
+    /// The lattice of the matrices.
+    pub lattice: Bordered,
+    /// Parity of the sites.
+    pub parity: u32,
+}
+// SAFETY: call (i, μ) writes matrix μ of site i only.
+unsafe impl<T: Element> Kernel<T> for ForceMatrices {
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, mu: u32) {
+        let at = self.lattice.site_for::<T>(i, self.parity).index;
+        unsafe { self.out.store(at, mu, &self.momenta.load::<T>(i, mu, Access::Own).matrix()) }
+    }
+    #[inline(always)]
+    fn in_lanes(&self) -> bool {
+        self.lattice.has_groups()
+    }
+}
+
+/// P_μ(x) ← P_μ(x) + ε (1 + (1/12) ∇*_μ ∇_μ) F_μ(x): the force of the Zeuthen flow (Ramos and Sint 2016), with
+///
+/// ∇*_μ ∇_μ F_μ(x) = U_μ(x) F_μ(x+μ̂) U†_μ(x) + U†_μ(x−μ̂) F_μ(x−μ̂) U_μ(x−μ̂) − 2 F_μ(x),
+///
+/// F being anti-Hermitian and traceless. The "right-hand side" is μ.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct ZeuthenForce {
+    /// U on the even and on the odd sites of the bordered lattice.
+    pub links: [ThinLinks; 2],
+    /// F in the same way.
+    pub forces: [ThinLinks; 2],
+    /// P on the sites of `parity`.
+    pub momenta: Momenta,
+    /// The lattice of links and forces.
+    pub lattice: Bordered,
+    /// Parity of the sites.
+    pub parity: u32,
+    /// ε
+    pub step: f64,
+}
+// SAFETY: call (i, μ) reads and writes P_μ at site i only.
+unsafe impl<T: Element> Kernel<T> for ZeuthenForce {
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, mu: u32) {
+        let (g, here, there) = (&self.lattice.geometry, self.parity, 1 - self.parity);
+        let x = self.lattice.site_for::<T>(i, here);
+        let (ahead, behind) = (step(g, &x, mu, true), step(g, &x, mu, false));
+        let (u, f) = (&self.links, &self.forces);
+        unsafe {
+            let to = link::<T>(u, here, x.index, mu);
+            let sum = (to * link(f, there, ahead, mu)).settled() * to.adjoint();
+            let from = link::<T>(u, there, behind, mu);
+            let sum = (sum + (from.adjoint() * link(f, there, behind, mu)).settled() * from).settled();
+            let own = link::<T>(f, here, x.index, mu).scale(T::from_f64(5.0 / 6.0));
+            let force = AntiHermitian::part_of(own + sum.scale(T::from_f64(1.0 / 12.0)));
+            self.momenta.add::<T, _>(i, mu, self.step, force);
+        }
+    }
+    #[inline(always)]
+    fn in_lanes(&self) -> bool {
+        self.lattice.has_groups()
+    }
+}
+
 /// Σ Re tr L over the closed paths L that start at the sites of one parity.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -363,6 +435,8 @@ crate::kernels! { FAMILY = "gauge_force";
     // In double precision sum, path, next link and product alone are 144 registers: this one spills a little.
     setup SYMANZIK_FORCE_DOUBLE "symanzik_force": [GaugeForce as ImprovedAction, in lanes] => double_force;
     kernel SYMANZIK_FORCE_SINGLE "symanzik_force": [GaugeForce as ImprovedAction, in lanes] => single_forces;
+    setup FORCE_MATRICES "force_matrices": [ForceMatrices, in lanes] => double_numbers;
+    kernel ZEUTHEN_FORCE "zeuthen_force": [ZeuthenForce, in lanes] => double_numbers;
     observe LOOP "loop": [Loop, in lanes] => double_numbers;
     observe FIELD_STRENGTH "field_strength": [FieldStrength, in lanes] => double_numbers;
     setup TEMPORAL_LINE "temporal_line": [TemporalLine] => once;

@@ -266,7 +266,8 @@ class Gauge:
         return Gauge._of(self._links.smear(_on(device), "hyp", list(alpha), steps, spatial))
 
     def flow(self, time: float, step: float = 0.02, *, action: str = "wilson", device: Optional[Device] = None) -> Flow:
-        """The gradient flow of the action ``"wilson"`` or ``"symanzik"`` to ``time``, in steps of Lüscher's third-order scheme.
+        """The gradient flow of the action ``"wilson"`` or ``"symanzik"``, or the flow ``"zeuthen"`` (Ramos and Sint 2016), to ``time``, in
+        steps of Lüscher's third-order scheme.
 
         Examples
         --------

@@ -183,12 +183,9 @@ impl Links {
     }
     /// Links that have flowed, and energies and charge at each step, as JSON.
     fn flow(&self, py: Python<'_>, device: &Device, action: &str, time: f64, step: f64) -> PyResult<(Self, String)> {
-        let action = match action {
-            "wilson" => FlowAction::Wilson,
-            "symanzik" => FlowAction::Symanzik,
-            other => {
-                return Err(Failure::input(format!("'{other}' is no flow: there are 'wilson' and 'symanzik'")).into());
-            }
+        let Some(action) = FlowAction::ALL.into_iter().find(|known| known.name() == action) else {
+            let names = FlowAction::ALL.map(FlowAction::name).join(", ");
+            return Err(Failure::input(format!("'{action}' is no flow: there are {names}")).into());
         };
         let gauge = self.gauge.clone();
         let (links, points) = device.run(py, move |thread, stop| {

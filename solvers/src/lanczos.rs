@@ -1,5 +1,10 @@
-//! The largest eigenvalue of a Hermitian operator, by the method of Lanczos (1950).
+//! The largest and the smallest eigenvalue of a Hermitian operator, by the method of Lanczos (1950).
 
+use crate::cg::{CgWorkspace, cg};
+use crate::error::SolveError;
+use crate::observer::Observer;
+use crate::operator::{Precise, System};
+use crate::params::SolverParams;
 use crate::range;
 use crate::traits::{LinearOperator, VectorSpace};
 use num_complex::Complex64;
@@ -42,6 +47,64 @@ pub fn largest_eigenvalue<S: VectorSpace, A: LinearOperator<S> + ?Sized>(
     steps: usize,
     tol: f64,
 ) -> Result<LargestEigenvalue, S::Error> {
+    lanczos(space, start, steps, tol, |x, out| operator.apply(x, out))
+}
+
+/// An estimate of the smallest eigenvalue of a positive operator.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SmallestEigenvalue {
+    /// One over the largest eigenvalue of the inverse on the Krylov space: not below that of the operator, but for rounding.
+    pub ritz: f64,
+    /// Where there is an eigenvalue, in all practice the smallest, for sure; the upper end is infinite where the first steps say
+    /// nothing yet.
+    pub bounds: [f64; 2],
+    /// Applications of the inverse.
+    pub steps: usize,
+    /// Iterations of CG in them.
+    pub iterations: usize,
+}
+
+/// The smallest eigenvalue of a Hermitian positive operator A, by the method of Lanczos for A⁻¹, whose largest eigenvalues are far from
+/// each other where the smallest ones of A are close. Each step solves A x = b by [`cg`] with `params`; it ends after `steps` or
+/// when the Ritz vector's residual is below `tol` times the Ritz value. `start` is as for [`largest_eigenvalue`].
+///
+/// With Ritz value θ of A⁻¹ and residual r there is an eigenvalue of A⁻¹ in [θ − r, θ + r]. To r is added what solutions are off
+/// by: ‖A⁻¹ b − x‖ ≤ ‖A⁻¹‖ ‖b − A x‖, θ times the residual of CG.
+///
+/// # Errors
+/// Those of [`cg`].
+///
+/// # Panics
+/// Where vectors of the space are blocks of several right-hand sides.
+pub fn smallest_eigenvalue<Y: System>(
+    system: &Y,
+    start: &mut Precise<Y>,
+    steps: usize,
+    tol: f64,
+    params: &SolverParams,
+    observer: &mut dyn Observer,
+) -> Result<SmallestEigenvalue, SolveError<Y::Error>> {
+    let space = system.precise();
+    let mut workspace = CgWorkspace::new(system)?;
+    let mut iterations = 0;
+    let found = lanczos(space, start, steps, tol, |b, x| {
+        space.zero(x)?;
+        iterations += cg(system, b, x, params, &mut workspace, observer)?.iterations;
+        Ok::<(), SolveError<Y::Error>>(())
+    })?;
+    let off = found.residual + params.tol * found.ritz;
+    let high = if off < found.ritz { 1.0 / (found.ritz - off) } else { f64::INFINITY };
+    let bounds = [1.0 / (found.ritz + off), high];
+    Ok(SmallestEigenvalue { ritz: 1.0 / found.ritz, bounds, steps: found.steps, iterations })
+}
+
+fn lanczos<S: VectorSpace, E: From<S::Error>>(
+    space: &S,
+    start: &mut S::Vector,
+    steps: usize,
+    tol: f64,
+    mut apply: impl FnMut(&S::Vector, &mut S::Vector) -> Result<(), E>,
+) -> Result<LargestEigenvalue, E> {
     assert_eq!(space.nrhs(), 1, "for one right-hand side");
     let real = |a: f64| [Complex64::new(a, 0.0)];
     let (mut before, mut image) = (space.allocate()?, space.allocate()?);
@@ -58,7 +121,7 @@ pub fn largest_eigenvalue<S: VectorSpace, A: LinearOperator<S> + ?Sized>(
         // `start` is v_k but for `scale`, `before` is v_{k−1}.
         space.copy(start, &mut image)?;
         space.axpby(&real(scale), &image, &real(0.0), start)?;
-        operator.apply(start, &mut image)?;
+        apply(start, &mut image)?;
         let mut dot = [Complex64::ZERO];
         space.dot(start, &image, &mut dot)?;
         let (alpha, beta) = (dot[0].re, betas.last().copied().unwrap_or(0.0));

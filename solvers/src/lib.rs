@@ -131,7 +131,7 @@ pub use defect::{DefectParams, DefectWorkspace, defect_correction};
 pub use error::{BreakdownKind, RhsFailure, SolveError, Unsolved};
 pub use gcr::{GcrParams, GcrWorkspace, Orthogonalisation, gcr};
 pub use info::{GivenUp, Info, worse_residual, worst_residual};
-pub use lanczos::{LargestEigenvalue, largest_eigenvalue};
+pub use lanczos::{LargestEigenvalue, SmallestEigenvalue, largest_eigenvalue, smallest_eigenvalue};
 pub use mr::{MinimumResidual, MrParams};
 pub use multigrid::{
     CaGcr, CaGcrParams, InnerGcr, InnerGcrParams, Level, LevelReport, Transfer, galerkin_error, inverse_iteration,

@@ -21,6 +21,8 @@ pub mod accuracy;
 pub mod checks;
 pub mod clover_reference;
 pub mod cut;
+pub mod dense;
+pub mod flow_reference;
 pub mod formats;
 pub mod gamma;
 #[cfg(feature = "cuda")]

@@ -10,8 +10,10 @@ use ferrite_report::analysis::flow::FlowAnalysis;
 use ferrite_report::analysis::hadrons::{channels, fits};
 use ferrite_report::analysis::pcac::PcacFit;
 use ferrite_report::analysis::potential::PotentialAnalysis;
+use ferrite_report::analysis::traces::{self, TraceAnalysis};
 use ferrite_report::records::correlators::{CorrelatorRecord, Correlators, PcacChannel, pcac_channels};
 use ferrite_report::records::measurements::MeasurementRecord;
+use ferrite_report::records::traces::TraceRecord;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use tracing::warn;
@@ -24,6 +26,7 @@ Examples:
   ferrite fit spectrum --hadron pcac --ca -0.04         # the quark mass of the axial current, improved
   ferrite fit flow.jsonl                                # of ferrite measure --flow 4 -o flow.jsonl: t0, w0
   ferrite fit loops.jsonl --window 3:6 --distances 1.4:6  # of measure --loops 8,6: the static potential, r0
+  ferrite fit condensate.jsonl                          # of ferrite trace -o condensate.jsonl: means over configurations
 
 Least squares with the covariance of the data, errors by the jackknife or the bootstrap. Without --window all windows are tried; the
 most probable one by the criterion of Akaike as Jay and Neil (2020) have it is shown, and the mean over all. `ferrite report` draws
@@ -33,7 +36,7 @@ the fits.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct FitArguments {
-    /// A folder of `ferrite spectrum`, or a file of `ferrite measure -o`
+    /// A folder of `ferrite spectrum`, or a file of `ferrite measure -o` or `ferrite trace -o`
     #[arg(value_name = "PATH")]
     path: PathBuf,
     /// First and last time of the fit; of Wilson loops, in T [default: the most probable window]
@@ -149,7 +152,13 @@ pub fn run(args: &FitArguments, context: &Context) -> Outcome {
         let why = "is no folder of ferrite spectrum: name one, or a file of ferrite measure -o";
         return Err(Failure::refused(format!("{}: {why}", path.display())));
     }
-    if path.is_dir() { spectrum(args, path, context) } else { measurements(args, path, context) }
+    if path.is_dir() {
+        return spectrum(args, path, context);
+    }
+    match TraceRecord::find(path)? {
+        Some(record) => of_traces(args, path, &record, context),
+        None => measurements(args, path, context),
+    }
 }
 
 fn refuse(flags: &[(&str, bool)], path: &Path, what: &str) -> Outcome {
@@ -248,6 +257,26 @@ fn pcac_of(first: &Correlators, names: &[String]) -> (Vec<PcacChannel>, Option<V
         names.iter().filter(|name| !all.iter().any(|channel| channel.name == **name)).cloned().collect();
     all.retain(|channel| names.contains(&channel.name));
     (all, Some(hadrons).filter(|hadrons| !hadrons.is_empty()))
+}
+
+fn of_traces(args: &FitArguments, path: &Path, record: &TraceRecord, context: &Context) -> Outcome {
+    let flags = [
+        ("--form", args.form.is_some()),
+        ("--hadron", !args.hadron.is_empty()),
+        ("--window", args.window.is_some()),
+        ("--distances", args.distances.is_some()),
+        ("--covariance", args.covariance.is_some()),
+    ];
+    refuse(&flags, path, "traces")?;
+    half(record.half, path);
+    let (choice, n) = (choice(args, 1), record.all.len());
+    let found = traces::traces(&record.all, &choice);
+    let mut object = choice.json(n);
+    object["path"] = json!(path);
+    object["traces"] = found.iter().map(TraceAnalysis::json).collect();
+    context.output.result("ferrite.fit/1", object, || {
+        format!("{}: {}\n{}", path.display(), choice.sentence(n), traces::text(&found))
+    })
 }
 
 fn measurements(args: &FitArguments, path: &Path, context: &Context) -> Outcome {

@@ -247,8 +247,13 @@ pub static SOLVE: LazyLock<Vec<(&'static str, KeyKind)>> =
 pub const STAGGERED: [&str; 5] = ["masses", "shifts", "shift-solver", "fat", "long"];
 
 /// Keys of which the solution depends, but for those of operators.
-pub const PHYSICS: [&str; 7] =
-    ["operator", "record", "reunitarise", "stout-rho", "stout-levels", "stout-spatial", "tol"];
+const PHYSICS: [&str; 7] = ["operator", "record", "reunitarise", "stout-rho", "stout-levels", "stout-spatial", "tol"];
+
+/// All keys of which the solution depends.
+pub fn physics() -> impl Iterator<Item = &'static str> {
+    let of_operators = OPERATORS.iter().flat_map(|definition| definition.all_keys()).filter(|key| !key.technical);
+    PHYSICS.into_iter().chain(of_operators.map(|key| key.name))
+}
 
 /// Keys of the GCR-DD preconditioner.
 pub fn of_gcr_dd() -> impl Iterator<Item = &'static str> {
@@ -343,6 +348,20 @@ flags! {
 flags! {
     /// All flags of a solve, as typed.
     SolveFlags: sections(), without [""];
+}
+
+flags! {
+    /// Flags of an operator on configurations that a command names, whose fields are its own.
+    OperatorFlags: FIELDS.iter(),
+        without ["gauge", "fat", "long", "source", "sources", "precision", "reconstruct", "output"];
+}
+flags! {
+    /// The same with how it is solved.
+    SolverFlags: sections(),
+        without [
+            "gauge", "fat", "long", "source", "sources", "output", "guess", "shifts", "setup", "save-source", "plot",
+            "keep-unconverged", "profile",
+        ];
 }
 
 /// Keys that are set in the input that `ferrite init solve` prints; the others are comments.

@@ -10,6 +10,7 @@ mod config;
 mod configured;
 pub mod convert;
 mod device;
+pub mod eigenvalues;
 mod failure;
 mod fields;
 pub mod fit;
@@ -23,6 +24,7 @@ pub mod init;
 pub mod interrupt;
 pub mod keys;
 mod layout;
+mod line_file;
 mod link_job;
 pub mod links;
 mod log;
@@ -37,6 +39,7 @@ mod profile;
 mod progress;
 mod provenance;
 mod quenched;
+pub mod rational;
 pub mod report;
 pub mod rhmc;
 mod schwarz;
@@ -49,6 +52,7 @@ mod stout;
 pub mod target;
 mod terminal;
 mod text;
+pub mod trace;
 pub mod tune;
 pub mod verify;
 
@@ -165,6 +169,11 @@ pub enum Command {
     Verify(verify::VerifyArguments),
     /// Write a gauge or fermion field in another format
     Convert(convert::ConvertArguments),
+    /// Estimate tr M^-1 and tr Gamma M^-1 on configurations by noise: condensates and quark loops
+    #[command(visible_alias = "condensate")]
+    Trace(Box<trace::TraceArguments>),
+    /// Find the smallest and the largest eigenvalue of M^+ M, even-odd preconditioned
+    Eigenvalues(Box<eigenvalues::EigenvalueArguments>),
     /// Put a configuration into Coulomb or Landau gauge
     FixGauge(fix_gauge::FixGaugeArguments),
     /// Replace links by stout, APE or HYP links
@@ -180,6 +189,10 @@ pub enum Command {
     /// Generate an ensemble, with staggered or Wilson-like quarks or none: (rational) hybrid Monte Carlo
     #[command(visible_alias = "hmc")]
     Rhmc(rhmc::RhmcArguments),
+    /// Print the force of each part of the action of an input of `rhmc`, on a configuration
+    Forces(rhmc::forces::ForceArguments),
+    /// Print the best rational approximation of a power on an interval
+    Rational(rational::RationalArguments),
     /// Compute mesons and nucleons from quark propagators on configurations
     Spectrum(spectrum::SpectrumArguments),
     /// Fit correlators, and make t0, w0 and the static potential of measurements on many configurations

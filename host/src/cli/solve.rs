@@ -199,7 +199,7 @@ pub struct Ended<F> {
 
 impl<F: Fermion> Ended<F> {
     /// Of a solve that began.
-    fn of(result: Solved<F>) -> Outcome<Self> {
+    pub fn of(result: Solved<F>) -> Outcome<Self> {
         match result {
             Ok((solutions, report)) => Ok(Ended { solutions, report, error: None }),
             Err(SolveFailure::Unfinished { error, solutions, report }) => {

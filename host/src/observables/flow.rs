@@ -1,21 +1,28 @@
 //! The gradient flow: links follow the gradient of an action, dV/dt = −g² (∂S) V, and become smooth (Lüscher 2010).
 //!
-//! A step is Lüscher's third-order Runge–Kutta scheme; with Z_i = −g² ∂S at W_i,
+//! The Zeuthen flow has no discretisation errors of order a² of its own (Ramos and Sint 2016): F_μ(x) = −g² ∂S being the
+//! force of Symanzik's action at tree level, dV_μ(x)/dt = [(1 + (1/12) ∇*_μ ∇_μ) F_μ(x)] V_μ(x), with
+//!
+//! ∇*_μ ∇_μ F_μ(x) = V_μ(x) F_μ(x+μ̂) V†_μ(x) + V†_μ(x−μ̂) F_μ(x−μ̂) V_μ(x−μ̂) − 2 F_μ(x).
+//!
+//! A step is Lüscher's third-order Runge–Kutta scheme; with Z_i the force at W_i, −g² ∂S or that of the Zeuthen flow,
 //!
 //! W_1 = exp(¼ ε Z_0) W_0, W_2 = exp(8/9 ε Z_1 − 17/36 ε Z_0) W_1, W_3 = exp(¾ ε Z_2 − 8/9 ε Z_1 + 17/36 ε Z_0) W_2.
 use super::field_strength::{FieldStrengths, field_strengths};
 use super::quantity::{FLOW_TIME, PLAQUETTE_ENERGY};
-use crate::domain::Result;
+use crate::domain::{Part, Result};
 use crate::field::GaugeField;
+use crate::halo::Needs;
 use crate::hmc::HmcError;
 use crate::hmc::action::{GaugeAction, GaugeActionForce};
 use crate::hmc::force::Force;
 use crate::hmc::links::EvolvingLinks;
 use crate::hmc::momenta::MomentumField;
-use gpu_kernels::Precision;
+use gpu_kernels::gauge_force::{FORCE_MATRICES, ForceMatrices, ZEUTHEN_FORCE, ZeuthenForce};
+use gpu_kernels::{Format, Precision};
 use serde_json::Value;
 
-/// Whose gradient.
+/// Which force links follow: an action's gradient, or more of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FlowAction {
     /// Wilson's.
@@ -23,15 +30,27 @@ pub enum FlowAction {
     Wilson,
     /// Symanzik's at tree level.
     Symanzik,
+    /// The same, and forces of neighbours added as the Zeuthen flow has it.
+    Zeuthen,
 }
 
 impl FlowAction {
+    /// All of them.
+    pub const ALL: [FlowAction; 3] = [FlowAction::Wilson, FlowAction::Symanzik, FlowAction::Zeuthen];
+    /// What users call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            FlowAction::Wilson => "wilson",
+            FlowAction::Symanzik => "symanzik",
+            FlowAction::Zeuthen => "zeuthen",
+        }
+    }
     /// g² S as an action with a β. Momenta that follow it are twice as large as −g² ∂S in the normalisation of the flow.
     fn action(self) -> GaugeAction {
         match self {
             FlowAction::Wilson => GaugeAction::wilson(3.0),
             // 5/3 plaquettes and −1/12 rectangles.
-            FlowAction::Symanzik => GaugeAction::tree_level_symanzik(5.0, 1.0),
+            FlowAction::Symanzik | FlowAction::Zeuthen => GaugeAction::tree_level_symanzik(5.0, 1.0),
         }
     }
 }
@@ -41,7 +60,57 @@ pub struct Flow {
     links: EvolvingLinks,
     velocity: MomentumField,
     force: GaugeActionForce,
+    neighbours: Option<NeighbourForces>,
     time: f64,
+}
+
+/// What the force of the Zeuthen flow is made of.
+struct NeighbourForces {
+    own: MomentumField,
+    /// The same with those of other processes around.
+    matrices: GaugeField,
+}
+
+impl NeighbourForces {
+    fn new(links: &GaugeField) -> Result<Self> {
+        let own = MomentumField::zero(links.domain(), Precision::Double)?;
+        Ok(NeighbourForces { own, matrices: GaugeField::empty(links.domain(), Precision::Double)? })
+    }
+    /// *Collective.* `velocity` ← `velocity` + ε (1 + (1/12) ∇*_μ ∇_μ) F_μ.
+    fn kick(
+        &mut self,
+        force: &GaugeActionForce,
+        links: &EvolvingLinks,
+        step: f64,
+        velocity: &mut MomentumField,
+    ) -> std::result::Result<(), HmcError> {
+        self.own.scale(0.0)?;
+        force.kick(links, 1.0, &mut self.own)?;
+        let (links, matrices, format) = (links.own(), &self.matrices, Format::of(Precision::Double));
+        let (domain, lattice) = (links.domain(), links.bordered());
+        for parity in 0..2 {
+            let kernel = ForceMatrices {
+                momenta: self.own.view(parity),
+                out: matrices.links(parity),
+                lattice,
+                parity: parity as u32,
+            };
+            domain.backend().launch(&FORCE_MATRICES, format, &kernel, domain.half_sites(), 4)?;
+        }
+        matrices.fill_border()?;
+        for parity in 0..2 {
+            let kernel = ZeuthenForce {
+                links: links.both(),
+                forces: matrices.both(),
+                momenta: velocity.view(parity),
+                lattice,
+                parity: parity as u32,
+                step,
+            };
+            domain.backend().launch(&ZEUTHEN_FORCE, format, &kernel, domain.half_sites(), 4)?;
+        }
+        Ok(())
+    }
 }
 
 /// What links are at a time of the flow.
@@ -79,7 +148,18 @@ impl Flow {
     pub fn new(links: &GaugeField, action: FlowAction) -> Result<Self> {
         let force = GaugeActionForce { action: action.action(), single: false };
         let velocity = MomentumField::zero(links.domain(), Precision::Double)?;
-        Ok(Flow { links: EvolvingLinks::new(links, Precision::Double)?, velocity, force, time: 0.0 })
+        let neighbours = (action == FlowAction::Zeuthen).then(|| NeighbourForces::new(links)).transpose()?;
+        Ok(Flow { links: EvolvingLinks::new(links, Precision::Double)?, velocity, force, neighbours, time: 0.0 })
+    }
+    /// What it takes on a device beside the links that it begins with, for a process's part of a lattice, with names.
+    pub fn needs(action: FlowAction, part: Part) -> Needs {
+        let links = part.links_bytes(Precision::Double);
+        let momenta = 2 * MomentumField::bytes_for(Precision::Double, part.sites());
+        let mut needs = vec![("links that flow", links), ("their momenta", momenta)];
+        if action == FlowAction::Zeuthen {
+            needs.push(("forces of neighbours", momenta + links));
+        }
+        needs
     }
     /// t
     pub fn time(&self) -> f64 {
@@ -94,7 +174,10 @@ impl Flow {
         // The velocity holds what the last move was, of which −17/9 and −1 times belong to the next ones.
         for (kept, added) in [(0.0, 0.25), (-17.0 / 9.0, 8.0 / 9.0), (-1.0, 0.75)] {
             self.velocity.scale(kept)?;
-            self.force.kick(&self.links, added * step, &mut self.velocity)?;
+            match &mut self.neighbours {
+                None => self.force.kick(&self.links, added * step, &mut self.velocity)?,
+                Some(forces) => forces.kick(&self.force, &self.links, added * step, &mut self.velocity)?,
+            }
             self.velocity.move_links(self.links.own_mut(), 1.0, false)?;
         }
         self.time += step;

@@ -9,6 +9,7 @@
 //! | [`wilson_loops`] | Wilson loops for the static potential |
 //! | [`flow`] | the gradient flow: what links are along it, t₀ and w₀ |
 //! | [`condensate`] | the chiral condensate from noise vectors |
+//! | [`traces`] | tr Γ M⁻¹ of any operator from noise vectors |
 //! | [`spectrum`] | correlators of mesons and nucleons |
 //! | [`memory`] | what a run takes that makes an ensemble and measures on it |
 pub mod condensate;
@@ -19,4 +20,5 @@ pub mod memory;
 pub mod polyakov;
 pub mod quantity;
 pub mod spectrum;
+pub mod traces;
 pub mod wilson_loops;

@@ -2,6 +2,7 @@
 mod batch;
 mod choice;
 mod configuration;
+mod eigenvalues;
 mod escalation;
 mod formats;
 mod memory;
@@ -15,6 +16,7 @@ mod shifts;
 pub use batch::{BATCH_SIZES, batches, in_batches, largest_batch, shifts_in_batches, widths};
 pub use choice::MethodChange;
 pub use configuration::Configuration;
+pub use eigenvalues::{EigenvalueParams, SpectrumEnds};
 pub use memory::{apply_memory, staggered_link_bytes};
 pub use report::{Escalation, MultigridLevel, MultigridReport, Report, SolveFailure};
 pub use request::{Correction, Method, Request, Schwarz, SchwarzError};

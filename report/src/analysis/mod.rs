@@ -7,10 +7,12 @@
 //! | [`pcac`] | quark masses of the axial current, from correlators of `ferrite spectrum` |
 //! | [`flow`] | t₀, w₀ and the charge along the flow |
 //! | [`potential`] | the static potential |
+//! | [`traces`] | tr Γ M⁻¹ of `ferrite trace` |
 pub mod flow;
 pub mod hadrons;
 pub mod pcac;
 pub mod potential;
+pub mod traces;
 
 use crate::text::{count, digits};
 use serde_json::{Value, json};

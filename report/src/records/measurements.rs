@@ -1,5 +1,5 @@
 //! Lines of `ferrite measure`: loops, energy density and charge of configurations, the gradient flow, Wilson loops.
-use super::{end_of_lines, read_bytes};
+use super::read_lines;
 use crate::error::ReportError;
 use serde_json::Value;
 use std::path::Path;
@@ -161,18 +161,7 @@ impl MeasurementRecord {
     /// # Errors
     /// What cannot be read, or is none of `ferrite measure`.
     pub fn read(path: &Path) -> Result<Self, ReportError> {
-        let bytes = read_bytes(path)?;
-        let refused = |why: String| ReportError::Unreadable(format!("{}: {why}", path.display()));
-        let (whole, rest) = bytes.split_at(end_of_lines(&bytes));
-        let (whole, half) = match serde_json::from_slice::<Value>(rest) {
-            // The end of the last line is missing, and nothing else.
-            Ok(_) => (&bytes[..], false),
-            Err(_) => (whole, !rest.trim_ascii().is_empty()),
-        };
-        let lines = whole.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
-        let objects = lines.enumerate().map(|(number, line)| {
-            serde_json::from_slice(line).map_err(|why| refused(format!("line {}: this is not JSON: {why}", number + 1)))
-        });
-        Self::of(&objects.collect::<Result<Vec<Value>, _>>()?, half).map_err(refused)
+        let (objects, half) = read_lines(path)?;
+        Self::of(&objects, half).map_err(|why| ReportError::Unreadable(format!("{}: {why}", path.display())))
     }
 }

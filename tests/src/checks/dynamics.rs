@@ -211,7 +211,7 @@ fn all(domain: &Domain, gauge: &HostGauge, precision: Precision) -> Result<Found
         let random = GaugeField::upload(domain, &generate::random(gauge.lattice(), 3))?;
         let guarded = FirstLevel::of(&random)?.count_small(5e-5)?;
         found.numbers.push(("small singular values".into(), guarded as f64, 0.0));
-        for action in [FlowAction::Wilson, FlowAction::Symanzik] {
+        for action in FlowAction::ALL {
             flow(&thin, action, &mut found)?;
         }
         for spatial in [false, true] {

@@ -1,14 +1,17 @@
-//! The gradient flow and what `ferrite measure` finds: against MILC, and on several processes.
+//! The gradient flow and what `ferrite measure` finds: against MILC and plain loops, on smooth fields, and on several processes.
 use crate::program::*;
 use comms::Threads;
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::GaugeField;
+use ferrite::field::host::{HostGauge, Matrix};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::observables::field_strength::field_strengths;
 use ferrite::observables::flow::{Flow, FlowAction, FlowPoint};
-use ferrite_tests::{cut, refdata};
+use ferrite_tests::flow_reference::FlowForce;
+use ferrite_tests::{cut, refdata, reference};
+use num_complex::Complex64;
 use serde_json::Value;
 use std::fs;
 
@@ -51,7 +54,7 @@ fn milcs_flow() {
     room.fails(2, "measure lat none --backend cpu", &["none"]);
 }
 
-fn flowed(domain: &Domain, gauge: &ferrite::field::host::HostGauge, action: FlowAction, step: f64) -> FlowPoint {
+fn flowed(domain: &Domain, gauge: &HostGauge, action: FlowAction, step: f64) -> FlowPoint {
     let mut flow = Flow::new(&GaugeField::upload(domain, gauge).unwrap(), action).unwrap();
     while flow.time() < 0.4 - 1e-9 {
         flow.step(step).unwrap();
@@ -64,7 +67,7 @@ fn flowed(domain: &Domain, gauge: &ferrite::field::host::HostGauge, action: Flow
 fn steps_are_of_third_order() {
     let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([2, 4, 4, 6]).unwrap()).unwrap();
     let gauge = generate::weak_field(domain.local(), 3, 0.4);
-    for action in [FlowAction::Wilson, FlowAction::Symanzik] {
+    for action in FlowAction::ALL {
         let at = |step: f64| flowed(&domain, &gauge, action, step).plaquette_energy;
         let exact = at(0.005);
         let (coarse, fine) = ((at(0.04) - exact).abs(), (at(0.02) - exact).abs());
@@ -84,23 +87,115 @@ fn steps_are_of_third_order() {
 fn the_flow_does_not_depend_on_the_grid() {
     let lattice = Lattice::new([4, 8, 4, 12]).unwrap();
     let gauge = generate::weak_field(lattice, 3, 0.5);
-    let whole = flowed(&Domain::single(Cpu::new(Some(1)), lattice).unwrap(), &gauge, FlowAction::Symanzik, 0.1);
-    for grid in [[1, 1, 1, 3], [1, 2, 1, 1]] {
+    let single = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
+    let (wide, three, two) = ([2, 1, 1, 2], [1, 1, 1, 3], [1, 2, 1, 1]);
+    for (action, grid) in [
+        (FlowAction::Symanzik, three),
+        (FlowAction::Symanzik, two),
+        (FlowAction::Zeuthen, three),
+        (FlowAction::Zeuthen, wide),
+    ] {
+        let whole = flowed(&single, &gauge, action, 0.1);
         Threads::run(grid.iter().product(), |world| {
             let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world).unwrap();
-            let part = flowed(&domain, &cut::links_of(&domain.section(), &gauge), FlowAction::Symanzik, 0.1);
+            let part = flowed(&domain, &cut::links_of(&domain.section(), &gauge), action, 0.1);
             for (part, whole) in [
                 (part.clover.space, whole.clover.space),
                 (part.clover.time, whole.clover.time),
                 (part.clover.charge, whole.clover.charge),
                 (part.plaquette_energy, whole.plaquette_energy),
             ] {
-                assert!((part - whole).abs() < 1e-12, "{grid:?}: {part} {whole}");
+                assert!((part - whole).abs() < 1e-12, "{action:?} on {grid:?}: {part} {whole}");
             }
             Ok::<_, std::convert::Infallible>(())
         })
         .unwrap();
     }
+}
+
+/// The largest difference of two fields of links.
+fn difference(a: &HostGauge, b: &HostGauge) -> f64 {
+    let off =
+        |(u, v): (&Matrix, &Matrix)| (0..9).map(|k| (u[k / 3][k % 3] - v[k / 3][k % 3]).norm()).fold(0.0, f64::max);
+    a.links().iter().zip(b.links()).map(off).fold(0.0, f64::max)
+}
+
+/// Two steps of each flow on random links against plain loops, and on gauge-transformed links.
+#[test]
+fn flows_of_random_links_are_those_of_plain_loops() {
+    let lattice = Lattice::new([2, 4, 6, 8]).unwrap();
+    let domain = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
+    let gauge = generate::random(lattice, 5);
+    // A matrix of SU(3) for each site.
+    let turns: Vec<Matrix> = generate::random(lattice, 6).links().iter().step_by(4).copied().collect();
+    for (action, weights, zeuthen) in [
+        (FlowAction::Wilson, [1.0, 0.0], false),
+        (FlowAction::Symanzik, [5.0 / 3.0, -1.0 / 12.0], false),
+        (FlowAction::Zeuthen, [5.0 / 3.0, -1.0 / 12.0], true),
+    ] {
+        let run = |gauge: &HostGauge| {
+            let mut flow = Flow::new(&GaugeField::upload(&domain, gauge).unwrap(), action).unwrap();
+            (0..2).for_each(|_| flow.step(0.05).unwrap());
+            flow.links().download().unwrap()
+        };
+        let force = FlowForce { weights, zeuthen };
+        let (found, plain) = (run(&gauge), force.step(&force.step(&gauge, 0.05), 0.05));
+        // A force is a sum of some hundred numbers of order one, and random links double differences within t = 0.1 at most.
+        let off = difference(&found, &plain);
+        assert!(off < 1e-13, "{action:?}: {off:e}");
+        assert!(difference(&found, &gauge) > 0.1);
+        let turned = reference::transform_links(&gauge, &turns);
+        let off = difference(&run(&turned), &reference::transform_links(&found, &turns));
+        assert!(off < 1e-13, "{action:?}: gauge covariance, {off:e}");
+    }
+}
+
+/// A plane wave of an Abelian field along the diagonal of two directions, across its momentum: the rate at which it falls off.
+fn rate(extent: usize, action: FlowAction) -> f64 {
+    let lattice = Lattice::new([extent, extent, 2, 4]).unwrap();
+    let (p, amplitude) = (std::f64::consts::TAU / extent as f64, 1e-4);
+    let link = |k: usize| {
+        let (x, mu) = (lattice.coordinates(k / 4), k % 4);
+        let polarisation = [1.0, -1.0, 0.0, 0.0][mu];
+        // The field in the middle of the link.
+        let angle = amplitude * polarisation * (p * (x[0] as f64 + x[1] as f64 + 0.5)).cos();
+        let mut u = reference::unit();
+        (u[0][0], u[1][1]) = (Complex64::cis(angle), Complex64::cis(-angle));
+        u
+    };
+    let gauge = HostGauge::from_links(lattice, (0..4 * lattice.volume()).map(link).collect());
+    let domain = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
+    let mut flow = Flow::new(&GaugeField::upload(&domain, &gauge).unwrap(), action).unwrap();
+    let before = flow.look().unwrap().clover.energy();
+    (0..10).for_each(|_| flow.step(0.02).unwrap());
+    let after = flow.look().unwrap().clover.energy();
+    // The energy is that of the square of the field.
+    (before / after).ln() / (2.0 * flow.time())
+}
+
+/// A transverse plane wave falls off with exp(−p² t) in the continuum. With p̂ = 2 sin(p/2) in two directions the rate is 2 p̂² by
+/// Wilson's action, 2 p̂² (1 + p̂²/6) by Symanzik's, and (1 − p̂²/12) times that by the Zeuthen flow, whose first error is of order p⁶.
+#[test]
+fn plane_waves_fall_off_at_the_rate_of_each_flow() {
+    let p = |extent: usize| std::f64::consts::TAU / extent as f64;
+    let hat = |extent: usize| 4.0 * (0.5 * p(extent)).sin().powi(2);
+    let mut powers = Vec::new();
+    for action in FlowAction::ALL {
+        let errors = [6, 12].map(|extent| {
+            let (found, hat) = (rate(extent, action), hat(extent));
+            let expected = match action {
+                FlowAction::Wilson => 2.0 * hat,
+                FlowAction::Symanzik => 2.0 * hat * (1.0 + hat / 6.0),
+                FlowAction::Zeuthen => 2.0 * hat * (1.0 + hat / 6.0) * (1.0 - hat / 12.0),
+            };
+            // A step of the third order is off by (λ ε)⁴ / 24, with λ ε < 0.05; the field is linear up to the square of its amplitude.
+            assert!((found / expected - 1.0).abs() < 1e-5, "{action:?} on {extent}: {found} {expected}");
+            (found / (2.0 * p(extent).powi(2)) - 1.0).abs()
+        });
+        powers.push((errors[0] / errors[1]).log2());
+    }
+    let [wilson, symanzik, zeuthen] = powers[..] else { panic!("three flows") };
+    assert!(wilson < 2.1 && symanzik < 2.1 && zeuthen > 3.5, "{powers:?}");
 }
 
 /// The scales come from all steps, however few are shown, and have units.

@@ -1,11 +1,11 @@
 //! `ferrite measure`.
 mod loops;
-mod record;
 
 use super::communicator::RunCommunicator;
 use super::configured::Configured;
 use super::device::{Device, DeviceChoice};
 use super::fields::{Reading, lattice_of, read_gauge, require_host_memory};
+use super::line_file::LineFile;
 use super::progress::Progress;
 use super::verify::ReadFlags;
 use super::{Context, Failure, Outcome, interrupt, text};
@@ -16,25 +16,26 @@ use ferrite::domain::Part;
 use ferrite::field::GaugeField;
 use ferrite::field::host::HostGauge;
 use ferrite::halo::Exchanges;
-use ferrite::hmc::momenta::MomentumField;
 use ferrite::lattice::Lattice;
 use ferrite::observables::flow::{Flow, FlowAction, FlowPoint, scale_t0, scale_w0};
 use ferrite::observables::loops::LoopMeans;
 use ferrite::observables::quantity::{CHARGE, ENERGY_DENSITY, FLOW_TIME, T0, W0, WILSON_LOOPS};
 use ferrite::observables::wilson_loops::WilsonLoops;
 use loops::{LoopFlags, LoopTask};
-use record::MeasurementFile;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tracing::info;
 
+/// The schema of a line of `--output`.
+const LINE: &str = "ferrite.measurement/1";
+
 const EXAMPLES: &str = "\
 Examples:
   ferrite measure cfg.000100.ildg
   ferrite measure cfg.000100.ildg --flow 4 --flow-step 0.02
-  ferrite measure run/cfg.*.ildg --flow 2 --flow-action symanzik -o flow.jsonl
+  ferrite measure run/cfg.*.ildg --flow 2 --flow-action zeuthen -o flow.jsonl
   ferrite measure run/cfg.*.ildg --loops 8,6 --off-axis --loop-smear ape --loop-alpha 0.6 --loop-levels 20 -o loops.jsonl
 
 Plaquette, rectangle, Polyakov loop, and energy density and topological charge by the clover-leaf field strength; with
@@ -77,6 +78,8 @@ enum Action {
     Wilson,
     /// Symanzik's at tree level, with rectangles
     Symanzik,
+    /// The same with forces of neighbours, without errors of order a² (Ramos and Sint 2016)
+    Zeuthen,
 }
 
 fn positive(text: &str) -> Result<f64, String> {
@@ -117,6 +120,7 @@ impl FlowCourse {
         let action = match args.flow_action.unwrap_or(Action::Wilson) {
             Action::Wilson => FlowAction::Wilson,
             Action::Symanzik => FlowAction::Symanzik,
+            Action::Zeuthen => FlowAction::Zeuthen,
         };
         let (step, every) = (args.flow_step.unwrap_or(0.02), args.flow_every.unwrap_or(1));
         let course = FlowCourse { end, step, action, every };
@@ -132,11 +136,7 @@ impl FlowCourse {
         Ok(Some(course))
     }
     fn json(&self) -> Value {
-        let action = match self.action {
-            FlowAction::Wilson => "wilson",
-            FlowAction::Symanzik => "symanzik",
-        };
-        json!({ "end": self.end, "step": self.step, "action": action, "every": self.every })
+        json!({ "end": self.end, "step": self.step, "action": self.action.name(), "every": self.every })
     }
     fn steps(&self) -> u64 {
         (self.end / self.step - 1e-9).ceil().max(1.0) as u64
@@ -169,7 +169,7 @@ pub fn run(args: &MeasureArguments, context: &Context) -> Outcome {
         "record": reading.options.record,
     });
     let record =
-        args.output.clone().map(|path| MeasurementFile::open(path, input, &configurations, comm)).transpose()?;
+        args.output.clone().map(|path| LineFile::open(path, LINE, input, &configurations, comm)).transpose()?;
     // What is there, before the first is measured.
     let mut rest: Vec<(Configured, Lattice, Option<Value>)> = Vec::new();
     for (mut configuration, lattice) in configurations.into_iter().zip(lattices) {
@@ -222,12 +222,7 @@ struct Task<'a> {
 
 impl Task<'_> {
     /// *Collective.* Measures one, and prints and notes it.
-    fn measure(
-        &self,
-        configuration: &mut Configured,
-        lattice: Lattice,
-        record: Option<&MeasurementFile>,
-    ) -> Outcome<Value> {
+    fn measure(&self, configuration: &mut Configured, lattice: Lattice, record: Option<&LineFile>) -> Outcome<Value> {
         let (comm, path) = (&self.context.comm, configuration.typed.clone());
         // Rectangles reach two steps.
         let layout = self.choice.layout.cut(comm, lattice, 2)?;
@@ -238,9 +233,8 @@ impl Task<'_> {
         let (part, read) = (Part::new(layout.local(), layout.grid()), 576 * layout.local().volume());
         let mut needs =
             vec![("links as read from the host", read), ("links in double", part.links_bytes(Precision::Double))];
-        if self.course.is_some() {
-            needs.push(("links that flow", part.links_bytes(Precision::Double)));
-            needs.push(("their momenta", 2 * MomentumField::bytes_for(Precision::Double, part.sites())));
+        if let Some(course) = self.course {
+            needs.extend(Flow::needs(course.action, part));
         }
         if let Some(loops) = self.loops {
             needs.extend(loops.needs(part));

@@ -9,7 +9,7 @@ use ferrite::FermionKind;
 use ferrite::lattice::Lattice;
 use ferrite::observables::spectrum::gamma::{COUNT, name};
 use ferrite::observables::spectrum::sequential_nucleon::{PROJECTORS, SpinProjector};
-use ferrite::operators::{Definition, OPERATORS};
+use ferrite::operators::Definition;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -469,7 +469,7 @@ impl SpectrumInput {
 impl QuarkInput {
     /// The keys of the solve on which its solution depends.
     fn physics(&self) -> Value {
-        physics().filter_map(|key| Some((key.to_string(), json!(self.solve.get(key)?.text())))).collect()
+        keys::physics().filter_map(|key| Some((key.to_string(), json!(self.solve.get(key)?.text())))).collect()
     }
     /// Operator and mass, for people.
     fn title(&self) -> String {
@@ -506,12 +506,6 @@ impl Shell {
         }
         all
     }
-}
-
-/// Keys of a solve that decide what its solution is.
-pub fn physics() -> impl Iterator<Item = &'static str> {
-    let of_operators = OPERATORS.iter().flat_map(|definition| definition.all_keys()).filter(|key| !key.technical);
-    keys::PHYSICS.into_iter().chain(of_operators.map(|key| key.name))
 }
 
 /// All momenta whose square is at most `most`, the smallest first.

@@ -276,7 +276,7 @@ mod tests {
                 let found = difference(&input(&all), &input(&other));
                 assert_eq!(found, Some(format!("solve.{}", key.name)), "{}", definition.name);
                 // And it is noted in the first place.
-                assert!(super::super::input::physics().any(|known| known == key.name), "{}", key.name);
+                assert!(super::super::super::keys::physics().any(|known| known == key.name), "{}", key.name);
             }
             for other in OPERATORS.into_iter().filter(|other| *other != definition) {
                 let mut of_other = all.clone();

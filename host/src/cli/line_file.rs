@@ -1,19 +1,19 @@
-//! The file of `--output`: a line for each configuration that was measured, so that the same command goes on.
-use super::super::communicator::RunCommunicator;
-use super::super::configured::{Configured, Content, Match};
-use super::super::{Failure, Outcome, target};
+//! The file of `--output` of commands that measure: a line for each configuration that is done, so that the same command goes on.
+use super::communicator::RunCommunicator;
+use super::configured::{Configured, Content, Match};
+use super::{Failure, Outcome, target};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// The schema of a line.
-const SCHEMA: &str = "ferrite.measurement/1";
 /// How each line begins: JSON has its keys in the order of the alphabet.
 const BEGIN: &str = "{\"absolute\":";
 
 /// A file of lines.
-pub struct MeasurementFile {
+pub struct LineFile {
     path: PathBuf,
+    /// The schema of a line.
+    schema: &'static str,
     /// What decides what is measured.
     input: Value,
     /// Lines that were there.
@@ -22,10 +22,16 @@ pub struct MeasurementFile {
     _lock: Option<File>,
 }
 
-impl MeasurementFile {
+impl LineFile {
     /// *Collective.* What is there. Refused where a line was made with another input, and where the file is one of the
     /// configurations or anything else; it is left as it is then.
-    pub fn open(path: PathBuf, input: Value, configurations: &[Configured], comm: &RunCommunicator) -> Outcome<Self> {
+    pub fn open(
+        path: PathBuf,
+        schema: &'static str,
+        input: Value,
+        configurations: &[Configured],
+        comm: &RunCommunicator,
+    ) -> Outcome<Self> {
         let (mut found, mut lock) = (target::Lines::default(), None);
         let read: Vec<&Path> = configurations.iter().map(|configuration| configuration.typed.as_path()).collect();
         target::claim(comm, &read, &[&path])?;
@@ -38,7 +44,7 @@ impl MeasurementFile {
         })?;
         // What the first process sees, all see.
         let text = comm.texts(&found.text)?.swap_remove(0);
-        let mut record = MeasurementFile { path, input, lines: Vec::new(), _lock: lock };
+        let mut record = LineFile { path, schema, input, lines: Vec::new(), _lock: lock };
         for line in text.lines() {
             let value = serde_json::from_str(line).map_err(|why| record.wrong(format!("this is not JSON: {why}")))?;
             record.lines.push(record.checked(value)?);
@@ -56,8 +62,8 @@ impl MeasurementFile {
             let why = "an earlier version measured this and did not note what the file held: name another file";
             return Err(self.wrong(why.into()));
         }
-        if line["schema"] != SCHEMA {
-            return Err(self.wrong(format!("the schema is not {SCHEMA}: name another file")));
+        if line["schema"] != self.schema {
+            return Err(self.wrong(format!("the schema is not {}: name another file", self.schema)));
         }
         let keys = self.input.as_object().into_iter().flatten();
         if let Some((key, _)) = keys.into_iter().find(|(key, value)| line["input"][key.as_str()] != **value) {
@@ -103,7 +109,7 @@ impl MeasurementFile {
     pub fn add(&self, configuration: &mut Configured, object: &Value, comm: &RunCommunicator) -> Outcome<Value> {
         let content = configuration.hold(comm)?.json();
         let mut line = json!({
-            "schema": SCHEMA,
+            "schema": self.schema,
             "absolute": configuration.canonical,
             "content": content,
             "input": self.input,

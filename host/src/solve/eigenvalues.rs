@@ -1,0 +1,75 @@
+//! The ends of the spectrum of what solvers see: M̂†M̂ of Wilson-like operators on the even sites, M†M of staggered ones there.
+use super::configuration::Configuration;
+use super::report::SolveFailure;
+use crate::field::{DeviceField, FieldSpace, FullField};
+use crate::operators::Operator;
+use gpu_kernels::{LinkStorage, Precision};
+use solvers::{
+    LargestEigenvalue, LinearOperator, Normal, Observer, SmallestEigenvalue, SolverParams, Uniform, VectorSpace,
+    largest_eigenvalue, smallest_eigenvalue,
+};
+
+/// The smallest and the largest eigenvalue.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SpectrumEnds {
+    /// By the method of Lanczos for the inverse.
+    pub smallest: SmallestEigenvalue,
+    /// By the method of Lanczos.
+    pub largest: LargestEigenvalue,
+}
+
+/// How they are found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EigenvalueParams {
+    /// Most steps of Lanczos, for each.
+    pub steps: usize,
+    /// Residual of the Ritz vector over the Ritz value.
+    pub tol: f64,
+    /// Of CG in each step for the smallest one.
+    pub solver: SolverParams,
+}
+
+impl Configuration<'_> {
+    /// *Collective.* The smallest and the largest eigenvalue of M̂†M̂, M̂ the Schur complement of an operator on the even sites; of a
+    /// staggered operator of M†M there, which on the odd sites has the same ones. All in double precision, with all reals of links.
+    /// `start` should have a part of every eigenvector on the even sites, as noise has; odd ones do not matter.
+    ///
+    /// # Errors
+    /// A `start` that is not one field in double precision on this lattice, failures of the device, and of the solver where the
+    /// operator is singular.
+    pub fn spectrum_ends(
+        &self,
+        operator: impl Into<Operator>,
+        start: &FullField,
+        params: &EigenvalueParams,
+        observer: &mut dyn Observer,
+    ) -> std::result::Result<SpectrumEnds, SolveFailure> {
+        let operator = operator.into();
+        start.even.expect(self.domain(), (operator.kind(), Precision::Double), 1)?;
+        let storage = self.possible(&operator, operator.storage(LinkStorage::FULL))?;
+        let complement = self.operator(operator, Precision::Double, storage, 1)?;
+        let space = FieldSpace::new(self.domain(), operator.kind(), Precision::Double, 1);
+        if complement.is_positive() {
+            ends(&space, &*complement, &start.even, params, observer)
+        } else {
+            ends(&space, &Normal::new(&space, &*complement)?, &start.even, params, observer)
+        }
+    }
+}
+
+fn ends<A: LinearOperator<FieldSpace> + ?Sized>(
+    space: &FieldSpace,
+    operator: &A,
+    start: &DeviceField,
+    params: &EigenvalueParams,
+    observer: &mut dyn Observer,
+) -> std::result::Result<SpectrumEnds, SolveFailure> {
+    let EigenvalueParams { steps, tol, solver } = params;
+    let mut vector = space.allocate()?;
+    space.copy(start, &mut vector)?;
+    let largest = largest_eigenvalue(space, operator, &mut vector, *steps, *tol)?;
+    space.copy(start, &mut vector)?;
+    let system = Uniform::new(space, operator);
+    let smallest = smallest_eigenvalue(&system, &mut vector, *steps, *tol, solver, observer);
+    Ok(SpectrumEnds { smallest: smallest.map_err(SolveFailure::Solver)?, largest })
+}

@@ -1,0 +1,96 @@
+//! tr Γ M⁻¹ / V over many configurations, and the disconnected susceptibility of the condensate.
+use super::{AnalysisChoice, estimate_json, estimate_text};
+use crate::records::traces::{TraceLine, TraceMeasurement};
+use serde_json::{Value, json};
+use statistics::jackknife::{JackknifeEstimate, bins};
+use std::fmt::Write as _;
+
+/// A trace over many configurations.
+#[derive(Clone, Debug)]
+pub struct TraceAnalysis {
+    /// m
+    pub mass: f64,
+    /// What Γ is called.
+    pub gamma: String,
+    /// ⟨Re tr Γ M⁻¹⟩ / V
+    pub real: Option<JackknifeEstimate>,
+    /// ⟨Im tr Γ M⁻¹⟩ / V
+    pub imaginary: Option<JackknifeEstimate>,
+    /// (⟨(Re tr Γ M⁻¹)²⟩ − ⟨Re tr Γ M⁻¹⟩²) / V, squares from two different noise vectors each; `None` with one noise vector or one
+    /// configuration.
+    pub disconnected: Option<JackknifeEstimate>,
+}
+
+/// Means over noise vectors of real and imaginary part, and over pairs of different ones of the product of real parts.
+fn means(line: &TraceLine) -> [f64; 3] {
+    let n = line.noise.len() as f64;
+    let sum = |of: &dyn Fn(&[f64; 2]) -> f64| line.noise.iter().map(of).sum::<f64>();
+    let (re, im, squares) = (sum(&|z| z[0]), sum(&|z| z[1]), sum(&|z| z[0] * z[0]));
+    [re / n, im / n, (re * re - squares) / (n * (n - 1.0))]
+}
+
+/// All traces of configurations, which have the same ones.
+pub fn traces(all: &[TraceMeasurement], choice: &AnalysisChoice) -> Vec<TraceAnalysis> {
+    let Some(first) = all.first() else { return Vec::new() };
+    let volume = first.lattice.iter().product::<usize>() as f64;
+    let one = |(number, line): (usize, &TraceLine)| {
+        let samples: Vec<Vec<f64>> = all.iter().map(|one| means(&one.traces[number]).to_vec()).collect();
+        let samples = bins(&samples, choice.bin);
+        let several = samples.len() > 1;
+        let found = choice.fits.resampling.estimate(&samples, |mean| {
+            let finite = |x: f64| Some(x).filter(|x| x.is_finite());
+            let disconnected = volume * (mean[2] - mean[0] * mean[0]);
+            vec![finite(mean[0]), finite(mean[1]), finite(disconnected).filter(|_| several)]
+        });
+        let (mass, gamma) = (line.mass, line.gamma.clone());
+        TraceAnalysis { mass, gamma, real: found[0], imaginary: found[1], disconnected: found[2] }
+    };
+    first.traces.iter().enumerate().map(one).collect()
+}
+
+impl TraceAnalysis {
+    /// For JSON.
+    pub fn json(&self) -> Value {
+        json!({
+            "mass": self.mass,
+            "gamma": self.gamma,
+            "real": estimate_json(self.real),
+            "imaginary": estimate_json(self.imaginary),
+            "disconnected": estimate_json(self.disconnected),
+        })
+    }
+}
+
+/// A line for each.
+pub fn text(all: &[TraceAnalysis]) -> String {
+    let mut text = format!("{:<9} {:<7} {:<24} {:<24} disconnected\n", "mass", "Gamma", "Re tr Gamma M^-1 / V", "Im");
+    for one in all {
+        let [re, im, disconnected] = [one.real, one.imaginary, one.disconnected].map(estimate_text);
+        let _ = writeln!(text, "{:<9} {:<7} {re:<24} {im:<24} {disconnected}", one.mass, one.gamma);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Noise vectors with z_c ± d on configuration c: pairs of different ones give the square of z_c without what d adds.
+    #[test]
+    fn squares_are_of_different_vectors() {
+        let line = |z: f64| {
+            let noise = [z - 0.5, z + 0.5, z - 0.5, z + 0.5].map(|re| [re, 2.0]).to_vec();
+            TraceLine { mass: 0.1, gamma: "1".into(), noise }
+        };
+        let measurement = |z: f64| TraceMeasurement { file: "a".into(), lattice: [2, 2, 2, 4], traces: vec![line(z)] };
+        let [_, im, square] = means(&line(3.0));
+        // (16 z² − Σ (z ± d)²)/12 = z² − d²/3 for these four, whose deviations are not independent.
+        assert!((square - (9.0 - 0.25 / 3.0)).abs() < 1e-12 && im == 2.0, "{square}");
+        let all = [1.0, 3.0].map(measurement);
+        let found = &traces(&all, &AnalysisChoice::with_bin(1))[0];
+        assert_eq!(found.real.unwrap().value, 2.0);
+        let expected = 32.0 * (5.0 - 0.25 / 3.0 - 4.0);
+        assert!((found.disconnected.unwrap().value - expected).abs() < 1e-12);
+        assert!(traces(&all[..1], &AnalysisChoice::with_bin(1))[0].disconnected.is_none());
+    }
+}
