@@ -40,6 +40,8 @@ fn run(command: Command, context: &Context) -> Outcome {
         Command::Trace(args) => cli::trace::run(&args, context),
         Command::Eigenvalues(args) => cli::eigenvalues::run(&args, context),
         Command::Spectrum(args) => cli::spectrum::run(&args, context),
+        Command::Forces(args) => cli::rhmc::forces::run(&args, context),
+        Command::Rational(args) => cli::rational::run(&args, context),
         Command::Rhmc(args) => cli::rhmc::run(&args, context),
         Command::Fit(args) => cli::fit::run(&args, context),
         Command::Report(args) => cli::report::run(&args, context),

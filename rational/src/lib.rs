@@ -62,7 +62,7 @@
 //! assert_eq!(moved.error(), force.error());
 //! # Ok::<(), rational::Error>(())
 //! ```
-//! `cargo run --release --example rational-approximation -- -1/4 1e-8 1 15` prints one.
+//! `ferrite rational --power -1/4 --interval 1e-8,1 --order 15` prints one.
 
 #![forbid(unsafe_code)]
 

@@ -39,6 +39,7 @@ mod profile;
 mod progress;
 mod provenance;
 mod quenched;
+pub mod rational;
 pub mod report;
 pub mod rhmc;
 mod schwarz;
@@ -182,6 +183,10 @@ pub enum Command {
     /// Generate an ensemble, with staggered or Wilson-like quarks or none: (rational) hybrid Monte Carlo
     #[command(visible_alias = "hmc")]
     Rhmc(rhmc::RhmcArguments),
+    /// Print the force of each part of the action of an input of `rhmc`, on a configuration
+    Forces(rhmc::forces::ForceArguments),
+    /// Print the best rational approximation of a power on an interval
+    Rational(rational::RationalArguments),
     /// Compute mesons and nucleons from quark propagators on configurations
     Spectrum(spectrum::SpectrumArguments),
     /// Fit correlators, and make t0, w0 and the static potential of measurements on many configurations

@@ -128,6 +128,28 @@ impl Scheme {
         }
         moves
     }
+    /// The longest times of one kind of move, where `steps` steps make up the time `tau`.
+    pub fn longest_moves(self, tau: f64, steps: usize) -> LongestMoves {
+        let mut longest = LongestMoves::default();
+        let longer = |time: &mut f64, other: f64| *time = if other.abs() > time.abs() { other } else { *time };
+        for one in self.moves(tau, steps) {
+            let (forces, time) = match one {
+                Move::Drift(time) => {
+                    longer(&mut longest.drift, time);
+                    continue;
+                }
+                Move::Kick(forces, time) => (forces, time),
+                Move::GradientKick(time, _) => (Forces::All, time),
+            };
+            if forces != Forces::Fermion {
+                longer(&mut longest.gauge, time);
+            }
+            if forces != Forces::Gauge {
+                longer(&mut longest.others, time);
+            }
+        }
+        longest
+    }
     /// How often the links, or the level inside, move in so many steps.
     pub fn drifts(self, steps: usize) -> usize {
         self.moves(1.0, steps).iter().filter(|one| matches!(one, Move::Drift(_))).count()
@@ -141,6 +163,17 @@ impl Scheme {
         };
         self.moves(1.0, steps).iter().map(count).sum()
     }
+}
+
+/// The longest times of the moves of a level.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LongestMoves {
+    /// For which the gauge force, if it acts there, changes momenta at once.
+    pub gauge: f64,
+    /// The same of other forces.
+    pub others: f64,
+    /// For which links, or the level inside, move.
+    pub drift: f64,
 }
 
 /// A step of [`Scheme::ThreeGaugeOneFermion`].
@@ -331,6 +364,25 @@ mod tests {
             };
             assert!((total(true) - 1.3).abs() < 1e-14 && (total(false) - 1.3).abs() < 1e-14, "{scheme:?}");
         }
+    }
+
+    /// Half kicks of neighbouring steps are one.
+    #[test]
+    fn longest_moves_are_those_of_whole_steps() {
+        let of = |scheme: Scheme, steps| scheme.longest_moves(2.0, steps);
+        let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-15, "{a} {b}");
+        let leapfrog = of(Scheme::Leapfrog, 4);
+        for time in [leapfrog.gauge, leapfrog.others, leapfrog.drift] {
+            near(time, 0.5);
+        }
+        near(of(Scheme::Leapfrog, 1).gauge, 1.0);
+        let omelyan = of(Scheme::Omelyan { lambda: 0.2 }, 4);
+        near(omelyan.others, 0.3);
+        near(omelyan.drift, 0.25);
+        let milc = of(Scheme::ThreeGaugeOneFermion { lambda: 0.2 }, 1);
+        near(milc.gauge, 1.0 / 3.0);
+        near(milc.others, 1.0);
+        near(of(Scheme::ForceGradient, 2).others, 2.0 / 3.0);
     }
 
     /// Times of kicks as MILC writes them, for α = β = 0.1, in two of its steps.

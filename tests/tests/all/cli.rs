@@ -31,6 +31,8 @@ fn help_has_examples() {
         "measure",
         "trace",
         "eigenvalues",
+        "forces",
+        "rational",
         "completions",
         "man",
         "tune",

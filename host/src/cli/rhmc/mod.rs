@@ -1,6 +1,7 @@
 //! `ferrite rhmc`.
 mod course;
 mod folder;
+pub mod forces;
 pub(super) mod input;
 mod needs;
 mod precision;

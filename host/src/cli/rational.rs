@@ -1,0 +1,183 @@
+//! `ferrite rational`.
+use super::text::count;
+use super::{Context, Failure, Outcome};
+use clap::{Args, ValueEnum};
+use rational::{Approximation, Factor, Form, Fraction, Interval, Power, approximate, approximate_to};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+const EXAMPLES: &str = "\
+Examples:
+  ferrite rational --power -1/4 --interval 1e-6,6 --tol 1e-10
+  ferrite rational --power 0.0016:-1/2,0.04:1/2 --interval 1e-15,90 --order 12
+  ferrite rational --power 0.0016:-1/2 --interval 1e-15,90 --tol 1e-6 --milc MD
+
+Prints R(x) = constant + sum residue/(x + shift) with the smallest largest relative error on the interval (Remez), and 1/R in
+the same form, which is what heat bath needs where R is in the action. Of staggered quarks x is an eigenvalue of -D^2, D
+without the factor 1/2 of M = m + D/2, and a mass is the shift 4 m^2; of Wilson-like quarks x is one of M^+ M. `ferrite
+eigenvalues` finds the interval. With --json, `direct` and `inverse` are as `ferrite rhmc --replay` reads them in
+functions.json.";
+
+/// Arguments of `rational`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct RationalArguments {
+    /// P for x^P, P a fraction such as -1/4, or C:P for (x + C)^P; several factors with commas
+    #[arg(long, value_name = "P", value_parser = factor, value_delimiter = ',', required = true, allow_hyphen_values = true)]
+    power: Vec<Factor>,
+    /// Where it is good
+    #[arg(long, value_name = "A,B", value_parser = interval, allow_hyphen_values = true)]
+    interval: Interval,
+    /// Largest relative error: the lowest order that has it is taken
+    #[arg(long, value_name = "TOL", allow_hyphen_values = true)]
+    tol: Option<f64>,
+    /// Poles
+    #[arg(long, value_name = "N", conflicts_with = "tol", allow_hyphen_values = true)]
+    order: Option<usize>,
+    /// Print the lines of a file of rational functions for MILC's code, under this name, instead of a table
+    #[arg(long, value_name = "NAME", value_enum)]
+    milc: Option<MilcName>,
+}
+
+/// What a function is for in MILC's code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum MilcName {
+    /// Molecular dynamics
+    #[value(name = "MD")]
+    Md,
+    /// Heat bath (Gaussian random)
+    #[value(name = "GR")]
+    Gr,
+    /// The action of fermions
+    #[value(name = "FA")]
+    Fa,
+}
+
+fn factor(text: &str) -> Result<Factor, String> {
+    let (shift, power) = text.split_once(':').unwrap_or(("0", text));
+    let power: Fraction = power.parse().map_err(|why: rational::Error| why.to_string())?;
+    match shift.trim().parse::<f64>() {
+        Ok(shift) if shift >= 0.0 && shift.is_finite() => Ok(Factor { shift, power }),
+        _ => Err(format!("'{shift}' is not a number from 0 on: write C:P for (x + C)^P")),
+    }
+}
+
+fn interval(text: &str) -> Result<Interval, String> {
+    let numbers: Option<Vec<f64>> = text.split(',').map(|x| x.trim().parse().ok()).collect();
+    let [low, high] = numbers.as_deref().unwrap_or_default() else {
+        return Err(format!("'{text}' is not of the form A,B, such as 1e-6,6"));
+    };
+    Interval::new(*low, *high).map_err(|why| why.to_string())
+}
+
+/// Approximates and prints.
+pub fn run(args: &RationalArguments, context: &Context) -> Outcome {
+    context.comm.only_one("rational")?;
+    let function = Power::product(args.power.iter().copied()).map_err(Failure::refused)?;
+    let found = match (args.order, args.tol) {
+        (Some(order), _) => approximate(&function, args.interval, order),
+        (None, Some(tol)) => approximate_to(&function, args.interval, tol),
+        (None, None) => return Err(Failure::refused("how good: give --tol TOL or --order N")),
+    };
+    let found = found.map_err(Failure::refused)?;
+    let milc = args.milc.map(|name| milc(name, &found)).transpose()?;
+    let object = json(&found, milc.as_deref());
+    match &milc {
+        Some(lines) => context.output.document("ferrite.rational-function/1", object, lines),
+        None => context.output.result("ferrite.rational-function/1", object, || text(&found)),
+    }
+}
+
+fn form(form: &Form) -> Value {
+    json!({ "error": form.error, "error_in_double": form.error_in_double, "condition": form.condition })
+}
+
+fn json(found: &Approximation, milc: Option<&str>) -> Value {
+    let check = found.check();
+    json!({
+        "function": found.function(),
+        "interval": [found.interval().low(), found.interval().high()],
+        "order": found.order(),
+        "error": found.error(),
+        "direct": found.direct(),
+        "inverse": found.inverse(),
+        "check": { "direct": form(&check.direct), "inverse": form(&check.inverse) },
+        "milc": milc,
+    })
+}
+
+fn text(found: &Approximation) -> String {
+    let poles = count(found.order(), "pole");
+    let mut text = format!("R(x) ~ {} on {}: {poles}\n", found.function(), found.interval());
+    let check = found.check();
+    for (name, function, form) in [("R", found.direct(), check.direct), ("1/R", found.inverse(), check.inverse)] {
+        let _ = writeln!(
+            text,
+            "{name}: largest relative error {:.3e}, in double precision {:.3e}",
+            form.error, form.error_in_double
+        );
+        let _ = writeln!(text, "{:>24} {:>24}", "residue", "shift");
+        let _ = writeln!(text, "{:>24.16e} {:>24}", function.constant, "constant");
+        for pole in &function.poles {
+            let _ = writeln!(text, "{:>24.16e} {:>24.16e}", pole.residue, pole.shift);
+        }
+    }
+    text
+}
+
+/// Factors that a function of MILC's has, always.
+const OF_MILC: usize = 4;
+
+/// The lines of a function in a file that MILC's `ks_imp_rhmc` reads: Π (x + 4 m_k²)^(y_k/z_k), with as many factors as it wants.
+fn milc(name: MilcName, found: &Approximation) -> Outcome<String> {
+    let name = match name {
+        MilcName::Md => "MD",
+        MilcName::Gr => "GR",
+        MilcName::Fa => "FA",
+    };
+    let factors = found.function().factors();
+    if factors.len() > OF_MILC {
+        let why = format!(
+            "--milc: a function of MILC's code has {OF_MILC} factors at most, and this one has {}",
+            factors.len()
+        );
+        return Err(Failure::refused(why));
+    }
+    let list = |of: &dyn Fn(Option<&Factor>) -> String| -> String {
+        (0..OF_MILC).map(|k| format!(" {}", of(factors.get(k)))).collect()
+    };
+    let tops = list(&|factor| factor.map_or(0, |one| one.power.numerator()).to_string());
+    let bottoms = list(&|factor| factor.map_or(1, |one| one.power.denominator()).to_string());
+    let masses = list(&|factor| format!("{:?}", factor.map_or(1.0, |one| 0.5 * one.shift.sqrt())));
+    let order = found.order();
+    let mut text = format!("# {} on {}, error {:.6e}\n", found.function(), found.interval(), found.error());
+    let _ = writeln!(text, "y_{name}{tops}\nz_{name}{bottoms}\nm_{name}{masses}\norder_{name} {order}\n");
+    let _ = writeln!(text, "res_{name} {:.16e}", found.constant());
+    for pole in found.poles() {
+        let _ = writeln!(text, "res_{name} {:.16e}", pole.residue);
+    }
+    // The place of the constant, which has no pole.
+    let _ = writeln!(text, "\npole_{name} 99.9");
+    for pole in found.poles() {
+        let _ = writeln!(text, "pole_{name} {:.16e}", pole.shift);
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn factors_and_intervals_as_typed() {
+        assert_eq!(factor("-1/4").unwrap(), Factor { shift: 0.0, power: Fraction::new(-1, 4).unwrap() });
+        assert_eq!(factor("4e-4:3/8").unwrap(), Factor { shift: 4e-4, power: Fraction::new(3, 8).unwrap() });
+        for wrong in ["", "0.25", "-1:1/2", "nan:1/2", "1:2:3"] {
+            assert!(factor(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(interval("1e-6, 6").unwrap(), Interval::new(1e-6, 6.0).unwrap());
+        for wrong in ["", "1", "0,1", "2,1", "1,2,3", "1,inf"] {
+            assert!(interval(wrong).is_err(), "{wrong}");
+        }
+    }
+}

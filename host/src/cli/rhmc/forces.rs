@@ -1,0 +1,198 @@
+//! `ferrite forces`: what the force of each part of an action is, before a run.
+use super::super::{Context, Failure, Outcome, fields, text};
+use super::course::{failed, functions, largest};
+use super::input::{EnsembleInput, StartLinks};
+use super::{first_links, needs, settings};
+use clap::Args;
+use ferrite::field::GaugeField;
+use ferrite::field::host::Matrix;
+use ferrite::hmc::action::GaugeActionForce;
+use ferrite::hmc::fermions::Pseudofermions;
+use ferrite::hmc::force::Force;
+use ferrite::hmc::integrator::LongestMoves;
+use ferrite::hmc::links::EvolvingLinks;
+use ferrite::hmc::momenta::MomentumField;
+use ferrite::hmc::monomial::Monomial;
+use ferrite::hmc::spectrum::{end_of_interval, interval};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Instant;
+
+const EXAMPLES: &str = "\
+Examples:
+  ferrite forces run.toml
+  ferrite forces run.toml run/cfg.000100.ildg
+  ferrite forces run.toml run/cfg.000100.ildg --set 'trajectory.steps=[4,2,2]'
+
+For each part of the action of an input of `ferrite rhmc`, with pseudofermions from the heat bath of a trajectory: the norm
+of the force on a link, |F|^2 = sum of |F_jk|^2 = -tr F^2, its root mean square over links and its largest value; and the
+same times the longest time for which the integrator takes the force at once. Forces on a level should be of one size there; one that
+is much smaller may go to an outer level. F = dP/dtau where momenta have the weight exp(-1/2 sum of |P|^2).";
+
+/// Arguments of `forces`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ForceArguments {
+    /// Input file of `ferrite rhmc`
+    input: PathBuf,
+    /// Links, instead of those that the input starts with
+    #[arg(value_name = "CONFIGURATION")]
+    configuration: Option<PathBuf>,
+    /// Override a key of the input, such as gauge.beta=5.7 or fermion.0.mass=0.02
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Number of the trajectory whose noise makes the pseudofermions [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), allow_hyphen_values = true)]
+    trajectory: Option<u32>,
+}
+
+/// The force of a part of the action.
+struct PartForce {
+    name: String,
+    /// Of the integrator, from 0, the outermost.
+    level: usize,
+    /// The longest time for which it changes momenta at once.
+    kick: f64,
+    rms: f64,
+    largest: f64,
+    /// Of solvers in heat bath and force; none of the gauge action.
+    iterations: Option<[usize; 2]>,
+    seconds: f64,
+}
+
+/// Where a force is: its level, and the longest kick there.
+fn places(input: &EnsembleInput, is_there: impl Fn(usize) -> bool, of_gauge: bool) -> (usize, f64) {
+    let mut time = input.plan.length;
+    for (number, level) in input.plan.levels.iter().enumerate() {
+        let LongestMoves { gauge, others, drift } = level.scheme.longest_moves(time, level.steps);
+        if is_there(number) {
+            return (number, if of_gauge { gauge } else { others });
+        }
+        time = drift;
+    }
+    (input.plan.levels.len(), 0.0)
+}
+
+/// Computes and prints.
+pub fn run(args: &ForceArguments, context: &Context) -> Outcome {
+    let comm = &context.comm;
+    let input = EnsembleInput::read(&args.input, &args.set, |settings| context.add_to(settings));
+    let mut input = comm.agree(input)?;
+    if let Some(path) = &args.configuration {
+        input.start = StartLinks::File(path.clone());
+    }
+    let layout = input.device.layout.cut(comm, input.lattice, input.hops())?;
+    let device = input.device.open(comm)?;
+    needs::expect_fit(&input, layout.cut())?;
+    needs::batches(&input, &[], &layout, &device, comm)?;
+    let gauge = first_links(&input, &layout, context)?;
+    // A force is brought to the host.
+    fields::require_host_memory(comm, layout.local(), 2 * 576, "links and a force")?;
+    let number = args.trajectory.unwrap_or(1);
+    let found = {
+        let domain = layout.domain(device.backend())?;
+        let thin = GaugeField::upload(&domain, &gauge)?;
+        let links = EvolvingLinks::new(&thin, input.precision())?;
+        let plan = &input.plan;
+        let mut quarks: Vec<Box<dyn Monomial>> = Vec::new();
+        let mut first = 0;
+        for group in &input.groups {
+            let made = functions(group, end_of_interval(largest(&links, group, plan.seed)?.max(1.0)))?;
+            let mut solvers = input.solvers_of(group);
+            // There may be more or fewer of them than poles of these functions.
+            if solvers[0].tol.len() != made.dynamics.poles.len() {
+                solvers[0].tol.truncate(1);
+            }
+            let (name, count) = (group.name.clone(), group.pseudofermions);
+            quarks.push(Box::new(Pseudofermions::new(&domain, name, group.operator, made, solvers, first, count)?));
+            first += count as u32;
+        }
+        for group in &input.wilson {
+            let ends = group.extremes(&links, &input.solvers[0], plan.seed)?.map_or([0.0; 2], interval);
+            quarks.extend(group.parts(&domain, &input.solvers, ends, first)?);
+            first += group.pseudofermions() as u32;
+        }
+        let mut found = Vec::new();
+        let mut momenta = MomentumField::zero(&domain, input.precision())?;
+        let mut norms = |force: &dyn Force| -> Outcome<([f64; 2], f64)> {
+            let begin = Instant::now();
+            momenta.scale(0.0)?;
+            force.kick(&links, 1.0, &mut momenta).map_err(failed)?;
+            let matrices = momenta.download()?;
+            let seconds = begin.elapsed().as_secs_f64();
+            let square = |f: &Matrix| f.iter().flatten().map(num_complex::Complex64::norm_sqr).sum::<f64>();
+            let squares: Vec<f64> = matrices.links().iter().map(square).collect();
+            let mut sum = [squares.iter().sum::<f64>()];
+            comm.sum(&mut sum)?;
+            // A maximum passes over what is no number.
+            let most = squares.iter().copied().fold(0.0, solvers::worse_residual);
+            let most = comm.largest(if most.is_nan() { f64::INFINITY } else { most })?;
+            let count = 4 * layout.lattice().volume();
+            Ok(([(sum[0] / count as f64).sqrt(), most.sqrt()], seconds))
+        };
+        let gauge = GaugeActionForce { action: plan.gauge, single: plan.single_gauge_force };
+        let ([rms, largest], seconds) = norms(&gauge)?;
+        let (level, kick) = places(&input, |level| plan.levels[level].gauge, true);
+        found.push(PartForce { name: gauge.name(), level, kick, rms, largest, iterations: None, seconds });
+        for (part, quarks) in quarks.iter_mut().enumerate() {
+            quarks.draw(&links, plan.seed, number).map_err(failed)?;
+            let of_heat_bath = quarks.take_iterations();
+            let ([rms, largest], seconds) = norms(&**quarks)?;
+            let iterations = Some([of_heat_bath, quarks.take_iterations()]);
+            let (level, kick) = places(&input, |level| plan.levels[level].quarks.contains(&part), false);
+            found.push(PartForce { name: quarks.name(), level, kick, rms, largest, iterations, seconds });
+        }
+        found
+    };
+    if found.iter().any(|one| !(one.rms.is_finite() && one.largest.is_finite())) {
+        let why = format!("{}: a force is NaN: check the links with `ferrite verify`", settings::start(&input));
+        return Err(Failure::failed(why).shared());
+    }
+    let object = json!({
+        "input": args.input,
+        "links": settings::start(&input),
+        "lattice": input.lattice.size(),
+        "trajectory": number,
+        "forces": found.iter().map(PartForce::json).collect::<Vec<_>>(),
+        "layout": layout.describe(),
+        "backend": device.name(),
+        "device": device.describe(),
+    });
+    context.output.result("ferrite.forces/1", object, || {
+        let mut all = format!("{}: forces on {}, {}\n", args.input.display(), input.lattice, settings::start(&input));
+        let _ = writeln!(
+            all,
+            "{:>10} {:>10} {:>6} {:>9} {:>10} {:>10}  part",
+            "rms |F|", "max |F|", "level", "kick", "rms x kick", "max x kick"
+        );
+        found.iter().for_each(|one| all += &one.line());
+        all
+    })
+}
+
+impl PartForce {
+    fn json(&self) -> Value {
+        let PartForce { name, level, kick, rms, largest, iterations, seconds } = self;
+        json!({
+            "name": name,
+            "level": level,
+            "kick": kick,
+            "rms": rms,
+            "max": largest,
+            "iterations": iterations.map(|[heat_bath, force]| json!({ "heat_bath": heat_bath, "force": force })),
+            "seconds": seconds,
+        })
+    }
+    fn line(&self) -> String {
+        let PartForce { name, level, kick, rms, largest, iterations, seconds } = self;
+        let solves = iterations.map_or(String::new(), |[_, force]| format!(", {}", text::count(force, "iteration")));
+        let kick = kick.abs();
+        format!(
+            "{rms:>10.4} {largest:>10.4} {level:>6} {kick:>9.5} {:>10.5} {:>10.5}  {name}{solves}, {}\n",
+            rms * kick,
+            largest * kick,
+            text::seconds(*seconds)
+        )
+    }
+}
