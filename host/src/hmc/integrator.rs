@@ -376,7 +376,9 @@ mod tests {
         let of = |scheme: Scheme, steps| scheme.longest_moves(2.0, steps);
         let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-15, "{a} {b}");
         let leapfrog = of(Scheme::Leapfrog, 4);
-        [leapfrog.gauge, leapfrog.others, leapfrog.drift].into_iter().for_each(|time| near(time, 0.5));
+        for time in [leapfrog.gauge, leapfrog.others, leapfrog.drift] {
+            near(time, 0.5);
+        }
         near(of(Scheme::Leapfrog, 1).gauge, 1.0);
         let omelyan = of(Scheme::Omelyan { lambda: 0.2 }, 4);
         near(omelyan.others, 0.3);

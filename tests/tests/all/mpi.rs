@@ -145,7 +145,8 @@ fn traces_eigenvalues_and_forces_do_not_depend_on_the_grid() {
     let input = "lattice = [4, 4, 4, 8]\ntrajectories = 1\nseed = 5\nstart = \"cfg.ildg\"\n[gauge]\naction = \"wilson\"\n\
                  beta = 5.5\n[trajectory]\nlength = 0.5\nsteps = 2\n[[fermion]]\noperator = \"wilson\"\nkappa = 0.12\nflavours = 2\n";
     fs::write(room.path("run.toml"), input).unwrap();
-    // What is told, and what it may differ by: solves end at 1e-10, Lanczos with the square of 1e-6, forces with rounding.
+    // What is told, and what it may differ by: solves end at 1e-10, those of eigenvalues at a thousandth of
+    // 1e-3, and forces of quarks have solvers in single precision.
     let told = |found: &Value| -> Vec<f64> {
         let of = |value: &Value, keys: &[&str]| -> Vec<f64> {
             keys.iter().map(|key| value.pointer(key).and_then(Value::as_f64).unwrap_or(f64::NAN)).collect()
@@ -162,16 +163,16 @@ fn traces_eigenvalues_and_forces_do_not_depend_on_the_grid() {
     for (command, tol) in [
         ("trace cfg.ildg --operator clover --csw 1 --mass 0.3 --noise 2 --dilute time:2", 1e-8),
         ("trace cfg.ildg --operator hisq --masses 0.2,0.5 --noise 2", 1e-8),
-        ("eigenvalues cfg.ildg --operator clover --csw 1 --mass 0.3", 1e-9),
-        ("eigenvalues cfg.ildg --operator asqtad --u0 0.9 --mass 0.2", 1e-9),
-        ("forces run.toml", 1e-9),
-        ("forces run.toml --set fermion.0.operator=clover --set fermion.0.csw=1", 1e-9),
+        ("eigenvalues cfg.ildg --operator clover --csw 1 --mass 0.3 --tol 1e-3", 1e-5),
+        ("eigenvalues cfg.ildg --operator asqtad --u0 0.9 --mass 0.2 --tol 1e-3", 1e-5),
+        ("forces run.toml", 1e-5),
+        ("forces run.toml --set fermion.0.operator=clover --set fermion.0.csw=1", 1e-5),
     ] {
         let one = told(&room.json(command));
         assert!(one.iter().all(|x| x.is_finite()) && !one.is_empty(), "{command}: {one:?}");
         // Long links need three sites in each part.
         let improved = command.contains("hisq") || command.contains("asqtad");
-        let (ranks, grid) = if improved { (2, "1,1,1,2") } else { (4, "2,1,2,1") };
+        let (ranks, grid) = if improved { (2, "1,1,1,2") } else { (2, "2,1,1,1") };
         let run = job(&room, ranks, &format!("{command} --grid {grid} --json"));
         assert_eq!(run.code, Some(0), "{command} on {grid}: {}", run.stderr);
         let many = told(&object(&run));
