@@ -282,12 +282,13 @@ unsafe impl<F: SiteFormat> Kernel<F> for BicgstabStep {
     unsafe fn site(&self, i: u32, rhs: u32) {
         unsafe {
             let (alpha, omega, beta) = (self.alpha.at(rhs), self.omega.at(rhs), self.beta.at(rhs));
+            let back = -omega;
             let (x, p, s) = (self.x.load_own::<F>(i, rhs), self.p.load_own::<F>(i, rhs), self.r.load_own::<F>(i, rhs));
             let x = p.pairs(x, |p, x| alpha.mul_add(p, x));
             self.x.store::<F>(i, rhs, &s.pairs(x, |s, x| omega.mul_add(s, x)));
-            let r = self.t.load::<F>(i, rhs).pairs(s, |t, s| (-omega).mul_add(t, s));
+            let r = self.t.load::<F>(i, rhs).pairs(s, |t, s| back.mul_add(t, s));
             self.r.store::<F>(i, rhs, &r);
-            let shifted = self.v.load::<F>(i, rhs).pairs(p, |v, p| (-omega).mul_add(v, p));
+            let shifted = self.v.load::<F>(i, rhs).pairs(p, |v, p| back.mul_add(v, p));
             self.p.store::<F>(i, rhs, &shifted.pairs(r, |p, r| beta.mul_add(p, r)));
         }
     }

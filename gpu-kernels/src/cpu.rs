@@ -5,6 +5,7 @@
 //! multiplication: kernels have functions or macros where there is arithmetic.
 use crate::format::LaneFormat;
 use crate::lattice::lanes;
+use crate::storage::VectorSet;
 use crate::warp::{LANES, Warp, WarpKernel};
 use crate::{Kernel, Reduction, Values};
 
@@ -121,26 +122,41 @@ pub unsafe fn run<F, K: Kernel<F>, V>(kernel: *const u8, first: u32, last: u32, 
     }
 }
 
-/// Runs a kernel on sites `first..last`, of which `first` is that of a group: whole groups at once if they can be, with registers V.
+/// F in the lanes of registers V.
+type In<F, V> = <F as LaneFormat<V>>::In;
+
+/// Whether groups may have fewer sites than registers V have numbers of F, so that the registers of half their size are needed, too.
+const fn needs_half<F: LaneFormat<V>, V>() -> bool {
+    F::LANES as u32 > lanes::LEAST_LANES
+}
+
+/// Runs a kernel on sites `first..last`, of which `first` is that of a group: as many at once as there are in a group and in registers V, or
+/// in those of half their size.
 ///
 /// # Safety
 /// As [`Run`].
 #[inline(always)]
 pub unsafe fn run_in_lanes<F, K, V>(kernel: *const u8, mut first: u32, last: u32, rhs: u32, sums: *mut f64)
 where
-    F: LaneFormat<V>,
-    K: Kernel<F> + Kernel<F::In>,
+    V: VectorSet,
+    F: LaneFormat<V> + LaneFormat<V::Half>,
+    K: Kernel<F> + Kernel<In<F, V>> + Kernel<In<F, V::Half>>,
 {
     let k = unsafe { &*kernel.cast::<K>() };
-    if Kernel::<F>::in_lanes(k) {
-        while first + lanes::LANES <= last {
-            let mut lane = 0;
-            while lane < lanes::LANES {
-                unsafe { Kernel::<F::In>::site(k, lanes::group(first / lanes::LANES, lane), rhs) };
-                lane += F::LANES as u32;
+    let sites = Kernel::<F>::group_sites(k);
+    macro_rules! groups {
+        ($registers:ty) => {
+            let together = <F as LaneFormat<$registers>>::LANES as u32;
+            while first + together <= last {
+                unsafe { Kernel::<In<F, $registers>>::site(k, lanes::group(first, sites), rhs) };
+                first += together;
             }
-            first += lanes::LANES;
-        }
+        };
+    }
+    if <F as LaneFormat<V>>::LANES as u32 <= sites {
+        groups!(V);
+    } else if const { needs_half::<F, V>() } && sites == lanes::LEAST_LANES {
+        groups!(V::Half);
     }
     unsafe { run::<F, K, V>(kernel, first, last, rhs, sums) }
 }
@@ -152,21 +168,28 @@ where
 #[inline(always)]
 pub unsafe fn sum_in_lanes<F, K, V>(kernel: *const u8, mut first: u32, last: u32, rhs: u32, sums: *mut f64)
 where
-    F: LaneFormat<V>,
-    K: Reduction<F> + Reduction<F::In, Values = <K as Reduction<F>>::Values>,
+    V: VectorSet,
+    F: LaneFormat<V> + LaneFormat<V::Half>,
+    K: Reduction<F>
+        + Reduction<In<F, V>, Values = <K as Reduction<F>>::Values>
+        + Reduction<In<F, V::Half>, Values = <K as Reduction<F>>::Values>,
 {
     let k = unsafe { &*kernel.cast::<K>() };
+    let sites = Reduction::<F>::group_sites(k);
     let mut total = <K as Reduction<F>>::Values::ZERO;
-    if Reduction::<F>::in_lanes(k) {
-        while first + lanes::LANES <= last {
-            let mut lane = 0;
-            while lane < lanes::LANES {
-                let group = lanes::group(first / lanes::LANES, lane);
-                total = total.add(unsafe { Reduction::<F::In>::site(k, group, rhs) });
-                lane += F::LANES as u32;
+    macro_rules! groups {
+        ($registers:ty) => {
+            let together = <F as LaneFormat<$registers>>::LANES as u32;
+            while first + together <= last {
+                total = total.add(unsafe { Reduction::<In<F, $registers>>::site(k, lanes::group(first, sites), rhs) });
+                first += together;
             }
-            first += lanes::LANES;
-        }
+        };
+    }
+    if <F as LaneFormat<V>>::LANES as u32 <= sites {
+        groups!(V);
+    } else if const { needs_half::<F, V>() } && sites == lanes::LEAST_LANES {
+        groups!(V::Half);
     }
     unsafe { sum::<F, K, V>(kernel, first, last, rhs, sums) };
     for k in 0..<K as Reduction<F>>::Values::COUNT {

@@ -66,7 +66,7 @@ impl HopPairs {
         }
         let sign = if parity == 0 { P::Real::ONE } else { -P::Real::ONE };
         let sign = if mu == 3 { sign.times_where(crosses, P::Real::from_f64(self.across)) } else { sign };
-        sum.scale(self.phases.times(n, mu, sign))
+        sum.scale(self.phases.times(g, n, mu, sign))
     }
 }
 
@@ -100,8 +100,8 @@ unsafe impl<P: NumberFormat, T: Element> Kernel<Between<Colours<P>, T>> for Naiv
         }
     }
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        self.lattice.has_groups()
+    fn group_sites(&self) -> u32 {
+        self.lattice.group_sites()
     }
 }
 
@@ -128,8 +128,8 @@ unsafe impl<P: NumberFormat> Kernel<Colours<P>> for HopGradient {
         unsafe { self.over::<P, 1>(i, mu) }
     }
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        self.geometry.is_in_lane_order()
+    fn group_sites(&self) -> u32 {
+        self.geometry.group_sites()
     }
 }
 // SAFETY: likewise.
@@ -139,8 +139,8 @@ unsafe impl<P: NumberFormat> Kernel<ThreeSites<Colours<P>>> for HopGradient {
         unsafe { self.over::<P, 3>(i, mu) }
     }
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        self.geometry.is_in_lane_order()
+    fn group_sites(&self) -> u32 {
+        self.geometry.group_sites()
     }
 }
 
@@ -205,8 +205,8 @@ unsafe impl<T: Element> Kernel<T> for StapleGradient {
         }
     }
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        self.geometry.is_in_lane_order()
+    fn group_sites(&self) -> u32 {
+        self.geometry.group_sites()
     }
 }
 
@@ -249,8 +249,8 @@ unsafe impl<T: Element> Kernel<T> for LongGradient {
         }
     }
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        self.geometry.is_in_lane_order()
+    fn group_sites(&self) -> u32 {
+        self.geometry.group_sites()
     }
 }
 

@@ -47,8 +47,8 @@ unsafe impl<T: Element> Reduction<T> for Plaquette {
         [spatial.to_f64(), temporal.to_f64(), (a + b + c + d).to_f64()]
     }
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        self.lattice.has_groups()
+    fn group_sites(&self) -> u32 {
+        self.lattice.group_sites()
     }
 }
 

@@ -152,8 +152,8 @@ unsafe impl<F: Element, T: Element> Kernel<Between<F, T>> for GaugeForce {
         unsafe { self.push::<F, T, false>(i, mu) }
     }
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        self.lattice.has_groups()
+    fn group_sites(&self) -> u32 {
+        self.lattice.group_sites()
     }
 }
 // SAFETY: likewise.
@@ -163,8 +163,8 @@ unsafe impl<F: Element, T: Element> Kernel<ImprovedAction<Between<F, T>>> for Ga
         unsafe { self.push::<F, T, true>(i, mu) }
     }
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        self.lattice.has_groups()
+    fn group_sites(&self) -> u32 {
+        self.lattice.group_sites()
     }
 }
 
@@ -323,8 +323,8 @@ unsafe impl<T: Element> Reduction<T> for Loop {
         [path.product.re_trace().to_f64()]
     }
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        self.lattice.has_groups()
+    fn group_sites(&self) -> u32 {
+        self.lattice.group_sites()
     }
 }
 
@@ -385,8 +385,8 @@ unsafe impl<T: Element> Reduction<T> for FieldStrength {
         [space.to_f64(), time.to_f64(), charge.to_f64()]
     }
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        self.lattice.has_groups()
+    fn group_sites(&self) -> u32 {
+        self.lattice.group_sites()
     }
 }
 

@@ -98,8 +98,8 @@ fn reflect<T: Real>(w: Quaternion<T>) -> Quaternion<T> {
     ]
 }
 
-/// Most sites that are computed at once.
-const MOST_LANES: usize = if cfg!(target_arch = "nvptx64") { 1 } else { 8 };
+/// Most numbers in double precision of a vector.
+const MOST_NUMBERS: usize = if cfg!(target_arch = "nvptx64") { 1 } else { 8 };
 
 /// One heat-bath hit on a link between its staples, with random numbers for each site that `T` has numbers of.
 #[inline(always)]
@@ -196,7 +196,7 @@ unsafe impl<T: Element> Kernel<T> for Heatbath {
         unsafe {
             let (mu, links) = (self.at.mu, self.at.links(self.at.parity));
             let x = self.at.lattice.site_for::<T>(i, self.at.parity);
-            let mut random: [Philox; MOST_LANES] = core::array::from_fn(|lane| {
+            let mut random: [Philox; MOST_NUMBERS] = core::array::from_fn(|lane| {
                 let site = self.geometry.site(T::site(i, if lane < T::LANES { lane } else { 0 }), self.at.parity);
                 let stream = purpose::HEATBATH | (4 * self.position.lexicographic(&site) + mu as u64);
                 Philox::new(self.seed, stream, self.pass)
@@ -206,8 +206,8 @@ unsafe impl<T: Element> Kernel<T> for Heatbath {
         }
     }
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        self.at.lattice.has_groups()
+    fn group_sites(&self) -> u32 {
+        self.at.lattice.group_sites()
     }
 }
 
@@ -230,8 +230,8 @@ unsafe impl<T: Element> Kernel<T> for Overrelax {
         }
     }
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        self.at.lattice.has_groups()
+    fn group_sites(&self) -> u32 {
+        self.at.lattice.group_sites()
     }
 }
 

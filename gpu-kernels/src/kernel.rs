@@ -1,4 +1,5 @@
 //! What a kernel is: a plain struct, its arguments, and a function of one site that is generic over formats.
+use crate::lattice::MOST_LANES;
 
 /// Work done independently for every site index in `0..n` and every right-hand side, in format `F`.
 ///
@@ -23,11 +24,11 @@ pub unsafe trait Kernel<F>: Copy + Send + Sync + 'static {
     fn place_multi_rhs(&self, i: u32) -> u32 {
         self.place(i)
     }
-    /// Whether a CPU may compute groups of sites at once ([`lattice::lanes`](crate::lattice)), where the kernel is compiled for that: its
-    /// fields are in lane order, or it does not know where sites are.
+    /// How many sites, from a multiple of this number on, a CPU may compute at once, where the kernel is compiled for that: those of a
+    /// group if its fields are in lane order ([`lattice::lanes`](crate::lattice)), and any if it does not know where sites are.
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        true
+    fn group_sites(&self) -> u32 {
+        MOST_LANES
     }
 }
 
@@ -64,10 +65,10 @@ pub unsafe trait Reduction<F>: Copy + Send + Sync + 'static {
     fn place_multi_rhs(&self, i: u32) -> u32 {
         self.place(i)
     }
-    /// As [`Kernel::in_lanes`].
+    /// As [`Kernel::group_sites`].
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        true
+    fn group_sites(&self) -> u32 {
+        MOST_LANES
     }
 }
 

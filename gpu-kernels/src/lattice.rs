@@ -52,7 +52,8 @@ pub struct Geometry {
     y: Divisor,
     z: Divisor,
     t: u32,
-    /// Which ends in t are ends of the whole lattice, [`UPPER_END`] and [`LOWER_END`], and whether sites are in [lane order](LANE_ORDER).
+    /// Which ends in t are ends of the whole lattice, [`UPPER_END`] and [`LOWER_END`], whether sites are in [lane order](LANE_ORDER), and
+    /// from bit [`ODD_HALVES`] on in which directions half of the lattice is then an odd number of sites.
     ends: u32,
     columns: Columns,
 }
@@ -102,6 +103,10 @@ pub const UPPER_END: u32 = 1;
 pub const LOWER_END: u32 = 2;
 /// Sites are in lane order, which only a CPU has.
 const LANE_ORDER: u32 = 4;
+const ODD_HALVES: u32 = 3;
+
+/// Most sites that a CPU computes at once.
+pub const MOST_LANES: u32 = 16;
 
 /// Of the sites of a group, or of one: where something is true, bit by bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,17 +175,40 @@ pub struct Site {
     /// Whether it stands for a group: the index is that of the group, and the coordinates are those of the site in the first sub-lattice.
     #[cfg(not(target_arch = "nvptx64"))]
     group: bool,
+    /// What its index grows by besides where a step leads to the other half of the lattice, if that half is an odd number of sites.
+    #[cfg(not(target_arch = "nvptx64"))]
+    shift: u32,
 }
 
 /// What an index counts: sites by the checkerboard, sites in lane order, or groups.
 #[derive(Clone, Copy)]
 struct Order {
-    /// How many times the lattice is halved in each direction.
-    halvings: u32,
-    /// How far the next site in x / 2 of the same sub-lattice is.
+    /// In which directions the lattice is halved, one bit each.
+    halved: u32,
+    /// The next site in x / 2 of the same sub-lattice is 1 << `unit` further.
     unit: u32,
-    /// Changes places with the sub-lattice next to it in x; shifted by μ, with that in direction μ.
+    /// The bit of an index where the lowest bit of a lane's number is; 0 without lanes.
+    lanes: u32,
+}
+
+/// Where a site is in its sub-lattice along a direction.
+struct Along {
+    here: u32,
+    extent: u32,
+    /// How far indices of neighbours are apart.
+    stride: u32,
+    /// What changes in an index where sub-lattices change.
     turn: u32,
+    /// What an index grows by there.
+    shift: u32,
+}
+
+impl Along {
+    /// The index of the site that is at the same place of the sub-lattice next to that of a site.
+    #[inline(always)]
+    const fn of_next(&self, index: u32) -> u32 {
+        (index ^ self.turn).wrapping_add(self.shift)
+    }
 }
 
 /// Extents of the sub-lattices of an order: of all of the lattice if it is not halved.
@@ -201,16 +229,29 @@ impl Geometry {
         let columns = Columns::new([x, y, z, t]);
         Geometry { half_x: Divisor::new(x / 2), y: Divisor::new(y), z: Divisor::new(z), t, ends, columns }
     }
-    /// The same lattice with its sites in lane order, if its extents are multiples of four. For kernels on a CPU only.
+    /// The same lattice with its sites in lane order, if its extents are even. For kernels on a CPU only.
     #[must_use]
     pub fn in_lane_order(self) -> Self {
-        let fits = self.size().iter().all(|extent| extent.is_multiple_of(4));
-        Geometry { ends: if fits { self.ends | LANE_ORDER } else { self.ends }, ..self }
+        let size = self.size();
+        if size.iter().any(|extent| !extent.is_multiple_of(2)) {
+            return self;
+        }
+        let odd: u32 = (0..4).map(|mu| (size[mu] / 2 % 2) << mu).sum();
+        Geometry { ends: self.ends & (UPPER_END | LOWER_END) | LANE_ORDER | odd << ODD_HALVES, ..self }
     }
     /// Whether its sites are in lane order.
     #[inline(always)]
     pub const fn is_in_lane_order(&self) -> bool {
         cfg!(not(target_arch = "nvptx64")) && self.ends & LANE_ORDER != 0
+    }
+    /// How many sites, from a multiple of this number on, a kernel on a CPU may compute at once: those of a group.
+    #[inline(always)]
+    pub const fn group_sites(&self) -> u32 {
+        #[cfg(not(target_arch = "nvptx64"))]
+        if self.is_in_lane_order() {
+            return self.halves().sites();
+        }
+        1
     }
     /// Sites of one parity.
     #[inline(always)]
@@ -225,18 +266,13 @@ impl Geometry {
     #[inline(always)]
     const fn order(&self, group: bool) -> Order {
         #[cfg(not(target_arch = "nvptx64"))]
-        {
-            if group {
-                return Order { halvings: 1, unit: 1, turn: 1 << lanes::TURN };
-            }
-            let halvings = self.ends / LANE_ORDER;
-            Order { halvings, unit: 1 << (lanes::LANES.ilog2() * halvings), turn: halvings }
+        if group || self.is_in_lane_order() {
+            let halves = self.halves();
+            let (unit, lanes) = if group { (halves.units(), 1 << lanes::TURN) } else { (halves.bits(), 1) };
+            return Order { halved: halves.halved(), unit, lanes };
         }
-        #[cfg(target_arch = "nvptx64")]
-        {
-            _ = group;
-            Order { halvings: 0, unit: 1, turn: 0 }
-        }
+        _ = group;
+        Order { halved: 0, unit: 0, lanes: 0 }
     }
     #[inline(always)]
     const fn order_of(&self, s: &Site) -> Order {
@@ -250,8 +286,13 @@ impl Geometry {
     }
     #[inline(always)]
     const fn extents(&self, order: Order) -> Extents {
-        let n = order.halvings;
-        Extents { half_x: self.half_x.halved(n), y: self.y.halved(n), z: self.z.halved(n), t: self.t >> n }
+        let bits = order.halved;
+        Extents {
+            half_x: self.half_x.halved(bits & 1),
+            y: self.y.halved(bits >> 1 & 1),
+            z: self.z.halved(bits >> 2 & 1),
+            t: self.t >> (bits >> 3 & 1),
+        }
     }
     /// The site of `parity` with checkerboard index `index`.
     #[inline(always)]
@@ -268,25 +309,27 @@ impl Geometry {
         let order = self.order(group);
         let extents = self.extents(order);
         #[cfg(not(target_arch = "nvptx64"))]
-        let (number, lane) = if group { (lanes::number(index), 0) } else { (index / order.unit, index % order.unit) };
+        let number = (if group { lanes::number(index) } else { index }) >> order.unit;
         #[cfg(target_arch = "nvptx64")]
-        let (number, lane) = (index, 0);
+        let number = index;
         let (row, half_x) = extents.half_x.divide(number);
         let (plane, y) = extents.y.divide(row);
         let (t, z) = extents.z.divide(plane);
-        // Halves have even extents in y, z and t: the parity of sites is that of their places in the sub-lattice.
-        let odd_x = (y + z + t + parity) & 1;
-        let start = |mu: u32, extent: u32| (lane >> mu & 1) * extent;
-        Site {
+        let site = Site {
             index,
-            half_x: half_x + start(0, extents.half_x.get()),
-            odd_x,
-            y: y + start(1, extents.y.get()),
-            z: z + start(2, extents.z.get()),
-            t: t + start(3, extents.t),
+            half_x,
+            odd_x: (y + z + t + parity) & 1,
+            y,
+            z,
+            t,
             #[cfg(not(target_arch = "nvptx64"))]
             group,
-        }
+            #[cfg(not(target_arch = "nvptx64"))]
+            shift: 0,
+        };
+        #[cfg(not(target_arch = "nvptx64"))]
+        let site = self.from_first(site);
+        site
     }
     /// Checkerboard index of the site that comes at place `i` in the order by columns.
     #[inline(always)]
@@ -309,7 +352,7 @@ impl Geometry {
     /// Checkerboard index of the site at these coordinates.
     #[inline(always)]
     pub fn index_of(&self, [x, y, z, t]: [u32; 4]) -> u32 {
-        self.of_half(x >> 1, [y, z, t])
+        self.of_half(x >> 1, [y, z, t], x + y + z + t)
     }
     /// Lexicographic index of a site.
     #[inline(always)]
@@ -321,34 +364,46 @@ impl Geometry {
         }
         2 * s.index + s.odd_x
     }
-    /// In direction `mu`: the place of a site in its sub-lattice, its extent, how far indices of neighbours are apart, and what changes
-    /// in an index where sub-lattices change.
+    /// The site at the same place of the first sub-lattice, with the index of the site itself.
     #[inline(always)]
-    fn along(&self, s: &Site, mu: usize) -> [u32; 4] {
+    fn first(&self, s: &Site) -> Site {
+        #[cfg(not(target_arch = "nvptx64"))]
+        return self.to_first(s);
+        #[cfg(target_arch = "nvptx64")]
+        *s
+    }
+    /// Where a site of the first sub-lattice is along direction `mu`.
+    #[inline(always)]
+    fn along(&self, s: &Site, mu: usize) -> Along {
         let order = self.order_of(s);
         let Extents { half_x, y, z, t } = self.extents(order);
-        let nx = half_x.get() * order.unit;
-        let (coordinate, extent, stride) = match mu {
-            0 => (s.half_x, half_x.get(), order.unit),
+        let nx = half_x.get() << order.unit;
+        let (here, extent, stride) = match mu {
+            0 => (s.half_x, half_x.get(), 1 << order.unit),
             1 => (s.y, y.get(), nx),
             2 => (s.z, z.get(), nx * y.get()),
             _ => (s.t, t, nx * y.get() * z.get()),
         };
-        let here = if order.halvings > 0 && coordinate >= extent { coordinate - extent } else { coordinate };
-        [here, extent, stride, order.turn << mu]
+        #[cfg(not(target_arch = "nvptx64"))]
+        let (turn, shift) = self.across_halves(s, mu);
+        #[cfg(target_arch = "nvptx64")]
+        let (turn, shift) = (0, 0);
+        Along { here, extent, stride, turn, shift }
     }
     /// Checkerboard index, among the sites of the other parity, of the neighbour one step forward (`true`) or backward
     /// in direction `mu`. `mu` and `forward` are constants where this is inlined.
     #[inline(always)]
     pub fn neighbour(&self, s: &Site, mu: usize, forward: bool) -> u32 {
-        let [here, extent, stride, turn] = self.along(s, mu);
+        let s = &self.first(s);
+        let along = self.along(s, mu);
+        let Along { here, extent, stride, .. } = along;
         // In x, two sites of opposite parity share x / 2: one of the two steps does not change it.
         let moves = mu != 0 || (s.odd_x == 1) == forward;
         let wrap = (extent - 1) * stride;
         let moved = if forward {
-            if here + 1 == extent { (s.index - wrap) ^ turn } else { s.index + stride }
+            if here + 1 == extent { along.of_next(s.index - wrap) } else { s.index + stride }
         } else if here == 0 {
-            (s.index + wrap) ^ turn
+            along.of_next(s.index + wrap)
         } else {
             s.index - stride
         };
@@ -357,7 +412,9 @@ impl Geometry {
     /// The same three steps away.
     #[inline(always)]
     pub fn third_neighbour(&self, s: &Site, mu: usize, forward: bool) -> u32 {
-        let [here, extent, stride, turn] = self.along(s, mu);
+        let s = &self.first(s);
+        let along = self.along(s, mu);
+        let Along { here, extent, stride, turn, .. } = along;
         // In x, where two sites of opposite parity share x / 2, three steps change it by one or two.
         let steps = if mu > 0 {
             3
@@ -369,6 +426,9 @@ impl Geometry {
         // On the smallest lattices three steps go once around, in x with its extent halved even twice.
         let once = if steps >= extent { steps - extent } else { steps };
         let rest = if once >= extent { once - extent } else { once };
+        // Three times where half of the lattice is one site.
+        #[cfg(not(target_arch = "nvptx64"))]
+        let rest = if rest >= extent { rest - extent } else { rest };
         let to = if forward {
             let to = here + rest;
             if to >= extent { to - extent } else { to }
@@ -377,10 +437,10 @@ impl Geometry {
         } else {
             here - rest
         };
+        let moved = s.index.wrapping_add(to.wrapping_sub(here).wrapping_mul(stride));
         // Going around an odd number of times changes the sub-lattice.
         let around = if forward { here + steps - to } else { to + steps - here };
-        let turned = if turn == 0 || (around == 0 || around == 2 * extent) { 0 } else { turn };
-        s.index.wrapping_add(to.wrapping_sub(here).wrapping_mul(stride)) ^ turned
+        if turn == 0 || (around == 0 || around == 2 * extent) { moved } else { along.of_next(moved) }
     }
     /// The neighbours of a site, one or three steps away.
     #[inline(always)]
@@ -454,17 +514,18 @@ impl Geometry {
             }
             _ => return f + nx * ny * nz * c,
         }
-        self.of_half(half_x, [y, z, t])
+        self.of_half(half_x, [y, z, t], parity)
     }
-    /// Checkerboard index of the site at x / 2, y, z, t.
+    /// Checkerboard index of the site at x / 2, y, z, t, whose parity is that of a number.
     #[inline(always)]
-    pub(crate) fn of_half(&self, half_x: u32, [y, z, t]: [u32; 3]) -> u32 {
-        let order = self.order(false);
-        let extents = self.extents(order);
-        let split = |c: u32, extent: u32| if order.halvings > 0 && c >= extent { (c - extent, 1) } else { (c, 0) };
-        let (nx, ny, nz) = (extents.half_x.get(), extents.y.get(), extents.z.get());
-        let ((x, a), (y, b), (z, c), (t, d)) = (split(half_x, nx), split(y, ny), split(z, nz), split(t, extents.t));
-        (x + nx * (y + ny * (z + nz * t))) * order.unit + (a | b << 1 | c << 2 | d << 3)
+    pub(crate) fn of_half(&self, half_x: u32, [y, z, t]: [u32; 3], parity: u32) -> u32 {
+        #[cfg(not(target_arch = "nvptx64"))]
+        if self.is_in_lane_order() {
+            let odd_x = (y + z + t + parity) & 1;
+            return self.of_place(&Site { index: 0, half_x, odd_x, y, z, t, group: false, shift: 0 });
+        }
+        _ = parity;
+        half_x + self.half_x.get() * (y + self.y.get() * (z + self.z.get() * t))
     }
     /// How many layers beyond the end of the local lattice `steps` steps in direction `mu` lead: 0 if they stay inside.
     /// The lattice has at least `steps` sites in that direction.
@@ -609,6 +670,11 @@ impl Region {
     pub const fn is_whole(&self) -> bool {
         self.kind == ALL
     }
+    /// As [`Geometry::group_sites`] of a kernel that computes these sites.
+    #[inline(always)]
+    pub const fn group_sites(&self, geometry: &Geometry) -> u32 {
+        if self.is_whole() { geometry.group_sites() } else { 1 }
+    }
     /// Sites of one parity in it.
     pub fn sites(&self, geometry: &Geometry) -> u32 {
         match self.kind {
@@ -643,7 +709,7 @@ impl Region {
         // From an odd x on, the first site with an even x is one further.
         let even = (y + z + t + parity + 1) & 1;
         let half_x = around((x0 >> 1) + k + (x0 & even), nx);
-        geometry.of_half(half_x, [y, z, t])
+        geometry.of_half(half_x, [y, z, t], parity)
     }
 }
 
@@ -672,10 +738,10 @@ impl Bordered {
     pub fn site_for<T: Element>(&self, i: u32, parity: u32) -> Site {
         self.geometry.site_for::<T>(self.inner.index(i, &self.geometry, parity), parity)
     }
-    /// Whether kernels on the local lattice can compute groups.
+    /// As [`Geometry::group_sites`] of a kernel on the local lattice.
     #[inline(always)]
-    pub const fn has_groups(&self) -> bool {
-        self.geometry.is_in_lane_order() && self.inner.is_whole()
+    pub const fn group_sites(&self) -> u32 {
+        self.inner.group_sites(&self.geometry)
     }
 }
 

@@ -99,8 +99,8 @@ unsafe impl<T: Element> Kernel<T> for MoveLinks {
         }
     }
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        self.lattice.has_groups()
+    fn group_sites(&self) -> u32 {
+        self.lattice.group_sites()
     }
 }
 
@@ -158,8 +158,8 @@ unsafe impl<F: Element, T: Element> Kernel<Between<F, T>> for AddForce {
         }
     }
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        self.lattice.has_groups()
+    fn group_sites(&self) -> u32 {
+        self.lattice.group_sites()
     }
 }
 

@@ -37,8 +37,8 @@ pub unsafe trait Row<F>: Copy + Send + Sync + 'static {
     fn place(&self, i: u32) -> u32;
     /// As [`Kernel::place_multi_rhs`].
     fn place_multi_rhs(&self, i: u32) -> u32;
-    /// As [`Kernel::in_lanes`].
-    fn in_lanes(&self) -> bool;
+    /// As [`Kernel::group_sites`].
+    fn group_sites(&self) -> u32;
 }
 
 /// What becomes of the results of a row. Not a closure, which is a function of its own where two forms of a row call it.
@@ -108,8 +108,8 @@ macro_rules! in_order_of_row {
             Row::<F>::place_multi_rhs(self, i)
         }
         #[inline(always)]
-        fn in_lanes(&self) -> bool {
-            Row::<F>::in_lanes(self)
+        fn group_sites(&self) -> u32 {
+            Row::<F>::group_sites(self)
         }
     };
 }

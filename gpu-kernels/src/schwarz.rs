@@ -65,9 +65,9 @@ impl Blocks {
         let (z, t) = (along(self.z, s.z), along(self.t, s.t));
         x + nx.get() * (y + ny.get() * (z + nz.get() * t))
     }
-    /// Checkerboard index of site `i` of a block.
+    /// Checkerboard index of site `i` of a block, among those of a parity.
     #[inline(always)]
-    fn index(&self, i: u32, block: u32, geometry: &Geometry) -> u32 {
+    fn index(&self, i: u32, block: u32, (geometry, parity): (&Geometry, u32)) -> u32 {
         let [nx, ny, nz] = self.counts;
         let (rest, x) = nx.divide(block);
         let (rest, y) = ny.divide(rest);
@@ -77,7 +77,7 @@ impl Blocks {
         let (m, l) = self.z.divide(plane);
         let (half_x, y) = (x * self.half_x.get() + k, y * self.y.get() + j);
         let (z, t) = (z * self.z.get() + l, t * self.t.get() + m);
-        geometry.of_half(half_x, [y, z, t])
+        geometry.of_half(half_x, [y, z, t], parity)
     }
     /// Whether a step leads out of a block.
     #[inline(always)]
@@ -105,6 +105,8 @@ pub struct BlockDot {
     pub blocks: Blocks,
     /// The lattice.
     pub geometry: Geometry,
+    /// Parity of the fields.
+    pub parity: u32,
     /// Of how many sums others have seen to.
     pub first: u32,
 }
@@ -114,7 +116,7 @@ unsafe impl<F: SiteFormat> Reduction<F> for BlockDot {
     #[inline(always)]
     unsafe fn site(&self, i: u32, rhs: u32) -> [f64; 3] {
         let (rhs, block) = self.blocks.all.divide(self.first + rhs);
-        let i = self.blocks.index(i, block, &self.geometry);
+        let i = self.blocks.index(i, block, (&self.geometry, self.parity));
         unsafe { dot(self.t.load::<F>(i, rhs), self.r.load::<F>(i, rhs)) }
     }
 }

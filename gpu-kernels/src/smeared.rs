@@ -53,8 +53,8 @@ unsafe impl<T: Element> Kernel<T> for Staple {
         }
     }
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        self.geometry.is_in_lane_order()
+    fn group_sites(&self) -> u32 {
+        self.geometry.group_sites()
     }
 }
 
@@ -167,8 +167,8 @@ unsafe impl<T: Element> Kernel<T> for LongLinks {
         }
     }
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        self.geometry.is_in_lane_order()
+    fn group_sites(&self) -> u32 {
+        self.geometry.group_sites()
     }
 }
 

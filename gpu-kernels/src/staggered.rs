@@ -34,9 +34,25 @@ impl Phases {
     }
     /// η_μ `factor` at a site.
     #[inline(always)]
-    pub(crate) fn times<T: Real>(self, x: &Site, mu: u32, factor: T) -> T {
+    pub(crate) fn times<T: Real>(self, lattice: &Geometry, x: &Site, mu: u32, factor: T) -> T {
         let odd = x.odd_x | (x.y & 1) << 1 | (x.z & 1) << 2 | (x.t & 1) << 3;
-        if (self.0 >> (16 * mu + odd)) & 1 == 1 { -factor } else { factor }
+        let factor = if (self.0 >> (16 * mu + odd)) & 1 == 1 { -factor } else { factor };
+        #[cfg(not(target_arch = "nvptx64"))]
+        {
+            let others = lattice.lanes_of_other_parity(x, self.counted(mu));
+            if others.any() {
+                return factor.times_where(others, -T::ONE);
+            }
+        }
+        _ = lattice;
+        factor
+    }
+    /// The coordinates that are counted in a direction.
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[inline(always)]
+    const fn counted(self, mu: u32) -> u32 {
+        let table = (self.0 >> (16 * mu)) as u32;
+        table >> 1 & 1 | table >> 1 & 2 | table >> 2 & 4 | table >> 5 & 8
     }
 }
 
@@ -115,7 +131,7 @@ impl StaggeredRow {
         let (links, factor) = if STEPS == 3 { (&self.long, self.long_factor) } else { (&self.links, self.factor) };
         unsafe {
             let pair = links.pair::<P, R>(x.index, mu);
-            let eta = self.phases.times(x, mu as u32, P::Real::of(factor));
+            let eta = self.phases.times(&self.geometry, x, mu as u32, P::Real::of(factor));
             let across = P::Real::of(self.across);
             let sign = |forward| if mu == 3 { eta.times_where(neighbours.cross_end(forward), across) } else { eta };
             self.add_hop::<P, S, N, STEPS>((neighbours, (mu, true)), first, (sign(true), R::forward(&pair)), sums);
@@ -227,8 +243,8 @@ where
         self.region.index_in_columns(i, &self.geometry, self.parity)
     }
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        self.geometry.is_in_lane_order() && self.region.is_whole()
+    fn group_sites(&self) -> u32 {
+        self.region.group_sites(&self.geometry)
     }
     #[inline(always)]
     unsafe fn compute<const N: usize, T: Then<[[Colour<P::Real>; 2]; N]>>(

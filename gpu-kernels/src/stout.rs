@@ -80,8 +80,8 @@ unsafe impl<T: Element> Kernel<T> for StoutDerivative {
         }
     }
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        self.lattice.has_groups()
+    fn group_sites(&self) -> u32 {
+        self.lattice.group_sites()
     }
 }
 
@@ -145,8 +145,8 @@ unsafe impl<T: Element> Kernel<T> for StoutGradient {
         }
     }
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        self.lattice.has_groups()
+    fn group_sites(&self) -> u32 {
+        self.lattice.group_sites()
     }
 }
 

@@ -223,8 +223,8 @@ where
         self.hopping.region.index_in_columns(i, &self.hopping.geometry, self.hopping.parity)
     }
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        self.hopping.geometry.is_in_lane_order() && self.hopping.region.is_whole()
+    fn group_sites(&self) -> u32 {
+        self.hopping.region.group_sites(&self.hopping.geometry)
     }
     /// D and D† have their own copy of everything up to the writes. A common end costs registers: 7 % of the speed in half
     /// precision with several right-hand sides (docs/measurements/redesign.md).

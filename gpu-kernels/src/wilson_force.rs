@@ -72,8 +72,8 @@ unsafe impl<P: NumberFormat> Kernel<P> for SpinorHopGradient {
         }
     }
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        self.vectors.has_groups() && self.lattice.has_groups()
+    fn group_sites(&self) -> u32 {
+        self.vectors.group_sites().min(self.lattice.group_sites())
     }
 }
 
@@ -156,8 +156,8 @@ unsafe impl<P: NumberFormat> Kernel<P> for PairInsertion {
         unsafe { store(&self.out, (at, k), [upper, lower], self.coefficients.map(|c| 0.5 * c)) }
     }
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        self.lattice.has_groups()
+    fn group_sites(&self) -> u32 {
+        self.lattice.group_sites()
     }
 }
 
@@ -349,8 +349,8 @@ unsafe impl<P: CloverFormat> Kernel<P> for BlockInsertion {
         }
     }
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        self.lattice.has_groups()
+    fn group_sites(&self) -> u32 {
+        self.lattice.group_sites()
     }
 }
 
@@ -476,8 +476,8 @@ unsafe impl<T: Element> Kernel<T> for CloverGradient {
         }
     }
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        self.lattice.has_groups()
+    fn group_sites(&self) -> u32 {
+        self.lattice.group_sites()
     }
 }
 

@@ -40,30 +40,32 @@ use gpu_kernels::sums::DeviceSums;
 use gpu_kernels::wilson::{Hopping, WILSON_ROW, WILSON_ROW_DOT, WILSON_ROW_DOTS, WilsonRow};
 use gpu_kernels::{FermionKind, Format, Instance, Precision, Table};
 
-/// Extents of four, where one hop and three hops lead to the other half of the lattice.
-const EXTENTS: [u32; 4] = [4, 8, 12, 4];
+/// Extents of four, where one hop and three hops lead to the other half of the lattice; and such whose halves are odd, where groups have 8
+/// sites: in x and other directions, and in t and not in x.
+const EXTENTS: [[u32; 4]; 5] = [[4, 8, 12, 4], [6, 6, 6, 6], [2, 4, 6, 8], [2, 6, 6, 6], [4, 2, 8, 6]];
 const NRHS: usize = 2;
 
-fn geometry() -> Geometry {
-    Geometry::new(EXTENTS).in_lane_order()
+fn geometries() -> impl Iterator<Item = Geometry> {
+    EXTENTS.into_iter().map(|extents| Geometry::new(extents).in_lane_order())
 }
-fn sites() -> usize {
-    geometry().half_volume() as usize
+fn sites(geometry: &Geometry) -> usize {
+    geometry.half_volume() as usize
 }
 
 /// Fields for the kernels, in a format, with numbers of either sign that are moderate in the precision; all are of the same size, that
 /// of the largest.
 struct Memory {
+    geometry: Geometry,
     fields: Vec<Vec<Chunk>>,
 }
 impl Memory {
-    fn new(format: Format, count: usize) -> Self {
+    fn new(geometry: Geometry, format: Format, count: usize) -> Self {
         let precision = format.precision.expect("kernels with fields have a precision");
         let links = format.links.map_or(0, |links| links.with_all_reals().site_bytes(precision));
         let site = (NRHS * FermionKind::Wilson.site_bytes(precision)).max(links).max(precision.clover_bytes());
         // Four matrices, or momenta in double.
         let site = site.max(4 * FermionKind::Wilson.site_bytes(precision)).max(Momenta::site_bytes::<f64>());
-        let bytes = padded(sites()) * site;
+        let bytes = padded(sites(&geometry)) * site;
         let mut fields = Vec::new();
         for seed in 0..count as u64 {
             let mut stream = Philox::new(seed, 0, 0);
@@ -75,7 +77,7 @@ impl Memory {
             };
             fields.push((0..bytes / 16).map(|_| Chunk(std::array::from_fn(&mut word))).collect());
         }
-        Memory { fields }
+        Memory { geometry, fields }
     }
     fn address(&mut self, k: usize) -> *mut u8 {
         self.fields[k].as_mut_ptr().cast()
@@ -91,21 +93,22 @@ impl Memory {
     }
     fn field(&mut self, k: usize) -> Field {
         // SAFETY: here and below, every view of a kernel is of memory of its test, of the size of its field.
-        unsafe { Field::new(self.address(k), (padded(sites()) / gpu_kernels::storage::PADDING) as u32) }
+        unsafe { Field::new(self.address(k), (padded(sites(&self.geometry)) / gpu_kernels::storage::PADDING) as u32) }
     }
 }
 
 /// Runs a kernel of a table in every format: with all sites at once, and with one after the other.
-fn compare<K>(table: &Table, fields: usize, make: impl Fn(&mut Memory) -> K) {
-    compare_for(NRHS, table, fields, make);
+fn compare<K>(geometry: Geometry, table: &Table, fields: usize, make: impl Fn(&mut Memory) -> K) {
+    compare_for(geometry, NRHS, table, fields, make);
 }
 /// For so many right-hand sides, or directions.
-fn compare_for<K>(nrhs: usize, table: &Table, fields: usize, make: impl Fn(&mut Memory) -> K) {
+fn compare_for<K>(geometry: Geometry, nrhs: usize, table: &Table, fields: usize, make: impl Fn(&mut Memory) -> K) {
     for vectors in Vectors::COMPILED.iter().filter(|vectors| vectors.exist()) {
         for instance in table.instances() {
-            let all = outcome(*vectors, instance, (fields, nrhs), &make, sites());
-            let one = outcome(*vectors, instance, (fields, nrhs), &make, 1);
-            let name = format!("{} {} {}", table.name, instance.format, vectors.name());
+            let all = outcome(geometry, *vectors, instance, (fields, nrhs), &make, sites(&geometry));
+            let one = outcome(geometry, *vectors, instance, (fields, nrhs), &make, 1);
+            let size = geometry.size();
+            let name = format!("{} {} {} {size:?}", table.name, instance.format, vectors.name());
             assert!(all.0 == one.0, "{name}: fields");
             for ((x, y), size) in all.1.iter().zip(&one.1).zip(&one.2) {
                 // 200 numbers are added in double in another order.
@@ -116,20 +119,21 @@ fn compare_for<K>(nrhs: usize, table: &Table, fields: usize, make: impl Fn(&mut 
 }
 /// All fields afterwards, the sums, and the sums of the absolute values of what they are made of.
 fn outcome<K>(
+    geometry: Geometry,
     vectors: Vectors,
     instance: &Instance,
     (fields, nrhs): (usize, usize),
     make: impl Fn(&mut Memory) -> K,
     together: usize,
 ) -> (Vec<Vec<Chunk>>, Vec<f64>, Vec<f64>) {
-    let mut memory = Memory::new(instance.format, fields);
+    let mut memory = Memory::new(geometry, instance.format, fields);
     let before = memory.fields.clone();
     let kernel = make(&mut memory);
     let run = instance.cpu.of(vectors).expect("compiled");
     let count = instance.sum.map_or(0, |sum| sum.values);
     let (mut sums, mut sizes) = (vec![0.0; nrhs * count], vec![0.0; nrhs * count]);
     for rhs in 0..nrhs {
-        for first in (0..sites()).step_by(together) {
+        for first in (0..sites(&geometry)).step_by(together) {
             let mut part = [0.0; gpu_kernels::MOST_VALUES];
             let arguments = std::ptr::from_ref(&kernel).cast();
             unsafe { run(arguments, first as u32, (first + together) as u32, rhs as u32, part.as_mut_ptr()) };
@@ -145,6 +149,9 @@ fn outcome<K>(
 
 #[test]
 fn rows_of_wilson_like_operators() {
+    geometries().for_each(rows_of_wilson_like_operators_on);
+}
+fn rows_of_wilson_like_operators_on(geometry: Geometry) {
     let row = |kind: fn(Clover) -> DiagonalArguments, dagger: u32, sum: u32, parity: u32| {
         move |m: &mut Memory| WilsonRow {
             out: m.field(0),
@@ -157,7 +164,7 @@ fn rows_of_wilson_like_operators() {
             hopping: Hopping {
                 input: m.field(3),
                 links: unsafe { Links::new(m.address(4)) },
-                geometry: geometry(),
+                geometry,
                 region: Region::WHOLE,
                 parity,
                 time: 1.5.into(),
@@ -171,16 +178,16 @@ fn rows_of_wilson_like_operators() {
     let clover: fn(Clover) -> _ = |clover| DiagonalArguments::clover(clover, false);
     for parity in [0, 1] {
         for (dagger, sum) in [(0, 0), (1, 1)] {
-            compare(WILSON_ROW.0, 6, row(mass, dagger, sum, parity));
-            compare(CLOVER_ROW.0, 6, row(inverse, dagger, sum, parity));
-            compare(CLOVER_SUM_ROW.0, 6, row(clover, dagger, 1, parity));
+            compare(geometry, WILSON_ROW.0, 6, row(mass, dagger, sum, parity));
+            compare(geometry, CLOVER_ROW.0, 6, row(inverse, dagger, sum, parity));
+            compare(geometry, CLOVER_SUM_ROW.0, 6, row(clover, dagger, 1, parity));
         }
-        compare(WILSON_ROW_DOT.0, 6, row(mass, 0, 1, parity));
-        compare(WILSON_ROW_DOTS.0, 6, row(mass, 0, 1, parity));
-        compare(CLOVER_ROW_DOT.0, 6, row(inverse, 0, 1, parity));
-        compare(CLOVER_ROW_DOTS.0, 6, row(inverse, 0, 1, parity));
+        compare(geometry, WILSON_ROW_DOT.0, 6, row(mass, 0, 1, parity));
+        compare(geometry, WILSON_ROW_DOTS.0, 6, row(mass, 0, 1, parity));
+        compare(geometry, CLOVER_ROW_DOT.0, 6, row(inverse, 0, 1, parity));
+        compare(geometry, CLOVER_ROW_DOTS.0, 6, row(inverse, 0, 1, parity));
     }
-    compare(DIAGONAL_APPLY.0, 6, |m| DiagonalApply {
+    compare(geometry, DIAGONAL_APPLY.0, 6, |m| DiagonalApply {
         out: m.field(0),
         input: m.field(1),
         diagonal: DiagonalArguments::twisted_clover(unsafe { Clover::new(m.address(5)) }, 0.3),
@@ -189,6 +196,9 @@ fn rows_of_wilson_like_operators() {
 
 #[test]
 fn rows_of_staggered_operators() {
+    geometries().for_each(rows_of_staggered_operators_on);
+}
+fn rows_of_staggered_operators_on(geometry: Geometry) {
     for parity in [0, 1] {
         for sum in [0, 1] {
             let row = |m: &mut Memory| StaggeredRow {
@@ -200,7 +210,7 @@ fn rows_of_staggered_operators() {
                 a: 0.7.into(),
                 b: (-0.4).into(),
                 input: m.field(3),
-                geometry: geometry(),
+                geometry,
                 region: Region::WHOLE,
                 phases: Phases::new([0, 1, 3, 7]),
                 across: (-1.0).into(),
@@ -210,11 +220,11 @@ fn rows_of_staggered_operators() {
                 long_factor: 0.25.into(),
                 ghosts: Ghosts::NONE,
             };
-            compare(STAGGERED_ROW.0, 6, row);
-            compare(IMPROVED_ROW.0, 6, row);
+            compare(geometry, STAGGERED_ROW.0, 6, row);
+            compare(geometry, IMPROVED_ROW.0, 6, row);
             if sum == 1 {
-                compare(STAGGERED_ROW_DOT.0, 6, row);
-                compare(IMPROVED_ROW_DOT.0, 6, row);
+                compare(geometry, STAGGERED_ROW_DOT.0, 6, row);
+                compare(geometry, IMPROVED_ROW_DOT.0, 6, row);
             }
         }
     }
@@ -222,27 +232,36 @@ fn rows_of_staggered_operators() {
 
 #[test]
 fn linear_algebra() {
+    geometries().for_each(linear_algebra_on);
+}
+fn linear_algebra_on(geometry: Geometry) {
     let real = || PerRhs::new(|rhs| 0.3 + rhs as f64);
     let number = || ComplexPerRhs::new(|rhs| gpu_kernels::algebra::complex(0.3 + rhs as f64, -0.7));
-    compare(AXPBY.0, 2, |m| Axpby { x: m.field(0), y: m.field(1), a: number(), b: number() });
-    compare(AXPY_NORM2.0, 2, |m| AxpyNorm2 { x: m.field(0), y: m.field(1), a: number() });
-    compare(DOT_NORM2.0, 2, |m| DotNorm2 { x: m.field(0), y: m.field(1) });
-    compare(XPAY_NORM2.0, 2, |m| XpayNorm2 { x: m.field(0), y: m.field(1), a: real() });
-    compare(CG_UPDATE.0, 3, |m| CgUpdate { x: m.field(0), p: m.field(1), r: m.field(2), a: real(), b: real() });
-    compare(SHIFT_UPDATE_2.0, 5, |m| ShiftUpdate {
+    compare(geometry, AXPBY.0, 2, |m| Axpby { x: m.field(0), y: m.field(1), a: number(), b: number() });
+    compare(geometry, AXPY_NORM2.0, 2, |m| AxpyNorm2 { x: m.field(0), y: m.field(1), a: number() });
+    compare(geometry, DOT_NORM2.0, 2, |m| DotNorm2 { x: m.field(0), y: m.field(1) });
+    compare(geometry, XPAY_NORM2.0, 2, |m| XpayNorm2 { x: m.field(0), y: m.field(1), a: real() });
+    compare(geometry, CG_UPDATE.0, 3, |m| CgUpdate {
+        x: m.field(0),
+        p: m.field(1),
+        r: m.field(2),
+        a: real(),
+        b: real(),
+    });
+    compare(geometry, SHIFT_UPDATE_2.0, 5, |m| ShiftUpdate {
         r: m.field(0),
         x: [m.field(1), m.field(2)],
         p: [m.field(3), m.field(4)],
         a: [real(), real()],
         b: [real(), real()],
     });
-    compare(BICGSTAB_STEP.0, 5, |m| {
+    compare(geometry, BICGSTAB_STEP.0, 5, |m| {
         let [x, r, p, v, t] = [0, 1, 2, 3, 4].map(|k| m.field(k));
         BicgstabStep { x, r, p, v, t, alpha: number(), omega: number(), beta: number() }
     });
     // The curvature is added once, not once for each lane.
     let curvatures = [2.0f64, 0.0, 0.0, 3.0, 0.0, 0.0];
-    compare(CG_RESIDUAL_UPDATE.0, 2, |m| CgResidualUpdate {
+    compare(geometry, CG_RESIDUAL_UPDATE.0, 2, |m| CgResidualUpdate {
         r: m.field(0),
         t: m.field(1),
         rho: real(),
@@ -250,11 +269,17 @@ fn linear_algebra() {
         first: 0,
     });
     let four = |m: &mut Memory| [0, 1, 2, 3].map(|k| m.field(k));
-    compare(MULTI_DOT.0, 5, |m| MultiDot { x: four(m), y: m.field(4) });
-    compare(MULTI_AXPY.0, 5, |m| MultiAxpy { x: four(m), a: [number(); 4], y: m.field(4) });
+    compare(geometry, MULTI_DOT.0, 5, |m| MultiDot { x: four(m), y: m.field(4) });
+    compare(geometry, MULTI_AXPY.0, 5, |m| MultiAxpy { x: four(m), a: [number(); 4], y: m.field(4) });
     let last = NRHS as u32 - 1;
-    compare(GRAM.0, 2, |m| Gram { x: m.field(0), y: m.field(1), last_x: last, last_y: last, along: Divisor::new(1) });
-    compare(BLOCK_UPDATE.0, 3, |m| BlockUpdate {
+    compare(geometry, GRAM.0, 2, |m| Gram {
+        x: m.field(0),
+        y: m.field(1),
+        last_x: last,
+        last_y: last,
+        along: Divisor::new(1),
+    });
+    compare(geometry, BLOCK_UPDATE.0, 3, |m| BlockUpdate {
         x: m.field(0),
         y: m.field(1),
         a: unsafe { Coefficients::new(m.address(2)) },
@@ -265,7 +290,10 @@ fn linear_algebra() {
 
 #[test]
 fn gauge_fields() {
-    let lattice = Bordered::bare(geometry());
+    geometries().for_each(gauge_fields_on);
+}
+fn gauge_fields_on(geometry: Geometry) {
+    let lattice = Bordered::bare(geometry);
     for parity in [0, 1] {
         let force = |m: &mut Memory| GaugeForce {
             links: [m.thin(0), m.thin(1)],
@@ -279,31 +307,32 @@ fn gauge_fields() {
             },
         };
         for table in [WILSON_FORCE.0, SYMANZIK_FORCE_DOUBLE.0, SYMANZIK_FORCE_SINGLE.0] {
-            compare_for(4, table, 3, force);
+            compare_for(geometry, 4, table, 3, force);
         }
         // Around by z, t, t, −z, −t, −t.
         let (steps, length) = (0x77_5664, 6);
-        compare(LOOP.0, 2, |m| Loop { links: [m.thin(0), m.thin(1)], lattice, parity, steps, length });
-        compare(FIELD_STRENGTH.0, 2, |m| FieldStrength { links: [m.thin(0), m.thin(1)], lattice, parity });
-        compare(PLAQUETTE.0, 2, |m| Plaquette { here: m.thin(0), there: m.thin(1), lattice, parity });
+        compare(geometry, LOOP.0, 2, |m| Loop { links: [m.thin(0), m.thin(1)], lattice, parity, steps, length });
+        compare(geometry, FIELD_STRENGTH.0, 2, |m| FieldStrength { links: [m.thin(0), m.thin(1)], lattice, parity });
+        compare(geometry, PLAQUETTE.0, 2, |m| Plaquette { here: m.thin(0), there: m.thin(1), lattice, parity });
         for mu in [0, 3] {
             let at = |m: &mut Memory| Sublattice { links: [m.thin(0), m.thin(1)], lattice, parity, mu };
-            let position = Position { origin: [0; 4], extents: [EXTENTS[0], EXTENTS[1], EXTENTS[2]] };
-            compare(HEATBATH.0, 2, |m| Heatbath {
+            let [x, y, z, _] = geometry.size();
+            let position = Position { origin: [0; 4], extents: [x, y, z] };
+            compare(geometry, HEATBATH.0, 2, |m| Heatbath {
                 at: at(m),
-                geometry: geometry(),
+                geometry,
                 position,
                 beta: 6.0,
                 seed: 5,
                 pass: 3,
             });
-            compare(OVERRELAX.0, 2, |m| Overrelax { at: at(m) });
-            compare(STAPLE.0, 6, |m| Staple {
+            compare(geometry, OVERRELAX.0, 2, |m| Overrelax { at: at(m) });
+            compare(geometry, STAPLE.0, 6, |m| Staple {
                 links: [m.thin(0), m.thin(1)],
                 input: [m.matrices(2), m.matrices(3)],
                 out: m.matrices(4),
                 sum: m.matrices(5),
-                geometry: geometry(),
+                geometry,
                 parity,
                 mu,
                 nu: 1,
@@ -311,10 +340,10 @@ fn gauge_fields() {
                 coefficient: 0.4,
             });
         }
-        compare(LONG_LINKS.0, 3, |m| LongLinks {
+        compare(geometry, LONG_LINKS.0, 3, |m| LongLinks {
             links: [m.thin(0), m.thin(1)],
             out: m.thin(2),
-            geometry: geometry(),
+            geometry,
             parity,
             factor: 0.4,
         });
@@ -328,9 +357,9 @@ fn gauge_fields() {
                 unitarise,
                 step,
             };
-            compare_for(4, MOVE_LINKS.0, 2, make);
+            compare_for(geometry, 4, MOVE_LINKS.0, 2, make);
         }
-        compare_for(4, ADD_FORCE.0, 3, |m| AddForce {
+        compare_for(geometry, 4, ADD_FORCE.0, 3, |m| AddForce {
             momenta: m.momenta(0),
             links: m.thin(1),
             gradient: m.thin(2),
@@ -339,19 +368,27 @@ fn gauge_fields() {
             step: 0.3,
         });
     }
-    compare_for(4, ADD_MOMENTA.0, 2, |m| AddMomenta { momenta: m.momenta(0), other: m.momenta(1), a: 0.3, b: -0.7 });
-    compare(KINETIC_ENERGY.0, 1, |m| KineticEnergy { momenta: m.momenta(0) });
-    compare(PROJECT_U3.0, 2, |m| ProjectU3 { input: m.thin(0), out: m.thin(1) });
+    compare_for(geometry, 4, ADD_MOMENTA.0, 2, |m| AddMomenta {
+        momenta: m.momenta(0),
+        other: m.momenta(1),
+        a: 0.3,
+        b: -0.7,
+    });
+    compare(geometry, KINETIC_ENERGY.0, 1, |m| KineticEnergy { momenta: m.momenta(0) });
+    compare(geometry, PROJECT_U3.0, 2, |m| ProjectU3 { input: m.thin(0), out: m.thin(1) });
     let factors = [0.7, -0.2, 1.0, 0.0].map(|re| complex(re, 0.3));
-    compare(SCALE_LINKS.0, 2, |m| ScaleLinks { input: m.thin(0), out: m.thin(1), factors });
+    compare(geometry, SCALE_LINKS.0, 2, |m| ScaleLinks { input: m.thin(0), out: m.thin(1), factors });
 }
 
 #[test]
 fn forces_of_staggered_fermions() {
-    let (lattice, phases) = (Bordered::bare(geometry()), Phases::new([0, 1, 3, 7]));
+    geometries().for_each(forces_of_staggered_fermions_on);
+}
+fn forces_of_staggered_fermions_on(geometry: Geometry) {
+    let (lattice, phases) = (Bordered::bare(geometry), Phases::new([0, 1, 3, 7]));
     let pairs = |m: &mut Memory| HopPairs { vectors: [m.field(0), m.field(1)], count: 2, phases, across: -1.0 };
     for parity in [0, 1] {
-        compare_for(4, NAIVE_FORCE.0, 4, |m| NaiveForce {
+        compare_for(geometry, 4, NAIVE_FORCE.0, 4, |m| NaiveForce {
             pairs: pairs(m),
             links: m.thin(2),
             momenta: m.momenta(3),
@@ -359,33 +396,32 @@ fn forces_of_staggered_fermions() {
             parity,
             step: 0.3,
         });
-        let gradient =
-            |m: &mut Memory| HopGradient { pairs: pairs(m), out: m.thin(2), geometry: geometry(), parity, factor: 0.3 };
-        compare_for(4, HOP_GRADIENT.0, 3, gradient);
-        compare_for(4, LONG_HOP_GRADIENT.0, 3, gradient);
+        let gradient = |m: &mut Memory| HopGradient { pairs: pairs(m), out: m.thin(2), geometry, parity, factor: 0.3 };
+        compare_for(geometry, 4, HOP_GRADIENT.0, 3, gradient);
+        compare_for(geometry, 4, LONG_HOP_GRADIENT.0, 3, gradient);
         for (mu, nu) in [(0, 3), (3, 1)] {
-            compare(STAPLE_GRADIENT.0, 7, |m| StapleGradient {
+            compare(geometry, STAPLE_GRADIENT.0, 7, |m| StapleGradient {
                 links: [m.thin(0), m.thin(1)],
                 path: [m.matrices(2), m.matrices(3)],
                 gradient: [m.matrices(4), m.matrices(5)],
                 sum: m.matrices(6),
-                geometry: geometry(),
+                geometry,
                 parity,
                 mu,
                 nu,
                 coefficient: 0.4,
             });
         }
-        compare_for(4, LONG_GRADIENT.0, 5, |m| LongGradient {
+        compare_for(geometry, 4, LONG_GRADIENT.0, 5, |m| LongGradient {
             links: [m.thin(0), m.thin(1)],
             gradient: [m.thin(2), m.thin(3)],
             sum: m.thin(4),
-            geometry: geometry(),
+            geometry,
             parity,
             coefficient: 0.4,
         });
         for directions in [3, 4] {
-            compare_for(directions as usize, STOUT_DERIVATIVE.0, 4, |m| StoutDerivative {
+            compare_for(geometry, directions as usize, STOUT_DERIVATIVE.0, 4, |m| StoutDerivative {
                 links: [m.thin(0), m.thin(1)],
                 gradient: m.thin(2),
                 weights: m.momenta(3),
@@ -394,7 +430,7 @@ fn forces_of_staggered_fermions() {
                 directions,
                 rho: 0.02,
             });
-            compare_for(directions as usize, STOUT_GRADIENT.0, 5, |m| StoutGradient {
+            compare_for(geometry, directions as usize, STOUT_GRADIENT.0, 5, |m| StoutGradient {
                 links: [m.thin(0), m.thin(1)],
                 weights: [m.momenta(2), m.momenta(3)],
                 gradient: m.thin(4),
@@ -405,7 +441,12 @@ fn forces_of_staggered_fermions() {
             });
         }
     }
-    compare(COMBINE_MATRICES.0, 2, |m| CombineMatrices { out: m.matrices(0), input: m.matrices(1), a: 0.3, b: -0.7 });
+    compare(geometry, COMBINE_MATRICES.0, 2, |m| CombineMatrices {
+        out: m.matrices(0),
+        input: m.matrices(1),
+        a: 0.3,
+        b: -0.7,
+    });
 }
 
 /// A closure that is called more than once may be compiled apart from the kernel, for any processor: then each vector instruction is a

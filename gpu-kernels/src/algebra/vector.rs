@@ -280,8 +280,12 @@ vector!(F32x16: [f32; 16] in __m512, _mm512_add_ps _mm512_sub_ps _mm512_mul_ps _
         let places = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
         _mm512_permutexvar_ps(_mm512_xor_si512(places, _mm512_set1_epi32(turn as i32)), x)
     },
-    // Sites of a half of the lattice in t have the same bit.
-    |bits, other| _mm512_mask_blend_ps((0x3333 * (bits & 1) as u16) | (0xcccc * (bits >> 15) as u16), x, other),
+    |bits, other| {
+        let places = _mm512_setr_epi32(
+            1, 2, 0x100, 0x200, 4, 8, 0x400, 0x800, 0x10, 0x20, 0x1000, 0x2000, 0x40, 0x80, 0x4000, 0x8000,
+        );
+        _mm512_mask_blend_ps(_mm512_test_epi32_mask(_mm512_set1_epi32(bits as i32), places), x, other)
+    },
     F64x8 F64x8: |x| _mm512_add_pd(_mm512_cvtps_pd(_mm512_castps512_ps256(x)), _mm512_cvtps_pd(_mm512_extractf32x8_ps::<1>(x))),
     |part| {
         // Of two sites that follow each other in single precision the numbers are eight apart, of two in double four.
@@ -301,7 +305,10 @@ vector!(F64x8: [f64; 8] in __m512d, _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _m
         let places = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
         _mm512_permutexvar_pd(_mm512_xor_si512(places, _mm512_set1_epi64(turn as i64)), x)
     },
-    |bits, other| if bits & 1 == 0 { x } else { other },
+    |bits, other| {
+        let places = _mm512_setr_epi64(1, 0x10, 2, 0x20, 4, 0x40, 8, 0x80);
+        _mm512_mask_blend_pd(_mm512_test_epi64_mask(_mm512_set1_epi64(bits as i64), places), x, other)
+    },
     F64x8 F64x8: |x| x,
     |_part| x,
     |sign, then, other| _mm512_mask_blend_pd(_mm512_cmp_pd_mask::<_CMP_GT_OQ>(sign, _mm512_setzero_pd()), other, then)
@@ -316,7 +323,11 @@ vector!(F32x8: [f32; 8] in __m256, _mm256_add_ps _mm256_sub_ps _mm256_mul_ps _mm
         let places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
         _mm256_permutevar8x32_ps(x, _mm256_xor_si256(places, _mm256_set1_epi32(turn as i32)))
     },
-    |bits, other| if bits & 1 == 0 { x } else { other },
+    |bits, other| {
+        let places = _mm256_setr_epi32(1, 2, 0x10, 0x20, 4, 8, 0x40, 0x80);
+        let found = _mm256_and_si256(_mm256_set1_epi32(bits as i32), places);
+        _mm256_blendv_ps(x, other, _mm256_castsi256_ps(_mm256_cmpeq_epi32(found, places)))
+    },
     F64x4 F64x4: |x| _mm256_add_pd(_mm256_cvtps_pd(_mm256_castps256_ps128(x)), _mm256_cvtps_pd(_mm256_extractf128_ps::<1>(x))),
     |part| {
         let places = _mm256_setr_epi32(0, 4, 1, 5, 0, 0, 0, 0);
@@ -336,7 +347,11 @@ vector!(F64x4: [f64; 4] in __m256d, _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _m
         let places = _mm256_xor_si256(places, _mm256_set1_epi32(2 * turn as i32));
         _mm256_castps_pd(_mm256_permutevar8x32_ps(_mm256_castpd_ps(x), places))
     },
-    |bits, other| if bits & 1 == 0 { x } else { other },
+    |bits, other| {
+        let places = _mm256_setr_epi64x(1, 4, 2, 8);
+        let found = _mm256_and_si256(_mm256_set1_epi64x(bits as i64), places);
+        _mm256_blendv_pd(x, other, _mm256_castsi256_pd(_mm256_cmpeq_epi64(found, places)))
+    },
     F64x4 F64x4: |x| x,
     |_part| x,
     |sign, then, other| _mm256_blendv_pd(other, then, _mm256_cmp_pd::<_CMP_GT_OQ>(sign, _mm256_setzero_pd()))

@@ -1,27 +1,33 @@
-//! Lane order: sites in groups of 16 that vector registers of a CPU compute together.
+//! Lane order: sites in groups of 16 or 8 that vector registers of a CPU compute together.
 //!
-//! The lattice is halved in all directions, into 16 sub-lattices of equal shape (Boyle et al. 2015, arXiv 1512.03487). A group has a site of
-//! each at the same place of all, in lanes that follow each other in memory: bit μ of a lane's number says in which half of direction
-//! μ its sub-lattice is. Extents are multiples of four, so that all sites of a group have the same parity. The neighbours of a group's
-//! sites are those of the next group, lane by lane; beyond the end of the sub-lattices they are those of the first group again, where lanes
-//! that differ in bit μ have changed places.
+//! The sites of a group are those that come from one by translations by half of the lattice in any directions (Boyle et al. 2015, arXiv
+//! 1512.03487). If extents are multiples of four, these are 16, and bit μ of a lane's number says whether it is in the second half of
+//! direction μ. Where a half has an odd extent, a translation by it changes the parity: of all translations those are left in which
+//! an even number of odd halves occurs, which are 8. The last of these directions, or x if it is one, then has no bit: in which half of
+//! it a lane is follows from the others.
 //!
-//! Kernels get the number of a group in place of the index of a site, with `GROUP` set, and with a number m in the bits above [`LANES`]'s
-//! groups: lane j of a vector is lane j ⊕ m of the group. So m says which part of a group a vector that is shorter has, and which lanes change
-//! places.
-use super::{Geometry, Site, Where};
+//! So the lattice is a number of sub-lattices of equal shape, of which a group has a site each at the same place, in lanes that follow each
+//! other in memory. The neighbours of a group's sites are those of the next group, lane by lane; beyond the end of the sub-lattices they are
+//! those of the first group again, where lanes that differ in bit μ have changed places, and, if that half is odd, half of the lattice
+//! further in the direction without a bit. In that direction sub-lattices have no end.
+//!
+//! Kernels get the number of a group in place of the index of a site, with `GROUP` set, and with a number m in the bits above it: lane j of
+//! a vector is lane j ⊕ m of the group. So m says which part of a group a vector that is shorter has, and which lanes change places. Groups are
+//! counted in eights of sites.
+use super::{Extents, Geometry, MOST_LANES, ODD_HALVES, Site, Where};
 
-/// Sites of a group.
-pub const LANES: u32 = 16;
+/// Least sites of a group.
+pub const LEAST_LANES: u32 = 8;
 /// Marks the number of a group.
 pub(super) const GROUP: u32 = 1 << 31;
 /// Where m is.
 pub(super) const TURN: u32 = 27;
 
-/// What a kernel gets for group number `number` and the lanes from number `first` on.
+/// What a kernel gets for sites from number `first` on, where groups have `sites`.
 #[inline(always)]
-pub const fn group(number: u32, first: u32) -> u32 {
-    GROUP | first << TURN | number
+pub const fn group(first: u32, sites: u32) -> u32 {
+    let lane = first & (sites - 1);
+    GROUP | lane << TURN | (first - lane) / LEAST_LANES
 }
 /// The number of a group.
 #[inline(always)]
@@ -31,19 +37,106 @@ pub(super) const fn number(group: u32) -> u32 {
 /// The first site of a group, and m.
 #[inline(always)]
 pub const fn first_and_turn(group: u32) -> (u32, u32) {
-    (LANES * number(group), group >> TURN & (LANES - 1))
+    (LEAST_LANES * number(group), group >> TURN & (MOST_LANES - 1))
+}
+
+/// Whether an odd number of four bits is set.
+#[inline(always)]
+const fn parity(bits: u32) -> u32 {
+    0x6996 >> bits & 1
+}
+
+/// Which halves of the lattice lanes are in.
+#[derive(Clone, Copy)]
+pub(super) struct Halves {
+    /// The directions in which half of the lattice is an odd number of sites, one bit each.
+    odd: u32,
+    /// Of these the one that lanes have no bit for; four if there is none.
+    rest: u32,
+}
+
+impl Halves {
+    #[inline(always)]
+    const fn new(odd: u32) -> Self {
+        let rest = if odd == 0 {
+            4
+        } else if odd & 1 == 1 {
+            0
+        } else {
+            odd.ilog2()
+        };
+        Halves { odd, rest }
+    }
+    /// How many bits lanes have.
+    #[inline(always)]
+    pub(super) const fn bits(self) -> u32 {
+        if self.odd == 0 { 4 } else { 3 }
+    }
+    /// Sites of a group.
+    #[inline(always)]
+    pub(super) const fn sites(self) -> u32 {
+        1 << self.bits()
+    }
+    /// Groups are counted in eights of sites: how many bits of their numbers are not used.
+    #[inline(always)]
+    pub(super) const fn units(self) -> u32 {
+        self.bits() - LEAST_LANES.ilog2()
+    }
+    /// The directions in which sub-lattices have half of the lattice's extent.
+    #[inline(always)]
+    pub(super) const fn halved(self) -> u32 {
+        0b1111 & !(1 << self.rest)
+    }
+    /// The directions in whose second half a lane is, from those that have a bit.
+    #[inline(always)]
+    const fn with_rest(self, directions: u32) -> u32 {
+        directions | (parity(directions & self.odd) << self.rest) & 0b1111
+    }
+    /// The directions in whose second half a lane is.
+    #[inline(always)]
+    const fn of_lane(self, lane: u32) -> u32 {
+        let below = lane & ((1 << self.rest) - 1);
+        self.with_rest(below | (lane & !below) << 1)
+    }
+    /// The lane that is in the second halves of these directions, or the bits that stand for them.
+    #[inline(always)]
+    const fn lane(self, directions: u32) -> u32 {
+        let below = directions & ((1 << self.rest) - 1);
+        below | (directions & !((2 << self.rest) - 1)) >> 1
+    }
+    /// The lanes of a vector that are in the second half of an odd number of these directions; of a group with this m.
+    #[inline(always)]
+    fn in_second(self, directions: u32, turn: u32) -> Where {
+        // Of the bits of lanes: what is in the one without a bit is so in an odd number of the others.
+        let others = if directions >> self.rest & 1 == 0 { 0 } else { self.odd };
+        let bits = self.lane(directions ^ others);
+        // Lane by lane, whether an odd number of bits is set that are set in the number of the place.
+        const LANES: [u16; 16] = {
+            let mut lanes = [0; 16];
+            let mut k = 0;
+            while k < 256 {
+                lanes[k / 16] |= (parity((k / 16 & k % 16) as u32) as u16) << (k % 16);
+                k += 1;
+            }
+            lanes
+        };
+        let lanes = LANES[bits as usize] as u32;
+        Where(if parity(bits & turn) == 0 { lanes } else { lanes ^ 0xffff })
+    }
 }
 
 impl Geometry {
+    #[inline(always)]
+    pub(super) const fn halves(&self) -> Halves {
+        Halves::new(self.ends >> ODD_HALVES)
+    }
     /// The lanes of a group whose steps in t cross the end of the whole lattice, an odd number of times.
     #[inline(always)]
     pub(super) fn lanes_crossing_end(&self, s: &Site, forward: bool, steps: u32) -> Where {
         if !self.has_end(forward) {
-            return Where(0);
+            return Where::NOWHERE;
         }
-        // Lanes of the first and of the second half in t.
-        let crosses = |second: u32| {
-            let t = s.t + second * (self.t / 2);
+        let crosses = |t: u32| {
             if steps == 3 {
                 self.three_cross(t, forward)
             } else if forward {
@@ -52,10 +145,103 @@ impl Geometry {
                 t == 0
             }
         };
-        let (_, turn) = first_and_turn(s.index);
-        let lanes_of_second = if turn & 8 == 0 { 0xff00 } else { 0x00ff };
-        let of = |second: u32, lanes: u32| if crosses(second) { lanes } else { 0 };
-        Where(of(0, lanes_of_second ^ 0xffff) | of(1, lanes_of_second))
+        // Lanes of the first and of the second half in t.
+        let half = self.t / 2;
+        let (first, second) = (crosses(s.t), crosses(if s.t < half { s.t + half } else { s.t - half }));
+        let Where(lanes) = self.halves().in_second(1 << 3, first_and_turn(s.index).1);
+        Where(if first { lanes ^ 0xffff } else { 0 } | if second { lanes } else { 0 })
+    }
+    /// The lanes of a group where the sum of the coordinates in these directions, one bit each, has another parity than at the group's
+    /// own place; nowhere for a site.
+    #[inline(always)]
+    pub(crate) fn lanes_of_other_parity(&self, s: &Site, directions: u32) -> Where {
+        let halves = self.halves();
+        if !s.group || halves.odd == 0 {
+            return Where::NOWHERE;
+        }
+        halves.in_second(directions & halves.odd, first_and_turn(s.index).1)
+    }
+    /// A site half of the lattice further in these directions, one bit each.
+    #[inline(always)]
+    fn translated(&self, s: &Site, directions: u32) -> Site {
+        let [x, y, z, t] = self.size();
+        let moved = |c: u32, extent: u32, mu: u32| {
+            let to = c + (directions >> mu & 1) * (extent / 2);
+            if to >= extent { to - extent } else { to }
+        };
+        let to = moved(2 * s.half_x + s.odd_x, x, 0);
+        let (y, z, t) = (moved(s.y, y, 1), moved(s.z, z, 2), moved(s.t, t, 3));
+        Site { half_x: to >> 1, odd_x: to & 1, y, z, t, ..*s }
+    }
+    /// A site from that at the same place of the first sub-lattice, which has its index already. A group stays there.
+    #[inline(always)]
+    pub(super) fn from_first(&self, s: Site) -> Site {
+        let halves = self.halves();
+        if halves.odd != 0 {
+            return self.with_odd_halves(&s);
+        }
+        if s.group || !self.is_in_lane_order() {
+            return s;
+        }
+        let Extents { half_x, y, z, t } = self.extents(self.order(false));
+        let start = |mu: u32, extent: u32| (s.index >> mu & 1) * extent;
+        let (half_x, y) = (s.half_x + start(0, half_x.get()), s.y + start(1, y.get()));
+        Site { half_x, y, z: s.z + start(2, z.get()), t: s.t + start(3, t), ..s }
+    }
+    /// The site at the same place of the first sub-lattice, with the index of the site itself.
+    #[inline(always)]
+    pub(super) fn to_first(&self, s: &Site) -> Site {
+        if s.group || !self.is_in_lane_order() {
+            return *s;
+        }
+        if self.halves().odd != 0 {
+            return self.with_odd_halves(s);
+        }
+        let Extents { half_x, y, z, t } = self.extents(self.order(false));
+        let place = |c: u32, extent: u32| if c >= extent { c - extent } else { c };
+        let (half_x, y) = (place(s.half_x, half_x.get()), place(s.y, y.get()));
+        Site { half_x, y, z: place(s.z, z.get()), t: place(s.t, t), ..*s }
+    }
+    /// A site from that of the first sub-lattice, or the other way round, where halves are odd. Not among the arithmetic of kernels, for all
+    /// of which it would be compiled.
+    #[inline(never)]
+    fn with_odd_halves(&self, s: &Site) -> Site {
+        let (halves, order) = (self.halves(), self.order_of(s));
+        let s = if s.group { *s } else { self.translated(s, halves.of_lane(s.index & (halves.sites() - 1))) };
+        // Half of the lattice further in the direction without a bit.
+        let to = self.translated(&s, 1 << halves.rest);
+        let extents = self.extents(order);
+        let (nx, ny, nz) = (extents.half_x.get(), extents.y.get(), extents.z.get());
+        let (from, to, stride) = match halves.rest {
+            0 => (s.half_x, to.half_x, 1),
+            1 => (s.y, to.y, nx),
+            2 => (s.z, to.z, nx * ny),
+            _ => (s.t, to.t, nx * ny * nz),
+        };
+        Site { shift: to.wrapping_sub(from).wrapping_mul(stride) << order.unit, ..s }
+    }
+    /// From sub-lattice to sub-lattice in direction `mu`: the bits of an index that change, and what it grows by besides for a site of the
+    /// first one.
+    #[inline(always)]
+    pub(super) fn across_halves(&self, s: &Site, mu: usize) -> (u32, u32) {
+        let halves = self.halves();
+        let is_odd = halves.odd >> mu & 1 == 1 && mu as u32 != halves.rest;
+        (halves.lane(1 << mu) * self.order_of(s).lanes, if is_odd { s.shift } else { 0 })
+    }
+    /// The index of a site in lane order from its coordinates.
+    #[inline(always)]
+    pub(super) fn of_place(&self, s: &Site) -> u32 {
+        let (halves, order) = (self.halves(), self.order(false));
+        let [x, y, z, t] = self.size();
+        let second = |c: u32, extent: u32, mu: u32| ((2 * c >= extent) as u32) << mu;
+        let directions =
+            second(2 * s.half_x + s.odd_x, x, 0) | second(s.y, y, 1) | second(s.z, z, 2) | second(s.t, t, 3);
+        let directions = halves.with_rest(directions & halves.halved());
+        let first = self.translated(s, directions);
+        let extents = self.extents(order);
+        let (nx, ny, nz) = (extents.half_x.get(), extents.y.get(), extents.z.get());
+        let number = first.half_x + nx * (first.y + ny * (first.z + nz * first.t));
+        number << order.unit | halves.lane(directions)
     }
 }
 
@@ -63,9 +249,22 @@ impl Geometry {
 mod tests {
     use super::*;
     use crate::lattice::Region;
-    use std::vec;
+    use std::vec::Vec;
 
-    const EXTENTS: [[u32; 4]; 3] = [[4, 4, 4, 4], [8, 4, 12, 16], [12, 8, 4, 8]];
+    /// With no half that is an odd number of sites, and with one, two, three and four, x among them or not.
+    const EXTENTS: [[u32; 4]; 11] = [
+        [4, 4, 4, 4],
+        [8, 4, 12, 16],
+        [12, 8, 4, 8],
+        [4, 8, 4, 6],
+        [4, 2, 8, 4],
+        [10, 4, 4, 8],
+        [2, 4, 6, 8],
+        [8, 6, 4, 10],
+        [4, 6, 2, 10],
+        [6, 6, 6, 6],
+        [2, 2, 2, 2],
+    ];
 
     fn coordinates(s: &Site) -> [u32; 4] {
         [2 * s.half_x + s.odd_x, s.y, s.z, s.t]
@@ -97,7 +296,8 @@ mod tests {
                         }
                     }
                 }
-                let (start, length) = ([2, 1, 0, 3], [2, 4, 3, 2]);
+                let start = [0, 1, 2, 3].map(|mu| [2, 1, 0, 3][mu] % extents[mu]);
+                let length = [0, 1, 2, 3].map(|mu| [2, 4, 3, 2][mu].min(extents[mu]));
                 let (region, layers) = (
                     Region::new(start, length),
                     Region::on(&plain, [0, 0, 0, 1], [extents[0], extents[1], extents[2], 2]),
@@ -112,40 +312,78 @@ mod tests {
         }
     }
 
-    /// The neighbours of a group are those of its sites, and so is where they cross the end.
+    /// The neighbours of a group, or of a part of it, are those of its sites, and so is where they cross the end and where coordinates are
+    /// odd.
     #[test]
     fn groups_have_the_neighbours_of_their_sites() {
         for extents in EXTENTS {
             let g = Geometry::new(extents).in_lane_order();
-            for parity in 0..2 {
-                let mut seen = vec![false; g.half_volume() as usize];
-                for number in 0..g.half_volume() / LANES {
-                    for first in [0, 4, 8, 12] {
-                        let index = group(number, first);
-                        let x = g.site_or_group(index, parity, true);
-                        let sites = |index: u32| {
-                            let (site, turn) = first_and_turn(index);
-                            [0, 1, 2, 3].map(|j| site + (j ^ turn))
-                        };
-                        for (lane, site) in sites(index).into_iter().enumerate() {
-                            assert!(!std::mem::replace(&mut seen[site as usize], true));
-                            let s = g.site(site, parity);
-                            for mu in 0..4 {
-                                for forward in [false, true] {
-                                    assert_eq!(sites(g.neighbour(&x, mu, forward))[lane], g.neighbour(&s, mu, forward));
-                                    let three = g.third_neighbour(&x, mu, forward);
-                                    assert_eq!(sites(three)[lane], g.third_neighbour(&s, mu, forward));
-                                }
-                            }
+            let together = g.group_sites();
+            let all_even = extents.iter().all(|extent| extent.is_multiple_of(4));
+            assert_eq!(together, if all_even { 16 } else { 8 });
+            for (parity, width) in [(0, 4), (1, 4), (0, 8), (1, 8), (0, 16), (1, 16)] {
+                if width > together {
+                    continue;
+                }
+                for first in (0..g.half_volume()).step_by(width as usize) {
+                    let index = group(first, together);
+                    let x = g.site_or_group(index, parity, true);
+                    let sites = |index: u32| {
+                        let (site, turn) = first_and_turn(index);
+                        (0..width).map(|j| site + (j ^ turn)).collect::<Vec<_>>()
+                    };
+                    assert_eq!(sites(index), (first..first + width).collect::<Vec<_>>());
+                    for (lane, site) in sites(index).into_iter().enumerate() {
+                        let s = g.site(site, parity);
+                        for mu in 0..4 {
                             for forward in [false, true] {
-                                assert_eq!(g.crosses_end(&x, forward).is(lane), g.crosses_end(&s, forward).any());
-                                let three = g.crosses_end_in_three(&x, forward);
-                                assert_eq!(three.is(lane), g.crosses_end_in_three(&s, forward).any());
+                                assert_eq!(sites(g.neighbour(&x, mu, forward))[lane], g.neighbour(&s, mu, forward));
+                                let three = g.third_neighbour(&x, mu, forward);
+                                assert_eq!(sites(three)[lane], g.third_neighbour(&s, mu, forward));
                             }
+                        }
+                        for forward in [false, true] {
+                            assert_eq!(g.crosses_end(&x, forward).is(lane), g.crosses_end(&s, forward).any());
+                            let three = g.crosses_end_in_three(&x, forward);
+                            assert_eq!(three.is(lane), g.crosses_end_in_three(&s, forward).any());
+                        }
+                        for directions in 0..16 {
+                            let sum =
+                                |s: &Site| (0..4).map(|mu| (directions >> mu & 1) * coordinates(s)[mu]).sum::<u32>();
+                            let other = g.lanes_of_other_parity(&x, directions);
+                            assert_eq!(other.is(lane), (sum(&s) ^ sum(&x)) & 1 == 1);
                         }
                     }
                 }
-                assert!(!seen.contains(&false));
+            }
+        }
+    }
+
+    /// So are those of a group whose lanes have changed places: two steps lead where they lead from a site.
+    #[test]
+    fn groups_with_changed_places_have_the_neighbours_of_their_sites() {
+        for extents in EXTENTS {
+            let g = Geometry::new(extents).in_lane_order();
+            let together = g.group_sites();
+            for first in (0..g.half_volume()).step_by(together as usize) {
+                let x = g.site_or_group(group(first, together), 0, true);
+                for (mu, nu) in [(0, 3), (1, 0), (2, 1), (3, 2)] {
+                    for forward in [false, true] {
+                        let next = g.site_or_group(g.neighbour(&x, mu, forward), 1, true);
+                        let (last, turn) = first_and_turn(g.neighbour(&next, nu, true));
+                        for lane in 0..together {
+                            let of_site = g.site(g.neighbour(&g.site(first + lane, 0), mu, forward), 1);
+                            assert_eq!(last + (lane ^ turn), g.neighbour(&of_site, nu, true));
+                            assert_eq!(
+                                g.crosses_end(&next, true).is(lane as usize),
+                                g.crosses_end(&of_site, true).any()
+                            );
+                            let other = g.lanes_of_other_parity(&next, 0b1011).is(lane as usize);
+                            let sum = |s: &Site| coordinates(s)[0] + coordinates(s)[1] + coordinates(s)[3];
+                            assert_eq!(other, (sum(&of_site) ^ sum(&next)) & 1 == 1);
+                        }
+                    }
+                }
             }
         }
     }

@@ -14,6 +14,8 @@ pub trait VectorSet: Copy + Send + Sync + 'static {
     type Single: Element;
     /// Numbers in double precision.
     type Double: Element;
+    /// Registers of half the size, or the same where there are no others.
+    type Half: VectorSet;
 }
 /// AVX-512.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +23,7 @@ pub struct Bytes64;
 impl VectorSet for Bytes64 {
     type Single = F32x16;
     type Double = F64x8;
+    type Half = Bytes32;
 }
 /// AVX2.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +31,7 @@ pub struct Bytes32;
 impl VectorSet for Bytes32 {
     type Single = F32x8;
     type Double = F64x4;
+    type Half = Bytes32;
 }
 
 /// A precision whose fields can be read in lanes.

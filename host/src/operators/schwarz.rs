@@ -166,7 +166,7 @@ impl MrInBlocks {
                 let (r, t) = (residual.view(), image.view());
                 let all = nrhs * count;
                 for first in (0..all).step_by(BLOCKS) {
-                    let kernel = BlockDot { r, t, blocks: self.blocks, geometry, first: first as u32 };
+                    let kernel = BlockDot { r, t, blocks: self.blocks, geometry, parity: 0, first: first as u32 };
                     let some = BLOCKS.min(all - first) as u32;
                     let call = Call::of_sum(&BLOCK_DOT, residual.format(), &kernel)?;
                     backend.sum_into(None, call, self.blocks.sites(), some, (&self.sums, 3 * first))?;
