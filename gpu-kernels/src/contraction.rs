@@ -64,10 +64,6 @@ unsafe impl<P: NumberFormat> Kernel<Spinors<P>> for MesonSpins {
         put!(2: 0 1 2 3);
         put!(3: 0 1 2 3);
     }
-    #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        false
-    }
 }
 
 /// Where the numbers of a site are.
@@ -171,10 +167,6 @@ unsafe impl<P: NumberFormat> Kernel<Spinors<P>> for NucleonSpins {
             put.number(3, sums[3]);
         }
     }
-    #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        false
-    }
 }
 
 /// ε_abc x_a y_b
@@ -217,10 +209,6 @@ unsafe impl<P: NumberFormat> Kernel<Colours<P>> for StaggeredHadrons {
             put.number(0, meson);
             put.number(1, x.mul_add(d, y.mul_add(e, z * f)));
         }
-    }
-    #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        false
     }
 }
 

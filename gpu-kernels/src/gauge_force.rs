@@ -241,8 +241,8 @@ unsafe impl<T: Element> Kernel<T> for ForceMatrices {
         unsafe { self.out.store(at, mu, &self.momenta.load::<T>(i, mu, Access::Own).matrix()) }
     }
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        self.lattice.has_groups()
+    fn group_sites(&self) -> u32 {
+        self.lattice.group_sites()
     }
 }
 
@@ -286,8 +286,8 @@ unsafe impl<T: Element> Kernel<T> for ZeuthenForce {
         }
     }
     #[inline(always)]
-    fn in_lanes(&self) -> bool {
-        self.lattice.has_groups()
+    fn group_sites(&self) -> u32 {
+        self.lattice.group_sites()
     }
 }
 
