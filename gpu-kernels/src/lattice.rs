@@ -103,6 +103,7 @@ pub const UPPER_END: u32 = 1;
 pub const LOWER_END: u32 = 2;
 /// Sites are in lane order, which only a CPU has.
 const LANE_ORDER: u32 = 4;
+/// The first of the four bits for directions.
 const ODD_HALVES: u32 = 3;
 
 /// Most sites that a CPU computes at once.
@@ -188,6 +189,7 @@ struct Order {
     /// The next site in x / 2 of the same sub-lattice is 1 << `unit` further.
     unit: u32,
     /// The bit of an index where the lowest bit of a lane's number is; 0 without lanes.
+    #[cfg(not(target_arch = "nvptx64"))]
     lanes: u32,
 }
 
@@ -272,7 +274,12 @@ impl Geometry {
             return Order { halved: halves.halved(), unit, lanes };
         }
         _ = group;
-        Order { halved: 0, unit: 0, lanes: 0 }
+        Order {
+            halved: 0,
+            unit: 0,
+            #[cfg(not(target_arch = "nvptx64"))]
+            lanes: 0,
+        }
     }
     #[inline(always)]
     const fn order_of(&self, s: &Site) -> Order {
@@ -328,7 +335,7 @@ impl Geometry {
             shift: 0,
         };
         #[cfg(not(target_arch = "nvptx64"))]
-        let site = self.from_first(site);
+        let site = self.at_own_place(site);
         site
     }
     /// Checkerboard index of the site that comes at place `i` in the order by columns.
@@ -368,7 +375,7 @@ impl Geometry {
     #[inline(always)]
     fn first(&self, s: &Site) -> Site {
         #[cfg(not(target_arch = "nvptx64"))]
-        return self.to_first(s);
+        return self.at_first_place(s);
         #[cfg(target_arch = "nvptx64")]
         *s
     }

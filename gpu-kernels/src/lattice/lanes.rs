@@ -16,7 +16,7 @@
 //! counted in eights of sites.
 use super::{Extents, Geometry, MOST_LANES, ODD_HALVES, Site, Where};
 
-/// Least sites of a group.
+/// Fewest sites of a group.
 pub const LEAST_LANES: u32 = 8;
 /// Marks the number of a group.
 pub(super) const GROUP: u32 = 1 << 31;
@@ -27,7 +27,7 @@ pub(super) const TURN: u32 = 27;
 #[inline(always)]
 pub const fn group(first: u32, sites: u32) -> u32 {
     let lane = first & (sites - 1);
-    GROUP | lane << TURN | (first - lane) / LEAST_LANES
+    GROUP | lane << TURN | ((first - lane) / LEAST_LANES)
 }
 /// The number of a group.
 #[inline(always)]
@@ -115,7 +115,7 @@ impl Halves {
             let mut lanes = [0; 16];
             let mut k = 0;
             while k < 256 {
-                lanes[k / 16] |= (parity((k / 16 & k % 16) as u32) as u16) << (k % 16);
+                lanes[k / 16] |= (parity(((k / 16) & (k % 16)) as u32) as u16) << (k % 16);
                 k += 1;
             }
             lanes
@@ -175,7 +175,7 @@ impl Geometry {
     }
     /// A site from that at the same place of the first sub-lattice, which has its index already. A group stays there.
     #[inline(always)]
-    pub(super) fn from_first(&self, s: Site) -> Site {
+    pub(super) fn at_own_place(&self, s: Site) -> Site {
         let halves = self.halves();
         if halves.odd != 0 {
             return self.with_odd_halves(&s);
@@ -190,7 +190,7 @@ impl Geometry {
     }
     /// The site at the same place of the first sub-lattice, with the index of the site itself.
     #[inline(always)]
-    pub(super) fn to_first(&self, s: &Site) -> Site {
+    pub(super) fn at_first_place(&self, s: &Site) -> Site {
         if s.group || !self.is_in_lane_order() {
             return *s;
         }
