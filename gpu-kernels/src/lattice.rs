@@ -371,14 +371,6 @@ impl Geometry {
         }
         2 * s.index + s.odd_x
     }
-    /// The site at the same place of the first sub-lattice, with the index of the site itself.
-    #[inline(always)]
-    fn first(&self, s: &Site) -> Site {
-        #[cfg(not(target_arch = "nvptx64"))]
-        return self.at_first_place(s);
-        #[cfg(target_arch = "nvptx64")]
-        *s
-    }
     /// Where a site of the first sub-lattice is along direction `mu`.
     #[inline(always)]
     fn along(&self, s: &Site, mu: usize) -> Along {
@@ -401,7 +393,9 @@ impl Geometry {
     /// in direction `mu`. `mu` and `forward` are constants where this is inlined.
     #[inline(always)]
     pub fn neighbour(&self, s: &Site, mu: usize, forward: bool) -> u32 {
-        let s = &self.first(s);
+        // No copy on a GPU, where it would lie in memory.
+        #[cfg(not(target_arch = "nvptx64"))]
+        let s = &self.at_first_place(s);
         let along = self.along(s, mu);
         let Along { here, extent, stride, .. } = along;
         // In x, two sites of opposite parity share x / 2: one of the two steps does not change it.
@@ -419,7 +413,9 @@ impl Geometry {
     /// The same three steps away.
     #[inline(always)]
     pub fn third_neighbour(&self, s: &Site, mu: usize, forward: bool) -> u32 {
-        let s = &self.first(s);
+        // No copy on a GPU, where it would lie in memory.
+        #[cfg(not(target_arch = "nvptx64"))]
+        let s = &self.at_first_place(s);
         let along = self.along(s, mu);
         let Along { here, extent, stride, turn, .. } = along;
         // In x, where two sites of opposite parity share x / 2, three steps change it by one or two.
