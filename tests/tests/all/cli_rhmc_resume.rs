@@ -639,7 +639,7 @@ fn kill(input: &str, kills: u32, trajectories: u32) {
         let mut child = room.command(&run).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         // Some time after it has come one or two trajectories further, however fast the machine is.
         let (begin, aim) = (Instant::now(), (sure + 1 + kill % 2).min(trajectories));
-        while last().is_none_or(|now| now < aim) && begin.elapsed() < Duration::from_secs(20) {
+        while last().is_none_or(|now| now < aim) && begin.elapsed() < Duration::from_secs(120) {
             std::thread::sleep(Duration::from_millis(2));
         }
         std::thread::sleep(Duration::from_millis(7 * u64::from(kill)));
