@@ -133,9 +133,13 @@ impl StaggeredRow {
             let pair = links.pair::<P, R>(x.index, mu);
             let eta = self.phases.times(&self.geometry, x, mu as u32, P::Real::of(factor));
             let across = P::Real::of(self.across);
-            let sign = |forward| if mu == 3 { eta.times_where(neighbours.cross_end(forward), across) } else { eta };
-            self.add_hop::<P, S, N, STEPS>((neighbours, (mu, true)), first, (sign(true), R::forward(&pair)), sums);
-            self.add_hop::<P, S, N, STEPS>((neighbours, (mu, false)), first, (-sign(false), R::backward(&pair)), sums);
+            macro_rules! sign {
+                ($forward:literal) => {
+                    if mu == 3 { eta.times_where(neighbours.cross_end($forward), across) } else { eta }
+                };
+            }
+            self.add_hop::<P, S, N, STEPS>((neighbours, (mu, true)), first, (sign!(true), R::forward(&pair)), sums);
+            self.add_hop::<P, S, N, STEPS>((neighbours, (mu, false)), first, (-sign!(false), R::backward(&pair)), sums);
         }
     }
 }
