@@ -2,11 +2,11 @@
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{DeviceArray, FullField};
 use crate::{FermionKind, Precision};
-use gpu_kernels::Format;
 use gpu_kernels::contraction::{
     FOURIER_SUM, FourierSum, MESON_SPINS, MesonSpins, NUCLEON_SPINS, NucleonSpins, STAGGERED_HADRONS, StaggeredHadrons,
 };
 use gpu_kernels::lattice::Divisor;
+use gpu_kernels::{Format, Instances};
 use num_complex::Complex64;
 
 /// Pairs of spins of a source.
@@ -15,12 +15,14 @@ const PAIRS: usize = 16;
 const SPINS: usize = 16;
 /// Most bytes that pairs take which are computed together, if more than one is.
 const MOST_BYTES: usize = 1 << 30;
+/// Most momenta of a direction that one launch sums with.
+const MOMENTA_OF_LAUNCH: usize = 16;
 
 /// Bytes on the device, of this process's part of a lattice of so many sites, for hadrons of so many propagators that are there: they,
 /// one while it is uploaded, products at each site, and sums of these.
 pub fn contraction_bytes(kind: FermionKind, sites: usize, propagators: usize) -> usize {
     let (components, products) = match kind {
-        FermionKind::Wilson => (12, (PAIRS * SPINS * sites * size_of::<Complex64>()).clamp(0, MOST_BYTES)),
+        FermionKind::Wilson => (12, (PAIRS * SPINS * sites * size_of::<Complex64>()).min(MOST_BYTES)),
         FermionKind::Staggered => (3, 2 * sites * size_of::<Complex64>()),
     };
     let one = SPINS * sites * size_of::<Complex64>();
@@ -35,6 +37,8 @@ pub(crate) struct MomentumSums {
     /// Which ones of x, y and z each momentum has.
     momenta: Vec<[usize; 3]>,
     origin: [usize; 4],
+    /// As [`MOST_BYTES`].
+    most_bytes: usize,
 }
 
 impl MomentumSums {
@@ -65,7 +69,7 @@ impl MomentumSums {
             Ok((array, all.len()))
         };
         let axes = [axis(0)?, axis(1)?, axis(2)?];
-        Ok(MomentumSums { domain: domain.clone(), axes, momenta: indices, origin })
+        Ok(MomentumSums { domain: domain.clone(), axes, momenta: indices, origin, most_bytes: MOST_BYTES })
     }
     /// Of `count` numbers at each site, `[number][t][z][y][x]`: `[number][momentum][time]`, for all times of the whole lattice,
     /// counted from the origin; the sums over the local sites.
@@ -75,9 +79,9 @@ impl MomentumSums {
         // Threads side by side have sites side by side as long as x is there.
         let mut before = count * t;
         for (k, extent, inner) in [(2, z, x * y), (1, y, x), (0, x, 1)] {
-            let (factors, waves) = &self.axes[k];
+            let (factors, count) = &self.axes[k];
             let made = before * inner;
-            let to = DeviceArray::zero(self.domain.backend(), waves * made, "sums with momenta")?;
+            let to = DeviceArray::zero(self.domain.backend(), count * made, "sums with momenta")?;
             let kernel = FourierSum {
                 from: sums.view(),
                 factors: factors.view(),
@@ -87,12 +91,12 @@ impl MomentumSums {
                 numbers: made as u32,
                 first: 0,
             };
-            for first in (0..*waves).step_by(PAIRS) {
-                let some = (waves - first).min(PAIRS) as u32;
+            for first in (0..*count).step_by(MOMENTA_OF_LAUNCH) {
+                let some = (count - first).min(MOMENTA_OF_LAUNCH) as u32;
                 let kernel = FourierSum { first: first as u32, ..kernel };
                 self.domain.backend().launch(&FOURIER_SUM, Format::NONE, &kernel, made as u32, some)?;
             }
-            (sums, before) = (to, before * waves);
+            (sums, before) = (to, before * count);
         }
         let mut all = vec![Complex64::ZERO; sums.len()];
         sums.download(0, &mut all)?;
@@ -121,32 +125,42 @@ impl MomentumSums {
         }
         Ok(())
     }
+    /// A contraction at the sites of both parities, in the format of `propagator`.
+    fn launch<A: Copy>(
+        &self,
+        kernel: &Instances<A>,
+        propagator: &FullField,
+        nrhs: usize,
+        arguments: impl Fn(usize) -> A,
+    ) -> Result {
+        let (format, sites) = (propagator.even.format(), self.domain.half_sites());
+        for parity in 0..2 {
+            self.domain.backend().launch(kernel, format, &arguments(parity), sites, nrhs as u32)?;
+        }
+        Ok(())
+    }
     /// Σ_x e^{−i p (x−x₀)} Σ_cc' S₁_{sc,s'c'} S₂*_{uc,u'c'} of two propagators of 12 components in double precision:
     /// `[u' + 4 (u + 4 (s' + 4 s))][momentum][time]`.
     pub fn of_pairs(&self, quark: &FullField, antiquark: &FullField) -> Result<Vec<Vec<Vec<Complex64>>>> {
         self.expect(quark, FermionKind::Wilson, 12)?;
         self.expect(antiquark, FermionKind::Wilson, 12)?;
         let bytes = SPINS * self.domain.local().volume() * size_of::<Complex64>();
-        let together = (MOST_BYTES / bytes).clamp(1, PAIRS);
+        let together = (self.most_bytes / bytes).clamp(1, PAIRS);
         let mut all = vec![Vec::new(); PAIRS * SPINS];
         for first in (0..PAIRS).step_by(together) {
             let pairs = (PAIRS - first).min(together);
             let out = self.numbers(pairs * SPINS, "products of propagators")?;
-            for parity in 0..2 {
-                let kernel = MesonSpins {
-                    quark: quark.parity(parity).view(),
-                    antiquark: antiquark.parity(parity).view(),
-                    out: out.view(),
-                    geometry: self.domain.geometry(),
-                    parity: parity as u32,
-                    first: first as u32,
-                };
-                let (format, sites) = (quark.parity(parity).format(), self.domain.half_sites());
-                self.domain.backend().launch(&MESON_SPINS, format, &kernel, sites, pairs as u32)?;
-            }
+            self.launch(&MESON_SPINS, quark, pairs, |parity| MesonSpins {
+                quark: quark.parity(parity).view(),
+                antiquark: antiquark.parity(parity).view(),
+                out: out.view(),
+                geometry: self.domain.geometry(),
+                parity: parity as u32,
+                first: first as u32,
+            })?;
             for (number, sums) in self.of(out, pairs * SPINS)?.into_iter().enumerate() {
-                let ([s1, u1], [s, u]) = ([first + number / SPINS; 2], [number % SPINS; 2]);
-                let ([s1, u1], [s, u]) = ([s1 / 4, u1 % 4], [s / 4, u % 4]);
+                let (pair, spins) = (first + number / SPINS, number % SPINS);
+                let [s1, u1, s, u] = [pair / 4, pair % 4, spins / 4, spins % 4];
                 all[u1 + 4 * (u + 4 * (s1 + 4 * s))] = sums;
             }
         }
@@ -157,11 +171,12 @@ impl MomentumSums {
     pub fn of_nucleon(&self, quark: &FullField) -> Result<Vec<Vec<Vec<Complex64>>>> {
         self.expect(quark, FermionKind::Wilson, 12)?;
         let out = self.numbers(16, "correlators of nucleons")?;
-        for parity in 0..2 {
-            let (quark, geometry) = (quark.parity(parity), self.domain.geometry());
-            let kernel = NucleonSpins { quark: quark.view(), out: out.view(), geometry, parity: parity as u32 };
-            self.domain.backend().launch(&NUCLEON_SPINS, quark.format(), &kernel, self.domain.half_sites(), 4)?;
-        }
+        self.launch(&NUCLEON_SPINS, quark, 4, |parity| NucleonSpins {
+            quark: quark.parity(parity).view(),
+            out: out.view(),
+            geometry: self.domain.geometry(),
+            parity: parity as u32,
+        })?;
         let found = self.of(out, 16)?;
         Ok((0..16).map(|k| found[4 * (k % 4) + k / 4].clone()).collect())
     }
@@ -171,18 +186,45 @@ impl MomentumSums {
         self.expect(quark, FermionKind::Staggered, 3)?;
         self.expect(antiquark, FermionKind::Staggered, 3)?;
         let out = self.numbers(2, "correlators of staggered hadrons")?;
-        for parity in 0..2 {
-            let kernel = StaggeredHadrons {
-                quark: quark.parity(parity).view(),
-                antiquark: antiquark.parity(parity).view(),
-                out: out.view(),
-                geometry: self.domain.geometry(),
-                parity: parity as u32,
-            };
-            let (format, sites) = (quark.parity(parity).format(), self.domain.half_sites());
-            self.domain.backend().launch(&STAGGERED_HADRONS, format, &kernel, sites, 1)?;
-        }
+        self.launch(&STAGGERED_HADRONS, quark, 1, |parity| StaggeredHadrons {
+            quark: quark.parity(parity).view(),
+            antiquark: antiquark.parity(parity).view(),
+            out: out.view(),
+            geometry: self.domain.geometry(),
+            parity: parity as u32,
+        })?;
         let mut found = self.of(out, 2)?.into_iter();
         Ok(std::array::from_fn(|_| found.next().expect("two numbers")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field::host::HostSpinor;
+    use crate::gauge::generate;
+    use crate::lattice::Lattice;
+    use crate::observables::spectrum::tests::on_cpu;
+
+    /// Pairs in several launches, and more momenta than one launch takes: those that differ by the extent are the same.
+    #[test]
+    fn parts_are_the_whole() {
+        let lattice = Lattice::new([2, 4, 6, 4]).unwrap();
+        let fields = |first: u64| -> Vec<HostSpinor> {
+            (first..first + 12).map(|seed| generate::random_source(lattice, seed)).collect()
+        };
+        let on = on_cpu(lattice, &[&fields(0), &fields(12)]);
+        let momenta: Vec<[i32; 3]> = (0..20).map(|k| [1, k % 3 - 1, k - 7]).collect();
+        let mut sums = MomentumSums::new(on[0].even.domain(), [1, 3, 2, 3], &momenta).unwrap();
+        let whole = sums.of_pairs(&on[0], &on[1]).unwrap();
+        for pair in &whole {
+            assert!(pair[0].iter().all(|z| z.norm() > 1e-3) && pair[0] == pair[6 + 12], "p_z = -7 and 11");
+            assert!((1..6).all(|k| pair[k] != pair[0]));
+        }
+        // One, five and sixteen pairs at a time.
+        for together in [0, 5, 100] {
+            sums.most_bytes = together * SPINS * lattice.volume() * size_of::<Complex64>();
+            assert!(sums.of_pairs(&on[0], &on[1]).unwrap() == whole, "{together}");
+        }
     }
 }
