@@ -1,10 +1,11 @@
 //! The file of `--output` of commands that measure: a line for each configuration that is done, so that the same command goes on.
 use super::communicator::RunCommunicator;
 use super::configured::{Configured, Content, Match};
-use super::{Failure, Outcome, target};
+use super::{Failure, Outcome, interrupt, target};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use tracing::info;
 
 /// How each line begins: JSON has its keys in the order of the alphabet.
 const BEGIN: &str = "{\"absolute\":";
@@ -120,4 +121,41 @@ impl LineFile {
         comm.once(|| target::append_line(&self.path, &line).map_err(Failure::failed))?;
         Ok(line)
     }
+}
+
+/// *Collective.* Measures configurations one after the other, each with what is known of it beforehand, but for those that have a line of
+/// `record` or are listed twice. Objects of all of them, and how it ended: what was measured before a failure is a result.
+///
+/// # Errors
+/// Failures before there is an object.
+pub fn measure_all<T>(
+    record: Option<&LineFile>,
+    configurations: impl IntoIterator<Item = (Configured, T)>,
+    comm: &RunCommunicator,
+    mut one: impl FnMut(&mut Configured, T) -> Outcome<Value>,
+) -> Outcome<(Vec<Value>, Outcome)> {
+    // What is there, before the first is measured.
+    let mut rest: Vec<(Configured, T, Option<Value>)> = Vec::new();
+    for (mut configuration, known) in configurations {
+        let there = record.map(|record| record.find(&mut configuration, comm)).transpose()?.flatten();
+        if record.is_some() && configuration.is_among(rest.iter_mut().map(|(other, ..)| other), comm)? {
+            continue;
+        }
+        rest.push((configuration, known, there));
+    }
+    interrupt::listen();
+    let mut objects = Vec::new();
+    for (mut configuration, known, there) in rest {
+        if let Some(line) = there {
+            info!("{}: is done", configuration.typed.display());
+            objects.push(line);
+            continue;
+        }
+        match one(&mut configuration, known) {
+            Ok(object) => objects.push(object),
+            Err(failure) if objects.is_empty() => return Err(failure),
+            Err(failure) => return Ok((objects, Err(failure))),
+        }
+    }
+    Ok((objects, Ok(())))
 }

@@ -6,7 +6,7 @@ use super::fields::require_host_memory;
 use super::host_links::LinksRead;
 use super::keys::{self, SolverFlags};
 use super::layout::Layout;
-use super::line_file::LineFile;
+use super::line_file::{LineFile, measure_all};
 use super::plan::{self, Systems, gauge_header, merged, reading};
 use super::progress::Watch;
 use super::solve::{self, Solve, refused};
@@ -269,35 +269,12 @@ pub fn run(args: &TraceArguments, context: &Context) -> Outcome {
     let device = choice.open(comm)?;
     let record =
         args.output.clone().map(|path| LineFile::open(path, LINE, input, &configurations, comm)).transpose()?;
-    let mut rest: Vec<(Configured, Task, Option<Value>)> = Vec::new();
-    for (mut configuration, (task, _)) in configurations.into_iter().zip(tasks) {
-        let there = record.as_ref().map(|record| record.find(&mut configuration, comm)).transpose()?.flatten();
-        if record.is_some() && configuration.is_among(rest.iter_mut().map(|(other, ..)| other), comm)? {
-            continue;
-        }
-        rest.push((configuration, task, there));
-    }
-    interrupt::listen();
-    let (mut objects, mut ended) = (Vec::new(), Ok(()));
-    for (mut configuration, task, there) in rest {
-        if let Some(line) = there {
-            info!("{}: is done", configuration.typed.display());
-            objects.push(line);
-            continue;
-        }
-        let measurement = Measurement { task: &task, noise: &noise, choice: &choice, device: &device, context };
-        match measurement.make(&mut configuration, record.as_ref()) {
-            Ok(object) => objects.push(object),
-            Err(failure) => {
-                ended = Err(failure);
-                break;
-            }
-        }
-    }
-    // What was measured before a failure is a result.
-    if ended.is_err() && objects.is_empty() {
-        return ended;
-    }
+    let tasks = tasks.into_iter().map(|(task, _)| task);
+    let (objects, ended) =
+        measure_all(record.as_ref(), configurations.into_iter().zip(tasks), comm, |configuration, task| {
+            let measurement = Measurement { task: &task, noise: &noise, choice: &choice, device: &device, context };
+            measurement.make(configuration, record.as_ref())
+        })?;
     let object = json!({
         "configurations": objects,
         "backend": device.name(),

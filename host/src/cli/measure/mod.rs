@@ -5,7 +5,7 @@ use super::communicator::RunCommunicator;
 use super::configured::Configured;
 use super::device::{Device, DeviceChoice};
 use super::fields::{Reading, lattice_of, read_gauge, require_host_memory};
-use super::line_file::LineFile;
+use super::line_file::{LineFile, measure_all};
 use super::progress::Progress;
 use super::verify::ReadFlags;
 use super::{Context, Failure, Outcome, interrupt, text};
@@ -170,38 +170,12 @@ pub fn run(args: &MeasureArguments, context: &Context) -> Outcome {
     });
     let record =
         args.output.clone().map(|path| LineFile::open(path, LINE, input, &configurations, comm)).transpose()?;
-    // What is there, before the first is measured.
-    let mut rest: Vec<(Configured, Lattice, Option<Value>)> = Vec::new();
-    for (mut configuration, lattice) in configurations.into_iter().zip(lattices) {
-        let there = record.as_ref().map(|record| record.find(&mut configuration, comm)).transpose()?.flatten();
-        if record.is_some() && configuration.is_among(rest.iter_mut().map(|(other, ..)| other), comm)? {
-            continue;
-        }
-        rest.push((configuration, lattice, there));
-    }
-    interrupt::listen();
-    let mut objects = Vec::new();
-    let mut ended = Ok(());
-    for (mut configuration, lattice, there) in rest {
-        if let Some(line) = there {
-            info!("{}: is done", configuration.typed.display());
-            objects.push(line);
-            continue;
-        }
-        let (course, loops) = (course.as_ref(), loops.as_ref());
-        let one = Task { choice: &choice, device: &device, reading: &reading, course, loops, context };
-        match one.measure(&mut configuration, lattice, record.as_ref()) {
-            Ok(object) => objects.push(object),
-            Err(failure) => {
-                ended = Err(failure);
-                break;
-            }
-        }
-    }
-    // What was measured before a failure is a result.
-    if ended.is_err() && objects.is_empty() {
-        return ended;
-    }
+    let (course, loops) = (course.as_ref(), loops.as_ref());
+    let one = Task { choice: &choice, device: &device, reading: &reading, course, loops, context };
+    let all = configurations.into_iter().zip(lattices);
+    let (objects, ended) = measure_all(record.as_ref(), all, comm, |configuration, lattice| {
+        one.measure(configuration, lattice, record.as_ref())
+    })?;
     let object = json!({
         "configurations": objects,
         "backend": device.name(),
