@@ -139,8 +139,8 @@ pub struct GlobalFlags {
     /// Print results as text on standard output [default: on a terminal; else JSON there, and text on standard error]
     #[arg(long, global = true, conflicts_with = "json", help_heading = "Global options")]
     pub text: bool,
-    /// How to show progress on standard error: as a bar on a terminal, as a line of JSON at most each second for those who follow the log
-    /// of a job, also with `--quiet`, or not at all
+    /// How to show progress on standard error: as a bar on a terminal; as a line of JSON at most each second, for those who follow the log
+    /// of a job; or not at all
     #[arg(long, global = true, value_name = "bar|json|off", default_value = "bar", hide_possible_values = true)]
     #[arg(help_heading = "Global options")]
     pub progress: ProgressKind,
