@@ -3,7 +3,7 @@
 //! A propagator is a field with a right-hand side for each component of its source, `3 spin + colour`, and what is made of it at a site is
 //! a few complex numbers: arrays `[number][t][z][y][x]`, which [`FourierSum`] sums over one direction after the other.
 use crate::Kernel;
-use crate::algebra::{Colour, Complex, DiracSpinor, to_degrand_rossi};
+use crate::algebra::{Colour, Complex, DiracSpinor, Su3, to_degrand_rossi};
 use crate::field::Field;
 use crate::lattice::{Divisor, Geometry};
 use crate::memory::Access;
@@ -12,7 +12,7 @@ use crate::transfer::{HostArray, host_site};
 
 /// A column of a propagator in the DeGrand–Rossi basis.
 #[inline(always)]
-unsafe fn column<P: NumberFormat>(propagator: &Field, i: u32, column: u32) -> DiracSpinor<f64> {
+pub(crate) unsafe fn column<P: NumberFormat>(propagator: &Field, i: u32, column: u32) -> DiracSpinor<f64> {
     to_degrand_rossi(WilsonFermion::cast(unsafe { propagator.load::<Spinors<P>>(i, column) }))
 }
 
@@ -67,7 +67,7 @@ unsafe impl<P: NumberFormat> Kernel<Spinors<P>> for MesonSpins {
 }
 
 /// Where the numbers of a site are.
-struct Numbers {
+pub(crate) struct Numbers {
     out: HostArray,
     first: usize,
     sites: usize,
@@ -79,7 +79,7 @@ impl Numbers {
     /// # Safety
     /// The array has these numbers of all sites.
     #[inline(always)]
-    unsafe fn new(out: HostArray, geometry: &Geometry, i: u32, parity: u32, first: u32) -> Self {
+    pub unsafe fn new(out: HostArray, geometry: &Geometry, i: u32, parity: u32, first: u32) -> Self {
         let sites = 2 * geometry.half_volume() as usize;
         Numbers { out, first: host_site(geometry, i, parity, first), sites }
     }
@@ -88,7 +88,7 @@ impl Numbers {
     /// # Safety
     /// It is there.
     #[inline(always)]
-    unsafe fn number(&self, which: usize, z: Complex<f64>) {
+    pub unsafe fn number(&self, which: usize, z: Complex<f64>) {
         unsafe { self.out.set(self.first + which * self.sites, z) }
     }
 }
@@ -212,6 +212,77 @@ unsafe impl<P: NumberFormat> Kernel<Colours<P>> for StaggeredHadrons {
     }
 }
 
+/// Of the conserved charge density V_t at the sites x of one parity, one number for each spin σ of the source, its right-hand side:
+///
+/// Σ_c Σ_s (γ_5)_ss [Σ*_s(x+t̂) ((1 + γ_t) U_t†(x) S(x))_s − Σ*_s(x) ((1 − γ_t) U_t(x) S(x+t̂))_s],
+///
+/// of the columns 3 σ + c of S and those of Σ that `columns` names, times `across` where x+t̂ is beyond the end of the lattice. Lattices are
+/// whole in t.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct ChargeDensity {
+    /// S at x.
+    pub quark: Field,
+    /// S on the other parity.
+    pub quark_ahead: Field,
+    /// Σ at x.
+    pub other: Field,
+    /// Σ on the other parity.
+    pub other_ahead: Field,
+    /// U_t, `[site][3][3]`
+    pub links: HostArray,
+    /// `[σ][site]`
+    pub out: HostArray,
+    /// The lattice.
+    pub geometry: Geometry,
+    /// Parity of the sites.
+    pub parity: u32,
+    /// For each σ two bits, the lowest ones first: the spin of the columns of Σ.
+    pub columns: u32,
+    /// 1, or −1 for antiperiodic quarks.
+    pub across: f64,
+}
+// SAFETY: call (i, rhs) writes the number of its own site and spin only.
+unsafe impl<P: NumberFormat> Kernel<Spinors<P>> for ChargeDensity {
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, spin: u32) {
+        let site = self.geometry.site(i, self.parity);
+        let ahead = self.geometry.neighbour(&site, 3, true);
+        let u = unsafe { thin_link(&self.links, self.geometry.lexicographic(&site) as usize) };
+        let dagger = u.adjoint();
+        let other = (self.columns >> (2 * spin)) & 3;
+        let mut sum = Complex::ZERO;
+        for c in 0..3 {
+            let (mine, its) = (3 * spin + c, 3 * other + c);
+            let DiracSpinor([f0, f1, f2, f3]) = unsafe { column::<P>(&self.quark, i, mine) };
+            let DiracSpinor([s0, s1, s2, s3]) = unsafe { column::<P>(&self.other_ahead, ahead, its) };
+            // γ_5 (1 + γ_t) has rows (1, 0, 1, 0), … and (−1, 0, −1, 0): two products with U are enough.
+            let (up, down) = (dagger * (f0 + f2), dagger * (f1 + f3));
+            let forwards = (s0 - s2).dot(up) + (s1 - s3).dot(down);
+            let DiracSpinor([b0, b1, b2, b3]) = unsafe { column::<P>(&self.quark_ahead, ahead, mine) };
+            let DiracSpinor([s0, s1, s2, s3]) = unsafe { column::<P>(&self.other, i, its) };
+            let (up, down) = (u * (b0 - b2), u * (b1 - b3));
+            let backwards = (s0 + s2).dot(up) + (s1 + s3).dot(down);
+            sum = sum + (forwards - backwards);
+        }
+        if self.geometry.wraps(&site, 3, true) {
+            sum = sum.scale(self.across);
+        }
+        let put = unsafe { Numbers::new(self.out, &self.geometry, i, self.parity, spin) };
+        unsafe { put.number(0, sum) };
+    }
+}
+
+/// U of a site in an array `[site][3][3]`.
+#[inline(always)]
+unsafe fn thin_link(links: &HostArray, site: usize) -> Su3<f64> {
+    let row = |k: usize| unsafe {
+        let at = 9 * site + 3 * k;
+        [links.read(at, Access::Shared), links.read(at + 1, Access::Shared), links.read(at + 2, Access::Shared)]
+    };
+    Su3([row(0), row(1), row(2)])
+}
+
 /// Σ_j f(a, j, b) w_k(j), where an array is `[a][j][b]` and k is the right-hand side: a direction of space is summed over with
 /// factors, such as those of momenta.
 #[derive(Clone, Copy)]
@@ -254,5 +325,6 @@ crate::kernels! { FAMILY = "contraction";
     setup MESON_SPINS "meson_spins": [MesonSpins] => double_spinors;
     setup NUCLEON_SPINS "nucleon_spins": [NucleonSpins] => double_spinors;
     setup STAGGERED_HADRONS "staggered_hadrons": [StaggeredHadrons] => double_colours;
+    setup CHARGE_DENSITY "charge_density": [ChargeDensity] => double_spinors;
     setup FOURIER_SUM "fourier_sum": [FourierSum] => once;
 }

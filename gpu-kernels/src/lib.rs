@@ -57,6 +57,7 @@ pub mod memory;
 pub mod momenta;
 pub mod multi_rhs;
 pub mod multigrid;
+pub mod noise;
 pub mod per_rhs;
 pub mod random;
 pub mod row;
@@ -100,6 +101,7 @@ pub static FAMILIES: &[Family] = &[
     gram_of_warps::FAMILY,
     transfer::FAMILY,
     contraction::FAMILY,
+    noise::FAMILY,
     multigrid::FAMILY,
     coarse::FAMILY,
     gauge::FAMILY,

@@ -3,11 +3,13 @@
 //! The host's arrays are lexicographic in sites, double precision, in the DeGrand–Rossi basis; they are copied to the
 //! device as they are and rearranged there.
 use crate::Kernel;
-use crate::algebra::{Colour, Complex, Real, Su3};
+use crate::algebra::{Colour, Complex, DiracSpinor, Real, Su3};
 use crate::field::{Field, ThinLinks};
 use crate::lattice::{Bordered, Geometry, Region};
 use crate::memory::{Access, Chunk, Global};
-use crate::storage::{NumberFormat, SiteFormat, SiteKind, SiteValue, Sites};
+use crate::storage::{
+    Colours, NumberFormat, SiteFormat, SiteKind, SiteValue, Sites, Spinors, StaggeredFermion, WilsonFermion,
+};
 
 /// Complex numbers of a host array.
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +107,88 @@ unsafe impl<K: SiteKind, P: NumberFormat> Kernel<Sites<K, P>> for UnpackField {
     }
 }
 
+/// A fermion field as colour vectors, one right-hand side for each spin of each one, times c(x) = +, +, −, − for x+y+z+t = 0, 1, 2, 3 (mod 4):
+/// what kernels of naive staggered quarks smear. Of colour vectors this is also the way back.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct SplitSpins {
+    /// From here.
+    pub field: Field,
+    /// To there.
+    pub colours: Field,
+    /// The lattice.
+    pub geometry: Geometry,
+    /// Parity of the fields.
+    pub parity: u32,
+    /// x+y+z+t of the first site, of which the two lowest bits count.
+    pub first: u32,
+}
+
+/// Colour vectors, one right-hand side for each spin, as spinors, times c(x) as in [`SplitSpins`].
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct JoinSpins {
+    /// From here.
+    pub colours: Field,
+    /// To there.
+    pub field: Field,
+    /// The lattice.
+    pub geometry: Geometry,
+    /// Parity of the fields.
+    pub parity: u32,
+    /// x+y+z+t of the first site, of which the two lowest bits count.
+    pub first: u32,
+}
+
+/// c(x)
+#[inline(always)]
+fn sign_of_pairs(geometry: &Geometry, i: u32, parity: u32, first: u32) -> f64 {
+    let s = geometry.site(i, parity);
+    let sum = first + 2 * s.half_x + s.odd_x + s.y + s.z + s.t;
+    if sum & 2 == 0 { 1.0 } else { -1.0 }
+}
+
+// SAFETY: call (i, rhs) writes the vectors of its own site and right-hand side only.
+unsafe impl<P: NumberFormat> Kernel<Spinors<P>> for SplitSpins {
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, rhs: u32) {
+        let sign = sign_of_pairs(&self.geometry, i, self.parity, self.first);
+        let spinor: DiracSpinor<f64> = WilsonFermion::cast(unsafe { self.field.load::<Spinors<P>>(i, rhs) });
+        macro_rules! put {
+            ($($s:literal)*) => {$( unsafe {
+                let vector = StaggeredFermion::cast(spinor.0[$s].map(|z| z.scale(sign)));
+                self.colours.store::<Colours<P>>(i, 4 * rhs + $s, &vector);
+            } )*};
+        }
+        put!(0 1 2 3);
+    }
+}
+// SAFETY: call (i, rhs) writes the vector of its own site and right-hand side only.
+unsafe impl<P: NumberFormat> Kernel<Colours<P>> for SplitSpins {
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, rhs: u32) {
+        let sign = sign_of_pairs(&self.geometry, i, self.parity, self.first);
+        let vector: Colour<f64> = StaggeredFermion::cast(unsafe { self.field.load::<Colours<P>>(i, rhs) });
+        let vector = StaggeredFermion::cast(vector.map(|z| z.scale(sign)));
+        unsafe { self.colours.store::<Colours<P>>(i, rhs, &vector) }
+    }
+}
+// SAFETY: call (i, rhs) writes the spinor of its own site and right-hand side only.
+unsafe impl<P: NumberFormat> Kernel<Spinors<P>> for JoinSpins {
+    #[inline(always)]
+    unsafe fn site(&self, i: u32, rhs: u32) {
+        let sign = sign_of_pairs(&self.geometry, i, self.parity, self.first);
+        macro_rules! vector {
+            ($s:literal) => {{
+                let vector = unsafe { self.colours.load::<Colours<P>>(i, 4 * rhs + $s) };
+                let vector: Colour<f64> = StaggeredFermion::cast(vector);
+                vector.map(|z| z.scale(sign))
+            }};
+        }
+        let spinor = DiracSpinor([vector!(0), vector!(1), vector!(2), vector!(3)]);
+        unsafe { self.field.store::<Spinors<P>>(i, rhs, &WilsonFermion::cast(spinor)) }
+    }
+}
 /// Number of a site among those of all right-hand sides in a host array.
 #[inline(always)]
 pub(crate) fn host_site(geometry: &Geometry, i: u32, parity: u32, rhs: u32) -> usize {
@@ -217,6 +301,8 @@ unsafe impl<F: SiteFormat> Kernel<F> for CopySites {
 
 crate::kernels! { FAMILY = "transfer";
     kernel COPY_REGION "copy_region": [CopySites] => spinors, wide_colour_fields;
+    setup SPLIT_SPINS "split_spins": [SplitSpins] => double_spinors, double_colours;
+    setup JOIN_SPINS "join_spins": [JoinSpins] => double_spinors;
     setup PACK "pack": [PackField] => spinors, colours;
     setup UNPACK "unpack": [UnpackField] => spinors, colours;
     setup PACK_THIN_LINKS "pack_thin_links": [PackThinLinks] => once;

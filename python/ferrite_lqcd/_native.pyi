@@ -132,6 +132,7 @@ def sequential_source(
     antiquark: NDArray[Any], sink: int, momentum: list[int], origin: list[int], time: int
 ) -> NDArray[Any]: ...
 def conserved_charge(
+    device: Device,
     links: Links,
     quark: NDArray[Any],
     through: NDArray[Any],

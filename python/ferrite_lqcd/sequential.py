@@ -140,6 +140,7 @@ def conserved_charge(
     momenta: Sequence[Sequence[int]] = ((0, 0, 0),),
     *,
     source: str = "g5",
+    device: Optional[Device] = None,
 ) -> np.ndarray:
     """C(τ, q) with the conserved charge density of Wilson-like quarks in place of J: ``[momentum, time]``.
 
@@ -151,7 +152,7 @@ def conserved_charge(
     ----------
     operator : Operator
         That of ``quark``, whose links the density has.
-    quark, through, momenta, source
+    quark, through, momenta, source, device
         As for ``three_point``.
 
     Examples
@@ -171,6 +172,7 @@ def conserved_charge(
     if theta and any(float(angle) != 0.0 for angle in np.ravel(theta)):
         raise InputError("the conserved charge is known without twisted boundary conditions only")
     return _native.conserved_charge(
+        _on(device),
         operator.gauge._links,
         quark.columns,
         through.columns,

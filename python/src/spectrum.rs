@@ -12,7 +12,7 @@ use ferrite::num_complex::Complex64;
 use ferrite::observables::spectrum::gamma::{COUNT, Gamma, name};
 use ferrite::observables::spectrum::mesons::Mesons;
 use ferrite::observables::spectrum::nucleon::nucleon as nucleon_of;
-use ferrite::observables::spectrum::sequential;
+use ferrite::observables::spectrum::sequential::{self, TimeLinks, conserved_charge as conserved_charge_of};
 use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
 use ferrite::observables::spectrum::staggered::{NAMES, local_mesons, local_nucleon};
 use ferrite::operators::{StaggeredPhases, TimeBoundary};
@@ -183,6 +183,7 @@ pub fn sequential_source<'py>(
 #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
 pub fn conserved_charge<'py>(
     py: Python<'py>,
+    device: &Device,
     links: &Links,
     quark: Given<'_>,
     through: Given<'_>,
@@ -199,11 +200,13 @@ pub fn conserved_charge<'py>(
         return Err(Failure::input("links and propagators are on different lattices").into());
     }
     let boundary = if antiperiodic { TimeBoundary::Antiperiodic } else { TimeBoundary::Periodic };
-    let found = py.detach(|| {
-        let both = [&quark[..], &through[..]];
-        sequential::conserved_charge(lattice, &gauge, both, Gamma::new(source), origin, &momenta, boundary)
-    });
-    arrays::array(py, &[momenta.len(), lattice.size()[3]], found.concat())
+    let count = momenta.len();
+    let make = move |quark: &FullField, through: &FullField| {
+        let links = TimeLinks::new(quark.even.domain(), &gauge)?;
+        conserved_charge_of(&links, [quark, through], Gamma::new(source), origin, &momenta, boundary)
+    };
+    let found = contracted(py, device, (quark, Some(through)), make)?;
+    arrays::array(py, &[count, lattice.size()[3]], found.concat())
 }
 
 /// That a number is one of a product of γ matrices.

@@ -143,6 +143,10 @@ fn fitting(free: usize, n: usize, needs: impl Fn(usize) -> Needs) -> Option<usiz
 }
 
 impl Batches {
+    /// Whether more memory would make larger ones.
+    pub fn are_limited_by_memory(&self) -> bool {
+        self.limit == Some(Limit::Memory)
+    }
     /// The number of right-hand sides in the largest batch.
     pub fn largest(&self) -> usize {
         self.sizes.iter().copied().max().unwrap_or(0)

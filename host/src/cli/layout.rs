@@ -184,6 +184,19 @@ impl Layout {
     pub fn with(self, transport: Transport, overlap: bool) -> Self {
         Layout { transport: OnceCell::from(transport), overlap, ..self }
     }
+    /// As many times in each process, in place of those that it has, with space cut as before.
+    #[must_use]
+    pub fn of_times(&self, times: usize) -> Self {
+        let resized = |lattice: Lattice, times: usize| {
+            let [x, y, z, _] = lattice.size();
+            Lattice::new([x, y, z, times]).expect("extents that were even and no larger before")
+        };
+        let Section { global, mut origin, local } = self.section;
+        origin[3] = origin[3] / local.size()[3] * times;
+        let local = resized(local, times);
+        let section = Section { global: resized(global, times * self.grid().dims()[3]), origin, local };
+        Layout { section, cut: Cut { local, ..self.cut }, ..self.clone() }
+    }
     /// Its description in JSON next to times: also how faces are sent, if any are.
     pub fn describe_with_way(&self) -> Value {
         let mut object = self.describe();

@@ -7,28 +7,28 @@ use ferrite::files::setup::links_checksum;
 use ferrite::files::setup_of_solve::{self, SetupError};
 use ferrite::operators::WilsonLike;
 use ferrite::solve::{Configuration, Request};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tracing::info;
 
 /// The file, and what the links and the operator of this run are.
-pub struct SetupFile<'a> {
-    path: &'a Path,
-    layout: &'a Layout,
+pub struct SetupFile {
+    path: PathBuf,
+    layout: Layout,
     operator: WilsonLike,
     links: String,
     /// Whether it was there when the run began.
     is_there: bool,
 }
 
-impl<'a> SetupFile<'a> {
+impl SetupFile {
     /// *Collective.* For a solve with an operator on this process's part of the links.
-    pub fn new(path: &'a Path, layout: &'a Layout, operator: WilsonLike, gauge: &HostGauge) -> Outcome<Self> {
+    pub fn new(path: &Path, layout: &Layout, operator: WilsonLike, gauge: &HostGauge) -> Outcome<Self> {
         let network = layout.network();
         let failed = |error: comms::CommError| Failure::failed(error);
         let links = links_checksum(gauge, &layout.section, network).map_err(failed)?;
         let there = network.all_gather(&[u8::from(path.exists())]).map_err(failed)?;
         let is_there = there.first().is_some_and(|first| *first == [1]);
-        Ok(SetupFile { path, layout, operator, links, is_there })
+        Ok(SetupFile { path: path.into(), layout: layout.clone(), operator, links, is_there })
     }
     /// *Collective.* Hands over what the file has, if it is there, and makes a request for as many near-null vectors; `asked`:
     /// their number was asked for.
@@ -38,7 +38,7 @@ impl<'a> SetupFile<'a> {
         }
         let (path, expected) = (self.path.display(), asked.then_some(request.multigrid.vectors));
         let refused = |why| Failure::refused(format!("{path} {why}: remove it, or name another file")).shared();
-        let file = self.layout.share(self.path);
+        let file = self.layout.share(&self.path);
         let loaded = setup_of_solve::load(file, configuration, self.operator, &self.links, expected);
         let loaded = loaded.map_err(|error| match error {
             SetupError::File(error) => Failure::reading(&error, ReadBy::default()),
@@ -57,7 +57,7 @@ impl<'a> SetupFile<'a> {
         if self.is_there {
             return Ok(());
         }
-        match setup_of_solve::save(self.layout.share(self.path), configuration, &self.links) {
+        match setup_of_solve::save(self.layout.share(&self.path), configuration, &self.links) {
             Ok(vectors) => info!("{}: wrote {vectors} test vectors of multigrid", self.path.display()),
             Err(SetupError::None) => {}
             Err(SetupError::File(error)) => return Err(Failure::writing(error)),

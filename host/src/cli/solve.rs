@@ -18,11 +18,12 @@ use crate::cli::config::Settings;
 use clap::Args;
 use ferrite::FermionKind;
 use ferrite::LinkStorage;
+use ferrite::domain::Domain;
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
 use ferrite::halo::Needs;
 use ferrite::operators::OPERATORS;
 use ferrite::operators::Operator;
-use ferrite::solve::{Report, Request, SolveFailure, Solved, in_batches, shifts_in_batches};
+use ferrite::solve::{Configuration, Report, Request, SolveFailure, Solved, in_batches, shifts_in_batches};
 use serde_json::json;
 use solvers::{SolveError, Unsolved};
 use std::path::{Path, PathBuf};
@@ -129,6 +130,25 @@ impl Solve {
         let needs = request.memory(cut.local, &cut.grid, nrhs, self.plan.systems.count().filter(|count| *count > 1));
         self.plan.with_smearing(cut, needs)
     }
+    /// *Collective.* Gets links ready on a device, with the multigrid setup of an earlier run.
+    pub fn ready<'l>(&self, domain: &Domain, layout: &Layout, links: &'l LinksRead) -> Outcome<ReadySolve<'l>> {
+        let mut request = self.request(links.operator, links.storage);
+        let configuration = links.links.on(domain)?;
+        let setup = match (&self.scheme.setup, links.operator, &links.links) {
+            (Some(path), Operator::WilsonLike(operator), HostLinks::Gauge(file)) => {
+                if links.storage.temporal {
+                    let why = "--setup keeps vectors in the gauge of the links: choose a --reconstruct without t";
+                    return Err(Failure::refused(why).shared());
+                }
+                Some(SetupFile::new(path, layout, operator, &file.gauge)?)
+            }
+            _ => None,
+        };
+        if let Some(setup) = &setup {
+            setup.load(&configuration, &mut request, self.scheme.asks_for_vectors)?;
+        }
+        Ok(ReadySolve { configuration, request, setup })
+    }
     /// *Collective.* Solves for these sources in batches.
     pub fn solve<F: Fermion>(
         &self,
@@ -138,31 +158,16 @@ impl Solve {
         batched: &BatchedSources<'_, F>,
         watch: &mut Watch,
     ) -> Outcome<Ended<F>> {
-        let mut request = self.request(links.operator, links.storage);
         let BatchedSources { sizes, sources, guess } = *batched;
         let result = {
             let domain = layout.domain(device.backend())?;
-            let configuration = links.links.on(&domain)?;
-            let setup = match (&self.scheme.setup, links.operator, &links.links) {
-                (Some(path), Operator::WilsonLike(operator), HostLinks::Gauge(file)) => {
-                    if links.storage.temporal {
-                        let why = "--setup keeps vectors in the gauge of the links: choose a --reconstruct without t";
-                        return Err(Failure::refused(why).shared());
-                    }
-                    Some(SetupFile::new(path, layout, operator, &file.gauge)?)
-                }
-                _ => None,
-            };
-            if let Some(setup) = &setup {
-                setup.load(&configuration, &mut request, self.scheme.asks_for_vectors)?;
-            }
+            let mut ready = self.ready(&domain, layout, links)?;
             let solved = in_batches(sizes, sources, guess, |sources, guess| {
                 watch.next_batch(sources.len());
-                configuration.solve(sources, guess, &request, watch)
+                ready.configuration.solve(sources, guess, &ready.request, watch)
             });
-            if let Some(setup) = &setup {
-                setup.save(&configuration)?;
-            }
+            ready.save_setup()?;
+            drop(ready);
             if solved.is_ok() {
                 domain.release()?;
             }
@@ -170,10 +175,25 @@ impl Solve {
         };
         watch.finish();
         let ended = Ended::of(result)?;
-        if ended.report.escalations.is_empty() {
-            note_storage(links.storage, ended.report.reconstruction);
-        }
+        note_storage_of(links.storage, &ended.report);
         Ok(ended)
+    }
+}
+
+/// Links of a solve on a device.
+pub struct ReadySolve<'l> {
+    /// They themselves.
+    pub configuration: Configuration<'l>,
+    /// What is asked of a solver.
+    pub request: Request,
+    /// Until it was saved.
+    setup: Option<SetupFile>,
+}
+
+impl ReadySolve<'_> {
+    /// *Collective.* Writes the multigrid setup after the first solve, where that is asked for.
+    pub fn save_setup(&mut self) -> Outcome {
+        self.setup.take().map_or(Ok(()), |setup| setup.save(&self.configuration))
     }
 }
 
@@ -227,6 +247,13 @@ fn note_storage(planned: LinkStorage, used: LinkStorage) {
     if planned != used {
         let [planned, used] = [planned, used].map(|format| name_of(&RECONSTRUCTIONS, format));
         info!("some links cannot be reconstructed from {planned} real numbers: {used} are stored");
+    }
+}
+
+/// The same after a solve, unless an escalation has said so.
+pub fn note_storage_of(planned: LinkStorage, report: &Report) {
+    if report.escalations.is_empty() {
+        note_storage(planned, report.reconstruction);
     }
 }
 

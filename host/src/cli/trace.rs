@@ -13,10 +13,11 @@ use super::solve::{self, Solve, refused};
 use super::{Code, Context, Failure, Outcome, interrupt, text};
 use crate::cli::config::Settings;
 use clap::{Args, ValueEnum};
-use ferrite::FermionKind;
 use ferrite::field::host::{ColourVector, HostField, Spinor};
+use ferrite::field::{DeviceField, FullField};
 use ferrite::observables::traces::{Dilution, MOST_NOISE, NoiseKind, NoiseSource, TraceField};
 use ferrite::solve::Configuration;
+use ferrite::{FermionKind, Precision};
 use num_complex::Complex64;
 use serde_json::{Map, Value, json};
 use solvers::worse_residual;
@@ -299,10 +300,17 @@ impl Measurement<'_> {
         if record.is_some() {
             configuration.hold(comm)?;
         }
-        let layout = plan.cut(&self.choice.layout, comm)?;
+        let (layout, kind) = (plan.cut(&self.choice.layout, comm)?, plan.operator.kind());
         self.task.solve.scheme.check(layout.cut())?;
         let solves = self.task.parts * self.noise.vectors as usize;
-        let needs = |together: usize| self.task.solve.memory(layout.cut(), together);
+        let needs = |together: usize| {
+            let mut needs = self.task.solve.memory(layout.cut(), together);
+            needs.push((
+                "noise",
+                2 * DeviceField::bytes_for(kind, Precision::Double, layout.local().half_volume(), together),
+            ));
+            needs
+        };
         let name = format!("the solve on {}", plan.lattice);
         let task = BatchTask { device: self.device, comm, name: &name, noun: RIGHT_HAND_SIDE };
         let batches = self.task.solve.scheme.batch.on(&task, solves, needs)?;
@@ -342,8 +350,9 @@ impl Measurement<'_> {
             Systems::Masses(masses) => masses.clone(),
             Systems::One | Systems::Shifts(_) => vec![links.operator.mass()],
         };
-        let host = (1 + masses.len()) * batches.largest() * size_of::<F>() + 576;
-        require_host_memory(comm, layout.local(), host, "noise, solutions and links")?;
+        // Several masses are solved for by way of the host.
+        let host = if masses.len() > 1 { (1 + masses.len()) * batches.largest() * size_of::<F>() } else { 0 };
+        require_host_memory(comm, layout.local(), host + 576, "links and fields")?;
         let source = self.noise.source(configuration);
         let work = json!({ "task": "trace" });
         let mut watch = Watch::new(solve.scheme.tol, self.context.progress(), work, comm);
@@ -354,16 +363,14 @@ impl Measurement<'_> {
             let on = links.links.on(&domain)?;
             let mut done = 0;
             for size in &batches.sizes {
-                let numbers = (done..done + size).map(|k| (k / parts, k % parts));
-                let fields: Vec<HostField<F>> =
-                    numbers.clone().map(|(vector, part)| source.part(layout.section, vector as u32, part)).collect();
+                let noise = source.fields::<F>(&domain, done..done + size)?;
                 watch.next_batch(*size);
-                let solved = self.batch(&on, links, &fields, configuration, &mut watch)?;
+                let solved = self.batch::<F>(&on, links, &noise, configuration, &mut watch)?;
                 residual = worse_residual(residual, solved.residual);
                 iterations += solved.iterations;
-                for (k, (vector, _)) in numbers.enumerate() {
-                    for (sums, solutions) in sums[vector].iter_mut().zip(&solved.solutions) {
-                        let found = F::sums(&fields[k], &solutions[k]);
+                for (mass, solutions) in solved.solutions.iter().enumerate() {
+                    for (k, found) in F::sums(&noise, solutions)?.into_iter().enumerate() {
+                        let sums = &mut sums[(done + k) / parts][mass];
                         sums.iter_mut().zip(found).for_each(|(sum, more)| *sum += more);
                     }
                 }
@@ -393,10 +400,10 @@ impl Measurement<'_> {
         &self,
         on: &Configuration<'_>,
         links: &LinksRead,
-        fields: &[HostField<F>],
+        noise: &FullField,
         configuration: &Configured,
         watch: &mut Watch,
-    ) -> Outcome<SolvedBatch<F>> {
+    ) -> Outcome<SolvedBatch> {
         let solve = &self.task.solve;
         let request = solve.request(links.operator, links.storage);
         let failed = |reached: f64, why: String, cancelled: bool| {
@@ -406,7 +413,8 @@ impl Measurement<'_> {
             Err(Failure::new(code, why).shared())
         };
         if let Systems::Masses(masses) = &solve.plan.systems {
-            let solved = on.solve_masses(fields, masses, solve.plan.strategy, &request, watch);
+            let fields: Vec<HostField<F>> = noise.download()?;
+            let solved = on.solve_masses(&fields, masses, solve.plan.strategy, &request, watch);
             let (solutions, report) = solved.map_err(refused)?;
             let residuals = report.shifts.iter().flat_map(|shift| shift.true_residual.iter().copied());
             let residual = residuals.fold(0.0, worse_residual);
@@ -416,24 +424,26 @@ impl Measurement<'_> {
             }
             let together = report.shifts.iter().map(|shift| shift.iterations).max().unwrap_or(0);
             let apart: usize = report.shifts.iter().map(|shift| shift.refinement_iterations).sum();
+            let there = |solutions: &Vec<HostField<F>>| FullField::of_host(noise.even.domain(), solutions);
+            let solutions = solutions.iter().map(there).collect::<Result<_, _>>()?;
             return Ok(SolvedBatch { solutions, residual, iterations: together + apart });
         }
-        let ended = solve::Ended::of(on.solve(fields, None, &request, watch))?;
-        solve::announce(&ended.report);
-        let residual = solve::worst(&ended.report);
-        if !ended.report.converged || ended.error.is_some() {
-            let cancelled = matches!(ended.error, Some(solvers::SolveError::Cancelled { .. }));
-            let why = ended.error.map_or(String::new(), |error| format!(": {error}"));
+        let sources = noise.columns(0..noise.even.nrhs(), noise.even.domain())?;
+        let (solutions, report, error) = on.solve_fields(sources, None, &request, watch).map_err(refused)?;
+        solve::announce(&report);
+        let residual = solve::worst(&report);
+        if !report.converged || error.is_some() {
+            let cancelled = matches!(error, Some(solvers::SolveError::Cancelled { .. }));
+            let why = error.map_or(String::new(), |error| format!(": {error}"));
             return failed(residual, why, cancelled);
         }
-        let iterations = ended.report.info.iterations;
-        Ok(SolvedBatch { solutions: vec![ended.solutions], residual, iterations })
+        Ok(SolvedBatch { solutions: vec![solutions], residual, iterations: report.info.iterations })
     }
 }
 
-/// Solutions by mass and right-hand side.
-struct SolvedBatch<F> {
-    solutions: Vec<Vec<HostField<F>>>,
+/// Solutions by mass, and by right-hand side on the device.
+struct SolvedBatch {
+    solutions: Vec<FullField>,
     residual: f64,
     iterations: usize,
 }

@@ -5,6 +5,9 @@ use gpu_kernels::transfer::HostArray;
 use num_complex::Complex64;
 use std::sync::Arc;
 
+/// Numbers that go from one device to another at once.
+const PIECE: usize = 1 << 22;
+
 /// Complex numbers in double precision in the memory of a device, one after the other.
 pub struct DeviceArray {
     memory: DeviceBuffer,
@@ -61,6 +64,20 @@ impl DeviceArray {
         assert!(first + numbers.len() <= self.len, "numbers have a place in the array");
         let offset = first * size_of::<Complex64>();
         Ok(self.backend.download(&self.memory, offset, bytemuck::cast_slice_mut(numbers))?)
+    }
+    /// The same numbers on another device, by way of the host.
+    ///
+    /// # Errors
+    /// Failures of the devices.
+    pub fn copy_on(&self, backend: &dyn Backend, what: &str) -> Result<Self> {
+        let mut copy = DeviceArray::zero(backend, self.len, what)?;
+        let mut piece = vec![Complex64::ZERO; self.len.min(PIECE)];
+        for first in (0..self.len).step_by(PIECE) {
+            let piece = &mut piece[..PIECE.min(self.len - first)];
+            self.download(first, piece)?;
+            copy.upload(first, piece)?;
+        }
+        Ok(copy)
     }
     /// For kernels.
     pub(crate) fn view(&self) -> HostArray {

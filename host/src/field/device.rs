@@ -1,12 +1,15 @@
 //! Fermion fields on a device.
 use super::array::DeviceArray;
 use super::host::{ColourVector, Fermion, HostField, Spinor};
+use super::space::FieldSpace;
 use crate::backend::{DeviceBuffer, view};
 use crate::domain::{DeviceError, Domain, Result};
+use crate::lattice::Lattice;
 use gpu_kernels::field::Field;
 use gpu_kernels::storage::padded;
 use gpu_kernels::transfer::{PACK, PackField, UNPACK, UnpackField};
 use gpu_kernels::{FermionKind, Format, Precision};
+use std::ops::Range;
 
 /// A fermion field on the sites of one parity, for one or more right-hand sides.
 pub struct DeviceField {
@@ -101,6 +104,93 @@ impl FullField {
         let mut field = FullField::zero(domain, F::KIND, Precision::Double, host.len())?;
         field.upload(host)?;
         Ok(field)
+    }
+    /// Host fields of one `time` of this process's part of the lattice, one per right-hand side, in double precision; zero at all other
+    /// times.
+    ///
+    /// # Errors
+    /// Fields on other lattices than that of [one time](crate::lattice::Lattice::of_one_time); failures of the device.
+    ///
+    /// # Panics
+    /// Where there is no such time.
+    pub fn of_time<F: Fermion>(domain: &Domain, time: usize, host: &[HostField<F>]) -> Result<Self> {
+        let local = domain.local();
+        assert!(time < local.size()[3], "a time that is there");
+        let mut field = FullField::zero(domain, F::KIND, Precision::Double, host.len())?;
+        let mut staged = DeviceArray::zero(domain.backend(), field.numbers(), "the upload of a fermion field")?;
+        for (j, of_time) in host.iter().enumerate() {
+            expect_one_time(local, of_time.lattice())?;
+            let numbers = of_time.numbers();
+            staged.upload((j * local.size()[3] + time) * numbers.len(), numbers)?;
+        }
+        field.pack(&staged)?;
+        Ok(field)
+    }
+    /// Host fields of one `time` of this process's part of the lattice, one per right-hand side.
+    ///
+    /// # Errors
+    /// Host fields of another kind; failures of the device.
+    ///
+    /// # Panics
+    /// Where there is no such time.
+    pub fn at_time<F: Fermion>(&self, time: usize) -> Result<Vec<HostField<F>>> {
+        let local = self.even.domain.local();
+        assert!(time < local.size()[3], "a time that is there");
+        self.expect_host::<F>()?;
+        let array = self.unpack()?;
+        let one = |j: usize| {
+            let mut host = HostField::zero(local.of_one_time());
+            let count = host.numbers().len();
+            array.download((j * local.size()[3] + time) * count, host.numbers_mut())?;
+            Ok(host)
+        };
+        (0..self.even.nrhs).map(one).collect()
+    }
+    /// A copy of some of its right-hand sides, on a domain of the same part of the lattice on this device or another.
+    ///
+    /// # Errors
+    /// Failures of the devices, and domains of other parts of the lattice.
+    ///
+    /// # Panics
+    /// Where there are no such right-hand sides, or none.
+    pub fn columns(&self, columns: Range<usize>, domain: &Domain) -> Result<Self> {
+        assert!(columns.end <= self.even.nrhs, "right-hand sides that are there");
+        let (kind, precision) = (self.even.kind, self.even.precision);
+        let space = FieldSpace::new(&self.even.domain, kind, precision, columns.len());
+        let mut some = FullField::zero(&self.even.domain, kind, precision, columns.len())?;
+        for parity in 0..2 {
+            space.copy_from_rhs(self.parity(parity), columns.start, some.parity_mut(parity))?;
+        }
+        some.on(domain)
+    }
+    /// Puts the right-hand sides of a field, which may be on another device, in the place of its own from `first` on.
+    ///
+    /// # Errors
+    /// Fields of another format or part of the lattice; failures of the devices.
+    ///
+    /// # Panics
+    /// Where its own right-hand sides end before.
+    pub fn set_columns(&mut self, first: usize, from: Self) -> Result {
+        assert!(first + from.even.nrhs <= self.even.nrhs, "right-hand sides that are there");
+        let from = from.on(&self.even.domain)?;
+        let space = FieldSpace::new(&self.even.domain, self.even.kind, self.even.precision, from.even.nrhs);
+        for parity in 0..2 {
+            space.copy_to_rhs(from.parity(parity), self.parity_mut(parity), first)?;
+        }
+        Ok(())
+    }
+    /// The field on a domain of the same part of the lattice: itself, or a copy on another device.
+    ///
+    /// # Errors
+    /// Domains of other parts of the lattice; failures of the devices.
+    pub fn on(self, domain: &Domain) -> Result<Self> {
+        if self.even.domain.backend().is(domain.backend()) {
+            return Ok(self);
+        }
+        domain.expect("a field of another device", self.even.domain.local())?;
+        let mut copy = FullField::zero(domain, self.even.kind, self.even.precision, self.even.nrhs)?;
+        copy.pack(&self.unpack()?.copy_on(domain.backend(), "a fermion field of another device")?)?;
+        Ok(copy)
     }
     /// One of the two parities.
     pub fn parity(&self, parity: usize) -> &DeviceField {
@@ -209,4 +299,13 @@ impl FullField {
         let found = Format { kind: Some(F::KIND), ..Format::NONE };
         Err(DeviceError::OtherFormat { found, expected: self.even.format() })
     }
+}
+
+/// Whether a host field has the sites of one time of a process's part of the lattice.
+fn expect_one_time(local: Lattice, found: Lattice) -> Result {
+    let expected = local.of_one_time();
+    if found == expected {
+        return Ok(());
+    }
+    Err(DeviceError::OtherLattice { what: "a field of one time", found, expected })
 }

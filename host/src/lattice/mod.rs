@@ -69,6 +69,12 @@ impl Lattice {
         let countable = sites.is_some_and(|n| n as u64 <= MOST_SITES) && size.iter().all(|&e| e < 1 << 31);
         if countable { Ok(Self { size }) } else { Err(LatticeError::TooLarge { size }) }
     }
+    /// The sites of one time.
+    #[must_use]
+    pub fn of_one_time(&self) -> Self {
+        let [x, y, z, _] = self.size;
+        Lattice { size: [x, y, z, 1] }
+    }
     /// That all extents are even.
     ///
     /// # Errors
@@ -141,6 +147,12 @@ impl Section {
     pub fn locate(&self, site: [usize; 4]) -> Option<[usize; 4]> {
         let local: [usize; 4] = std::array::from_fn(|mu| site[mu].wrapping_sub(self.origin[mu]));
         (0..4).all(|mu| local[mu] < self.local.size[mu]).then_some(local)
+    }
+    /// The sites of a time of the whole lattice, as a box of their own; `None` where the box has none.
+    pub fn at_time(&self, time: usize) -> Option<Self> {
+        let here = (self.origin[3]..self.origin[3] + self.local.size[3]).contains(&time);
+        let [x, y, z, t] = self.origin;
+        here.then(|| Section { origin: [x, y, z, t.max(time)], local: self.local.of_one_time(), ..*self })
     }
     /// Its sites.
     pub(crate) fn cuboid(&self) -> Cuboid {

@@ -2,17 +2,20 @@
 //!
 //! A noise vector may be split into parts that live on different times, spins, colours or parities, each of which is solved for by
 //! itself: with η = Σ_k η_k, Σ_k η_k† Γ M⁻¹ η_k lacks what noise there is from elements of M⁻¹ between parts (Foley et al. 2005).
+use super::spectrum::MomentumSums;
 use super::spectrum::gamma::{COUNT, Gamma, name};
-use crate::field::host::{ColourVector, Fermion, HostField, Spinor};
-use crate::lattice::{Lattice, Section};
-use gpu_kernels::random::Philox;
+use crate::domain::{Domain, Result};
+use crate::field::FullField;
+use crate::field::host::{ColourVector, Fermion, Spinor};
+use crate::lattice::Lattice;
+use gpu_kernels::Precision;
+use gpu_kernels::lattice::Divisor;
+use gpu_kernels::noise::{NOISE_PARTS, NoiseParts};
 use num_complex::Complex64;
-use rayon::prelude::*;
+use std::ops::Range;
 
 /// Stream of this noise, apart from those of [sources](super::spectrum::sources).
 const STREAM: u32 = 0x5a32_0002;
-/// Sites are numbered below 2⁴⁸, noise vectors below 2¹⁶.
-const NUMBER: u32 = 48;
 /// Noise vectors with numbers of their own.
 pub const MOST_NOISE: u32 = 1 << 16;
 
@@ -69,42 +72,35 @@ pub struct NoiseSource {
 }
 
 impl NoiseSource {
-    /// Part number `part` of noise vector number `number`. Panics where there is no such part, or for numbers of [`MOST_NOISE`] or
-    /// more.
-    pub fn part<T: TraceField>(&self, section: Section, number: u32, part: usize) -> HostField<T> {
-        assert!(number < MOST_NOISE && part < self.dilution.parts::<T>(section.global), "a part that is there");
-        let [times, parities, spins, colours] = self.dilution.counts::<T>(section.global);
-        let (colour, rest) = (part % colours, part / colours);
-        let (spin, rest) = (rest % spins, rest / spins);
-        let (parity, time) = (rest % parities, rest / parities);
-        let mut field = HostField::<T>::zero(section.local);
-        field.numbers_mut().par_chunks_exact_mut(T::COMPONENTS).enumerate().for_each(|(local, site)| {
-            let global = section.global_index(local);
-            let at = section.global.coordinates(global);
-            if at[3] % times != time || at.iter().sum::<usize>() % parities != parity {
-                return;
-            }
-            let stream = u64::from(number) << NUMBER | global as u64;
-            let bits = Philox::new(self.seed, stream, STREAM).next_u32();
-            for (component, value) in site.iter_mut().enumerate() {
-                let (s, c) = (component / ColourVector::COMPONENTS, component % ColourVector::COMPONENTS);
-                if s % spins == spin && c % colours == colour {
-                    *value = self.kind.value(bits >> (2 * component));
-                }
-            }
-        });
-        field
-    }
-}
-
-impl NoiseKind {
-    /// From two bits.
-    fn value(self, bits: u32) -> Complex64 {
-        let sign = |bit: u32| if bits >> bit & 1 == 0 { 1.0 } else { -1.0 };
-        match self {
-            NoiseKind::Z2 => Complex64::new(sign(0), 0.0),
-            NoiseKind::Z4 => Complex64::new(sign(0), sign(1)) * std::f64::consts::FRAC_1_SQRT_2,
+    /// Parts of noise vectors as right-hand sides in double precision, by their numbers part + parts · vector.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    ///
+    /// # Panics
+    /// For vectors of numbers of [`MOST_NOISE`] or more.
+    pub fn fields<T: TraceField>(&self, domain: &Domain, numbers: Range<usize>) -> Result<FullField> {
+        let parts = self.dilution.parts::<T>(domain.global());
+        assert!(numbers.end <= MOST_NOISE as usize * parts, "vectors with numbers of their own");
+        let field = FullField::zero(domain, T::KIND, Precision::Double, numbers.len())?;
+        let [times, parities, spins, colours] = self.dilution.counts::<T>(domain.global()).map(|count| count as u32);
+        for parity in 0..2 {
+            let kernel = NoiseParts {
+                field: field.parity(parity).view(),
+                geometry: domain.geometry(),
+                position: domain.position(),
+                parity: parity as u32,
+                first: numbers.start as u32,
+                parts: Divisor::new(parts as u32),
+                counts: [colours, spins, parities, times],
+                seed: self.seed,
+                substream: STREAM,
+                is_real: u32::from(self.kind == NoiseKind::Z2),
+            };
+            let (format, sites) = (field.even.format(), domain.half_sites());
+            domain.backend().launch(&NOISE_PARTS, format, &kernel, sites, numbers.len() as u32)?;
         }
+        Ok(field)
     }
 }
 
@@ -114,24 +110,21 @@ pub trait TraceField: Fermion {
     const GAMMAS: usize;
     /// What a Γ is called.
     fn gamma(number: usize) -> String;
-    /// η†(x) Γ ψ(x) for all Γ at a site.
-    fn site(noise: &Self, solution: &Self) -> Vec<Complex64>;
-    /// Σ_x η†(x) Γ ψ(x) over this process's part of the lattice, for all Γ.
-    fn sums(noise: &HostField<Self>, solution: &HostField<Self>) -> Vec<Complex64> {
-        // In a fixed order: by time, and then by site, so that the number of threads does not matter.
-        let plane = noise.lattice().volume() / noise.lattice().size()[3];
-        let zero = || vec![Complex64::ZERO; Self::GAMMAS];
-        let add = |mut sum: Vec<Complex64>, more: Vec<Complex64>| {
-            sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
-            sum
+    /// Σ η† Γ ψ for all Γ, from Σ_c η*_{sc} ψ_{tc}, `[4 s + t]`, of which colour vectors have one.
+    fn of_spins(sums: &[Complex64]) -> Vec<Complex64>;
+    /// Σ_x η†(x) Γ ψ(x) over this process's part of the lattice for each right-hand side and all Γ, of fields in double precision on one
+    /// device.
+    ///
+    /// # Errors
+    /// Other fields; failures of the device.
+    fn sums(noise: &FullField, solutions: &FullField) -> Result<Vec<Vec<Complex64>>> {
+        let sums = MomentumSums::new(noise.even.domain(), [0; 4], &[[0; 3]])?;
+        let over_times = |times: &Vec<Vec<Complex64>>| times[0].iter().sum();
+        let one = |rhs| {
+            let found = sums.of_noise(noise, solutions, rhs)?;
+            Ok(Self::of_spins(&found.iter().map(over_times).collect::<Vec<_>>()))
         };
-        let planes: Vec<Vec<Complex64>> = noise
-            .sites()
-            .par_chunks(plane)
-            .zip(solution.sites().par_chunks(plane))
-            .map(|(noise, solution)| noise.iter().zip(solution).map(|(a, b)| Self::site(a, b)).fold(zero(), add))
-            .collect();
-        planes.into_iter().fold(zero(), add)
+        (0..noise.even.nrhs()).map(one).collect()
     }
 }
 
@@ -140,14 +133,10 @@ impl TraceField for Spinor {
     fn gamma(number: usize) -> String {
         name(number)
     }
-    fn site(noise: &Self, solution: &Self) -> Vec<Complex64> {
-        // η*_s ψ_t, summed over colours.
-        let pairs: [[Complex64; 4]; 4] = std::array::from_fn(|s| {
-            std::array::from_fn(|t| noise[s].iter().zip(&solution[t]).map(|(a, b)| a.conj() * b).sum())
-        });
+    fn of_spins(sums: &[Complex64]) -> Vec<Complex64> {
         let one = |number: usize| {
             let gamma = Gamma::new(number);
-            (0..4).map(|s| gamma.value[s] * pairs[s][gamma.column[s]]).sum()
+            (0..4).map(|s| gamma.value[s] * sums[4 * s + gamma.column[s]]).sum()
         };
         (0..COUNT).map(one).collect()
     }
@@ -158,28 +147,88 @@ impl TraceField for ColourVector {
     fn gamma(_: usize) -> String {
         name(0)
     }
-    fn site(noise: &Self, solution: &Self) -> Vec<Complex64> {
-        vec![noise.iter().zip(solution).map(|(a, b)| a.conj() * b).sum()]
+    fn of_spins(sums: &[Complex64]) -> Vec<Complex64> {
+        sums.to_vec()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::Cpu;
+    use crate::field::host::{HostField, HostSpinor};
+    use gpu_kernels::random::Philox;
+
+    /// Part number `part` of noise vector number `number`.
+    fn made<T: TraceField>(lattice: Lattice, source: NoiseSource, number: usize, part: usize) -> HostField<T> {
+        let domain = Domain::single(Cpu::new(None), lattice).unwrap();
+        let which = number * source.dilution.parts::<T>(lattice) + part;
+        source.fields::<T>(&domain, which..which + 1).unwrap().download().unwrap().swap_remove(0)
+    }
+
+    /// Site by site from the numbers of the generator, for each part and both kinds.
+    #[test]
+    fn numbers_are_those_of_the_site() {
+        let (lattice, seed, vector) = (Lattice::new([2, 4, 2, 6]).unwrap(), 5, 3);
+        let dilution = Dilution { times: 3, spin: true, colour: true, parity: true };
+        for kind in [NoiseKind::Z2, NoiseKind::Z4] {
+            let source = NoiseSource { kind, seed, dilution };
+            for part in 0..72 {
+                let found: HostSpinor = made(lattice, source, vector, part);
+                let [colour, spin, parity, time] = [part % 3, part / 3 % 4, part / 12 % 2, part / 24];
+                for (index, site) in found.sites().iter().enumerate() {
+                    let at = lattice.coordinates(index);
+                    let there = at[3] % 3 == time && at.iter().sum::<usize>() % 2 == parity;
+                    let bits = Philox::new(seed, (vector as u64) << 48 | index as u64, STREAM).next_u32();
+                    for (s, c) in (0..12).map(|n| (n / 3, n % 3)) {
+                        let sign = |bit: usize| if bits >> (2 * (3 * s + c) + bit) & 1 == 0 { 1.0 } else { -1.0 };
+                        let value = match kind {
+                            NoiseKind::Z2 => Complex64::new(sign(0), 0.0),
+                            NoiseKind::Z4 => Complex64::new(sign(0), sign(1)) * 0.5f64.sqrt(),
+                        };
+                        let expected = if there && (s, c) == (spin, colour) { value } else { Complex64::ZERO };
+                        assert!((site[s][c] - expected).norm() < 1e-15, "{kind:?} {part} {at:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Against plain sums over sites with matrices, right-hand side by right-hand side.
+    #[test]
+    fn sums_are_those_of_the_formula() {
+        let lattice = Lattice::new([2, 4, 2, 6]).unwrap();
+        let domain = Domain::single(Cpu::new(None), lattice).unwrap();
+        let fields = |first: u64| -> Vec<HostSpinor> {
+            (first..first + 2).map(|seed| crate::gauge::generate::random_source(lattice, seed)).collect()
+        };
+        let (eta, psi) = (fields(0), fields(2));
+        let on = |fields: &[HostSpinor]| FullField::of_host(&domain, fields).unwrap();
+        let found = Spinor::sums(&on(&eta), &on(&psi)).unwrap();
+        for (rhs, number) in (0..2).flat_map(|rhs| (0..COUNT).map(move |number| (rhs, number))) {
+            let gamma = Gamma::new(number);
+            let expected: Complex64 = (eta[rhs].sites().iter().zip(psi[rhs].sites()))
+                .map(|(a, b)| {
+                    let terms = (0..48).map(|n| (n / 12, n / 3 % 4, n % 3));
+                    terms.map(|(s, t, c)| a[s][c].conj() * gamma.at(s, t) * b[t][c]).sum::<Complex64>()
+                })
+                .sum();
+            assert!((found[rhs][number] - expected).norm() < 1e-11, "{rhs} {number}");
+        }
+    }
 
     /// Parts add up to the whole, and each number is in one of them.
     #[test]
     fn parts_are_all_of_the_noise() {
         let lattice = Lattice::new([2, 4, 2, 6]).unwrap();
-        let section = Section::from(lattice);
         let source = |dilution| NoiseSource { kind: NoiseKind::Z4, seed: 5, dilution };
-        let whole = source(Dilution::default()).part::<Spinor>(section, 3, 0);
+        let whole = made::<Spinor>(lattice, source(Dilution::default()), 3, 0);
         assert!((whole.norm2() - 12.0 * 96.0).abs() < 1e-10);
         let all = Dilution { times: 3, spin: true, colour: true, parity: true };
         assert_eq!((all.parts::<Spinor>(lattice), all.parts::<ColourVector>(lattice)), (72, 18));
         let mut sum = HostField::<Spinor>::zero(lattice);
         for part in 0..72 {
-            let one = source(all).part::<Spinor>(section, 3, part);
+            let one = made::<Spinor>(lattice, source(all), 3, part);
             assert!((one.norm2() - 16.0).abs() < 1e-12);
             sum.numbers_mut().iter_mut().zip(one.numbers()).for_each(|(sum, one)| *sum += one);
         }
@@ -187,8 +236,8 @@ mod tests {
         // More slices than there are times are as many as there are.
         assert_eq!(Dilution { times: 100, ..Dilution::default() }.parts::<ColourVector>(lattice), 6);
         let other = NoiseSource { seed: 6, ..source(Dilution::default()) };
-        assert_ne!(other.part::<Spinor>(section, 3, 0), whole);
-        assert_ne!(source(Dilution::default()).part::<Spinor>(section, 4, 0), whole);
+        assert_ne!(made::<Spinor>(lattice, other, 3, 0), whole);
+        assert_ne!(made::<Spinor>(lattice, source(Dilution::default()), 4, 0), whole);
     }
 
     /// No sign wins, and no two components have the same signs.
@@ -197,7 +246,7 @@ mod tests {
         let lattice = Lattice::new([4, 4, 4, 8]).unwrap();
         for kind in [NoiseKind::Z2, NoiseKind::Z4] {
             let source = NoiseSource { kind, seed: 1, dilution: Dilution::default() };
-            let field = source.part::<Spinor>(lattice.into(), 0, 0);
+            let field = made::<Spinor>(lattice, source, 0, 0);
             let limit = 5.0 * 512f64.sqrt();
             for a in 0..12 {
                 for b in 0..12 {

@@ -8,6 +8,7 @@ use super::shifts::{ShiftsReport, SolvedShifts};
 use crate::field::host::{Fermion, HostField};
 use gpu_kernels::{LinkStorage, Precision};
 use solvers::{GivenUp, Info, SolveError, Unsolved};
+use std::ops::Range;
 
 /// Sizes of batches, the largest first: those that batches go through while right-hand sides finish. 12 and 3 are the
 /// components of a source. More than 16 together bring little more, because the links' share of what is read is small by
@@ -74,38 +75,57 @@ pub fn in_batches<T: Fermion>(
     guess: Option<&[HostField<T>]>,
     mut solve: impl FnMut(&[HostField<T>], Option<&[HostField<T>]>) -> Solved<T>,
 ) -> Solved<T> {
-    let (mut solutions, mut whole) = (Vec::new(), None::<Report>);
-    let mut failure: Option<Unsolved> = None;
-    for batch in ranges(sizes, sources.len()) {
-        let done = batch.start;
-        let (sources, guess) = (&sources[batch.clone()], guess.map(|guess| &guess[batch]));
-        if let (Some(SolveError::Cancelled { .. }), Some(whole)) = (&failure, &mut whole) {
-            solutions.extend(guess.map_or_else(|| zeros(sources), <[_]>::to_vec));
-            whole.left_out(sources.len(), guess.is_some());
-            continue;
-        }
-        let (found, report) = match solve(sources, guess) {
-            Ok(solved) => solved,
-            Err(SolveFailure::Unfinished { error, solutions, report }) => {
-                // That it was stopped says more than why one before did not converge.
-                if failure.is_none() || matches!(error, SolveError::Cancelled { .. }) {
-                    failure = Some(error.counted_from(done));
-                }
-                (solutions, *report)
-            }
-            Err(other) => return Err(other.counted_from(done)),
+    let mut solutions = Vec::new();
+    let (report, failure) = for_batches(sizes, sources.len(), guess.is_some(), |batch| {
+        let (found, report, error) = match solve(&sources[batch.clone()], guess.map(|guess| &guess[batch])) {
+            Ok((found, report)) => (found, report, None),
+            Err(SolveFailure::Unfinished { error, solutions, report }) => (solutions, *report, Some(error)),
+            Err(other) => return Err(other),
         };
         solutions.extend(found);
+        Ok((report, error))
+    })?;
+    let left = solutions.len()..sources.len();
+    solutions.extend(guess.map_or_else(|| zeros(&sources[left.clone()]), |guess| guess[left.clone()].to_vec()));
+    match failure {
+        None => Ok((solutions, report)),
+        Some(error) => Err(SolveFailure::Unfinished { error, solutions, report: Box::new(report) }),
+    }
+}
+
+/// The same for sources and solutions that `solve` has itself, wherever they are: it is given which right-hand sides a batch is of, and
+/// gives what is known of it, and why a solver gave up. Those that are left after an observer has stopped a batch are not given to it;
+/// `guessed` says whether there are guesses, whose residuals nobody knows.
+///
+/// # Errors
+/// Of the first batch that could not begin.
+pub fn for_batches<T: Fermion>(
+    sizes: &[usize],
+    n: usize,
+    guessed: bool,
+    mut solve: impl FnMut(Range<usize>) -> Result<(Report, Option<Unsolved>), SolveFailure<T>>,
+) -> Result<(Report, Option<Unsolved>), SolveFailure<T>> {
+    let (mut whole, mut failure) = (None::<Report>, None::<Unsolved>);
+    for batch in ranges(sizes, n) {
+        let done = batch.start;
+        if let (Some(SolveError::Cancelled { .. }), Some(whole)) = (&failure, &mut whole) {
+            whole.left_out(batch.len(), guessed);
+            continue;
+        }
+        let (report, error) = solve(batch).map_err(|failure| failure.counted_from(done))?;
+        // That it was stopped says more than why one before did not converge.
+        if let Some(error) = error
+            && (failure.is_none() || matches!(error, SolveError::Cancelled { .. }))
+        {
+            failure = Some(error.counted_from(done));
+        }
         whole = Some(match whole {
             None => report,
             Some(whole) => whole.beside(report),
         });
     }
-    match (whole, failure) {
-        (Some(report), None) => Ok((solutions, report)),
-        (Some(report), Some(error)) => Err(SolveFailure::Unfinished { error, solutions, report: Box::new(report) }),
-        (None, _) => Err(SolveFailure::Solver(SolveError::Invalid("there are no right-hand sides"))),
-    }
+    let none = SolveFailure::Solver(SolveError::Invalid("there are no right-hand sides"));
+    Ok((whole.ok_or(none)?, failure))
 }
 
 /// The same for several shifts or masses, whose solutions come by shift and then by right-hand side.
@@ -140,7 +160,7 @@ pub fn shifts_in_batches<F: Fermion>(
 }
 
 /// Where batches begin and end, and a last one for what they leave of `n`.
-fn ranges(sizes: &[usize], n: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+fn ranges(sizes: &[usize], n: usize) -> impl Iterator<Item = Range<usize>> {
     let mut begin = 0;
     let all = sizes.iter().copied().chain([n]);
     all.map(move |size| {

@@ -13,7 +13,7 @@ mod run;
 mod scale;
 mod shifts;
 
-pub use batch::{BATCH_SIZES, batches, in_batches, largest_batch, shifts_in_batches, widths};
+pub use batch::{BATCH_SIZES, batches, for_batches, in_batches, largest_batch, shifts_in_batches, widths};
 pub use choice::MethodChange;
 pub use configuration::Configuration;
 pub use eigenvalues::{EigenvalueParams, SpectrumEnds};

@@ -55,11 +55,11 @@ impl Configuration<'_> {
         }
     }
     /// The same for sources on the device, in double precision, whose numbers have squares there. Solutions stay on the device;
-    /// beside them is why the solver gave up, if it did.
+    /// beside them is why the solver gave up, if it did. For links in temporal gauge, and for a boundary condition that is spread over
+    /// all links, fields go to the host and back.
     ///
     /// # Errors
-    /// [`SolveFailure`]; [`SolveError::Invalid`] for links in temporal gauge, a spread boundary condition and a mass of zero, which are
-    /// for sources on the host.
+    /// [`SolveFailure`]
     pub fn solve_fields(
         &self,
         sources: FullField,
@@ -70,17 +70,8 @@ impl Configuration<'_> {
         let begin = Instant::now();
         let invalid = |why| Err(SolveFailure::Solver(SolveError::Invalid(why)));
         let operator = &request.operator;
-        if operator.storage(request.reconstruction).temporal {
-            return invalid("links in temporal gauge are for sources on the host");
-        }
-        match operator {
-            Operator::Staggered(operator) if operator.spread => {
-                return invalid("a boundary condition that is spread over all links is for sources on the host");
-            }
-            Operator::Staggered(operator) if operator.params.mass == 0.0 => {
-                return invalid("the mass of a staggered operator must not be zero");
-            }
-            _ => {}
+        if matches!(operator, Operator::Staggered(operator) if operator.params.mass == 0.0) {
+            return invalid("the mass of a staggered operator must not be zero");
         }
         if operator.kind() != sources.even.kind() {
             return invalid("the operator acts on spinors where these are colour vectors, or the other way round");
@@ -91,12 +82,38 @@ impl Configuration<'_> {
                 part.expect(self.domain(), (operator.kind(), Precision::Double), nrhs)?;
             }
         }
+        let spread = matches!(operator, Operator::Staggered(operator) if operator.spread);
+        if spread || operator.storage(request.reconstruction).temporal {
+            return match operator.kind() {
+                FermionKind::Wilson => self.solve_on_host::<Spinor>(&sources, guess.as_ref(), request, observer),
+                FermionKind::Staggered => self
+                    .solve_on_host::<ColourVector>(&sources, guess.as_ref(), request, observer)
+                    .map_err(SolveFailure::forget_solutions),
+            };
+        }
         let request = match operator.kind() {
             FermionKind::Wilson => self.checked::<Spinor>(request)?,
             FermionKind::Staggered => self.checked::<ColourVector>(request).map_err(SolveFailure::forget_solutions)?,
         };
         let formats = self.formats(request.operator, nrhs)?;
         solve_on_device(&*formats, sources, guess, &request, observer, begin)
+    }
+    /// The same by way of the host.
+    fn solve_on_host<F: Fermion>(
+        &self,
+        sources: &FullField,
+        guess: Option<&FullField>,
+        request: &Request,
+        observer: &mut dyn Observer,
+    ) -> std::result::Result<(FullField, Report, Option<Unsolved>), SolveFailure<F>> {
+        let sources = sources.download::<F>()?;
+        let guess = guess.map(FullField::download::<F>).transpose()?;
+        let (solutions, report, error) = match self.solve(&sources, guess.as_deref(), request, observer) {
+            Ok((solutions, report)) => (solutions, report, None),
+            Err(SolveFailure::Unfinished { error, solutions, report }) => (solutions, *report, Some(error)),
+            Err(failure) => return Err(failure),
+        };
+        Ok((FullField::of_host(self.domain(), &solutions)?, report, error))
     }
     /// The same for sources that have norms in double precision.
     fn solve_in_range<F: Fermion>(

@@ -1,9 +1,13 @@
 //! `ferrite trace`: against dense inverses on tiny lattices and sums over momenta, and its file of lines.
 use crate::program::*;
+use comms::Threads;
+use ferrite::backend::Cpu;
+use ferrite::domain::Domain;
 use ferrite::field::host::{ColourVector, HostColour, HostField, HostSpinor, Spinor};
 use ferrite::files::{ReadOptions, read_gauge};
-use ferrite::lattice::{Lattice, Section};
+use ferrite::lattice::Lattice;
 use ferrite::observables::traces::{Dilution, NoiseKind, NoiseSource, TraceField};
+use ferrite_tests::cut;
 use ferrite_tests::dense::Dense;
 use ferrite_tests::gamma::{self, SpinMatrix};
 use ferrite_tests::reference::Dirac;
@@ -12,6 +16,12 @@ use num_complex::Complex64;
 use serde_json::Value;
 use std::f64::consts::TAU;
 use std::fs;
+
+/// Part of a noise vector on the whole lattice, by its number.
+fn noise_part<T: TraceField>(lattice: Lattice, source: NoiseSource, number: usize) -> HostField<T> {
+    let domain = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
+    source.fields::<T>(&domain, number..number + 1).unwrap().download().unwrap().swap_remove(0)
+}
 
 fn complex(value: &Value) -> Complex64 {
     let [re, im] = [0, 1].map(|k| value[k].as_f64().unwrap_or_else(|| panic!("{value}")));
@@ -78,8 +88,7 @@ fn traces_of_wilson_fermions_are_those_of_a_dense_inverse() {
         let noise = trace["noise"].as_array().unwrap();
         for (vector, value) in noise.iter().enumerate().take(3) {
             let parts = (0..24).map(|part| {
-                let eta =
-                    source(7, NoiseKind::Z4, dilution).part::<Spinor>(Section::from(lattice), vector as u32, part);
+                let eta = noise_part::<Spinor>(lattice, source(7, NoiseKind::Z4, dilution), 24 * vector + part);
                 dot(eta.numbers(), &turned(&gamma, &inverse.times(eta.numbers())))
             });
             let expected = parts.sum::<Complex64>() / volume;
@@ -117,11 +126,7 @@ fn condensates_are_those_of_a_dense_inverse() {
         let exact: Complex64 = (0..inverse.size).map(|k| inverse.at(k, k)).sum::<Complex64>() / lattice.volume() as f64;
         for (vector, value) in trace["noise"].as_array().unwrap().iter().enumerate() {
             let parts = (0..2).map(|part| {
-                let eta = source(5, NoiseKind::Z2, dilution).part::<ColourVector>(
-                    Section::from(lattice),
-                    vector as u32,
-                    part,
-                );
+                let eta = noise_part::<ColourVector>(lattice, source(5, NoiseKind::Z2, dilution), 2 * vector + part);
                 dot(eta.numbers(), &inverse.times(eta.numbers()))
             });
             let expected = parts.sum::<Complex64>() / lattice.volume() as f64;
@@ -163,20 +168,28 @@ fn free_traces_are_sums_over_momenta() {
 /// Noise of a part of the lattice is that of the whole there.
 #[test]
 fn noise_does_not_depend_on_the_grid() {
-    let global = Lattice::new([4, 4, 8, 4]).unwrap();
+    let lattice = Lattice::new([4, 4, 8, 4]).unwrap();
     let dilution = Dilution { times: 2, spin: true, colour: false, parity: true };
     let noise = source(3, NoiseKind::Z4, dilution);
-    for part in 0..dilution.parts::<Spinor>(global) {
-        let whole: HostField<Spinor> = noise.part(Section::from(global), 5, part);
-        for origin in [[0, 0, 0, 0], [2, 0, 4, 2]] {
-            let section = Section { global, origin, local: Lattice::new([2, 4, 4, 2]).unwrap() };
-            let own: HostField<Spinor> = noise.part(section, 5, part);
-            for site in 0..section.local.volume() {
-                assert_eq!(own.sites()[site], whole.sites()[section.global_index(site)]);
+    let parts = dilution.parts::<Spinor>(lattice);
+    let numbers = 5 * parts..6 * parts;
+    let whole = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
+    let whole: Vec<HostSpinor> = noise.fields::<Spinor>(&whole, numbers.clone()).unwrap().download().unwrap();
+    for grid in [[2, 1, 1, 2], [1, 2, 2, 1]] {
+        Threads::run(4, |world| {
+            let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world).unwrap();
+            let section = domain.section();
+            let own: Vec<HostSpinor> = noise.fields::<Spinor>(&domain, numbers.clone()).unwrap().download().unwrap();
+            for (own, whole) in own.iter().zip(&whole) {
+                for site in 0..section.local.volume() {
+                    assert_eq!(own.sites()[site], whole.sites()[section.global_index(site)]);
+                }
             }
-        }
+            Ok::<_, std::convert::Infallible>(())
+        })
+        .unwrap();
     }
-    assert_eq!((Spinor::GAMMAS, ColourVector::GAMMAS), (16, 1));
+    assert_eq!((parts, Spinor::GAMMAS, ColourVector::GAMMAS), (16, 16, 1));
 }
 
 /// Lines go on where they stopped, and belong to one input.

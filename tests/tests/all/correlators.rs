@@ -3,9 +3,11 @@ use crate::program::Room;
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::FullField;
-use ferrite::field::host::HostSpinor;
+use ferrite::field::host::{HostGauge, HostSpinor};
+use ferrite::observables::spectrum::gamma::Gamma;
 use ferrite::observables::spectrum::mesons::Mesons;
 use ferrite::observables::spectrum::nucleon::{Nucleon, nucleon};
+use ferrite::observables::spectrum::sequential::{TimeLinks, conserved_charge};
 use ferrite::operators::TimeBoundary;
 use num_complex::Complex64;
 use serde_json::{Value, json};
@@ -36,6 +38,21 @@ pub fn mesons_of(quark: &[HostSpinor], antiquark: &[HostSpinor], origin: [usize;
     let domain = Domain::single(Cpu::new(None), quark[0].lattice()).unwrap();
     let on = |fields: &[HostSpinor]| FullField::of_host(&domain, fields).unwrap();
     Mesons::new(&on(quark), &on(antiquark), origin, momenta).unwrap()
+}
+
+/// The conserved charge between source and sink with the operator's links, made on the CPU: `[momentum][time]`.
+pub fn charge_of(
+    gauge: &HostGauge,
+    [quark, sequential]: [&[HostSpinor]; 2],
+    source: Gamma,
+    origin: [usize; 4],
+    momenta: &[[i32; 3]],
+    boundary: TimeBoundary,
+) -> Vec<Vec<Complex64>> {
+    let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
+    let on = |fields: &[HostSpinor]| FullField::of_host(&domain, fields).unwrap();
+    let links = TimeLinks::new(&domain, gauge).unwrap();
+    conserved_charge(&links, [&on(quark), &on(sequential)], source, origin, momenta, boundary).unwrap()
 }
 
 /// The nucleon and its partner, made on the CPU.

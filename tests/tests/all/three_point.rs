@@ -9,7 +9,7 @@ use ferrite::files::{ReadOptions, read_fermions, read_gauge};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::observables::spectrum::gamma::Gamma;
-use ferrite::observables::spectrum::sequential::{conserved_charge, sequential_source};
+use ferrite::observables::spectrum::sequential::sequential_source;
 use ferrite::operators::{CloverParams, TimeBoundary, WilsonParams};
 use ferrite::solve::{Request, solve};
 use ferrite_tests::clover_reference::SiteMatrix;
@@ -145,7 +145,7 @@ fn the_conserved_charge_is_one() {
             let eta = sequential_source(lattice, &antiquark, gamma, p, ORIGIN, sink_time);
             let sequential = solved(&gauge, 0.3, boundary, &eta);
             let both = [&quark[..], &sequential[..]];
-            let charge = conserved_charge(lattice, &gauge, both, gamma, ORIGIN, &[[0; 3]], boundary).swap_remove(0);
+            let charge = charge_of(&gauge, both, gamma, ORIGIN, &[[0; 3]], boundary).swap_remove(0);
             let two = mesons_of(&quark, &antiquark, ORIGIN, &[p]).of(gamma, 0);
             let distance = (sink_time + 8 - ORIGIN[3]) % 8;
             // The density of time τ is that of hops from τ to τ + 1.
@@ -220,7 +220,7 @@ fn the_command_makes_three_point_functions() {
                 let eta = end(&sequential_source(lattice, &strange, gamma, p, origin, time));
                 let sequential = solved(&gauge, 0.3, boundary, &eta);
                 let mesons = mesons_of(&light, &sequential, origin, &q);
-                let charge = conserved_charge(lattice, &gauge, [&light, &sequential], gamma, origin, &q, boundary);
+                let charge = charge_of(&gauge, [&light, &sequential], gamma, origin, &q, boundary);
                 for k in 0..2 {
                     let local = mesons.correlator(Gamma::new(9), gamma, k);
                     for t in 0..8 {

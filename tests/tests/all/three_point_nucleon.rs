@@ -10,7 +10,6 @@ use ferrite::files::{ReadOptions, read_fermions, read_gauge};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::observables::spectrum::gamma::Gamma;
-use ferrite::observables::spectrum::sequential::conserved_charge;
 use ferrite::observables::spectrum::sequential_nucleon::{
     FLAVOURS, Flavour, NucleonSink, PROJECTORS, SpinProjector, sequential_nucleon_source,
 };
@@ -234,8 +233,7 @@ fn charges_are_two_and_one() {
                     let eta = sequential_nucleon_source(lattice, &s, &sink, ORIGIN, boundary);
                     let sequential = solved(&gauge, 0.3, boundary, &eta);
                     let both = [&s[..], &sequential[..]];
-                    let all = conserved_charge(lattice, &gauge, both, Gamma::five(), ORIGIN, &[[0; 3]], boundary)
-                        .swap_remove(0);
+                    let all = charge_of(&gauge, both, Gamma::five(), ORIGIN, &[[0; 3]], boundary).swap_remove(0);
                     let count = if flavour == Flavour::Up { 2.0 } else { 1.0 };
                     let what = format!("{boundary:?} {sink_time} {which:?} {name}");
                     for (t, found) in all.iter().enumerate() {
@@ -392,8 +390,7 @@ fn the_command_makes_three_point_functions() {
                     let eta = end(&sequential_nucleon_source(lattice, &end(&s), &sink, origin, boundary));
                     let sequential = solved(&gauge, 0.6, boundary, &eta);
                     let mesons = mesons_of(&s, &sequential, origin, &q);
-                    let charge =
-                        conserved_charge(lattice, &gauge, [&s, &sequential], Gamma::five(), origin, &q, boundary);
+                    let charge = charge_of(&gauge, [&s, &sequential], Gamma::five(), origin, &q, boundary);
                     for k in 0..2 {
                         let local = mesons.correlator(Gamma::new(7), Gamma::five(), k);
                         for t in 0..6 {

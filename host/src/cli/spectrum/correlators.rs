@@ -5,9 +5,8 @@ use super::super::configured::{Configured, Content};
 use super::super::device::Device;
 use super::super::{Context, Failure, Outcome, solve, text};
 use super::input::{SpectrumInput, ThreePointHadron};
-use super::quarks::{Propagator, Quark, QuarksOn, SinkOf};
-use ferrite::field::FullField;
-use ferrite::field::host::{ColourVector, HostSpinor, Spinor};
+use super::quarks::{Propagator, Quark, QuarkLinks, QuarksOn, SinkOf};
+use ferrite::field::host::{ColourVector, Spinor};
 use ferrite::observables::spectrum::gamma::{COUNT, Gamma, name};
 use ferrite::observables::spectrum::mesons::Mesons;
 use ferrite::observables::spectrum::nucleon::nucleon;
@@ -17,7 +16,6 @@ use ferrite::observables::spectrum::staggered::{NAMES, local_mesons, local_nucle
 use ferrite::solve::Report;
 use ferrite_report::records::correlators::{ANTIQUARK, AXIAL_PION, Correlator, Correlators, SCHEMA};
 use num_complex::Complex64;
-use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 use std::time::Instant;
 use tracing::debug;
@@ -26,16 +24,11 @@ use tracing::debug;
 pub trait Hadrons: Quark {
     /// *Collective.* Correlators from the propagators of all quarks from one origin: sums over this process's sites, by the time from
     /// the origin.
-    fn correlators(
-        quarks: &QuarksOn<'_>,
-        propagators: &[Propagator<Self>],
-        input: &SpectrumInput,
-        origin: [usize; 4],
-    ) -> Outcome<Vec<Correlator>>;
+    fn correlators(propagators: &[Propagator], input: &SpectrumInput, origin: [usize; 4]) -> Outcome<Vec<Correlator>>;
     /// *Collective.* Three-point functions likewise, and the solves that they took; none of quarks that have none.
     fn three_point(
-        _: &QuarksOn<'_>,
-        _: &[Propagator<Self>],
+        _: &mut QuarksOn<'_>,
+        _: &[Propagator],
         _: &SpectrumInput,
         _: [usize; 4],
     ) -> Outcome<(Vec<Correlator>, Vec<Solved>)> {
@@ -47,12 +40,6 @@ pub trait Hadrons: Quark {
 fn at_momenta(name: &str, input: &SpectrumInput, values: Vec<Vec<Complex64>>) -> impl Iterator<Item = Correlator> {
     let momenta = input.momenta.iter().zip(values);
     momenta.map(move |(momentum, values)| Correlator { name: name.into(), momentum: *momentum, values })
-}
-
-/// *Collective.* Propagators where hadrons are made of them.
-fn on_device<F: Quark>(quarks: &QuarksOn<'_>, propagators: &[Propagator<F>]) -> Outcome<Vec<FullField>> {
-    let domain = quarks.place_of_hadrons::<F>(&propagators[0].layout, propagators.len())?;
-    propagators.iter().map(|propagator| Ok(FullField::of_host(&domain, &propagator.fields)?)).collect()
 }
 
 /// A sink of three-point functions.
@@ -102,15 +89,11 @@ fn sinks(hadron: &ThreePointHadron, input: &SpectrumInput) -> Vec<Sink> {
 
 impl Hadrons for Spinor {
     /// Mesons and nucleons.
-    fn correlators(
-        quarks: &QuarksOn<'_>,
-        propagators: &[Propagator<Self>],
-        input: &SpectrumInput,
-        origin: [usize; 4],
-    ) -> Outcome<Vec<Correlator>> {
-        let (mut all, on) = (Vec::new(), on_device(quarks, propagators)?);
+    fn correlators(propagators: &[Propagator], input: &SpectrumInput, origin: [usize; 4]) -> Outcome<Vec<Correlator>> {
+        let mut all = Vec::new();
         for pair @ [quark, antiquark] in input.mesons.iter().copied() {
-            let mesons = Mesons::new(&on[quark], &on[antiquark], origin, &input.momenta)?;
+            let mesons =
+                Mesons::new(&propagators[quark].fields, &propagators[antiquark].fields, origin, &input.momenta)?;
             for (k, momentum) in input.momenta.iter().enumerate() {
                 for number in 0..COUNT {
                     let (name, values) = (input.meson(pair) + &name(number), mesons.of(Gamma::new(number), k));
@@ -124,7 +107,7 @@ impl Hadrons for Spinor {
             }
         }
         for (quark, propagator) in propagators.iter().enumerate().filter(|_| input.nucleon) {
-            let found = nucleon(&on[quark], origin, &input.momenta, propagator.boundary)?;
+            let found = nucleon(&propagator.fields, origin, &input.momenta, propagator.boundary)?;
             for (parity, values) in [("positive", found.positive), ("negative", found.negative)] {
                 all.extend(at_momenta(&format!("{}nucleon.{parity}", input.baryon(quark)), input, values));
             }
@@ -132,38 +115,37 @@ impl Hadrons for Spinor {
         Ok(all)
     }
     fn three_point(
-        quarks: &QuarksOn<'_>,
-        propagators: &[Propagator<Self>],
+        quarks: &mut QuarksOn<'_>,
+        propagators: &[Propagator],
         input: &SpectrumInput,
         origin: [usize; 4],
     ) -> Outcome<(Vec<Correlator>, Vec<Solved>)> {
         let (mut all, mut solves) = (Vec::new(), Vec::new());
         let Some(three) = &input.three_point else { return Ok((all, solves)) };
-        let section = propagators[0].layout.section;
         for Sink { of, quark, other, name: ends, flavour } in sinks(&three.hadron, input) {
             let from = &propagators[quark];
             let local = from.unsmeared.as_ref().unwrap_or(&from.fields);
             for separation in three.separations.iter().copied() {
                 let called = |current: &str| format!("{ends}:{separation}:{flavour}{current}");
                 let found = quarks.sequential(quark, &propagators[other], of, (origin, separation))?;
-                let domain = quarks.place_of_hadrons::<Spinor>(&from.layout, 2)?;
-                let on = |fields: &[HostSpinor]| FullField::of_host(&domain, fields);
-                let mesons = Mesons::new(&on(local)?, &on(&found.fields)?, origin, &input.momenta)?;
+                let begin = Instant::now();
+                let mesons = Mesons::new(local, &found.fields, origin, &input.momenta)?;
                 for number in 0..COUNT {
                     let of = |k: usize| mesons.correlator(Gamma::new(number), of.source(), k);
                     let values = (0..input.momenta.len()).map(of).collect();
                     all.extend(at_momenta(&called(&name(number)), input, values));
                 }
-                if let (true, Some(gauge)) = (three.charge, quarks.gauge(quark)) {
-                    let both = [&local[..], &found.fields[..]];
-                    let values =
-                        conserved_charge(section, gauge, both, of.source(), origin, &input.momenta, found.boundary);
+                if three.charge
+                    && let Some(links) = quarks.in_time(quark)?
+                {
+                    let (both, momenta) = ([local, &found.fields], &input.momenta);
+                    let values = conserved_charge(links, both, of.source(), origin, momenta, found.boundary)?;
                     all.extend(at_momenta(&called("charge"), input, values));
                 }
+                debug!("currents are put in: {}", text::seconds(begin.elapsed().as_secs_f64()));
                 let through = Some((of, separation));
                 let one = |(report, batches)| Solved { quark, origin, through, report, batches };
                 solves.extend(found.solved.map(one));
-                found.fields.into_par_iter().for_each(drop);
             }
         }
         Ok((all, solves))
@@ -172,22 +154,18 @@ impl Hadrons for Spinor {
 
 impl Hadrons for ColourVector {
     /// Local mesons and nucleons.
-    fn correlators(
-        quarks: &QuarksOn<'_>,
-        propagators: &[Propagator<Self>],
-        input: &SpectrumInput,
-        origin: [usize; 4],
-    ) -> Outcome<Vec<Correlator>> {
-        let (mut all, on) = (Vec::new(), on_device(quarks, propagators)?);
+    fn correlators(propagators: &[Propagator], input: &SpectrumInput, origin: [usize; 4]) -> Outcome<Vec<Correlator>> {
+        let mut all = Vec::new();
         for pair @ [quark, antiquark] in input.mesons.iter().copied() {
-            let found = local_mesons(&on[quark], &on[antiquark], origin, &input.momenta)?;
+            let found =
+                local_mesons(&propagators[quark].fields, &propagators[antiquark].fields, origin, &input.momenta)?;
             for (name, values) in NAMES.into_iter().zip(found) {
                 all.extend(at_momenta(&(input.meson(pair) + name), input, values));
             }
         }
         for (quark, propagator) in propagators.iter().enumerate().filter(|_| input.nucleon) {
             let Propagator { boundary, phases, .. } = propagator;
-            let values = local_nucleon(&on[quark], origin, &input.momenta, *boundary, *phases)?;
+            let values = local_nucleon(&propagator.fields, origin, &input.momenta, *boundary, *phases)?;
             all.extend(at_momenta(&(input.baryon(quark) + "nucleon"), input, values));
         }
         Ok(all)
@@ -202,17 +180,18 @@ pub fn measure<F: Hadrons>(
     device: &Device,
     context: &Context,
 ) -> Outcome<Correlators> {
-    let mut quarks = QuarksOn::new(input, configuration, what, device, context);
+    let links = QuarkLinks::of(input);
+    let mut quarks = QuarksOn::new(input, configuration, what, device, context, &links);
     let lattice = quarks.lattice()?;
     let origins = input.origins(lattice);
     let (mut mean, mut solves, mut plaquette) = (Vec::<Correlator>::new(), Vec::new(), None);
     for origin in &origins {
-        let propagators: Vec<Propagator<F>> =
-            (0..input.quarks.len()).map(|quark| quarks.propagator(quark, *origin)).collect::<Outcome<_>>()?;
+        let propagators: Vec<Propagator> =
+            (0..input.quarks.len()).map(|quark| quarks.propagator::<F>(quark, *origin)).collect::<Outcome<_>>()?;
         let begin = Instant::now();
-        let mut found = F::correlators(&quarks, &propagators, input, *origin)?;
+        let mut found = F::correlators(&propagators, input, *origin)?;
         debug!("hadrons are made: {}", text::seconds(begin.elapsed().as_secs_f64()));
-        let (three_point, more) = F::three_point(&quarks, &propagators, input, *origin)?;
+        let (three_point, more) = F::three_point(&mut quarks, &propagators, input, *origin)?;
         found.extend(three_point);
         if mean.is_empty() {
             mean = found;
@@ -227,10 +206,10 @@ pub fn measure<F: Hadrons>(
             plaquette = plaquette.or(propagator.plaquette);
             let one = |(report, batches)| Solved { quark, origin: *origin, through: None, report, batches };
             solves.extend(propagator.solved.map(one));
-            propagator.fields.into_par_iter().for_each(drop);
         }
         solves.extend(more);
     }
+    quarks.release()?;
     let share = 1.0 / origins.len() as f64;
     mean.iter_mut().flat_map(|c| &mut c.values).for_each(|value| *value *= share);
     let mut about = json!({

@@ -7,15 +7,15 @@ use super::super::host_links::{HostLinks, LinksRead};
 use super::super::layout::{Cut, Layout};
 use super::super::plan::{gauge_header, reading};
 use super::super::progress::Watch;
-use super::super::solve::{self, BatchedSources, Solve};
+use super::super::solve::{self, ReadySolve, Solve, refused};
 use super::super::{Code, Context, Failure, Outcome, fields, interrupt, text};
 use super::input::{Shell, SourceKind, SpectrumInput};
 use super::kept::KeptPropagator;
 use crate::cli::config::Settings;
 use ferrite::Precision;
 use ferrite::domain::{Domain, Part};
-use ferrite::field::GaugeField;
 use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
+use ferrite::field::{FullField, GaugeField};
 use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
 use ferrite::gauge::fixing::relax::{Gauge, theta};
 use ferrite::gauge::generate;
@@ -23,27 +23,28 @@ use ferrite::halo::{Exchanges, HaloField};
 use ferrite::lattice::{Lattice, Section};
 use ferrite::observables::spectrum::contraction_bytes;
 use ferrite::observables::spectrum::gamma::Gamma;
-use ferrite::observables::spectrum::sequential::sequential_source;
+use ferrite::observables::spectrum::sequential::{TimeLinks, sequential_source};
 use ferrite::observables::spectrum::sequential_nucleon::{
     Flavour, NucleonSink, SpinProjector, sequential_nucleon_source,
 };
 use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
 use ferrite::observables::spectrum::sources::{corner_wall, noise_corner_wall, noise_wall, wall};
 use ferrite::operators::{Operator, StaggeredPhases, TimeBoundary};
-use ferrite::solve::Report;
-use rayon::prelude::*;
+use ferrite::solve::{Report, for_batches};
 use serde_json::json;
 use solvers::SolveError;
+use std::cell::OnceCell;
+use std::ops::Range;
 use std::path::Path;
 use std::time::Instant;
 use tracing::{debug, info, warn};
 
 /// The solutions for all components of a source.
-pub struct Propagator<T> {
-    /// One for each component.
-    pub fields: Vec<HostField<T>>,
+pub struct Propagator {
+    /// A right-hand side for each component, where hadrons are made of them.
+    pub fields: FullField,
     /// The same before they are smeared at the sink, where they are and currents need them.
-    pub unsmeared: Option<Vec<HostField<T>>>,
+    pub unsmeared: Option<FullField>,
     /// How the lattice is cut.
     pub layout: Layout,
     /// Boundary condition in t.
@@ -113,8 +114,12 @@ pub fn check(input: &SpectrumInput, configurations: &[&Path], what: &str) -> Out
 pub struct SourceOf<'a> {
     input: &'a SpectrumInput,
     configuration: &'a Configured,
+    /// The sites of the source's time.
     section: Section,
 }
+
+/// Host fields of one time of this process's part of the lattice, zero at all others; `None` where it has no such time.
+type OneTime<F> = Option<(usize, Vec<HostField<F>>)>;
 
 /// What quarks of a kind take beside a solve: their sources.
 pub trait Quark: Fermion {
@@ -159,15 +164,32 @@ impl Quark for ColourVector {
     }
 }
 
-/// The quarks of a configuration. Links are read when they are needed first, and kept.
+/// The links of each quark of a configuration, as its operator takes them, once they are read.
+pub struct QuarkLinks(Vec<OnceCell<LinksRead>>);
+
+impl QuarkLinks {
+    /// None are read yet.
+    pub fn of(input: &SpectrumInput) -> Self {
+        QuarkLinks(input.quarks.iter().map(|_| OnceCell::new()).collect())
+    }
+}
+
+/// The quarks of a configuration. Links are read when they are needed first, and kept, on the device too.
 pub struct QuarksOn<'a> {
     input: &'a SpectrumInput,
     configuration: &'a mut Configured,
     what: &'a str,
     device: &'a Device,
     context: &'a Context,
-    /// Of each quark, as its operator takes them.
-    links: Vec<Option<LinksRead>>,
+    links: &'a QuarkLinks,
+    /// On the device, of each quark.
+    ready: Vec<Option<ReadySolve<'a>>>,
+    /// On the device, of each quark whose sinks are smeared.
+    smearing: Vec<Option<SmearingLinks>>,
+    /// Where propagators are, of each quark whose conserved charge is measured.
+    in_time: Vec<Option<TimeLinks>>,
+    /// This process's part of the lattice on the device, and where propagators are.
+    domains: Option<[Domain; 2]>,
     /// Those of sources and sinks that are smeared.
     smeared: Option<HostGauge>,
     plaquette: Option<f64>,
@@ -181,9 +203,25 @@ impl<'a> QuarksOn<'a> {
         what: &'a str,
         device: &'a Device,
         context: &'a Context,
+        links: &'a QuarkLinks,
     ) -> Self {
-        let links = input.quarks.iter().map(|_| None).collect();
-        QuarksOn { input, configuration, what, device, context, links, smeared: None, plaquette: None }
+        let (smeared, plaquette, domains, count) = (None, None, None, input.quarks.len());
+        let (ready, smearing) = ((0..count).map(|_| None).collect(), (0..count).map(|_| None).collect());
+        let in_time = (0..count).map(|_| None).collect();
+        QuarksOn {
+            input,
+            configuration,
+            what,
+            device,
+            context,
+            links,
+            ready,
+            smearing,
+            in_time,
+            domains,
+            smeared,
+            plaquette,
+        }
     }
     /// The lattice, by the header.
     ///
@@ -193,10 +231,52 @@ impl<'a> QuarksOn<'a> {
         let solves = check(self.input, &[&self.configuration.typed], self.what);
         self.context.comm.agree(solves.map(|solves| solves[0].plan.lattice))
     }
+    /// *Collective.* Frees what lies on the device, once all is measured.
+    pub fn release(self) -> Outcome {
+        let QuarksOn { ready, smearing, in_time, domains, .. } = self;
+        drop((ready, smearing, in_time));
+        domains.iter().flatten().try_for_each(Domain::release)?;
+        Ok(())
+    }
+    /// Propagators that are there at a time, and one that is being solved for.
+    fn propagators(&self) -> usize {
+        let unsmeared = 1 + usize::from(self.input.shell_sink && self.input.three_point.is_some());
+        self.input.quarks.len() * unsmeared + usize::from(self.input.three_point.is_some())
+    }
+    /// *Collective.* This process's part of the lattice on the device, and where propagators are and hadrons are made of them: there too,
+    /// if that has memory for them and a solve, else on the CPU.
+    fn domains<F: Quark>(&mut self, solve: &Solve, layout: &Layout) -> Outcome<[Domain; 2]> {
+        if let Some(known) = &self.domains {
+            return Ok(known.clone());
+        }
+        let (comm, is_gpu) = (&self.context.comm, self.device.name() != "cpu");
+        let there = layout.domain(self.device.backend())?;
+        let propagators = contraction_bytes(F::KIND, layout.local().volume(), self.propagators());
+        let solve: usize = solve.memory(layout.cut(), 1).iter().map(|(_, bytes)| bytes).sum();
+        let free = comm.agree(self.device.memory())?.free;
+        let is_too_large = comm.largest(f64::from(u8::from(propagators + solve > free)))? > 0.0;
+        let home = if is_gpu && is_too_large {
+            let bytes = text::bytes(propagators);
+            info!("hadrons are made on the CPU: {bytes} of propagators do not fit into the device's memory");
+            layout.domain_on_host()?
+        } else {
+            there.clone()
+        };
+        Ok(self.domains.insert([there, home]).clone())
+    }
+    /// *Collective.* Frees links on the device that have been read: all but those of a quark, or all.
+    fn forget_links(&mut self, but: Option<usize>) {
+        let of_others = |quark: &usize| Some(*quark) != but;
+        for quark in (0..self.ready.len()).filter(of_others) {
+            self.ready[quark] = None;
+            self.smearing[quark] = None;
+        }
+    }
     /// *Collective.* The links of a quark, smeared for its operator, and those of sources and sinks.
     fn read(&mut self, quark: usize, solve: &Solve, layout: &Layout, solves: bool) -> Outcome {
         let (input, plan, comm) = (self.input, &solve.plan, &self.context.comm);
-        if self.links[quark].is_some() || (!solves && self.smeared.is_some()) {
+        let known = &self.links.0[quark];
+        if known.get().is_some() || (!solves && self.smeared.is_some()) {
             return Ok(());
         }
         let links = LinksRead::of(plan, layout, comm)?;
@@ -212,12 +292,13 @@ impl<'a> QuarksOn<'a> {
             self.smeared = Some(ape(&file.gauge, shell, self.device, layout)?);
         }
         if solves {
-            self.links[quark] = Some(links.smeared(plan, self.device, layout)?);
+            let links = links.smeared(plan, self.device, layout)?;
+            let _ = known.set(links);
         }
         Ok(())
     }
     /// *Collective.* The propagator of a quark from an origin, smeared at the sink where that is asked for.
-    pub fn propagator<F: Quark>(&mut self, quark: usize, origin: [usize; 4]) -> Outcome<Propagator<F>> {
+    pub fn propagator<F: Quark>(&mut self, quark: usize, origin: [usize; 4]) -> Outcome<Propagator> {
         let (input, comm) = (self.input, &self.context.comm);
         let mut settings = input.solve_settings(quark, origin, &self.configuration.typed);
         let solve = comm.agree(Solve::from_settings(&mut settings, self.what))?;
@@ -225,22 +306,22 @@ impl<'a> QuarksOn<'a> {
         let layout = plan.cut(&input.device.layout, comm)?;
         solve.scheme.check(layout.cut())?;
         charge_needs_whole_time(input, &layout)?;
-        let sequential = usize::from(input.three_point.is_some()) * (1 + usize::from(input.shell_sink));
-        // Solutions of all quarks, of one through a sink and sources, or solutions before and after smearing; links before and after, and fat and
-        // long ones.
+        let [_, home] = self.domains::<F>(&solve, &layout)?;
+        // Links before and after, and fat and long ones; propagators that lie there, too, or one that is read or written.
         let links = if plan.definition().is_improved() { 4 } else { 2 } + input.quarks.len() - 1;
-        let mut host = (1 + sequential + input.quarks.len()) * components * size_of::<F>() + links * 576;
-        if self.device.name() == "cpu" {
-            // Those that hadrons are made of lie there once more.
-            host += contraction_bytes(F::KIND, layout.local().volume(), input.quarks.len()) / layout.local().volume();
-        }
-        fields::require_host_memory(comm, layout.local(), host, "propagators and links")?;
+        let volume = layout.local().volume();
+        let kept = KeptPropagator::of(input, self.configuration, quark, origin);
+        let propagators = match home.backend().name() {
+            "cpu" => contraction_bytes(F::KIND, volume, self.propagators()) / volume,
+            _ if kept.is_some() => components * size_of::<F>(),
+            _ => 0,
+        };
+        fields::require_host_memory(comm, layout.local(), propagators + links * 576, "propagators and links")?;
         let boundary = plan.operator.boundary();
         let phases = match plan.operator {
             Operator::Staggered(staggered) => staggered.params.phases,
             Operator::WilsonLike(_) => StaggeredPhases::default(),
         };
-        let kept = KeptPropagator::of(input, self.configuration, quark, origin);
         let read = |kept: &KeptPropagator| kept.read(self.configuration, components, &layout, comm);
         let there = kept.as_ref().map(read).transpose()?.flatten();
         let smears = input.shell.is_some_and(|_| there.is_none() || input.shell_sink);
@@ -249,83 +330,130 @@ impl<'a> QuarksOn<'a> {
             self.read(quark, &solve, &layout, solves)?;
         }
         let (solutions, solved) = if let Some(fields) = there {
-            (fields, None)
+            (FullField::of_host::<F>(&home, &fields)?, None)
         } else {
-            let (section, configuration) = (layout.section, &*self.configuration);
-            let about = SourceOf { input, configuration, section };
-            let sources: Vec<HostField<F>> =
-                (0..components).map(|component| F::source(origin, component, &about)).collect();
-            let sources =
-                if input.source == SourceKind::Shell { self.smear(quark, sources, &layout)? } else { sources };
+            let sources = layout.section.at_time(origin[3]).map(|section| {
+                let about = SourceOf { input, configuration: self.configuration, section };
+                let one = |component| F::source(origin, component, &about);
+                (origin[3] - layout.section.origin[3], (0..components).map(one).collect())
+            });
+            let smears = input.source == SourceKind::Shell;
+            let sources = if smears { self.smear_source(quark, sources, &layout)? } else { sources };
             let told = self.told(quark, origin);
-            let (solutions, report, batches) = self.solved(quark, &solve, &layout, sources, &told)?;
+            let (mut solutions, report, batches) = self.solved::<F>(quark, &solve, &layout, sources, &told)?;
             if let Some(kept) = kept {
-                kept.write(self.configuration, &solutions, F::TITLE, &layout, comm)?;
+                kept.write(self.configuration, &solutions.download::<F>()?, F::TITLE, &layout, &self.context.comm)?;
             }
+            // The spin basis of files rounds: so those that were just solved for have the same bits as those that are read.
+            solutions.pack(&solutions.unpack()?)?;
             (solutions, Some((report, batches)))
         };
-        let unsmeared = (input.shell_sink && input.three_point.is_some()).then(|| solutions.clone());
-        let fields = if input.shell_sink { self.smear(quark, solutions, &layout)? } else { solutions };
+        let unsmeared = input.shell_sink && input.three_point.is_some();
+        let unsmeared = unsmeared.then(|| solutions.columns(0..components, &home)).transpose()?;
+        let fields = if input.shell_sink { self.smear::<F>(quark, solutions, &layout)? } else { solutions };
         Ok(Propagator { fields, unsmeared, layout, boundary, phases, plaquette: self.plaquette, solved })
     }
-    /// *Collective.* Solutions of a quark for sources.
+    /// *Collective.* Links of a quark on the device, which have been read.
+    fn ready(&mut self, quark: usize, solve: &Solve, layout: &Layout) -> Outcome<&mut ReadySolve<'a>> {
+        let [domain, _] = self.domains.clone().expect("domains are there before a solve");
+        if self.ready[quark].is_none() {
+            let links = self.links.0[quark].get().expect("links are read before a solve");
+            self.ready[quark] = Some(solve.ready(&domain, layout, links)?);
+        }
+        Ok(self.ready[quark].as_mut().expect("it was made just now"))
+    }
+    /// *Collective.* Solutions of a quark for sources, where propagators are.
     fn solved<F: Quark>(
-        &self,
+        &mut self,
         quark: usize,
         solve: &Solve,
         layout: &Layout,
-        sources: Vec<HostField<F>>,
+        sources: OneTime<F>,
         told: &str,
-    ) -> Outcome<(Vec<HostField<F>>, Report, Batches)> {
-        let (device, comm) = (self.device, &self.context.comm);
+    ) -> Outcome<(FullField, Report, Batches)> {
+        let [domain, home] = self.domains::<F>(solve, layout)?;
         let needs = |together: usize| solve.memory(layout.cut(), together);
         let name = format!("the solve on {}", solve.plan.lattice);
-        let task = BatchTask { device, comm, name: &name, noun: RIGHT_HAND_SIDE };
-        let batches = self.input.batch.on(&task, sources.len(), needs)?;
+        let batches = self.batches(quark, &name, RIGHT_HAND_SIDE, F::COMPONENTS, needs)?;
         info!("{}{told}: {}", self.configuration.typed.display(), batches.describe());
         let work = json!({ "task": "spectrum", "configuration": self.configuration.typed, "solve": told.trim() });
-        let mut watch = Watch::new(solve.scheme.tol, self.context.progress(), work, comm);
-        let links = self.links[quark].as_ref().expect("links are read before a solve");
-        let ended = solve.solve(
-            device,
-            layout,
-            links,
-            &BatchedSources { sizes: &batches.sizes, sources: &sources, guess: None },
-            &mut watch,
-        )?;
-        // Gigabytes, whose pages threads give back side by side.
-        sources.into_par_iter().for_each(drop);
-        finished(&self.configuration.typed, ended.error.as_ref(), &ended.report, solve.scheme.tol)?;
-        Ok((ended.solutions, ended.report, batches))
+        let mut watch = Watch::new(solve.scheme.tol, self.context.progress(), work, &self.context.comm);
+        let mut solutions = None;
+        let typed = self.configuration.typed.clone();
+        let storage = self.links.0[quark].get().map(|links| links.storage);
+        let ready = self.ready(quark, solve, layout)?;
+        let solved = for_batches::<Spinor>(&batches.sizes, F::COMPONENTS, false, |batch| {
+            watch.next_batch(batch.len());
+            let source = match &sources {
+                Some((time, fields)) => FullField::of_time(&domain, *time, &fields[batch.clone()])?,
+                None => FullField::zero(&domain, F::KIND, Precision::Double, batch.len())?,
+            };
+            let (found, report, error) = ready.configuration.solve_fields(source, None, &ready.request, &mut watch)?;
+            put(&mut solutions, (F::COMPONENTS, batch), found, &home)?;
+            Ok((report, error))
+        });
+        ready.save_setup()?;
+        watch.finish();
+        let (report, error) = solved.map_err(refused)?;
+        storage.into_iter().for_each(|storage| solve::note_storage_of(storage, &report));
+        finished(&typed, error.as_ref(), &report, solve.scheme.tol)?;
+        Ok((solutions.expect("all batches were solved"), report, batches))
+    }
+    /// *Collective.* How right-hand sides are split. Links on the device that this quark does not need now make room for them.
+    fn batches(
+        &mut self,
+        quark: usize,
+        name: &str,
+        noun: &str,
+        count: usize,
+        needs: impl Fn(usize) -> Needs,
+    ) -> Outcome<Batches> {
+        let task = BatchTask { device: self.device, comm: &self.context.comm, name, noun };
+        for kept in [None, Some(Some(quark)), Some(None)] {
+            if let Some(but) = kept {
+                self.forget_links(but);
+            }
+            match self.input.batch.on(&task, count, &needs) {
+                Ok(batches) if !batches.are_limited_by_memory() => return Ok(batches),
+                _ => {}
+            }
+        }
+        self.input.batch.on(&task, count, &needs)
     }
     /// *Collective.* The propagator of a quark through a sink, `separation` after its source at an origin, from that of the other quark
     /// of a meson, or of the same in a nucleon.
     pub fn sequential(
-        &self,
+        &mut self,
         quark: usize,
-        other: &Propagator<Spinor>,
+        other: &Propagator,
         sink: SinkOf,
         (origin, separation): ([usize; 4], usize),
-    ) -> Outcome<Propagator<Spinor>> {
+    ) -> Outcome<Propagator> {
         let (input, layout) = (self.input, &other.layout);
         let mut settings = input.solve_settings(quark, origin, &self.configuration.typed);
         let solve = self.context.comm.agree(Solve::from_settings(&mut settings, self.what))?;
-        let (section, time) = (layout.section, (origin[3] + separation) % layout.lattice().size()[3]);
+        let time = (origin[3] + separation) % layout.lattice().size()[3];
         let momentum = input.three_point.as_ref().map_or([0; 3], |three| three.momentum);
-        let sources = match sink {
-            SinkOf::Meson(gamma) => sequential_source(section, &other.fields, gamma, momentum, origin, time),
-            SinkOf::Nucleon(projector, flavour) => {
-                let sink = NucleonSink { projector, flavour, momentum, time };
-                sequential_nucleon_source(section, &other.fields, &sink, origin, other.boundary)
-            }
+        let made = |section: Section| -> Outcome<_> {
+            let local = time - layout.section.origin[3];
+            let fields = other.fields.at_time::<Spinor>(local)?;
+            let sources = match sink {
+                SinkOf::Meson(gamma) => sequential_source(section, &fields, gamma, momentum, origin, time),
+                SinkOf::Nucleon(projector, flavour) => {
+                    let sink = NucleonSink { projector, flavour, momentum, time };
+                    sequential_nucleon_source(section, &fields, &sink, origin, other.boundary)
+                }
+            };
+            Ok((local, sources))
         };
-        let sources = if input.shell_sink { self.smear(quark, sources, layout)? } else { sources };
+        let sources = self.context.comm.agree(layout.section.at_time(time).map(made).transpose())?;
+        let sources = if input.shell_sink { self.smear_source(quark, sources, layout)? } else { sources };
         let of = match sink {
             SinkOf::Meson(_) => String::new(),
             SinkOf::Nucleon(projector, flavour) => format!(", {}, current of {}", projector.name(), flavour.name()),
         };
         let told = format!("{} through the sink {separation} later{of}", self.told(quark, origin));
-        let (fields, report, batches) = self.solved(quark, &solve, layout, sources, &told)?;
+        let (fields, report, batches) = self.solved::<Spinor>(quark, &solve, layout, sources, &told)?;
         let (layout, boundary, phases) = (layout.clone(), other.boundary, other.phases);
         Ok(Propagator {
             fields,
@@ -337,31 +465,50 @@ impl<'a> QuarksOn<'a> {
             solved: Some((report, batches)),
         })
     }
-    /// *Collective.* Where hadrons are made of so many propagators: on the device, if it has the memory, else on the CPU.
-    pub fn place_of_hadrons<F: Quark>(&self, layout: &Layout, propagators: usize) -> Outcome<Domain> {
-        let needed = contraction_bytes(F::KIND, layout.local().volume(), propagators);
-        let free = self.context.comm.agree(self.device.memory())?.free;
-        let is_too_large = self.context.comm.largest(f64::from(u8::from(needed > free)))? > 0.0;
-        if is_too_large && self.device.name() != "cpu" {
-            info!(
-                "hadrons are made on the CPU: {} of propagators do not fit into the device's memory",
-                text::bytes(needed)
-            );
-            return Ok(layout.domain_on_host()?);
+    /// Links in the direction of time of a quark's operator where propagators are, once it was solved for.
+    pub fn in_time(&mut self, quark: usize) -> Outcome<Option<&TimeLinks>> {
+        let (Some(links), Some([_, home])) = (self.links.0[quark].get(), &self.domains) else { return Ok(None) };
+        let HostLinks::Gauge(file) = &links.links else { return Ok(None) };
+        if self.in_time[quark].is_none() {
+            self.in_time[quark] = Some(TimeLinks::new(home, &file.gauge)?);
         }
-        Ok(layout.domain(self.device.backend())?)
+        Ok(self.in_time[quark].as_ref())
     }
-    /// The links of a quark's operator, once it was solved for.
-    pub fn gauge(&self, quark: usize) -> Option<&HostGauge> {
-        match &self.links[quark].as_ref()?.links {
-            HostLinks::Gauge(file) => Some(&file.gauge),
-            HostLinks::Improved(_) => None,
+    /// How those of a quark are smeared, and links for that.
+    fn shell(&self, quark: usize) -> Option<(GaussianSmearing, &HostGauge)> {
+        let (shell, links) = (self.input.shell_of(quark)?, self.smeared.as_ref()?);
+        Some((GaussianSmearing { width: shell.width, steps: shell.steps, momentum: shell.momentum }, links))
+    }
+    /// *Collective.* The same fields of one time, smeared as those of a quark are: in space only, so that a lattice of two times in each
+    /// process is enough.
+    fn smear_source<F: Quark>(&self, quark: usize, sources: OneTime<F>, layout: &Layout) -> Outcome<OneTime<F>> {
+        let Some((smearing, links)) = self.shell(quark) else { return Ok(sources) };
+        let begin = Instant::now();
+        let (time, fields) = sources.map_or((None, Vec::new()), |(time, fields)| (Some(time), fields));
+        let few = layout.of_times(2);
+        let plane = few.local().volume() / 2;
+        let domain = few.domain(self.device.backend())?;
+        let mut gauge = HostGauge::unit(few.local());
+        let first = 4 * plane * time.unwrap_or(0);
+        gauge.links_mut()[..4 * plane].copy_from_slice(&links.links()[first..first + 4 * plane]);
+        let on = SmearingLinks::new(&domain, &gauge, F::KIND, Precision::Double, smearing.momentum)?;
+        let mut field = FullField::zero(&domain, F::KIND, Precision::Double, F::COMPONENTS)?;
+        if time.is_some() {
+            field = FullField::of_time(&domain, 0, &fields)?;
         }
+        let smeared = on.smear_on_device(&smearing, field)?.at_time(0)?;
+        drop(on);
+        domain.release()?;
+        let seconds = text::seconds(begin.elapsed().as_secs_f64());
+        debug!("smearing of a source with {} steps: {seconds}", smearing.steps);
+        Ok(time.map(|time| (time, smeared)))
     }
-    /// *Collective.* The same fields, smeared as those of a quark are.
-    fn smear<F: Quark>(&self, quark: usize, fields: Vec<HostField<F>>, layout: &Layout) -> Outcome<Vec<HostField<F>>> {
-        let (Some(shell), Some(links)) = (self.input.shell_of(quark), &self.smeared) else { return Ok(fields) };
-        let (device, comm, begin) = (self.device, &self.context.comm, Instant::now());
+    /// *Collective.* The same fields, smeared at all times as those of a quark are.
+    fn smear<F: Quark>(&mut self, quark: usize, fields: FullField, layout: &Layout) -> Outcome<FullField> {
+        let (Some((smearing, _)), Some([domain, home])) = (self.shell(quark), self.domains.clone()) else {
+            return Ok(fields);
+        };
+        let begin = Instant::now();
         let part = Part::new(layout.local(), layout.grid());
         let needs = |together: usize| -> Needs {
             let mut needs = SmearingLinks::bytes(F::KIND, Precision::Double, part.sites(), together).to_vec();
@@ -370,23 +517,30 @@ impl<'a> QuarksOn<'a> {
             needs.extend(exchanges.hops(HaloField::Colours(1), Precision::Double, &[vectors]).needs());
             needs
         };
-        let task = BatchTask { device, comm, name: "smearing", noun: "field" };
-        let batches = self.input.batch.on(&task, fields.len(), needs)?;
-        let domain = layout.domain(device.backend())?;
-        let smearing = GaussianSmearing { width: shell.width, steps: shell.steps, momentum: shell.momentum };
-        let on = SmearingLinks::new(&domain, links, F::KIND, Precision::Double, shell.momentum)?;
-        let (mut rest, mut smeared) = (&fields[..], Vec::with_capacity(fields.len()));
-        for size in &batches.sizes {
-            let (batch, others) = rest.split_at(*size);
-            smeared.extend(on.smear(&smearing, batch)?);
-            rest = others;
+        let batches = self.batches(quark, "smearing", "field", F::COMPONENTS, needs)?;
+        if self.smearing[quark].is_none() {
+            let links = self.smeared.as_ref().expect("links are read before sinks are smeared");
+            let on = SmearingLinks::new(&domain, links, F::KIND, Precision::Double, smearing.momentum)?;
+            self.smearing[quark] = Some(on);
         }
-        drop(on);
-        domain.release()?;
-        let time = text::seconds(begin.elapsed().as_secs_f64());
-        debug!("smearing of {} with {} steps: {time}", text::count(fields.len(), "field"), shell.steps);
-        fields.into_par_iter().for_each(drop);
-        Ok(smeared)
+        let on = self.smearing[quark].as_ref().expect("it was made just now");
+        let prepared = begin.elapsed().as_secs_f64();
+        let (mut smeared, mut done) = (None, 0);
+        let mut fields = Some(fields);
+        for size in &batches.sizes {
+            let columns = done..done + size;
+            let some = match &fields {
+                Some(all) if columns.len() < F::COMPONENTS => all.columns(columns.clone(), &domain)?,
+                _ => fields.take().expect("one batch takes all").on(&domain)?,
+            };
+            put(&mut smeared, (F::COMPONENTS, columns), on.smear_on_device(&smearing, some)?, &home)?;
+            done += size;
+        }
+        domain.backend().synchronize()?;
+        let (time, links) = (text::seconds(begin.elapsed().as_secs_f64() - prepared), text::seconds(prepared));
+        let what = text::count(F::COMPONENTS, "field");
+        debug!("smearing of {what} at all times with {} steps: {time}, and {links} for links", smearing.steps);
+        Ok(smeared.expect("all batches were smeared"))
     }
     /// Quark and origin, where there are several.
     fn told(&self, quark: usize, [x, y, z, t]: [usize; 4]) -> String {
@@ -399,6 +553,23 @@ impl<'a> QuarksOn<'a> {
         }
         text
     }
+}
+
+/// Puts right-hand sides of a batch among all, of which there are `count`; all of them at once stay where they are.
+fn put(
+    all: &mut Option<FullField>,
+    (count, batch): (usize, Range<usize>),
+    some: FullField,
+    home: &Domain,
+) -> ferrite::domain::Result<()> {
+    if batch.len() == count {
+        *all = Some(some.on(home)?);
+        return Ok(());
+    }
+    if all.is_none() {
+        *all = Some(FullField::zero(home, some.even.kind(), some.even.precision(), count)?);
+    }
+    all.as_mut().expect("it was made just now").set_columns(batch.start, some)
 }
 
 /// Refuses the conserved charge, which hops in t, where processes have parts of the times.

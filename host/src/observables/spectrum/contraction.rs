@@ -3,9 +3,11 @@ use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{DeviceArray, FullField};
 use crate::{FermionKind, Precision};
 use gpu_kernels::contraction::{
-    FOURIER_SUM, FourierSum, MESON_SPINS, MesonSpins, NUCLEON_SPINS, NucleonSpins, STAGGERED_HADRONS, StaggeredHadrons,
+    CHARGE_DENSITY, ChargeDensity, FOURIER_SUM, FourierSum, MESON_SPINS, MesonSpins, NUCLEON_SPINS, NucleonSpins,
+    STAGGERED_HADRONS, StaggeredHadrons,
 };
 use gpu_kernels::lattice::Divisor;
+use gpu_kernels::noise::{NOISE_SPINS, NoiseSpins};
 use gpu_kernels::{Format, Instances};
 use num_complex::Complex64;
 
@@ -179,6 +181,55 @@ impl MomentumSums {
         })?;
         let found = self.of(out, 16)?;
         Ok((0..16).map(|k| found[4 * (k % 4) + k / 4].clone()).collect())
+    }
+    /// Σ_x e^{−i p (x−x₀)} of [`ChargeDensity`] of two propagators of 12 components in double precision, with U_t `[site][3][3]`, for each
+    /// spin of the source the spin of the columns of Σ, and what is `across` the end of the lattice times a sign:
+    /// `[spin][momentum][time]`.
+    pub fn of_charge(
+        &self,
+        links: &DeviceArray,
+        [quark, other]: [&FullField; 2],
+        columns: [usize; 4],
+        across: f64,
+    ) -> Result<Vec<Vec<Vec<Complex64>>>> {
+        self.expect(quark, FermionKind::Wilson, 12)?;
+        self.expect(other, FermionKind::Wilson, 12)?;
+        let out = self.numbers(4, "densities of the conserved charge")?;
+        let columns = columns.iter().rev().fold(0, |bits, column| bits << 2 | *column as u32);
+        self.launch(&CHARGE_DENSITY, quark, 4, |parity| ChargeDensity {
+            quark: quark.parity(parity).view(),
+            quark_ahead: quark.parity(1 - parity).view(),
+            other: other.parity(parity).view(),
+            other_ahead: other.parity(1 - parity).view(),
+            links: links.view(),
+            out: out.view(),
+            geometry: self.domain.geometry(),
+            parity: parity as u32,
+            columns,
+            across,
+        })?;
+        self.of(out, 4)
+    }
+    /// Σ_x e^{−i p (x−x₀)} Σ_c η*_{sc} ψ_{tc} of one right-hand side of noise and solutions in double precision: `[4 s + t][momentum][time]`,
+    /// and one number in place of 16 of colour vectors.
+    pub fn of_noise(&self, noise: &FullField, solution: &FullField, rhs: usize) -> Result<Vec<Vec<Vec<Complex64>>>> {
+        let kind = noise.even.kind();
+        for part in [&noise.even, &noise.odd, &solution.even, &solution.odd] {
+            part.expect(&self.domain, (kind, Precision::Double), rhs + 1)?;
+        }
+        let count = match kind {
+            FermionKind::Wilson => SPINS,
+            FermionKind::Staggered => 1,
+        };
+        let out = self.numbers(count, "products of noise and solutions")?;
+        self.launch(&NOISE_SPINS, noise, 1, |parity| NoiseSpins {
+            noise: noise.parity(parity).view_from(rhs),
+            solution: solution.parity(parity).view_from(rhs),
+            out: out.view(),
+            geometry: self.domain.geometry(),
+            parity: parity as u32,
+        })?;
+        self.of(out, count)
     }
     /// Σ_x e^{−i p (x−x₀)} of tr G₁ G₂† and of det G₁, two propagators of three components in double precision:
     /// `[which][momentum][time]`.

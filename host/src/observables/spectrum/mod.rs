@@ -24,58 +24,13 @@ pub mod smearing;
 pub mod sources;
 pub mod staggered;
 
+pub(crate) use contraction::MomentumSums;
 pub use contraction::contraction_bytes;
 pub use statistics::{effective, pcac};
 
 use crate::field::host::{Fermion, HostField};
 use crate::lattice::Section;
 use num_complex::Complex64;
-use rayon::prelude::*;
-
-/// Numbers that are summed over space.
-pub(crate) trait SpatialSum: Send + Clone {
-    /// Adds `other`.
-    fn add(&mut self, other: &Self);
-}
-
-impl SpatialSum for Vec<Complex64> {
-    fn add(&mut self, other: &Self) {
-        for (sum, term) in self.iter_mut().zip(other) {
-            *sum += term;
-        }
-    }
-}
-
-/// Σ over the local sites of each time of what `site` adds to a copy of `zero`, for all times of the whole lattice, counted
-/// from `origin`. `site` is given the local index and the coordinates on the whole lattice. In a fixed order.
-pub(crate) fn by_time<S: SpatialSum + Sync>(
-    section: &Section,
-    origin: usize,
-    zero: &S,
-    site: impl Fn(&mut S, usize, [usize; 4]) + Sync,
-) -> Vec<S> {
-    let [x, y, z, t] = section.local.size();
-    let extent = section.global.size()[3];
-    let mut all = vec![zero.clone(); extent];
-    for local in 0..t {
-        // Planes of one z at once, each in its own order; then their sums one after the other.
-        let planes: Vec<S> = (0..z)
-            .into_par_iter()
-            .map(|plane| {
-                let mut sum = zero.clone();
-                let first = (local * z + plane) * x * y;
-                for index in first..first + x * y {
-                    let here = section.local.coordinates(index);
-                    site(&mut sum, index, std::array::from_fn(|mu| section.origin[mu] + here[mu]));
-                }
-                sum
-            })
-            .collect();
-        let time = (section.origin[3] + local + extent - origin) % extent;
-        planes.iter().for_each(|plane| all[time].add(plane));
-    }
-    all
-}
 
 /// The phases exp(−i p (x − x₀)) of momenta in units of 2π/L.
 pub(crate) fn phases(section: &Section, momenta: &[[i32; 3]], origin: [usize; 4], place: [usize; 4]) -> Vec<Complex64> {

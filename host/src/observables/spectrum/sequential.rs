@@ -10,12 +10,16 @@
 //! of it, with Γ_J at the sink and Γ' at the source. The conserved charge, which reaches a neighbour, is [`conserved_charge`].
 //!
 //! Sinks are smeared as sources are: S₂ smeared, times Γ, and η smeared once more, as smearing is Hermitian.
+use super::contraction::MomentumSums;
 use super::gamma::Gamma;
-use super::{by_time, check, phases};
-use crate::field::host::{HostGauge, HostSpinor, Matrix, Spinor};
+use super::{check, phases};
+use crate::domain::{Domain, Result};
+use crate::field::host::{HostGauge, HostSpinor};
+use crate::field::{DeviceArray, FullField};
 use crate::lattice::Section;
 use crate::operators::TimeBoundary;
 use num_complex::Complex64;
+use rayon::prelude::*;
 use std::array::from_fn;
 
 /// η for all 12 components, from those of the quark whose antiquark the meson has, with Γ at the sink, the momentum p in units
@@ -45,16 +49,34 @@ pub fn sequential_source(
         }
         out
     };
-    antiquark.iter().map(one).collect()
+    antiquark.par_iter().map(one).collect()
 }
 
-/// (1 + `sign` γ_t) U ψ, or with U†.
-fn hop(psi: &Spinor, u: &Matrix, dagger: bool, sign: f64) -> Spinor {
-    let moved: Spinor = psi.map(|colour| {
-        from_fn(|a| (0..3).map(|b| if dagger { u[b][a].conj() } else { u[a][b] } * colour[b]).sum::<Complex64>())
-    });
-    let time = Gamma::time();
-    from_fn(|s| from_fn(|c| moved[s][c] + sign * time.value[s] * moved[time.column[s]][c]))
+/// U_t at all sites of a process's part of the lattice, on a device.
+pub struct TimeLinks {
+    domain: Domain,
+    links: DeviceArray,
+}
+
+impl TimeLinks {
+    /// Those of a configuration: the links of the operator.
+    ///
+    /// # Errors
+    /// Links on another lattice; failures of the device.
+    pub fn new(domain: &Domain, gauge: &HostGauge) -> Result<Self> {
+        domain.expect("a gauge field", gauge.lattice())?;
+        let numbers: Vec<Complex64> = (0..domain.local().volume())
+            .into_par_iter()
+            .flat_map_iter(|site| gauge.link(site, 3).as_flattened().iter().copied())
+            .collect();
+        let mut links = DeviceArray::zero(domain.backend(), numbers.len(), "links in the direction of time")?;
+        links.upload(0, &numbers)?;
+        Ok(TimeLinks { domain: domain.clone(), links })
+    }
+    /// Bytes of device memory for so many sites.
+    pub fn bytes(sites: usize) -> usize {
+        9 * sites * size_of::<Complex64>()
+    }
 }
 
 /// C(τ, q) with the conserved charge density of Wilson-like quarks in place of J,
@@ -62,49 +84,90 @@ fn hop(psi: &Spinor, u: &Matrix, dagger: bool, sign: f64) -> Spinor {
 /// V_t(y) = ½ [ψ̄(y+t̂) (1 + γ_t) U_t†(y) ψ(y) − ψ̄(y) (1 − γ_t) U_t(y) ψ(y+t̂)],
 ///
 /// `[momentum][time]`, by the time of y from the origin. On each configuration its sum over space without momentum changes
-/// only at source and sink, by the two-point function: between them it is that plus what goes around the lattice. `gauge` has
-/// the links of the operator, `quark` and `sequential` S₁ and Σ, and `boundary` is that of the quarks.
+/// only at source and sink, by the two-point function: between them it is that plus what goes around the lattice. `quark` and
+/// `sequential` are S₁ and Σ in double precision, and `boundary` is that of the quarks.
+///
+/// # Errors
+/// Other fields; failures of the device.
 ///
 /// # Panics
-/// Where there are not 12 fields on the local lattice, or the lattice is cut in t: of the time behind the last nothing is
-/// known here.
+/// Where the lattice is cut in t: of the time behind the last nothing is known here.
 pub fn conserved_charge(
-    section: impl Into<Section>,
-    gauge: &HostGauge,
-    [quark, sequential]: [&[HostSpinor]; 2],
+    links: &TimeLinks,
+    [quark, sequential]: [&FullField; 2],
     source: Gamma,
     origin: [usize; 4],
     momenta: &[[i32; 3]],
     boundary: TimeBoundary,
-) -> Vec<Vec<Complex64>> {
-    let section = section.into();
-    check(&section, quark, 12);
-    check(&section, sequential, 12);
-    let extent = section.global.size()[3];
-    assert!(section.local.size()[3] == extent && gauge.lattice() == section.local, "the lattice is whole in t");
-    let (five, right) = (Gamma::five(), source.bar() * Gamma::five());
-    let zero = vec![Complex64::ZERO; momenta.len()];
-    let sums = by_time(&section, origin[3], &zero, |sums, index, place| {
-        let (ahead, u) = (section.local.neighbour(index, 3, true), gauge.link(index, 3));
-        let across = if place[3] + 1 == extent { boundary.sign() } else { 1.0 };
-        let mut term = Complex64::ZERO;
-        for spin in 0..4 {
-            for colour in 0..3 {
-                let (column, other) = (&quark[3 * spin + colour], &sequential[3 * right.column[spin] + colour]);
-                let (here, there) = (&column.sites()[index], &column.sites()[ahead]);
-                let (forwards, backwards) = (hop(here, u, true, 1.0), hop(there, u, false, -1.0));
-                let (at, behind) = (&other.sites()[ahead], &other.sites()[index]);
-                for s in 0..4 {
-                    for c in 0..3 {
-                        let both = at[s][c].conj() * forwards[s][c] - behind[s][c].conj() * backwards[s][c];
-                        term += right.value[spin] * five.value[s] * both;
+) -> Result<Vec<Vec<Complex64>>> {
+    let domain = &links.domain;
+    assert!(domain.local().size()[3] == domain.global().size()[3], "the lattice is whole in t");
+    let sums = MomentumSums::new(domain, origin, momenta)?;
+    let right = source.bar() * Gamma::five();
+    let found = sums.of_charge(&links.links, [quark, sequential], right.column, boundary.sign())?;
+    let at = |momentum: usize, time: usize| -> Complex64 {
+        let term: Complex64 = (0..4).map(|spin| right.value[spin] * found[spin][momentum][time]).sum();
+        -0.5 * term
+    };
+    let times = domain.global().size()[3];
+    Ok((0..momenta.len()).map(|k| (0..times).map(|time| at(k, time)).collect()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field::host::{Matrix, Spinor};
+    use crate::gauge::generate;
+    use crate::lattice::Lattice;
+    use crate::observables::spectrum::tests::on_cpu;
+
+    /// (1 + `sign` γ_t) U ψ, or with U†.
+    fn hop(psi: &Spinor, u: &Matrix, dagger: bool, sign: f64) -> Spinor {
+        let moved: Spinor = psi.map(|colour| {
+            from_fn(|a| (0..3).map(|b| if dagger { u[b][a].conj() } else { u[a][b] } * colour[b]).sum::<Complex64>())
+        });
+        let time = Gamma::time();
+        from_fn(|s| from_fn(|c| moved[s][c] + sign * time.value[s] * moved[time.column[s]][c]))
+    }
+
+    /// Against V_t with matrices, site by site, for any fields, all Γ' and both boundary conditions.
+    #[test]
+    fn charge_is_that_of_the_formula() {
+        let (lattice, origin) = (Lattice::new([2, 4, 2, 6]).unwrap(), [1, 2, 0, 4]);
+        let fields = |first: u64| -> Vec<HostSpinor> {
+            (first..first + 12).map(|seed| generate::random_source(lattice, seed)).collect()
+        };
+        let (s, sigma, gauge) = (fields(0), fields(12), generate::weak_field(lattice, 5, 0.6));
+        let on = on_cpu(lattice, &[&s, &sigma]);
+        let links = TimeLinks::new(on[0].even.domain(), &gauge).unwrap();
+        let momenta = [[0, 0, 0], [1, -1, 1]];
+        for (number, boundary) in (0..16).flat_map(|n| [(n, TimeBoundary::Periodic), (n, TimeBoundary::Antiperiodic)]) {
+            let source = Gamma::new(number);
+            let found = conserved_charge(&links, [&on[0], &on[1]], source, origin, &momenta, boundary).unwrap();
+            let (five, right) = (Gamma::five(), source.bar() * Gamma::five());
+            for (k, p) in momenta.into_iter().enumerate() {
+                let mut expected = vec![Complex64::ZERO; 6];
+                for index in 0..lattice.volume() {
+                    let (x, ahead) = (lattice.coordinates(index), lattice.neighbour(index, 3, true));
+                    let across = if x[3] == 5 { boundary.sign() } else { 1.0 };
+                    let phase = phases(&lattice.into(), &[p], origin, x)[0];
+                    let u = gauge.link(index, 3);
+                    for (spin, colour) in (0..12).map(|n| (n / 3, n % 3)) {
+                        let (column, other) = (&s[3 * spin + colour], &sigma[3 * right.column[spin] + colour]);
+                        let forwards = hop(&column.sites()[index], u, true, 1.0);
+                        let backwards = hop(&column.sites()[ahead], u, false, -1.0);
+                        for (a, c) in (0..12).map(|n| (n / 3, n % 3)) {
+                            let both = other.sites()[ahead][a][c].conj() * forwards[a][c]
+                                - other.sites()[index][a][c].conj() * backwards[a][c];
+                            expected[(x[3] + 2) % 6] -= 0.5 * across * phase * right.value[spin] * five.value[a] * both;
+                        }
                     }
+                }
+                let largest = expected.iter().map(|z| z.norm()).fold(0.0, f64::max);
+                for (found, expected) in found[k].iter().zip(&expected) {
+                    assert!((found - expected).norm() < 1e-12 * largest, "{number} {boundary:?} {p:?}");
                 }
             }
         }
-        for (sum, phase) in sums.iter_mut().zip(phases(&section, momenta, origin, place)) {
-            *sum -= 0.5 * across * phase * term;
-        }
-    });
-    (0..momenta.len()).map(|k| sums.iter().map(|sums| sums[k]).collect()).collect()
+    }
 }

@@ -17,12 +17,13 @@
 //! the lattice get the sign by which c(x + L k̂) differs from c(x), (−1)^{L/2}, all links get η once more, which takes it away, and links in t
 //! are zero.
 use crate::domain::{Domain, Result};
-use crate::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, Matrix};
-use crate::field::{DeviceField, FullField, GaugeField, HopPhases};
+use crate::field::host::{Fermion, HostField, HostGauge, Matrix};
+use crate::field::{DeviceField, FieldSpace, FullField, GaugeField, HopPhases};
 use crate::lattice::Section;
 use crate::operators::fat_links::with_phases;
 use crate::operators::{Staggered, StaggeredLinks, StaggeredParams, StaggeredPhases, TimeBoundary};
-use gpu_kernels::{FermionKind, LinkStorage, Precision};
+use gpu_kernels::transfer::{JOIN_SPINS, JoinSpins, SPLIT_SPINS, SplitSpins};
+use gpu_kernels::{FermionKind, Instances, LinkStorage, Precision};
 use num_complex::Complex64;
 use rayon::prelude::*;
 use std::f64::consts::TAU;
@@ -49,14 +50,25 @@ pub struct SmearingLinks {
 }
 
 /// Colour vectors of a quark field at a site.
-fn spins<F: Fermion>() -> usize {
-    F::COMPONENTS / ColourVector::COMPONENTS
+fn spins(kind: FermionKind) -> usize {
+    match kind {
+        FermionKind::Wilson => 4,
+        FermionKind::Staggered => 1,
+    }
 }
 
-/// c(x), by the sum of the coordinates on the whole lattice.
-fn sign(section: &Section, index: usize) -> f64 {
-    let place = section.global.coordinates(section.global_index(index));
-    if place.iter().sum::<usize>() % 4 < 2 { 1.0 } else { -1.0 }
+/// Colour vectors in another precision.
+fn in_precision(field: FullField, precision: Precision) -> Result<FullField> {
+    if field.even.precision() == precision {
+        return Ok(field);
+    }
+    let (domain, kind, nrhs) = (field.even.domain(), field.even.kind(), field.even.nrhs());
+    let mut other = FullField::zero(domain, kind, precision, nrhs)?;
+    let space = FieldSpace::new(domain, kind, precision, nrhs);
+    for parity in 0..2 {
+        space.convert_from(field.parity(parity), other.parity_mut(parity))?;
+    }
+    Ok(other)
 }
 
 impl SmearingLinks {
@@ -106,19 +118,19 @@ impl SmearingLinks {
     /// Bytes of device memory for links and for `together` fields of quarks of a kind, of which there are `sites` sites of each
     /// parity.
     pub fn bytes(kind: FermionKind, precision: Precision, sites: usize, together: usize) -> [(&'static str, usize); 2] {
-        let (spins, groups) = match kind {
-            FermionKind::Wilson => (4, 1),
-            FermionKind::Staggered => (1, 3),
+        let groups = match kind {
+            FermionKind::Wilson => 1,
+            FermionKind::Staggered => 3,
         };
         let links = GaugeField::bytes_for(Precision::Double, 2 * sites)
             + groups * 2 * crate::field::DeviceGauge::bytes_for(precision, LinkStorage::FULL, sites);
-        let field = |kind, precision, n| DeviceField::bytes_for(kind, precision, sites, n);
-        // Two fields and two halves between hops of two sites, and their way to the device.
-        let fields = 6 * field(FermionKind::Staggered, precision, spins * together)
-            + 2 * field(FermionKind::Staggered, Precision::Double, spins * together);
+        let field =
+            |precision| DeviceField::bytes_for(FermionKind::Staggered, precision, sites, spins(kind) * together);
+        // Two fields and two halves between hops of two sites, and what is smeared.
+        let fields = 6 * field(precision) + 2 * field(Precision::Double);
         [("links of smearing", links), ("fields that are smeared", fields)]
     }
-    /// *Collective.* Smeared copies of fields, all at once.
+    /// *Collective.* Smeared copies of host fields, all at once.
     ///
     /// # Errors
     /// Failures of the device.
@@ -126,28 +138,33 @@ impl SmearingLinks {
     /// # Panics
     /// When fields and domain have other extents, or fields are of another kind than the links are for.
     pub fn smear<F: Fermion>(&self, smearing: &GaussianSmearing, fields: &[HostField<F>]) -> Result<Vec<HostField<F>>> {
-        assert_eq!(F::KIND, self.kind, "links are for another kind of quarks");
         assert!(fields.iter().all(|field| field.lattice() == self.section.local), "fields are those of the section");
-        let (spins, domain, section) = (spins::<F>(), self.hops[0].links().domain(), self.section);
-        let colours: Vec<HostColour> = (0..spins * fields.len())
-            .map(|k| {
-                let numbers = fields[k / spins].numbers();
-                let mut out = HostColour::zero(section.local);
-                out.sites_mut().par_iter_mut().enumerate().for_each(|(x, site)| {
-                    let (begin, sign) = (x * F::COMPONENTS + 3 * (k % spins), sign(&section, x));
-                    *site = std::array::from_fn(|c| sign * numbers[begin + c]);
-                });
-                out
-            })
-            .collect();
-        let field = || FullField::zero(domain, FermionKind::Staggered, self.precision, colours.len());
-        let (mut psi, mut next) = (field()?, field()?);
-        psi.upload(&colours)?;
-        drop(colours);
+        self.smear_on_device(smearing, FullField::of_host(self.domain(), fields)?)?.download()
+    }
+    /// Where the links live.
+    pub fn domain(&self) -> &Domain {
+        self.hops[0].links().domain()
+    }
+    /// *Collective.* Smears fields in double precision on the device of the links, all right-hand sides at once.
+    ///
+    /// # Errors
+    /// Fields of another device or precision; failures of the device.
+    ///
+    /// # Panics
+    /// When fields are of another kind than the links are for.
+    pub fn smear_on_device(&self, smearing: &GaussianSmearing, mut field: FullField) -> Result<FullField> {
+        assert_eq!(field.even.kind(), self.kind, "links are for another kind of quarks");
+        let (domain, nrhs) = (self.domain(), field.even.nrhs());
+        for parity in 0..2 {
+            field.parity(parity).expect(domain, (self.kind, Precision::Double), nrhs)?;
+        }
+        let count = nrhs * spins(self.kind);
+        let colours = |precision| FullField::zero(domain, FermionKind::Staggered, precision, count);
+        let (mut psi, mut next) = (self.split(&field)?, colours(self.precision)?);
         let mut hop = match self.kind {
             FermionKind::Wilson => None,
             FermionKind::Staggered => {
-                let one = || DeviceField::zero(domain, FermionKind::Staggered, self.precision, psi.even.nrhs());
+                let one = || DeviceField::zero(domain, FermionKind::Staggered, self.precision, count);
                 Some([one()?, one()?])
             }
         };
@@ -158,21 +175,62 @@ impl SmearingLinks {
             }
             std::mem::swap(&mut psi, &mut next);
         }
-        let smeared: Vec<HostColour> = psi.download()?;
-        let merged = |number: usize| {
-            let mut out = HostField::<F>::zero(section.local);
-            let all = &smeared[number * spins..(number + 1) * spins];
-            out.numbers_mut().par_chunks_exact_mut(F::COMPONENTS).enumerate().for_each(|(x, numbers)| {
-                let sign = sign(&section, x);
-                for (spin, colour) in all.iter().enumerate() {
-                    for (to, from) in numbers[3 * spin..3 * spin + 3].iter_mut().zip(&colour.sites()[x]) {
-                        *to = sign * from;
-                    }
-                }
-            });
-            out
-        };
-        Ok((0..fields.len()).map(merged).collect())
+        drop(next);
+        self.join(psi, &mut field)?;
+        Ok(field)
+    }
+    /// x+y+z+t of the first site.
+    fn first(&self) -> u32 {
+        (self.section.origin.iter().sum::<usize>() % 4) as u32
+    }
+    /// c times the colour vectors of each spin.
+    fn split(&self, field: &FullField) -> Result<FullField> {
+        let (domain, nrhs) = (self.domain(), field.even.nrhs());
+        let colours = FullField::zero(domain, FermionKind::Staggered, Precision::Double, nrhs * spins(self.kind))?;
+        self.change_sign(&SPLIT_SPINS, field, nrhs, |parity| SplitSpins {
+            field: field.parity(parity).view(),
+            colours: colours.parity(parity).view(),
+            geometry: domain.geometry(),
+            parity: parity as u32,
+            first: self.first(),
+        })?;
+        in_precision(colours, self.precision)
+    }
+    /// The same back.
+    fn join(&self, colours: FullField, field: &mut FullField) -> Result {
+        let colours = in_precision(colours, Precision::Double)?;
+        let (geometry, first, nrhs) = (self.domain().geometry(), self.first(), field.even.nrhs());
+        match self.kind {
+            FermionKind::Wilson => self.change_sign(&JOIN_SPINS, field, nrhs, |parity| JoinSpins {
+                colours: colours.parity(parity).view(),
+                field: field.parity(parity).view(),
+                geometry,
+                parity: parity as u32,
+                first,
+            }),
+            // c is its own inverse.
+            FermionKind::Staggered => self.change_sign(&SPLIT_SPINS, field, nrhs, |parity| SplitSpins {
+                field: colours.parity(parity).view(),
+                colours: field.parity(parity).view(),
+                geometry,
+                parity: parity as u32,
+                first,
+            }),
+        }
+    }
+    /// A launch at the sites of both parities for all right-hand sides, in the format of `field`.
+    fn change_sign<A: Copy>(
+        &self,
+        kernel: &Instances<A>,
+        field: &FullField,
+        nrhs: usize,
+        arguments: impl Fn(usize) -> A,
+    ) -> Result {
+        let (format, sites) = (field.even.format(), self.domain().half_sites());
+        for parity in 0..2 {
+            self.domain().backend().launch(kernel, format, &arguments(parity), sites, nrhs as u32)?;
+        }
+        Ok(())
     }
     /// `next` = (1 + σ Δ) ψ
     fn step(&self, smearing: &GaussianSmearing, psi: &FullField, next: &mut FullField) -> Result {
