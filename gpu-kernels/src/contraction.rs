@@ -3,12 +3,12 @@
 //! A propagator is a field with a right-hand side for each component of its source, `3 spin + colour`, and what is made of it at a site is
 //! a few complex numbers: arrays `[number][t][z][y][x]`, which [`FourierSum`] sums over one direction after the other.
 use crate::Kernel;
-use crate::algebra::{Colour, Complex, DiracSpinor, Su3, to_degrand_rossi};
+use crate::algebra::{Colour, Complex, DiracSpinor, to_degrand_rossi};
 use crate::field::Field;
 use crate::lattice::{Divisor, Geometry};
 use crate::memory::Access;
 use crate::storage::{Colours, NumberFormat, SiteKind, Spinors, StaggeredFermion, WilsonFermion};
-use crate::transfer::{HostArray, host_site};
+use crate::transfer::{HostArray, host_link, host_site};
 
 /// A column of a propagator in the DeGrand–Rossi basis.
 #[inline(always)]
@@ -229,7 +229,7 @@ pub struct ChargeDensity {
     pub other: Field,
     /// Σ on the other parity.
     pub other_ahead: Field,
-    /// U_t, `[site][3][3]`
+    /// U, `[site][μ][row][column]`
     pub links: HostArray,
     /// `[σ][site]`
     pub out: HostArray,
@@ -248,7 +248,7 @@ unsafe impl<P: NumberFormat> Kernel<Spinors<P>> for ChargeDensity {
     unsafe fn site(&self, i: u32, spin: u32) {
         let site = self.geometry.site(i, self.parity);
         let ahead = self.geometry.neighbour(&site, 3, true);
-        let u = unsafe { thin_link(&self.links, self.geometry.lexicographic(&site) as usize) };
+        let u = unsafe { host_link(&self.links, self.geometry.lexicographic(&site), 3) };
         let dagger = u.adjoint();
         let other = (self.columns >> (2 * spin)) & 3;
         let mut sum = Complex::ZERO;
@@ -271,16 +271,6 @@ unsafe impl<P: NumberFormat> Kernel<Spinors<P>> for ChargeDensity {
         let put = unsafe { Numbers::new(self.out, &self.geometry, i, self.parity, spin) };
         unsafe { put.number(0, sum) };
     }
-}
-
-/// U of a site in an array `[site][3][3]`.
-#[inline(always)]
-unsafe fn thin_link(links: &HostArray, site: usize) -> Su3<f64> {
-    let row = |k: usize| unsafe {
-        let at = 9 * site + 3 * k;
-        [links.read(at, Access::Shared), links.read(at + 1, Access::Shared), links.read(at + 2, Access::Shared)]
-    };
-    Su3([row(0), row(1), row(2)])
 }
 
 /// Σ_j f(a, j, b) w_k(j), where an array is `[a][j][b]` and k is the right-hand side: a direction of space is summed over with

@@ -12,7 +12,7 @@ use ferrite::num_complex::Complex64;
 use ferrite::observables::spectrum::gamma::{COUNT, Gamma, name};
 use ferrite::observables::spectrum::mesons::Mesons;
 use ferrite::observables::spectrum::nucleon::nucleon as nucleon_of;
-use ferrite::observables::spectrum::sequential::{self, TimeLinks, conserved_charge as conserved_charge_of};
+use ferrite::observables::spectrum::sequential::{self, ChargeLinks, conserved_charge as conserved_charge_of};
 use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
 use ferrite::observables::spectrum::staggered::{NAMES, local_mesons, local_nucleon};
 use ferrite::operators::{StaggeredPhases, TimeBoundary};
@@ -202,7 +202,7 @@ pub fn conserved_charge<'py>(
     let boundary = if antiperiodic { TimeBoundary::Antiperiodic } else { TimeBoundary::Periodic };
     let count = momenta.len();
     let make = move |quark: &FullField, through: &FullField| {
-        let links = TimeLinks::new(quark.even.domain(), &gauge)?;
+        let links = ChargeLinks::new(quark.even.domain(), &gauge)?;
         conserved_charge_of(&links, [quark, through], Gamma::new(source), origin, &momenta, boundary)
     };
     let found = contracted(py, device, (quark, Some(through)), make)?;

@@ -305,12 +305,18 @@ pub struct StaggeredLinks {
     near: Arc<DeviceGauge>,
     /// For hops of three sites.
     long: Option<DeviceGauge>,
+    /// Without the signs η.
+    bare: bool,
 }
 
 impl StaggeredLinks {
     /// Of the naive operator.
     pub fn naive(links: Arc<DeviceGauge>) -> Self {
-        StaggeredLinks { near: links, long: None }
+        StaggeredLinks { near: links, long: None, bare: false }
+    }
+    /// For Σ_μ U_μ(x) ψ(x+μ̂) − U_μ†(x−μ̂) ψ(x−μ̂), without the signs η.
+    pub(crate) fn bare(links: DeviceGauge) -> Self {
+        StaggeredLinks { near: Arc::new(links), long: None, bare: true }
     }
     /// Whether there are kernels for a format, which is that of long links for the improved operator: not for links in
     /// temporal gauge, not for phases of thin links, which have none, and not for fields in 16-bit floating point, which
@@ -333,7 +339,7 @@ impl StaggeredLinks {
         if found != expected {
             return Err(DeviceError::OtherFormat { found, expected });
         }
-        Ok(StaggeredLinks { near: Arc::new(fat), long: Some(long) })
+        Ok(StaggeredLinks { near: Arc::new(fat), long: Some(long), bare: false })
     }
     /// Where they live.
     pub fn domain(&self) -> &Domain {
@@ -484,7 +490,7 @@ struct StaggeredHop<'a> {
 impl StaggeredHop<'_> {
     /// As kernels have it, with w and for the sites of a region.
     fn arguments(&self, staggered: &Staggered, w: Field, region: Region, ghosts: Ghosts) -> StaggeredRow {
-        let StaggeredLinks { near, long } = &*staggered.links;
+        let StaggeredLinks { near, long, bare } = &*staggered.links;
         StaggeredRow {
             out: self.out.view(),
             x: self.x.view(),
@@ -496,7 +502,7 @@ impl StaggeredHop<'_> {
             input: self.input.view(),
             geometry: near.domain().geometry(),
             region,
-            phases: staggered.params.phases.table(),
+            phases: if *bare { Phases::new([0; 4]) } else { staggered.params.phases.table() },
             across: staggered.params.boundary.sign().into(),
             links: near.links(self.parity),
             factor: near.factor().into(),

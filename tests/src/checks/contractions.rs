@@ -9,7 +9,7 @@ use ferrite::lattice::Lattice;
 use ferrite::observables::spectrum::gamma::{COUNT, Gamma};
 use ferrite::observables::spectrum::mesons::Mesons;
 use ferrite::observables::spectrum::nucleon::nucleon;
-use ferrite::observables::spectrum::sequential::{TimeLinks, conserved_charge};
+use ferrite::observables::spectrum::sequential::{ChargeLinks, conserved_charge};
 use ferrite::observables::spectrum::staggered::{local_mesons, local_nucleon};
 use ferrite::observables::traces::{Dilution, NoiseKind, NoiseSource, TraceField};
 use ferrite::operators::{StaggeredPhases, TimeBoundary};
@@ -34,7 +34,7 @@ pub fn contractions(backend: &dyn Backend, other: &dyn Backend, report: &mut Rep
             let mesons = (0..momenta.len()).flat_map(pairs).flat_map(|(k, a, b)| one(k, a, b)).collect();
             let found = nucleon(&quark, origin, &momenta, TimeBoundary::Antiperiodic)?;
             let nucleons = found.positive.into_iter().chain(found.negative).flatten().collect();
-            let (links, both) = (TimeLinks::new(&domain, &gauge)?, [&quark, &antiquark]);
+            let (links, both) = (ChargeLinks::new(&domain, &gauge)?, [&quark, &antiquark]);
             let of = |n| conserved_charge(&links, both, Gamma::new(n), origin, &momenta, TimeBoundary::Antiperiodic);
             let charges = [of(15)?, of(3)?].into_iter().flatten().flatten().collect();
             let (quark, antiquark) =

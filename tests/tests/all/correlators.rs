@@ -7,7 +7,7 @@ use ferrite::field::host::{HostGauge, HostSpinor};
 use ferrite::observables::spectrum::gamma::Gamma;
 use ferrite::observables::spectrum::mesons::Mesons;
 use ferrite::observables::spectrum::nucleon::{Nucleon, nucleon};
-use ferrite::observables::spectrum::sequential::{TimeLinks, conserved_charge};
+use ferrite::observables::spectrum::sequential::{ChargeLinks, conserved_charge};
 use ferrite::operators::TimeBoundary;
 use num_complex::Complex64;
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ pub fn charge_of(
 ) -> Vec<Vec<Complex64>> {
     let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
     let on = |fields: &[HostSpinor]| FullField::of_host(&domain, fields).unwrap();
-    let links = TimeLinks::new(&domain, gauge).unwrap();
+    let links = ChargeLinks::new(&domain, gauge).unwrap();
     conserved_charge(&links, [&on(quark), &on(sequential)], source, origin, momenta, boundary).unwrap()
 }
 

@@ -16,7 +16,7 @@ const PIECE: usize = 16 << 20;
 /// Bytes that a thread copies at once.
 const STRIP: usize = 256 << 10;
 /// Shorter copies from the GPU, which are waited for in any case, are done before the pieces are allocated.
-const LONG: usize = 4 * PIECE;
+const LONG: usize = 4 * STRIP;
 
 /// The pieces.
 pub(super) struct Staging {

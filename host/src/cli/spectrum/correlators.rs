@@ -136,7 +136,7 @@ impl Hadrons for Spinor {
                     all.extend(at_momenta(&called(&name(number)), input, values));
                 }
                 if three.charge
-                    && let Some(links) = quarks.in_time(quark)?
+                    && let Some(links) = quarks.charge_links(quark)?
                 {
                     let (both, momenta) = ([local, &found.fields], &input.momenta);
                     let values = conserved_charge(links, both, of.source(), origin, momenta, found.boundary)?;

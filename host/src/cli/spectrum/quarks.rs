@@ -8,7 +8,7 @@ use super::super::layout::{Cut, Layout};
 use super::super::plan::{gauge_header, reading};
 use super::super::progress::Watch;
 use super::super::solve::{self, ReadySolve, Solve, refused};
-use super::super::{Code, Context, Failure, Outcome, fields, interrupt, text};
+use super::super::{Code, Context, Failure, Outcome, ahead, fields, interrupt, text};
 use super::input::{Shell, SourceKind, SpectrumInput};
 use super::kept::KeptPropagator;
 use crate::cli::config::Settings;
@@ -23,7 +23,7 @@ use ferrite::halo::{Exchanges, HaloField};
 use ferrite::lattice::{Lattice, Section};
 use ferrite::observables::spectrum::contraction_bytes;
 use ferrite::observables::spectrum::gamma::Gamma;
-use ferrite::observables::spectrum::sequential::{TimeLinks, sequential_source};
+use ferrite::observables::spectrum::sequential::{ChargeLinks, sequential_source};
 use ferrite::observables::spectrum::sequential_nucleon::{
     Flavour, NucleonSink, SpinProjector, sequential_nucleon_source,
 };
@@ -187,7 +187,7 @@ pub struct QuarksOn<'a> {
     /// On the device, of each quark whose sinks are smeared.
     smearing: Vec<Option<SmearingLinks>>,
     /// Where propagators are, of each quark whose conserved charge is measured.
-    in_time: Vec<Option<TimeLinks>>,
+    charge: Vec<Option<ChargeLinks>>,
     /// This process's part of the lattice on the device, and where propagators are.
     domains: Option<[Domain; 2]>,
     /// Those of sources and sinks that are smeared.
@@ -207,7 +207,7 @@ impl<'a> QuarksOn<'a> {
     ) -> Self {
         let (smeared, plaquette, domains, count) = (None, None, None, input.quarks.len());
         let (ready, smearing) = ((0..count).map(|_| None).collect(), (0..count).map(|_| None).collect());
-        let in_time = (0..count).map(|_| None).collect();
+        let charge = (0..count).map(|_| None).collect();
         QuarksOn {
             input,
             configuration,
@@ -217,7 +217,7 @@ impl<'a> QuarksOn<'a> {
             links,
             ready,
             smearing,
-            in_time,
+            charge,
             domains,
             smeared,
             plaquette,
@@ -233,8 +233,8 @@ impl<'a> QuarksOn<'a> {
     }
     /// *Collective.* Frees what lies on the device, once all is measured.
     pub fn release(self) -> Outcome {
-        let QuarksOn { ready, smearing, in_time, domains, .. } = self;
-        drop((ready, smearing, in_time));
+        let QuarksOn { ready, smearing, charge, domains, .. } = self;
+        drop((ready, smearing, charge));
         domains.iter().flatten().try_for_each(Domain::release)?;
         Ok(())
     }
@@ -279,7 +279,14 @@ impl<'a> QuarksOn<'a> {
         if known.get().is_some() || (!solves && self.smeared.is_some()) {
             return Ok(());
         }
-        let links = LinksRead::of(plan, layout, comm)?;
+        // Kernels are loaded meanwhile.
+        let storage = plan.operator.storage(plan.reconstruction.unwrap_or_default());
+        let mut modules = ahead::modules(plan.definition(), plan.precision, Some(storage), layout.grid().size() > 1);
+        modules.extend(["contraction", "transfer", "transfer_double"].map(String::from));
+        if input.shell.is_some() {
+            modules.push("staggered_double".into());
+        }
+        let links = self.device.while_loading(&modules, || LinksRead::of(plan, layout, comm))?;
         let HostLinks::Gauge(file) = &links.links else {
             return Err(Failure::refused("hadrons need a configuration: fat and long links do not suffice").shared());
         };
@@ -465,14 +472,14 @@ impl<'a> QuarksOn<'a> {
             solved: Some((report, batches)),
         })
     }
-    /// Links in the direction of time of a quark's operator where propagators are, once it was solved for.
-    pub fn in_time(&mut self, quark: usize) -> Outcome<Option<&TimeLinks>> {
+    /// Links of a quark's operator where propagators are, once it was solved for.
+    pub fn charge_links(&mut self, quark: usize) -> Outcome<Option<&ChargeLinks>> {
         let (Some(links), Some([_, home])) = (self.links.0[quark].get(), &self.domains) else { return Ok(None) };
         let HostLinks::Gauge(file) = &links.links else { return Ok(None) };
-        if self.in_time[quark].is_none() {
-            self.in_time[quark] = Some(TimeLinks::new(home, &file.gauge)?);
+        if self.charge[quark].is_none() {
+            self.charge[quark] = Some(ChargeLinks::new(home, &file.gauge)?);
         }
-        Ok(self.in_time[quark].as_ref())
+        Ok(self.charge[quark].as_ref())
     }
     /// How those of a quark are smeared, and links for that.
     fn shell(&self, quark: usize) -> Option<(GaussianSmearing, &HostGauge)> {
@@ -486,12 +493,9 @@ impl<'a> QuarksOn<'a> {
         let begin = Instant::now();
         let (time, fields) = sources.map_or((None, Vec::new()), |(time, fields)| (Some(time), fields));
         let few = layout.of_times(2);
-        let plane = few.local().volume() / 2;
         let domain = few.domain(self.device.backend())?;
-        let mut gauge = HostGauge::unit(few.local());
-        let first = 4 * plane * time.unwrap_or(0);
-        gauge.links_mut()[..4 * plane].copy_from_slice(&links.links()[first..first + 4 * plane]);
-        let on = SmearingLinks::new(&domain, &gauge, F::KIND, Precision::Double, smearing.momentum)?;
+        let links = (links, time.unwrap_or(0));
+        let on = SmearingLinks::of_time(&domain, links, F::KIND, Precision::Double, smearing.momentum)?;
         let mut field = FullField::zero(&domain, F::KIND, Precision::Double, F::COMPONENTS)?;
         if time.is_some() {
             field = FullField::of_time(&domain, 0, &fields)?;

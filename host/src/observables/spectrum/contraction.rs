@@ -182,7 +182,7 @@ impl MomentumSums {
         let found = self.of(out, 16)?;
         Ok((0..16).map(|k| found[4 * (k % 4) + k / 4].clone()).collect())
     }
-    /// Σ_x e^{−i p (x−x₀)} of [`ChargeDensity`] of two propagators of 12 components in double precision, with U_t `[site][3][3]`, for each
+    /// Σ_x e^{−i p (x−x₀)} of [`ChargeDensity`] of two propagators of 12 components in double precision, with links `[site][μ][row][column]`, for each
     /// spin of the source the spin of the columns of Σ, and what is `across` the end of the lattice times a sign:
     /// `[spin][momentum][time]`.
     pub fn of_charge(

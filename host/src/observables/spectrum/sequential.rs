@@ -52,30 +52,23 @@ pub fn sequential_source(
     antiquark.par_iter().map(one).collect()
 }
 
-/// U_t at all sites of a process's part of the lattice, on a device.
-pub struct TimeLinks {
+/// Links of an operator on a device, for its conserved charge.
+pub struct ChargeLinks {
     domain: Domain,
     links: DeviceArray,
 }
 
-impl TimeLinks {
+impl ChargeLinks {
     /// Those of a configuration: the links of the operator.
     ///
     /// # Errors
     /// Links on another lattice; failures of the device.
     pub fn new(domain: &Domain, gauge: &HostGauge) -> Result<Self> {
         domain.expect("a gauge field", gauge.lattice())?;
-        let numbers: Vec<Complex64> = (0..domain.local().volume())
-            .into_par_iter()
-            .flat_map_iter(|site| gauge.link(site, 3).as_flattened().iter().copied())
-            .collect();
-        let mut links = DeviceArray::zero(domain.backend(), numbers.len(), "links in the direction of time")?;
-        links.upload(0, &numbers)?;
-        Ok(TimeLinks { domain: domain.clone(), links })
-    }
-    /// Bytes of device memory for so many sites.
-    pub fn bytes(sites: usize) -> usize {
-        9 * sites * size_of::<Complex64>()
+        let numbers: &[Complex64] = bytemuck::cast_slice(gauge.links());
+        let mut links = DeviceArray::zero(domain.backend(), numbers.len(), "links of the conserved charge")?;
+        links.upload(0, numbers)?;
+        Ok(ChargeLinks { domain: domain.clone(), links })
     }
 }
 
@@ -93,7 +86,7 @@ impl TimeLinks {
 /// # Panics
 /// Where the lattice is cut in t: of the time behind the last nothing is known here.
 pub fn conserved_charge(
-    links: &TimeLinks,
+    links: &ChargeLinks,
     [quark, sequential]: [&FullField; 2],
     source: Gamma,
     origin: [usize; 4],
@@ -139,7 +132,7 @@ mod tests {
         };
         let (s, sigma, gauge) = (fields(0), fields(12), generate::weak_field(lattice, 5, 0.6));
         let on = on_cpu(lattice, &[&s, &sigma]);
-        let links = TimeLinks::new(on[0].even.domain(), &gauge).unwrap();
+        let links = ChargeLinks::new(on[0].even.domain(), &gauge).unwrap();
         let momenta = [[0, 0, 0], [1, -1, 1]];
         for (number, boundary) in (0..16).flat_map(|n| [(n, TimeBoundary::Periodic), (n, TimeBoundary::Antiperiodic)]) {
             let source = Gamma::new(number);

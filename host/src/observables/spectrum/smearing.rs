@@ -10,18 +10,16 @@
 //!
 //! (Δ₂ χ)(x) = ¼ Σ_k e^{−2iκ_k} W_k(x) χ(x+2k̂) + e^{2iκ_k} W_k†(x−2k̂) χ(x−2k̂) − 2 χ(x), W_k(x) = U_k(x) U_k(x+k̂).
 //!
-//! **Hops.** Nothing here knows of spin: a spinor is four colour vectors, and the kernel of naive staggered quarks moves them, with
-//! its many right-hand sides, its halos and its CPU form. That kernel has D = Σ_k η_k (U_k ψ(x+k̂) − U_k† ψ(x−k̂)) where H = D with a
-//! plus is wanted. Let ψ = c χ with c(x) = +, +, −, − for x+y+z+t = 0, 1, 2, 3 (mod 4): between neighbours c changes sign only where the
-//! first of them, in the order of the sum, is odd. So H is D on even sites and −D on odd ones. Links that join the ends of
-//! the lattice get the sign by which c(x + L k̂) differs from c(x), (−1)^{L/2}, all links get η once more, which takes it away, and links in t
-//! are zero.
+//! **Hops.** Nothing here knows of spin: a spinor is four colour vectors, and a kernel of naive staggered quarks moves them, with
+//! its many right-hand sides, its halos and its CPU form. That kernel, without the signs η, has D = Σ_k U_k ψ(x+k̂) − U_k† ψ(x−k̂) where
+//! H = D with a plus is wanted. Let ψ = c χ with c(x) = +, +, −, − for x+y+z+t = 0, 1, 2, 3 (mod 4): between neighbours c changes sign only
+//! where the first of them, in the order of the sum, is odd. So H is D on even sites and −D on odd ones. Links that join the ends of
+//! the lattice get the sign by which c(x + L k̂) differs from c(x), (−1)^{L/2}.
 use crate::domain::{Domain, Result};
-use crate::field::host::{Fermion, HostField, HostGauge, Matrix};
+use crate::field::host::{Fermion, HostField, HostGauge};
 use crate::field::{DeviceField, FieldSpace, FullField, GaugeField, HopPhases};
 use crate::lattice::Section;
-use crate::operators::fat_links::with_phases;
-use crate::operators::{Staggered, StaggeredLinks, StaggeredParams, StaggeredPhases, TimeBoundary};
+use crate::operators::{Staggered, StaggeredLinks, StaggeredParams, TimeBoundary};
 use gpu_kernels::transfer::{JOIN_SPINS, JoinSpins, SPLIT_SPINS, SplitSpins};
 use gpu_kernels::{FermionKind, Instances, LinkStorage, Precision};
 use num_complex::Complex64;
@@ -91,29 +89,55 @@ impl SmearingLinks {
         assert_eq!(gauge.lattice(), section.local, "links are those of the section");
         let extents = section.global.size();
         let angle = |k: usize| Complex64::cis(-TAU * momentum[k] / extents[k] as f64);
-        let phases = HopPhases([angle(0), angle(1), angle(2), Complex64::ONE]);
         let groups: &[&[usize]] = match kind {
             FermionKind::Wilson => &[&[0, 1, 2]],
             FermionKind::Staggered => &[&[0], &[1], &[2]],
         };
-        let make = |directions: &&[usize]| {
+        let turns = |mu: &usize| extents[*mu] % 4 == 2;
+        let links = if (0..3).any(|mu| turns(&mu)) {
             let mut links = gauge.clone();
             links.links_mut().par_iter_mut().enumerate().for_each(|(number, link)| {
                 let (index, mu) = (number / 4, number % 4);
-                let place = section.global.coordinates(section.global_index(index))[mu];
-                if !directions.contains(&mu) {
-                    *link = Matrix::default();
-                } else if place + 1 == extents[mu] && extents[mu] % 4 == 2 {
+                let place = || section.global.coordinates(section.global_index(index))[mu];
+                if mu < 3 && turns(&mu) && place() + 1 == extents[mu] {
                     link.iter_mut().flatten().for_each(|z| *z = -*z);
                 }
             });
-            with_phases(&mut links, section, 1, StaggeredPhases::Milc, TimeBoundary::Periodic);
-            let links = GaugeField::upload(domain, &links)?.pack_with(phases, precision, LinkStorage::FULL)?;
+            GaugeField::upload(domain, &links)?
+        } else {
+            GaugeField::upload(domain, gauge)?
+        };
+        let make = |directions: &&[usize]| {
+            let factor = |mu| if directions.contains(&mu) { angle(mu) } else { Complex64::ZERO };
+            let links = links.pack_with(HopPhases(std::array::from_fn(factor)), precision, LinkStorage::FULL)?;
             let params = StaggeredParams::new(0.0, TimeBoundary::Periodic);
-            Ok(Staggered::new(Arc::new(StaggeredLinks::naive(Arc::new(links))), params))
+            Ok(Staggered::new(Arc::new(StaggeredLinks::bare(links)), params))
         };
         let hops = groups.iter().map(make).collect::<Result<_>>()?;
         Ok(SmearingLinks { section, kind, precision, hops })
+    }
+    /// *Collective.* The same for sources, which have one time: on a domain of two times, of which the first has the links of a `time` of
+    /// `gauge` and the other one has none.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    ///
+    /// # Panics
+    /// Where the domain has other extents than `gauge` in space, or not two times, and where `gauge` has no such time.
+    pub fn of_time(
+        domain: &Domain,
+        (gauge, time): (&HostGauge, usize),
+        kind: FermionKind,
+        precision: Precision,
+        momentum: [f64; 3],
+    ) -> Result<Self> {
+        let few = domain.local();
+        let plane = 2 * few.volume();
+        assert_eq!(few.size()[3], 2, "a domain of two times");
+        let mut links = bytemuck::zeroed_vec(2 * plane);
+        let from = &gauge.links()[time * plane..(time + 1) * plane];
+        links.par_iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+        Self::new(domain, &HostGauge::from_links(few, links), kind, precision, momentum)
     }
     /// Bytes of device memory for links and for `together` fields of quarks of a kind, of which there are `sites` sites of each
     /// parity.
