@@ -3,7 +3,7 @@ use super::super::batch::Batches;
 use super::super::communicator::RunCommunicator;
 use super::super::configured::{Configured, Content};
 use super::super::device::Device;
-use super::super::{Context, Failure, Outcome, solve, text};
+use super::super::{Context, Failure, Outcome, solve};
 use super::input::{SpectrumInput, ThreePointHadron};
 use super::quarks::{Propagator, Quark, QuarkLinks, QuarksOn, SinkOf};
 use ferrite::field::host::{ColourVector, Spinor};
@@ -129,7 +129,7 @@ impl Hadrons for Spinor {
                 let called = |current: &str| format!("{ends}:{separation}:{flavour}{current}");
                 let found = quarks.sequential(quark, &propagators[other], of, (origin, separation))?;
                 let begin = Instant::now();
-                let mesons = Mesons::new(local, &found.fields, origin, &input.momenta)?;
+                let mesons = Mesons::with_source(local, &found.fields, origin, &input.momenta, of.source())?;
                 for number in 0..COUNT {
                     let of = |k: usize| mesons.correlator(Gamma::new(number), of.source(), k);
                     let values = (0..input.momenta.len()).map(of).collect();
@@ -142,7 +142,7 @@ impl Hadrons for Spinor {
                     let values = conserved_charge(links, both, of.source(), origin, momenta, found.boundary)?;
                     all.extend(at_momenta(&called("charge"), input, values));
                 }
-                debug!("currents are put in: {}", text::seconds(begin.elapsed().as_secs_f64()));
+                quarks.spent.hadrons += begin.elapsed().as_secs_f64();
                 let through = Some((of, separation));
                 let one = |(report, batches)| Solved { quark, origin, through, report, batches };
                 solves.extend(found.solved.map(one));
@@ -180,7 +180,7 @@ pub fn measure<F: Hadrons>(
     device: &Device,
     context: &Context,
 ) -> Outcome<Correlators> {
-    let links = QuarkLinks::of(input);
+    let (links, all) = (QuarkLinks::of(input), Instant::now());
     let mut quarks = QuarksOn::new(input, configuration, what, device, context, &links);
     let lattice = quarks.lattice()?;
     let origins = input.origins(lattice);
@@ -190,7 +190,7 @@ pub fn measure<F: Hadrons>(
             (0..input.quarks.len()).map(|quark| quarks.propagator::<F>(quark, *origin)).collect::<Outcome<_>>()?;
         let begin = Instant::now();
         let mut found = F::correlators(&propagators, input, *origin)?;
-        debug!("hadrons are made: {}", text::seconds(begin.elapsed().as_secs_f64()));
+        quarks.spent.hadrons += begin.elapsed().as_secs_f64();
         let (three_point, more) = F::three_point(&mut quarks, &propagators, input, *origin)?;
         found.extend(three_point);
         if mean.is_empty() {
@@ -209,7 +209,9 @@ pub fn measure<F: Hadrons>(
         }
         solves.extend(more);
     }
+    let spent = quarks.spent;
     quarks.release()?;
+    debug!("{}", spent.describe(all.elapsed().as_secs_f64()));
     let share = 1.0 / origins.len() as f64;
     mean.iter_mut().flat_map(|c| &mut c.values).for_each(|value| *value *= share);
     let mut about = json!({

@@ -164,6 +164,35 @@ impl Quark for ColourVector {
     }
 }
 
+/// Where the time of a configuration went, in seconds.
+#[derive(Clone, Copy, Default)]
+pub struct Spent {
+    /// Links: read, checked and smeared for operator and shells.
+    links: f64,
+    /// Sources: made, smeared and copied.
+    sources: f64,
+    /// Solves, with copies of links in all formats and a multigrid setup.
+    solves: f64,
+    /// Smearing of sinks.
+    sinks: f64,
+    /// Correlators.
+    pub hadrons: f64,
+}
+
+impl Spent {
+    /// Beside the time of all.
+    pub fn describe(&self, all: f64) -> String {
+        let Spent { links, sources, solves, sinks, hadrons } = *self;
+        let rest = all - links - sources - solves - sinks - hadrons;
+        let [links, sources, solves, sinks, hadrons, rest] =
+            [links, sources, solves, sinks, hadrons, rest].map(text::seconds);
+        format!(
+            "links {links}, sources {sources}, solves {solves}, smearing of sinks {sinks}, hadrons {hadrons}, the rest \
+             {rest}"
+        )
+    }
+}
+
 /// The links of each quark of a configuration, as its operator takes them, once they are read.
 pub struct QuarkLinks(Vec<OnceCell<LinksRead>>);
 
@@ -193,6 +222,8 @@ pub struct QuarksOn<'a> {
     /// Those of sources and sinks that are smeared.
     smeared: Option<HostGauge>,
     plaquette: Option<f64>,
+    /// Where the time went.
+    pub spent: Spent,
 }
 
 impl<'a> QuarksOn<'a> {
@@ -221,6 +252,7 @@ impl<'a> QuarksOn<'a> {
             domains,
             smeared,
             plaquette,
+            spent: Spent::default(),
         }
     }
     /// The lattice, by the header.
@@ -279,6 +311,7 @@ impl<'a> QuarksOn<'a> {
         if known.get().is_some() || (!solves && self.smeared.is_some()) {
             return Ok(());
         }
+        let begin = Instant::now();
         // Kernels are loaded meanwhile.
         let storage = plan.operator.storage(plan.reconstruction.unwrap_or_default());
         let mut modules = ahead::modules(plan.definition(), plan.precision, Some(storage), layout.grid().size() > 1);
@@ -302,6 +335,7 @@ impl<'a> QuarksOn<'a> {
             let links = links.smeared(plan, self.device, layout)?;
             let _ = known.set(links);
         }
+        self.spent.links += begin.elapsed().as_secs_f64();
         Ok(())
     }
     /// *Collective.* The propagator of a quark from an origin, smeared at the sink where that is asked for.
@@ -339,6 +373,7 @@ impl<'a> QuarksOn<'a> {
         let (solutions, solved) = if let Some(fields) = there {
             (FullField::of_host::<F>(&home, &fields)?, None)
         } else {
+            let begin = Instant::now();
             let sources = layout.section.at_time(origin[3]).map(|section| {
                 let about = SourceOf { input, configuration: self.configuration, section };
                 let one = |component| F::source(origin, component, &about);
@@ -346,6 +381,7 @@ impl<'a> QuarksOn<'a> {
             });
             let smears = input.source == SourceKind::Shell;
             let sources = if smears { self.smear_source(quark, sources, &layout)? } else { sources };
+            self.spent.sources += begin.elapsed().as_secs_f64();
             let told = self.told(quark, origin);
             let (mut solutions, report, batches) = self.solved::<F>(quark, &solve, &layout, sources, &told)?;
             if let Some(kept) = kept {
@@ -378,6 +414,7 @@ impl<'a> QuarksOn<'a> {
         sources: OneTime<F>,
         told: &str,
     ) -> Outcome<(FullField, Report, Batches)> {
+        let begin = Instant::now();
         let [domain, home] = self.domains::<F>(solve, layout)?;
         let needs = |together: usize| solve.memory(layout.cut(), together);
         let name = format!("the solve on {}", solve.plan.lattice);
@@ -404,6 +441,8 @@ impl<'a> QuarksOn<'a> {
         let (report, error) = solved.map_err(refused)?;
         storage.into_iter().for_each(|storage| solve::note_storage_of(storage, &report));
         finished(&typed, error.as_ref(), &report, solve.scheme.tol)?;
+        self.spent.solves += report.total_seconds;
+        self.spent.sources += begin.elapsed().as_secs_f64() - report.total_seconds;
         Ok((solutions.expect("all batches were solved"), report, batches))
     }
     /// *Collective.* How right-hand sides are split. Links on the device that this quark does not need now make room for them.
@@ -439,7 +478,7 @@ impl<'a> QuarksOn<'a> {
         let (input, layout) = (self.input, &other.layout);
         let mut settings = input.solve_settings(quark, origin, &self.configuration.typed);
         let solve = self.context.comm.agree(Solve::from_settings(&mut settings, self.what))?;
-        let time = (origin[3] + separation) % layout.lattice().size()[3];
+        let (begin, time) = (Instant::now(), (origin[3] + separation) % layout.lattice().size()[3]);
         let momentum = input.three_point.as_ref().map_or([0; 3], |three| three.momentum);
         let made = |section: Section| -> Outcome<_> {
             let local = time - layout.section.origin[3];
@@ -455,6 +494,7 @@ impl<'a> QuarksOn<'a> {
         };
         let sources = self.context.comm.agree(layout.section.at_time(time).map(made).transpose())?;
         let sources = if input.shell_sink { self.smear_source(quark, sources, layout)? } else { sources };
+        self.spent.sources += begin.elapsed().as_secs_f64();
         let of = match sink {
             SinkOf::Meson(_) => String::new(),
             SinkOf::Nucleon(projector, flavour) => format!(", {}, current of {}", projector.name(), flavour.name()),
@@ -541,7 +581,9 @@ impl<'a> QuarksOn<'a> {
             done += size;
         }
         domain.backend().synchronize()?;
-        let (time, links) = (text::seconds(begin.elapsed().as_secs_f64() - prepared), text::seconds(prepared));
+        let all = begin.elapsed().as_secs_f64();
+        self.spent.sinks += all;
+        let (time, links) = (text::seconds(all - prepared), text::seconds(prepared));
         let what = text::count(F::COMPONENTS, "field");
         debug!("smearing of {what} at all times with {} steps: {time}, and {links} for links", smearing.steps);
         Ok(smeared.expect("all batches were smeared"))

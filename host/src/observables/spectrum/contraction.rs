@@ -10,6 +10,7 @@ use gpu_kernels::lattice::Divisor;
 use gpu_kernels::noise::{NOISE_SPINS, NoiseSpins};
 use gpu_kernels::{Format, Instances};
 use num_complex::Complex64;
+use std::ops::Range;
 
 /// Pairs of spins of a source.
 const PAIRS: usize = 16;
@@ -144,29 +145,51 @@ impl MomentumSums {
     /// Σ_x e^{−i p (x−x₀)} Σ_cc' S₁_{sc,s'c'} S₂*_{uc,u'c'} of two propagators of 12 components in double precision:
     /// `[u' + 4 (u + 4 (s' + 4 s))][momentum][time]`.
     pub fn of_pairs(&self, quark: &FullField, antiquark: &FullField) -> Result<Vec<Vec<Vec<Complex64>>>> {
-        self.expect(quark, FermionKind::Wilson, 12)?;
-        self.expect(antiquark, FermionKind::Wilson, 12)?;
         let bytes = SPINS * self.domain.local().volume() * size_of::<Complex64>();
         let together = (self.most_bytes / bytes).clamp(1, PAIRS);
         let mut all = vec![Vec::new(); PAIRS * SPINS];
         for first in (0..PAIRS).step_by(together) {
-            let pairs = (PAIRS - first).min(together);
-            let out = self.numbers(pairs * SPINS, "products of propagators")?;
-            self.launch(&MESON_SPINS, quark, pairs, |parity| MesonSpins {
-                quark: quark.parity(parity).view(),
-                antiquark: antiquark.parity(parity).view(),
-                out: out.view(),
-                geometry: self.domain.geometry(),
-                parity: parity as u32,
-                first: first as u32,
-            })?;
-            for (number, sums) in self.of(out, pairs * SPINS)?.into_iter().enumerate() {
-                let (pair, spins) = (first + number / SPINS, number % SPINS);
-                let [s1, u1, s, u] = [pair / 4, pair % 4, spins / 4, spins % 4];
-                all[u1 + 4 * (u + 4 * (s1 + 4 * s))] = sums;
-            }
+            self.add_pairs([quark, antiquark], first..PAIRS.min(first + together), &mut all)?;
         }
         Ok(all)
+    }
+    /// The same for one u' of each s' only; empty for the others.
+    pub fn of_columns(
+        &self,
+        quark: &FullField,
+        antiquark: &FullField,
+        columns: [usize; 4],
+    ) -> Result<Vec<Vec<Vec<Complex64>>>> {
+        let mut all = vec![Vec::new(); PAIRS * SPINS];
+        for (s1, u1) in columns.into_iter().enumerate() {
+            self.add_pairs([quark, antiquark], 4 * s1 + u1..4 * s1 + u1 + 1, &mut all)?;
+        }
+        Ok(all)
+    }
+    /// Some of them, `4 s' + u'`.
+    fn add_pairs(
+        &self,
+        [quark, antiquark]: [&FullField; 2],
+        pairs: Range<usize>,
+        all: &mut [Vec<Vec<Complex64>>],
+    ) -> Result {
+        self.expect(quark, FermionKind::Wilson, 12)?;
+        self.expect(antiquark, FermionKind::Wilson, 12)?;
+        let out = self.numbers(pairs.len() * SPINS, "products of propagators")?;
+        self.launch(&MESON_SPINS, quark, pairs.len(), |parity| MesonSpins {
+            quark: quark.parity(parity).view(),
+            antiquark: antiquark.parity(parity).view(),
+            out: out.view(),
+            geometry: self.domain.geometry(),
+            parity: parity as u32,
+            first: pairs.start as u32,
+        })?;
+        for (number, sums) in self.of(out, pairs.len() * SPINS)?.into_iter().enumerate() {
+            let (pair, spins) = (pairs.start + number / SPINS, number % SPINS);
+            let [s1, u1, s, u] = [pair / 4, pair % 4, spins / 4, spins % 4];
+            all[u1 + 4 * (u + 4 * (s1 + 4 * s))] = sums;
+        }
+        Ok(())
     }
     /// Σ_x e^{−i p (x−x₀)} C_γγ'(x) of a propagator of 12 components in double precision, C as in [`NucleonSpins`]:
     /// `[γ' + 4 γ][momentum][time]`.

@@ -129,6 +129,7 @@ pub fn sequential_nucleon_source(
     };
     let made: Vec<[Spinor; 12]> = sites.par_iter().map(of_site).collect();
     (0..12)
+        .into_par_iter()
         .map(|component| {
             let mut out = HostSpinor::zero(section.local);
             for (index, site) in sites.iter().zip(&made) {
@@ -157,7 +158,8 @@ fn add(to: &mut ColourBlock, factor: Complex64, term: &ColourBlock) {
     }
 }
 
-/// The parts of tr Γ_p C: Q, S Γ_p, Γ_p S and R.
+/// The parts of tr Γ_p C: Q, S Γ_p, Γ_p S and R. As Γ_p (1 + γ_t)/2 = Γ_p = (1 + γ_t)/2 Γ_p, columns 2 and 3 of the second are its columns 0 and
+/// 1, and rows 2 and 3 of the third are its rows 0 and 1.
 struct ContractionParts {
     q: SpinBlocks,
     right: SpinBlocks,
@@ -198,9 +200,12 @@ fn by_up(s: &SpinBlocks, projector: &[[Complex64; 4]; 4]) -> SpinBlocks {
         for j in 0..4 {
             add(&mut both, Complex64::ONE, &cross(&s[i][j], &q[i][j]));
             add(&mut out[i][j], Complex64::ONE, &cross(&q[i][j], &trace));
-            for k in 0..4 {
-                add(&mut out[i][k], Complex64::ONE, &cross(&q[i][j], &left[k][j]));
-                add(&mut out[k][j], Complex64::ONE, &cross(&right[i][k], &q[i][j]));
+            for k in 0..2 {
+                let (row, column) = (cross(&q[i][j], &left[k][j]), cross(&right[i][k], &q[i][j]));
+                for k in [k, k + 2] {
+                    add(&mut out[i][k], Complex64::ONE, &row);
+                    add(&mut out[k][j], Complex64::ONE, &column);
+                }
             }
         }
     }
@@ -219,8 +224,10 @@ fn by_down(s: &SpinBlocks, projector: &[[Complex64; 4]; 4]) -> SpinBlocks {
     for i in 0..4 {
         for j in 0..4 {
             let mut by_q = cross(&s[i][tilde.column[j]], &trace);
-            for k in 0..4 {
-                add(&mut by_q, Complex64::ONE, &cross(&right[i][k], &s[k][tilde.column[j]]));
+            for k in 0..2 {
+                let mut both = s[k][tilde.column[j]];
+                add(&mut both, Complex64::ONE, &s[k + 2][tilde.column[j]]);
+                add(&mut by_q, Complex64::ONE, &cross(&right[i][k], &both));
             }
             add(&mut out[g.column[i]][j], g.value[i] * tilde.value[j], &by_q);
         }
