@@ -16,6 +16,8 @@ use num_complex::Complex64;
 pub struct Mesons {
     /// Σ_x e^{−i p (x−x₀)} Σ_cc' S₁_{sc,s'c'} S₂*_{uc,u'c'}: `[u' + 4 (u + 4 (s' + 4 s))][momentum][time]`.
     pairs: Vec<Vec<Vec<Complex64>>>,
+    /// Of the whole lattice.
+    times: usize,
 }
 
 impl Mesons {
@@ -25,8 +27,9 @@ impl Mesons {
     /// # Errors
     /// Other fields; failures of the device.
     pub fn new(quark: &FullField, antiquark: &FullField, origin: [usize; 4], momenta: &[[i32; 3]]) -> Result<Self> {
-        let sums = MomentumSums::new(quark.even.domain(), origin, momenta)?;
-        Ok(Mesons { pairs: sums.of_pairs(quark, antiquark)? })
+        let domain = quark.even.domain();
+        let sums = MomentumSums::new(domain, origin, momenta)?;
+        Ok(Mesons { pairs: sums.of_pairs(quark, antiquark)?, times: domain.global().size()[3] })
     }
     /// The same for one Γ' at the source, which is a quarter of the work.
     ///
@@ -39,9 +42,9 @@ impl Mesons {
         momenta: &[[i32; 3]],
         source: Gamma,
     ) -> Result<Self> {
-        let sums = MomentumSums::new(quark.even.domain(), origin, momenta)?;
-        let right = source.bar() * Gamma::five();
-        Ok(Mesons { pairs: sums.of_columns(quark, antiquark, right.column)? })
+        let (domain, right) = (quark.even.domain(), source.bar() * Gamma::five());
+        let sums = MomentumSums::new(domain, origin, momenta)?;
+        Ok(Mesons { pairs: sums.of_columns(quark, antiquark, right.column)?, times: domain.global().size()[3] })
     }
     /// C(t) for Γ at the sink and Γ' at the source, and one of the momenta.
     ///
@@ -49,7 +52,6 @@ impl Mesons {
     /// Without such momenta, or where mesons were made with another source.
     pub fn correlator(&self, sink: Gamma, source: Gamma, momentum: usize) -> Vec<Complex64> {
         let (five, right) = (Gamma::five(), source.bar() * Gamma::five());
-        let times = self.pairs[0][momentum].len();
         let at_time = |time: usize| -> Complex64 {
             let mut sum = Complex64::ZERO;
             for a in 0..4 {
@@ -62,7 +64,7 @@ impl Mesons {
             }
             -sum
         };
-        (0..times).map(at_time).collect()
+        (0..self.times).map(at_time).collect()
     }
     /// The same Γ at both ends.
     pub fn of(&self, gamma: Gamma, momentum: usize) -> Vec<Complex64> {
