@@ -216,7 +216,7 @@ unsafe impl<P: NumberFormat> Kernel<Colours<P>> for StaggeredHadrons {
 ///
 /// Σ_c Σ_s (γ_5)_ss [Σ*_s(x+t̂) ((1 + γ_t) U_t†(x) S(x))_s − Σ*_s(x) ((1 − γ_t) U_t(x) S(x+t̂))_s],
 ///
-/// of the columns 3 σ + c of S and those of Σ that `columns` names, times `across` where x+t̂ is beyond the end of the lattice. Lattices are
+/// of the columns 3 σ + c of S and those of Σ that `spins` names, times `across` where x+t̂ is beyond the end of the lattice. Lattices are
 /// whole in t.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -238,7 +238,7 @@ pub struct ChargeDensity {
     /// Parity of the sites.
     pub parity: u32,
     /// For each σ two bits, the lowest ones first: the spin of the columns of Σ.
-    pub columns: u32,
+    pub spins: u32,
     /// 1, or −1 for antiperiodic quarks.
     pub across: f64,
 }
@@ -250,7 +250,7 @@ unsafe impl<P: NumberFormat> Kernel<Spinors<P>> for ChargeDensity {
         let ahead = self.geometry.neighbour(&site, 3, true);
         let u = unsafe { host_link(&self.links, self.geometry.lexicographic(&site), 3) };
         let dagger = u.adjoint();
-        let other = (self.columns >> (2 * spin)) & 3;
+        let other = (self.spins >> (2 * spin)) & 3;
         let mut sum = Complex::ZERO;
         for c in 0..3 {
             let (mine, its) = (3 * spin + c, 3 * other + c);

@@ -50,6 +50,8 @@ pub struct Device {
     pub what: Processor,
     /// How much of its memory may be used, if that is limited.
     limit: Option<usize>,
+    /// What was free when it was opened, of a GPU.
+    free_before: usize,
     /// How many processes have their memory from it.
     sharers: usize,
 }
@@ -99,7 +101,10 @@ impl DeviceChoice {
     fn find(&self, comm: &RunCommunicator) -> Outcome<(Device, Option<String>)> {
         let threads = self.start_threads(comm)?;
         let (what, why) = comm.agree(self.device(comm.network().node_rank(), threads))?;
-        let mut device = Device { what, limit: self.memory, sharers: 1 };
+        let mut device = Device { what, limit: self.memory, free_before: 0, sharers: 1 };
+        if device.name() != "cpu" {
+            device.free_before = comm.agree(device.memory())?.free;
+        }
         if comm.size() > 1 {
             refuse_mixture(comm, &device)?;
             device.sharers = comm.alike(&comm.agree(device.place())?)?;
@@ -361,8 +366,10 @@ impl Device {
     /// Free and total memory; of what processes share, each has its part, and no more than may be used is free.
     pub fn memory(&self) -> Outcome<Memory> {
         let Memory { free, total } = self.backend().memory()?;
+        // What lies on a GPU already is part of what may be used there.
+        let used = self.free_before.saturating_sub(free) / self.sharers;
         let free = free / self.sharers;
-        Ok(Memory { free: self.limit.map_or(free, |limit| free.min(limit)), total })
+        Ok(Memory { free: self.limit.map_or(free, |limit| free.min(limit.saturating_sub(used))), total })
     }
     /// *Collective.* Refuses before the start what some process's device cannot hold.
     pub fn require_all(&self, comm: &RunCommunicator, needs: &[(&str, usize)], what: &str) -> Outcome {

@@ -23,7 +23,7 @@ use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
 use ferrite::halo::Needs;
 use ferrite::operators::OPERATORS;
 use ferrite::operators::Operator;
-use ferrite::solve::{Configuration, Report, Request, SolveFailure, Solved, in_batches, shifts_in_batches};
+use ferrite::solve::{Configuration, Method, Report, Request, SolveFailure, Solved, in_batches, shifts_in_batches};
 use serde_json::json;
 use solvers::{SolveError, Unsolved};
 use std::path::{Path, PathBuf};
@@ -126,7 +126,14 @@ impl Solve {
     /// Device memory at the peak for `nrhs` right-hand sides together, with names for what takes it, as long as the links
     /// have not been seen.
     pub fn memory(&self, cut: Cut, nrhs: usize) -> Needs {
-        let request = self.request(self.plan.operator, self.plan.largest_storage());
+        self.memory_with(cut, nrhs, false)
+    }
+    /// The same, with multigrid from the start where a setup of an earlier solve is there.
+    pub fn memory_with(&self, cut: Cut, nrhs: usize, has_setup: bool) -> Needs {
+        let mut request = self.request(self.plan.operator, self.plan.largest_storage());
+        if has_setup {
+            request.method = Method::Multigrid;
+        }
         let needs = request.memory(cut.local, &cut.grid, nrhs, self.plan.systems.count().filter(|count| *count > 1));
         self.plan.with_smearing(cut, needs)
     }

@@ -350,8 +350,9 @@ impl Measurement<'_> {
             Systems::Masses(masses) => masses.clone(),
             Systems::One | Systems::Shifts(_) => vec![links.operator.mass()],
         };
-        // Several masses are solved for by way of the host.
-        let host = if masses.len() > 1 { (1 + masses.len()) * batches.largest() * size_of::<F>() } else { 0 };
+        // The list of masses is solved for by way of the host.
+        let by_host = matches!(solve.plan.systems, Systems::Masses(_));
+        let host = if by_host { (1 + masses.len()) * batches.largest() * size_of::<F>() } else { 0 };
         require_host_memory(comm, layout.local(), host + 576, "links and fields")?;
         let source = self.noise.source(configuration);
         let work = json!({ "task": "trace" });
@@ -428,7 +429,7 @@ impl Measurement<'_> {
             let solutions = solutions.iter().map(there).collect::<Result<_, _>>()?;
             return Ok(SolvedBatch { solutions, residual, iterations: together + apart });
         }
-        let sources = noise.columns(0..noise.even.nrhs(), noise.even.domain())?;
+        let sources = noise.rhs(0..noise.even.nrhs(), noise.even.domain())?;
         let (solutions, report, error) = on.solve_fields(sources, None, &request, watch).map_err(refused)?;
         solve::announce(&report);
         let residual = solve::worst(&report);

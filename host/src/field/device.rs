@@ -152,14 +152,14 @@ impl FullField {
     /// Failures of the devices, and domains of other parts of the lattice.
     ///
     /// # Panics
-    /// Where there are no such right-hand sides, or none.
-    pub fn columns(&self, columns: Range<usize>, domain: &Domain) -> Result<Self> {
-        assert!(columns.end <= self.even.nrhs, "right-hand sides that are there");
+    /// Where there are no such right-hand sides, or none, or more than [`MAX_RHS`](crate::backend::MAX_RHS).
+    pub fn rhs(&self, rhs: Range<usize>, domain: &Domain) -> Result<Self> {
+        assert!(rhs.end <= self.even.nrhs, "right-hand sides that are there");
         let (kind, precision) = (self.even.kind, self.even.precision);
-        let space = FieldSpace::new(&self.even.domain, kind, precision, columns.len());
-        let mut some = FullField::zero(&self.even.domain, kind, precision, columns.len())?;
+        let space = FieldSpace::new(&self.even.domain, kind, precision, rhs.len());
+        let mut some = FullField::zero(&self.even.domain, kind, precision, rhs.len())?;
         for parity in 0..2 {
-            space.copy_from_rhs(self.parity(parity), columns.start, some.parity_mut(parity))?;
+            space.copy_from_rhs(self.parity(parity), rhs.start, some.parity_mut(parity))?;
         }
         some.on(domain)
     }
@@ -169,8 +169,8 @@ impl FullField {
     /// Fields of another format or part of the lattice; failures of the devices.
     ///
     /// # Panics
-    /// Where its own right-hand sides end before.
-    pub fn set_columns(&mut self, first: usize, from: Self) -> Result {
+    /// Where its own right-hand sides end before, and for more than [`MAX_RHS`](crate::backend::MAX_RHS).
+    pub fn set_rhs(&mut self, first: usize, from: Self) -> Result {
         assert!(first + from.even.nrhs <= self.even.nrhs, "right-hand sides that are there");
         let from = from.on(&self.even.domain)?;
         let space = FieldSpace::new(&self.even.domain, self.even.kind, self.even.precision, from.even.nrhs);
@@ -184,10 +184,10 @@ impl FullField {
     /// # Errors
     /// Domains of other parts of the lattice; failures of the devices.
     pub fn on(self, domain: &Domain) -> Result<Self> {
+        domain.expect("a field of another device", self.even.domain.local())?;
         if self.even.domain.backend().is(domain.backend()) {
             return Ok(self);
         }
-        domain.expect("a field of another device", self.even.domain.local())?;
         let mut copy = FullField::zero(domain, self.even.kind, self.even.precision, self.even.nrhs)?;
         copy.pack(&self.unpack()?.copy_on(domain.backend(), "a fermion field of another device")?)?;
         Ok(copy)

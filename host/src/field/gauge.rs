@@ -9,7 +9,7 @@ use gpu_kernels::storage::padded;
 use gpu_kernels::{Format, LinkStorage, Precision};
 use num_complex::Complex64;
 
-/// Factors of modulus 1 that hops over a link in x, y, z and t have, the same at all sites; hops back have their conjugates.
+/// Factors of modulus 1, or zeros, that hops over a link in x, y, z and t have, the same at all sites; hops back have their conjugates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HopPhases(pub [Complex64; 4]);
 

@@ -131,7 +131,7 @@ impl std::fmt::Display for Lattice {
 pub struct Section {
     /// The whole lattice.
     pub global: Lattice,
-    /// Global coordinates of the box's first site; all even where the lattice is.
+    /// Global coordinates of the box's first site; all even where the lattice is, unless the box has one time.
     pub origin: [usize; 4],
     /// The box, whose sites are counted from its first one.
     pub local: Lattice,
@@ -151,8 +151,8 @@ impl Section {
     /// The sites of a time of the whole lattice, as a box of their own; `None` where the box has none.
     pub fn at_time(&self, time: usize) -> Option<Self> {
         let here = (self.origin[3]..self.origin[3] + self.local.size[3]).contains(&time);
-        let [x, y, z, t] = self.origin;
-        here.then(|| Section { origin: [x, y, z, t.max(time)], local: self.local.of_one_time(), ..*self })
+        let [x, y, z, _] = self.origin;
+        here.then(|| Section { origin: [x, y, z, time], local: self.local.of_one_time(), ..*self })
     }
     /// Its sites.
     pub(crate) fn cuboid(&self) -> Cuboid {

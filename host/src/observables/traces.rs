@@ -78,10 +78,11 @@ impl NoiseSource {
     /// Failures of the device.
     ///
     /// # Panics
-    /// For vectors of numbers of [`MOST_NOISE`] or more.
+    /// For vectors of numbers of [`MOST_NOISE`] or more, and numbers of 2³¹ or more.
     pub fn fields<T: TraceField>(&self, domain: &Domain, numbers: Range<usize>) -> Result<FullField> {
         let parts = self.dilution.parts::<T>(domain.global());
-        assert!(numbers.end <= MOST_NOISE as usize * parts, "vectors with numbers of their own");
+        let most = (MOST_NOISE as usize * parts).min(1 << 31);
+        assert!(numbers.end <= most, "vectors with numbers of their own");
         let field = FullField::zero(domain, T::KIND, Precision::Double, numbers.len())?;
         let [times, parities, spins, colours] = self.dilution.counts::<T>(domain.global()).map(|count| count as u32);
         for parity in 0..2 {

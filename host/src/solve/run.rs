@@ -85,9 +85,9 @@ impl Configuration<'_> {
         let spread = matches!(operator, Operator::Staggered(operator) if operator.spread);
         if spread || operator.storage(request.reconstruction).temporal {
             return match operator.kind() {
-                FermionKind::Wilson => self.solve_on_host::<Spinor>(&sources, guess.as_ref(), request, observer),
+                FermionKind::Wilson => self.solve_on_host::<Spinor>(sources, guess, request, observer),
                 FermionKind::Staggered => self
-                    .solve_on_host::<ColourVector>(&sources, guess.as_ref(), request, observer)
+                    .solve_on_host::<ColourVector>(sources, guess, request, observer)
                     .map_err(SolveFailure::forget_solutions),
             };
         }
@@ -101,13 +101,14 @@ impl Configuration<'_> {
     /// The same by way of the host.
     fn solve_on_host<F: Fermion>(
         &self,
-        sources: &FullField,
-        guess: Option<&FullField>,
+        sources: FullField,
+        guess: Option<FullField>,
         request: &Request,
         observer: &mut dyn Observer,
     ) -> std::result::Result<(FullField, Report, Option<Unsolved>), SolveFailure<F>> {
-        let sources = sources.download::<F>()?;
-        let guess = guess.map(FullField::download::<F>).transpose()?;
+        // Their memory on the device is free for the solve.
+        let to_host = |field: FullField| field.download::<F>();
+        let (sources, guess) = (to_host(sources)?, guess.map(to_host).transpose()?);
         let (solutions, report, error) = match self.solve(&sources, guess.as_deref(), request, observer) {
             Ok((solutions, report)) => (solutions, report, None),
             Err(SolveFailure::Unfinished { error, solutions, report }) => (solutions, *report, Some(error)),

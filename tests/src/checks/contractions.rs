@@ -27,7 +27,7 @@ pub fn contractions(backend: &dyn Backend, other: &dyn Backend, report: &mut Rep
             let (domain, origin) = (Domain::single(backend, lattice)?, [1, 2, 3, 1]);
             let (quark, antiquark) =
                 (FullField::of_host(&domain, &spinors[..12])?, FullField::of_host(&domain, &spinors[12..])?);
-            let spinor_quark = quark.columns(0..12, &domain)?;
+            let spinor_quark = quark.rhs(0..12, &domain)?;
             let found = Mesons::new(&quark, &antiquark, origin, &momenta)?;
             let one = |k: usize, sink: usize, source: usize| found.correlator(Gamma::new(sink), Gamma::new(source), k);
             let pairs = |k: usize| (0..COUNT).map(move |n| (k, n, n)).chain([(k, 7, 15), (k, 9, 1)]);

@@ -135,9 +135,8 @@ impl Hadrons for Spinor {
                     let values = (0..input.momenta.len()).map(of).collect();
                     all.extend(at_momenta(&called(&name(number)), input, values));
                 }
-                if three.charge
-                    && let Some(links) = quarks.charge_links(quark)?
-                {
+                if three.charge {
+                    let links = quarks.charge_links(quark)?;
                     let (both, momenta) = ([local, &found.fields], &input.momenta);
                     let values = conserved_charge(links, both, of.source(), origin, momenta, found.boundary)?;
                     all.extend(at_momenta(&called("charge"), input, values));

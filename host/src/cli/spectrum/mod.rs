@@ -71,7 +71,7 @@ pub fn check(
         return Err(Failure::refused(format!("{what}: there are no configurations")));
     }
     let mut solves = quarks::check(&input, &all, &what)?;
-    // One propagator is made at a time: that of the quark which takes most.
+    // One propagator is solved for at a time: that of the quark which takes most. Those that are there already are not counted.
     let most = |cut: Cut, together: usize, solves: &[Solve]| -> Needs {
         let total = |needs: &Needs| needs.iter().map(|(_, bytes)| bytes).sum::<usize>();
         solves.iter().map(|solve| solve.memory(cut, together)).max_by_key(total).unwrap_or_default()

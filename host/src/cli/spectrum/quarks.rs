@@ -12,10 +12,9 @@ use super::super::{Code, Context, Failure, Outcome, ahead, fields, interrupt, te
 use super::input::{Shell, SourceKind, SpectrumInput};
 use super::kept::KeptPropagator;
 use crate::cli::config::Settings;
-use ferrite::Precision;
 use ferrite::domain::{Domain, Part};
 use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
-use ferrite::field::{FullField, GaugeField};
+use ferrite::field::{DeviceField, FullField, GaugeField};
 use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
 use ferrite::gauge::fixing::relax::{Gauge, theta};
 use ferrite::gauge::generate;
@@ -31,6 +30,7 @@ use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
 use ferrite::observables::spectrum::sources::{corner_wall, noise_corner_wall, noise_wall, wall};
 use ferrite::operators::{Operator, StaggeredPhases, TimeBoundary};
 use ferrite::solve::{Report, for_batches};
+use ferrite::{FermionKind, Precision};
 use serde_json::json;
 use solvers::SolveError;
 use std::cell::OnceCell;
@@ -193,6 +193,22 @@ impl Spent {
     }
 }
 
+/// Propagators that are there at a time, and one through a sink.
+fn propagators(input: &SpectrumInput) -> usize {
+    let unsmeared = 1 + usize::from(input.shell_sink && input.three_point.is_some());
+    input.quarks.len() * unsmeared + usize::from(input.three_point.is_some())
+}
+
+/// Whether so many bytes of propagators fit into what is free of a device beside the solve of any quark, for half of the components of its
+/// source at once.
+fn fit_beside(solves: &[Solve], cut: Cut, propagators: usize, free: usize) -> bool {
+    let bytes = |solve: &Solve| -> usize {
+        let together = if solve.plan.operator.kind() == FermionKind::Wilson { 6 } else { 2 };
+        solve.memory(cut, together).iter().map(|(_, bytes)| bytes).sum()
+    };
+    propagators + solves.iter().map(bytes).max().unwrap_or(0) <= free
+}
+
 /// The links of each quark of a configuration, as its operator takes them, once they are read.
 pub struct QuarkLinks(Vec<OnceCell<LinksRead>>);
 
@@ -219,6 +235,8 @@ pub struct QuarksOn<'a> {
     charge: Vec<Option<ChargeLinks>>,
     /// This process's part of the lattice on the device, and where propagators are.
     domains: Option<[Domain; 2]>,
+    /// Two times of it on the device, for sources that are smeared.
+    few: Option<Domain>,
     /// Those of sources and sinks that are smeared.
     smeared: Option<HostGauge>,
     plaquette: Option<f64>,
@@ -250,6 +268,7 @@ impl<'a> QuarksOn<'a> {
             smearing,
             charge,
             domains,
+            few: None,
             smeared,
             plaquette,
             spent: Spent::default(),
@@ -265,44 +284,43 @@ impl<'a> QuarksOn<'a> {
     }
     /// *Collective.* Frees what lies on the device, once all is measured.
     pub fn release(self) -> Outcome {
-        let QuarksOn { ready, smearing, charge, domains, .. } = self;
+        let QuarksOn { ready, smearing, charge, domains, few, .. } = self;
         drop((ready, smearing, charge));
-        domains.iter().flatten().try_for_each(Domain::release)?;
+        domains.iter().flatten().chain(&few).try_for_each(Domain::release)?;
         Ok(())
     }
-    /// Propagators that are there at a time, and one that is being solved for.
-    fn propagators(&self) -> usize {
-        let unsmeared = 1 + usize::from(self.input.shell_sink && self.input.three_point.is_some());
-        self.input.quarks.len() * unsmeared + usize::from(self.input.three_point.is_some())
-    }
     /// *Collective.* This process's part of the lattice on the device, and where propagators are and hadrons are made of them: there too,
-    /// if that has memory for them and a solve, else on the CPU.
-    fn domains<F: Quark>(&mut self, solve: &Solve, layout: &Layout) -> Outcome<[Domain; 2]> {
+    /// if they [fit](fit_beside), else on the CPU.
+    fn domains<F: Quark>(&mut self, layout: &Layout) -> Outcome<[Domain; 2]> {
         if let Some(known) = &self.domains {
             return Ok(known.clone());
         }
         let (comm, is_gpu) = (&self.context.comm, self.device.name() != "cpu");
+        let solves = comm.agree(check(self.input, &[&self.configuration.typed], self.what))?;
         let there = layout.domain(self.device.backend())?;
-        let propagators = contraction_bytes(F::KIND, layout.local().volume(), self.propagators());
-        let solve: usize = solve.memory(layout.cut(), 1).iter().map(|(_, bytes)| bytes).sum();
-        let free = comm.agree(self.device.memory())?.free;
-        let is_too_large = comm.largest(f64::from(u8::from(propagators + solve > free)))? > 0.0;
+        let propagators = contraction_bytes(F::KIND, layout.local().volume(), propagators(self.input));
+        let fit = fit_beside(&solves, layout.cut(), propagators, comm.agree(self.device.memory())?.free);
+        let is_too_large = comm.largest(f64::from(u8::from(!fit)))? > 0.0;
         let home = if is_gpu && is_too_large {
             let bytes = text::bytes(propagators);
-            info!("hadrons are made on the CPU: {bytes} of propagators do not fit into the device's memory");
+            info!(
+                "hadrons are made on the CPU: {bytes} of propagators do not fit into the device's memory beside a solve"
+            );
             layout.domain_on_host()?
         } else {
             there.clone()
         };
         Ok(self.domains.insert([there, home]).clone())
     }
-    /// *Collective.* Frees links on the device that have been read: all but those of a quark, or all.
-    fn forget_links(&mut self, but: Option<usize>) {
+    /// *Collective.* Frees links on the device that have been read, all but those of a quark, or all, and ghost zones.
+    fn forget_links(&mut self, but: Option<usize>) -> Outcome {
         let of_others = |quark: &usize| Some(*quark) != but;
         for quark in (0..self.ready.len()).filter(of_others) {
             self.ready[quark] = None;
             self.smearing[quark] = None;
         }
+        self.domains.iter().flatten().try_for_each(Domain::release)?;
+        Ok(())
     }
     /// *Collective.* The links of a quark, smeared for its operator, and those of sources and sinks.
     fn read(&mut self, quark: usize, solve: &Solve, layout: &Layout, solves: bool) -> Outcome {
@@ -347,17 +365,17 @@ impl<'a> QuarksOn<'a> {
         let layout = plan.cut(&input.device.layout, comm)?;
         solve.scheme.check(layout.cut())?;
         charge_needs_whole_time(input, &layout)?;
-        let [_, home] = self.domains::<F>(&solve, &layout)?;
+        let [_, home] = self.domains::<F>(&layout)?;
         // Links before and after, and fat and long ones; propagators that lie there, too, or one that is read or written.
         let links = if plan.definition().is_improved() { 4 } else { 2 } + input.quarks.len() - 1;
         let volume = layout.local().volume();
         let kept = KeptPropagator::of(input, self.configuration, quark, origin);
-        let propagators = match home.backend().name() {
-            "cpu" => contraction_bytes(F::KIND, volume, self.propagators()) / volume,
+        let lie_there = match home.backend().name() {
+            "cpu" => contraction_bytes(F::KIND, volume, propagators(input)) / volume,
             _ if kept.is_some() => components * size_of::<F>(),
             _ => 0,
         };
-        fields::require_host_memory(comm, layout.local(), propagators + links * 576, "propagators and links")?;
+        fields::require_host_memory(comm, layout.local(), lie_there + links * 576, "propagators and links")?;
         let boundary = plan.operator.boundary();
         let phases = match plan.operator {
             Operator::Staggered(staggered) => staggered.params.phases,
@@ -387,12 +405,12 @@ impl<'a> QuarksOn<'a> {
             if let Some(kept) = kept {
                 kept.write(self.configuration, &solutions.download::<F>()?, F::TITLE, &layout, &self.context.comm)?;
             }
-            // The spin basis of files rounds: so those that were just solved for have the same bits as those that are read.
+            // Changing the spin basis rounds. Solutions take the same way as those that are read from files, and have the same bits.
             solutions.pack(&solutions.unpack()?)?;
             (solutions, Some((report, batches)))
         };
         let unsmeared = input.shell_sink && input.three_point.is_some();
-        let unsmeared = unsmeared.then(|| solutions.columns(0..components, &home)).transpose()?;
+        let unsmeared = unsmeared.then(|| solutions.rhs(0..components, &home)).transpose()?;
         let fields = if input.shell_sink { self.smear::<F>(quark, solutions, &layout)? } else { solutions };
         Ok(Propagator { fields, unsmeared, layout, boundary, phases, plaquette: self.plaquette, solved })
     }
@@ -415,8 +433,20 @@ impl<'a> QuarksOn<'a> {
         told: &str,
     ) -> Outcome<(FullField, Report, Batches)> {
         let begin = Instant::now();
-        let [domain, home] = self.domains::<F>(solve, layout)?;
-        let needs = |together: usize| solve.memory(layout.cut(), together);
+        let [domain, home] = self.domains::<F>(layout)?;
+        if sources.iter().flat_map(|(_, fields)| fields).any(out_of_range) {
+            let why = "a source has numbers whose squares double precision does not hold: quarks as heavy as that have no \
+                       correlators there";
+            return Err(Failure::failed(why));
+        }
+        let whole = whole_bytes::<F>(layout, [&domain, &home]);
+        // What a setup that is there iterates with.
+        let has_setup = self.ready[quark].as_ref().is_some_and(|there| there.configuration.multigrid_setup().is_some());
+        let needs = |together: usize| {
+            let mut needs = solve.memory_with(layout.cut(), together, has_setup);
+            needs.push(("the propagator", if together < F::COMPONENTS { whole } else { 0 }));
+            needs
+        };
         let name = format!("the solve on {}", solve.plan.lattice);
         let batches = self.batches(quark, &name, RIGHT_HAND_SIDE, F::COMPONENTS, needs)?;
         info!("{}{told}: {}", self.configuration.typed.display(), batches.describe());
@@ -424,7 +454,7 @@ impl<'a> QuarksOn<'a> {
         let mut watch = Watch::new(solve.scheme.tol, self.context.progress(), work, &self.context.comm);
         let mut solutions = None;
         let typed = self.configuration.typed.clone();
-        let storage = self.links.0[quark].get().map(|links| links.storage);
+        let storage = self.links.0[quark].get().expect("links are read before a solve").storage;
         let ready = self.ready(quark, solve, layout)?;
         let solved = for_batches::<Spinor>(&batches.sizes, F::COMPONENTS, false, |batch| {
             watch.next_batch(batch.len());
@@ -436,10 +466,9 @@ impl<'a> QuarksOn<'a> {
             put(&mut solutions, (F::COMPONENTS, batch), found, &home)?;
             Ok((report, error))
         });
-        ready.save_setup()?;
         watch.finish();
         let (report, error) = solved.map_err(refused)?;
-        storage.into_iter().for_each(|storage| solve::note_storage_of(storage, &report));
+        solve::note_storage_of(storage, &report);
         finished(&typed, error.as_ref(), &report, solve.scheme.tol)?;
         self.spent.solves += report.total_seconds;
         self.spent.sources += begin.elapsed().as_secs_f64() - report.total_seconds;
@@ -455,15 +484,17 @@ impl<'a> QuarksOn<'a> {
         needs: impl Fn(usize) -> Needs,
     ) -> Outcome<Batches> {
         let task = BatchTask { device: self.device, comm: &self.context.comm, name, noun };
-        for kept in [None, Some(Some(quark)), Some(None)] {
-            if let Some(but) = kept {
-                self.forget_links(but);
-            }
-            match self.input.batch.on(&task, count, &needs) {
-                Ok(batches) if !batches.are_limited_by_memory() => return Ok(batches),
-                _ => {}
-            }
+        let found = self.input.batch.on(&task, count, &needs);
+        let is_good = |found: &Outcome<Batches>| found.as_ref().is_ok_and(|found| !found.are_limited_by_memory());
+        if is_good(&found) {
+            return found;
         }
+        self.forget_links(Some(quark))?;
+        let found = self.input.batch.on(&task, count, &needs);
+        if is_good(&found) {
+            return found;
+        }
+        self.forget_links(None)?;
         self.input.batch.on(&task, count, &needs)
     }
     /// *Collective.* The propagator of a quark through a sink, `separation` after its source at an origin, from that of the other quark
@@ -513,13 +544,14 @@ impl<'a> QuarksOn<'a> {
         })
     }
     /// Links of a quark's operator where propagators are, once it was solved for.
-    pub fn charge_links(&mut self, quark: usize) -> Outcome<Option<&ChargeLinks>> {
-        let (Some(links), Some([_, home])) = (self.links.0[quark].get(), &self.domains) else { return Ok(None) };
-        let HostLinks::Gauge(file) = &links.links else { return Ok(None) };
-        if self.charge[quark].is_none() {
-            self.charge[quark] = Some(ChargeLinks::new(home, &file.gauge)?);
-        }
-        Ok(self.charge[quark].as_ref())
+    pub fn charge_links(&mut self, quark: usize) -> Outcome<&ChargeLinks> {
+        let links = &self.links.0[quark].get().expect("links are read before a solve").links;
+        let (HostLinks::Gauge(file), Some([_, home])) = (links, &self.domains) else {
+            unreachable!("hadrons are of configurations, and domains are there before a solve")
+        };
+        let known = self.charge[quark].take();
+        let links = known.map_or_else(|| ChargeLinks::new(home, &file.gauge), Ok)?;
+        Ok(self.charge[quark].insert(links))
     }
     /// How those of a quark are smeared, and links for that.
     fn shell(&self, quark: usize) -> Option<(GaussianSmearing, &HostGauge)> {
@@ -528,21 +560,20 @@ impl<'a> QuarksOn<'a> {
     }
     /// *Collective.* The same fields of one time, smeared as those of a quark are: in space only, so that a lattice of two times in each
     /// process is enough.
-    fn smear_source<F: Quark>(&self, quark: usize, sources: OneTime<F>, layout: &Layout) -> Outcome<OneTime<F>> {
-        let Some((smearing, links)) = self.shell(quark) else { return Ok(sources) };
+    fn smear_source<F: Quark>(&mut self, quark: usize, sources: OneTime<F>, layout: &Layout) -> Outcome<OneTime<F>> {
+        if self.few.is_none() {
+            self.few = Some(layout.of_times(2).domain(self.device.backend())?);
+        }
+        let (Some((smearing, links)), Some(domain)) = (self.shell(quark), &self.few) else { return Ok(sources) };
         let begin = Instant::now();
         let (time, fields) = sources.map_or((None, Vec::new()), |(time, fields)| (Some(time), fields));
-        let few = layout.of_times(2);
-        let domain = few.domain(self.device.backend())?;
         let links = (links, time.unwrap_or(0));
-        let on = SmearingLinks::of_time(&domain, links, F::KIND, Precision::Double, smearing.momentum)?;
-        let mut field = FullField::zero(&domain, F::KIND, Precision::Double, F::COMPONENTS)?;
+        let on = SmearingLinks::of_time(domain, links, F::KIND, Precision::Double, smearing.momentum)?;
+        let mut field = FullField::zero(domain, F::KIND, Precision::Double, F::COMPONENTS)?;
         if time.is_some() {
-            field = FullField::of_time(&domain, 0, &fields)?;
+            field = FullField::of_time(domain, 0, &fields)?;
         }
         let smeared = on.smear_on_device(&smearing, field)?.at_time(0)?;
-        drop(on);
-        domain.release()?;
         let seconds = text::seconds(begin.elapsed().as_secs_f64());
         debug!("smearing of a source with {} steps: {seconds}", smearing.steps);
         Ok(time.map(|time| (time, smeared)))
@@ -553,12 +584,13 @@ impl<'a> QuarksOn<'a> {
             return Ok(fields);
         };
         let begin = Instant::now();
-        let part = Part::new(layout.local(), layout.grid());
+        let (part, whole) = (Part::new(layout.local(), layout.grid()), whole_bytes::<F>(layout, [&domain, &home]));
         let needs = |together: usize| -> Needs {
             let mut needs = SmearingLinks::bytes(F::KIND, Precision::Double, part.sites(), together).to_vec();
             let vectors = F::COMPONENTS / ColourVector::COMPONENTS * together;
             let exchanges = Exchanges::of(part).border(Precision::Double);
             needs.extend(exchanges.hops(HaloField::Colours(1), Precision::Double, &[vectors]).needs());
+            needs.push(("the propagator", if together < F::COMPONENTS { whole } else { 0 }));
             needs
         };
         let batches = self.batches(quark, "smearing", "field", F::COMPONENTS, needs)?;
@@ -574,7 +606,7 @@ impl<'a> QuarksOn<'a> {
         for size in &batches.sizes {
             let columns = done..done + size;
             let some = match &fields {
-                Some(all) if columns.len() < F::COMPONENTS => all.columns(columns.clone(), &domain)?,
+                Some(all) if columns.len() < F::COMPONENTS => all.rhs(columns.clone(), &domain)?,
                 _ => fields.take().expect("one batch takes all").on(&domain)?,
             };
             put(&mut smeared, (F::COMPONENTS, columns), on.smear_on_device(&smearing, some)?, &home)?;
@@ -601,6 +633,18 @@ impl<'a> QuarksOn<'a> {
     }
 }
 
+/// Whether a field that is not zero has a norm that double precision does not hold.
+fn out_of_range<F: Fermion>(field: &HostField<F>) -> bool {
+    let norm2 = field.norm2();
+    !norm2.is_finite() || (norm2 == 0.0 && field.numbers().iter().any(|z| z.re != 0.0 || z.im != 0.0))
+}
+
+/// Bytes of all components of a field where batches of them are put together, if that is the device.
+fn whole_bytes<F: Fermion>(layout: &Layout, [there, home]: [&Domain; 2]) -> usize {
+    let half = DeviceField::bytes_for(F::KIND, Precision::Double, layout.local().half_volume(), F::COMPONENTS);
+    if there.backend().name() == home.backend().name() { 2 * half } else { 0 }
+}
+
 /// Puts right-hand sides of a batch among all, of which there are `count`; all of them at once stay where they are.
 fn put(
     all: &mut Option<FullField>,
@@ -615,7 +659,7 @@ fn put(
     if all.is_none() {
         *all = Some(FullField::zero(home, some.even.kind(), some.even.precision(), count)?);
     }
-    all.as_mut().expect("it was made just now").set_columns(batch.start, some)
+    all.as_mut().expect("it was made just now").set_rhs(batch.start, some)
 }
 
 /// Refuses the conserved charge, which hops in t, where processes have parts of the times.

@@ -22,7 +22,7 @@ const MOST_BYTES: usize = 1 << 30;
 const MOMENTA_OF_LAUNCH: usize = 16;
 
 /// Bytes on the device, of this process's part of a lattice of so many sites, for hadrons of so many propagators that are there: they,
-/// one while it is uploaded, products at each site, and sums of these.
+/// one that is brought into another order, products at each site, and sums of these.
 pub fn contraction_bytes(kind: FermionKind, sites: usize, propagators: usize) -> usize {
     let (components, products) = match kind {
         FermionKind::Wilson => (12, (PAIRS * SPINS * sites * size_of::<Complex64>()).min(MOST_BYTES)),
@@ -212,13 +212,13 @@ impl MomentumSums {
         &self,
         links: &DeviceArray,
         [quark, other]: [&FullField; 2],
-        columns: [usize; 4],
+        spins: [usize; 4],
         across: f64,
     ) -> Result<Vec<Vec<Vec<Complex64>>>> {
         self.expect(quark, FermionKind::Wilson, 12)?;
         self.expect(other, FermionKind::Wilson, 12)?;
         let out = self.numbers(4, "densities of the conserved charge")?;
-        let columns = columns.iter().rev().fold(0, |bits, column| bits << 2 | *column as u32);
+        let spins = spins.iter().rev().fold(0, |bits, spin| bits << 2 | *spin as u32);
         self.launch(&CHARGE_DENSITY, quark, 4, |parity| ChargeDensity {
             quark: quark.parity(parity).view(),
             quark_ahead: quark.parity(1 - parity).view(),
@@ -228,7 +228,7 @@ impl MomentumSums {
             out: out.view(),
             geometry: self.domain.geometry(),
             parity: parity as u32,
-            columns,
+            spins,
             across,
         })?;
         self.of(out, 4)

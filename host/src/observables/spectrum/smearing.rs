@@ -134,6 +134,7 @@ impl SmearingLinks {
         let few = domain.local();
         let plane = 2 * few.volume();
         assert_eq!(few.size()[3], 2, "a domain of two times");
+        assert_eq!(few.of_one_time(), gauge.lattice().of_one_time(), "links of as many sites in space");
         let mut links = bytemuck::zeroed_vec(2 * plane);
         let from = &gauge.links()[time * plane..(time + 1) * plane];
         links.par_iter_mut().zip(from).for_each(|(to, from)| *to = *from);
