@@ -102,13 +102,14 @@ impl DeviceChoice {
         let threads = self.start_threads(comm)?;
         let (what, why) = comm.agree(self.device(comm.network().node_rank(), threads))?;
         let mut device = Device { what, limit: self.memory, free_before: 0, sharers: 1 };
-        if device.name() != "cpu" {
-            device.free_before = comm.agree(device.memory())?.free;
-        }
         if comm.size() > 1 {
             refuse_mixture(comm, &device)?;
             device.sharers = comm.alike(&comm.agree(device.place())?)?;
             self.note_few_cores(comm, threads)?;
+        }
+        // All have a GPU, or none has.
+        if device.name() != "cpu" {
+            device.free_before = comm.agree(device.backend().memory().map_err(Failure::from))?.free;
         }
         Ok((device, why))
     }
