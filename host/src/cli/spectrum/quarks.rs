@@ -434,17 +434,16 @@ impl<'a> QuarksOn<'a> {
     ) -> Outcome<(FullField, Report, Batches)> {
         let begin = Instant::now();
         let [domain, home] = self.domains::<F>(layout)?;
-        if sources.iter().flat_map(|(_, fields)| fields).any(out_of_range) {
-            let why = "a source has numbers whose squares double precision does not hold: quarks as heavy as that have no \
-                       correlators there";
-            return Err(Failure::failed(why));
-        }
+        let why = "a source has numbers whose squares double precision does not hold: quarks as heavy as that have no \
+                   correlators there";
+        let is_held = !sources.iter().flat_map(|(_, fields)| fields).any(out_of_range);
+        self.context.comm.agree(is_held.then_some(()).ok_or_else(|| Failure::failed(why)))?;
         let whole = whole_bytes::<F>(layout, [&domain, &home]);
         // What a setup that is there iterates with.
         let has_setup = self.ready[quark].as_ref().is_some_and(|there| there.configuration.multigrid_setup().is_some());
         let needs = |together: usize| {
             let mut needs = solve.memory_with(layout.cut(), together, has_setup);
-            needs.push(("the propagator", if together < F::COMPONENTS { whole } else { 0 }));
+            needs.extend((together < F::COMPONENTS && whole > 0).then_some(("the propagator", whole)));
             needs
         };
         let name = format!("the solve on {}", solve.plan.lattice);
@@ -590,7 +589,7 @@ impl<'a> QuarksOn<'a> {
             let vectors = F::COMPONENTS / ColourVector::COMPONENTS * together;
             let exchanges = Exchanges::of(part).border(Precision::Double);
             needs.extend(exchanges.hops(HaloField::Colours(1), Precision::Double, &[vectors]).needs());
-            needs.push(("the propagator", if together < F::COMPONENTS { whole } else { 0 }));
+            needs.extend((together < F::COMPONENTS && whole > 0).then_some(("the propagator", whole)));
             needs
         };
         let batches = self.batches(quark, "smearing", "field", F::COMPONENTS, needs)?;
