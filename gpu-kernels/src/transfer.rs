@@ -189,6 +189,7 @@ unsafe impl<P: NumberFormat> Kernel<Spinors<P>> for JoinSpins {
         unsafe { self.field.store::<Spinors<P>>(i, rhs, &WilsonFermion::cast(spinor)) }
     }
 }
+
 /// Number of a site among those of all right-hand sides in a host array.
 #[inline(always)]
 pub(crate) fn host_site(geometry: &Geometry, i: u32, parity: u32, rhs: u32) -> usize {

@@ -24,6 +24,7 @@ use crate::network::Network;
 use comms::{ProcessGrid, Solo};
 use exchange::Exchange;
 use gpu_kernels::lattice::{Bordered, Geometry, LOWER_END, Position, Region, UPPER_END};
+use gpu_kernels::{Format, Instances};
 use std::sync::Arc;
 
 /// A device and the part of a lattice that it holds. Cheap to clone.
@@ -166,6 +167,18 @@ impl Domain {
             return Ok(());
         }
         Err(DeviceError::OtherDevice { what, found: found.backend.device(), expected: self.backend.device() })
+    }
+    /// A launch at all sites of each parity, with these arguments for it.
+    pub(crate) fn launch_on_parities<A: Copy>(
+        &self,
+        kernel: &Instances<A>,
+        format: Format,
+        nrhs: usize,
+        arguments: impl Fn(usize) -> A,
+    ) -> Result {
+        (0..2).try_for_each(|parity| {
+            Ok(self.backend.launch(kernel, format, &arguments(parity), self.half_sites(), nrhs as u32)?)
+        })
     }
     /// The device.
     pub fn backend(&self) -> &dyn Backend {

@@ -227,16 +227,12 @@ impl FullField {
         let (domain, format) = (self.even.domain.clone(), self.even.format());
         self.odd.expect(&domain, (self.even.kind, self.even.precision), self.even.nrhs)?;
         self.expect_array(array)?;
-        for parity in 0..2 {
-            let kernel = PackField {
-                host: array.view(),
-                field: self.parity(parity).view(),
-                geometry: domain.geometry(),
-                parity: parity as u32,
-            };
-            domain.backend().launch(&PACK, format, &kernel, domain.half_sites(), self.even.nrhs as u32)?;
-        }
-        Ok(())
+        domain.launch_on_parities(&PACK, format, self.even.nrhs, |parity| PackField {
+            host: array.view(),
+            field: self.parity(parity).view(),
+            geometry: domain.geometry(),
+            parity: parity as u32,
+        })
     }
     /// Its numbers, on its device, in the order of host fields.
     ///
@@ -246,16 +242,12 @@ impl FullField {
         let domain = &self.even.domain;
         self.odd.expect(domain, (self.even.kind, self.even.precision), self.even.nrhs)?;
         let array = DeviceArray::zero(domain.backend(), self.numbers(), "a fermion field as an array")?;
-        for parity in 0..2 {
-            let kernel = UnpackField {
-                host: array.view(),
-                field: self.parity(parity).view(),
-                geometry: domain.geometry(),
-                parity: parity as u32,
-            };
-            let sites = domain.half_sites();
-            domain.backend().launch(&UNPACK, self.even.format(), &kernel, sites, self.even.nrhs as u32)?;
-        }
+        domain.launch_on_parities(&UNPACK, self.even.format(), self.even.nrhs, |parity| UnpackField {
+            host: array.view(),
+            field: self.parity(parity).view(),
+            geometry: domain.geometry(),
+            parity: parity as u32,
+        })?;
         Ok(array)
     }
     /// Copies the field to the host, one host field per right-hand side.

@@ -85,22 +85,18 @@ impl NoiseSource {
         assert!(numbers.end <= most, "vectors with numbers of their own");
         let field = FullField::zero(domain, T::KIND, Precision::Double, numbers.len())?;
         let [times, parities, spins, colours] = self.dilution.counts::<T>(domain.global()).map(|count| count as u32);
-        for parity in 0..2 {
-            let kernel = NoiseParts {
-                field: field.parity(parity).view(),
-                geometry: domain.geometry(),
-                position: domain.position(),
-                parity: parity as u32,
-                first: numbers.start as u32,
-                parts: Divisor::new(parts as u32),
-                counts: [colours, spins, parities, times],
-                seed: self.seed,
-                substream: STREAM,
-                is_real: u32::from(self.kind == NoiseKind::Z2),
-            };
-            let (format, sites) = (field.even.format(), domain.half_sites());
-            domain.backend().launch(&NOISE_PARTS, format, &kernel, sites, numbers.len() as u32)?;
-        }
+        domain.launch_on_parities(&NOISE_PARTS, field.even.format(), numbers.len(), |parity| NoiseParts {
+            field: field.parity(parity).view(),
+            geometry: domain.geometry(),
+            position: domain.position(),
+            parity: parity as u32,
+            first: numbers.start as u32,
+            parts: Divisor::new(parts as u32),
+            counts: [colours, spins, parities, times],
+            seed: self.seed,
+            substream: STREAM,
+            is_real: u32::from(self.kind == NoiseKind::Z2),
+        })?;
         Ok(field)
     }
 }

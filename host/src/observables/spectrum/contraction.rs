@@ -136,11 +136,7 @@ impl MomentumSums {
         nrhs: usize,
         arguments: impl Fn(usize) -> A,
     ) -> Result {
-        let (format, sites) = (propagator.even.format(), self.domain.half_sites());
-        for parity in 0..2 {
-            self.domain.backend().launch(kernel, format, &arguments(parity), sites, nrhs as u32)?;
-        }
-        Ok(())
+        self.domain.launch_on_parities(kernel, propagator.even.format(), nrhs, arguments)
     }
     /// Σ_x e^{−i p (x−x₀)} Σ_cc' S₁_{sc,s'c'} S₂*_{uc,u'c'} of two propagators of 12 components in double precision:
     /// `[u' + 4 (u + 4 (s' + 4 s))][momentum][time]`.

@@ -21,7 +21,7 @@ use crate::field::{DeviceField, FieldSpace, FullField, GaugeField, HopPhases};
 use crate::lattice::Section;
 use crate::operators::{Staggered, StaggeredLinks, StaggeredParams, TimeBoundary};
 use gpu_kernels::transfer::{JOIN_SPINS, JoinSpins, SPLIT_SPINS, SplitSpins};
-use gpu_kernels::{FermionKind, Instances, LinkStorage, Precision};
+use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
 use rayon::prelude::*;
 use std::f64::consts::TAU;
@@ -210,52 +210,38 @@ impl SmearingLinks {
     }
     /// c times the colour vectors of each spin.
     fn split(&self, field: &FullField) -> Result<FullField> {
-        let (domain, nrhs) = (self.domain(), field.even.nrhs());
-        let colours = FullField::zero(domain, FermionKind::Staggered, Precision::Double, nrhs * spins(self.kind))?;
-        self.change_sign(&SPLIT_SPINS, field, nrhs, |parity| SplitSpins {
-            field: field.parity(parity).view(),
-            colours: colours.parity(parity).view(),
-            geometry: domain.geometry(),
-            parity: parity as u32,
-            first: self.first(),
-        })?;
+        let count = field.even.nrhs() * spins(self.kind);
+        let colours = FullField::zero(self.domain(), FermionKind::Staggered, Precision::Double, count)?;
+        self.split_to(field, &colours)?;
         in_precision(colours, self.precision)
     }
     /// The same back.
     fn join(&self, colours: FullField, field: &mut FullField) -> Result {
         let colours = in_precision(colours, Precision::Double)?;
-        let (geometry, first, nrhs) = (self.domain().geometry(), self.first(), field.even.nrhs());
         match self.kind {
-            FermionKind::Wilson => self.change_sign(&JOIN_SPINS, field, nrhs, |parity| JoinSpins {
-                colours: colours.parity(parity).view(),
-                field: field.parity(parity).view(),
-                geometry,
-                parity: parity as u32,
-                first,
-            }),
+            FermionKind::Wilson => {
+                self.domain().launch_on_parities(&JOIN_SPINS, field.even.format(), field.even.nrhs(), |parity| {
+                    JoinSpins {
+                        colours: colours.parity(parity).view(),
+                        field: field.parity(parity).view(),
+                        geometry: self.domain().geometry(),
+                        parity: parity as u32,
+                        first: self.first(),
+                    }
+                })
+            }
             // c is its own inverse.
-            FermionKind::Staggered => self.change_sign(&SPLIT_SPINS, field, nrhs, |parity| SplitSpins {
-                field: colours.parity(parity).view(),
-                colours: field.parity(parity).view(),
-                geometry,
-                parity: parity as u32,
-                first,
-            }),
+            FermionKind::Staggered => self.split_to(&colours, field),
         }
     }
-    /// A launch at the sites of both parities for all right-hand sides, in the format of `field`.
-    fn change_sign<A: Copy>(
-        &self,
-        kernel: &Instances<A>,
-        field: &FullField,
-        nrhs: usize,
-        arguments: impl Fn(usize) -> A,
-    ) -> Result {
-        let (format, sites) = (field.even.format(), self.domain().half_sites());
-        for parity in 0..2 {
-            self.domain().backend().launch(kernel, format, &arguments(parity), sites, nrhs as u32)?;
-        }
-        Ok(())
+    fn split_to(&self, field: &FullField, colours: &FullField) -> Result {
+        self.domain().launch_on_parities(&SPLIT_SPINS, field.even.format(), field.even.nrhs(), |parity| SplitSpins {
+            field: field.parity(parity).view(),
+            colours: colours.parity(parity).view(),
+            geometry: self.domain().geometry(),
+            parity: parity as u32,
+            first: self.first(),
+        })
     }
     /// `next` = (1 + σ Δ) ψ
     fn step(&self, smearing: &GaussianSmearing, psi: &FullField, next: &mut FullField) -> Result {
