@@ -132,6 +132,54 @@ fn out_of_reach() -> CommError {
     CommError::Transport { operation: "a message at an address", message }
 }
 
+/// Where a process runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The host's name.
+    pub host: String,
+    /// The cores that it may run on, as the system lists them.
+    pub cores: String,
+}
+
+/// What a process tells the others about its place.
+const SEPARATOR: char = '\n';
+
+impl dyn Network + '_ {
+    /// *Collective.* A text of each process, in the order of ranks.
+    ///
+    /// # Errors
+    /// Those of the network, as of all calls here.
+    pub fn texts(&self, mine: &str) -> Result<Vec<String>, CommError> {
+        let all = self.all_gather(mine.as_bytes())?;
+        Ok(all.iter().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect())
+    }
+    /// *Collective.* Where each process runs, in the order of ranks.
+    pub fn places(&self) -> Result<Vec<Place>, CommError> {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let cores = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default();
+        let texts = self.texts(&format!("{}{SEPARATOR}{}", host.trim(), cores.trim()))?;
+        let place = |text: String| {
+            let (host, cores) = text.split_once(SEPARATOR).unwrap_or((&text, ""));
+            Place { host: host.into(), cores: cores.into() }
+        };
+        Ok(texts.into_iter().map(place).collect())
+    }
+    /// *Collective.* How many processes share the cores of this one; those that were bound to cores of their own share
+    /// none.
+    pub fn sharers(&self) -> Result<usize, CommError> {
+        let places = self.places()?;
+        let here = &places[self.rank()];
+        Ok(places.iter().filter(|place| *place == here).count())
+    }
+    /// *Collective.* How many processes of this one's host say the same as it, such as which device they use.
+    pub fn alike(&self, mine: &str) -> Result<usize, CommError> {
+        let (places, said) = (self.places()?, self.texts(mine)?);
+        let here = &places[self.rank()].host;
+        Ok(places.iter().zip(&said).filter(|(place, its)| &place.host == here && its.as_str() == mine).count())
+    }
+}
+
 macro_rules! network {
     ($communicator:ty $(, $straight:item)*) => {
         impl Network for $communicator {

@@ -15,22 +15,40 @@ class SolverError(FerriteError):
 class Device:
     name: str
     description: str
-    def __init__(self, kind: str, index: int = ..., threads: Optional[int] = ...) -> None: ...
+    grid: list[int]
+    rank: int
+    def __init__(
+        self,
+        kind: str,
+        index: Optional[int] = ...,
+        threads: Optional[int] = ...,
+        comm: Optional[int] = ...,
+        grid: Optional[list[int]] = ...,
+    ) -> None: ...
     def memory(self) -> tuple[int, int]: ...
+    def part(self, lattice: list[int]) -> tuple[list[int], list[int]]: ...
+    def leave(self) -> None: ...
 
 class Links:
     lattice: list[int]
+    is_shared: bool
     __array_interface__: dict[str, Any]
     @staticmethod
     def read(
-        path: str, verify: bool, allow_non_unitary: bool, reunitarise: bool, lattice: Optional[list[int]], record: int
+        path: str,
+        verify: bool,
+        allow_non_unitary: bool,
+        reunitarise: bool,
+        lattice: Optional[list[int]],
+        record: int,
+        device: Optional[Device],
     ) -> tuple[Links, str]: ...
     @staticmethod
-    def from_array(given: NDArray[Any]) -> Links: ...
+    def from_array(given: NDArray[Any], device: Optional[Device]) -> Links: ...
     @staticmethod
-    def unit(lattice: list[int]) -> Links: ...
+    def unit(lattice: list[int], device: Optional[Device]) -> Links: ...
     @staticmethod
-    def random(lattice: list[int], seed: int, noise: Optional[float]) -> Links: ...
+    def random(lattice: list[int], seed: int, noise: Optional[float], device: Optional[Device]) -> Links: ...
     def write(self, path: str, title: str, metadata: list[tuple[str, str]], single: bool) -> None: ...
     def plaquette(self) -> list[float]: ...
     def unitarity(self) -> float: ...
@@ -73,6 +91,7 @@ class Chain:
     def links(self) -> Links: ...
 
 __version__: str
+has_mpi: bool
 
 def gpus() -> tuple[list[str], Optional[str]]: ...
 def operators() -> str: ...
@@ -87,8 +106,10 @@ def quenched(
     start: Optional[Links],
     passes: int,
 ) -> tuple[Links, list[float]]: ...
-def read_fermions(path: str, staggered: bool, verify: bool, record: int) -> NDArray[Any]: ...
-def write_fermions(path: str, given: NDArray[Any], title: str) -> None: ...
+def read_fermions(
+    path: str, staggered: bool, verify: bool, record: int, device: Optional[Device]
+) -> NDArray[Any]: ...
+def write_fermions(path: str, given: NDArray[Any], title: str, device: Optional[Device]) -> None: ...
 def mesons(
     device: Device,
     quark: NDArray[Any],
@@ -129,7 +150,22 @@ def gaussian(
     momentum: list[float],
 ) -> NDArray[Any]: ...
 def sequential_source(
-    antiquark: NDArray[Any], sink: int, momentum: list[int], origin: list[int], time: int
+    device: Optional[Device],
+    antiquark: NDArray[Any],
+    sink: int,
+    momentum: list[int],
+    origin: list[int],
+    time: int,
+) -> NDArray[Any]: ...
+def sequential_nucleon_source(
+    device: Optional[Device],
+    propagator: NDArray[Any],
+    projector: str,
+    flavour: str,
+    momentum: list[int],
+    origin: list[int],
+    time: int,
+    antiperiodic: bool,
 ) -> NDArray[Any]: ...
 def conserved_charge(
     device: Device,

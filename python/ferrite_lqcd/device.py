@@ -1,18 +1,25 @@
-"""Where calculations run: a GPU, or the CPU.
+"""Where calculations run: a GPU, or the CPU; and with which other processes.
 
 Nothing has to be opened by hand: the first calculation takes a GPU if there is one that can be used, else the CPU. ``init``
 chooses, and every function takes ``device=`` for a device of its own.
+
+With a communicator of mpi4py lattices are cut over its processes. Each process runs the same script, and arrays of fields hold
+its part: ``[t, z, y, x]`` are extents of the part, while ``lattice``, sites of sources and correlators are those of the whole lattice.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
-from typing import Any, Optional, Union
+from typing import Any, Optional, Sequence, Union
+
+import numpy as np
 
 from . import _native
+from ._arrays import extents
 from .errors import DeviceError, InputError
 
-__all__ = ["Device", "device", "info", "init"]
+__all__ = ["Device", "device", "gather", "info", "init", "local_part"]
 
 
 class Device:
@@ -21,14 +28,22 @@ class Device:
     Parameters
     ----------
     kind : "auto", "cpu", "cuda" or "cuda:N"
-        ``auto`` is the first GPU that can be used, else the CPU; N is a number of ``fe.info()["gpus"]``.
+        ``auto`` is the first GPU that can be used, else the CPU; N is a number of ``fe.info()["gpus"]``. Of several processes each
+        takes the GPU of its rank on its machine; with a number they share that GPU.
     threads : int, optional
         Threads of the CPU. Results do not depend on them.
+    comm : mpi4py.MPI.Comm, optional
+        The processes that share lattices. All of them have to call every function that computes, reads or writes, in the same
+        order. Needs a wheel with MPI (``cargo xtask wheel --mpi``).
+    grid : four int, optional
+        How many processes cut a lattice in x, y, z, t; without, all cut it in t.
 
     Raises
     ------
     DeviceError
         Without a driver, a GPU of this number, or kernels for it.
+    InputError
+        A grid that has not as many processes as ``comm``, or a build without MPI.
 
     Examples
     --------
@@ -37,14 +52,35 @@ class Device:
     'cpu'
     """
 
-    def __init__(self, kind: str = "auto", *, threads: Optional[int] = None):
+    def __init__(
+        self,
+        kind: str = "auto",
+        *,
+        threads: Optional[int] = None,
+        comm: Any = None,
+        grid: Optional[Sequence[int]] = None,
+    ):
         name, _, number = kind.partition(":")
         if name not in ("auto", "cpu", "cuda") or (number and (name != "cuda" or not number.isdigit())):
             raise InputError(f"'{kind}' is no device: there are 'auto', 'cpu', 'cuda' and 'cuda:N'")
-        if name == "auto":
+        if grid is not None and comm is None:
+            raise InputError("grid goes with comm, the communicator whose processes share lattices")
+        self.comm = comm
+        index = int(number) if number else None
+        if comm is not None:
+            dims = None if grid is None else [int(parts) for parts in grid]
+            if dims is not None and (len(dims) != 4 or any(parts < 1 for parts in dims)):
+                raise InputError(f"grid = {tuple(dims)}: four numbers of processes are needed, in x, y, z, t, each above 0")
+            if name == "auto":
+                # The same on all processes.
+                name = "cuda" if all(comm.allgather(bool(_native.gpus()[0]))) else "cpu"
+            self._native = _native.Device(name, index, threads, _address(comm), dims)
+            # Before mpi4py ends MPI: what is called last is registered first.
+            atexit.register(self._native.leave)
+        elif name == "auto":
             self._native = _first(threads)
         else:
-            self._native = _native.Device(name, int(number or 0), threads)
+            self._native = _native.Device(name, index or 0, threads)
 
     @property
     def name(self) -> str:
@@ -56,12 +92,36 @@ class Device:
         """The GPU's name, or the CPU's threads and instructions."""
         return self._native.description
 
+    @property
+    def rank(self) -> int:
+        """This process."""
+        return self._native.rank
+
+    @property
+    def grid(self) -> "tuple[int, int, int, int]":
+        """Processes in x, y, z, t."""
+        x, y, z, t = self._native.grid
+        return x, y, z, t
+
     def memory(self) -> tuple[int, int]:
         """Free and total memory in bytes."""
         return self._native.memory()
 
     def __repr__(self) -> str:
-        return f"<ferrite_lqcd.Device: {self.description}>"
+        if self.comm is None:
+            return f"<ferrite_lqcd.Device: {self.description}>"
+        grid = "×".join(str(parts) for parts in self.grid)
+        return f"<ferrite_lqcd.Device: {self.description}, rank {self.rank} of {grid}>"
+
+
+def _address(comm: Any) -> int:
+    try:
+        from mpi4py import MPI
+    except ImportError as error:
+        raise InputError(f"comm is to be a communicator of mpi4py, which cannot be imported: {error}") from error
+    if not isinstance(comm, MPI.Comm) or comm == MPI.COMM_NULL:
+        raise InputError(f"comm is to be a communicator of mpi4py, not {type(comm).__name__}")
+    return MPI._addressof(comm)
 
 
 def _first(threads: Optional[int]) -> _native.Device:
@@ -79,8 +139,17 @@ _default: Optional[Device] = None
 _process = None
 
 
-def init(device: Union[Device, str] = "auto", *, threads: Optional[int] = None) -> Device:
-    """Chooses the device of all functions that are not given one, and returns it.
+def init(
+    device: Union[Device, str] = "auto",
+    *,
+    threads: Optional[int] = None,
+    comm: Any = None,
+    grid: Optional[Sequence[int]] = None,
+) -> Device:
+    """Chooses the device of all functions that are not given one, and returns it. Parameters are those of ``Device``.
+
+    ``fe.init(comm=MPI.COMM_WORLD, grid=(1, 1, 2, 2))`` cuts lattices over four processes, which ``mpirun -n 4 python -m mpi4py script.py``
+    starts: an exception of one of them then ends all.
 
     Examples
     --------
@@ -89,7 +158,8 @@ def init(device: Union[Device, str] = "auto", *, threads: Optional[int] = None) 
     'cpu'
     """
     global _default, _process
-    _default = device if isinstance(device, Device) else Device(device, threads=threads)
+    made = device if isinstance(device, Device) else Device(device, threads=threads, comm=comm, grid=grid)
+    _default = made
     _process = os.getpid()
     return _default
 
@@ -106,13 +176,115 @@ def _on(chosen: Optional[Device]) -> _native.Device:
     return (chosen or device())._native
 
 
+def _shared(chosen: Optional[Device]) -> Optional[_native.Device]:
+    """The device if several processes share its lattices; none is opened to find that out."""
+    found = chosen or (_default if _process == os.getpid() else None)
+    return None if found is None or found.comm is None else found._native
+
+
+def _slices(native: _native.Device, rank: int, lattice: Sequence[int], axis: int) -> "tuple[slice, ...]":
+    dims, places = native.grid, []
+    for parts in dims:
+        rank, place = divmod(rank, parts)
+        places.append(place)
+    local = [extent // parts for extent, parts in zip(lattice, dims)]
+    there = [slice(place * extent, (place + 1) * extent) for place, extent in zip(places, local)]
+    return (slice(None),) * axis + tuple(reversed(there))
+
+
+def _whole(local: Sequence[int], chosen: Optional[Device]) -> "tuple[int, int, int, int]":
+    """Extents x, y, z, t of the lattice of which a part has these."""
+    native = _shared(chosen)
+    x, y, z, t = local if native is None else [extent * parts for extent, parts in zip(local, native.grid)]
+    return x, y, z, t
+
+
+def _ahead(array: np.ndarray, mu: int, chosen: Optional[Device]) -> np.ndarray:
+    """What a field ``[t, z, y, x, …]`` is at x + μ̂."""
+    axis, native = 3 - mu, _shared(chosen)
+    rolled = np.roll(array, -1, axis=axis)
+    if native is None or native.grid[mu] == 1:
+        return rolled
+    device = chosen or _default
+    assert device is not None
+    step = int(np.prod(native.grid[:mu]))
+    place = native.rank // step % native.grid[mu]
+
+    def there(by: int) -> int:
+        return native.rank + ((place + by) % native.grid[mu] - place) * step
+
+    first = np.ascontiguousarray(array.take(0, axis=axis))
+    theirs = np.empty_like(first)
+    device.comm.Sendrecv(first, dest=there(-1), recvbuf=theirs, source=there(1))
+    rolled[(slice(None),) * axis + (-1,)] = theirs
+    return rolled
+
+
+def local_part(array: Any, *, axis: int = 0, device: Optional[Device] = None) -> np.ndarray:
+    """This process's part of an array of the whole lattice, whose axes ``[t, z, y, x]`` begin at ``axis``: a view. All of it where there is
+    one process.
+
+    Examples
+    --------
+    >>> import ferrite_lqcd as fe, numpy as np
+    >>> fe.local_part(np.zeros((8, 4, 4, 4))).shape
+    (8, 4, 4, 4)
+    """
+    whole: np.ndarray = np.asarray(array)
+    native = _shared(device)
+    if native is None:
+        return whole
+    lattice = extents(tuple(reversed(whole.shape[axis : axis + 4])))
+    # Refuses a lattice that cannot be cut.
+    native.part(lattice)
+    part: np.ndarray = whole[_slices(native, native.rank, lattice, axis)]
+    return part
+
+
+def gather(array: Any, *, axis: int = 0, root: int = 0, device: Optional[Device] = None) -> Optional[np.ndarray]:
+    """The array of the whole lattice on the process ``root``, of the parts of all processes; ``None`` on the others. The axes
+    ``[t, z, y, x]`` begin at ``axis``.
+
+    Examples
+    --------
+    >>> import ferrite_lqcd as fe, numpy as np
+    >>> fe.gather(np.zeros((12, 8, 4, 4, 4, 4, 3)), axis=1).shape
+    (12, 8, 4, 4, 4, 4, 3)
+    """
+    part: np.ndarray = np.ascontiguousarray(array)
+    native = _shared(device)
+    if native is None:
+        return part
+    chosen = device or _default
+    assert chosen is not None
+    comm, grid = chosen.comm, chosen.grid
+    if native.rank != root:
+        comm.Send(part, dest=root)
+        return None
+    lattice = [extent * parts for extent, parts in zip(reversed(part.shape[axis : axis + 4]), grid)]
+    whole = np.empty(part.shape[:axis] + tuple(reversed(lattice)) + part.shape[axis + 4 :], dtype=part.dtype)
+    for rank in range(comm.Get_size()):
+        if rank != root:
+            there = np.empty_like(part)
+            comm.Recv(there, source=rank)
+        whole[_slices(native, rank, lattice, axis)] = part if rank == root else there
+    return whole
+
+
 def info() -> "dict[str, Any]":
     """Version, GPUs, and why there are none.
 
     Returns
     -------
     dict
-        ``version``, ``gpus`` (names), ``driver`` (``None``, or a sentence on what is wrong), ``cpus``.
+        ``version``, ``gpus`` (names), ``driver`` (``None``, or a sentence on what is wrong), ``cpus``, ``mpi`` (whether this build knows
+        several processes).
     """
     names, why = _native.gpus()
-    return {"version": _native.__version__, "gpus": names, "driver": why, "cpus": os.cpu_count()}
+    return {
+        "version": _native.__version__,
+        "gpus": names,
+        "driver": why,
+        "cpus": os.cpu_count(),
+        "mpi": _native.has_mpi,
+    }

@@ -119,6 +119,7 @@ class Operator:
         texts = {key: _text(value) for key, value in parameters.items() if value is not None}
         if not isinstance(gauge, Gauge):
             raise InputError(f"an operator needs a Gauge, not {type(gauge).__name__}: fe.Gauge(array) makes one")
+        self._device = device
         self._dirac = _native.Dirac(_on(device), gauge._links, name, texts)
         # How many multigrid setups it had; the last one is there.
         self._setups = 0
@@ -340,9 +341,10 @@ class Operator:
         """
         from .spectrum import Propagator
 
-        columns, report = self.solve(source.fields(self.gauge.lattice, self.staggered), **settings)
+        fields = source.fields(self.gauge.lattice, self.staggered, device=self._device)
+        columns, report = self.solve(fields, **settings)
         phases = str(self.parameters.get("phases") or "milc")
-        return Propagator(columns, source.origin, self.antiperiodic, report, phases)
+        return Propagator(columns, source.origin, self.antiperiodic, report, phases, device=self._device)
 
     def _settings(
         self,

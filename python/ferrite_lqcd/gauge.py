@@ -1,7 +1,7 @@
 """Gauge fields.
 
 A gauge field never changes: smearing, flow and gauge fixing give new ones. U_μ(x) joins x to x+μ̂ and is kept at x; arrays have
-the axes ``[t, z, y, x, mu, row, column]``.
+the axes ``[t, z, y, x, mu, row, column]``. With several processes (``fe.init(comm=…)``) each has the links of its part of the lattice.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from . import _native, plots
 from ._arrays import extents, given
-from .device import Device, _on
+from .device import Device, _ahead, _on, _shared
 from .errors import InputError
 from .plots import Plot
 
@@ -69,7 +69,10 @@ class Gauge:
     Parameters
     ----------
     array : array of complex numbers ``[T, Z, Y, X, 4, 3, 3]``
-        Links. Other ways to get them: ``Gauge.read``, ``Gauge.unit``, ``Gauge.random``, ``Gauge.quenched``.
+        Links, of several processes those of this one's part. Other ways to get them: ``Gauge.read``, ``Gauge.unit``, ``Gauge.random``,
+        ``Gauge.quenched``.
+    device : Device, optional
+        Which processes have the other parts; without, those of ``fe.init``.
 
     Examples
     --------
@@ -81,8 +84,8 @@ class Gauge:
     0.898804
     """
 
-    def __init__(self, array: Any):
-        self._links = _native.Links.from_array(given(array))
+    def __init__(self, array: Any, *, device: Optional[Device] = None):
+        self._links = _native.Links.from_array(given(array), _shared(device))
         self.file: "dict[str, Any]" = {}
 
     @classmethod
@@ -101,6 +104,7 @@ class Gauge:
         reunitarise: bool = False,
         lattice: Optional[Sequence[int]] = None,
         record: int = 0,
+        device: Optional[Device] = None,
     ) -> Gauge:
         """Reads NERSC, ILDG, SciDAC, MILC, openQCD or ``.npy`` files; the first bytes tell which.
 
@@ -119,6 +123,8 @@ class Gauge:
             Extents x, y, z, t of a file that does not contain them.
         record : int
             Which field of a LIME file with several.
+        device : Device, optional
+            Whose processes read their parts together; without, those of ``fe.init``.
 
         Raises
         ------
@@ -126,21 +132,25 @@ class Gauge:
             With the file, the place in it and what to do.
         """
         sizes = None if lattice is None else extents(lattice)
-        links, said = _native.Links.read(os.fspath(path), verify, allow_non_unitary, reunitarise, sizes, record)
+        links, said = _native.Links.read(
+            os.fspath(path), verify, allow_non_unitary, reunitarise, sizes, record, _shared(device)
+        )
         return cls._of(links, json.loads(said))
 
     @classmethod
-    def unit(cls, lattice: Sequence[int]) -> Gauge:
+    def unit(cls, lattice: Sequence[int], *, device: Optional[Device] = None) -> Gauge:
         """All links the unit matrix. ``lattice`` has the extents x, y, z, t."""
-        return cls._of(_native.Links.unit(extents(lattice)))
+        return cls._of(_native.Links.unit(extents(lattice), _shared(device)))
 
     @classmethod
-    def random(cls, lattice: Sequence[int], seed: int, *, noise: Optional[float] = None) -> Gauge:
+    def random(
+        cls, lattice: Sequence[int], seed: int, *, noise: Optional[float] = None, device: Optional[Device] = None
+    ) -> Gauge:
         """Independent links with the Haar measure; with ``noise``, links near 1, for tests of solvers.
 
         Numbers depend on the seed and the site.
         """
-        return cls._of(_native.Links.random(extents(lattice), seed, noise))
+        return cls._of(_native.Links.random(extents(lattice), seed, noise, _shared(device)))
 
     @classmethod
     def quenched(
@@ -189,7 +199,7 @@ class Gauge:
 
     @property
     def lattice(self) -> "tuple[int, int, int, int]":
-        """Extents x, y, z, t."""
+        """Extents x, y, z, t of the whole lattice."""
         x, y, z, t = self._links.lattice
         return x, y, z, t
 
@@ -299,7 +309,7 @@ class Gauge:
         links, (theta, functional), sweeps = self._links.fix(_on(device), gauge, tol, overrelax, max_sweeps)
         return Gauge._of(links, {"gauge": gauge, "theta": theta, "functional": functional, "sweeps": sweeps})
 
-    def transform(self, g: Any) -> Gauge:
+    def transform(self, g: Any, *, device: Optional[Device] = None) -> Gauge:
         """Links g(x) U_μ(x) g†(x+μ̂) of a gauge transformation ``[T, Z, Y, X, 3, 3]``.
 
         Examples
@@ -314,13 +324,17 @@ class Gauge:
         if g.shape != links.shape[:4] + (3, 3):
             raise InputError(f"g has the shape {g.shape}: expected {links.shape[:4] + (3, 3)}")
         turned = np.empty(links.shape, dtype=np.complex128)
-        for mu, axis in enumerate((3, 2, 1, 0)):
-            ahead = np.roll(g, -1, axis=axis).conj().swapaxes(-1, -2)
+        for mu in range(4):
+            ahead = _ahead(g, mu, device).conj().swapaxes(-1, -2)
             turned[..., mu, :, :] = g @ links[..., mu, :, :] @ ahead
-        return Gauge(turned)
+        return Gauge(turned, device=device)
 
     def __repr__(self) -> str:
         size = "×".join(str(extent) for extent in self.lattice)
+        if self._links.is_shared:
+            # Whoever prints may be one process, while a plaquette needs all.
+            part = "×".join(str(extent) for extent in reversed(np.asarray(self).shape[:4]))
+            return f"<ferrite_lqcd.Gauge on {size}, of which this process has {part}>"
         return f"<ferrite_lqcd.Gauge on {size}, plaquette {self.plaquette().mean:.10f}>"
 
 

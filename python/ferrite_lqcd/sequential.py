@@ -1,10 +1,13 @@
-"""Three-point functions of mesons by propagators through the sink.
+"""Three-point functions of mesons and of the nucleon by propagators through the sink.
 
 A meson O = ψ̄₂ Γ ψ₁ is made at x₀ and found at t_s with momentum p; between them a current of its quark acts, J = ψ̄₁ Γ_J ψ₁:
 
 C(τ, q) = Σ_{x,y} e^{−i p (x−x₀)} e^{−i q (y−x₀)} ⟨O(x, t_s) J(y, τ) O†(x₀)⟩,
 
-without the part in which the current's quark annihilates (Martinelli and Sachrajda 1989; docs/spectrum.md).
+without the part in which the current's quark annihilates (Martinelli and Sachrajda 1989; docs/spectrum.md). Of the nucleon
+χ = ε_abc (u_aᵀ C γ_5 d_b) u_c, with a projector Γ_p,
+
+C(τ, q) = Σ_{x,y} e^{−i p (x−x₀)} e^{−i q (y−x₀)} tr Γ_p ⟨χ(x, t_s) J(y, τ) χ̄(x₀)⟩, J = q̄ Γ_J q of one flavour.
 """
 
 from __future__ import annotations
@@ -14,13 +17,13 @@ from typing import Any, Optional, Sequence
 import numpy as np
 
 from . import _native
-from .device import Device, _on
+from .device import Device, _on, _shared
 from .dirac import Operator
 from .errors import InputError
 from .sources import Shell
 from .spectrum import GAMMA_NAMES, Correlators, Propagator, _momenta, _number
 
-__all__ = ["conserved_charge", "sequential", "three_point"]
+__all__ = ["conserved_charge", "sequential", "sequential_nucleon", "three_point"]
 
 
 def _of_wilson_quarks(*propagators: Propagator) -> None:
@@ -72,20 +75,93 @@ def sequential(
     SolverError
         As ``Operator.solve``.
     """
-    _of_wilson_quarks(antiquark)
+    place = _place(operator, antiquark, separation, momentum)
+    columns = antiquark.columns if shell is None else shell.smeared(antiquark.columns, device=operator._device)
+    eta = _native.sequential_source(_shared(operator._device), columns, _number(sink), *place)
+    return _through(operator, antiquark, eta, shell, settings)
+
+
+def sequential_nucleon(
+    operator: Operator,
+    quark: Propagator,
+    separation: int,
+    *,
+    projector: str = "unpolarised",
+    flavour: str = "u",
+    momentum: Sequence[int] = (0, 0, 0),
+    shell: Optional[Shell] = None,
+    **settings: Any,
+) -> Propagator:
+    """The propagator Σ through the sink of a nucleon whose quarks have one mass, for a current of one flavour. It costs 12 solves.
+
+    M Σ = η, η_ij(x) = δ_{t,t_s} e^{i p (x−x₀)} (γ_5)_ii (L_ij(x))*, with the derivative L of tr Γ_p ⟨χ χ̄⟩ by the propagators of the
+    flavour. ``three_point`` and ``conserved_charge`` take it with their ``source`` as it is.
+
+    Parameters
+    ----------
+    operator : Operator
+        That of ``quark``, Wilson-like.
+    quark : Propagator
+        S of both flavours, from the source x₀.
+    separation : int
+        t_s less the time of the source, 0 to T − 1.
+    projector : str
+        Γ_p: ``"unpolarised"``, (1 + γ_t)/2, or ``"polarised-x"``, ``"polarised-y"``, ``"polarised-z"``, (1 + γ_t)/2 · i γ_5 γ_k.
+    flavour : "u" or "d"
+        Of the current. There are two u, and parts in which the current's quark annihilates cancel in u less d.
+    momentum : three int
+        p at the sink, in units of 2π/L.
+    shell : Shell, optional
+        How the sink is smeared; without, it is a point.
+    **settings
+        Those of ``Operator.solve``.
+
+    Returns
+    -------
+    Propagator
+        With the origin of ``quark``. The sign of the boundary is that of a source at t = 0, as in ``nucleon``.
+
+    Examples
+    --------
+    >>> import ferrite_lqcd as fe
+    >>> U = fe.Gauge.random((4, 4, 4, 8), seed=7, noise=0.1)
+    >>> D = fe.Wilson(U, mass=0.3)
+    >>> S = D.propagator(fe.Point((0, 0, 0, 0)), tol=1e-10)
+    >>> Sigma = fe.sequential_nucleon(D, S, 5, flavour="u", tol=1e-10)
+    >>> V = fe.conserved_charge(D, S, Sigma)[0]
+    >>> bool(abs((V[2] - V[6]) / fe.nucleon(S)["nucleon"][0, 5] - 2) < 1e-7)
+    True
+    """
+    place = _place(operator, quark, separation, momentum)
+    columns = quark.columns if shell is None else shell.smeared(quark.columns, device=operator._device)
+    eta = _native.sequential_nucleon_source(
+        _shared(operator._device), columns, projector, flavour, *place, quark.antiperiodic
+    )
+    return _through(operator, quark, eta, shell, settings)
+
+
+def _place(
+    operator: Operator, propagator: Propagator, separation: int, momentum: Sequence[int]
+) -> "tuple[list[int], list[int], int]":
+    """Momentum, origin and time of a sink."""
+    _of_wilson_quarks(propagator)
     if operator.staggered:
         raise InputError("three-point functions are made with Wilson-like operators")
-    extent = antiquark.lattice[3]
+    extent = propagator.lattice[3]
     if not 0 <= int(separation) < extent:
         raise InputError(f"separation = {separation}: expected 0 to {extent - 1}")
     ((px, py, pz),) = _momenta([momentum])
-    time = (antiquark.origin[3] + int(separation)) % extent
-    columns = antiquark.columns if shell is None else shell.smeared(antiquark.columns)
-    eta = _native.sequential_source(columns, _number(sink), [px, py, pz], list(antiquark.origin), time)
+    return [px, py, pz], list(propagator.origin), (propagator.origin[3] + int(separation)) % extent
+
+
+def _through(
+    operator: Operator, propagator: Propagator, eta: Any, shell: Optional[Shell], settings: "dict[str, Any]"
+) -> Propagator:
+    """The solution for a source through the sink."""
     if shell is not None:
-        eta = shell.smeared(eta)
+        eta = shell.smeared(eta, device=operator._device)
     solution, report = operator.solve(eta, **settings)
-    return Propagator(solution, antiquark.origin, operator.antiperiodic, report)
+    return Propagator(solution, propagator.origin, operator.antiperiodic, report, device=operator._device)
 
 
 def three_point(
@@ -104,7 +180,7 @@ def three_point(
     quark : Propagator
         S₁ from the source.
     through : Propagator
-        Σ, of ``sequential``, with the operator of ``quark``.
+        Σ, of ``sequential`` or ``sequential_nucleon``, with the operator of ``quark``.
     momenta : list of three int
         q of the current, in units of 2π/L.
     currents : list of str
@@ -129,7 +205,7 @@ def three_point(
     names = list(GAMMA_NAMES if currents is None else currents)
     pairs = [(_number(name), _number(source)) for name in names]
     origin, all_momenta = list(quark.origin), [list(q) for q in list_of_momenta]
-    found = _native.mesons(_on(device), quark.columns, through.columns, origin, all_momenta, pairs)
+    found = _native.mesons(_on(device or quark._device), quark.columns, through.columns, origin, all_momenta, pairs)
     return Correlators({name: found[:, k] for k, name in enumerate(names)}, list_of_momenta)
 
 
@@ -172,7 +248,7 @@ def conserved_charge(
     if theta and any(float(angle) != 0.0 for angle in np.ravel(theta)):
         raise InputError("the conserved charge is known without twisted boundary conditions only")
     return _native.conserved_charge(
-        _on(device),
+        _on(device or quark._device),
         operator.gauge._links,
         quark.columns,
         through.columns,

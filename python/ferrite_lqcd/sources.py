@@ -1,4 +1,7 @@
-"""Sources of propagators. Each makes a field for every component: 12 with spin and colour, or 3 with colour."""
+"""Sources of propagators. Each makes a field for every component: 12 with spin and colour, or 3 with colour.
+
+Sites and profiles are those of the whole lattice; fields, of several processes, of this one's part.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import numpy as np
 
 from . import _native
 from ._arrays import extents, given
-from .device import Device, _on
+from .device import Device, _on, local_part
 from .errors import InputError
 from .gauge import Gauge
 
@@ -21,24 +24,26 @@ class Source:
     origin: "tuple[int, int, int, int]" = (0, 0, 0, 0)
 
     def profile(self, lattice: Sequence[int]) -> np.ndarray:
-        """What every component has at each site: ``[T, Z, Y, X]``."""
+        """What every component has at each site of the lattice: ``[T, Z, Y, X]``."""
         raise NotImplementedError
 
-    def fields(self, lattice: Sequence[int], staggered: bool = False) -> np.ndarray:
+    def fields(self, lattice: Sequence[int], staggered: bool = False, *, device: Optional[Device] = None) -> np.ndarray:
         """All components: ``[12, T, Z, Y, X, 4, 3]``, component 3 spin + colour, or ``[3, T, Z, Y, X, 3]``."""
         components = (3,) if staggered else (4, 3)
-        profile = self.profile(lattice)
+        profile = local_part(self.profile(lattice), device=device)
         count = int(np.prod(components))
         fields = np.zeros((count, *profile.shape, count), dtype=np.complex128)
         for component in range(count):
             fields[component, ..., component] = profile
         return fields.reshape(count, *profile.shape, *components)
 
-    def field(self, lattice: Sequence[int], *, spin: Optional[int] = None, colour: int = 0) -> np.ndarray:
+    def field(
+        self, lattice: Sequence[int], *, spin: Optional[int] = None, colour: int = 0, device: Optional[Device] = None
+    ) -> np.ndarray:
         """One component: ``[T, Z, Y, X, 4, 3]`` with a spin, ``[T, Z, Y, X, 3]`` without."""
         if spin is None:
-            return np.asarray(self.fields(lattice, True)[colour])
-        return np.asarray(self.fields(lattice, False)[3 * spin + colour])
+            return np.asarray(self.fields(lattice, True, device=device)[colour])
+        return np.asarray(self.fields(lattice, False, device=device)[3 * spin + colour])
 
 
 def _empty(lattice: Sequence[int]) -> np.ndarray:
@@ -166,21 +171,22 @@ class Shell(Source):
         self.width, self.steps, self.gauge = width, steps, gauge
         self.momentum, self.device = [float(component) for component in momentum], device
 
-    def fields(self, lattice: Sequence[int], staggered: bool = False) -> np.ndarray:
-        points = Point(self.origin).fields(lattice, staggered)
-        return self.smeared(points)
+    def fields(self, lattice: Sequence[int], staggered: bool = False, *, device: Optional[Device] = None) -> np.ndarray:
+        points = Point(self.origin).fields(lattice, staggered, device=self.device or device)
+        return self.smeared(points, device=device)
 
-    def smeared(self, fields: Any) -> np.ndarray:
+    def smeared(self, fields: Any, *, device: Optional[Device] = None) -> np.ndarray:
         """Fields smeared in the same way, such as a propagator at the sink."""
         fields = given(fields)
         staggered = fields.shape[-2:] != (4, 3)
         return _native.gaussian(
-            _on(self.device), self.gauge._links, fields, staggered, self.width, self.steps, self.momentum
+            _on(self.device or device), self.gauge._links, fields, staggered, self.width, self.steps, self.momentum
         )
 
 
 class Array(Source):
-    """Fields of one's own: ``[12, T, Z, Y, X, 4, 3]``, or ``[3, T, Z, Y, X, 3]``, or a profile ``[T, Z, Y, X]`` of all components."""
+    """Fields of one's own: ``[12, T, Z, Y, X, 4, 3]``, or ``[3, T, Z, Y, X, 3]``, of several processes this one's part; or a profile
+    ``[T, Z, Y, X]`` of all components, on the whole lattice (``fe.gather``)."""
 
     def __init__(self, array: Any, origin: Sequence[int] = (0, 0, 0, 0)):
         self.array, self.origin = given(array), _coordinates(origin)
@@ -191,7 +197,7 @@ class Array(Source):
             raise InputError(f"an array of shape {self.array.shape} is no source on this lattice: expected {expected}")
         return self.array
 
-    def fields(self, lattice: Sequence[int], staggered: bool = False) -> np.ndarray:
+    def fields(self, lattice: Sequence[int], staggered: bool = False, *, device: Optional[Device] = None) -> np.ndarray:
         if self.array.ndim == 4:
-            return super().fields(lattice, staggered)
+            return super().fields(lattice, staggered, device=device)
         return self.array

@@ -9,7 +9,7 @@ import numpy as np
 
 from . import _native, plots
 from ._arrays import given
-from .device import Device, _on
+from .device import Device, _on, _shared, _whole
 from .errors import InputError
 from .plots import Plot
 from .reports import Report
@@ -62,6 +62,8 @@ class Propagator:
         Of the solve.
     phases : str
         Of staggered quarks: ``milc`` or ``lexicographic``.
+    lattice : four int
+        Extents x, y, z, t of the whole lattice.
     """
 
     def __init__(
@@ -71,7 +73,10 @@ class Propagator:
         antiperiodic: bool = True,
         report: Optional[Report] = None,
         phases: str = "milc",
+        *,
+        device: Optional[Device] = None,
     ):
+        self._device = device
         self.phases = phases
         self.columns = given(columns)
         self.origin = tuple(int(place) for place in origin)
@@ -82,16 +87,12 @@ class Propagator:
             raise InputError(
                 f"an array of shape {self.columns.shape} is no propagator: expected [12, T, Z, Y, X, 4, 3] or [3, T, Z, Y, X, 3]"
             )
+        self.lattice = _whole(tuple(reversed(self.columns.shape[1:5])), device)
 
     @property
     def staggered(self) -> bool:
         """Whether it is one of staggered quarks."""
         return self.columns.ndim == 6
-
-    @property
-    def lattice(self) -> "tuple[int, int, int, int]":
-        """Extents x, y, z, t."""
-        return tuple(reversed(self.columns.shape[1:5]))
 
     def array(self) -> np.ndarray:
         """A view with the source's indices behind: ``[T, Z, Y, X, sink spin, source spin, sink colour, source colour]``, or
@@ -104,7 +105,7 @@ class Propagator:
 
     def write(self, path: "str | os.PathLike[str]", *, title: str = "quark propagator") -> None:
         """Writes all columns into a file whose name tells the format: ``.npy``, or ``.lime`` for SciDAC."""
-        write_fermions(path, self.columns, title=title)
+        write_fermions(path, self.columns, title=title, device=self._device)
 
     def __repr__(self) -> str:
         size = "×".join(str(extent) for extent in self.lattice)
@@ -206,11 +207,11 @@ def mesons(
     if quark.staggered:
         if gammas is not None:
             raise InputError("mesons of staggered quarks are the four local ones: leave gammas out")
-        found = _native.staggered_mesons(_on(device), quark.columns, other, origin, [list(p) for p in list_of_momenta])
+        found = _native.staggered_mesons(_on(device or quark._device), quark.columns, other, origin, [list(p) for p in list_of_momenta])
         return Correlators(dict(zip(_native.staggered_names(), found)), list_of_momenta)
     pairs = [pair if isinstance(pair, tuple) else (pair, pair) for pair in (gammas or GAMMA_NAMES)]
     numbers = [(_number(sink), _number(source)) for sink, source in pairs]
-    found = _native.mesons(_on(device), quark.columns, other, origin, [list(p) for p in list_of_momenta], numbers)
+    found = _native.mesons(_on(device or quark._device), quark.columns, other, origin, [list(p) for p in list_of_momenta], numbers)
     values = {sink if sink == source else f"{sink}-{source}": found[:, k] for k, (sink, source) in enumerate(pairs)}
     if gammas is None:
         for name, own in MESONS.items():
@@ -232,7 +233,7 @@ def nucleon(
     list_of_momenta = _momenta(momenta)
     if propagator.staggered:
         local = _native.staggered_nucleon(
-            _on(device),
+            _on(device or propagator._device),
             propagator.columns,
             list(propagator.origin),
             [list(p) for p in list_of_momenta],
@@ -241,7 +242,7 @@ def nucleon(
         )
         return Correlators({"nucleon": local}, list_of_momenta, baryons=True)
     origin, all_momenta = list(propagator.origin), [list(p) for p in list_of_momenta]
-    found = _native.nucleon(_on(device), propagator.columns, origin, all_momenta, propagator.antiperiodic)
+    found = _native.nucleon(_on(device or propagator._device), propagator.columns, origin, all_momenta, propagator.antiperiodic)
     return Correlators({"nucleon": found[:, 0], "partner": found[:, 1]}, list_of_momenta, baryons=True)
 
 
@@ -262,14 +263,21 @@ def effective_mass(correlator: Sequence[float], form: str = "cosh") -> np.ndarra
 
 
 def read_fermions(
-    path: "str | os.PathLike[str]", *, staggered: bool = False, verify: bool = True, record: int = 0
+    path: "str | os.PathLike[str]",
+    *,
+    staggered: bool = False,
+    verify: bool = True,
+    record: int = 0,
+    device: Optional[Device] = None,
 ) -> np.ndarray:
     """Fermion fields of a file, SciDAC, MILC or ``.npy``: ``[T, Z, Y, X, 4, 3]``, or ``[12, T, Z, Y, X, 4, 3]`` of a propagator;
-    without the spin axis for ``staggered`` ones."""
-    return _native.read_fermions(os.fspath(path), staggered, verify, record)
+    without the spin axis for ``staggered`` ones. Of several processes each reads its part."""
+    return _native.read_fermions(os.fspath(path), staggered, verify, record, _shared(device))
 
 
-def write_fermions(path: "str | os.PathLike[str]", fields: Any, *, title: str = "written by Ferrite") -> None:
+def write_fermions(
+    path: "str | os.PathLike[str]", fields: Any, *, title: str = "written by Ferrite", device: Optional[Device] = None
+) -> None:
     """Writes fermion fields, whole or not at all; the file's name tells the format: ``.npy``, ``.lime`` for SciDAC, or ``.milc`` for a
-    propagator of staggered quarks, in single precision."""
-    _native.write_fermions(os.fspath(path), given(fields), title)
+    propagator of staggered quarks, in single precision. Several processes write one file, each its part."""
+    _native.write_fermions(os.fspath(path), given(fields), title, _shared(device))

@@ -2,11 +2,13 @@
 //! thread at a time, while Python's threads may be any. Whoever asks for work waits without the interpreter's lock, and
 //! looks for signals such as Ctrl-C meanwhile.
 use crate::failure::{Failure, Outcome, in_python};
+use crate::processes::{Cut, Processes, failed};
 use ferrite::backend::{Backend, Cpu};
 use ferrite::domain::Domain;
-use ferrite::lattice::Lattice;
+use ferrite::lattice::{Lattice, Section};
 use pyo3::prelude::*;
 use std::any::Any;
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,12 +25,48 @@ pub struct DeviceThread {
     pub backend: Arc<dyn Backend>,
     /// What is kept there for objects of Python, by their numbers.
     kept: HashMap<u64, Box<dyn Any>>,
+    /// Those that share lattices.
+    pub processes: Processes,
+    /// How many processes have their memory from the device.
+    sharers: usize,
+    /// Domains of several processes, one for each lattice. Other processes may have their ghost zones open, so that they are kept
+    /// until the end.
+    domains: RefCell<Vec<Domain>>,
 }
 
 impl DeviceThread {
-    /// The device with a whole lattice on it.
-    pub fn domain(&self, lattice: Lattice) -> Outcome<Domain> {
-        Ok(Domain::single(self.backend.clone(), lattice)?)
+    /// The device with this process's part of a lattice on it.
+    pub fn domain(&self, part: &Section) -> Outcome<Domain> {
+        let Processes { network, cut, .. } = &self.processes;
+        if *part != cut.section(part.global)? {
+            let (local, global) = (part.local, part.global);
+            return Err(Failure::input(format!(
+                "a field on {local} of a lattice of {global} is not the part that this process has on the device: use the device \
+                 that it was made for"
+            )));
+        }
+        if !cut.is_shared() {
+            return Ok(Domain::single(self.backend.clone(), part.global)?);
+        }
+        let mut domains = self.domains.borrow_mut();
+        if let Some(known) = domains.iter().find(|domain| domain.global() == part.global) {
+            return Ok(known.clone());
+        }
+        let domain = Domain::new(self.backend.clone(), part.global, cut.grid, network.clone())?;
+        domains.push(domain.clone());
+        Ok(domain)
+    }
+    /// The device with a field of this process's on it.
+    pub fn domain_of(&self, local: Lattice) -> Outcome<Domain> {
+        self.domain(&self.processes.cut.part(local)?)
+    }
+    /// *Collective.* The memory in bytes that each process may still use.
+    pub fn free(&self) -> Outcome<usize> {
+        let free = self.backend.memory()?.free;
+        match self.processes.cut.is_shared() {
+            true => Ok(self.processes.least((free / self.sharers) as u64)? as usize),
+            false => Ok(free),
+        }
     }
     /// What is kept under a number.
     pub fn kept<T: 'static>(&mut self, number: u64) -> Outcome<&mut T> {
@@ -67,6 +105,7 @@ pub struct Device {
     description: String,
     /// The number of a GPU.
     ordinal: Option<usize>,
+    cut: Cut,
 }
 
 /// Something of a device that other threads may hold. It is dropped on the device's thread.
@@ -114,11 +153,61 @@ impl Kept {
     }
 }
 
-fn open(kind: &str, index: usize, threads: Option<usize>) -> Outcome<Arc<dyn Backend>> {
-    match kind {
-        "cpu" => Ok(Arc::new(Cpu::try_new(threads)?)),
-        "cuda" => gpu(index),
-        other => Err(Failure::input(format!("'{other}' is no device: there are 'cpu' and 'cuda'"))),
+/// What a device is opened with.
+struct Opening {
+    kind: String,
+    /// The number of a GPU; without, that of the process on its host.
+    index: Option<usize>,
+    threads: Option<usize>,
+    /// Where a communicator is.
+    comm: Option<usize>,
+    grid: Option<[usize; 4]>,
+}
+
+impl Opening {
+    /// Opens it on the thread that is to serve it, and gives the threads for work of the host, where they are not those of all
+    /// cores.
+    fn open(&self) -> Outcome<(DeviceThread, Option<usize>)> {
+        let processes =
+            self.comm.map_or_else(|| Ok(Processes::alone()), |address| Processes::join(address, self.grid))?;
+        let network = processes.network.clone();
+        let threads = match (self.threads, processes.cut.is_shared()) {
+            (None, true) => {
+                let cores = std::thread::available_parallelism().map_or(1, usize::from);
+                Some((cores / network.sharers().map_err(failed)?).max(1))
+            }
+            (threads, _) => threads,
+        };
+        let backend = processes.agree(self.backend(&processes, threads))?;
+        let sharers = match processes.cut.is_shared() {
+            // A host has one memory, and each GPU its own.
+            true if backend.name() == "cpu" => network.alike("cpu").map_err(failed)?,
+            true => network.alike(&format!("GPU {}", self.index(&processes))).map_err(failed)?,
+            false => 1,
+        };
+        let (kept, domains) = (HashMap::new(), RefCell::default());
+        Ok((DeviceThread { backend, kept, processes, sharers, domains }, threads))
+    }
+    fn index(&self, processes: &Processes) -> usize {
+        self.index.unwrap_or(processes.network.node_rank())
+    }
+    fn backend(&self, processes: &Processes, threads: Option<usize>) -> Outcome<Arc<dyn Backend>> {
+        match self.kind.as_str() {
+            "cpu" => Ok(Arc::new(Cpu::try_new(threads)?)),
+            "cuda" => {
+                let (index, (names, _)) = (self.index(processes), gpus());
+                if self.index.is_none() && index > 0 && index >= names.len() && !names.is_empty() {
+                    return Err(Failure::input(format!(
+                        "this is process {} of a machine that has {}: start no more processes on a machine than it has GPUs, or share \
+                         a GPU by its number, as with 'cuda:0'",
+                        index + 1,
+                        if names.len() == 1 { "one GPU".into() } else { format!("{} GPUs", names.len()) }
+                    )));
+                }
+                gpu(index)
+            }
+            other => Err(Failure::input(format!("'{other}' is no device: there are 'cpu' and 'cuda'"))),
+        }
     }
 }
 
@@ -131,13 +220,32 @@ fn gpu(_: usize) -> Outcome<Arc<dyn Backend>> {
     Err(Failure::input("this build knows no GPUs: it was made without the feature cuda"))
 }
 
+/// What a device says of itself once it is open.
+struct Opened {
+    name: &'static str,
+    description: String,
+    ordinal: Option<usize>,
+    cut: Cut,
+}
+
 /// The thread of a device.
-fn serve(backend: Arc<dyn Backend>, threads: Option<usize>, work: &Receiver<Work>) {
+fn serve(opening: &Opening, say: &Sender<Outcome<Opened>>, work: &Receiver<Work>) {
+    let (mut bench, threads) = match opening.open() {
+        Ok(open) => open,
+        Err(why) => {
+            let _ = say.send(Err(why));
+            return;
+        }
+    };
+    let name = bench.backend.name();
+    let ordinal = (name == "cuda").then(|| opening.index(&bench.processes));
+    let opened = Opened { name, description: bench.backend.device(), ordinal, cut: bench.processes.cut };
     // Work of the host that is asked for here uses as many threads.
     let pool = threads.map(|n| rayon::ThreadPoolBuilder::new().num_threads(n).use_current_thread().build());
-    let mut bench = DeviceThread { backend, kept: HashMap::new() };
-    while let Ok(one) = work.recv() {
-        one(&mut bench);
+    if say.send(Ok(opened)).is_ok() {
+        while let Ok(one) = work.recv() {
+            one(&mut bench);
+        }
     }
     drop(pool);
 }
@@ -172,7 +280,9 @@ impl Device {
                 (Ok(done), None) => return Ok(done?),
                 (Err(RecvTimeoutError::Disconnected), _) => return Err(Failure::other("the device has ended").into()),
                 (Err(RecvTimeoutError::Timeout), before) => {
-                    interrupted = before.or(py.check_signals().err());
+                    // One of several processes must not end alone: mpirun ends all.
+                    let looked = if self.cut.is_shared() { None } else { py.check_signals().err() };
+                    interrupted = before.or(looked);
                     stop.0.store(interrupted.is_some(), Ordering::Relaxed);
                 }
             }
@@ -185,6 +295,10 @@ impl Device {
     /// The number of a GPU.
     pub fn ordinal(&self) -> Option<usize> {
         self.ordinal
+    }
+    /// How lattices are cut.
+    pub fn cut(&self) -> Cut {
+        self.cut
     }
     /// Makes something that stays on the device for as long as an object of Python needs it.
     pub fn keep<T: 'static>(
@@ -212,21 +326,52 @@ fn said(panic: &(dyn Any + Send)) -> String {
 
 #[pymethods]
 impl Device {
-    /// Opens `cpu`, with so many threads, or `cuda` with a number.
+    /// Opens `cpu`, with so many threads, or `cuda` with a number; with the address of an `MPI_Comm`, for parts of lattices that
+    /// its processes share.
     #[new]
-    #[pyo3(signature = (kind, index = 0, threads = None))]
-    fn new(py: Python<'_>, kind: String, index: usize, threads: Option<usize>) -> PyResult<Self> {
+    #[pyo3(signature = (kind, index = None, threads = None, comm = None, grid = None))]
+    fn new(
+        py: Python<'_>,
+        kind: String,
+        index: Option<usize>,
+        threads: Option<usize>,
+        comm: Option<usize>,
+        grid: Option<[usize; 4]>,
+    ) -> PyResult<Self> {
         if threads.is_some_and(|threads| !(1..=1024).contains(&threads)) {
             return Err(Failure::input("threads: a number from 1 to 1024").into());
         }
-        let backend = py.detach(|| open(&kind, index, threads))?;
-        let (name, description) = (backend.name(), backend.device());
-        let (send, receive) = channel::<Work>();
+        let opening = Opening { kind, index, threads, comm, grid };
+        let ((send, receive), (say, said)) = (channel::<Work>(), channel());
         let thread = std::thread::Builder::new().name("ferrite device".into());
-        let started = thread.spawn(move || serve(backend, threads, &receive));
+        let started = thread.spawn(move || serve(&opening, &say, &receive));
         started.map_err(|why| Failure::other(format!("no thread could be started: {why}")))?;
-        let ordinal = (name == "cuda").then_some(index);
-        Ok(Device { work: Arc::new(Mutex::new(send)), name, description, ordinal })
+        let opened = py.detach(move || said.recv());
+        let Opened { name, description, ordinal, cut } =
+            opened.map_err(|_| Failure::other("the device's thread has ended"))??;
+        Ok(Device { work: Arc::new(Mutex::new(send)), name, description, ordinal, cut })
+    }
+    /// Processes in x, y, z, t.
+    #[getter]
+    fn grid(&self) -> [usize; 4] {
+        self.cut.grid.dims()
+    }
+    /// This process.
+    #[getter]
+    fn rank(&self) -> usize {
+        self.cut.rank
+    }
+    /// Where this process's part of a lattice begins, and its extents.
+    fn part(&self, lattice: [usize; 4]) -> PyResult<([usize; 4], [usize; 4])> {
+        let part = self.cut.section(Lattice::of_any_extents(lattice).map_err(Failure::from)?)?;
+        Ok((part.origin, part.local.size()))
+    }
+    /// From now on nothing is sent to other processes.
+    fn leave(&self, py: Python<'_>) -> PyResult<()> {
+        self.run(py, |bench, _| {
+            bench.processes.leave();
+            Ok(())
+        })
     }
     /// Free and total memory in bytes.
     fn memory(&self, py: Python<'_>) -> PyResult<(usize, usize)> {

@@ -4,18 +4,18 @@ use crate::device::{Device, DeviceThread, Kept, Stop};
 use crate::failure::{Failure, FailureKind, Outcome};
 use crate::keys;
 use crate::links::Links;
+use crate::processes::failed;
 use crate::shared::Shared;
 use ferrite::backend::MAX_RHS;
-use ferrite::comms::{ProcessGrid, Solo};
 use ferrite::domain::Domain;
 use ferrite::field::host::{ColourVector, Fermion, HostField, HostGauge, Spinor};
 use ferrite::field::{DeviceArray, FullField};
 use ferrite::files::SharedFile;
 use ferrite::files::setup::links_checksum;
 use ferrite::files::setup_of_solve::{self, SetupError};
-use ferrite::lattice::Lattice;
+use ferrite::lattice::{Lattice, Section};
 use ferrite::multigrid::{Multigrid, MultigridParams};
-use ferrite::operators::{Key, KeyKind, OPERATORS, Operator, OperatorForm};
+use ferrite::operators::{Key, KeyKind, OPERATORS, Operator, OperatorForm, WilsonLike};
 use ferrite::solve::names::{METHODS, OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES, name_of};
 use ferrite::solve::{
     Configuration, Method, Report, Request, ShiftStrategy, ShiftsReport, SolveFailure, batches, in_batches,
@@ -28,6 +28,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// A Dirac operator on the links of a device, in every format that was asked for so far.
@@ -36,7 +37,7 @@ pub struct Dirac {
     kept: Kept,
     device: Py<Device>,
     operator: Operator,
-    lattice: Lattice,
+    part: Section,
     gauge: Arc<HostGauge>,
     /// What is known of it, as JSON.
     #[pyo3(get)]
@@ -170,6 +171,15 @@ impl Watch {
     }
 }
 
+/// Multigrid, where its aggregates fit this process's part of the lattice.
+fn set_up(configuration: &Configuration<'_>, operator: WilsonLike, request: &Request) -> Outcome<Rc<Multigrid>> {
+    let local = configuration.domain().local();
+    request.multigrid.aggregates(local).map_err(|why| Failure::input(why.to_string()))?;
+    let storage = configuration.possible(&request.operator, request.reconstruction)?;
+    let made = configuration.set_up_multigrid(operator, &request.multigrid, storage);
+    made.map_err(|error| SolveFailure::<Spinor>::Solver(error).into())
+}
+
 fn multigrid_json(multigrid: &Multigrid) -> Value {
     let level = |level: &ferrite::multigrid::Coarsening| json!({ "block": level.space.block(), "vectors": level.space.count() });
     json!({
@@ -235,7 +245,7 @@ fn shifts_json(request: &Request, report: &ShiftsReport) -> Value {
 fn sizes(
     thread: &DeviceThread,
     request: &Request,
-    lattice: Lattice,
+    local: Lattice,
     n: usize,
     settings: &Settings,
     systems: Option<usize>,
@@ -243,9 +253,9 @@ fn sizes(
     if let Some(asked) = settings.count("batch", 1, MAX_RHS as u64)? {
         return Ok((0..n).step_by(asked).map(|begin| asked.min(n - begin)).collect());
     }
-    let free = thread.backend.memory()?.free;
+    let free = thread.free()?;
     let needs = |nrhs: usize| -> usize {
-        request.memory(lattice, &ProcessGrid::SINGLE, nrhs, systems).iter().map(|(_, bytes)| bytes).sum()
+        request.memory(local, &thread.processes.cut.grid, nrhs, systems).iter().map(|(_, bytes)| bytes).sum()
     };
     match largest_batch(n, |nrhs| needs(nrhs) <= free) {
         Some(most) => Ok(batches(n, most)),
@@ -311,7 +321,7 @@ impl Dirac {
             FermionKind::Staggered => ColourVector::SHAPE,
         };
         let (front, field) = array.axes(4 + own.len())?;
-        let expected: Vec<usize> = self.lattice.size().into_iter().rev().chain(own.iter().copied()).collect();
+        let expected: Vec<usize> = self.part.local.size().into_iter().rev().chain(own.iter().copied()).collect();
         if field != expected {
             return Err(Failure::input(format!("fields of the operator have the shape {expected:?}, not {field:?}")));
         }
@@ -336,7 +346,7 @@ impl Dirac {
     ) -> PyResult<(Answer<T>, Vec<usize>)> {
         let (fields, axes) = arrays::fields::<T>(given)?;
         let guess = guess.map(arrays::fields::<T>).transpose()?.map(|(fields, _)| fields);
-        let (request, lattice) = (request(self.operator, &settings)?, self.lattice);
+        let (request, lattice) = (request(self.operator, &settings)?, self.part.local);
         let answer = self.on(py, move |thread, configuration, stop| {
             let mut request = Request { sources: fields.len(), ..request };
             let sizes = sizes(thread, &request, lattice, fields.len(), &settings, None)?;
@@ -367,7 +377,7 @@ impl Dirac {
         settings: Settings,
     ) -> PyResult<(Answer<T>, Vec<usize>)> {
         let (fields, axes) = arrays::fields::<T>(given)?;
-        let (request, lattice, count) = (request(self.operator, &settings)?, self.lattice, values.len());
+        let (request, lattice, count) = (request(self.operator, &settings)?, self.part.local, values.len());
         let answer = self.on(py, move |thread, configuration, stop| {
             let strategy = settings.choice("strategy", &STRATEGIES)?.unwrap_or(ShiftStrategy::MultiShift);
             let sizes = sizes(thread, &request, lattice, fields.len(), &settings, Some(count))?;
@@ -394,16 +404,15 @@ impl Dirac {
         parameters: BTreeMap<String, String>,
     ) -> PyResult<Self> {
         let (operator, mut said) = keys::resolve(name, parameters)?;
-        let (gauge, lattice) = (links.gauge.clone(), links.gauge.lattice());
+        let (gauge, part) = (links.gauge.clone(), links.part);
         let on = gauge.clone();
-        let kept = device
-            .get()
-            .keep(py, move |thread, _| Ok(Some(Configuration::of_shared(&thread.domain(on.lattice())?, on))))?;
+        let kept =
+            device.get().keep(py, move |thread, _| Ok(Some(Configuration::of_shared(&thread.domain(&part)?, on))))?;
         said["operator"] = name.into();
         said["mass"] = operator.mass().into();
         said["antiperiodic"] = (operator.boundary().sign() < 0.0).into();
         said["staggered"] = (operator.kind() == FermionKind::Staggered).into();
-        Ok(Dirac { kept, device, operator, lattice, gauge, description: said.to_string() })
+        Ok(Dirac { kept, device, operator, part, gauge, description: said.to_string() })
     }
     /// M ψ, M† ψ or M†M ψ: `plain`, `dagger` or `normal`, in double precision.
     fn apply<'py>(&self, py: Python<'py>, given: Given<'_>, form: &str) -> PyResult<Made<'py>> {
@@ -503,18 +512,16 @@ impl Dirac {
             return Err(Failure::input("staggered operators have no multigrid").into());
         };
         self.on(py, move |_, configuration, _| {
-            let storage = configuration.possible(&request.operator, request.reconstruction)?;
-            let made = configuration.set_up_multigrid(operator, &request.multigrid, storage);
-            let made = made.map_err(|error| Failure::from(SolveFailure::<Spinor>::Solver(error)))?;
+            let made = set_up(configuration, operator, &request)?;
             Ok(multigrid_json(&made).to_string())
         })
     }
     /// Writes the test vectors of the multigrid setup that there is, and gives their number.
     fn save_setup(&self, py: Python<'_>, path: PathBuf) -> PyResult<usize> {
-        let gauge = self.gauge.clone();
-        self.on(py, move |_, configuration, _| {
-            let (solo, links) = (Solo::new(), links_of(&gauge)?);
-            let saved = setup_of_solve::save(SharedFile::new(&path, &solo), configuration, &links);
+        let (gauge, part) = (self.gauge.clone(), self.part);
+        self.on(py, move |thread, configuration, _| {
+            let links = links_of(thread, &part, &gauge)?;
+            let saved = setup_of_solve::save(file_of(thread, &path, &part), configuration, &links);
             saved.map_err(|why| setup_failure(&path, why))
         })
     }
@@ -525,16 +532,13 @@ impl Dirac {
         let Operator::WilsonLike(operator) = self.operator else {
             return Err(Failure::input("staggered operators have no multigrid").into());
         };
-        let gauge = self.gauge.clone();
-        self.on(py, move |_, configuration, _| {
-            let (solo, links) = (Solo::new(), links_of(&gauge)?);
-            let file = SharedFile::new(&path, &solo);
+        let (gauge, part) = (self.gauge.clone(), self.part);
+        self.on(py, move |thread, configuration, _| {
+            let (file, links) = (file_of(thread, &path, &part), links_of(thread, &part, &gauge)?);
             let loaded = setup_of_solve::load(file, configuration, operator, &links, None);
             let loaded = loaded.map_err(|why| setup_failure(&path, why))?;
             request.multigrid.vectors = loaded.vectors;
-            let storage = configuration.possible(&request.operator, request.reconstruction)?;
-            let made = configuration.set_up_multigrid(operator, &request.multigrid, storage);
-            let made = made.map_err(|error| Failure::from(SolveFailure::<Spinor>::Solver(error)))?;
+            let made = set_up(configuration, operator, &request)?;
             let mut said = multigrid_json(&made);
             said["vectors"] = loaded.vectors.into();
             said["mass"] = loaded.mass.into();
@@ -544,8 +548,13 @@ impl Dirac {
 }
 
 /// By what a setup knows links.
-fn links_of(gauge: &HostGauge) -> Outcome<String> {
-    links_checksum(gauge, &gauge.lattice().into(), &Solo::new()).map_err(Failure::other)
+fn links_of(thread: &DeviceThread, part: &Section, gauge: &HostGauge) -> Outcome<String> {
+    links_checksum(gauge, part, &*thread.processes.network).map_err(failed)
+}
+
+/// A file that a device's processes have together.
+fn file_of<'a>(thread: &'a DeviceThread, path: &'a Path, part: &Section) -> SharedFile<'a> {
+    SharedFile::new(path, &*thread.processes.network).part(part)
 }
 
 fn setup_failure(path: &Path, why: SetupError) -> Failure {

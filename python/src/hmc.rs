@@ -378,9 +378,8 @@ impl Chain {
     #[new]
     fn new(py: Python<'_>, device: Py<Device>, links: &Links, spec: &str) -> PyResult<Self> {
         let spec: Value = serde_json::from_str(spec).map_err(Failure::other)?;
-        let (planned, gauge) = (planned(&spec)?, links.gauge.clone());
-        let kept =
-            device.get().keep(py, move |thread, _| Running::new(&thread.domain(gauge.lattice())?, &gauge, planned))?;
+        let (planned, gauge, part) = (planned(&spec)?, links.gauge.clone(), links.part);
+        let kept = device.get().keep(py, move |thread, _| Running::new(&thread.domain(&part)?, &gauge, planned))?;
         Ok(Chain { kept, device })
     }
     /// Makes a trajectory, unless it is the last one that was made: what became of it, as JSON. Where it is stopped the chain is
@@ -429,6 +428,6 @@ impl Chain {
             let running = thread.kept::<Running>(kept)?;
             Ok(running.chain.links().thin(Precision::Double)?.download()?)
         })?;
-        Ok(gauge.into())
+        Ok(Links::new(Some(self.device.bind(py)), gauge)?)
     }
 }

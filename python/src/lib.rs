@@ -10,6 +10,7 @@ mod hmc;
 mod keys;
 mod links;
 mod plot;
+mod processes;
 mod shared;
 mod spectrum;
 
@@ -20,6 +21,7 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("has_mpi", cfg!(feature = "mpi"))?;
     module.add("FerriteError", py.get_type::<failure::FerriteError>())?;
     module.add("InputError", py.get_type::<failure::InputError>())?;
     module.add("FileError", py.get_type::<failure::FileProblem>())?;
@@ -45,6 +47,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(spectrum::noise, module)?)?;
     module.add_function(wrap_pyfunction!(spectrum::gaussian, module)?)?;
     module.add_function(wrap_pyfunction!(spectrum::sequential_source, module)?)?;
+    module.add_function(wrap_pyfunction!(spectrum::sequential_nucleon_source, module)?)?;
     module.add_function(wrap_pyfunction!(spectrum::conserved_charge, module)?)?;
     module.add_function(wrap_pyfunction!(fits::fit, module)?)?;
     module.add_function(wrap_pyfunction!(fits::effective_masses, module)?)?;

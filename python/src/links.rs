@@ -1,18 +1,20 @@
 //! Gauge fields, in the memory of the host, and what is made of them on a device.
 use crate::arrays::{self, Given};
-use crate::device::Device;
+use crate::device::{Device, DeviceThread};
 use crate::failure::{Failure, Outcome};
+use crate::processes::Cut;
 use ferrite::field::GaugeField;
 use ferrite::field::host::HostGauge;
 use ferrite::files::{
-    Checksum, FileFormat, FilePrecision, GaugeFile, ReadOptions, WriteOptions, read_gauge, write_gauge,
+    Checksum, FileFormat, FilePrecision, GaugeFile, ReadOptions, SharedFile, WriteOptions, inspect, read_gauge,
+    write_gauge,
 };
 use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
 use ferrite::gauge::fixing::relax::{self, Relaxation, omega_for};
 use ferrite::gauge::quenched::{Generator, Start};
 use ferrite::gauge::{generate, measure};
 use ferrite::hmc::stout::StoutSmearing;
-use ferrite::lattice::Lattice;
+use ferrite::lattice::{Lattice, Section};
 use ferrite::observables::flow::{Flow, FlowAction};
 use ferrite::observables::loops::LoopMeans;
 use pyo3::prelude::*;
@@ -21,17 +23,43 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Links of a configuration. They never change.
+/// Links of a configuration, or this process's part of them. They never change.
 #[pyclass(frozen, module = "ferrite_lqcd._native")]
 pub struct Links {
     /// Operators on a device share them.
     pub gauge: Arc<HostGauge>,
+    /// Which part they are.
+    pub part: Section,
+    /// The device whose processes have the other parts, where there are any.
+    device: Option<Py<Device>>,
 }
 
-impl From<HostGauge> for Links {
-    fn from(gauge: HostGauge) -> Self {
-        Links { gauge: Arc::new(gauge) }
+impl Links {
+    /// Those on the sites that a device has.
+    pub fn new(device: Option<&Bound<'_, Device>>, gauge: HostGauge) -> Outcome<Self> {
+        let cut = device.map_or(Cut::NONE, |device| device.get().cut());
+        let part = cut.part(gauge.lattice())?;
+        let device = device.filter(|_| cut.is_shared()).map(|device| device.clone().unbind());
+        Ok(Links { gauge: Arc::new(gauge), part, device })
     }
+    /// *Collective.* Measures links of several processes, or of this one alone.
+    fn measured<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        alone: impl FnOnce(&HostGauge) -> T + Send,
+        together: impl FnOnce(&mut DeviceThread, &Section, &HostGauge) -> Outcome<T> + Send + 'static,
+    ) -> PyResult<T> {
+        let (gauge, part) = (self.gauge.clone(), self.part);
+        match &self.device {
+            Some(device) => device.get().run(py, move |thread, _| together(thread, &part, &gauge)),
+            None => Ok(py.detach(|| alone(&gauge))),
+        }
+    }
+}
+
+/// This process's part of a lattice.
+fn part_of(device: Option<&Bound<'_, Device>>, lattice: Lattice) -> Outcome<Section> {
+    device.map_or(Cut::NONE, |device| device.get().cut()).section(lattice)
 }
 
 /// Extents x, y, z, t.
@@ -58,9 +86,10 @@ fn description(file: &GaugeFile) -> Value {
 
 #[pymethods]
 impl Links {
-    /// Reads a file, and what it says beside its links, as JSON.
+    /// *Collective.* Reads a file, and what it says beside its links, as JSON; with a device of several processes, each its part.
     #[staticmethod]
-    #[pyo3(signature = (path, verify = true, allow_non_unitary = false, reunitarise = false, lattice = None, record = 0))]
+    #[pyo3(signature = (path, verify = true, allow_non_unitary = false, reunitarise = false, lattice = None, record = 0, device = None))]
+    #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
     fn read(
         py: Python<'_>,
         path: PathBuf,
@@ -69,39 +98,61 @@ impl Links {
         reunitarise: bool,
         lattice: Option<Extents>,
         record: usize,
+        device: Option<Bound<'_, Device>>,
     ) -> PyResult<(Self, String)> {
         let lattice = lattice.map(Lattice::of_any_extents).transpose().map_err(Failure::from)?;
         let options = ReadOptions { verify, allow_non_unitary, reunitarise, lattice, record };
-        let file = py.detach(|| read_gauge(&path, &options)).map_err(Failure::from)?;
+        let file = match device.as_ref().map(Bound::get).filter(|device| device.cut().is_shared()) {
+            None => py.detach(|| read_gauge(&path, &options)).map_err(Failure::from)?,
+            Some(device) => device.run(py, move |thread, _| {
+                let file = SharedFile::new(&path, &*thread.processes.network);
+                let header = inspect(file, &options)?;
+                let part = thread.processes.cut.section(header.lattice)?;
+                Ok(read_gauge(file.part(&part), &options)?)
+            })?,
+        };
         let said = description(&file).to_string();
-        Ok((file.gauge.into(), said))
+        Ok((Links::new(device.as_ref(), file.gauge)?, said))
     }
     /// Of an array `[T, Z, Y, X, 4, 3, 3]`.
     #[staticmethod]
-    fn from_array(given: Given<'_>) -> PyResult<Self> {
-        Ok(arrays::gauge(&given)?.into())
+    #[pyo3(signature = (given, device = None))]
+    fn from_array(given: Given<'_>, device: Option<Bound<'_, Device>>) -> PyResult<Self> {
+        Ok(Links::new(device.as_ref(), arrays::gauge(&given)?)?)
     }
     /// All links 1.
     #[staticmethod]
-    fn unit(lattice: Extents) -> PyResult<Self> {
-        Ok(HostGauge::unit(Lattice::new(lattice).map_err(Failure::from)?).into())
+    #[pyo3(signature = (lattice, device = None))]
+    fn unit(lattice: Extents, device: Option<Bound<'_, Device>>) -> PyResult<Self> {
+        let part = part_of(device.as_ref(), Lattice::new(lattice).map_err(Failure::from)?)?;
+        Ok(Links::new(device.as_ref(), HostGauge::unit(part.local))?)
     }
     /// Near 1 for small `noise`, or by the Haar measure without.
     #[staticmethod]
-    #[pyo3(signature = (lattice, seed, noise = None))]
-    fn random(py: Python<'_>, lattice: Extents, seed: u64, noise: Option<f64>) -> PyResult<Self> {
-        let lattice = Lattice::new(lattice).map_err(Failure::from)?;
-        Ok(py
-            .detach(|| match noise {
-                Some(noise) => generate::weak_field(lattice, seed, noise),
-                None => generate::random(lattice, seed),
-            })
-            .into())
+    #[pyo3(signature = (lattice, seed, noise = None, device = None))]
+    fn random(
+        py: Python<'_>,
+        lattice: Extents,
+        seed: u64,
+        noise: Option<f64>,
+        device: Option<Bound<'_, Device>>,
+    ) -> PyResult<Self> {
+        let part = part_of(device.as_ref(), Lattice::new(lattice).map_err(Failure::from)?)?;
+        let made = py.detach(|| match noise {
+            Some(noise) => generate::weak_field(part, seed, noise),
+            None => generate::random(part, seed),
+        });
+        Ok(Links::new(device.as_ref(), made)?)
     }
-    /// Extents x, y, z, t.
+    /// Extents x, y, z, t of the whole lattice.
     #[getter]
     fn lattice(&self) -> Extents {
-        self.gauge.lattice().size()
+        self.part.global.size()
+    }
+    /// Whether other processes have other parts.
+    #[getter]
+    fn is_shared(&self) -> bool {
+        self.device.is_some()
     }
     /// How NumPy sees the links without a copy: it keeps this object alive, and must not write.
     #[getter]
@@ -131,22 +182,32 @@ impl Links {
         };
         let precision = if single { FilePrecision::Single } else { FilePrecision::Double };
         let options = WriteOptions { format, precision, title, metadata, ..Default::default() };
-        Ok(py.detach(|| write_gauge(&path, &self.gauge, &options)).map_err(Failure::from)?)
+        let (alone_path, alone_options) = (path.clone(), options.clone());
+        let alone = move |gauge: &HostGauge| write_gauge(&alone_path, gauge, &alone_options);
+        let written = self.measured(py, alone, move |thread, part, gauge| {
+            let file = SharedFile::new(&path, &*thread.processes.network).part(part);
+            Ok(write_gauge(file, gauge, &options))
+        })?;
+        Ok(written.map_err(Failure::from)?)
     }
-    /// Mean plaquettes: of all planes, of those in space, of those with t; and the link trace.
-    fn plaquette(&self, py: Python<'_>) -> [f64; 4] {
-        let (found, trace) = py.detach(|| (measure::plaquette(&self.gauge), measure::link_trace(&self.gauge)));
-        [found.mean, found.spatial, found.temporal, trace]
+    /// *Collective.* Mean plaquettes: of all planes, of those in space, of those with t; and the link trace.
+    fn plaquette(&self, py: Python<'_>) -> PyResult<[f64; 4]> {
+        let alone = |gauge: &HostGauge| (measure::plaquette(gauge), measure::link_trace(gauge));
+        let (found, trace) = self.measured(py, alone, |thread, part, gauge| {
+            Ok(GaugeField::upload(&thread.domain(part)?, gauge)?.plaquette()?)
+        })?;
+        Ok([found.mean, found.spatial, found.temporal, trace])
     }
-    /// How far the worst link is off SU(3).
-    fn unitarity(&self, py: Python<'_>) -> f64 {
-        py.detach(|| measure::unitarity(&self.gauge)).violation
+    /// *Collective.* How far the worst link is off SU(3).
+    fn unitarity(&self, py: Python<'_>) -> PyResult<f64> {
+        let alone = |gauge: &HostGauge| measure::unitarity(gauge).violation;
+        self.measured(py, alone, |thread, _, gauge| thread.processes.largest(measure::unitarity(gauge).violation))
     }
     /// Loops, energy density and charge, as JSON.
     fn loops(&self, py: Python<'_>, device: &Device) -> PyResult<String> {
-        let gauge = self.gauge.clone();
+        let (gauge, part) = (self.gauge.clone(), self.part);
         device.run(py, move |thread, _| {
-            let links = GaugeField::upload(&thread.domain(gauge.lattice())?, &gauge)?;
+            let links = GaugeField::upload(&thread.domain(&part)?, &gauge)?;
             let mut object = json!({});
             LoopMeans::of(&links)?.put(&mut object);
             ferrite::observables::field_strength::field_strengths(&links)?.put(&mut object);
@@ -157,7 +218,7 @@ impl Links {
     fn smear(
         &self,
         py: Python<'_>,
-        device: &Device,
+        device: &Bound<'_, Device>,
         kind: &str,
         weights: Vec<f64>,
         levels: usize,
@@ -170,26 +231,33 @@ impl Links {
             ("hyp", &[first, second, third]) => projected(SumsOfStaples::Hyp([first, second, third])),
             _ => return Err(Failure::input(format!("no smearing: {kind} with {} weights", weights.len())).into()),
         };
-        let gauge = self.gauge.clone();
-        let smeared = device.run(py, move |thread, _| {
-            let links = GaugeField::upload(&thread.domain(gauge.lattice())?, &gauge)?;
+        let (gauge, part) = (self.gauge.clone(), self.part);
+        let smeared = device.get().run(py, move |thread, _| {
+            let links = GaugeField::upload(&thread.domain(&part)?, &gauge)?;
             let smeared = match smearing {
                 Smearing::Stout(smearing) => smearing.smeared(&links)?,
                 Smearing::Projected(smearing) => smearing.smeared(&links)?,
             };
             Ok(smeared.download()?)
         })?;
-        Ok(smeared.into())
+        Ok(Links::new(Some(device), smeared)?)
     }
     /// Links that have flowed, and energies and charge at each step, as JSON.
-    fn flow(&self, py: Python<'_>, device: &Device, action: &str, time: f64, step: f64) -> PyResult<(Self, String)> {
+    fn flow(
+        &self,
+        py: Python<'_>,
+        device: &Bound<'_, Device>,
+        action: &str,
+        time: f64,
+        step: f64,
+    ) -> PyResult<(Self, String)> {
         let Some(action) = FlowAction::ALL.into_iter().find(|known| known.name() == action) else {
             let names = FlowAction::ALL.map(FlowAction::name).join(", ");
             return Err(Failure::input(format!("'{action}' is no flow: there are {names}")).into());
         };
-        let gauge = self.gauge.clone();
-        let (links, points) = device.run(py, move |thread, stop| {
-            let links = GaugeField::upload(&thread.domain(gauge.lattice())?, &gauge)?;
+        let (gauge, part) = (self.gauge.clone(), self.part);
+        let (links, points) = device.get().run(py, move |thread, stop| {
+            let links = GaugeField::upload(&thread.domain(&part)?, &gauge)?;
             let mut flow = Flow::new(&links, action)?;
             let mut points = vec![flow.look()?];
             // As many whole steps as there are, and a shorter last one.
@@ -208,14 +276,14 @@ impl Links {
             let all: Vec<Value> = points.iter().map(point).collect();
             Ok((flow.links().download()?, json!({ "points": all, "t0": scales[0], "w0": scales[1] }).to_string()))
         })?;
-        Ok((links.into(), points))
+        Ok((Links::new(Some(device), links)?, points))
     }
     /// Links in a gauge; θ, the functional and sweeps.
     #[pyo3(signature = (device, gauge, tol, overrelax = None, max_sweeps = 20_000))]
     fn fix(
         &self,
         py: Python<'_>,
-        device: &Device,
+        device: &Bound<'_, Device>,
         gauge: &str,
         tol: f64,
         overrelax: Option<f64>,
@@ -228,10 +296,10 @@ impl Links {
                 return Err(Failure::input(format!("'{other}' is no gauge: there are 'coulomb' and 'landau'")).into());
             }
         };
-        let links = self.gauge.clone();
-        let (fixed, state, sweeps) = device.run(py, move |thread, stop| {
-            let omega = overrelax.unwrap_or_else(|| omega_for(links.lattice(), kind));
-            let mut relaxation = Relaxation::new(&thread.domain(links.lattice())?, &links, kind, omega)?;
+        let (links, part) = (self.gauge.clone(), self.part);
+        let (fixed, state, sweeps) = device.get().run(py, move |thread, stop| {
+            let omega = overrelax.unwrap_or_else(|| omega_for(part.global, kind));
+            let mut relaxation = Relaxation::new(&thread.domain(&part)?, &links, kind, omega)?;
             let mut state = relaxation.state()?;
             // NaN, too, ends it.
             while state.theta > tol {
@@ -250,7 +318,7 @@ impl Links {
             let sweeps = relaxation.sweeps();
             Ok((relaxation.finish()?, state, sweeps))
         })?;
-        Ok((fixed.into(), [state.theta, state.functional], sweeps))
+        Ok((Links::new(Some(device), fixed)?, [state.theta, state.functional], sweeps))
     }
 }
 
@@ -267,7 +335,7 @@ enum Smearing {
 #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
 pub fn quenched(
     py: Python<'_>,
-    device: &Device,
+    device: &Bound<'_, Device>,
     lattice: Extents,
     beta: f64,
     seed: u64,
@@ -277,15 +345,15 @@ pub fn quenched(
     start: Option<&Links>,
     passes: u32,
 ) -> PyResult<(Links, Vec<f64>)> {
-    let lattice = Lattice::new(lattice).map_err(Failure::from)?;
+    let part = part_of(Some(device), Lattice::new(lattice).map_err(Failure::from)?)?;
     let start = start.map(|links| links.gauge.clone());
-    let (links, plaquettes) = device.run(py, move |thread, stop| -> Outcome<_> {
+    let (links, plaquettes) = device.get().run(py, move |thread, stop| -> Outcome<_> {
         let start = match &start {
             Some(links) => Start::Links(links, passes),
             None if hot => Start::Hot,
             None => Start::Cold,
         };
-        let mut generator = Generator::new(&thread.domain(lattice)?, start, beta, seed)?;
+        let mut generator = Generator::new(&thread.domain(&part)?, start, beta, seed)?;
         let mut plaquettes = Vec::new();
         for _ in 0..sweeps {
             stop.check()?;
@@ -294,5 +362,5 @@ pub fn quenched(
         }
         Ok((generator.gauge()?, plaquettes))
     })?;
-    Ok((links.into(), plaquettes))
+    Ok((Links::new(Some(device), links)?, plaquettes))
 }

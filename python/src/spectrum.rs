@@ -1,18 +1,22 @@
 //! Contractions of quark propagators, and sources.
 use crate::arrays::{self, Given, Made};
 use crate::device::Device;
-use crate::failure::Failure;
+use crate::failure::{Failure, Outcome};
 use crate::links::{Extents, Links};
+use crate::processes::Cut;
 use ferrite::Precision;
 use ferrite::field::FullField;
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
 use ferrite::gauge::generate;
-use ferrite::lattice::Lattice;
+use ferrite::lattice::{Lattice, Section};
 use ferrite::num_complex::Complex64;
 use ferrite::observables::spectrum::gamma::{COUNT, Gamma, name};
 use ferrite::observables::spectrum::mesons::Mesons;
 use ferrite::observables::spectrum::nucleon::nucleon as nucleon_of;
 use ferrite::observables::spectrum::sequential::{self, ChargeLinks, conserved_charge as conserved_charge_of};
+use ferrite::observables::spectrum::sequential_nucleon::{
+    FLAVOURS, NucleonSink, PROJECTORS, sequential_nucleon_source as nucleon_source_of,
+};
 use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
 use ferrite::observables::spectrum::staggered::{NAMES, local_mesons, local_nucleon};
 use ferrite::operators::{StaggeredPhases, TimeBoundary};
@@ -40,18 +44,21 @@ fn other<T: Fermion>(first: &[HostField<T>], given: Option<&Given<'_>>) -> PyRes
     }
 }
 
-/// Hadrons made on a device of the propagators of a quark and of another one, or the same twice.
-fn contracted<T: Fermion, H: Send + 'static>(
+/// *Collective.* Hadrons made on a device of the propagators of a quark and of another one, or the same twice, summed over all processes.
+fn contracted<T: Fermion>(
     py: Python<'_>,
     device: &Device,
     (quark, antiquark): (Vec<HostField<T>>, Option<Vec<HostField<T>>>),
-    make: impl FnOnce(&FullField, &FullField) -> ferrite::domain::Result<H> + Send + 'static,
-) -> PyResult<H> {
+    make: impl FnOnce(&FullField, &FullField) -> ferrite::domain::Result<Vec<Complex64>> + Send + 'static,
+) -> PyResult<Vec<Complex64>> {
     device.run(py, move |thread, _| {
-        let domain = thread.domain(quark[0].lattice())?;
+        let domain = thread.domain_of(quark[0].lattice())?;
         let quark = FullField::of_host(&domain, &quark)?;
         let antiquark = antiquark.map(|fields| FullField::of_host(&domain, &fields)).transpose()?;
-        Ok(make(&quark, antiquark.as_ref().unwrap_or(&quark))?)
+        let made = make(&quark, antiquark.as_ref().unwrap_or(&quark))?;
+        let mut parts: Vec<f64> = made.iter().flat_map(|z| [z.re, z.im]).collect();
+        domain.sum(&mut parts)?;
+        Ok(parts.chunks_exact(2).map(|z| Complex64::new(z[0], z[1])).collect())
     })
 }
 
@@ -75,15 +82,17 @@ pub fn mesons<'py>(
 ) -> PyResult<Made<'py>> {
     let fields = columns::<Spinor>(&quark)?;
     let antiquark = other(&fields, antiquark.as_ref())?;
-    let lattice = fields[0].lattice();
+    let lattice = device.cut().part(fields[0].lattice())?.global;
     inside(origin, lattice)?;
     pairs.iter().flat_map(|(a, b)| [*a, *b]).try_for_each(known)?;
     let shape = [momenta.len(), pairs.len(), lattice.size()[3]];
     let of = (0..momenta.len()).flat_map(|k| pairs.iter().map(move |pair| (k, *pair))).collect::<Vec<_>>();
-    let make = move |quark: &FullField, antiquark: &FullField| Mesons::new(quark, antiquark, origin, &momenta);
-    let found = contracted(py, device, (fields, antiquark), make)?;
-    let one = |(k, (sink, source))| found.correlator(Gamma::new(sink), Gamma::new(source), k);
-    let all: Vec<Complex64> = of.into_iter().flat_map(one).collect();
+    let make = move |quark: &FullField, antiquark: &FullField| {
+        let found = Mesons::new(quark, antiquark, origin, &momenta)?;
+        let one = |(k, (sink, source))| found.correlator(Gamma::new(sink), Gamma::new(source), k);
+        Ok(of.into_iter().flat_map(one).collect())
+    };
+    let all = contracted(py, device, (fields, antiquark), make)?;
     arrays::array(py, &shape, all)
 }
 
@@ -98,13 +107,15 @@ pub fn nucleon<'py>(
     antiperiodic: bool,
 ) -> PyResult<Made<'py>> {
     let fields = columns::<Spinor>(&propagator)?;
-    let lattice = fields[0].lattice();
+    let lattice = device.cut().part(fields[0].lattice())?.global;
     inside(origin, lattice)?;
     let boundary = if antiperiodic { TimeBoundary::Antiperiodic } else { TimeBoundary::Periodic };
     let count = momenta.len();
-    let make = move |quark: &FullField, _: &FullField| nucleon_of(quark, origin, &momenta, boundary);
-    let found = contracted(py, device, (fields, None), make)?;
-    let all = found.positive.into_iter().zip(found.negative).flat_map(|(a, b)| [a, b]).flatten().collect();
+    let make = move |quark: &FullField, _: &FullField| {
+        let found = nucleon_of(quark, origin, &momenta, boundary)?;
+        Ok(found.positive.into_iter().zip(found.negative).flat_map(|(a, b)| [a, b]).flatten().collect())
+    };
+    let all = contracted(py, device, (fields, None), make)?;
     arrays::array(py, &[count, 2, lattice.size()[3]], all)
 }
 
@@ -120,12 +131,13 @@ pub fn staggered_mesons<'py>(
 ) -> PyResult<Made<'py>> {
     let fields = columns::<ColourVector>(&quark)?;
     let antiquark = other(&fields, antiquark.as_ref())?;
-    let lattice = fields[0].lattice();
+    let lattice = device.cut().part(fields[0].lattice())?.global;
     inside(origin, lattice)?;
     let count = momenta.len();
-    let make = move |quark: &FullField, antiquark: &FullField| local_mesons(quark, antiquark, origin, &momenta);
-    let found = contracted(py, device, (fields, antiquark), make)?;
-    let all = found.into_iter().flatten().flatten().collect();
+    let make = move |quark: &FullField, antiquark: &FullField| {
+        Ok(local_mesons(quark, antiquark, origin, &momenta)?.into_iter().flatten().flatten().collect())
+    };
+    let all = contracted(py, device, (fields, antiquark), make)?;
     arrays::array(py, &[NAMES.len(), count, lattice.size()[3]], all)
 }
 
@@ -147,35 +159,84 @@ pub fn staggered_nucleon<'py>(
     milc_phases: bool,
 ) -> PyResult<Made<'py>> {
     let fields = columns::<ColourVector>(&propagator)?;
-    let lattice = fields[0].lattice();
+    let lattice = device.cut().part(fields[0].lattice())?.global;
     inside(origin, lattice)?;
     let boundary = if antiperiodic { TimeBoundary::Antiperiodic } else { TimeBoundary::Periodic };
     let convention = if milc_phases { StaggeredPhases::Milc } else { StaggeredPhases::Lexicographic };
     let count = momenta.len();
-    let make = move |quark: &FullField, _: &FullField| local_nucleon(quark, origin, &momenta, boundary, convention);
-    let found = contracted(py, device, (fields, None), make)?;
-    arrays::array(py, &[count, lattice.size()[3]], found.concat())
+    let make = move |quark: &FullField, _: &FullField| {
+        Ok(local_nucleon(quark, origin, &momenta, boundary, convention)?.concat())
+    };
+    let all = contracted(py, device, (fields, None), make)?;
+    arrays::array(py, &[count, lattice.size()[3]], all)
 }
 
-/// η of a propagator through the sink, for all 12 components: `[12, …]`.
+/// η of a propagator through the sink of a meson, for all 12 components: `[12, …]`.
 #[pyfunction]
 pub fn sequential_source<'py>(
     py: Python<'py>,
+    device: Option<Bound<'_, Device>>,
     antiquark: Given<'_>,
     sink: usize,
     momentum: [i32; 3],
     origin: Extents,
     time: usize,
 ) -> PyResult<Made<'py>> {
-    let fields = columns::<Spinor>(&antiquark)?;
-    let lattice = fields[0].lattice();
-    inside(origin, lattice)?;
     known(sink)?;
-    if time >= lattice.size()[3] {
-        return Err(Failure::input(format!("time {time} is not on a lattice of {lattice}")).into());
+    through_sink(py, device.as_ref(), &antiquark, (origin, time), |part, fields| {
+        sequential::sequential_source(part, fields, Gamma::new(sink), momentum, origin, time)
+    })
+}
+
+/// The same of the nucleon's, with a projector and the current's flavour by their names.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "they have names in Python")]
+pub fn sequential_nucleon_source<'py>(
+    py: Python<'py>,
+    device: Option<Bound<'_, Device>>,
+    propagator: Given<'_>,
+    projector: &str,
+    flavour: &str,
+    momentum: [i32; 3],
+    origin: Extents,
+    time: usize,
+    antiperiodic: bool,
+) -> PyResult<Made<'py>> {
+    let projector = named("projector", &PROJECTORS, projector)?;
+    let flavour = named("flavour", &FLAVOURS, flavour)?;
+    let boundary = if antiperiodic { TimeBoundary::Antiperiodic } else { TimeBoundary::Periodic };
+    let sink = NucleonSink { projector, flavour, momentum, time };
+    through_sink(py, device.as_ref(), &propagator, (origin, time), |part, fields| {
+        nucleon_source_of(part, fields, &sink, origin, boundary)
+    })
+}
+
+/// A source made of a propagator's sites of a time.
+fn through_sink<'py>(
+    py: Python<'py>,
+    device: Option<&Bound<'_, Device>>,
+    propagator: &Given<'_>,
+    (origin, time): (Extents, usize),
+    make: impl FnOnce(Section, &[HostField<Spinor>]) -> Vec<HostField<Spinor>> + Send,
+) -> PyResult<Made<'py>> {
+    let fields = columns::<Spinor>(propagator)?;
+    let part = device.map_or(Cut::NONE, |device| device.get().cut()).part(fields[0].lattice())?;
+    inside(origin, part.global)?;
+    if time >= part.global.size()[3] {
+        return Err(Failure::input(format!("time {time} is not on a lattice of {}", part.global)).into());
     }
-    let made = py.detach(|| sequential::sequential_source(lattice, &fields, Gamma::new(sink), momentum, origin, time));
+    let made = py.detach(|| make(part, &fields));
     arrays::stacked(py, &[Spinor::COMPONENTS], &made)
+}
+
+fn named<T: Copy>(what: &str, all: &[(&'static str, T)], name: &str) -> Outcome<T> {
+    match all.iter().find(|(known, _)| *known == name) {
+        Some((_, found)) => Ok(*found),
+        None => {
+            let names: Vec<_> = all.iter().map(|(name, _)| *name).collect();
+            Err(Failure::input(format!("'{name}' is no {what}: there are {}", names.join(", "))))
+        }
+    }
 }
 
 /// The conserved charge between source and sink: `[momentum, time]`.
@@ -193,20 +254,24 @@ pub fn conserved_charge<'py>(
     antiperiodic: bool,
 ) -> PyResult<Made<'py>> {
     let (quark, through) = (columns::<Spinor>(&quark)?, columns::<Spinor>(&through)?);
-    let (gauge, lattice) = (links.gauge.clone(), quark[0].lattice());
+    let (gauge, lattice) = (links.gauge.clone(), device.cut().part(quark[0].lattice())?.global);
     inside(origin, lattice)?;
     known(source)?;
-    if through[0].lattice() != lattice || gauge.lattice() != lattice {
+    if through[0].lattice() != quark[0].lattice() || links.part.global != lattice {
         return Err(Failure::input("links and propagators are on different lattices").into());
+    }
+    if device.cut().grid.is_partitioned(3) {
+        let why = "the conserved charge needs all times in each process: take a grid of processes (x, y, z, 1)";
+        return Err(Failure::input(why).into());
     }
     let boundary = if antiperiodic { TimeBoundary::Antiperiodic } else { TimeBoundary::Periodic };
     let count = momenta.len();
     let make = move |quark: &FullField, through: &FullField| {
         let links = ChargeLinks::new(quark.even.domain(), &gauge)?;
-        conserved_charge_of(&links, [quark, through], Gamma::new(source), origin, &momenta, boundary)
+        Ok(conserved_charge_of(&links, [quark, through], Gamma::new(source), origin, &momenta, boundary)?.concat())
     };
-    let found = contracted(py, device, (quark, Some(through)), make)?;
-    arrays::array(py, &[count, lattice.size()[3]], found.concat())
+    let all = contracted(py, device, (quark, Some(through)), make)?;
+    arrays::array(py, &[count, lattice.size()[3]], all)
 }
 
 /// That a number is one of a product of γ matrices.
@@ -286,13 +351,13 @@ fn smeared<T: Fermion>(
     fields: Vec<HostField<T>>,
     smearing: GaussianSmearing,
 ) -> PyResult<Vec<HostField<T>>> {
-    let (gauge, found) = (links.gauge.clone(), fields[0].lattice());
+    let (gauge, part, found) = (links.gauge.clone(), links.part, fields[0].lattice());
     if found != gauge.lattice() {
         let why = format!("a field on {found} cannot be smeared with links on {}", gauge.lattice());
         return Err(Failure::input(why).into());
     }
     device.run(py, move |thread, stop| {
-        let domain = thread.domain(gauge.lattice())?;
+        let domain = thread.domain(&part)?;
         let links = SmearingLinks::new(&domain, &gauge, T::KIND, Precision::Double, smearing.momentum)?;
         let mut all = Vec::with_capacity(fields.len());
         for together in fields.chunks(TOGETHER) {

@@ -304,7 +304,7 @@ def test_multigrid_is_an_object(weak):
     assert report.solver == "multigrid" and report.converged
     with pytest.raises(fe.InputError, match="of another operator"):
         fe.Clover(links, mass=0.1, csw=1.0).solve(b, solver=setup)
-    with pytest.raises(fe.InputError, match="does not fit the lattice"):
+    with pytest.raises(fe.InputError, match="divide the 2×4×6×8 of level 0"):
         fe.Clover(weak, mass=0.1, csw=1.0).setup(blocks=[(2, 2, 2, 2)])
 
 

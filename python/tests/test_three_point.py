@@ -1,4 +1,4 @@
-"""Three-point functions of mesons: the charge is one, the scalar current is a derivative, and plain sums."""
+"""Three-point functions of mesons and of the nucleon: the charge is one, the scalar current is a derivative, and plain sums."""
 
 import numpy as np
 import pytest
@@ -72,11 +72,46 @@ def test_smeared_sinks_and_momenta_are_plain_sums(weak):
     np.testing.assert_allclose(found["gxgy"][0], np.roll(plain, -ORIGIN[3]), rtol=1e-9, atol=1e-12 * abs(plain).max())
 
 
+@pytest.mark.parametrize("projector", ["unpolarised", "polarised-z"])
+def test_currents_of_the_nucleon(weak, projector):
+    """The charge of u is two and that of d one, and u and d together change with the mass as the two-point function does."""
+    p, separation, mass = (0, 1, 0), 4, 0.4
+    D = clover(weak, mass)
+    S = D.propagator(fe.Point(ORIGIN), **TIGHT)
+    through = {
+        flavour: fe.sequential_nucleon(
+            D, S, separation, projector=projector, flavour=flavour, momentum=p, **TIGHT
+        )
+        for flavour in "ud"
+    }
+    charges = {flavour: fe.conserved_charge(D, S, Sigma)[0] for flavour, Sigma in through.items()}
+    steps = {flavour: V[1] - V[separation + 1] for flavour, V in charges.items()}
+    assert abs(steps["u"] / steps["d"] - 2) < 1e-9
+    scalar = sum(fe.three_point(S, Sigma, currents=["1"])["1"][0].sum() for Sigma in through.values())
+    if projector == "polarised-z":
+        # With the projector's other half, whose two-point function no command makes, only the ratio is known.
+        return
+
+    def two(mass):
+        S = clover(weak, mass).propagator(fe.Point(ORIGIN), **TIGHT)
+        return fe.nucleon(S, [p])["nucleon"][0, separation]
+
+    assert abs(steps["d"] / two(mass) - 1) < 1e-9
+    # As of the meson's scalar current.
+    h = 2e-3
+    derivative = (two(mass - 2 * h) - 8 * two(mass - h) + 8 * two(mass + h) - two(mass + 2 * h)) / (12 * h)
+    assert abs(scalar + derivative) < 1e-6 * abs(derivative)
+
+
 def test_mistakes_of_three_point_functions_are_told(weak):
     D = fe.Wilson(weak, mass=0.5)
     S = D.propagator(fe.Point(ORIGIN), tol=1e-6)
     with pytest.raises(fe.InputError, match="separation = 8: expected 0 to 7"):
         fe.sequential(D, S, 8)
+    with pytest.raises(fe.InputError, match="'polarised' is no projector: there are unpolarised, polarised-x"):
+        fe.sequential_nucleon(D, S, 3, projector="polarised")
+    with pytest.raises(fe.InputError, match="'s' is no flavour: there are u, d"):
+        fe.sequential_nucleon(D, S, 3, flavour="s")
     with pytest.raises(fe.InputError, match="'g6' is no product"):
         fe.sequential(D, S, 2, sink="g6")
     with pytest.raises(fe.InputError, match="momenta are lists of three"):

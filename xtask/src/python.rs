@@ -16,9 +16,10 @@ Make the Python package: target/wheels/ferrite_lqcd-VERSION-cp39-abi3-PLATFORM.w
 kernels inside. It needs neither a CUDA toolkit nor MPI nor a compiler where it is installed; a GPU's driver is looked up when
 one is asked for. PLATFORM says how new the C library has to be: Zig's linker, which pip installs, makes it glibc 2.28.
 
-Usage: cargo xtask wheel [--native]
+Usage: cargo xtask wheel [--native] [--mpi]
 
   --native  link with this machine's linker: the wheel then needs a C library as new as this machine's
+  --mpi     with several processes, by a communicator of mpi4py: the wheel then needs this machine's MPI library, too
 ";
 
 /// A wheel of more than that is a failure.
@@ -28,6 +29,7 @@ const MOST_BYTES: u64 = 60_000_000;
 pub fn run(args: &[String]) -> Result<()> {
     let mut args = args.to_vec();
     let native = process::take_flag(&mut args, "--native");
+    let mpi = process::take_flag(&mut args, "--mpi");
     process::expect_no_more(&args)?;
     let root = process::root()?;
     setup::run(&[])?;
@@ -41,9 +43,12 @@ pub fn run(args: &[String]) -> Result<()> {
     let mut maturin = Command::new(builder.programs().join("maturin"));
     maturin.args(["build", "--release", "--locked", "--manifest-path"]).arg(root.join("python/Cargo.toml"));
     maturin.arg("--out").arg(&wheels).arg("--target-dir").arg(process::target(&root).join("wheel"));
-    if !native {
-        maturin.args(["--zig", "--compatibility", "manylinux_2_28"]);
-    }
+    match (mpi, native) {
+        // The library is that of the machine: it is not to be packed, and no other machine need have it.
+        (true, _) => maturin.args(["--features", "mpi", "--compatibility", "linux", "--auditwheel", "skip"]),
+        (false, true) => &mut maturin,
+        (false, false) => maturin.args(["--zig", "--compatibility", "manylinux_2_28"]),
+    };
     maturin.env("PYTHONPATH", builder.folder()).env("FERRITE_VECTORS", "all").current_dir(&root);
     process::run(&mut maturin)?;
     let wheel = wheel_in(&wheels)?;

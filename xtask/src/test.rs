@@ -256,7 +256,7 @@ fn all(root: &Path, no_ptx: bool, full: bool, passed: &mut Passed, steps: &mut S
 /// Options for cargo that build with MPI, where it is.
 fn with_mpi(steps: &mut Steps) -> Result<Vec<String>> {
     match setup::find_mpi() {
-        Ok(_) => Ok(vec!["--features".into(), "comms/mpi,ferrite/mpi,ferrite-tests/mpi".into()]),
+        Ok(_) => Ok(vec!["--features".into(), "comms/mpi,ferrite/mpi,ferrite-python/mpi,ferrite-tests/mpi".into()]),
         Err(missing) if process::in_ci() => bail!("the tests with MPI cannot run: {missing}"),
         Err(missing) => {
             steps.left_out("tests with MPI", &missing);

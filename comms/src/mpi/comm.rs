@@ -52,6 +52,15 @@ unsafe impl Sync for Comm {}
 impl Comm {
     /// All ranks of the job.
     pub(super) fn duplicate_world() -> Result<Self, CommError> {
+        // SAFETY: a constant, which is a live communicator while MPI is usable.
+        unsafe { Self::duplicate_foreign(ffi::RSMPI_COMM_WORLD) }
+    }
+
+    /// The ranks of a communicator that is not ours.
+    ///
+    /// # Safety
+    /// `comm` is a live communicator of this library.
+    pub(super) unsafe fn duplicate_foreign(comm: ffi::MPI_Comm) -> Result<Self, CommError> {
         let mut tag_limit: *mut c_int = ptr::null_mut();
         let mut found = 0;
         usable(0)?;
@@ -65,8 +74,7 @@ impl Comm {
             let message = "the library has fewer than 65536 tags".to_string();
             return Err(CommError::Transport { operation: "MPI_Comm_get_attr", message });
         }
-        // SAFETY: a constant.
-        Self::duplicate_of(unsafe { ffi::RSMPI_COMM_WORLD }, Arc::default())
+        Self::duplicate_of(comm, Arc::default())
     }
 
     /// The same ranks; messages of the two do not meet.

@@ -15,11 +15,11 @@ pub(super) const LARGEST_COUNT: usize = c_int::MAX as usize;
 const FORWARDING: Duration = Duration::from_millis(200);
 
 thread_local! {
-    /// Whether this thread initialised MPI and has not finalised it.
+    /// Whether this thread initialised MPI and has not finalised it, or joined a communicator and has not left it.
     static USABLE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether MPI may be called: on the thread that initialised it, and before its end. Every function here that calls MPI
+/// Whether MPI may be called: on the thread that initialised it or joined, and before its end. Every function here that calls MPI
 /// asks first; that is what makes them safe to call.
 pub(super) fn usable(rank: usize) -> Result<(), CommError> {
     if USABLE.get() { Ok(()) } else { Err(CommError::WrongThread { rank }) }
@@ -67,6 +67,19 @@ pub(super) fn initialise() -> Result<&'static str, CommError> {
     check("MPI_Comm_set_errhandler", unsafe {
         ffi::MPI_Comm_set_errhandler(ffi::RSMPI_COMM_WORLD, ffi::RSMPI_ERRORS_RETURN)
     })?;
+    let name = level_name(level);
+    if name != SINGLE {
+        return Ok(name);
+    }
+    finalise()?;
+    let message = format!("the library gives {SINGLE}, but MPI_THREAD_FUNNELED is needed");
+    Err(CommError::Transport { operation: OPERATION, message })
+}
+
+/// The lowest level of thread support.
+const SINGLE: &str = "MPI_THREAD_SINGLE";
+
+fn level_name(level: c_int) -> &'static str {
     // SAFETY: reads of constants.
     let levels = unsafe {
         [
@@ -75,12 +88,43 @@ pub(super) fn initialise() -> Result<&'static str, CommError> {
             (ffi::RSMPI_THREAD_FUNNELED, "MPI_THREAD_FUNNELED"),
         ]
     };
-    if let Some((_, name)) = levels.into_iter().find(|(l, _)| *l == level) {
-        return Ok(name);
+    levels.into_iter().find(|(l, _)| *l == level).map_or(SINGLE, |(_, name)| name)
+}
+
+/// Makes MPI, which somebody else has initialised in this process, usable on this thread, until [`leave`]; gives the level
+/// of thread support.
+pub(super) fn join() -> Result<&'static str, CommError> {
+    const OPERATION: &str = "joining a communicator";
+    let refused = |message: String| Err(CommError::Transport { operation: OPERATION, message });
+    let (mut begun, mut ended, mut level) = (0, 0, 0);
+    // SAFETY: these two may be called at any time.
+    unsafe {
+        check("MPI_Initialized", ffi::MPI_Initialized(&mut begun))?;
+        check("MPI_Finalized", ffi::MPI_Finalized(&mut ended))?;
     }
-    finalise()?;
-    let message = "the library gives MPI_THREAD_SINGLE, but MPI_THREAD_FUNNELED is needed".to_string();
-    Err(CommError::Transport { operation: OPERATION, message })
+    if begun == 0 {
+        return refused(format!(
+            "{} is not initialised: whoever made the communicator uses another MPI library",
+            version()
+        ));
+    }
+    if ended != 0 {
+        return refused("MPI has been finalised in this process".into());
+    }
+    // SAFETY: between start and end of MPI.
+    check("MPI_Query_thread", unsafe { ffi::MPI_Query_thread(&mut level) })?;
+    match level_name(level) {
+        name @ ("MPI_THREAD_MULTIPLE" | "MPI_THREAD_SERIALIZED") => {
+            USABLE.set(true);
+            Ok(name)
+        }
+        name => refused(format!("MPI was initialised with {name}, but MPI_THREAD_SERIALIZED is needed")),
+    }
+}
+
+/// From now on this thread calls MPI no more.
+pub(super) fn leave() {
+    USABLE.set(false);
 }
 
 /// Ends MPI. Waits for all ranks.

@@ -3,6 +3,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `mod.rs` | [`Mpi`]: start and end, collective calls |
+//! | `join.rs` | communicators that somebody else made, such as mpi4py |
 //! | `library.rs` | start, end and local calls of the library |
 //! | `comm.rs` | the library's communicators and collective calls |
 //! | `request.rs` | persistent requests on raw memory |
@@ -13,7 +14,7 @@
 //! | `speaker.rs` | one of several failing ranks speaks |
 //!
 //! This file and `reception.rs` do without `unsafe`. What the others rely on: **calls of MPI come from the thread that
-//! initialised it**, between start and end. A flag of that thread says so (`library::usable`), and every call asks it
+//! initialised it**, or that joined a communicator, between start and end. A flag of that thread says so (`library::usable`), and every call asks it
 //! first. So handles may travel to other threads, where they only give errors.
 
 #[allow(unsafe_code)]
@@ -22,6 +23,8 @@ mod channel;
 mod comm;
 #[allow(unsafe_code)]
 mod device;
+#[allow(unsafe_code)]
+mod join;
 #[allow(unsafe_code)]
 mod library;
 mod reception;
@@ -77,7 +80,7 @@ pub struct Mpi {
 /// What is found out once.
 #[derive(Debug)]
 struct MpiJob {
-    /// A duplicate of the world, so that nobody else's messages meet ours.
+    /// A duplicate of the world, or of the communicator that was joined, so that nobody else's messages meet ours.
     comm: Comm,
     /// For collective calls.
     inner: Comm,
@@ -102,7 +105,7 @@ impl Mpi {
     pub fn run<T, E: Display>(body: impl FnOnce(&Mpi) -> Result<T, E>) -> Result<T, CommError> {
         let launch = launch();
         let thread_level = library::initialise()?;
-        let mpi = match MpiJob::new(thread_level) {
+        let mpi = match Comm::duplicate_world().and_then(|comm| MpiJob::new(comm, thread_level)) {
             Ok(job) => Mpi { job: Arc::new(job), largest: LARGEST_COUNT },
             // The other ranks may be well and wait for this one.
             Err(error) => library::abort(1, &format!("MPI cannot be used: {error}")),
@@ -280,8 +283,7 @@ fn cut(all: &[u8], lengths: &[usize]) -> Vec<Vec<u8>> {
 }
 
 impl MpiJob {
-    fn new(thread_level: &'static str) -> Result<Self, CommError> {
-        let comm = Comm::duplicate_world()?;
+    fn new(comm: Comm, thread_level: &'static str) -> Result<Self, CommError> {
         let inner = comm.duplicate()?;
         let node = comm.on_this_host()?;
         // The lowest rank of each host, by rank: a host's number is that of lower ones before it.

@@ -16,16 +16,6 @@ pub struct RunCommunicator {
     network: Arc<dyn Network>,
 }
 
-/// Where a process runs.
-struct Place {
-    host: String,
-    /// The cores that it may run on, as the system lists them.
-    cores: String,
-}
-
-/// What a process tells the others about its place.
-const SEPARATOR: char = '\n';
-
 impl RunCommunicator {
     /// The processes of a network.
     pub fn of(network: impl Network + 'static) -> Self {
@@ -78,36 +68,20 @@ impl RunCommunicator {
     }
     /// *Collective.* A text of each process, in the order of ranks.
     pub fn texts(&self, mine: &str) -> Outcome<Vec<String>> {
-        let all = self.network.all_gather(mine.as_bytes()).map_err(Failure::failed)?;
-        Ok(all.iter().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect())
+        self.network.texts(mine).map_err(Failure::failed)
     }
     /// *Collective.* Names of the hosts of all processes.
     pub fn hosts(&self) -> Outcome<Vec<String>> {
-        Ok(self.places()?.into_iter().map(|place| place.host).collect())
+        Ok(self.network.places().map_err(Failure::failed)?.into_iter().map(|place| place.host).collect())
     }
     /// *Collective.* How many processes share the cores of this one; those that were bound to cores of their own share
     /// none.
     pub fn sharers(&self) -> Outcome<usize> {
-        let places = self.places()?;
-        let here = &places[self.rank()];
-        Ok(places.iter().filter(|place| place.host == here.host && place.cores == here.cores).count())
+        self.network.sharers().map_err(Failure::failed)
     }
     /// *Collective.* How many processes of this one's host say the same as it, such as which device they use.
     pub fn alike(&self, mine: &str) -> Outcome<usize> {
-        let (hosts, said) = (self.hosts()?, self.texts(mine)?);
-        let here = &hosts[self.rank()];
-        Ok(hosts.iter().zip(&said).filter(|(host, its)| (*host, its.as_str()) == (here, mine)).count())
-    }
-    fn places(&self) -> Outcome<Vec<Place>> {
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let cores = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or_default();
-        let texts = self.texts(&format!("{}{SEPARATOR}{}", host.trim(), cores.trim()))?;
-        let place = |text: String| {
-            let (host, cores) = text.split_once(SEPARATOR).unwrap_or((&text, ""));
-            Place { host: host.into(), cores: cores.into() }
-        };
-        Ok(texts.into_iter().map(place).collect())
+        self.network.alike(mine).map_err(Failure::failed)
     }
     /// Refuses a command that has nothing to do for several processes.
     pub fn only_one(&self, command: &str) -> Outcome {
