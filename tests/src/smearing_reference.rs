@@ -113,6 +113,38 @@ pub fn gaussian_staggered(
     (0..steps).fold(chi.clone(), |chi, _| step(chi))
 }
 
+/// The mean over all orders of shifts in some of the directions, each ½ [U_k(x) χ(x+k̂) + U_k†(x−k̂) χ(x−k̂)].
+///
+/// Panics when the fields' lattices differ.
+pub fn shifted(gauge: &HostGauge, chi: &HostColour, directions: &[usize]) -> HostColour {
+    assert_eq!(gauge.lattice(), chi.lattice(), "links and field are on the same lattice");
+    let lattice = gauge.lattice();
+    let step = |chi: &HostColour, k: usize| {
+        let site = |x: usize| {
+            let (mut sum, half) = ([Complex64::ZERO; 3], Complex64::from(0.5));
+            let (ahead, behind) = (lattice.neighbour(x, k, true), lattice.neighbour(x, k, false));
+            add_transported_colour(&mut sum, half, gauge.link(x, k), false, &chi.sites()[ahead]);
+            add_transported_colour(&mut sum, half, gauge.link(behind, k), true, &chi.sites()[behind]);
+            sum
+        };
+        HostColour::from_sites(lattice, (0..lattice.volume()).map(site).collect())
+    };
+    let orders: Vec<Vec<usize>> = match *directions {
+        [x] => vec![vec![x]],
+        [x, y] => vec![vec![x, y], vec![y, x]],
+        [x, y, z] => vec![vec![x, y, z], vec![x, z, y], vec![y, x, z], vec![y, z, x], vec![z, x, y], vec![z, y, x]],
+        _ => panic!("one to three directions"),
+    };
+    let mut mean = HostColour::zero(lattice);
+    for order in &orders {
+        let end = order.iter().fold(chi.clone(), |chi, k| step(&chi, *k));
+        for (mean, end) in mean.numbers_mut().iter_mut().zip(end.numbers()) {
+            *mean += end / orders.len() as f64;
+        }
+    }
+    mean
+}
+
 /// The W in SU(3) with the largest Re tr W V†, found from V made unitary by its rows and improved in SU(2) subgroups
 /// (Cabibbo and Marinari) until nothing changes any more. V must not be singular: then, `None`.
 pub fn project(v: &Matrix) -> Option<Matrix> {

@@ -1,8 +1,9 @@
-//! Gaussian smearing of quarks against its formula.
+//! Gaussian smearing and shifts of quarks against their formulas.
 use crate::report::{Report, Scope, relative_error};
-use crate::smearing_reference::{gaussian, gaussian_staggered};
+use crate::smearing_reference::{gaussian, gaussian_staggered, shifted};
 use ferrite::backend::Backend;
 use ferrite::domain::{Domain, Result};
+use ferrite::field::FullField;
 use ferrite::field::host::{HostColour, HostSpinor};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
@@ -36,6 +37,15 @@ pub fn quark_smearing(backend: &dyn Backend, report: &mut Report) -> Result {
                 let found = links(FermionKind::Staggered)?.smear(&smearing, &colours)?;
                 report.error(&scope, "smearing of colour vectors", relative_error(&found, &staggered), tolerance);
             }
+        }
+        let links = SmearingLinks::new(&domain, &gauge, FermionKind::Staggered, Precision::Double, [0.0; 3])?;
+        for directions in [&[0][..], &[1], &[2], &[0, 1], &[0, 2], &[1, 2], &[0, 1, 2]] {
+            let expected: Vec<_> = colours.iter().map(|chi| shifted(&gauge, chi, directions)).collect();
+            let field = FullField::of_host(&domain, &colours)?;
+            let found = links.shifted(std::array::from_fn(|k| directions.contains(&k)), field)?.download()?;
+            let scope = Scope { format: "double".into(), detail: format!("{lattice} {directions:?}") };
+            // Up to three products of unitary matrices and means of as many as 48 terms.
+            report.error(&scope, "shifts of colour vectors", relative_error(&found, &expected), 2e-15);
         }
     }
     Ok(())

@@ -522,7 +522,7 @@ fn correlators_do_not_depend_on_the_grid() {
     let shell = "[shell]\nwidth = 1.2\nsteps = 4\nape-weight = 2.5\nape-steps = 1\n[three-point]\nseparations = [3]\n";
     fs::write(room.path("point.toml"), format!("propagators = \"kept\"\n{wilson}")).unwrap();
     fs::write(room.path("shell.toml"), format!("source = \"shell\"\nsink = \"shell\"\n{wilson}{shell}")).unwrap();
-    fs::write(room.path("staggered.toml"), format!("{input}operator = \"asqtad\"\n")).unwrap();
+    fs::write(room.path("staggered.toml"), format!("tastes = [\"pions\"]\n{input}operator = \"asqtad\"\n")).unwrap();
     let three =
         "[three-point]\nhadron = \"nucleon\"\nseparations = [4]\nprojectors = \"polarised-x\"\nmomentum = [0, 0, 1]\n";
     fs::write(room.path("nucleon.toml"), format!("pcac = true\n{wilson}{three}")).unwrap();

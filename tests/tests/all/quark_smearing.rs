@@ -1,12 +1,13 @@
 //! Gaussian smearing of quarks on a device: against its formula, by its symmetries, on parts of the lattice.
 use comms::Threads;
-use ferrite::Precision;
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
+use ferrite::field::FullField;
 use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
 use ferrite::gauge::generate;
 use ferrite::lattice::{Lattice, Section};
 use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
+use ferrite::{FermionKind, Precision};
 use ferrite_tests::reference::transform_links;
 use ferrite_tests::report::Report;
 use ferrite_tests::{checks, cut};
@@ -24,6 +25,11 @@ fn smeared<F: Fermion>(
 ) -> Vec<HostField<F>> {
     let links = SmearingLinks::new(domain, gauge, F::KIND, precision, smearing.momentum).unwrap();
     links.smear(&smearing, fields).unwrap()
+}
+
+fn shifted(domain: &Domain, gauge: &HostGauge, fields: &[HostColour], directions: [bool; 3]) -> Vec<HostColour> {
+    let links = SmearingLinks::new(domain, gauge, FermionKind::Staggered, Precision::Double, [0.0; 3]).unwrap();
+    links.shifted(directions, FullField::of_host(domain, fields).unwrap()).unwrap().download().unwrap()
 }
 
 /// Largest difference by the largest number.
@@ -109,6 +115,8 @@ fn smearing_does_not_depend_on_the_grid() {
     let (spinors, colours) = (fields::<Spinor>(lattice), fields::<ColourVector>(lattice));
     let expected = smeared(&whole, &gauge, &spinors, smearing, Precision::Double);
     let staggered = smeared(&whole, &gauge, &colours, smearing, Precision::Double);
+    let shifts = [[true, false, false], [true, false, true], [true; 3]];
+    let expected_shifts = shifts.map(|directions| shifted(&whole, &gauge, &colours, directions));
     for grid in [[2, 1, 1, 1], [1, 2, 2, 1], [1, 1, 3, 2], [1, 4, 1, 1]] {
         Threads::run(grid.iter().product(), |world| {
             let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world).unwrap();
@@ -123,6 +131,11 @@ fn smearing_does_not_depend_on_the_grid() {
             let found = smeared(&domain, &links, &own, smearing, Precision::Double);
             for (found, expected) in found.iter().zip(&staggered) {
                 assert_eq!(*found, part(&section, expected), "staggered, {grid:?}");
+            }
+            for (directions, expected) in shifts.into_iter().zip(&expected_shifts) {
+                for (found, expected) in shifted(&domain, &links, &own, directions).iter().zip(expected) {
+                    assert_eq!(*found, part(&section, expected), "{directions:?}, {grid:?}");
+                }
             }
             Ok::<_, std::convert::Infallible>(())
         })

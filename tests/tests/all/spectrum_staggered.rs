@@ -2,6 +2,7 @@
 use crate::program::*;
 use ferrite::field::host::HostGauge;
 use ferrite::files::{ReadOptions, read_gauge};
+use ferrite::observables::spectrum::gamma::Gamma;
 use num_complex::Complex64;
 use serde_json::Value;
 use std::fs;
@@ -185,6 +186,101 @@ fn sources_are_those_of_a_dense_matrix() {
     let (again, before) = (line(&room, "second"), line(&room, "sink"));
     assert!(again["iterations"].is_null());
     assert_eq!(again["correlators"], before["correlators"]);
+}
+
+/// Mesons of any spin and taste as Tr φ D_δ G D_δ φ' G with dense matrices, quarks and antiquarks both solved for.
+#[test]
+fn tastes_are_those_of_dense_matrices() {
+    let room = Room::new();
+    input(&room);
+    room.json("generate random --lattice 4,2,2,4 --seed 8 -o cfg.ildg");
+    let gauge = read_gauge(&room.path("cfg.ildg"), &ReadOptions::default()).unwrap().gauge;
+    let plain = Plain { size: [4, 2, 2, 4], gauge };
+    let (n, origin) = (3 * plain.volume(), [1, 0, 1, 2]);
+    let unit = |k: usize| (0..n).map(|i| Complex64::from(f64::from(u8::from(i == k)))).collect::<Vec<_>>();
+    // Columns of M⁻¹.
+    let inverse = plain.solve(&(0..n).map(unit).collect::<Vec<_>>());
+    let shift = |field: &[Complex64], mu: usize| -> Vec<Complex64> {
+        let mut to = vec![Complex64::ZERO; n];
+        for site in 0..plain.volume() {
+            let (there, u) = (plain.ahead(site, mu, 1), plain.gauge.link(site, mu));
+            for (a, b) in (0..9).map(|k| (k / 3, k % 3)) {
+                to[3 * site + a] += 0.5 * u[a][b] * field[3 * there + b];
+                to[3 * there + b] += 0.5 * u[a][b].conj() * field[3 * site + a];
+            }
+        }
+        to
+    };
+    let both = |field: &[Complex64]| -> Vec<Complex64> {
+        let (one, other) = (shift(&shift(field, 0), 2), shift(&shift(field, 2), 0));
+        one.iter().zip(&other).map(|(a, b)| 0.5 * (a + b)).collect()
+    };
+    // ¼ tr Γ_x† Γ_S Γ_{x△δ} Γ_T†, with t as the first factor of each: the order of MILC's phases.
+    let corner = |bits: usize| {
+        let factors = [3, 0, 1, 2].into_iter().filter(|mu| bits >> mu & 1 == 1);
+        factors.fold(Gamma::UNIT, |product, mu| product * Gamma::new(1 << mu))
+    };
+    let phi = |(spin, taste): (usize, usize), place: [usize; 4]| -> Complex64 {
+        let bits = (0..4).map(|mu| (place[mu] % 2) << mu).sum::<usize>();
+        let left = corner(bits).adjoint() * Gamma::new(spin);
+        let all = left * corner(bits ^ spin ^ taste) * Gamma::new(taste).adjoint();
+        0.25 * (0..4).map(|k| all.at(k, k)).sum::<Complex64>()
+    };
+    // g5-gxg5 is a shift in x, and the others are in x and z.
+    let names = ["g5-gxg5", "gtg5-gy", "gy-g5gt"];
+    room.json(
+        &format!("spectrum run.toml --out out --set origin=1,0,1,2 --set tastes={names:?}").replace("\", ", "\","),
+    );
+    let line = line(&room, "out");
+    for (name, spin, taste) in [(names[0], 15, 14), (names[1], 7, 2), (names[2], 2, 7)] {
+        let apply = |field: &[Complex64]| if name == names[0] { shift(field, 0) } else { both(field) };
+        let mut expected = vec![Complex64::ZERO; 4];
+        for colour in 0..3 {
+            let at = 3 * plain.site(origin) + colour;
+            // G D φ' of the source, D of that at each sink, and G back to the source.
+            let source = apply(&unit(at));
+            let there: Vec<Complex64> =
+                (0..n).map(|i| (0..n).map(|k| inverse[k][i] * source[k]).sum::<Complex64>()).collect();
+            let there = apply(&there);
+            for (i, value) in there.iter().enumerate() {
+                let place = plain.place(i / 3);
+                let signs = phi((spin, taste), place) * phi((spin, taste), origin).conj();
+                expected[(place[3] + 4 - origin[3]) % 4] += signs * value * inverse[i][at];
+            }
+        }
+        let largest = expected.iter().map(|z| z.norm()).fold(0.0, f64::max);
+        assert!(largest > 0.01, "{name}: {expected:?}");
+        for (found, expected) in correlator(&line, name).iter().zip(expected) {
+            // As for sources.
+            assert!((found - expected.re).abs() < 1e-11 * largest.max(1.0), "{name}: {found} {expected}");
+        }
+    }
+}
+
+/// Multiplets are means of their operators, and what is not made of tastes is refused.
+#[test]
+fn pions_are_means_of_their_tastes() {
+    let room = Room::new();
+    input(&room);
+    room.json("generate weak-field --lattice 4,4,2,4 --seed 8 --noise 0.4 -o cfg.ildg");
+    room.json("spectrum run.toml --out pions --set tastes=pions");
+    room.json("spectrum run.toml --out tastes --set tastes=[\"g5-gxg5\",\"g5-gyg5\",\"g5-gzg5\",\"gtg5-gtg5\"]");
+    let (pions, tastes) = (line(&room, "pions"), line(&room, "tastes"));
+    for (t, mean) in correlator(&pions, "pion-i5").iter().enumerate() {
+        let three = ["g5-gxg5", "g5-gyg5", "g5-gzg5"].map(|name| correlator(&tastes, name)[t]);
+        assert!((mean - three.iter().sum::<f64>() / 3.0).abs() < 1e-12 * mean.abs());
+    }
+    assert_eq!(correlator(&pions, "pion-5"), correlator(&pions, "pion"));
+    assert_eq!(correlator(&pions, "pion-05"), correlator(&tastes, "gtg5-gtg5"));
+    // Seven shifts and none.
+    assert_eq!(pions["solves"].as_array().unwrap().len(), 8);
+    assert_eq!(pions["solves"].as_array().unwrap().iter().filter(|one| one["shift"] == "xyz").count(), 1);
+    let run = |set: &str| format!("spectrum run.toml --out no {set}");
+    room.fails(2, &run("--set tastes=pion-6"), &["'pion-6' is no spin and taste", "pion-05"]);
+    room.fails(2, &run("--set tastes=g5-gxgygz"), &["shifts quarks in time"]);
+    room.fails(2, &run("--set tastes=[\"pions\",\"pion-5\"]"), &["'pion-5' is there twice"]);
+    room.fails(2, &run("--set tastes=pions --set source=wall"), &["made of points"]);
+    room.fails(2, &run("--set tastes=pions --set solve.operator=wilson"), &["those of staggered quarks"]);
 }
 
 /// Noise is, on the average over seeds, the sum over the points of its corner, for each of the mesons.

@@ -6,6 +6,7 @@ use super::super::device::Device;
 use super::super::{Context, Failure, Outcome, solve};
 use super::input::{SpectrumInput, ThreePointHadron};
 use super::quarks::{Propagator, Quark, QuarkLinks, QuarksOn, SinkOf};
+use super::spatial::shift_name;
 use ferrite::field::host::{ColourVector, Spinor};
 use ferrite::observables::spectrum::gamma::{COUNT, Gamma, name};
 use ferrite::observables::spectrum::mesons::Mesons;
@@ -13,10 +14,12 @@ use ferrite::observables::spectrum::nucleon::nucleon;
 use ferrite::observables::spectrum::sequential::conserved_charge;
 use ferrite::observables::spectrum::sequential_nucleon::FLAVOURS;
 use ferrite::observables::spectrum::staggered::{NAMES, local_mesons, local_nucleon};
+use ferrite::observables::spectrum::tastes::{SpinTaste, taste_mesons};
 use ferrite::solve::Report;
 use ferrite_report::records::correlators::{ANTIQUARK, AXIAL_PION, Correlator, Correlators, SCHEMA};
 use num_complex::Complex64;
 use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 use tracing::debug;
 
@@ -25,15 +28,13 @@ pub trait Hadrons: Quark {
     /// *Collective.* Correlators from the propagators of all quarks from one origin: sums over this process's sites, by the time from
     /// the origin.
     fn correlators(propagators: &[Propagator], input: &SpectrumInput, origin: [usize; 4]) -> Outcome<Vec<Correlator>>;
-    /// *Collective.* Three-point functions likewise, and the solves that they took; none of quarks that have none.
-    fn three_point(
-        _: &mut QuarksOn<'_>,
-        _: &[Propagator],
-        _: &SpectrumInput,
-        _: [usize; 4],
-    ) -> Outcome<(Vec<Correlator>, Vec<Solved>)> {
-        Ok(Default::default())
-    }
+    /// *Collective.* Those that take solves of their own likewise, three-point functions and mesons by taste, and these solves.
+    fn of_further_solves(
+        quarks: &mut QuarksOn<'_>,
+        propagators: &[Propagator],
+        input: &SpectrumInput,
+        origin: [usize; 4],
+    ) -> Outcome<(Vec<Correlator>, Vec<Solved>)>;
 }
 
 /// A correlator at each of the momenta.
@@ -114,7 +115,7 @@ impl Hadrons for Spinor {
         }
         Ok(all)
     }
-    fn three_point(
+    fn of_further_solves(
         quarks: &mut QuarksOn<'_>,
         propagators: &[Propagator],
         input: &SpectrumInput,
@@ -142,8 +143,8 @@ impl Hadrons for Spinor {
                     all.extend(at_momenta(&called("charge"), input, values));
                 }
                 quarks.spent.hadrons += begin.elapsed().as_secs_f64();
-                let through = Some((of, separation));
-                let one = |(report, batches)| Solved { quark, origin, through, report, batches };
+                let source = SolvedSource::ThroughSink(of, separation);
+                let one = |(report, batches)| Solved { quark, origin, source, report, batches };
                 solves.extend(found.solved.map(one));
             }
         }
@@ -169,6 +170,52 @@ impl Hadrons for ColourVector {
         }
         Ok(all)
     }
+    /// Mesons by spin and taste: one more solve for each set of directions in which a quark is shifted.
+    fn of_further_solves(
+        quarks: &mut QuarksOn<'_>,
+        propagators: &[Propagator],
+        input: &SpectrumInput,
+        origin: [usize; 4],
+    ) -> Outcome<(Vec<Correlator>, Vec<Solved>)> {
+        let (mut all, mut solves) = (Vec::new(), Vec::new());
+        let operators = || input.tastes.iter().flat_map(|meson| &meson.operators);
+        let shifts: BTreeSet<[bool; 3]> = operators().map(|one| one.shift()).collect();
+        let mut found: BTreeMap<([usize; 2], SpinTaste), Vec<Vec<Complex64>>> = BTreeMap::new();
+        let firsts: BTreeSet<usize> = input.mesons.iter().map(|[quark, _]| *quark).collect();
+        for quark in firsts {
+            for shift in &shifts {
+                let at_rest = *shift == [false; 3];
+                let shifted =
+                    if at_rest { None } else { Some(quarks.shifted(quark, &propagators[quark], *shift, origin)?) };
+                let begin = Instant::now();
+                let fields = shifted.as_ref().map_or(&propagators[quark].fields, |one| &one.fields);
+                let of_shift: Vec<SpinTaste> = operators().filter(|one| one.shift() == *shift).copied().collect();
+                for pair in input.mesons.iter().filter(|[first, _]| *first == quark) {
+                    let Propagator { fields: other, phases, .. } = &propagators[pair[1]];
+                    let values = taste_mesons(fields, other, &of_shift, origin, &input.momenta, *phases)?;
+                    found.extend(of_shift.iter().map(|one| (*pair, *one)).zip(values));
+                }
+                quarks.spent.hadrons += begin.elapsed().as_secs_f64();
+                let source = SolvedSource::Shifted(*shift);
+                let one = |(report, batches)| Solved { quark, origin, source, report, batches };
+                solves.extend(shifted.and_then(|one| one.solved).map(one));
+            }
+        }
+        for pair in input.mesons.iter().copied() {
+            for meson in &input.tastes {
+                let mut mean: Vec<Vec<Complex64>> = Vec::new();
+                let share = 1.0 / meson.operators.len() as f64;
+                for operator in &meson.operators {
+                    let values = &found[&(pair, *operator)];
+                    mean.resize(values.len(), vec![Complex64::ZERO; values[0].len()]);
+                    let both = mean.iter_mut().flatten().zip(values.iter().flatten());
+                    both.for_each(|(mean, value)| *mean += share * value);
+                }
+                all.extend(at_momenta(&(input.meson(pair) + &meson.name), input, mean));
+            }
+        }
+        Ok((all, solves))
+    }
 }
 
 /// *Collective.* All correlators of a configuration: the mean over the origins of its sources.
@@ -190,8 +237,8 @@ pub fn measure<F: Hadrons>(
         let begin = Instant::now();
         let mut found = F::correlators(&propagators, input, *origin)?;
         quarks.spent.hadrons += begin.elapsed().as_secs_f64();
-        let (three_point, more) = F::three_point(&mut quarks, &propagators, input, *origin)?;
-        found.extend(three_point);
+        let (further, more) = F::of_further_solves(&mut quarks, &propagators, input, *origin)?;
+        found.extend(further);
         if mean.is_empty() {
             mean = found;
         } else {
@@ -203,7 +250,8 @@ pub fn measure<F: Hadrons>(
         }
         for (quark, propagator) in propagators.into_iter().enumerate() {
             plaquette = plaquette.or(propagator.plaquette);
-            let one = |(report, batches)| Solved { quark, origin: *origin, through: None, report, batches };
+            let source = SolvedSource::Origin;
+            let one = |(report, batches)| Solved { quark, origin: *origin, source, report, batches };
             solves.extend(propagator.solved.map(one));
         }
         solves.extend(more);
@@ -228,12 +276,22 @@ pub fn measure<F: Hadrons>(
     sum(mean, about, &context.comm)
 }
 
+/// What a solve began from.
+#[derive(Clone, Copy)]
+enum SolvedSource {
+    /// The source at an origin.
+    Origin,
+    /// A propagator from there, at a sink so many times later.
+    ThroughSink(SinkOf, usize),
+    /// The source at an origin, shifted in these directions.
+    Shifted([bool; 3]),
+}
+
 /// A solve, and of what it was.
 pub struct Solved {
     quark: usize,
     origin: [usize; 4],
-    /// The sink that it went through, and times to it.
-    through: Option<(SinkOf, usize)>,
+    source: SolvedSource,
     report: Report,
     batches: Batches,
 }
@@ -264,16 +322,22 @@ fn said(solves: &[Solved], input: &SpectrumInput) -> Map<String, Value> {
             all
         }
     };
-    if input.quarks.len() > 1 || input.has_several_origins() || input.three_point.is_some() {
+    if input.quarks.len() > 1 || input.has_several_origins() || input.has_further_solves() {
         let each = |solved: &Solved| {
             let mut each = one(solved);
             each.insert("quark".into(), json!(input.quarks[solved.quark].name));
             each.insert("origin".into(), json!(solved.origin));
-            if let Some((sink, separation)) = solved.through {
-                each.insert("separation".into(), json!(separation));
-                if let SinkOf::Nucleon(projector, flavour) = sink {
-                    each.insert("projector".into(), json!(projector.name()));
-                    each.insert("flavour".into(), json!(flavour.name()));
+            match solved.source {
+                SolvedSource::Origin => {}
+                SolvedSource::ThroughSink(sink, separation) => {
+                    each.insert("separation".into(), json!(separation));
+                    if let SinkOf::Nucleon(projector, flavour) = sink {
+                        each.insert("projector".into(), json!(projector.name()));
+                        each.insert("flavour".into(), json!(flavour.name()));
+                    }
+                }
+                SolvedSource::Shifted(directions) => {
+                    each.insert("shift".into(), json!(shift_name(directions)));
                 }
             }
             Value::Object(each)

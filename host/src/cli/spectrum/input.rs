@@ -9,6 +9,7 @@ use ferrite::FermionKind;
 use ferrite::lattice::Lattice;
 use ferrite::observables::spectrum::gamma::{COUNT, name};
 use ferrite::observables::spectrum::sequential_nucleon::{PROJECTORS, SpinProjector};
+use ferrite::observables::spectrum::tastes::{PIONS, SpinTaste};
 use ferrite::operators::Definition;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -32,6 +33,7 @@ const SCHEMA: Schema = &[
     ("bin", Kind::Count),
     ("plot", Kind::Texts),
     ("mesons", Kind::Texts),
+    ("tastes", Kind::Texts),
     ("three-point.hadron", Kind::Word),
     ("three-point.separations", Kind::Numbers),
     ("three-point.sink", Kind::Word),
@@ -134,6 +136,15 @@ pub struct ThreePoint {
     pub charge: bool,
 }
 
+/// A meson of staggered quarks: the mean over operators with a spin and a taste.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TasteMeson {
+    /// As correlators are called.
+    pub name: String,
+    /// Its operators.
+    pub operators: Vec<SpinTaste>,
+}
+
 /// An input.
 #[derive(Debug)]
 pub struct SpectrumInput {
@@ -149,6 +160,8 @@ pub struct SpectrumInput {
     pub quarks: Vec<QuarkInput>,
     /// Quark and antiquark of mesons, by their places among the quarks.
     pub mesons: Vec<[usize; 2]>,
+    /// Mesons of staggered quarks by spin and taste.
+    pub tastes: Vec<TasteMeson>,
     /// Momenta of hadrons, in units of 2π/L.
     pub momenta: Vec<[i32; 3]>,
     /// Of the noise.
@@ -210,7 +223,7 @@ impl SpectrumInput {
         let staggered = definitions.iter().any(|definition| definition.kind == FermionKind::Staggered);
         let partner = definitions.iter().find_map(|definition| definition.partner());
         agree(&mut s, &quarks, &definitions);
-        let mesons = mesons(&mut s, &quarks);
+        let (mesons, tastes) = (mesons(&mut s, &quarks), tastes(&mut s));
         let configurations: Vec<PathBuf> = s.all("configurations").iter().map(|one| one.text().into()).collect();
         if configurations.is_empty() && !s.was_refused("configurations") {
             s.missing("no configurations: name them behind the input, or configurations = [\"cfg.000100.ildg\"] in it");
@@ -249,6 +262,19 @@ impl SpectrumInput {
                 s.wrong(&setting, why);
             }
         }
+        let turns = quarks.iter().any(|quark| quark.solve.get("theta").is_some());
+        for setting in if tastes.is_empty() { Vec::new() } else { s.all("tastes") } {
+            let why = match source {
+                _ if !staggered => "tastes are those of staggered quarks: take it out",
+                _ if shell_sink || source != SourceKind::Point => "mesons of any taste are made of points: take it out",
+                _ if turns => {
+                    "mesons of any taste are known without twisted boundary conditions only: take solve.theta out"
+                }
+                _ => break,
+            };
+            s.wrong(&setting, why);
+            break;
+        }
         let three_point = three_point(&mut s, &quarks);
         if three_point.is_some() {
             let why = match source {
@@ -273,6 +299,7 @@ impl SpectrumInput {
             times,
             quarks,
             mesons,
+            tastes,
             momenta: momenta(most),
             seed,
             shell,
@@ -288,6 +315,10 @@ impl SpectrumInput {
             partner,
             device,
         })
+    }
+    /// Whether there are correlators that take more than a propagator of each quark.
+    pub fn has_further_solves(&self) -> bool {
+        self.three_point.is_some() || !self.tastes.is_empty()
     }
     /// Where the sources of a lattice are.
     pub fn origins(&self, lattice: Lattice) -> Vec<[usize; 4]> {
@@ -388,6 +419,9 @@ impl SpectrumInput {
         // Folders of earlier versions have no such key.
         if self.pcac {
             all["pcac"] = json!(true);
+        }
+        if !self.tastes.is_empty() {
+            all["tastes"] = self.tastes.iter().map(|one| one.name.as_str()).collect();
         }
         all
     }
@@ -669,6 +703,35 @@ fn mesons(s: &mut Settings, quarks: &[QuarkInput]) -> Vec<[usize; 2]> {
         }
     }
     pairs
+}
+
+/// Mesons by spin and taste: `pions`, one of them, or a single operator.
+fn tastes(s: &mut Settings) -> Vec<TasteMeson> {
+    let pion = |(name, operators): &(&str, &[&str])| TasteMeson {
+        name: (*name).into(),
+        operators: operators.iter().filter_map(|one| one.parse().ok()).collect(),
+    };
+    let mut all: Vec<TasteMeson> = Vec::new();
+    for setting in s.all("tastes") {
+        let text = setting.text();
+        let found: Vec<TasteMeson> = match PIONS.iter().find(|(name, _)| *name == text) {
+            _ if text == "pions" => PIONS.iter().map(pion).collect(),
+            Some(one) => vec![pion(one)],
+            None => match text.parse() {
+                Ok(operator) => vec![TasteMeson { name: text.into(), operators: vec![operator] }],
+                Err(why) => {
+                    let names: Vec<&str> = PIONS.iter().map(|(name, _)| *name).collect();
+                    s.wrong(&setting, format!("{why}; there are pions, too, all or one of {}", names.join(", ")));
+                    continue;
+                }
+            },
+        };
+        match found.iter().find(|one| all.iter().any(|known| known.name == one.name)) {
+            Some(twice) => s.wrong(&setting, format!("'{}' is there twice", twice.name)),
+            None => all.extend(found),
+        }
+    }
+    all
 }
 
 /// The sites of `origin` or `origins`.

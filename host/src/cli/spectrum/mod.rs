@@ -4,6 +4,7 @@ mod input;
 mod kept;
 mod quarks;
 mod result;
+mod spatial;
 mod summary;
 
 use super::batch::Needs;

@@ -11,6 +11,7 @@ use super::super::solve::{self, ReadySolve, Solve, refused};
 use super::super::{Code, Context, Failure, Outcome, ahead, fields, interrupt, text};
 use super::input::{Shell, SourceKind, SpectrumInput};
 use super::kept::KeptPropagator;
+use super::spatial::SpatialWork;
 use crate::cli::config::Settings;
 use ferrite::domain::{Domain, Part};
 use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
@@ -196,7 +197,9 @@ impl Spent {
 /// Propagators that are there at a time, and one through a sink.
 fn propagators(input: &SpectrumInput) -> usize {
     let unsmeared = 1 + usize::from(input.shell_sink && input.three_point.is_some());
-    input.quarks.len() * unsmeared + usize::from(input.three_point.is_some())
+    // Beside a shifted one, the mean over orders of shifts is made of some more.
+    let of_shifts = if input.tastes.is_empty() { 0 } else { 4 };
+    input.quarks.len() * unsmeared + usize::from(input.three_point.is_some()) + of_shifts
 }
 
 /// Whether so many bytes of propagators fit into what is free of a device beside the solve of any quark, for half of the components of its
@@ -334,7 +337,7 @@ impl<'a> QuarksOn<'a> {
         let storage = plan.operator.storage(plan.reconstruction.unwrap_or_default());
         let mut modules = ahead::modules(plan.definition(), plan.precision, Some(storage), layout.grid().size() > 1);
         modules.extend(["contraction", "transfer", "transfer_double"].map(String::from));
-        if input.shell.is_some() {
+        if input.shell.is_some() || !input.tastes.is_empty() {
             modules.push("staggered_double".into());
         }
         let links = self.device.while_loading(&modules, || LinksRead::of(plan, layout, comm))?;
@@ -384,7 +387,7 @@ impl<'a> QuarksOn<'a> {
         let read = |kept: &KeptPropagator| kept.read(self.configuration, components, &layout, comm);
         let there = kept.as_ref().map(read).transpose()?.flatten();
         let smears = input.shell.is_some_and(|_| there.is_none() || input.shell_sink);
-        let solves = there.is_none() || input.three_point.is_some();
+        let solves = there.is_none() || input.has_further_solves();
         if solves || smears {
             self.read(quark, &solve, &layout, solves)?;
         }
@@ -542,6 +545,35 @@ impl<'a> QuarksOn<'a> {
             solved: Some((report, batches)),
         })
     }
+    /// *Collective.* D_δ G D_δ of a quark whose propagator G from an origin is there, for the shift D_δ in some directions. Shifts are on the
+    /// links with which the operator begins.
+    pub fn shifted(
+        &mut self,
+        quark: usize,
+        from: &Propagator,
+        directions: [bool; 3],
+        origin: [usize; 4],
+    ) -> Outcome<Propagator> {
+        let (input, layout) = (self.input, &from.layout);
+        let mut settings = input.solve_settings(quark, origin, &self.configuration.typed);
+        let solve = self.context.comm.agree(Solve::from_settings(&mut settings, self.what))?;
+        let begin = Instant::now();
+        let point = |section: Section| {
+            let about = SourceOf { input, configuration: self.configuration, section };
+            let one = |component| ColourVector::source(origin, component, &about);
+            (origin[3] - layout.section.origin[3], (0..ColourVector::COMPONENTS).map(one).collect())
+        };
+        let sources: OneTime<ColourVector> = layout.section.at_time(origin[3]).map(point);
+        let work = SpatialWork::Shift(directions);
+        let sources = self.at_source(quark, sources, layout, work)?;
+        self.spent.sources += begin.elapsed().as_secs_f64();
+        let told = format!("{}, {work}", self.told(quark, origin));
+        let (fields, report, batches) = self.solved::<ColourVector>(quark, &solve, layout, sources, &told)?;
+        let fields = self.at_sink::<ColourVector>(quark, fields, layout, work)?;
+        let (layout, boundary, phases) = (layout.clone(), from.boundary, from.phases);
+        let solved = Some((report, batches));
+        Ok(Propagator { fields, unsmeared: None, layout, boundary, phases, plaquette: None, solved })
+    }
     /// Links of a quark's operator where propagators are, once it was solved for.
     pub fn charge_links(&mut self, quark: usize) -> Outcome<&ChargeLinks> {
         let links = &self.links.0[quark].get().expect("links are read before a solve").links;
@@ -552,36 +584,69 @@ impl<'a> QuarksOn<'a> {
         let links = known.map_or_else(|| ChargeLinks::new(home, &file.gauge), Ok)?;
         Ok(self.charge[quark].insert(links))
     }
-    /// How those of a quark are smeared, and links for that.
-    fn shell(&self, quark: usize) -> Option<(GaussianSmearing, &HostGauge)> {
-        let (shell, links) = (self.input.shell_of(quark)?, self.smeared.as_ref()?);
-        Some((GaussianSmearing { width: shell.width, steps: shell.steps, momentum: shell.momentum }, links))
+    /// How those of a quark are smeared.
+    fn shell(&self, quark: usize) -> Option<SpatialWork> {
+        let Shell { width, steps, momentum, .. } = self.input.shell_of(quark)?;
+        Some(SpatialWork::Smearing(GaussianSmearing { width, steps, momentum }))
     }
-    /// *Collective.* The same fields of one time, smeared as those of a quark are: in space only, so that a lattice of two times in each
-    /// process is enough.
+    /// Links for work in space: those that were smeared for shells, or those with which a quark's operator begins.
+    fn spatial_links(&self, quark: usize, work: SpatialWork) -> &HostGauge {
+        let of_quark = || match &self.links.0[quark].get().expect("links are read before a solve").links {
+            HostLinks::Gauge(file) => &file.gauge,
+            _ => unreachable!("hadrons are of configurations"),
+        };
+        match work {
+            SpatialWork::Smearing(_) => self.smeared.as_ref().expect("links are read before quarks are smeared"),
+            SpatialWork::Shift(_) => of_quark(),
+        }
+    }
+    /// *Collective.* The same fields of one time, smeared as those of a quark are.
     fn smear_source<F: Quark>(&mut self, quark: usize, sources: OneTime<F>, layout: &Layout) -> Outcome<OneTime<F>> {
+        match self.shell(quark) {
+            Some(work) => self.at_source(quark, sources, layout, work),
+            None => Ok(sources),
+        }
+    }
+    /// *Collective.* Fields of one time, smeared or shifted: in space only, so that a lattice of two times in each process is enough.
+    fn at_source<F: Quark>(
+        &mut self,
+        quark: usize,
+        sources: OneTime<F>,
+        layout: &Layout,
+        work: SpatialWork,
+    ) -> Outcome<OneTime<F>> {
         if self.few.is_none() {
             self.few = Some(layout.of_times(2).domain(self.device.backend())?);
         }
-        let (Some((smearing, links)), Some(domain)) = (self.shell(quark), &self.few) else { return Ok(sources) };
+        let Some(domain) = &self.few else { return Ok(sources) };
         let begin = Instant::now();
         let (time, fields) = sources.map_or((None, Vec::new()), |(time, fields)| (Some(time), fields));
-        let links = (links, time.unwrap_or(0));
-        let on = SmearingLinks::of_time(domain, links, F::KIND, Precision::Double, smearing.momentum)?;
+        let links = (self.spatial_links(quark, work), time.unwrap_or(0));
+        let on = SmearingLinks::of_time(domain, links, F::KIND, Precision::Double, work.momentum())?;
         let mut field = FullField::zero(domain, F::KIND, Precision::Double, F::COMPONENTS)?;
         if time.is_some() {
             field = FullField::of_time(domain, 0, &fields)?;
         }
-        let smeared = on.smear_on_device(&smearing, field)?.at_time(0)?;
-        let seconds = text::seconds(begin.elapsed().as_secs_f64());
-        debug!("smearing of a source with {} steps: {seconds}", smearing.steps);
-        Ok(time.map(|time| (time, smeared)))
+        let made = work.on(&on, field)?.at_time(0)?;
+        debug!("{work} of a source: {}", text::seconds(begin.elapsed().as_secs_f64()));
+        Ok(time.map(|time| (time, made)))
     }
     /// *Collective.* The same fields, smeared at all times as those of a quark are.
     fn smear<F: Quark>(&mut self, quark: usize, fields: FullField, layout: &Layout) -> Outcome<FullField> {
-        let (Some((smearing, _)), Some([domain, home])) = (self.shell(quark), self.domains.clone()) else {
-            return Ok(fields);
-        };
+        match self.shell(quark) {
+            Some(work) => self.at_sink::<F>(quark, fields, layout, work),
+            None => Ok(fields),
+        }
+    }
+    /// *Collective.* Fields that are smeared or shifted at all times.
+    fn at_sink<F: Quark>(
+        &mut self,
+        quark: usize,
+        fields: FullField,
+        layout: &Layout,
+        work: SpatialWork,
+    ) -> Outcome<FullField> {
+        let Some([domain, home]) = self.domains.clone() else { return Ok(fields) };
         let begin = Instant::now();
         let (part, whole) = (Part::new(layout.local(), layout.grid()), whole_bytes::<F>(layout, [&domain, &home]));
         let needs = |together: usize| -> Needs {
@@ -592,15 +657,15 @@ impl<'a> QuarksOn<'a> {
             needs.extend((together < F::COMPONENTS && whole > 0).then_some(("the propagator", whole)));
             needs
         };
-        let batches = self.batches(quark, "smearing", "field", F::COMPONENTS, needs)?;
+        let batches = self.batches(quark, work.name(), "field", F::COMPONENTS, needs)?;
         if self.smearing[quark].is_none() {
-            let links = self.smeared.as_ref().expect("links are read before sinks are smeared");
-            let on = SmearingLinks::new(&domain, links, F::KIND, Precision::Double, smearing.momentum)?;
+            let links = self.spatial_links(quark, work);
+            let on = SmearingLinks::new(&domain, links, F::KIND, Precision::Double, work.momentum())?;
             self.smearing[quark] = Some(on);
         }
         let on = self.smearing[quark].as_ref().expect("it was made just now");
         let prepared = begin.elapsed().as_secs_f64();
-        let (mut smeared, mut done) = (None, 0);
+        let (mut made, mut done) = (None, 0);
         let mut fields = Some(fields);
         for size in &batches.sizes {
             let columns = done..done + size;
@@ -608,7 +673,7 @@ impl<'a> QuarksOn<'a> {
                 Some(all) if columns.len() < F::COMPONENTS => all.rhs(columns.clone(), &domain)?,
                 _ => fields.take().expect("one batch takes all").on(&domain)?,
             };
-            put(&mut smeared, (F::COMPONENTS, columns), on.smear_on_device(&smearing, some)?, &home)?;
+            put(&mut made, (F::COMPONENTS, columns), work.on(on, some)?, &home)?;
             done += size;
         }
         domain.backend().synchronize()?;
@@ -616,8 +681,8 @@ impl<'a> QuarksOn<'a> {
         self.spent.sinks += all;
         let (time, links) = (text::seconds(all - prepared), text::seconds(prepared));
         let what = text::count(F::COMPONENTS, "field");
-        debug!("smearing of {what} at all times with {} steps: {time}, and {links} for links", smearing.steps);
-        Ok(smeared.expect("all batches were smeared"))
+        debug!("{work} of {what} at all times: {time}, and {links} for links");
+        Ok(made.expect("all batches were done"))
     }
     /// Quark and origin, where there are several.
     fn told(&self, quark: usize, [x, y, z, t]: [usize; 4]) -> String {

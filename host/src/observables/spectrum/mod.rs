@@ -10,6 +10,7 @@
 //! | [`sequential_nucleon`] | three-point functions of the nucleon |
 //! | [`nucleon`] | the nucleon and its parity partner |
 //! | [`staggered`] | local mesons and the local nucleon of staggered quarks |
+//! | [`tastes`] | mesons of staggered quarks of any spin and taste |
 //! | [`effective`], [`pcac`] | effective masses, the quark mass of the axial current; [`jackknife`](statistics::jackknife) has errors over configurations |
 //!
 //! Propagators are fields on a device, and mesons and nucleons are made there. Correlators are sums over the sites that a process has,
@@ -23,6 +24,7 @@ pub mod sequential_nucleon;
 pub mod smearing;
 pub mod sources;
 pub mod staggered;
+pub mod tastes;
 
 pub(crate) use contraction::MomentumSums;
 pub use contraction::contraction_bytes;

@@ -204,6 +204,44 @@ impl SmearingLinks {
         self.join(psi, &mut field)?;
         Ok(field)
     }
+    /// *Collective.* Staggered quarks shifted in some of the directions x, y, z: the mean over all orders of the products of
+    /// D_k χ(x) = ½ [U_k(x) χ(x+k̂) + U_k†(x−k̂) χ(x−k̂)], in double precision on the device of the links.
+    ///
+    /// # Errors
+    /// Fields of another device or precision; failures of the device.
+    ///
+    /// # Panics
+    /// When the links are for other quarks.
+    pub fn shifted(&self, directions: [bool; 3], mut field: FullField) -> Result<FullField> {
+        assert_eq!(self.kind, FermionKind::Staggered, "links are for another kind of quarks");
+        for parity in 0..2 {
+            field.parity(parity).expect(self.domain(), (self.kind, Precision::Double), field.even.nrhs())?;
+        }
+        let shifted = self.symmetric(directions, &self.split(&field)?)?;
+        self.join(shifted, &mut field)?;
+        Ok(field)
+    }
+    /// The same of c χ. Of the last shift there is one in each direction, after the mean over all orders of the others.
+    fn symmetric(&self, directions: [bool; 3], psi: &FullField) -> Result<FullField> {
+        let (domain, nrhs) = (self.domain(), psi.even.nrhs());
+        let zero = || FullField::zero(domain, FermionKind::Staggered, self.precision, nrhs);
+        let (mut sum, mut next) = (zero()?, zero()?);
+        let count = directions.iter().filter(|shifts| **shifts).count();
+        for mu in (0..3).filter(|mu| directions[*mu]) {
+            let mut others = directions;
+            others[mu] = false;
+            let before = if count > 1 { Some(self.symmetric(others, psi)?) } else { None };
+            let before = before.as_ref().unwrap_or(psi);
+            // H is D on even sites, and −D on odd ones.
+            for (parity, sign) in [(0, 0.5), (1, -0.5)] {
+                let (sum, input) = (sum.parity(parity), before.parity(1 - parity));
+                let share = sign / count as f64;
+                self.hops[mu].dslash_add(parity, (1.0, sum), (share, input), next.parity_mut(parity))?;
+            }
+            std::mem::swap(&mut sum, &mut next);
+        }
+        Ok(sum)
+    }
     /// x+y+z+t of the first site.
     fn first(&self) -> u32 {
         (self.section.origin.iter().sum::<usize>() % 4) as u32

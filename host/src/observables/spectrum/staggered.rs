@@ -20,7 +20,7 @@ use std::array::from_fn;
 pub const NAMES: [&str; 4] = ["pion", "scalar", "vector", "pseudovector"];
 
 /// Momenta p + π n for each of `momenta` and all eight n of zeros and ones, n = x + 2 y + 4 z: e^{−i π n (x−x₀)} are the signs of φ.
-fn with_corners(domain: &Domain, momenta: &[[i32; 3]]) -> Vec<[i32; 3]> {
+pub(super) fn with_corners(domain: &Domain, momenta: &[[i32; 3]]) -> Vec<[i32; 3]> {
     let half = domain.global().size().map(|extent| extent as i32 / 2);
     let corner = |p: &[i32; 3], n: i32| from_fn(|k| p[k] + half[k] * (n >> k & 1));
     momenta.iter().flat_map(|p| (0..8).map(move |n| corner(p, n))).collect()

@@ -1,0 +1,51 @@
+//! What is done to quarks in space: smearing, and shifts.
+use ferrite::domain::Result;
+use ferrite::field::FullField;
+use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
+
+/// What is done to fields in space, at each time by itself.
+#[derive(Clone, Copy)]
+pub enum SpatialWork {
+    /// Smearing of a shell.
+    Smearing(GaussianSmearing),
+    /// Shifts of staggered quarks.
+    Shift([bool; 3]),
+}
+
+impl SpatialWork {
+    /// That of the quarks, in units of 2π/L.
+    pub fn momentum(self) -> [f64; 3] {
+        match self {
+            SpatialWork::Smearing(smearing) => smearing.momentum,
+            SpatialWork::Shift(_) => [0.0; 3],
+        }
+    }
+    /// For people.
+    pub fn name(self) -> &'static str {
+        match self {
+            SpatialWork::Smearing(_) => "smearing",
+            SpatialWork::Shift(_) => "the shift",
+        }
+    }
+    /// Does it to a field in double precision.
+    pub fn on(self, links: &SmearingLinks, field: FullField) -> Result<FullField> {
+        match self {
+            SpatialWork::Smearing(smearing) => links.smear_on_device(&smearing, field),
+            SpatialWork::Shift(directions) => links.shifted(directions, field),
+        }
+    }
+}
+
+impl std::fmt::Display for SpatialWork {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            SpatialWork::Smearing(smearing) => write!(f, "smearing with {} steps", smearing.steps),
+            SpatialWork::Shift(directions) => write!(f, "shift in {}", shift_name(*directions)),
+        }
+    }
+}
+
+/// `xz` for a shift in x and z.
+pub fn shift_name(directions: [bool; 3]) -> String {
+    ["x", "y", "z"].into_iter().zip(directions).filter(|(_, shifts)| *shifts).map(|(name, _)| name).collect()
+}
