@@ -70,8 +70,33 @@ class Dirac:
     def set_up(self, settings: str) -> str: ...
     def save_setup(self, path: str) -> int: ...
     def load_setup(self, path: str, settings: str) -> str: ...
+    def can_keep(self, settings: str) -> bool: ...
+    def propagate(
+        self,
+        time: int,
+        profile: Optional[NDArray[Any]],
+        shell: Optional[tuple[Links, float, int, list[float]]],
+        settings: str,
+    ) -> tuple[DevicePropagator, str]: ...
+    def propagate_through(
+        self,
+        source: DevicePropagator,
+        sink: int | tuple[str, str],
+        momentum: list[int],
+        origin: list[int],
+        time: int,
+        antiperiodic: bool,
+        shell: Optional[tuple[Links, float, int, list[float]]],
+        settings: str,
+    ) -> tuple[DevicePropagator, str]: ...
     def apply_on_device(self, given: Shared, form: str) -> Shared: ...
     def solve_on_device(self, given: Shared, guess: Optional[Shared], settings: str) -> tuple[Shared, str]: ...
+
+class DevicePropagator:
+    device: Device
+    shape: list[int]
+    def numpy(self) -> NDArray[Any]: ...
+    def gaussian(self, links: Links, width: float, steps: int, momentum: list[float]) -> DevicePropagator: ...
 
 class Shared:
     shape: tuple[int, ...]
@@ -89,6 +114,9 @@ class Chain:
     def __init__(self, device: Device, links: Links, spec: str) -> None: ...
     def trajectory(self, number: int, reverse: bool) -> str: ...
     def links(self) -> Links: ...
+
+#: A propagator: where it is used, or an array.
+Columns = DevicePropagator | NDArray[Any]
 
 __version__: str
 has_mpi: bool
@@ -112,26 +140,26 @@ def read_fermions(
 def write_fermions(path: str, given: NDArray[Any], title: str, device: Optional[Device]) -> None: ...
 def mesons(
     device: Device,
-    quark: NDArray[Any],
-    antiquark: Optional[NDArray[Any]],
+    quark: Columns,
+    antiquark: Optional[Columns],
     origin: list[int],
     momenta: list[list[int]],
     pairs: list[tuple[int, int]],
 ) -> NDArray[Any]: ...
 def nucleon(
-    device: Device, propagator: NDArray[Any], origin: list[int], momenta: list[list[int]], antiperiodic: bool
+    device: Device, propagator: Columns, origin: list[int], momenta: list[list[int]], antiperiodic: bool
 ) -> NDArray[Any]: ...
 def staggered_mesons(
     device: Device,
-    quark: NDArray[Any],
-    antiquark: Optional[NDArray[Any]],
+    quark: Columns,
+    antiquark: Optional[Columns],
     origin: list[int],
     momenta: list[list[int]],
 ) -> NDArray[Any]: ...
 def staggered_names() -> list[str]: ...
 def staggered_nucleon(
     device: Device,
-    propagator: NDArray[Any],
+    propagator: Columns,
     origin: list[int],
     momenta: list[list[int]],
     antiperiodic: bool,
@@ -151,17 +179,8 @@ def gaussian(
 ) -> NDArray[Any]: ...
 def sequential_source(
     device: Optional[Device],
-    antiquark: NDArray[Any],
-    sink: int,
-    momentum: list[int],
-    origin: list[int],
-    time: int,
-) -> NDArray[Any]: ...
-def sequential_nucleon_source(
-    device: Optional[Device],
     propagator: NDArray[Any],
-    projector: str,
-    flavour: str,
+    sink: int | tuple[str, str],
     momentum: list[int],
     origin: list[int],
     time: int,
@@ -170,8 +189,8 @@ def sequential_nucleon_source(
 def conserved_charge(
     device: Device,
     links: Links,
-    quark: NDArray[Any],
-    through: NDArray[Any],
+    quark: Columns,
+    through: Columns,
     source: int,
     origin: list[int],
     momenta: list[list[int]],

@@ -29,12 +29,12 @@ class Device:
     ----------
     kind : "auto", "cpu", "cuda" or "cuda:N"
         ``auto`` is the first GPU that can be used, else the CPU; N is a number of ``fe.info()["gpus"]``. Of several processes each
-        takes the GPU of its rank on its machine; with a number they share that GPU.
+        takes the GPU of its rank among those of ``comm`` on its machine; with a number they share that GPU.
     threads : int, optional
         Threads of the CPU. Results do not depend on them.
     comm : mpi4py.MPI.Comm, optional
         The processes that share lattices. All of them have to call every function that computes, reads or writes, in the same
-        order. Needs a wheel with MPI (``cargo xtask wheel --mpi``).
+        order. The device stays open until the process ends. Needs a wheel with MPI (``cargo xtask wheel --mpi``).
     grid : four int, optional
         How many processes cut a lattice in x, y, z, t; without, all cut it in t.
 
@@ -65,16 +65,19 @@ class Device:
             raise InputError(f"'{kind}' is no device: there are 'auto', 'cpu', 'cuda' and 'cuda:N'")
         if grid is not None and comm is None:
             raise InputError("grid goes with comm, the communicator whose processes share lattices")
-        self.comm = comm
+        self.comm: Any = None
         index = int(number) if number else None
         if comm is not None:
+            address = _address(comm)
             dims = None if grid is None else [int(parts) for parts in grid]
             if dims is not None and (len(dims) != 4 or any(parts < 1 for parts in dims)):
                 raise InputError(f"grid = {tuple(dims)}: four numbers of processes are needed, in x, y, z, t, each above 0")
             if name == "auto":
                 # The same on all processes.
                 name = "cuda" if all(comm.allgather(bool(_native.gpus()[0]))) else "cpu"
-            self._native = _native.Device(name, index, threads, _address(comm), dims)
+            self._native = _native.Device(name, index, threads, address, dims)
+            # Messages of our own do not meet those of the script.
+            self.comm = comm.Dup()
             # Before mpi4py ends MPI: what is called last is registered first.
             atexit.register(self._native.leave)
         elif name == "auto":
@@ -119,9 +122,13 @@ def _address(comm: Any) -> int:
         from mpi4py import MPI
     except ImportError as error:
         raise InputError(f"comm is to be a communicator of mpi4py, which cannot be imported: {error}") from error
-    if not isinstance(comm, MPI.Comm) or comm == MPI.COMM_NULL:
-        raise InputError(f"comm is to be a communicator of mpi4py, not {type(comm).__name__}")
-    return MPI._addressof(comm)
+    if not isinstance(comm, MPI.Intracomm) or comm == MPI.COMM_NULL:
+        raise InputError(f"comm is to be a communicator of mpi4py such as MPI.COMM_WORLD, not {type(comm).__name__}")
+    if not _native.has_mpi:
+        raise InputError(
+            "this build knows no MPI: make a wheel with `cargo xtask wheel --mpi` where the MPI library is, and install that"
+        )
+    return int(MPI._addressof(comm))
 
 
 def _first(threads: Optional[int]) -> _native.Device:
@@ -158,6 +165,8 @@ def init(
     'cpu'
     """
     global _default, _process
+    if isinstance(device, Device) and (threads is not None or comm is not None or grid is not None):
+        raise InputError("threads, comm and grid belong to a device that is opened, not to one that is there")
     made = device if isinstance(device, Device) else Device(device, threads=threads, comm=comm, grid=grid)
     _default = made
     _process = os.getpid()
@@ -176,9 +185,14 @@ def _on(chosen: Optional[Device]) -> _native.Device:
     return (chosen or device())._native
 
 
+def _known(chosen: Optional[Device]) -> Optional[Device]:
+    """The chosen device, or the one of ``init``; none is opened for that."""
+    return chosen or (_default if _process == os.getpid() else None)
+
+
 def _shared(chosen: Optional[Device]) -> Optional[_native.Device]:
-    """The device if several processes share its lattices; none is opened to find that out."""
-    found = chosen or (_default if _process == os.getpid() else None)
+    """The device if several processes share its lattices."""
+    found = _known(chosen)
     return None if found is None or found.comm is None else found._native
 
 
@@ -205,7 +219,7 @@ def _ahead(array: np.ndarray, mu: int, chosen: Optional[Device]) -> np.ndarray:
     rolled = np.roll(array, -1, axis=axis)
     if native is None or native.grid[mu] == 1:
         return rolled
-    device = chosen or _default
+    device = _known(chosen)
     assert device is not None
     step = int(np.prod(native.grid[:mu]))
     place = native.rank // step % native.grid[mu]
@@ -255,7 +269,7 @@ def gather(array: Any, *, axis: int = 0, root: int = 0, device: Optional[Device]
     native = _shared(device)
     if native is None:
         return part
-    chosen = device or _default
+    chosen = _known(device)
     assert chosen is not None
     comm, grid = chosen.comm, chosen.grid
     if native.rank != root:

@@ -83,6 +83,19 @@ def _setup_settings(
     return {key: value for key, value in settings.items() if value is not None}
 
 
+#: What ``Operator.solve`` does without settings.
+_USUAL: "dict[str, Any]" = {
+    "tol": 1e-10,
+    "solver": None,
+    "precision": None,
+    "outer": None,
+    "reconstruct": None,
+    "max_iterations": 10_000,
+    "batch": None,
+    "escalate": True,
+}
+
+
 def _text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value)
@@ -119,8 +132,9 @@ class Operator:
         texts = {key: _text(value) for key, value in parameters.items() if value is not None}
         if not isinstance(gauge, Gauge):
             raise InputError(f"an operator needs a Gauge, not {type(gauge).__name__}: fe.Gauge(array) makes one")
-        self._device = device
-        self._dirac = _native.Dirac(_on(device), gauge._links, name, texts)
+        # Whatever init chooses later.
+        self._device = gauge._home(device)
+        self._dirac = _native.Dirac(self._device._native, gauge._links, name, texts)
         # How many multigrid setups it had; the last one is there.
         self._setups = 0
         self.name = name
@@ -324,6 +338,9 @@ class Operator:
     def propagator(self, source: "Source", **settings: Any) -> "Propagator":
         """The solutions for all components of a source: 12 of Wilson-like operators, 3 of staggered ones, together.
 
+        Where the source has one time and memory allows, they stay on the device until the propagator is dropped, and hadrons are made
+        of them there; ``S.columns`` copies them.
+
         Parameters
         ----------
         source : Source
@@ -341,9 +358,21 @@ class Operator:
         """
         from .spectrum import Propagator
 
-        fields = source.fields(self.gauge.lattice, self.staggered, device=self._device)
-        columns, report = self.solve(fields, **settings)
+        columns: Any
         phases = str(self.parameters.get("phases") or "milc")
+        shell, place = source._shell(), None
+        if "guess" not in settings and (shell is None or _on(shell.device or self._device) is _on(self._device)):
+            place = source._one_time(self.gauge.lattice, self._device)
+        said = self._keeps(settings) if place is not None else None
+        if place is not None and said is not None:
+            time, profile = place
+            smearing = None if shell is None else shell._native()
+            columns, report = self._kept(*self._dirac.propagate(time, profile, smearing, said))
+        else:
+            # Sources that know nothing of several processes need not.
+            shared = {} if self._device.comm is None else {"device": self._device}
+            fields = source.fields(self.gauge.lattice, self.staggered, **shared)
+            columns, report = self.solve(fields, **settings)
         return Propagator(columns, source.origin, self.antiperiodic, report, phases, device=self._device)
 
     def _settings(
@@ -385,6 +414,19 @@ class Operator:
         settings = self._settings(tol, None, precision, None, reconstruct, max_iterations, batch, True)
         x, said = self._dirac.solve_series(given(b), shifts, [float(value) for value in values], json.dumps(settings))
         return self._checked(x, said)
+
+    def _keeps(self, settings: "dict[str, Any]") -> Optional[str]:
+        """Settings of ``solve`` where a propagator that they make may stay on the device."""
+        said = json.dumps(self._settings(**{**_USUAL, **settings}))
+        return said if self._dirac.can_keep(said) else None
+
+    def _kept(self, there: "_native.DevicePropagator", said: str) -> "tuple[Any, Report]":
+        """A propagator on the device with its report, unless the solve has failed."""
+        try:
+            return self._checked(there, said)
+        except SolverError as error:
+            error.x = there.numpy()
+            raise
 
     def _checked(self, x: Any, said: str) -> Solution:
         report = Report(said, repr(self)[1:-1])

@@ -15,7 +15,8 @@ import numpy as np
 
 from . import _native, plots
 from ._arrays import extents, given
-from .device import Device, _ahead, _on, _shared
+from .device import Device, _ahead, _known, _on, _shared
+from .device import device as current_device
 from .errors import InputError
 from .plots import Plot
 
@@ -86,12 +87,17 @@ class Gauge:
 
     def __init__(self, array: Any, *, device: Optional[Device] = None):
         self._links = _native.Links.from_array(given(array), _shared(device))
+        self._device = _known(device)
         self.file: "dict[str, Any]" = {}
 
     @classmethod
-    def _of(cls, links: _native.Links, file: "Optional[dict[str, Any]]" = None) -> Gauge:
+    def _of(
+        cls, links: _native.Links, device: Optional[Device], file: "Optional[dict[str, Any]]" = None
+    ) -> Gauge:
         gauge = cls.__new__(cls)
         gauge._links, gauge.file = links, file or {}
+        # Whose processes have the other parts.
+        gauge._device = _known(device)
         return gauge
 
     @classmethod
@@ -135,12 +141,12 @@ class Gauge:
         links, said = _native.Links.read(
             os.fspath(path), verify, allow_non_unitary, reunitarise, sizes, record, _shared(device)
         )
-        return cls._of(links, json.loads(said))
+        return cls._of(links, device, json.loads(said))
 
     @classmethod
     def unit(cls, lattice: Sequence[int], *, device: Optional[Device] = None) -> Gauge:
         """All links the unit matrix. ``lattice`` has the extents x, y, z, t."""
-        return cls._of(_native.Links.unit(extents(lattice), _shared(device)))
+        return cls._of(_native.Links.unit(extents(lattice), _shared(device)), device)
 
     @classmethod
     def random(
@@ -150,7 +156,7 @@ class Gauge:
 
         Numbers depend on the seed and the site.
         """
-        return cls._of(_native.Links.random(extents(lattice), seed, noise, _shared(device)))
+        return cls._of(_native.Links.random(extents(lattice), seed, noise, _shared(device)), device)
 
     @classmethod
     def quenched(
@@ -195,7 +201,7 @@ class Gauge:
         links, plaquettes = _native.quenched(
             _on(device), extents(lattice), beta, seed, sweeps, overrelax, start == "hot", first, passes
         )
-        return cls._of(links, {"plaquettes": plaquettes})
+        return cls._of(links, device, {"plaquettes": plaquettes})
 
     @property
     def lattice(self) -> "tuple[int, int, int, int]":
@@ -233,7 +239,7 @@ class Gauge:
 
     def loops(self, *, device: Optional[Device] = None) -> Loops:
         """Plaquette, rectangle, Polyakov loop, energy density and topological charge."""
-        found = json.loads(self._links.loops(_on(device)))
+        found = json.loads(self._links.loops(self._where(device)))
         plaquette = found["plaquette"]
         return Loops(
             Plaquette(plaquette["mean"], plaquette["spatial"], plaquette["temporal"]),
@@ -255,12 +261,12 @@ class Gauge:
         """
         if not 0 <= rho <= 0.25:
             raise InputError(f"rho = {rho}: expected a number from 0 to 0.25")
-        return Gauge._of(self._links.smear(_on(device), "stout", [rho], steps, spatial))
+        return Gauge._of(self._links.smear(self._where(device), "stout", [rho], steps, spatial), device or self._device)
 
     def ape(self, alpha: float, steps: int = 1, *, spatial: bool = False, device: Optional[Device] = None) -> Gauge:
         """APE-smeared links: the projection of (1 − α) U + α times the mean of the staples."""
         _share(alpha)
-        return Gauge._of(self._links.smear(_on(device), "ape", [alpha], steps, spatial))
+        return Gauge._of(self._links.smear(self._where(device), "ape", [alpha], steps, spatial), device or self._device)
 
     def hyp(
         self,
@@ -273,7 +279,7 @@ class Gauge:
         """HYP-smeared links (Hasenfratz and Knechtli 2001) with α₁, α₂, α₃."""
         for share in alpha:
             _share(share)
-        return Gauge._of(self._links.smear(_on(device), "hyp", list(alpha), steps, spatial))
+        return Gauge._of(self._links.smear(self._where(device), "hyp", list(alpha), steps, spatial), device or self._device)
 
     def flow(self, time: float, step: float = 0.02, *, action: str = "wilson", device: Optional[Device] = None) -> Flow:
         """The gradient flow of the action ``"wilson"`` or ``"symanzik"``, or the flow ``"zeuthen"`` (Ramos and Sint 2016), to ``time``, in
@@ -288,8 +294,8 @@ class Gauge:
         """
         if not (time > 0 and 0 < step):
             raise InputError(f"time = {time}, step = {step}: expected numbers above 0")
-        links, said = self._links.flow(_on(device), action, time, step)
-        return Flow(Gauge._of(links), json.loads(said), action)
+        links, said = self._links.flow(self._where(device), action, time, step)
+        return Flow(Gauge._of(links, device or self._device), json.loads(said), action)
 
     def fix(
         self,
@@ -306,10 +312,10 @@ class Gauge:
         """
         if overrelax is not None and not 1 <= overrelax < 2:
             raise InputError(f"overrelax = {overrelax}: expected a number from 1 to below 2")
-        links, (theta, functional), sweeps = self._links.fix(_on(device), gauge, tol, overrelax, max_sweeps)
-        return Gauge._of(links, {"gauge": gauge, "theta": theta, "functional": functional, "sweeps": sweeps})
+        links, (theta, functional), sweeps = self._links.fix(self._where(device), gauge, tol, overrelax, max_sweeps)
+        return Gauge._of(links, device or self._device, {"gauge": gauge, "theta": theta, "functional": functional, "sweeps": sweeps})
 
-    def transform(self, g: Any, *, device: Optional[Device] = None) -> Gauge:
+    def transform(self, g: Any) -> Gauge:
         """Links g(x) U_μ(x) g†(x+μ̂) of a gauge transformation ``[T, Z, Y, X, 3, 3]``.
 
         Examples
@@ -325,13 +331,21 @@ class Gauge:
             raise InputError(f"g has the shape {g.shape}: expected {links.shape[:4] + (3, 3)}")
         turned = np.empty(links.shape, dtype=np.complex128)
         for mu in range(4):
-            ahead = _ahead(g, mu, device).conj().swapaxes(-1, -2)
+            ahead = _ahead(g, mu, self._device).conj().swapaxes(-1, -2)
             turned[..., mu, :, :] = g @ links[..., mu, :, :] @ ahead
-        return Gauge(turned, device=device)
+        return Gauge(turned, device=self._device)
+
+    def _home(self, device: Optional[Device]) -> Device:
+        """A device for work with the links: with several processes that of theirs, as they have the other parts."""
+        own = self._device if _shared(self._device) is not None else None
+        return device or own or current_device()
+
+    def _where(self, device: Optional[Device]) -> _native.Device:
+        return self._home(device)._native
 
     def __repr__(self) -> str:
         size = "×".join(str(extent) for extent in self.lattice)
-        if self._links.is_shared:
+        if _shared(self._device) is not None:
             # Whoever prints may be one process, while a plaquette needs all.
             part = "×".join(str(extent) for extent in reversed(np.asarray(self).shape[:4]))
             return f"<ferrite_lqcd.Gauge on {size}, of which this process has {part}>"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Iterator, Optional, Sequence, Union
 
 from . import _native
-from .device import Device, _on
+from .device import Device
 from .dirac import _text
 from .errors import InputError
 from .gauge import Gauge
@@ -215,13 +215,14 @@ class HMC:
             "action_tol": action_tol,
             "friction": friction,
         }
-        self._chain = _native.Chain(_on(device), gauge._links, json.dumps(spec))
+        self._device = gauge._home(device)
+        self._chain = _native.Chain(self._device._native, gauge._links, json.dumps(spec))
         self.number = 0
 
     def trajectory(self, *, reverse: bool = False) -> Trajectory:
         """Makes the next trajectory. With ``reverse`` it is also run backwards.
 
-        Ctrl-C ends it at the next iteration of a solver or step of molecular dynamics with ``KeyboardInterrupt``, and leaves the chain
+        Ctrl-C ends it, where there is one process, at the next iteration of a solver or step of molecular dynamics with ``KeyboardInterrupt``, and leaves the chain
         as it was: the next call makes the same trajectory, bit for bit.
         """
         said = self._chain.trajectory(self.number + 1, reverse)
@@ -236,4 +237,4 @@ class HMC:
     @property
     def gauge(self) -> Gauge:
         """The links as they are now."""
-        return Gauge._of(self._chain.links(), {"trajectory": self.number})
+        return Gauge._of(self._chain.links(), self._device, {"trajectory": self.number})

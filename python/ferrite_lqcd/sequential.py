@@ -76,9 +76,7 @@ def sequential(
         As ``Operator.solve``.
     """
     place = _place(operator, antiquark, separation, momentum)
-    columns = antiquark.columns if shell is None else shell.smeared(antiquark.columns, device=operator._device)
-    eta = _native.sequential_source(_shared(operator._device), columns, _number(sink), *place)
-    return _through(operator, antiquark, eta, shell, settings)
+    return _through(operator, antiquark, _number(sink), place, shell, settings)
 
 
 def sequential_nucleon(
@@ -133,11 +131,7 @@ def sequential_nucleon(
     True
     """
     place = _place(operator, quark, separation, momentum)
-    columns = quark.columns if shell is None else shell.smeared(quark.columns, device=operator._device)
-    eta = _native.sequential_nucleon_source(
-        _shared(operator._device), columns, projector, flavour, *place, quark.antiperiodic
-    )
-    return _through(operator, quark, eta, shell, settings)
+    return _through(operator, quark, (projector, flavour), place, shell, settings)
 
 
 def _place(
@@ -155,12 +149,33 @@ def _place(
 
 
 def _through(
-    operator: Operator, propagator: Propagator, eta: Any, shell: Optional[Shell], settings: "dict[str, Any]"
+    operator: Operator,
+    propagator: Propagator,
+    sink: "int | tuple[str, str]",
+    place: "tuple[list[int], list[int], int]",
+    shell: Optional[Shell],
+    settings: "dict[str, Any]",
 ) -> Propagator:
-    """The solution for a source through the sink."""
-    if shell is not None:
-        eta = shell.smeared(eta, device=operator._device)
-    solution, report = operator.solve(eta, **settings)
+    """The propagator through a sink: on the device where the first one is there, too, and memory allows."""
+    native, antiperiodic = _on(operator._device), propagator.antiperiodic
+    columns: Any = propagator._on(native)
+    at_once = isinstance(columns, _native.DevicePropagator) and "guess" not in settings
+    if shell is not None and _on(shell.device or operator._device) is not native:
+        at_once = False
+    said = operator._keeps(settings) if at_once else None
+    solution: Any
+    if said is not None:
+        smearing = None if shell is None else shell._native()
+        found = operator._dirac.propagate_through(columns, sink, *place, antiperiodic, smearing, said)
+        solution, report = operator._kept(*found)
+    else:
+        columns = propagator.columns
+        if shell is not None:
+            columns = shell.smeared(columns, device=operator._device)
+        eta: Any = _native.sequential_source(_shared(operator._device), columns, sink, *place, antiperiodic)
+        if shell is not None:
+            eta = shell.smeared(eta, device=operator._device)
+        solution, report = operator.solve(eta, **settings)
     return Propagator(solution, propagator.origin, operator.antiperiodic, report, device=operator._device)
 
 
@@ -188,7 +203,7 @@ def three_point(
     source : str
         Γ' at the source.
     device : Device, optional
-        Where sums are made; without, the device of ``fe.init``.
+        Where sums are made; without, that of ``quark``.
 
     Examples
     --------
@@ -205,7 +220,8 @@ def three_point(
     names = list(GAMMA_NAMES if currents is None else currents)
     pairs = [(_number(name), _number(source)) for name in names]
     origin, all_momenta = list(quark.origin), [list(q) for q in list_of_momenta]
-    found = _native.mesons(_on(device or quark._device), quark.columns, through.columns, origin, all_momenta, pairs)
+    native = _on(device or quark._device)
+    found = _native.mesons(native, quark._on(native), through._on(native), origin, all_momenta, pairs)
     return Correlators({name: found[:, k] for k, name in enumerate(names)}, list_of_momenta)
 
 
@@ -247,11 +263,12 @@ def conserved_charge(
     theta = operator.parameters.get("theta")
     if theta and any(float(angle) != 0.0 for angle in np.ravel(theta)):
         raise InputError("the conserved charge is known without twisted boundary conditions only")
+    native = _on(device or quark._device)
     return _native.conserved_charge(
-        _on(device or quark._device),
+        native,
         operator.gauge._links,
-        quark.columns,
-        through.columns,
+        quark._on(native),
+        through._on(native),
         _number(source),
         list(quark.origin),
         [list(q) for q in _momenta(momenta)],

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _native
 from ._arrays import extents, given
-from .device import Device, _on, local_part
+from .device import Device, _on, _shared, local_part
 from .errors import InputError
 from .gauge import Gauge
 
@@ -19,9 +19,12 @@ __all__ = ["Array", "Momentum", "Noise", "Point", "Shell", "Source", "Wall"]
 
 
 class Source:
-    """What a propagator begins from. ``origin`` is the site x, y, z, t from which correlators count."""
+    """What a propagator begins from. ``origin`` is the site x, y, z, t from which correlators count. For a source of one's own it is
+    enough to define ``profile``; ``fields`` takes ``device=`` where there are several processes."""
 
     origin: "tuple[int, int, int, int]" = (0, 0, 0, 0)
+    #: Whether the profile is zero at all times but the origin's, so that a solve needs no more of it.
+    _at_one_time = False
 
     def profile(self, lattice: Sequence[int]) -> np.ndarray:
         """What every component has at each site of the lattice: ``[T, Z, Y, X]``."""
@@ -44,6 +47,23 @@ class Source:
         if spin is None:
             return np.asarray(self.fields(lattice, True, device=device)[colour])
         return np.asarray(self.fields(lattice, False, device=device)[3 * spin + colour])
+
+    def _shell(self) -> "Optional[Shell]":
+        """How it is smeared."""
+        return None
+
+    def _one_time(
+        self, lattice: Sequence[int], device: Optional[Device]
+    ) -> "Optional[tuple[int, Optional[np.ndarray]]]":
+        """A source of one time: that time, and the profile ``[z, y, x]`` of this process's part, where it has the time."""
+        if not self._at_one_time or type(self).fields not in (Source.fields, Shell.fields):
+            return None
+        time = self.origin[3]
+        profile = local_part(self.profile(lattice), device=device)
+        native = _shared(device)
+        first = 0 if native is None else native.part(extents(lattice))[0][3]
+        here = 0 <= time - first < profile.shape[0]
+        return time, given(profile[time - first]) if here else None
 
 
 def _empty(lattice: Sequence[int]) -> np.ndarray:
@@ -73,6 +93,8 @@ def _time(t: int, lattice: Sequence[int]) -> int:
 class Point(Source):
     """1 at a site x, y, z, t."""
 
+    _at_one_time = True
+
     def __init__(self, site: Sequence[int]):
         self.origin = _coordinates(site)
 
@@ -85,6 +107,8 @@ class Point(Source):
 class Wall(Source):
     """1 at all sites of a time, for links in Coulomb gauge."""
 
+    _at_one_time = True
+
     def __init__(self, t: int):
         self.origin = (0, 0, 0, int(t))
 
@@ -96,6 +120,8 @@ class Wall(Source):
 
 class Momentum(Source):
     """e^{i p x} at all sites of a time, with p in units of 2π/L."""
+
+    _at_one_time = True
 
     def __init__(self, t: int, p: Sequence[int]):
         self.origin = (0, 0, 0, int(t))
@@ -121,6 +147,7 @@ class Noise(Source):
         if kind == "gaussian" and number:
             raise InputError("number goes with 'z2' and 'z4': give other seeds to Gaussian noise")
         self.seed, self.t, self.kind, self.number = seed, t, kind, number
+        self._at_one_time = t is not None
         self.origin = (0, 0, 0, t or 0)
 
     def profile(self, lattice: Sequence[int]) -> np.ndarray:
@@ -168,15 +195,30 @@ class Shell(Source):
         if len(momentum) != 3:
             raise InputError(f"momentum = {tuple(momentum)}: expected three numbers, in units of 2π/L")
         self.origin = Point(site).origin
+        self._at_one_time = True
         self.width, self.steps, self.gauge = width, steps, gauge
         self.momentum, self.device = [float(component) for component in momentum], device
 
     def fields(self, lattice: Sequence[int], staggered: bool = False, *, device: Optional[Device] = None) -> np.ndarray:
         points = Point(self.origin).fields(lattice, staggered, device=self.device or device)
-        return self.smeared(points, device=device)
+        return np.asarray(self.smeared(points, device=device))
 
-    def smeared(self, fields: Any, *, device: Optional[Device] = None) -> np.ndarray:
-        """Fields smeared in the same way, such as a propagator at the sink."""
+    def profile(self, lattice: Sequence[int]) -> np.ndarray:
+        """That of the point that is smeared."""
+        return Point(self.origin).profile(lattice)
+
+    def _shell(self) -> "Optional[Shell]":
+        return self
+
+    def _native(self) -> "tuple[_native.Links, float, int, list[float]]":
+        return self.gauge._links, self.width, self.steps, self.momentum
+
+    def smeared(self, fields: Any, *, device: Optional[Device] = None) -> Any:
+        """Fields smeared in the same way, such as a propagator at the sink: of a ``Propagator`` another one, where it is."""
+        from .spectrum import Propagator
+
+        if isinstance(fields, Propagator):
+            return fields._smeared(self, device)
         fields = given(fields)
         staggered = fields.shape[-2:] != (4, 3)
         return _native.gaussian(
@@ -186,7 +228,7 @@ class Shell(Source):
 
 class Array(Source):
     """Fields of one's own: ``[12, T, Z, Y, X, 4, 3]``, or ``[3, T, Z, Y, X, 3]``, of several processes this one's part; or a profile
-    ``[T, Z, Y, X]`` of all components, on the whole lattice (``fe.gather``)."""
+    ``[T, Z, Y, X]`` of all components on the whole lattice, the same on every process."""
 
     def __init__(self, array: Any, origin: Sequence[int] = (0, 0, 0, 0)):
         self.array, self.origin = given(array), _coordinates(origin)

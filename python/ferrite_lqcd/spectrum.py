@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Iterator, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
 from . import _native, plots
 from ._arrays import given
-from .device import Device, _on, _shared, _whole
+from .device import Device, _known, _on, _shared, _whole
 from .errors import InputError
 from .plots import Plot
 from .reports import Report
+
+if TYPE_CHECKING:
+    from .sources import Shell
 
 __all__ = ["Correlators", "Propagator", "effective_mass", "gamma", "mesons", "nucleon", "read_fermions", "write_fermions"]
 
@@ -53,7 +56,8 @@ class Propagator:
     Attributes
     ----------
     columns : array
-        ``[12, T, Z, Y, X, 4, 3]``, the first axis 3 spin + colour of the source; ``[3, T, Z, Y, X, 3]`` of staggered quarks.
+        ``[12, T, Z, Y, X, 4, 3]``, the first axis 3 spin + colour of the source; ``[3, T, Z, Y, X, 3]`` of staggered quarks. A copy, made
+        when it is first asked for, where the propagator is on a device.
     origin : four int
         Where the source is, x, y, z, t.
     antiperiodic : bool
@@ -76,23 +80,56 @@ class Propagator:
         *,
         device: Optional[Device] = None,
     ):
-        self._device = device
+        self._device = _known(device)
         self.phases = phases
-        self.columns = given(columns)
+        # On a device, on the host, or both.
+        self._there: "Optional[_native.DevicePropagator]" = None
+        self._columns: Optional[np.ndarray] = None
+        if isinstance(columns, _native.DevicePropagator):
+            self._there, shape = columns, tuple(columns.shape)
+        else:
+            self._columns = given(columns)
+            shape = self._columns.shape
+        self._shape = shape
         self.origin = tuple(int(place) for place in origin)
         self.antiperiodic = antiperiodic
         self.report = report
-        count = {7: 12, 6: 3}.get(self.columns.ndim)
-        if count is None or self.columns.shape[0] != count:
+        count = {7: 12, 6: 3}.get(len(shape))
+        if count is None or shape[0] != count:
             raise InputError(
-                f"an array of shape {self.columns.shape} is no propagator: expected [12, T, Z, Y, X, 4, 3] or [3, T, Z, Y, X, 3]"
+                f"an array of shape {shape} is no propagator: expected [12, T, Z, Y, X, 4, 3] or [3, T, Z, Y, X, 3]"
             )
-        self.lattice = _whole(tuple(reversed(self.columns.shape[1:5])), device)
+        self.lattice = _whole(tuple(reversed(shape[1:5])), device)
+
+    @property
+    def columns(self) -> np.ndarray:
+        if self._columns is None:
+            assert self._there is not None
+            self._columns = self._there.numpy()
+        return self._columns
+
+    def _on(self, native: _native.Device) -> Any:
+        """What is computed with on a device: what is there, or the array."""
+        if self._there is not None and self._there.device is native:
+            return self._there
+        return self.columns
+
+    def _smeared(self, shell: "Shell", device: Optional[Device]) -> "Propagator":
+        """The same smeared at the sink."""
+        native = _on(shell.device or device or self._device)
+        columns: Any = self._on(native)
+        if isinstance(columns, _native.DevicePropagator):
+            columns = columns.gaussian(*shell._native())
+        else:
+            columns = shell.smeared(columns, device=device or self._device)
+        return Propagator(
+            columns, self.origin, self.antiperiodic, self.report, self.phases, device=device or self._device
+        )
 
     @property
     def staggered(self) -> bool:
         """Whether it is one of staggered quarks."""
-        return self.columns.ndim == 6
+        return len(self._shape) == 6
 
     def array(self) -> np.ndarray:
         """A view with the source's indices behind: ``[T, Z, Y, X, sink spin, source spin, sink colour, source colour]``, or
@@ -185,7 +222,7 @@ def mesons(
     gammas : list of names
         Such as ``"g5"``, or pairs ``(sink, source)``. Without: all 16, and pion, rho, a0, a1 and b1 as means of theirs.
     device : Device, optional
-        Where sums are made; without, the device of ``fe.init``.
+        Where sums are made; without, that of the quark's propagator.
 
     Examples
     --------
@@ -196,22 +233,23 @@ def mesons(
     >>> np.allclose(pion, fe.contract("t z y x s s1 c c1, t z y x s s1 c c1 -> t", S.array(), S.array().conj()))
     True
     """
-    list_of_momenta, other = _momenta(momenta), None
+    list_of_momenta = _momenta(momenta)
     if antiquark is not None:
         if not isinstance(antiquark, Propagator):
             raise InputError("antiquark is no Propagator: momenta are given by name, momenta=[(0, 0, 0)]")
         if antiquark.staggered != quark.staggered or antiquark.origin != quark.origin:
             raise InputError("quark and antiquark are of one kind and from one source")
-        other = antiquark.columns
+    native = _on(device or quark._device)
+    other = None if antiquark is None else antiquark._on(native)
     origin = list(quark.origin)
     if quark.staggered:
         if gammas is not None:
             raise InputError("mesons of staggered quarks are the four local ones: leave gammas out")
-        found = _native.staggered_mesons(_on(device or quark._device), quark.columns, other, origin, [list(p) for p in list_of_momenta])
+        found = _native.staggered_mesons(native, quark._on(native), other, origin, [list(p) for p in list_of_momenta])
         return Correlators(dict(zip(_native.staggered_names(), found)), list_of_momenta)
     pairs = [pair if isinstance(pair, tuple) else (pair, pair) for pair in (gammas or GAMMA_NAMES)]
     numbers = [(_number(sink), _number(source)) for sink, source in pairs]
-    found = _native.mesons(_on(device or quark._device), quark.columns, other, origin, [list(p) for p in list_of_momenta], numbers)
+    found = _native.mesons(native, quark._on(native), other, origin, [list(p) for p in list_of_momenta], numbers)
     values = {sink if sink == source else f"{sink}-{source}": found[:, k] for k, (sink, source) in enumerate(pairs)}
     if gammas is None:
         for name, own in MESONS.items():
@@ -228,13 +266,13 @@ def nucleon(
     """The nucleon ε_abc (u_a C γ_5 d_b) u_c with u and d of one mass, ``"nucleon"``, and ``"partner"`` of negative parity.
 
     The sign of antiperiodic quarks is taken back: correlators are those of a source at t = 0. Of staggered quarks it is the local
-    nucleon, whose partner alternates in time. Sums are made on ``device``, or on that of ``fe.init``.
+    nucleon, whose partner alternates in time. Sums are made on ``device``, or on that of the propagator.
     """
-    list_of_momenta = _momenta(momenta)
+    list_of_momenta, native = _momenta(momenta), _on(device or propagator._device)
     if propagator.staggered:
         local = _native.staggered_nucleon(
-            _on(device or propagator._device),
-            propagator.columns,
+            native,
+            propagator._on(native),
             list(propagator.origin),
             [list(p) for p in list_of_momenta],
             propagator.antiperiodic,
@@ -242,7 +280,7 @@ def nucleon(
         )
         return Correlators({"nucleon": local}, list_of_momenta, baryons=True)
     origin, all_momenta = list(propagator.origin), [list(p) for p in list_of_momenta]
-    found = _native.nucleon(_on(device or propagator._device), propagator.columns, origin, all_momenta, propagator.antiperiodic)
+    found = _native.nucleon(native, propagator._on(native), origin, all_momenta, propagator.antiperiodic)
     return Correlators({"nucleon": found[:, 0], "partner": found[:, 1]}, list_of_momenta, baryons=True)
 
 

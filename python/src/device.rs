@@ -168,32 +168,28 @@ impl Opening {
     /// Opens it on the thread that is to serve it, and gives the threads for work of the host, where they are not those of all
     /// cores.
     fn open(&self) -> Outcome<(DeviceThread, Option<usize>)> {
-        let processes =
-            self.comm.map_or_else(|| Ok(Processes::alone()), |address| Processes::join(address, self.grid))?;
+        let processes = self
+            .comm
+            .map_or_else(|| Ok(Processes::alone()), |address| Processes::join(address, self.grid, &self.kind))?;
         let network = processes.network.clone();
-        let threads = match (self.threads, processes.cut.is_shared()) {
-            (None, true) => {
-                let cores = std::thread::available_parallelism().map_or(1, usize::from);
-                Some((cores / network.sharers().map_err(failed)?).max(1))
-            }
-            (threads, _) => threads,
-        };
-        let backend = processes.agree(self.backend(&processes, threads))?;
-        let sharers = match processes.cut.is_shared() {
-            // A host has one memory, and each GPU its own.
-            true if backend.name() == "cpu" => network.alike("cpu").map_err(failed)?,
-            true => network.alike(&format!("GPU {}", self.index(&processes))).map_err(failed)?,
-            false => 1,
-        };
+        let mut threads = self.threads;
+        if processes.cut.is_shared() {
+            let (cores, sharers) = (std::thread::available_parallelism(), network.sharers().map_err(failed)?);
+            threads = threads.or(Some((cores.map_or(1, usize::from) / sharers).max(1)));
+        }
+        let (backend, place) = processes.agree(self.backend(&processes, threads))?;
+        let is_shared = processes.cut.is_shared();
+        let sharers = if is_shared { network.alike(&place).map_err(failed)? } else { 1 };
         let (kept, domains) = (HashMap::new(), RefCell::default());
         Ok((DeviceThread { backend, kept, processes, sharers, domains }, threads))
     }
     fn index(&self, processes: &Processes) -> usize {
         self.index.unwrap_or(processes.network.node_rank())
     }
-    fn backend(&self, processes: &Processes, threads: Option<usize>) -> Outcome<Arc<dyn Backend>> {
+    /// The device, and what tells it from others of its host: all processes there share the memory of the CPU.
+    fn backend(&self, processes: &Processes, threads: Option<usize>) -> Outcome<(Arc<dyn Backend>, String)> {
         match self.kind.as_str() {
-            "cpu" => Ok(Arc::new(Cpu::try_new(threads)?)),
+            "cpu" => Ok((Arc::new(Cpu::try_new(threads)?), "cpu".into())),
             "cuda" => {
                 let (index, (names, _)) = (self.index(processes), gpus());
                 if self.index.is_none() && index > 0 && index >= names.len() && !names.is_empty() {
@@ -212,11 +208,14 @@ impl Opening {
 }
 
 #[cfg(feature = "cuda")]
-fn gpu(index: usize) -> Outcome<Arc<dyn Backend>> {
-    Ok(Arc::new(ferrite::backend::Cuda::new(index)?))
+fn gpu(index: usize) -> Outcome<(Arc<dyn Backend>, String)> {
+    let gpu = ferrite::backend::Cuda::new(index)?;
+    // A batch system may show each process its own GPU under one number.
+    let place = gpu.bus()?;
+    Ok((Arc::new(gpu), place))
 }
 #[cfg(not(feature = "cuda"))]
-fn gpu(_: usize) -> Outcome<Arc<dyn Backend>> {
+fn gpu(_: usize) -> Outcome<(Arc<dyn Backend>, String)> {
     Err(Failure::input("this build knows no GPUs: it was made without the feature cuda"))
 }
 
@@ -306,14 +305,22 @@ impl Device {
         py: Python<'_>,
         make: impl FnOnce(&mut DeviceThread, &Stop) -> Outcome<T> + Send + 'static,
     ) -> PyResult<Kept> {
+        Ok(self.keep_beside(py, move |bench, stop| Ok((make(bench, stop)?, ())))?.0)
+    }
+    /// The same with something beside it that does not stay.
+    pub fn keep_beside<T: 'static, R: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        make: impl FnOnce(&mut DeviceThread, &Stop) -> Outcome<(T, R)> + Send + 'static,
+    ) -> PyResult<(Kept, R)> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        self.run(py, move |bench, stop| {
-            let made = make(bench, stop)?;
+        let beside = self.run(py, move |bench, stop| {
+            let (made, beside) = make(bench, stop)?;
             bench.kept.insert(number, Box::new(made));
-            Ok(())
+            Ok(beside)
         })?;
-        Ok(Kept { number, work: self.work.clone() })
+        Ok((Kept { number, work: self.work.clone() }, beside))
     }
 }
 

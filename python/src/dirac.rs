@@ -5,24 +5,27 @@ use crate::failure::{Failure, FailureKind, Outcome};
 use crate::keys;
 use crate::links::Links;
 use crate::processes::failed;
+use crate::propagator::{self, DevicePropagator, GivenShell, OneTime, Shell, of_profile};
 use crate::shared::Shared;
+use crate::spectrum::Sink;
 use ferrite::backend::MAX_RHS;
 use ferrite::domain::Domain;
 use ferrite::field::host::{ColourVector, Fermion, HostField, HostGauge, Spinor};
-use ferrite::field::{DeviceArray, FullField};
+use ferrite::field::{DeviceArray, DeviceField, FullField};
 use ferrite::files::SharedFile;
 use ferrite::files::setup::links_checksum;
 use ferrite::files::setup_of_solve::{self, SetupError};
 use ferrite::lattice::{Lattice, Section};
 use ferrite::multigrid::{Multigrid, MultigridParams};
+use ferrite::observables::spectrum::contraction_bytes;
 use ferrite::operators::{Key, KeyKind, OPERATORS, Operator, OperatorForm, WilsonLike};
 use ferrite::solve::names::{METHODS, OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES, name_of};
 use ferrite::solve::{
-    Configuration, Method, Report, Request, ShiftStrategy, ShiftsReport, SolveFailure, batches, in_batches,
-    largest_batch, shifts_in_batches,
+    Configuration, Method, Report, Request, ShiftStrategy, ShiftsReport, SolveFailure, batches, for_batches,
+    in_batches, largest_batch, shifts_in_batches,
 };
 use ferrite::solvers::{Iteration, IterationKind, Observer};
-use ferrite::{FermionKind, LinkStorage};
+use ferrite::{FermionKind, LinkStorage, Precision};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -248,12 +251,12 @@ fn sizes(
     local: Lattice,
     n: usize,
     settings: &Settings,
-    systems: Option<usize>,
+    (systems, beside): (Option<usize>, usize),
 ) -> Outcome<Vec<usize>> {
     if let Some(asked) = settings.count("batch", 1, MAX_RHS as u64)? {
         return Ok((0..n).step_by(asked).map(|begin| asked.min(n - begin)).collect());
     }
-    let free = thread.free()?;
+    let free = thread.free()?.saturating_sub(beside);
     let needs = |nrhs: usize| -> usize {
         request.memory(local, &thread.processes.cut.grid, nrhs, systems).iter().map(|(_, bytes)| bytes).sum()
     };
@@ -272,6 +275,21 @@ fn sizes(
     }
 }
 
+/// Work with an operator's links on the device.
+fn with_configuration<T>(
+    thread: &mut DeviceThread,
+    number: u64,
+    work: impl FnOnce(&mut DeviceThread, &Configuration<'static>) -> Outcome<T>,
+) -> Outcome<T> {
+    let configuration = std::mem::take(thread.kept::<Option<Configuration<'static>>>(number)?);
+    let Some(configuration) = configuration else {
+        return Err(Failure::other("the operator has failed before"));
+    };
+    let done = work(thread, &configuration);
+    *thread.kept(number)? = Some(configuration);
+    done
+}
+
 /// Most fields of an array on a device that are applied to or solved for together.
 const TOGETHER: usize = 16;
 
@@ -282,18 +300,57 @@ impl Dirac {
     fn on<T: Send + 'static>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&DeviceThread, &Configuration<'static>, &Stop) -> Outcome<T> + Send + 'static,
+        work: impl FnOnce(&mut DeviceThread, &Configuration<'static>, &Stop) -> Outcome<T> + Send + 'static,
     ) -> PyResult<T> {
         let number = self.kept.number();
         self.device.get().run(py, move |thread, stop| {
-            let configuration = std::mem::take(thread.kept::<Option<Configuration<'static>>>(number)?);
-            let Some(configuration) = configuration else {
-                return Err(Failure::other("the operator has failed before"));
-            };
-            let done = work(thread, &configuration, stop);
-            *thread.kept(number)? = Some(configuration);
-            done
+            with_configuration(thread, number, |thread, configuration| work(thread, configuration, stop))
         })
+    }
+    /// *Collective.* Solves for all components of a source of one time, and leaves the solutions on the device.
+    fn keep_propagator<T: Fermion>(
+        &self,
+        py: Python<'_>,
+        settings: Settings,
+        source: impl FnOnce(&mut DeviceThread) -> Outcome<OneTime<T>> + Send + 'static,
+    ) -> PyResult<(DevicePropagator, String)> {
+        let (request, part, number) = (request(self.operator, &settings)?, self.part, self.kept.number());
+        let (kept, said) = self.device.get().keep_beside(py, move |thread, stop| {
+            let source = source(thread)?;
+            let work = |thread: &mut DeviceThread, configuration: &Configuration<'_>| {
+                let (domain, count) = (configuration.domain(), T::COMPONENTS);
+                let mut request = Request { sources: count, ..request };
+                let whole = 2 * DeviceField::bytes_for(T::KIND, Precision::Double, part.local.half_volume(), count);
+                let sizes = sizes(thread, &request, part.local, count, &settings, (None, whole))?;
+                request.reconstruction = configuration.possible(&request.operator, request.reconstruction)?;
+                let (mut watch, mut solutions) = (Watch::new(stop), None);
+                let solved = for_batches::<Spinor>(&sizes, count, false, |batch| {
+                    let some = match &source {
+                        Some((time, fields)) => FullField::of_time(domain, *time, &fields[batch.clone()])?,
+                        None => FullField::zero(domain, T::KIND, Precision::Double, batch.len())?,
+                    };
+                    let (found, report, error) = configuration.solve_fields(some, None, &request, &mut watch)?;
+                    if batch.len() == count {
+                        solutions = Some(found);
+                    } else {
+                        let all = match &mut solutions {
+                            Some(all) => all,
+                            None => solutions.insert(FullField::zero(domain, T::KIND, Precision::Double, count)?),
+                        };
+                        all.set_rhs(batch.start, found)?;
+                    }
+                    Ok((report, error))
+                });
+                let (report, failure) = solved?;
+                let said = report_json(&request, &report, &watch, failure.map(|error| error.to_string())).to_string();
+                let mut solutions = solutions.ok_or_else(|| Failure::other("nothing was solved for"))?;
+                // Changing the spin basis rounds: an array of the solutions, and what is made of it, has the same bits.
+                solutions.pack(&solutions.unpack()?)?;
+                Ok((Rc::new(solutions), said))
+            };
+            with_configuration(thread, number, work)
+        })?;
+        Ok((DevicePropagator::new(kept, self.device.clone_ref(py), self.part, T::KIND), said))
     }
     fn apply_to<T: Fermion>(
         &self,
@@ -349,7 +406,7 @@ impl Dirac {
         let (request, lattice) = (request(self.operator, &settings)?, self.part.local);
         let answer = self.on(py, move |thread, configuration, stop| {
             let mut request = Request { sources: fields.len(), ..request };
-            let sizes = sizes(thread, &request, lattice, fields.len(), &settings, None)?;
+            let sizes = sizes(thread, &request, lattice, fields.len(), &settings, (None, 0))?;
             request.reconstruction = configuration.possible(&request.operator, request.reconstruction)?;
             let mut watch = Watch::new(stop);
             let solved = in_batches(&sizes, &fields, guess.as_deref(), |sources, guess| {
@@ -380,7 +437,7 @@ impl Dirac {
         let (request, lattice, count) = (request(self.operator, &settings)?, self.part.local, values.len());
         let answer = self.on(py, move |thread, configuration, stop| {
             let strategy = settings.choice("strategy", &STRATEGIES)?.unwrap_or(ShiftStrategy::MultiShift);
-            let sizes = sizes(thread, &request, lattice, fields.len(), &settings, Some(count))?;
+            let sizes = sizes(thread, &request, lattice, fields.len(), &settings, (Some(count), 0))?;
             let mut watch = Watch::new(stop);
             let (solutions, report) = shifts_in_batches(&sizes, &fields, |sources| match shifts {
                 true => configuration.solve_shifts(sources, &values, strategy, &request, &mut watch),
@@ -389,6 +446,24 @@ impl Dirac {
             Ok((solutions.into_iter().flatten().collect::<Vec<_>>(), shifts_json(&request, &report).to_string()))
         })?;
         Ok((answer, [&[count], &axes[..]].concat()))
+    }
+}
+
+impl Dirac {
+    fn propagate_of<T: Fermion>(
+        &self,
+        py: Python<'_>,
+        (time, profile): (usize, Option<Given<'_>>),
+        shell: Option<GivenShell<'_>>,
+        settings: &str,
+    ) -> PyResult<(DevicePropagator, String)> {
+        let settings = Settings(serde_json::from_str(settings).map_err(Failure::other)?);
+        let source = of_profile::<T>(&self.part, time, profile)?;
+        let shell = shell.map(|shell| Shell::of(&shell, &self.part)).transpose()?;
+        self.keep_propagator::<T>(py, settings, move |thread| match shell {
+            Some(shell) => shell.smear(thread, source),
+            None => Ok(source),
+        })
     }
 }
 
@@ -503,6 +578,70 @@ impl Dirac {
         let settings = Settings(serde_json::from_str(settings).map_err(Failure::other)?);
         let ((fields, said), axes) = self.solve_series_for::<ColourVector>(py, &given, (shifts, values), settings)?;
         Ok((arrays::stacked(py, &axes, &fields)?, said))
+    }
+    /// *Collective.* Whether solutions for all components of a source may stay on the device beside a solve for half of them, and hadrons be
+    /// made of two such propagators.
+    fn can_keep(&self, py: Python<'_>, settings: &str) -> PyResult<bool> {
+        let settings = Settings(serde_json::from_str(settings).map_err(Failure::other)?);
+        let (request, part, kind) = (request(self.operator, &settings)?, self.part, self.operator.kind());
+        self.on(py, move |thread, _, _| {
+            let (free, grid) = (thread.free()?, thread.processes.cut.grid);
+            let together = if kind == FermionKind::Wilson { 6 } else { 2 };
+            let solve: usize = request.memory(part.local, &grid, together, None).iter().map(|(_, bytes)| bytes).sum();
+            Ok(solve + contraction_bytes(kind, part.local.volume(), 2) <= free)
+        })
+    }
+    /// *Collective.* Solves for all components of a source with a profile `[z, y, x]` at one time of the whole lattice, smeared by a shell if there is
+    /// one; solutions stay on the device.
+    fn propagate(
+        &self,
+        py: Python<'_>,
+        time: usize,
+        profile: Option<Given<'_>>,
+        shell: Option<GivenShell<'_>>,
+        settings: &str,
+    ) -> PyResult<(DevicePropagator, String)> {
+        match self.operator.kind() {
+            FermionKind::Wilson => self.propagate_of::<Spinor>(py, (time, profile), shell, settings),
+            FermionKind::Staggered => self.propagate_of::<ColourVector>(py, (time, profile), shell, settings),
+        }
+    }
+    /// *Collective.* The propagator through a sink at a time of the whole lattice: of a meson with a matrix, or of the nucleon with
+    /// projector and flavour; smeared there by a shell if there is one.
+    #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
+    fn propagate_through(
+        &self,
+        py: Python<'_>,
+        from: &DevicePropagator,
+        sink: Sink,
+        momentum: [i32; 3],
+        origin: [usize; 4],
+        time: usize,
+        antiperiodic: bool,
+        shell: Option<GivenShell<'_>>,
+        settings: &str,
+    ) -> PyResult<(DevicePropagator, String)> {
+        let settings = Settings(serde_json::from_str(settings).map_err(Failure::other)?);
+        let (part, number) = (self.part, from.number());
+        if from.part() != part || !std::ptr::eq(from.device().get(), self.device.get()) {
+            return Err(Failure::input("operator and propagator are on different lattices or devices").into());
+        }
+        let made = sink.source(&part, (momentum, origin, time), antiperiodic)?;
+        let shell = shell.map(|shell| Shell::of(&shell, &part)).transpose()?;
+        self.keep_propagator::<Spinor>(py, settings, move |thread| {
+            let local = time.checked_sub(part.origin[3]).filter(|local| *local < part.local.size()[3]);
+            let field = propagator::field(thread, number)?;
+            let mut there = local.map(|local| Outcome::Ok((local, field.at_time::<Spinor>(local)?))).transpose()?;
+            if let Some(shell) = &shell {
+                there = shell.smear(thread, there)?;
+            }
+            let section = part.at_time(time);
+            let sources = there.zip(section).map(|((local, fields), section)| (local, made(section, &fields)));
+            match &shell {
+                Some(shell) => shell.smear(thread, sources),
+                None => Ok(sources),
+            }
+        })
     }
     /// Sets multigrid up: what it is, as JSON.
     fn set_up(&self, py: Python<'_>, settings: &str) -> PyResult<String> {

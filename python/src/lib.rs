@@ -11,6 +11,7 @@ mod keys;
 mod links;
 mod plot;
 mod processes;
+mod propagator;
 mod shared;
 mod spectrum;
 
@@ -32,6 +33,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<dirac::Dirac>()?;
     module.add_class::<hmc::Chain>()?;
     module.add_class::<shared::Shared>()?;
+    module.add_class::<propagator::DevicePropagator>()?;
     module.add_function(wrap_pyfunction!(device::gpus, module)?)?;
     module.add_function(wrap_pyfunction!(links::quenched, module)?)?;
     module.add_function(wrap_pyfunction!(dirac::operators, module)?)?;
@@ -47,7 +49,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(spectrum::noise, module)?)?;
     module.add_function(wrap_pyfunction!(spectrum::gaussian, module)?)?;
     module.add_function(wrap_pyfunction!(spectrum::sequential_source, module)?)?;
-    module.add_function(wrap_pyfunction!(spectrum::sequential_nucleon_source, module)?)?;
     module.add_function(wrap_pyfunction!(spectrum::conserved_charge, module)?)?;
     module.add_function(wrap_pyfunction!(fits::fit, module)?)?;
     module.add_function(wrap_pyfunction!(fits::effective_masses, module)?)?;

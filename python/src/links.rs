@@ -149,11 +149,6 @@ impl Links {
     fn lattice(&self) -> Extents {
         self.part.global.size()
     }
-    /// Whether other processes have other parts.
-    #[getter]
-    fn is_shared(&self) -> bool {
-        self.device.is_some()
-    }
     /// How NumPy sees the links without a copy: it keeps this object alive, and must not write.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -346,6 +341,12 @@ pub fn quenched(
     passes: u32,
 ) -> PyResult<(Links, Vec<f64>)> {
     let part = part_of(Some(device), Lattice::new(lattice).map_err(Failure::from)?)?;
+    if start.is_some_and(|links| links.part != part) {
+        return Err(Failure::input(
+            "the links to start from are on another lattice, or other processes have its parts",
+        )
+        .into());
+    }
     let start = start.map(|links| links.gauge.clone());
     let (links, plaquettes) = device.get().run(py, move |thread, stop| -> Outcome<_> {
         let start = match &start {

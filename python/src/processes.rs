@@ -60,15 +60,24 @@ impl Processes {
             job: None,
         }
     }
-    /// *Collective.* Those of the communicator at an address, for work on this thread. Without a grid lattices are cut in t.
+    /// *Collective.* Those of the communicator at an address, for work on this thread with devices of one kind. Without a grid lattices
+    /// are cut in t.
     #[cfg(feature = "mpi")]
-    pub fn join(address: usize, grid: Option<[usize; 4]>) -> Outcome<Self> {
-        // SAFETY: Python gives the address that mpi4py has for a communicator, and keeps this for as long as the device; the
-        // device's thread alone works with it, while the thread that asked waits. `leave` comes before mpi4py's end.
+    pub fn join(address: usize, grid: Option<[usize; 4]>, kind: &str) -> Outcome<Self> {
+        // SAFETY: Python gives the address that mpi4py has for a communicator, and waits. That nothing else calls MPI while a device
+        // works, where it was initialised with less than MPI_THREAD_MULTIPLE, is what the package's documentation asks for; mpi4py
+        // initialises it so. `leave` comes before mpi4py's end.
         let job = unsafe { ferrite::comms::Mpi::join(std::ptr::with_exposed_provenance(address)) };
         let job = job.map_err(|why| Failure::other(format!("the communicator cannot be joined: {why}")))?;
         let network: Arc<dyn Network> = Arc::new(job.clone());
         let dims = grid.unwrap_or([1, 1, 1, network.size()]);
+        let all = network.texts(&format!("{dims:?} and {kind}")).map_err(failed)?;
+        if let Some(other) = all.iter().position(|said| *said != all[0]) {
+            let (first, other) = (&all[0], format!("{} of rank {other}", all[other]));
+            return Err(Failure::input(format!(
+                "processes have different grids or devices: {first} of rank 0, {other}"
+            )));
+        }
         let grid = ProcessGrid::new(dims).map_err(|why| Failure::input(why.to_string()))?;
         if grid.size() != network.size() {
             let (size, [x, y, z, t]) = (network.size(), dims);
@@ -79,7 +88,7 @@ impl Processes {
     }
     /// Without MPI there are none.
     #[cfg(not(feature = "mpi"))]
-    pub fn join(_: usize, _: Option<[usize; 4]>) -> Outcome<Self> {
+    pub fn join(_: usize, _: Option<[usize; 4]>, _: &str) -> Outcome<Self> {
         Err(Failure::input(
             "this build knows no MPI: make a wheel with `cargo xtask wheel --mpi` where the MPI library is, and install that",
         ))

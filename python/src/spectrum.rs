@@ -4,6 +4,7 @@ use crate::device::Device;
 use crate::failure::{Failure, Outcome};
 use crate::links::{Extents, Links};
 use crate::processes::Cut;
+use crate::propagator::{self, Columns, Quark};
 use ferrite::Precision;
 use ferrite::field::FullField;
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
@@ -20,26 +21,14 @@ use ferrite::observables::spectrum::sequential_nucleon::{
 use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
 use ferrite::observables::spectrum::staggered::{NAMES, local_mesons, local_nucleon};
 use ferrite::operators::{StaggeredPhases, TimeBoundary};
-use numpy::PyUntypedArrayMethods;
 use pyo3::prelude::*;
 
-/// Fields of a propagator: one for each component of its source.
-fn columns<T: Fermion>(given: &Given<'_>) -> PyResult<Vec<HostField<T>>> {
-    let (fields, axes) = arrays::fields::<T>(given)?;
-    if axes != [T::COMPONENTS] {
-        let (shape, count) = (given.shape(), T::COMPONENTS);
-        let why = format!("an array of shape {shape:?} is no propagator, which has one axis of {count} in front");
-        return Err(Failure::input(why).into());
-    }
-    Ok(fields)
-}
-
-/// Those of the quark whose antiquark a meson has, where it is another one.
-fn other<T: Fermion>(first: &[HostField<T>], given: Option<&Given<'_>>) -> PyResult<Option<Vec<HostField<T>>>> {
-    let Some(given) = given else { return Ok(None) };
-    let fields = columns::<T>(given)?;
-    match fields[0].lattice() == first[0].lattice() {
-        true => Ok(Some(fields)),
+/// That of the quark whose antiquark a meson has, where it is another one.
+fn other<T: Fermion>(first: &Quark<T>, columns: Option<&Columns<'_>>, device: &Device) -> PyResult<Option<Quark<T>>> {
+    let Some(columns) = columns else { return Ok(None) };
+    let quark = Quark::of(columns, device)?;
+    match quark.part() == first.part() {
+        true => Ok(Some(quark)),
         false => Err(Failure::input("quark and antiquark are on different lattices").into()),
     }
 }
@@ -48,13 +37,13 @@ fn other<T: Fermion>(first: &[HostField<T>], given: Option<&Given<'_>>) -> PyRes
 fn contracted<T: Fermion>(
     py: Python<'_>,
     device: &Device,
-    (quark, antiquark): (Vec<HostField<T>>, Option<Vec<HostField<T>>>),
+    (quark, antiquark): (Quark<T>, Option<Quark<T>>),
     make: impl FnOnce(&FullField, &FullField) -> ferrite::domain::Result<Vec<Complex64>> + Send + 'static,
 ) -> PyResult<Vec<Complex64>> {
     device.run(py, move |thread, _| {
-        let domain = thread.domain_of(quark[0].lattice())?;
-        let quark = FullField::of_host(&domain, &quark)?;
-        let antiquark = antiquark.map(|fields| FullField::of_host(&domain, &fields)).transpose()?;
+        let domain = thread.domain(&quark.part())?;
+        let quark = quark.on(thread, &domain)?;
+        let antiquark = antiquark.map(|other| other.on(thread, &domain)).transpose()?;
         let made = make(&quark, antiquark.as_ref().unwrap_or(&quark))?;
         let mut parts: Vec<f64> = made.iter().flat_map(|z| [z.re, z.im]).collect();
         domain.sum(&mut parts)?;
@@ -74,15 +63,15 @@ fn inside(origin: Extents, lattice: Lattice) -> PyResult<()> {
 pub fn mesons<'py>(
     py: Python<'py>,
     device: &Device,
-    quark: Given<'_>,
-    antiquark: Option<Given<'_>>,
+    quark: Columns<'_>,
+    antiquark: Option<Columns<'_>>,
     origin: Extents,
     momenta: Vec<[i32; 3]>,
     pairs: Vec<(usize, usize)>,
 ) -> PyResult<Made<'py>> {
-    let fields = columns::<Spinor>(&quark)?;
-    let antiquark = other(&fields, antiquark.as_ref())?;
-    let lattice = device.cut().part(fields[0].lattice())?.global;
+    let quark = Quark::<Spinor>::of(&quark, device)?;
+    let antiquark = other(&quark, antiquark.as_ref(), device)?;
+    let lattice = quark.part().global;
     inside(origin, lattice)?;
     pairs.iter().flat_map(|(a, b)| [*a, *b]).try_for_each(known)?;
     let shape = [momenta.len(), pairs.len(), lattice.size()[3]];
@@ -92,7 +81,7 @@ pub fn mesons<'py>(
         let one = |(k, (sink, source))| found.correlator(Gamma::new(sink), Gamma::new(source), k);
         Ok(of.into_iter().flat_map(one).collect())
     };
-    let all = contracted(py, device, (fields, antiquark), make)?;
+    let all = contracted(py, device, (quark, antiquark), make)?;
     arrays::array(py, &shape, all)
 }
 
@@ -101,13 +90,13 @@ pub fn mesons<'py>(
 pub fn nucleon<'py>(
     py: Python<'py>,
     device: &Device,
-    propagator: Given<'_>,
+    propagator: Columns<'_>,
     origin: Extents,
     momenta: Vec<[i32; 3]>,
     antiperiodic: bool,
 ) -> PyResult<Made<'py>> {
-    let fields = columns::<Spinor>(&propagator)?;
-    let lattice = device.cut().part(fields[0].lattice())?.global;
+    let quark = Quark::<Spinor>::of(&propagator, device)?;
+    let lattice = quark.part().global;
     inside(origin, lattice)?;
     let boundary = if antiperiodic { TimeBoundary::Antiperiodic } else { TimeBoundary::Periodic };
     let count = momenta.len();
@@ -115,7 +104,7 @@ pub fn nucleon<'py>(
         let found = nucleon_of(quark, origin, &momenta, boundary)?;
         Ok(found.positive.into_iter().zip(found.negative).flat_map(|(a, b)| [a, b]).flatten().collect())
     };
-    let all = contracted(py, device, (fields, None), make)?;
+    let all = contracted(py, device, (quark, None), make)?;
     arrays::array(py, &[count, 2, lattice.size()[3]], all)
 }
 
@@ -124,20 +113,20 @@ pub fn nucleon<'py>(
 pub fn staggered_mesons<'py>(
     py: Python<'py>,
     device: &Device,
-    quark: Given<'_>,
-    antiquark: Option<Given<'_>>,
+    quark: Columns<'_>,
+    antiquark: Option<Columns<'_>>,
     origin: Extents,
     momenta: Vec<[i32; 3]>,
 ) -> PyResult<Made<'py>> {
-    let fields = columns::<ColourVector>(&quark)?;
-    let antiquark = other(&fields, antiquark.as_ref())?;
-    let lattice = device.cut().part(fields[0].lattice())?.global;
+    let quark = Quark::<ColourVector>::of(&quark, device)?;
+    let antiquark = other(&quark, antiquark.as_ref(), device)?;
+    let lattice = quark.part().global;
     inside(origin, lattice)?;
     let count = momenta.len();
     let make = move |quark: &FullField, antiquark: &FullField| {
         Ok(local_mesons(quark, antiquark, origin, &momenta)?.into_iter().flatten().flatten().collect())
     };
-    let all = contracted(py, device, (fields, antiquark), make)?;
+    let all = contracted(py, device, (quark, antiquark), make)?;
     arrays::array(py, &[NAMES.len(), count, lattice.size()[3]], all)
 }
 
@@ -152,14 +141,14 @@ pub fn staggered_names() -> Vec<&'static str> {
 pub fn staggered_nucleon<'py>(
     py: Python<'py>,
     device: &Device,
-    propagator: Given<'_>,
+    propagator: Columns<'_>,
     origin: Extents,
     momenta: Vec<[i32; 3]>,
     antiperiodic: bool,
     milc_phases: bool,
 ) -> PyResult<Made<'py>> {
-    let fields = columns::<ColourVector>(&propagator)?;
-    let lattice = device.cut().part(fields[0].lattice())?.global;
+    let quark = Quark::<ColourVector>::of(&propagator, device)?;
+    let lattice = quark.part().global;
     inside(origin, lattice)?;
     let boundary = if antiperiodic { TimeBoundary::Antiperiodic } else { TimeBoundary::Periodic };
     let convention = if milc_phases { StaggeredPhases::Milc } else { StaggeredPhases::Lexicographic };
@@ -167,64 +156,70 @@ pub fn staggered_nucleon<'py>(
     let make = move |quark: &FullField, _: &FullField| {
         Ok(local_nucleon(quark, origin, &momenta, boundary, convention)?.concat())
     };
-    let all = contracted(py, device, (fields, None), make)?;
+    let all = contracted(py, device, (quark, None), make)?;
     arrays::array(py, &[count, lattice.size()[3]], all)
 }
 
-/// η of a propagator through the sink of a meson, for all 12 components: `[12, …]`.
+/// A sink of three-point functions as Python gives it: the number of a meson's matrix, or the nucleon's projector and the current's
+/// flavour by their names.
+#[derive(FromPyObject)]
+pub enum Sink {
+    /// A meson's.
+    Meson(usize),
+    /// The nucleon's.
+    Nucleon(String, String),
+}
+
+/// What makes η of a propagator's fields.
+type MakeSource = Box<dyn FnOnce(Section, &[HostField<Spinor>]) -> Vec<HostField<Spinor>> + Send>;
+
+impl Sink {
+    /// For fields on a part of the lattice: how η is made of them, with the momentum, the origin and the time of the sink.
+    pub fn source(
+        &self,
+        part: &Section,
+        (momentum, origin, time): ([i32; 3], Extents, usize),
+        antiperiodic: bool,
+    ) -> PyResult<MakeSource> {
+        inside(origin, part.global)?;
+        if time >= part.global.size()[3] {
+            return Err(Failure::input(format!("time {time} is not on a lattice of {}", part.global)).into());
+        }
+        match self {
+            Sink::Meson(gamma) => {
+                known(*gamma)?;
+                let gamma = Gamma::new(*gamma);
+                Ok(Box::new(move |part, fields| {
+                    sequential::sequential_source(part, fields, gamma, momentum, origin, time)
+                }))
+            }
+            Sink::Nucleon(projector, flavour) => {
+                let projector = named("projector", &PROJECTORS, projector)?;
+                let flavour = named("flavour", &FLAVOURS, flavour)?;
+                let boundary = if antiperiodic { TimeBoundary::Antiperiodic } else { TimeBoundary::Periodic };
+                let sink = NucleonSink { projector, flavour, momentum, time };
+                Ok(Box::new(move |part, fields| nucleon_source_of(part, fields, &sink, origin, boundary)))
+            }
+        }
+    }
+}
+
+/// η of a propagator through a sink, for all 12 components: `[12, …]`.
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "they have names in Python")]
 pub fn sequential_source<'py>(
     py: Python<'py>,
     device: Option<Bound<'_, Device>>,
-    antiquark: Given<'_>,
-    sink: usize,
-    momentum: [i32; 3],
-    origin: Extents,
-    time: usize,
-) -> PyResult<Made<'py>> {
-    known(sink)?;
-    through_sink(py, device.as_ref(), &antiquark, (origin, time), |part, fields| {
-        sequential::sequential_source(part, fields, Gamma::new(sink), momentum, origin, time)
-    })
-}
-
-/// The same of the nucleon's, with a projector and the current's flavour by their names.
-#[pyfunction]
-#[expect(clippy::too_many_arguments, reason = "they have names in Python")]
-pub fn sequential_nucleon_source<'py>(
-    py: Python<'py>,
-    device: Option<Bound<'_, Device>>,
     propagator: Given<'_>,
-    projector: &str,
-    flavour: &str,
+    sink: Sink,
     momentum: [i32; 3],
     origin: Extents,
     time: usize,
     antiperiodic: bool,
 ) -> PyResult<Made<'py>> {
-    let projector = named("projector", &PROJECTORS, projector)?;
-    let flavour = named("flavour", &FLAVOURS, flavour)?;
-    let boundary = if antiperiodic { TimeBoundary::Antiperiodic } else { TimeBoundary::Periodic };
-    let sink = NucleonSink { projector, flavour, momentum, time };
-    through_sink(py, device.as_ref(), &propagator, (origin, time), |part, fields| {
-        nucleon_source_of(part, fields, &sink, origin, boundary)
-    })
-}
-
-/// A source made of a propagator's sites of a time.
-fn through_sink<'py>(
-    py: Python<'py>,
-    device: Option<&Bound<'_, Device>>,
-    propagator: &Given<'_>,
-    (origin, time): (Extents, usize),
-    make: impl FnOnce(Section, &[HostField<Spinor>]) -> Vec<HostField<Spinor>> + Send,
-) -> PyResult<Made<'py>> {
-    let fields = columns::<Spinor>(propagator)?;
+    let fields = propagator::fields::<Spinor>(&propagator)?;
     let part = device.map_or(Cut::NONE, |device| device.get().cut()).part(fields[0].lattice())?;
-    inside(origin, part.global)?;
-    if time >= part.global.size()[3] {
-        return Err(Failure::input(format!("time {time} is not on a lattice of {}", part.global)).into());
-    }
+    let make = sink.source(&part, (momentum, origin, time), antiperiodic)?;
     let made = py.detach(|| make(part, &fields));
     arrays::stacked(py, &[Spinor::COMPONENTS], &made)
 }
@@ -246,18 +241,18 @@ pub fn conserved_charge<'py>(
     py: Python<'py>,
     device: &Device,
     links: &Links,
-    quark: Given<'_>,
-    through: Given<'_>,
+    quark: Columns<'_>,
+    through: Columns<'_>,
     source: usize,
     origin: Extents,
     momenta: Vec<[i32; 3]>,
     antiperiodic: bool,
 ) -> PyResult<Made<'py>> {
-    let (quark, through) = (columns::<Spinor>(&quark)?, columns::<Spinor>(&through)?);
-    let (gauge, lattice) = (links.gauge.clone(), device.cut().part(quark[0].lattice())?.global);
+    let (quark, through) = (Quark::<Spinor>::of(&quark, device)?, Quark::<Spinor>::of(&through, device)?);
+    let (gauge, lattice) = (links.gauge.clone(), quark.part().global);
     inside(origin, lattice)?;
     known(source)?;
-    if through[0].lattice() != quark[0].lattice() || links.part.global != lattice {
+    if through.part() != quark.part() || links.part != quark.part() {
         return Err(Failure::input("links and propagators are on different lattices").into());
     }
     if device.cut().grid.is_partitioned(3) {

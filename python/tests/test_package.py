@@ -388,6 +388,37 @@ def test_arrays_of_a_device_are_shared(weak):
     np.testing.assert_allclose(naive.apply(x.numpy()), source, atol=1e-8)
 
 
+def test_propagators_stay_on_their_device(weak):
+    """What is made of a propagator that stays is what is made of its array."""
+    D, shell = fe.Clover(weak, mass=0.3, csw=1.0), fe.Shell((1, 2, 3, 4), 1.3, 4, weak, momentum=(0.5, 0.0, -1.0))
+    noise = fe.Noise(3, t=2)
+    for operator, source in [(D, fe.Point((1, 2, 3, 4))), (D, shell), (D, noise), (fe.Asqtad(weak, mass=0.2, u0=0.9), fe.Wall(1))]:
+        there = operator.propagator(source, tol=1e-12)
+        array, _ = operator.solve(source.fields(weak.lattice, operator.staggered), tol=1e-12)
+        assert there._there is not None and there._columns is None
+        back = fe.Propagator(there.columns, source.origin, phases=there.phases)
+        np.testing.assert_allclose(back.columns, array, atol=1e-9 * abs(array).max())
+        for name, values in fe.mesons(there).items():
+            # The same bits, but for the copy that fields of the device were made of.
+            np.testing.assert_allclose(values, fe.mesons(back)[name], atol=1e-13 * abs(values).max())
+    # A sink that is smeared, and another device.
+    S = D.propagator(shell, tol=1e-10)
+    np.testing.assert_allclose(shell.smeared(S).columns, shell.smeared(S.columns), rtol=1e-12)
+    other = fe.Device("cpu", threads=1)
+    for name, values in fe.nucleon(S, device=other).items():
+        np.testing.assert_allclose(values, fe.nucleon(S)[name], atol=1e-13 * abs(values).max())
+    # A source of one's own, and a solve that fails.
+    class Own(fe.Point):
+        def fields(self, lattice, staggered=False):
+            return 2 * super().fields(lattice, staggered)
+
+    twice = D.propagator(Own((0, 0, 0, 0)), tol=1e-10).columns
+    np.testing.assert_allclose(twice, 2 * D.propagator(fe.Point((0, 0, 0, 0)), tol=1e-10).columns, atol=1e-8)
+    with pytest.raises(fe.SolverError) as failed:
+        D.propagator(fe.Point((0, 0, 0, 0)), tol=1e-10, max_iterations=3)
+    assert failed.value.x.shape == (12, 8, 6, 4, 2, 4, 3) and not failed.value.report.converged
+
+
 def test_mesons_of_two_masses(weak):
     """Against plain sums, from a shifted source, with momentum."""
     light, heavy = (fe.Wilson(weak, mass=m).propagator(fe.Point((1, 2, 3, 4)), tol=1e-9) for m in (0.2, 0.5))

@@ -43,7 +43,7 @@ def alone(mpirun, tmp_path_factory):
     return found([sys.executable, str(SCRIPT), str(out), "1", "1", "1", "1"], out)
 
 
-@pytest.mark.parametrize("grid", [(1, 1, 2, 1), (1, 1, 2, 2)])
+@pytest.mark.parametrize("grid", [(2, 1, 1, 1), (1, 1, 1, 4)])
 def test_processes_find_what_one_finds(mpirun, alone, tmp_path, grid):
     out, count = tmp_path / "found", int(np.prod(grid))
     python = [sys.executable, "-m", "mpi4py", str(SCRIPT), str(out), *map(str, grid)]
@@ -83,8 +83,11 @@ def test_communicators_are_checked(mpirun):
     from mpi4py import MPI
 
     for comm in (MPI.COMM_NULL, 7):
-        with pytest.raises(fe.InputError, match="communicator of mpi4py"):
-            fe.Device("cpu", comm=comm)
+        for kind in ("cpu", "auto"):
+            with pytest.raises(fe.InputError, match="communicator of mpi4py"):
+                fe.Device(kind, comm=comm)
+    with pytest.raises(fe.InputError, match="not to one that is there"):
+        fe.init(fe.device(), comm=MPI.COMM_SELF)
     with pytest.raises(fe.InputError, match="four numbers of processes"):
         fe.Device("cpu", comm=MPI.COMM_SELF, grid=(1, 1))
     with pytest.raises(fe.InputError, match="grid goes with comm"):
@@ -93,3 +96,5 @@ def test_communicators_are_checked(mpirun):
     device = fe.Device("cpu", comm=MPI.COMM_SELF)
     U = fe.Gauge.random((2, 2, 2, 4), seed=1, device=device)
     assert abs(U.plaquette().mean - fe.Gauge.random((2, 2, 2, 4), seed=1).plaquette().mean) < 1e-14
+    g = np.asarray(fe.Gauge.random((2, 2, 2, 4), seed=2))[..., 0, :, :]
+    assert abs(U.transform(g).plaquette().mean - U.plaquette().mean) < 1e-14

@@ -11,7 +11,7 @@ import numpy as np
 
 import ferrite_lqcd as fe
 
-LATTICE = (4, 4, 8, 8)
+LATTICE = (8, 4, 4, 16)
 
 
 def numbers(folder):
@@ -119,7 +119,14 @@ if __name__ == "__main__":
     else:
         from mpi4py import MPI
 
-        # The grid is that of the processes, or nothing is done.
+        # The grid is that of the processes and the same on all, or nothing is done.
+        rank = MPI.COMM_WORLD.Get_rank()
+        try:
+            fe.init(kind, comm=MPI.COMM_WORLD, grid=grid if rank == 0 else grid[::-1])
+        except fe.InputError as error:
+            assert "different grids" in str(error), error
+        else:
+            raise AssertionError("different grids were taken")
         try:
             fe.init(kind, comm=MPI.COMM_WORLD, grid=(1, 1, 1, MPI.COMM_WORLD.Get_size() + 1))
         except fe.InputError as error:

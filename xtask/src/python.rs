@@ -19,7 +19,7 @@ one is asked for. PLATFORM says how new the C library has to be: Zig's linker, w
 Usage: cargo xtask wheel [--native] [--mpi]
 
   --native  link with this machine's linker: the wheel then needs a C library as new as this machine's
-  --mpi     with several processes, by a communicator of mpi4py: the wheel then needs this machine's MPI library, too
+  --mpi     with several processes, by a communicator of mpi4py: as --native, and the wheel needs this machine's MPI library, too
 ";
 
 /// A wheel of more than that is a failure.

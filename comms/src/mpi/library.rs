@@ -14,15 +14,37 @@ pub(super) const LARGEST_COUNT: usize = c_int::MAX as usize;
 /// How long `mpirun` gets to pass on the last sentence. MPICH's drops what it has not read when a job is aborted.
 const FORWARDING: Duration = Duration::from_millis(200);
 
+/// What a thread has to do with MPI.
+#[derive(Clone, Copy, PartialEq)]
+enum Usable {
+    No,
+    /// It initialised MPI and has not finalised it.
+    Ours,
+    /// It joined a communicator and has not left. Somebody else finalises MPI, whenever they like.
+    Joined,
+}
+
 thread_local! {
-    /// Whether this thread initialised MPI and has not finalised it, or joined a communicator and has not left it.
-    static USABLE: Cell<bool> = const { Cell::new(false) };
+    static USABLE: Cell<Usable> = const { Cell::new(Usable::No) };
+}
+
+fn is_usable() -> bool {
+    match USABLE.get() {
+        Usable::No => false,
+        Usable::Ours => true,
+        Usable::Joined => {
+            let mut ended = 0;
+            // SAFETY: may be called at any time.
+            let asked = unsafe { ffi::MPI_Finalized(&mut ended) };
+            asked == ffi::MPI_SUCCESS as c_int && ended == 0
+        }
+    }
 }
 
 /// Whether MPI may be called: on the thread that initialised it or joined, and before its end. Every function here that calls MPI
 /// asks first; that is what makes them safe to call.
 pub(super) fn usable(rank: usize) -> Result<(), CommError> {
-    if USABLE.get() { Ok(()) } else { Err(CommError::WrongThread { rank }) }
+    if is_usable() { Ok(()) } else { Err(CommError::WrongThread { rank }) }
 }
 
 /// Turns a code of MPI into a result.
@@ -62,7 +84,7 @@ pub(super) fn initialise() -> Result<&'static str, CommError> {
     check(OPERATION, unsafe {
         ffi::MPI_Init_thread(ptr::null_mut(), ptr::null_mut(), ffi::RSMPI_THREAD_FUNNELED, &mut level)
     })?;
-    USABLE.set(true);
+    USABLE.set(Usable::Ours);
     // SAFETY: MPI is initialised. From here on errors come back as codes; before, MPI ends the process itself.
     check("MPI_Comm_set_errhandler", unsafe {
         ffi::MPI_Comm_set_errhandler(ffi::RSMPI_COMM_WORLD, ffi::RSMPI_ERRORS_RETURN)
@@ -96,6 +118,9 @@ fn level_name(level: c_int) -> &'static str {
 pub(super) fn join() -> Result<&'static str, CommError> {
     const OPERATION: &str = "joining a communicator";
     let refused = |message: String| Err(CommError::Transport { operation: OPERATION, message });
+    if USABLE.get() != Usable::No {
+        return refused("this thread has MPI already".into());
+    }
     let (mut begun, mut ended, mut level) = (0, 0, 0);
     // SAFETY: these two may be called at any time.
     unsafe {
@@ -115,22 +140,33 @@ pub(super) fn join() -> Result<&'static str, CommError> {
     check("MPI_Query_thread", unsafe { ffi::MPI_Query_thread(&mut level) })?;
     match level_name(level) {
         name @ ("MPI_THREAD_MULTIPLE" | "MPI_THREAD_SERIALIZED") => {
-            USABLE.set(true);
+            USABLE.set(Usable::Joined);
             Ok(name)
         }
         name => refused(format!("MPI was initialised with {name}, but MPI_THREAD_SERIALIZED is needed")),
     }
 }
 
-/// From now on this thread calls MPI no more.
+/// From now on this thread, which joined a communicator, calls MPI no more.
 pub(super) fn leave() {
-    USABLE.set(false);
+    if USABLE.get() == Usable::Joined {
+        USABLE.set(Usable::No);
+    }
+}
+
+/// Number of all processes of the job.
+pub(super) fn world_size() -> Result<usize, CommError> {
+    usable(0)?;
+    let mut size = 0;
+    // SAFETY: usable; a constant.
+    check("MPI_Comm_size", unsafe { ffi::MPI_Comm_size(ffi::RSMPI_COMM_WORLD, &mut size) })?;
+    Ok(size as usize)
 }
 
 /// Ends MPI. Waits for all ranks.
 pub(super) fn finalise() -> Result<(), CommError> {
     usable(0)?;
-    USABLE.set(false);
+    USABLE.set(Usable::No);
     // SAFETY: initialised, on this thread, and from now on nobody calls MPI any more.
     check("MPI_Finalize", unsafe { ffi::MPI_Finalize() })
 }
@@ -140,7 +176,7 @@ pub(super) fn abort(code: i32, sentence: &str) -> ! {
     let code = if code == 0 { 1 } else { code };
     say(sentence);
     thread::sleep(FORWARDING);
-    if USABLE.get() {
+    if is_usable() {
         // SAFETY: initialised, on this thread.
         unsafe { ffi::MPI_Abort(ffi::RSMPI_COMM_WORLD, code) };
     }
@@ -168,7 +204,7 @@ pub(super) fn cuda_support() -> bool {
     // The binding does not read the header that declares the function, which not all libraries have.
     // SAFETY: a null handle is RTLD_DEFAULT on Linux: all libraries that are loaded.
     let found = unsafe { dlsym(ptr::null_mut(), c"MPIX_Query_cuda_support".as_ptr()) };
-    if found.is_null() || !USABLE.get() {
+    if found.is_null() || !is_usable() {
         return false;
     }
     // SAFETY: Open MPI and MPICH declare `int MPIX_Query_cuda_support(void)`.

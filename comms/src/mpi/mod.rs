@@ -110,7 +110,7 @@ impl Mpi {
             // The other ranks may be well and wait for this one.
             Err(error) => library::abort(1, &format!("MPI cannot be used: {error}")),
         };
-        if let Some(error) = mpi.is_lonely(launch) {
+        if let Some(error) = loneliness(mpi.size(), launch) {
             mpi.finalise()?;
             return Err(error);
         }
@@ -122,18 +122,6 @@ impl Mpi {
             Ok(Err(error)) => mpi.abort(1, &error.to_string()),
             Err(panic) => mpi.abort(101, &format!("panicked: {}", crate::panic_message(&*panic))),
         }
-    }
-
-    /// Several processes were started together, but do not find each other: another library's `mpirun`, or `srun`
-    /// without PMI. Each would do the whole work.
-    fn is_lonely(&self, launch: Option<Launch>) -> Option<CommError> {
-        let (variable, started) = launch.and_then(|launch| Some((launch.variable, launch.size?)))?;
-        let message = format!(
-            "{started} processes were started (says {variable}), but each finds itself alone; start them with the \
-             mpirun of {}, or with srun --mpi=pmix",
-            library::version()
-        );
-        (self.size() == 1 && started > 1).then_some(CommError::Transport { operation: "MPI_Init_thread", message })
     }
 
     /// Waits for all ranks.
@@ -269,6 +257,18 @@ impl Mpi {
         }
         Ok((all, lengths))
     }
+}
+
+/// Several processes were started together, but do not find each other: another library's `mpirun`, or `srun`
+/// without PMI. Each would do the whole work.
+fn loneliness(world: usize, launch: Option<Launch>) -> Option<CommError> {
+    let (variable, started) = launch.and_then(|launch| Some((launch.variable, launch.size?)))?;
+    let message = format!(
+        "{started} processes were started (says {variable}), but each finds itself alone; start them with the mpirun of \
+         {}, or with srun --mpi=pmix",
+        library::version()
+    );
+    (world == 1 && started > 1).then_some(CommError::Transport { operation: "MPI_Init_thread", message })
 }
 
 /// Cuts what was gathered.

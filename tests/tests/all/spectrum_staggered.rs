@@ -3,6 +3,7 @@ use crate::program::*;
 use ferrite::field::host::HostGauge;
 use ferrite::files::{ReadOptions, read_gauge};
 use ferrite::observables::spectrum::gamma::Gamma;
+use ferrite::observables::spectrum::tastes::PIONS;
 use num_complex::Complex64;
 use serde_json::Value;
 use std::fs;
@@ -275,6 +276,16 @@ fn pions_are_means_of_their_tastes() {
     // Seven shifts and none.
     assert_eq!(pions["solves"].as_array().unwrap().len(), 8);
     assert_eq!(pions["solves"].as_array().unwrap().iter().filter(|one| one["shift"] == "xyz").count(), 1);
+    // The other convention of phases is a change of signs of the fields.
+    room.json("spectrum run.toml --out other --set tastes=pions --set solve.phases=lexicographic");
+    let other = line(&room, "other");
+    for (name, _) in PIONS {
+        let (one, other) = (correlator(&pions, name), correlator(&other, name));
+        let largest = one.iter().fold(0f64, |a, b| a.max(b.abs()));
+        for (a, b) in one.iter().zip(&other) {
+            assert!((a - b).abs() < 1e-10 * largest, "{name}: {one:?} {other:?}");
+        }
+    }
     let run = |set: &str| format!("spectrum run.toml --out no {set}");
     room.fails(2, &run("--set tastes=pion-6"), &["'pion-6' is no spin and taste", "pion-05"]);
     room.fails(2, &run("--set tastes=g5-gxgygz"), &["shifts quarks in time"]);

@@ -263,17 +263,18 @@ impl SpectrumInput {
             }
         }
         let turns = quarks.iter().any(|quark| quark.solve.get("theta").is_some());
-        for setting in if tastes.is_empty() { Vec::new() } else { s.all("tastes") } {
-            let why = match source {
-                _ if !staggered => "tastes are those of staggered quarks: take it out",
-                _ if shell_sink || source != SourceKind::Point => "mesons of any taste are made of points: take it out",
-                _ if turns => {
-                    "mesons of any taste are known without twisted boundary conditions only: take solve.theta out"
-                }
-                _ => break,
-            };
-            s.wrong(&setting, why);
-            break;
+        let why = match source {
+            _ if !staggered => Some("tastes are those of staggered quarks: take it out"),
+            _ if shell_sink || source != SourceKind::Point => {
+                Some("mesons of any taste are made of points: take it out")
+            }
+            _ if turns => {
+                Some("mesons of any taste are known without twisted boundary conditions only: take solve.theta out")
+            }
+            _ => None,
+        };
+        if let (Some(why), Some(setting)) = (why, s.all("tastes").first()) {
+            s.wrong(setting, why);
         }
         let three_point = three_point(&mut s, &quarks);
         if three_point.is_some() {
@@ -786,7 +787,7 @@ fn plot(s: &mut Settings, staggered: bool, names: &[String]) -> Vec<String> {
     let all = s.all("plot");
     for setting in &all {
         if staggered {
-            s.wrong(setting, "local mesons of staggered quarks but the pion alternate in time: take it out");
+            s.wrong(setting, "effective masses of staggered quarks are shown of Goldstone's pion only: take it out");
         } else if !names.iter().any(|name| name == setting.text()) {
             s.wrong(setting, format!("'{}' is none of {}", setting.text(), names.join(", ")));
         }

@@ -31,8 +31,8 @@ Examples:
 
 Solves for all 12 components of a source (3 for staggered quarks) on each configuration, together or, if memory does
 not allow that, in batches, and computes from the propagators mesons with all 16
-products of gamma matrices, nucleons, and three-point functions of both, or local staggered mesons. The folder has one
-line of JSON for each configuration in correlators.jsonl, all correlators in .npy, and effective masses with errors by
+products of gamma matrices, nucleons, and three-point functions of both, or staggered mesons, local or of any taste. The
+folder has one line of JSON for each configuration in correlators.jsonl, all correlators in .npy, and effective masses with errors by
 the jackknife over configurations. Configurations that have a line already are left out, so that the same command
 resumes.";
 

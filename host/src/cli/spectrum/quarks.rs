@@ -197,8 +197,7 @@ impl Spent {
 /// Propagators that are there at a time, and one through a sink.
 fn propagators(input: &SpectrumInput) -> usize {
     let unsmeared = 1 + usize::from(input.shell_sink && input.three_point.is_some());
-    // Beside a shifted one, the mean over orders of shifts is made of some more.
-    let of_shifts = if input.tastes.is_empty() { 0 } else { 4 };
+    let of_shifts = usize::from(!input.tastes.is_empty());
     input.quarks.len() * unsmeared + usize::from(input.three_point.is_some()) + of_shifts
 }
 
@@ -650,7 +649,7 @@ impl<'a> QuarksOn<'a> {
         let begin = Instant::now();
         let (part, whole) = (Part::new(layout.local(), layout.grid()), whole_bytes::<F>(layout, [&domain, &home]));
         let needs = |together: usize| -> Needs {
-            let mut needs = SmearingLinks::bytes(F::KIND, Precision::Double, part.sites(), together).to_vec();
+            let mut needs = work.bytes(F::KIND, part.sites(), together).to_vec();
             let vectors = F::COMPONENTS / ColourVector::COMPONENTS * together;
             let exchanges = Exchanges::of(part).border(Precision::Double);
             needs.extend(exchanges.hops(HaloField::Colours(1), Precision::Double, &[vectors]).needs());

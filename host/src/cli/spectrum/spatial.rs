@@ -2,6 +2,7 @@
 use ferrite::domain::Result;
 use ferrite::field::FullField;
 use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
+use ferrite::{FermionKind, Precision};
 
 /// What is done to fields in space, at each time by itself.
 #[derive(Clone, Copy)]
@@ -18,6 +19,15 @@ impl SpatialWork {
         match self {
             SpatialWork::Smearing(smearing) => smearing.momentum,
             SpatialWork::Shift(_) => [0.0; 3],
+        }
+    }
+    /// Bytes that it takes of a device, as [`SmearingLinks::bytes`] has them.
+    pub fn bytes(self, kind: FermionKind, sites: usize, together: usize) -> [(&'static str, usize); 2] {
+        match self {
+            SpatialWork::Smearing(_) => SmearingLinks::bytes(kind, Precision::Double, sites, together),
+            SpatialWork::Shift(directions) => {
+                SmearingLinks::shift_bytes(sites, together, directions.iter().filter(|shifts| **shifts).count())
+            }
         }
     }
     /// For people.

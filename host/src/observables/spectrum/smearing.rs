@@ -155,6 +155,14 @@ impl SmearingLinks {
         let fields = 6 * field(precision) + 2 * field(Precision::Double);
         [("links of smearing", links), ("fields that are smeared", fields)]
     }
+    /// The same for [shifts](Self::shifted) of `together` fields of staggered quarks in double precision, in so many directions.
+    pub fn shift_bytes(sites: usize, together: usize, directions: usize) -> [(&'static str, usize); 2] {
+        let [links, _] = Self::bytes(FermionKind::Staggered, Precision::Double, sites, together);
+        // The field, that with c, and a sum with the next one for each shift that waits for those before it.
+        let halves = 2 * (2 + 2 * directions);
+        let field = DeviceField::bytes_for(FermionKind::Staggered, Precision::Double, sites, together);
+        [links, ("fields that are shifted", halves * field)]
+    }
     /// *Collective.* Smeared copies of host fields, all at once.
     ///
     /// # Errors
