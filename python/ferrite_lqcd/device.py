@@ -190,12 +190,6 @@ def _known(chosen: Optional[Device]) -> Optional[Device]:
     return chosen or (_default if _process == os.getpid() else None)
 
 
-def _shared(chosen: Optional[Device]) -> Optional[_native.Device]:
-    """The device if several processes share its lattices."""
-    found = _known(chosen)
-    return None if found is None or found.comm is None else found._native
-
-
 def _slices(native: _native.Device, rank: int, lattice: Sequence[int], axis: int) -> "tuple[slice, ...]":
     dims, places = native.grid, []
     for parts in dims:
@@ -206,6 +200,18 @@ def _slices(native: _native.Device, rank: int, lattice: Sequence[int], axis: int
     return (slice(None),) * axis + tuple(reversed(there))
 
 
+def _whose(chosen: Optional[Device]) -> Optional[Device]:
+    """The device, if several processes share its lattices."""
+    found = _known(chosen)
+    return None if found is None or found.comm is None else found
+
+
+def _shared(chosen: Optional[Device]) -> Optional[_native.Device]:
+    """The compiled part of the same."""
+    found = _whose(chosen)
+    return None if found is None else found._native
+
+
 def _whole(local: Sequence[int], chosen: Optional[Device]) -> "tuple[int, int, int, int]":
     """Extents x, y, z, t of the lattice of which a part has these."""
     native = _shared(chosen)
@@ -213,19 +219,17 @@ def _whole(local: Sequence[int], chosen: Optional[Device]) -> "tuple[int, int, i
     return x, y, z, t
 
 
-def _ahead(array: np.ndarray, mu: int, chosen: Optional[Device]) -> np.ndarray:
-    """What a field ``[t, z, y, x, …]`` is at x + μ̂."""
-    axis, native = 3 - mu, _shared(chosen)
+def _ahead(array: np.ndarray, mu: int, device: Optional[Device]) -> np.ndarray:
+    """What a field ``[t, z, y, x, …]`` is at x + μ̂, of the processes of a device or of this one alone."""
+    axis = 3 - mu
     rolled = np.roll(array, -1, axis=axis)
-    if native is None or native.grid[mu] == 1:
+    if device is None or device.grid[mu] == 1:
         return rolled
-    device = _known(chosen)
-    assert device is not None
-    step = int(np.prod(native.grid[:mu]))
-    place = native.rank // step % native.grid[mu]
+    parts, step = device.grid[mu], int(np.prod(device.grid[:mu]))
+    place = device.rank // step % parts
 
     def there(by: int) -> int:
-        return native.rank + ((place + by) % native.grid[mu] - place) * step
+        return device.rank + ((place + by) % parts - place) * step
 
     first = np.ascontiguousarray(array.take(0, axis=axis))
     theirs = np.empty_like(first)
@@ -266,11 +270,10 @@ def gather(array: Any, *, axis: int = 0, root: int = 0, device: Optional[Device]
     (12, 8, 4, 4, 4, 4, 3)
     """
     part: np.ndarray = np.ascontiguousarray(array)
-    native = _shared(device)
-    if native is None:
+    chosen = _whose(device)
+    if chosen is None:
         return part
-    chosen = _known(device)
-    assert chosen is not None
+    native = chosen._native
     comm, grid = chosen.comm, chosen.grid
     if native.rank != root:
         comm.Send(part, dest=root)

@@ -15,7 +15,7 @@ import numpy as np
 
 from . import _native, plots
 from ._arrays import extents, given
-from .device import Device, _ahead, _known, _on, _shared
+from .device import Device, _ahead, _on, _shared, _whose
 from .device import device as current_device
 from .errors import InputError
 from .plots import Plot
@@ -87,7 +87,8 @@ class Gauge:
 
     def __init__(self, array: Any, *, device: Optional[Device] = None):
         self._links = _native.Links.from_array(given(array), _shared(device))
-        self._device = _known(device)
+        # Whose processes have the other parts, if there are any.
+        self._device = _whose(device)
         self.file: "dict[str, Any]" = {}
 
     @classmethod
@@ -96,8 +97,7 @@ class Gauge:
     ) -> Gauge:
         gauge = cls.__new__(cls)
         gauge._links, gauge.file = links, file or {}
-        # Whose processes have the other parts.
-        gauge._device = _known(device)
+        gauge._device = _whose(device)
         return gauge
 
     @classmethod
@@ -261,12 +261,12 @@ class Gauge:
         """
         if not 0 <= rho <= 0.25:
             raise InputError(f"rho = {rho}: expected a number from 0 to 0.25")
-        return Gauge._of(self._links.smear(self._where(device), "stout", [rho], steps, spatial), device or self._device)
+        return Gauge._of(self._links.smear(self._where(device), "stout", [rho], steps, spatial), self._home(device))
 
     def ape(self, alpha: float, steps: int = 1, *, spatial: bool = False, device: Optional[Device] = None) -> Gauge:
         """APE-smeared links: the projection of (1 − α) U + α times the mean of the staples."""
         _share(alpha)
-        return Gauge._of(self._links.smear(self._where(device), "ape", [alpha], steps, spatial), device or self._device)
+        return Gauge._of(self._links.smear(self._where(device), "ape", [alpha], steps, spatial), self._home(device))
 
     def hyp(
         self,
@@ -279,7 +279,7 @@ class Gauge:
         """HYP-smeared links (Hasenfratz and Knechtli 2001) with α₁, α₂, α₃."""
         for share in alpha:
             _share(share)
-        return Gauge._of(self._links.smear(self._where(device), "hyp", list(alpha), steps, spatial), device or self._device)
+        return Gauge._of(self._links.smear(self._where(device), "hyp", list(alpha), steps, spatial), self._home(device))
 
     def flow(self, time: float, step: float = 0.02, *, action: str = "wilson", device: Optional[Device] = None) -> Flow:
         """The gradient flow of the action ``"wilson"`` or ``"symanzik"``, or the flow ``"zeuthen"`` (Ramos and Sint 2016), to ``time``, in
@@ -295,7 +295,7 @@ class Gauge:
         if not (time > 0 and 0 < step):
             raise InputError(f"time = {time}, step = {step}: expected numbers above 0")
         links, said = self._links.flow(self._where(device), action, time, step)
-        return Flow(Gauge._of(links, device or self._device), json.loads(said), action)
+        return Flow(Gauge._of(links, self._home(device)), json.loads(said), action)
 
     def fix(
         self,
@@ -313,7 +313,7 @@ class Gauge:
         if overrelax is not None and not 1 <= overrelax < 2:
             raise InputError(f"overrelax = {overrelax}: expected a number from 1 to below 2")
         links, (theta, functional), sweeps = self._links.fix(self._where(device), gauge, tol, overrelax, max_sweeps)
-        return Gauge._of(links, device or self._device, {"gauge": gauge, "theta": theta, "functional": functional, "sweeps": sweeps})
+        return Gauge._of(links, self._home(device), {"gauge": gauge, "theta": theta, "functional": functional, "sweeps": sweeps})
 
     def transform(self, g: Any) -> Gauge:
         """Links g(x) U_μ(x) g†(x+μ̂) of a gauge transformation ``[T, Z, Y, X, 3, 3]``.
@@ -333,19 +333,21 @@ class Gauge:
         for mu in range(4):
             ahead = _ahead(g, mu, self._device).conj().swapaxes(-1, -2)
             turned[..., mu, :, :] = g @ links[..., mu, :, :] @ ahead
-        return Gauge(turned, device=self._device)
+        native = None if self._device is None else self._device._native
+        gauge = Gauge.__new__(Gauge)
+        gauge._links, gauge._device, gauge.file = _native.Links.from_array(given(turned), native), self._device, {}
+        return gauge
 
     def _home(self, device: Optional[Device]) -> Device:
         """A device for work with the links: with several processes that of theirs, as they have the other parts."""
-        own = self._device if _shared(self._device) is not None else None
-        return device or own or current_device()
+        return device or self._device or current_device()
 
     def _where(self, device: Optional[Device]) -> _native.Device:
         return self._home(device)._native
 
     def __repr__(self) -> str:
         size = "×".join(str(extent) for extent in self.lattice)
-        if _shared(self._device) is not None:
+        if self._device is not None:
             # Whoever prints may be one process, while a plaquette needs all.
             part = "×".join(str(extent) for extent in reversed(np.asarray(self).shape[:4]))
             return f"<ferrite_lqcd.Gauge on {size}, of which this process has {part}>"

@@ -136,7 +136,11 @@ if __name__ == "__main__":
         device = fe.init(kind, comm=MPI.COMM_WORLD, grid=grid)
         assert (device.grid, device.rank) == (grid, MPI.COMM_WORLD.Get_rank())
     scalars, arrays = numbers(out.parent)
-    # Two devices beside each other, and links of one on the other.
+    # Two devices beside each other, whole links beside parts, and links of one on the other.
+    whole, turn = whole_links(), np.asarray(whole_links())[..., 1, :, :]
+    assert whole.lattice == LATTICE and whole.transform(turn).lattice == LATTICE
+    assert abs(whole.transform(turn).plaquette().mean - whole.plaquette().mean) < 1e-13
+    assert abs(whole.stout(0.1, device=ALONE).plaquette().mean - fe.Gauge.random(LATTICE, seed=2).stout(0.1).plaquette().mean) < 1e-13
     if grid != (1, 1, 1, 1):
         try:
             fe.Gauge.random(LATTICE, seed=2).loops(device=ALONE)
