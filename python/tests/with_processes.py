@@ -4,6 +4,7 @@
 """
 
 import json
+import os
 import pathlib
 import sys
 
@@ -113,7 +114,7 @@ def whole_links():
 if __name__ == "__main__":
     out, grid = pathlib.Path(sys.argv[1]), tuple(int(parts) for parts in sys.argv[2:])
     ALONE = fe.Device("cpu", threads=1)
-    kind = __import__("os").environ.get("FERRITE_TEST_DEVICE", "cpu")
+    kind = os.environ.get("FERRITE_TEST_DEVICE", "cpu")
     if grid == (1, 1, 1, 1):
         fe.init(kind)
     else:
