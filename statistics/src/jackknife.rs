@@ -1,13 +1,44 @@
 //! Errors of numbers that are made of the means of samples: by the jackknife and the bootstrap.
 
-/// A number from the mean over all samples, and its error from the means that leave out one each, or from those of the bootstrap.
+/// A number from the mean over all samples, and its error from other means: those that leave out one sample each (jackknife), or those of
+/// samples drawn with replacement (bootstrap).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JackknifeEstimate {
     /// From all samples.
     pub value: f64,
-    /// One standard deviation; NaN from fewer than two samples, or where one of these means gives no number.
+    /// One standard deviation; NaN from fewer than two samples, or where too many of the other means have no value: any of the
+    /// jackknife, more than [`MOST_MISSING`] of the bootstrap.
     pub error: f64,
+    /// The other means that have no value.
+    pub missing: MissingMeans,
 }
+
+impl JackknifeEstimate {
+    /// An estimate of which every mean has a value, or of which nothing is known about the means.
+    pub fn new(value: f64, error: f64) -> Self {
+        JackknifeEstimate { value, error, missing: MissingMeans::default() }
+    }
+}
+
+/// Means of the jackknife or the bootstrap that have no value, as where a fit has no minimum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MissingMeans {
+    /// Number of means without a value.
+    pub count: usize,
+    /// Number of means.
+    pub of: usize,
+}
+
+impl std::fmt::Display for MissingMeans {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        let MissingMeans { count, of } = self;
+        write!(f, "{count} of {of} means {} no value", if *count == 1 { "has" } else { "have" })
+    }
+}
+
+/// The largest share of the bootstrap's means that may lack a value: the error is then the standard deviation of the others, which is
+/// right to a few percent. The jackknife has no such share, since its error is a sum over all samples.
+pub const MOST_MISSING: f64 = 0.05;
 
 /// Where errors come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,16 +48,16 @@ pub enum Resampling {
     Jackknife,
     /// Means of as many samples as there are, drawn with replacement (Efron 1979).
     Bootstrap {
-        /// How many such means.
+        /// Number of such means.
         draws: usize,
-        /// Of the random numbers: the same seed gives the same errors.
+        /// Seed of the draws: the same seed gives the same errors.
         seed: u64,
     },
 }
 
 impl Resampling {
-    /// What `f` makes of the mean of the samples, with errors. Samples have equal lengths; `f` gives equally many numbers each time,
-    /// some of which it may not have.
+    /// Applies `f` to the mean of the samples, with errors. Samples have equal lengths; `f` returns equally many numbers each time, some of which
+    /// may be missing.
     pub fn estimate(
         self,
         samples: &[Vec<f64>],
@@ -39,8 +70,35 @@ impl Resampling {
     }
 }
 
-/// The same by the bootstrap: the error is the standard deviation of what `f` makes of the mean of n samples, drawn with
-/// replacement `draws` times, times √(n/(n − 1)), so that for the mean itself it is that of the mean.
+/// Sums over samples, by component.
+fn sums(samples: &[Vec<f64>]) -> Vec<f64> {
+    (0..samples.first().map_or(0, Vec::len)).map(|k| samples.iter().map(|sample| sample[k]).sum()).collect()
+}
+
+/// Estimates of the values of all samples' mean, with the error that `error` makes of Σ (x − x̄)² over the other means that have a value, and of
+/// their number.
+fn estimates(
+    values: Vec<Option<f64>>,
+    others: &[Vec<Option<f64>>],
+    most_missing: f64,
+    error: impl Fn(f64, usize) -> f64,
+) -> Vec<Option<JackknifeEstimate>> {
+    let estimate = |(k, value): (usize, Option<f64>)| {
+        let there: Vec<f64> = others.iter().filter_map(|other| other[k]).collect();
+        let missing = MissingMeans { count: others.len() - there.len(), of: others.len() };
+        let error = if there.len() > 1 && missing.count as f64 <= most_missing * missing.of as f64 {
+            let mean = there.iter().sum::<f64>() / there.len() as f64;
+            error(there.iter().map(|x| (x - mean).powi(2)).sum(), there.len())
+        } else {
+            f64::NAN
+        };
+        Some(JackknifeEstimate { value: value?, error, missing })
+    };
+    values.into_iter().enumerate().map(estimate).collect()
+}
+
+/// Applies `f` to the mean of the samples, with errors by the bootstrap: the standard deviation of `f` of the mean of n samples, drawn with
+/// replacement `draws` times, times √(n/(n − 1)), which for the mean itself is the error of the mean.
 pub fn bootstrap(
     samples: &[Vec<f64>],
     draws: usize,
@@ -49,7 +107,7 @@ pub fn bootstrap(
 ) -> Vec<Option<JackknifeEstimate>> {
     let n = samples.len();
     let Some(length) = samples.first().map(Vec::len) else { return Vec::new() };
-    let mean: Vec<f64> = (0..length).map(|k| samples.iter().map(|sample| sample[k]).sum::<f64>() / n as f64).collect();
+    let mean: Vec<f64> = sums(samples).into_iter().map(|sum| sum / n as f64).collect();
     let mut random = fastrand::Rng::with_seed(seed);
     let mut drawn = || {
         let mut sum = vec![0.0; length];
@@ -61,36 +119,50 @@ pub fn bootstrap(
         f(&sum)
     };
     let others: Vec<Vec<Option<f64>>> = if n > 1 { (0..draws).map(|_| drawn()).collect() } else { Vec::new() };
-    let estimate = |(k, value): (usize, Option<f64>)| {
-        let all: Option<Vec<f64>> = others.iter().map(|other| other[k]).collect();
-        let error = match all {
-            Some(all) if all.len() > 1 => {
-                let mean = all.iter().sum::<f64>() / all.len() as f64;
-                let square: f64 = all.iter().map(|x| (x - mean).powi(2)).sum();
-                (square / (all.len() - 1) as f64 * n as f64 / (n - 1) as f64).sqrt()
-            }
-            _ => f64::NAN,
-        };
-        Some(JackknifeEstimate { value: value?, error })
-    };
-    f(&mean).into_iter().enumerate().map(estimate).collect()
+    let error = |square: f64, count: usize| (square / (count - 1) as f64 * n as f64 / (n - 1) as f64).sqrt();
+    estimates(f(&mean), &others, MOST_MISSING, error)
 }
 
-/// Samples of numbers that are made of means: v_i = f + (n − 1) (f̄ − f_i), with f_i from the mean that leaves out sample i. Their
-/// mean is f of the mean of all, and the covariance of their mean is that of the jackknife, so that what can be fitted to samples can be
-/// fitted to such numbers. `None` where one of the means gives no number, or of fewer than two samples.
-pub fn pseudo_values(samples: &[Vec<f64>], f: impl Fn(&[f64]) -> Option<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
+/// Applies `f` to the mean of the samples, with errors by the jackknife. Samples, one for each configuration, have equal lengths; `f` returns
+/// equally many numbers each time, some of which may be missing.
+pub fn jackknife(samples: &[Vec<f64>], f: impl Fn(&[f64]) -> Vec<Option<f64>>) -> Vec<Option<JackknifeEstimate>> {
     let n = samples.len();
-    let length = samples.first().filter(|_| n > 1)?.len();
-    let sums: Vec<f64> = (0..length).map(|k| samples.iter().map(|sample| sample[k]).sum()).collect();
-    let whole = f(&sums.iter().map(|sum| sum / n as f64).collect::<Vec<_>>())?;
-    let without =
-        |left: &Vec<f64>| f(&sums.iter().zip(left).map(|(sum, own)| (sum - own) / (n - 1) as f64).collect::<Vec<_>>());
-    let others: Vec<Vec<f64>> = samples.iter().map(without).collect::<Option<_>>()?;
+    if n == 0 {
+        return Vec::new();
+    }
+    let sums = sums(samples);
+    let mean: Vec<f64> = sums.iter().map(|sum| sum / n as f64).collect();
+    let without = |left: &Vec<f64>| f(&mean_without(&sums, left, n));
+    let others: Vec<Vec<Option<f64>>> = if n > 1 { samples.iter().map(without).collect() } else { Vec::new() };
+    estimates(f(&mean), &others, 0.0, |square, count| (square * (count - 1) as f64 / count as f64).sqrt())
+}
+
+/// The mean of all n samples but one.
+fn mean_without(sums: &[f64], left: &[f64], n: usize) -> Vec<f64> {
+    sums.iter().zip(left).map(|(sum, own)| (sum - own) / (n - 1) as f64).collect()
+}
+
+/// Turns numbers that are computed from means into samples: v_i = f + (n − 1) (f̄ − f_i), with f_i from the mean that leaves out sample i. Their
+/// mean is f of the mean of all, and the covariance of their mean is that of the jackknife, so that they can be fitted as samples are.
+///
+/// # Errors
+/// Means that have no value; all of them where f of the mean of all samples has none, or there are fewer than two samples.
+pub fn pseudo_values(
+    samples: &[Vec<f64>],
+    f: impl Fn(&[f64]) -> Option<Vec<f64>>,
+) -> Result<Vec<Vec<f64>>, MissingMeans> {
+    let n = samples.len();
+    let sums = sums(samples);
+    let all = MissingMeans { count: n, of: n };
+    let whole = f(&sums.iter().map(|sum| sum / n as f64).collect::<Vec<_>>()).filter(|_| n > 1).ok_or(all)?;
+    let others: Vec<Vec<f64>> = samples.iter().filter_map(|left| f(&mean_without(&sums, left, n))).collect();
+    if others.len() < n {
+        return Err(MissingMeans { count: n - others.len(), of: n });
+    }
     let mean = |k: usize| others.iter().map(|other| other[k]).sum::<f64>() / n as f64;
     let means: Vec<f64> = (0..whole.len()).map(mean).collect();
     let value = |(k, other): (usize, &f64)| whole[k] + (n - 1) as f64 * (means[k] - other);
-    Some(others.iter().map(|other| other.iter().enumerate().map(value).collect()).collect())
+    Ok(others.iter().map(|other| other.iter().enumerate().map(value).collect()).collect())
 }
 
 /// Means of `size` samples one after the other, so that the jackknife leaves out whole bins: where samples are correlated,
@@ -107,34 +179,6 @@ pub fn bins(samples: &[Vec<f64>], size: usize) -> Vec<Vec<f64>> {
         n if n < size => vec![mean(samples)],
         _ => samples.chunks_exact(size).map(mean).collect(),
     }
-}
-
-/// What `f` makes of the mean of the samples, with errors by the jackknife. Samples, one for each configuration, have equal
-/// lengths; `f` gives equally many numbers each time, some of which it may not have.
-pub fn jackknife(samples: &[Vec<f64>], f: impl Fn(&[f64]) -> Vec<Option<f64>>) -> Vec<Option<JackknifeEstimate>> {
-    let n = samples.len();
-    let Some(length) = samples.first().map(Vec::len) else { return Vec::new() };
-    let sums: Vec<f64> = (0..length).map(|k| samples.iter().map(|sample| sample[k]).sum()).collect();
-    let mean: Vec<f64> = sums.iter().map(|sum| sum / n as f64).collect();
-    let without = |left: &Vec<f64>| -> Vec<f64> {
-        sums.iter().zip(left).map(|(sum, own)| (sum - own) / (n - 1) as f64).collect()
-    };
-    let others: Vec<Vec<Option<f64>>> =
-        if n > 1 { samples.iter().map(|sample| f(&without(sample))).collect() } else { Vec::new() };
-    let estimate = |(k, value): (usize, Option<f64>)| {
-        let value = value?;
-        let all: Option<Vec<f64>> = others.iter().map(|other| other[k]).collect();
-        let error = match all {
-            Some(all) if n > 1 => {
-                let mean = all.iter().sum::<f64>() / n as f64;
-                let square: f64 = all.iter().map(|x| (x - mean).powi(2)).sum();
-                (square * (n - 1) as f64 / n as f64).sqrt()
-            }
-            _ => f64::NAN,
-        };
-        Some(JackknifeEstimate { value, error })
-    };
-    f(&mean).into_iter().enumerate().map(estimate).collect()
 }
 
 #[cfg(test)]
@@ -160,7 +204,7 @@ mod tests {
         let found = jackknife(&samples, |mean| mean.iter().map(|x| Some(*x)).collect());
         let variance = [1.0f64, 2.0, 4.0, 3.0].iter().map(|x| (x - 2.5).powi(2)).sum::<f64>() / 3.0;
         for (k, factor) in [(0, 1.0), (1, 10.0)] {
-            let JackknifeEstimate { value, error } = found[k].unwrap();
+            let JackknifeEstimate { value, error, .. } = found[k].unwrap();
             assert!((value - 2.5 * factor).abs() < 1e-12 && (error - factor * (variance / 4.0).sqrt()).abs() < 1e-12);
         }
         let single = jackknife(&samples[..1], |mean| vec![Some(mean[0]), None]);
@@ -187,6 +231,27 @@ mod tests {
         assert!(bootstrap(&samples[..1], 10, 1, f)[0].unwrap().error.is_nan());
     }
 
+    /// Without the largest sample the mean is 2, without another one above 2.3: one mean of the jackknife has no value, and the error is
+    /// missing with it. The bootstrap's error comes from the other means, if these are 95 % of all.
+    #[test]
+    fn means_without_a_value_are_counted() {
+        let samples: Vec<Vec<f64>> = [1.0, 2.0, 4.0, 3.0].iter().map(|x| vec![*x]).collect();
+        let above = |limit: f64| move |mean: &[f64]| vec![Some(mean[0]).filter(|x| *x > limit), Some(mean[0])];
+        let found = jackknife(&samples, above(2.2));
+        assert!(found[0].unwrap().error.is_nan() && found[1].unwrap().error > 0.0);
+        assert_eq!(found[0].unwrap().missing, MissingMeans { count: 1, of: 4 });
+        assert_eq!(found[0].unwrap().missing.to_string(), "1 of 4 means has no value");
+        assert_eq!(found[1].unwrap().missing, MissingMeans { count: 0, of: 4 });
+        assert_eq!(jackknife(&samples, above(3.0))[0], None);
+        // Four equal draws of the smallest sample, whose mean is 1, are 1 of 256; means of at most 1.75 are 35 of 256.
+        for (limit, missing, known) in [(1.1, 1..12, true), (1.8, 90..190, false)] {
+            let [some, all] = [0, 1].map(|k| bootstrap(&samples, 1000, 1, above(limit))[k].unwrap());
+            assert!(missing.contains(&some.missing.count) && some.missing.of == 1000, "{some:?}");
+            assert_eq!(some.error.is_finite(), known);
+            assert!(!known || (some.error / all.error - 1.0).abs() < 0.05);
+        }
+    }
+
     /// Their mean and its error are those of the jackknife.
     #[test]
     fn pseudo_values_are_samples() {
@@ -200,6 +265,9 @@ mod tests {
             // Rounded a few times.
             assert!((found.value / exact.value - 1.0).abs() < 1e-13 && (found.error / exact.error - 1.0).abs() < 1e-13);
         }
-        assert_eq!(pseudo_values(&samples[..1], f), None);
+        assert_eq!(pseudo_values(&samples[..1], f), Err(MissingMeans { count: 1, of: 1 }));
+        // The mean without the largest sample is 2, and those without another one are above 2.3.
+        let some = |mean: &[f64]| (mean[0] > 2.2).then(|| vec![mean[0]]);
+        assert_eq!(pseudo_values(&samples, some), Err(MissingMeans { count: 1, of: 4 }));
     }
 }

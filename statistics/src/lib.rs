@@ -89,3 +89,75 @@ mod tests {
         assert_eq!(average(&[2.0; 5]), Average { mean: 2.0, error: 0.0, autocorrelation: 0.5 });
     }
 }
+
+/// Degenerate data: whatever they are, nothing panics.
+#[cfg(test)]
+mod degenerate {
+    use crate::effective::{CorrelatorShape, effective_masses};
+    use crate::fit::correlator::{CorrelatorSettings, fit_correlator};
+    use crate::fit::covariance::CovarianceKind;
+    use crate::fit::potential::{LoopsAt, potential};
+    use crate::jackknife::{Resampling, bins};
+    use crate::pcac::{fit_pcac, pcac_masses};
+    use crate::{average, scale};
+    use proptest::prelude::*;
+
+    /// Samples by time: of equal or of different lengths, each a factor times a function, with numbers that are often special.
+    fn samples() -> impl Strategy<Value = Vec<Vec<f64>>> {
+        let special = prop_oneof![
+            5 => -2.0..2.0f64,
+            2 => Just(0.0),
+            2 => Just(1.0),
+            1 => Just(-1.0),
+            1 => Just(1e-300),
+            1 => Just(1e300),
+            1 => Just(f64::NAN),
+            1 => Just(f64::INFINITY),
+        ];
+        let energy = prop_oneof![Just(0.0), 0.0..4.0f64, Just(700.0), -1.0..0.0f64];
+        let factor = prop_oneof![Just(1.0), special.clone(), 0.9..1.1f64];
+        let common = (0..14usize, 0..18usize, energy, prop::collection::vec(factor, 14), any::<bool>()).prop_map(
+            |(count, extent, energy, factors, two)| {
+                let second = |t: usize| if two { -0.5 * (-1.5 * energy * t as f64).exp() } else { 0.0 };
+                let function = |t: usize| (-energy * t as f64).exp() + second(t);
+                factors[..count].iter().map(|a| (0..extent).map(|t| a * function(t)).collect()).collect()
+            },
+        );
+        let free = prop::collection::vec(prop::collection::vec(special.clone(), 12), 0..10);
+        let ragged = prop::collection::vec(prop::collection::vec(special, 0..12), 0..8);
+        prop_oneof![4 => common, 2 => free, 1 => ragged]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+        #[test]
+        fn fits_never_panic(
+            samples in samples(),
+            shape in prop::sample::select(vec![CorrelatorShape::Cosh, CorrelatorShape::Sinh, CorrelatorShape::Exponential]),
+            covariance in prop::sample::select(vec![
+                None, Some(CovarianceKind::Full), Some(CovarianceKind::Shrunk), Some(CovarianceKind::Diagonal),
+            ]),
+            states in prop::sample::select(vec![vec![1], vec![2], vec![1, 2]]),
+            window in prop::option::of([0..30usize, 0..30usize]),
+            bootstrap in any::<bool>(),
+        ) {
+            let resampling = if bootstrap { Resampling::Bootstrap { draws: 10, seed: 1 } } else { Resampling::Jackknife };
+            let settings = CorrelatorSettings { window, states, covariance, resampling };
+            let _ = fit_correlator(&samples, shape, &settings);
+            let _ = fit_pcac(&samples, 0.1, &settings);
+            let loops: Vec<LoopsAt> = (1..if settings.window.is_some() { 6 } else { 2 })
+                .map(|r| {
+                    let scaled = |s: &Vec<f64>| s.iter().map(|w| w * (-0.1 * f64::from(r)).exp()).collect();
+                    LoopsAt { distance: f64::from(r), samples: samples.iter().map(scaled).collect() }
+                })
+                .collect();
+            let _ = potential(&loops, &settings, bootstrap.then_some([1.0, 9.0]));
+            for sample in &samples {
+                let _ = (effective_masses(sample, shape), average(sample), pcac_masses(sample, sample, 0.1));
+                let points: Vec<(f64, f64)> = sample.iter().enumerate().map(|(k, y)| (k as f64, *y)).collect();
+                let _ = (scale::t0(&points, 0.3), scale::w0(&points, 0.3));
+            }
+            let _ = bins(&samples[..samples.len().min(1)], 3);
+        }
+    }
+}

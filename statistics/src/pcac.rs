@@ -69,7 +69,14 @@ impl FitFunction for Plateau {
 /// [`FitError`].
 pub fn fit_pcac(samples: &[Vec<f64>], improvement: f64, settings: &CorrelatorSettings) -> Result<Fit, FitError> {
     let few = FitError::FewSamples { found: samples.len() };
-    let extent = samples.first().map_or(0, Vec::len) / 2;
+    let length = samples.first().map_or(0, Vec::len);
+    if let Some((sample, found)) = samples.iter().map(Vec::len).enumerate().find(|(_, found)| *found != length) {
+        return Err(FitError::UnequalSamples { sample, found, expected: length });
+    }
+    let extent = length / 2;
+    if length % 2 != 0 {
+        return Err(FitError::UnequalSamples { sample: 0, found: length, expected: 2 * extent });
+    }
     let pion: Vec<Vec<f64>> = samples.iter().map(|sample| sample[extent..].to_vec()).collect();
     if pion.len() < 2 || extent == 0 {
         return Err(few);
@@ -80,7 +87,7 @@ pub fn fit_pcac(samples: &[Vec<f64>], improvement: f64, settings: &CorrelatorSet
         // Of time 0 there is none, and it is not used.
         std::iter::once(Some(0.0)).chain(all.into_iter().skip(1)).collect()
     };
-    let values = pseudo_values(samples, masses).ok_or(FitError::NoMinimum)?;
+    let values = pseudo_values(samples, masses).map_err(FitError::MissingMeans)?;
     let times: Vec<f64> = (0..values[0].len()).map(|t| t as f64).collect();
     let CorrelatorSettings { window, covariance, resampling, .. } = *settings;
     let window = window.map(|[first, last]| [first.max(1), last.min(times.len() - 1)]);

@@ -66,7 +66,7 @@ impl FlowAnalysis {
         let point = |(t, scaled): (&f64, &Option<JackknifeEstimate>)| json!({ "t": t, "scaled_energy": estimate_json(*scaled) });
         let root = |t0: JackknifeEstimate| {
             let value = (8.0 * t0.value).sqrt();
-            JackknifeEstimate { value, error: 4.0 * t0.error / value }
+            JackknifeEstimate { value, error: 4.0 * t0.error / value, ..t0 }
         };
         json!({
             "t0": estimate_json(self.t0),

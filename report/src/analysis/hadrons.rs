@@ -1,6 +1,7 @@
 //! Fits of correlators of `ferrite spectrum`.
 use super::{
-    AnalysisChoice, SHAPES, average_text, estimate_json, estimate_text, fit_json, name_of, quality_text, why_not,
+    AnalysisChoice, SHAPES, average_text, estimate_json, estimate_text, fit_json, name_of, quality_text, remarks,
+    why_not,
 };
 use crate::records::correlators::{AXIAL_PION, Correlators, HadronChannel, hadrons};
 use crate::text::count;
@@ -19,6 +20,8 @@ pub struct HadronFit {
     pub shape: CorrelatorShape,
     /// C(t), by time from the source.
     pub correlator: Vec<Option<JackknifeEstimate>>,
+    /// Numbers of states that were tried.
+    pub states: Vec<usize>,
     /// The fit.
     pub fit: Result<CorrelatorFit, FitError>,
 }
@@ -69,16 +72,15 @@ impl HadronFit {
         let known = |mean: &[f64]| mean.iter().map(|c| Some(*c).filter(|c| c.is_finite())).collect();
         let correlator = choice.fits.resampling.estimate(&samples, known);
         let fit = fit_correlator(&samples, shape, &choice.fits);
-        HadronFit { name: name.into(), shape, correlator, fit }
+        HadronFit { name: name.into(), shape, correlator, states: choice.fits.states.clone(), fit }
     }
     /// For JSON: the fit, or `why` there is none, and what it is of.
     pub fn json(&self) -> Value {
         let mut object = match &self.fit {
             Ok(CorrelatorFit { states, fit }) => {
-                let function = |k: usize| {
-                    json!(fit.candidates.iter().find(|c| c.function == k).map(|c| c.minimum.parameters.len() / 2))
-                };
-                let mut object = fit_json(fit, &|t| json!(t), &function);
+                let functions: Vec<(Value, String)> =
+                    self.states.iter().map(|n| (json!(n), count(*n, "state"))).collect();
+                let mut object = fit_json(fit, &|t| json!(t), &functions);
                 object["states"] = json!(states.count);
                 object["extent"] = json!(states.extent);
                 object
@@ -110,6 +112,10 @@ impl HadronFit {
         }
         if let Some(average) = average_text(fit, 0) {
             text += &format!("{:<15}{average}\n", "");
+        }
+        let functions: Vec<String> = self.states.iter().map(|n| count(*n, "state")).collect();
+        for remark in remarks(fit, &functions) {
+            text += &format!("{:<15}{remark}\n", "");
         }
         text
     }

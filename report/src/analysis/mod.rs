@@ -19,8 +19,9 @@ use serde_json::{Value, json};
 use statistics::effective::CorrelatorShape;
 use statistics::fit::correlator::CorrelatorSettings;
 use statistics::fit::covariance::CovarianceKind;
+use statistics::fit::window::UnknownGrowth;
 use statistics::fit::{Fit, FitError};
-use statistics::jackknife::{JackknifeEstimate, Resampling};
+use statistics::jackknife::{JackknifeEstimate, MissingMeans, Resampling};
 use std::fmt::Write;
 
 /// Names of the ways in which a correlator falls.
@@ -95,25 +96,91 @@ fn number(x: f64) -> Value {
     if x.is_finite() { json!(x) } else { Value::Null }
 }
 
-/// `value` and `error`, or `null`.
+/// `value` and `error`, or `null`; and `missing` of `means` where some means of the jackknife or the bootstrap have no value.
 pub fn estimate_json(estimate: Option<JackknifeEstimate>) -> Value {
-    match estimate {
-        Some(JackknifeEstimate { value, error }) => json!({ "value": number(value), "error": number(error) }),
-        None => Value::Null,
+    let Some(JackknifeEstimate { value, error, missing }) = estimate else { return Value::Null };
+    let mut object = json!({ "value": number(value), "error": number(error) });
+    if missing.count > 0 {
+        (object["missing"], object["means"]) = (json!(missing.count), json!(missing.of));
     }
+    object
 }
 
-/// `0.4512 ± 0.0023`
+/// Reads what [`estimate_json`] writes.
+pub fn estimate_of(value: &Value) -> Option<JackknifeEstimate> {
+    let whole = |key: &str| value[key].as_u64().unwrap_or(0) as usize;
+    let missing = MissingMeans { count: whole("missing"), of: whole("means") };
+    let error = value["error"].as_f64().unwrap_or(f64::NAN);
+    Some(JackknifeEstimate { value: value["value"].as_f64()?, error, missing })
+}
+
+/// `0.4512 ± 0.0023`; `0.4512 (error unknown: 3 of 400 means have no value)`
 pub fn estimate_text(estimate: Option<JackknifeEstimate>) -> String {
-    match estimate.map(|e| digits(e.value, e.error)) {
-        None => "–".into(),
-        Some([value, error]) if error == "–" => value,
-        Some([value, error]) => format!("{value} ± {error}"),
+    let Some(JackknifeEstimate { value, error, missing }) = estimate else { return "–".into() };
+    match (digits(value, error), missing.count) {
+        ([value, error], 0) if error == "–" => value,
+        ([value, error], 0) => format!("{value} ± {error}"),
+        ([value, error], _) if error == "–" => format!("{value} (error unknown: {missing})"),
+        ([value, error], _) => format!("{value} ± {error} ({missing})"),
     }
 }
 
-/// A fit, for JSON: its quantities by their names, the quality, and the windows that were tried. `place` says what the window's ends are.
-fn fit_json(fit: &Fit, place: &dyn Fn(usize) -> Value, function: &dyn Fn(usize) -> Value) -> Value {
+/// The short form of [`estimate_text`] for tables: `0.4512 (3 of 400 missing)`.
+pub fn estimate_cell(estimate: Option<JackknifeEstimate>) -> String {
+    let Some(JackknifeEstimate { value, error, missing }) = estimate else { return "–".into() };
+    let [value, error] = digits(value, error);
+    let error = if error == "–" { String::new() } else { format!(" ± {error}") };
+    let missing =
+        if missing.count == 0 { String::new() } else { format!(" ({} of {} missing)", missing.count, missing.of) };
+    value + &error + &missing
+}
+
+/// Remarks on a fit: what has no minimum, which errors are unknown, what is left out of means, and whether χ² is too large for the
+/// function. `functions` are the names of the functions that were tried.
+fn remarks(fit: &Fit, functions: &[String]) -> Vec<String> {
+    let mut all = Vec::new();
+    for without in &fit.without_minimum {
+        let name = functions.get(without.function).map_or("the function", String::as_str);
+        all.push(match (without.windows, without.of) {
+            (1, 1) => format!("{name}: chi2 has no minimum"),
+            (windows, of) if windows == of => format!("{name}: chi2 has no minimum in any of {}", count(of, "window")),
+            (windows, of) => {
+                format!("{name}: chi2 has no minimum in {windows} of {}, which are left out", count(of, "window"))
+            }
+        });
+    }
+    if let Some(why) = fit.unknown_growth {
+        let advice = match why {
+            UnknownGrowth::Singular(_) => "; take more configurations, a shorter window, or --covariance shrunk",
+            UnknownGrowth::Degenerate => "; name another window, or fewer states",
+        };
+        all.push(format!("errors are unknown: {why}{advice}"));
+    }
+    for (name, average) in fit.names.iter().zip(&fit.averages).filter(|(_, average)| average.left_out > 0) {
+        let models = count(average.left_out, "model");
+        let percent = 100.0 * average.left_out_probability;
+        let name = name.replace('_', " ");
+        all.push(format!(
+            "{models} with {percent:.1} % of the probability left out of the mean of the {name}: no value or error"
+        ));
+    }
+    let best = &fit.best;
+    if best.quality.p_value < LEAST_P {
+        let per_dof = best.minimum.chi2 / best.quality.expected_chi2;
+        all.push(format!(
+            "chi2 is {per_dof:.1} times its expected value (p = {:.0e}): the function does not describe the data in this window",
+            best.quality.p_value
+        ));
+    }
+    all
+}
+
+/// Fits with a smaller p are warned of: one in 10,000 good ones.
+const LEAST_P: f64 = 1e-4;
+
+/// A fit, for JSON: its quantities by their names, the quality, remarks, and the windows that were tried. `place` converts an end of a
+/// window, `functions` are the functions that were tried, for JSON and by name.
+fn fit_json(fit: &Fit, place: &dyn Fn(usize) -> Value, functions: &[(Value, String)]) -> Value {
     let window = |window: [usize; 2]| window.map(place);
     let mut object = json!({
         "window": window(fit.best.window),
@@ -124,18 +191,25 @@ fn fit_json(fit: &Fit, place: &dyn Fn(usize) -> Value, function: &dyn Fn(usize) 
         "covariance": name_of(&COVARIANCES, fit.covariance),
         "shrinkage": number(fit.shrinkage),
         "parameters": fit.best.minimum.parameters,
+        "remarks": remarks(fit, &functions.iter().map(|(_, name)| name.clone()).collect::<Vec<_>>()),
     });
     for (name, quantity) in fit.names.iter().zip(&fit.quantities) {
         object[name] = estimate_json(*quantity);
     }
     let averages = fit.names.iter().zip(&fit.averages).map(|(name, a)| {
         let all = [("value", a.value), ("statistical", a.statistical), ("systematic", a.systematic)];
-        (name.to_string(), all.into_iter().map(|(key, x)| (key.to_string(), number(x))).collect())
+        let mut object: serde_json::Map<String, Value> =
+            all.into_iter().map(|(key, x)| (key.to_string(), number(x))).collect();
+        if a.left_out > 0 {
+            object.insert("left_out".into(), json!(a.left_out));
+            object.insert("left_out_probability".into(), number(a.left_out_probability));
+        }
+        (name.to_string(), Value::Object(object))
     });
     object["average"] = if fit.averages.is_empty() { Value::Null } else { Value::Object(averages.collect()) };
     let tried = fit.candidates.iter().take(MOST_WINDOWS).map(|one| {
         json!({
-            "function": function(one.function),
+            "function": functions.get(one.function).map(|(value, _)| value),
             "window": window(one.window),
             "chi2": number(one.minimum.chi2),
             "dof": one.dof,
@@ -149,7 +223,7 @@ fn fit_json(fit: &Fit, place: &dyn Fn(usize) -> Value, function: &dyn Fn(usize) 
     object
 }
 
-/// So many windows are told, the most probable first.
+/// The most windows in JSON, the most probable ones.
 const MOST_WINDOWS: usize = 20;
 
 /// `χ²/dof = 3.2/5, p = 0.67`
@@ -184,7 +258,9 @@ pub fn why_not(error: &FitError) -> String {
         FitError::FewSamples { .. } => ": more configurations, or smaller bins, are needed",
         FitError::FewData { .. } => ": name a longer window, or fewer states",
         FitError::Singular { .. } => ": more configurations, a shorter window, or --covariance shrunk are needed",
-        FitError::NoMinimum => "; name another window, or fewer states",
+        FitError::NoMinimum | FitError::MissingMeans(_) => "; name another window, or fewer states",
+        FitError::OutsideData { .. } => ": name another window",
+        FitError::UnequalSamples { .. } => "",
     };
     format!("{error}{out}")
 }

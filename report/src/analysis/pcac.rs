@@ -1,5 +1,7 @@
 //! Quark masses of the axial current, from correlators of `ferrite spectrum`.
-use super::{AnalysisChoice, average_text, estimate_json, estimate_text, fit_json, quality_text, why_not};
+use super::{
+    AnalysisChoice, average_text, estimate_cell, estimate_json, estimate_text, fit_json, quality_text, remarks, why_not,
+};
 use crate::records::correlators::{Correlators, PcacChannel};
 use serde_json::{Value, json};
 use statistics::fit::{Fit, FitError};
@@ -36,7 +38,7 @@ impl PcacFit {
     /// For JSON: the fit, or `why` there is none, and what it is of.
     pub fn json(&self) -> Value {
         let mut object = match &self.fit {
-            Ok(fit) => fit_json(fit, &|t| json!(t), &|_| Value::Null),
+            Ok(fit) => fit_json(fit, &|t| json!(t), &[]),
             Err(error) => json!({ "why": why_not(error) }),
         };
         object["hadron"] = json!(self.name);
@@ -56,13 +58,16 @@ impl PcacFit {
         if let Some(average) = average_text(fit, 0) {
             text += &format!("{:<15}{average}\n", "");
         }
+        for remark in remarks(fit, &[]) {
+            text += &format!("{:<15}{remark}\n", "");
+        }
         text
     }
     /// m(t) in a table.
     pub fn masses_text(&self) -> String {
         let mut text = format!("{:<15}{:>8}  a m(t)\n", "", "t");
         for (t, mass) in self.masses.iter().enumerate().skip(1) {
-            text += &format!("{:<15}{t:>8}  {}\n", "", estimate_text(*mass));
+            text += &format!("{:<15}{t:>8}  {}\n", "", estimate_cell(*mass));
         }
         text
     }

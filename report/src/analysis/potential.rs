@@ -1,5 +1,5 @@
 //! The static potential from Wilson loops of many configurations.
-use super::{AnalysisChoice, average_text, estimate_json, estimate_text, fit_json, quality_text, why_not};
+use super::{AnalysisChoice, average_text, estimate_json, estimate_text, fit_json, quality_text, remarks, why_not};
 use crate::records::measurements::Measurement;
 use serde_json::{Value, json};
 use statistics::fit::potential::{LoopsAt, Potential, potential};
@@ -37,7 +37,7 @@ impl PotentialAnalysis {
             let mut object = match &at.fit {
                 Ok(found) => {
                     // Data are counted from T = 1 on.
-                    let mut object = fit_json(&found.fit, &|k| json!(k + 1), &|_| Value::Null);
+                    let mut object = fit_json(&found.fit, &|k| json!(k + 1), &[]);
                     object["potential"] = object["energy"].take();
                     object
                 }
@@ -54,10 +54,13 @@ impl PotentialAnalysis {
         let at: Vec<Value> = at.collect();
         let distance = |k: usize| json!(self.potential.used.get(k).map(|k| self.potential.at[*k].distance));
         let cornell = match &self.potential.fit {
-            Ok(fit) => fit_json(fit, &distance, &|_| Value::Null),
+            Ok(fit) => fit_json(fit, &distance, &[]),
             Err(error) => json!({ "why": why_not(error) }),
         };
-        json!({ "at": at, "cornell": cornell })
+        let left_out = self.potential.left_out.iter().map(|(k, why)| {
+            json!({ "r": self.separations[*k], "distance": self.potential.at[*k].distance, "why": why.to_string() })
+        });
+        json!({ "at": at, "cornell": cornell, "left_out": left_out.collect::<Vec<_>>() })
     }
     /// V(R) in a table, and what Cornell's form gives.
     pub fn text(&self) -> String {
@@ -74,6 +77,9 @@ impl PotentialAnalysis {
             let quality = quality.trim_start_matches("chi2/dof = ").to_string();
             text += &format!("{r:>10}{:>10.4}  {value:<24}{window:>8}  {quality}\n", at.distance);
         }
+        for (k, why) in &self.potential.left_out {
+            text += &format!("|R| = {:.4} is left out of the fit of V(R): {why}\n", self.potential.at[*k].distance);
+        }
         let fit = match &self.potential.fit {
             Ok(fit) => fit,
             Err(error) => return text + &format!("no fit of V(R): {}\n", why_not(error)),
@@ -87,6 +93,9 @@ impl PotentialAnalysis {
             if let Some(average) = average_text(fit, k).filter(|_| k == 0) {
                 text += &format!("{:<15}{average}\n", "");
             }
+        }
+        for remark in remarks(fit, &[]) {
+            text += &format!("{:<15}{remark}\n", "");
         }
         text
     }

@@ -1,7 +1,7 @@
 //! What `ferrite fit` prints: fits of correlators, the gradient flow, the static potential.
 use super::fitted::{correlator_figure, flow_figure, pcac_figure, potential_figure};
 use crate::analysis::flow::LEVEL;
-use crate::analysis::{SHAPES, estimate_text};
+use crate::analysis::{SHAPES, estimate_of as estimate, estimate_text};
 use crate::error::ReportError;
 use crate::page;
 use crate::text::{count, escape};
@@ -22,6 +22,8 @@ pub struct FitSection {
     /// R and V(R).
     potential: Vec<(f64, Option<JackknifeEstimate>)>,
     cornell: Option<(Vec<f64>, [f64; 2])>,
+    /// Remarks on the fit of V(R), and the distances that it leaves out.
+    potential_remarks: Vec<String>,
 }
 
 /// Of a correlator.
@@ -31,6 +33,7 @@ struct PrintedFit {
     fit: Option<(States, Vec<f64>, [usize; 2])>,
     energy: Option<JackknifeEstimate>,
     quality: String,
+    remarks: Vec<String>,
 }
 
 /// Of a quark mass of the axial current.
@@ -40,10 +43,17 @@ struct PrintedPcac {
     mass: Option<JackknifeEstimate>,
     window: Option<[usize; 2]>,
     quality: String,
+    remarks: Vec<String>,
 }
 
-fn estimate(value: &Value) -> Option<JackknifeEstimate> {
-    Some(JackknifeEstimate { value: value["value"].as_f64()?, error: value["error"].as_f64().unwrap_or(f64::NAN) })
+fn texts(value: &Value) -> Vec<String> {
+    list(value).iter().filter_map(|text| Some(text.as_str()?.to_string())).collect()
+}
+
+fn put_remarks(html: &mut String, remarks: &[String]) {
+    for remark in remarks {
+        let _ = writeln!(html, "<p>{}.</p>", escape(remark));
+    }
 }
 
 fn list(value: &Value) -> &[Value] {
@@ -69,7 +79,8 @@ impl PrintedFit {
                 format!("hadrons: {name}: form, extent, states, parameters or window is missing or wrong")
             })?)
         };
-        Ok(PrintedFit { name, correlator, fit, energy: estimate(&object["energy"]), quality: quality(object) })
+        let (energy, quality, remarks) = (estimate(&object["energy"]), quality(object), texts(&object["remarks"]));
+        Ok(PrintedFit { name, correlator, fit, energy, quality, remarks })
     }
 }
 
@@ -90,6 +101,7 @@ impl PrintedPcac {
             mass: estimate(&object["mass"]),
             window: serde_json::from_value(object["window"].clone()).ok(),
             quality: quality(object),
+            remarks: texts(&object["remarks"]),
         })
     }
 }
@@ -111,7 +123,14 @@ impl FitSection {
         let cornell = serde_json::from_value::<[f64; 3]>(cornell["parameters"].clone())
             .ok()
             .zip(serde_json::from_value::<[f64; 2]>(cornell["window"].clone()).ok());
+        let mut potential_remarks = texts(&potential["cornell"]["remarks"]);
+        for one in list(&potential["left_out"]) {
+            let (distance, why) =
+                (one["distance"].as_f64().unwrap_or(f64::NAN), one["why"].as_str().unwrap_or_default());
+            potential_remarks.push(format!("|R| = {distance:.4} is left out of the fit of V(R): {why}"));
+        }
         Ok(FitSection {
+            potential_remarks,
             configurations: number("configurations")?,
             bins: number("bins")?,
             hadrons,
@@ -143,12 +162,14 @@ impl FitSection {
             let energy =
                 if one.energy.is_some() { format!("a E = {}, ", estimate_text(one.energy)) } else { String::new() };
             let _ = writeln!(html, "<p>{}: {energy}{}.</p>", escape(&one.name), escape(&one.quality));
+            put_remarks(html, &one.remarks);
             let fit = one.fit.as_ref().map(|(states, parameters, window)| (*states, parameters.as_slice(), *window));
             page::put(html, &correlator_figure(&one.name, &one.correlator, fit, &errors)?);
         }
         for one in &self.pcac {
             let mass = if one.mass.is_some() { format!("a m = {}, ", estimate_text(one.mass)) } else { String::new() };
             let _ = writeln!(html, "<p>{}: {mass}{}.</p>", escape(&one.name), escape(&one.quality));
+            put_remarks(html, &one.remarks);
             let plateau = one.mass.map(|mass| mass.value).zip(one.window);
             page::put(html, &pcac_figure(&one.name, &one.masses, plateau, &errors)?);
         }
@@ -161,6 +182,7 @@ impl FitSection {
         if !self.potential.is_empty() {
             let cornell = self.cornell.as_ref().map(|(parameters, window)| (parameters.as_slice(), *window));
             page::put(html, &potential_figure(&self.potential, cornell, &errors)?);
+            put_remarks(html, &self.potential_remarks);
         }
         Ok(())
     }

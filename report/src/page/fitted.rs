@@ -20,14 +20,14 @@ pub struct ErrorBar {
 impl ErrorBar {
     /// Of an estimate, if there is one.
     pub fn of(at: f64, estimate: Option<JackknifeEstimate>) -> Option<Self> {
-        let JackknifeEstimate { value, error } = estimate?;
+        let JackknifeEstimate { value, error, .. } = estimate?;
         let error = if error.is_finite() { error } else { 0.0 };
         value.is_finite().then_some(ErrorBar { at, ends: [value - error, value, value + error], crossed: false })
     }
     /// On a logarithmic axis: of |value|, with a cross where it is negative.
     pub fn logarithmic(at: f64, estimate: Option<JackknifeEstimate>) -> Option<Self> {
         let log = |x: f64| x.abs().log10();
-        let JackknifeEstimate { value, error } = estimate?;
+        let JackknifeEstimate { value, error, .. } = estimate?;
         let middle = log(value);
         // A bar that reaches below 0 is as long downwards as upwards.
         let upper = if error.is_finite() { log(value.abs() + error) } else { middle };

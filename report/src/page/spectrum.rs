@@ -1,15 +1,15 @@
 //! The folder of a spectrum: correlators and effective masses.
 use super::figure::Figure;
 use super::fitted::{ErrorBar, FittedCurve, FittedFigure, correlator_figure, pcac_figure};
-use crate::analysis::AnalysisChoice;
 use crate::analysis::hadrons::HadronFit;
 use crate::analysis::pcac::PcacFit;
+use crate::analysis::{AnalysisChoice, estimate_cell};
 use crate::error::ReportError;
 use crate::page;
 use crate::records::correlators::{
     CorrelatorRecord, Correlators, HadronChannel, LINES, hadrons, masses_of_first_half, pcac_channels,
 };
-use crate::text::{count, digits, escape, extents_in};
+use crate::text::{count, escape, extents_in};
 use serde_json::{Value, json};
 use statistics::jackknife::{JackknifeEstimate, bins, jackknife};
 use std::fmt::Write;
@@ -181,7 +181,7 @@ impl SpectrumReport {
         for t in 0..self.hadrons.iter().map(|hadron| hadron.masses.len()).max().unwrap_or(0) {
             let _ = write!(html, "<tr><td>{t}</td>");
             for hadron in &self.hadrons {
-                let _ = write!(html, "<td>{}</td>", cell(hadron.masses.get(t).copied().flatten()));
+                let _ = write!(html, "<td>{}</td>", estimate_cell(hadron.masses.get(t).copied().flatten()));
             }
             *html += "</tr>\n";
         }
@@ -200,16 +200,6 @@ impl SpectrumReport {
             text += &quark.text();
         }
         text
-    }
-}
-
-fn cell(estimate: Option<JackknifeEstimate>) -> String {
-    match estimate {
-        None => "–".into(),
-        Some(JackknifeEstimate { value, error }) => match digits(value, error) {
-            [value, error] if error == "–" => value,
-            [value, error] => format!("{value} ± {error}"),
-        },
     }
 }
 

@@ -123,6 +123,16 @@ impl Whitening {
             v[i] = (v[i] / self.errors[i] - sum) / self.lower[i * n + i];
         }
     }
+    /// How far rounding of v may move L⁻¹ v: a few units of the last digit of each v_k, carried on by the columns of L⁻¹.
+    pub(super) fn rounding(&self, v: &[f64]) -> f64 {
+        let column = |k: usize| {
+            let mut unit = vec![0.0; v.len()];
+            unit[k] = v[k];
+            self.apply(&mut unit);
+            unit.iter().map(|x| x * x).sum::<f64>()
+        };
+        16.0 * f64::EPSILON * (0..v.len()).map(column).sum::<f64>().sqrt()
+    }
     /// L⁻ᵀ v
     pub(super) fn applied_transposed(&self, v: &[f64]) -> Vec<f64> {
         let n = self.errors.len();

@@ -2,7 +2,7 @@
 use super::covariance::{Whitening, cholesky, solve_cholesky};
 
 /// A function of a place, with parameters.
-pub trait Model {
+pub trait Model: Sync {
     /// How many parameters there are.
     fn count(&self) -> usize;
     /// f(x; p); ∂f/∂p_k goes to `gradient`.
@@ -43,14 +43,22 @@ pub(super) fn residuals(model: &dyn Model, data: Data, parameters: &[f64]) -> (V
     (r, jacobian)
 }
 
-fn dot(a: &[f64], b: &[f64]) -> f64 {
+pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// The parameters are found where a step would change χ² by less times 1 + χ²: by 10⁻⁷ standard deviations where the function fits.
-const SMALL: f64 = 1e-14;
-/// Most steps. Two states that the data can hardly tell apart take some hundred.
+/// Steps of the search by Levenberg and Marquardt; two nearly degenerate states take some hundred.
 const STEPS: usize = 500;
+/// Steps of Newton's method, which doubles the digits with each.
+const NEWTON_STEPS: usize = 30;
+/// Newton's method begins where the predicted decrease of χ² is below this: 0.01 standard deviations from the minimum. Where it fails, which
+/// happens only if χ² is far from quadratic, the search goes on down to the next of these.
+const HANDOVER: [f64; 3] = [1e-4, 1e-8, 1e-12];
+/// The predicted decrease of χ² that a minimum may have left, unless rounding leaves more: 10⁻⁵ standard deviations, where the jackknife's
+/// means of 1000 samples are 0.03 of them apart.
+const LEFT: f64 = 1e-10;
+/// The step of numerical second derivatives, in standard deviations: truncation is 10⁻⁶ of them, rounding less.
+const DIFFERENCE: f64 = 1e-3;
 
 /// The derivatives of the parameters at the minimum with respect to the data, by parameter: B = (Jᵀ J)⁻¹ Jᵀ L⁻¹ with J = L⁻¹ ∂f/∂p.
 pub(super) fn response(
@@ -75,58 +83,144 @@ pub(super) fn response(
     Some(all)
 }
 
-/// The minimum of χ² next to where the search starts; `None` where there is none, or parameters are not determined by the data.
-pub fn minimise(model: &dyn Model, data: Data, start: &[f64]) -> Option<Minimum> {
-    let count = model.count();
-    let (mut parameters, mut damping) = (start.to_vec(), 1e-3);
-    let (mut r, mut jacobian) = residuals(model, data, &parameters);
-    let mut chi2 = dot(&r, &r);
-    // What residuals lose by rounding: they are differences of numbers as large as the data.
-    let mut whole = data.y.to_vec();
-    data.whitening.apply(&mut whole);
-    let rounding = 1e-15 * dot(&whole, &whole).sqrt();
-    for _ in 0..STEPS {
-        // In units in which each parameter alone has the variance 1.
+/// χ² and its derivatives at one place.
+#[derive(Clone)]
+pub(super) struct Place {
+    pub(super) parameters: Vec<f64>,
+    jacobian: Vec<Vec<f64>>,
+    /// The inverse of the standard deviation that each parameter alone would have: |J_k|.
+    scale: Vec<f64>,
+    /// −½ ∂χ²/∂p
+    descent: Vec<f64>,
+    chi2: f64,
+}
+
+/// x_k / scale_k
+fn over(x: &[f64], scale: &[f64]) -> Vec<f64> {
+    x.iter().zip(scale).map(|(x, s)| x / s).collect()
+}
+
+impl Place {
+    fn at(model: &dyn Model, data: Data, parameters: Vec<f64>) -> Option<Self> {
+        let (r, jacobian) = residuals(model, data, &parameters);
+        Place::with(parameters, &r, jacobian)
+    }
+    /// The place with residuals r and −∂r/∂p, by parameter; `None` where these are not finite, or a parameter has no effect.
+    pub(super) fn with(parameters: Vec<f64>, r: &[f64], jacobian: Vec<Vec<f64>>) -> Option<Self> {
+        let chi2 = dot(r, r);
         let scale: Vec<f64> = jacobian.iter().map(|column| dot(column, column).sqrt()).collect();
-        if !chi2.is_finite() || scale.iter().any(|s| !(*s > 0.0 && s.is_finite())) {
-            return None;
-        }
-        let gradient: Vec<f64> = jacobian.iter().zip(&scale).map(|(column, s)| dot(column, &r) / s).collect();
-        let step = |damping: f64| {
-            let entry = |i: usize, j: usize| match i == j {
-                true => 1.0 + damping,
-                false => dot(&jacobian[i], &jacobian[j]) / (scale[i] * scale[j]),
-            };
-            let matrix: Vec<f64> = (0..count * count).map(|k| entry(k / count, k % count)).collect();
-            Some(solve_cholesky(&cholesky(&matrix, count)?, &gradient))
+        let usable = chi2.is_finite() && scale.iter().all(|s| *s > 0.0 && s.is_finite());
+        let descent = jacobian.iter().map(|column| dot(column, r)).collect();
+        usable.then_some(Place { parameters, jacobian, scale, descent, chi2 })
+    }
+    fn moved(&self, step: &[f64]) -> Vec<f64> {
+        self.parameters.iter().zip(step).map(|(p, d)| p + d).collect()
+    }
+    /// The damped step of Gauss and Newton, (JᵀJ + damping · diag JᵀJ)⁻¹ Jᵀ r, and the decrease of χ² that it promises without damping.
+    fn gauss_newton(&self, damping: f64) -> Option<(Vec<f64>, f64)> {
+        let count = self.parameters.len();
+        let entry = |i: usize, j: usize| match i == j {
+            true => 1.0 + damping,
+            false => dot(&self.jacobian[i], &self.jacobian[j]) / (self.scale[i] * self.scale[j]),
         };
-        if let Some(whole) = step(0.0)
-            && dot(&whole, &gradient) < SMALL * (1.0 + chi2) + rounding * rounding
-        {
-            // What is left is a step of Gauss and Newton, which no comparison of two χ² can judge.
-            let better: Vec<f64> = (0..count).map(|k| parameters[k] + whole[k] / scale[k]).collect();
-            let (last, _) = residuals(model, data, &better);
-            return Some(Minimum { parameters: better, chi2: dot(&last, &last) }).filter(|m| m.chi2.is_finite());
-        }
-        let Some(tried) = step(damping) else {
-            damping = (10.0 * damping).max(1e-3);
-            continue;
+        let matrix: Vec<f64> = (0..count * count).map(|k| entry(k / count, k % count)).collect();
+        let step = over(&solve_cholesky(&cholesky(&matrix, count)?, &over(&self.descent, &self.scale)), &self.scale);
+        let decrease = dot(&step, &self.descent);
+        Some((step, decrease))
+    }
+}
+
+/// L of H = L Lᵀ with the second derivatives H of ½ χ², by differences of the first ones.
+struct Curvature {
+    /// Inverse units of the parameters, in which H has a diagonal near 1.
+    scale: Vec<f64>,
+    lower: Vec<f64>,
+}
+
+impl Curvature {
+    /// `None` where H is not positive, so that there is no minimum nearby.
+    fn at(model: &dyn Model, data: Data, place: &Place) -> Option<Self> {
+        let (count, scale) = (place.parameters.len(), place.scale.clone());
+        let descent = |k: usize, sign: f64| {
+            let mut there = place.parameters.clone();
+            there[k] += sign * DIFFERENCE / scale[k];
+            let (r, jacobian) = residuals(model, data, &there);
+            over(&jacobian.iter().map(|column| dot(column, &r)).collect::<Vec<_>>(), &scale)
         };
-        let there: Vec<f64> = (0..count).map(|k| parameters[k] + tried[k] / scale[k]).collect();
-        let (r_there, jacobian_there) = residuals(model, data, &there);
-        let chi2_there = dot(&r_there, &r_there);
-        // Differences below rounding are none.
-        if chi2_there <= chi2 * (1.0 + 1e-13) + rounding * (chi2.sqrt() + rounding) {
-            (parameters, r, jacobian, chi2) = (there, r_there, jacobian_there, chi2_there);
-            damping = (0.1 * damping).max(1e-15);
-        } else {
-            damping *= 10.0;
-            if damping > 1e20 {
-                return None;
-            }
+        let column = |k: usize| -> Vec<f64> {
+            descent(k, 1.0).iter().zip(descent(k, -1.0)).map(|(up, down)| (down - up) / (2.0 * DIFFERENCE)).collect()
+        };
+        let columns: Vec<Vec<f64>> = (0..count).map(column).collect();
+        let symmetric = |k: usize| 0.5 * (columns[k / count][k % count] + columns[k % count][k / count]);
+        let lower = cholesky(&(0..count * count).map(symmetric).collect::<Vec<_>>(), count)?;
+        lower.iter().all(|x| x.is_finite()).then_some(Curvature { scale, lower })
+    }
+    /// The step of Newton, H⁻¹ Jᵀ r, and the decrease of χ² that it promises.
+    fn newton(&self, place: &Place) -> (Vec<f64>, f64) {
+        let step = over(&solve_cholesky(&self.lower, &over(&place.descent, &self.scale)), &self.scale);
+        let decrease = dot(&step, &place.descent);
+        (step, decrease)
+    }
+}
+
+/// The minimum of χ² next to where the search starts; `None` where there is none, as where the data do not determine the parameters.
+///
+/// The search by Levenberg and Marquardt compares values of χ², which rounding makes equal some 10⁻⁸ standard deviations from the
+/// minimum, or earlier where data are strongly correlated. Newton's method, which compares nothing, finds where the derivatives vanish.
+pub fn minimise(model: &dyn Model, data: Data, start: &[f64]) -> Option<Minimum> {
+    let at = |parameters| Place::at(model, data, parameters);
+    let mut place = at(start.to_vec())?;
+    for enough in HANDOVER {
+        place = descend(&at, place, enough);
+        if let Some(Place { parameters, chi2, .. }) = polish(model, data, &place) {
+            return Some(Minimum { parameters, chi2 });
         }
     }
     None
+}
+
+/// Steps of Levenberg and Marquardt until the step of Gauss and Newton promises less than `enough`, or no step lowers χ² any more.
+pub(super) fn descend(at: &dyn Fn(Vec<f64>) -> Option<Place>, mut place: Place, enough: f64) -> Place {
+    let mut damping = 1e-3;
+    for _ in 0..STEPS {
+        if place.gauss_newton(0.0).is_some_and(|(_, decrease)| decrease < enough) || damping > 1e20 {
+            break;
+        }
+        let tried = place.gauss_newton(damping).and_then(|(step, _)| at(place.moved(&step)));
+        match tried {
+            Some(there) if there.chi2 < place.chi2 => {
+                place = there;
+                damping = (0.1 * damping).max(1e-15);
+            }
+            _ => damping = (10.0 * damping).max(1e-3),
+        }
+    }
+    place
+}
+
+/// Steps of Newton for as long as they become smaller; `None` where they do not lead to a minimum. Second derivatives are computed again
+/// only where steps shrink slowly.
+fn polish(model: &dyn Model, data: Data, from: &Place) -> Option<Place> {
+    let (mut place, mut curvature, mut fresh) = (from.clone(), Curvature::at(model, data, from)?, true);
+    let (mut step, mut decrease) = curvature.newton(&place);
+    // Far from a minimum Newton's method may lead anywhere.
+    if decrease > 1.0 {
+        return None;
+    }
+    for _ in 0..NEWTON_STEPS {
+        let next = Place::at(model, data, place.moved(&step))?;
+        let (next_step, next_decrease) = curvature.newton(&next);
+        if next_decrease < if fresh { 0.25 } else { 0.01 } * decrease {
+            (place, step, decrease, fresh) = (next, next_step, next_decrease, false);
+        } else if fresh || decrease <= LEFT {
+            // Rounding is reached, or the steps lead nowhere.
+            break;
+        } else {
+            (curvature, fresh) = (Curvature::at(model, data, &place)?, true);
+            (step, decrease) = curvature.newton(&place);
+        }
+    }
+    (decrease <= LEFT || decrease <= data.whitening.rounding(data.y).powi(2)).then_some(place)
 }
 
 #[cfg(test)]

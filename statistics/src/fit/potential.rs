@@ -3,10 +3,10 @@
 //! W(R, T) = A(R) e^{−V(R) T} at large T, and V(R) = V_0 − α/R + σ R (Eichten et al. 1978). Sommer's scale r₀ is where R² dV/dR = 1.65
 //! (Sommer 1994), r₁ where it is 1 (Bernard et al. 2000): r = √((c − α)/σ).
 use super::correlator::{CorrelatorFit, CorrelatorSettings, States, sure};
-use super::least_squares::{Data, Model, minimise};
-use super::window::{Fit, FitError, FitFunction, FitSettings, fit};
+use super::least_squares::{Data, Model};
+use super::window::{Fit, FitError, FitFunction, FitSettings, UnknownGrowth, fit, nearest};
 use crate::effective::CorrelatorShape;
-use crate::jackknife::{JackknifeEstimate, jackknife, pseudo_values};
+use crate::jackknife::{JackknifeEstimate, MissingMeans, jackknife, pseudo_values};
 
 /// R² dV/dR at r₀ and at r₁.
 pub const FORCES: [f64; 2] = [1.65, 1.0];
@@ -58,13 +58,29 @@ pub struct PotentialAt {
     pub fit: Result<CorrelatorFit, FitError>,
 }
 
+/// Why a distance is left out of the fit of V(R).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WithoutPotential {
+    /// The loops of this distance cannot be fitted.
+    #[error("{0}")]
+    Fit(FitError),
+    /// Some means of the jackknife have no V(R).
+    #[error("{0}")]
+    Missing(MissingMeans),
+    /// The error of V(R) is not known.
+    #[error("{0}")]
+    Growth(UnknownGrowth),
+}
+
 /// The potential, and its fit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Potential {
     /// By distance.
     pub at: Vec<PotentialAt>,
-    /// Which of `at` have a V(R) that all samples have, in the order of distances: the data of the fit.
+    /// Numbers of the entries of `at` that are data of the fit, in the order of distances.
     pub used: Vec<usize>,
+    /// Numbers of the entries of `at` that are left out of the fit, and why.
+    pub left_out: Vec<(usize, WithoutPotential)>,
     /// Cornell's form.
     pub fit: Result<Fit, FitError>,
 }
@@ -73,14 +89,17 @@ pub struct Potential {
 /// shortest and the longest distance of the fit of Cornell's form; without them it goes to the longest, and all shortest ones are tried.
 pub fn potential(loops: &[LoopsAt], settings: &CorrelatorSettings, distances: Option<[f64; 2]>) -> Potential {
     let at: Vec<PotentialAt> = loops.iter().map(|one| potential_at(one, settings)).collect();
-    let (mut used, mut columns) = (Vec::new(), Vec::new());
+    let (mut used, mut columns, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for (k, one) in at.iter().enumerate() {
-        if let Some(values) = values_of(one, &loops[k]) {
-            used.push(k);
-            columns.push(values);
+        match values_of(one, &loops[k]) {
+            Ok(values) => {
+                used.push(k);
+                columns.push(values);
+            }
+            Err(why) => left_out.push((k, why)),
         }
     }
-    let samples: Vec<Vec<f64>> = (0..columns.first().map_or(0, Vec::len))
+    let samples: Vec<Vec<f64>> = (0..columns.iter().map(Vec::len).min().unwrap_or(0))
         .map(|n| columns.iter().map(|values: &Vec<f64>| values[n]).collect())
         .collect();
     let r: Vec<f64> = used.iter().map(|k| at[*k].distance).collect();
@@ -92,7 +111,11 @@ pub fn potential(loops: &[LoopsAt], settings: &CorrelatorSettings, distances: Op
     });
     let fewest = Cornell.count();
     let fit = match window {
-        _ if samples.is_empty() => Err(at.iter().find_map(|one| one.fit.clone().err()).unwrap_or(FitError::NoMinimum)),
+        _ if samples.is_empty() => Err(match left_out.first() {
+            Some((_, WithoutPotential::Fit(error))) => error.clone(),
+            Some((_, WithoutPotential::Missing(missing))) => FitError::MissingMeans(*missing),
+            _ => FitError::NoMinimum,
+        }),
         Some([first, last]) if first >= r.len() || last + 1 - first <= fewest => {
             let data = if first >= r.len() { 0 } else { last + 1 - first };
             Err(FitError::FewData { data, parameters: fewest })
@@ -103,13 +126,14 @@ pub fn potential(loops: &[LoopsAt], settings: &CorrelatorSettings, distances: Op
             fit(&[&Cornell], &r, &samples, 0..r.len(), &settings)
         }
     };
-    Potential { at, used, fit }
+    Potential { at, used, left_out, fit }
 }
 
 fn potential_at(loops: &LoopsAt, settings: &CorrelatorSettings) -> PotentialAt {
     let LoopsAt { distance, samples } = loops;
     let times = samples.first().map_or(0, Vec::len);
-    let effective = jackknife(samples, |w| {
+    let equal = samples.iter().all(|sample| sample.len() == times);
+    let effective = jackknife(if equal { samples } else { &[] }, |w| {
         w.windows(2).map(|pair| Some((pair[0] / pair[1]).ln()).filter(|v| v.is_finite())).collect()
     });
     let functions: Vec<States> = settings
@@ -120,7 +144,7 @@ fn potential_at(loops: &LoopsAt, settings: &CorrelatorSettings) -> PotentialAt {
     let all: Vec<&dyn FitFunction> = functions.iter().map(|f| f as &dyn FitFunction).collect();
     let places: Vec<f64> = (1..=times).map(|t| t as f64).collect();
     let window = settings.window.map(|[first, last]| [first.max(1) - 1, last.clamp(1, times.max(1)) - 1]);
-    let among = 0..if samples.is_empty() { 0 } else { sure(samples, 0..times) };
+    let among = 0..if equal && times > 0 { sure(samples, 0..times) } else { 0 };
     let choice =
         FitSettings { window, to_end: false, covariance: settings.covariance, resampling: settings.resampling };
     let fit = fit(&all, &places, samples, among, &choice);
@@ -129,21 +153,27 @@ fn potential_at(loops: &LoopsAt, settings: &CorrelatorSettings) -> PotentialAt {
 }
 
 /// V(R) as samples, whose mean has the error of the fit.
-fn values_of(at: &PotentialAt, loops: &LoopsAt) -> Option<Vec<f64>> {
-    let CorrelatorFit { states, fit } = at.fit.as_ref().ok()?;
+fn values_of(at: &PotentialAt, loops: &LoopsAt) -> Result<Vec<f64>, WithoutPotential> {
+    let CorrelatorFit { states, fit } = at.fit.as_ref().map_err(|error| WithoutPotential::Fit(error.clone()))?;
     let [first, last] = fit.best.window;
     let part: Vec<Vec<f64>> = loops.samples.iter().map(|sample| sample[first..=last].to_vec()).collect();
     let x: Vec<f64> = (first..=last).map(|t| (t + 1) as f64).collect();
     let energy = |w: &[f64]| {
         let data = Data { x: &x, y: w, whitening: &fit.whitening };
-        let minimum = minimise(states, data, &fit.best.minimum.parameters)?;
-        states.quantities(&minimum.parameters)[0].map(|v| vec![v])
+        let parameters = nearest(states, data, &fit.best.minimum.parameters)?;
+        states.quantities(&parameters)[0].map(|v| vec![v])
     };
-    let pseudo = pseudo_values(&part, energy)?;
-    let plain = jackknife(&pseudo, |mean| vec![Some(mean[0])])[0]?;
-    let growth = fit.quantities[0]?.error / plain.error;
-    let all = pseudo.into_iter().map(|v| plain.value + growth * (v[0] - plain.value));
-    Some(all.collect()).filter(|_| growth.is_finite())
+    let pseudo = pseudo_values(&part, energy).map_err(WithoutPotential::Missing)?;
+    if let Some(unknown) = fit.unknown_growth {
+        return Err(WithoutPotential::Growth(unknown));
+    }
+    let missing = || WithoutPotential::Fit(FitError::NoMinimum);
+    let plain = jackknife(&pseudo, |mean| vec![Some(mean[0])])[0].ok_or_else(missing)?;
+    let growth = fit.quantities[0].ok_or_else(missing)?.error / plain.error;
+    if !growth.is_finite() {
+        return Err(missing());
+    }
+    Ok(pseudo.into_iter().map(|v| plain.value + growth * (v[0] - plain.value)).collect())
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Whether a χ² is as large as it should be.
 use super::covariance::{Covariance, Whitening};
 use super::least_squares::{Data, Model, residuals};
-use statrs::function::beta::beta_reg;
-use statrs::function::gamma::gamma_ur;
+use statrs::function::beta::checked_beta_reg;
+use statrs::function::gamma::checked_gamma_ur;
 use std::ops::Range;
 
 /// The χ² that a fit has on the average if its function is the right one, and how probable a larger one is.
@@ -13,7 +13,8 @@ pub struct Quality {
     pub expected_chi2: f64,
     /// The probability of a larger χ². With the whole covariance, estimated from N samples, χ² (N − ν)/(ν (N − 1)) has the distribution F of
     /// ν and N − ν (Hotelling 1931; Toussaint and Freeman 2008). Otherwise χ² is taken for a multiple of a χ² distribution with the right mean
-    /// and variance (Satterthwaite 1946).
+    /// and variance (Satterthwaite 1946). NaN where neither applies: with as many degrees of freedom as samples, or where the samples
+    /// differ only by what changes of the parameters do, so that ⟨χ²⟩ is 0.
     pub p_value: f64,
 }
 
@@ -23,7 +24,8 @@ impl Quality {
     pub fn correlated(chi2: f64, dof: usize, samples: usize) -> Self {
         let (nu, rest) = (dof as f64, samples as f64 - dof as f64);
         let f = chi2 * rest / (nu * (samples as f64 - 1.0));
-        let p_value = if rest > 0.0 { beta_reg(0.5 * rest, 0.5 * nu, rest / (rest + nu * f)) } else { f64::NAN };
+        // NaN where there are not more samples than degrees of freedom, and where χ² is no number.
+        let p_value = checked_beta_reg(0.5 * rest, 0.5 * nu, rest / (rest + nu * f)).unwrap_or(f64::NAN);
         Quality { expected_chi2: nu, p_value }
     }
     /// Of a fit whose χ² has another matrix than the covariance.
@@ -43,17 +45,23 @@ impl Quality {
         columns.iter_mut().for_each(|column| whitening.apply(column));
         let mut rows: Vec<Vec<f64>> = (0..n).map(|i| columns.iter().map(|column| column[i]).collect()).collect();
         rows.iter_mut().for_each(|row| whitening.apply(row));
-        // An orthonormal basis of L⁻¹ ∂f/∂p, which then is taken off both sides of R.
+        let before: f64 = (0..n).map(|i| rows[i][i]).sum();
+        // An orthonormal basis of L⁻¹ ∂f/∂p, which then is projected out of both sides of R.
         let data = Data { x, y: x, whitening };
         let mut basis: Vec<Vec<f64>> = Vec::new();
         for mut column in residuals(model, data, parameters).1 {
+            let length = |column: &[f64]| column.iter().map(|x| x * x).sum::<f64>().sqrt();
+            let whole = length(&column);
             // Twice is enough.
             for _ in 0..2 {
                 basis.iter().for_each(|b| take_off(&mut column, b));
-                let norm = column.iter().map(|x| x * x).sum::<f64>().sqrt();
-                column.iter_mut().for_each(|x| *x /= norm);
             }
-            basis.push(column);
+            let norm = length(&column);
+            // A derivative along the others, but for rounding, adds no direction.
+            if norm > 1e-12 * whole {
+                column.iter_mut().for_each(|x| *x /= norm);
+                basis.push(column);
+            }
         }
         for b in &basis {
             rows.iter_mut().for_each(|row| take_off(row, b));
@@ -63,9 +71,14 @@ impl Quality {
             columns.iter_mut().for_each(|column| take_off(column, b));
         }
         let expected: f64 = (0..n).map(|i| columns[i][i]).sum();
+        // Samples that differ only by what changes of the parameters do leave nothing but rounding.
+        if !(expected > 1e-10 * before) {
+            return Quality { expected_chi2: 0.0, p_value: f64::NAN };
+        }
         let squares: f64 = columns.iter().flatten().map(|x| x * x).sum();
         let (scale, shape) = (squares / expected, expected * expected / squares);
-        let p_value = if chi2 > 0.0 { gamma_ur(0.5 * shape, 0.5 * chi2 / scale) } else { 1.0 };
+        let p_value =
+            if chi2 > 0.0 { checked_gamma_ur(0.5 * shape, 0.5 * chi2 / scale).unwrap_or(f64::NAN) } else { 1.0 };
         Quality { expected_chi2: expected, p_value }
     }
 }

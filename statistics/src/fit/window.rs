@@ -14,7 +14,8 @@
 use super::covariance::{Covariance, CovarianceKind, Whitening};
 use super::least_squares::{Data, Minimum, Model, minimise, response};
 use super::quality::Quality;
-use crate::jackknife::{JackknifeEstimate, Resampling};
+use crate::jackknife::{JackknifeEstimate, MissingMeans, Resampling};
+use rayon::prelude::*;
 use std::ops::Range;
 
 /// A function that is fitted, with what is known about it.
@@ -25,6 +26,10 @@ pub trait FitFunction: Model {
     fn names(&self) -> &'static [&'static str];
     /// What is made of the parameters.
     fn quantities(&self, parameters: &[f64]) -> Vec<Option<f64>>;
+    /// Parameters at the edge of their range, if χ² is smallest there and has no minimum inside.
+    fn edge(&self, _data: Data) -> Option<Vec<f64>> {
+        None
+    }
 }
 
 /// How data are fitted.
@@ -72,6 +77,29 @@ pub enum FitError {
         /// How many data there are.
         data: usize,
     },
+    /// The window is not among the data.
+    #[error("the window from {first} to {last} is not among the {data} data, which are counted from 0")]
+    OutsideData {
+        /// First of the window.
+        first: usize,
+        /// Last of the window.
+        last: usize,
+        /// Number of data.
+        data: usize,
+    },
+    /// Samples of different lengths.
+    #[error("sample {sample} has {found} numbers where the first one has {expected}")]
+    UnequalSamples {
+        /// Number of the sample, from 0.
+        sample: usize,
+        /// Its length.
+        found: usize,
+        /// Length of the first sample.
+        expected: usize,
+    },
+    /// Means of the jackknife have no value, so that there are no samples to be fitted.
+    #[error("{0}")]
+    MissingMeans(MissingMeans),
     /// No minimum.
     #[error("χ² has no minimum: the data do not determine the parameters")]
     NoMinimum,
@@ -103,12 +131,40 @@ pub struct ModelAverage {
     pub statistical: f64,
     /// √(Σ pr a² − (Σ pr a)²)
     pub systematic: f64,
+    /// Number of models in the mean.
+    pub models: usize,
+    /// Number of probable models that are left out because the quantity or its error is missing there.
+    pub left_out: usize,
+    /// Probability of the models that are left out, relative to that of all that could be in the mean.
+    pub left_out_probability: f64,
+}
+
+/// A function without a minimum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WithoutMinimum {
+    /// Number of the function.
+    pub function: usize,
+    /// Number of windows in which χ² of this function has no minimum.
+    pub windows: usize,
+    /// Number of windows in which it was fitted.
+    pub of: usize,
+}
+
+/// Why errors of a fit are missing although every mean has a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownGrowth {
+    /// The covariance is not invertible without some of the samples.
+    #[error("without {0} of the samples, one at a time, the covariance has no inverse")]
+    Singular(usize),
+    /// The parameters do not depend on the data to first order.
+    #[error("the parameters are not determined to first order")]
+    Degenerate,
 }
 
 /// A fit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
-    /// The model that is told: the most probable one.
+    /// The most probable model.
     pub best: Candidate,
     /// Names of the quantities of its function.
     pub names: &'static [&'static str],
@@ -124,6 +180,10 @@ pub struct Fit {
     pub shrinkage: f64,
     /// The covariance in the window of the best model.
     pub whitening: Whitening,
+    /// Functions that have no minimum in some or all of their windows, which are left out.
+    pub without_minimum: Vec<WithoutMinimum>,
+    /// Why the errors of the best model are missing although every mean has a value.
+    pub unknown_growth: Option<UnknownGrowth>,
 }
 
 /// Models that are less probable than the best one by more than this do not count in means: their errors would have to be computed.
@@ -144,7 +204,16 @@ pub fn fit(
     if n < FEWEST_SAMPLES {
         return Err(FitError::FewSamples { found: n });
     }
-    let among = settings.window.map_or(among, |[first, last]| first..last + 1);
+    let length = samples[0].len().min(x.len());
+    if let Some((sample, found)) =
+        samples.iter().map(Vec::len).enumerate().find(|(_, found)| *found != samples[0].len())
+    {
+        return Err(FitError::UnequalSamples { sample, found, expected: samples[0].len() });
+    }
+    if let Some([first, last]) = settings.window.filter(|[first, last]| first > last || *last >= length) {
+        return Err(FitError::OutsideData { first, last, data: length });
+    }
+    let among = settings.window.map_or(among.start..among.end.min(length), |[first, last]| first..last + 1);
     let fewest = functions.iter().map(|f| f.count()).min().unwrap_or(0);
     if among.len() <= fewest {
         return Err(FitError::FewData { data: among.len(), parameters: fewest });
@@ -160,27 +229,43 @@ pub fn fit(
         None if settings.to_end => (0..among.len()).map(|a| a..among.len()).collect(),
         None => (0..among.len()).flat_map(|a| (a + 1..=among.len()).map(move |b| a..b)).collect(),
     };
-    let (mut tried, mut singular) = (Vec::new(), true);
-    for window in windows {
-        let Some(whitening) = covariance.whitening(window.clone()) else { continue };
-        singular = false;
+    // Each window with its covariance, if that has an inverse, and each function with its minimum there, if it has one.
+    let fitted = |window: &Range<usize>| -> Option<Vec<(usize, Option<(Candidate, Whitening)>)>> {
+        let whitening = covariance.whitening(window.clone())?;
         let data = Data { x: &x[window.clone()], y: &mean[window.clone()], whitening: &whitening };
-        for (number, function) in functions.iter().enumerate().filter(|(_, f)| f.count() < window.len()) {
-            let minima = function.starts(data).into_iter().filter_map(|start| minimise(*function, data, &start));
-            let Some(minimum) = minima.min_by(|a, b| a.chi2.total_cmp(&b.chi2)) else { continue };
-            let dof = window.len() - function.count();
-            let quality = match kind {
-                CovarianceKind::Full => Quality::correlated(minimum.chi2, dof, n),
-                _ => {
-                    let place = (&covariance, window.clone());
-                    Quality::of(minimum.chi2, *function, data.x, &minimum.parameters, &whitening, place)
-                }
-            };
-            let chi2 = minimum.chi2 * dof as f64 / quality.expected_chi2;
-            let criterion = chi2 + 2.0 * (function.count() + among.len() - window.len()) as f64;
-            let window = [first + window.start, first + window.end - 1];
-            let one = Candidate { function: number, window, minimum, dof, quality, probability: criterion };
-            tried.push((one, whitening.clone()));
+        let one = |(number, function): (usize, &&dyn FitFunction)| {
+            let candidate = lowest(*function, data).map(|minimum| {
+                let dof = window.len() - function.count();
+                let quality = match kind {
+                    CovarianceKind::Full => Quality::correlated(minimum.chi2, dof, n),
+                    _ => {
+                        let place = (&covariance, window.clone());
+                        Quality::of(minimum.chi2, *function, data.x, &minimum.parameters, &whitening, place)
+                    }
+                };
+                let chi2 = match quality.expected_chi2 {
+                    expected if expected > 0.0 => minimum.chi2 * dof as f64 / expected,
+                    _ => minimum.chi2,
+                };
+                let criterion = chi2 + 2.0 * (function.count() + among.len() - window.len()) as f64;
+                let window = [first + window.start, first + window.end - 1];
+                let one = Candidate { function: number, window, minimum, dof, quality, probability: criterion };
+                (one, whitening.clone())
+            });
+            (number, candidate)
+        };
+        Some(functions.iter().enumerate().filter(|(_, f)| f.count() < window.len()).map(one).collect())
+    };
+    let fitted: Vec<_> = windows.par_iter().map(fitted).collect();
+    let singular = fitted.iter().all(Option::is_none);
+    let mut without_minimum: Vec<WithoutMinimum> =
+        (0..functions.len()).map(|function| WithoutMinimum { function, windows: 0, of: 0 }).collect();
+    let mut tried: Vec<(Candidate, Whitening)> = Vec::new();
+    for (function, candidate) in fitted.into_iter().flatten().flatten() {
+        without_minimum[function].of += 1;
+        match candidate {
+            Some(candidate) => tried.push(candidate),
+            None => without_minimum[function].windows += 1,
         }
     }
     if tried.is_empty() {
@@ -196,8 +281,8 @@ pub fn fit(
         let part = one.window[0] - first..one.window[1] - first + 1;
         let mut estimates = settings.resampling.estimate(&used, |mean| {
             let data = Data { x: &x[part.clone()], y: &mean[part.clone()], whitening };
-            match minimise(function, data, &one.minimum.parameters) {
-                Some(minimum) => function.quantities(&minimum.parameters),
+            match nearest(function, data, &one.minimum.parameters) {
+                Some(parameters) => function.quantities(&parameters),
                 None => vec![None; function.names().len()],
             }
         });
@@ -208,14 +293,14 @@ pub fn fit(
                 estimate.error *= growth.as_ref().map_or(f64::NAN, |growth| growth[k]);
             }
         }
-        estimates
+        (estimates, growth.err())
     };
     let (best, whitening) = &tried[0];
-    let (names, quantities) = (functions[best.function].names(), again(best, whitening));
+    let (names, (quantities, unknown_growth)) = (functions[best.function].names(), again(best, whitening));
     let averages = if tried.len() > 1 {
-        let likely = tried.iter().filter(|(one, _)| one.probability >= LEAST * best.probability);
+        let likely = tried.par_iter().filter(|(one, _)| one.probability >= LEAST * best.probability);
         let all: Vec<(f64, Vec<Option<JackknifeEstimate>>)> =
-            likely.map(|(one, whitening)| (one.probability, again(one, whitening))).collect();
+            likely.map(|(one, whitening)| (one.probability, again(one, whitening).0)).collect();
         average(&all, functions.iter().map(|f| f.names().len()).min().unwrap_or(0))
     } else {
         Vec::new()
@@ -228,15 +313,32 @@ pub fn fit(
         covariance: kind,
         shrinkage: covariance.shrinkage(),
         whitening: whitening.clone(),
+        without_minimum: without_minimum.into_iter().filter(|one| one.windows > 0).collect(),
+        unknown_growth,
         candidates: tried.into_iter().map(|(one, _)| one).collect(),
     })
+}
+
+/// The lowest of the minima that the starts of a function lead to.
+fn lowest(function: &dyn FitFunction, data: Data) -> Option<Minimum> {
+    let minima = function.starts(data).into_iter().filter_map(|start| minimise(function, data, &start));
+    minima.min_by(|a, b| a.chi2.total_cmp(&b.chi2))
+}
+
+/// The parameters of the minimum for another mean than that of all samples: the one next to that of all, or, if there is none, the
+/// lowest, or where χ² is smallest at the edge of the parameters.
+pub(super) fn nearest(function: &dyn FitFunction, data: Data, parameters: &[f64]) -> Option<Vec<f64>> {
+    let near = minimise(function, data, parameters).or_else(|| lowest(function, data));
+    near.map(|minimum| minimum.parameters).or_else(|| function.edge(data))
 }
 
 /// By what errors of quantities from fits with one covariance are too small. That covariance is of the same samples whose scatter makes the
 /// errors, and the fit weighs least what happens to scatter most in them: with the whole covariance errors are too small by
 /// √((m − ν)(m − ν − 1)/(m (m − 1))), m = N − 1, on the average (Rao 1967). Here, which is right for any matrix: the scatter of samples,
-/// each seen by the fit with the covariance of all others, over their scatter in the fit as it is, both to first order. `None` where
-/// a covariance without a sample has no inverse.
+/// each seen by the fit with the covariance of all others, over their scatter in the fit as it is, both to first order.
+///
+/// # Errors
+/// [`UnknownGrowth`].
 fn growth(
     function: &dyn FitFunction,
     x: &[f64],
@@ -244,31 +346,34 @@ fn growth(
     whitening: &Whitening,
     (covariance, part): (&Covariance, Range<usize>),
     samples: &[Vec<f64>],
-) -> Option<Vec<f64>> {
+) -> Result<Vec<f64>, UnknownGrowth> {
     let n = samples.len() as f64;
     let mean: Vec<f64> = part.clone().map(|k| samples.iter().map(|s| s[k]).sum::<f64>() / n).collect();
-    let slopes = slopes(function, parameters)?;
+    let slopes = slopes(function, parameters).ok_or(UnknownGrowth::Degenerate)?;
     // What a deviation of the data does to quantities.
     let seen = |response: &[Vec<f64>], deviation: &[f64]| -> Vec<f64> {
         let moved: Vec<f64> =
             response.iter().map(|b| b.iter().zip(deviation).map(|(b, d)| b * d).sum::<f64>()).collect();
         slopes.iter().map(|slope| slope.iter().zip(&moved).map(|(s, m)| s * m).sum()).collect()
     };
-    let all = response(function, x, whitening, parameters)?;
+    let all = response(function, x, whitening, parameters).ok_or(UnknownGrowth::Degenerate)?;
     let (mut with, mut without) = (vec![0.0; slopes.len()], vec![0.0; slopes.len()]);
+    let mut singular = 0;
     for sample in samples {
         let deviation: Vec<f64> = part.clone().zip(&mean).map(|(k, mean)| sample[k] - mean).collect();
-        let others = covariance.whitening_without(part.clone(), &deviation, samples.len())?;
-        let others = response(function, x, &others, parameters)?;
+        let Some(others) = covariance.whitening_without(part.clone(), &deviation, samples.len()) else {
+            singular += 1;
+            continue;
+        };
+        let others = response(function, x, &others, parameters).ok_or(UnknownGrowth::Degenerate)?;
         with.iter_mut().zip(seen(&all, &deviation)).for_each(|(sum, q)| *sum += q * q);
         without.iter_mut().zip(seen(&others, &deviation)).for_each(|(sum, q)| *sum += q * q);
     }
-    Some(
-        with.iter()
-            .zip(&without)
-            .map(|(with, without)| if *with > 0.0 { (without / with).sqrt() } else { 1.0 })
-            .collect(),
-    )
+    if singular > 0 {
+        return Err(UnknownGrowth::Singular(singular));
+    }
+    let ratio = |(with, without): (&f64, &f64)| if *with > 0.0 { (without / with).sqrt() } else { 1.0 };
+    Ok(with.iter().zip(&without).map(ratio).collect())
 }
 
 /// ∂(quantities)/∂(parameters) by differences, to a few parts in 10⁸; 0 of a quantity that there is not.
@@ -289,7 +394,7 @@ fn slopes(function: &dyn FitFunction, parameters: &[f64]) -> Option<Vec<Vec<f64>
     Some(all).filter(|all| all.iter().flatten().all(|s| s.is_finite()))
 }
 
-/// Of the first `count` quantities; a model that lacks one, or its error, does not count for it.
+/// Means of the first `count` quantities over models. A model that lacks one, or its error, is left out of its mean and counted.
 fn average(all: &[(f64, Vec<Option<JackknifeEstimate>>)], count: usize) -> Vec<ModelAverage> {
     let one = |k: usize| {
         let there: Vec<(f64, JackknifeEstimate)> = all
@@ -297,11 +402,18 @@ fn average(all: &[(f64, Vec<Option<JackknifeEstimate>>)], count: usize) -> Vec<M
             .filter_map(|(p, quantities)| Some((*p, quantities[k].filter(|q| q.error.is_finite())?)))
             .collect();
         let sum: f64 = there.iter().map(|(p, _)| p).sum();
+        let whole: f64 = all.iter().map(|(p, _)| p).sum();
         let mean = |f: &dyn Fn(&JackknifeEstimate) -> f64| there.iter().map(|(p, q)| p * f(q)).sum::<f64>() / sum;
         let value = mean(&|q| q.value);
-        // The variance from deviations: differences of squares would lose its digits.
-        let systematic = mean(&|q| (q.value - value).powi(2)).sqrt();
-        ModelAverage { value, statistical: mean(&|q| q.error * q.error).sqrt(), systematic }
+        ModelAverage {
+            value,
+            statistical: mean(&|q| q.error * q.error).sqrt(),
+            // The variance from deviations: differences of squares would lose its digits.
+            systematic: mean(&|q| (q.value - value).powi(2)).sqrt(),
+            models: there.len(),
+            left_out: all.len() - there.len(),
+            left_out_probability: if there.len() < all.len() { 1.0 - sum / whole } else { 0.0 },
+        }
     };
     (0..count).map(one).collect()
 }

@@ -99,6 +99,61 @@ fn hadrons_are_fitted() {
     assert_eq!(object(&half)["hadrons"], found["hadrons"]);
 }
 
+/// Writes a folder of `ferrite spectrum` with a pion of these values for each configuration.
+fn pions(room: &Room, folder: &str, values: impl Iterator<Item = Vec<f64>>) {
+    fs::create_dir_all(room.path(folder)).unwrap();
+    let line = |(number, values): (usize, Vec<f64>)| {
+        let values: Vec<[f64; 2]> = values.into_iter().map(|c| [c, 0.0]).collect();
+        let (file, extent) = (format!("cfg.{number}"), values.len());
+        let line = json!({
+            "schema": "ferrite.correlators/1", "configuration": file, "file": file, "lattice": [8, 8, 8, extent],
+            "input": { "source": "point" }, "correlators": [{ "name": "g5", "momentum": [0, 0, 0], "values": values }],
+        });
+        format!("{line}\n")
+    };
+    let text: String = values.enumerate().map(line).collect();
+    fs::write(room.path(folder).join("correlators.jsonl"), text).unwrap();
+}
+
+/// Means without a value, windows without a minimum and a χ² that is too large stand in the text, in the JSON and on the page.
+#[test]
+fn what_is_missing_in_a_fit_is_reported() {
+    let room = Room::new();
+    // A mean of configurations that is near 0 at t = 6: without some of them it has the other sign, and no effective mass.
+    let values = |k: u32| {
+        let mut random = Philox::new(4, u64::from(k), 3);
+        let noisy = |t: u32| (-0.5 * f64::from(t)).exp() * (1.0 + 0.02 * random.normal_pair()[0]);
+        let mut all: Vec<f64> = (0..20).map(noisy).collect();
+        all[6] = if k == 0 { 1.0 } else { -0.024 };
+        all
+    };
+    pions(&room, "gap", (0..40).map(values));
+    let found = room.json("fit gap --hadron pion --form exp --window 1:5 --states 1,2 --covariance diagonal");
+    let pion = &found["hadrons"][0];
+    assert!(pion["energy"]["error"].as_f64().unwrap() > 0.0 && pion["energy"]["missing"].is_null(), "{pion}");
+    // One state and a constant beside it: neither one nor two decaying states in the window describe the data.
+    let bad = |k: u32| {
+        let mut random = Philox::new(5, u64::from(k), 3);
+        let value = |t: u32| {
+            ((-0.5 * f64::from(t)).exp() * (0.3 * f64::from(t)).cos()) * (1.0 + 0.001 * random.normal_pair()[0])
+        };
+        (0..20).map(value).collect::<Vec<f64>>()
+    };
+    pions(&room, "bad", (0..60).map(bad));
+    let command = "fit bad --hadron pion --form exp --window 0:4 --states 1,2";
+    let found = room.json(command);
+    let pion = &found["hadrons"][0];
+    let remarks: Vec<&str> = pion["remarks"].as_array().unwrap().iter().map(|r| r.as_str().unwrap()).collect();
+    assert_eq!((remarks.len(), remarks[0]), (2, "2 states: chi2 has no minimum"), "{remarks:?}");
+    assert!(remarks[1].contains("does not describe the data"), "{remarks:?}");
+    let text = room.run(command).stdout;
+    assert!(remarks.iter().all(|remark| text.contains(remark)), "{text}");
+    fs::write(room.path("bad.json"), found.to_string()).unwrap();
+    room.run("report bad.json -o bad.html");
+    let page = fs::read_to_string(room.path("bad.html")).unwrap();
+    assert!(remarks.iter().all(|remark| page.contains(remark)), "{page}");
+}
+
 #[test]
 fn what_cannot_be_fitted_is_refused() {
     let room = Room::with_weak_field();

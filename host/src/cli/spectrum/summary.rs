@@ -4,9 +4,9 @@ use super::input::SpectrumInput;
 use super::result::File;
 use ferrite::observables::spectrum::effective::CorrelatorShape;
 use ferrite::statistics::jackknife::{JackknifeEstimate, bins, jackknife};
-use ferrite_report::analysis::AnalysisChoice;
 use ferrite_report::analysis::hadrons::HadronFit;
 use ferrite_report::analysis::pcac::PcacFit;
+use ferrite_report::analysis::{AnalysisChoice, estimate_json};
 use ferrite_report::plot::{ErrorBarPanel, ErrorBarPlot};
 use ferrite_report::records::correlators::{ANTIQUARK, masses_of_first_half};
 use serde_json::{Value, json};
@@ -43,12 +43,7 @@ pub struct Summary {
 const SURE: f64 = 0.25;
 
 fn json_of(estimates: &[Option<JackknifeEstimate>]) -> Vec<Value> {
-    let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
-    let one = |estimate: &Option<JackknifeEstimate>| match estimate {
-        Some(JackknifeEstimate { value, error }) => json!({ "value": number(*value), "error": number(*error) }),
-        None => Value::Null,
-    };
-    estimates.iter().map(one).collect()
+    estimates.iter().map(|estimate| estimate_json(*estimate)).collect()
 }
 
 impl Summary {
@@ -146,6 +141,7 @@ impl Summary {
             Some(error) => format!("{x:.5} ± {error:.5}"),
             None => format!("{x:.5}"),
         });
+        text += &without_errors(&masses);
         text += &table("C(t)", &correlators, |x, error| match error {
             Some(error) => format!("{x:.6e} ± {error:.1e}"),
             None => format!("{x:.6e}"),
@@ -198,6 +194,22 @@ fn table(
     text
 }
 
+/// A line for each column whose errors are unknown at some times because some of the jackknife's means have no effective mass there.
+fn without_errors(columns: &[(&str, &[Option<JackknifeEstimate>])]) -> String {
+    let mut text = String::new();
+    for (name, values) in columns {
+        let missing = |(t, estimate): (usize, &Option<JackknifeEstimate>)| {
+            let missing = estimate.filter(|estimate| estimate.missing.count > 0)?.missing;
+            Some(format!("t = {t} ({missing})"))
+        };
+        let all: Vec<String> = values.iter().enumerate().filter_map(missing).collect();
+        if !all.is_empty() {
+            let _ = writeln!(text, "{name}: error unknown at {}", all.join(", "));
+        }
+    }
+    text
+}
+
 /// What the points with small errors, and their bars, take up; `None` where there are no errors, or none small.
 fn sure_range(masses: &[Option<JackknifeEstimate>]) -> Option<[f64; 2]> {
     let sure = masses.iter().flatten().filter(|m| m.error <= SURE * m.value.abs());
@@ -207,13 +219,26 @@ fn sure_range(masses: &[Option<JackknifeEstimate>]) -> Option<[f64; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ferrite::statistics::jackknife::MissingMeans;
 
     #[test]
     fn one_noisy_point_does_not_flatten_the_rest() {
-        let at = |value, error| Some(JackknifeEstimate { value, error });
+        let at = |value, error| Some(JackknifeEstimate::new(value, error));
         let masses = [at(0.5, 0.01), at(0.4, 0.02), None, at(0.3, 0.9), at(7.0, 5.0), at(0.4, f64::NAN)];
         let [low, high] = sure_range(&masses).unwrap();
         assert!((low - 0.38).abs() < 1e-15 && (high - 0.51).abs() < 1e-15, "{low} {high}");
         assert_eq!(sure_range(&masses[3..]), None);
+    }
+
+    #[test]
+    fn unknown_errors_are_named() {
+        let missing = MissingMeans { count: 2, of: 40 };
+        let unknown = JackknifeEstimate { value: 0.3, error: f64::NAN, missing };
+        let known = Some(JackknifeEstimate::new(0.5, 0.01));
+        assert_eq!(without_errors(&[("pion", &[known, known])]), "");
+        assert_eq!(
+            without_errors(&[("rho", &[known, None]), ("pion", &[None, known, Some(unknown)])]),
+            "pion: error unknown at t = 2 (2 of 40 means have no value)\n"
+        );
     }
 }
