@@ -9,7 +9,7 @@ use ferrite::Precision;
 use ferrite::backend::Backend;
 use ferrite::domain::Part;
 use ferrite::files::{FileFormat, FilePrecision, GaugeFile, WriteOptions};
-use ferrite::gauge::quenched::{Generator, Start};
+use ferrite::gauge::quenched::{Generator, MOST_PASSES, Start};
 use ferrite::halo::Exchanges;
 use ferrite::observables::quantity::PLAQUETTE;
 use ferrite::statistics::average;
@@ -18,9 +18,6 @@ use serde_json::{Value, json};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use tracing::debug;
-
-/// The most heat baths and over-relaxations of all links in one run: years on a lattice of any size.
-const MOST_PASSES: u64 = 1_000_000_000;
 
 /// Flags of `generate quenched`.
 #[derive(Args)]

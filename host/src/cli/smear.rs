@@ -1,7 +1,7 @@
 //! `ferrite smear`.
 use super::link_job::LinkJob;
 use super::plan::merged;
-use super::stout::{self, MOST_LEVELS};
+use super::stout;
 use super::verify::ReadFlags;
 use super::{Context, Failure, Outcome, text};
 use clap::{Args, ValueEnum};
@@ -10,7 +10,7 @@ use ferrite::domain::{Part, Result};
 use ferrite::field::GaugeField;
 use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
 use ferrite::halo::Needs;
-use ferrite::hmc::stout::StoutSmearing;
+use ferrite::hmc::stout::{MOST_LEVELS, StoutSmearing};
 use ferrite::observables::loops::{plaquette_text, put_plaquette};
 use serde_json::{Value, json};
 use std::path::PathBuf;

@@ -9,11 +9,8 @@ use ferrite::field::GaugeField;
 use ferrite::field::host::HostGauge;
 use ferrite::gauge::measure::Plaquettes;
 use ferrite::halo::{Exchanges, Needs};
-use ferrite::hmc::stout::{LARGEST_RHO, StoutSmearing};
+use ferrite::hmc::stout::{LARGEST_RHO, MOST_LEVELS, StoutSmearing};
 use serde_json::{Value, json};
-
-/// Most levels of smearing.
-pub const MOST_LEVELS: u16 = u16::MAX;
 
 /// ρ as typed.
 pub fn rho(typed: &str) -> Result<f64, String> {

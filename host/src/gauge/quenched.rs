@@ -32,6 +32,9 @@ use crate::field::host::HostGauge;
 use gpu_kernels::heatbath::{HEATBATH, Heatbath, OVERRELAX, Overrelax};
 use gpu_kernels::{Format, Precision};
 
+/// Largest number of heat baths and over-relaxations of all links that users may ask for in one run: years on a lattice of any size.
+pub const MOST_PASSES: u64 = 1_000_000_000;
+
 /// The first configuration.
 #[derive(Clone, Copy, Debug)]
 pub enum Start<'a> {

@@ -21,6 +21,9 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+/// Largest number of pseudofermions of a quark that users may ask for.
+pub const MOST_PSEUDOFERMIONS: usize = 64;
+
 /// The hopping term of quarks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QuarkOperator {

@@ -29,6 +29,8 @@ pub struct StoutSmearing {
 
 /// iQ has a norm of at most 6 √3 ρ, and its exponential is exact to rounding for norms up to 3.
 pub const LARGEST_RHO: f64 = 0.25;
+/// Largest number of levels of smearing, stout or another, that users may ask for.
+pub const MOST_LEVELS: u16 = u16::MAX;
 
 impl StoutSmearing {
     /// *Collective.* Smeared copies of links, in their precision.

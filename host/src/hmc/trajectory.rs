@@ -35,6 +35,11 @@ impl Energies {
     }
 }
 
+/// Largest number of steps of a trajectory, on all levels together, that users may ask for.
+pub const MOST_STEPS: usize = 1_000_000;
+/// Largest number of levels of quarks that users may ask for.
+pub const MOST_LEVELS: usize = 16;
+
 /// A level of the integrator, from the outermost inwards.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LevelPlan {

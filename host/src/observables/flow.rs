@@ -34,6 +34,9 @@ pub enum FlowAction {
     Zeuthen,
 }
 
+/// Largest number of steps of a flow that users may ask for: weeks on a lattice of any size.
+pub const MOST_STEPS: u64 = 1_000_000;
+
 impl FlowAction {
     /// All of them.
     pub const ALL: [FlowAction; 3] = [FlowAction::Wilson, FlowAction::Symanzik, FlowAction::Zeuthen];

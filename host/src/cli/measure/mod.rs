@@ -17,7 +17,7 @@ use ferrite::field::GaugeField;
 use ferrite::field::host::HostGauge;
 use ferrite::halo::Exchanges;
 use ferrite::lattice::Lattice;
-use ferrite::observables::flow::{Flow, FlowAction, FlowPoint, scale_t0, scale_w0};
+use ferrite::observables::flow::{Flow, FlowAction, FlowPoint, MOST_STEPS, scale_t0, scale_w0};
 use ferrite::observables::loops::LoopMeans;
 use ferrite::observables::quantity::{CHARGE, ENERGY_DENSITY, FLOW_TIME, T0, W0, WILSON_LOOPS};
 use ferrite::observables::wilson_loops::WilsonLoops;
@@ -89,8 +89,6 @@ fn positive(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The most steps of a flow.
-const MOST_STEPS: u64 = 1_000_000;
 /// After so many it is told how long all of them take, should that be more seconds than these.
 const TIMED: u64 = 5;
 const LONG: f64 = 600.0;

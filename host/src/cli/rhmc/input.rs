@@ -7,11 +7,11 @@ use super::wilson::{InTable, WilsonGroup};
 use crate::cli::config::{Kind, Schema, Settings};
 use ferrite::Precision;
 use ferrite::hmc::action::{ActionName, AnisotropicLattice, GaugeAction};
-use ferrite::hmc::fermions::{QuarkOperator, QuarkSmearing, ShiftedSolver};
+use ferrite::hmc::fermions::{MOST_PSEUDOFERMIONS, QuarkOperator, QuarkSmearing, ShiftedSolver};
 use ferrite::hmc::functions::{Quarks, Tolerances};
 use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
 use ferrite::hmc::stout::StoutSmearing;
-use ferrite::hmc::trajectory::{LevelPlan, Plan};
+use ferrite::hmc::trajectory::{LevelPlan, MOST_LEVELS, MOST_STEPS, Plan};
 use ferrite::lattice::Lattice;
 use ferrite::operators::fat_links::PathCoefficients;
 use ferrite::operators::{BoundaryAngles, StaggeredParams, StaggeredPhases, TimeBoundary};
@@ -451,7 +451,7 @@ fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {
         typed.split(',').map(one).collect::<Result<Vec<_>, _>>()
     });
     needed(s, flavours.is_some(), &key("flavours"), "flavours = [2]");
-    let pseudofermions = s.count(&key("pseudofermions"), 1..=64).unwrap_or(1);
+    let pseudofermions = s.count(&key("pseudofermions"), 1..=MOST_PSEUDOFERMIONS).unwrap_or(1);
     let times = [("antiperiodic", TimeBoundary::Antiperiodic), ("periodic", TimeBoundary::Periodic)];
     let boundary = s.choice(&key("bc-time"), &times).unwrap_or_default();
     let theta = BoundaryAngles::resolve(&mut InTable::new(s, number));
@@ -557,9 +557,6 @@ fn without_quarks(s: &mut Settings) {
     }
 }
 
-/// The most steps of a trajectory, on all levels.
-const MOST_STEPS: usize = 1_000_000;
-
 /// One or several whole numbers of at least `least`.
 fn whole_numbers(s: &mut Settings, key: &str, range: std::ops::RangeInclusive<usize>) -> Option<Vec<usize>> {
     s.parsed(key, |typed| {
@@ -575,9 +572,6 @@ fn whole_numbers(s: &mut Settings, key: &str, range: std::ops::RangeInclusive<us
 pub fn levels(s: &mut Settings, key: &str) -> Option<Vec<usize>> {
     whole_numbers(s, key, 0..=MOST_LEVELS - 1)
 }
-
-/// The most levels of quarks.
-const MOST_LEVELS: usize = 16;
 
 /// Length of a trajectory, the levels, and when links are made unitary; `of_parts` has the level of each part of the fermion action.
 fn integrator(s: &mut Settings, groups: usize, of_parts: &[usize]) -> (f64, Vec<LevelPlan>, Unitarise) {

@@ -5,14 +5,14 @@ use super::input::{RESIDUAL, approximation, is_residual, needed};
 use super::settings::WITHOUT;
 use crate::cli::config::Settings;
 use ferrite::domain::Domain;
-use ferrite::hmc::fermions::{RationalFunctions, ShiftedSolver};
+use ferrite::hmc::fermions::{MOST_PSEUDOFERMIONS, RationalFunctions, ShiftedSolver};
 use ferrite::hmc::functions::{Tolerances, rational_functions_of_norm};
 use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::monomial::Monomial;
 use ferrite::hmc::stout::StoutSmearing;
 use ferrite::hmc::wilson::determinant::BlockDeterminant;
 use ferrite::hmc::wilson::one_flavour::OneFlavour;
-use ferrite::hmc::wilson::two_flavours::SplitDeterminant;
+use ferrite::hmc::wilson::two_flavours::{MOST_GUESSES, SplitDeterminant};
 use ferrite::hmc::wilson::{WilsonMethod, WilsonQuarks, WilsonSolver, spectrum};
 use ferrite::multigrid::MultigridParams;
 use ferrite::operators::{Definition, Keys, LinkDependence, OPERATORS, Operator, Schur, WilsonLike};
@@ -163,7 +163,7 @@ pub fn group(s: &mut Settings, number: usize, definition: &'static Definition) -
     if let [one, other, ..] = given[..] {
         s.conflict(one, other, "give one of them");
     }
-    let pseudofermions = s.count(&key("pseudofermions"), 1..=64);
+    let pseudofermions = s.count(&key("pseudofermions"), 1..=MOST_PSEUDOFERMIONS);
     let default = Tolerances::default();
     let (dynamics, action) = (approximation(s, &key("dynamics-error")), approximation(s, &key("action-error")));
     if flavours == Some(2) {
@@ -200,7 +200,7 @@ pub fn group(s: &mut Settings, number: usize, definition: &'static Definition) -
         }
         (Some(_), None) => {}
     }
-    let guesses = s.count(&key("guesses"), 0..=32).unwrap_or(0);
+    let guesses = s.count(&key("guesses"), 0..=MOST_GUESSES).unwrap_or(0);
     let dynamics_tol = s.number(&key("dynamics-tol"), RESIDUAL, is_residual);
     let levels = super::input::levels(s, &key("level"));
     let ((Operator::WilsonLike(operator), described), flavours) = (resolved?, flavours? as u32) else { return None };

@@ -9,6 +9,7 @@ use ferrite::FermionKind;
 use ferrite::lattice::Lattice;
 use ferrite::observables::spectrum::gamma::{COUNT, name};
 use ferrite::observables::spectrum::sequential_nucleon::{PROJECTORS, SpinProjector};
+use ferrite::observables::spectrum::smearing::MOST_STEPS;
 use ferrite::observables::spectrum::tastes::{PIONS, SpinTaste};
 use ferrite::operators::Definition;
 use serde_json::{Value, json};
@@ -798,7 +799,7 @@ fn plot(s: &mut Settings, staggered: bool, names: &[String]) -> Vec<String> {
 /// The smearing, if some is `needed`.
 fn shell(s: &mut Settings, needed: bool) -> Option<Shell> {
     let width = s.number("shell.width", "a number above 0", |w| w > 0.0);
-    let steps = s.count("shell.steps", 1..=10_000);
+    let steps = s.count("shell.steps", 1..=MOST_STEPS);
     let ape_weight = s.number("shell.ape-weight", "a number above 0", |w| w > 0.0);
     let ape_steps = s.count("shell.ape-steps", 0..=1000);
     let momenta = (0..s.tables("quark")).map(|number| format!("quark.{number}.momentum"));

@@ -17,6 +17,9 @@ use crate::multigrid::MultigridParams;
 use gpu_kernels::{FermionKind, Precision};
 use solvers::{LinearOperator, VectorSpace};
 
+/// Largest number of solutions for first guesses that users may ask for.
+pub const MOST_GUESSES: usize = 32;
+
 /// A pseudofermion with the action φ† W (M̂†M̂)⁻¹ W† φ for det M̂†M̂ / det W†W, W the operator of heavier quarks, or 1.
 pub struct TwoFlavours {
     name: String,

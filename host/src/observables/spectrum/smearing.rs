@@ -38,6 +38,9 @@ pub struct GaussianSmearing {
     pub momentum: [f64; 3],
 }
 
+/// Largest number of steps that users may ask for.
+pub const MOST_STEPS: usize = 10_000;
+
 /// Links on a device for the smearing of quarks of a kind.
 pub struct SmearingLinks {
     section: Section,
