@@ -13,7 +13,8 @@ Examples
 (4,)
 """
 
-from . import _native
+# The guard first: other modules take functions of the compiled part from there.
+from . import _guard, _native
 from .arrays import *  # noqa: F403
 from .arrays import __all__ as _arrays_names
 from .contraction import *  # noqa: F403

@@ -17,7 +17,7 @@ import numpy as np
 
 from . import _native
 from ._arrays import extents
-from .errors import DeviceError, InputError
+from .errors import DeviceError, FerriteError, InputError
 
 __all__ = ["Device", "device", "gather", "info", "init", "local_part"]
 
@@ -75,15 +75,15 @@ class Device:
             if name == "auto":
                 # The same on all processes.
                 name = "cuda" if all(comm.allgather(bool(_native.gpus()[0]))) else "cpu"
-            self._native = _native.Device(name, index, threads, address, dims)
+            self._native = _native.Device.open(name, index, threads, address, dims)
             # Messages of our own do not meet those of the script.
             self.comm = comm.Dup()
             # Before mpi4py ends MPI: what is called last is registered first.
-            atexit.register(self._native.leave)
+            atexit.register(_leave, self._native, os.getpid())
         elif name == "auto":
             self._native = _first(threads)
         else:
-            self._native = _native.Device(name, index or 0, threads)
+            self._native = _native.Device.open(name, index or 0, threads)
 
     @property
     def name(self) -> str:
@@ -117,6 +117,12 @@ class Device:
         return f"<ferrite_lqcd.Device: {self.description}, rank {self.rank} of {grid}>"
 
 
+def _leave(native: _native.Device, process: int) -> None:
+    """Ends the use of MPI, in the process that began it."""
+    if os.getpid() == process:
+        native.leave()
+
+
 def _address(comm: Any) -> int:
     try:
         from mpi4py import MPI
@@ -135,11 +141,11 @@ def _first(threads: Optional[int]) -> _native.Device:
     names, _ = _native.gpus()
     if names and threads is None:
         try:
-            return _native.Device("cuda", 0, None)
+            return _native.Device.open("cuda", 0, None)
         except DeviceError:
             # Such as a driver that is too old: info() says why.
             pass
-    return _native.Device("cpu", 0, threads)
+    return _native.Device.open("cpu", 0, threads)
 
 
 _default: Optional[Device] = None
@@ -297,7 +303,11 @@ def info() -> "dict[str, Any]":
         ``version``, ``gpus`` (names), ``driver`` (``None``, or a sentence on what is wrong), ``cpus``, ``mpi`` (whether this build knows
         several processes).
     """
-    names, why = _native.gpus()
+    try:
+        names, why = _native.gpus()
+    except FerriteError as error:
+        # The driver was started in the process of which this one is a fork.
+        names, why = [], str(error)
     return {
         "version": _native.__version__,
         "gpus": names,

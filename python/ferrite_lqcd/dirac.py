@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -51,7 +51,6 @@ class Multigrid:
         self.seconds: float = found["seconds"]
         self.levels: "list[dict[str, Any]]" = found["levels"]
         self._operator, self._settings = operator, settings
-        operator._setups += 1
         self._number = operator._setups
 
     def save(self, path: "str | os.PathLike[str]") -> None:
@@ -134,7 +133,7 @@ class Operator:
             raise InputError(f"an operator needs a Gauge, not {type(gauge).__name__}: fe.Gauge(array) makes one")
         # Whatever init chooses later.
         self._device = gauge._home(device)
-        self._dirac = _native.Dirac(self._device._native, gauge._links, name, texts)
+        self._dirac = _native.Dirac.of(self._device._native, gauge._links, name, texts)
         # How many multigrid setups it had; the last one is there.
         self._setups = 0
         self.name = name
@@ -195,7 +194,19 @@ class Operator:
             How many times the cycle improves its own near-null vectors.
         """
         settings = _setup_settings({"vectors": vectors, "levels": levels, "improvements": improvements}, blocks)
-        return Multigrid(self, settings, self._dirac.set_up(json.dumps(settings)))
+        said = self._set_up(lambda: self._dirac.set_up(json.dumps(settings)))
+        return Multigrid(self, settings, said)
+
+    def _set_up(self, make: "Callable[[], str]") -> str:
+        """Counts a setup that takes the place of the one before."""
+        try:
+            said = make()
+        except KeyboardInterrupt:
+            # The device may finish it all the same.
+            self._setups += 1
+            raise
+        self._setups += 1
+        return said
 
     def load_setup(
         self,
@@ -226,7 +237,7 @@ class Operator:
         8
         """
         settings = _setup_settings({"levels": levels}, blocks)
-        said = self._dirac.load_setup(os.fspath(path), json.dumps(settings))
+        said = self._set_up(lambda: self._dirac.load_setup(os.fspath(path), json.dumps(settings)))
         return Multigrid(self, {**settings, "vectors": json.loads(said)["vectors"]}, said)
 
     def solve(

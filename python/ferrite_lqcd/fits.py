@@ -206,6 +206,8 @@ def fit(
     ------
     InputError
         Fewer than four bins, a window without enough times, data that determine no parameters.
+    KeyboardInterrupt
+        Ctrl-C, at once; a thread of the package goes on with the fit until it is done, and its result is dropped.
 
     Examples
     --------

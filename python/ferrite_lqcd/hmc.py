@@ -216,7 +216,7 @@ class HMC:
             "friction": friction,
         }
         self._device = gauge._home(device)
-        self._chain = _native.Chain(self._device._native, gauge._links, json.dumps(spec))
+        self._chain = _native.Chain.of(self._device._native, gauge._links, json.dumps(spec))
         self.number = 0
 
     def trajectory(self, *, reverse: bool = False) -> Trajectory:

@@ -22,6 +22,26 @@ pub fn numbers<'a>(given: &'a Given<'_>) -> Outcome<&'a [Complex64]> {
     given.as_slice().map_err(|_| Failure::input("an array is not in C order: numpy.ascontiguousarray makes it so"))
 }
 
+/// Refuses numbers that are not finite; `what` names them.
+pub fn check_finite(what: &str, numbers: &[Complex64]) -> Outcome {
+    match numbers.iter().position(|number| !number.is_finite()) {
+        None => Ok(()),
+        Some(place) => Err(Failure::input(format!(
+            "{what}: number {place} of the array, counted from 0 in C order, is {}: every number has to be finite",
+            numbers[place]
+        ))),
+    }
+}
+
+/// Refuses fields with numbers that are not finite; `what` names their array.
+pub fn check_finite_fields<T: Fermion>(what: &str, fields: &[HostField<T>]) -> Outcome {
+    let is_infinite = |field: &HostField<T>| field.numbers().iter().any(|number| !number.is_finite());
+    match fields.iter().position(is_infinite) {
+        None => Ok(()),
+        Some(field) => check_finite(&format!("{what}, field {field} counted from 0"), fields[field].numbers()),
+    }
+}
+
 /// A gauge field of an array `[T, Z, Y, X, 4, 3, 3]`.
 pub fn gauge(given: &Given<'_>) -> Outcome<HostGauge> {
     Ok(HostGauge::from_numbers(given.shape(), numbers(given)?)?)

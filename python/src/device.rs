@@ -1,7 +1,10 @@
 //! Devices. Each has a thread of its own, on which all work on it is done: a backend, with everything on it, is used by one
 //! thread at a time, while Python's threads may be any. Whoever asks for work waits without the interpreter's lock, and
 //! looks for signals such as Ctrl-C meanwhile.
-use crate::failure::{Failure, Outcome, in_python};
+use crate::failure::{Failure, Outcome, caught, in_python};
+use crate::fork;
+pub use crate::host::Stop;
+use crate::host::{OnSignal, wait};
 use crate::processes::{Cut, Processes, failed};
 use ferrite::backend::{Backend, Cpu};
 use ferrite::domain::Domain;
@@ -10,14 +13,9 @@ use pyo3::prelude::*;
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
-
-/// How long work may go on before signals are looked at.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// What lives on a device's thread.
 pub struct DeviceThread {
@@ -78,25 +76,42 @@ impl DeviceThread {
 /// Work that a device is given.
 type Work = Box<dyn FnOnce(&mut DeviceThread) + Send>;
 
-/// Whether somebody wants work to end.
-#[derive(Clone, Default)]
-pub struct Stop(Arc<AtomicBool>);
+/// The way to a device's thread.
+struct WorkQueue {
+    /// The process that has the thread.
+    process: u32,
+    /// Always there, until this is dropped.
+    sender: Option<Mutex<Sender<Work>>>,
+}
 
-impl Stop {
-    /// Whether it should end now.
-    pub fn is_asked(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+impl WorkQueue {
+    fn new(sender: Sender<Work>) -> Arc<Self> {
+        Arc::new(WorkQueue { process: fork::this_process(), sender: Some(Mutex::new(sender)) })
     }
-    /// An error if it should end now.
-    pub fn check(&self) -> Outcome {
-        if self.is_asked() { Err(Failure::other("stopped")) } else { Ok(()) }
+    fn is_here(&self) -> bool {
+        self.process == fork::this_process()
+    }
+    /// Hands work to the thread: whether it will be done.
+    fn send(&self, work: Work) -> bool {
+        let sender = self.sender.as_ref().filter(|_| self.is_here());
+        let sent = sender.and_then(|sender| sender.lock().ok().map(|sender| sender.send(work)));
+        matches!(sent, Some(Ok(())))
+    }
+}
+
+impl Drop for WorkQueue {
+    fn drop(&mut self) {
+        // In a forked process the locks of a channel may be held by threads that are not there.
+        if !self.is_here() {
+            std::mem::forget(self.sender.take());
+        }
     }
 }
 
 /// A device: a GPU, or the CPU.
 #[pyclass(frozen, module = "ferrite_lqcd._native")]
 pub struct Device {
-    work: Arc<Mutex<Sender<Work>>>,
+    work: Arc<WorkQueue>,
     /// `cpu` or `cuda`.
     #[pyo3(get)]
     name: &'static str,
@@ -111,7 +126,7 @@ pub struct Device {
 /// Something of a device that other threads may hold. It is dropped on the device's thread.
 pub struct Returned<T: Send + 'static> {
     what: Option<T>,
-    work: Arc<Mutex<Sender<Work>>>,
+    work: Arc<WorkQueue>,
 }
 
 impl<T: Send + 'static> Returned<T> {
@@ -123,9 +138,13 @@ impl<T: Send + 'static> Returned<T> {
 
 impl<T: Send + 'static> Drop for Returned<T> {
     fn drop(&mut self) {
-        if let (Some(what), Ok(work)) = (self.what.take(), self.work.lock()) {
+        let what = self.what.take();
+        if self.work.is_here() {
             // Where the thread has ended it is dropped here.
-            let _ = work.send(Box::new(move |_| drop(what)));
+            self.work.send(Box::new(move |_| drop(what)));
+        } else {
+            // It belongs to the device of another process.
+            std::mem::forget(what);
         }
     }
 }
@@ -133,16 +152,14 @@ impl<T: Send + 'static> Drop for Returned<T> {
 /// What an object of Python has on a device. It is freed with this.
 pub struct Kept {
     number: u64,
-    work: Arc<Mutex<Sender<Work>>>,
+    work: Arc<WorkQueue>,
 }
 
 impl Drop for Kept {
     fn drop(&mut self) {
         let number = self.number;
-        if let Ok(work) = self.work.lock() {
-            // A thread that has ended has freed everything.
-            let _ = work.send(Box::new(move |bench| drop(bench.kept.remove(&number))));
-        }
+        // A thread that has ended has freed everything.
+        self.work.send(Box::new(move |bench| drop(bench.kept.remove(&number))));
     }
 }
 
@@ -191,7 +208,7 @@ impl Opening {
         match self.kind.as_str() {
             "cpu" => Ok((Arc::new(Cpu::try_new(threads)?), "cpu".into())),
             "cuda" => {
-                let (index, (names, _)) = (self.index(processes), gpus());
+                let (index, (names, _)) = (self.index(processes), names_of_gpus());
                 if self.index.is_none() && index > 0 && index >= names.len() && !names.is_empty() {
                     return Err(Failure::input(format!(
                         "this is process {} of a machine that has {}: start no more processes on a machine than it has GPUs, or share \
@@ -210,6 +227,7 @@ impl Opening {
 #[cfg(feature = "cuda")]
 fn gpu(index: usize) -> Outcome<(Arc<dyn Backend>, String)> {
     let gpu = ferrite::backend::Cuda::new(index)?;
+    fork::driver_started();
     // A batch system may show each process its own GPU under one number.
     let place = gpu.bus()?;
     Ok((Arc::new(gpu), place))
@@ -229,7 +247,7 @@ struct Opened {
 
 /// The thread of a device.
 fn serve(opening: &Opening, say: &Sender<Outcome<Opened>>, work: &Receiver<Work>) {
-    let (mut bench, threads) = match opening.open() {
+    let (mut bench, threads) = match caught(|| opening.open()) {
         Ok(open) => open,
         Err(why) => {
             let _ = say.send(Err(why));
@@ -240,6 +258,8 @@ fn serve(opening: &Opening, say: &Sender<Outcome<Opened>>, work: &Receiver<Work>
     let ordinal = (name == "cuda").then(|| opening.index(&bench.processes));
     let opened = Opened { name, description: bench.backend.device(), ordinal, cut: bench.processes.cut };
     // Work of the host that is asked for here uses as many threads.
+    // In a forked process the threads of all cores may be those of the parent.
+    let threads = threads.or(fork::is_forked().then_some(0));
     let pool = threads.map(|n| rayon::ThreadPoolBuilder::new().num_threads(n).use_current_thread().build());
     if say.send(Ok(opened)).is_ok() {
         while let Ok(one) = work.recv() {
@@ -250,42 +270,31 @@ fn serve(opening: &Opening, say: &Sender<Outcome<Opened>>, work: &Receiver<Work>
 }
 
 impl Device {
-    /// Does work on the device and waits for it. Ctrl-C asks it to stop, waits until it does, and raises `KeyboardInterrupt`.
+    /// Refuses a device that was opened in a process of which this one is a fork.
+    pub fn check_opened_here(&self) -> Outcome {
+        fork::check_opened_here(self.work.process)
+    }
+    /// Does work on the device and waits for it. Ctrl-C asks it to stop and raises `KeyboardInterrupt`, as [`OnSignal::Stop`]
+    /// describes; work that goes on is finished before the device takes other work.
     pub fn run<T: Send + 'static>(
         &self,
         py: Python<'_>,
         work: impl FnOnce(&mut DeviceThread, &Stop) -> Outcome<T> + Send + 'static,
     ) -> PyResult<T> {
-        let (stop, (send, mut receive)) = (Stop::default(), channel());
+        self.check_opened_here()?;
+        let (stop, (send, receive)) = (Stop::default(), channel());
         let asked = stop.clone();
         let job: Work = Box::new(move |bench| {
-            let done = catch_unwind(AssertUnwindSafe(|| work(bench, &asked)));
+            // Ctrl-C may have come while other work was done.
+            let done = asked.check().and_then(|()| caught(|| work(bench, &asked)));
             // Nobody waits any more where the interpreter is ending.
-            let _ = send.send(done.unwrap_or_else(|panic| Err(Failure::other(said(&*panic)))));
+            let _ = send.send(done);
         });
-        let sent = self.work.lock().map(|work| work.send(job));
-        if !matches!(sent, Ok(Ok(()))) {
+        if !self.work.send(job) {
             return Err(Failure::other("the device has ended").into());
         }
-        let mut interrupted = None;
-        loop {
-            let found;
-            (receive, found) = py.detach(move || {
-                let found = receive.recv_timeout(LOOK);
-                (receive, found)
-            });
-            match (found, interrupted) {
-                (Ok(_), Some(signal)) => return Err(signal),
-                (Ok(done), None) => return Ok(done?),
-                (Err(RecvTimeoutError::Disconnected), _) => return Err(Failure::other("the device has ended").into()),
-                (Err(RecvTimeoutError::Timeout), before) => {
-                    // One of several processes must not end alone: mpirun ends all.
-                    let looked = if self.cut.is_shared() { None } else { py.check_signals().err() };
-                    interrupted = before.or(looked);
-                    stop.0.store(interrupted.is_some(), Ordering::Relaxed);
-                }
-            }
-        }
+        let on_signal = if self.cut.is_shared() { OnSignal::Ignore } else { OnSignal::Stop(&stop) };
+        wait(py, receive, &on_signal)
     }
     /// Something of this device, to be held anywhere.
     pub fn returned<T: Send + 'static>(&self, what: T) -> Returned<T> {
@@ -315,29 +324,24 @@ impl Device {
     ) -> PyResult<(Kept, R)> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        // Frees what is made after Ctrl-C, too.
+        let kept = Kept { number, work: self.work.clone() };
         let beside = self.run(py, move |bench, stop| {
             let (made, beside) = make(bench, stop)?;
             bench.kept.insert(number, Box::new(made));
             Ok(beside)
         })?;
-        Ok((Kept { number, work: self.work.clone() }, beside))
+        Ok((kept, beside))
     }
-}
-
-/// What a panic said: a mistake of the library.
-fn said(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_string());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    format!("internal error, please report it: {text}")
 }
 
 #[pymethods]
 impl Device {
     /// Opens `cpu`, with so many threads, or `cuda` with a number; with the address of an `MPI_Comm`, for parts of lattices that
     /// its processes share.
-    #[new]
+    #[staticmethod]
     #[pyo3(signature = (kind, index = None, threads = None, comm = None, grid = None))]
-    fn new(
+    fn open(
         py: Python<'_>,
         kind: String,
         index: Option<usize>,
@@ -348,6 +352,9 @@ impl Device {
         if threads.is_some_and(|threads| !(1..=1024).contains(&threads)) {
             return Err(Failure::input("threads: a number from 1 to 1024").into());
         }
+        if kind == "cuda" {
+            fork::check_driver()?;
+        }
         let opening = Opening { kind, index, threads, comm, grid };
         let ((send, receive), (say, said)) = (channel::<Work>(), channel());
         let thread = std::thread::Builder::new().name("ferrite device".into());
@@ -356,7 +363,7 @@ impl Device {
         let opened = py.detach(move || said.recv());
         let Opened { name, description, ordinal, cut } =
             opened.map_err(|_| Failure::other("the device's thread has ended"))??;
-        Ok(Device { work: Arc::new(Mutex::new(send)), name, description, ordinal, cut })
+        Ok(Device { work: WorkQueue::new(send), name, description, ordinal, cut })
     }
     /// Processes in x, y, z, t.
     #[getter]
@@ -390,13 +397,26 @@ impl Device {
 }
 
 /// Names of the GPUs that there are; without a driver a sentence that says so.
+///
+/// # Errors
+/// A process whose parent has started the driver before it forked.
 #[pyfunction]
-pub fn gpus() -> (Vec<String>, Option<String>) {
-    #[cfg(feature = "cuda")]
+pub fn gpus() -> PyResult<(Vec<String>, Option<String>)> {
+    fork::check_driver()?;
+    Ok(names_of_gpus())
+}
+
+#[cfg(feature = "cuda")]
+fn names_of_gpus() -> (Vec<String>, Option<String>) {
     match ferrite::backend::Cuda::devices() {
-        Ok(found) => (found.iter().map(|gpu| gpu.name.clone()).collect(), None),
+        Ok(found) => {
+            fork::driver_started();
+            (found.iter().map(|gpu| gpu.name.clone()).collect(), None)
+        }
         Err(why) => (Vec::new(), Some(in_python(&why.to_string()))),
     }
-    #[cfg(not(feature = "cuda"))]
+}
+#[cfg(not(feature = "cuda"))]
+fn names_of_gpus() -> (Vec<String>, Option<String>) {
     (Vec::new(), Some("this build knows no GPUs".into()))
 }

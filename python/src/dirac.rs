@@ -17,6 +17,7 @@ use ferrite::files::setup::links_checksum;
 use ferrite::files::setup_of_solve::{self, SetupError};
 use ferrite::lattice::{Lattice, Section};
 use ferrite::multigrid::{Multigrid, MultigridParams};
+use ferrite::num_complex::Complex64;
 use ferrite::observables::spectrum::contraction_bytes;
 use ferrite::operators::{Key, KeyKind, OPERATORS, Operator, OperatorForm, WilsonLike};
 use ferrite::solve::names::{METHODS, OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES, name_of};
@@ -46,6 +47,9 @@ pub struct Dirac {
     #[pyo3(get)]
     description: String,
 }
+
+/// Largest number of iterations that may be asked for.
+pub const MOST_ITERATIONS: u64 = 1_000_000_000;
 
 /// Settings of a solve, by name.
 struct Settings(Value);
@@ -136,7 +140,7 @@ fn request(operator: Operator, settings: &Settings) -> Outcome<Request> {
     request.reconstruction = settings.choice("reconstruct", &RECONSTRUCTIONS)?.unwrap_or(request.reconstruction);
     let fits = |t: f64| t > 0.0 && t < 1.0;
     request.tol = settings.number("tol", "a number above 0 and below 1", fits)?.unwrap_or(request.tol);
-    request.max_iterations = settings.count("max_iterations", 1, 1_000_000_000)?.unwrap_or(request.max_iterations);
+    request.max_iterations = settings.count("max_iterations", 1, MOST_ITERATIONS)?.unwrap_or(request.max_iterations);
     if settings.0["escalate"] == false {
         request.escalate = false;
     }
@@ -283,7 +287,9 @@ fn with_configuration<T>(
 ) -> Outcome<T> {
     let configuration = std::mem::take(thread.kept::<Option<Configuration<'static>>>(number)?);
     let Some(configuration) = configuration else {
-        return Err(Failure::other("the operator has failed before"));
+        return Err(Failure::other(
+            "an internal error has ended the operator's last work, and left it incomplete: make it anew",
+        ));
     };
     let done = work(thread, &configuration);
     *thread.kept(number)? = Some(configuration);
@@ -405,6 +411,10 @@ impl Dirac {
         let guess = guess.map(arrays::fields::<T>).transpose()?.map(|(fields, _)| fields);
         let (request, lattice) = (request(self.operator, &settings)?, self.part.local);
         let answer = self.on(py, move |thread, configuration, stop| {
+            let finite = arrays::check_finite_fields("b", &fields);
+            let finite =
+                finite.and_then(|()| arrays::check_finite_fields("guess", guess.as_deref().unwrap_or_default()));
+            thread.processes.agree(finite)?;
             let mut request = Request { sources: fields.len(), ..request };
             let sizes = sizes(thread, &request, lattice, fields.len(), &settings, (None, 0))?;
             request.reconstruction = configuration.possible(&request.operator, request.reconstruction)?;
@@ -436,6 +446,7 @@ impl Dirac {
         let (fields, axes) = arrays::fields::<T>(given)?;
         let (request, lattice, count) = (request(self.operator, &settings)?, self.part.local, values.len());
         let answer = self.on(py, move |thread, configuration, stop| {
+            thread.processes.agree(arrays::check_finite_fields("b", &fields))?;
             let strategy = settings.choice("strategy", &STRATEGIES)?.unwrap_or(ShiftStrategy::MultiShift);
             let sizes = sizes(thread, &request, lattice, fields.len(), &settings, (Some(count), 0))?;
             let mut watch = Watch::new(stop);
@@ -460,9 +471,13 @@ impl Dirac {
         let settings = Settings(serde_json::from_str(settings).map_err(Failure::other)?);
         let source = of_profile::<T>(&self.part, time, profile)?;
         let shell = shell.map(|shell| Shell::of(&shell, &self.part)).transpose()?;
-        self.keep_propagator::<T>(py, settings, move |thread| match shell {
-            Some(shell) => shell.smear(thread, source),
-            None => Ok(source),
+        self.keep_propagator::<T>(py, settings, move |thread| {
+            let fields = source.as_ref().map_or(&[][..], |(_, fields)| fields);
+            thread.processes.agree(arrays::check_finite_fields("the source", fields))?;
+            match shell {
+                Some(shell) => shell.smear(thread, source),
+                None => Ok(source),
+            }
         })
     }
 }
@@ -470,8 +485,8 @@ impl Dirac {
 #[pymethods]
 impl Dirac {
     /// The operator of a name on links, with its parameters as texts.
-    #[new]
-    fn new(
+    #[staticmethod]
+    fn of(
         py: Python<'_>,
         device: Py<Device>,
         links: &Links,
@@ -559,6 +574,12 @@ impl Dirac {
             let (source, guess) = (field(array.get())?, guess.map(|guess| field(guess.get())).transpose()?);
             let mut watch = Watch::new(stop);
             let (solution, report, failure) = configuration.solve_fields(source, guess, &request, &mut watch)?;
+            if report.true_residual.iter().any(|residual| residual.is_nan()) {
+                // The array is not looked at before, as it may be large and the host far.
+                let mut numbers = vec![Complex64::ZERO; array.get().len()];
+                array.get().download(0, &mut numbers)?;
+                thread.processes.agree(arrays::check_finite("b", &numbers))?;
+            }
             let said = report_json(&request, &report, &watch, failure.map(|error| error.to_string())).to_string();
             let solution = solution.unpack()?;
             thread.backend.synchronize()?;

@@ -7,45 +7,42 @@ use ferrite::hmc::HmcError;
 use ferrite::lattice::LatticeError;
 use ferrite::solve::SolveFailure;
 use pyo3::prelude::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
-pyo3::create_exception!(
-    ferrite_lqcd,
-    FerriteError,
-    pyo3::exceptions::PyException,
-    "What Ferrite refuses or cannot do."
-);
-pyo3::create_exception!(
-    ferrite_lqcd,
-    InputError,
-    FerriteError,
-    "An argument that makes no sense; all that is wrong is listed."
-);
-pyo3::create_exception!(
-    ferrite_lqcd,
-    FileProblem,
-    FerriteError,
-    "A file that cannot be read or written, or whose data is wrong."
-);
-pyo3::create_exception!(
-    ferrite_lqcd,
-    DeviceProblem,
-    FerriteError,
-    "A device that is not there, or has too little memory."
-);
-pyo3::create_exception!(ferrite_lqcd, SolverProblem, FerriteError, "A solver that found no solution.");
+/// Exceptions, under the names that they have in Python, by which pickles find them.
+pub mod exceptions {
+    use pyo3::create_exception;
+    use pyo3::exceptions::PyException;
+
+    create_exception!(ferrite_lqcd, FerriteError, PyException, "A request that Ferrite refuses or cannot carry out.");
+    create_exception!(
+        ferrite_lqcd,
+        InputError,
+        FerriteError,
+        "Arguments that make no sense; the message lists all of them."
+    );
+    create_exception!(
+        ferrite_lqcd,
+        FileError,
+        FerriteError,
+        "A file that cannot be read or written, or whose data is wrong."
+    );
+    create_exception!(ferrite_lqcd, DeviceError, FerriteError, "A device that is absent, or has too little memory.");
+    create_exception!(ferrite_lqcd, SolverError, FerriteError, "A solver that found no solution.");
+}
 
 /// Which exception.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
-    /// [`InputError`]
+    /// [`InputError`](exceptions::InputError)
     Input,
-    /// [`FileProblem`]
+    /// [`FileError`](exceptions::FileError)
     File,
-    /// [`DeviceProblem`]
+    /// [`DeviceError`](exceptions::DeviceError)
     Device,
-    /// [`SolverProblem`]
+    /// [`SolverError`](exceptions::SolverError)
     Solver,
-    /// [`FerriteError`]
+    /// [`FerriteError`](exceptions::FerriteError)
     Other,
 }
 
@@ -58,7 +55,7 @@ pub struct Failure {
     pub message: String,
 }
 
-/// What work on a device ends with.
+/// The outcome of work, on a device or on the host.
 pub type Outcome<T = ()> = Result<T, Failure>;
 
 impl Failure {
@@ -72,15 +69,33 @@ impl Failure {
     }
 }
 
+/// The message for a panic of the library with this text.
+#[pyfunction]
+pub fn internal_error(text: &str) -> String {
+    format!(
+        "internal error of Ferrite {}; please report it with this message and the call that led to it: {text}",
+        env!("CARGO_PKG_VERSION")
+    )
+}
+
+/// Does work, and makes a failure of a panic, which is a mistake of the library.
+pub fn caught<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_string());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        Err(Failure::other(internal_error(&text.unwrap_or_default())))
+    })
+}
+
 impl From<Failure> for PyErr {
     fn from(failure: Failure) -> PyErr {
         let message = failure.message;
         match failure.kind {
-            FailureKind::Input => InputError::new_err(message),
-            FailureKind::File => FileProblem::new_err(message),
-            FailureKind::Device => DeviceProblem::new_err(message),
-            FailureKind::Solver => SolverProblem::new_err(message),
-            FailureKind::Other => FerriteError::new_err(message),
+            FailureKind::Input => exceptions::InputError::new_err(message),
+            FailureKind::File => exceptions::FileError::new_err(message),
+            FailureKind::Device => exceptions::DeviceError::new_err(message),
+            FailureKind::Solver => exceptions::SolverError::new_err(message),
+            FailureKind::Other => exceptions::FerriteError::new_err(message),
         }
     }
 }

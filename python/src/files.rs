@@ -2,6 +2,7 @@
 use crate::arrays::{self, Given, Made};
 use crate::device::Device;
 use crate::failure::Failure;
+use crate::host::{on_host, undisturbed};
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
 use ferrite::files::{
     self, Endian, FileError, FileFormat, FilePrecision, ReadFrom, ReadOptions, SharedFile, WriteOptions, WriteTo,
@@ -26,7 +27,7 @@ fn read<'py, T: Fermion>(
     options: ReadOptions,
 ) -> PyResult<Made<'py>> {
     let (fields, block) = match device {
-        None => py.detach(|| fields::<T>(path.as_path(), &options)).map_err(Failure::from)?,
+        None => on_host(py, move || Ok(fields::<T>(path.as_path(), &options)?))?,
         Some(device) => device.run(py, move |thread, _| {
             let file = SharedFile::new(&path, &*thread.processes.network);
             let header = match files::inspect_block::<T>(file)? {
@@ -97,7 +98,7 @@ fn write<T: Fermion>(
     let precision = format.only_precision().unwrap_or(FilePrecision::Double);
     let options = WriteOptions { format, title, precision, endian: Endian::Little, ..Default::default() };
     match device {
-        None => Ok(py.detach(|| write_to(path.as_path(), &fields, &axes, &options)).map_err(Failure::from)?),
+        None => undisturbed(py, || Ok(write_to(path.as_path(), &fields, &axes, &options)?)),
         Some(device) => device.run(py, move |thread, _| {
             let part = thread.processes.cut.part(fields[0].lattice())?;
             let file = SharedFile::new(&path, &*thread.processes.network).part(&part);

@@ -1,5 +1,6 @@
 //! Fits of correlators, and effective masses with errors.
 use crate::failure::{Failure, Outcome};
+use crate::host::on_host;
 use ferrite::statistics::effective::{CorrelatorShape, effective_masses as masses_of};
 use ferrite::statistics::fit::correlator::CorrelatorSettings;
 use ferrite::statistics::jackknife::{Resampling, bins};
@@ -77,18 +78,18 @@ pub fn fit(
     let fits = CorrelatorSettings { window, states, covariance, resampling };
     // Bins are made above.
     let choice = AnalysisChoice { fits, shape: Some(shape), ..AnalysisChoice::with_bin(1) };
-    let (found, svg) = py.detach(|| {
-        let found = HadronFit::of(name, &samples, shape, &choice);
-        let svg = correlator_svg(&found).map_err(Failure::other);
-        (found, svg)
-    });
-    if let Err(error) = &found.fit {
-        return Err(Failure::input(format!("no fit of the {name}: {}", why_not(error))).into());
-    }
-    let mut object = found.json();
-    object["configurations"] = json!(correlators.len());
-    object["bins"] = json!(samples.len());
-    Ok((object.to_string(), svg?))
+    let (name, configurations) = (name.to_string(), correlators.len());
+    on_host(py, move || {
+        let found = HadronFit::of(&name, &samples, shape, &choice);
+        if let Err(error) = &found.fit {
+            return Err(Failure::input(format!("no fit of the {name}: {}", why_not(error))));
+        }
+        let svg = correlator_svg(&found).map_err(Failure::other)?;
+        let mut object = found.json();
+        object["configurations"] = json!(configurations);
+        object["bins"] = json!(samples.len());
+        Ok((object.to_string(), svg))
+    })
 }
 
 /// Effective masses of a real correlator: not a number where there is none.
@@ -113,6 +114,6 @@ pub fn effective_estimates(
 ) -> PyResult<(Vec<f64>, Vec<f64>)> {
     let (shape, samples) = (named("form", form, &SHAPES)?, samples(&correlators, bin)?);
     let resampling = resampling(bootstrap, seed)?;
-    let found = py.detach(|| resampling.estimate(&samples, |mean| masses_of(mean, shape)));
+    let found = on_host(py, move || Ok(resampling.estimate(&samples, |mean| masses_of(mean, shape))))?;
     Ok(found.into_iter().map(|one| one.map_or((f64::NAN, f64::NAN), |one| (one.value, one.error))).unzip())
 }

@@ -375,8 +375,8 @@ impl Running {
 #[pymethods]
 impl Chain {
     /// A chain from these links on, described by JSON.
-    #[new]
-    fn new(py: Python<'_>, device: Py<Device>, links: &Links, spec: &str) -> PyResult<Self> {
+    #[staticmethod]
+    fn of(py: Python<'_>, device: Py<Device>, links: &Links, spec: &str) -> PyResult<Self> {
         let spec: Value = serde_json::from_str(spec).map_err(Failure::other)?;
         let (planned, gauge, part) = (planned(&spec)?, links.gauge.clone(), links.part);
         let kept = device.get().keep(py, move |thread, _| Running::new(&thread.domain(&part)?, &gauge, planned))?;

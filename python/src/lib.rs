@@ -6,7 +6,9 @@ mod dirac;
 mod failure;
 mod files;
 mod fits;
+mod fork;
 mod hmc;
+mod host;
 mod keys;
 mod links;
 mod plot;
@@ -15,19 +17,47 @@ mod propagator;
 mod shared;
 mod spectrum;
 
+use failure::exceptions;
+use pyo3::panic::PanicException;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// The largest counts of work that one call takes, by name: those of the program.
+fn bounds(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let bounds = PyDict::new(py);
+    for (name, most) in [
+        ("flow_steps", ferrite::observables::flow::MOST_STEPS),
+        ("guesses", ferrite::hmc::wilson::two_flavours::MOST_GUESSES as u64),
+        ("iterations", dirac::MOST_ITERATIONS),
+        ("levels", ferrite::hmc::trajectory::MOST_LEVELS as u64),
+        ("noise_sources", ferrite::gauge::generate::NOISE_SOURCES.into()),
+        ("passes", ferrite::gauge::quenched::MOST_PASSES),
+        ("pseudofermions", ferrite::hmc::fermions::MOST_PSEUDOFERMIONS as u64),
+        ("shell_steps", ferrite::observables::spectrum::smearing::MOST_STEPS as u64),
+        ("smearing_levels", ferrite::hmc::stout::MOST_LEVELS.into()),
+        ("trajectory_steps", ferrite::hmc::trajectory::MOST_STEPS as u64),
+    ] {
+        bounds.set_item(name, most)?;
+    }
+    Ok(bounds)
+}
 
 /// The module.
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    fork::imported();
     let py = module.py();
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("has_mpi", cfg!(feature = "mpi"))?;
-    module.add("FerriteError", py.get_type::<failure::FerriteError>())?;
-    module.add("InputError", py.get_type::<failure::InputError>())?;
-    module.add("FileError", py.get_type::<failure::FileProblem>())?;
-    module.add("DeviceError", py.get_type::<failure::DeviceProblem>())?;
-    module.add("SolverError", py.get_type::<failure::SolverProblem>())?;
+    module.add("FerriteError", py.get_type::<exceptions::FerriteError>())?;
+    module.add("InputError", py.get_type::<exceptions::InputError>())?;
+    module.add("FileError", py.get_type::<exceptions::FileError>())?;
+    module.add("DeviceError", py.get_type::<exceptions::DeviceError>())?;
+    module.add("SolverError", py.get_type::<exceptions::SolverError>())?;
+    // What pyo3 makes of a panic; the package makes a FerriteError of it.
+    module.add("PanicException", py.get_type::<PanicException>())?;
+    module.add("most", bounds(py)?)?;
+    module.add_function(wrap_pyfunction!(failure::internal_error, module)?)?;
     module.add_class::<device::Device>()?;
     module.add_class::<links::Links>()?;
     module.add_class::<dirac::Dirac>()?;

@@ -2,6 +2,7 @@
 use crate::arrays::{self, Given};
 use crate::device::{Device, DeviceThread};
 use crate::failure::{Failure, Outcome};
+use crate::host::{on_host, undisturbed};
 use crate::processes::Cut;
 use ferrite::field::GaugeField;
 use ferrite::field::host::HostGauge;
@@ -46,13 +47,13 @@ impl Links {
     fn measured<T: Send + 'static>(
         &self,
         py: Python<'_>,
-        alone: impl FnOnce(&HostGauge) -> T + Send,
+        alone: impl FnOnce(&HostGauge) -> T + Send + 'static,
         together: impl FnOnce(&mut DeviceThread, &Section, &HostGauge) -> Outcome<T> + Send + 'static,
     ) -> PyResult<T> {
         let (gauge, part) = (self.gauge.clone(), self.part);
         match &self.device {
             Some(device) => device.get().run(py, move |thread, _| together(thread, &part, &gauge)),
-            None => Ok(py.detach(|| alone(&gauge))),
+            None => on_host(py, move || Ok(alone(&gauge))),
         }
     }
 }
@@ -103,7 +104,7 @@ impl Links {
         let lattice = lattice.map(Lattice::of_any_extents).transpose().map_err(Failure::from)?;
         let options = ReadOptions { verify, allow_non_unitary, reunitarise, lattice, record };
         let file = match device.as_ref().map(Bound::get).filter(|device| device.cut().is_shared()) {
-            None => py.detach(|| read_gauge(&path, &options)).map_err(Failure::from)?,
+            None => on_host(py, move || Ok(read_gauge(&path, &options)?))?,
             Some(device) => device.run(py, move |thread, _| {
                 let file = SharedFile::new(&path, &*thread.processes.network);
                 let header = inspect(file, &options)?;
@@ -118,6 +119,7 @@ impl Links {
     #[staticmethod]
     #[pyo3(signature = (given, device = None))]
     fn from_array(given: Given<'_>, device: Option<Bound<'_, Device>>) -> PyResult<Self> {
+        arrays::check_finite("links", arrays::numbers(&given)?)?;
         Ok(Links::new(device.as_ref(), arrays::gauge(&given)?)?)
     }
     /// All links 1.
@@ -138,10 +140,12 @@ impl Links {
         device: Option<Bound<'_, Device>>,
     ) -> PyResult<Self> {
         let part = part_of(device.as_ref(), Lattice::new(lattice).map_err(Failure::from)?)?;
-        let made = py.detach(|| match noise {
-            Some(noise) => generate::weak_field(part, seed, noise),
-            None => generate::random(part, seed),
-        });
+        let made = on_host(py, move || {
+            Ok(match noise {
+                Some(noise) => generate::weak_field(part, seed, noise),
+                None => generate::random(part, seed),
+            })
+        })?;
         Ok(Links::new(device.as_ref(), made)?)
     }
     /// Extents x, y, z, t of the whole lattice.
@@ -177,13 +181,14 @@ impl Links {
         };
         let precision = if single { FilePrecision::Single } else { FilePrecision::Double };
         let options = WriteOptions { format, precision, title, metadata, ..Default::default() };
-        let (alone_path, alone_options) = (path.clone(), options.clone());
-        let alone = move |gauge: &HostGauge| write_gauge(&alone_path, gauge, &alone_options);
-        let written = self.measured(py, alone, move |thread, part, gauge| {
-            let file = SharedFile::new(&path, &*thread.processes.network).part(part);
-            Ok(write_gauge(file, gauge, &options))
-        })?;
-        Ok(written.map_err(Failure::from)?)
+        let (gauge, part) = (self.gauge.clone(), self.part);
+        match &self.device {
+            None => undisturbed(py, || Ok(write_gauge(&path, &gauge, &options)?)),
+            Some(device) => device.get().run(py, move |thread, _| {
+                let file = SharedFile::new(&path, &*thread.processes.network).part(&part);
+                Ok(write_gauge(file, &gauge, &options)?)
+            }),
+        }
     }
     /// *Collective.* Mean plaquettes: of all planes, of those in space, of those with t; and the link trace.
     fn plaquette(&self, py: Python<'_>) -> PyResult<[f64; 4]> {
@@ -219,21 +224,25 @@ impl Links {
         levels: usize,
         spatial: bool,
     ) -> PyResult<Self> {
-        let projected = |sums| Smearing::Projected(ProjectedSmearing { sums, levels, spatial });
+        // A level at a time, so that Ctrl-C ends it.
+        let projected = |sums| Smearing::Projected(ProjectedSmearing { sums, levels: 1, spatial });
         let smearing = match (kind, weights.as_slice()) {
-            ("stout", &[rho]) => Smearing::Stout(StoutSmearing { rho, levels, spatial }),
+            ("stout", &[rho]) => Smearing::Stout(StoutSmearing { rho, levels: 1, spatial }),
             ("ape", &[alpha]) => projected(SumsOfStaples::Ape(alpha)),
             ("hyp", &[first, second, third]) => projected(SumsOfStaples::Hyp([first, second, third])),
             _ => return Err(Failure::input(format!("no smearing: {kind} with {} weights", weights.len())).into()),
         };
         let (gauge, part) = (self.gauge.clone(), self.part);
-        let smeared = device.get().run(py, move |thread, _| {
-            let links = GaugeField::upload(&thread.domain(&part)?, &gauge)?;
-            let smeared = match smearing {
-                Smearing::Stout(smearing) => smearing.smeared(&links)?,
-                Smearing::Projected(smearing) => smearing.smeared(&links)?,
-            };
-            Ok(smeared.download()?)
+        let smeared = device.get().run(py, move |thread, stop| {
+            let mut links = GaugeField::upload(&thread.domain(&part)?, &gauge)?;
+            for _ in 0..levels {
+                stop.check()?;
+                match smearing {
+                    Smearing::Stout(smearing) => smearing.smear(&mut links)?,
+                    Smearing::Projected(smearing) => links = smearing.smeared(&links)?,
+                }
+            }
+            Ok(links.download()?)
         })?;
         Ok(Links::new(Some(device), smeared)?)
     }
@@ -358,7 +367,11 @@ pub fn quenched(
         let mut plaquettes = Vec::new();
         for _ in 0..sweeps {
             stop.check()?;
-            generator.sweep(1, overrelax)?;
+            generator.sweep(1, 0)?;
+            for _ in 0..overrelax {
+                stop.check()?;
+                generator.sweep(0, 1)?;
+            }
             plaquettes.push(generator.plaquette()?.mean);
         }
         Ok((generator.gauge()?, plaquettes))

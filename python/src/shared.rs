@@ -87,7 +87,9 @@ impl Shared {
     /// Zeros of a shape.
     #[staticmethod]
     fn zeros(py: Python<'_>, device: Py<Device>, shape: Vec<usize>) -> PyResult<Self> {
-        let count = shape.iter().product();
+        let Some(count) = shape.iter().try_fold(1usize, |count, extent| count.checked_mul(*extent)) else {
+            return Err(Failure::input(format!("an array of shape {shape:?} is too large")).into());
+        };
         let array = device.get().run(py, move |thread, _| {
             let array = DeviceArray::zero(&*thread.backend, count, "an array")?;
             thread.backend.synchronize()?;
@@ -130,6 +132,7 @@ impl Shared {
     /// How libraries for CUDA see it: none on a CPU.
     #[getter]
     fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.device.get().check_opened_here()?;
         if self.ordinal().is_none() {
             let why = "this array is in the memory of the CPU";
             return Err(pyo3::exceptions::PyAttributeError::new_err(why));
@@ -153,6 +156,7 @@ impl Shared {
         dl_device: Option<(u32, i32)>,
         copy: Option<bool>,
     ) -> PyResult<Py<PyAny>> {
+        self.device.get().check_opened_here()?;
         export_dlpack(self, py, ExportRequest::parse(stream.as_ref(), max_version, dl_device, copy)?)
     }
     /// Sort and number of the device as DLPack has them.

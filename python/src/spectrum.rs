@@ -2,6 +2,7 @@
 use crate::arrays::{self, Given, Made};
 use crate::device::Device;
 use crate::failure::{Failure, Outcome};
+use crate::host::on_host;
 use crate::links::{Extents, Links};
 use crate::processes::Cut;
 use crate::propagator::{self, Columns, Quark};
@@ -220,7 +221,7 @@ pub fn sequential_source<'py>(
     let fields = propagator::fields::<Spinor>(&propagator)?;
     let part = device.map_or(Cut::NONE, |device| device.get().cut()).part(fields[0].lattice())?;
     let make = sink.source(&part, (momentum, origin, time), antiperiodic)?;
-    let made = py.detach(|| make(part, &fields));
+    let made = on_host(py, move || Ok(make(part, &fields)))?;
     arrays::stacked(py, &[Spinor::COMPONENTS], &made)
 }
 
@@ -308,8 +309,14 @@ pub fn noise<'py>(
     }
     let gaussian = kind == "gaussian";
     match staggered {
-        true => arrays::stacked(py, &[], &[made::<ColourVector>(lattice, gaussian, seed, number)]),
-        false => arrays::stacked(py, &[], &[made::<Spinor>(lattice, gaussian, seed, number)]),
+        true => {
+            let field = on_host(py, move || Ok(made::<ColourVector>(lattice, gaussian, seed, number)))?;
+            arrays::stacked(py, &[], &[field])
+        }
+        false => {
+            let field = on_host(py, move || Ok(made::<Spinor>(lattice, gaussian, seed, number)))?;
+            arrays::stacked(py, &[], &[field])
+        }
     }
 }
 

@@ -1,0 +1,98 @@
+//! Work of the host: on a thread of its own, so that the interpreter's thread can look for signals such as Ctrl-C meanwhile.
+use crate::failure::{Failure, Outcome, caught};
+use crate::fork;
+use pyo3::prelude::*;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// How long work goes on between two looks for signals.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long work that is to stop is waited for. What takes longer ends by itself later.
+const PATIENCE: Duration = Duration::from_millis(1500);
+
+/// Whether work is to stop.
+#[derive(Clone, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Whether the work is to end now.
+    pub fn is_asked(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+    /// An error if the work is to end now.
+    pub fn check(&self) -> Outcome {
+        if self.is_asked() { Err(Failure::other("stopped")) } else { Ok(()) }
+    }
+}
+
+/// What Ctrl-C does to work that is waited for.
+pub enum OnSignal<'a> {
+    /// Nothing: one of several processes must not end alone, and mpirun ends all.
+    Ignore,
+    /// The work is asked to stop. `KeyboardInterrupt` is raised when it has ended, or after [`PATIENCE`]: it then ends by itself, and
+    /// its outcome is dropped.
+    Stop(&'a Stop),
+    /// The work goes on until it is done, and its outcome is dropped. `KeyboardInterrupt` is raised at once.
+    Leave,
+}
+
+/// Waits for the outcome of work without the interpreter's lock, and looks for signals meanwhile.
+pub fn wait<T: Send>(py: Python<'_>, mut receive: Receiver<Outcome<T>>, on_signal: &OnSignal<'_>) -> PyResult<T> {
+    let mut interrupted: Option<(PyErr, Instant)> = None;
+    loop {
+        let found;
+        (receive, found) = py.detach(move || {
+            let found = receive.recv_timeout(LOOK);
+            (receive, found)
+        });
+        match (found, interrupted.take()) {
+            (Ok(_), Some((signal, _))) => return Err(signal),
+            (Ok(done), None) => return Ok(done?),
+            (Err(RecvTimeoutError::Disconnected), _) => return Err(Failure::other("the device has ended").into()),
+            (Err(RecvTimeoutError::Timeout), Some((signal, since))) if since.elapsed() > PATIENCE => {
+                return Err(signal);
+            }
+            (Err(RecvTimeoutError::Timeout), before) => {
+                interrupted = match (before, on_signal) {
+                    (None, OnSignal::Ignore) => None,
+                    (None, OnSignal::Leave) => {
+                        py.check_signals()?;
+                        None
+                    }
+                    (None, OnSignal::Stop(stop)) => py.check_signals().err().map(|signal| {
+                        stop.0.store(true, Ordering::Relaxed);
+                        (signal, Instant::now())
+                    }),
+                    (before, _) => before,
+                };
+            }
+        }
+    }
+}
+
+/// Does work on a thread of its own and waits for it. After Ctrl-C that thread goes on until the work is done, and nobody waits for it.
+pub fn on_host<T: Send + 'static>(py: Python<'_>, work: impl FnOnce() -> Outcome<T> + Send + 'static) -> PyResult<T> {
+    let (send, receive) = channel();
+    let thread = std::thread::Builder::new().name("ferrite host".into());
+    let started = thread.spawn(move || {
+        // Nobody waits any more after Ctrl-C, or where the interpreter ends.
+        let _ = send.send(caught(|| in_pool(work)));
+    });
+    started.map_err(|why| Failure::other(format!("no thread could be started: {why}")))?;
+    wait(py, receive, &OnSignal::Leave)
+}
+
+/// Does work that must not be left half done, such as writing a file, without the interpreter's lock. Ctrl-C comes after it.
+pub fn undisturbed<T: Send>(py: Python<'_>, work: impl FnOnce() -> Outcome<T> + Send) -> PyResult<T> {
+    Ok(py.detach(|| caught(|| in_pool(work)))?)
+}
+
+/// Does work with threads of this process.
+fn in_pool<T: Send>(work: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
+    match fork::pool()? {
+        None => work(),
+        Some(pool) => pool.install(work),
+    }
+}
