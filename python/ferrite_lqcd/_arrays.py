@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,12 +11,7 @@ from .errors import InputError
 
 def given(array: Any) -> np.ndarray:
     """Complex numbers in double precision and C order, copied only where they are not so already."""
-    return np.ascontiguousarray(np.asarray(array), dtype=np.complex128)
-
-
-def extents(lattice: Sequence[int]) -> "list[int]":
-    """Extents x, y, z, t."""
-    sizes = [int(extent) for extent in lattice]
-    if len(sizes) != 4 or any(extent < 1 for extent in sizes):
-        raise InputError(f"lattice = {tuple(lattice)}: four extents are needed, x, y, z, t, each above 0")
-    return sizes
+    try:
+        return np.ascontiguousarray(np.asarray(array), dtype=np.complex128)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"an array of complex numbers is needed, not a value of type {type(array).__name__}: {error}") from None

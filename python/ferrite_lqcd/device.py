@@ -16,7 +16,7 @@ from typing import Any, Optional, Sequence, Union
 import numpy as np
 
 from . import _native
-from ._arrays import extents
+from ._checks import extents, whole, wholes
 from .errors import DeviceError, FerriteError, InputError
 
 __all__ = ["Device", "device", "gather", "info", "init", "local_part"]
@@ -60,18 +60,19 @@ class Device:
         comm: Any = None,
         grid: Optional[Sequence[int]] = None,
     ):
-        name, _, number = kind.partition(":")
-        if name not in ("auto", "cpu", "cuda") or (number and (name != "cuda" or not number.isdigit())):
+        name, colon, number = kind.partition(":") if isinstance(kind, str) else (kind, "", "")
+        numbered = number.isascii() and number.isdecimal() and len(number) < 10
+        if name not in ("auto", "cpu", "cuda") or (colon and not (name == "cuda" and numbered)):
             raise InputError(f"'{kind}' is no device: there are 'auto', 'cpu', 'cuda' and 'cuda:N'")
+        if threads is not None:
+            threads = whole("threads", threads, 1, 1024)
         if grid is not None and comm is None:
             raise InputError("grid goes with comm, the communicator whose processes share lattices")
         self.comm: Any = None
         index = int(number) if number else None
         if comm is not None:
             address = _address(comm)
-            dims = None if grid is None else [int(parts) for parts in grid]
-            if dims is not None and (len(dims) != 4 or any(parts < 1 for parts in dims)):
-                raise InputError(f"grid = {tuple(dims)}: four numbers of processes are needed, in x, y, z, t, each above 0")
+            dims = None if grid is None else wholes("grid", grid, "four numbers of processes in x, y, z, t", 4, 1)
             if name == "auto":
                 # The same on all processes.
                 name = "cuda" if all(comm.allgather(bool(_native.gpus()[0]))) else "cpu"
@@ -171,6 +172,8 @@ def init(
     'cpu'
     """
     global _default, _process
+    if not isinstance(device, (Device, str)):
+        raise InputError(f"device = {device}: expected a fe.Device, or 'auto', 'cpu', 'cuda' or 'cuda:N'")
     if isinstance(device, Device) and (threads is not None or comm is not None or grid is not None):
         raise InputError("threads, comm and grid belong to a device that is opened, not to one that is there")
     made = device if isinstance(device, Device) else Device(device, threads=threads, comm=comm, grid=grid)
@@ -188,12 +191,18 @@ def device() -> Device:
 
 
 def _on(chosen: Optional[Device]) -> _native.Device:
-    return (chosen or device())._native
+    return (_checked(chosen) or device())._native
 
 
 def _known(chosen: Optional[Device]) -> Optional[Device]:
     """The chosen device, or the one of ``init``; none is opened for that."""
-    return chosen or (_default if _process == os.getpid() else None)
+    return _checked(chosen) or (_default if _process == os.getpid() else None)
+
+
+def _checked(chosen: Optional[Device]) -> Optional[Device]:
+    if chosen is not None and not isinstance(chosen, Device):
+        raise InputError(f"device = {chosen!r}: expected a fe.Device, such as fe.Device('cpu')")
+    return chosen
 
 
 def _slices(native: _native.Device, rank: int, lattice: Sequence[int], axis: int) -> "tuple[slice, ...]":
@@ -244,6 +253,15 @@ def _ahead(array: np.ndarray, mu: int, device: Optional[Device]) -> np.ndarray:
     return rolled
 
 
+def _with_lattice(array: Any, axis: int) -> "tuple[np.ndarray, int]":
+    """An array whose axes ``[t, z, y, x]`` begin at ``axis``."""
+    found: np.ndarray = np.asarray(array)
+    axis = whole("axis", axis)
+    if found.ndim < axis + 4:
+        raise InputError(f"an array of shape {found.shape} has no axes t, z, y, x from axis = {axis} on")
+    return found, axis
+
+
 def local_part(array: Any, *, axis: int = 0, device: Optional[Device] = None) -> np.ndarray:
     """This process's part of an array of the whole lattice, whose axes ``[t, z, y, x]`` begin at ``axis``: a view. All of it where there is
     one process.
@@ -254,14 +272,14 @@ def local_part(array: Any, *, axis: int = 0, device: Optional[Device] = None) ->
     >>> fe.local_part(np.zeros((8, 4, 4, 4))).shape
     (8, 4, 4, 4)
     """
-    whole: np.ndarray = np.asarray(array)
+    array, axis = _with_lattice(array, axis)
     native = _shared(device)
     if native is None:
-        return whole
-    lattice = extents(tuple(reversed(whole.shape[axis : axis + 4])))
+        return array
+    lattice = extents(tuple(reversed(array.shape[axis : axis + 4])))
     # Refuses a lattice that cannot be cut.
     native.part(lattice)
-    part: np.ndarray = whole[_slices(native, native.rank, lattice, axis)]
+    part: np.ndarray = array[_slices(native, native.rank, lattice, axis)]
     return part
 
 
@@ -275,8 +293,10 @@ def gather(array: Any, *, axis: int = 0, root: int = 0, device: Optional[Device]
     >>> fe.gather(np.zeros((12, 8, 4, 4, 4, 4, 3)), axis=1).shape
     (12, 8, 4, 4, 4, 4, 3)
     """
-    part: np.ndarray = np.ascontiguousarray(array)
+    part, axis = _with_lattice(np.ascontiguousarray(array), axis)
     chosen = _whose(device)
+    size = 1 if chosen is None else chosen.comm.Get_size()
+    root = whole("root", root, 0, size - 1)
     if chosen is None:
         return part
     native = chosen._native
@@ -285,13 +305,13 @@ def gather(array: Any, *, axis: int = 0, root: int = 0, device: Optional[Device]
         comm.Send(part, dest=root)
         return None
     lattice = [extent * parts for extent, parts in zip(reversed(part.shape[axis : axis + 4]), grid)]
-    whole = np.empty(part.shape[:axis] + tuple(reversed(lattice)) + part.shape[axis + 4 :], dtype=part.dtype)
-    for rank in range(comm.Get_size()):
+    gathered = np.empty(part.shape[:axis] + tuple(reversed(lattice)) + part.shape[axis + 4 :], dtype=part.dtype)
+    for rank in range(size):
         if rank != root:
             there = np.empty_like(part)
             comm.Recv(there, source=rank)
-        whole[_slices(native, rank, lattice, axis)] = part if rank == root else there
-    return whole
+        gathered[_slices(native, rank, lattice, axis)] = part if rank == root else there
+    return gathered
 
 
 def info() -> "dict[str, Any]":

@@ -15,6 +15,7 @@ import numpy as np
 
 from . import _native
 from ._arrays import given
+from ._checks import BOUNDS, number, numbers, whole, wholes
 from .arrays import DeviceArray
 from .device import Device, _on
 from .errors import InputError, SolverError
@@ -75,11 +76,15 @@ class Multigrid:
 
 
 def _setup_settings(
-    settings: "dict[str, Any]", blocks: Optional[Sequence[Sequence[int]]]
+    counts: "dict[str, Optional[int]]", blocks: Optional[Sequence[Sequence[int]]]
 ) -> "dict[str, Any]":
+    settings: "dict[str, Any]" = {key: whole(key, count) for key, count in counts.items() if count is not None}
     if blocks is not None:
-        settings["blocks"] = [[int(extent) for extent in block] for block in blocks]
-    return {key: value for key, value in settings.items() if value is not None}
+        if not isinstance(blocks, (list, tuple, np.ndarray)):
+            raise InputError(f"blocks = {blocks}: expected a list with four extents x, y, z, t for each level")
+        of_levels = enumerate(blocks)
+        settings["blocks"] = [wholes(f"blocks[{level}]", block, "four extents x, y, z, t", 4, 1) for level, block in of_levels]
+    return settings
 
 
 #: What ``Operator.solve`` does without settings.
@@ -96,13 +101,17 @@ _USUAL: "dict[str, Any]" = {
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, bool):
+    """A parameter as the registry of operators reads it."""
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+        value = value.item()
+    if isinstance(value, (bool, str, int)):
         return str(value)
-    if isinstance(value, (str, int)):
-        return str(value)
-    if isinstance(value, (float, np.number)):
-        return repr(float(value))
-    return ",".join(_text(one) for one in value)
+    if isinstance(value, float):
+        return repr(value)
+    try:
+        return ",".join(_text(one) for one in value)
+    except TypeError:
+        raise InputError(f"{value!r} is no parameter of an operator: expected a number, a text, or a list of these") from None
 
 
 class Operator:
@@ -259,22 +268,24 @@ class Operator:
         Parameters
         ----------
         b : array
-            A source, or many with axes in front of those of a field; up to 16 in a ``DeviceArray``.
+            A source, or many with axes in front of those of a field; up to 16 in a ``DeviceArray``. All numbers have to be finite.
         tol : float
-            Asked ‖b − M x‖ / ‖b‖ of the full system.
+            Requested tolerance of ‖b − M x‖ / ‖b‖, of the full system.
         solver : str or Multigrid
             ``bicgstab`` (usual), ``cg``, ``cgne``, ``block-cg``, ``gcr-dd``, ``multigrid`` or ``auto``; of staggered operators ``cg``
             (usual) or ``block-cg``.
         precision : str
-            Of the iteration: ``double`` (usual), ``single``, ``half`` or ``fp16``. Solutions are in double precision all the same.
+            Precision of the iteration: ``double`` (usual), ``single``, ``half`` or ``fp16``. Solutions are in double precision all the same.
         outer : str
-            Of the solution and of true residuals: ``double`` (usual) or ``single``.
+            Precision of the solution and of true residuals: ``double`` (usual) or ``single``.
         reconstruct : str or int
-            Real numbers kept of a link in the iteration: 18, 12 (usual), 8, …
+            Number of reals of a link that are stored in the iteration: 18, 12 (usual), 8, …
+        max_iterations : int
+            Number of iterations after which the solve gives up, at most 10⁹.
         guess : array
-            Where iterations begin, of the shape of ``b``.
+            Initial guess, of the shape of ``b``.
         batch : int
-            Right-hand sides that are solved together; without, as many as memory allows, up to 16.
+            Number of right-hand sides that are solved together; without, as many as memory allows, up to 16.
         escalate : bool
             Whether a solve that stagnates goes on in higher precision.
 
@@ -286,7 +297,7 @@ class Operator:
         Raises
         ------
         SolverError
-            Where the residual is above ``tol``; its attributes ``x`` and ``report`` are the best iterate and what is known of it.
+            A residual above ``tol``; the exception's attributes ``x`` and ``report`` are the best iterate and what is known of it.
 
         Examples
         --------
@@ -397,7 +408,13 @@ class Operator:
         batch: Optional[int],
         escalate: bool,
     ) -> "dict[str, Any]":
-        settings: "dict[str, Any]" = {"tol": tol, "max_iterations": max_iterations, "escalate": escalate}
+        settings: "dict[str, Any]" = {
+            "tol": number("tol", tol, "a number above 0 and below 1", lambda x: 0 < x < 1),
+            "max_iterations": whole("max_iterations", max_iterations, 1, BOUNDS["iterations"]),
+            "escalate": bool(escalate),
+        }
+        if batch is not None:
+            batch = whole("batch", batch, 1)
         if isinstance(solver, Multigrid):
             if solver._operator is not self:
                 raise InputError("this multigrid setup is of another operator: D.setup() makes one of this")
@@ -406,7 +423,7 @@ class Operator:
         chosen = {"solver": solver, "precision": precision, "outer": outer, "batch": batch}
         settings.update({key: value for key, value in chosen.items() if value is not None})
         if reconstruct is not None:
-            settings["reconstruct"] = str(reconstruct)
+            settings["reconstruct"] = reconstruct if isinstance(reconstruct, str) else str(whole("reconstruct", reconstruct))
         return settings
 
     def _series(
@@ -423,7 +440,8 @@ class Operator:
         if not self.staggered:
             raise InputError("only staggered operators are solved for several masses or shifts at once")
         settings = self._settings(tol, None, precision, None, reconstruct, max_iterations, batch, True)
-        x, said = self._dirac.solve_series(given(b), shifts, [float(value) for value in values], json.dumps(settings))
+        listed = numbers("shifts" if shifts else "masses", values)
+        x, said = self._dirac.solve_series(given(b), shifts, listed, json.dumps(settings))
         return self._checked(x, said)
 
     def _keeps(self, settings: "dict[str, Any]") -> Optional[str]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Optional, Sequence, Union
 import numpy as np
 
 from . import _native, plots
+from ._checks import MOST_SEED, whole, wholes
 from .errors import InputError
 from .plots import Plot
 from .spectrum import Correlators
@@ -157,12 +158,25 @@ def _samples(data: Samples, name: Optional[str], momentum: int) -> "tuple[list[l
     if not isinstance(data, np.ndarray) and len(data) > 0 and all(isinstance(one, Correlators) for one in data):
         if name is None:
             raise InputError(f"which one? The name of a correlator is needed: {', '.join(data[0])}")
+        momentum = whole("momentum", momentum, 0, min(len(one.momenta) for one in data) - 1)
         rows = [np.real(one[name][momentum]) for one in data]
         return [row.tolist() for row in rows], bool(data[0]._baryons)
-    array = np.real(np.asarray(data))
+    try:
+        array = np.real(np.asarray(data))
+    except ValueError:
+        raise InputError("data: expected an array [configuration, time], and rows have different lengths") from None
     if array.ndim != 2:
         raise InputError(f"an array of shape {array.shape}: expected [configuration, time]")
+    if array.dtype.kind not in "iuf":
+        raise InputError(f"an array of type {array.dtype}: expected numbers")
     return array.astype(float).tolist(), False
+
+
+def _errors(bin: Any, bootstrap: Any, seed: Any) -> "dict[str, Optional[int]]":
+    """How errors are made: configurations of a bin, draws of the bootstrap, and its seed."""
+    if bootstrap is not None:
+        bootstrap = whole("bootstrap", bootstrap)
+    return {"bin": whole("bin", bin), "bootstrap": bootstrap, "seed": whole("seed", seed, 0, MOST_SEED)}
 
 
 def fit(
@@ -185,9 +199,9 @@ def fit(
     data : array or list of Correlators
         ``[configuration, time]``, of which the real part counts, or what ``fe.mesons`` or ``fe.nucleon`` made of each configuration.
     name : str
-        Of the correlator in these, such as ``"pion"``; with an array only what messages call it.
+        Name of the correlator in these, such as ``"pion"``; with an array only what messages call it.
     momentum : int
-        Which of the momenta.
+        Number of the momentum in their lists, from 0.
     form : str
         ``cosh`` (usual for mesons), ``sinh`` or ``exp`` (usual for nucleons). The first two are folded about T/2.
     window : (int, int), optional
@@ -200,7 +214,7 @@ def fit(
     bin : int
         Configurations of a bin, which become one sample.
     bootstrap : int, optional
-        Errors by so many draws of the bootstrap, with random numbers of ``seed``; without, by the jackknife.
+        Errors by so many draws of the bootstrap, 10 to 100000, with random numbers of ``seed``; without, by the jackknife.
 
     Raises
     ------
@@ -221,13 +235,12 @@ def fit(
     ((2, 8), 5, True)
     """
     rows, baryons = _samples(data, name, momentum)
+    counts = list(states) if isinstance(states, (list, tuple, np.ndarray)) and np.ndim(states) == 1 else [states]
     settings = {
-        "window": None if window is None else [int(time) for time in window],
-        "states": [int(states)] if isinstance(states, int) else [int(count) for count in states],
+        "window": None if window is None else wholes("window", window, "the first and the last time", 2),
+        "states": [whole("states", count, 1, 2) for count in counts],
         "covariance": covariance,
-        "bin": int(bin),
-        "bootstrap": bootstrap,
-        "seed": int(seed),
+        **_errors(bin, bootstrap, seed),
     }
     chosen = form or ("exp" if baryons else "cosh")
     said, svg = _native.fit(rows, chosen, name or "correlator", json.dumps(settings))
@@ -259,5 +272,6 @@ def effective_masses(
     True
     """
     rows, baryons = _samples(data, name, momentum)
-    values, errors = _native.effective_estimates(rows, form or ("exp" if baryons else "cosh"), int(bin), bootstrap, int(seed))
+    chosen = form or ("exp" if baryons else "cosh")
+    values, errors = _native.effective_estimates(rows, chosen, *_errors(bin, bootstrap, seed).values())
     return Estimates(np.array(values), np.array(errors))

@@ -7,6 +7,7 @@ the axes ``[t, z, y, x, mu, row, column]``. With several processes (``fe.init(co
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import dataclass
 from typing import Any, Optional, Sequence, Union
@@ -14,8 +15,9 @@ from typing import Any, Optional, Sequence, Union
 import numpy as np
 
 from . import _native, plots
-from ._arrays import extents, given
-from .device import Device, _ahead, _on, _shared, _whose
+from ._arrays import given
+from ._checks import BOUNDS, MOST_SEED, extents, fits_memory, number, numbers, positive, whole
+from .device import Device, _ahead, _checked, _on, _shared, _whose
 from .device import device as current_device
 from .errors import InputError
 from .plots import Plot
@@ -23,6 +25,9 @@ from .plots import Plot
 __all__ = ["Flow", "FlowPoint", "Gauge", "Loops", "Plaquette"]
 
 Path = Union[str, "os.PathLike[str]"]
+
+#: Largest number of sweeps, which the random numbers of links count in 32 bits.
+_U32 = 2**32 - 1
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ class Gauge:
     Parameters
     ----------
     array : array of complex numbers ``[T, Z, Y, X, 4, 3, 3]``
-        Links, of several processes those of this one's part. Other ways to get them: ``Gauge.read``, ``Gauge.unit``, ``Gauge.random``,
+        Links, all finite, of several processes those of this one's part. Other ways to get them: ``Gauge.read``, ``Gauge.unit``, ``Gauge.random``,
         ``Gauge.quenched``.
     device : Device, optional
         Which processes have the other parts; without, those of ``fe.init``.
@@ -138,6 +143,7 @@ class Gauge:
             With the file, the place in it and what to do.
         """
         sizes = None if lattice is None else extents(lattice)
+        record = whole("record", record)
         links, said = _native.Links.read(
             os.fspath(path), verify, allow_non_unitary, reunitarise, sizes, record, _shared(device)
         )
@@ -146,7 +152,8 @@ class Gauge:
     @classmethod
     def unit(cls, lattice: Sequence[int], *, device: Optional[Device] = None) -> Gauge:
         """All links the unit matrix. ``lattice`` has the extents x, y, z, t."""
-        return cls._of(_native.Links.unit(extents(lattice), _shared(device)), device)
+        native = _shared(device)
+        return cls._of(_native.Links.unit(_sizes(lattice, native), native), device)
 
     @classmethod
     def random(
@@ -154,9 +161,13 @@ class Gauge:
     ) -> Gauge:
         """Independent links with the Haar measure; with ``noise``, links near 1, for tests of solvers.
 
-        Numbers depend on the seed and the site.
+        Numbers depend on the seed, from 0 to 2⁶⁴ − 1, and the site. ``noise``, from 0 to 10⁶, is the standard deviation of real and
+        imaginary parts that are added to the unit matrix before it is made unitary again.
         """
-        return cls._of(_native.Links.random(extents(lattice), seed, noise, _shared(device)), device)
+        seed, native = whole("seed", seed, 0, MOST_SEED), _shared(device)
+        if noise is not None:
+            noise = number("noise", noise, "a number from 0 to 1e6", lambda x: 0 <= x <= 1e6)
+        return cls._of(_native.Links.random(_sizes(lattice, native), seed, noise, native), device)
 
     @classmethod
     def quenched(
@@ -176,7 +187,8 @@ class Gauge:
         Parameters
         ----------
         sweeps : int
-            Of one heat bath of all links and ``overrelax`` over-relaxations each.
+            Number of sweeps, each of one heat bath of all links and ``overrelax`` over-relaxations. One call makes at most 10⁹ such
+            passes over all links.
         start : "cold", "hot" or Gauge
             The first links. With a ``Gauge``, ``passes`` is how many sweeps made it under the same seed, so that a chain goes on with
             new random numbers.
@@ -193,13 +205,21 @@ class Gauge:
         >>> len(U.file["plaquettes"]), 0.5 < U.plaquette().mean < 0.7
         (10, True)
         """
-        if not beta >= 0:
-            raise InputError(f"beta = {beta}: expected a number that is not negative")
-        if isinstance(start, str) and start not in ("cold", "hot"):
-            raise InputError(f"start = '{start}': expected 'cold', 'hot' or a Gauge")
-        first = start._links if isinstance(start, Gauge) else None
+        beta = number("beta", beta, "a number from 0 to 1e6", lambda x: 0 <= x <= 1e6)
+        seed, sweeps = whole("seed", seed, 0, MOST_SEED), whole("sweeps", sweeps, 0, _U32)
+        overrelax, passes = whole("overrelax", overrelax, 0, _U32), whole("passes", passes, 0, _U32)
+        if sweeps * (1 + overrelax) > BOUNDS["passes"]:
+            raise InputError(
+                f"{sweeps} sweeps of {1 + overrelax} passes over all links each are {sweeps * (1 + overrelax)} passes, and one call makes "
+                f"at most {BOUNDS['passes']}: ask for fewer, and go on from the last configuration with start and passes"
+            )
+        if sweeps + passes > _U32:
+            raise InputError(f"passes + sweeps = {sweeps + passes}: expected at most {_U32}; begin with another seed")
+        if not isinstance(start, Gauge) and start not in ("cold", "hot"):
+            raise InputError(f"start = {start!r}: expected 'cold', 'hot' or a Gauge")
+        first, native = start._links if isinstance(start, Gauge) else None, _on(device)
         links, plaquettes = _native.quenched(
-            _on(device), extents(lattice), beta, seed, sweeps, overrelax, start == "hot", first, passes
+            native, _sizes(lattice, native), beta, seed, sweeps, overrelax, first is None and start == "hot", first, passes
         )
         return cls._of(links, device, {"plaquettes": plaquettes})
 
@@ -250,7 +270,7 @@ class Gauge:
         )
 
     def stout(self, rho: float, steps: int = 1, *, spatial: bool = False, device: Optional[Device] = None) -> Gauge:
-        """Stout links exp(iQ) U (Morningstar and Peardon 2004), ``steps`` times with the weight ρ of a staple.
+        """Stout links exp(iQ) U (Morningstar and Peardon 2004), ``steps`` times, up to 65535, with the weight ρ of a staple.
 
         Examples
         --------
@@ -259,14 +279,13 @@ class Gauge:
         >>> U.stout(0.1, 3).plaquette().mean > U.plaquette().mean
         True
         """
-        if not 0 <= rho <= 0.25:
-            raise InputError(f"rho = {rho}: expected a number from 0 to 0.25")
-        return Gauge._of(self._links.smear(self._where(device), "stout", [rho], steps, spatial), self._home(device))
+        rho = number("rho", rho, "a number from 0 to 0.25", lambda x: 0 <= x <= 0.25)
+        return self._smeared("stout", [rho], steps, spatial, device)
 
     def ape(self, alpha: float, steps: int = 1, *, spatial: bool = False, device: Optional[Device] = None) -> Gauge:
         """APE-smeared links: the projection of (1 − α) U + α times the mean of the staples."""
-        _share(alpha)
-        return Gauge._of(self._links.smear(self._where(device), "ape", [alpha], steps, spatial), self._home(device))
+        alpha = number("alpha", alpha, "a number from 0 to 1", _is_share)
+        return self._smeared("ape", [alpha], steps, spatial, device)
 
     def hyp(
         self,
@@ -277,13 +296,19 @@ class Gauge:
         device: Optional[Device] = None,
     ) -> Gauge:
         """HYP-smeared links (Hasenfratz and Knechtli 2001) with α₁, α₂, α₃."""
-        for share in alpha:
-            _share(share)
-        return Gauge._of(self._links.smear(self._where(device), "hyp", list(alpha), steps, spatial), self._home(device))
+        shares = numbers("alpha", alpha, "numbers from 0 to 1", _is_share)
+        if len(shares) != 3:
+            raise InputError(f"alpha = {tuple(shares)}: expected three numbers from 0 to 1")
+        return self._smeared("hyp", shares, steps, spatial, device)
+
+    def _smeared(self, kind: str, weights: "list[float]", steps: int, spatial: bool, device: Optional[Device]) -> Gauge:
+        steps = whole("steps", steps, 0, BOUNDS["smearing_levels"])
+        links = self._links.smear(self._where(device), kind, weights, steps, bool(spatial))
+        return Gauge._of(links, self._home(device))
 
     def flow(self, time: float, step: float = 0.02, *, action: str = "wilson", device: Optional[Device] = None) -> Flow:
         """The gradient flow of the action ``"wilson"`` or ``"symanzik"``, or the flow ``"zeuthen"`` (Ramos and Sint 2016), to ``time``, in
-        steps of Lüscher's third-order scheme.
+        at most 10⁶ steps of Lüscher's third-order scheme.
 
         Examples
         --------
@@ -292,8 +317,13 @@ class Gauge:
         >>> [round(point.time, 2) for point in flow.points]
         [0.0, 0.05, 0.1, 0.15, 0.2]
         """
-        if not (time > 0 and 0 < step):
-            raise InputError(f"time = {time}, step = {step}: expected numbers above 0")
+        time, step = positive("time", time), positive("step", step)
+        steps, most = time / step, BOUNDS["flow_steps"]
+        if steps - 1e-9 > most:
+            raise InputError(
+                f"a flow to time = {time:g} in steps of {step:g} is {steps:.2g} steps of three forces each, and there may be {most}: ask for "
+                f"an earlier time, or for a step of {time / most:.3g} or more"
+            )
         links, said = self._links.flow(self._where(device), action, time, step)
         return Flow(Gauge._of(links, self._home(device)), json.loads(said), action)
 
@@ -306,12 +336,14 @@ class Gauge:
         max_sweeps: int = 20_000,
         device: Optional[Device] = None,
     ) -> Gauge:
-        """Links in ``"coulomb"`` or ``"landau"`` gauge by over-relaxation, until θ = Σ tr Δ Δ† / (3 V) is at ``tol``.
+        """Links in ``"coulomb"`` or ``"landau"`` gauge by over-relaxation, until θ = Σ tr Δ Δ† / (3 V) is at ``tol``, 1e-28 or more.
 
         ``file`` of the result has ``theta``, ``functional`` and ``sweeps``.
         """
-        if overrelax is not None and not 1 <= overrelax < 2:
-            raise InputError(f"overrelax = {overrelax}: expected a number from 1 to below 2")
+        if overrelax is not None:
+            overrelax = number("overrelax", overrelax, "a number from 1 to below 2", lambda x: 1 <= x < 2)
+        tol = number("tol", tol, "a number of 1e-28 or more, which double precision can reach", lambda x: x >= 1e-28)
+        max_sweeps = whole("max_sweeps", max_sweeps, 1, _U32)
         links, (theta, functional), sweeps = self._links.fix(self._where(device), gauge, tol, overrelax, max_sweeps)
         return Gauge._of(links, self._home(device), {"gauge": gauge, "theta": theta, "functional": functional, "sweeps": sweeps})
 
@@ -340,7 +372,7 @@ class Gauge:
 
     def _home(self, device: Optional[Device]) -> Device:
         """A device for work with the links: with several processes that of theirs, as they have the other parts."""
-        return device or self._device or current_device()
+        return _checked(device) or self._device or current_device()
 
     def _where(self, device: Optional[Device]) -> _native.Device:
         return self._home(device)._native
@@ -354,9 +386,15 @@ class Gauge:
         return f"<ferrite_lqcd.Gauge on {size}, plaquette {self.plaquette().mean:.10f}>"
 
 
-def _share(alpha: float) -> None:
-    if not 0 <= alpha <= 1:
-        raise InputError(f"alpha = {alpha}: expected a number from 0 to 1")
+def _is_share(alpha: float) -> bool:
+    return 0 <= alpha <= 1
+
+
+def _sizes(lattice: Sequence[int], native: Optional[_native.Device]) -> "list[int]":
+    """Extents of links that are to be made, and that fit into memory."""
+    sizes = extents(lattice)
+    fits_memory(sizes, 1 if native is None else math.prod(native.grid))
+    return sizes
 
 
 class Flow:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import Any, Iterator, Optional, Sequence, Union
 
+import numpy as np
+
 from . import _native
+from ._checks import BOUNDS, MOST, MOST_SEED, number, numbers, positive, whole
 from .device import Device
 from .dirac import _text
 from .errors import InputError
@@ -21,9 +25,10 @@ class GaugeAction:
     Parameters
     ----------
     beta : float
-        β as ``docs/conventions.md`` has it.
+        β as ``docs/conventions.md`` has it, not negative.
     u0, xi, flavours, plaquette, rectangle, parallelogram : float, optional
-        Tadpole factor, anisotropy, quarks in the coefficients of ``luscher-weisz``, and coefficients instead of those of the name.
+        Tadpole factor and anisotropy, above 0; quarks in the coefficients of ``luscher-weisz``, not negative; and coefficients instead of
+        those of the name.
     """
 
     def __init__(self, name: str, beta: float, **coefficients: float):
@@ -31,13 +36,28 @@ class GaugeAction:
         for key in coefficients:
             if key not in known:
                 raise InputError(f"{key}: a gauge action has no such parameter; there are beta, {', '.join(known)}")
-        self._spec = {"name": name, "beta": float(beta), **{key: float(value) for key, value in coefficients.items()}}
+        self._spec: "dict[str, Any]" = {"name": name, "beta": _not_negative("beta", beta)}
+        for key, value in coefficients.items():
+            check = {"u0": positive, "xi": positive, "flavours": _not_negative}.get(key, number)
+            self._spec[key] = check(key, value)
+
+
+def _not_negative(name: str, value: Any) -> float:
+    return number(name, value, "a number of at least 0", lambda x: x >= 0)
+
+
+def _residual(name: str, value: Any) -> Optional[float]:
+    return None if value is None else number(name, value, "a number of at least 1e-18 and below 1", lambda x: 1e-18 <= x < 1)
 
 
 class _Quarks:
     def __init__(self, kind: str, operator: str, level: int, parameters: "dict[str, Any]", **more: Any):
-        stout = {"stout_rho": parameters.pop("stout_rho", None), "stout_levels": parameters.pop("stout_levels", 1)}
-        texts = {key: _text(value) for key, value in parameters.items()}
+        rho, levels = parameters.pop("stout_rho", None), parameters.pop("stout_levels", 1)
+        if rho is not None:
+            rho = number("stout_rho", rho, "a number from 0 to 0.25", lambda x: 0 <= x <= 0.25)
+        stout = {"stout_rho": rho, "stout_levels": whole("stout_levels", levels, 1, BOUNDS["smearing_levels"])}
+        texts = {key: _text(value) for key, value in parameters.items() if value is not None}
+        level = whole("level", level, 0, BOUNDS["levels"] - 1)
         self._spec = {"kind": kind, "operator": operator, "level": level, "parameters": texts, **stout, **more}
 
 
@@ -55,7 +75,7 @@ class TwoFlavours(_Quarks):
     method : str
         ``cg``, ``bicgstab`` or ``multigrid``.
     guesses : int
-        Solutions of a trajectory that first guesses are made of.
+        Solutions of a trajectory that initial guesses are made of, at most 32.
     level : int
         Of the integrator, 0 the outermost.
     **parameters
@@ -73,10 +93,14 @@ class TwoFlavours(_Quarks):
         level: int = 0,
         **parameters: Any,
     ):
-        if heavier and twists:
+        if len(heavier) > 0 and len(twists) > 0:
             raise InputError("give heavier or twists, not both")
-        more = {"heavier": [float(m) for m in heavier], "twists": [float(mu) for mu in twists]}
-        super().__init__("two", operator, level, parameters, method=method, guesses=guesses, **more)
+        more = {
+            "heavier": numbers("heavier", heavier),
+            "twists": numbers("twists", twists, "numbers above 0", lambda mu: mu > 0),
+            "guesses": whole("guesses", guesses, 0, BOUNDS["guesses"]),
+        }
+        super().__init__("two", operator, level, parameters, method=method, **more)
 
 
 class OneFlavour(_Quarks):
@@ -94,9 +118,11 @@ class StaggeredQuarks(_Quarks):
     operator : str
         ``staggered``, ``asqtad`` or ``hisq``.
     masses : list of float
+        Masses, above 0.
     flavours : list of int or str
         How many quarks each mass has; negative ones divide, fractions are texts such as ``"1/2"``.
     pseudofermions : int
+        Number of pseudofermions that share the action, 1 to 64.
     """
 
     def __init__(
@@ -109,8 +135,13 @@ class StaggeredQuarks(_Quarks):
         level: int = 0,
         **parameters: Any,
     ):
-        more = {"masses": [float(m) for m in masses], "flavours": [str(n) for n in flavours]}
-        super().__init__("staggered", operator, level, parameters, pseudofermions=pseudofermions, **more)
+        counts = [n if isinstance(n, str) else str(whole(f"flavours[{k}]", n, -MOST)) for k, n in enumerate(flavours)]
+        more = {
+            "masses": numbers("masses", masses, "numbers above 0", lambda m: m > 0),
+            "flavours": counts,
+            "pseudofermions": whole("pseudofermions", pseudofermions, 1, BOUNDS["pseudofermions"]),
+        }
+        super().__init__("staggered", operator, level, parameters, **more)
 
 
 @dataclass(frozen=True)
@@ -134,6 +165,24 @@ class Trajectory:
     failure: Optional[str]
 
 
+#: Largest number of a trajectory.
+_MOST_TRAJECTORIES = 2**32 - 2
+
+
+def _steps(steps: Any, gauge_steps: Any) -> "dict[str, Any]":
+    """Steps of each level of the integrator, and of the gauge action inside the innermost."""
+    most = BOUNDS["trajectory_steps"]
+    several = isinstance(steps, (list, tuple)) or np.ndim(steps) == 1
+    listed = [whole("steps", count, 1, most) for count in (steps if several else [steps])]
+    if not 1 <= len(listed) <= BOUNDS["levels"]:
+        raise InputError(f"steps = {listed}: expected one to {BOUNDS['levels']} levels")
+    inner = None if gauge_steps is None else whole("gauge_steps", gauge_steps, 1, most)
+    all_steps = math.prod(listed) * (inner or 1)
+    if all_steps > most:
+        raise InputError(f"steps = {listed} and gauge_steps = {inner} are {all_steps} steps, but a trajectory has at most {most}")
+    return {"steps": listed, "gauge_steps": inner}
+
+
 class HMC:
     """A Markov chain.
 
@@ -146,15 +195,15 @@ class HMC:
     length : float
         τ of a trajectory.
     steps : int or list of int
-        Of each level of the integrator, the outermost first.
+        Number of steps of each level of the integrator, the outermost first; at most 16 levels. A trajectory has at most 10⁶ steps on all levels together.
     gauge_steps : int, optional
         Steps of the gauge action inside the innermost of these.
     integrator, gauge_integrator : str
         ``leapfrog``, ``omelyan``, ``omelyan-links-first`` or ``force-gradient``.
     seed : int
-        Of all random numbers, which depend on seed, trajectory and site.
+        Seed of all random numbers, which depend on seed, trajectory and site.
     thermalise : int
-        Trajectories at the start that are accepted as they are.
+        Number of trajectories at the start that are accepted as they are.
     precision : str
         ``double``, or ``single`` for solvers and forces of molecular dynamics.
     dynamics_tol, action_tol : float
@@ -200,20 +249,21 @@ class HMC:
         for quark in quarks:
             title = f"{quark._spec['operator']} quarks {len(specs) + 1}"
             specs.append({**quark._spec, "title": title})
+        if not isinstance(gauge, Gauge) or not isinstance(action, GaugeAction):
+            raise InputError("a chain needs a fe.Gauge, its first links, and a fe.GaugeAction")
         spec = {
             "gauge": action._spec,
             "quarks": specs,
-            "length": float(length),
-            "steps": [int(steps)] if isinstance(steps, int) else [int(n) for n in steps],
-            "gauge_steps": gauge_steps,
+            "length": positive("length", length),
+            **_steps(steps, gauge_steps),
             "integrator": integrator,
             "gauge_integrator": gauge_integrator or integrator,
-            "seed": int(seed),
-            "thermalise": int(thermalise),
+            "seed": whole("seed", seed, 0, MOST_SEED),
+            "thermalise": whole("thermalise", thermalise, 0, _MOST_TRAJECTORIES),
             "precision": precision,
-            "dynamics_tol": dynamics_tol,
-            "action_tol": action_tol,
-            "friction": friction,
+            "dynamics_tol": _residual("dynamics_tol", dynamics_tol),
+            "action_tol": _residual("action_tol", action_tol),
+            "friction": None if friction is None else positive("friction", friction),
         }
         self._device = gauge._home(device)
         self._chain = _native.Chain.of(self._device._native, gauge._links, json.dumps(spec))
@@ -222,17 +272,17 @@ class HMC:
     def trajectory(self, *, reverse: bool = False) -> Trajectory:
         """Makes the next trajectory. With ``reverse`` it is also run backwards.
 
-        Ctrl-C ends it, where there is one process, at the next iteration of a solver or step of molecular dynamics with ``KeyboardInterrupt``, and leaves the chain
-        as it was: the next call makes the same trajectory, bit for bit.
+        Ctrl-C ends it, where there is one process, at the next iteration of a solver or step of molecular dynamics with
+        ``KeyboardInterrupt``, and leaves the chain as it was: the next call makes the same trajectory, bit for bit.
         """
         said = self._chain.trajectory(self.number + 1, reverse)
         self.number += 1
         return Trajectory(**json.loads(said))
 
     def run(self, count: int) -> Iterator[Trajectory]:
-        """Makes so many trajectories, one after the other as they are asked for."""
-        for _ in range(count):
-            yield self.trajectory()
+        """Returns an iterator over so many trajectories, each of which is made when it is asked for."""
+        count = whole("count", count, 0, _MOST_TRAJECTORIES - self.number)
+        return (self.trajectory() for _ in range(count))
 
     @property
     def gauge(self) -> Gauge:

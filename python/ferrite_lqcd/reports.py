@@ -1,8 +1,9 @@
-"""What a solve did."""
+"""Reports of solves."""
 
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from . import _native
@@ -14,24 +15,24 @@ _SHOWN = ("converged", "iterations", "true_residual", "seconds", "gflops", "solv
 
 
 class Report:
-    """What a solve did.
+    """Describes what a solve did.
 
     Attributes
     ----------
     converged : bool
         Whether every true residual is at or below the tolerance.
     true_residuals : list of float
-        ‖b − M x‖ / ‖b‖ of each right-hand side, computed from the solution in double precision.
+        ‖b − M x‖ / ‖b‖ of each right-hand side, computed from the solution in double precision; ``None`` where it is not finite.
     iterations : int
-        Of the slowest right-hand side; ``iterations_per_source`` has all.
+        Number of iterations of the slowest right-hand side; ``iterations_per_source`` has all.
     seconds, total_seconds : float
-        Of the iteration, and with transfers.
+        Time of the iteration, and with transfers.
     gflops : float
-        Operator applications only, over ``seconds``.
+        Floating-point operations of operator applications only, in 10⁹ over ``seconds``.
     solver, precision, reconstruct : str
-        Those at the end.
+        Solver, precision and reconstruction at the end of the solve.
     escalations : list of dict
-        Where the solve went on in higher precision, and why.
+        Continuations of the solve in higher precision, each with its reason.
     """
 
     def __init__(self, text: str, title: str = ""):
@@ -42,23 +43,27 @@ class Report:
         try:
             return self.__dict__["_data"][name]
         except KeyError:
-            raise AttributeError(name) from None
+            raise AttributeError(f"a Report has no '{name}'") from None
 
     @property
     def true_residual(self) -> float:
-        """The largest of the true residuals."""
-        if "systems" in self._data:
-            return float(max(residual for system in self._data["systems"] for residual in system["true_residuals"]))
-        return float(max(self._data["true_residuals"]))
+        """The largest of the true residuals; NaN where one of them is not finite."""
+        residuals = self._data.get("true_residuals") or [
+            residual for system in self._data["systems"] for residual in system["true_residuals"]
+        ]
+        return math.nan if None in residuals else float(max(residuals))
 
     def as_dict(self) -> "dict[str, Any]":
-        """All of it."""
+        """Returns all entries, by name."""
         return dict(self._data)
 
     def plot(self) -> Plot:
         """Residuals against the iteration; circles are true residuals."""
         subtitle = f"{self.solver}, {self.precision} precision, recon {self.reconstruct}"
-        history, updates = ([(k, residuals) for k, residuals in self._data[key]] for key in ("history", "updates"))
+        def curves(key: str) -> "list[tuple[int, list[float]]]":
+            return [(k, [math.nan if one is None else one for one in residuals]) for k, residuals in self._data[key]]
+
+        history, updates = curves("history"), curves("updates")
         return Plot(_native.convergence_svg(self._title, subtitle, history, updates, self.tol))
 
     def _rows(self) -> "list[tuple[str, str]]":

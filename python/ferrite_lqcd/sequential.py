@@ -17,11 +17,14 @@ from typing import Any, Optional, Sequence
 import numpy as np
 
 from . import _native
+from ._checks import momenta as checked_momenta
+from ._checks import momentum as checked_momentum
+from ._checks import whole
 from .device import Device, _on, _shared
 from .dirac import Operator
 from .errors import InputError
 from .sources import Shell
-from .spectrum import GAMMA_NAMES, Correlators, Propagator, _momenta, _number
+from .spectrum import GAMMA_NAMES, Correlators, Propagator, _number
 
 __all__ = ["conserved_charge", "sequential", "sequential_nucleon", "three_point"]
 
@@ -142,10 +145,8 @@ def _place(
     if operator.staggered:
         raise InputError("three-point functions are made with Wilson-like operators")
     extent = propagator.lattice[3]
-    if not 0 <= int(separation) < extent:
-        raise InputError(f"separation = {separation}: expected 0 to {extent - 1}")
-    ((px, py, pz),) = _momenta([momentum])
-    return [px, py, pz], list(propagator.origin), (propagator.origin[3] + int(separation)) % extent
+    separation = whole("separation", separation, 0, extent - 1)
+    return list(checked_momentum("momentum", momentum)), list(propagator.origin), (propagator.origin[3] + separation) % extent
 
 
 def _through(
@@ -216,7 +217,7 @@ def three_point(
     (1, 8)
     """
     _of_wilson_quarks(quark, through)
-    list_of_momenta = _momenta(momenta)
+    list_of_momenta = checked_momenta("momenta", momenta)
     names = list(GAMMA_NAMES if currents is None else currents)
     pairs = [(_number(name), _number(source)) for name in names]
     origin, all_momenta = list(quark.origin), [list(q) for q in list_of_momenta]
@@ -271,6 +272,6 @@ def conserved_charge(
         through._on(native),
         _number(source),
         list(quark.origin),
-        [list(q) for q in _momenta(momenta)],
+        [list(q) for q in checked_momenta("momenta", momenta)],
         operator.antiperiodic,
     )

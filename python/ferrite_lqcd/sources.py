@@ -10,7 +10,10 @@ from typing import Any, Optional, Sequence
 import numpy as np
 
 from . import _native
-from ._arrays import extents, given
+from ._arrays import given
+from ._checks import BOUNDS, MOST_SEED, extents, fits_memory, numbers, positive, whole
+from ._checks import momentum as checked_momentum
+from ._checks import site as checked_site
 from .device import Device, _on, _shared, local_part
 from .errors import InputError
 from .gauge import Gauge
@@ -44,8 +47,10 @@ class Source:
         self, lattice: Sequence[int], *, spin: Optional[int] = None, colour: int = 0, device: Optional[Device] = None
     ) -> np.ndarray:
         """One component: ``[T, Z, Y, X, 4, 3]`` with a spin, ``[T, Z, Y, X, 3]`` without."""
+        colour = whole("colour", colour, 0, 2)
         if spin is None:
             return np.asarray(self.fields(lattice, True, device=device)[colour])
+        spin = whole("spin", spin, 0, 3)
         return np.asarray(self.fields(lattice, False, device=device)[3 * spin + colour])
 
     def _shell(self) -> "Optional[Shell]":
@@ -70,17 +75,10 @@ def _empty(lattice: Sequence[int]) -> np.ndarray:
     return np.zeros(tuple(reversed(extents(lattice))), dtype=np.complex128)
 
 
-def _coordinates(site: Sequence[int]) -> "tuple[int, int, int, int]":
-    if len(site) != 4:
-        raise InputError(f"a site has four coordinates x, y, z, t, not {tuple(site)}")
-    x, y, z, t = (int(place) for place in site)
-    return x, y, z, t
-
-
-def _site(site: Sequence[int], lattice: Sequence[int]) -> "tuple[int, int, int, int]":
-    x, y, z, t = site
+def _place(origin: Sequence[int], lattice: Sequence[int]) -> "tuple[int, int, int, int]":
+    x, y, z, t = origin
     if not all(0 <= place < extent for place, extent in zip((x, y, z, t), lattice)):
-        raise InputError(f"the site {tuple(site)} is not on a lattice of {tuple(lattice)}")
+        raise InputError(f"the site {tuple(origin)} is not on a lattice of {tuple(lattice)}")
     return t, z, y, x
 
 
@@ -96,11 +94,11 @@ class Point(Source):
     _at_one_time = True
 
     def __init__(self, site: Sequence[int]):
-        self.origin = _coordinates(site)
+        self.origin = checked_site("site", site)
 
     def profile(self, lattice: Sequence[int]) -> np.ndarray:
         field = _empty(lattice)
-        field[_site(self.origin, lattice)] = 1
+        field[_place(self.origin, lattice)] = 1
         return field
 
 
@@ -110,7 +108,7 @@ class Wall(Source):
     _at_one_time = True
 
     def __init__(self, t: int):
-        self.origin = (0, 0, 0, int(t))
+        self.origin = (0, 0, 0, whole("t", t))
 
     def profile(self, lattice: Sequence[int]) -> np.ndarray:
         field = _empty(lattice)
@@ -124,8 +122,8 @@ class Momentum(Source):
     _at_one_time = True
 
     def __init__(self, t: int, p: Sequence[int]):
-        self.origin = (0, 0, 0, int(t))
-        self.p = tuple(int(component) for component in p)
+        self.origin = (0, 0, 0, whole("t", t))
+        self.p = checked_momentum("p", p)
 
     def profile(self, lattice: Sequence[int]) -> np.ndarray:
         field = _empty(lattice)
@@ -138,7 +136,7 @@ class Momentum(Source):
 class Noise(Source):
     """Noise with ⟨η η*⟩ = 1 by the global site, at all sites, or at those of one time ``t``; the same for all components.
 
-    ``kind`` is ``"z2"`` (±1), ``"z4"`` ((±1 ± i)/√2) or ``"gaussian"``. ``number`` tells noises of one seed apart.
+    ``kind`` is ``"z2"`` (±1), ``"z4"`` ((±1 ± i)/√2) or ``"gaussian"``. ``number``, below 2²⁴, tells noises of one seed apart.
     """
 
     def __init__(self, seed: int, *, t: Optional[int] = None, kind: str = "z4", number: int = 0):
@@ -146,11 +144,13 @@ class Noise(Source):
             raise InputError(f"kind = '{kind}': expected 'z2', 'z4' or 'gaussian'")
         if kind == "gaussian" and number:
             raise InputError("number goes with 'z2' and 'z4': give other seeds to Gaussian noise")
-        self.seed, self.t, self.kind, self.number = seed, t, kind, number
+        self.seed, self.number = whole("seed", seed, 0, MOST_SEED), whole("number", number, 0, BOUNDS["noise_sources"] - 1)
+        self.t, self.kind = None if t is None else whole("t", t), kind
         self._at_one_time = t is not None
-        self.origin = (0, 0, 0, t or 0)
+        self.origin = (0, 0, 0, self.t or 0)
 
     def profile(self, lattice: Sequence[int]) -> np.ndarray:
+        fits_memory(extents(lattice))
         noise = _native.noise(extents(lattice), True, self.kind, self.seed, self.number)[..., 0]
         if self.kind == "gaussian":
             noise = noise / np.sqrt(np.mean(np.abs(noise) ** 2))
@@ -171,11 +171,11 @@ class Shell(Source):
     site : four int
         x, y, z, t.
     width, steps : float, int
-        w and n.
+        w above 0, and n from 1 to 10000.
     gauge : Gauge
         The links, such as ``U.ape(0.6, 20, spatial=True)``.
     momentum : three float
-        Of the quarks.
+        Momentum of the quarks, in units of 2π/L.
     device : Device, optional
         Where; without, the device of ``fe.init``.
     """
@@ -190,14 +190,15 @@ class Shell(Source):
         momentum: Sequence[float] = (0.0, 0.0, 0.0),
         device: Optional[Device] = None,
     ):
-        if not (steps >= 1 and np.isfinite(width)):
-            raise InputError(f"width = {width}, steps = {steps}: expected a number and at least one step")
-        if len(momentum) != 3:
+        self.momentum = numbers("momentum", momentum)
+        if len(self.momentum) != 3:
             raise InputError(f"momentum = {tuple(momentum)}: expected three numbers, in units of 2π/L")
-        self.origin = Point(site).origin
+        if not isinstance(gauge, Gauge):
+            raise InputError(f"gauge = {gauge!r}: expected a fe.Gauge")
+        self.origin = checked_site("site", site)
         self._at_one_time = True
-        self.width, self.steps, self.gauge = width, steps, gauge
-        self.momentum, self.device = [float(component) for component in momentum], device
+        self.width, self.steps = positive("width", width), whole("steps", steps, 1, BOUNDS["shell_steps"])
+        self.gauge, self.device = gauge, device
 
     def fields(self, lattice: Sequence[int], staggered: bool = False, *, device: Optional[Device] = None) -> np.ndarray:
         points = Point(self.origin).fields(lattice, staggered, device=self.device or device)
@@ -231,7 +232,7 @@ class Array(Source):
     ``[T, Z, Y, X]`` of all components on the whole lattice, the same on every process."""
 
     def __init__(self, array: Any, origin: Sequence[int] = (0, 0, 0, 0)):
-        self.array, self.origin = given(array), _coordinates(origin)
+        self.array, self.origin = given(array), checked_site("origin", origin)
 
     def profile(self, lattice: Sequence[int]) -> np.ndarray:
         expected = tuple(reversed(extents(lattice)))

@@ -9,6 +9,8 @@ import numpy as np
 
 from . import _native, plots
 from ._arrays import given
+from ._checks import momenta as checked_momenta
+from ._checks import site, whole
 from .device import Device, _known, _on, _shared, _whole
 from .errors import InputError
 from .plots import Plot
@@ -91,7 +93,7 @@ class Propagator:
             self._columns = given(columns)
             shape = self._columns.shape
         self._shape = shape
-        self.origin = tuple(int(place) for place in origin)
+        self.origin = site("origin", origin)
         self.antiperiodic = antiperiodic
         self.report = report
         count = {7: 12, 6: 3}.get(len(shape))
@@ -175,15 +177,20 @@ class Correlators(Mapping[str, np.ndarray]):
 
     def effective_mass(self, name: str, momentum: int = 0) -> np.ndarray:
         """m between t and t + 1, from a cosh for mesons and an exponential for baryons; NaN where there is none."""
-        return effective_mass(self[name][momentum].real, "exp" if self._baryons else "cosh")
+        return effective_mass(self._of(name, momentum), "exp" if self._baryons else "cosh")
+
+    def _of(self, name: str, momentum: int) -> np.ndarray:
+        """Real parts by time of a correlator with one of the momenta."""
+        real: np.ndarray = np.real(self[name][whole("momentum", momentum, 0, len(self.momenta) - 1)])
+        return real
 
     def plot(self, *names: str, momentum: int = 0) -> Plot:
         """|C(t)| on a logarithmic axis, of these names, or of all."""
         def points(name: str) -> "list[tuple[float, float]]":
-            return [(t, abs(float(c))) for t, c in enumerate(self[name][momentum].real)]
+            return [(t, abs(float(c))) for t, c in enumerate(self._of(name, momentum))]
 
         curves = {name: points(name) for name in names or tuple(self)}
-        title = f"Correlators, p = {self.momenta[momentum]}"
+        title = f"Correlators, p = {self.momenta[whole('momentum', momentum, 0, len(self.momenta) - 1)]}"
         return plots.lines(title, "time counted from the source", ("t", "|C(t)|"), curves, logarithmic=True)
 
     def _repr_svg_(self) -> str:
@@ -191,12 +198,6 @@ class Correlators(Mapping[str, np.ndarray]):
 
     def __repr__(self) -> str:
         return f"<ferrite_lqcd.Correlators: {', '.join(self)}; {len(self.momenta)} momenta>"
-
-
-def _momenta(momenta: Sequence[Sequence[int]]) -> "list[tuple[int, int, int]]":
-    if any(len(p) != 3 for p in momenta):
-        raise InputError("momenta are lists of three whole numbers, in units of 2π/L")
-    return [(int(x), int(y), int(z)) for x, y, z in momenta]
 
 
 def mesons(
@@ -233,7 +234,7 @@ def mesons(
     >>> np.allclose(pion, fe.contract("t z y x s s1 c c1, t z y x s s1 c c1 -> t", S.array(), S.array().conj()))
     True
     """
-    list_of_momenta = _momenta(momenta)
+    list_of_momenta = checked_momenta("momenta", momenta)
     if antiquark is not None:
         if not isinstance(antiquark, Propagator):
             raise InputError("antiquark is no Propagator: momenta are given by name, momenta=[(0, 0, 0)]")
@@ -268,7 +269,7 @@ def nucleon(
     The sign of antiperiodic quarks is taken back: correlators are those of a source at t = 0. Of staggered quarks it is the local
     nucleon, whose partner alternates in time. Sums are made on ``device``, or on that of the propagator.
     """
-    list_of_momenta, native = _momenta(momenta), _on(device or propagator._device)
+    list_of_momenta, native = checked_momenta("momenta", momenta), _on(device or propagator._device)
     if propagator.staggered:
         local = _native.staggered_nucleon(
             native,
@@ -296,7 +297,10 @@ def effective_mass(correlator: Sequence[float], form: str = "cosh") -> np.ndarra
     >>> np.allclose(fe.effective_mass(np.cosh(0.3 * (np.arange(16) - 8))), 0.3)
     True
     """
-    values = [float(value) for value in np.real(np.asarray(correlator))]
+    array = np.real(np.asarray(correlator))
+    if array.ndim != 1 or array.dtype.kind not in "iuf":
+        raise InputError(f"correlator: expected an array of numbers by time, not one of shape {array.shape} and type {array.dtype}")
+    values = [float(value) for value in array]
     return np.array(_native.effective_masses(values, form))
 
 
@@ -310,7 +314,7 @@ def read_fermions(
 ) -> np.ndarray:
     """Fermion fields of a file, SciDAC, MILC or ``.npy``: ``[T, Z, Y, X, 4, 3]``, or ``[12, T, Z, Y, X, 4, 3]`` of a propagator;
     without the spin axis for ``staggered`` ones. Of several processes each reads its part."""
-    return _native.read_fermions(os.fspath(path), staggered, verify, record, _shared(device))
+    return _native.read_fermions(os.fspath(path), staggered, verify, whole("record", record), _shared(device))
 
 
 def write_fermions(

@@ -106,7 +106,7 @@ def test_currents_of_the_nucleon(weak, projector):
 def test_mistakes_of_three_point_functions_are_told(weak):
     D = fe.Wilson(weak, mass=0.5)
     S = D.propagator(fe.Point(ORIGIN), tol=1e-6)
-    with pytest.raises(fe.InputError, match="separation = 8: expected 0 to 7"):
+    with pytest.raises(fe.InputError, match="separation = 8: expected a whole number from 0 to 7"):
         fe.sequential(D, S, 8)
     with pytest.raises(fe.InputError, match="'polarised' is no projector: there are unpolarised, polarised-x"):
         fe.sequential_nucleon(D, S, 3, projector="polarised")
@@ -114,7 +114,7 @@ def test_mistakes_of_three_point_functions_are_told(weak):
         fe.sequential_nucleon(D, S, 3, flavour="s")
     with pytest.raises(fe.InputError, match="'g6' is no product"):
         fe.sequential(D, S, 2, sink="g6")
-    with pytest.raises(fe.InputError, match="momenta are lists of three"):
+    with pytest.raises(fe.InputError, match="momentum = .1, 0.: expected a momentum of three components"):
         fe.sequential(D, S, 2, momentum=(1, 0))
     naive = fe.Staggered(weak, mass=0.5)
     with pytest.raises(fe.InputError, match="Wilson-like"):
