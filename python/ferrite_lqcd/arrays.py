@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any, Optional
 
@@ -9,17 +10,19 @@ import numpy as np
 
 from . import _native
 from ._arrays import given
+from ._pickles import Pickled
 from .device import Device, _on
 
 __all__ = ["DeviceArray", "to_device"]
 
 
-class DeviceArray:
+class DeviceArray(Pickled):
     """Complex numbers in double precision in the memory of a device: on a GPU, what CuPy, PyTorch, JAX and Numba share.
 
     ``to_device`` makes one; operators give one where they are given one. ``cupy.from_dlpack(x)``, ``torch.from_dlpack(x)`` and
     ``cupy.asarray(x)`` are the same memory, without a copy, and keep it alive. Ferrite's work on it is done when it is there; wait for
-    work of other libraries (``cupy.cuda.Device().synchronize()``) before it goes back to Ferrite.
+    work of other libraries (``cupy.cuda.Device().synchronize()``) before it goes back to Ferrite. A pickle holds a copy of the numbers,
+    which the device of ``fe.init`` has in the process that unpickles it.
 
     Examples
     --------
@@ -67,6 +70,20 @@ class DeviceArray:
 
     def __dlpack_device__(self) -> "tuple[int, int]":
         return self._shared.__dlpack_device__()
+
+    def _pickled(self) -> "dict[str, Any]":
+        if math.prod(self._shared.device.grid) > 1:
+            raise TypeError(
+                "an array of several processes cannot be pickled, as each process has a part of it: pickle the array that fe.gather puts "
+                "together of x.numpy()"
+            )
+        return {"numbers": self.numpy()}
+
+    def _unpickled(self, state: "dict[str, Any]") -> None:
+        self._shared = _native.Shared.copy_of(_on(None), given(state["numbers"]))
+
+    def __deepcopy__(self, memo: Any) -> DeviceArray:
+        return DeviceArray(_native.Shared.copy_of(self._shared.device, self.numpy()))
 
     def __repr__(self) -> str:
         return f"<ferrite_lqcd.DeviceArray of shape {self.shape} on {self.device}>"

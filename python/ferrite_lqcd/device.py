@@ -111,6 +111,19 @@ class Device:
         """Free and total memory in bytes."""
         return self._native.memory()
 
+    def __copy__(self) -> Device:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Device:
+        # A device is one, however many objects use it.
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a Device belongs to its process and cannot be pickled: open one in the other process with fe.init, and objects that are "
+            "unpickled there use it"
+        )
+
     def __repr__(self) -> str:
         if self.comm is None:
             return f"<ferrite_lqcd.Device: {self.description}>"

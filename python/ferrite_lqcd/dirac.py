@@ -7,6 +7,7 @@ Fields are NumPy arrays: ``[t, z, y, x, spin, colour]`` of Wilson-like operators
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Sequence
@@ -16,6 +17,7 @@ import numpy as np
 from . import _native
 from ._arrays import given
 from ._checks import BOUNDS, number, numbers, whole, wholes
+from ._pickles import Pickled
 from .arrays import DeviceArray
 from .device import Device, _on
 from .errors import InputError, SolverError
@@ -70,6 +72,15 @@ class Multigrid:
             raise InputError("the operator has another setup since: save that one, or set this one up again")
         self._operator._dirac.save_setup(os.fspath(path))
 
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a multigrid setup is in the memory of its device and cannot be pickled: save(path) writes a file, and load_setup(path) of an "
+            "operator on the same links reads it"
+        )
+
+    def __deepcopy__(self, memo: Any) -> Multigrid:
+        raise TypeError("a multigrid setup cannot be copied: D.setup() of the other operator makes one for it")
+
     def __repr__(self) -> str:
         levels = ", ".join(f"{level['vectors']} vectors on {level['block']}" for level in self.levels)
         return f"<ferrite_lqcd.Multigrid: {levels}; {self.seconds:.2f} s>"
@@ -114,10 +125,11 @@ def _text(value: Any) -> str:
         raise InputError(f"{value!r} is no parameter of an operator: expected a number, a text, or a list of these") from None
 
 
-class Operator:
+class Operator(Pickled):
     """A Dirac operator on links; ``fe.operators()`` names all. Classes such as ``fe.Wilson`` have the parameters of one.
 
-    The operator owns its links: nothing else that is computed changes them. It is freed with this object.
+    The operator owns its links: nothing else that is computed changes them. It is freed with this object. A pickle holds the links and
+    the parameters, and no multigrid setup.
 
     Parameters
     ----------
@@ -147,7 +159,32 @@ class Operator:
         self._setups = 0
         self.name = name
         self.gauge = gauge
+        self._texts = texts
         self.parameters: "dict[str, Any]" = json.loads(self._dirac.description)
+
+    def _pickled(self) -> "dict[str, Any]":
+        return {"name": self.name, "gauge": self.gauge, "parameters": self._texts, "more": self._more()}
+
+    def _unpickled(self, state: "dict[str, Any]") -> None:
+        Operator.__init__(self, state["name"], state["gauge"], **state["parameters"])
+        self.__dict__.update(state["more"])
+
+    def _more(self) -> "dict[str, Any]":
+        """What a class of a user's own has added."""
+        own = ("_device", "_dirac", "_setups", "_texts", "name", "gauge", "parameters")
+        return {key: value for key, value in self.__dict__.items() if key not in own}
+
+    def __copy__(self) -> Operator:
+        return self._copied(self.gauge, self._more())
+
+    def __deepcopy__(self, memo: Any) -> Operator:
+        return self._copied(copy.deepcopy(self.gauge, memo), copy.deepcopy(self._more(), memo))
+
+    def _copied(self, gauge: Gauge, more: "dict[str, Any]") -> Operator:
+        copied: Operator = type(self).__new__(type(self))
+        Operator.__init__(copied, self.name, gauge, device=self._device, **self._texts)
+        copied.__dict__.update(more)
+        return copied
 
     @property
     def staggered(self) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _native, plots
 from ._checks import MOST_SEED, whole, wholes
+from ._pickles import Pickled
 from .errors import InputError
 from .plots import Plot
 from .spectrum import Correlators
@@ -63,7 +64,7 @@ class Estimates(NamedTuple):
         return self.plot().svg
 
 
-class Fit:
+class Fit(Pickled):
     """A fit of a correlator, C(t) = Σ_n A_n (e^{−E_n t} ± e^{−E_n (T−t)}). A notebook shows it with the data on a logarithmic axis.
 
     Attributes

@@ -6,6 +6,7 @@ the axes ``[t, z, y, x, mu, row, column]``. With several processes (``fe.init(co
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import os
@@ -17,6 +18,7 @@ import numpy as np
 from . import _native, plots
 from ._arrays import given
 from ._checks import BOUNDS, MOST_SEED, extents, fits_memory, number, numbers, positive, whole
+from ._pickles import Pickled
 from .device import Device, _ahead, _checked, _on, _shared, _whose
 from .device import device as current_device
 from .errors import InputError
@@ -67,10 +69,11 @@ class FlowPoint:
     charge: float
 
 
-class Gauge:
+class Gauge(Pickled):
     """Links of a configuration, in double precision in the memory of the host.
 
-    ``numpy.asarray(U)`` is a read-only view of the links without a copy, of the shape ``[T, Z, Y, X, 4, 3, 3]``.
+    ``numpy.asarray(U)`` is a read-only view of the links without a copy, of the shape ``[T, Z, Y, X, 4, 3, 3]``. Links can be pickled and
+    copied, unless several processes share them.
 
     Parameters
     ----------
@@ -374,6 +377,24 @@ class Gauge:
         """A device for work with the links: with several processes that of theirs, as they have the other parts."""
         return _checked(device) or self._device or current_device()
 
+    def _pickled(self) -> "dict[str, Any]":
+        if self._device is not None:
+            raise TypeError(
+                "links of several processes cannot be pickled, as each process has a part of them: write a file with U.write, or pickle "
+                "the array that fe.gather(U) puts together"
+            )
+        return {"links": np.asarray(self), "file": self.file}
+
+    def _unpickled(self, state: "dict[str, Any]") -> None:
+        self._links, self._device = _native.Links.from_array(given(state["links"]), None), None
+        self.file = state["file"]
+
+    def __deepcopy__(self, memo: Any) -> Gauge:
+        # Links never change.
+        copied: Gauge = copy.copy(self)
+        copied.file = copy.deepcopy(self.file, memo)
+        return copied
+
     def _where(self, device: Optional[Device]) -> _native.Device:
         return self._home(device)._native
 
@@ -397,7 +418,7 @@ def _sizes(lattice: Sequence[int], native: Optional[_native.Device]) -> "list[in
     return sizes
 
 
-class Flow:
+class Flow(Pickled):
     """A gradient flow.
 
     Attributes

@@ -269,6 +269,18 @@ class HMC:
         self._chain = _native.Chain.of(self._device._native, gauge._links, json.dumps(spec))
         self.number = 0
 
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "a Markov chain is in the memory of its device and cannot be pickled: pickle hmc.gauge, or write it with hmc.gauge.write(path), "
+            "and begin another chain from these links"
+        )
+
+    def __copy__(self) -> HMC:
+        raise TypeError("a Markov chain cannot be copied: begin another one from hmc.gauge")
+
+    def __deepcopy__(self, memo: Any) -> HMC:
+        return self.__copy__()
+
     def trajectory(self, *, reverse: bool = False) -> Trajectory:
         """Makes the next trajectory. With ``reverse`` it is also run backwards.
 

@@ -6,11 +6,12 @@ import os
 from typing import Mapping, Sequence
 
 from . import _native
+from ._pickles import Pickled
 
 __all__ = ["Plot"]
 
 
-class Plot:
+class Plot(Pickled):
     """A picture: a notebook shows it, ``save`` writes it as SVG, ``svg`` has its text."""
 
     def __init__(self, svg: str):

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 from . import _native
+from ._pickles import Pickled
 from .plots import Plot
 
 __all__ = ["Report"]
@@ -14,8 +15,8 @@ __all__ = ["Report"]
 _SHOWN = ("converged", "iterations", "true_residual", "seconds", "gflops", "solver", "precision", "reconstruct")
 
 
-class Report:
-    """Describes what a solve did.
+class Report(Pickled):
+    """Describes what a solve did. It can be pickled and copied.
 
     Attributes
     ----------

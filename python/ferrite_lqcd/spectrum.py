@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from typing import TYPE_CHECKING, Any, Iterator, Mapping, Optional, Sequence, Union
 
@@ -11,6 +12,7 @@ from . import _native, plots
 from ._arrays import given
 from ._checks import momenta as checked_momenta
 from ._checks import site, whole
+from ._pickles import Pickled
 from .device import Device, _known, _on, _shared, _whole
 from .errors import InputError
 from .plots import Plot
@@ -52,8 +54,10 @@ def _number(name: str) -> int:
     return GAMMA_NAMES.index(name)
 
 
-class Propagator:
+class Propagator(Pickled):
     """The solutions for all components of a source.
+
+    A pickle holds the columns, which are in the memory of the host when it is unpickled.
 
     Attributes
     ----------
@@ -103,6 +107,20 @@ class Propagator:
             )
         self.lattice = _whole(tuple(reversed(shape[1:5])), device)
 
+    def _pickled(self) -> "dict[str, Any]":
+        if self._device is not None and self._device.comm is not None:
+            raise TypeError(
+                "a propagator of several processes cannot be pickled, as each process has a part of it: write a file with S.write, or "
+                "pickle the array that fe.gather(S.columns, axis=1) puts together"
+            )
+        return {**self.__dict__, "_columns": self.columns, "_there": None, "_device": None}
+
+    def __deepcopy__(self, memo: Any) -> Propagator:
+        copied: Propagator = copy.copy(self)
+        # What is on a device never changes.
+        copied._columns, copied.report = copy.deepcopy(self._columns, memo), copy.deepcopy(self.report, memo)
+        return copied
+
     @property
     def columns(self) -> np.ndarray:
         if self._columns is None:
@@ -151,7 +169,7 @@ class Propagator:
         return f"<ferrite_lqcd.Propagator on {size} from {self.origin}>"
 
 
-class Correlators(Mapping[str, np.ndarray]):
+class Correlators(Pickled, Mapping[str, np.ndarray]):
     """Correlators by name: ``c["pion"]`` is ``[momentum, time]``, complex, with the time counted from the source.
 
     Attributes

@@ -3,9 +3,11 @@
 `python with_processes.py OUT x y z t` with numbers of processes writes OUT.json and OUT.npz.
 """
 
+import copy
 import json
 import os
 import pathlib
+import pickle
 import sys
 
 import numpy as np
@@ -74,6 +76,16 @@ def numbers(folder):
             assert "(x, y, z, 1)" in str(error), error
         else:
             raise AssertionError("times that are not there were summed over")
+    # Of several processes each has a part, which a pickle would tear out; copies stay.
+    for thing in (U, D, S, fe.to_device(field)):
+        try:
+            pickle.dumps(thing)
+            told = False
+        except TypeError as error:
+            told = "of several processes cannot be pickled, as each process has a part" in str(error)
+        assert told == (fe.device().comm is not None), thing
+    assert copy.deepcopy(U).plaquette() == U.plaquette() and copy.deepcopy(D).parameters == D.parameters
+    assert np.array_equal(copy.deepcopy(S).columns, S.columns)
     mg = D.setup(vectors=8, blocks=[(2, 2, 2, 2)])
     arrays["by multigrid"] = fe.gather(D.solve(field, solver=mg, tol=1e-11).x)
     mg.save(folder / "clover.setup")

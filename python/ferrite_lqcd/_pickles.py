@@ -1,0 +1,53 @@
+"""Pickles and copies of objects: of their arrays and settings, with a number of the format."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from . import _native
+from .errors import InputError
+
+#: Number of the format of pickles. It grows when what they hold changes.
+FORMAT = 1
+
+
+class Pickled:
+    """An object that can be pickled and copied by what ``_pickled`` returns.
+
+    The pickle holds the class, the number of the format, the package's version and that state. An object that needs a device uses, when
+    it is unpickled, the device of ``fe.init`` in the process that unpickles it.
+    """
+
+    def __reduce__(self) -> Any:
+        return _restored, (type(self), FORMAT, _native.__version__, self._pickled())
+
+    def __copy__(self) -> Any:
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        return copied
+
+    def __deepcopy__(self, memo: "dict[int, Any]") -> Any:
+        copied = type(self).__new__(type(self))
+        copied._unpickled(copy.deepcopy(self._pickled(), memo))
+        return copied
+
+    def _pickled(self) -> "dict[str, Any]":
+        """What the object is made of."""
+        return dict(self.__dict__)
+
+    def _unpickled(self, state: "dict[str, Any]") -> None:
+        """Fills a new object with what ``_pickled`` returned."""
+        self.__dict__.update(state)
+
+
+def _restored(kind: type, number: int, version: str, state: "dict[str, Any]") -> Any:
+    """The object of a pickle."""
+    if number != FORMAT:
+        raise InputError(
+            f"a pickled {kind.__name__} has format {number}, of ferrite-lqcd {version}, and ferrite-lqcd {_native.__version__} reads format "
+            f"{FORMAT}: write it again with this version, or read it with that one"
+        )
+    made = kind.__new__(kind)
+    made._unpickled(state)
+    return made
