@@ -93,13 +93,13 @@ class TwoFlavours(_Quarks):
         level: int = 0,
         **parameters: Any,
     ):
-        if len(heavier) > 0 and len(twists) > 0:
-            raise InputError("give heavier or twists, not both")
         more = {
             "heavier": numbers("heavier", heavier),
             "twists": numbers("twists", twists, "numbers above 0", lambda mu: mu > 0),
             "guesses": whole("guesses", guesses, 0, BOUNDS["guesses"]),
         }
+        if more["heavier"] and more["twists"]:
+            raise InputError("give heavier or twists, not both")
         super().__init__("two", operator, level, parameters, method=method, **more)
 
 
@@ -135,6 +135,8 @@ class StaggeredQuarks(_Quarks):
         level: int = 0,
         **parameters: Any,
     ):
+        if isinstance(flavours, str) or not hasattr(flavours, "__iter__"):
+            raise InputError(f"flavours = {flavours}: expected a list, with the number of quarks of each mass")
         counts = [n if isinstance(n, str) else str(whole(f"flavours[{k}]", n, -MOST)) for k, n in enumerate(flavours)]
         more = {
             "masses": numbers("masses", masses, "numbers above 0", lambda m: m > 0),
@@ -245,6 +247,8 @@ class HMC:
     ):
         if precision not in ("double", "single"):
             raise InputError(f"precision = '{precision}': expected 'double' or 'single'")
+        if not isinstance(quarks, (list, tuple)) or not all(isinstance(one, _Quarks) for one in quarks):
+            raise InputError(f"quarks = {quarks!r}: expected a list of TwoFlavours, OneFlavour or StaggeredQuarks")
         specs: "list[dict[str, Any]]" = []
         for quark in quarks:
             title = f"{quark._spec['operator']} quarks {len(specs) + 1}"

@@ -180,6 +180,11 @@ def test_messages_name_what_is_wrong(made):
         (lambda: fe.local_part(np.zeros((2, 2, 2))), "has no axes t, z, y, x"),
         (lambda: fe.Gauge("links"), "an array of complex numbers is needed, not a value of type str"),
         (lambda: fe.effective_mass([[1.0]]), "expected an array of numbers by time"),
+        (lambda: fe.StaggeredQuarks("hisq", [0.1], 2), "flavours = 2: expected a list"),
+        (lambda: fe.StaggeredQuarks("hisq", 0.1, [2]), "masses = 0.1: expected a list of numbers above 0"),
+        (lambda: fe.TwoFlavours("wilson", mass=0.1, heavier=0.5), "heavier = 0.5: expected a list of finite numbers"),
+        (lambda: fe.HMC(made["U"], ACTION, fe.OneFlavour("wilson", mass=0.1), seed=1), "expected a list of TwoFlavours"),
+        (lambda: fe.HMC(made["U"], "wilson", seed=1), "a chain needs a fe.Gauge, its first links, and a fe.GaugeAction"),
         (lambda: fe.fit([[1.0], [1.0, 2.0]]), "rows have different lengths"),
     ]:
         with pytest.raises(fe.InputError, match=said):
