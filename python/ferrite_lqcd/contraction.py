@@ -34,6 +34,8 @@ def contract(subscripts: str, *arrays: Any) -> Any:
     >>> np.allclose(norm, 3 * 4 * 8)
     True
     """
+    # Arrays of other libraries stay where they are.
+    arrays = tuple(array if hasattr(array, "ndim") else np.asarray(array) for array in arrays)
     left, arrow, right = subscripts.partition("->")
     operands = [operand.split() for operand in left.split(",")]
     result = right.split()

@@ -293,6 +293,7 @@ def test_contractions_are_checked():
     with pytest.raises(fe.InputError, match="b has 3 values in one array and 2"):
         fe.contract("a b, b a -> a", a, a)
     np.testing.assert_allclose(fe.contract("one two, three two -> one three", a, a), a @ a.T)
+    assert fe.contract("a, a ->", [1, 2], [3, 4]) == 11
 
 
 def test_multigrid_is_an_object(weak):
