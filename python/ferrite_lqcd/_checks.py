@@ -1,4 +1,4 @@
-"""Checks of arguments. What they do not take they refuse with an ``InputError`` that names the argument."""
+"""Checks of arguments. Each returns the value it understands, and refuses others with an ``InputError`` that names the argument."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .errors import InputError
 MOST_SEED = 2**64 - 1
 #: Largest number where nothing else limits it.
 MOST = 2**31 - 1
-#: Largest numbers of steps, sweeps, levels and the like that a call takes, as the program does.
+#: Largest numbers of steps, sweeps, levels and the like in one call, by name. The program has the same bounds.
 BOUNDS: "dict[str, int]" = _native.most
 #: Physical memory in bytes.
 _MEMORY = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-#: Bytes of the links of a site.
+#: Bytes of the four links of a site in double precision.
 LINKS = 576
 
 
 def _index(value: Any) -> Optional[int]:
-    """The integer that a value is; ``None`` for others. Truth values are none."""
+    """Returns the integer that a value stands for, or ``None``; truth values stand for none."""
     if isinstance(value, bool) or getattr(getattr(value, "dtype", None), "kind", None) == "b":
         return None
     try:
@@ -33,7 +33,8 @@ def _index(value: Any) -> Optional[int]:
 
 
 def whole(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
-    """An integer of Python or NumPy, or another object with ``__index__``; a number with a decimal point is none."""
+    """Returns an integer of Python or NumPy, or of another object with ``__index__``, from ``least`` to ``most``. Numbers with a decimal point
+    are refused."""
     found = _index(value)
     if found is None:
         raise InputError(f"{name} = {value}: expected a whole number, not a value of type {type(value).__name__}")
@@ -43,7 +44,7 @@ def whole(name: str, value: Any, least: int = 0, most: int = MOST) -> int:
 
 
 def wholes(name: str, values: Any, what: str, count: int, least: int = 0, most: int = MOST) -> "list[int]":
-    """So many integers, of which ``what`` is a description, such as ``four extents x, y, z, t``."""
+    """Returns ``count`` integers, which ``what`` describes, such as ``four extents x, y, z, t``."""
     try:
         found = [_index(value) for value in values]
     except TypeError:
@@ -57,7 +58,7 @@ def wholes(name: str, values: Any, what: str, count: int, least: int = 0, most: 
 def number(
     name: str, value: Any, expected: str = "a finite number", fits: Optional[Callable[[float], bool]] = None
 ) -> float:
-    """A finite real number for which ``fits`` holds, which ``expected`` describes."""
+    """Returns a finite real number for which ``fits`` holds; ``expected`` describes such numbers in the message."""
     try:
         found = math.nan if isinstance(value, (bool, str, bytes)) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -70,7 +71,7 @@ def number(
 def numbers(
     name: str, values: Any, expected: str = "finite numbers", fits: Optional[Callable[[float], bool]] = None
 ) -> "list[float]":
-    """A list of such numbers."""
+    """Returns a list of finite real numbers for each of which ``fits`` holds."""
     try:
         listed = list(values)
     except TypeError:
@@ -79,17 +80,17 @@ def numbers(
 
 
 def positive(name: str, value: Any) -> float:
-    """A finite number above 0."""
+    """Returns a finite number above 0."""
     return number(name, value, "a number above 0", lambda x: x > 0)
 
 
 def extents(lattice: Any) -> "list[int]":
-    """Extents x, y, z, t."""
+    """Returns extents x, y, z, t, each above 0."""
     return wholes("lattice", lattice, "four extents x, y, z, t", 4, 1)
 
 
 def momenta(name: str, given: Any) -> "list[tuple[int, int, int]]":
-    """A list of momenta, each three whole numbers in units of 2π/L."""
+    """Returns a list of momenta, each of three whole numbers in units of 2π/L, one at least."""
     try:
         listed = list(given)
     except TypeError:
@@ -100,13 +101,13 @@ def momenta(name: str, given: Any) -> "list[tuple[int, int, int]]":
 
 
 def momentum(name: str, given: Any) -> "tuple[int, int, int]":
-    """A momentum, three whole numbers in units of 2π/L."""
+    """Returns a momentum of three whole numbers in units of 2π/L."""
     x, y, z = wholes(name, given, "a momentum of three components in units of 2π/L", 3, -MOST)
     return x, y, z
 
 
 def site(name: str, given: Any) -> "tuple[int, int, int, int]":
-    """A site x, y, z, t."""
+    """Returns a site x, y, z, t; whether it is on a lattice is checked where there is one."""
     x, y, z, t = wholes(name, given, "a site with four coordinates x, y, z, t", 4)
     return x, y, z, t
 

@@ -1,4 +1,4 @@
-"""Pickles and copies of objects: of their arrays and settings, with a number of the format."""
+"""Pickles and copies of objects: their arrays and settings, with the number of a format."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from . import _native
 from .errors import InputError
 
-#: Number of the format of pickles. It grows when what they hold changes.
+#: Number of the format of pickles, which changes with their contents.
 FORMAT = 1
 
 
@@ -33,7 +33,7 @@ class Pickled:
         return copied
 
     def _pickled(self) -> "dict[str, Any]":
-        """What the object is made of."""
+        """Returns the arrays and settings of the object, by name."""
         return dict(self.__dict__)
 
     def _unpickled(self, state: "dict[str, Any]") -> None:
@@ -42,7 +42,7 @@ class Pickled:
 
 
 def _restored(kind: type, number: int, version: str, state: "dict[str, Any]") -> Any:
-    """The object of a pickle."""
+    """Returns the object of a pickle."""
     if number != FORMAT:
         raise InputError(
             f"a pickled {kind.__name__} has format {number}, of ferrite-lqcd {version}, and ferrite-lqcd {_native.__version__} reads format "

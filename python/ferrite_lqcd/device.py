@@ -267,7 +267,7 @@ def _ahead(array: np.ndarray, mu: int, device: Optional[Device]) -> np.ndarray:
 
 
 def _with_lattice(array: Any, axis: int) -> "tuple[np.ndarray, int]":
-    """An array whose axes ``[t, z, y, x]`` begin at ``axis``."""
+    """Returns an array whose axes ``[t, z, y, x]`` begin at ``axis``, and that axis; refuses arrays with too few axes."""
     found: np.ndarray = np.asarray(array)
     axis = whole("axis", axis)
     if found.ndim < axis + 4:

@@ -112,7 +112,7 @@ _USUAL: "dict[str, Any]" = {
 
 
 def _text(value: Any) -> str:
-    """A parameter as the registry of operators reads it."""
+    """Returns a parameter as the text that the registry of operators reads."""
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
         value = value.item()
     if isinstance(value, (bool, str, int)):
@@ -170,7 +170,7 @@ class Operator(Pickled):
         self.__dict__.update(state["more"])
 
     def _more(self) -> "dict[str, Any]":
-        """What a class of a user's own has added."""
+        """Returns the attributes that a subclass has added."""
         own = ("_device", "_dirac", "_setups", "_texts", "name", "gauge", "parameters")
         return {key: value for key, value in self.__dict__.items() if key not in own}
 

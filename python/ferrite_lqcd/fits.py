@@ -174,7 +174,7 @@ def _samples(data: Samples, name: Optional[str], momentum: int) -> "tuple[list[l
 
 
 def _errors(bin: Any, bootstrap: Any, seed: Any) -> "dict[str, Optional[int]]":
-    """How errors are made: configurations of a bin, draws of the bootstrap, and its seed."""
+    """Returns the settings of errors by name: configurations of a bin, draws of the bootstrap, and its seed."""
     if bootstrap is not None:
         bootstrap = whole("bootstrap", bootstrap)
     return {"bin": whole("bin", bin), "bootstrap": bootstrap, "seed": whole("seed", seed, 0, MOST_SEED)}

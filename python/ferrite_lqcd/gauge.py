@@ -412,7 +412,7 @@ def _is_share(alpha: float) -> bool:
 
 
 def _sizes(lattice: Sequence[int], native: Optional[_native.Device]) -> "list[int]":
-    """Extents of links that are to be made, and that fit into memory."""
+    """Returns the extents of links that are to be made; refuses those that do not fit into memory."""
     sizes = extents(lattice)
     fits_memory(sizes, 1 if native is None else math.prod(native.grid))
     return sizes

@@ -172,7 +172,7 @@ _MOST_TRAJECTORIES = 2**32 - 2
 
 
 def _steps(steps: Any, gauge_steps: Any) -> "dict[str, Any]":
-    """Steps of each level of the integrator, and of the gauge action inside the innermost."""
+    """Returns the steps of each level of the integrator, and those of the gauge action inside the innermost."""
     most = BOUNDS["trajectory_steps"]
     several = isinstance(steps, (list, tuple)) or np.ndim(steps) == 1
     listed = [whole("steps", count, 1, most) for count in (steps if several else [steps])]

@@ -198,7 +198,7 @@ class Correlators(Pickled, Mapping[str, np.ndarray]):
         return effective_mass(self._of(name, momentum), "exp" if self._baryons else "cosh")
 
     def _of(self, name: str, momentum: int) -> np.ndarray:
-        """Real parts by time of a correlator with one of the momenta."""
+        """Returns the real part of a correlator with one of the momenta, by time."""
         real: np.ndarray = np.real(self[name][whole("momentum", momentum, 0, len(self.momenta) - 1)])
         return real
 

@@ -1,5 +1,5 @@
-//! Forks. A forked process has a copy of the memory of its parent and none of the parent's threads, so that whatever waits for one
-//! of them waits forever.
+//! Forks. A forked process has a copy of its parent's memory and none of its parent's threads, so that it would wait for one of them
+//! forever.
 use crate::failure::{Failure, Outcome};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +10,7 @@ static IMPORTED: AtomicU32 = AtomicU32::new(0);
 /// The process that started the GPU's driver; 0 while none has.
 static DRIVER: AtomicU32 = AtomicU32::new(0);
 
-/// What to do in place of a fork.
+/// Advice for programs that fork.
 const ADVICE: &str = "start processes by multiprocessing's method 'spawn' or 'forkserver'";
 
 /// The number of this process.

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// How long work goes on between two looks for signals.
+/// Time between two looks for signals.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long work that is to stop is waited for. What takes longer ends by itself later.
+/// Time for which work that is to stop is waited for. Work that takes longer ends by itself later.
 const PATIENCE: Duration = Duration::from_millis(1500);
 
-/// Whether work is to stop.
+/// Request that work stop, which its thread looks for.
 #[derive(Clone, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
@@ -27,9 +27,9 @@ impl Stop {
     }
 }
 
-/// What Ctrl-C does to work that is waited for.
+/// Effect of Ctrl-C on work that is waited for.
 pub enum OnSignal<'a> {
-    /// Nothing: one of several processes must not end alone, and mpirun ends all.
+    /// None: one of several processes must not end alone, and mpirun ends all.
     Ignore,
     /// The work is asked to stop. `KeyboardInterrupt` is raised when it has ended, or after [`PATIENCE`]: it then ends by itself, and
     /// its outcome is dropped.
