@@ -76,7 +76,7 @@ first = D.setup(vectors=8, blocks=[(4, 4, 4, 4)])
 print("begins", flush=True)
 try:
     # For a few seconds.
-    fe.Shell((0, 0, 0, 0), 1.0, 80, U).smeared(np.stack([b] * 12))
+    fe.Shell((0, 0, 0, 0), 1.0, 50, U).smeared(np.stack([b] * 12))
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 x, report = D.solve(b, solver=first)
