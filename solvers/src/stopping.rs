@@ -21,6 +21,14 @@ const PROGRESS: f64 = 0.9;
 /// Times that the recurrence seemed to have converged, wrongly and without progress in between, after which a right-hand
 /// side is given up: the precision is not good enough.
 const FALSE_CONVERGENCES: usize = 4;
+/// A true residual below this fraction of ‖b‖, some 50 times the precision of double numbers, is about as small as it gets.
+const NEAR_ROUNDING: f64 = 1e-14;
+/// A right-hand side whose true residual is near rounding is given up when its recurrence has claimed, over all updates since the
+/// last progress, to have fallen to this fraction. Such a residual makes the recurrence rise before each fall, so that no
+/// update counts as a stall, and updates come before the recurrence reaches a target that it could wrongly claim.
+const FALLEN_IN_VAIN: f64 = 1e-6;
+/// The most that one update counts for in this, so that a recurrence that vanishes by chance is not the end.
+const SINGLE_FALL: f64 = 1e-2;
 /// In sloppy arithmetic (p, A p) ≤ 0 may be rounding: it has to happen this often before the operator is blamed.
 const CURVATURE_FAILURES: usize = 3;
 /// No residual relative to ‖b‖ below this means anything in double precision.
@@ -50,6 +58,8 @@ pub(crate) struct Progress {
     pub progressed: bool,
     stalls: usize,
     false_convergences: usize,
+    /// What the recurrence has claimed to fall to near rounding since the last progress, as a fraction, over all updates.
+    fallen: f64,
     breakdowns: usize,
 }
 
@@ -63,6 +73,7 @@ impl Progress {
             progressed: false,
             stalls: 0,
             false_convergences: 0,
+            fallen: 1.0,
             breakdowns: 0,
         }
     }
@@ -79,6 +90,17 @@ impl Progress {
     pub fn false_convergence(&mut self, residual: f64, seemed: bool) {
         let before = if residual < PROGRESS * self.best { 0 } else { self.false_convergences };
         self.false_convergences = before + usize::from(seemed);
+    }
+
+    /// Takes how far the recurrence claims to have fallen between two updates, from its `largest` residual to its `last` one, where the
+    /// true `residual` is near rounding for a right-hand side of this `norm`. To be called before
+    /// [`StoppingRule::true_residual`].
+    pub fn claimed_fall(&mut self, [largest, last]: [f64; 2], residual: f64, norm: f64) {
+        // Products and quotients alone, which have the same bits on every process. NaN counts for nothing.
+        let fall = last / largest;
+        if residual <= NEAR_ROUNDING * norm && fall < 1.0 {
+            self.fallen *= fall.max(SINGLE_FALL);
+        }
     }
 
     /// Whether the recurrence seemed to have converged more than once, wrongly and without progress in between.
@@ -166,10 +188,11 @@ impl StoppingRule {
         progress.progressed = residual < PROGRESS * progress.best;
         progress.best = progress.best.min(residual);
         if progress.progressed {
-            progress.stalls = 0;
+            (progress.stalls, progress.fallen) = (0, 1.0);
         } else if !converged {
             progress.stalls += usize::from(stalled);
-            if progress.stalls >= self.max_stalls || progress.false_convergences >= FALSE_CONVERGENCES {
+            let in_vain = progress.fallen <= FALLEN_IN_VAIN;
+            if progress.stalls >= self.max_stalls || progress.false_convergences >= FALSE_CONVERGENCES || in_vain {
                 return Some(RhsFailure::Stagnation);
             }
         }
@@ -316,6 +339,32 @@ mod tests {
             let failure = rule.true_residual(&mut progress, 1.0, false, false);
             assert_eq!(failure.is_some(), times == FALSE_CONVERGENCES);
         }
+    }
+
+    #[test]
+    fn falls_in_vain_are_stagnation_and_progress_forgives_them() {
+        let rule = rule(SolverParams::default());
+        let mut progress = Progress::new(1.0);
+        // Peaks of a decade, none of which is a stall.
+        let mut after = |residual: f64, peak: f64, last: f64| {
+            progress.claimed_fall([peak, last], 1e-15 * residual, 1.0);
+            rule.true_residual(&mut progress, residual, false, false)
+        };
+        for _ in 0..5 {
+            assert!(after(1.0, 10.0, 1.001).is_none());
+        }
+        assert!(after(0.5, 10.0, 0.5).is_none());
+        for _ in 0..5 {
+            assert!(after(0.5, 5.0, 0.5001).is_none());
+        }
+        // A ratio that is no number counts for nothing, and neither does a rise.
+        assert!(after(0.5, f64::NAN, 1.0).is_none() && after(0.5, 1.0, 2.0).is_none());
+        assert!(matches!(after(0.5, 1.0, 0.0), Some(RhsFailure::Stagnation)));
+        let mut fresh = Progress::new(1.0);
+        // A recurrence that vanishes once, and any number of falls far above rounding.
+        fresh.claimed_fall([1.0, 0.0], 1e-15, 1.0);
+        (0..100).for_each(|_| fresh.claimed_fall([1.0, 0.1], 1e-13, 1.0));
+        assert!(rule.true_residual(&mut fresh, 1.0, false, false).is_none());
     }
 
     #[test]
