@@ -2,7 +2,7 @@
 use super::HmcError;
 use super::force::Force;
 use super::gradient::{self, HopVectors};
-use super::links::EvolvingLinks;
+use super::links::{EvolvingLinks, StaggeredFormat};
 use super::momenta::MomentumField;
 use super::monomial::Monomial;
 use super::poles::{self, SolverCounts};
@@ -147,8 +147,8 @@ impl QuarkOperator {
             };
             Ok::<_, DeviceError>(Arc::new(packed))
         };
-        let QuarkOperator { smearing, theta, .. } = self;
-        let packed = links.made_of(format!("links of {smearing:?} {theta:?} in {precision} {storage}"), pack)?;
+        let QuarkOperator { smearing, theta, .. } = *self;
+        let packed = links.made().staggered.get(StaggeredFormat { smearing, theta, precision, storage }, pack)?;
         let staggered = Staggered::new(Arc::clone(&packed), StaggeredParams { mass, ..self.params });
         EvenOddStaggered::shifted(staggered, parity, 0.0, nrhs)
     }
@@ -166,13 +166,13 @@ impl QuarkOperator {
         }
     }
     fn improved(&self, links: &EvolvingLinks, make: impl FnOnce() -> Result<Improvement>) -> Result<Rc<Improvement>> {
-        links.made_of(format!("fat and long links of {:?}", self.smearing), make)
+        links.made().improved.get(self.smearing, make)
     }
 }
 
 /// The first level of HISQ, made once for quarks with all ε.
 pub(super) fn first_level(links: &EvolvingLinks) -> Result<Rc<FirstLevel>> {
-    links.made_of("first level of HISQ".into(), || FirstLevel::of(&*links.thin(Precision::Double)?))
+    links.made().first_level.get((), || FirstLevel::of(&*links.thin(Precision::Double)?))
 }
 
 /// A group of quarks with its pseudofermions φ, all of the action Σ ‖r(A) φ‖². They are one block of vectors, which solvers

@@ -148,11 +148,10 @@ pub(crate) fn kick(
         QuarkSmearing::Paths(paths) => ChainRule::new(&thin, paths, lattice)?.gradient(&pairs, phases)?,
         QuarkSmearing::Hisq { epsilon } => {
             let first = first_level(links)?;
-            let of = |what: &str, field: &GaugeField| {
-                links.made_of(format!("{what} links of HISQ in {precision}"), || field.converted(precision))
-            };
-            let (fat, unitary) = (of("fat", &first.fat)?, of("unitary", &first.unitary)?);
-            let count = links.made_of("guarded links of HISQ".into(), || first.count_small(SMALLEST_SQUARE))?;
+            let made = links.made();
+            let fat = made.first_fat.get(precision, || first.fat.converted(precision))?;
+            let unitary = made.first_unitary.get(precision, || first.unitary.converted(precision))?;
+            let count = made.first_guarded.get((), || first.count_small(SMALLEST_SQUARE))?;
             guarded = *count;
             let gradient =
                 ChainRule::new(&unitary, PathCoefficients::hisq(epsilon), lattice)?.gradient(&pairs, phases)?;

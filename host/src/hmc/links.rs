@@ -1,14 +1,17 @@
 //! Links that evolve, in molecular dynamics or along a flow, and what is made from them between two steps.
+use super::fermions::QuarkSmearing;
 use super::stout::{StoutLinks, StoutSmearing};
 use crate::domain::Result;
-use crate::field::GaugeField;
+use crate::field::{DeviceGauge, GaugeField, HermitianBlocks};
+use crate::operators::fat_links::{FirstLevel, Improvement};
+use crate::operators::{BoundaryAngles, COEFFICIENTS, Definition, Diagonal, StaggeredLinks, WilsonParams};
 use gpu_kernels::momenta::{CONVERT_THIN, ConvertThin};
-use gpu_kernels::{Format, Precision};
+use gpu_kernels::{Format, LinkStorage, Precision};
 use solvers::{Iteration, Observer};
-use std::any::Any;
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::rc::Rc;
+use std::sync::Arc;
 
 impl GaugeField {
     /// The same links in another precision, double or single; the very same memory in their own.
@@ -55,11 +58,95 @@ impl Observer for StopSignal {
     }
 }
 
+/// Values of one type that are made from links, each with the key of what it was made for.
+pub(crate) struct Slot<K, V>(RefCell<Vec<(K, Rc<V>)>>);
+
+impl<K, V> Default for Slot<K, V> {
+    fn default() -> Self {
+        Slot(RefCell::default())
+    }
+}
+
+impl<K: PartialEq, V> Slot<K, V> {
+    /// Returns the value of a key, which `make` makes where there is none yet.
+    ///
+    /// # Errors
+    /// Those of `make`; then the slot stays as it was.
+    pub(crate) fn get<E>(
+        &self,
+        key: K,
+        make: impl FnOnce() -> std::result::Result<V, E>,
+    ) -> std::result::Result<Rc<V>, E> {
+        // `make` may need other values of this slot: nothing is borrowed while it works.
+        let known = self.0.borrow().iter().find(|(other, _)| *other == key).map(|(_, made)| Rc::clone(made));
+        if let Some(made) = known {
+            return Ok(made);
+        }
+        let made = Rc::new(make()?);
+        self.0.borrow_mut().push((key, Rc::clone(&made)));
+        Ok(made)
+    }
+}
+
+/// Key of the links that staggered quarks hop over, as solvers have them.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) struct StaggeredFormat {
+    pub smearing: QuarkSmearing,
+    pub theta: BoundaryAngles,
+    pub precision: Precision,
+    pub storage: LinkStorage,
+}
+
+/// Key of the links that Wilson-like quarks hop over, as solvers have them.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) struct WilsonFormat {
+    pub stout: Option<StoutSmearing>,
+    pub theta: BoundaryAngles,
+    pub precision: Precision,
+    pub storage: LinkStorage,
+}
+
+/// Key of the diagonal term A of a Wilson-like operator.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) struct TermOf {
+    pub definition: &'static Definition,
+    pub wilson: WilsonParams,
+    pub coefficients: [f64; COEFFICIENTS],
+    pub stout: Option<StoutSmearing>,
+}
+
+/// Everything that is made from the links of one moment.
+#[derive(Default)]
+pub(crate) struct MadeOfLinks {
+    /// Copies of the links.
+    pub thin: Slot<Precision, GaugeField>,
+    /// Stout links with all their levels.
+    pub stout: Slot<(StoutSmearing, Precision), StoutLinks>,
+    /// Packed links of staggered quarks.
+    pub staggered: Slot<StaggeredFormat, Arc<StaggeredLinks>>,
+    /// Fat and long links.
+    pub improved: Slot<QuarkSmearing, Improvement>,
+    /// The first level of HISQ, in double precision.
+    pub first_level: Slot<(), FirstLevel>,
+    /// Fat links of that level, before their projection to U(3).
+    pub first_fat: Slot<Precision, GaugeField>,
+    /// Its links in U(3).
+    pub first_unitary: Slot<Precision, GaugeField>,
+    /// Number of its links whose force is guarded.
+    pub first_guarded: Slot<(), usize>,
+    /// Packed links of Wilson-like quarks.
+    pub wilson: Slot<WilsonFormat, Arc<DeviceGauge>>,
+    /// Diagonal terms of Wilson-like operators, in double precision.
+    pub terms: Slot<TermOf, Diagonal>,
+    /// Exponents C of exponential clover terms, in double precision, by coefficients in space and time.
+    pub exponents: Slot<([f64; 2], Option<StoutSmearing>), [HermitianBlocks; 2]>,
+}
+
 /// Links that evolve, in double or in single precision. What is made from them, copies in other formats and smeared links, is
 /// kept until their next step.
 pub struct EvolvingLinks {
     links: GaugeField,
-    made: RefCell<Vec<(String, Rc<dyn Any>)>>,
+    made: MadeOfLinks,
     stop: StopSignal,
 }
 
@@ -67,7 +154,7 @@ impl EvolvingLinks {
     /// Copies of links, in a precision.
     pub fn new(links: &GaugeField, precision: Precision) -> Result<Self> {
         let links = links.converted(precision)?.copied()?;
-        Ok(EvolvingLinks { links, made: RefCell::default(), stop: StopSignal::default() })
+        Ok(EvolvingLinks { links, made: MadeOfLinks::default(), stop: StopSignal::default() })
     }
     /// From now on work on them ends where `stop` asks for it.
     pub fn stop_when(&mut self, stop: StopSignal) {
@@ -87,35 +174,24 @@ impl EvolvingLinks {
     }
     /// To change them: what was made from them is forgotten.
     pub fn own_mut(&mut self) -> &mut GaugeField {
-        self.made.take();
+        self.made = MadeOfLinks::default();
         &mut self.links
     }
-    /// In a precision.
+    /// Returns the links in a precision.
     pub fn thin(&self, precision: Precision) -> Result<Rc<GaugeField>> {
-        self.made_of(format!("thin links in {precision}"), || self.links.converted(precision))
+        self.made.thin.get(precision, || self.links.converted(precision))
     }
     /// *Collective.* Stout links of them, level by level, in a precision; they are smeared in double precision.
     pub fn stout(&self, smearing: &StoutSmearing, precision: Precision) -> Result<Rc<StoutLinks>> {
-        let name = |precision: Precision| format!("{smearing:?} in {precision}");
         let double = || smearing.levels(&*self.thin(Precision::Double)?);
-        let all = self.made_of(name(Precision::Double), double)?;
+        let all = self.made.stout.get((*smearing, Precision::Double), double)?;
         if precision == Precision::Double {
             return Ok(all);
         }
-        self.made_of(name(precision), || all.converted(precision))
+        self.made.stout.get((*smearing, precision), || all.converted(precision))
     }
-    /// What `make` makes of the links; it does so only once for each `name`, which says what and of which type that is.
-    pub(crate) fn made_of<M: 'static, E>(
-        &self,
-        name: String,
-        make: impl FnOnce() -> std::result::Result<M, E>,
-    ) -> std::result::Result<Rc<M>, E> {
-        let known = self.made.borrow().iter().find(|(other, _)| *other == name).map(|(_, made)| made.clone());
-        if let Some(made) = known.and_then(|made| made.downcast().ok()) {
-            return Ok(made);
-        }
-        let made = Rc::new(make()?);
-        self.made.borrow_mut().push((name, made.clone()));
-        Ok(made)
+    /// Returns what has been made from the links since their last step.
+    pub(crate) fn made(&self) -> &MadeOfLinks {
+        &self.made
     }
 }

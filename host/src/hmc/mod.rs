@@ -121,6 +121,15 @@ pub enum PlanError {
         /// How many there are.
         expected: usize,
     },
+    /// Noise, which is colour vectors, for pseudofermions of another kind.
+    #[error(
+        "noise is given as colour vectors, and the pseudofermions of quark group {group}, counted from 0, are spinors: let the chain \
+         draw their noise from its seed"
+    )]
+    NoiseKind {
+        /// Number of the first such part of the fermion action, from 0.
+        group: usize,
+    },
 }
 
 impl From<BackendError> for HmcError {

@@ -8,10 +8,14 @@ use gpu_kernels::Precision;
 use num_complex::Complex64;
 use rational::PartialFractions;
 use solvers::{
-    ConvertFrom, LinearOperator, MultiShiftParams, MultiShiftWorkspace, SolverParams, VectorSpace, multishift_cg,
-    worse_residual,
+    ConvertFrom, LinearOperator, MultiShiftParams, MultiShiftWorkspace, Patience, SolverParams, VectorSpace,
+    multishift_cg, worse_residual,
 };
 use std::cell::Cell;
+
+/// How long solvers of a trajectory go on without a new smallest residual: as long as they took to reach it, and no less than this. One
+/// that wanders about at the level of rounding would else go on to its last iteration.
+pub(super) const PATIENCE: Patience = Patience { least: 2000, share: 1.0 };
 
 /// What solvers did since somebody asked.
 #[derive(Default)]
@@ -35,7 +39,7 @@ pub(super) fn solutions(
     let space = FieldSpace::new(b.domain(), b.kind(), b.precision(), b.nrhs());
     let mut x = shifts.iter().map(|_| space.allocate()).collect::<Result<Vec<_>>>()?;
     let mut workspace = MultiShiftWorkspace::new(&space, shifts.len())?;
-    let limit = SolverParams { max_iterations: solver.max_iterations, ..Default::default() };
+    let limit = SolverParams { max_iterations: solver.max_iterations, patience: Some(PATIENCE), ..Default::default() };
     let params = MultiShiftParams { tolerances: &solver.tol, together: solver.together, check, ..limit.into() };
     // True residuals decide: a solver that gave up may have reached the tolerance.
     let smallest = solver.tol.iter().copied().fold(f64::INFINITY, f64::min);

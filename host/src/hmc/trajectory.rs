@@ -196,8 +196,8 @@ impl Chain {
     /// also run backwards, to see how far from its start that leads.
     ///
     /// # Errors
-    /// [`PlanError::Noise`] where there is not noise for each pseudofermion; solvers that give up; [`HmcError::Stopped`]; the
-    /// device.
+    /// [`PlanError::Noise`] where there is not noise for each pseudofermion, and [`PlanError::NoiseKind`] where pseudofermions are not
+    /// colour vectors, as given noise is; solvers that give up; [`HmcError::Stopped`]; the device.
     pub fn trajectory(
         &mut self,
         number: u32,
@@ -235,9 +235,14 @@ impl Chain {
                 if found != expected {
                     return Err(PlanError::Noise { found, expected }.into());
                 }
+                // What is given are colour vectors. Before anything of the chain changes.
+                let is_other = |quarks: &dyn Monomial| quarks.count() > 0 && quarks.kind() != FermionKind::Staggered;
+                if let Some(group) = self.quarks.iter().position(|quarks| is_other(&**quarks)) {
+                    return Err(PlanError::NoiseKind { group }.into());
+                }
                 self.momenta = MomentumField::upload(&domain, momenta, self.precision())?;
                 let mut given = pseudofermions;
-                for quarks in &mut self.quarks {
+                for quarks in self.quarks.iter_mut().filter(|quarks| quarks.count() > 0) {
                     let (own, rest) = given.split_at(quarks.count());
                     given = rest;
                     let mut noise = FullField::zero(&domain, FermionKind::Staggered, Precision::Double, own.len())?;

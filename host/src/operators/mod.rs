@@ -20,7 +20,7 @@ pub use diagonal::{Diagonal, DiagonalForm};
 pub use even_odd::{EvenOdd, OperatorForm};
 pub use exp_clover::{EXP_CLOVER, ExpCloverParams};
 pub use operator::{
-    Definition, Details, Key, KeyKind, Keys, LinkDependence, LinksOfStaggered, OUTPUT_OF_ALL, Operator, Resolved, Term,
+    COEFFICIENTS, Definition, Details, Key, KeyKind, Keys, LinkDependence, LinksOfStaggered, OUTPUT_OF_ALL, Operator, Resolved, Term,
     WilsonLike, choose,
 };
 pub use schwarz::{BlockOperator, MrInBlocks};

@@ -5,18 +5,22 @@ use ferrite::Precision::{Double, Single};
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::GaugeField;
-use ferrite::field::host::HostGauge;
+use ferrite::field::host::{HostColour, HostGauge};
 use ferrite::gauge::generate;
+use ferrite::hmc::action::GaugeAction;
 use ferrite::hmc::fermions::RationalFunctions;
 use ferrite::hmc::force::Force;
+use ferrite::hmc::integrator::{Scheme, Unitarise};
 use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::momenta::MomentumField;
 use ferrite::hmc::monomial::Monomial;
 use ferrite::hmc::stout::StoutSmearing;
+use ferrite::hmc::trajectory::{Chain, LevelPlan, Noise, Plan};
 use ferrite::hmc::wilson::determinant::BlockDeterminant;
 use ferrite::hmc::wilson::one_flavour::OneFlavour;
 use ferrite::hmc::wilson::two_flavours::TwoFlavours;
 use ferrite::hmc::wilson::{WilsonMethod, WilsonQuarks, WilsonSolver};
+use ferrite::hmc::{HmcError, PlanError};
 use ferrite::lattice::Lattice;
 use ferrite::operators::{
     Anisotropy, CloverParams, ExpCloverParams, LinkDependence, Operator, Schur, TimeBoundary, TwistedCloverParams,
@@ -25,6 +29,7 @@ use ferrite::operators::{
 use ferrite_tests::checks::THETA;
 use ferrite_tests::cut;
 use rational::{Fraction, Interval, Power};
+use solvers::SolveError;
 
 fn wilson_like(operator: impl Into<Operator>, schur: Schur) -> WilsonLike {
     match operator.into() {
@@ -544,4 +549,68 @@ mod trajectories {
         let iterations = |outcome: &ferrite::hmc::trajectory::TrajectoryOutcome| outcome.iterations[0][1];
         assert!(10 * iterations(&with) < 9 * iterations(&without), "{} {}", iterations(&with), iterations(&without));
     }
+}
+
+/// Two flavours of clover quarks on stout links, over heavier ones, on a lattice of random links, with one solver for everything.
+fn split_quarks(solver: WilsonSolver) -> (EvolvingLinks, GaugeField, TwoFlavours) {
+    let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([4; 4]).unwrap()).unwrap();
+    let thin = GaugeField::upload(&domain, &generate::random(domain.local(), 5)).unwrap();
+    let stout = Some(StoutSmearing { rho: 0.1, levels: 2, spatial: false });
+    let [light, heavy] = [0.12, 0.11].map(|kappa| {
+        let wilson = WilsonParams::from_kappa(kappa, TimeBoundary::Antiperiodic);
+        let operator = wilson_like(CloverParams::isotropic(wilson, 1.2, 1.0), Schur::Symmetric);
+        WilsonQuarks { stout, ..WilsonQuarks::new(operator) }
+    });
+    let part = TwoFlavours::new(&domain, "quarks".into(), light, Some(heavy), [solver; 2], Single, 0).unwrap();
+    (EvolvingLinks::new(&thin, Double).unwrap(), thin, part)
+}
+
+/// Residuals that double precision cannot reach end in stagnation, whatever they are: a recurrence in single precision, which each
+/// reliable update brings back, never comes to the smallest of them.
+#[test]
+fn residuals_below_rounding_end_in_stagnation() {
+    for tol in [1e-16, 3e-17, 1e-17, 1e-19, 0.0] {
+        let precision = Single;
+        let solver = WilsonSolver { method: WilsonMethod::Cg, precision, tol, max_iterations: 1_000_000 };
+        let (links, _, mut part) = split_quarks(solver);
+        let why = part.draw(&links, 5, 1).expect_err("no such residual is reached");
+        match why.solver() {
+            // An iteration before rounding takes a decade or two; a wandering one would go on for a million.
+            Some(SolveError::Stagnation { iterations, residual, .. }) => {
+                assert!(*iterations < 1000 && *residual < 1e-15, "{tol:e}: {iterations} {residual:e}");
+            }
+            other => panic!("{tol:e}: {other:?}"),
+        }
+    }
+}
+
+/// Given noise is colour vectors: a chain of other quarks refuses it, and goes on as if nothing had happened.
+#[test]
+fn noise_of_another_kind_is_refused() {
+    let chain = || {
+        let solver = wilson_solver(WilsonMethod::Cg, Single, 1e-8);
+        let (_, thin, part) = split_quarks(solver);
+        let plan = Plan {
+            gauge: GaugeAction::wilson(5.5),
+            single_gauge_force: false,
+            length: 0.1,
+            levels: vec![LevelPlan { gauge: true, quarks: vec![0], scheme: Scheme::Leapfrog, steps: 1 }],
+            unitarise: Unitarise::Always,
+            seed: 1,
+            friction: Some(0.5),
+            metropolis_from: 0,
+        };
+        let quarks: Vec<Box<dyn Monomial>> = vec![Box::new(part)];
+        Chain::new(plan, &thin, Double, quarks).unwrap()
+    };
+    let (mut whole, mut disturbed) = (chain(), chain());
+    let lattice = whole.domain().local();
+    let (momenta, noise) = (generate::random(lattice, 1), [HostColour::zero(lattice)]);
+    let first = whole.trajectory(1, None, false).unwrap();
+    let noise = Noise { momenta: &momenta, pseudofermions: &noise };
+    let refused = disturbed.trajectory(1, Some(noise), false);
+    assert!(matches!(refused, Err(HmcError::Plan(PlanError::NoiseKind { group: 0 }))), "{refused:?}");
+    let said = refused.unwrap_err().to_string();
+    assert!(said.contains("noise is given as colour vectors") && said.contains("quark group 0"), "{said}");
+    assert_eq!(disturbed.trajectory(1, None, false).unwrap(), first);
 }

@@ -21,10 +21,10 @@ pub mod two_flavours;
 
 pub use solver::{WilsonMethod, WilsonSolver};
 
-use super::links::EvolvingLinks;
+use super::links::{EvolvingLinks, TermOf, WilsonFormat};
 use super::stout::StoutSmearing;
-use crate::domain::{Domain, Result};
-use crate::field::{DeviceField, DeviceGauge, FieldSpace, GaugeField, HermitianBlocks};
+use crate::domain::{DeviceError, Domain, Result};
+use crate::field::{DeviceField, FieldSpace, GaugeField, HermitianBlocks};
 use crate::operators::{Diagonal, DiagonalForm, EvenOddWilson, LinkDependence, Operator, Schur, Wilson, WilsonLike};
 use gpu_kernels::momenta::{DRAW_SPINOR_NOISE, DrawNoise};
 use gpu_kernels::random::purpose;
@@ -78,14 +78,13 @@ impl WilsonQuarks {
     /// A, in double precision. It is made once for all parts of the action.
     fn term(&self, links: &EvolvingLinks) -> Result<Rc<Diagonal>> {
         let WilsonLike { definition, wilson, coefficients, .. } = self.operator;
-        let name = format!("term of {definition:?} {wilson:?} {coefficients:?} {:?}", self.stout);
-        links.made_of(name, || self.operator.diagonal(&*self.links(links, Precision::Double)?))
+        let key = TermOf { definition, wilson, coefficients, stout: self.stout };
+        links.made().terms.get(key, || self.operator.diagonal(&*self.links(links, Precision::Double)?))
     }
     /// C of A = d exp(C/d), in double precision. It is made once for all masses.
     fn exponent(&self, links: &EvolvingLinks, coefficients: [f64; 2]) -> Result<Rc<[HermitianBlocks; 2]>> {
-        let name = format!("exponent of clover terms {coefficients:?} {:?}", self.stout);
         let make = || HermitianBlocks::of_field_strength(&*self.links(links, Precision::Double)?, coefficients);
-        links.made_of(name, make)
+        links.made().exponents.get((coefficients, self.stout), make)
     }
     /// M̂ without the twist of factors in a precision, for blocks of `nrhs` vectors.
     fn complement(&self, links: &EvolvingLinks, precision: Precision, nrhs: usize) -> Result<EvenOddWilson> {
@@ -93,12 +92,11 @@ impl WilsonQuarks {
         let two_rows = LinkStorage::of(12);
         let in_full = precision == Precision::Double || !self.operator.definition.exists(precision, two_rows);
         let storage = if in_full { LinkStorage::FULL } else { operator.storage(two_rows) };
-        let name = format!("links of Wilson quarks in {precision} {storage} {:?} {theta:?}", self.stout);
         let pack = || {
             let phases = theta.of_hops(links.own().domain().global());
-            Ok(Arc::new(self.links(links, Precision::Double)?.pack_with(phases, precision, storage)?))
+            Ok::<_, DeviceError>(Arc::new(self.links(links, Precision::Double)?.pack_with(phases, precision, storage)?))
         };
-        let packed: Rc<Arc<DeviceGauge>> = links.made_of::<_, crate::domain::DeviceError>(name, pack)?;
+        let packed = links.made().wilson.get(WilsonFormat { stout: self.stout, theta, precision, storage }, pack)?;
         let term = self.term(links)?;
         let term = if precision == Precision::Double { (*term).clone() } else { term.convert(precision)? };
         let wilson = Wilson::new(Arc::clone(&packed), self.operator.wilson);

@@ -5,7 +5,7 @@ use crate::domain::{DeviceError, Domain, Result};
 use crate::field::{DeviceField, FieldSpace};
 use crate::hmc::HmcError;
 use crate::hmc::links::{EvolvingLinks, StopSignal};
-use crate::hmc::poles::SolverCounts;
+use crate::hmc::poles::{PATIENCE, SolverCounts};
 use crate::multigrid::{OUTER_DELTA, OUTER_DIRECTIONS};
 use gpu_kernels::Precision;
 use solvers::{
@@ -201,7 +201,12 @@ impl<'a> WilsonSystem<'a> {
         Ok(used.and_then(|()| solved.expect("the cycle was used")))
     }
     fn params(&self) -> SolverParams {
-        SolverParams { tol: self.solver.tol, max_iterations: self.solver.max_iterations, ..Default::default() }
+        SolverParams {
+            tol: self.solver.tol,
+            max_iterations: self.solver.max_iterations,
+            patience: Some(PATIENCE),
+            ..Default::default()
+        }
     }
     fn cg<Y>(&self, system: &Y, b: &DeviceField, x: &mut DeviceField) -> Result<Solved>
     where
