@@ -365,7 +365,11 @@ fn a_run_starts_again_at_an_older_configuration() {
         &room,
         &format!("{} --set trajectory.steps=3 --set trajectories=3", from(2).replace(" --backend cpu", "")),
     );
-    assert!(said.contains("run/before.2") && said.contains("settings differ from before: levels"), "{said}");
+    assert!(
+        said.contains("run/before.2")
+            && said.contains("settings differ from before: levels"),
+        "{said}"
+    );
     assert_eq!(all_lines(&room, "run").len(), 3);
     assert!(!room.path("run/cfg.000004.ildg").exists() && room.path("run/before.2/cfg.000004.toml").exists());
     // Its damaged configuration is refused, and nothing is set aside.
@@ -615,6 +619,17 @@ fn a_killed_run_with_friction_goes_on() {
     for friction in ["0", "-1", "nan"] {
         let run = format!("rhmc run.toml --out none --backend cpu --set trajectory.friction={friction}");
         room.fails(2, &run, &["trajectory.friction", "is not a number above 0"]);
+    }
+}
+/// Momenta are kept in double precision, whatever that of the links: their matrices are sums of the numbers that are stored.
+#[test]
+fn runs_with_friction_go_on_in_every_precision() {
+    let presets = ["A", "B", "C", "D", "E", "F", "G"].map(|name| format!("preset = \"{name}\""));
+    for precision in presets.into_iter().chain(["links = \"single\"".into()]) {
+        let input =
+            QUARKS.replace("dynamics = \"double\"", &precision).replace("steps = 2", "steps = 2\nfriction = 0.4");
+        assert!(input.contains(&precision) && input.contains("friction"));
+        kill(&input, 2, 3);
     }
 }
 #[test]

@@ -63,7 +63,7 @@ pub struct FoundRun {
 /// The folder.
 pub struct RunFolder {
     path: PathBuf,
-    /// Of the links: files hold just their bits.
+    /// Precision of files with links, which hold just their bits. Momenta are in double.
     precision: FilePrecision,
     /// Length of `trajectories.jsonl`.
     bytes: u64,
@@ -440,23 +440,25 @@ impl RunFolder {
         layout: &Layout,
         comm: &RunCommunicator,
     ) -> Outcome<WrittenLinks> {
-        let write = |name: String, field: &HostGauge, reading: &Reading| -> Outcome<StoredLinks> {
-            let checksum = self.write(&self.file(&name), field, trajectory, reading, layout, comm)?;
+        let write = |name: String, field: &HostGauge, stored: (FilePrecision, Reading)| -> Outcome<StoredLinks> {
+            let checksum = self.write(&self.file(&name), field, trajectory, stored, layout, comm)?;
             Ok(StoredLinks { name, checksum })
         };
-        let links = Reading::default();
+        let of_links = || (self.precision, Reading::default());
+        // Always in double: the third number on a diagonal is minus the sum of the other two, which single precision cannot hold.
+        let of_momenta = || (FilePrecision::Double, of_momenta());
         if save {
             let [kept, _] = configuration(trajectory);
-            write(kept, &fields.gauge, &links)?;
+            write(kept, &fields.gauge, of_links())?;
             if let Some(momenta) = &fields.momenta {
-                write(momenta_of_configuration(trajectory), momenta, &of_momenta())?;
+                write(momenta_of_configuration(trajectory), momenta, of_momenta())?;
             }
         }
         let momenta = fields
             .momenta
             .as_ref()
-            .map(|momenta| write(format!("state.{trajectory:06}.momenta.ildg"), momenta, &of_momenta()));
-        let links = write(format!("state.{trajectory:06}.ildg"), &fields.gauge, &links)?;
+            .map(|momenta| write(format!("state.{trajectory:06}.momenta.ildg"), momenta, of_momenta()));
+        let links = write(format!("state.{trajectory:06}.ildg"), &fields.gauge, of_links())?;
         Ok(WrittenLinks { links, momenta: momenta.transpose()?, kept: save })
     }
     /// *Collective.* Makes the state with these links, which were read back, the one to resume from, and the last one the one
@@ -513,20 +515,20 @@ impl RunFolder {
         self.sum.update(text.as_bytes());
         Ok(())
     }
-    /// *Collective.* Writes links and reads them back; their checksum.
+    /// *Collective.* Writes links or momenta in a precision and reads them back; their checksum.
     fn write(
         &self,
         path: &Path,
         gauge: &HostGauge,
         trajectory: u32,
-        reading: &Reading,
+        (precision, reading): (FilePrecision, Reading),
         layout: &Layout,
         comm: &RunCommunicator,
     ) -> Outcome<Option<String>> {
         let title = format!("trajectory {trajectory}");
-        let options = WriteOptions { format: FileFormat::Ildg, precision: self.precision, title, ..Default::default() };
+        let options = WriteOptions { format: FileFormat::Ildg, precision, title, ..Default::default() };
         fields::write_gauge(path, gauge, &options, layout)?;
-        let back = fields::read_gauge(path, reading, layout, comm)?;
+        let back = fields::read_gauge(path, &reading, layout, comm)?;
         let same = if back.gauge.links() == gauge.links() {
             Ok(checksum(&back))
         } else {
