@@ -101,6 +101,9 @@ impl Keys for Given {
     fn missing(&mut self, why: &str) {
         self.wrong.push(reworded(why));
     }
+    fn spelled(&self, key: &str, value: &str) -> String {
+        if value.is_empty() { in_python(key) } else { format!("{} = {value}", in_python(key)) }
+    }
 }
 
 /// The operator of this name with these parameters, and what is said of it beside an answer.

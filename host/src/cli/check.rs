@@ -155,6 +155,7 @@ fn ensemble(args: &CheckArguments, context: &Context) -> Outcome {
     let input = EnsembleInput::read(&args.file, &args.set, |settings| context.add_to(settings))?;
     let (lattice, layout) = (input.lattice, &input.device.layout);
     let cut = layout.plan(layout.processes(args.processes()), lattice, input.hops())?;
+    rhmc::expect_start(&input, &context.comm)?;
     rhmc::expect_fit(&input, cut)?;
     let device = input.device.open_silently(&context.comm)?;
     let freely = |processes: usize| any_layout().plan(processes, lattice, input.hops());

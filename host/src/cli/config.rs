@@ -3,10 +3,11 @@
 //!
 //! Values stay text with their origin until a command asks for them by type. Whatever is wrong is collected, so that
 //! all mistakes of an input are listed at once, each with its line and column.
+use crate::cli::failure::ReadBy;
 use crate::cli::keys::SOLVE;
 use crate::cli::{Failure, Outcome};
 pub use ferrite::operators::KeyKind as Kind;
-use ferrite::operators::Keys;
+use ferrite::operators::{Keys, LARGEST};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display};
@@ -15,7 +16,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::rc::Rc;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeInteger, DeTable, DeValue};
 
 /// Keys of an input; `*` stands for the number of a table.
 pub type Schema = &'static [(&'static str, Kind)];
@@ -43,7 +44,7 @@ fn array(text: &str) -> Option<Vec<String>> {
     let DeValue::Array(list) = table.get_ref().get("list")?.get_ref() else { return None };
     let text_of = |value: &Spanned<DeValue>| match value.get_ref() {
         DeValue::String(s) => Some(s.to_string()),
-        value => number(value).map(String::from),
+        value => number(value),
     };
     list.iter().map(text_of).collect()
 }
@@ -60,17 +61,37 @@ fn sites(text: &str) -> Option<Vec<String>> {
 fn whole_numbers(value: &DeValue) -> Option<String> {
     let DeValue::Array(list) = value else { return None };
     let one = |value: &Spanned<DeValue>| match value.get_ref() {
-        DeValue::Integer(i) if i.radix() == 10 => Some(i.as_str().to_string()),
+        DeValue::Integer(i) => Some(decimal(i)),
         _ => None,
     };
     Some(list.iter().map(one).collect::<Option<Vec<String>>>()?.join(","))
 }
 
-/// A decimal number as typed.
-fn number<'v>(value: &'v DeValue) -> Option<&'v str> {
+/// A number as typed, a whole one in decimal digits.
+fn number(value: &DeValue) -> Option<String> {
     match value {
-        DeValue::Integer(i) if i.radix() == 10 => Some(i.as_str()),
-        DeValue::Float(f) => Some(f.as_str()),
+        DeValue::Integer(i) => Some(decimal(i)),
+        DeValue::Float(f) => Some(f.as_str().into()),
+        _ => None,
+    }
+}
+
+/// A whole number in decimal digits, also where it is typed in hexadecimal, octal or binary ones. One that is longer than any key
+/// takes stays as it is.
+fn decimal(integer: &DeInteger) -> String {
+    match (integer.radix(), u128::from_str_radix(integer.as_str(), integer.radix())) {
+        (10, _) => integer.as_str().into(),
+        (_, Ok(n)) => n.to_string(),
+        (_, Err(_)) => integer.to_string(),
+    }
+}
+
+/// The decimal digits of a whole number with the prefix of another base, such as 0x1f; none of any other text.
+fn from_other_base(text: &str) -> Option<String> {
+    let line = format!("number = {}", text.trim());
+    let table = DeTable::parse(&line).ok()?;
+    match table.get_ref().get("number")?.get_ref() {
+        DeValue::Integer(i) if i.radix() != 10 => Some(decimal(i)),
         _ => None,
     }
 }
@@ -138,6 +159,8 @@ pub struct Settings {
     array: Option<&'static str>,
     /// Name of the table of an input that these are, where they are not all of it.
     inside: Option<&'static str>,
+    /// Whether an input file was read, so that advice is about its keys.
+    from_file: bool,
     values: BTreeMap<Rc<str>, Vec<Setting>>,
     /// How many tables arrays of tables have in files.
     lengths: BTreeMap<String, usize>,
@@ -188,6 +211,25 @@ fn index(part: &str) -> Option<usize> {
 const MOST_BYTES: u64 = 16 << 20;
 const MOST_NUMBERS: usize = 1000;
 const MOST_TEXTS: usize = 100_000;
+
+/// What a relative residual has to be: double precision cannot reach less.
+pub const RESIDUAL: &str = "a number above 0 and below 1, of at least 1e-16";
+/// Whether a number is one.
+pub fn is_residual(x: f64) -> bool {
+    (1e-16..1.0).contains(&x)
+}
+
+/// A number as typed, for which `fits` holds.
+fn number_of(text: &str, expected: &str, fits: impl FnOnce(f64) -> bool) -> Result<f64, String> {
+    let text = text.trim();
+    match text.replace('_', "").parse::<f64>() {
+        Ok(x) if x.is_finite() && x.abs() > LARGEST => {
+            Err(format!("'{text}' is beyond reason: give a number of at most {LARGEST:e} in size"))
+        }
+        Ok(x) if x.is_finite() && fits(x) => Ok(x),
+        _ => Err(format!("'{text}' is not {expected}")),
+    }
+}
 
 /// So many mistakes are listed.
 const MOST_MISTAKES: usize = 50;
@@ -247,6 +289,7 @@ impl Settings {
             table: None,
             array: None,
             inside: None,
+            from_file: false,
             values: BTreeMap::new(),
             lengths: BTreeMap::new(),
             refused: BTreeSet::new(),
@@ -259,7 +302,7 @@ impl Settings {
     }
     /// What the table for a solve has, as settings of a solve.
     pub fn solve(&self) -> Self {
-        let mut solve = Self { inside: self.table, ..Self::default() };
+        let mut solve = Self { inside: self.table, from_file: self.from_file, ..Self::default() };
         for (key, settings) in &self.values {
             if let Some(own) = self.in_table(key) {
                 let own: Rc<str> = own.into();
@@ -281,9 +324,14 @@ impl Settings {
         }
         solve
     }
-    /// The table that users type these keys in, where they are not flags.
-    pub fn inside(&self) -> Option<&'static str> {
-        self.inside
+    /// By what users give these keys: flags, keys of an input, or keys of a table of it.
+    pub fn given_by(&self) -> ReadBy {
+        let of_input = if self.from_file { ReadBy::Keys } else { ReadBy::Flags };
+        self.inside.map_or(of_input, ReadBy::Table)
+    }
+    /// Returns how users give a key a value, for advice: see [`ReadBy::spelled`].
+    pub fn spelled(&self, key: &str, value: &str) -> String {
+        self.given_by().spelled(key, value)
     }
     /// The key within the table for solves, of one that is in there.
     fn in_table<'k>(&self, key: &'k str) -> Option<&'k str> {
@@ -373,11 +421,15 @@ impl Settings {
                 continue;
             };
             let list = match kind {
-                Kind::Texts | Kind::Extents | Kind::Numbers | Kind::Fractions => array(value),
+                Kind::Texts | Kind::Extents => array(value),
+                Kind::Numbers | Kind::Fractions => {
+                    array(value).or_else(|| from_other_base(value).map(|number| vec![number]))
+                }
                 Kind::Sites => sites(value).or_else(|| {
                     let list = array(value)?;
                     Some(if list.iter().any(|site| site.contains(',')) { list } else { vec![list.join(",")] })
                 }),
+                Kind::Count | Kind::Number => from_other_base(value).map(|number| vec![number]),
                 _ => None,
             };
             let adds_up = matches!(kind, Kind::Texts | Kind::Sites);
@@ -398,6 +450,7 @@ impl Settings {
 
     /// Reads an input file. Only a file that cannot be read at all is an error here; mistakes in it are collected.
     pub fn file(&mut self, path: &Path) -> Outcome {
+        self.from_file = true;
         let text = text_of(path)?;
         let name: Rc<str> = path.display().to_string().into();
         let source = Source::new(&text, Rc::clone(&name));
@@ -499,8 +552,8 @@ impl Settings {
             }
             (Kind::Sites, site) => whole_numbers(site),
             (Kind::Numbers | Kind::Fractions, DeValue::String(s)) => Some(s.to_string()),
-            (Kind::Word | Kind::Count, DeValue::Integer(i)) if i.radix() == 10 => Some(i.as_str().into()),
-            (Kind::Number | Kind::Numbers | Kind::Fractions, value) => number(value).map(String::from),
+            (Kind::Word | Kind::Count, DeValue::Integer(i)) => Some(decimal(i)),
+            (Kind::Number | Kind::Numbers | Kind::Fractions, value) => number(value),
             (Kind::Word, DeValue::Float(f)) => Some(f.as_str().into()),
             (Kind::Switch, DeValue::Boolean(b)) => Some(b.to_string()),
             _ => None,
@@ -515,7 +568,7 @@ impl Settings {
             (Kind::Numbers | Kind::Fractions, DeValue::Array(list)) => {
                 let one = |value: &Spanned<DeValue>| match value.get_ref() {
                     DeValue::String(s) if kind == Kind::Fractions => Some(s.to_string()),
-                    value => number(value).map(String::from),
+                    value => number(value),
                 };
                 let numbers: Option<Vec<String>> = list.iter().map(one).collect();
                 numbers.map(|numbers| vec![setting(value, numbers.join(","))])
@@ -599,22 +652,14 @@ impl Settings {
             }
         }
     }
-    /// A finite number for which `fits` holds; `expected` says which do.
+    /// A number of at most [`LARGEST`] in size for which `fits` holds; `expected` says which do.
     pub fn number(&mut self, key: &str, expected: &str, fits: impl FnOnce(f64) -> bool) -> Option<f64> {
-        self.parsed(key, |text| match text.replace('_', "").parse::<f64>() {
-            Ok(x) if x.is_finite() && fits(x) => Ok(x),
-            _ => Err(format!("'{text}' is not {expected}")),
-        })
+        self.parsed(key, |text| number_of(text, expected, fits))
     }
-    /// One or several finite numbers, joined with commas, for which `fits` holds; `expected` says which do.
+    /// One or several such numbers, joined with commas.
     pub fn numbers(&mut self, key: &str, expected: &str, fits: impl Fn(f64) -> bool) -> Option<Vec<f64>> {
         self.parsed(key, |text| {
-            let number = |text: &str| text.trim().replace('_', "").parse::<f64>().ok();
-            let one = |text: &str| match number(text) {
-                Some(x) if x.is_finite() && fits(x) => Ok(x),
-                _ => Err(format!("'{}' is not {expected}", text.trim())),
-            };
-            text.split(',').map(one).collect::<Result<Vec<f64>, _>>()
+            text.split(',').map(|text| number_of(text, expected, &fits)).collect::<Result<Vec<f64>, _>>()
         })
     }
     /// A whole number in a range.
@@ -691,5 +736,8 @@ impl Keys for Settings {
     }
     fn missing(&mut self, why: &str) {
         Settings::missing(self, why);
+    }
+    fn spelled(&self, key: &str, value: &str) -> String {
+        Settings::spelled(self, key, value)
     }
 }

@@ -74,7 +74,12 @@ impl DeviceChoice {
         let threads = settings.count("threads", 1..=MOST_THREADS);
         let tuning = settings.choice("tuning", &[("on", Mode::Use), ("off", Mode::Off)]).unwrap_or_default();
         if kind == BackendChoice::Cpu && device.is_some() {
-            settings.conflict("device", "backend", "--device chooses a GPU: leave it out with the CPU backend");
+            let device = settings.spelled("device", "");
+            settings.conflict(
+                "device",
+                "backend",
+                &format!("{device} chooses a GPU: leave it out with the CPU backend"),
+            );
         }
         let layout = LayoutChoice::from_settings(settings);
         let share = settings.is_on("share-gpus");

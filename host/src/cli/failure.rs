@@ -102,11 +102,30 @@ fn met_by_all(error: &FileError) -> bool {
 pub enum ReadBy {
     /// `--no-verify` and its likes.
     Flags,
+    /// Keys of the input.
+    Keys,
     /// Keys of a table of the input.
     Table(&'static str),
     /// The command has nothing of the kind: a copy can be made with the flags of `ferrite convert`.
     #[default]
     Convert,
+}
+
+impl ReadBy {
+    /// Returns how users give a key a value, for advice: `mass = M` in an input and `--mass M` as a flag; without the value where that is
+    /// empty.
+    pub fn spelled(self, key: &str, value: &str) -> String {
+        let table = match self {
+            ReadBy::Table(table) => format!("{table}."),
+            _ => String::new(),
+        };
+        match (self, value) {
+            (ReadBy::Keys | ReadBy::Table(_), "") => format!("{table}{key}"),
+            (ReadBy::Keys | ReadBy::Table(_), value) => format!("{table}{key} = {value}"),
+            (ReadBy::Flags | ReadBy::Convert, "") => format!("--{key}"),
+            (ReadBy::Flags | ReadBy::Convert, value) => format!("--{key} {value}"),
+        }
+    }
 }
 
 /// The library speaks of its options; this adds by what users give them.
@@ -136,6 +155,7 @@ pub fn describe(error: &FileError, by: ReadBy) -> String {
     };
     match by {
         ReadBy::Flags => format!("{error} ({flag})"),
+        ReadBy::Keys => format!("{error} ({key})"),
         ReadBy::Table(table) => format!("{error} ({table}.{key})"),
         ReadBy::Convert => format!("{error} (`ferrite convert {converted}` makes a copy that can be read)"),
     }
@@ -180,6 +200,7 @@ mod tests {
             FileError { path: "a.lime".into(), problem: Problem::Trailing { offset: 8, extra: 4, another: false } };
         for (by, end) in [
             (ReadBy::Flags, " (--no-verify)"),
+            (ReadBy::Keys, " (no-verify = true)"),
             (ReadBy::Table("solve"), " (solve.no-verify = true)"),
             (ReadBy::Convert, " (`ferrite convert --no-verify` makes a copy that can be read)"),
         ] {

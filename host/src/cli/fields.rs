@@ -59,7 +59,7 @@ impl Source {
                     _ => {
                         let (numbers, all) = (4 + T::SHAPE.len(), T::COMPONENTS);
                         Err(format!(
-                            "'{text}': expected {numbers} whole numbers, {point}; with --sources {all} point:x,y,z,t will do"
+                            "'{text}': expected {numbers} whole numbers, {point}; with {all} sources point:x,y,z,t will do"
                         ))
                     }
                 }
@@ -114,7 +114,7 @@ impl Source {
                 }
             }
             Source::File(..) => {
-                Err("--sources belongs to point and random sources; a file has as many as it holds".into())
+                Err("a number of sources goes with a point or a random source; a file has as many as it holds".into())
             }
         }
     }
@@ -366,6 +366,14 @@ pub fn lattice_of(path: &Path, read: &Reading, comm: &RunCommunicator) -> Outcom
     let lattice = any_lattice_of(path, read, comm)?;
     require_even(path, lattice).map_err(|why| Failure::refused(why).shared())?;
     Ok(lattice)
+}
+
+/// *Collective.* The lattice of a file, of even extents, and how many complex numbers it has for each site.
+pub fn shape_of(path: &Path, read: &Reading, comm: &RunCommunicator) -> Outcome<(Lattice, usize)> {
+    let header = files::inspect(SharedFile::new(path, &*comm.network()), &read.options);
+    let header = header.map_err(|error| Failure::reading(&error, read.by))?;
+    require_even(path, header.lattice).map_err(|why| Failure::refused(why).shared())?;
+    Ok((header.lattice, header.values_per_site()))
 }
 
 /// *Collective.* The lattice of a file.

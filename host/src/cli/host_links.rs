@@ -1,12 +1,14 @@
 //! Links of an operator: from files to host memory, and from there to a device.
 use super::communicator::RunCommunicator;
 use super::device::Device;
+use super::failure::ReadBy;
+use super::fields::Reading;
 use super::layout::Layout;
 use super::plan::{FermionPlan, LinkFiles, PRECISIONS, name_of};
 use super::{Failure, Outcome, fields, stout};
 use ferrite::domain::Domain;
 use ferrite::field::host::HostGauge;
-use ferrite::files::{GaugeFile, ReadOptions};
+use ferrite::files::GaugeFile;
 use ferrite::operators::Operator;
 use ferrite::operators::StaggeredPhases;
 use ferrite::operators::fat_links::{Improvement, with_phases};
@@ -45,9 +47,9 @@ impl LinksRead {
                 debug!("{}: plaquette {:.10}, {}", path.display(), file.plaquette.mean, plan.lattice);
                 let storage = match in_u3 {
                     true => plan.reconstruction.unwrap_or(default),
-                    false => storage(path, &plan.read.options, plan.precision, plan.reconstruction, &file)?,
+                    false => storage(path, &plan.read, plan.precision, plan.reconstruction, &file)?,
                 };
-                let operator = with_tadpole(plan.operator, path, file.plaquette.mean)?;
+                let operator = with_tadpole(plan.operator, path, file.plaquette.mean, plan.read.by)?;
                 let storage = plan.reconstruction.map_or(operator.storage(storage), |_| storage);
                 Ok(LinksRead { links: HostLinks::Gauge(Box::new(file)), operator, storage })
             }
@@ -73,7 +75,7 @@ impl LinksRead {
             file.plaquette = stout::smear(smearing, &mut file.gauge, device, layout)?;
             let plaquette = file.plaquette.mean;
             debug!("{}: {}, plaquette {plaquette:.10}", path.display(), stout::sentence(smearing));
-            self.operator = with_tadpole(plan.operator, path, plaquette)?;
+            self.operator = with_tadpole(plan.operator, path, plaquette, plan.read.by)?;
         }
         Ok(self)
     }
@@ -90,11 +92,12 @@ impl HostLinks {
 }
 
 /// An operator with a number for its tadpole factor, where that follows from the mean plaquette of a configuration.
-pub fn with_tadpole(operator: Operator, configuration: &Path, plaquette: f64) -> Outcome<Operator> {
+pub fn with_tadpole(operator: Operator, configuration: &Path, plaquette: f64, given_by: ReadBy) -> Outcome<Operator> {
     let Operator::Staggered(staggered) = operator else { return Ok(operator) };
     staggered.with_plaquette(plaquette).map(Operator::from).ok_or_else(|| {
         let path = configuration.display();
-        let why = format!("{path}: the mean plaquette {plaquette:.6} has no fourth root: give --u0 a number");
+        let u0 = given_by.spelled("u0", "");
+        let why = format!("{path}: the mean plaquette {plaquette:.6} has no fourth root: give {u0} a number");
         Failure::refused(why).shared()
     })
 }
@@ -112,13 +115,13 @@ fn off_su3_limit(precision: Precision) -> f64 {
 /// Twelve reals if the links allow it; refuses fewer than 18 that were asked for where they do not.
 fn storage(
     path: &Path,
-    read: &ReadOptions,
+    read: &Reading,
     precision: Precision,
     asked: Option<LinkStorage>,
     file: &GaugeFile,
 ) -> Outcome<LinkStorage> {
     // Projected links are in SU(3), whatever the file's were.
-    let off = if read.reunitarise { 0.0 } else { file.unitarity.violation };
+    let off = if read.options.reunitarise { 0.0 } else { file.unitarity.violation };
     let half = asked.is_some_and(|storage| storage.half);
     let limit = off_su3_limit(if half { Precision::Half } else { precision });
     let (path, precision) = (path.display(), name_of(&PRECISIONS, precision));
@@ -126,7 +129,8 @@ fn storage(
         format!("{path}: links are off SU(3) by {off:.1e}, reconstruction in {precision} precision allows {limit:.0e}");
     match asked {
         Some(asked) if asked.reals != 18 && off > limit => {
-            Err(Failure::refused(format!("{far}; use --reconstruct 18, or --reunitarise to project them")).shared())
+            let [all, project] = [("reconstruct", "18"), ("reunitarise", "")].map(|(key, v)| read.by.spelled(key, v));
+            Err(Failure::refused(format!("{far}; use {all}, or {project} to project them")).shared())
         }
         Some(asked) => Ok(asked),
         None if off > limit => {

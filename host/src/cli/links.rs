@@ -1,4 +1,5 @@
 //! `ferrite links`.
+use super::failure::ReadBy;
 use super::fields::{file_precision, gauge_format, lattice_of, read_gauge, write_gauge};
 use super::host_links::with_tadpole;
 use super::plan::merged;
@@ -126,7 +127,7 @@ pub fn run(args: LinksArguments, context: &Context) -> Outcome {
     ];
     needs.extend(Exchanges::of(part).border(Precision::Double).needs());
     device.require_all(comm, &needs, &format!("fat links on {lattice}"))?;
-    let operator = with_tadpole(operator.into(), &common.input, file.plaquette.mean)?;
+    let operator = with_tadpole(operator.into(), &common.input, file.plaquette.mean, ReadBy::Flags)?;
     let Operator::Staggered(StaggeredOperator { smearing, .. }) = operator else {
         return Err(Failure::refused("only staggered operators have fat and long links").shared());
     };

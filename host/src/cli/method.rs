@@ -7,7 +7,7 @@ use super::plan::{METHODS, OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, name_o
 use super::schwarz;
 use super::text;
 use super::{Failure, Outcome};
-use crate::cli::config::Settings;
+use crate::cli::config::{RESIDUAL, Settings, is_residual};
 use ferrite::FermionKind;
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
 use ferrite::lattice::Lattice;
@@ -60,11 +60,12 @@ impl SolveScheme {
             FermionKind::Staggered => &[("cg", Method::Cg), ("block-cg", Method::BlockCg)],
         };
         let method = settings.choice("solver", methods).unwrap_or(methods[0].1);
-        let tol = settings.number("tol", "a number above 0 and below 1", |t| t > 0.0 && t < 1.0).unwrap_or(1e-10);
+        let tol = settings.number("tol", RESIDUAL, is_residual).unwrap_or(1e-10);
         let max_iterations = settings.count("max-iterations", 1..=1_000_000_000).unwrap_or(10_000);
         let outer = settings.choice("outer", &OUTER_PRECISIONS).unwrap_or_default();
         if outer == Precision::Single && wanted.as_ref().is_some_and(|w| w.precision == Precision::Double) {
-            settings.conflict("outer", "precision", "an outer precision of single needs --precision single or half");
+            let needed = settings.spelled("precision", "single or half");
+            settings.conflict("outer", "precision", &format!("an outer precision of single needs {needed}"));
         }
         SolveScheme {
             guess: match kind {
@@ -194,10 +195,11 @@ impl SolveScheme {
 fn correction(settings: &mut Settings, method: Method) -> Correction {
     let defect = settings.choice("correction", &[("reliable", false), ("defect", true)]).unwrap_or(false);
     let delta = settings.number("delta", "a number from 0 up to, but not including, 1", |d| (0.0..1.0).contains(&d));
-    let inner_tol = settings.number("inner-tol", "a number above 0 and below 1", |t| t > 0.0 && t < 1.0);
+    let inner_tol = settings.number("inner-tol", RESIDUAL, is_residual);
     let (stray, owner) = if defect { ("delta", "reliable") } else { ("inner-tol", "defect") };
     if let Some(setting) = settings.get(stray) {
-        settings.wrong(&setting, format!("belongs to --correction {owner}"));
+        let owner = settings.spelled("correction", owner);
+        settings.wrong(&setting, format!("belongs to {owner}"));
     }
     if defect && matches!(method, Method::GcrDd | Method::Multigrid) {
         settings.conflict("correction", "solver", "GCR restarts from true residuals by itself: leave it out");

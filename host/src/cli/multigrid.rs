@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 pub fn resolve(settings: &mut Settings, method: Method) -> MultigridParams {
     let params = MultigridParams { check: settings.is_on("check-setup"), ..of_keys(settings, "") };
     if !matches!(method, Method::Multigrid | Method::Auto) {
-        refuse(settings, "", keys::of_multigrid(), "belongs to --solver multigrid and auto");
+        let why = format!("belongs to {}", settings.spelled("solver", "multigrid and auto"));
+        refuse(settings, "", keys::of_multigrid(), &why);
     }
     params
 }

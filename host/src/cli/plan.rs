@@ -14,7 +14,7 @@ use ferrite::halo::Needs;
 use ferrite::hmc::stout::StoutSmearing;
 use ferrite::lattice::Lattice;
 use ferrite::operators::Operator;
-use ferrite::operators::{BOUNDARIES, Definition, OPERATORS, Smearing, Tadpole, WILSON};
+use ferrite::operators::{BOUNDARIES, Definition, OPERATORS, Smearing, Tadpole, WILSON, names_of_operators};
 use ferrite::solve::ShiftStrategy;
 pub use ferrite::solve::names::{METHODS, OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES, name_of};
 use ferrite::{LinkStorage, Precision};
@@ -49,7 +49,7 @@ pub fn reading(settings: &mut Settings) -> Reading {
         lattice: settings.parsed("lattice", text::lattice),
         record: settings.count("record", 0..=1_000_000).unwrap_or(0),
     };
-    Reading { options, by: settings.inside().map_or(ReadBy::Flags, ReadBy::Table) }
+    Reading { options, by: settings.given_by() }
 }
 
 /// Where links come from.
@@ -135,7 +135,8 @@ impl FermionPlan {
             refuse_foreign_keys(settings, definition);
         }
         if staggered && !several && systems.is_some() {
-            belong_elsewhere(settings, &["shift-solver"], "--masses and --shifts");
+            let [masses, shifts] = ["masses", "shifts"].map(|key| settings.spelled(key, ""));
+            belong_elsewhere(settings, &["shift-solver"], &format!("{masses} and {shifts}"));
         }
         if several {
             belong_elsewhere(settings, &["guess", "plot"], "solves for one mass");
@@ -293,7 +294,7 @@ pub fn definition(settings: &mut Settings) -> Option<&'static Definition> {
     if settings.get("operator").is_none() && !settings.was_refused("operator") {
         return Some(&WILSON);
     }
-    let names: Vec<_> = OPERATORS.into_iter().map(|definition| (definition.name, definition)).collect();
+    let names: Vec<_> = names_of_operators().collect();
     settings.choice("operator", &names)
 }
 
@@ -307,7 +308,8 @@ pub fn foreign_keys(settings: &mut Settings, chosen: &Definition) -> Vec<(Settin
         foreign.extend(keys::STAGGERED.map(|key| (key, staggered_names())));
     }
     let given = foreign.into_iter().filter_map(|(key, owners)| Some((settings.get(key)?, owners)));
-    given.map(|(setting, owners)| (setting, format!("belongs to --operator {owners}"))).collect()
+    let belongs = |owners: String| format!("belongs to {}", settings.spelled("operator", &owners));
+    given.map(|(setting, owners)| (setting, belongs(owners))).collect()
 }
 
 /// Notes keys that belong to other operators than the one chosen.
@@ -339,8 +341,8 @@ fn formats(settings: &mut Settings, definition: Option<&Definition>) -> (Precisi
     let fits = |format: LinkStorage| !format.temporal && (links.improved || !format.keeps_phase());
     let reconstruction = reconstruction(settings, whose, fits);
     if precision != Precision::Single && reconstruction.is_some_and(|storage| storage.half) {
-        let why = "links in 16 bits go with --precision single, or all is half";
-        settings.conflict("reconstruct", "precision", why);
+        let why = format!("links in 16 bits go with {}, or all is half", settings.spelled("precision", "single"));
+        settings.conflict("reconstruct", "precision", &why);
     }
     (precision, reconstruction)
 }
@@ -356,7 +358,11 @@ fn link_files(
     let [gauge, fat, long] = ["gauge", "fat", "long"].map(|key| path(settings, key));
     if !staggered {
         if gauge.is_none() {
-            settings.missing("no gauge field: give --gauge FILE, or gauge = \"FILE\" in the input file");
+            let [flag, key] = [ReadBy::Flags.spelled("gauge", "FILE"), ReadBy::Keys.spelled("gauge", "\"FILE\"")];
+            settings.missing(match settings.given_by() {
+                ReadBy::Flags => format!("no gauge field: give {flag}, or {key} in an input file"),
+                _ => format!("no gauge field: give {}", settings.spelled("gauge", "\"FILE\"")),
+            });
         }
         return (gauge.map(LinkFiles::Gauge), gauge_header(settings, "gauge", read));
     }
@@ -387,12 +393,14 @@ fn link_files(
             (None, None)
         }
         (None, None, None) => {
-            settings.missing("no links: give --gauge FILE, or --fat FILE and --long FILE");
+            let [gauge, fat, long] = ["gauge", "fat", "long"].map(|key| settings.spelled(key, "FILE"));
+            settings.missing(format!("no links: give {gauge}, or {fat} and {long}"));
             (None, None)
         }
         (None, one, _) => {
             let (here, there) = if one.is_some() { ("fat", "long") } else { ("long", "fat") };
-            settings.conflict(here, there, &format!("needs --{there} FILE beside it"));
+            let needed = settings.spelled(there, "FILE");
+            settings.conflict(here, there, &format!("needs {needed} beside it"));
             (None, None)
         }
     }
@@ -401,7 +409,7 @@ fn link_files(
 /// The mass of a staggered operator that is applied.
 fn one_mass(settings: &mut Settings) -> Option<(Option<f64>, Systems)> {
     if settings.get("mass").is_none() {
-        settings.missing("no mass: give --mass M");
+        settings.missing(format!("no mass: give {}", settings.spelled("mass", "M")));
     }
     settings.number("mass", "a number", |_| true).map(|mass| (Some(mass), Systems::One))
 }
@@ -441,11 +449,19 @@ fn systems(settings: &mut Settings) -> Option<(Option<f64>, Systems)> {
             None
         }
         (false, false, true) => {
-            settings.missing("no mass: give --mass M beside --shifts");
+            let [mass, shifts] = [settings.spelled("mass", "M"), settings.spelled("shifts", "")];
+            settings.missing(format!("no mass: give {mass} beside {shifts}"));
             None
         }
         (false, false, false) => {
-            settings.missing("no mass: give --mass M, --masses M1,M2,..., or --mass M with --shifts S1,S2,...");
+            let lists = |numbers: &str| match settings.given_by() {
+                ReadBy::Flags => numbers.to_string(),
+                _ => format!("[{}]", numbers.replace(',', ", ")),
+            };
+            let mass = settings.spelled("mass", "M");
+            let masses = settings.spelled("masses", &lists("M1,M2,..."));
+            let shifts = settings.spelled("shifts", &lists("S1,S2,..."));
+            settings.missing(format!("no mass: give {mass}, {masses}, or {mass} with {shifts}"));
             None
         }
     }
@@ -468,7 +484,8 @@ pub fn sources<T: Fermion>(settings: &mut Settings, lattice: Option<Lattice>) ->
     let several = settings.count("sources", 1..=MOST_SOURCES);
     if given.is_empty() {
         let component = T::AXES.join(",");
-        settings.missing(format!("no source: give --source point:x,y,z,t,{component}, random:SEED or file:PATH"));
+        let source = settings.spelled("source", &format!("point:x,y,z,t,{component}"));
+        settings.missing(format!("no source: give {source}, random:SEED or file:PATH"));
         return None;
     }
     if settings.was_given("sources") && several.is_none() {

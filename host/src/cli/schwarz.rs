@@ -27,7 +27,8 @@ pub fn resolve(settings: &mut Settings, method: Method, local: Option<Lattice>) 
     if method != Method::GcrDd {
         for key in keys::of_gcr_dd() {
             if let Some(setting) = settings.get(key) {
-                settings.wrong(&setting, "belongs to --solver gcr-dd");
+                let owner = settings.spelled("solver", "gcr-dd");
+                settings.wrong(&setting, format!("belongs to {owner}"));
             }
         }
     }

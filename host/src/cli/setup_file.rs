@@ -18,17 +18,25 @@ pub struct SetupFile {
     links: String,
     /// Whether it was there when the run began.
     is_there: bool,
+    /// By what the solve is described, for advice.
+    given_by: ReadBy,
 }
 
 impl SetupFile {
     /// *Collective.* For a solve with an operator on this process's part of the links.
-    pub fn new(path: &Path, layout: &Layout, operator: WilsonLike, gauge: &HostGauge) -> Outcome<Self> {
+    pub fn new(
+        path: &Path,
+        layout: &Layout,
+        operator: WilsonLike,
+        gauge: &HostGauge,
+        given_by: ReadBy,
+    ) -> Outcome<Self> {
         let network = layout.network();
         let failed = |error: comms::CommError| Failure::failed(error);
         let links = links_checksum(gauge, &layout.section, network).map_err(failed)?;
         let there = network.all_gather(&[u8::from(path.exists())]).map_err(failed)?;
         let is_there = there.first().is_some_and(|first| *first == [1]);
-        Ok(SetupFile { path: path.into(), layout: layout.clone(), operator, links, is_there })
+        Ok(SetupFile { path: path.into(), layout: layout.clone(), operator, links, is_there, given_by })
     }
     /// *Collective.* Hands over what the file has, if it is there, and makes a request for as many near-null vectors; `asked`:
     /// their number was asked for.
@@ -43,9 +51,10 @@ impl SetupFile {
         let loaded = loaded.map_err(|error| match error {
             SetupError::File(error) => Failure::reading(&error, ReadBy::default()),
             SetupError::Device(error) => error.into(),
-            SetupError::Vectors { found, asked } => {
-                refused(format!("has {found} vectors, and --mg-vectors asks for {asked}"))
-            }
+            SetupError::Vectors { found, asked } => refused(format!(
+                "has {found} vectors, and {} asks for {asked}",
+                self.given_by.spelled("mg-vectors", "")
+            )),
             why => refused(why.to_string()),
         })?;
         request.multigrid.vectors = loaded.vectors;

@@ -97,9 +97,11 @@ impl Solve {
         let scheme = SolveScheme::from_settings(settings, kind, plan.as_ref().map(FermionPlan::wanted));
         if let Some(plan) = plan.as_ref().filter(|plan| scheme.is_block() && plan.is_multishift()) {
             let several = if matches!(plan.systems, Systems::Shifts(_)) { "shifts" } else { "masses" };
-            let why = "multi-shift CG has a Krylov space for each right-hand side: leave out block-cg, or give \
-                       --shift-solver sequential";
-            settings.conflict("solver", several, why);
+            let other = settings.spelled("shift-solver", "sequential");
+            let why = format!(
+                "multi-shift CG has a Krylov space for each right-hand side: leave out block-cg, or give {other}"
+            );
+            settings.conflict("solver", several, &why);
         }
         let keep_unconverged = settings.is_on("keep-unconverged");
         let profile = settings.is_on("profile");
@@ -144,10 +146,12 @@ impl Solve {
         let setup = match (&self.scheme.setup, links.operator, &links.links) {
             (Some(path), Operator::WilsonLike(operator), HostLinks::Gauge(file)) => {
                 if links.storage.temporal {
-                    let why = "--setup keeps vectors in the gauge of the links: choose a --reconstruct without t";
+                    let by = self.plan.read.by;
+                    let [setup, storage] = ["setup", "reconstruct"].map(|key| by.spelled(key, ""));
+                    let why = format!("{setup} keeps vectors in the gauge of the links: choose a {storage} without t");
                     return Err(Failure::refused(why).shared());
                 }
-                Some(SetupFile::new(path, layout, operator, &file.gauge)?)
+                Some(SetupFile::new(path, layout, operator, &file.gauge, self.plan.read.by)?)
             }
             _ => None,
         };

@@ -1,5 +1,5 @@
 //! Twisted boundary conditions: a phase that a fermion picks up where it goes once around the lattice.
-use super::operator::{Key, KeyKind, Keys};
+use super::operator::{Key, KeyKind, Keys, LARGEST};
 use crate::field::HopPhases;
 use crate::lattice::Lattice;
 use num_complex::Complex64;
@@ -30,7 +30,7 @@ impl BoundaryAngles {
     /// A sentence about anything else.
     pub fn parse(text: &str) -> Result<Self, String> {
         let one = |text: &str| match text.trim().replace('_', "").parse::<f64>() {
-            Ok(theta) if theta.is_finite() => Ok(theta),
+            Ok(theta) if theta.abs() <= LARGEST => Ok(theta),
             _ => Err(format!("'{}' is not an angle in radians", text.trim())),
         };
         let all = text.split(',').map(one).collect::<Result<Vec<_>, _>>()?;

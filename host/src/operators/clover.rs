@@ -155,12 +155,15 @@ impl CloverParams {
 impl ClovCoefficients {
     fn resolve(keys: &mut dyn Keys) -> Option<Self> {
         let csw = keys.number("csw", "a number", &|_| true);
-        let u0 = keys.number("u0", "a number above 0", &|u0| u0 > 0.0);
+        // The coefficient is csw / u0³.
+        let u0 = keys.number("u0", "a number above 0, of at least 1e-3", &|u0| u0 >= 1e-3);
         let [r, t] = ["clover-r", "clover-t"].map(|key| keys.number(key, "a number", &|_| true));
         let [has_csw, has_u0, has_r, has_t] = ["csw", "u0", "clover-r", "clover-t"].map(|key| keys.is_given(key));
         match (has_csw, has_r || has_t) {
             (false, false) => {
-                keys.missing("no clover coefficient: give --csw C, or --clover-r CR with --clover-t CT");
+                let all = [("csw", "C"), ("clover-r", "CR"), ("clover-t", "CT")];
+                let [csw, r, t] = all.map(|(key, value)| keys.spelled(key, value));
+                keys.missing(&format!("no clover coefficient: give {csw}, or {r} with {t}"));
                 None
             }
             (true, true) => {

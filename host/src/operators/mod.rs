@@ -20,8 +20,8 @@ pub use diagonal::{Diagonal, DiagonalForm};
 pub use even_odd::{EvenOdd, OperatorForm};
 pub use exp_clover::{EXP_CLOVER, ExpCloverParams};
 pub use operator::{
-    COEFFICIENTS, Definition, Details, Key, KeyKind, Keys, LinkDependence, LinksOfStaggered, OUTPUT_OF_ALL, Operator, Resolved, Term,
-    WilsonLike, choose,
+    COEFFICIENTS, DIVISOR, Definition, Details, Key, KeyKind, Keys, LARGEST, LinkDependence, LinksOfStaggered,
+    OUTPUT_OF_ALL, Operator, Resolved, SMALLEST, Term, WilsonLike, choose, is_divisor,
 };
 pub use schwarz::{BlockOperator, MrInBlocks};
 pub use staggered::{
@@ -37,7 +37,17 @@ pub use wilson_like::{EvenOddWilson, Schur};
 pub static OPERATORS: [&Definition; 8] =
     [&WILSON, &CLOVER, &EXP_CLOVER, &TWISTED, &TWISTED_CLOVER, &STAGGERED, &ASQTAD, &HISQ];
 
-/// The operator of this name.
+/// Other names that users may give an operator, each with its own.
+pub const ALIASES: [(&str, &str); 1] = [("naive", "staggered")];
+
+/// The operator of this name, or with this [alias](ALIASES).
 pub fn operator_named(name: &str) -> Option<&'static Definition> {
-    OPERATORS.into_iter().find(|definition| definition.name == name)
+    let own = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, own)| own);
+    OPERATORS.into_iter().find(|definition| definition.name == own)
+}
+
+/// All names that [`operator_named`] knows, with their operators: those of [`OPERATORS`] first.
+pub fn names_of_operators() -> impl Iterator<Item = (&'static str, &'static Definition)> {
+    let own = OPERATORS.into_iter().map(|definition| (definition.name, definition));
+    own.chain(ALIASES.iter().filter_map(|(alias, _)| Some((*alias, operator_named(alias)?))))
 }

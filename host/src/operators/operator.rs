@@ -108,6 +108,21 @@ pub trait Keys {
     fn conflict(&mut self, key: &str, other: &str, why: &str);
     /// Notes that a value is missing.
     fn missing(&mut self, why: &str);
+    /// Returns how users give a key a value, for advice: `mass = M` in an input file, `--mass M` as a flag.
+    fn spelled(&self, key: &str, value: &str) -> String;
+}
+
+/// Largest size of a number that users give: nothing that is computed from numbers within it overflows, and none of the parameters of a
+/// lattice comes near it.
+pub const LARGEST: f64 = 1e9;
+/// Smallest size of a number that others are divided by: one over [`LARGEST`].
+pub const SMALLEST: f64 = 1e-9;
+/// [`is_divisor`] in words.
+pub const DIVISOR: &str = "a number above 0, of at least 1e-9";
+
+/// Whether something can be divided by a number: it is at least [`SMALLEST`].
+pub fn is_divisor(x: f64) -> bool {
+    x >= SMALLEST
 }
 
 /// One of a few words, and what it stands for.
@@ -510,6 +525,9 @@ mod tests {
         }
         fn missing(&mut self, why: &str) {
             panic!("{why}");
+        }
+        fn spelled(&self, key: &str, value: &str) -> String {
+            format!("{key} = {value}")
         }
     }
 

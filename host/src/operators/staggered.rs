@@ -4,7 +4,7 @@
 use super::angles::BoundaryAngles;
 use super::clover::U0;
 use super::even_odd::{EvenOdd, Width};
-use super::operator::{Definition, Details, Key, KeyKind, Keys, LinksOfStaggered, Operator, Resolved, choose};
+use super::operator::{Definition, Details, Key, KeyKind, Keys, LARGEST, LinksOfStaggered, Operator, Resolved, choose};
 use super::wilson::{BC_TIME, BOUNDARIES, MASS, TimeBoundary};
 use crate::backend::{Call, DeviceBuffer, view};
 use crate::domain::{DeviceError, Domain, Result};
@@ -125,8 +125,9 @@ impl Tadpole {
     pub fn parse(text: &str) -> std::result::Result<Self, String> {
         match text.parse::<f64>() {
             _ if text == "plaquette" => Ok(Tadpole::Plaquette),
-            Ok(u0) if u0.is_finite() && u0 > 0.0 => Ok(Tadpole::Given(u0)),
-            _ => Err(format!("'{text}' is neither a number above 0 nor 'plaquette'")),
+            // Paths of n links are divided by its power n − 1.
+            Ok(u0) if (1e-3..=LARGEST).contains(&u0) => Ok(Tadpole::Given(u0)),
+            _ => Err(format!("'{text}' is neither a number above 0, from 1e-3 to {LARGEST:e}, nor 'plaquette'")),
         }
     }
 }

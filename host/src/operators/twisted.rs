@@ -37,7 +37,8 @@ pub(super) static MU: Key = Key::new("mu", "MU", KeyKind::Number, "Twisted mass 
 /// μ, which has to be given.
 pub(super) fn mu(keys: &mut dyn Keys) -> Option<f64> {
     if !keys.is_given("mu") {
-        keys.missing("no twisted mass: give --mu MU");
+        let mu = keys.spelled("mu", "MU");
+        keys.missing(&format!("no twisted mass: give {mu}"));
     }
     keys.number("mu", "a number", &|_| true)
 }

@@ -3,7 +3,8 @@
 use super::diagonal::{Diagonal, NUMBER_ROWS};
 use super::even_odd::Width;
 use super::operator::{
-    COEFFICIENTS, Definition, Details, Key, KeyKind, Keys, LinkDependence, Operator, Term, WilsonLike, choose,
+    COEFFICIENTS, DIVISOR, Definition, Details, Key, KeyKind, Keys, LinkDependence, Operator, Term, WilsonLike, choose,
+    is_divisor,
 };
 use super::rows::WilsonHop;
 use super::wilson_like::Schur;
@@ -297,14 +298,17 @@ impl WilsonParams {
     /// From mass or kappa, boundary condition and anisotropy as typed.
     pub fn resolve(keys: &mut dyn Keys) -> Option<Self> {
         let boundary = choose(keys, "bc-time", &BOUNDARIES).unwrap_or_default();
-        let mut anisotropy = |key| keys.number(key, "a number above 0", &|x| x > 0.0).unwrap_or(1.0);
+        let mut anisotropy = |key| keys.number(key, DIVISOR, &is_divisor).unwrap_or(1.0);
         let anisotropy = Anisotropy { xi: anisotropy("xi"), nu: anisotropy("nu") };
         // The diagonal of M, which everything is divided by, must not vanish.
         let lowest = -1.0 - 3.0 * anisotropy.space();
         let mass = keys.number("mass", &format!("a number above {lowest}"), &|m| m > lowest);
-        let kappa = keys.number("kappa", "a number above 0", &|k| k > 0.0);
+        let kappa = keys.number("kappa", DIVISOR, &is_divisor);
         match (keys.is_given("mass"), keys.is_given("kappa")) {
-            (false, false) => keys.missing("no mass: give --mass M or --kappa K"),
+            (false, false) => {
+                let [mass, kappa] = [("mass", "M"), ("kappa", "K")].map(|(key, value)| keys.spelled(key, value));
+                keys.missing(&format!("no mass: give {mass} or {kappa}"));
+            }
             (true, true) => keys.conflict("mass", "kappa", "give one of them: kappa = 1 / (2 (4 + mass))"),
             (false, true) => {
                 for key in ["xi", "nu"] {

@@ -235,8 +235,10 @@ fn input_files() {
     ];
     let found: Vec<_> = places.iter().map(|place| run.stderr.find(place)).collect();
     assert!(found.iter().all(Option::is_some) && found.is_sorted(), "{found:?}\n{}", run.stderr);
-    // Numbers to another base would be read as decimal ones.
-    write("gauge = \"weak.ildg\"\nmass = 0.1\nsource = \"random:1\"\ngrid = [0x1, 1, 1, 1]\n");
+    // Whole numbers may have any base that TOML knows.
+    write("gauge = \"weak.ildg\"\nmass = 0.1\nsource = \"random:1\"\ngrid = [0x1, 1, 0b1, 1]\n");
+    assert_eq!(room.json("check run.toml")["layout"]["grid"], json!([1, 1, 1, 1]));
+    write("gauge = \"weak.ildg\"\nmass = 0.1\nsource = \"random:1\"\ngrid = [1.0, 1, 1, 1]\n");
     room.fails(2, "check run.toml", &["run.toml:4:8: grid: expected four whole numbers"]);
     // With the right file the site is checked too.
     write("gauge = \"weak.ildg\"\nkappa = 0.1\nmass = 0.1\nsource = \"point:9,0,0,0,0,0\"\n[solver]\nname = \"cg\"\n");

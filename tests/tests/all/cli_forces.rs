@@ -101,3 +101,79 @@ fn forces_of_rooted_quarks() {
     room.json("generate unit --lattice 4,4,4,6 -o other.ildg");
     room.fails(2, "forces run.toml other.ildg --backend cpu", &["other.ildg has links on 4×4×4×6", "4×4×4×4"]);
 }
+
+/// Each force is computed in the precision that docs/rhmc.md says: in double it is that of all keys in double to 14 digits, and in single it
+/// is off by the rounding of single precision.
+#[test]
+fn forces_have_the_precision_of_their_keys() {
+    let room = Room::new();
+    let naive = "operator = \"naive\"\nmass = [0.4]\nflavours = [2]\n";
+    let clover = "operator = \"clover\"\nkappa = 0.12\ncsw = 1.0\nflavours = 2\nstout-rho = 0.1\n";
+    let one = "operator = \"wilson\"\nkappa = 0.12\nflavours = 1\naction-error = 1e-8\n";
+    let double = ["gauge-force=double", "dynamics=double"];
+    for (table, action) in [(naive, "wilson"), (clover, "iwasaki"), (one, "wilson")] {
+        let input = format!(
+            "lattice = [4, 4, 4, 4]\ntrajectories = 1\nseed = 5\nstart = \"hot\"\n[gauge]\naction = \"{action}\"\nbeta = 5.0\n\
+             [trajectory]\nsteps = 2\n[[fermion]]\n{table}"
+        );
+        fs::write(room.path("run.toml"), input).unwrap();
+        // One residual for all: forces in double are of the same solves.
+        let forces = |sets: &[&str]| -> Vec<[f64; 2]> {
+            let sets: String = sets.iter().map(|set| format!(" --set precision.{set}")).collect();
+            let found = room.json(&format!("forces run.toml --set precision.dynamics-tol=1e-7{sets}"));
+            let all = found["forces"].as_array().unwrap().iter();
+            all.map(|one| ["rms", "max"].map(|key| number(&one[key]))).collect()
+        };
+        let exact = forces(&double);
+        let off = |found: [f64; 2], exact: [f64; 2]| {
+            found.iter().zip(exact).map(|(found, exact)| (found / exact - 1.0).abs()).fold(0.0, f64::max)
+        };
+        for (sets, gauge_is_single, quarks_are_single) in [
+            (&[][..], true, true),
+            (&["dynamics=double"], false, false),
+            (&["gauge-force=double"], false, true),
+            (&["dynamics=double", "gauge-force=single"], true, false),
+            (&["preset=A", "links=double"], false, false),
+            (&["preset=B", "links=double"], false, false),
+            (&["preset=C", "links=double", "action-tol=1e-12"], false, false),
+            (&["preset=F", "links=double"], true, true),
+            (&["preset=F", "links=double", "gauge-force=double"], false, true),
+        ] {
+            for (part, (found, exact)) in forces(sets).into_iter().zip(&exact).enumerate() {
+                // The determinant of a clover term is in double in any case.
+                let is_single = if part == 0 { gauge_is_single } else { quarks_are_single && part == 1 };
+                let off = off(found, *exact);
+                let fits = if is_single { (1e-11..1e-5).contains(&off) } else { off <= 1e-14 };
+                assert!(fits, "{table}{sets:?}: part {part} is off by {off:e}");
+            }
+        }
+    }
+}
+
+/// A residual that double precision cannot reach is refused, or found out by the solver.
+#[test]
+fn residuals_below_rounding_end() {
+    let room = Room::new();
+    fs::write(
+        room.path("run.toml"),
+        INPUT.replace("\"cfg.ildg\"", "\"hot\"").replace("csw = 1.0", "csw = 1.2\nstout-rho = 0.1"),
+    )
+    .unwrap();
+    let least = "of at least 1e-16";
+    for key in ["precision.action-tol", "precision.dynamics-tol", "fermion.0.dynamics-tol"] {
+        for tol in ["1e-17", "1e-300", "0"] {
+            for command in ["check run.toml", "forces run.toml --backend cpu", "rhmc run.toml --out run --backend cpu"]
+            {
+                room.fails(2, &format!("{command} --set {key}={tol}"), &[key, least]);
+            }
+        }
+    }
+    room.fails(1, "forces run.toml --backend cpu --set precision.action-tol=1e-16", &["stagnation", "stays at"]);
+    room.json("generate weak-field --lattice 4,4,4,4 --seed 1 -o weak.npy");
+    let solve = "--mass 0.3 --backend cpu --tol";
+    room.fails(2, &format!("solve --gauge weak.npy --source random:1 {solve} 1e-17 -o x.npy"), &["--tol", least]);
+    room.fails(2, &format!("trace weak.npy --noise 1 {solve} 1e-17 -o t.jsonl"), &["tol", least]);
+    room.fails(2, "eigenvalues weak.npy --mass 0.3 --tol 1e-17", &["--tol", "from 1e-12"]);
+    room.fails(2, "fix-gauge weak.npy -o f.npy --gauge landau --tol 1e-30", &["--tol", "1e-28 or more"]);
+    room.fails(2, "rational --power -1/4 --interval 1e-6,6 --tol 1e-17", &["at least 1e-15"]);
+}

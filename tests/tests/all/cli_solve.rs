@@ -301,7 +301,7 @@ fn batches_are_as_large_as_memory_allows() {
     room.fails(
         2,
         "solve --gauge weak.ildg --mass 0 --source point:0,0,0,0",
-        &["with --sources 12 point:x,y,z,t will do"],
+        &["with 12 sources point:x,y,z,t will do"],
     );
     let many = "apply --gauge weak.ildg --mass 0.1 --source random:1 --sources 65 -o a.npy";
     room.fails(2, many, &["65 sources", "at most 64"]);

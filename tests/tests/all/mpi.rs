@@ -560,7 +560,7 @@ fn correlators_do_not_depend_on_the_grid() {
         }
     }
     assert_eq!(job(&room, 2, "spectrum shell.toml --out alone").code, Some(0));
-    let parts = ["the conserved charge needs all times", "--grid X,Y,Z,1"];
+    let parts = ["the conserved charge needs all times", "grid = [X, Y, Z, 1]"];
     fails(&room, 2, 2, "spectrum shell.toml --out wrong --set three-point.charge=true --grid 1,1,1,2", &parts);
 }
 

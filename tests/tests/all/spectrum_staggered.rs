@@ -340,7 +340,7 @@ fn inputs_for_wilson_quarks_are_refused_by_name() {
     fs::write(room.path("run.toml"), &example).unwrap();
     room.json("generate weak-field --lattice 4,4,4,8 --seed 8 -o cfg.ildg");
     let asqtad = "spectrum run.toml cfg.ildg --out out --set solve.operator=asqtad --backend cpu";
-    let run = room.fails(2, asqtad, &["solve.csw: belongs to --operator clover"]);
+    let run = room.fails(2, asqtad, &["solve.csw: belongs to solve.operator = clover"]);
     assert!(!run.stderr.contains("mistakes"), "{}", run.stderr);
     let both = ["2 mistakes", "nucleon: of quarks with spread-boundary", "solve.csw"];
     room.fails(2, &format!("{asqtad} --set nucleon=true --set solve.spread-boundary=true"), &both);

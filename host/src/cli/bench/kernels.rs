@@ -11,7 +11,7 @@ use ferrite::domain::Domain;
 use ferrite::field::{DeviceField, DeviceGauge};
 use ferrite::lattice::Lattice;
 use ferrite::operators::fat_links;
-use ferrite::operators::{Definition, OPERATORS};
+use ferrite::operators::{Definition, OPERATORS, operator_named};
 use ferrite::workload::Options;
 use ferrite::{FermionKind, LinkStorage, Precision};
 use serde_json::json;
@@ -58,7 +58,7 @@ pub fn operators(name: &str) -> Outcome<Vec<&'static Definition>> {
     if name == "all" {
         return Ok(all_operators().collect());
     }
-    let found = all_operators().find(|definition| definition.name == name);
+    let found = all_operators().find(|definition| operator_named(name).is_some_and(|named| named == *definition));
     found.map(|definition| vec![definition]).ok_or_else(|| {
         let names: Vec<_> = all_operators().map(|definition| definition.name).collect();
         Failure::refused(format!("--operator '{name}' is none of {}, all", names.join(", ")))

@@ -4,7 +4,7 @@ use super::super::device::DeviceChoice;
 use super::super::{Failure, Outcome, multigrid, stout, text};
 use super::precision::precisions;
 use super::wilson::{InTable, WilsonGroup};
-use crate::cli::config::{Kind, Schema, Settings};
+use crate::cli::config::{Kind, RESIDUAL, Schema, Settings, is_residual};
 use ferrite::Precision;
 use ferrite::hmc::action::{ActionName, AnisotropicLattice, GaugeAction};
 use ferrite::hmc::fermions::{MOST_PSEUDOFERMIONS, QuarkOperator, QuarkSmearing, ShiftedSolver};
@@ -14,7 +14,10 @@ use ferrite::hmc::stout::StoutSmearing;
 use ferrite::hmc::trajectory::{LevelPlan, MOST_LEVELS, MOST_STEPS, Plan};
 use ferrite::lattice::Lattice;
 use ferrite::operators::fat_links::PathCoefficients;
-use ferrite::operators::{BoundaryAngles, StaggeredParams, StaggeredPhases, TimeBoundary};
+use ferrite::operators::{
+    ASQTAD, BoundaryAngles, DIVISOR, Definition, HISQ, STAGGERED, StaggeredParams, StaggeredPhases, TimeBoundary,
+    is_divisor, names_of_operators,
+};
 use rational::Fraction;
 use std::path::{Path, PathBuf};
 
@@ -246,8 +249,8 @@ impl EnsembleInput {
         let of_parts: Vec<usize> =
             groups.iter().map(|group| group.level).chain(wilson.iter().flat_map(WilsonGroup::levels)).collect();
         let (length, levels, unitarise) = integrator(s, tables, &of_parts);
-        let friction = s.number("trajectory.friction", "a number above 0", |x| x > 0.0);
-        let (single_links, single_gauge_force, solvers) = precisions(s, &groups);
+        let friction = s.number("trajectory.friction", DIVISOR, is_divisor);
+        let (single_links, single_gauge_force, solvers) = precisions(s, &groups, &wilson);
         let measure = Measure {
             condensate: s.count("measure.condensate", 0..=1000).unwrap_or(usize::from(wilson.is_empty())),
             condensate_tol: tolerance(s, "measure.condensate-tol").unwrap_or(1e-8),
@@ -347,12 +350,6 @@ pub fn needed(s: &mut Settings, understood: bool, key: &str, example: &str) {
 pub fn tolerance(s: &mut Settings, key: &str) -> Option<f64> {
     s.number(key, RESIDUAL, is_residual)
 }
-/// What it has to be.
-pub const RESIDUAL: &str = "a number of at least 1e-18 and below 1";
-/// Whether a number is one.
-pub fn is_residual(x: f64) -> bool {
-    (1e-18..1.0).contains(&x)
-}
 /// The error of a rational function in double precision.
 pub fn approximation(s: &mut Settings, key: &str) -> Option<f64> {
     s.number(key, "a number of at least 1e-15 and below 1", |x| (1e-15..1.0).contains(&x))
@@ -363,7 +360,7 @@ fn gauge_action(s: &mut Settings) -> Option<GaugeAction> {
     needed(s, action.is_some(), "gauge.action", example);
     let beta = s.number("gauge.beta", "a number of at least 0", |x| x >= 0.0);
     needed(s, beta.is_some(), "gauge.beta", "gauge.beta = 5.6");
-    let mut above_0 = |key: &str| s.number(key, "a number above 0", |x| x > 0.0);
+    let mut above_0 = |key: &str| s.number(key, DIVISOR, is_divisor);
     let (u0, u0_time, xi) = (above_0("gauge.u0"), above_0("gauge.u0-time"), above_0("gauge.xi"));
     let flavours = s.number("gauge.flavours", "a number of at least 0", |n| n >= 0.0);
     if action == Some(ActionName::LuscherWeisz) {
@@ -418,15 +415,8 @@ fn refuse_what_it_has_not(s: &mut Settings, action: ActionName, anisotropic: boo
 
 fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {
     let key = |name: &str| format!("fermion.{number}.{name}");
-    let operators = [("naive", QuarkKind::Naive), ("asqtad", QuarkKind::Asqtad), ("hisq", QuarkKind::Hisq)];
-    let kind = match s.get(&key("operator")) {
-        Some(setting) if !operators.iter().any(|(name, _)| *name == setting.text()) => {
-            let names: Vec<_> = operators.iter().map(|(name, _)| *name).chain(super::wilson::names()).collect();
-            s.wrong(&setting, format!("'{}' is none of {}", setting.text(), names.join(", ")));
-            None
-        }
-        _ => s.choice(&key("operator"), &operators),
-    };
+    // Wilson-like quarks are not here.
+    let kind = s.choice(&key("operator"), &names_of_operators().collect::<Vec<_>>()).and_then(QuarkKind::of);
     needed(s, kind.is_some(), &key("operator"), "operator = \"asqtad\", \"hisq\" or \"clover\"");
     let of_wilson = super::wilson::OF_WILSON.into_iter().chain(multigrid::names());
     multigrid::refuse(s, &key(""), of_wilson, "belongs to Wilson-like quarks: leave it out");
@@ -434,13 +424,13 @@ fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {
     if let ([_, _, ..], Some(setting)) = (&level[..], s.get(&key("level"))) {
         s.wrong(&setting, "the pseudofermions of staggered quarks are on one level: give one number");
     }
-    let u0 = s.number(&key("u0"), "a number above 0", |x| x > 0.0);
+    let u0 = s.number(&key("u0"), "a number above 0, of at least 1e-3", |x| x >= 1e-3);
     if kind == Some(QuarkKind::Asqtad) {
         needed(s, u0.is_some(), &key("u0"), "u0 = 0.86, of asqtad's paths");
     } else if let Some(setting) = s.get(&key("u0")) {
         s.wrong(&setting, "only asqtad quarks have a tadpole factor: leave it out");
     }
-    let masses = s.numbers(&key("mass"), "a number above 0", |m| m > 0.0);
+    let masses = s.numbers(&key("mass"), DIVISOR, is_divisor);
     needed(s, masses.is_some(), &key("mass"), "mass = [0.05]");
     let flavours = s.parsed(&key("flavours"), |typed| {
         let one = |text: &str| match text.trim().parse::<Fraction>() {
@@ -512,6 +502,14 @@ enum QuarkKind {
     Hisq,
 }
 
+impl QuarkKind {
+    /// The kind with this operator, if it is a staggered one.
+    fn of(definition: &Definition) -> Option<Self> {
+        let kinds = [(&STAGGERED, QuarkKind::Naive), (&ASQTAD, QuarkKind::Asqtad), (&HISQ, QuarkKind::Hisq)];
+        kinds.into_iter().find(|(own, _)| *own == definition).map(|(_, kind)| kind)
+    }
+}
+
 /// The ε of a group, 0 where none is given: one number, or one for each mass, which have to be equal.
 fn naik_epsilon(s: &mut Settings, key: &str, kind: Option<QuarkKind>, masses: Option<&[f64]>) -> Option<f64> {
     let given = s.numbers(key, "a number", |_| true);
@@ -575,7 +573,7 @@ pub fn levels(s: &mut Settings, key: &str) -> Option<Vec<usize>> {
 
 /// Length of a trajectory, the levels, and when links are made unitary; `of_parts` has the level of each part of the fermion action.
 fn integrator(s: &mut Settings, groups: usize, of_parts: &[usize]) -> (f64, Vec<LevelPlan>, Unitarise) {
-    let length = s.number("trajectory.length", "a number above 0", |x| x > 0.0).unwrap_or(1.0);
+    let length = s.number("trajectory.length", DIVISOR, is_divisor).unwrap_or(1.0);
     let all_steps = whole_numbers(s, "trajectory.steps", 1..=MOST_STEPS);
     // All steps of a trajectory on the innermost level of quarks.
     let product = |steps: &Vec<usize>| steps.iter().fold(1usize, |product, steps| product.saturating_mul(*steps));
@@ -654,4 +652,162 @@ fn integrator(s: &mut Settings, groups: usize, of_parts: &[usize]) -> (f64, Vec<
         _ => levels.iter_mut().last().into_iter().for_each(|innermost| innermost.gauge = true),
     }
     (length, levels, unitarise)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ferrite::operators::ALIASES;
+
+    /// What an input with these keys says of the run, without where it is computed.
+    fn resolved(keys: &[String]) -> Outcome<String> {
+        let mut settings = Settings::of(SCHEMA);
+        settings.set(keys);
+        let input = EnsembleInput::from_settings(&mut settings, "the input")?;
+        let EnsembleInput { lattice, trajectories, start, save_every, single_links, plan, .. } = &input;
+        let EnsembleInput { groups, wilson, solvers, measure, .. } = &input;
+        let chain = format!("{lattice} {trajectories} {start:?} {save_every} {single_links} {plan:?} {solvers:?}");
+        Ok(format!("{chain} {groups:?} {wilson:?} {measure:?}"))
+    }
+
+    /// An input for each operator.
+    fn inputs() -> Vec<(String, Vec<String>)> {
+        let common = [
+            "lattice=4,4,4,4",
+            "trajectories=2",
+            "seed=1",
+            "gauge.action=wilson",
+            "gauge.beta=5.5",
+            "trajectory.steps=4,2",
+            "trajectory.gauge-steps=2",
+            "fermion.0.mass=0.3",
+            "fermion.0.flavours=2",
+        ];
+        let with = |(name, definition): (&'static str, &'static Definition)| {
+            let mut all: Vec<String> = common.iter().map(|key| (*key).into()).collect();
+            all.push(format!("fermion.0.operator={name}"));
+            for (key, value) in [("csw", "1.2"), ("mu", "0.1")] {
+                all.extend(definition.has_key(key).then(|| format!("fermion.0.{key}={value}")));
+            }
+            if *definition == ASQTAD {
+                all.push("fermion.0.u0=0.9".into());
+            }
+            (name.to_string(), all)
+        };
+        names_of_operators().map(with).collect()
+    }
+
+    /// A value of a key that is not its default.
+    fn other_value(key: &str, kind: Kind) -> &'static str {
+        match (key, kind) {
+            ("start", _) => "hot",
+            ("trajectory.integrator" | "trajectory.gauge-integrator", _) => "leapfrog",
+            ("trajectory.unitarise", _) => "never",
+            ("gauge.action", _) => "iwasaki",
+            ("fermion.*.operator", _) => "wilson",
+            ("fermion.*.bc-time", _) => "periodic",
+            ("fermion.*.phases", _) => "lexicographic",
+            ("fermion.*.schur", _) => "asymmetric",
+            ("fermion.*.method", _) => "bicgstab",
+            ("fermion.*.mg-precision", _) => "single",
+            ("fermion.*.mg-vectors", _) => "16",
+            ("fermion.*.theta", _) => "0.37,0,0,0",
+            ("fermion.*.level", _) => "1",
+            ("fermion.*.hasenbusch-mass", _) => "0.9",
+            ("fermion.*.stout-rho", _) => "0.1",
+            ("precision.preset", _) => "E",
+            ("precision.links" | "precision.action", _) => "single",
+            ("precision.gauge-force" | "precision.dynamics", _) => "double",
+            ("precision.action-tol" | "precision.dynamics-tol" | "fermion.*.dynamics-tol", _) => "1e-7",
+            (_, Kind::Number | Kind::Numbers) => "0.37",
+            (_, Kind::Count) => "3",
+            (_, Kind::Fractions) => "1",
+            (_, Kind::Switch) => "true",
+            (_, Kind::Texts | Kind::Extents) => "2,2,2,2",
+            (_, other) => panic!("{key}: a value of {other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_key_has_an_effect_or_is_refused() {
+        for (operator, base) in inputs() {
+            let before = resolved(&base).unwrap_or_else(|why| panic!("{operator}: {}", why.message));
+            for (pattern, kind) in SCHEMA {
+                let key = pattern.replace('*', "0");
+                let mut keys: Vec<String> =
+                    base.iter().filter(|one| !one.starts_with(&format!("{key}="))).cloned().collect();
+                if *pattern == "fermion.*.operator" && operator == "wilson" {
+                    continue;
+                }
+                keys.push(format!("{key}={}", other_value(pattern, *kind)));
+                if let Ok(after) = resolved(&keys) {
+                    assert_ne!(after, before, "{operator}: {} has no effect and is not refused", keys.last().unwrap());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_beyond_reason_are_refused() {
+        for (operator, base) in inputs() {
+            let numbers = SCHEMA.iter().filter(|(_, kind)| matches!(kind, Kind::Number | Kind::Numbers));
+            for (pattern, _) in numbers {
+                let key = pattern.replace('*', "0");
+                let rest = base.iter().filter(|one| !one.starts_with(&format!("{key}="))).cloned();
+                for value in ["1e308", "-1e308", "nan", "inf"] {
+                    let keys: Vec<String> = rest.clone().chain([format!("{key}={value}")]).collect();
+                    let why = resolved(&keys).expect_err(&format!("{operator}: {key} = {value}")).message;
+                    assert!(why.contains(&key), "{operator}: {key} = {value}: {why}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn operators_have_the_names_that_they_have_elsewhere() {
+        let all = inputs();
+        let of = |name: &str| resolved(&all.iter().find(|(own, _)| own == name).expect(name).1).unwrap();
+        for (alias, own) in ALIASES {
+            assert_eq!(of(alias), of(own));
+        }
+    }
+
+    /// docs/rhmc.md, "Precision": `[links, gauge force, dynamics, action]` in single.
+    #[test]
+    fn precisions_are_those_of_the_document() {
+        let single = |sets: &[&str]| {
+            let mut keys = inputs().swap_remove(5).1;
+            keys.extend(sets.iter().map(|set| format!("precision.{set}")));
+            let mut settings = Settings::of(SCHEMA);
+            settings.set(&keys);
+            let input = EnsembleInput::from_settings(&mut settings, "the input").map_err(|why| why.message)?;
+            let [dynamics, action] = input.solvers.each_ref().map(|solver| solver.single);
+            Ok::<_, String>([input.single_links, input.plan.single_gauge_force, dynamics, action])
+        };
+        let (yes, no) = (true, false);
+        for (sets, expected) in [
+            (&[][..], [no, yes, yes, no]),
+            (&["dynamics=double"], [no, no, no, no]),
+            (&["dynamics=single"], [no, yes, yes, no]),
+            (&["dynamics=double", "gauge-force=single"], [no, yes, no, no]),
+            (&["gauge-force=double"], [no, no, yes, no]),
+            (&["links=single"], [yes, yes, yes, no]),
+            (&["links=single", "dynamics=double"], [yes, yes, no, no]),
+            (&["action=single", "action-tol=1e-7"], [no, yes, yes, yes]),
+            (&["preset=A"], [yes, yes, no, no]),
+            (&["preset=B"], [yes, yes, no, no]),
+            (&["preset=C"], [yes, yes, no, no]),
+            (&["preset=D"], [yes, yes, no, no]),
+            (&["preset=E"], [yes, yes, yes, yes]),
+            (&["preset=F"], [yes, yes, yes, no]),
+            (&["preset=G"], [yes, yes, yes, no]),
+            (&["preset=A", "links=double"], [no, no, no, no]),
+            (&["preset=F", "links=double"], [no, yes, yes, no]),
+            (&["preset=F", "links=double", "dynamics=double"], [no, no, no, no]),
+        ] {
+            assert_eq!(single(sets), Ok(expected), "{sets:?}");
+        }
+        let why = single(&["preset=A", "gauge-force=double"]).unwrap_err();
+        assert!(why.contains("links in single precision need forces in single precision"), "{why}");
+    }
 }

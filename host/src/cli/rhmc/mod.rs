@@ -17,6 +17,7 @@ pub use folder::Begin;
 pub use needs::{expect_fit, plan};
 pub use trial::trial;
 
+use super::communicator::RunCommunicator;
 use super::device::Device;
 use super::fields::Reading;
 use super::layout::Layout;
@@ -202,17 +203,34 @@ fn first_links(input: &EnsembleInput, layout: &Layout, context: &Context) -> Out
         StartLinks::Cold => HostGauge::unit(layout.local()),
         StartLinks::Hot => generate::random(layout.section, input.plan.seed),
         StartLinks::File(path) => {
-            let options = ReadOptions { reunitarise: true, ..Default::default() };
-            let read = Reading { options, ..Default::default() };
-            let lattice = fields::lattice_of(path, &read, comm)?;
-            if lattice != input.lattice {
-                let why = format!("{} has links on {lattice}, the input says {}", path.display(), input.lattice);
-                return Err(Failure::refused(why).shared());
-            }
-            fields::read_gauge(path, &read, layout, comm)?.gauge
+            expect_start(input, comm)?;
+            fields::read_gauge(path, &of_start(), layout, comm)?.gauge
         }
     })
 }
+
+/// How a file with links to start from is read.
+fn of_start() -> Reading {
+    Reading { options: ReadOptions { reunitarise: true, ..Default::default() }, ..Default::default() }
+}
+
+/// *Collective.* Refuses a file with links to start from that cannot be read, or is on another lattice than the input says, by its
+/// header.
+pub fn expect_start(input: &EnsembleInput, comm: &RunCommunicator) -> Outcome {
+    let StartLinks::File(path) = &input.start else { return Ok(()) };
+    let refused = |why: String| Err(Failure::refused(format!("{} {why}", path.display())).shared());
+    let (lattice, numbers) = fields::shape_of(path, &of_start(), comm)?;
+    if numbers != LINKS {
+        return refused(format!("holds {numbers} numbers per site, a gauge field has {LINKS}"));
+    }
+    if lattice != input.lattice {
+        return refused(format!("has links on {lattice}, the input says {}", input.lattice));
+    }
+    Ok(())
+}
+
+/// Complex numbers of links per site.
+const LINKS: usize = 36;
 
 fn report(end: &RunEnd, job: &EnsembleJob, context: &Context) -> Outcome {
     let EnsembleJob { input, layout, device, out, .. } = job;

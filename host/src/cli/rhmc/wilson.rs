@@ -1,9 +1,10 @@
 //! Wilson-like quarks in an input, and the parts of the action that they make.
 use super::super::{Failure, Outcome, multigrid, stout, text};
 use super::course::failed;
-use super::input::{RESIDUAL, approximation, is_residual, needed};
+use super::input::{approximation, needed};
 use super::settings::WITHOUT;
-use crate::cli::config::Settings;
+use crate::cli::config::{RESIDUAL, Settings, is_residual};
+use crate::cli::failure::ReadBy;
 use ferrite::domain::Domain;
 use ferrite::hmc::fermions::{MOST_PSEUDOFERMIONS, RationalFunctions, ShiftedSolver};
 use ferrite::hmc::functions::{Tolerances, rational_functions_of_norm};
@@ -15,7 +16,9 @@ use ferrite::hmc::wilson::one_flavour::OneFlavour;
 use ferrite::hmc::wilson::two_flavours::{MOST_GUESSES, SplitDeterminant};
 use ferrite::hmc::wilson::{WilsonMethod, WilsonQuarks, WilsonSolver, spectrum};
 use ferrite::multigrid::MultigridParams;
-use ferrite::operators::{Definition, Keys, LinkDependence, OPERATORS, Operator, Schur, WilsonLike};
+use ferrite::operators::{
+    DIVISOR, Definition, Keys, LinkDependence, OPERATORS, Operator, Schur, WilsonLike, is_divisor, operator_named,
+};
 use serde_json::{Map, Value, json};
 
 /// Quarks of one mass: two, exactly, or one, by a rational function.
@@ -47,19 +50,9 @@ pub struct WilsonGroup {
     levels: Vec<usize>,
 }
 
-/// Wilson-like operators.
-fn definitions() -> impl Iterator<Item = &'static Definition> {
-    OPERATORS.into_iter().filter(|definition| definition.term().is_some())
-}
-
 /// The operator of this name, if it is that of Wilson-like quarks.
 pub fn definition(name: &str) -> Option<&'static Definition> {
-    definitions().find(|definition| definition.name == name)
-}
-
-/// Names of all of them.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    definitions().map(|definition| definition.name)
+    operator_named(name).filter(|definition| definition.term().is_some())
 }
 
 /// Keys of a table `[[fermion]]` as those of an operator.
@@ -111,10 +104,14 @@ impl Keys for InTable<'_> {
     fn missing(&mut self, why: &str) {
         self.settings.missing(format!("fermion.{}: {why}", self.number));
     }
+    /// Within the table.
+    fn spelled(&self, key: &str, value: &str) -> String {
+        ReadBy::Keys.spelled(key, value)
+    }
 }
 
 /// Keys of tables that belong to staggered quarks alone.
-const OF_STAGGERED: [&str; 1] = ["phases"];
+const OF_STAGGERED: [&str; 2] = ["phases", "naik-epsilon"];
 /// Keys of Wilson-like quarks alone, with those of their operators.
 pub const OF_WILSON: [&str; 13] = [
     "kappa",
@@ -154,10 +151,9 @@ pub fn group(s: &mut Settings, number: usize, definition: &'static Definition) -
         &key("flavours"),
         "flavours = 2; for three of one mass give a table with 2 and one with 1",
     );
-    let above_0 = "a number above 0";
     let masses = s.numbers(&key("hasenbusch-mass"), "a number", |_| true);
-    let kappas = s.numbers(&key("hasenbusch-kappa"), above_0, |kappa| kappa > 0.0);
-    let twists = s.numbers(&key("hasenbusch-mu"), above_0, |mu| mu > 0.0);
+    let kappas = s.numbers(&key("hasenbusch-kappa"), DIVISOR, is_divisor);
+    let twists = s.numbers(&key("hasenbusch-mu"), DIVISOR, is_divisor);
     let given = ["hasenbusch-mass", "hasenbusch-kappa", "hasenbusch-mu"].map(key);
     let given: Vec<_> = given.iter().filter(|key| s.was_given(key)).collect();
     if let [one, other, ..] = given[..] {
@@ -289,6 +285,10 @@ impl WilsonGroup {
     /// Whether it has a rational function.
     pub fn is_rational(&self) -> bool {
         self.flavours == 1
+    }
+    /// Residuals of its own solver of molecular dynamics, which has shifts of a rational function.
+    pub fn rational_tol(&self) -> Option<f64> {
+        self.dynamics_tol.filter(|_| self.is_rational())
     }
     /// Pseudofermions that share a rational function; 0 without any.
     pub fn rational(&self) -> usize {

@@ -2,6 +2,7 @@
 use super::{Ended, Solve};
 use crate::cli::batch::Batches;
 use crate::cli::device::Device;
+use crate::cli::failure::ReadBy;
 use crate::cli::fields::Source;
 use crate::cli::layout::Layout;
 use crate::cli::method::SolveScheme;
@@ -267,7 +268,11 @@ fn kept(solve: &Solve, written: Option<&PathBuf>, [what, are, name]: [&str; 3]) 
             warn!("{} holds {what}", path.display());
             format!("{are} in {}", path.display())
         }
-        (Some(path), None) => format!("{} was not written (--keep-unconverged writes {name})", path.display()),
+        (Some(path), None) => {
+            let value = if solve.plan.read.by == ReadBy::Keys { "true" } else { "" };
+            let keep = solve.plan.read.by.spelled("keep-unconverged", value);
+            format!("{} was not written ({keep} writes {name})", path.display())
+        }
         (None, None) => "no output file was requested".into(),
     }
 }

@@ -212,7 +212,7 @@ impl SpectrumInput {
                 }
             }
             if let Some(setting) = solve.get("batch") {
-                s.wrong(&setting, "is not a key of the solve here: give batch = N before all tables, or --batch N");
+                s.wrong(&setting, "is not a key of the solve here: give batch = N before all tables");
             }
             context.add_to(solve);
             let chosen = definition(&mut solve.clone());

@@ -221,6 +221,8 @@ fn resolved(input: &Value) -> Value {
 fn resolve(solve: &mut Map<String, Value>) {
     let operator = solve.entry("operator").or_insert_with(|| json!(WILSON.name));
     if let Some(definition) = operator.as_str().and_then(operator_named) {
+        // Whichever of its names was typed.
+        *operator = json!(definition.name);
         for (key, default) in definition.all_keys().filter_map(|key| Some((key.name, key.default?))) {
             solve.entry(key).or_insert_with(|| json!(default));
         }

@@ -732,7 +732,7 @@ fn charge_needs_whole_time(input: &SpectrumInput, layout: &Layout) -> Outcome {
         return Ok(());
     }
     let why = "three-point.charge: the conserved charge needs all times in each process: cut the lattice in space only, \
-               --grid X,Y,Z,1";
+               grid = [X, Y, Z, 1]";
     Err(Failure::refused(why).shared())
 }
 

@@ -4,6 +4,7 @@ use super::{SolverBenchArguments, columns};
 use crate::cli::batch::Needs;
 use crate::cli::bench::kernels::NO_SUCH_KERNELS;
 use crate::cli::config::Settings;
+use crate::cli::failure::ReadBy;
 use crate::cli::host_links::with_tadpole;
 use crate::cli::layout::Cut;
 use crate::cli::plan::{self, RECONSTRUCTIONS, STRATEGIES, has_inverses, merged, name_of, refuse_foreign_keys};
@@ -98,7 +99,7 @@ impl FormatsPlan {
         study: &SolverStudy,
         context: &Context,
     ) -> Outcome<(Results, Operator)> {
-        let operator = with_tadpole(self.operator, name, plaquette)?;
+        let operator = with_tadpole(self.operator, name, plaquette, ReadBy::Flags)?;
         let configuration = Configuration::new(domain, gauge);
         let mut schemes = Vec::new();
         for scheme in &self.schemes {
