@@ -601,6 +601,16 @@ impl Settings {
         }
     }
 
+    /// Values as they were typed, those of a list joined with commas, of the keys for which `which` holds of the key with `*` for
+    /// the number of a table.
+    pub fn typed(&self, which: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
+        let line = |(key, settings): (&Rc<str>, &Vec<Setting>)| {
+            let texts: Vec<&str> = settings.iter().map(|setting| setting.text.trim()).collect();
+            which(&pattern(key)).then(|| (key.to_string(), texts.join(",")))
+        };
+        self.values.iter().filter_map(line).collect()
+    }
+
     fn mistake(&mut self, at: Option<(usize, usize)>, message: String) {
         self.mistakes.push((at.unwrap_or_default(), message));
     }

@@ -61,6 +61,16 @@ pub fn refuse(settings: &mut Settings, prefix: &str, names: impl Iterator<Item =
     }
 }
 
+/// Parameters as keys say them, for the settings of a run: `null` where the program chooses.
+pub fn settings(params: &MultigridParams) -> Value {
+    let MultigridParams { vectors, levels, blocks, relaxations, improvements, cycle, precision, .. } = params;
+    let precision = precision.map(|precision| precision.to_string());
+    json!({
+        "vectors": vectors, "levels": levels, "blocks": blocks, "relaxations": relaxations, "improvements": improvements,
+        "smoothing": cycle.post_smoothing, "precision": precision,
+    })
+}
+
 /// What it did, for JSON.
 pub fn json(report: &MultigridReport) -> Value {
     let level = |level: &MultigridLevel| {

@@ -106,17 +106,250 @@ fn continued(run: &RunHistory) -> Option<String> {
     (starts.len() > 1).then(|| format!("started before trajectories {}", starts.join(", ")))
 }
 
-/// Keys that do not change what is sampled.
-const HARMLESS: [&str; 7] = ["version", "trajectories", "backend", "device", "layout", "start", "measure"];
+/// What another value of a key makes of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Another distribution of links: another run.
+    Sampled,
+    /// Other steps through the same distribution.
+    Chain,
+}
 
-/// Names of settings that are others, and not harmless, in order.
-pub fn changed<'a>(old: &'a Value, new: &'a Value) -> Vec<&'a str> {
-    let (Some(old), Some(new)) = (old.as_object(), new.as_object()) else { return Vec::new() };
-    let other = |key: &&String| old.get(*key) != new.get(*key) && !HARMLESS.contains(&key.as_str());
-    let all = old.keys().chain(new.keys().filter(|key| !old.contains_key(*key)));
-    let mut keys: Vec<&str> = all.filter(other).map(String::as_str).collect();
-    keys.sort_unstable();
-    keys
+/// Keys of an input that have an effect on the chain, with `*` for the number of a table, and where settings show it: JSON pointers, in
+/// `fermion.*` relative to the entry of `quarks` unless they begin with `^`. A key has had an effect where one of them differs.
+/// All other keys say how often something is saved or measured, where it is computed and so on.
+const KEYS: &[(&str, Effect, &[&str])] = {
+    use Effect::{Chain, Sampled};
+    const COEFFICIENTS: &[&str] =
+        &["/gauge/plaquette", "/gauge/rectangle", "/gauge/parallelogram", "/gauge/anisotropy"];
+    const CLOVER: &[&str] = &["/clover/space", "/clover/time"];
+    const SOLVERS: &[&str] = &[
+        "/links",
+        "/gauge_force",
+        "/solvers/dynamics/precision",
+        "/solvers/dynamics/tol",
+        "/solvers/action/precision",
+        "/solvers/action/tol",
+    ];
+    const SPLIT: &[&str] = &["/hasenbusch", "/pseudofermions", "/levels", "^/levels"];
+    const MULTIGRID: &[&str] = &["/multigrid"];
+    &[
+        ("thermalise", Chain, &["/thermalise"]),
+        ("gauge.beta", Sampled, &["/gauge/beta"]),
+        // Before the others: an anisotropy that is known by its numbers alone is named by the first.
+        ("gauge.xi", Sampled, COEFFICIENTS),
+        ("gauge.action", Sampled, COEFFICIENTS),
+        ("gauge.u0", Sampled, COEFFICIENTS),
+        ("gauge.u0-time", Sampled, COEFFICIENTS),
+        ("gauge.flavours", Sampled, COEFFICIENTS),
+        ("gauge.plaquette", Sampled, &["/gauge/plaquette"]),
+        ("gauge.rectangle", Sampled, &["/gauge/rectangle"]),
+        ("gauge.parallelogram", Sampled, &["/gauge/parallelogram"]),
+        (
+            "fermion.*.operator",
+            Sampled,
+            &["/operator", "/paths", "/naik_epsilon", "/clover/space", "/clover/time", "/mu", "/schur", "^/levels"],
+        ),
+        ("fermion.*.mass", Sampled, &["/mass", "/kappa"]),
+        ("fermion.*.kappa", Sampled, &["/mass", "/kappa"]),
+        (
+            "fermion.*.flavours",
+            Sampled,
+            &["/flavours", "/pseudofermions", "/levels", "^/levels", "/errors/dynamics", "/errors/action"],
+        ),
+        ("fermion.*.u0", Sampled, &["/paths", "/clover/space", "/clover/time"]),
+        ("fermion.*.naik-epsilon", Sampled, &["/naik_epsilon"]),
+        ("fermion.*.bc-time", Sampled, &["/bc_time"]),
+        ("fermion.*.theta", Sampled, &["/theta"]),
+        ("fermion.*.csw", Sampled, CLOVER),
+        ("fermion.*.clover-r", Sampled, CLOVER),
+        ("fermion.*.clover-t", Sampled, CLOVER),
+        ("fermion.*.xi", Sampled, &["/xi", "/kappa", "/clover/space"]),
+        ("fermion.*.nu", Sampled, &["/nu", "/kappa"]),
+        ("fermion.*.mu", Sampled, &["/mu"]),
+        ("fermion.*.stout-rho", Sampled, &["/stout"]),
+        ("fermion.*.stout-levels", Sampled, &["/stout"]),
+        ("fermion.*.stout-spatial", Sampled, &["/stout"]),
+        ("fermion.*.schur", Chain, &["/schur"]),
+        ("fermion.*.hasenbusch-mass", Chain, SPLIT),
+        ("fermion.*.hasenbusch-kappa", Chain, SPLIT),
+        ("fermion.*.hasenbusch-mu", Chain, SPLIT),
+        ("fermion.*.level", Chain, &["/level", "/levels", "^/levels"]),
+        ("fermion.*.pseudofermions", Chain, &["/pseudofermions", "/levels", "^/levels"]),
+        ("fermion.*.phases", Chain, &["/phases"]),
+        ("fermion.*.dynamics-error", Chain, &["/errors/dynamics"]),
+        ("fermion.*.action-error", Chain, &["/errors/action"]),
+        ("fermion.*.dynamics-tol", Chain, &["/dynamics_tol"]),
+        ("fermion.*.method", Chain, &["/method", "/multigrid"]),
+        ("fermion.*.guesses", Chain, &["/guesses"]),
+        ("fermion.*.mg-vectors", Chain, MULTIGRID),
+        ("fermion.*.mg-levels", Chain, MULTIGRID),
+        ("fermion.*.mg-block", Chain, MULTIGRID),
+        ("fermion.*.mg-smoothing", Chain, MULTIGRID),
+        ("fermion.*.mg-relaxations", Chain, MULTIGRID),
+        ("fermion.*.mg-improvements", Chain, MULTIGRID),
+        ("fermion.*.mg-precision", Chain, MULTIGRID),
+        ("trajectory.length", Chain, &["/length"]),
+        ("trajectory.friction", Chain, &["/friction"]),
+        ("trajectory.steps", Chain, &["/levels"]),
+        ("trajectory.integrator", Chain, &["/levels"]),
+        ("trajectory.lambda", Chain, &["/levels"]),
+        ("trajectory.gauge-steps", Chain, &["/levels"]),
+        ("trajectory.gauge-integrator", Chain, &["/levels"]),
+        ("trajectory.unitarise", Chain, &["/unitarise"]),
+        ("precision.preset", Chain, SOLVERS),
+        ("precision.links", Chain, &["/links", "/gauge_force"]),
+        ("precision.gauge-force", Chain, &["/gauge_force"]),
+        ("precision.dynamics", Chain, &["/solvers/dynamics/precision", "/gauge_force"]),
+        ("precision.dynamics-tol", Chain, &["/solvers/dynamics/tol"]),
+        ("precision.action", Chain, &["/solvers/action/precision"]),
+        ("precision.action-tol", Chain, &["/solvers/action/tol"]),
+        ("replay", Chain, &["/replay"]),
+    ]
+};
+
+/// Whether a key of an input has an effect on the chain. The number of its table is `*`.
+pub fn has_effect(pattern: &str) -> bool {
+    KEYS.iter().any(|(key, ..)| *key == pattern)
+}
+
+/// A key with another value than before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The key, with the number of its table.
+    pub key: String,
+    /// Its value before; `None` where it was not given.
+    pub old: Option<String>,
+    /// Its value now; `None` where it is not given.
+    pub new: Option<String>,
+    /// What comes of it.
+    pub effect: Effect,
+}
+
+impl Change {
+    /// `gauge.beta = 5.6, the input says 5.7`, behind "made with".
+    pub fn refused(&self) -> String {
+        let key = &self.key;
+        match (&self.old, &self.new) {
+            (Some(old), Some(new)) => format!("{key} = {old}, the input says {new}"),
+            (None, Some(new)) => format!("no {key}, the input says {new}"),
+            (Some(old), None) => format!("{key} = {old}, the input does not give it"),
+            (None, None) => format!("another {key}"),
+        }
+    }
+    /// `trajectory.steps = 3 instead of 2`
+    pub fn noted(&self) -> String {
+        let key = &self.key;
+        match (&self.old, &self.new) {
+            (Some(old), Some(new)) => format!("{key} = {new} instead of {old}"),
+            (None, Some(new)) => format!("{key} = {new}, which was not given"),
+            (Some(old), None) => format!("{key}, which was {old}, is not given"),
+            (None, None) => key.clone(),
+        }
+    }
+}
+
+/// A value as it is typed: `0.5`, `[0.2,0.5]`, `"clover"`.
+fn typed(text: &str) -> String {
+    let parts: Vec<&str> = text.split(',').map(str::trim).collect();
+    let are_numbers = parts.iter().all(|part| part.replace('_', "").parse::<f64>().is_ok());
+    match (are_numbers, parts.len()) {
+        (true, 1) => text.into(),
+        (true, _) => format!("[{}]", parts.join(",")),
+        (false, _) if matches!(text, "true" | "false") => text.into(),
+        (false, _) => format!("{text:?}"),
+    }
+}
+
+/// Whether two texts are one value.
+fn same_value(a: &str, b: &str) -> bool {
+    let numbers = |text: &str| {
+        text.split(',').map(|one| one.trim().replace('_', "").parse::<f64>().ok()).collect::<Option<Vec<_>>>()
+    };
+    a == b || numbers(a).is_some_and(|a| numbers(b) == Some(a))
+}
+
+/// Keys with another effect on the chain than before, each with both values, in the order of an input. Settings of versions that did not
+/// keep the keys of an input name the first key that may have made a difference, with what came of it.
+pub fn differences(old: &Value, new: &Value) -> Vec<Change> {
+    let (Some(_), Some(_)) = (old.as_object(), new.as_object()) else { return Vec::new() };
+    let mut all = Vec::new();
+    let tables = |of: &Value| of["quarks"].as_array().map(Vec::len);
+    let mut count = tables(new).unwrap_or(0);
+    if let (Some(before), Some(now)) = (tables(old), tables(new))
+        && before != now
+    {
+        let [old, new] = [before, now].map(|n| Some(if n == 1 { "1 table".into() } else { format!("{n} tables") }));
+        all.push(Change { key: "[[fermion]]".into(), old, new, effect: Effect::Sampled });
+        // Nobody knows which one was which.
+        count = 0;
+    }
+    let inputs = [old, new].map(|of| of["input"].as_object());
+    let knows_input = inputs[0].is_some();
+    // What is not there is as if it were null, and stout links that are none are not there.
+    let value = |of: &Value, at: &str| match of.pointer(at) {
+        Some(Value::String(none)) if none == "none" => Value::Null,
+        found => found.cloned().unwrap_or(Value::Null),
+    };
+    let differs = |at: &String| {
+        let (old, new) = (value(old, at), value(new, at));
+        old != new && (knows_input || !old.is_null())
+    };
+    let rows = || {
+        KEYS.iter().flat_map(|(pattern, effect, at)| {
+            let numbers: Vec<Option<usize>> =
+                if pattern.contains('*') { (0..count).map(Some).collect() } else { vec![None] };
+            numbers.into_iter().map(move |number| {
+                let key = number.map_or_else(|| (*pattern).into(), |n| pattern.replace('*', &n.to_string()));
+                let whole = |at: &&str| match (at.strip_prefix('^'), number) {
+                    (Some(root), _) => root.to_string(),
+                    (None, Some(n)) => format!("/quarks/{n}{at}"),
+                    (None, None) => (*at).to_string(),
+                };
+                (key, *effect, at.iter().map(whole).collect::<Vec<String>>())
+            })
+        })
+    };
+    let mut explained: Vec<String> = Vec::new();
+    if let [Some(before), Some(now)] = inputs {
+        for (key, effect, at) in rows() {
+            let [old, new] = [before, now].map(|input| input.get(&key).and_then(Value::as_str));
+            let is_same = match (old, new) {
+                (Some(old), Some(new)) => same_value(old, new),
+                _ => old == new,
+            };
+            let at: Vec<String> = at.into_iter().filter(&differs).collect();
+            if !is_same && !at.is_empty() {
+                explained.extend(at);
+                all.push(Change { key, old: old.map(typed), new: new.map(typed), effect });
+            }
+        }
+    }
+    // By numbers alone: of older versions, or where another version makes other numbers of the same keys. Of several keys that a number
+    // may follow from, it is named by the one that fewest others follow from.
+    let mut by_numbers: Vec<(usize, usize, String)> = Vec::new();
+    let all_rows: Vec<_> = rows().collect();
+    for (row, (_, _, at)) in all_rows.iter().enumerate() {
+        for place in at.iter().filter(|place| !explained.contains(place) && differs(place)) {
+            match by_numbers.iter_mut().find(|(_, _, known)| known == place) {
+                Some(known) if at.len() < known.1 => (known.0, known.1) = (row, at.len()),
+                Some(_) => {}
+                None => by_numbers.push((row, at.len(), place.clone())),
+            }
+        }
+    }
+    by_numbers.sort_by_key(|(row, ..)| *row);
+    by_numbers.dedup_by_key(|(row, ..)| *row);
+    for (row, _, at) in by_numbers {
+        let (key, effect, _) = &all_rows[row];
+        let shown = |of: &Value| match value(of, &at) {
+            Value::Null | Value::Object(_) => None,
+            Value::Array(list) if list.iter().any(Value::is_object) => None,
+            value => Some(value.to_string()),
+        };
+        all.push(Change { key: key.clone(), old: shown(old), new: shown(new), effect: *effect });
+    }
+    all
 }
 
 /// Sentences on settings that are others than those of the start before.
@@ -124,9 +357,9 @@ pub fn changes(run: &RunHistory) -> Vec<String> {
     let mut all = Vec::new();
     for pair in run.starts.windows(2) {
         let [(_, old), (number, new)] = pair else { continue };
-        let keys = changed(old, new);
+        let keys: Vec<String> = differences(old, new).iter().map(Change::noted).collect();
         if !keys.is_empty() {
-            all.push(format!("From trajectory {number} on the settings differ from before: {}.", keys.join(", ")));
+            all.push(format!("From trajectory {number} on the settings differ from before: {}.", keys.join("; ")));
         }
     }
     all
@@ -155,7 +388,10 @@ mod tests {
         let mut run = RunHistory { starts: vec![(1, first.clone())], ..RunHistory::default() };
         assert!(changes(&run).is_empty());
         run.starts.push((51, second));
-        assert_eq!(changes(&run), ["From trajectory 51 on the settings differ from before: length."]);
+        assert_eq!(
+            changes(&run),
+            ["From trajectory 51 on the settings differ from before: trajectory.length = 1.0 instead of 0.5."]
+        );
         run.starts.reverse();
         let facts: Vec<String> = facts(&run).into_iter().map(|(what, value)| format!("{what}: {value}")).collect();
         let expected = [
@@ -174,6 +410,55 @@ mod tests {
             "anisotropy": { "plaquettes": [0.5, 2.0], "rectangles": [1.0, 1.0, 1.0] } });
         let told = "symanzik-tree, β = 3, c_P times 0.500000 in space and 2.000000 with t";
         assert_eq!(gauge(&anisotropic).as_deref(), Some(told));
+    }
+
+    /// Values as typed name what was changed; what has no effect is not named, and neither is what follows from another key.
+    #[test]
+    fn changes_are_named_as_they_were_typed() {
+        let at = |u0: Option<&str>, rectangle: f64| {
+            let mut input = json!({ "gauge.beta": "6.80", "gauge.action": "symanzik-tree", "precision.preset": "A" });
+            if let Some(u0) = u0 {
+                input["gauge.u0"] = json!(u0);
+            }
+            json!({ "input": input, "gauge": { "beta": 6.8, "plaquette": 1.0, "rectangle": rectangle }, "links": "single",
+                "quarks": [{ "schur": "symmetric", "stout": "none" }], "gauge_force": "single" })
+        };
+        let of = |old: &Value, new: &Value| differences(old, new).iter().map(Change::refused).collect::<Vec<_>>();
+        let (with, without) = (at(Some("0.9"), -0.0617), at(None, -0.05));
+        assert_eq!(of(&with, &without), ["gauge.u0 = 0.9, the input does not give it"]);
+        assert_eq!(of(&without, &with), ["no gauge.u0, the input says 0.9"]);
+        // As if it were not given.
+        assert!(of(&without, &at(Some("1"), -0.05)).is_empty());
+        let mut other = with.clone();
+        other["input"]["gauge.beta"] = json!("6.8");
+        assert!(of(&with, &other).is_empty());
+        other["input"]["precision.preset"] = json!("E");
+        other["links"] = json!("double");
+        other["quarks"][0] = json!({ "schur": "asymmetric", "stout": { "rho": 0.1 } });
+        other["input"]["fermion.0.schur"] = json!("asymmetric");
+        other["input"]["fermion.0.stout-rho"] = json!("0.1");
+        let expected = [
+            "fermion.0.stout-rho = 0.1, which was not given",
+            "fermion.0.schur = \"asymmetric\", which was not given",
+            "precision.preset = \"E\" instead of \"A\"",
+        ];
+        assert_eq!(differences(&with, &other).iter().map(Change::noted).collect::<Vec<_>>(), expected);
+        // Of older versions numbers alone are known, and what they did not tell is not compared.
+        let older = json!({ "gauge": { "beta": 6.8, "rectangle": -0.0617 }, "quarks": [{ "schur": "asymmetric" }],
+            "levels": [{ "steps": 2 }] });
+        assert_eq!(of(&older, &without)[0], "gauge.rectangle = -0.0617, the input says -0.05");
+        let mut now = without.clone();
+        now["levels"] = json!([{ "steps": 3 }]);
+        let expected = [
+            "gauge.rectangle = -0.05 instead of -0.0617",
+            "fermion.0.schur = \"symmetric\" instead of \"asymmetric\"",
+            "trajectory.steps",
+        ];
+        let found = differences(&older, &now);
+        assert_eq!(found.iter().map(Change::noted).collect::<Vec<_>>(), expected);
+        let effects: Vec<Effect> = found.iter().map(|change| change.effect).collect();
+        assert_eq!(effects, [Effect::Sampled, Effect::Chain, Effect::Chain]);
+        assert_eq!(of(&with, &json!({ "quarks": [] }))[0], "[[fermion]] = 1 table, the input says 0 tables");
     }
 
     #[test]

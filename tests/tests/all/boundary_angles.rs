@@ -401,7 +401,10 @@ fn ensembles_have_angles() {
             input(&format!("{quarks}\ntheta = [0.5, 0, 0, 0]")).replace("= 2\nseed", "= 3\nseed"),
         )
         .unwrap();
-        let why = ["this run was made with fermion.0.theta = [0.5,0.0,0.0,-1.5]", "restore these values"];
+        let why = [
+            "this run was made with fermion.0.theta = [0.5,0,0,-1.5], the input says [0.5,0,0,0]",
+            "restore these values",
+        ];
         room.fails(2, &format!("rhmc {file} --out {name} --resume"), &why);
         for (wrong, why) in [("[0.5]", "four angles"), ("[0.5, 0, 0, 'x']", "theta")] {
             fs::write(room.path("wrong.toml"), input(&format!("{quarks}\ntheta = {wrong}"))).unwrap();

@@ -169,12 +169,20 @@ fn a_run_and_how_it_goes_on() {
         &format!("{other} fermion.1.mass=0.2,0.6"),
         &["fermion.1.mass = [0.2,0.5], the input says [0.2,0.6]"],
     );
-    room.fails(2, &format!("{other} fermion.1.u0=0.91"), &["made with fermion.1.u0: restore"]);
+    room.fails(
+        2,
+        &format!("{other} fermion.1.u0=0.91"),
+        &["made with fermion.1.u0 = 0.9, the input says 0.91: restore"],
+    );
     assert_eq!(lines(&room, "whole"), whole);
     let steps =
         room.run("rhmc run.toml --out parts --resume --backend cpu --set trajectories=5 --set trajectory.steps=4");
     assert_eq!(steps.code, Some(0), "{}", steps.stderr);
-    assert!(steps.stderr.contains("from trajectory 5 on, settings differ from before: levels"), "{}", steps.stderr);
+    assert!(
+        steps.stderr.contains("from trajectory 5 on, settings differ from before: trajectory.steps"),
+        "{}",
+        steps.stderr
+    );
     // Lines without a state are not thrown away.
     fs::create_dir(room.path("lost")).unwrap();
     fs::copy(room.path("whole/trajectories.jsonl"), room.path("lost/trajectories.jsonl")).unwrap();

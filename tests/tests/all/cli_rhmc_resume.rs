@@ -367,7 +367,7 @@ fn a_run_starts_again_at_an_older_configuration() {
     );
     assert!(
         said.contains("run/before.2")
-            && said.contains("settings differ from before: levels"),
+            && said.contains("settings differ from before: trajectory.steps = 3 instead of 2\n"),
         "{said}"
     );
     assert_eq!(all_lines(&room, "run").len(), 3);
@@ -687,5 +687,180 @@ fn single_links_go_on_to_the_bit() {
     assert_eq!(lines(&room, "parts"), lines(&room, "whole"));
     for number in 1..=4 {
         assert!(links(&room, "parts", number) == links(&room, "whole", number), "links after trajectory {number}");
+    }
+}
+
+/// Naive quarks, and others that are smeared, with a tadpole factor in the gauge action.
+const SMEARED: &str = r#"
+lattice = [2, 2, 4, 4]
+trajectories = 1
+seed = 11
+[gauge]
+action = "symanzik-tree"
+beta = 5.0
+u0 = 0.9
+[trajectory]
+length = 0.2
+steps = 2
+[[fermion]]
+operator = "naive"
+mass = [0.4]
+flavours = [2]
+[[fermion]]
+operator = "hisq"
+naik-epsilon = -0.1
+mass = [0.5]
+flavours = [1]
+[measure]
+condensate = 1
+"#;
+
+/// What comes of another value of a key.
+enum Told {
+    /// Refused, with these words about the keys.
+    Refused(&'static str),
+    /// Noted with exactly these words.
+    Noted(&'static str),
+    /// Nothing is said.
+    Nothing,
+}
+
+/// `--resume` names the keys that were changed, each with both values, and no others.
+#[test]
+fn changed_keys_are_named_when_a_run_goes_on() {
+    use Told::{Noted, Nothing, Refused};
+    // What is replaced, its first occurrence alone, and by what.
+    let smeared = [
+        ("beta = 5.0", "beta = 5.1", Refused("gauge.beta = 5.0, the input says 5.1")),
+        ("beta = 5.0", "beta = 5.00", Nothing),
+        ("u0 = 0.9\n", "u0 = 0.8\n", Refused("gauge.u0 = 0.9, the input says 0.8")),
+        ("u0 = 0.9\n", "", Refused("gauge.u0 = 0.9, the input does not give it")),
+        ("u0 = 0.9\n", "u0 = 0.9\nrectangle = -0.05\n", Refused("no gauge.rectangle, the input says -0.05")),
+        ("u0 = 0.9\n", "u0 = 0.9\nxi = 2.0\n", Refused("no gauge.xi, the input says 2.0")),
+        ("u0 = 0.9\n", "u0 = 0.9\nplaquette = 1.0\n", Nothing),
+        (
+            "\"symanzik-tree\"\nbeta = 5.0\nu0 = 0.9",
+            "\"dbw2\"\nbeta = 5.0",
+            Refused(
+                "gauge.action = \"symanzik-tree\", the input says \"dbw2\"; gauge.u0 = 0.9, the input does not give it",
+            ),
+        ),
+        ("mass = [0.4]", "mass = [0.3]", Refused("fermion.0.mass = 0.4, the input says 0.3")),
+        ("flavours = [1]", "flavours = [\"1/2\"]", Refused("fermion.1.flavours = 1, the input says \"1/2\"")),
+        ("naik-epsilon = -0.1\n", "", Refused("fermion.1.naik-epsilon = -0.1, the input does not give it")),
+        ("\"naive\"\n", "\"naive\"\nstout-rho = 0.1\n", Refused("no fermion.0.stout-rho, the input says 0.1")),
+        (
+            "\"naive\"\n",
+            "\"naive\"\ntheta = [0.5, 0, 0, 0]\n",
+            Refused("no fermion.0.theta, the input says [0.5,0,0,0]"),
+        ),
+        (
+            "\"naive\"\n",
+            "\"naive\"\nbc-time = \"periodic\"\n",
+            Refused("no fermion.0.bc-time, the input says \"periodic\""),
+        ),
+        ("\"naive\"\n", "\"naive\"\nbc-time = \"antiperiodic\"\n", Nothing),
+        ("\"naive\"\n", "\"staggered\"\n", Nothing),
+        (
+            "\"naive\"\n",
+            "\"naive\"\nphases = \"lexicographic\"\n",
+            Noted("fermion.0.phases = \"lexicographic\", which was not given"),
+        ),
+        ("\"naive\"\n", "\"naive\"\npseudofermions = 2\n", Noted("fermion.0.pseudofermions = 2, which was not given")),
+        (
+            "\"naive\"\n",
+            "\"naive\"\ndynamics-error = 1e-6\n",
+            Noted("fermion.0.dynamics-error = 1e-6, which was not given"),
+        ),
+        (
+            "\"naive\"\n",
+            "\"naive\"\ndynamics-tol = 1e-7\n",
+            Noted("fermion.0.dynamics-tol = 1e-7, which was not given"),
+        ),
+        ("steps = 2\n", "steps = 3\n", Noted("trajectory.steps = 3 instead of 2")),
+        ("steps = 2\n", "steps = 2\ngauge-steps = 2\n", Noted("trajectory.gauge-steps = 2, which was not given")),
+        ("steps = 2\n", "steps = 2\nfriction = 0.3\n", Noted("trajectory.friction = 0.3, which was not given")),
+        ("steps = 2\n", "steps = 2\nintegrator = \"omelyan\"\n", Nothing),
+        (
+            "steps = 2\n",
+            "steps = 2\nunitarise = \"never\"\n",
+            Noted("trajectory.unitarise = \"never\", which was not given"),
+        ),
+        ("length = 0.2\n", "", Noted("trajectory.length, which was 0.2, is not given")),
+        (
+            "[measure]",
+            "[precision]\ndynamics = \"double\"\n[measure]",
+            Noted("precision.dynamics = \"double\", which was not given"),
+        ),
+        ("[measure]", "[precision]\npreset = \"A\"\n[measure]", Noted("precision.preset = \"A\", which was not given")),
+        (
+            "[measure]",
+            "[precision]\naction-tol = 1e-11\n[measure]",
+            Noted("precision.action-tol = 1e-11, which was not given"),
+        ),
+        ("seed = 11\n", "seed = 11\nthermalise = 1\n", Noted("thermalise = 1, which was not given")),
+        ("seed = 11\n", "seed = 0xb\nsave-every = 3\nthreads = 1\ntuning = \"off\"\n", Nothing),
+        (
+            "condensate = 1\n",
+            "condensate = 2\nevery = 5\nkernels = 0\nreversibility = 3\ncondensate-tol = 1e-7\n",
+            Nothing,
+        ),
+    ];
+    let last = "[[fermion]]\noperator = \"hisq\"\nnaik-epsilon = -0.1\nmass = [0.5]\nflavours = [1]\n";
+    let without = [(last, "", Refused("[[fermion]] = 2 tables, the input says 1 table"))];
+    let wilson = [
+        ("kappa = 0.12\n", "kappa = 0.121\n", Refused("fermion.0.kappa = 0.12, the input says 0.121")),
+        ("csw = 1.2\n", "csw = 1.3\n", Refused("fermion.0.csw = 1.2, the input says 1.3")),
+        ("csw = 1.2\n", "csw = 1.2\nu0 = 0.9\n", Refused("no fermion.0.u0, the input says 0.9")),
+        ("csw = 1.2\n", "csw = 1.2\nu0 = 1.0\n", Nothing),
+        ("stout-rho = 0.1\n", "", Refused("fermion.0.stout-rho = 0.1, the input does not give it")),
+        (
+            "stout-rho = 0.1\n",
+            "stout-rho = 0.1\nstout-levels = 2\n",
+            Refused("no fermion.0.stout-levels, the input says 2"),
+        ),
+        (
+            "guesses = 3\n",
+            "guesses = 3\nschur = \"asymmetric\"\n",
+            Noted("fermion.0.schur = \"asymmetric\", which was not given"),
+        ),
+        ("guesses = 3\n", "", Noted("fermion.0.guesses, which was 3, is not given")),
+        (
+            "guesses = 3\n",
+            "guesses = 3\nmethod = \"bicgstab\"\n",
+            Noted("fermion.0.method = \"bicgstab\", which was not given"),
+        ),
+        (
+            "hasenbusch-kappa = [0.11]\n",
+            "hasenbusch-mu = [0.3]\n",
+            Noted(
+                "fermion.0.hasenbusch-kappa, which was 0.11, is not given; fermion.0.hasenbusch-mu = 0.3, which was not given",
+            ),
+        ),
+        ("level = [0, 1]", "level = [0, 0]", Noted("fermion.0.level = [0,0] instead of [0,1]")),
+        ("action-error = 1e-10", "action-error = 1e-11", Noted("fermion.1.action-error = 1e-11 instead of 1e-10")),
+    ];
+    let wilson_input = WILSON.replace("trajectories = 3", "trajectories = 1");
+    for (input, table) in [(SMEARED, &smeared[..]), (SMEARED, &without), (&wilson_input, &wilson)] {
+        let room = room(input);
+        room.json("rhmc run.toml --out run");
+        let before = fs::read(room.path("run/trajectories.jsonl")).unwrap();
+        for (from, to, told) in table {
+            let edited = input.replacen(from, to, 1);
+            assert_ne!(edited, input, "{from}");
+            fs::write(room.path("edited.toml"), &edited).unwrap();
+            let run = room.run("rhmc edited.toml --out run --resume --backend cpu");
+            let (code, words) = match told {
+                Refused(words) => (2, format!("this run was made with {words}: restore these values")),
+                Noted(words) => (0, format!("from trajectory 2 on, settings differ from before: {words}\n")),
+                Nothing => (0, String::new()),
+            };
+            assert!(run.stderr.contains(&words), "{to}: no '{words}' in {}", run.stderr);
+            assert_eq!(run.code, Some(code), "{to}: {}", run.stderr);
+            if matches!(told, Nothing) {
+                assert!(!run.stderr.contains("differ") && !run.stderr.contains("warning"), "{to}: {}", run.stderr);
+            }
+            assert_eq!(fs::read(room.path("run/trajectories.jsonl")).unwrap(), before, "{to}");
+        }
     }
 }

@@ -18,7 +18,9 @@ use ferrite::operators::{
     ASQTAD, BoundaryAngles, DIVISOR, Definition, HISQ, STAGGERED, StaggeredParams, StaggeredPhases, TimeBoundary,
     is_divisor, names_of_operators,
 };
+use ferrite_report::records::run_settings;
 use rational::Fraction;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Its own keys.
@@ -183,6 +185,8 @@ pub struct EnsembleInput {
     pub measure: Measure,
     /// Where to compute.
     pub device: DeviceChoice,
+    /// Keys that were given and have an effect on the chain, as they were typed.
+    pub keys: BTreeMap<String, String>,
 }
 
 impl QuarkGroup {
@@ -295,6 +299,7 @@ impl EnsembleInput {
             solvers,
             measure,
             device,
+            keys: s.typed(run_settings::has_effect),
         })
     }
     /// The solvers of a group: of molecular dynamics, and of heat bath and Metropolis step.

@@ -4,7 +4,7 @@ use super::super::{Failure, Outcome};
 use super::input::EnsembleInput;
 use super::settings;
 use super::state::ChainState;
-use ferrite_report::records::run_settings::changed;
+use ferrite_report::records::run_settings::{Change, Effect, differences};
 use ferrite_report::records::trajectories::RunHistory;
 use serde_json::Value;
 use std::path::Path;
@@ -25,13 +25,14 @@ pub fn check(
     if state.seed != input.plan.seed {
         return refused(format!("this run has the seed {}, the input says {}", state.seed, input.plan.seed));
     }
-    if state.bounds.len() != input.bounds() {
-        return refused("this run has another number of [[fermion]] tables than the input".into());
-    }
     let asked = settings::start(input);
     let other_start = |began: &str| !same_start(began, &asked);
     // A run that has made no trajectory yet may still become any with the links that it has.
     if state.trajectory == 0 {
+        if state.bounds.len() != input.bounds() {
+            // Those of other quarks: they are found anew.
+            state.bounds = vec![0.0; input.bounds()];
+        }
         return match state.start.get_or_insert_with(|| asked.clone()) {
             began if other_start(began) => refused(format!(
                 "this run began with start = {began}, the input says {asked}: restore that value, or begin in another folder"
@@ -55,17 +56,22 @@ pub fn check(
     state.start = Some(began);
     // As they will be when they are read: digits of numbers may be lost on the way.
     let now: Value = serde_json::from_str(&now.to_string()).map_err(Failure::failed)?;
-    let other = settings::sampled_differently(last, &now);
+    let (other, noted): (Vec<Change>, Vec<Change>) =
+        differences(last, &now).into_iter().partition(|change| change.effect == Effect::Sampled);
     if !other.is_empty() {
+        let other: Vec<String> = other.iter().map(Change::refused).collect();
         return refused(format!(
             "this run was made with {}: restore these values, or begin a new run in another folder, which may start from one \
              of these configurations",
             other.join("; ")
         ));
     }
-    let keys = changed(last, &now);
-    if !keys.is_empty() {
-        warn!("from trajectory {} on, settings differ from before: {}", state.trajectory + 1, keys.join(", "));
+    if state.bounds.len() != input.bounds() {
+        return refused("this run has another number of [[fermion]] tables than the input".into());
+    }
+    if !noted.is_empty() {
+        let noted: Vec<String> = noted.iter().map(Change::noted).collect();
+        warn!("from trajectory {} on, settings differ from before: {}", state.trajectory + 1, noted.join("; "));
     }
     elsewhere(last, &now, state.trajectory + 1);
     Ok(())

@@ -9,7 +9,6 @@ use ferrite::hmc::integrator::{Scheme, Unitarise};
 use ferrite::hmc::trajectory::LevelPlan;
 use ferrite::operators::{StaggeredPhases, TimeBoundary};
 use serde_json::{Value, json};
-use std::borrow::Cow;
 
 /// The first links, as an input names them.
 pub fn start(input: &EnsembleInput) -> String {
@@ -29,6 +28,7 @@ pub fn settings(input: &EnsembleInput, [backend, device]: &[String; 2], layout: 
         "trajectories": input.trajectories,
         "seed": plan.seed,
         "start": start(input),
+        "input": input.keys,
         "thermalise": plan.metropolis_from.saturating_sub(1),
         "gauge": {
             "action": input.gauge_action,
@@ -59,63 +59,8 @@ pub fn settings(input: &EnsembleInput, [backend, device]: &[String; 2], layout: 
     })
 }
 
-/// What decides the distribution of links in settings as lines tell them, and its keys in an input.
-const OF_GAUGE: [(&str, &str); 6] = [
-    ("action", "action"),
-    ("beta", "beta"),
-    ("plaquette", "u0"),
-    ("rectangle", "rectangle"),
-    ("parallelogram", "parallelogram"),
-    ("anisotropy", "xi"),
-];
-const OF_QUARKS: [(&str, &str); 13] = [
-    ("operator", "operator"),
-    ("mass", "mass"),
-    ("flavours", "flavours"),
-    ("paths", "u0"),
-    ("naik_epsilon", "naik-epsilon"),
-    ("bc_time", "bc-time"),
-    ("theta", "theta"),
-    ("kappa", "kappa"),
-    ("clover", "csw"),
-    ("xi", "xi"),
-    ("nu", "nu"),
-    ("mu", "mu"),
-    ("stout", "stout-rho"),
-];
-
 /// What settings tell of links that are not smeared.
 pub const WITHOUT: &str = "none";
-
-/// What settings tell under a name; nothing of stout links means that there are none.
-fn told<'a>(of: &'a Value, name: &str) -> Cow<'a, Value> {
-    match &of[name] {
-        Value::Null if name == "stout" => Cow::Owned(WITHOUT.into()),
-        value => Cow::Borrowed(value),
-    }
-}
-
-/// Which keys of the input make another distribution of links than they did, with both values; none where settings are
-/// not known.
-pub fn sampled_differently(old: &Value, new: &Value) -> Vec<String> {
-    let mut all = Vec::new();
-    let mut compare = |old: &Value, new: &Value, table: &str, keys: &[(&str, &str)]| {
-        for (name, key) in keys {
-            let (old, new) = (told(old, name), told(new, name));
-            if !old.is_null() && old != new {
-                // Values that the input does not have as such are left out.
-                let values = if new.is_object() { String::new() } else { format!(" = {old}, the input says {new}") };
-                all.push(format!("{table}.{key}{values}"));
-            }
-        }
-    };
-    compare(&old["gauge"], &new["gauge"], "gauge", &OF_GAUGE);
-    let groups = [&old["quarks"], &new["quarks"]].map(|list| list.as_array().map_or(&[][..], Vec::as_slice));
-    for (k, (old, new)) in groups[0].iter().zip(groups[1]).enumerate() {
-        compare(old, new, &format!("fermion.{k}"), &OF_QUARKS);
-    }
-    all
-}
 
 fn quarks(group: &QuarkGroup) -> Value {
     let QuarkOperator { params, smearing, theta } = &group.operator;
@@ -131,6 +76,7 @@ fn quarks(group: &QuarkGroup) -> Value {
         // As text: they are fractions.
         "flavours": group.quarks.iter().map(|quarks| quarks.flavours.to_string()).collect::<Vec<_>>(),
         "pseudofermions": group.pseudofermions,
+        "level": group.level,
         "paths": paths.map(|c| json!({
             "one_link": c.one_link, "naik": c.naik, "three": c.three, "five": c.five, "seven": c.seven, "lepage": c.lepage,
         })),

@@ -394,6 +394,8 @@ impl WilsonGroup {
         all["hasenbusch"] = self.heavier.iter().map(|(_, name)| name.as_str()).collect();
         all["pseudofermions"] = self.pseudofermions().into();
         all["levels"] = json!(self.levels);
+        all["guesses"] = json!(self.guesses);
+        all["multigrid"] = self.multigrid.as_ref().map_or(Value::Null, multigrid::settings);
         all["stout"] = match self.stout {
             None => WITHOUT.into(),
             smearing => stout::describe(smearing),
