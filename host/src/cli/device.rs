@@ -8,6 +8,7 @@ use crate::cli::config::Settings;
 use ferrite::backend::tuning::{Mode, Tuner};
 use ferrite::backend::{Backend, Cpu, Memory};
 use serde_json::{Value, json};
+use std::path::Path;
 #[cfg(feature = "cuda")]
 use std::sync::atomic::{AtomicBool, Ordering};
 #[cfg(feature = "cuda")]
@@ -102,7 +103,7 @@ impl DeviceChoice {
         }
         Ok(device)
     }
-    /// *Collective.* The device, and why it is a CPU where a GPU was looked for.
+    /// *Collective.* The device, and why it is a CPU although the machine has a GPU.
     fn find(&self, comm: &RunCommunicator) -> Outcome<(Device, Option<String>)> {
         let threads = self.start_threads(comm)?;
         let (what, why) = comm.agree(self.device(comm.network().node_rank(), threads))?;
@@ -130,9 +131,9 @@ impl DeviceChoice {
                 Ok(gpu) => Ok(gpu),
                 // A search that failed on a GPU has nothing to do on the CPU; nor has a process that came too late for one.
                 Err(why) if (matches!(self.tuning, Mode::Search { .. }) || node_rank > 0) && has_gpu() => Err(why),
-                // A program without CUDA has nothing to fall back from.
-                Err(why) if !cfg!(feature = "cuda") => {
-                    debug!("{}", why.message);
+                // A program without CUDA has nothing to fall back from, and a machine without a GPU nothing to be warned of.
+                Err(why) if !cfg!(feature = "cuda") || !has_gpu() && !drives_gpus(Path::new(DRIVEN_GPUS)) => {
+                    debug!("{}; using the CPU", why.message);
                     Ok((cpu(), None))
                 }
                 Err(why) => Ok((cpu(), Some(format!("{}; using the CPU instead", why.message)))),
@@ -268,6 +269,14 @@ fn lines(hosts: &[String], devices: &[String]) -> Vec<String> {
         first = next;
     }
     lines
+}
+
+/// Where the kernel driver of NVIDIA lists its GPUs, also within a container to which they were not given.
+const DRIVEN_GPUS: &str = "/proc/driver/nvidia/gpus";
+
+/// Whether the kernel driver has a GPU, which then could be used if all else were in order.
+fn drives_gpus(list: &Path) -> bool {
+    std::fs::read_dir(list).is_ok_and(|mut gpus| gpus.next().is_some())
 }
 
 #[cfg(feature = "cuda")]
@@ -415,6 +424,17 @@ mod tests {
             ["rank 0 on a: GPU 0", "rank 1 on a: GPU 1", "ranks 2 to 3 on b: GPU 0 each"]
         );
         assert_eq!(lines(&hosts[..2], &texts(["CPU"; 4])[..2]), ["ranks 0 to 1 on a: CPU each"]);
+    }
+
+    #[test]
+    fn a_gpu_that_only_the_kernel_has() {
+        let room = std::env::temp_dir().join(format!("ferrite-device-{}", std::process::id()));
+        assert!(!drives_gpus(&room));
+        std::fs::create_dir_all(&room).unwrap();
+        assert!(!drives_gpus(&room));
+        std::fs::create_dir(room.join("0000:17:00.0")).unwrap();
+        assert!(drives_gpus(&room));
+        std::fs::remove_dir_all(room).unwrap();
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub fn target() -> String {
 }
 
 /// Notes what runs and where, once: in a log on one line, and with `-v` command, input, features and a line for each device. `why` says
-/// why there is no GPU where one was looked for, which is seen at a terminal, too.
+/// why a GPU of the machine is not used, which is seen at a terminal, too.
 pub fn note(input: &[String], places: &[String], why: Option<&str>) {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
