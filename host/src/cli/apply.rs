@@ -3,6 +3,7 @@ use super::device::DeviceChoice;
 use super::host_links::LinksRead;
 use super::keys::FieldFlags;
 use super::layout::Cut;
+use super::named::NamedFiles;
 use super::plan::{FermionPlan, PRECISIONS, RECONSTRUCTIONS, are_together, merged, name_of};
 use super::solve::refused;
 use super::{Context, Failure, Outcome, fields, target, text};
@@ -17,7 +18,7 @@ use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
 Examples:
-  ferrite apply --gauge weak.ildg --mass 0.05 --source file:solution.npy -o b.npy
+  ferrite apply weak.ildg --mass 0.05 --source file:solution.npy -o b.npy
   ferrite apply --gauge weak.ildg --kappa 0.12 --source random:1 --dagger -o out.lime
   ferrite apply --gauge lat.milc --operator asqtad --u0 plaquette --mass 0.02 --source file:column.npy -o b.npy
   ferrite apply --operator hisq --fat fat.scidac --long long.scidac --mass 0.1 --source random:1 --normal -o out.npy
@@ -32,6 +33,9 @@ sites; they take any mass, and 0 gives D/2.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ApplyArguments {
+    /// The configuration, as with --gauge
+    #[arg(value_name = "CONFIGURATION")]
+    files: Vec<PathBuf>,
     #[command(flatten)]
     flags: FieldFlags,
     /// The Hermitian conjugate of the operator
@@ -100,6 +104,12 @@ pub fn run(args: Box<ApplyArguments>, context: &Context) -> Outcome {
     let mut settings = Settings::default();
     context.add_to(&mut settings);
     args.flags.add_to(&mut settings);
+    let files = context.comm.agree(NamedFiles::of(&args.files, "apply"))?;
+    if let Some(input) = &files.input {
+        let why = format!("{}: apply has no input file: name a configuration, and give flags", input.display());
+        return Err(Failure::refused(why).shared());
+    }
+    settings.configuration(files.configuration.as_deref());
     let choice = DeviceChoice::from_settings(&mut settings);
     let job = context.comm.agree(Application::new(&args, &mut settings))?;
     match job.plan.operator.kind() {

@@ -3,12 +3,13 @@ use super::batch::{Batches, Needs};
 use super::device::Device;
 use super::forecast::Forecast;
 use super::layout::{Cut, LayoutChoice};
+use super::named::not_an_input;
 use super::plan::merged;
 use super::rhmc::{self, input::EnsembleInput};
 use super::solve::Solve;
 use super::text::{bytes, count};
 use super::{Context, Failure, Outcome};
-use crate::cli::config::{Settings, is_of_ensemble, is_of_spectrum};
+use crate::cli::config::{InputKind, Settings};
 use clap::Args;
 use ferrite::backend::Memory;
 use ferrite::lattice::Lattice;
@@ -114,11 +115,18 @@ fn predicted(forecast: Option<Outcome<Forecast>>) -> Option<Forecast> {
 /// Lists all mistakes of a file, or the memory that the solve or the run needs.
 pub fn run(args: CheckArguments, context: &Context) -> Outcome {
     context.comm.only_one("check")?;
-    if is_of_spectrum(&args.file) {
-        return spectrum(&args, context);
+    if let Some(what) = not_an_input(&args.file).filter(|_| args.file.is_file()) {
+        let file = args.file.display();
+        let verify =
+            if what.contains("field") { format!("`ferrite verify {file}` checks it, and ") } else { String::new() };
+        return Err(Failure::refused(format!(
+            "check is for inputs of solve, rhmc and spectrum, and {file} is {what}: {verify}`ferrite init solve` prints an input"
+        )));
     }
-    if is_of_ensemble(&args.file) {
-        return ensemble(&args, context);
+    match InputKind::of(&args.file) {
+        Some(InputKind::Spectrum) => return spectrum(&args, context),
+        Some(InputKind::Ensemble) => return ensemble(&args, context),
+        Some(InputKind::Solve) | None => {}
     }
     let mut settings = Settings::default();
     settings.file(&args.file)?;

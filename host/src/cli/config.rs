@@ -5,7 +5,10 @@
 //! all mistakes of an input are listed at once, each with its line and column.
 use crate::cli::failure::ReadBy;
 use crate::cli::keys::SOLVE;
-use crate::cli::{Failure, Outcome};
+use crate::cli::named::not_an_input;
+use crate::cli::synonyms::{self, Meant};
+use crate::cli::text::{count_hint, number_hint};
+use crate::cli::{Failure, Outcome, syntax};
 pub use ferrite::operators::KeyKind as Kind;
 use ferrite::operators::{Keys, LARGEST};
 use std::cell::Cell;
@@ -164,9 +167,14 @@ pub struct Settings {
     values: BTreeMap<Rc<str>, Vec<Setting>>,
     /// How many tables arrays of tables have in files.
     lengths: BTreeMap<String, usize>,
-    /// Keys whose values are of another type.
+    /// Keys whose values are of another type, or that were given under another name.
     refused: BTreeSet<Rc<str>>,
     mistakes: Vec<((usize, usize), String)>,
+    /// Numbers of the lines that are not TOML.
+    unreadable: BTreeSet<usize>,
+    syntax: Vec<((usize, usize), String)>,
+    /// Note for a file that may not be the intended one.
+    doubt: Option<String>,
 }
 
 impl Default for Settings {
@@ -176,27 +184,83 @@ impl Default for Settings {
     }
 }
 
-/// Whether an input is that of a spectrum: it has a table for the solve.
-pub fn is_of_spectrum(path: &Path) -> bool {
-    let Ok(text) = text_of(path) else { return false };
-    let (table, _) = DeTable::parse_recoverable(&text);
-    table.get_ref().iter().any(|(key, value)| key.get_ref() == "solve" && matches!(value.get_ref(), DeValue::Table(_)))
+/// A command that reads an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputKind {
+    /// `ferrite solve`.
+    Solve,
+    /// `ferrite spectrum`.
+    Spectrum,
+    /// `ferrite rhmc`, and `forces`.
+    Ensemble,
 }
 
-/// Whether an input is that of an ensemble: by its tables, right or wrong.
-pub fn is_of_ensemble(path: &Path) -> bool {
-    let Ok(text) = text_of(path) else { return false };
-    let (table, _) = DeTable::parse_recoverable(&text);
-    table.get_ref().iter().any(|(key, value)| {
-        let own = matches!(key.get_ref().as_ref(), "trajectories" | "trajectory" | "fermion");
-        own || (key.get_ref() == "gauge" && matches!(value.get_ref(), DeValue::Table(_)))
-    })
+impl InputKind {
+    /// Recognises the command that a file is an input of by its tables, right or wrong; `None` if nothing tells.
+    pub fn of(path: &Path) -> Option<Self> {
+        Self::of_text(&text_of(path).ok()?)
+    }
+    fn of_text(text: &str) -> Option<Self> {
+        let (table, _) = DeTable::parse_recoverable(text);
+        let has = |wanted: &dyn Fn(&str, &DeValue) -> bool| {
+            table.get_ref().iter().any(|(key, value)| wanted(key.get_ref(), value.get_ref()))
+        };
+        let is_table = |value: &DeValue| matches!(value, DeValue::Table(_));
+        if has(&|key, value| key == "solve" && is_table(value)) {
+            return Some(Self::Spectrum);
+        }
+        if has(&|key, value| {
+            matches!(key, "trajectories" | "trajectory" | "fermion") || key == "gauge" && is_table(value)
+        }) {
+            return Some(Self::Ensemble);
+        }
+        if has(&|key, _| matches!(key, "configurations" | "quark" | "three-point" | "shell")) {
+            return Some(Self::Spectrum);
+        }
+        has(&|key, value| key == "gauge" && matches!(value, DeValue::String(_))).then_some(Self::Solve)
+    }
+    /// Returns the arguments that a command needs after the input.
+    pub fn folder(self) -> &'static str {
+        match self {
+            Self::Solve => "",
+            Self::Spectrum | Self::Ensemble => " --out DIR",
+        }
+    }
+    /// Returns the command that prints an example.
+    fn example(self) -> &'static str {
+        match self {
+            Self::Solve => "ferrite init solve",
+            Self::Spectrum => "ferrite init spectrum",
+            Self::Ensemble => "ferrite init rhmc",
+        }
+    }
+    /// Returns the command as typed.
+    pub fn usage(self) -> &'static str {
+        match self {
+            Self::Solve => "ferrite solve",
+            Self::Spectrum => "ferrite spectrum",
+            Self::Ensemble => "ferrite rhmc",
+        }
+    }
 }
 
 /// A key with `*` for the numbers of tables.
 fn pattern(key: &str) -> String {
     let part = |part: &str| if index(part).is_some() { "*".to_string() } else { part.to_string() };
     key.split('.').map(part).collect::<Vec<_>>().join(".")
+}
+
+/// Returns the known name with the most similar spelling, if it is similar enough.
+fn closest(typed: &str, known: &[&str]) -> Option<Meant> {
+    let typed = typed.to_lowercase().replace('_', "-");
+    let close = |name: &str| strsim::jaro_winkler(&typed, name);
+    let best = known.iter().copied().max_by(|a, b| close(a).total_cmp(&close(b)))?;
+    (close(best) > 0.75).then(|| Meant { name: Some(best.into()), note: None, sure: close(best) > 0.9 })
+}
+
+/// Returns whether a key is one of this table.
+fn in_same_table(key: &str, table: &str) -> bool {
+    key.rsplit_once('.').is_some_and(|(of, _)| of == table)
 }
 
 /// The number of a table in an array of tables; nobody has a thousand.
@@ -227,8 +291,24 @@ fn number_of(text: &str, expected: &str, fits: impl FnOnce(f64) -> bool) -> Resu
             Err(format!("'{text}' is beyond reason: give a number of at most {LARGEST:e} in size"))
         }
         Ok(x) if x.is_finite() && fits(x) => Ok(x),
-        _ => Err(format!("'{text}' is not {expected}")),
+        _ => Err(format!("'{text}' is not {expected}{}", number_hint(text))),
     }
+}
+
+/// Position of messages on missing keys, after all others.
+const MISSING: (usize, usize) = (usize::MAX, 0);
+
+/// Returns whether a message on something missing is about this key, which was given with a wrong value or under another name.
+fn is_about(missing: &str, key: &str) -> bool {
+    let last = key.rsplit('.').next().unwrap_or(key);
+    let named = |text: String| {
+        missing
+            .match_indices(&text)
+            .any(|(at, _)| !missing[at + text.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '-'))
+    };
+    missing.starts_with(&format!("{key} is missing"))
+        || named(format!("--{last}"))
+        || missing.contains(&format!(" {last} = "))
 }
 
 /// So many mistakes are listed.
@@ -266,6 +346,11 @@ impl<'t> Source<'t> {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
         Source { text, name, lines: std::iter::once(0).chain(ends).collect(), last: Cell::new((0, 1)) }
     }
+    /// Returns a line by its number, from 1, without its end.
+    fn line(&self, number: usize) -> &'t str {
+        let begin = self.lines[number - 1];
+        self.text[begin..].lines().next().unwrap_or_default()
+    }
     /// Line and column of a byte, from 1; columns count characters.
     fn position(&self, byte: usize) -> (usize, usize) {
         let byte = self.text.floor_char_boundary(byte);
@@ -281,6 +366,111 @@ impl<'t> Source<'t> {
     }
 }
 
+/// Returns the value of a key as settings; `None` if it is of another type.
+fn values_of(source: &Source, key: &Rc<str>, kind: Kind, value: &Spanned<DeValue>) -> Option<Vec<Setting>> {
+    let setting = |value: &Spanned<DeValue>, text_of: String| {
+        let (line, column) = source.position(value.span().start);
+        let origin = Origin::File { path: source.name.clone(), line, column };
+        Setting { key: key.clone(), table: None, text: text_of, origin }
+    };
+    let scalar = |value: &Spanned<DeValue>| match (kind, value.get_ref()) {
+        (Kind::Text | Kind::Texts | Kind::Word | Kind::Extents | Kind::Sites, DeValue::String(s)) => {
+            Some(s.to_string())
+        }
+        (Kind::Sites, site) => whole_numbers(site),
+        (Kind::Numbers | Kind::Fractions, DeValue::String(s)) => Some(s.to_string()),
+        (Kind::Word | Kind::Count, DeValue::Integer(i)) => Some(decimal(i)),
+        (Kind::Number | Kind::Numbers | Kind::Fractions, value) => number(value),
+        (Kind::Word, DeValue::Float(f)) => Some(f.as_str().into()),
+        (Kind::Switch, DeValue::Boolean(b)) => Some(b.to_string()),
+        _ => None,
+    };
+    match (kind, value.get_ref()) {
+        (Kind::Texts | Kind::Sites, DeValue::Array(list)) => {
+            list.iter().map(|v| scalar(v).map(|text| setting(v, text))).collect::<Option<Vec<_>>>()
+        }
+        (Kind::Extents, numbers @ DeValue::Array(_)) => {
+            whole_numbers(numbers).map(|numbers| vec![setting(value, numbers)])
+        }
+        (Kind::Numbers | Kind::Fractions, DeValue::Array(list)) => {
+            let one = |value: &Spanned<DeValue>| match value.get_ref() {
+                DeValue::String(s) if kind == Kind::Fractions => Some(s.to_string()),
+                value => number(value),
+            };
+            let numbers: Option<Vec<String>> = list.iter().map(one).collect();
+            numbers.map(|numbers| vec![setting(value, numbers.join(","))])
+        }
+        _ => scalar(value).map(|text| vec![setting(value, text)]),
+    }
+}
+
+/// Describes the values of a kind.
+fn expected(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Text | Kind::Word => "a string",
+        Kind::Texts => "a string or an array of strings",
+        Kind::Number => "a number",
+        Kind::Count => "a whole number",
+        Kind::Switch => "true or false",
+        Kind::Extents => "four whole numbers, [X, Y, Z, T]",
+        Kind::Sites => "sites, [[X, Y, Z, T], [X, Y, Z, T]]",
+        Kind::Numbers => "a number or an array of numbers",
+        Kind::Fractions => "a number, a fraction such as \"1/2\", or an array of these",
+    }
+}
+
+/// Returns advice on a value of another type, if the right one is plain: `; write 0.1, without quotes`.
+fn advice(kind: Kind, value: &DeValue) -> String {
+    match (kind, value) {
+        (Kind::Number | Kind::Count | Kind::Switch, DeValue::String(text)) => {
+            let text = text.trim();
+            let meant = match (kind, text.to_lowercase().as_str()) {
+                (Kind::Switch, "true" | "yes" | "on" | "1") => "true",
+                (Kind::Switch, "false" | "no" | "off" | "0") => "false",
+                (Kind::Number, _) if text.parse::<f64>().is_ok_and(f64::is_finite) => text,
+                (Kind::Count, _) if text.parse::<u64>().is_ok() => text,
+                _ => return String::new(),
+            };
+            format!("; write {meant}, without quotes")
+        }
+        (Kind::Switch, DeValue::Integer(i)) => match i.as_str() {
+            "1" => "; write true".into(),
+            "0" => "; write false".into(),
+            _ => String::new(),
+        },
+        (Kind::Text | Kind::Word | Kind::Texts, value) if number(value).is_some() => {
+            format!("; write it in quotes: \"{}\"", number(value).unwrap_or_default())
+        }
+        (Kind::Text | Kind::Word | Kind::Number | Kind::Count | Kind::Switch, DeValue::Array(list))
+            if list.len() == 1 =>
+        {
+            "; write the value without brackets".into()
+        }
+        (Kind::Text | Kind::Word | Kind::Number | Kind::Count | Kind::Switch, DeValue::Array(_)) => {
+            "; this key has one value".into()
+        }
+        (Kind::Count, DeValue::Float(x)) => match x.as_str().replace('_', "").parse::<f64>() {
+            Ok(whole) if whole.fract() == 0.0 && (0.0..1e15).contains(&whole) => format!("; write {whole}"),
+            _ => String::new(),
+        },
+        _ => String::new(),
+    }
+}
+
+/// Returns whether a value is a table, or several of one name.
+fn is_table(value: &DeValue) -> bool {
+    let is_one = |value: &DeValue| matches!(value, DeValue::Table(_));
+    match value {
+        DeValue::Array(list) => !list.is_empty() && list.iter().all(|value| is_one(value.get_ref())),
+        one => is_one(one),
+    }
+}
+
+/// Returns the message on a table in an input that has none.
+fn flat(name: &str) -> String {
+    format!("the input of `ferrite solve` has no tables: take the line [{name}] out, and write its keys as the others")
+}
+
 impl Settings {
     /// With these keys, and those of global flags.
     pub fn of(schema: Schema) -> Self {
@@ -294,6 +484,9 @@ impl Settings {
             lengths: BTreeMap::new(),
             refused: BTreeSet::new(),
             mistakes: Vec::new(),
+            unreadable: BTreeSet::new(),
+            syntax: Vec::new(),
+            doubt: None,
         }
     }
     /// And with a table of this name for the keys of solves, and an array of tables in which they differ.
@@ -359,22 +552,115 @@ impl Settings {
         let of_solve = || SOLVE.iter().find(|(name, _)| self.in_array(key).is_some_and(|(_, own)| own == *name));
         own.or_else(of_solve).map(|(_, kind)| *kind)
     }
-    /// `; did you mean 'gauge'?`, if a key is close.
-    fn suggestion(&self, key: &str) -> String {
-        let of_array = || self.in_array(key).map(|(_, own)| own);
-        let (own, keys): (&str, Vec<_>) = match self.in_table(key).or_else(of_array) {
-            Some(own) => (own, SOLVE.iter().collect()),
-            None => (key, self.keys().collect()),
-        };
-        let key = pattern(own).replace('_', "-");
-        let close = |name: &str| strsim::jaro_winkler(&key, name);
-        let names = || keys.iter().map(|(name, _)| *name);
-        // Of an array of tables, the first table's.
-        let first = |name: &str| name.replace('*', "0");
-        match names().max_by(|a, b| close(a).total_cmp(&close(b))) {
-            Some(name) if close(name) > 0.75 => format!("; did you mean '{}'?", first(name)),
-            _ => format!("; the keys are {}", names().map(first).collect::<Vec<_>>().join(", ")),
+    /// Returns the command whose input this is; `None` for files that the program writes for itself.
+    fn kind(&self) -> Option<InputKind> {
+        let has = |key: &str| self.schema.iter().any(|(name, _)| *name == key);
+        match self.table {
+            Some(_) => Some(InputKind::Spectrum),
+            None if has("trajectories") => Some(InputKind::Ensemble),
+            None => has("max-iterations").then_some(InputKind::Solve),
         }
+    }
+    /// Returns all keys as patterns, those of the table for a solve with its name.
+    fn patterns(&self) -> Vec<String> {
+        let of_solve = |table: &str| SOLVE.iter().map(move |(name, _)| format!("{table}.{name}")).collect::<Vec<_>>();
+        let own = self.keys().map(|(name, _)| (*name).to_string());
+        own.chain(self.table.into_iter().flat_map(of_solve)).collect()
+    }
+    /// Returns the name that was probably meant by an unknown key.
+    fn meant(&self, key: &str) -> Option<Meant> {
+        let of_array = || self.in_array(key).map(|(_, own)| own);
+        if let Some(own) = self.in_table(key).or_else(of_array) {
+            let known: Vec<&str> = SOLVE.iter().map(|(name, _)| *name).collect();
+            let elsewhere = || {
+                let others: Vec<&str> = self.keys().map(|(name, _)| *name).collect();
+                others.contains(&own).then(|| self.elsewhere(key, &others)).flatten()
+            };
+            return elsewhere().or_else(|| synonyms::of_key(own, &known)).or_else(|| closest(own, &known));
+        }
+        let (typed, patterns) = (pattern(key).replace('_', "-"), self.patterns());
+        let known: Vec<&str> = patterns.iter().map(String::as_str).collect();
+        let exact = || self.elsewhere(&typed, &known);
+        let close = || match typed.rsplit_once('.') {
+            // The table's name says nothing about which of its keys it is.
+            Some((table, last)) if known.iter().any(|key| in_same_table(key, table)) => {
+                let own = known.iter().filter(|key| in_same_table(key, table));
+                let names: Vec<&str> = own.filter_map(|key| key.rsplit('.').next()).collect();
+                let meant = closest(last, &names)?;
+                Some(Meant { name: meant.name.map(|name| format!("{table}.{name}")), ..meant })
+            }
+            _ => closest(&typed, &known),
+        };
+        let mut meant = exact().or_else(|| synonyms::of_key(&typed, &known)).or_else(close)?;
+        // Of an array of tables, the first table's, or that with the number that was typed.
+        let number = key.split('.').find(|part| index(part).is_some()).unwrap_or("0");
+        meant.name = meant.name.map(|name| name.replace('*', number));
+        Some(meant)
+    }
+    /// Finds the key in another table, or in none: in TOML a key belongs to the table whose line stands above it.
+    fn elsewhere(&self, typed: &str, known: &[&str]) -> Option<Meant> {
+        let last = typed.rsplit('.').next().unwrap_or(typed);
+        let same = |key: &&&str| key.rsplit('.').next() == Some(last);
+        let found = known.iter().find(|key| **key == last).or_else(|| known.iter().find(same))?;
+        let note = match (found.contains('.'), typed.contains('.')) {
+            _ if typed == *found => None,
+            (false, true) => Some("keys that are in no table stand above the first line with brackets"),
+            (true, _) => Some("keys of a table stand below its name in brackets"),
+            (false, false) => None,
+        };
+        Some(Meant { name: Some((*found).into()), note, sure: true })
+    }
+    /// Returns the end of the message on an unknown key: `; did you mean 'gauge'?`, or a list of keys.
+    fn suggestion(&self, key: &str) -> String {
+        if let Some(meant) = self.meant(key) {
+            return meant.sentence();
+        }
+        let of_solve = self.in_table(key).is_some() || self.kind() == Some(InputKind::Solve);
+        let table = pattern(key).rsplit_once('.').map(|(table, _)| table.to_string());
+        let own = |name: &&str| name.rsplit_once('.').map(|(table, _)| table) == table.as_deref();
+        let names: Vec<&str> = self.keys().map(|(name, _)| *name).filter(own).collect();
+        match self.kind() {
+            Some(kind) if of_solve || names.is_empty() => {
+                return format!("; `{}` prints all keys with comments", kind.example());
+            }
+            _ => {}
+        }
+        let names: Vec<&str> = names.iter().map(|name| name.rsplit('.').next().unwrap_or(name)).collect();
+        match &table {
+            Some(table) => format!("; keys of the table {} are {}", table.trim_end_matches(".*"), names.join(", ")),
+            None => format!(
+                "; keys that are in no table are {}; tables are {}",
+                names.join(", "),
+                self.bracketed().join(", ")
+            ),
+        }
+    }
+    /// Returns the names of the tables, and whether there may be several of a name.
+    fn table_names(&self) -> Vec<(&'static str, bool)> {
+        let mut all: Vec<(&str, bool)> = Vec::new();
+        let of_keys = self.schema.iter().filter_map(|(name, _)| {
+            let (table, rest) = name.split_once('.')?;
+            Some((table, rest.starts_with("*.")))
+        });
+        for one in of_keys.chain(self.table.map(|table| (table, false))) {
+            if !all.contains(&one) {
+                all.push(one);
+            }
+        }
+        all
+    }
+    /// Returns the tables as typed: `[gauge]`, `[[fermion]]`.
+    fn bracketed(&self) -> Vec<String> {
+        let one = |(name, several): (&str, bool)| if several { format!("[[{name}]]") } else { format!("[{name}]") };
+        self.table_names().into_iter().map(one).collect()
+    }
+    /// Returns the table that was probably meant by an unknown one.
+    fn meant_table(&self, typed: &str) -> Option<(&'static str, bool)> {
+        let tables = self.table_names();
+        let names: Vec<&str> = tables.iter().map(|(name, _)| *name).collect();
+        let meant = synonyms::of_table(typed, &names).map(String::from);
+        let meant = meant.or_else(|| closest(&typed.to_lowercase().replace('_', "-"), &names)?.name)?;
+        tables.into_iter().find(|(name, _)| *name == meant)
     }
     /// How many tables an array of tables has.
     pub fn tables(&self, name: &str) -> usize {
@@ -399,6 +685,17 @@ impl Settings {
         let setting =
             |text: &String| Setting { key: key.into(), table: None, text: text.clone(), origin: Origin::Own(name) };
         self.values.insert(key.into(), values.iter().map(setting).collect());
+    }
+    /// Notes a configuration that was named without a flag. It replaces that of an input; beside `--gauge` it is a mistake.
+    pub fn configuration(&mut self, path: Option<&Path>) {
+        let Some(path) = path else { return };
+        match self.get("gauge") {
+            Some(given) if matches!(given.origin, Origin::Flag) => {
+                let why = format!("{} is named, too: name one configuration", path.display());
+                self.wrong(&given, why);
+            }
+            _ => self.put("gauge", &[path.display().to_string()], "the configuration"),
+        }
     }
     /// Notes a flag without a value.
     pub fn switch(&mut self, key: &'static str, given: bool) {
@@ -448,16 +745,51 @@ impl Settings {
         self.values.extend(fresh);
     }
 
+    /// Refuses arguments of `--set` that are not of the form `KEY=VALUE`.
+    pub fn only_set(mut self, assignments: &[String]) -> Outcome {
+        let odd = assignments.iter().find(|assignment| !assignment.contains('='));
+        self.set(odd.map(std::slice::from_ref).unwrap_or_default());
+        self.finish("the command line")
+    }
+
     /// Reads an input file. Only a file that cannot be read at all is an error here; mistakes in it are collected.
     pub fn file(&mut self, path: &Path) -> Outcome {
         self.from_file = true;
+        let (shown, own) = (path.display(), self.kind());
+        match (not_an_input(path), own) {
+            (Some(_), _) if path.is_dir() => {
+                return Err(Failure::refused(format!("{shown} is a folder: name a file in it")));
+            }
+            (Some(what), Some(own)) => {
+                let (usage, example) = (own.usage(), own.example());
+                return Err(Failure::refused(format!(
+                    "{shown} is {what}, and not an input of `{usage}`, which is a text in TOML: `{example}` prints one"
+                )));
+            }
+            _ => {}
+        }
         let text = text_of(path)?;
+        if let (Some(own), Some(other)) = (own, InputKind::of_text(&text))
+            && own != other
+        {
+            let (folder, other, own) = (other.folder(), other.usage(), own.usage());
+            return Err(Failure::refused(format!(
+                "{shown} is an input of `{other}`, not of `{own}`: run `{other} {shown}{folder}`, or name another file"
+            )));
+        }
         let name: Rc<str> = path.display().to_string().into();
         let source = Source::new(&text, Rc::clone(&name));
         let (table, errors) = DeTable::parse_recoverable(&text);
         for error in errors {
             let at = source.position(error.span().map_or(0, |span| span.start));
-            self.mistake(Some(at), format!("{name}:{}:{}: {}", at.0, at.1, error.message()));
+            // Others on the same line follow from the first one.
+            if self.unreadable.insert(at.0) {
+                let why = syntax::explained(error.message(), source.line(at.0), at.1);
+                self.syntax.push((at, format!("{name}:{}:{}: {why}", at.0, at.1)));
+            }
+        }
+        if let (false, Some(own)) = (self.syntax.is_empty() || path.extension().is_some_and(|end| end == "toml"), own) {
+            self.doubt = Some(format!("an input is a text in TOML, such as `{}` prints", own.example()));
         }
         self.table(&source, "", 0, table.get_ref());
         Ok(())
@@ -530,9 +862,19 @@ impl Settings {
                 }
                 _ => {}
             }
-            let message = format!("{name}:{}:{}: unknown key '{key}'{}", key_at.0, key_at.1, self.suggestion(key));
-            return self.mistake(Some(key_at), message);
+            return self.unknown(source, key, at, value);
         };
+        if is_table(value.get_ref()) {
+            let place = format!("{name}:{}:{}", key_at.0, key_at.1);
+            let own = key.rsplit('.').next().unwrap_or(key);
+            self.refused.insert(key.into());
+            let message = if self.kind() == Some(InputKind::Solve) {
+                flat(own)
+            } else {
+                format!("'{own}' is a key and not a table: write {own} = and its value on one line")
+            };
+            return self.mistake(Some(key_at), format!("{place}: {message}"));
+        }
         let key: Rc<str> = key.into();
         if let DeValue::Array(list) = value.get_ref() {
             let (most, of) = if kind == Kind::Texts { (MOST_TEXTS, "texts") } else { (MOST_NUMBERS, "values") };
@@ -541,61 +883,18 @@ impl Settings {
                 return self.too_many(source, &key, value.span().start, [list.len(), most], of);
             }
         }
-        let setting = |value: &Spanned<DeValue>, text_of: String| {
-            let (line, column) = source.position(value.span().start);
-            let origin = Origin::File { path: name.clone(), line, column };
-            Setting { key: key.clone(), table: None, text: text_of, origin }
-        };
-        let scalar = |value: &Spanned<DeValue>| match (kind, value.get_ref()) {
-            (Kind::Text | Kind::Texts | Kind::Word | Kind::Extents | Kind::Sites, DeValue::String(s)) => {
-                Some(s.to_string())
-            }
-            (Kind::Sites, site) => whole_numbers(site),
-            (Kind::Numbers | Kind::Fractions, DeValue::String(s)) => Some(s.to_string()),
-            (Kind::Word | Kind::Count, DeValue::Integer(i)) => Some(decimal(i)),
-            (Kind::Number | Kind::Numbers | Kind::Fractions, value) => number(value),
-            (Kind::Word, DeValue::Float(f)) => Some(f.as_str().into()),
-            (Kind::Switch, DeValue::Boolean(b)) => Some(b.to_string()),
-            _ => None,
-        };
-        let values = match (kind, value.get_ref()) {
-            (Kind::Texts | Kind::Sites, DeValue::Array(list)) => {
-                list.iter().map(|v| scalar(v).map(|text| setting(v, text))).collect::<Option<Vec<_>>>()
-            }
-            (Kind::Extents, numbers @ DeValue::Array(_)) => {
-                whole_numbers(numbers).map(|numbers| vec![setting(value, numbers)])
-            }
-            (Kind::Numbers | Kind::Fractions, DeValue::Array(list)) => {
-                let one = |value: &Spanned<DeValue>| match value.get_ref() {
-                    DeValue::String(s) if kind == Kind::Fractions => Some(s.to_string()),
-                    value => number(value),
-                };
-                let numbers: Option<Vec<String>> = list.iter().map(one).collect();
-                numbers.map(|numbers| vec![setting(value, numbers.join(","))])
-            }
-            _ => scalar(value).map(|text| vec![setting(value, text)]),
-        };
-        match values {
+        match values_of(source, &key, kind, value) {
             Some(values) => {
                 self.values.insert(key, values);
             }
             None => {
                 self.refused.insert(key.clone());
-                let expected = match kind {
-                    Kind::Text | Kind::Word => "a string",
-                    Kind::Texts => "a string or an array of strings",
-                    Kind::Number => "a number",
-                    Kind::Count => "a whole number",
-                    Kind::Switch => "true or false",
-                    Kind::Extents => "four whole numbers, [X, Y, Z, T]",
-                    Kind::Sites => "sites, [[X, Y, Z, T], [X, Y, Z, T]]",
-                    Kind::Numbers => "a number or an array of numbers",
-                    Kind::Fractions => "a number, a fraction such as \"1/2\", or an array of these",
-                };
                 let (line, column) = source.position(value.span().start);
-                let found = value.get_ref().type_str();
-                let message =
-                    format!("{name}:{line}:{column}: {key}: expected {expected}, found a value of type {found}");
+                let (found, expected) = (value.get_ref().type_str(), expected(kind));
+                let advice = advice(kind, value.get_ref());
+                let message = format!(
+                    "{name}:{line}:{column}: {key}: expected {expected}, found a value of type {found}{advice}"
+                );
                 self.mistake(Some((line, column)), message);
             }
         }
@@ -610,6 +909,72 @@ impl Settings {
         };
         self.values.iter().filter_map(line).collect()
     }
+    /// Notes an unknown key or table, and reads what it has under the name that is certainly meant, so that nothing is
+    /// missed twice.
+    fn unknown(&mut self, source: &Source, key: &str, at: usize, value: &Spanned<DeValue>) {
+        let is_table = is_table(value.get_ref());
+        let (line, column) = source.position(at);
+        let place = format!("{}:{line}:{column}", source.name);
+        if is_table && !key.contains('.') {
+            match self.meant_table(key) {
+                // Several where there is one.
+                Some((table, _)) if table == key => {
+                    let message = format!("{place}: there is one table {key}: write [{key}] in place of [[{key}]]");
+                    self.mistake(Some((line, column)), message);
+                    if let DeValue::Array(list) = value.get_ref()
+                        && let [only] = list.iter().as_slice()
+                    {
+                        self.entry(source, key, at, only);
+                    }
+                    return;
+                }
+                Some((table, _)) => return self.unknown_table(source, key, at, value, table),
+                None => {}
+            }
+            let tables = self.bracketed();
+            let message = match (tables.as_slice(), self.meant(key).and_then(|meant| meant.note)) {
+                ([], _) if self.kind().is_some() => flat(key),
+                ([], _) => format!("unknown table [{key}]"),
+                (_, Some(note)) => format!("unknown table [{key}]; {note}"),
+                (all, None) => format!("unknown table [{key}]; tables are {}", all.join(", ")),
+            };
+            return self.mistake(Some((line, column)), format!("{place}: {message}"));
+        }
+        self.mistake(Some((line, column)), format!("{place}: unknown key '{key}'{}", self.suggestion(key)));
+        // What is certain to be meant is not reported as missing, too.
+        if let Some(Meant { name: Some(meant), sure, .. }) = self.meant(key).filter(|_| !is_table) {
+            let meant = match self.in_table(key).or_else(|| self.in_array(key).map(|(_, own)| own)) {
+                Some(own) if !self.is_own(&meant) => format!("{}{meant}", key.strip_suffix(own).unwrap_or_default()),
+                _ => meant,
+            };
+            // A table of an array that is not there does not come to be by a key that is elsewhere.
+            let is_there = |table: &str, number: usize| number < self.tables(table);
+            let parts: Vec<&str> = meant.split('.').collect();
+            if let [table, number, _] = parts[..]
+                && !index(number).is_some_and(|number| is_there(table, number))
+            {
+                return;
+            }
+            let meant: Rc<str> = meant.into();
+            let values = self.known(&meant).filter(|_| sure).and_then(|kind| values_of(source, &meant, kind, value));
+            match values {
+                _ if self.was_given(&meant) => {}
+                Some(values) => drop(self.values.insert(meant, values)),
+                None => drop(self.refused.insert(meant)),
+            }
+        }
+    }
+    /// Notes a table of an unknown name, and reads it as the one that is meant.
+    fn unknown_table(&mut self, source: &Source, key: &str, at: usize, value: &Spanned<DeValue>, table: &str) {
+        let (line, column) = source.position(at);
+        let several = self.table_names().iter().any(|(name, several)| *name == table && *several);
+        let brackets = |name: &str, twice: bool| if twice { format!("[[{name}]]") } else { format!("[{name}]") };
+        let typed = brackets(key, matches!(value.get_ref(), DeValue::Array(_)));
+        let meant = brackets(table, several);
+        let message = format!("{}:{line}:{column}: unknown table {typed}; did you mean {meant}?", source.name);
+        self.mistake(Some((line, column)), message);
+        self.entry(source, table, at, value);
+    }
 
     fn mistake(&mut self, at: Option<(usize, usize)>, message: String) {
         self.mistakes.push((at.unwrap_or_default(), message));
@@ -620,11 +985,16 @@ impl Settings {
             Origin::File { line, column, .. } => Some((line, column)),
             _ => None,
         };
-        self.mistake(at, format!("{setting}: {why}"));
+        let why = why.to_string();
+        // A file that was named without a flag is known by its name.
+        match setting.origin {
+            Origin::Own(_) if why.starts_with(&format!("{}: ", setting.text)) => self.mistake(at, why),
+            _ => self.mistake(at, format!("{setting}: {why}")),
+        }
     }
     /// Notes that something is missing.
     pub fn missing(&mut self, message: impl Display) {
-        self.mistakes.push(((usize::MAX, 0), message.to_string()));
+        self.mistakes.push((MISSING, message.to_string()));
     }
     /// Notes that two keys do not go together.
     pub fn conflict(&mut self, key: &str, with: &str, why: &str) {
@@ -654,6 +1024,10 @@ impl Settings {
     /// The value of a key through a parser, whose error is noted.
     pub fn parsed<T, E: Display>(&mut self, key: &str, parse: impl FnOnce(&str) -> Result<T, E>) -> Option<T> {
         let setting = self.get(key)?;
+        if matches!(setting.origin, Origin::Flag) && setting.text.starts_with("--") {
+            self.wrong(&setting, format!("its value is missing: {} is the next flag", setting.text));
+            return None;
+        }
         match parse(&setting.text) {
             Ok(value) => Some(value),
             Err(why) => {
@@ -676,19 +1050,17 @@ impl Settings {
     pub fn count(&mut self, key: &str, range: RangeInclusive<usize>) -> Option<usize> {
         self.parsed(key, |text| match text.replace('_', "").parse::<usize>() {
             Ok(n) if range.contains(&n) => Ok(n),
-            _ => Err(format!("'{text}' is not a whole number from {} to {}", range.start(), range.end())),
+            _ => {
+                let last = if *range.end() == usize::MAX { "2^64 - 1".into() } else { range.end().to_string() };
+                Err(format!("'{text}' is not a whole number from {} to {last}{}", range.start(), count_hint(text)))
+            }
         })
     }
     /// One of some words.
     pub fn choice<T: Copy>(&mut self, key: &str, choices: &[(&str, T)]) -> Option<T> {
         self.parsed(key, |text| match choices.iter().find(|(name, _)| *name == text) {
             Some((_, value)) => Ok(*value),
-            None => {
-                let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
-                let close = names.iter().find(|name| strsim::jaro_winkler(name, text) > 0.8);
-                let hint = close.map(|name| format!("; did you mean '{name}'?")).unwrap_or_default();
-                Err(format!("'{text}' is none of {}{hint}", names.join(", ")))
-            }
+            None => Err(none_of(key, text, &choices.iter().map(|(name, _)| *name).collect::<Vec<_>>())),
         })
     }
     /// Whether a switch is on.
@@ -699,6 +1071,11 @@ impl Settings {
     /// Fails with all that is wrong, in the order of the file.
     pub fn finish(&mut self, what: &str) -> Outcome {
         let mut mistakes = std::mem::take(&mut self.mistakes);
+        // Nobody knows what is on such lines, nor what is missing therefore.
+        let is_known = |at: &(usize, usize)| !self.unreadable.contains(&at.0) && *at != MISSING;
+        mistakes.retain(|(at, _)| self.syntax.is_empty() || is_known(at));
+        mistakes.retain(|(at, message)| *at != MISSING || !self.refused.iter().any(|key| is_about(message, key)));
+        mistakes.append(&mut self.syntax);
         mistakes.sort_by_key(|(at, _)| *at);
         // What was looked at twice is one mistake.
         let mut told = BTreeSet::new();
@@ -706,16 +1083,23 @@ impl Settings {
         let lines: Vec<String> = lines.filter(|message| told.insert(message.clone())).collect();
         match lines.as_slice() {
             [] => Ok(()),
-            [one] => Err(Failure::refused(one)),
+            [one] => Err(Failure::refused(self.doubt.as_ref().map_or(one.clone(), |doubt| format!("{one}; {doubt}")))),
             many => {
                 let mut list = many.iter().take(MOST_MISTAKES).map(|line| format!("\n  {line}")).collect::<String>();
                 if many.len() > MOST_MISTAKES {
                     list += &format!("\n  and {} more", many.len() - MOST_MISTAKES);
                 }
+                list += &self.doubt.as_ref().map_or(String::new(), |doubt| format!("\n{doubt}"));
                 Err(Failure::refused(format!("{} in {what}:{list}", crate::cli::count(many.len(), "mistake"))))
             }
         }
     }
+}
+
+/// Returns the message on a value that is none of these words, with the one that was probably meant.
+pub fn none_of(key: &str, text: &str, choices: &[&str]) -> String {
+    let hint = synonyms::of_value(key, text, choices).map(|meant| meant.sentence()).unwrap_or_default();
+    format!("'{text}' is none of {}{hint}", choices.join(", "))
 }
 
 /// How operators find their parameters.

@@ -271,10 +271,10 @@ fn lines(hosts: &[String], devices: &[String]) -> Vec<String> {
     lines
 }
 
-/// Where the kernel driver of NVIDIA lists its GPUs, also within a container to which they were not given.
+/// Folder in which NVIDIA's kernel driver lists its GPUs, also within a container that was not given them.
 const DRIVEN_GPUS: &str = "/proc/driver/nvidia/gpus";
 
-/// Whether the kernel driver has a GPU, which then could be used if all else were in order.
+/// Returns whether the kernel driver lists a GPU, which could be used if everything else were in order.
 fn drives_gpus(list: &Path) -> bool {
     std::fs::read_dir(list).is_ok_and(|mut gpus| gpus.next().is_some())
 }

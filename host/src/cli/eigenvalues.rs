@@ -6,7 +6,7 @@ use super::layout::Cut;
 use super::plan::{FermionPlan, merged};
 use super::progress::Watch;
 use super::solve::refused;
-use super::{Context, Failure, Outcome, interrupt, text};
+use super::{Context, Failure, Outcome, interrupt, named, text};
 use crate::cli::config::Settings;
 use clap::Args;
 use ferrite::field::FullField;
@@ -96,7 +96,8 @@ impl Task {
 pub fn run(args: &EigenvalueArguments, context: &Context) -> Outcome {
     let (comm, choice) = (&context.comm, context.device_choice()?);
     // All headers before the work.
-    let tasks = args.files.iter().map(|path| Task::new(args, path, context)).collect::<Outcome<Vec<_>>>();
+    let files = named::all_matches(&args.files, comm)?;
+    let tasks = files.iter().map(|path| Task::new(args, path, context)).collect::<Outcome<Vec<_>>>();
     let tasks = comm.agree(tasks)?;
     let device = choice.open(comm)?;
     interrupt::listen();

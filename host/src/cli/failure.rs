@@ -1,4 +1,5 @@
 //! Why a command ended without doing what was asked: one sentence and an exit code.
+use super::named;
 use ferrite::backend::BackendError;
 use ferrite::domain::DeviceError;
 use ferrite::files::{FileError, LengthRemedy, Problem};
@@ -130,6 +131,23 @@ impl ReadBy {
 
 /// The library speaks of its options; this adds by what users give them.
 pub fn describe(error: &FileError, by: ReadBy) -> String {
+    match &error.problem {
+        Problem::Io { .. } => {
+            if let Some(advice) = named::advice_on_pattern(&error.path) {
+                return format!("{}: {advice}", error.path.display());
+            }
+            if error.path.is_dir() {
+                return format!("{}: this is a folder: name a file in it", error.path.display());
+            }
+        }
+        Problem::UnknownFormat { .. } if error.path.extension().is_some_and(|end| end.eq_ignore_ascii_case("toml")) => {
+            let shown = error.path.display();
+            return format!(
+                "{shown}: this is an input in TOML, and a field is read here; `ferrite check {shown}` finds out which command it is for"
+            );
+        }
+        _ => {}
+    }
     let (flag, key, converted) = match &error.problem {
         Problem::NeedsLattice { .. } => ("--lattice X,Y,Z,T", "lattice = [X, Y, Z, T]", "--lattice X,Y,Z,T"),
         Problem::Trailing { .. }

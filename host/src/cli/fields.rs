@@ -1,5 +1,6 @@
 //! Sources, and field files by name.
 use super::communicator::RunCommunicator;
+use super::config::none_of;
 use super::failure::{ReadBy, describe};
 use super::layout::Layout;
 use super::{Failure, Outcome, text};
@@ -47,7 +48,8 @@ impl Source {
     pub fn parse<T: Fermion>(text: &str) -> Result<Self, String> {
         let point = format!("point:x,y,z,t,{}", T::AXES.join(","));
         let expected = format!("expected {point}, random:SEED or file:PATH");
-        let (kind, rest) = text.split_once(':').ok_or_else(|| format!("'{text}': {expected}"))?;
+        let refused = || format!("'{text}': {expected}{}", other_source(text));
+        let (kind, rest) = text.split_once(':').ok_or_else(refused)?;
         let noise = generate::NOISE_SOURCES;
         match kind {
             "point" => {
@@ -75,7 +77,7 @@ impl Source {
                 }
             }
             "file" if !rest.is_empty() => Ok(Source::File(rest.into(), 0)),
-            _ => Err(format!("'{text}': {expected}")),
+            _ => Err(refused()),
         }
     }
     /// `n` sources that begin with one as typed: components of a point, spin by spin, from the first on where none is named;
@@ -186,6 +188,25 @@ impl Source {
             }
         }
     }
+}
+
+/// Returns advice on a source that other programs have under this name: `; walls are sources of ferrite spectrum`.
+fn other_source(text: &str) -> String {
+    let kind = text.split(':').next().unwrap_or(text).trim().to_lowercase();
+    let advice = match kind.as_str() {
+        "wall" | "shell" | "smeared" | "gaussian" | "gauss" | "wuppertal" => {
+            "walls and shells are sources of `ferrite spectrum`"
+        }
+        "noise" | "z2" | "z4" | "u1" | "stochastic" | "rand" | "random" | "gauss-noise" => {
+            "random:1 is noise with the seed 1"
+        }
+        "pt" | "delta" | "origin" | "point" => {
+            "point:0,0,0,0 with --sources 12, or 3 for staggered quarks, is a point with all components"
+        }
+        _ if FileFormat::of_fermion_file(Path::new(text)).is_some() => return format!("; did you mean 'file:{text}'?"),
+        _ => return String::new(),
+    };
+    format!("; {advice}")
 }
 
 /// *Collective.* Makes or reads this process's part of fields; a file once for all of its fields.
@@ -524,7 +545,7 @@ pub fn file_precision(text: &str) -> Result<FilePrecision, String> {
     match text {
         "single" => Ok(FilePrecision::Single),
         "double" => Ok(FilePrecision::Double),
-        other => Err(format!("'{other}' is none of single, double")),
+        other => Err(none_of("precision", other, &["single", "double"])),
     }
 }
 

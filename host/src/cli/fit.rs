@@ -1,4 +1,5 @@
 //! `ferrite fit`.
+use super::named::not_an_input;
 use super::{Context, Failure, Outcome};
 use clap::{Args, ValueEnum};
 use ferrite::statistics::effective::CorrelatorShape;
@@ -154,6 +155,12 @@ pub fn run(args: &FitArguments, context: &Context) -> Outcome {
     }
     if path.is_dir() {
         return spectrum(args, path, context);
+    }
+    if let Some(what) = not_an_input(path) {
+        let why = format!(
+            "is {what}: name a folder of ferrite spectrum, or a file of ferrite measure -o or ferrite trace -o"
+        );
+        return Err(Failure::refused(format!("{} {why}", path.display())));
     }
     match TraceRecord::find(path)? {
         Some(record) => of_traces(args, path, &record, context),

@@ -1,6 +1,6 @@
 //! Lists of precisions and reconstructions, for commands that go through several.
 use super::plan::{PRECISIONS, RECONSTRUCTIONS};
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, synonyms};
 use clap::Args;
 use ferrite::{LinkStorage, Precision};
 
@@ -50,8 +50,11 @@ pub fn choose<T: Copy>(flag: &str, text: Option<&str>, choices: &[(&str, T)]) ->
     let found: Option<Vec<T>> = text.split(',').map(|name| find(name.trim())).collect();
     found.ok_or_else(|| {
         let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
+        let wrong = text.split(',').map(str::trim).find(|name| find(name).is_none());
+        let hint = wrong.and_then(|name| synonyms::of_value(flag, name, &names)).map(|meant| meant.sentence());
+        let hint = hint.unwrap_or_default();
         Failure::refused(format!(
-            "--{flag} '{text}': expected all, or some of {}, separated by commas",
+            "--{flag} '{text}': expected all, or some of {}, separated by commas{hint}",
             names.join(", ")
         ))
     })

@@ -1,4 +1,5 @@
 //! `ferrite links`.
+use super::config::none_of;
 use super::failure::ReadBy;
 use super::fields::{file_precision, gauge_format, lattice_of, read_gauge, write_gauge};
 use super::host_links::with_tadpole;
@@ -103,7 +104,8 @@ fn checked(args: LinksArguments) -> Outcome<LinksJob> {
     };
     let boundary = BOUNDARIES.iter().find(|(name, _)| *name == common.bc_time).map(|(_, boundary)| *boundary);
     let Some(boundary) = boundary else {
-        return Err(Failure::refused(format!("--bc-time '{}' is none of antiperiodic, periodic", common.bc_time)));
+        let names = BOUNDARIES.map(|(name, _)| name);
+        return Err(Failure::refused(format!("--bc-time {}", none_of("bc-time", &common.bc_time, &names))));
     };
     let (fat, long) = (format_of(&common.fat)?, format_of(&common.long)?);
     Ok(LinksJob { common, operator, boundary, formats: [fat, long] })

@@ -31,6 +31,7 @@ mod log;
 pub mod measure;
 mod method;
 mod multigrid;
+mod named;
 mod output;
 mod plan;
 pub mod plaquette;
@@ -49,11 +50,14 @@ pub mod smear;
 pub mod solve;
 pub mod spectrum;
 mod stout;
+mod synonyms;
+mod syntax;
 pub mod target;
 mod terminal;
 mod text;
 pub mod trace;
 pub mod tune;
+mod usage;
 pub mod verify;
 
 pub use failure::{Code, Failure};
@@ -179,6 +183,7 @@ pub enum Command {
     /// Replace links by stout, APE or HYP links
     Smear(smear::SmearArguments),
     /// Solve M x = b
+    #[command(visible_alias = "invert")]
     Solve(Box<solve::SolveArguments>),
     /// Apply a Dirac operator to a field
     Apply(Box<apply::ApplyArguments>),
@@ -267,7 +272,9 @@ pub struct Invocation {
 impl Invocation {
     /// Parses a command line, which begins with the name of the program; prints help, version and mistakes itself.
     pub fn parse(arguments: &[OsString], comm: RunCommunicator) -> Result<Self, ExitCode> {
-        match utf8(arguments).and_then(|()| Cli::try_parse_from(arguments)) {
+        let program = Cli::command();
+        let typed = || Cli::try_parse_from(usage::rearranged(arguments, &program));
+        match utf8(arguments).and_then(|()| typed()).map_err(|error| usage::explained(error, arguments, &program)) {
             Ok(Cli { command, global }) => {
                 log::start(global.verbose, global.quiet || !comm.speaks());
                 let output = Output::new(comm.rank(), Reader::of(&global), global.quiet);
@@ -286,7 +293,9 @@ impl Invocation {
                     let _ = terminal::print(std::io::stdout().lock(), &text);
                 }
                 if error.use_stderr() && arguments.iter().any(|a| a == "--json") {
-                    let sentence = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_string();
+                    let mistake = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_string();
+                    let tips = text.lines().filter_map(|line| line.trim_start().strip_prefix("tip: "));
+                    let sentence = tips.fold(mistake, |sentence, tip| format!("{sentence}; {tip}"));
                     Output::new(0, Reader::Program, true).failure(&Failure::new(code, sentence));
                 }
                 Err(code.into())

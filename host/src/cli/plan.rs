@@ -358,9 +358,9 @@ fn link_files(
     let [gauge, fat, long] = ["gauge", "fat", "long"].map(|key| path(settings, key));
     if !staggered {
         if gauge.is_none() {
-            let [flag, key] = [ReadBy::Flags.spelled("gauge", "FILE"), ReadBy::Keys.spelled("gauge", "\"FILE\"")];
+            let key = ReadBy::Keys.spelled("gauge", "\"FILE\"");
             settings.missing(match settings.given_by() {
-                ReadBy::Flags => format!("no gauge field: give {flag}, or {key} in an input file"),
+                ReadBy::Flags => format!("no gauge field: name the file of a configuration, or give {key} in the input"),
                 _ => format!("no gauge field: give {}", settings.spelled("gauge", "\"FILE\"")),
             });
         }

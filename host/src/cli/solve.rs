@@ -10,6 +10,7 @@ use super::host_links::{HostLinks, LinksRead};
 use super::keys::SolveFlags;
 use super::layout::{Cut, Layout};
 use super::method::SolveScheme;
+use super::named::NamedFiles;
 use super::plan::{self, FermionPlan, RECONSTRUCTIONS, Systems, name_of};
 use super::progress::Watch;
 use super::setup_file::SetupFile;
@@ -37,7 +38,7 @@ fn examples() -> String {
 
 const EXAMPLES: &str = "\
 Examples:
-  ferrite solve --gauge weak.ildg --mass 0.05 --source random:1 -o solution.npy --plot convergence.svg
+  ferrite solve weak.ildg --mass 0.05 --source random:1 -o solution.npy --plot convergence.svg
   ferrite solve --gauge weak.ildg --kappa 0.12 --source point:0,0,0,0,0,0 --source point:0,0,0,0,0,1 \\
       --solver cg --precision half -o solutions.npy
   ferrite solve --gauge weak.ildg --mass 0.05 --source point:0,0,0,0 --sources 12 -o propagator.npy
@@ -65,8 +66,10 @@ code is 1 and no solution is written, unless --keep-unconverged asks for the bes
 #[derive(Args)]
 #[command(after_help = examples())]
 pub struct SolveArguments {
-    /// An input file in TOML, with the flags as keys: `ferrite init solve` prints one with comments
-    input: Option<PathBuf>,
+    /// A configuration, as with --gauge; or an input file in TOML, with the flags as keys, which `ferrite init solve` prints with
+    /// comments; or both
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
     #[command(flatten)]
     flags: SolveFlags,
     /// Change a key of the input file; may be repeated
@@ -283,27 +286,31 @@ fn different_files(settings: &mut Settings) {
 }
 
 /// Collects settings from file, `--set` and flags, in this order.
-fn settings(args: &SolveArguments, context: &Context) -> Outcome<(Settings, String)> {
+fn settings(args: &SolveArguments, files: &NamedFiles, context: &Context) -> Outcome<(Settings, String)> {
     let mut settings = Settings::default();
     let mut what = "the command line".to_string();
-    if let Some(path) = &args.input {
+    if let Some(path) = &files.input {
         settings.file(path)?;
         what = path.display().to_string();
     }
     settings.set(&args.set);
     context.add_to(&mut settings);
     args.flags.add_to(&mut settings);
+    settings.configuration(files.configuration.as_deref());
     Ok((settings, what))
 }
 
 /// Solves, writes and reports.
 pub fn run(args: Box<SolveArguments>, context: &Context) -> Outcome {
     let comm = &context.comm;
-    let (mut settings, what) = comm.agree(settings(&args, context))?;
+    // Before files: a value that was not joined to its key with = looks like one.
+    comm.agree(Settings::default().only_set(&args.set))?;
+    let files = comm.agree(NamedFiles::of(&args.files, "solve"))?;
+    let (mut settings, what) = comm.agree(settings(&args, &files, context))?;
     let solve = comm.agree(Solve::from_settings(&mut settings, &what))?;
     match solve.plan.operator.kind() {
-        FermionKind::Wilson => run_on::<Spinor>(&solve, args.input.as_deref(), context),
-        FermionKind::Staggered => run_on::<ColourVector>(&solve, args.input.as_deref(), context),
+        FermionKind::Wilson => run_on::<Spinor>(&solve, files.input.as_deref(), context),
+        FermionKind::Staggered => run_on::<ColourVector>(&solve, files.input.as_deref(), context),
     }
 }
 

@@ -17,7 +17,49 @@ pub fn file_lattice(text: &str) -> Result<Lattice, String> {
 pub fn extents(text: &str) -> Result<[usize; 4], String> {
     let numbers = text.split(',').map(|n| n.trim().parse()).collect::<Result<Vec<usize>, _>>();
     let size: Result<[usize; 4], _> = numbers.map_err(|_| ()).and_then(|n| n.try_into().map_err(|_| ()));
-    size.map_err(|()| format!("'{text}' is not of the form X,Y,Z,T, for example 16,16,16,32"))
+    size.map_err(|()| {
+        // Numbers with other signs between or around them.
+        let has_other = text.contains(|c: char| !c.is_ascii_digit() && !",xX×*/;[](){} ".contains(c));
+        let numbers: Vec<&str> = text.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty()).collect();
+        let hint = match numbers.len() {
+            _ if has_other => String::new(),
+            4 => format!("; did you mean {}?", numbers.join(",")),
+            1.. => format!("; it has {} instead of 4", count(numbers.len(), "number")),
+            0 => String::new(),
+        };
+        format!("'{text}' is not of the form X,Y,Z,T, for example 16,16,16,32{hint}")
+    })
+}
+
+/// Returns a hint for a text that is not a number: a decimal point in place of a comma, or no unit.
+pub fn number_hint(text: &str) -> String {
+    let text = text.trim();
+    let pointed = text.replacen(',', ".", 1);
+    if text.matches(',').count() == 1 && pointed.parse::<f64>().is_ok() {
+        return format!("; write a decimal point: {pointed}");
+    }
+    let units = ["MeV", "GeV", "fm", "/fm", "/a"];
+    let without = units.iter().find_map(|unit| text.strip_suffix(unit));
+    match without.map(|number| number.trim_end().parse::<f64>()) {
+        Some(Ok(_)) => "; numbers are in lattice units, without a unit".into(),
+        _ => String::new(),
+    }
+}
+
+/// Returns a hint for a text that is not a whole number: `0` for `cuda:0`, `1000` for `1e3`.
+pub fn count_hint(text: &str) -> String {
+    let text = text.trim();
+    if let Ok(x) = text.parse::<f64>() {
+        return if x.fract() == 0.0 && (0.0..1e15).contains(&x) {
+            format!("; did you mean {x}?")
+        } else {
+            String::new()
+        };
+    }
+    let name = text.trim_end_matches(|c: char| c.is_ascii_digit());
+    let number = &text[name.len()..];
+    let is_name = name.starts_with(|c: char| c.is_alphabetic());
+    if is_name && !number.is_empty() { format!("; did you mean {number}?") } else { String::new() }
 }
 
 /// Bytes in the unit that gives a short number.
@@ -65,7 +107,17 @@ pub fn parse_bytes(text: &str) -> Result<usize, String> {
         units.iter().find_map(|(unit, power)| Some((text.strip_suffix(unit)?.trim_end(), *power))).unwrap_or((text, 0));
     match number.replace('_', "").parse::<f64>() {
         Ok(x) if x > 0.0 && x.is_finite() => Ok((x * 2f64.powi(power)) as usize),
-        _ => Err(format!("'{text}' is not an amount of memory, for example 20GiB or 500MiB")),
+        _ => {
+            let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').trim();
+            let number = text[..text.len() - unit.len()].trim();
+            let meant = units.iter().find(|(name, _)| {
+                let [name, unit] = [*name, unit].map(str::to_lowercase);
+                [name.clone(), name.replace('i', ""), name[..1].to_string()].contains(&unit)
+            });
+            let hint = meant.filter(|_| number.parse::<f64>().is_ok_and(|x| x > 0.0));
+            let hint = hint.map_or_else(String::new, |(unit, _)| format!("; did you mean {number}{unit}?"));
+            Err(format!("'{text}' is not an amount of memory, for example 20GiB or 500MiB{hint}"))
+        }
     }
 }
 
@@ -94,6 +146,26 @@ mod tests {
         for (x, shown) in [(1e-10, "1e-10"), (2.5e-11, "2.5e-11"), (0.005, "5e-3"), (1.0, "1e0")] {
             assert_eq!(tolerance(x), shown);
         }
+    }
+
+    #[test]
+    fn hints_are_what_was_meant() {
+        let end = |text: &str| extents(text).unwrap_err().split_once("; ").map(|(_, hint)| hint.to_string());
+        for text in ["4x4x4x8", "4×4×4×8", "4 4 4 8", "[4, 4, 4, 8]", "4, 4, 4, 8,"] {
+            assert_eq!(end(text).as_deref(), Some("did you mean 4,4,4,8?"), "{text}");
+        }
+        assert_eq!(end("4,4,8").as_deref(), Some("it has 3 numbers instead of 4"));
+        for text in ["4^3x8", "", "4.0,4,4,8", "-4,4,4,8", "a,b,c,d"] {
+            assert_eq!(end(text), None, "{text}");
+        }
+        let hints = ["0,1", "100MeV", "1,000,000", "light", "0.1"].map(number_hint);
+        assert_eq!(hints[0], "; write a decimal point: 0.1");
+        assert!(hints[1].contains("lattice units") && hints[2..].iter().all(String::is_empty));
+        let hints = ["gpu0", "cuda:1", "1e3", "4.5", "-1", "all", "3rd"].map(count_hint);
+        assert_eq!(hints, ["; did you mean 0?", "; did you mean 1?", "; did you mean 1000?", "", "", "", ""]);
+        assert!(parse_bytes("20GB").unwrap_err().ends_with("did you mean 20GiB?"));
+        assert!(parse_bytes("20 g").unwrap_err().ends_with("did you mean 20GiB?"));
+        assert!(!parse_bytes("lots").unwrap_err().contains("did you"));
     }
 
     #[test]

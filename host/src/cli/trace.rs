@@ -7,6 +7,7 @@ use super::host_links::LinksRead;
 use super::keys::{self, SolverFlags};
 use super::layout::Layout;
 use super::line_file::{LineFile, measure_all};
+use super::named;
 use super::plan::{self, Systems, gauge_header, merged, reading};
 use super::progress::Watch;
 use super::solve::{self, Solve, refused};
@@ -262,11 +263,12 @@ pub fn run(args: &TraceArguments, context: &Context) -> Outcome {
     let comm = &context.comm;
     let noise = comm.agree(NoiseChoice::of(args))?;
     // All headers before the work.
-    let tasks = args.files.iter().map(|path| Task::new(args, &noise, path, context)).collect::<Outcome<Vec<_>>>();
+    let files = named::all_matches(&args.files, comm)?;
+    let tasks = files.iter().map(|path| Task::new(args, &noise, path, context)).collect::<Outcome<Vec<_>>>();
     let tasks = comm.agree(tasks)?;
     let choice: DeviceChoice = context.device_choice()?;
     let input = json!({ "solve": tasks[0].1, "noise": noise.json() });
-    let configurations = Configured::all(&args.files, comm)?;
+    let configurations = Configured::all(&files, comm)?;
     let device = choice.open(comm)?;
     let record =
         args.output.clone().map(|path| LineFile::open(path, LINE, input, &configurations, comm)).transpose()?;

@@ -103,7 +103,7 @@ pub fn run(args: VerifyArguments, context: &Context) -> Outcome {
         }
         Err(error) => {
             let message = describe(&error, reading.by);
-            if matches!(&error.problem, Problem::Io { action, .. } if action == "open") {
+            if args.file.is_dir() || matches!(&error.problem, Problem::Io { action, .. } if action == "open") {
                 return Err(Failure::refused(message).shared());
             }
             if let Problem::Comm(_) = error.problem {

@@ -93,7 +93,7 @@ fn long_inputs_are_refused_at_once() {
                 &format!("k = {{ {} }}", (0..100_000).map(|k| format!("k{k} = 1")).collect::<Vec<_>>().join(", ")),
                 1,
             ),
-            &["unknown key 'k'"],
+            &["unknown table [k]"],
         ),
         (
             "rhmc",

@@ -1,4 +1,5 @@
 //! `ferrite bench dslash`, `blas` and `copy`.
+use crate::cli::config::none_of;
 use crate::cli::device::Device;
 use crate::cli::formats::FormatFlags;
 use crate::cli::keys::alternatives;
@@ -53,6 +54,11 @@ pub fn names() -> String {
     alternatives(all_operators().map(|definition| definition.name))
 }
 
+/// Returns their names, and `all`, as `--operator` takes them.
+pub fn timed_operators() -> Vec<String> {
+    all_operators().map(|definition| definition.name).chain(["all"]).map(String::from).collect()
+}
+
 /// The operator named, or all.
 pub fn operators(name: &str) -> Outcome<Vec<&'static Definition>> {
     if name == "all" {
@@ -60,8 +66,8 @@ pub fn operators(name: &str) -> Outcome<Vec<&'static Definition>> {
     }
     let found = all_operators().find(|definition| operator_named(name).is_some_and(|named| named == *definition));
     found.map(|definition| vec![definition]).ok_or_else(|| {
-        let names: Vec<_> = all_operators().map(|definition| definition.name).collect();
-        Failure::refused(format!("--operator '{name}' is none of {}, all", names.join(", ")))
+        let names: Vec<_> = all_operators().map(|definition| definition.name).chain(["all"]).collect();
+        Failure::refused(format!("--operator {}", none_of("operator", name, &names)))
     })
 }
 

@@ -8,6 +8,8 @@ mod solver;
 
 pub(super) use kernels::{check_nrhs, lattice_or_default, memory, names, operators};
 
+pub use kernels::timed_operators;
+
 use super::{Context, Outcome};
 use clap::{Args, Subcommand};
 

@@ -6,6 +6,7 @@ use super::configured::Configured;
 use super::device::{Device, DeviceChoice};
 use super::fields::{Reading, lattice_of, read_gauge, require_host_memory};
 use super::line_file::{LineFile, measure_all};
+use super::named;
 use super::progress::Progress;
 use super::verify::ReadFlags;
 use super::{Context, Failure, Outcome, interrupt, text};
@@ -154,11 +155,12 @@ pub fn run(args: &MeasureArguments, context: &Context) -> Outcome {
     let reading = args.read.reading();
     // All headers before the work.
     let lattice = |path: &PathBuf| lattice_of(path, &reading, comm);
-    let lattices = args.files.iter().map(lattice).collect::<Outcome<Vec<_>>>()?;
-    for (path, lattice) in args.files.iter().zip(&lattices) {
+    let files = named::all_matches(&args.files, comm)?;
+    let lattices = files.iter().map(lattice).collect::<Outcome<Vec<_>>>()?;
+    for (path, lattice) in files.iter().zip(&lattices) {
         comm.agree(loops.as_ref().map_or(Ok(()), |loops| loops.check(path, *lattice)))?;
     }
-    let configurations = Configured::all(&args.files, comm)?;
+    let configurations = Configured::all(&files, comm)?;
     let device = choice.open(comm)?;
     let input = json!({
         "flow": course.as_ref().map(FlowCourse::json),

@@ -499,6 +499,11 @@ fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {
     Some(QuarkGroup { name, operator, quarks, pseudofermions, tolerances, dynamics_tol, level })
 }
 
+/// Returns the names of all quarks, as `operator` of a table `[[fermion]]` takes them.
+pub fn quark_operators() -> impl Iterator<Item = &'static str> {
+    names_of_operators().map(|(name, _)| name)
+}
+
 /// Staggered quarks by name.
 #[derive(Clone, Copy, PartialEq)]
 enum QuarkKind {

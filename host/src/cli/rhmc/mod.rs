@@ -14,6 +14,7 @@ mod trial;
 mod wilson;
 
 pub use folder::Begin;
+pub use input::quark_operators;
 pub use needs::{expect_fit, plan};
 pub use trial::trial;
 

@@ -1,10 +1,11 @@
 //! The input of `ferrite spectrum`, checked.
 use super::super::batch::BatchChoice;
 use super::super::device::DeviceChoice;
+use super::super::named::{self, is_field};
 use super::super::plan::{definition, foreign_keys};
 use super::super::{Context, Failure, Outcome, keys};
 use super::SpectrumArguments;
-use crate::cli::config::{Kind, Schema, Settings};
+use crate::cli::config::{Kind, Schema, Settings, none_of};
 use ferrite::FermionKind;
 use ferrite::lattice::Lattice;
 use ferrite::observables::spectrum::gamma::{COUNT, name};
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 use tracing::warn;
 
 /// Its own keys; those of `ferrite solve` are in a table `solve`.
-const SCHEMA: Schema = &[
+pub const SCHEMA: Schema = &[
     ("configurations", Kind::Texts),
     ("source", Kind::Word),
     ("origin", Kind::Extents),
@@ -197,9 +198,20 @@ impl SpectrumInput {
     /// Reads the file and the settings beside it; all mistakes at once.
     pub fn read(args: &SpectrumArguments, context: &Context) -> Outcome<Self> {
         let mut s = Settings::with_solves(SCHEMA, "solve", "quark");
+        if let (true, Some(input)) =
+            (is_field(&args.input), args.configurations.iter().find(|name| !is_field(name.as_ref())))
+        {
+            let (input, configuration) = (Path::new(input).display(), args.input.display());
+            let why = format!(
+                "{configuration} is a configuration, and the input comes before it: ferrite spectrum {input} {configuration}"
+            );
+            return Err(Failure::refused(why));
+        }
         s.file(&args.input)?;
         s.set(&args.set);
-        s.flags("configurations", &args.configurations);
+        if !args.configurations.is_empty() {
+            s.put("configurations", &args.configurations, "the configurations");
+        }
         s.flag("batch", args.batch.as_deref());
         context.add_to(&mut s);
         let device = DeviceChoice::from_settings(&mut s);
@@ -208,7 +220,12 @@ impl SpectrumInput {
         for QuarkInput { solve, .. } in &mut quarks {
             for key in ELSEWHERE {
                 if let Some(setting) = solve.get(key) {
-                    s.wrong(&setting, "belongs to `ferrite solve`");
+                    match SCHEMA.iter().any(|(own, _)| *own == key) {
+                        true => {
+                            s.wrong(&setting, format!("{key} is no key of this table: write it above the first table"))
+                        }
+                        false => s.wrong(&setting, "belongs to `ferrite solve`: leave it out"),
+                    }
                 }
             }
             if let Some(setting) = solve.get("batch") {
@@ -225,9 +242,9 @@ impl SpectrumInput {
         let partner = definitions.iter().find_map(|definition| definition.partner());
         agree(&mut s, &quarks, &definitions);
         let (mesons, tastes) = (mesons(&mut s, &quarks), tastes(&mut s));
-        let configurations: Vec<PathBuf> = s.all("configurations").iter().map(|one| one.text().into()).collect();
-        if configurations.is_empty() && !s.was_refused("configurations") {
-            s.missing("no configurations: name them behind the input, or configurations = [\"cfg.000100.ildg\"] in it");
+        let configurations = configurations(&mut s);
+        if s.all("configurations").is_empty() && !s.was_refused("configurations") {
+            s.missing("no configurations: name them after the input, or configurations = [\"cfg.000100.ildg\"] in it");
         }
         let source = s.choice("source", &SOURCES).unwrap_or(SourceKind::Point);
         let shell_sink = s.choice("sink", &[("point", false), ("shell", true)]).unwrap_or(false);
@@ -555,6 +572,18 @@ fn momenta(most: i32) -> Vec<[i32; 3]> {
     all
 }
 
+/// Returns the files that the names and patterns of `configurations` stand for, and notes patterns that match nothing.
+fn configurations(s: &mut Settings) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for setting in s.all("configurations") {
+        match named::matches(setting.text()) {
+            Ok(found) => files.extend(found),
+            Err(why) => s.wrong(&setting, why),
+        }
+    }
+    files
+}
+
 /// The quarks: those of the tables, each with what the table `solve` has, or else that of this table.
 fn quarks(s: &mut Settings) -> Vec<QuarkInput> {
     let tables = s.tables("quark");
@@ -636,8 +665,8 @@ fn projectors(s: &mut Settings) -> Vec<SpinProjector> {
         match PROJECTORS.iter().find(|(name, _)| *name == setting.text()) {
             Some((_, projector)) => projectors.push(*projector),
             None => {
-                let names = PROJECTORS.map(|(name, _)| name).join(", ");
-                s.wrong(&setting, format!("'{}' is none of {names}", setting.text()));
+                let names = PROJECTORS.map(|(name, _)| name);
+                s.wrong(&setting, none_of("projectors", setting.text(), &names));
             }
         }
     }
@@ -790,7 +819,8 @@ fn plot(s: &mut Settings, staggered: bool, names: &[String]) -> Vec<String> {
         if staggered {
             s.wrong(setting, "effective masses of staggered quarks are shown of Goldstone's pion only: take it out");
         } else if !names.iter().any(|name| name == setting.text()) {
-            s.wrong(setting, format!("'{}' is none of {}", setting.text(), names.join(", ")));
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            s.wrong(setting, none_of("plot", setting.text(), &names));
         }
     }
     all.iter().map(|setting| setting.text().to_string()).collect()

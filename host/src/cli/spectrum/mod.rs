@@ -11,11 +11,13 @@ use super::batch::Needs;
 use super::check::{Checked, any_layout};
 use super::configured::Configured;
 use super::layout::Cut;
+use super::named;
 use super::solve::Solve;
 use super::{Context, Failure, Outcome, interrupt, target, text};
 use clap::Args;
 use ferrite::field::host::{ColourVector, Spinor};
 use input::SpectrumInput;
+pub use input::{SCHEMA, SOURCES};
 use kept::KeptPropagator;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -92,7 +94,8 @@ pub fn check(
 /// Solves, contracts and prints.
 pub fn run(args: &SpectrumArguments, context: &Context) -> Outcome {
     let (comm, what) = (&context.comm, args.input.display().to_string());
-    let input = comm.agree(SpectrumInput::read(args, context))?;
+    let mut input = comm.agree(SpectrumInput::read(args, context))?;
+    input.configurations = named::of_first(input.configurations, comm)?;
     let mut file = result::File::read(&args.out, &input, comm)?;
     let mut missing: Vec<Configured> = Vec::new();
     for mut configuration in Configured::all(&input.configurations, comm)? {
