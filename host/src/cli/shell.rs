@@ -1,8 +1,13 @@
 //! `ferrite completions` and `ferrite man`: what shells and readers want to know of the command line.
-use super::{Cli, Context, Failure, Outcome, target};
+use super::plan::{METHODS, OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES};
+use super::{Cli, Context, Failure, Outcome, bench, rhmc, spectrum, target};
+use clap::builder::PossibleValuesParser;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 use clap_mangen::Man;
+use ferrite::hmc::action::ActionName;
+use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme};
+use ferrite::operators::{BOUNDARIES, OPERATORS, PHASES, SCHURS};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -36,10 +41,77 @@ pub struct ManArguments {
 /// Prints completions.
 pub fn completions(args: &CompletionArguments, context: &Context) -> Outcome {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "ferrite", &mut script);
+    clap_complete::generate(args.shell, &mut with_values(Cli::command()), "ferrite", &mut script);
     let text = String::from_utf8_lossy(&script).into_owned();
     let object = json!({ "shell": args.shell.to_string(), "script": text });
     context.output.document("ferrite.completions/1", object, &text)
+}
+
+/// Adds to a command the values that its flags take, if these are names and clap does not know them, because they are checked
+/// together with those of input files.
+fn with_values(mut command: clap::Command) -> clap::Command {
+    let name = command.get_name().to_string();
+    let of_arg = |arg: &clap::Arg| Some((arg.get_id().clone(), values(&name, arg.get_long()?)));
+    let known: Vec<_> = command.get_arguments().filter_map(of_arg).filter(|(_, values)| !values.is_empty()).collect();
+    for (id, values) in known {
+        // As long as the program runs, which prints the script and ends.
+        let values: Vec<&'static str> = values.into_iter().map(|value| &*value.leak()).collect();
+        command = command.mut_arg(id, |arg| arg.value_parser(PossibleValuesParser::new(values)));
+    }
+    command.mut_subcommands(with_values)
+}
+
+/// Returns the names that a flag of a command takes as values, or for `--set` those of keys; empty for other flags.
+fn values(command: &str, flag: &str) -> Vec<String> {
+    fn names<T>(choices: &[(&str, T)]) -> Vec<String> {
+        choices.iter().map(|(name, _)| (*name).to_string()).collect()
+    }
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_string()).collect();
+    let operators = || OPERATORS.iter().map(|definition| definition.name.to_string());
+    let keys = |key: &str, values: Vec<String>| -> Vec<String> {
+        values.into_iter().map(|value| format!("{key}={value}")).collect()
+    };
+    // Fields of these commands are of one operator.
+    let is_of_operator = matches!(command, "solve" | "apply" | "trace" | "eigenvalues");
+    match flag {
+        "backend" => words(&["auto", "cuda", "cpu"]),
+        "tuning" => words(&["on", "off"]),
+        "transport" => words(&["direct", "copy", "mpi", "host"]),
+        "operator" if is_of_operator => operators().collect(),
+        "operator" if matches!(command, "dslash" | "tune" | "halo") => bench::timed_operators(),
+        "solver" if is_of_operator => names(&METHODS),
+        "precision" if is_of_operator || matches!(command, "dslash" | "blas" | "tune") => names(&PRECISIONS),
+        "precision" if matches!(command, "generate" | "convert" | "asqtad" | "hisq") => words(&["single", "double"]),
+        "domain-precision" => names(&PRECISIONS),
+        "mg-precision" => words(&["half", "single"]),
+        "outer" => names(&OUTER_PRECISIONS),
+        "reconstruct" => names(&RECONSTRUCTIONS),
+        "correction" => words(&["reliable", "defect"]),
+        "shift-solver" => names(&STRATEGIES),
+        "bc-time" => names(&BOUNDARIES),
+        "phases" => names(&PHASES),
+        "schur" => names(&SCHURS),
+        "start" if command == "generate" => words(&["cold", "hot"]),
+        "source" if is_of_operator => words(&["point:0,0,0,0", "random:1", "file:"]),
+        "set" if matches!(command, "rhmc" | "forces") => {
+            let integrators = names(&Scheme::named(MINIMUM_NORM));
+            let quarks = rhmc::quark_operators().map(String::from).collect();
+            [
+                keys("gauge.action", names(&ActionName::ALL)),
+                keys("trajectory.integrator", integrators),
+                keys("fermion.0.operator", quarks),
+            ]
+            .concat()
+        }
+        "set" if command == "spectrum" => [
+            keys("source", names(&spectrum::SOURCES)),
+            keys("solve.operator", operators().collect()),
+            keys("solve.solver", names(&METHODS)),
+            keys("solve.precision", names(&PRECISIONS)),
+        ]
+        .concat(),
+        _ => Vec::new(),
+    }
 }
 
 /// Writes a page for the program and for each command.

@@ -94,6 +94,30 @@ fn pages_and_completions() {
         assert!(script.contains("spectrum") && script.contains("ferrite"), "{shell}");
     }
     room.fails(2, "completions tcsh", &["tcsh"]);
+    // Values of flags, as bash completes them where it is there.
+    fs::write(room.path("bash"), room.run("completions bash").stdout).unwrap();
+    let complete = "source ./bash; COMP_WORDS=(\"$@\" ''); COMP_CWORD=$#; _ferrite ferrite '' \"${@: -1}\"; echo \"${COMPREPLY[@]}\"";
+    for (words, values) in [
+        ("solve --operator", "wilson clover exp-clover twisted twisted-clover staggered asqtad hisq"),
+        ("invert --solver", "auto bicgstab cg cgne block-cg gcr-dd multigrid"),
+        ("apply --precision", "double single half fp16"),
+        ("generate --precision", "single double"),
+        ("solve --source", "point:0,0,0,0 random:1 file:"),
+        ("bench dslash --operator", "wilson clover twisted twisted-clover staggered asqtad all"),
+        ("links asqtad --bc-time", "antiperiodic periodic"),
+        ("rhmc --set", "gauge.action=luscher-weisz"),
+        ("spectrum --set", "source=point source=shell source=wall source=noise"),
+    ] {
+        let mut bash = std::process::Command::new("bash");
+        bash.args(["-c", complete, "bash", "ferrite"]).args(words.split(' ')).current_dir(room.path("."));
+        match bash.output() {
+            Ok(done) => {
+                let found = String::from_utf8(done.stdout).unwrap();
+                assert!(found.contains(values), "{words}: {found}");
+            }
+            Err(_) => eprintln!("skipped: there is no bash"),
+        }
+    }
     // `help` is as good as `--help`, and has no page of its own.
     assert!(!room.path("pages/ferrite-help.1").exists());
     for (words, flag) in [("help", "--help"), ("help solve", "solve --help"), ("help bench rhmc", "bench rhmc --help")]
