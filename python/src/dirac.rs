@@ -8,7 +8,7 @@ use crate::processes::failed;
 use crate::propagator::{self, DevicePropagator, GivenShell, OneTime, Shell, of_profile};
 use crate::shared::Shared;
 use crate::spectrum::Sink;
-use ferrite::backend::MAX_RHS;
+use ferrite::backend::MAX_RHS_PER_LAUNCH;
 use ferrite::domain::Domain;
 use ferrite::field::host::{ColourVector, Fermion, HostField, HostGauge, Spinor};
 use ferrite::field::{DeviceArray, DeviceField, FullField};
@@ -257,7 +257,7 @@ fn sizes(
     settings: &Settings,
     (systems, beside): (Option<usize>, usize),
 ) -> Outcome<Vec<usize>> {
-    if let Some(asked) = settings.count("batch", 1, MAX_RHS as u64)? {
+    if let Some(asked) = settings.count("batch", 1, MAX_RHS_PER_LAUNCH as u64)? {
         return Ok((0..n).step_by(asked).map(|begin| asked.min(n - begin)).collect());
     }
     let free = thread.free()?.saturating_sub(beside);
@@ -368,7 +368,7 @@ impl Dirac {
         let operator = self.operator;
         let images = self.on(py, move |_, configuration, stop| {
             let mut images = Vec::with_capacity(fields.len());
-            for batch in fields.chunks(MAX_RHS) {
+            for batch in fields.chunks(MAX_RHS_PER_LAUNCH) {
                 stop.check()?;
                 let (precision, links) = (ferrite::Precision::Double, LinkStorage::FULL);
                 images.extend(configuration.apply(form, false, batch, operator, precision, links)?.0);

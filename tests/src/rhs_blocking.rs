@@ -5,7 +5,7 @@ use crate::report::{Report, Scope, larger};
 use ferrite::Precision;
 use ferrite::backend::tuning::cache::TuneCache;
 use ferrite::backend::tuning::{CacheError, Entry, LaunchKey, Mode, Shape, Tuning};
-use ferrite::backend::{Cuda, MAX_RHS};
+use ferrite::backend::{Cuda, MAX_RHS_PER_LAUNCH};
 use ferrite::domain::{DeviceError, Domain, Result};
 use ferrite::field::host::{Fermion, HostColour, HostField, HostSpinor};
 use ferrite::field::{FieldSpace, FullField};
@@ -113,7 +113,7 @@ fn force(blocking: RhsBlocking, nrhs: usize, path: &Path) -> Result {
 
 /// Images of random fields under all operators in all formats, `batch` right-hand sides together.
 fn images(gpu: &Cuda, nrhs: usize, batch: usize) -> std::result::Result<Vec<Image>, SolveFailure> {
-    assert!(nrhs <= MAX_RHS);
+    assert!(nrhs <= MAX_RHS_PER_LAUNCH);
     let lattice = Lattice::new(LATTICE).map_err(DeviceError::from)?;
     let domain = Domain::single(gpu.clone(), lattice)?;
     let gauge = generate::weak_field(lattice, 3, 0.3);

@@ -26,13 +26,14 @@ use gpu_kernels::{Format, Instance, Instances, SumInstances, Table};
 use std::marker::PhantomData;
 use std::sync::{Arc, Weak};
 
-/// Most right-hand sides of a block of vectors.
-pub const MAX_RHS: usize = 64;
+/// Largest number of right-hand sides of a block of vectors, and so of a kernel launch. Launches whose arguments have numbers for each
+/// right-hand side take fewer at a time: [`gpu_kernels::per_rhs::MAX_RHS`].
+pub const MAX_RHS_PER_LAUNCH: usize = 64;
 /// Right-hand sides × values that one round of reductions can hold, for each part of a lattice that is cut.
-pub const REDUCTION_SLOTS: usize = 5 * 8 * MAX_RHS;
+pub const REDUCTION_SLOTS: usize = 5 * 8 * MAX_RHS_PER_LAUNCH;
 
 /// Right-hand sides × values that one launch of a reduction can hold.
-pub const LAUNCH_SUMS: usize = 8 * MAX_RHS;
+pub const LAUNCH_SUMS: usize = 8 * MAX_RHS_PER_LAUNCH;
 
 /// Memory of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use super::device::Device;
 use super::text;
 use super::{Failure, Outcome};
 use crate::cli::config::Settings;
-use ferrite::backend::MAX_RHS;
+use ferrite::backend::MAX_RHS_PER_LAUNCH;
 use ferrite::solve::{BATCH_SIZES, batches, largest_batch};
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ pub struct Batches {
 impl BatchChoice {
     /// From a key of the settings.
     pub fn from_settings(settings: &mut Settings, key: &str) -> Self {
-        BatchChoice { asked: settings.count(key, 1..=MAX_RHS) }
+        BatchChoice { asked: settings.count(key, 1..=MAX_RHS_PER_LAUNCH) }
     }
     /// For `n` right-hand sides where batches of up to `fits` fit the memory; with `None` not even one does.
     fn split(self, n: usize, fits: Option<usize>) -> Batches {

@@ -524,7 +524,7 @@ pub fn sources<T: Fermion>(settings: &mut Settings, lattice: Option<Lattice>) ->
 
 /// Refuses more sources than kernels can treat at once, for commands that do not split them.
 pub fn are_together(settings: &mut Settings, sources: usize) {
-    let most = ferrite::backend::MAX_RHS;
+    let most = ferrite::backend::MAX_RHS_PER_LAUNCH;
     if let (true, Some(setting)) = (sources > most, settings.get("source")) {
         settings.wrong(&setting, format!("{sources} sources, but at most {most} can be applied to together"));
     }

@@ -1,5 +1,5 @@
 //! What can go wrong with work on a domain.
-use crate::backend::{BackendError, MAX_RHS, in_this_build};
+use crate::backend::{BackendError, MAX_RHS_PER_LAUNCH, in_this_build};
 use crate::lattice::{Lattice, LatticeError};
 use comms::{CommError, GridError};
 use gpu_kernels::{Format, LinkStorage, Precision};
@@ -134,7 +134,7 @@ pub enum DeviceError {
     #[error("the Hermitian conjugate of multigrid's coarse operators is not there: solve by GCR")]
     NoDagger,
     /// No right-hand sides, or more than work together.
-    #[error("{0} right-hand sides: between 1 and {MAX_RHS} can be worked on together")]
+    #[error("{0} right-hand sides: between 1 and {MAX_RHS_PER_LAUNCH} can be worked on together")]
     RightHandSides(usize),
 }
 

@@ -1,6 +1,6 @@
 //! Sums of a reduction that is launched in parts.
 use super::{Domain, Result};
-use crate::backend::{Backend, Call, DeviceBuffer, MAX_RHS, REDUCTION_SLOTS, Stream};
+use crate::backend::{Backend, Call, DeviceBuffer, MAX_RHS_PER_LAUNCH, REDUCTION_SLOTS, Stream};
 
 /// Values of a reduction at most.
 const WIDTH: usize = 8;
@@ -47,7 +47,7 @@ impl PartialSums {
     }
     /// The slot for a part that has `width` values for a right-hand side.
     pub fn slot(&mut self, part: usize, width: usize) -> usize {
-        debug_assert!(width <= WIDTH && self.nrhs <= MAX_RHS);
+        debug_assert!(width <= WIDTH && self.nrhs <= MAX_RHS_PER_LAUNCH);
         self.widths[part] = width;
         part * WIDTH * self.nrhs
     }

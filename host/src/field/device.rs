@@ -152,7 +152,7 @@ impl FullField {
     /// Failures of the devices, and domains of other parts of the lattice.
     ///
     /// # Panics
-    /// Where there are no such right-hand sides, or none, or more than [`MAX_RHS`](crate::backend::MAX_RHS).
+    /// Where there are no such right-hand sides, or none, or more than [`MAX_RHS_PER_LAUNCH`](crate::backend::MAX_RHS_PER_LAUNCH).
     pub fn rhs(&self, rhs: Range<usize>, domain: &Domain) -> Result<Self> {
         assert!(rhs.end <= self.even.nrhs, "right-hand sides that are there");
         let (kind, precision) = (self.even.kind, self.even.precision);
@@ -169,7 +169,7 @@ impl FullField {
     /// Fields of another format or part of the lattice; failures of the devices.
     ///
     /// # Panics
-    /// Where its own right-hand sides end before, and for more than [`MAX_RHS`](crate::backend::MAX_RHS).
+    /// Where its own right-hand sides end before, and for more than [`MAX_RHS_PER_LAUNCH`](crate::backend::MAX_RHS_PER_LAUNCH).
     pub fn set_rhs(&mut self, first: usize, from: Self) -> Result {
         assert!(first + from.even.nrhs <= self.even.nrhs, "right-hand sides that are there");
         let from = from.on(&self.even.domain)?;

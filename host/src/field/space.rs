@@ -1,7 +1,7 @@
 //! Fermion fields of one parity as a vector space for the solvers.
 use super::device::DeviceField;
 use super::rhs::{RhsGroup, coefficient};
-use crate::backend::{DeviceBuffer, LAUNCH_SUMS, MAX_RHS, REDUCTION_SLOTS};
+use crate::backend::{DeviceBuffer, LAUNCH_SUMS, MAX_RHS_PER_LAUNCH, REDUCTION_SLOTS};
 use crate::domain::PartialSums;
 use crate::domain::{DeviceError, Domain, Result};
 use gpu_kernels::blas::{
@@ -34,9 +34,9 @@ pub struct FieldSpace {
 }
 
 impl FieldSpace {
-    /// Blocks of `nrhs` vectors. Panics unless there are between 1 and [`MAX_RHS`], which is what the space for sums holds.
+    /// Blocks of `nrhs` vectors. Panics unless there are between 1 and [`MAX_RHS_PER_LAUNCH`], which is what the space for sums holds.
     pub fn new(domain: &Domain, kind: FermionKind, precision: Precision, nrhs: usize) -> Self {
-        assert!((1..=MAX_RHS).contains(&nrhs), "between 1 and {MAX_RHS} right-hand sides");
+        assert!((1..=MAX_RHS_PER_LAUNCH).contains(&nrhs), "between 1 and {MAX_RHS_PER_LAUNCH} right-hand sides");
         FieldSpace {
             domain: domain.clone(),
             kind,
@@ -94,7 +94,7 @@ impl FieldSpace {
     /// Collects \[Re (w, out), Im (w, out), ‖out‖²\] for all right-hand sides, of parts with these or with the eight sums
     /// of [`dots_of`](Self::dots_of).
     pub(crate) fn dot_of(&self, sums: PartialSums, dot: &mut [Complex64], norm2: &mut [f64]) -> Result {
-        let mut values = [0.0; 3 * MAX_RHS];
+        let mut values = [0.0; 3 * MAX_RHS_PER_LAUNCH];
         let values = &mut values[..3 * self.nrhs()];
         sums.collect(&self.domain, &[4, 5, 7], values)?;
         for (j, values) in values.chunks_exact(3).enumerate() {
@@ -105,7 +105,7 @@ impl FieldSpace {
     }
     /// Collects \[Re (x, y), Im (x, y), Re (w, x), Im (w, x), Re (w, y), Im (w, y), ‖x‖², ‖y‖²\] for all right-hand sides.
     pub(crate) fn dots_of(&self, sums: PartialSums, dots: &mut [Dots]) -> Result {
-        let mut values = [0.0; 8 * MAX_RHS];
+        let mut values = [0.0; 8 * MAX_RHS_PER_LAUNCH];
         let values = &mut values[..8 * self.nrhs()];
         sums.collect(&self.domain, &[], values)?;
         for (dots, s) in dots.iter_mut().zip(values.chunks_exact(8)) {

@@ -27,9 +27,9 @@ impl Width {
         self.0.set((nrhs < full).then_some(nrhs));
         true
     }
-    /// Of a field with `nrhs`.
+    /// Number of right-hand sides to work on of a field that has `nrhs`: never more than those.
     pub fn of(&self, nrhs: usize) -> usize {
-        self.0.get().map_or(nrhs, |nrhs| nrhs.min(nrhs))
+        self.0.get().map_or(nrhs, |narrow| narrow.min(nrhs))
     }
 }
 
@@ -46,5 +46,20 @@ pub trait EvenOdd: LinearOperator<FieldSpace> {
     /// Whether M̂ is Hermitian and positive, so that CG needs no normal equations.
     fn is_positive(&self) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Width;
+
+    #[test]
+    fn a_width_is_never_above_that_of_the_field() {
+        let width = Width::default();
+        assert_eq!([1, 12].map(|nrhs| width.of(nrhs)), [1, 12], "all of them");
+        assert!(width.narrow(4, 12));
+        assert_eq!([1, 3, 4, 12].map(|nrhs| width.of(nrhs)), [1, 3, 4, 4]);
+        assert!(width.narrow(12, 12));
+        assert_eq!(width.of(12), 12);
     }
 }

@@ -23,7 +23,7 @@ pub use request::{Correction, Method, Request, Schwarz, SchwarzError};
 pub use run::{Solved, SolvedFields};
 pub use shifts::{ShiftOutcome, ShiftStrategy, ShiftsReport, SolvedShifts};
 
-use crate::backend::MAX_RHS;
+use crate::backend::MAX_RHS_PER_LAUNCH;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::{Fermion, HostField, HostGauge};
 use solvers::Observer;
@@ -51,7 +51,7 @@ pub fn solve<T: Fermion>(
 /// Whether so many right-hand sides can be solved for together, and all are on this process's part of the lattice.
 fn expect_sources<T: Fermion>(domain: &Domain, sources: &[HostField<T>], guess: Option<&[HostField<T>]>) -> Result {
     let expected = sources.len();
-    if !(1..=MAX_RHS).contains(&expected) {
+    if !(1..=MAX_RHS_PER_LAUNCH).contains(&expected) {
         return Err(DeviceError::RightHandSides(expected));
     }
     if let Some(found) = guess.map(<[_]>::len).filter(|found| *found != expected) {

@@ -403,7 +403,7 @@ mod tests {
     fn no_launch_asks_for_more_than_a_card_has() {
         for card in CARDS {
             for instance in gpu_kernels::instances() {
-                for nrhs in 1..=crate::backend::MAX_RHS as u32 {
+                for nrhs in 1..=crate::backend::MAX_RHS_PER_LAUNCH as u32 {
                     let shared =
                         |blocking| instance.variants.iter().find(|v| v.blocking == blocking).map_or(0, |v| v.shared);
                     let launches: Vec<(u32, u32)> = match instance.sum {

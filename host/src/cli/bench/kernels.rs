@@ -6,7 +6,7 @@ use crate::cli::keys::alternatives;
 use crate::cli::text::lattice;
 use crate::cli::{Context, Failure, Outcome};
 use clap::Args;
-use ferrite::backend::MAX_RHS;
+use ferrite::backend::MAX_RHS_PER_LAUNCH;
 use ferrite::bench::{self, BenchRow};
 use ferrite::domain::Domain;
 use ferrite::field::{DeviceField, DeviceGauge};
@@ -115,7 +115,7 @@ pub fn exist(definition: &Definition, precisions: &[Precision], reconstructions:
 
 /// Refuses more right-hand sides than kernels can sum for at once.
 pub fn check_nrhs(nrhs: usize) -> Outcome {
-    let most = MAX_RHS;
+    let most = MAX_RHS_PER_LAUNCH;
     if (1..=most).contains(&nrhs) {
         return Ok(());
     }
