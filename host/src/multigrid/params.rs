@@ -116,6 +116,36 @@ pub enum MultigridError {
         /// Extents that fit.
         fitting: Option<[usize; 4]>,
     },
+    /// Aggregates with fewer numbers than near-null vectors, which cannot be orthonormal there.
+    #[error(
+        "aggregates of {} on level {level} have {numbers} numbers of each chirality, fewer than the {vectors} near-null vectors{}",
+        extents(*block), remedy(*least, *fitting, *numbers)
+    )]
+    FewNumbers {
+        /// Extents of an aggregate.
+        block: [usize; 4],
+        /// The level, of which 0 is the finest.
+        level: usize,
+        /// Numbers that a vector has on an aggregate for each chirality.
+        numbers: usize,
+        /// Number of near-null vectors.
+        vectors: usize,
+        /// Smallest number of sites that suffices.
+        least: usize,
+        /// Extents of the smallest aggregate that suffices and divides the level, if there is one.
+        fitting: Option<[usize; 4]>,
+    },
+    /// Aggregates of one site below the finest level, which make no coarser level.
+    #[error(
+        "aggregates of 1×1×1×1 on level {level} make no coarser level: leave them out{}",
+        fitting.map_or(String::new(), |block| format!(", or take larger ones, such as {}", extents(block)))
+    )]
+    SingleSites {
+        /// The level, of which 0 is the finest.
+        level: usize,
+        /// Extents of the smallest aggregate of several sites that divides the level, if there is one.
+        fitting: Option<[usize; 4]>,
+    },
     /// A lattice on which there are no aggregates.
     #[error(
         "a lattice of {0} on each process has no aggregates of several sites that divide it into even numbers of parts: \
@@ -147,6 +177,22 @@ fn extents([x, y, z, t]: [usize; 4]) -> String {
 fn suggestion(fitting: Option<[usize; 4]>) -> String {
     fitting.map_or(String::new(), |block| format!(", as {} do", extents(block)))
 }
+/// Advice where `numbers` for each chirality are too few: aggregates of at least `least` sites, or fewer vectors.
+fn remedy(least: usize, fitting: Option<[usize; 4]>, numbers: usize) -> String {
+    let larger = fitting.map(|block| format!("aggregates of at least {least} sites, such as {}", extents(block)));
+    let most = numbers - numbers % VECTORS_STEP;
+    let fewer = (most > 0).then(|| format!("at most {most} vectors"));
+    match (larger, fewer) {
+        (Some(larger), Some(fewer)) => format!(": take {larger}, or {fewer}"),
+        (Some(one), None) | (None, Some(one)) => format!(": take {one}"),
+        (None, None) => ": take another solver, such as bicgstab, or fewer processes".into(),
+    }
+}
+
+/// Numbers of near-null vectors are multiples of this one.
+const VECTORS_STEP: usize = 8;
+/// Numbers that a spinor has of each chirality.
+const NUMBERS_OF_SPINOR: usize = 6;
 
 /// An aggregate has so many sites at least, where it is chosen.
 const LEAST_SITES: usize = 8;
@@ -178,7 +224,7 @@ impl MultigridParams {
     /// [`MultigridError`].
     pub fn aggregates(&self, local: Lattice) -> Result<Vec<[usize; 4]>, MultigridError> {
         let CycleParams { post_smoothing, coarse_smoothing, omega, inner, coarsest, .. } = self.cycle;
-        if !(8..=MOST_VECTORS).contains(&self.vectors) || !self.vectors.is_multiple_of(8) {
+        if !(VECTORS_STEP..=MOST_VECTORS).contains(&self.vectors) || !self.vectors.is_multiple_of(VECTORS_STEP) {
             return Err(MultigridError::Vectors(self.vectors));
         }
         let smooths = matches!(self.smoother, None | Some(Precision::Half | Precision::Single | Precision::Fp16));
@@ -209,11 +255,41 @@ impl MultigridParams {
                 let fitting = chosen(lattice, level);
                 return Err(MultigridError::Block { block, level, lattice, fitting });
             }
+            self.expect_numbers(block, level, lattice)?;
             blocks.push(block);
             lattice = std::array::from_fn(|mu| lattice[mu] / block[mu]);
         }
         if blocks.is_empty() { Err(MultigridError::TooSmall(local)) } else { Ok(blocks) }
     }
+    /// Refuses aggregates of a level with these extents on which near-null vectors cannot be orthonormal for each chirality, and those
+    /// that make no coarser level.
+    fn expect_numbers(&self, block: [usize; 4], level: usize, lattice: [usize; 4]) -> Result<(), MultigridError> {
+        let (sites, vectors) = (block.iter().product::<usize>(), self.vectors);
+        // Coarse levels have a number for each vector and chirality.
+        let on_site = if level == 0 { NUMBERS_OF_SPINOR } else { vectors };
+        let (numbers, least) = (on_site * sites, vectors.div_ceil(on_site).max(2));
+        if numbers < vectors {
+            let fitting = smallest(lattice, least);
+            return Err(MultigridError::FewNumbers { block, level, numbers, vectors, least, fitting });
+        }
+        if sites < 2 {
+            return Err(MultigridError::SingleSites { level, fitting: smallest(lattice, least) });
+        }
+        Ok(())
+    }
+}
+
+/// Smallest aggregates with at least so many sites that divide a level with these extents into even numbers of parts; of several, the
+/// ones most like a cube, with long sides in t first.
+fn smallest(lattice: [usize; 4], least: usize) -> Option<[usize; 4]> {
+    let along =
+        lattice.map(|extent| (1..=extent / 2).filter(|part| extent.is_multiple_of(2 * part)).collect::<Vec<_>>());
+    let [x, y, z, t] = &along;
+    let all = x
+        .iter()
+        .flat_map(|x| y.iter().flat_map(move |y| z.iter().flat_map(move |z| t.iter().map(move |t| [*x, *y, *z, *t]))));
+    let size = |block: &[usize; 4]| block.iter().product::<usize>();
+    all.filter(|block| size(block) >= least).min_by_key(|block| (size(block), block.iter().copied().max(), *block))
 }
 
 /// Aggregates for a level with these extents: 4 sites long on the finest one and 2 on others, or what comes next, with
@@ -259,5 +335,42 @@ mod tests {
         assert!(error.contains("4×4×4×8") && error.contains("level 0") && error.contains("as 4×4×4×4 do"), "{error}");
         let params = MultigridParams { vectors: 20, ..Default::default() };
         assert_eq!(params.aggregates(Lattice::new([8; 4]).unwrap()), Err(MultigridError::Vectors(20)));
+    }
+
+    /// More near-null vectors than numbers cannot be orthonormal: 6 numbers of each chirality on a site of the lattice, and as many as
+    /// there are vectors on one of a coarse level.
+    #[test]
+    fn aggregates_with_too_few_numbers_are_refused_with_the_smallest_that_do() {
+        let found = |vectors: usize, blocks: &[[usize; 4]], size: [usize; 4]| {
+            let mut params = MultigridParams { vectors, ..Default::default() };
+            params.blocks.iter_mut().zip(blocks).for_each(|(place, block)| *place = Some(*block));
+            params.aggregates(Lattice::new(size).unwrap()).map_err(|error| error.to_string())
+        };
+        let refused = |vectors, blocks: &[[usize; 4]], size, words: &[&str]| {
+            let error = found(vectors, blocks, size).unwrap_err();
+            assert!(words.iter().all(|word| error.contains(word)), "{error}");
+        };
+        refused(
+            24,
+            &[[1; 4]],
+            [8; 4],
+            &["1×1×1×1 on level 0 have 6 numbers", "the 24 near-null", "at least 4 sites, such as 1×1×2×2"],
+        );
+        refused(24, &[[1, 1, 1, 2]], [8; 4], &["have 12 numbers", "such as 1×1×2×2, or at most 8 vectors"]);
+        refused(
+            64,
+            &[[1, 1, 2, 4]],
+            [8; 4],
+            &["have 48 numbers", "at least 11 sites, such as 2×2×2×2, or at most 48 vectors"],
+        );
+        refused(64, &[[1; 4]], [2; 4], &["take another solver"]);
+        refused(
+            8,
+            &[[2; 4], [1; 4]],
+            [8; 4],
+            &["on level 1 make no coarser level: leave them out, or take larger ones, such as 1×1×1×2"],
+        );
+        assert_eq!(found(24, &[[1, 1, 2, 2], [1, 1, 1, 2]], [8; 4]), Ok(vec![[1, 1, 2, 2], [1, 1, 1, 2]]));
+        assert_eq!(found(8, &[[1, 1, 1, 2]], [4; 4]), Ok(vec![[1, 1, 1, 2]]));
     }
 }

@@ -38,6 +38,9 @@ fn aggregates_and_keys_that_do_not_fit_are_refused() {
     for (flags, words) in [
         ("--solver multigrid --mg-block 4,4,4,4", &["4×4×4×4", "4×4×4×8 of level 0", "as 2×2×2×4 do"][..]),
         ("--solver multigrid --mg-block 2,2,2,2 --mg-block 2,2,2,2", &["level 1"]),
+        ("--solver multigrid --mg-block 1,1,1,1", &["1×1×1×1 on level 0", "6 numbers", "such as 1×1×2×2"]),
+        ("--mg-block 1,1,1,2", &["12 numbers", "24 near-null vectors", "at most 8 vectors"]),
+        ("--solver multigrid --mg-block 2,2,2,2 --mg-block 1,1,1,1", &["level 1", "no coarser level"]),
         ("--mg-block 4,4,4,4", &["4×4×4×4", "as 2×2×2×4 do"]),
         ("--solver multigrid --mg-vectors 20", &["mg-vectors", "multiple of 8"]),
         ("--solver multigrid --mg-block 2,2,2", &["mg-block", "X,Y,Z,T"]),
