@@ -25,7 +25,7 @@ use ferrite::solve::{
     Configuration, Method, Report, Request, ShiftStrategy, ShiftsReport, SolveFailure, batches, for_batches,
     in_batches, largest_batch, shifts_in_batches,
 };
-use ferrite::solvers::{Iteration, IterationKind, Observer};
+use ferrite::solvers::{Iteration, IterationKind, Observer, Step};
 use ferrite::{FermionKind, LinkStorage, Precision};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -168,7 +168,10 @@ impl Observer for Watch {
             IterationKind::Iterate => {}
             _ => self.updates.push(one),
         }
-        if self.stop.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        self.stop.flow()
+    }
+    fn step(&mut self, _: &Step<'_>) -> ControlFlow<()> {
+        self.stop.flow()
     }
 }
 
@@ -178,12 +181,17 @@ impl Watch {
     }
 }
 
-/// Multigrid, where its aggregates fit this process's part of the lattice.
-fn set_up(configuration: &Configuration<'_>, operator: WilsonLike, request: &Request) -> Outcome<Rc<Multigrid>> {
+/// Multigrid, where its aggregates fit this process's part of the lattice; `stop` ends its setup.
+fn set_up(
+    configuration: &Configuration<'_>,
+    operator: WilsonLike,
+    request: &Request,
+    stop: &Stop,
+) -> Outcome<Rc<Multigrid>> {
     let local = configuration.domain().local();
     request.multigrid.aggregates(local).map_err(|why| Failure::input(why.to_string()))?;
     let storage = configuration.possible(&request.operator, request.reconstruction)?;
-    let made = configuration.set_up_multigrid(operator, &request.multigrid, storage);
+    let made = configuration.set_up_multigrid(operator, &request.multigrid, storage, &mut Watch::new(stop));
     made.map_err(|error| SolveFailure::<Spinor>::Solver(error).into())
 }
 
@@ -671,8 +679,8 @@ impl Dirac {
         let Operator::WilsonLike(operator) = self.operator else {
             return Err(Failure::input("staggered operators have no multigrid").into());
         };
-        self.on(py, move |_, configuration, _| {
-            let made = set_up(configuration, operator, &request)?;
+        self.on(py, move |_, configuration, stop| {
+            let made = set_up(configuration, operator, &request, stop)?;
             Ok(multigrid_json(&made).to_string())
         })
     }
@@ -693,12 +701,12 @@ impl Dirac {
             return Err(Failure::input("staggered operators have no multigrid").into());
         };
         let (gauge, part) = (self.gauge.clone(), self.part);
-        self.on(py, move |thread, configuration, _| {
+        self.on(py, move |thread, configuration, stop| {
             let (file, links) = (file_of(thread, &path, &part), links_of(thread, &part, &gauge)?);
             let loaded = setup_of_solve::load(file, configuration, operator, &links, None);
             let loaded = loaded.map_err(|why| setup_failure(&path, why))?;
             request.multigrid.vectors = loaded.vectors;
-            let made = set_up(configuration, operator, &request)?;
+            let made = set_up(configuration, operator, &request, stop)?;
             let mut said = multigrid_json(&made);
             said["vectors"] = loaded.vectors.into();
             said["mass"] = loaded.mass.into();

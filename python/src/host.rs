@@ -2,6 +2,7 @@
 use crate::failure::{Failure, Outcome, caught};
 use crate::fork;
 use pyo3::prelude::*;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -20,6 +21,10 @@ impl Stop {
     /// Whether the work is to end now.
     pub fn is_asked(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+    /// The answer to work that asks between its steps whether to go on.
+    pub fn flow(&self) -> ControlFlow<()> {
+        if self.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
     /// An error if the work is to end now.
     pub fn check(&self) -> Outcome {

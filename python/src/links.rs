@@ -234,15 +234,14 @@ impl Links {
         };
         let (gauge, part) = (self.gauge.clone(), self.part);
         let smeared = device.get().run(py, move |thread, stop| {
-            let mut links = GaugeField::upload(&thread.domain(&part)?, &gauge)?;
-            for _ in 0..levels {
-                stop.check()?;
-                match smearing {
-                    Smearing::Stout(smearing) => smearing.smear(&mut links)?,
-                    Smearing::Projected(smearing) => links = smearing.smeared(&links)?,
-                }
-            }
-            Ok(links.download()?)
+            let links = GaugeField::upload(&thread.domain(&part)?, &gauge)?;
+            let smeared = match smearing {
+                Smearing::Stout(smearing) => smearing.smeared_while(&links, &mut || stop.flow())?,
+                Smearing::Projected(smearing) => smearing.smeared_while(&links, &mut || stop.flow())?,
+            };
+            stop.check()?;
+            let Some(smeared) = smeared else { return Err(Failure::other("stopped")) };
+            Ok(smeared.download()?)
         })?;
         Ok(Links::new(Some(device), smeared)?)
     }
@@ -314,7 +313,8 @@ impl Links {
                         "theta is {theta:.3e} after {sweeps} sweeps, asked was {tol:e}: give max_sweeps more, or another overrelax"
                     )));
                 }
-                state = relaxation.relax(10.min(max_sweeps - relaxation.sweeps()))?;
+                let rest = 10.min(max_sweeps - relaxation.sweeps());
+                state = relaxation.relax_while(rest, &mut || stop.flow())?;
             }
             if !state.theta.is_finite() {
                 return Err(Failure::input("theta is not a number: links are too far from SU(3)"));
@@ -367,11 +367,8 @@ pub fn quenched(
         let mut plaquettes = Vec::new();
         for _ in 0..sweeps {
             stop.check()?;
-            generator.sweep(1, 0)?;
-            for _ in 0..overrelax {
-                stop.check()?;
-                generator.sweep(0, 1)?;
-            }
+            generator.sweep_while(1, overrelax, &mut |_| stop.flow())?;
+            stop.check()?;
             plaquettes.push(generator.plaquette()?.mean);
         }
         Ok((generator.gauge()?, plaquettes))

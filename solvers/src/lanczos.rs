@@ -2,12 +2,13 @@
 
 use crate::cg::{CgWorkspace, cg};
 use crate::error::SolveError;
-use crate::observer::Observer;
+use crate::observer::{Observer, Step};
 use crate::operator::{Precise, System};
 use crate::params::SolverParams;
 use crate::range;
 use crate::traits::{LinearOperator, VectorSpace};
 use num_complex::Complex64;
+use std::ops::ControlFlow;
 
 /// An estimate of the largest eigenvalue.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,8 +36,10 @@ impl LargestEigenvalue {
 /// Vectors are not made orthogonal again: what that spoils are copies of eigenvalues that were found, not the largest
 /// one. Three vectors are kept.
 ///
+/// The observer sees a [step](Observer::step) after each application, and can end the search.
+///
 /// # Errors
-/// Those of the backend. A `start` that is zero gives 0.
+/// Those of the backend; `Cancelled` where the observer ended the search. A `start` that is zero gives 0.
 ///
 /// # Panics
 /// Where vectors of `space` are blocks of several right-hand sides.
@@ -46,8 +49,17 @@ pub fn largest_eigenvalue<S: VectorSpace, A: LinearOperator<S> + ?Sized>(
     start: &mut S::Vector,
     steps: usize,
     tol: f64,
-) -> Result<LargestEigenvalue, S::Error> {
-    lanczos(space, start, steps, tol, |x, out| operator.apply(x, out))
+    observer: &mut dyn Observer,
+) -> Result<LargestEigenvalue, SolveError<S::Error>> {
+    let mut applied = 0;
+    lanczos(space, start, steps, tol, |x, out| {
+        operator.apply(x, out)?;
+        applied += 1;
+        match observer.step(&Step { work: "largest eigenvalue", done: None }) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(SolveError::Cancelled { iteration: applied, info: Box::default() }),
+        }
+    })
 }
 
 /// An estimate of the smallest eigenvalue of a positive operator.

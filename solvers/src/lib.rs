@@ -135,10 +135,10 @@ pub use lanczos::{LargestEigenvalue, SmallestEigenvalue, largest_eigenvalue, sma
 pub use mr::{MinimumResidual, MrParams};
 pub use multigrid::{
     CaGcr, CaGcrParams, InnerGcr, InnerGcrParams, Level, LevelReport, Transfer, galerkin_error, inverse_iteration,
-    orthonormalise, orthonormality_error, projection_error,
+    inverse_iteration_while, orthonormalise, orthonormality_error, projection_error,
 };
 pub use multishift::{MultiShiftInfo, MultiShiftParams, MultiShiftWorkspace, ShiftInfo, multishift_cg};
-pub use observer::{Iteration, IterationKind, Observer};
+pub use observer::{Iteration, IterationKind, Observer, Step};
 pub use operator::{Mixed, Normal, NormalError, Precise, Shifted, Sloppy, System, Uniform};
 pub use params::{Patience, SolverParams};
 pub use plain::{LengthError, PlainSpace};

@@ -31,6 +31,15 @@ impl Iteration<'_> {
     }
 }
 
+/// A step of long work that is no iteration of a solve, such as a multigrid setup.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Step<'a> {
+    /// Name of the work, for people.
+    pub work: &'a str,
+    /// Share of the work that is done, from 0 to 1, in proportion to the time that it takes; `None` where nobody knows.
+    pub done: Option<f64>,
+}
+
 /// Sees every iterate and can stop the solve by returning `Break`.
 ///
 /// On several processes the answer must be the same on all of them, or they wait for each other forever.
@@ -38,6 +47,11 @@ impl Iteration<'_> {
 pub trait Observer {
     /// Called after every iteration and every update.
     fn iteration(&mut self, event: &Iteration<'_>) -> ControlFlow<()>;
+    /// Called after every step of work beside the iterations. `Break` ends the work with
+    /// [`Cancelled`](crate::SolveError::Cancelled). Goes on unless it is overridden.
+    fn step(&mut self, _step: &Step<'_>) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
 }
 
 impl Observer for () {

@@ -114,7 +114,7 @@ pub fn run(args: &EigenvalueArguments, context: &Context) -> Outcome {
         let plan = &task.plan;
         let layout = plan.cut(&choice.layout, comm)?;
         device.require_all(comm, &task.needs(layout.cut()), &format!("the operator on {}", plan.lattice))?;
-        let links = LinksRead::of(plan, &layout, comm)?.smeared(plan, &device, &layout)?;
+        let links = LinksRead::of(plan, &layout, comm)?.smeared(plan, &device, &layout, comm)?;
         let mut watch = Watch::new(params.solver.tol, context.progress(), json!({ "task": "eigenvalues" }), comm);
         let ends = {
             let domain = layout.domain(device.backend())?;

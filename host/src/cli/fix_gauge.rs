@@ -10,6 +10,7 @@ use ferrite::field::host::HostGauge;
 use ferrite::gauge::fixing::relax::{Gauge, Relaxation, RelaxationState, omega_for};
 use ferrite::observables::quantity::PLAQUETTE;
 use serde_json::json;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
 use tracing::info;
@@ -157,12 +158,16 @@ fn fix(args: &FixGaugeArguments, job: &LinkJob, kind: Gauge, omega: f64, context
             );
             return Err(Failure::failed(why).shared());
         }
-        if interrupt::asked_any(&context.comm, relaxation.sweeps() / LOOK) {
+        if interrupt::asked_any(&context.comm, 0) {
             let why = format!("ended at theta = {:.3e}; nothing was written", now.theta);
             return Err(Failure::new(interrupt::code(), why).shared());
         }
         let rest = args.max_sweeps as usize - relaxation.sweeps();
-        now = relaxation.relax(LOOK.min(rest))?;
+        let mut sweeps = relaxation.sweeps();
+        now = relaxation.relax_while(LOOK.min(rest), &mut || {
+            sweeps += 1;
+            if interrupt::asked_any(&context.comm, sweeps) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
         if relaxation.sweeps().is_multiple_of(100 * LOOK) {
             info!("{} sweeps: theta = {:.3e}", relaxation.sweeps(), now.theta);
         }

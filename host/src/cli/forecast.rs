@@ -33,8 +33,8 @@ const NOISE: [f64; 2] = [0.1, 0.5];
 /// What takes so long.
 #[derive(Clone, Copy, Debug)]
 enum Unit {
-    /// An iteration for so many right-hand sides together, of so many batches.
-    Iteration { together: usize, batches: usize },
+    /// An iteration for so many right-hand sides together, of so many batches; and the seconds of a multigrid setup before them.
+    Iteration { together: usize, batches: usize, setup: Option<f64> },
     /// Of so many trajectories, without observables.
     Trajectory { all: u32 },
 }
@@ -76,17 +76,20 @@ impl Forecast {
         if request.method == Method::Auto {
             request.method = Method::Bicgstab;
         }
-        let seconds = {
+        let (seconds, setup) = {
             let domain = Domain::single(checked.device.backend(), on)?;
             let configuration = Configuration::new(&domain, &gauge);
             let sources: Vec<HostField<F>> = (0..together).map(|n| noise_source(on, 1, n as u32)).collect();
-            seconds(|most| configuration.solve(&sources, None, &no_more_than(most, &request), &mut ()))
-        }?;
-        Ok(Self::of_iterations(seconds, on, checked))
+            let seconds = seconds(|most| configuration.solve(&sources, None, &no_more_than(most, &request), &mut ()))?;
+            (seconds, configuration.multigrid_setup().map(|(_, multigrid)| multigrid.seconds()))
+        };
+        Ok(Self::of_iterations((seconds, setup), on, checked))
     }
-    fn of_iterations(seconds: f64, on: Lattice, checked: &Checked) -> Self {
-        let unit = Unit::Iteration { together: checked.batches.largest(), batches: checked.batches.sizes.len() };
-        Forecast { unit, seconds: seconds * ratio(checked.cut.local, on), on }
+    fn of_iterations((seconds, setup): (f64, Option<f64>), on: Lattice, checked: &Checked) -> Self {
+        let (together, batches, scale) =
+            (checked.batches.largest(), checked.batches.sizes.len(), ratio(checked.cut.local, on));
+        let unit = Unit::Iteration { together, batches, setup: setup.map(|setup| setup * scale) };
+        Forecast { unit, seconds: seconds * scale, on }
     }
     /// Of an ensemble. Trajectories of one and of two steps tell what a step takes, and what all the rest.
     pub fn of_ensemble(input: &EnsembleInput, checked: &Checked) -> Outcome<Self> {
@@ -103,11 +106,12 @@ impl Forecast {
     pub fn json(&self) -> Value {
         let timed_on = self.on.size();
         match self.unit {
-            Unit::Iteration { together, batches } => json!({
+            Unit::Iteration { together, batches, setup } => json!({
                 "seconds_per_iteration": self.seconds,
                 "seconds_per_1000_iterations": 1000.0 * self.seconds * batches as f64,
                 "right_hand_sides": together,
                 "batches": batches,
+                "setup_seconds": setup,
                 "timed_on": timed_on,
             }),
             Unit::Trajectory { all } => json!({
@@ -120,12 +124,17 @@ impl Forecast {
     /// For people.
     pub fn text(&self, checked: &Checked) -> String {
         let mut text = match self.unit {
-            Unit::Iteration { together, batches } => format!(
-                "time of an iteration for {}: {}; 1000 iterations of all take {}\n",
-                text::count(together, "right-hand side"),
-                text::seconds(self.seconds),
-                text::seconds(1000.0 * self.seconds * batches as f64)
-            ),
+            Unit::Iteration { together, batches, setup } => {
+                let setup = setup.map_or(String::new(), |setup| {
+                    format!("time of the multigrid setup: about {}\n", text::seconds(setup))
+                });
+                format!(
+                    "{setup}time of an iteration for {}: {}; 1000 iterations of all take {}\n",
+                    text::count(together, "right-hand side"),
+                    text::seconds(self.seconds),
+                    text::seconds(1000.0 * self.seconds * batches as f64)
+                )
+            }
             Unit::Trajectory { all } => {
                 let [one, all_of_them] = [self.seconds, self.seconds * f64::from(all)].map(text::seconds);
                 format!("time of a trajectory: about {one}; of all {all}: {all_of_them}\n")

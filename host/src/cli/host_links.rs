@@ -68,11 +68,17 @@ impl LinksRead {
         }
     }
     /// *Collective.* Smears them on the device, if the plan says so: from here on all is as if the file had smeared links.
-    pub fn smeared(mut self, plan: &FermionPlan, device: &Device, layout: &Layout) -> Outcome<Self> {
+    pub fn smeared(
+        mut self,
+        plan: &FermionPlan,
+        device: &Device,
+        layout: &Layout,
+        comm: &RunCommunicator,
+    ) -> Outcome<Self> {
         if let (Some(smearing), LinkFiles::Gauge(path), HostLinks::Gauge(file)) =
             (plan.stout, &plan.links, &mut self.links)
         {
-            file.plaquette = stout::smear(smearing, &mut file.gauge, device, layout)?;
+            file.plaquette = stout::smear(smearing, &mut file.gauge, device, layout, comm)?;
             let plaquette = file.plaquette.mean;
             debug!("{}: {}, plaquette {plaquette:.10}", path.display(), stout::sentence(smearing));
             self.operator = with_tadpole(plan.operator, path, plaquette, plan.read.by)?;

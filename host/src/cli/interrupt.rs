@@ -1,11 +1,12 @@
 //! Signals that ask the program to stop: Ctrl-C, and those of batch systems, `mpirun` and terminals that close. Work that
 //! polls for them stops at the first one after its current step and keeps its results; a second signal, or the first one
 //! during other work, ends the program at once. Temporary files are removed in both cases.
-use super::Code;
 use super::communicator::RunCommunicator;
+use super::{Code, Failure};
 use ferrite::system::atomic;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
 /// The first signal that any of the processes received; 0: none.
@@ -108,6 +109,16 @@ pub fn asked_any(comm: &RunCommunicator, event: usize) -> bool {
         ASKED.store(signal, Ordering::Relaxed);
     }
     signal != 0
+}
+
+/// *Collective.* The answer to work whose steps are long and which asks after each of them whether to go on.
+pub fn flow(comm: &RunCommunicator) -> ControlFlow<()> {
+    if asked_any(comm, 0) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}
+
+/// The failure of work that a signal ended and that leaves nothing behind.
+pub fn during(work: &str) -> Failure {
+    Failure::new(code(), format!("interrupted during the {work}")).shared()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::communicator::RunCommunicator;
 use super::{interrupt, terminal};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
-use solvers::{Iteration, IterationKind, Observer};
+use solvers::{Iteration, IterationKind, Observer, Step};
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,6 +31,8 @@ pub struct Watch {
     comm: RunCommunicator,
     /// Events so far.
     events: usize,
+    /// The part beside the iterations that is under way, or was last.
+    part: Option<Part>,
     /// Iterations at which the true residual was computed, and the residuals, one per right-hand side; no number for
     /// those of other batches.
     pub updates: Vec<(usize, Vec<f64>)>,
@@ -99,6 +101,24 @@ impl Progress {
         }
         self.at(done, told);
     }
+    /// The share `done` of a part of the work that began at `begin` is done, such as the setup of a solver before its solve. The line and
+    /// the bar say how long the part is expected to take.
+    fn part(&self, name: &str, done: Option<f64>, begin: Instant) {
+        let seconds = begin.elapsed().as_secs_f64();
+        let expected = expected(done, seconds);
+        if let Some(lines) = &self.lines {
+            let mut last = lines.last.lock().unwrap_or_else(PoisonError::into_inner);
+            if last.is_none_or(|last| last.elapsed() >= PAUSE) {
+                *last = Some(Instant::now());
+                lines.write_line("setup", done, seconds, json!({ "work": name, "expected_seconds": expected }));
+            }
+        } else if !self.bar.is_hidden() {
+            self.bar.set_position((done.unwrap_or(0.0) * self.steps as f64) as u64);
+            let takes =
+                expected.map_or(String::new(), |expected| format!(", about {} in all", super::text::seconds(expected)));
+            self.bar.set_message(format!("{name}{takes}"));
+        }
+    }
     /// Takes the bar away.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
@@ -107,8 +127,12 @@ impl Progress {
 
 impl Lines {
     fn write(&self, fraction: f64, told: Value) {
-        let seconds = self.begin.elapsed().as_secs_f64();
-        let mut line = json!({ "progress": self.work["task"], "fraction": fraction.min(1.0), "seconds": seconds });
+        let task = self.work["task"].as_str().unwrap_or_default();
+        self.write_line(task, Some(fraction), self.begin.elapsed().as_secs_f64(), told);
+    }
+    fn write_line(&self, task: &str, fraction: Option<f64>, seconds: f64, told: Value) {
+        let fraction = fraction.map(|fraction| fraction.min(1.0));
+        let mut line = json!({ "progress": task, "fraction": fraction, "seconds": seconds });
         for (key, value) in [&self.work, &told].into_iter().filter_map(Value::as_object).flatten() {
             if key != "task" {
                 line[key] = value.clone();
@@ -116,6 +140,25 @@ impl Lines {
         }
         terminal::say(&format!("{line}\n"));
     }
+}
+
+/// Seconds that work of which the share `done` took `seconds` takes in all, as soon as that can be foretold.
+fn expected(done: Option<f64>, seconds: f64) -> Option<f64> {
+    done.filter(|done| *done >= FORETOLD).map(|done| seconds / done)
+}
+
+/// Share of work after which its time is foretold.
+const FORETOLD: f64 = 0.02;
+/// Seconds of a setup that are worth a note.
+const LONG: f64 = 10.0;
+
+/// Part of the work of a [`Watch`] that is no iteration.
+struct Part {
+    name: String,
+    begin: Instant,
+    done: f64,
+    /// Whether a note said how long it takes.
+    is_noted: bool,
 }
 
 /// The bar that is seen, or was last.
@@ -139,6 +182,7 @@ impl Watch {
             tol,
             comm: comm.clone(),
             events: 0,
+            part: None,
             updates: Vec::new(),
             batches: Vec::new(),
         }
@@ -189,11 +233,40 @@ impl Observer for Watch {
         self.events += 1;
         if interrupt::asked_any(&self.comm, self.events) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
+    fn step(&mut self, step: &Step<'_>) -> ControlFlow<()> {
+        let done = step.done.unwrap_or(0.0);
+        let begins = |part: &Part| part.name != step.work || done < part.done || (done == 0.0 && step.done.is_some());
+        if self.part.as_ref().is_none_or(begins) {
+            self.part = Some(Part { name: step.work.into(), begin: Instant::now(), done, is_noted: false });
+        }
+        if let Some(part) = &mut self.part {
+            part.done = done;
+            let seconds = part.begin.elapsed().as_secs_f64();
+            if let Some(expected) = expected(step.done, seconds)
+                && seconds >= 1.0
+                && !part.is_noted
+            {
+                part.is_noted = true;
+                if expected > LONG {
+                    tracing::info!("{} takes about {}", part.name, super::text::seconds(expected));
+                }
+            }
+            self.progress.part(&part.name, step.done, part.begin);
+        }
+        // Steps take long: there is no time to wait for the next exchange.
+        if interrupt::asked_any(&self.comm, 0) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_foretold_from_the_share_that_is_done() {
+        assert_eq!(expected(Some(0.25), 3.0), Some(12.0));
+        assert_eq!([expected(Some(0.0), 0.0), expected(Some(0.01), 3.0), expected(None, 3.0)], [None; 3]);
+    }
 
     #[test]
     fn updates_belong_to_batches() {

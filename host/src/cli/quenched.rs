@@ -1,4 +1,5 @@
 //! `ferrite generate quenched`.
+use super::communicator::RunCommunicator;
 use super::device::DeviceChoice;
 use super::fields::{Reading, lattice_of, read_gauge, require_host_memory, write_gauge};
 use super::layout::Layout;
@@ -15,9 +16,13 @@ use ferrite::observables::quantity::PLAQUETTE;
 use ferrite::statistics::average;
 use ferrite::system::atomic;
 use serde_json::{Value, json};
-use std::ops::RangeInclusive;
+use std::ops::{ControlFlow, RangeInclusive};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 use tracing::debug;
+
+/// Seconds that a sweep may still take after a signal.
+const SOON: f64 = 1.0;
 
 /// Flags of `generate quenched`.
 #[derive(Args)]
@@ -198,8 +203,10 @@ pub fn run(
         }
     };
     let part = Part::new(local, layout.grid());
-    let mut needs =
-        vec![("links", part.links_bytes(Precision::Double)), ("their way to the host", 576 * local.volume())];
+    let mut needs = vec![
+        ("links, and those before a sweep", 2 * part.links_bytes(Precision::Double)),
+        ("their way to the host", 576 * local.volume()),
+    ];
     needs.extend(Exchanges::of(part).border(Precision::Double).needs());
     device.require_all(comm, &needs, "the generator")?;
     let run = QuenchedRun {
@@ -215,6 +222,10 @@ pub fn run(
         target,
     };
     let chain = run.make(device.backend(), context)?;
+    if chain.interrupted && chain.last == first {
+        let why = format!("interrupted before sweep {} was done; nothing was written", u64::from(first) + 1);
+        return Err(Failure::new(interrupt::code(), why).shared());
+    }
     if chain.interrupted {
         let (n, files) = (chain.last, &chain.files);
         let file = files.last().map_or(String::new(), |file| file.display().to_string());
@@ -241,11 +252,14 @@ impl QuenchedRun<'_> {
             json!({ "task": "quenched", "sweeps": first + thermalise + sweeps }),
             all,
         );
-        let clock = std::time::Instant::now();
+        let clock = Instant::now();
         let (mut plaquettes, mut files, mut interrupted) = (Vec::new(), Vec::new(), false);
         let mut last = first;
         for done in 1..=thermalise + sweeps {
-            generator.sweep(1, self.overrelax)?;
+            if !self.sweep(&mut generator, &context.comm)? {
+                interrupted = true;
+                break;
+            }
             last = first + done;
             let plaquette = generator.plaquette()?.mean;
             progress.at(u64::from(done), || {
@@ -267,12 +281,34 @@ impl QuenchedRun<'_> {
         progress.finish();
         // The work is never lost, nor is a file written twice.
         let numbered = interrupted || self.every.is_some();
-        if !numbered {
+        if interrupted && last == first {
+            // The links are those that the run began with.
+        } else if !numbered {
             files.push(self.write(&generator, None, context)?);
         } else if files.last() != Some(&self.target.numbered(last)) {
             files.push(self.write(&generator, Some(last), context)?);
         }
         Ok(QuenchedChain { plaquettes, last, files, seconds, interrupted })
+    }
+    /// *Collective.* Makes a sweep, unless a signal comes that cannot wait for its end; whether it is made.
+    fn sweep(&self, generator: &mut Generator, comm: &RunCommunicator) -> Outcome<bool> {
+        let (begin, all) = (Instant::now(), 1 + self.overrelax);
+        let mut unheard = Ok(());
+        let is_made = generator.sweep_while(1, self.overrelax, &mut |done| {
+            if !interrupt::asked_any(comm, 0) {
+                return ControlFlow::Continue(());
+            }
+            let left = begin.elapsed().as_secs_f64() * f64::from(all - done) / f64::from(done);
+            match comm.largest(left) {
+                Ok(left) if left <= SOON => ControlFlow::Continue(()),
+                Ok(_) => ControlFlow::Break(()),
+                Err(failure) => {
+                    unheard = Err(failure);
+                    ControlFlow::Break(())
+                }
+            }
+        })?;
+        unheard.map(|()| is_made)
     }
     fn write(&self, generator: &Generator, sweep: Option<u32>, context: &Context) -> Outcome<PathBuf> {
         let path = sweep.map_or_else(|| self.target.path.clone(), |sweep| self.target.numbered(sweep));

@@ -344,7 +344,7 @@ fn run_on<F: Fermion>(solve: &Solve, input: Option<&Path>, context: &Context) ->
     let storage = plan.operator.storage(plan.reconstruction.unwrap_or_default());
     let modules = ahead::modules(plan.definition(), plan.precision, Some(storage), layout.grid().size() > 1);
     let links = device.while_loading(&modules, || LinksRead::of(plan, &layout, comm))?;
-    let links = links.smeared(plan, &device, &layout)?;
+    let links = links.smeared(plan, &device, &layout, comm)?;
     let sources = plan.fields::<F>(&plan.sources, &layout)?;
     let guess = solve.scheme.guess.as_deref().map(|fields| plan.fields::<F>(fields, &layout)).transpose()?;
     if let Some(path) = &solve.save_source {

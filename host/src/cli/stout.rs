@@ -1,7 +1,8 @@
 //! Stout links of operators: the keys `stout-rho`, `stout-levels` and `stout-spatial`.
+use super::communicator::RunCommunicator;
 use super::device::Device;
 use super::layout::Layout;
-use super::{Outcome, text};
+use super::{Outcome, interrupt, text};
 use crate::cli::config::Settings;
 use ferrite::Precision;
 use ferrite::domain::Part;
@@ -71,11 +72,19 @@ pub fn with_smearing(smearing: Option<StoutSmearing>, part: Part, sites: usize, 
     others.into_iter().chain(more).collect()
 }
 
-/// *Collective.* Smears links in host memory on the device; the plaquettes afterwards.
-pub fn smear(smearing: StoutSmearing, gauge: &mut HostGauge, device: &Device, layout: &Layout) -> Outcome<Plaquettes> {
+/// *Collective.* Smears links in host memory on the device; the plaquettes afterwards. A signal ends it after a level.
+pub fn smear(
+    smearing: StoutSmearing,
+    gauge: &mut HostGauge,
+    device: &Device,
+    layout: &Layout,
+    comm: &RunCommunicator,
+) -> Outcome<Plaquettes> {
     let domain = layout.domain(device.backend())?;
     let mut links = GaugeField::upload(&domain, gauge)?;
-    smearing.smear(&mut links)?;
+    if !smearing.smear_while(&mut links, &mut || interrupt::flow(comm))? {
+        return Err(interrupt::during("smearing of links"));
+    }
     *gauge = links.download()?;
     let (plaquettes, _) = links.plaquette()?;
     domain.release()?;

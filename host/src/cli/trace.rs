@@ -316,7 +316,7 @@ impl Measurement<'_> {
         let name = format!("the solve on {}", plan.lattice);
         let task = BatchTask { device: self.device, comm, name: &name, noun: RIGHT_HAND_SIDE };
         let batches = self.task.solve.scheme.batch.on(&task, solves, needs)?;
-        let links = LinksRead::of(plan, &layout, comm)?.smeared(plan, self.device, &layout)?;
+        let links = LinksRead::of(plan, &layout, comm)?.smeared(plan, self.device, &layout, comm)?;
         info!("{}: {}", configuration.typed.display(), batches.describe());
         let mut found = match plan.operator.kind() {
             FermionKind::Wilson => self.solve::<Spinor>(configuration, &links, &layout, &batches)?,

@@ -23,6 +23,7 @@ use crate::field::GaugeField;
 use gpu_kernels::fermion_force::{COMBINE_MATRICES, CombineMatrices};
 use gpu_kernels::smeared::{PROJECT_SU3, ProjectSu3, STAPLE, Staple};
 use gpu_kernels::{Format, Precision};
+use std::ops::ControlFlow;
 
 /// How links are smeared by projected sums of staples.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,6 +56,19 @@ impl ProjectedSmearing {
     /// # Errors
     /// Links in another precision, [`DeviceError::SingularSums`] where sums have no projection, and failures of the device.
     pub fn smeared(&self, links: &GaugeField) -> Result<GaugeField> {
+        let smeared = self.smeared_while(links, &mut || ControlFlow::Continue(()))?;
+        Ok(smeared.expect("nothing ended it"))
+    }
+    /// *Collective.* [`smeared`](Self::smeared) that calls `after` after each level; `None` where that returns `Break`, which has to be
+    /// the same on all processes.
+    ///
+    /// # Errors
+    /// Those of [`smeared`](Self::smeared).
+    pub fn smeared_while(
+        &self,
+        links: &GaugeField,
+        after: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Option<GaugeField>> {
         links.expect_in(Precision::Double)?;
         let mut smeared = links.copied()?;
         for _ in 0..self.levels {
@@ -66,8 +80,11 @@ impl ProjectedSmearing {
             if violation.is_nan() || violation > 1e-8 {
                 return Err(DeviceError::SingularSums { violation });
             }
+            if after().is_break() {
+                return Ok(None);
+            }
         }
-        Ok(smeared)
+        Ok(Some(smeared))
     }
     /// Fields of links that are there at once in double precision, the given and the smeared ones among them.
     pub fn fields(&self) -> usize {

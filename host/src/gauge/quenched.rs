@@ -31,6 +31,7 @@ use crate::field::host::HostGauge;
 
 use gpu_kernels::heatbath::{HEATBATH, Heatbath, OVERRELAX, Overrelax};
 use gpu_kernels::{Format, Precision};
+use std::ops::ControlFlow;
 
 /// Largest number of heat baths and over-relaxations of all links that users may ask for in one run: years on a lattice of any size.
 pub const MOST_PASSES: u64 = 1_000_000_000;
@@ -52,6 +53,8 @@ pub struct Generator {
     beta: f64,
     seed: u64,
     passes: u32,
+    /// Memory for the links before a sweep that may be ended.
+    before: Option<GaugeField>,
 }
 
 impl Generator {
@@ -65,10 +68,54 @@ impl Generator {
             Start::Hot => (upload(&generate::random(domain.section(), seed))?, 0),
             Start::Links(gauge, passes) => (upload(gauge)?, passes),
         };
-        Ok(Generator { links, beta, seed, passes })
+        Ok(Generator { links, beta, seed, passes, before: None })
     }
     /// `heatbath` heat-bath passes over all links, then `overrelax` over-relaxation passes.
     pub fn sweep(&mut self, heatbath: u32, overrelax: u32) -> Result {
+        self.passes_while(heatbath, overrelax, &mut |_| ControlFlow::Continue(())).map(drop)
+    }
+    /// *Collective.* [`sweep`](Self::sweep) that calls `after` between two passes with the number of those that are done, and ends where
+    /// that returns `Break`, which has to be the same on all processes. The links are then those before the sweep, for which it keeps a
+    /// second field of links. Whether the sweep came to its end.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub fn sweep_while(
+        &mut self,
+        heatbath: u32,
+        overrelax: u32,
+        after: &mut dyn FnMut(u32) -> ControlFlow<()>,
+    ) -> Result<bool> {
+        match &mut self.before {
+            Some(before) => before.copy_from(&self.links)?,
+            None => self.before = Some(self.links.copied()?),
+        }
+        let passes = self.passes;
+        let is_done = self.passes_while(heatbath, overrelax, after)?;
+        if let (false, Some(before)) = (is_done, &self.before) {
+            self.links.copy_from(before)?;
+            self.passes = passes;
+        }
+        Ok(is_done)
+    }
+    /// Passes, until `after` ends them; whether they came to their end.
+    fn passes_while(
+        &mut self,
+        heatbath: u32,
+        overrelax: u32,
+        after: &mut dyn FnMut(u32) -> ControlFlow<()>,
+    ) -> Result<bool> {
+        let all = heatbath.saturating_add(overrelax);
+        let mut done = 0;
+        let mut ends = |domain: &Domain| -> Result<bool> {
+            done += 1;
+            if done >= all {
+                return Ok(false);
+            }
+            // A launch may return before its work is done.
+            domain.backend().synchronize()?;
+            Ok(after(done).is_break())
+        };
         let (domain, beta, seed) = (self.links.domain().clone(), self.beta, self.seed);
         let sublattices = || (0..8).map(|k| (k / 4, k % 4));
         for _ in 0..heatbath {
@@ -81,6 +128,9 @@ impl Generator {
                 domain.backend().launch(&HEATBATH, Format::of(Precision::Double), &kernel, domain.half_sites(), 1)?;
                 self.links.fill_border()?;
             }
+            if ends(&domain)? {
+                return Ok(false);
+            }
         }
         for _ in 0..overrelax {
             for (parity, mu) in sublattices() {
@@ -88,8 +138,11 @@ impl Generator {
                 domain.backend().launch(&OVERRELAX, Format::of(Precision::Double), &kernel, domain.half_sites(), 1)?;
                 self.links.fill_border()?;
             }
+            if ends(&domain)? {
+                return Ok(false);
+            }
         }
-        Ok(())
+        Ok(true)
     }
     /// Heat-bath passes made so far, those of [`Start::Links`] included.
     pub fn passes(&self) -> u32 {

@@ -7,7 +7,7 @@ use crate::operators::fat_links::{FirstLevel, Improvement};
 use crate::operators::{BoundaryAngles, COEFFICIENTS, Definition, Diagonal, StaggeredLinks, WilsonParams};
 use gpu_kernels::momenta::{CONVERT_THIN, ConvertThin};
 use gpu_kernels::{Format, LinkStorage, Precision};
-use solvers::{Iteration, Observer};
+use solvers::{Iteration, Observer, Step};
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -54,6 +54,9 @@ impl StopSignal {
 
 impl Observer for StopSignal {
     fn iteration(&mut self, _: &Iteration<'_>) -> ControlFlow<()> {
+        if self.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+    fn step(&mut self, _: &Step<'_>) -> ControlFlow<()> {
         if self.is_asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
@@ -148,17 +151,28 @@ pub struct EvolvingLinks {
     links: GaugeField,
     made: MadeOfLinks,
     stop: StopSignal,
+    setup_stop: StopSignal,
 }
 
 impl EvolvingLinks {
     /// Copies of links, in a precision.
     pub fn new(links: &GaugeField, precision: Precision) -> Result<Self> {
         let links = links.converted(precision)?.copied()?;
-        Ok(EvolvingLinks { links, made: MadeOfLinks::default(), stop: StopSignal::default() })
+        let [stop, setup_stop] = Default::default();
+        Ok(EvolvingLinks { links, made: MadeOfLinks::default(), stop, setup_stop })
     }
     /// From now on work on them ends where `stop` asks for it.
     pub fn stop_when(&mut self, stop: StopSignal) {
+        self.setup_stop = stop.clone();
         self.stop = stop;
+    }
+    /// From now on multigrid setups on them end where `stop` asks for it, and with a setup the trajectory that needs it.
+    pub fn stop_setups_when(&mut self, stop: StopSignal) {
+        self.setup_stop = stop;
+    }
+    /// Whether multigrid setups on them are to end.
+    pub fn setup_stop(&self) -> &StopSignal {
+        &self.setup_stop
     }
     /// Whether work on them is to end.
     pub fn stop(&self) -> &StopSignal {

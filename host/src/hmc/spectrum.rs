@@ -2,10 +2,11 @@
 use super::HmcError;
 use super::fermions::{QuarkOperator, draw_noise};
 use super::links::EvolvingLinks;
+use crate::domain::DeviceError;
 use crate::field::{DeviceField, FieldSpace};
 use gpu_kernels::random::purpose;
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
-use solvers::largest_eigenvalue;
+use solvers::{SolveError, largest_eigenvalue};
 
 /// Most applications of A.
 const STEPS: usize = 60;
@@ -28,6 +29,15 @@ pub fn interval([smallest, largest]: [f64; 2]) -> [f64; 2] {
     [BELOW * smallest, MARGIN * largest]
 }
 
+/// The error of a search for the largest eigenvalue.
+pub(super) fn of_search(error: SolveError<DeviceError>) -> HmcError {
+    match error {
+        SolveError::Backend(error) => error.into(),
+        SolveError::Cancelled { .. } => HmcError::Stopped,
+        why => HmcError::Solver { quarks: "the largest eigenvalue".into(), why: Box::new(why) },
+    }
+}
+
 /// *Collective.* What the eigenvalues of A are not above, to a thousandth.
 pub fn largest(links: &EvolvingLinks, operator: &QuarkOperator, seed: u64) -> Result<f64, HmcError> {
     let domain = links.own().domain();
@@ -36,5 +46,6 @@ pub fn largest(links: &EvolvingLinks, operator: &QuarkOperator, seed: u64) -> Re
     draw_noise(&mut start, 0, purpose::NOISE, (1 << 12) - 1, seed, 0)?;
     let space = FieldSpace::new(domain, FermionKind::Staggered, Precision::Double, 1);
     // The operator is a quarter of A.
-    Ok(4.0 * largest_eigenvalue(&space, &square, &mut start, STEPS, TOLERANCE)?.bound())
+    let found = largest_eigenvalue(&space, &square, &mut start, STEPS, TOLERANCE, &mut links.stop().clone());
+    Ok(4.0 * found.map_err(of_search)?.bound())
 }

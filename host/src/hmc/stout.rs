@@ -15,6 +15,7 @@ use crate::field::GaugeField;
 use gpu_kernels::field::Momenta;
 use gpu_kernels::stout::{STOUT_DERIVATIVE, STOUT_GRADIENT, StoutDerivative, StoutGradient};
 use gpu_kernels::{Format, Precision};
+use std::ops::ControlFlow;
 
 /// How links are smeared.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,6 +42,35 @@ impl StoutSmearing {
         let mut smeared = links.copied()?;
         self.smear(&mut smeared)?;
         Ok(smeared)
+    }
+    /// *Collective.* [`smeared`](Self::smeared) that calls `after` after each level; `None` where that returns `Break`, which has to be
+    /// the same on all processes.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub fn smeared_while(
+        &self,
+        links: &GaugeField,
+        after: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<Option<GaugeField>> {
+        let mut smeared = links.copied()?;
+        Ok(self.smear_while(&mut smeared, after)?.then_some(smeared))
+    }
+    /// *Collective.* [`smear`](Self::smear) that calls `after` after each level and ends where that returns `Break`, which has to be the
+    /// same on all processes; whether all levels were made.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub fn smear_while(&self, links: &mut GaugeField, after: &mut dyn FnMut() -> ControlFlow<()>) -> Result<bool> {
+        for _ in 0..self.levels {
+            self.level(links)?;
+            // A launch may return before its work is done.
+            links.domain().backend().synchronize()?;
+            if after().is_break() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
     /// *Collective.* Replaces links by smeared ones. Beside the links, momenta for them are in the memory of the device.
     ///

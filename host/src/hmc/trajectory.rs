@@ -163,6 +163,10 @@ impl Chain {
     pub fn stop_when(&mut self, stop: StopSignal) {
         self.links.stop_when(stop);
     }
+    /// From now on a trajectory ends in the same way where `stop` asks for it during a multigrid setup, and at no other time.
+    pub fn stop_setups_when(&mut self, stop: StopSignal) {
+        self.links.stop_setups_when(stop);
+    }
     /// Momenta to go on from, where [`Plan::friction`] keeps them: traceless anti-Hermitian matrices.
     ///
     /// # Errors
@@ -206,7 +210,8 @@ impl Chain {
     ) -> Result<TrajectoryOutcome, HmcError> {
         let had_momenta = self.has_momenta;
         // Those of the trajectory before, which only friction needs.
-        let is_needed = self.links.stop().may_come() && had_momenta && self.plan.friction.is_some();
+        let may_stop = self.links.stop().may_come() || self.links.setup_stop().may_come();
+        let is_needed = may_stop && had_momenta && self.plan.friction.is_some();
         let momenta = is_needed.then(|| self.momenta.copied()).transpose()?;
         let made = self.attempt(number, noise, reverse);
         if !made.as_ref().is_err_and(HmcError::is_stop) {

@@ -18,9 +18,15 @@ use gpu_kernels::{Format, Precision};
 use num_complex::Complex64;
 use solvers::{LinearOperator, VectorSpace};
 use std::cell::{Cell, RefCell};
+use std::ops::ControlFlow;
 
 /// Directions of hops.
 const HOPS: usize = 8;
+
+/// Called after each part of the work of a coarse operator with the share that the part has in it.
+pub(super) type After<'a> = dyn FnMut(f64) -> ControlFlow<()> + 'a;
+/// Share of one of the ten parts, the diagonal one and four directions for each chirality.
+const PART: f64 = 0.1;
 
 /// D ψ(A) = X(A) ψ(A) + Σ_d Y_d(A) ψ(A + d), the operator R D P on a coarse lattice.
 pub struct CoarseOperator {
@@ -56,6 +62,18 @@ impl CoarseOperator {
         links: &GaugeField,
         precision: Precision,
     ) -> Result<Self> {
+        let made = Self::of_wilson_while(space, operator, links, precision, &mut |_| ControlFlow::Continue(()))?;
+        Ok(made.expect("nothing ended it"))
+    }
+    /// [`of_wilson`](Self::of_wilson) that calls `after` after each part of the work with the share that it has in the whole; `None`
+    /// where `after` ended it.
+    pub(super) fn of_wilson_while(
+        space: &NullSpace,
+        operator: &EvenOddWilson,
+        links: &GaugeField,
+        precision: Precision,
+        after: &mut After<'_>,
+    ) -> Result<Option<Self>> {
         let wilson = operator.wilson();
         let (params, phases, domain) = (wilson.params(), wilson.phases(), space.fine().domain());
         let hop = |columns: &FullField, mu: usize, parity: usize, out: &mut DeviceField| -> Result {
@@ -100,13 +118,24 @@ impl CoarseOperator {
             let form = DiagonalForm { parity, inverse: false, dagger: false };
             operator.apply_diagonal(form, columns.parity(parity), out)
         };
-        Self::build(space, precision, &diagonal, &hop)
+        Self::build(space, precision, &diagonal, &hop, after)
     }
     /// R D P for the operator D of another coarse level.
     ///
     /// # Errors
     /// Failures of the device.
     pub fn of_coarse(space: &NullSpace, operator: &CoarseOperator, precision: Precision) -> Result<Self> {
+        let made = Self::of_coarse_while(space, operator, precision, &mut |_| ControlFlow::Continue(()))?;
+        Ok(made.expect("nothing ended it"))
+    }
+    /// [`of_coarse`](Self::of_coarse) that calls `after` after each part of the work with the share that it has in the whole; `None`
+    /// where `after` ended it.
+    pub(super) fn of_coarse_while(
+        space: &NullSpace,
+        operator: &CoarseOperator,
+        precision: Precision,
+        after: &mut After<'_>,
+    ) -> Result<Option<Self>> {
         let hop = |columns: &FullField, mu: usize, parity: usize, out: &mut DeviceField| {
             let part = Part { matrices: &operator.links, range: [mu as u32, mu as u32 + 1], here: false };
             operator.launch(part, parity, (0.0, None), 1.0, columns.parity(1 - parity), out, space.count())
@@ -114,7 +143,7 @@ impl CoarseOperator {
         let diagonal = |columns: &FullField, parity: usize, out: &mut DeviceField| {
             operator.apply_diagonal(false, parity, columns.parity(parity), out, space.count())
         };
-        Self::build(space, precision, &diagonal, &hop)
+        Self::build(space, precision, &diagonal, &hop, after)
     }
     /// From what the diagonal part of an operator makes of columns of P, in the device's spin basis, and what its hops forward do,
     /// in that of chirality.
@@ -123,7 +152,8 @@ impl CoarseOperator {
         precision: Precision,
         diagonal: &dyn Fn(&FullField, usize, &mut DeviceField) -> Result,
         hop: &dyn Fn(&FullField, usize, usize, &mut DeviceField) -> Result,
-    ) -> Result<Self> {
+        after: &mut After<'_>,
+    ) -> Result<Option<Self>> {
         let (coarse, count) = (space.coarse(), space.count());
         let (domain, sites) = (coarse.domain(), coarse.lattice().volume());
         let matrices = |which| CoarseMatrices::zero(domain, sites, count, which, Precision::Single);
@@ -159,11 +189,19 @@ impl CoarseOperator {
                 }
             }
             project(&x, &images, 4, false)?;
+            if after(PART).is_break() {
+                return Ok(None);
+            }
             for mu in 0..4 {
                 for parity in 0..2 {
                     hop(&columns, mu, parity, images.parity_mut(parity))?;
                 }
                 project(&inside, &images, mu, mu > 0)?;
+                // A launch may return before its work is done.
+                domain.backend().synchronize()?;
+                if after(PART).is_break() {
+                    return Ok(None);
+                }
             }
         }
         let rows = 2 * count as u32;
@@ -187,7 +225,7 @@ impl CoarseOperator {
         let threads = LANES * sites as u32 * HOPS as u32 * tiles * tiles;
         space.launch_single(&MULTIPLY_LINKS, &kernel, threads, 1)?;
         let hops = if precision == Precision::Single { hops } else { hops.rounded(domain)? };
-        Ok(CoarseOperator { level: coarse.clone(), vectors: count, diagonal: x, inverse, links, hops })
+        Ok(Some(CoarseOperator { level: coarse.clone(), vectors: count, diagonal: x, inverse, links, hops }))
     }
     /// *Collective.* Forward links that begin beyond the backward ends of this process's part, `[μ]`.
     fn links_beyond(space: &NullSpace, links: &CoarseMatrices) -> Result<[Matrices; 4]> {

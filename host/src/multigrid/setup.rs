@@ -6,7 +6,7 @@ use super::level::Level;
 use super::null_space::NullSpace;
 use super::params::MultigridParams;
 use super::test_vectors::{TestVectors, together};
-use crate::domain::Result;
+use crate::domain::{DeviceError, Result};
 use crate::field::{CoarseMatrices, DeviceField, FieldSpace, FullField, GaugeField};
 use crate::halo::{Exchanges, HaloField};
 use crate::lattice::Lattice;
@@ -14,10 +14,11 @@ use crate::operators::{EvenOdd, EvenOddWilson};
 use gpu_kernels::multigrid::spinors_of;
 use gpu_kernels::{FermionKind, Precision};
 use solvers::{
-    Converted, Identity, InnerGcr, InnerGcrParams, LevelReport, Preconditioner, SolveError, VectorSpace,
-    inverse_iteration, orthonormalise,
+    Converted, Identity, InnerGcr, InnerGcrParams, LevelReport, Observer, Preconditioner, SolveError, Step,
+    VectorSpace, inverse_iteration_while, orthonormalise,
 };
 use std::cell::RefCell;
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 /// Of the random numbers that test vectors begin with.
@@ -25,6 +26,47 @@ const SEED: u64 = 1;
 
 /// Makes an operator in a precision, for blocks of so many right-hand sides.
 pub type MakeOperator<'a> = dyn Fn(Precision, usize) -> Result<EvenOddWilson> + 'a;
+
+/// Time of a relaxation of all test vectors with the usual number of steps, relative to the other parts of a setup.
+const RELAXATION: f64 = 1.0;
+/// Time that a cycle takes to improve all test vectors.
+const IMPROVEMENT: f64 = 1.1;
+/// Time that coarse operators of all levels take.
+const OPERATORS: f64 = 1.3;
+
+/// Progress of a setup, which its observer may end.
+struct Course<'o> {
+    observer: &'o mut dyn Observer,
+    done: f64,
+    whole: f64,
+}
+
+impl<'o> Course<'o> {
+    /// Setup of test vectors that are relaxed and improved so many times.
+    fn new(observer: &'o mut dyn Observer, params: &MultigridParams, relaxations: usize, improvements: usize) -> Self {
+        let relaxation = relaxations as f64 * Self::relaxation(params);
+        let whole = relaxation + OPERATORS + improvements as f64 * (IMPROVEMENT + OPERATORS);
+        Course { observer, done: 0.0, whole }
+    }
+    /// Time of a relaxation of all test vectors.
+    fn relaxation(params: &MultigridParams) -> f64 {
+        RELAXATION * params.relaxation_steps.max(1) as f64 / MultigridParams::default().relaxation_steps as f64
+    }
+    /// Shows the observer that the setup begins.
+    fn begin(&mut self) -> CycleResult {
+        if self.step(0.0).is_break() { Err(ended()) } else { Ok(()) }
+    }
+    /// Records work that takes `time`.
+    fn step(&mut self, time: f64) -> ControlFlow<()> {
+        self.done += time;
+        self.observer.step(&Step { work: "multigrid setup", done: Some((self.done / self.whole).min(1.0)) })
+    }
+}
+
+/// The error of a setup that its observer ended.
+fn ended() -> SolveError<DeviceError> {
+    SolveError::Cancelled { iteration: 0, info: Box::default() }
+}
 
 /// Near-null vectors and coarse operators of all levels, for solves with one operator.
 pub struct Multigrid {
@@ -37,12 +79,20 @@ pub struct Multigrid {
 }
 
 impl Multigrid {
-    /// Sets multigrid up for an operator on `links`.
+    /// Sets multigrid up for an operator on `links`. The observer sees the [steps](Observer::step) of the setup, and can end it.
     ///
     /// # Errors
-    /// Parameters that do not fit the lattice, as [`SolveError::Invalid`]; failures of the device.
-    pub fn new(make: &MakeOperator<'_>, links: &GaugeField, params: &MultigridParams) -> CycleResult<Self> {
+    /// Parameters that do not fit the lattice, as [`SolveError::Invalid`]; [`SolveError::Cancelled`] where the observer ended the setup;
+    /// failures of the device.
+    pub fn new(
+        make: &MakeOperator<'_>,
+        links: &GaugeField,
+        params: &MultigridParams,
+        observer: &mut dyn Observer,
+    ) -> CycleResult<Self> {
         let started = Instant::now();
+        let mut course = Course::new(observer, params, params.relaxations, params.improvements);
+        course.begin()?;
         let domain = links.domain();
         let finest = Level::finest(domain);
         let width = together(params.vectors);
@@ -53,34 +103,45 @@ impl Multigrid {
             let (operator, smoother) = (make(Precision::Single, width)?, make(precision, width)?);
             let steps = InnerGcrParams { steps: params.relaxation_steps.max(1), tol: 1e-3 };
             let relax = Converted::new(&narrow, InnerGcr::new(&narrow, &smoother, Identity, steps)?)?;
-            inverse_iteration(&space, &operator, &relax, vectors.blocks_mut(), params.relaxations)?;
+            let time = Course::relaxation(params) / vectors.blocks().len() as f64;
+            let mut after = || course.step(time);
+            inverse_iteration_while(&space, &operator, &relax, vectors.blocks_mut(), params.relaxations, &mut after)?;
         }
-        Self::with_vectors(make, links, params, vectors, params.improvements, started)
+        Self::with_vectors(make, links, params, vectors, params.improvements, (started, course))
     }
     /// The same from test vectors of an operator that differs a little: on links a step of molecular dynamics further, or with
     /// another mass. They are improved so many times; for a larger mass that is not needed.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
-    pub fn refreshed(&self, make: &MakeOperator<'_>, links: &GaugeField, improvements: usize) -> CycleResult<Self> {
-        Self::from_test_vectors(make, links, &self.params, &self.test, improvements)
+    /// Those of [`new`](Self::new).
+    pub fn refreshed(
+        &self,
+        make: &MakeOperator<'_>,
+        links: &GaugeField,
+        improvements: usize,
+        observer: &mut dyn Observer,
+    ) -> CycleResult<Self> {
+        Self::from_test_vectors(make, links, &self.params, &self.test, improvements, observer)
     }
     /// The same from test vectors that were kept.
     ///
     /// # Errors
-    /// As [`new`](Self::new); another number of vectors than the parameters have.
+    /// Those of [`new`](Self::new); another number of vectors than the parameters have.
     pub fn from_test_vectors(
         make: &MakeOperator<'_>,
         links: &GaugeField,
         params: &MultigridParams,
         vectors: &TestVectors,
         improvements: usize,
+        observer: &mut dyn Observer,
     ) -> CycleResult<Self> {
         let started = Instant::now();
+        let mut course = Course::new(observer, params, 0, improvements);
+        course.begin()?;
         if vectors.count() != params.vectors {
             return Err(SolveError::Invalid("there are as many test vectors as near-null vectors"));
         }
-        Self::with_vectors(make, links, params, vectors.converted(Precision::Single)?, improvements, started)
+        Self::with_vectors(make, links, params, vectors.converted(Precision::Single)?, improvements, (started, course))
     }
     /// What near-null vectors were made of, in the precision of these.
     pub fn test_vectors(&self) -> &TestVectors {
@@ -93,7 +154,7 @@ impl Multigrid {
         params: &MultigridParams,
         mut vectors: TestVectors,
         improvements: usize,
-        started: Instant,
+        (started, mut course): (Instant, Course<'_>),
     ) -> CycleResult<Self> {
         let domain = links.domain();
         let finest = Level::finest(domain);
@@ -102,23 +163,25 @@ impl Multigrid {
         let (count, width) = (params.vectors, together(params.vectors));
         let (precision, space) = (params.precision_on(domain.backend()), finest.space(width));
         let wide = make(Precision::Single, count)?;
-        let mut levels = build(&finest, &blocks, vectors.blocks(), &wide, links, params)?;
+        let mut levels = build(&finest, &blocks, vectors.blocks(), &wide, links, params, &mut course)?;
         let mut quotients = Vec::new();
         if improvements > 0 {
             let smoother = make(params.smoother_on(domain.backend()), width)?;
             let operator = make(Precision::Single, width)?;
             let ends = Finest { operator: &operator, smoother: &smoother };
+            let time = IMPROVEMENT / vectors.blocks().len() as f64;
             for _ in 0..improvements {
                 orthonormalise(&space, vectors.blocks_mut())?;
                 with_cycle(ends, &levels, &params.cycle, width, &RefCell::default(), &mut |cycle| {
-                    quotients = inverse_iteration(&space, &operator, cycle, vectors.blocks_mut(), 1)?;
+                    let mut after = || course.step(time);
+                    quotients = inverse_iteration_while(&space, &operator, cycle, vectors.blocks_mut(), 1, &mut after)?;
                     Ok(())
                 })?;
                 levels.clear();
-                levels = build(&finest, &blocks, vectors.blocks(), &wide, links, params)?;
+                levels = build(&finest, &blocks, vectors.blocks(), &wide, links, params, &mut course)?;
             }
         }
-        domain.backend().synchronize().map_err(crate::domain::DeviceError::from)?;
+        domain.backend().synchronize().map_err(DeviceError::from)?;
         let seconds = started.elapsed().as_secs_f64();
         let checks = match params.check {
             true => check_levels(&levels, &wide, on_all_sites(&finest, vectors.blocks(), &wide)?)?,
@@ -251,7 +314,8 @@ fn build(
     operator: &EvenOddWilson,
     links: &GaugeField,
     params: &MultigridParams,
-) -> Result<Vec<Coarsening>> {
+    course: &mut Course<'_>,
+) -> CycleResult<Vec<Coarsening>> {
     let (count, precision) = (params.vectors, params.precision_on(finest.domain().backend()));
     let mut test = on_all_sites(finest, vectors, operator)?;
     let mut levels: Vec<Coarsening> = Vec::new();
@@ -260,10 +324,18 @@ fn build(
         // What the next level's test vectors are made of is lost when these become orthonormal.
         let copy = if depth + 1 < blocks.len() { Some(copied(&level, &test)?) } else { None };
         let space = NullSpace::new(&level, *block, test)?;
-        let coarse = match levels.last() {
-            None => CoarseOperator::of_wilson(&space, operator, links, precision)?,
-            Some(above) => CoarseOperator::of_coarse(&space, &above.operator, precision)?,
+        // The finest level takes nearly all of the time.
+        let time = match levels.len() {
+            0 if blocks.len() > 1 => 0.9 * OPERATORS,
+            0 => OPERATORS,
+            _ => 0.1 * OPERATORS / (blocks.len() - 1) as f64,
         };
+        let mut after = |part: f64| course.step(part * time);
+        let coarse = match levels.last() {
+            None => CoarseOperator::of_wilson_while(&space, operator, links, precision, &mut after)?,
+            Some(above) => CoarseOperator::of_coarse_while(&space, &above.operator, precision, &mut after)?,
+        };
+        let Some(coarse) = coarse else { return Err(ended()) };
         test = space.coarse().zero(count)?;
         if let Some(copy) = copy {
             for parity in 0..2 {

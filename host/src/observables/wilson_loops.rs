@@ -13,6 +13,7 @@ use crate::lattice::Lattice;
 use num_complex::Complex64;
 use rayon::prelude::*;
 use serde_json::{Value, json};
+use std::ops::ControlFlow;
 
 /// Loops of a distance, as means over a configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +57,21 @@ pub fn bytes(lattice: Lattice, off_axis: bool) -> usize {
 
 /// Loops up to a distance and a time. Panics where one of them is 0, or is more than half of the extents.
 pub fn wilson_loops(gauge: &HostGauge, distance: usize, time: usize, off_axis: bool) -> Vec<WilsonLoops> {
+    let found = wilson_loops_while(gauge, distance, time, off_axis, &mut || ControlFlow::Continue(()));
+    found.expect("nothing ended it")
+}
+
+/// [`wilson_loops`] that calls `after` after each product of links along a path; `None` where that returns `Break`.
+///
+/// # Panics
+/// As [`wilson_loops`] does.
+pub fn wilson_loops_while(
+    gauge: &HostGauge,
+    distance: usize,
+    time: usize,
+    off_axis: bool,
+    after: &mut dyn FnMut() -> ControlFlow<()>,
+) -> Option<Vec<WilsonLoops>> {
     let [x, y, z, t] = gauge.lattice().size();
     assert!((1..=x.min(y).min(z) / 2).contains(&distance) && (1..=t / 2).contains(&time), "loops that fit");
     let axial = AxialLinks::of(gauge);
@@ -69,6 +85,9 @@ pub fn wilson_loops(gauge: &HostGauge, distance: usize, time: usize, off_axis: b
             let step = axial.mean_path(*d);
             let mut whole = step.clone();
             for n in 1..=longest {
+                if after().is_break() {
+                    return None;
+                }
                 if n > 1 {
                     whole = axial.behind(&step, &whole, *d);
                 }
@@ -79,7 +98,7 @@ pub fn wilson_loops(gauge: &HostGauge, distance: usize, time: usize, off_axis: b
             }
         }
     }
-    found
+    Some(found)
 }
 
 /// What rotations and reflections make of a direction, one of each pair of opposites.

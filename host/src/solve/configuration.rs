@@ -14,7 +14,7 @@ use crate::operators::{
 };
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
-use solvers::{LinearOperator, SolveError};
+use solvers::{LinearOperator, Observer, SolveError};
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
@@ -216,17 +216,19 @@ impl<'g> Configuration<'g> {
         self.multigrid.take();
         *self.test_vectors.borrow_mut() = Some((operator, vectors));
     }
-    /// *Collective.* Sets multigrid up for an operator ahead of solves, whose requests have these parameters and links stored so.
+    /// *Collective.* Sets multigrid up for an operator ahead of solves, whose requests have these parameters and links stored so. The
+    /// observer sees the [steps](Observer::step) of the setup, and can end it.
     ///
     /// # Errors
-    /// Parameters that do not fit the lattice, a setup that does not come about, and failures of the device.
+    /// Parameters that do not fit the lattice, a setup that does not come about or that the observer ends, and failures of the device.
     pub fn set_up_multigrid(
         &self,
         operator: WilsonLike,
         params: &MultigridParams,
         storage: LinkStorage,
+        observer: &mut dyn Observer,
     ) -> CycleResult<Rc<Multigrid>> {
-        let made = WilsonFormats::new(self, operator, 1)?.multigrid(params, storage)?;
+        let made = WilsonFormats::new(self, operator, 1)?.multigrid(params, storage, observer)?;
         Ok(made.expect("Wilson-like operators have multigrid").shared())
     }
     /// Multigrid that was set up last, with its operator, if any was.
@@ -239,6 +241,7 @@ impl<'g> Configuration<'g> {
         operator: WilsonLike,
         params: &MultigridParams,
         make: &MakeOperator<'_>,
+        observer: &mut dyn Observer,
     ) -> CycleResult<Rc<Multigrid>> {
         if let Some((of, multigrid)) = &*self.multigrid.borrow()
             && *of == operator
@@ -260,16 +263,21 @@ impl<'g> Configuration<'g> {
         drop((make(Precision::Single, 1)?, make(params.smoother_on(self.domain.backend()), 1)?));
         let mut made = None;
         self.with_staged(|thin| {
-            made = Some(match vectors {
+            made = Some(match &vectors {
                 Some((of, vectors)) => {
                     let improvements = usize::from(operator.wilson.mass < of.wilson.mass);
-                    Multigrid::from_test_vectors(make, thin, params, &vectors, improvements)
+                    Multigrid::from_test_vectors(make, thin, params, vectors, improvements, observer)
                 }
-                None => Multigrid::new(make, thin, params),
+                None => Multigrid::new(make, thin, params, observer),
             });
             Ok(())
         })?;
-        let made = Rc::new(made.expect("it was made just now")?);
+        let made = made.expect("it was made just now");
+        if made.is_err() {
+            // Another attempt has them again.
+            *self.test_vectors.borrow_mut() = vectors;
+        }
+        let made = Rc::new(made?);
         *self.multigrid.borrow_mut() = Some((operator, made.clone()));
         Ok(made)
     }

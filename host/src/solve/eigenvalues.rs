@@ -67,7 +67,8 @@ fn ends<A: LinearOperator<FieldSpace> + ?Sized>(
     let EigenvalueParams { steps, tol, solver } = params;
     let mut vector = space.allocate()?;
     space.copy(start, &mut vector)?;
-    let largest = largest_eigenvalue(space, operator, &mut vector, *steps, *tol)?;
+    let largest =
+        largest_eigenvalue(space, operator, &mut vector, *steps, *tol, observer).map_err(SolveFailure::Solver)?;
     space.copy(start, &mut vector)?;
     let system = Uniform::new(space, operator);
     let smallest = smallest_eigenvalue(&system, &mut vector, *steps, *tol, solver, observer);

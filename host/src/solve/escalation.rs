@@ -11,7 +11,7 @@ use gpu_kernels::{LinkStorage, Precision};
 use solvers::{
     BicgstabWorkspace, BlockCgNormalWorkspace, BlockCgParams, BlockCgWorkspace, CgNormalWorkspace, CgWorkspace,
     Converted, DefectParams, DefectWorkspace, GcrParams, GcrWorkspace, Info, Iteration, IterationKind, Mixed, Observer,
-    Patience, Precise, RhsFailure, SolveError, SolverParams, System, Uniform, Unsolved, VectorSpace, bicgstab,
+    Patience, Precise, RhsFailure, SolveError, SolverParams, Step, System, Uniform, Unsolved, VectorSpace, bicgstab,
     block_cg, block_cgnr, cg, cgne, cgnr, defect_correction, gcr,
 };
 use std::cell::RefCell;
@@ -81,15 +81,40 @@ pub(super) fn solve_escalating(
                 request: &mut Request,
                 level: &mut PrecisionLevel,
                 changes: &mut Vec<MethodChange>,
-                iterations: usize| match MixedSystem::new(formats, *level, problem, request) {
+                iterations: usize,
+                observer: &mut dyn Observer| match MixedSystem::new(formats, *level, problem, request, observer) {
         Err(error) if may_do_without_multigrid(request, &error) => {
             (request.method, *level) = (Method::Bicgstab, asked);
             changes.push(MethodChange::without_multigrid(iterations, &error));
-            MixedSystem::new(formats, *level, problem, request)
+            MixedSystem::new(formats, *level, problem, request, observer)
         }
         made => made,
     };
-    let mut system = make(problem, &mut request, &mut level, &mut method_changes, 0)?;
+    let mut system = match make(problem, &mut request, &mut level, &mut method_changes, 0, observer) {
+        Err(SolveError::Cancelled { .. }) => {
+            let true_residual = problem.residuals()?;
+            let nrhs = problem.space().nrhs();
+            let info = Info {
+                iterations_per_rhs: vec![0; nrhs],
+                failed: (0..nrhs).collect(),
+                true_residual: true_residual.clone(),
+                history: true_residual.iter().map(|residual| vec![*residual]).collect(),
+                ..Info::default()
+            };
+            return Ok(EscalatedSolve {
+                failure: Some(Unsolved::Cancelled { iteration: 0, info: Box::new(info.clone()) }),
+                info,
+                level,
+                escalations: Vec::new(),
+                method: request.method,
+                method_changes,
+                true_residual,
+                multigrid: None,
+                seconds: 0.0,
+            });
+        }
+        made => made?,
+    };
     adviser = adviser.filter(|adviser| adviser.is_for(request.method));
     formats.domain().backend().synchronize().map_err(DeviceError::from)?;
     let mut watch = StopWatch::start();
@@ -144,7 +169,13 @@ pub(super) fn solve_escalating(
                 };
                 level = asked.of(request.method, automatic);
                 method_changes.push(MethodChange { iterations, method: request.method, reason });
-                system = make(problem, &mut request, &mut level, &mut method_changes, iterations)?;
+                let made = make(problem, &mut request, &mut level, &mut method_changes, iterations, observer);
+                if matches!(made, Err(SolveError::Cancelled { .. })) {
+                    watch.go_on();
+                    let info = total.clone().expect("the loop ran");
+                    break Some(Unsolved::Cancelled { iteration: iterations, info: Box::new(info) });
+                }
+                system = made?;
                 adviser = (request.method == Method::Multigrid).then(|| Adviser::of_multigrid(tol));
                 formats.domain().backend().synchronize().map_err(DeviceError::from)?;
                 watch.go_on();
@@ -176,7 +207,7 @@ pub(super) fn solve_escalating(
                     outer: level.outer,
                     reconstruction: level.reconstruction,
                 });
-                system = MixedSystem::new(formats, level, problem, &request)?;
+                system = MixedSystem::new(formats, level, problem, &request, observer)?;
             }
             (Some(error), _) if has_failed => break Some(error),
             _ if !worst.is_finite() || tol < 1e-16 => break None,
@@ -233,7 +264,7 @@ fn adviser(
 
 /// Whether a solve goes on without multigrid whose setup failed for the numbers that it met.
 fn may_do_without_multigrid(request: &Request, error: &EscalationError) -> bool {
-    let numbers = !matches!(error, SolveError::Backend(_) | SolveError::Invalid(_));
+    let numbers = !matches!(error, SolveError::Backend(_) | SolveError::Invalid(_) | SolveError::Cancelled { .. });
     request.method == Method::Multigrid && request.escalate && numbers
 }
 
@@ -347,6 +378,9 @@ impl Observer for After<'_> {
             false => ControlFlow::Continue(()),
         }
     }
+    fn step(&mut self, step: &Step<'_>) -> ControlFlow<()> {
+        self.observer.step(step)
+    }
 }
 
 /// The system in the two precisions of a solver.
@@ -371,6 +405,7 @@ impl MixedSystem {
         level: PrecisionLevel,
         problem: &mut dyn ParitySystem,
         request: &Request,
+        observer: &mut dyn Observer,
     ) -> std::result::Result<Self, EscalationError> {
         let (domain, nrhs) = (formats.domain(), problem.space().nrhs());
         let exact = formats.exact();
@@ -385,7 +420,7 @@ impl MixedSystem {
             _ => None,
         };
         let multigrid = match request.method {
-            Method::Multigrid => formats.multigrid(&request.multigrid, level.reconstruction)?,
+            Method::Multigrid => formats.multigrid(&request.multigrid, level.reconstruction, observer)?,
             _ => None,
         };
         let space = |precision| FieldSpace::new(domain, formats.kind(), precision, nrhs);

@@ -9,7 +9,7 @@ use crate::operators::{
     Wilson, WilsonLike,
 };
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
-use solvers::{LevelReport, MrParams, Preconditioner};
+use solvers::{LevelReport, MrParams, Observer, Preconditioner};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -34,8 +34,13 @@ pub(super) trait Formats {
         Ok(None)
     }
     /// Multigrid for blocks of right-hand sides, with operators whose links are stored in this way, if there is any for
-    /// the operator.
-    fn multigrid(&self, _: &MultigridParams, _: LinkStorage) -> CycleResult<Option<BlockMultigrid>> {
+    /// the operator. The observer sees the steps of its setup.
+    fn multigrid(
+        &self,
+        _: &MultigridParams,
+        _: LinkStorage,
+        _: &mut dyn Observer,
+    ) -> CycleResult<Option<BlockMultigrid>> {
         Ok(None)
     }
     /// *Collective.* Whether multigrid can be had, and how much of it is there.
@@ -171,10 +176,15 @@ impl Formats for WilsonFormats<'_, '_> {
     fn any(&self, precision: Precision, storage: LinkStorage) -> Result<Rc<dyn EvenOdd>> {
         Ok(Rc::new(self.in_format(precision, storage, self.nrhs)?))
     }
-    fn multigrid(&self, params: &MultigridParams, storage: LinkStorage) -> CycleResult<Option<BlockMultigrid>> {
+    fn multigrid(
+        &self,
+        params: &MultigridParams,
+        storage: LinkStorage,
+        observer: &mut dyn Observer,
+    ) -> CycleResult<Option<BlockMultigrid>> {
         let make = |precision, nrhs| self.in_format(precision, storage, nrhs);
         let params = params.smoothing_on(self.configuration.domain().backend(), &self.operator);
-        let multigrid = self.configuration.multigrid(self.operator, &params, &make)?;
+        let multigrid = self.configuration.multigrid(self.operator, &params, &make, observer)?;
         let precision = params.smoother_on(self.configuration.domain().backend());
         let (operator, smoother) = (make(Precision::Single, self.nrhs)?, make(precision, self.nrhs)?);
         let (nrhs, reports) = (self.nrhs, RefCell::default());

@@ -14,7 +14,7 @@ pub use check::{galerkin_error, orthonormality_error, projection_error};
 pub use inner::{InnerGcr, InnerGcrParams};
 pub use level::Level;
 pub use report::LevelReport;
-pub use setup::{inverse_iteration, orthonormalise};
+pub use setup::{inverse_iteration, inverse_iteration_while, orthonormalise};
 pub use transfer::Transfer;
 
 use crate::traits::{VectorSpace, with_coefficients};

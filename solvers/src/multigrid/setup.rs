@@ -7,6 +7,7 @@ use crate::reliable::relative;
 use crate::small::{GramFactor, minus};
 use crate::traits::{LinearOperator, VectorSpace, with_coefficients};
 use num_complex::Complex64;
+use std::ops::ControlFlow;
 
 /// Inverse iteration on blocks of test vectors with an approximate inverse K of A:
 ///
@@ -41,6 +42,28 @@ where
     A: LinearOperator<S> + ?Sized,
     K: Preconditioner<S> + ?Sized,
 {
+    inverse_iteration_while(space, operator, solver, vectors, iterations, &mut || ControlFlow::Continue(()))
+}
+
+/// [`inverse_iteration`] that calls `after` at the end of each iteration of each block and ends where that returns `Break`. The vectors
+/// that it leaves then are normalised, and some have had fewer iterations than others. On several processes the answer of `after` must be
+/// the same on all of them.
+///
+/// # Errors
+/// Those of [`inverse_iteration`]; `Cancelled` where `after` ended it.
+pub fn inverse_iteration_while<S, A, K>(
+    space: &S,
+    operator: &A,
+    solver: &K,
+    vectors: &mut [S::Vector],
+    iterations: usize,
+    after: &mut dyn FnMut() -> ControlFlow<()>,
+) -> Result<Vec<f64>, SolveError<S::Error>>
+where
+    S: VectorSpace,
+    A: LinearOperator<S> + ?Sized,
+    K: Preconditioner<S> + ?Sized,
+{
     if iterations == 0 {
         return Err(SolveError::Invalid("inverse iteration needs at least one iteration"));
     }
@@ -65,6 +88,9 @@ where
             with_coefficients(n, scale, |scale| {
                 with_coefficients(n, keep, |keep| space.axpby(scale, &image, keep, v))
             })?;
+            if after().is_break() {
+                return Err(SolveError::Cancelled { iteration: 0, info: Box::default() });
+            }
         }
         space.norm2(v, &mut norms)?;
         let mut image2 = vec![0.0; n];

@@ -2,11 +2,12 @@
 
 use crate::aggregates::{Aggregates, BlockTransfer, Hierarchy, Sparse, metropolis, shifted, wilson};
 use crate::common::{
-    Broken, Dense, Precision, Random, Space, c, direct, distance, general, norm, residual, with_spectrum,
+    Broken, Dense, Precision, Random, Space, c, direct, distance, general, norm, positive, residual, with_spectrum,
 };
 use num_complex::Complex64;
 use solvers::*;
 use std::cell::Cell;
+use std::ops::ControlFlow;
 
 type Block = Vec<Complex64>;
 
@@ -480,6 +481,44 @@ fn inverse_iteration_finds_the_smallest_eigenvalue() {
         let nothing = inverse_iteration(&space, &operator, &exact, &mut blocks, 0);
         assert!(matches!(nothing, Err(SolveError::Invalid(_))));
     }
+}
+
+/// A search ends at the step after which it is asked to: of 2 blocks with 3 iterations each, in the fourth one.
+#[test]
+fn searches_end_where_they_are_asked_to() {
+    let a = general(N, 0.5, 3);
+    let space = Space::double(N, 2);
+    let (operator, exact) = (Dense::new(&space, &a), Matrix::new(inverse(&a)));
+    let mut blocks = [Random(1).vector(2 * N), Random(2).vector(2 * N)];
+    let mut steps = 0;
+    let mut after = || {
+        steps += 1;
+        if steps == 4 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let ended = inverse_iteration_while(&space, &operator, &exact, &mut blocks, 3, &mut after);
+    assert!(matches!(ended, Err(SolveError::Cancelled { .. })), "{ended:?}");
+    assert_eq!(steps, 4);
+    // What it leaves are vectors of norm 1.
+    for v in blocks[0].chunks(N).chain(blocks[1].chunks(N)) {
+        assert!((norm(v) - 1.0).abs() < 1e-12);
+    }
+
+    struct Third(usize);
+    impl Observer for Third {
+        fn iteration(&mut self, _: &Iteration<'_>) -> ControlFlow<()> {
+            unreachable!("there is no solve")
+        }
+        fn step(&mut self, step: &Step<'_>) -> ControlFlow<()> {
+            assert_eq!(*step, Step { work: "largest eigenvalue", done: None });
+            self.0 += 1;
+            if self.0 == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        }
+    }
+    let (space, mut observer) = (Space::double(N, 1), Third(0));
+    let operator = Dense::new(&space, &positive(N, 100.0, 3));
+    let ended = largest_eigenvalue(&space, &operator, &mut Random(3).vector(N), 10, 0.0, &mut observer);
+    assert!(matches!(ended, Err(SolveError::Cancelled { iteration: 3, .. })), "{ended:?}");
+    assert_eq!(observer.0, 3);
 }
 
 #[test]

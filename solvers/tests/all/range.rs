@@ -145,14 +145,15 @@ fn an_eigenvalue_does_not_depend_on_the_size_of_the_start() {
     let space = Space::double(N, 1);
     let operator = Dense::new(&space, &positive(N, 100.0, 3));
     let start = Random(7).vector(N);
-    let largest = |exponent| largest_eigenvalue(&space, &operator, &mut times(&start, exponent), 50, 1e-8).unwrap();
+    let largest =
+        |exponent| largest_eigenvalue(&space, &operator, &mut times(&start, exponent), 50, 1e-8, &mut ()).unwrap();
     let usual = largest(0);
     assert!(usual.ritz > 0.0);
     for exponent in [-1000, -600, -300, 300, 600, 1000] {
         assert_eq!(largest(exponent).steps, usual.steps, "2^{exponent}");
         assert!((largest(exponent).ritz / usual.ritz - 1.0).abs() < 1e-12, "2^{exponent}");
     }
-    let nothing = largest_eigenvalue(&space, &operator, &mut vec![Complex64::ZERO; N], 50, 1e-8).unwrap();
+    let nothing = largest_eigenvalue(&space, &operator, &mut vec![Complex64::ZERO; N], 50, 1e-8, &mut ()).unwrap();
     assert_eq!((nothing.ritz, nothing.steps), (0.0, 0));
     assert_eq!(distance(&times(&times(&start, -300), 300), &start), 0.0);
 }

@@ -156,8 +156,14 @@ fn input_files() {
         let time =
             &room.json(&format!("check run.toml --time --set source=random:1 --set operator={operator}"))["time"];
         assert_eq!((&time["timed_on"], &time["right_hand_sides"]), (&json!([4, 4, 4, 8]), &json!(1)), "{time}");
-        assert!(time["seconds_per_iteration"].as_f64().unwrap() > 0.0);
+        assert!(time["seconds_per_iteration"].as_f64().unwrap() > 0.0 && time["setup_seconds"].is_null(), "{time}");
     }
+    // A multigrid setup is timed, too.
+    let multigrid = "--time --set source=random:1 --set solver=multigrid --set mg-vectors=8";
+    let time = &room.json(&format!("check run.toml {multigrid}"))["time"];
+    assert!(time["setup_seconds"].as_f64().unwrap() > 0.0, "{time}");
+    let text = room.run(&format!("check run.toml --backend cpu {multigrid}")).stdout;
+    assert!(text.contains("time of the multigrid setup: about "), "{text}");
     let text = room.run("check run.toml --backend cpu --time").stdout;
     assert!(
         text.contains("one such machine is enough") && text.contains("time of an iteration for 2 right-hand"),

@@ -29,6 +29,7 @@ mod cli_rhmc_input;
 mod cli_rhmc_replay;
 mod cli_rhmc_resume;
 mod cli_rhmc_wilson;
+mod cli_signals;
 mod cli_solve;
 mod cli_staggered;
 mod cli_staggered_apply;

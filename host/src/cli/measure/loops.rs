@@ -1,6 +1,7 @@
 //! Wilson loops of `ferrite measure`.
+use super::super::communicator::RunCommunicator;
 use super::super::text::rounded;
-use super::super::{Failure, Outcome};
+use super::super::{Failure, Outcome, interrupt};
 use clap::{Args, ValueEnum};
 use ferrite::Precision;
 use ferrite::domain::Part;
@@ -140,13 +141,28 @@ impl LoopTask {
     pub fn host_bytes_per_site(&self, lattice: Lattice) -> usize {
         wilson_loops::bytes(lattice, self.off_axis) / lattice.volume() + 2 * 576
     }
-    /// The loops of links, which are there on the device and on the host.
-    pub fn measure(&self, links: &GaugeField, gauge: &HostGauge, path: &Path) -> Outcome<Vec<WilsonLoops>> {
-        let of = |gauge: &HostGauge| wilson_loops::wilson_loops(gauge, self.distance, self.time, self.off_axis);
+    /// *Collective.* The loops of links, which are there on the device and on the host. A signal ends it after a level of smearing or a
+    /// separation.
+    pub fn measure(
+        &self,
+        links: &GaugeField,
+        gauge: &HostGauge,
+        path: &Path,
+        comm: &RunCommunicator,
+    ) -> Outcome<Vec<WilsonLoops>> {
+        let interrupted = || interrupt::during(&format!("Wilson loops of {}", path.display()));
+        let of = |gauge: &HostGauge| {
+            let (distance, time) = (self.distance, self.time);
+            wilson_loops::wilson_loops_while(gauge, distance, time, self.off_axis, &mut || interrupt::flow(comm))
+        };
         let found = match &self.smearing {
             None => of(gauge),
-            Some(smearing) => of(&smearing.smeared(links)?.download()?),
+            Some(smearing) => {
+                let smeared = smearing.smeared_while(links, &mut || interrupt::flow(comm))?;
+                of(&smeared.ok_or_else(interrupted)?.download()?)
+            }
         };
+        let found = found.ok_or_else(interrupted)?;
         if found.iter().flat_map(|one| &one.values).all(|w| w.is_finite()) {
             return Ok(found);
         }

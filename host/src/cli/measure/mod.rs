@@ -268,7 +268,7 @@ fn measure(
                    which one cannot be";
         return Err(Failure::failed(format!("{}: {why}", path.display())).shared());
     }
-    let wilson_loops = loops_task.map(|task| task.measure(&thin, gauge, path)).transpose()?;
+    let wilson_loops = loops_task.map(|task| task.measure(&thin, gauge, path, comm)).transpose()?;
     if let Some(course) = course {
         let mut flow = Flow::new(&thin, course.action)?;
         let (steps, clock) = (course.steps(), Instant::now());

@@ -14,9 +14,10 @@ use ferrite::Precision;
 use ferrite::backend::Backend;
 use ferrite::domain::Domain;
 use ferrite::field::GaugeField;
+use ferrite::hmc::HmcError;
 use ferrite::hmc::fermions::{Pseudofermions, RationalFunctions};
 use ferrite::hmc::functions::rational_functions;
-use ferrite::hmc::links::EvolvingLinks;
+use ferrite::hmc::links::{EvolvingLinks, StopSignal};
 use ferrite::hmc::monomial::Monomial;
 use ferrite::hmc::spectrum::{self, end_of_interval, interval};
 use ferrite::hmc::trajectory::{Chain, TrajectoryOutcome};
@@ -57,7 +58,8 @@ impl EnsembleRun<'_> {
         let (input, comm) = (self.input, &self.context.comm);
         let domain = self.layout.domain(backend)?;
         let thin = GaugeField::upload(&domain, &fields.gauge)?;
-        let fresh = state.is_none();
+        let (fresh, comm_of_stop) = (state.is_none(), comm.clone());
+        let stop = StopSignal::new(move || interrupt::asked_any(&comm_of_stop, 0));
         let mut state = match state {
             Some(state) => state,
             None => {
@@ -69,24 +71,27 @@ impl EnsembleRun<'_> {
         // Before the first trajectory the input may still be another than the one that the state was kept with. Later on
         // these very links were looked at, with the same operators.
         if state.trajectory == 0 {
-            let links = EvolvingLinks::new(&thin, input.precision())?;
-            for (group, bound) in input.groups.iter().zip(&mut state.bounds) {
-                let largest = largest(&links, group, input.plan.seed)?;
-                if largest > *bound {
-                    // An interval has a length, whatever the links are.
-                    *bound = end_of_interval(largest.max(1.0));
+            let mut links = EvolvingLinks::new(&thin, input.precision())?;
+            links.stop_when(stop.clone());
+            match self.first_bounds(&links, &mut state.bounds) {
+                Err(why) if why.is_stop() => {
+                    if fresh {
+                        state.batches.clone_from(&self.batches.sizes);
+                        let links = folder.write_fields(0, fields, false, self.layout, comm)?;
+                        folder.keep(&state, &links, comm)?;
+                    }
+                    let (first, accepted) = (state.trajectory, state.accepted);
+                    return Ok(RunEnd { first, last: first, accepted, interrupted: true, records: Vec::new() });
                 }
-            }
-            for (group, bounds) in input.wilson.iter().zip(state.bounds.as_chunks_mut::<2>().0) {
-                if let Some(found) = group.extremes(&links, &input.solvers[0], input.plan.seed)? {
-                    *bounds = interval(found);
-                }
+                found => found.map_err(failed)?,
             }
         }
         let quarks = self.quarks(&domain, &mut state)?;
         state.batches.clone_from(&self.batches.sizes);
         let mut chain = Chain::new(input.plan.clone(), &thin, input.precision(), quarks).map_err(failed)?;
         drop(thin);
+        // Little is lost with a trajectory whose setup is still to be made.
+        chain.stop_setups_when(stop);
         if let Some(momenta) = &fields.momenta {
             chain.set_momenta(momenta).map_err(failed)?;
         }
@@ -121,7 +126,13 @@ impl EnsembleRun<'_> {
                     });
                 });
             }
-            let outcome = chain.trajectory(number, noise, nth(input.measure.reversibility)).map_err(failed)?;
+            let outcome = match chain.trajectory(number, noise, nth(input.measure.reversibility)) {
+                Err(why) if why.is_stop() => {
+                    interrupted = true;
+                    break;
+                }
+                outcome => outcome.map_err(failed)?,
+            };
             let record = |quarks: &mut (dyn Monomial + 'static)| QuarkRecord {
                 name: quarks.name(),
                 largest: None,
@@ -167,6 +178,23 @@ impl EnsembleRun<'_> {
         }
         progress.finish();
         Ok(RunEnd { first, last: state.trajectory, accepted: state.accepted, interrupted, records })
+    }
+    /// *Collective.* Intervals of rational functions for the links that a chain begins with, where those in `bounds` are too short.
+    fn first_bounds(&self, links: &EvolvingLinks, bounds: &mut [f64]) -> Result<(), HmcError> {
+        let (input, seed) = (self.input, self.input.plan.seed);
+        for (group, bound) in input.groups.iter().zip(bounds.iter_mut()) {
+            let largest = spectrum::largest(links, &group.operator, seed)?;
+            if largest > *bound {
+                // An interval has a length, whatever the links are.
+                *bound = end_of_interval(largest.max(1.0));
+            }
+        }
+        for (group, bounds) in input.wilson.iter().zip(bounds.as_chunks_mut::<2>().0) {
+            if let Some(found) = group.extremes(links, &input.solvers[0], seed)? {
+                *bounds = interval(found);
+            }
+        }
+        Ok(())
     }
     fn quarks(&self, domain: &Domain, state: &mut ChainState) -> Outcome<Vec<Box<dyn Monomial>>> {
         let mut first = 0;
@@ -225,7 +253,9 @@ impl EnsembleRun<'_> {
         }
         let mut part = 0;
         for (group, bounds) in self.input.wilson.iter().zip(state.bounds.as_chunks_mut::<2>().0) {
-            if let Some(found) = group.extremes(chain.links(), &self.input.solvers[0], self.input.plan.seed)? {
+            if let Some(found) =
+                group.extremes(chain.links(), &self.input.solvers[0], self.input.plan.seed).map_err(failed)?
+            {
                 (records[part].smallest, records[part].largest) = (Some(found[0]), Some(found[1]));
                 if found[0] < bounds[0] || found[1] > bounds[1] {
                     let [low, high] = interval(found);

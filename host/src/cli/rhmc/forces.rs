@@ -109,7 +109,7 @@ pub fn run(args: &ForceArguments, context: &Context) -> Outcome {
             first += count as u32;
         }
         for group in &input.wilson {
-            let ends = group.extremes(&links, &input.solvers[0], plan.seed)?.map_or([0.0; 2], interval);
+            let ends = group.extremes(&links, &input.solvers[0], plan.seed).map_err(failed)?.map_or([0.0; 2], interval);
             quarks.extend(group.parts(&domain, &input.solvers, ends, first)?);
             first += group.pseudofermions() as u32;
         }

@@ -44,8 +44,9 @@ Examples:
   ferrite rhmc run.toml --out run --resume --set trajectories=500
   mpirun -n 4 ferrite rhmc run.toml --out run --max-hours 11.5
 
-Ctrl-C, SIGTERM, SIGHUP and the end of --max-hours end the run after the current trajectory;
---resume continues from there, or from the last complete trajectory if the machine went down.
+Ctrl-C, SIGTERM, SIGHUP and the end of --max-hours end the run after the current trajectory, or
+at once while multigrid is set up for it; --resume continues from there, or from the last complete
+trajectory if the machine went down.
 --resume-from 40 continues from configuration 40 instead. The folder has one line of JSON for
 each trajectory in trajectories.jsonl (docs/output.md lists its keys) and configurations
 cfg.NNNNNN.ildg; `ferrite report run` makes a page from it at any time.";

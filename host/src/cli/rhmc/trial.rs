@@ -31,7 +31,7 @@ pub fn trial<const N: usize>(
     }
     let mut intervals = Vec::new();
     for group in &input.wilson {
-        let found = group.extremes(&links, &input.solvers[0], input.plan.seed)?;
+        let found = group.extremes(&links, &input.solvers[0], input.plan.seed).map_err(failed)?;
         intervals.push(found.map_or([0.0; 2], interval));
     }
     let mut seconds = [0.0; N];

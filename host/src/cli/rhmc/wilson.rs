@@ -6,6 +6,7 @@ use super::settings::WITHOUT;
 use crate::cli::config::{RESIDUAL, Settings, is_residual};
 use crate::cli::failure::ReadBy;
 use ferrite::domain::Domain;
+use ferrite::hmc::HmcError;
 use ferrite::hmc::fermions::{MOST_PSEUDOFERMIONS, RationalFunctions, ShiftedSolver};
 use ferrite::hmc::functions::{Tolerances, rational_functions_of_norm};
 use ferrite::hmc::links::EvolvingLinks;
@@ -311,12 +312,17 @@ impl WilsonGroup {
         matches!(self.operator.dependence(), LinkDependence::Exponential(_))
     }
     /// *Collective.* Smallest and largest eigenvalue of K = M̂†M̂, where there is a rational function of it.
-    pub fn extremes(&self, links: &EvolvingLinks, solver: &ShiftedSolver, seed: u64) -> Outcome<Option<[f64; 2]>> {
+    pub fn extremes(
+        &self,
+        links: &EvolvingLinks,
+        solver: &ShiftedSolver,
+        seed: u64,
+    ) -> Result<Option<[f64; 2]>, HmcError> {
         if !self.is_rational() {
             return Ok(None);
         }
         let solver = WilsonSolver { tol: 1e-6, ..self.solver(solver, solver) };
-        spectrum::extremes(links, &self.quarks(), solver, seed).map(Some).map_err(failed)
+        spectrum::extremes(links, &self.quarks(), solver, seed).map(Some)
     }
     /// Iterations are in the precision of molecular dynamics everywhere: residuals are corrected in double precision.
     fn solver(&self, of_dynamics: &ShiftedSolver, of_this: &ShiftedSolver) -> WilsonSolver {

@@ -349,10 +349,10 @@ impl<'a> QuarksOn<'a> {
         }
         // Sources and sinks are on links as read, and the operator on stout links, where it has them.
         if let (Some(shell), None) = (input.shell, &self.smeared) {
-            self.smeared = Some(ape(&file.gauge, shell, self.device, layout)?);
+            self.smeared = Some(ape(&file.gauge, shell, self.device, layout, comm)?);
         }
         if solves {
-            let links = links.smeared(plan, self.device, layout)?;
+            let links = links.smeared(plan, self.device, layout, comm)?;
             let _ = known.set(links);
         }
         self.spent.links += begin.elapsed().as_secs_f64();
@@ -737,7 +737,13 @@ fn charge_needs_whole_time(input: &SpectrumInput, layout: &Layout) -> Outcome {
 }
 
 /// *Collective.* Links for shells, smeared in space on a device.
-fn ape(gauge: &HostGauge, shell: Shell, device: &Device, layout: &Layout) -> Outcome<HostGauge> {
+fn ape(
+    gauge: &HostGauge,
+    shell: Shell,
+    device: &Device,
+    layout: &Layout,
+    comm: &RunCommunicator,
+) -> Outcome<HostGauge> {
     if shell.ape_steps == 0 {
         return Ok(gauge.clone());
     }
@@ -745,18 +751,14 @@ fn ape(gauge: &HostGauge, shell: Shell, device: &Device, layout: &Layout) -> Out
     let sums = SumsOfStaples::Ape(4.0 / (4.0 + shell.ape_weight));
     let smearing = ProjectedSmearing { sums, levels: shell.ape_steps, spatial: true };
     let domain = layout.domain(device.backend())?;
-    let smeared = smearing.smeared(&GaugeField::upload(&domain, gauge)?)?.download()?;
+    let smeared = smearing.smeared_while(&GaugeField::upload(&domain, gauge)?, &mut || interrupt::flow(comm))?;
+    let smeared = smeared.ok_or_else(|| interrupt::during("smearing of links"))?.download()?;
     domain.release()?;
     Ok(smeared)
 }
 
 /// Says what a solver did; an error unless it converged.
-fn finished(
-    configuration: &Path,
-    error: Option<&SolveError<impl std::error::Error>>,
-    report: &Report,
-    tol: f64,
-) -> Outcome {
+fn finished(configuration: &Path, error: Option<&Unsolved>, report: &Report, tol: f64) -> Outcome {
     solve::announce(report);
     let cancelled = matches!(error, Some(SolveError::Cancelled { .. }));
     if report.converged && error.is_none() {

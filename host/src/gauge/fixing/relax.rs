@@ -32,6 +32,7 @@ use gpu_kernels::Format;
 use gpu_kernels::gauge_fixing::{DIVERGENCE, Divergence, RELAX_GAUGE, RelaxGauge};
 use num_complex::Complex64;
 use rayon::prelude::*;
+use std::ops::ControlFlow;
 
 /// Which gauge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +123,18 @@ impl Relaxation {
     /// # Errors
     /// Those of the device and of the other processes.
     pub fn relax(&mut self, sweeps: usize) -> Result<RelaxationState> {
+        self.relax_while(sweeps, &mut || ControlFlow::Continue(()))
+    }
+    /// *Collective.* [`relax`](Self::relax) that calls `after` after each sweep and makes no more where that returns `Break`, which has to
+    /// be the same on all processes.
+    ///
+    /// # Errors
+    /// Those of the device and of the other processes.
+    pub fn relax_while(
+        &mut self,
+        sweeps: usize,
+        after: &mut dyn FnMut() -> ControlFlow<()>,
+    ) -> Result<RelaxationState> {
         for _ in 0..sweeps {
             for parity in 0..2 {
                 let at = self.links.star_with_ends(parity, self.kind.directions() as u32);
@@ -131,6 +144,11 @@ impl Relaxation {
                 self.links.fill_border()?;
             }
             self.sweeps += 1;
+            // A launch may return before its work is done.
+            self.links.domain().backend().synchronize()?;
+            if after().is_break() {
+                break;
+            }
         }
         self.state()
     }

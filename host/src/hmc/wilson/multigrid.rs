@@ -52,7 +52,7 @@ impl EvolvingMultigrid {
         let on_links = MultigridOnLinks { evolving: self, quarks: *quarks, links, params, operator, smoother };
         if self.setup.borrow().is_none() {
             let thin = quarks.links(links, Precision::Double)?;
-            let made = Multigrid::new(&make, &thin, &on_links.params)?;
+            let made = Multigrid::new(&make, &thin, &on_links.params, &mut links.setup_stop().clone())?;
             *self.setup.borrow_mut() = Some(made);
             self.start();
         } else if self.is_worn.get() {
@@ -101,7 +101,8 @@ impl MultigridOnLinks<'_> {
         let Some(before) = self.evolving.setup.take() else { return Ok(()) };
         let vectors = before.test_vectors().copied()?;
         drop(before);
-        let made = Multigrid::from_test_vectors(&make, &thin, &self.params, &vectors, IMPROVEMENTS)?;
+        let mut stop = self.links.setup_stop().clone();
+        let made = Multigrid::from_test_vectors(&make, &thin, &self.params, &vectors, IMPROVEMENTS, &mut stop)?;
         *self.evolving.setup.borrow_mut() = Some(made);
         self.evolving.start();
         Ok(())

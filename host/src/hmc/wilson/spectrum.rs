@@ -5,6 +5,7 @@ use crate::field::DeviceField;
 use crate::hmc::HmcError;
 use crate::hmc::links::EvolvingLinks;
 use crate::hmc::poles::SolverCounts;
+use crate::hmc::spectrum::of_search;
 use gpu_kernels::Precision;
 use gpu_kernels::random::purpose;
 use num_complex::Complex64;
@@ -32,7 +33,8 @@ pub fn extremes(
     };
     let system = WilsonSystem::new(quarks, links, solver, false)?;
     let normal = Normal::new(&space, &system.exact)?;
-    let largest = largest_eigenvalue(&space, &normal, &mut noise()?, STEPS.0, STEPS.1)?.bound();
+    let found = largest_eigenvalue(&space, &normal, &mut noise()?, STEPS.0, STEPS.1, &mut links.stop().clone());
+    let largest = found.map_err(of_search)?.bound();
     let (mut x, counts, mut smallest) = (noise()?, SolverCounts::default(), largest);
     for _ in 0..INVERSE_STEPS {
         let mut norm = [0.0];
