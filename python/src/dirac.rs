@@ -23,9 +23,9 @@ use ferrite::operators::{Key, KeyKind, OPERATORS, Operator, OperatorForm, Wilson
 use ferrite::solve::names::{METHODS, OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES, name_of};
 use ferrite::solve::{
     Configuration, Method, Report, Request, ShiftStrategy, ShiftsReport, SolveFailure, batches, for_batches,
-    in_batches, largest_batch, shifts_in_batches,
+    in_batches, largest_batch, names, shifts_in_batches,
 };
-use ferrite::solvers::{Iteration, IterationKind, Observer, Step};
+use ferrite::solvers::{Iteration, IterationKind, Observer, Step, Unsolved};
 use ferrite::{FermionKind, LinkStorage, Precision};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -203,7 +203,11 @@ fn multigrid_json(multigrid: &Multigrid) -> Value {
     })
 }
 
-fn report_json(request: &Request, report: &Report, watch: &Watch, failure: Option<String>) -> Value {
+fn report_json(request: &Request, report: &Report, watch: &Watch, failure: Option<Unsolved>) -> Value {
+    let failure = failure.map(|error| {
+        let advice = names::advice(report, &error, |name| format!("solver=\"{name}\""), "a larger max_iterations");
+        format!("{error}{advice}")
+    });
     let escalation = |one: &ferrite::solve::Escalation| {
         json!({
             "iterations": one.iterations,
@@ -356,7 +360,7 @@ impl Dirac {
                     Ok((report, error))
                 });
                 let (report, failure) = solved?;
-                let said = report_json(&request, &report, &watch, failure.map(|error| error.to_string())).to_string();
+                let said = report_json(&request, &report, &watch, failure).to_string();
                 let mut solutions = solutions.ok_or_else(|| Failure::other("nothing was solved for"))?;
                 // Changing the spin basis rounds: an array of the solutions, and what is made of it, has the same bits.
                 solutions.pack(&solutions.unpack()?)?;
@@ -436,7 +440,7 @@ impl Dirac {
                     Ok((solutions, said.to_string()))
                 }
                 Err(SolveFailure::Unfinished { error, solutions, report }) => {
-                    let said = report_json(&request, &report, &watch, Some(error.to_string()));
+                    let said = report_json(&request, &report, &watch, Some(error));
                     Ok((solutions, said.to_string()))
                 }
                 Err(failure) => Err(failure.into()),
@@ -588,7 +592,7 @@ impl Dirac {
                 array.get().download(0, &mut numbers)?;
                 thread.processes.agree(arrays::check_finite("b", &numbers))?;
             }
-            let said = report_json(&request, &report, &watch, failure.map(|error| error.to_string())).to_string();
+            let said = report_json(&request, &report, &watch, failure).to_string();
             let solution = solution.unpack()?;
             thread.backend.synchronize()?;
             Ok((solution, said))

@@ -61,7 +61,7 @@ keys! {
     KEEP_UNCONVERGED: Switch "keep-unconverged" "" "Write the best iterate even if it has not converged", "false";
     PROFILE: Switch "profile" "" "Report how long each kernel ran; the solve takes a little longer", "false";
     SOLVER: Word "solver" "NAME"
-        "auto (bicgstab, until multigrid with its setup is faster for all sources together), bicgstab, cg (on the normal \
+        "auto (bicgstab, until multigrid with its setup is faster for all sources together; cg where these fail), bicgstab, cg (on the normal \
          equations), cgne (x = M^+ y, M M^+ y = b), block-cg (CG with all sources of a batch in one Krylov space), gcr-dd (GCR, \
          preconditioned in domains that exchange nothing) or multigrid (GCR, preconditioned by a multigrid cycle: for light \
          quarks); for staggered operators cg or block-cg [default: auto, or cg]", "\"auto\"";

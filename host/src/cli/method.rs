@@ -125,7 +125,7 @@ impl SolveScheme {
     pub fn title(&self, taken: Method) -> &'static str {
         match taken {
             Method::Bicgstab => "BiCGstab",
-            Method::Auto => "BiCGstab or multigrid",
+            Method::Auto => "BiCGstab, multigrid or CG",
             Method::Cg if self.positive => "CG",
             Method::Cg => "CG on the normal equations",
             Method::Cgne => "CG for the error (M M^+)",

@@ -1,7 +1,7 @@
 //! `ferrite solve`.
 mod result;
 
-pub use result::{announce, worst};
+pub use result::{advice, announce, worst};
 
 use super::batch::{BatchTask, RIGHT_HAND_SIDE};
 use super::device::{Device, DeviceChoice};

@@ -437,7 +437,7 @@ impl Measurement<'_> {
         let residual = solve::worst(&report);
         if !report.converged || error.is_some() {
             let cancelled = matches!(error, Some(solvers::SolveError::Cancelled { .. }));
-            let why = error.map_or(String::new(), |error| format!(": {error}"));
+            let why = error.map_or(String::new(), |error| format!(": {error}{}", solve::advice(&report, &error)));
             return failed(residual, why, cancelled);
         }
         Ok(SolvedBatch { solutions: vec![solutions], residual, iterations: report.info.iterations })

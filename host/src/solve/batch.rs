@@ -3,6 +3,7 @@
 //! Right-hand sides that are solved together share the links that kernels read, so that few large batches are faster than
 //! many small ones. What limits a batch is the memory of the device: each right-hand side has its own vectors.
 use super::report::{Escalation, MultigridReport, Report, SolveFailure};
+use super::request::Method;
 use super::run::Solved;
 use super::shifts::{ShiftsReport, SolvedShifts};
 use crate::field::host::{Fermion, HostField};
@@ -192,6 +193,8 @@ impl Report {
             escalations: [self.escalations, later(next.escalations, done)].concat(),
             method: next.method,
             method_changes: [self.method_changes, next.method_changes].concat(),
+            tried: all_of(self.tried, next.tried),
+            may_help: self.may_help.or(next.may_help),
             gave_up: self.gave_up.or(next.gave_up.map(|error| error.counted_from(done))),
             multigrid: beside_multigrid(self.multigrid, next.multigrid),
             reconstruction,
@@ -237,6 +240,16 @@ fn later(escalations: Vec<Escalation>, done: usize) -> Vec<Escalation> {
         .into_iter()
         .map(|escalation| Escalation { reason: escalation.reason.counted_from(done), ..escalation })
         .collect()
+}
+
+/// The methods of two batches, each once.
+fn all_of(mut methods: Vec<Method>, more: Vec<Method>) -> Vec<Method> {
+    for method in more {
+        if !methods.contains(&method) {
+            methods.push(method);
+        }
+    }
+    methods
 }
 
 /// What multigrid did for two batches: they share the setup.
@@ -375,6 +388,8 @@ mod tests {
             escalations: escalations.iter().map(escalation).collect(),
             method: Method::Bicgstab,
             method_changes: Vec::new(),
+            tried: vec![Method::Bicgstab],
+            may_help: None,
             gave_up: None,
             multigrid: None,
             true_residual: vec![1.0; nrhs],

@@ -1,8 +1,11 @@
-//! BiCGstab or multigrid: which of them a solve takes where it may choose, and when it changes from one to the other.
+//! BiCGstab, multigrid or CG: which of them a solve takes where it may choose, and when it changes from one to the other.
 //!
 //! Nobody knows how many iterations BiCGstab takes before it has done some. So it begins, and as soon as what it has left to do,
 //! for all right-hand sides together, would take clearly longer than to set multigrid up and solve with it, multigrid goes on
 //! from its iterate. All costs are counted in iterations, so that every process decides alike.
+//!
+//! CG on the normal equations does not depend on where the eigenvalues of M lie in the complex plane, only on its singular values, and
+//! its residual never grows. It takes over where one of the two fails: see [`Fallback`].
 use super::request::{Method, Request};
 use crate::multigrid::MultigridParams;
 use solvers::Iteration;
@@ -39,6 +42,8 @@ const BEGINNING: usize = 100;
 const MARGIN: f64 = 1.5;
 /// Iterations of multigrid, which takes two or three dozen in general, after which it is doubted, and those ahead that are too many.
 const MANY: usize = 150;
+/// The same where CG may take over: multigrid that has not even halved the residual by then is of no use for the operator.
+const EARLY: [usize; 2] = [30, 1000];
 
 /// More iterations than anybody waits for.
 const ENDLESS: f64 = 1e9;
@@ -77,9 +82,93 @@ pub struct Adviser {
     method: Method,
     /// Right-hand sides of this solve and of those after it, this one included.
     sources: [usize; 2],
-    /// Iterations that the setup is worth.
+    /// Iterations that the setup is worth; infinitely many where there is no multigrid.
     setup: f64,
-    advice: Option<String>,
+    budget: Option<Budget>,
+    /// Whether multigrid ends early where it is of no use.
+    is_eager: bool,
+    advice: Option<Advice>,
+}
+
+/// Another method that ought to go on, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Advice {
+    /// The method.
+    pub method: Method,
+    /// Why the one before should end.
+    pub reason: String,
+}
+
+/// The most iterations of a solve with all its methods, and how many are ahead of the one that is watched, counted from the beginning of
+/// the solve.
+#[derive(Clone, Copy, Debug)]
+struct Budget {
+    most: usize,
+    forecast: Forecast,
+}
+
+/// Shares of the iterations allowed between which a method that does not come near the solution makes room for another; later on there
+/// are too few left for that.
+const SHARES: [f64; 2] = [0.5, 0.75];
+/// How many times the iterations that are left a method needs by its forecast where it counts as hopeless. Residuals of BiCGstab may
+/// stay where they are for long and fall quickly afterwards.
+const HOPELESS: f64 = 2.0;
+
+impl Budget {
+    /// Why the method ought to end after `done` iterations of the whole solve.
+    fn ends(&mut self, event: &Iteration<'_>, done: usize) -> Option<String> {
+        let ahead = self.forecast.ahead(&Iteration { iteration: done, ..*event });
+        let [from, to] = SHARES.map(|share| share * self.most as f64);
+        let due = done >= BEGINNING && (from..=to).contains(&(done as f64));
+        (due && ahead > HOPELESS * self.most.saturating_sub(done) as f64).then(|| {
+            format!(
+                "BiCGstab has reduced the residual to {:.1e} in {done} of {} iterations",
+                self.forecast.smallest, self.most
+            )
+        })
+    }
+}
+
+/// What a solve that may choose goes on with where a method fails: CG on the normal equations, once. A method that CG took over from
+/// before it had given up comes back where CG does not converge either.
+#[derive(Clone, Copy, Debug)]
+pub struct Fallback {
+    is_there: bool,
+    is_taken: bool,
+    /// Most iterations of CG, where BiCGstab comes after it.
+    most: Option<usize>,
+}
+
+impl Fallback {
+    /// For a solve by `request`, whose method was to be chosen if `automatic`.
+    pub fn new(request: &Request, automatic: bool) -> Self {
+        Fallback { is_there: automatic && request.escalate, is_taken: false, most: None }
+    }
+    /// Whether CG may still take over.
+    pub fn is_there(&self) -> bool {
+        self.is_there
+    }
+    /// Whether CG has taken over.
+    pub fn is_taken(&self) -> bool {
+        self.is_taken
+    }
+    /// Does without CG, for which there is no memory.
+    pub fn forgo(&mut self) {
+        self.is_there = false;
+    }
+    /// Takes CG, with `left` iterations; `failed`: BiCGstab has given up and does not come back.
+    pub fn take(&mut self, left: usize, failed: bool) -> Method {
+        *self = Fallback { is_there: false, is_taken: true, most: (!failed).then_some(left / 2) };
+        Method::Cg
+    }
+    /// Most iterations of `method`, of those that are `left`.
+    pub fn most(&self, method: Method, left: usize) -> usize {
+        self.most.filter(|_| method == Method::Cg).map_or(left, |most| most.min(left))
+    }
+    /// Whether BiCGstab comes after CG. It does so once.
+    pub fn comes_back(&mut self, method: Method) -> bool {
+        method == Method::Cg && self.most.take().is_some()
+    }
 }
 
 impl Adviser {
@@ -87,18 +176,43 @@ impl Adviser {
     pub fn of_bicgstab(request: &Request, tol: f64, batch: usize, made: bool) -> Self {
         let setup = if made { REBUILD } else { SETUP * relative_setup(&request.multigrid) };
         let sources = [batch, request.sources.max(batch)];
-        Adviser { forecast: Forecast::new(tol), method: Method::Bicgstab, sources, setup, advice: None }
+        Adviser {
+            forecast: Forecast::new(tol),
+            method: Method::Bicgstab,
+            sources,
+            setup,
+            budget: None,
+            is_eager: false,
+            advice: None,
+        }
+    }
+    /// For BiCGstab where there is no multigrid.
+    pub fn without_multigrid(tol: f64) -> Self {
+        let (forecast, method, setup) = (Forecast::new(tol), Method::Bicgstab, f64::INFINITY);
+        Adviser { forecast, method, sources: [1, 1], setup, budget: None, is_eager: false, advice: None }
+    }
+    /// Recommends CG, too, where BiCGstab will not be done after `most` iterations of the solve.
+    pub fn within(self, most: usize) -> Self {
+        let forecast = Forecast::new(self.forecast.tol);
+        Adviser { budget: Some(Budget { most, forecast }), ..self }
     }
     /// For multigrid.
     pub fn of_multigrid(tol: f64) -> Self {
-        Adviser { forecast: Forecast::new(tol), method: Method::Multigrid, sources: [1, 1], setup: 0.0, advice: None }
+        let (forecast, method) = (Forecast::new(tol), Method::Multigrid);
+        Adviser { forecast, method, sources: [1, 1], setup: 0.0, budget: None, is_eager: false, advice: None }
     }
-    /// Whether the solve had better stop here and go on in another way: [`advice`](Self::advice) has the reason then.
-    pub fn stops(&mut self, event: &Iteration<'_>) -> bool {
+    /// Ends multigrid early where it is of no use, if `eager`.
+    pub fn eager(self, eager: bool) -> Self {
+        Adviser { is_eager: eager, ..self }
+    }
+    /// Whether the solve had better stop here, with `before` iterations before those of this event, and go on in another way:
+    /// [`advice`](Self::advice) has the reason then.
+    pub fn stops(&mut self, event: &Iteration<'_>, before: usize) -> bool {
         let ahead = self.forecast.ahead(event);
         let done = event.iteration;
-        self.advice = match self.method {
-            Method::Multigrid => (done >= MANY && ahead > MANY as f64).then(|| {
+        let is_far = |[begin, most]: [usize; 2]| done >= begin && ahead > most as f64;
+        let reason = match self.method {
+            Method::Multigrid => (is_far([MANY, MANY]) || (self.is_eager && is_far(EARLY))).then(|| {
                 format!("multigrid has reduced the residual to {:.1e} in {done} iterations", self.forecast.smallest)
             }),
             _ => {
@@ -117,6 +231,12 @@ impl Adviser {
                 })
             }
         };
+        let next = if self.method == Method::Multigrid { Method::Bicgstab } else { Method::Multigrid };
+        let late = self.budget.as_mut().and_then(|budget| budget.ends(event, before + done));
+        self.advice = match (reason, late) {
+            (Some(reason), _) => Some(Advice { method: next, reason }),
+            (None, late) => late.map(|reason| Advice { method: Method::Cg, reason }),
+        };
         self.advice.is_some()
     }
     /// Whether it watches this method.
@@ -124,8 +244,8 @@ impl Adviser {
         self.method == method
     }
     /// Why the solve was stopped.
-    pub fn advice(&self) -> Option<&str> {
-        self.advice.as_deref()
+    pub fn advice(&self) -> Option<&Advice> {
+        self.advice.as_ref()
     }
 }
 
@@ -148,7 +268,7 @@ mod tests {
         let mut residual = 1.0;
         for iteration in 0..10_000 {
             let event = Iteration { iteration, residuals: &[residual], kind: IterationKind::Iterate };
-            if adviser.stops(&event) {
+            if adviser.stops(&event, 0) {
                 assert!(adviser.advice().is_some());
                 return Some(iteration);
             }
@@ -175,10 +295,51 @@ mod tests {
         assert_eq!(stops(of(0, 1, false), 1.0), Some(BEGINNING), "what does not converge");
     }
 
+    /// With half of the iterations gone and hardly anything done, CG ought to go on. A solve that is on its way is left alone, and so is
+    /// one that has been going on for a short time only.
+    #[test]
+    fn a_hopeless_solve_ends_at_half_of_its_iterations() {
+        let within = |most| Adviser::without_multigrid(1e-10).within(most);
+        let taking = |iterations: f64| 1e-10f64.powf(1.0 / iterations);
+        assert_eq!(stops(within(2000), 1.0), Some(1000));
+        assert_eq!(stops(within(2000), 1.01), Some(1000), "a residual that grows");
+        assert_eq!(stops(within(2000), taking(4000.0)), Some(1000));
+        assert_eq!(stops(within(2000), taking(1900.0)), None);
+        assert_eq!(stops(within(2000), taking(2500.0)), None, "it may become faster");
+        assert_eq!(stops(within(150), 1.0), Some(BEGINNING));
+        assert_eq!(stops(within(100), 1.0), None, "too few are left");
+        assert_eq!(stops(Adviser::without_multigrid(1e-10), 1.0), None);
+    }
+
+    #[test]
+    fn cg_takes_over_once() {
+        let request = Request::new(WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic));
+        assert!(!Fallback::new(&request, false).is_there());
+        assert!(!Fallback::new(&Request { escalate: false, ..request }, true).is_there());
+        // BiCGstab has not given up: it keeps half of the iterations.
+        let mut fallback = Fallback::new(&request, true);
+        assert!(fallback.is_there() && !fallback.comes_back(Method::Bicgstab));
+        assert_eq!(fallback.take(1000, false), Method::Cg);
+        assert!(!fallback.is_there());
+        assert_eq!((fallback.most(Method::Cg, 1000), fallback.most(Method::Bicgstab, 1000)), (500, 1000));
+        assert_eq!([fallback.comes_back(Method::Cg), fallback.comes_back(Method::Cg)], [true, false]);
+        // It has.
+        let mut fallback = Fallback::new(&request, true);
+        fallback.take(1000, true);
+        assert_eq!((fallback.most(Method::Cg, 1000), fallback.comes_back(Method::Cg)), (1000, false));
+    }
+
     #[test]
     fn multigrid_that_does_not_converge_ends() {
         assert_eq!(stops(Adviser::of_multigrid(1e-10), 0.4), None);
         assert_eq!(stops(Adviser::of_multigrid(1e-10), 0.88), None);
         assert_eq!(stops(Adviser::of_multigrid(1e-10), 0.99), Some(MANY));
+        // Where CG may take over, multigrid that does not move ends early, and what is only slow does not.
+        let eager = || Adviser::of_multigrid(1e-10).eager(true);
+        assert_eq!(
+            [stops(eager(), 1.0), stops(eager(), 0.98), stops(eager(), 0.95)],
+            [Some(EARLY[0]), Some(EARLY[0]), Some(MANY)]
+        );
+        assert_eq!(stops(eager(), 0.88), None);
     }
 }

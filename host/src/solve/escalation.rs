@@ -1,6 +1,7 @@
 //! Precision escalation: a system is solved in a pair of formats and, where that fails, in the next better one.
-use super::choice::{Adviser, MethodChange};
+use super::choice::{Adviser, Fallback, MethodChange};
 use super::formats::{AnyPreconditioner, BlockMultigrid, Formats, MultigridState};
+use super::memory::VECTORS;
 use super::report::{Escalation, MultigridLevel, MultigridReport};
 use super::request::{Correction, Method, Request, Schwarz};
 use crate::domain::{DeviceError, Result};
@@ -46,6 +47,8 @@ pub(super) struct EscalatedSolve {
     pub method: Method,
     /// How the solve came to it.
     pub method_changes: Vec<MethodChange>,
+    /// The methods that were used, the first one first.
+    pub tried: Vec<Method>,
     /// Judged residuals at the end.
     pub true_residual: Vec<f64>,
     /// Why it ended without a solution.
@@ -76,20 +79,23 @@ pub(super) fn solve_escalating(
     let mut level = asked.of(request.method, automatic);
     let mut adviser = adviser(formats, &request, automatic, tol, problem.space().nrhs())?;
     let mut method_changes: Vec<MethodChange> = Vec::new();
+    let mut fallback = Fallback::new(&request, automatic);
+    let mut tried: Vec<Method> = Vec::new();
     // Where multigrid cannot be set up for the numbers that it meets, BiCGstab solves.
-    let make = |problem: &mut dyn ParitySystem,
-                request: &mut Request,
-                level: &mut PrecisionLevel,
-                changes: &mut Vec<MethodChange>,
-                iterations: usize,
-                observer: &mut dyn Observer| match MixedSystem::new(formats, *level, problem, request, observer) {
-        Err(error) if may_do_without_multigrid(request, &error) => {
-            (request.method, *level) = (Method::Bicgstab, asked);
-            changes.push(MethodChange::without_multigrid(iterations, &error));
-            MixedSystem::new(formats, *level, problem, request, observer)
-        }
-        made => made,
-    };
+    let make =
+        |problem: &mut dyn ParitySystem,
+         request: &mut Request,
+         level: &mut PrecisionLevel,
+         changes: &mut Vec<MethodChange>,
+         iterations: usize,
+         observer: &mut dyn Observer| match MixedSystem::new(formats, *level, problem, request, observer) {
+            Err(error) if may_do_without_multigrid(request, &error) => {
+                (request.method, *level) = (Method::Bicgstab, asked);
+                changes.push(MethodChange::without_multigrid(iterations, &error));
+                MixedSystem::new(formats, *level, problem, request, observer)
+            }
+            made => made,
+        };
     let mut system = match make(problem, &mut request, &mut level, &mut method_changes, 0, observer) {
         Err(SolveError::Cancelled { .. }) => {
             let true_residual = problem.residuals()?;
@@ -108,6 +114,7 @@ pub(super) fn solve_escalating(
                 escalations: Vec::new(),
                 method: request.method,
                 method_changes,
+                tried,
                 true_residual,
                 multigrid: None,
                 seconds: 0.0,
@@ -123,6 +130,9 @@ pub(super) fn solve_escalating(
     let mut true_residual;
     let failure = loop {
         let spent = total.as_ref().map_or(0, |info| info.iterations);
+        if !tried.contains(&request.method) {
+            tried.push(request.method);
+        }
         let mut seen = After { observer, iterations: spent, adviser: adviser.as_mut() };
         // A build may do without some formats.
         let staggered = problem.space().is_staggered();
@@ -135,7 +145,8 @@ pub(super) fn solve_escalating(
         let has_patience = level.precision != Precision::Double && request.method == Method::Bicgstab;
         let patience = patience(formats.domain().global().volume());
         let patience = next.map(|_| patience).filter(|_| has_patience && request.stagnation_window > 0);
-        let left = Request { max_iterations: request.max_iterations.saturating_sub(spent), ..request };
+        let left = request.max_iterations.saturating_sub(spent);
+        let left = Request { max_iterations: fallback.most(request.method, left), ..request };
         let (info, failure) = match system.iterate(level, tol, patience, &left, &mut seen) {
             Ok(info) => (info, None),
             Err(error) => match error.info().cloned() {
@@ -151,21 +162,41 @@ pub(super) fn solve_escalating(
         system.hand_back(problem)?;
         true_residual = problem.residuals()?;
         let worst = solvers::worst_residual(&true_residual);
-        let advice = adviser.as_ref().and_then(Adviser::advice).map(String::from);
+        let advice = adviser.as_ref().and_then(Adviser::advice).cloned();
+        let goes_to_multigrid = advice.as_ref().is_some_and(|advice| advice.method == Method::Multigrid);
+        let may_need_cg = fallback.is_there() && failure.is_some() && !goes_to_multigrid;
+        if may_need_cg && !has_room_for_cg(formats, &request, problem.space().nrhs())? {
+            fallback.forgo();
+        }
+        let rest = request.max_iterations.saturating_sub(iterations);
         let another_method = match (failure.as_ref(), advice) {
-            (_, Some(reason)) => Some(reason),
+            (_, Some(advice)) => Some((advice.method, advice.reason)),
             (Some(error), None) if request.method == Method::Multigrid && request.escalate => {
-                may_escalate(error, &true_residual).then(|| format!("multigrid: {error}"))
+                may_escalate(error, &true_residual).then(|| (Method::Bicgstab, format!("multigrid: {error}")))
+            }
+            // Links with more reals hardly help where double precision does not.
+            (Some(error), None) if request.method == Method::Bicgstab && fallback.is_there() && rest > 0 => {
+                let is_double = level.precision == Precision::Double;
+                (is_double && may_escalate(error, &true_residual))
+                    .then(|| (fallback.take(rest, true), format!("BiCGstab: {error}")))
+            }
+            (Some(error), None)
+                if !matches!(error, SolveError::Cancelled { .. }) && worst > request.tol && rest > 0 =>
+            {
+                let ended = next.is_none() || !may_escalate(error, &true_residual);
+                (ended && fallback.comes_back(request.method)).then(|| (Method::Bicgstab, format!("CG: {error}")))
             }
             _ => None,
         };
         match another_method {
             Some(_) if worst <= request.tol => break None,
-            Some(reason) => {
+            Some((next, reason)) => {
                 watch.pause();
-                request.method = match request.method {
-                    Method::Multigrid => Method::Bicgstab,
-                    _ => Method::Multigrid,
+                request.method = match next {
+                    // BiCGstab was given up as slow before multigrid, or is now.
+                    Method::Bicgstab | Method::Cg if fallback.is_there() && rest > 0 => fallback.take(rest, false),
+                    Method::Cg if !fallback.is_taken() => Method::Bicgstab,
+                    other => other,
                 };
                 level = asked.of(request.method, automatic);
                 method_changes.push(MethodChange { iterations, method: request.method, reason });
@@ -176,7 +207,8 @@ pub(super) fn solve_escalating(
                     break Some(Unsolved::Cancelled { iteration: iterations, info: Box::new(info) });
                 }
                 system = made?;
-                adviser = (request.method == Method::Multigrid).then(|| Adviser::of_multigrid(tol));
+                let eager = fallback.is_there();
+                adviser = (request.method == Method::Multigrid).then(|| Adviser::of_multigrid(tol).eager(eager));
                 formats.domain().backend().synchronize().map_err(DeviceError::from)?;
                 watch.go_on();
                 continue;
@@ -218,8 +250,29 @@ pub(super) fn solve_escalating(
     let seconds = watch.seconds();
     let info = total.expect("the loop ran");
     let multigrid = system.multigrid.as_ref().map(|multigrid| multigrid_report(multigrid, info.iterations, seconds));
-    let method = request.method;
-    Ok(EscalatedSolve { info, level, escalations, method, method_changes, true_residual, failure, multigrid, seconds })
+    let (method, failure) = (request.method, failure.map(|error| of_the_whole(error, info.iterations)));
+    Ok(EscalatedSolve {
+        info,
+        level,
+        escalations,
+        method,
+        method_changes,
+        tried,
+        true_residual,
+        failure,
+        multigrid,
+        seconds,
+    })
+}
+
+/// The error of the last part of a solve, with the iterations of all parts.
+fn of_the_whole(mut error: Unsolved, all: usize) -> Unsolved {
+    match &mut error {
+        SolveError::NoConvergence { iterations, .. } => *iterations = all,
+        SolveError::Cancelled { iteration, .. } => *iteration = all,
+        _ => {}
+    }
+    error
 }
 
 /// Seconds of iterations, without the setup of a method that takes over from another.
@@ -251,15 +304,26 @@ fn adviser(
     nrhs: usize,
 ) -> std::result::Result<Option<Adviser>, EscalationError> {
     Ok(match request.method {
-        Method::Multigrid if request.escalate => Some(Adviser::of_multigrid(tol)),
+        Method::Multigrid if request.escalate => Some(Adviser::of_multigrid(tol).eager(automatic)),
         Method::Bicgstab if automatic && matches!(request.correction, Correction::Reliable { .. }) => {
-            match formats.multigrid_state(&request.multigrid)? {
-                MultigridState::Impossible => None,
-                state => Some(Adviser::of_bicgstab(request, tol, nrhs, state != MultigridState::Possible)),
-            }
+            let adviser = match formats.multigrid_state(&request.multigrid)? {
+                MultigridState::Impossible => Adviser::without_multigrid(tol),
+                state => Adviser::of_bicgstab(request, tol, nrhs, state != MultigridState::Possible),
+            };
+            Some(if request.escalate { adviser.within(request.max_iterations) } else { adviser })
         }
         _ => None,
     })
+}
+
+/// *Collective.* Whether there is memory for CG on the normal equations, which has more vectors than BiCGstab.
+fn has_room_for_cg(formats: &dyn Formats, request: &Request, nrhs: usize) -> Result<bool> {
+    let domain = formats.domain();
+    let needs = Request { method: Method::Cg, ..*request }.memory(domain.local(), domain.grid(), nrhs, None);
+    let needs: usize = needs.iter().filter(|(name, _)| VECTORS.contains(name)).map(|(_, bytes)| bytes).sum();
+    let mut without = [f64::from(u8::from(needs > domain.backend().memory()?.free))];
+    domain.sum(&mut without)?;
+    Ok(without == [0.0])
 }
 
 /// Whether a solve goes on without multigrid whose setup failed for the numbers that it met.
@@ -373,7 +437,8 @@ struct After<'a> {
 impl Observer for After<'_> {
     fn iteration(&mut self, event: &Iteration<'_>) -> ControlFlow<()> {
         self.observer.iteration(&Iteration { iteration: self.iterations + event.iteration, ..*event })?;
-        match self.adviser.as_mut().is_some_and(|adviser| adviser.stops(event)) {
+        let before = self.iterations;
+        match self.adviser.as_mut().is_some_and(|adviser| adviser.stops(event, before)) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }

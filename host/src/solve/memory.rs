@@ -12,6 +12,9 @@ use comms::ProcessGrid;
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use std::collections::BTreeSet;
 
+/// Names of what a solver has in its two precisions.
+pub(super) const VECTORS: [&str; 2] = ["vectors of the solver", "vectors of the iteration"];
+
 /// What fields and links of an operator take.
 trait Sizes {
     /// Bytes of its links in a format, on both parities.
@@ -112,8 +115,8 @@ impl Request {
             ("links in double", links(double, full)),
             ("links of the iteration", links(self.precision, self.reconstruction)),
             ("source and solution in double", (6 + kept) * vector(double)),
-            ("vectors of the solver", outer * vector(self.outer)),
-            ("vectors of the iteration", inner * vector(self.precision)),
+            (VECTORS[0], outer * vector(self.outer)),
+            (VECTORS[1], inner * vector(self.precision)),
         ];
         if self.method == Method::GcrDd {
             parts.push(("preconditioner", self.preconditioner_bytes(local, grid, nrhs)));

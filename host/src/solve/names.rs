@@ -1,6 +1,7 @@
 //! Names of formats and methods, as users know them.
-use super::{Method, ShiftStrategy};
+use super::{Method, Report, ShiftStrategy};
 use gpu_kernels::{LinkStorage, Precision};
+use solvers::{SolveError, Unsolved};
 
 /// Names of the precisions.
 pub const PRECISIONS: [(&str, Precision); 4] = [
@@ -39,6 +40,20 @@ pub const OUTER_PRECISIONS: [(&str, Precision); 2] = [("double", Precision::Doub
 /// Names of the ways to solve for several shifts.
 pub const STRATEGIES: [(&str, ShiftStrategy); 2] =
     [("multishift", ShiftStrategy::MultiShift), ("sequential", ShiftStrategy::Sequential)];
+
+/// The methods that a failed solve tried, and what may help, for the end of a message about it: empty where nothing was tried. `solver`
+/// writes a method in the way in which users ask for it, such as `--solver cg`, and `more` is how they ask for more iterations.
+pub fn advice(report: &Report, error: &Unsolved, solver: impl Fn(&str) -> String, more: &str) -> String {
+    let names: Vec<_> = report.tried.iter().map(|method| name_of(&METHODS, *method)).collect();
+    if names.is_empty() || matches!(error, SolveError::Cancelled { .. }) {
+        return String::new();
+    }
+    let solver = report.may_help.map(|method| solver(name_of(&METHODS, method)));
+    let more = matches!(error, SolveError::NoConvergence { .. }).then(|| more.to_string());
+    let help: Vec<_> = solver.into_iter().chain(more).collect();
+    let help = if help.is_empty() { String::new() } else { format!("; {} may help", help.join(" or ")) };
+    format!("; solvers tried: {}{help}", names.join(", "))
+}
 
 /// The name of a value in one of the lists above.
 pub fn name_of<T: Copy + PartialEq>(choices: &[(&'static str, T)], value: T) -> &'static str {

@@ -43,6 +43,10 @@ pub struct Report {
     pub method: Method,
     /// Changes from one method to another.
     pub method_changes: Vec<MethodChange>,
+    /// The methods that were used, in the order of their first use; empty where the solve was stopped before the first one.
+    pub tried: Vec<Method>,
+    /// A method that may lead to a solution where those tried did not, if the solver failed and there is one.
+    pub may_help: Option<Method>,
     /// Why a solver gave up whose solution turned out to be good enough: the check in double decides.
     pub gave_up: Option<Unsolved>,
     /// How links were stored: with 12 real numbers where 8 were asked for but some links are singular, with 13 where 12 were

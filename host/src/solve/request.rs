@@ -24,8 +24,9 @@ pub enum Method {
     /// GCR on the Schur complement with an adaptive multigrid cycle as its preconditioner: [`crate::multigrid`]. For
     /// Wilson-like operators. Where it does not converge, BiCGstab goes on.
     Multigrid,
-    /// BiCGstab, which hands over to multigrid where that is faster, its setup included, for all of the [`Request::sources`].
-    /// For Wilson-like operators.
+    /// BiCGstab, which hands over to multigrid where that is faster, its setup included, for all of the [`Request::sources`], and to CG
+    /// on the normal equations where it gives up in double precision, is far from the solution after half of the iterations, or multigrid
+    /// does not converge. For Wilson-like operators.
     Auto,
 }
 

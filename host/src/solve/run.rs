@@ -2,9 +2,9 @@
 use super::batch::gflops;
 use super::configuration::Configuration;
 use super::escalation::{EscalatedSolve, ParitySystem, solve_escalating};
-use super::formats::Formats;
+use super::formats::{Formats, MultigridState};
 use super::report::{Report, SolveFailure};
-use super::request::Request;
+use super::request::{Method, Request};
 use super::scale::{Exponents, OutOfRange, Scales};
 use crate::domain::{Domain, Result};
 use crate::field::host::{ColourVector, Fermion, HostField, Spinor};
@@ -213,6 +213,7 @@ fn solve_on_device<F: Fermion>(
         escalations,
         method,
         method_changes,
+        tried,
         true_residual,
         failure,
         multigrid,
@@ -226,6 +227,10 @@ fn solve_on_device<F: Fermion>(
         other => (other, None),
     };
     info.forget_converged(|rhs| true_residual[rhs] <= request.tol);
+    let may_help = match &failure {
+        Some(error) => may_help(formats, request, &tried, error)?,
+        None => None,
+    };
     let report = Report {
         converged: info.converged,
         gflops: gflops(info.flops, seconds),
@@ -236,6 +241,8 @@ fn solve_on_device<F: Fermion>(
         escalations,
         method,
         method_changes,
+        tried,
+        may_help,
         gave_up,
         true_residual,
         multigrid,
@@ -243,6 +250,32 @@ fn solve_on_device<F: Fermion>(
         total_seconds: begin.elapsed().as_secs_f64(),
     };
     Ok((problem.psi, report, failure))
+}
+
+/// *Collective.* A method beside those tried that may help where a Wilson-like system was not solved: CG on the normal equations first,
+/// which depends least on where eigenvalues lie.
+fn may_help(formats: &dyn Formats, request: &Request, tried: &[Method], error: &Unsolved) -> Result<Option<Method>> {
+    let is_hopeless = match error {
+        SolveError::Cancelled { .. } | SolveError::Invalid(_) | SolveError::OutOfRange { .. } => true,
+        // That of the source.
+        SolveError::NotANumber { iteration, .. } => *iteration == 0,
+        _ => false,
+    };
+    if is_hopeless || formats.kind() == FermionKind::Staggered {
+        return Ok(None);
+    }
+    let is_normal = |method: &Method| matches!(method, Method::Cg | Method::Cgne | Method::BlockCg);
+    Ok(if !tried.iter().any(is_normal) {
+        Some(Method::Cg)
+    } else if tried.iter().all(is_normal) {
+        Some(Method::Auto)
+    } else if !tried.contains(&Method::Multigrid)
+        && formats.multigrid_state(&request.multigrid)? != MultigridState::Impossible
+    {
+        Some(Method::Multigrid)
+    } else {
+        None
+    })
 }
 
 /// The full system in double, and its answer.

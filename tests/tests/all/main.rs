@@ -67,6 +67,7 @@ mod rhmc_physics;
 mod schwarz;
 mod setup_files;
 mod smearing;
+mod solver_choice;
 mod solves;
 mod spectrum;
 mod spectrum_runs;

@@ -12,7 +12,7 @@ use crate::cli::progress::Watch;
 use crate::cli::{Context, Failure, Outcome, fields, interrupt, multigrid, plot, text};
 use ferrite::field::host::{Fermion, HostField};
 use ferrite::operators::Operator;
-use ferrite::solve::{Escalation, Method, MethodChange, Report, ShiftStrategy, ShiftsReport};
+use ferrite::solve::{Escalation, Method, MethodChange, Report, ShiftStrategy, ShiftsReport, names};
 use serde_json::{Value, json};
 use solvers::{Info, Unsolved};
 use std::path::PathBuf;
@@ -125,7 +125,10 @@ pub fn one<F: Fermion>(context: &Context, solve: &Solve, done: &Done, ended: &En
         Some(error @ Unsolved::Cancelled { .. }) => {
             Err(Failure::new(interrupt::code(), format!("{error}: {reached}")).shared())
         }
-        Some(error) => Err(Failure::failed(format!("the solve did not converge: {error}; {reached}")).shared()),
+        Some(error) => {
+            let advice = advice(report, error);
+            Err(Failure::failed(format!("the solve did not converge: {error}{advice}; {reached}")).shared())
+        }
         None => Err(Failure::failed(format!("the solve did not converge: {reached}")).shared()),
     }
 }
@@ -335,6 +338,11 @@ pub fn announce(report: &Report) {
     if let Some(why) = &report.gave_up {
         info!("{}", good_enough(why));
     }
+}
+
+/// The solvers that a failed solve tried and one that may help, for the end of a message.
+pub fn advice(report: &Report, error: &Unsolved) -> String {
+    names::advice(report, error, |name| format!("--solver {name}"), "a larger --max-iterations")
 }
 
 /// Changes of the method for JSON.

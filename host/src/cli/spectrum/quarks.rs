@@ -30,10 +30,10 @@ use ferrite::observables::spectrum::sequential_nucleon::{
 use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
 use ferrite::observables::spectrum::sources::{corner_wall, noise_corner_wall, noise_wall, wall};
 use ferrite::operators::{Operator, StaggeredPhases, TimeBoundary};
-use ferrite::solve::{Report, for_batches};
+use ferrite::solve::{Report, for_batches, names};
 use ferrite::{FermionKind, Precision};
 use serde_json::json;
-use solvers::SolveError;
+use solvers::{SolveError, Unsolved};
 use std::cell::OnceCell;
 use std::ops::Range;
 use std::path::Path;
@@ -764,7 +764,9 @@ fn finished(configuration: &Path, error: Option<&Unsolved>, report: &Report, tol
     if report.converged && error.is_none() {
         return Ok(());
     }
-    let why = error.map_or(String::new(), |error| format!(": {error}"));
+    let asks = |name: &str| format!("solver = \"{name}\" in [solve]");
+    let advice = |error| names::advice(report, error, asks, "a larger max-iterations there");
+    let why = error.map_or(String::new(), |error| format!(": {error}{}", advice(error)));
     let reached = format!("|b - Mx| / |b| = {:.3e}, asked was {tol:e}", solve::worst(report));
     let why = format!("{}: the solve did not converge{why}; {reached}", configuration.display());
     Err(Failure::new(if cancelled { interrupt::code() } else { Code::Failed }, why).shared())
