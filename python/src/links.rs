@@ -224,10 +224,9 @@ impl Links {
         levels: usize,
         spatial: bool,
     ) -> PyResult<Self> {
-        // A level at a time, so that Ctrl-C ends it.
-        let projected = |sums| Smearing::Projected(ProjectedSmearing { sums, levels: 1, spatial });
+        let projected = |sums| Smearing::Projected(ProjectedSmearing { sums, levels, spatial });
         let smearing = match (kind, weights.as_slice()) {
-            ("stout", &[rho]) => Smearing::Stout(StoutSmearing { rho, levels: 1, spatial }),
+            ("stout", &[rho]) => Smearing::Stout(StoutSmearing { rho, levels, spatial }),
             ("ape", &[alpha]) => projected(SumsOfStaples::Ape(alpha)),
             ("hyp", &[first, second, third]) => projected(SumsOfStaples::Hyp([first, second, third])),
             _ => return Err(Failure::input(format!("no smearing: {kind} with {} weights", weights.len())).into()),

@@ -11,6 +11,47 @@ pub fn count(n: usize, word: &str) -> String {
     }
 }
 
+/// A number to six significant digits, without zeros at its end: `6` for 5.999999999999987; `–` for what is no number.
+pub fn number(x: f64) -> String {
+    if !x.is_finite() {
+        return "–".into();
+    }
+    let places = 5 - magnitude(x);
+    let shown = match places {
+        _ if x == 0.0 => "0".into(),
+        0..=9 => format!("{x:.*}", places as usize),
+        _ => {
+            let shown = format!("{x:.5e}");
+            let (digits, power) = shown.split_once('e').unwrap_or((&shown, "0"));
+            return minus(format!("{}e{power}", without_zeros(digits)));
+        }
+    };
+    minus(without_zeros(&shown).into())
+}
+
+/// A value of JSON in words: texts as they are, numbers to six digits.
+pub fn value_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Number(found) if !found.is_u64() && !found.is_i64() => found.as_f64().map_or("–".into(), number),
+        Value::Array(list) => list.iter().map(value_text).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
+}
+
+fn without_zeros(digits: &str) -> &str {
+    if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
+}
+
+fn minus(text: String) -> String {
+    if text.starts_with('-') { text.replacen('-', "−", 1) } else { text }
+}
+
+/// Number of columns that a text takes in a terminal: accents that are characters of their own, as in M̂, take none.
+pub fn columns(text: &str) -> usize {
+    text.chars().filter(|c| !('\u{300}'..='\u{36f}').contains(c)).count()
+}
+
 /// Extents of a lattice or a grid: `8×8×8×16`.
 pub fn extents<T: ToString>(size: [T; 4]) -> String {
     size.map(|extent| extent.to_string()).join("×")
@@ -44,12 +85,10 @@ pub fn digits(mean: f64, error: f64) -> [String; 2] {
     if !mean.is_finite() {
         return ["–", "–"].map(String::from);
     }
-    let minus = |text: String| if text.starts_with('-') { text.replacen('-', "−", 1) } else { text };
     if !(error > 0.0 && error.is_finite()) {
         let places = if mean == 0.0 { 0 } else { (8 - magnitude(mean)).clamp(0, 9) } as usize;
         let shown = format!("{mean:.places$}");
-        let shown = if shown.contains('.') { shown.trim_end_matches('0').trim_end_matches('.') } else { &shown };
-        let shown = if mean != 0.0 && mean.abs() < 1e-4 { format!("{mean:.3e}") } else { shown.into() };
+        let shown = if mean != 0.0 && mean.abs() < 1e-4 { format!("{mean:.3e}") } else { without_zeros(&shown).into() };
         return [minus(shown), if error == 0.0 { "0" } else { "–" }.into()];
     }
     let places = 1 - magnitude(error);
@@ -78,9 +117,30 @@ mod tests {
             (3, "accepted trajectory", "3 accepted trajectories"),
             (2, "mass", "2 masses"),
             (2, "key", "2 keys"),
+            (2, "process", "2 processes"),
         ] {
             assert_eq!(count(n, word), shown);
         }
+    }
+
+    #[test]
+    fn numbers_have_six_digits_at_most() {
+        for (x, shown) in [
+            (5.999_999_999_999_987, "6"),
+            (0.05, "0.05"),
+            (0.123_456_789, "0.123457"),
+            (-1234.5, "−1234.5"),
+            (123_456.7, "123457"),
+            (1.5e7, "1.5e7"),
+            (2.5e-6, "2.5e-6"),
+            (0.0, "0"),
+            (f64::NAN, "–"),
+            (f64::INFINITY, "–"),
+        ] {
+            assert_eq!(number(x), shown);
+        }
+        assert_eq!((columns("M̂†M̂"), columns("−D²")), (3, 3));
+        assert_eq!(value_text(&serde_json::json!([1.0, 2, "a"])), "1,2,a");
     }
 
     #[test]

@@ -13,10 +13,12 @@ use ferrite_report::analysis::pcac::PcacFit;
 use ferrite_report::analysis::potential::PotentialAnalysis;
 use ferrite_report::analysis::traces::{self, TraceAnalysis};
 use ferrite_report::records::correlators::{CorrelatorRecord, Correlators, PcacChannel, pcac_channels};
+use ferrite_report::records::ensemble::{Stream, streams_sentence};
 use ferrite_report::records::measurements::MeasurementRecord;
+use ferrite_report::records::read_all;
 use ferrite_report::records::traces::TraceRecord;
-use serde_json::json;
-use std::path::{Path, PathBuf};
+use serde_json::{Value, json};
+use std::path::PathBuf;
 use tracing::warn;
 
 const EXAMPLES: &str = "\
@@ -24,6 +26,8 @@ Examples:
   ferrite fit spectrum                                  # of ferrite spectrum --out spectrum: pion, rho, nucleon
   ferrite fit spectrum --hadron pion --window 6:16 --bin 2
   ferrite fit spectrum --hadron nucleon --states 1,2 --bootstrap 500
+  ferrite fit spectrum --hadron pion --momentum 1,0,0   # E(p), mean over equivalent momenta
+  ferrite fit stream-a stream-b --bin 4                 # two chains of one ensemble
   ferrite fit spectrum --hadron pcac --ca -0.04         # the quark mass of the axial current, improved
   ferrite fit flow.jsonl                                # of ferrite measure --flow 4 -o flow.jsonl: t0, w0
   ferrite fit loops.jsonl --window 3:6 --distances 1.4:6  # of measure --loops 8,6: the static potential, r0
@@ -37,9 +41,10 @@ the fits.";
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct FitArguments {
-    /// A folder of `ferrite spectrum`, or a file of `ferrite measure -o` or `ferrite trace -o`
-    #[arg(value_name = "PATH")]
-    path: PathBuf,
+    /// Folders of `ferrite spectrum`, or files of `ferrite measure -o` or `ferrite trace -o`: several are analysed together,
+    /// if all were made with the same input and no configuration is there twice
+    #[arg(value_name = "PATH", required = true)]
+    paths: Vec<PathBuf>,
     /// First and last time of the fit; of Wilson loops, in T [default: the most probable window]
     #[arg(long, value_name = "A:B", value_parser = window, allow_hyphen_values = true)]
     window: Option<[usize; 2]>,
@@ -52,6 +57,10 @@ pub struct FitArguments {
     /// Which hadron, pcac, or which correlator of correlators.json; several flags for several [default: those of the summary]
     #[arg(long, value_name = "NAME")]
     hadron: Vec<String>,
+    /// Momentum of the hadrons in units of 2π/L: the correlators are averaged over equivalent momenta; several flags for several
+    /// [default: 0,0,0]
+    #[arg(long, value_name = "X,Y,Z", value_parser = momentum, allow_hyphen_values = true)]
+    momentum: Vec<[i32; 3]>,
     /// c_A of the improved axial current, for pcac [default: 0]
     #[arg(long, value_name = "X", value_parser = finite, allow_hyphen_values = true)]
     ca: Option<f64>,
@@ -109,6 +118,12 @@ fn distances(text: &str) -> Result<[f64; 2], String> {
     found.ok_or_else(|| format!("'{text}' is not of the form A:B, such as 1.4:6"))
 }
 
+fn momentum(text: &str) -> Result<[i32; 3], String> {
+    let numbers: Option<Vec<i32>> = text.split(',').map(|k| k.trim().parse().ok()).collect();
+    let found = numbers.and_then(|numbers| <[i32; 3]>::try_from(numbers).ok());
+    found.ok_or_else(|| format!("'{text}' is not of the form X,Y,Z with whole numbers, such as 1,0,0"))
+}
+
 fn finite(text: &str) -> Result<f64, String> {
     let found = text.trim().parse::<f64>().ok().filter(|x| x.is_finite());
     found.ok_or_else(|| format!("'{text}' is not a number"))
@@ -123,7 +138,7 @@ fn states(text: &str) -> Result<usize, String> {
 }
 
 /// How the records are analysed.
-fn choice(args: &FitArguments, bin: usize) -> AnalysisChoice {
+fn choice(args: &FitArguments, bin: usize, streams: Vec<Stream>) -> AnalysisChoice {
     let resampling = match args.bootstrap {
         None => Resampling::Jackknife,
         Some(draws) => Resampling::Bootstrap { draws: draws as usize, seed: args.seed.unwrap_or(1) },
@@ -142,59 +157,103 @@ fn choice(args: &FitArguments, bin: usize) -> AnalysisChoice {
     states.sort_unstable();
     states.dedup();
     let fits = CorrelatorSettings { window: args.window, states, covariance, resampling };
-    AnalysisChoice { bin: args.bin.map_or(bin, |bin| bin as usize), fits, shape, distances: args.distances }
+    AnalysisChoice { bin: args.bin.map_or(bin, |bin| bin as usize), fits, shape, distances: args.distances, streams }
 }
 
 /// Reads, fits and prints.
 pub fn run(args: &FitArguments, context: &Context) -> Outcome {
     context.comm.only_one("fit")?;
-    let path = &args.path;
-    if path.is_dir() && !CorrelatorRecord::is_in(path) {
+    if let Some(path) = args.paths.iter().find(|path| path.is_dir() && !CorrelatorRecord::is_in(path)) {
         let why = "is no folder of ferrite spectrum: name one, or a file of ferrite measure -o";
         return Err(Failure::refused(format!("{}: {why}", path.display())));
     }
-    if path.is_dir() {
-        return spectrum(args, path, context);
+    for path in args.paths.iter().filter(|path| !path.is_dir()) {
+        if let Some(what) = not_an_input(path) {
+            let why = format!(
+                "is {what}: name a folder of ferrite spectrum, or a file of ferrite measure -o or ferrite trace -o"
+            );
+            return Err(Failure::refused(format!("{} {why}", path.display())));
+        }
     }
-    if let Some(what) = not_an_input(path) {
-        let why = format!(
-            "is {what}: name a folder of ferrite spectrum, or a file of ferrite measure -o or ferrite trace -o"
-        );
-        return Err(Failure::refused(format!("{} {why}", path.display())));
+    let read = read_all(&args.paths)?;
+    for path in &read.half {
+        warn!("{}: the last line is half written, and left out", path.display());
     }
-    match TraceRecord::find(path)? {
-        Some(record) => of_traces(args, path, &record, context),
-        None => measurements(args, path, context),
+    let shown = Shown { args, name: names(&args.paths), context };
+    match read.lines.first().map(|line| &line.value) {
+        Some(first) if TraceRecord::is_one(first) => {
+            of_traces(&shown, &TraceRecord::of(&read.lines).map_err(Failure::refused)?)
+        }
+        Some(first) if MeasurementRecord::is_one(first) => {
+            measurements(&shown, &MeasurementRecord::of(&read.lines).map_err(Failure::refused)?)
+        }
+        Some(first) if !CorrelatorRecord::is_one(first) => {
+            let schema = first["schema"].as_str().unwrap_or_default();
+            let why = "expected the lines of ferrite spectrum, ferrite measure -o or ferrite trace -o";
+            Err(Failure::refused(format!("{}: the schema is '{schema}': {why}", read.lines[0].place)))
+        }
+        None if args.paths.iter().any(|path| !path.is_dir()) => {
+            let why = "has no configuration yet: try again when the first one is done";
+            Err(Failure::refused(format!("{} {why}", shown.name)))
+        }
+        _ => spectrum(&shown, &CorrelatorRecord::of(&read, &args.paths).map_err(Failure::refused)?),
     }
 }
 
-fn refuse(flags: &[(&str, bool)], path: &Path, what: &str) -> Outcome {
+/// Paths, as messages have them.
+fn names(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// What is analysed, and where it is shown.
+struct Shown<'a> {
+    args: &'a FitArguments,
+    /// The paths.
+    name: String,
+    context: &'a Context,
+}
+
+impl Shown<'_> {
+    /// The part of the answer that all have.
+    fn object(&self, choice: &AnalysisChoice, configurations: usize) -> Value {
+        let mut object = choice.json(configurations);
+        object["path"] = json!(self.args.paths[0]);
+        object["paths"] = json!(self.args.paths);
+        object
+    }
+    /// The first lines: what is analysed, and its streams.
+    fn head(&self, choice: &AnalysisChoice, configurations: usize) -> String {
+        let streams = streams_sentence(&choice.streams).map_or(String::new(), |streams| format!("{streams}\n"));
+        format!("{}: {}\n{streams}", self.name, choice.sentence(configurations))
+    }
+}
+
+fn refuse(flags: &[(&str, bool)], path: &str, what: &str) -> Outcome {
     match flags.iter().find(|(_, given)| *given) {
-        Some((flag, _)) => {
-            Err(Failure::refused(format!("{flag} is not for {what}, which {} has: take it out", path.display())))
-        }
+        Some((flag, _)) => Err(Failure::refused(format!("{flag} is not for {what}, which {path} has: take it out"))),
         None => Ok(()),
     }
 }
 
-fn half(is_half: bool, path: &Path) {
-    if is_half {
-        warn!("{}: the last line is half written, and left out", path.display());
-    }
-}
-
-fn spectrum(args: &FitArguments, folder: &Path, context: &Context) -> Outcome {
+fn spectrum(shown: &Shown, record: &CorrelatorRecord) -> Outcome {
+    let Shown { args, name: folder, context } = shown;
     refuse(&[("--distances", args.distances.is_some())], folder, "correlators")?;
-    let record = CorrelatorRecord::read(folder)?;
-    half(record.half, folder);
-    let choice = choice(args, record.bin);
+    let choice = choice(args, record.bin, record.streams.clone());
     let times = record.all[0].all.first().map_or(0, |c| c.values.len());
     if let Some([_, last]) = args.window.filter(|[_, last]| *last >= times) {
-        let why =
-            format!("--window ends at {last}, and correlators of {} at {}", folder.display(), times.saturating_sub(1));
+        let why = format!("--window ends at {last}, and correlators of {folder} at {}", times.saturating_sub(1));
         return Err(Failure::refused(why));
     }
-    let (pcac, names) = pcac_of(&record.all[0], &args.hadron);
+    let (mut pcac, names) = pcac_of(&record.all[0], &args.hadron);
+    if !args.momentum.is_empty() {
+        // The PCAC mass is one of correlators at rest.
+        if !args.hadron.is_empty() && !pcac.is_empty() {
+            return Err(Failure::refused(
+                "--momentum is not for pcac, which is known at rest only: take one of them out",
+            ));
+        }
+        pcac.clear();
+    }
     if let (Some(_), true) = (args.ca, pcac.is_empty()) {
         let why = "--ca is for pcac, which is not fitted here: add --hadron pcac, of a run with pcac = true";
         return Err(Failure::refused(why));
@@ -221,7 +280,10 @@ fn spectrum(args: &FitArguments, folder: &Path, context: &Context) -> Outcome {
             )));
         }
     }
-    let found = fits(&record.all, &channels, &choice);
+    let momenta = if args.momentum.is_empty() { &[[0; 3]][..] } else { &args.momentum };
+    let found = momenta.iter().map(|momentum| fits(record, &channels, *momentum, &choice));
+    let found = found.collect::<Result<Vec<_>, String>>();
+    let found = found.map_err(|why| Failure::refused(format!("--momentum: {folder}: {why}")))?.concat();
     let improvement = args.ca.unwrap_or(0.0);
     let pcac: Vec<PcacFit> =
         pcac.iter().filter_map(|channel| PcacFit::of(channel, &record.all, improvement, &choice)).collect();
@@ -231,15 +293,14 @@ fn spectrum(args: &FitArguments, folder: &Path, context: &Context) -> Outcome {
         let why = errors.find_map(|error| error.map(ferrite_report::analysis::why_not));
         let why =
             why.unwrap_or_else(|| "it has none of the hadrons that are known: name correlators with --hadron".into());
-        return Err(Failure::refused(format!("{}: {why}", folder.display())));
+        return Err(Failure::refused(format!("{folder}: {why}")));
     }
     let n = record.all.len();
-    let mut object = choice.json(n);
-    object["path"] = json!(folder);
+    let mut object = shown.object(&choice, n);
     object["hadrons"] = found.iter().map(|one| one.json()).collect();
     object["pcac"] = pcac.iter().map(|one| one.json()).collect();
     context.output.result("ferrite.fit/1", object, || {
-        let mut text = format!("{}: {}\n", folder.display(), choice.sentence(n));
+        let mut text = shown.head(&choice, n);
         for one in &found {
             text += &one.text();
             if args.window.is_none() {
@@ -266,32 +327,34 @@ fn pcac_of(first: &Correlators, names: &[String]) -> (Vec<PcacChannel>, Option<V
     (all, Some(hadrons).filter(|hadrons| !hadrons.is_empty()))
 }
 
-fn of_traces(args: &FitArguments, path: &Path, record: &TraceRecord, context: &Context) -> Outcome {
+fn of_traces(shown: &Shown, record: &TraceRecord) -> Outcome {
+    let Shown { args, name: path, context } = shown;
     let flags = [
         ("--form", args.form.is_some()),
+        ("--momentum", !args.momentum.is_empty()),
         ("--hadron", !args.hadron.is_empty()),
         ("--window", args.window.is_some()),
         ("--distances", args.distances.is_some()),
         ("--covariance", args.covariance.is_some()),
     ];
     refuse(&flags, path, "traces")?;
-    half(record.half, path);
-    let (choice, n) = (choice(args, 1), record.all.len());
+    let (choice, n) = (choice(args, 1, record.streams.clone()), record.all.len());
     let found = traces::traces(&record.all, &choice);
-    let mut object = choice.json(n);
-    object["path"] = json!(path);
+    let mut object = shown.object(&choice, n);
     object["traces"] = found.iter().map(TraceAnalysis::json).collect();
-    context.output.result("ferrite.fit/1", object, || {
-        format!("{}: {}\n{}", path.display(), choice.sentence(n), traces::text(&found))
-    })
+    context.output.result("ferrite.fit/1", object, || shown.head(&choice, n) + &traces::text(&found))
 }
 
-fn measurements(args: &FitArguments, path: &Path, context: &Context) -> Outcome {
-    let flags = [("--form", args.form.is_some()), ("--hadron", !args.hadron.is_empty()), ("--ca", args.ca.is_some())];
+fn measurements(shown: &Shown, record: &MeasurementRecord) -> Outcome {
+    let Shown { args, name: path, context } = shown;
+    let flags = [
+        ("--form", args.form.is_some()),
+        ("--hadron", !args.hadron.is_empty()),
+        ("--momentum", !args.momentum.is_empty()),
+        ("--ca", args.ca.is_some()),
+    ];
     refuse(&flags, path, "measurements")?;
-    let record = MeasurementRecord::read(path)?;
-    half(record.half, path);
-    let choice = choice(args, 1);
+    let choice = choice(args, 1, record.streams.clone());
     let flow = FlowAnalysis::of(&record.all, &choice);
     let loops = &record.all[0].loops;
     if loops.is_empty() {
@@ -300,21 +363,20 @@ fn measurements(args: &FitArguments, path: &Path, context: &Context) -> Outcome 
     }
     let times = loops.first().map_or(0, |one| one.values.len());
     if let Some([first, last]) = args.window.filter(|[first, last]| *first < 1 || *last > times) {
-        let why = format!("--window {first}:{last} is not among T = 1 to {times} of the loops in {}", path.display());
+        let why = format!("--window {first}:{last} is not among T = 1 to {times} of the loops in {path}");
         return Err(Failure::refused(why));
     }
     let potential = PotentialAnalysis::of(&record.all, &choice);
     if flow.is_none() && potential.is_none() {
         let why = "has neither a flow nor Wilson loops: measure again with --flow T or --loops R,T, to another file";
-        return Err(Failure::refused(format!("{} {why}", path.display())));
+        return Err(Failure::refused(format!("{path} {why}")));
     }
     let n = record.all.len();
-    let mut object = choice.json(n);
-    object["path"] = json!(path);
+    let mut object = shown.object(&choice, n);
     object["flow"] = json!(flow.as_ref().map(FlowAnalysis::json));
     object["potential"] = json!(potential.as_ref().map(PotentialAnalysis::json));
     context.output.result("ferrite.fit/1", object, || {
-        let mut text = format!("{}: {}\n", path.display(), choice.sentence(n));
+        let mut text = shown.head(&choice, n);
         text += &flow.map_or_else(String::new, |flow| flow.text());
         text += &potential.map_or_else(String::new, |potential| potential.text());
         text

@@ -18,6 +18,7 @@ Examples:
   ferrite report run --json
   ferrite report spectrum                            # of ferrite spectrum --out spectrum: correlators, masses
   ferrite report flow.jsonl                          # of ferrite measure --flow 4 -o flow.jsonl: flow, t0, w0
+  ferrite report condensate.jsonl                    # of ferrite trace -o condensate.jsonl: condensates, susceptibilities
   ferrite report fit.json                            # of ferrite fit > fit.json: correlators with their fits
   ferrite report solve.json                          # of ferrite solve > solve.json: convergence
   ferrite report slurm-1234.out                      # of the log of a job: its solves and benchmarks
@@ -31,7 +32,7 @@ histogram, exp(−ΔH), means with errors and autocorrelation times, iterations 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ReportArguments {
-    /// Folders of `ferrite rhmc` and `ferrite spectrum`, files of `ferrite measure`, and files with what `solve`, `fit`,
+    /// Folders of `ferrite rhmc` and `ferrite spectrum`, files of `ferrite measure` and `ferrite trace`, and files with what `solve`, `fit`,
     /// `bench dslash` or `bench model` print with --json, also among other lines of a log, with points for `bench model --measured`, or of `bench halo --trace`
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,

@@ -862,10 +862,10 @@ mod tests {
     /// Every name can be found: it is written as names are compared, and no entry before it takes it away.
     #[test]
     fn names_are_plain_and_there_once() {
-        let twice = |names: Vec<(&str, &str)>| {
+        fn twice<'a>(names: Vec<(&'a str, &'a str)>) -> Vec<(&'a str, &'a str)> {
             let mut seen = BTreeSet::new();
-            names.into_iter().filter(|one| !seen.insert(*one)).collect::<Vec<_>>()
-        };
+            names.into_iter().filter(|one| !seen.insert(*one)).collect()
+        }
         let all = |lists: Vec<&'static [&'static str]>| lists.concat();
         let keys = all(KEYS.iter().map(|entry| entry.names).collect());
         let commands = all(COMMANDS.iter().map(|(names, _)| *names).collect());

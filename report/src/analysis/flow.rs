@@ -1,9 +1,10 @@
 //! The scales t₀ and w₀ and the topological charge from the gradient flow of many configurations.
 use super::{AnalysisChoice, estimate_json, estimate_text};
 use crate::records::measurements::Measurement;
+use crate::text::number;
 use serde_json::{Value, json};
-use statistics::jackknife::{JackknifeEstimate, bins};
-use statistics::{average, scale};
+use statistics::jackknife::JackknifeEstimate;
+use statistics::scale;
 
 /// t² E at t₀, and t d/dt t² E at w₀.
 pub const LEVEL: f64 = 0.3;
@@ -38,7 +39,7 @@ impl FlowAnalysis {
         let charges: Vec<f64> = all.iter().filter_map(|one| Some(one.flow.last()?.charge)).collect();
         // The square of the charge goes with t² E, so that all come from the same draws.
         let samples = all.iter().zip(&charges).map(|(one, q)| [scaled(one), vec![q * q]].concat());
-        let samples = bins(&samples.collect::<Vec<_>>(), choice.bin);
+        let samples = choice.binned(&samples.collect::<Vec<_>>());
         let count = times.len();
         let found = choice.fits.resampling.estimate(&samples, |mean| {
             let points: Vec<(f64, f64)> = times.iter().copied().zip(mean[..count].iter().copied()).collect();
@@ -52,7 +53,7 @@ impl FlowAnalysis {
         });
         let series: Vec<f64> = all.iter().map(|one| scaled(one)[next]).collect();
         Some(FlowAnalysis {
-            autocorrelation: average(&series).autocorrelation,
+            autocorrelation: choice.average(&series).autocorrelation,
             t0: found[0],
             w0: found[1],
             scaled: found[2..2 + count].to_vec(),
@@ -79,17 +80,20 @@ impl FlowAnalysis {
     }
     /// A line for each.
     pub fn text(&self) -> String {
-        let last = self.times.last().copied().unwrap_or_default();
+        let last = number(self.times.last().copied().unwrap_or_default());
         let reached = |scale: Option<JackknifeEstimate>, unit: &str| match scale {
             Some(_) => format!("{} {unit}", estimate_text(scale)),
             None => format!("not reached by t = {last}"),
         };
+        let tau = match self.autocorrelation.is_finite() {
+            true => format!("{:.1} configurations, of t^2 E at t0", self.autocorrelation),
+            false => "not known from one configuration".into(),
+        };
         format!(
-            "t0             {}\nw0             {}\n<Q^2>          {} at t = {last}\ntau            {:.1} configurations, of t^2 E at t0\n",
+            "t0             {}\nw0             {}\n<Q^2>          {} at t = {last}\ntau            {tau}\n",
             reached(self.t0, "a^2"),
             reached(self.w0, "a"),
             estimate_text(self.charge_squared),
-            self.autocorrelation,
         )
     }
 }

@@ -1,15 +1,15 @@
 //! Fits of correlators of `ferrite spectrum`.
 use super::{
-    AnalysisChoice, SHAPES, average_text, estimate_json, estimate_text, fit_json, name_of, quality_text, remarks,
+    AnalysisChoice, SHAPES, average_text, estimate_json, estimate_text, fit_json, name_of, p_text, quality_text, remarks,
     why_not,
 };
-use crate::records::correlators::{AXIAL_PION, Correlators, HadronChannel, hadrons};
+use crate::records::correlators::{AXIAL_PION, CorrelatorRecord, Correlators, HadronChannel, hadrons};
 use crate::text::count;
 use serde_json::{Value, json};
 use statistics::effective::CorrelatorShape;
 use statistics::fit::FitError;
 use statistics::fit::correlator::{CorrelatorFit, fit_correlator};
-use statistics::jackknife::{JackknifeEstimate, bins};
+use statistics::jackknife::JackknifeEstimate;
 
 /// A correlator with its fit.
 #[derive(Clone, Debug)]
@@ -24,6 +24,8 @@ pub struct HadronFit {
     pub states: Vec<usize>,
     /// The fit.
     pub fit: Result<CorrelatorFit, FitError>,
+    /// The momentum, in units of 2π/L, and equivalent ones over which the correlator is averaged; empty where it is not known.
+    pub momenta: Vec<[i32; 3]>,
 }
 
 /// The hadrons that are known, or those with these names, which may be names of correlators, too.
@@ -56,23 +58,47 @@ pub fn channels(first: &Correlators, names: &[String]) -> Result<Vec<HadronChann
     names.iter().map(one).collect()
 }
 
-/// Fits channels of all configurations; a channel that has no numbers is left out.
-pub fn fits(all: &[Correlators], channels: &[HadronChannel], choice: &AnalysisChoice) -> Vec<HadronFit> {
+/// Fits channels of all configurations at a momentum, as means over equivalent momenta.
+///
+/// # Errors
+/// A channel that has no correlators at this momentum.
+pub fn fits(
+    record: &CorrelatorRecord,
+    channels: &[HadronChannel],
+    momentum: [i32; 3],
+    choice: &AnalysisChoice,
+) -> Result<Vec<HadronFit>, String> {
     let one = |channel: &HadronChannel| {
-        let samples: Vec<Vec<f64>> = all.iter().map(|found| found.mean(&channel.parts)).collect::<Option<_>>()?;
-        Some(HadronFit::of(&channel.name, &samples, channel.shape, choice))
+        let mut momenta = record.equivalent_momenta(&channel.parts, momentum);
+        let samples: Option<Vec<Vec<f64>>> =
+            record.all.iter().map(|found| found.mean_at(&channel.parts, &momenta)).collect();
+        let samples = samples.ok_or_else(|| {
+            let momentum = momentum.map(|k| k.to_string()).join(",");
+            let why = "run ferrite spectrum with a larger value of momenta, or name another momentum";
+            format!("the {} has no correlator with the momentum {momentum}: {why}", channel.name)
+        })?;
+        // That which was asked for comes first.
+        momenta.sort_by_key(|other| *other != momentum);
+        Ok(HadronFit { momenta, ..HadronFit::of(&channel.name, &samples, channel.shape, choice) })
     };
-    channels.iter().filter_map(one).collect()
+    channels.iter().map(one).collect()
 }
 
 impl HadronFit {
     /// Of a correlator of each configuration, by time.
     pub fn of(name: &str, samples: &[Vec<f64>], shape: CorrelatorShape, choice: &AnalysisChoice) -> Self {
-        let (samples, shape) = (bins(samples, choice.bin), choice.shape.unwrap_or(shape));
+        let (samples, shape) = (choice.binned(samples), choice.shape.unwrap_or(shape));
         let known = |mean: &[f64]| mean.iter().map(|c| Some(*c).filter(|c| c.is_finite())).collect();
         let correlator = choice.fits.resampling.estimate(&samples, known);
         let fit = fit_correlator(&samples, shape, &choice.fits);
-        HadronFit { name: name.into(), shape, correlator, states: choice.fits.states.clone(), fit }
+        HadronFit { name: name.into(), shape, correlator, states: choice.fits.states.clone(), fit, momenta: Vec::new() }
+    }
+    /// `E` at rest, `E(1,0,0)` with a momentum.
+    pub fn energy_name(&self) -> String {
+        match self.momenta.first() {
+            None | Some([0, 0, 0]) => "E".into(),
+            Some(momentum) => format!("E({})", momentum.map(|k| k.to_string()).join(",")),
+        }
     }
     /// For JSON: the fit, or `why` there is none, and what it is of.
     pub fn json(&self) -> Value {
@@ -88,6 +114,10 @@ impl HadronFit {
             Err(error) => json!({ "why": why_not(error) }),
         };
         object["hadron"] = json!(self.name);
+        if let Some(momentum) = self.momenta.first() {
+            object["momentum"] = json!(momentum);
+            object["momenta"] = json!(self.momenta);
+        }
         object["form"] = json!(name_of(&SHAPES, self.shape));
         object["correlator"] = self.correlator.iter().map(|c| estimate_json(*c)).collect();
         object
@@ -100,15 +130,17 @@ impl HadronFit {
         };
         let [first, last] = fit.best.window;
         let mut text = format!(
-            "{:<15}a E = {}; {}, {}, t = {first} to {last}, {}\n",
+            "{:<15}a {} = {}; {}, {}, t = {first} to {last}, {}\n",
             self.name,
+            self.energy_name(),
             estimate_text(fit.quantities[0]),
             name_of(&SHAPES, self.shape),
             count(states.count, "state"),
             quality_text(fit),
         );
         if states.count == 2 {
-            text += &format!("{:<15}a E of the second state = {}\n", "", estimate_text(fit.quantities[2]));
+            let (name, energy) = (self.energy_name(), estimate_text(fit.quantities[2]));
+            text += &format!("{:<15}a {name} of the second state = {energy}\n", "");
         }
         if let Some(average) = average_text(fit, 0) {
             text += &format!("{:<15}{average}\n", "");
@@ -130,13 +162,13 @@ impl HadronFit {
             let parameters = &one.minimum.parameters;
             let (window, chi2) = (one.window.map(|t| t.to_string()).join("–"), one.minimum.chi2);
             text += &format!(
-                "{:<15}{:>8}{window:>8}{:>12.6}{:>14}{:>8.2}{:>13.4}\n",
+                "{:<15}{:>8}{window:>8}{:>12.6}{:>14}{:>8}{:>13}\n",
                 "",
                 parameters.len() / 2,
                 parameters[1].abs(),
                 format!("{chi2:.2}/{}", one.dof),
-                one.quality.p_value,
-                one.probability,
+                p_text(one.quality.p_value).trim_start_matches("= "),
+                if one.probability < 5e-5 { "< 0.0001".into() } else { format!("{:.4}", one.probability) },
             );
         }
         text

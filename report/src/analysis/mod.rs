@@ -4,25 +4,30 @@
 //! | module | what |
 //! |---|---|
 //! | [`hadrons`] | correlators of `ferrite spectrum` |
+//! | [`alternating`] | effective masses of correlators in which a state alternates in sign |
 //! | [`pcac`] | quark masses of the axial current, from correlators of `ferrite spectrum` |
 //! | [`flow`] | t₀, w₀ and the charge along the flow |
 //! | [`potential`] | the static potential |
 //! | [`traces`] | tr Γ M⁻¹ of `ferrite trace` |
+pub mod alternating;
 pub mod flow;
 pub mod hadrons;
 pub mod pcac;
 pub mod potential;
 pub mod traces;
 
+use crate::records::ensemble::Stream;
 use crate::text::{count, digits};
 use serde_json::{Value, json};
+use statistics::Average;
 use statistics::effective::CorrelatorShape;
 use statistics::fit::correlator::CorrelatorSettings;
 use statistics::fit::covariance::CovarianceKind;
-use statistics::fit::window::UnknownGrowth;
+use statistics::fit::window::{FEWEST_SAMPLES, UnknownGrowth};
 use statistics::fit::{Fit, FitError};
-use statistics::jackknife::{JackknifeEstimate, MissingMeans, Resampling};
+use statistics::jackknife::{JackknifeEstimate, MissingMeans, Resampling, bins};
 use std::fmt::Write;
+use std::ops::Range;
 
 /// Names of the ways in which a correlator falls.
 pub const SHAPES: [(&str, CorrelatorShape); 3] =
@@ -46,12 +51,38 @@ pub struct AnalysisChoice {
     pub shape: Option<CorrelatorShape>,
     /// Shortest and longest distance of the potential's fit; `None`: by the criterion.
     pub distances: Option<[f64; 2]>,
+    /// The streams that configurations come from, one after the other, across whose ends there are no bins; empty for one
+    /// series.
+    pub streams: Vec<Stream>,
 }
 
 impl AnalysisChoice {
     /// Everything by itself, with bins of so many configurations.
     pub fn with_bin(bin: usize) -> Self {
-        AnalysisChoice { bin, fits: CorrelatorSettings::default(), shape: None, distances: None }
+        AnalysisChoice { bin, fits: CorrelatorSettings::default(), shape: None, distances: None, streams: Vec::new() }
+    }
+    /// Means over bins of samples, one for each configuration: samples at the end of a stream that fill no bin are left
+    /// out; where no stream fills one, there is one bin of all.
+    pub fn binned(&self, samples: &[Vec<f64>]) -> Vec<Vec<f64>> {
+        let whole = self.parts(samples.len()).filter(|part| part.len() >= self.bin);
+        let all: Vec<Vec<f64>> = whole.flat_map(|part| bins(&samples[part], self.bin)).collect();
+        if all.is_empty() && !samples.is_empty() { bins(samples, samples.len()) } else { all }
+    }
+    /// Mean, error and autocorrelation time of a number of each configuration.
+    pub fn average(&self, series: &[f64]) -> Average {
+        average_of_streams(series, &self.parts(series.len()).collect::<Vec<_>>())
+    }
+    /// The configurations of each stream.
+    fn parts(&self, configurations: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+        let known = self.streams.iter().map(|stream| stream.configurations).sum::<usize>() == configurations;
+        let lengths: Vec<usize> = match known && configurations > 0 {
+            true => self.streams.iter().map(|stream| stream.configurations).collect(),
+            false => vec![configurations],
+        };
+        lengths.into_iter().scan(0, |end, length| {
+            *end += length;
+            Some(*end - length..*end)
+        })
     }
     /// Configurations, bins, and how errors are made, for JSON.
     pub fn json(&self, configurations: usize) -> Value {
@@ -60,25 +91,33 @@ impl AnalysisChoice {
             Resampling::Bootstrap { draws, seed } => json!({ "kind": "bootstrap", "draws": draws, "seed": seed }),
         };
         let bins = self.bins(configurations);
+        let stream = |one: &Stream| json!({ "name": one.name, "configurations": one.configurations });
         json!({
             "configurations": configurations,
             "bin": self.bin,
             "bins": bins,
             "left_out": configurations.saturating_sub(bins * self.bin),
             "resampling": resampling,
+            "streams": self.streams.iter().map(stream).collect::<Vec<_>>(),
         })
     }
-    fn bins(&self, configurations: usize) -> usize {
-        if configurations == 0 { 0 } else { (configurations / self.bin).max(1) }
+    /// Number of bins of so many configurations.
+    pub fn bins(&self, configurations: usize) -> usize {
+        let whole: usize = self.parts(configurations).map(|part| part.len() / self.bin).sum();
+        if configurations == 0 { 0 } else { whole.max(1) }
     }
     /// `40 configurations in 20 bins of 2, errors by the jackknife`
     pub fn sentence(&self, configurations: usize) -> String {
         let mut text = count(configurations, "configuration");
+        if self.streams.len() > 1 {
+            let _ = write!(text, " of {}", count(self.streams.len(), "stream"));
+        }
         if self.bin > 1 {
             let bins = self.bins(configurations);
             let _ = write!(text, " in {} of {}", count(bins, "bin"), self.bin);
             match configurations.saturating_sub(bins * self.bin) {
                 0 => {}
+                rest if self.streams.len() > 1 => drop(write!(text, ", {rest} at the ends of streams left out")),
                 rest => drop(write!(text, ", the last {rest} left out")),
             }
         }
@@ -90,6 +129,39 @@ impl AnalysisChoice {
         }
         text
     }
+}
+
+/// Mean, error and autocorrelation time of a series of several streams: products of deviations from the mean of all, as
+/// [`statistics::average`] has them, of pairs within a stream.
+fn average_of_streams(series: &[f64], streams: &[Range<usize>]) -> Average {
+    if streams.len() < 2 || series.len() < 2 {
+        return statistics::average(series);
+    }
+    let n = series.len();
+    let mean = series.iter().sum::<f64>() / n as f64;
+    let covariance = |t: usize| {
+        let (mut sum, mut pairs) = (0.0, 0);
+        for stream in streams.iter().filter(|stream| stream.len() > t) {
+            let stream = &series[stream.clone()];
+            sum += stream.iter().zip(&stream[t..]).map(|(a, b)| (a - mean) * (b - mean)).sum::<f64>();
+            pairs += stream.len() - t;
+        }
+        sum / pairs as f64
+    };
+    let variance = covariance(0);
+    if variance == 0.0 {
+        return Average { mean, error: 0.0, autocorrelation: 0.5 };
+    }
+    let longest = streams.iter().map(Range::len).max().unwrap_or(0);
+    let mut tau = 0.5;
+    for t in 1..longest / 2 {
+        tau += covariance(t) / variance;
+        if t as f64 >= 6.0 * tau {
+            break;
+        }
+    }
+    let tau = tau.max(0.5);
+    Average { mean, error: (2.0 * tau * variance / (n - 1) as f64).sqrt(), autocorrelation: tau }
 }
 
 fn number(x: f64) -> Value {
@@ -226,20 +298,44 @@ fn fit_json(fit: &Fit, place: &dyn Fn(usize) -> Value, functions: &[(Value, Stri
 /// The most windows in JSON, the most probable ones.
 const MOST_WINDOWS: usize = 20;
 
-/// `χ²/dof = 3.2/5, p = 0.67`
+/// `chi2/dof = 3.2/5, p = 0.67`, and why there is no p where there is none.
 fn quality_text(fit: &Fit) -> String {
     let best = &fit.best;
-    let mut text = format!("chi2/dof = {:.2}/{}", best.minimum.chi2, best.dof);
-    if fit.covariance != CovarianceKind::Full {
-        let _ = write!(text, " ({:.2} expected)", best.quality.expected_chi2);
+    let expected = Some(best.quality.expected_chi2).filter(|_| fit.covariance != CovarianceKind::Full);
+    quality_words("chi2", best.minimum.chi2, best.dof, expected, best.quality.p_value)
+        + match fit.covariance {
+            CovarianceKind::Full => "",
+            CovarianceKind::Shrunk => ", shrunk covariance",
+            CovarianceKind::Diagonal => ", without correlations",
+        }
+}
+
+/// χ² of a fit with its probability. Without degrees of freedom neither says anything, and a probability that is no number is left
+/// out with the reason.
+pub(crate) fn quality_words(name: &str, chi2: f64, dof: usize, expected: Option<f64>, p: f64) -> String {
+    if dof == 0 {
+        return format!("as many parameters as data, so that {name} and p mean nothing");
     }
-    if best.quality.p_value.is_finite() {
-        let _ = write!(text, ", p = {:.2}", best.quality.p_value);
+    if !chi2.is_finite() {
+        return format!("no {name}: it is not finite");
     }
-    text + match fit.covariance {
-        CovarianceKind::Full => "",
-        CovarianceKind::Shrunk => ", shrunk covariance",
-        CovarianceKind::Diagonal => ", without correlations",
+    let mut text = format!("{name}/dof = {chi2:.2}/{dof}");
+    if let Some(expected) = expected.filter(|expected| expected.is_finite()) {
+        let _ = write!(text, " ({expected:.2} expected)");
+    }
+    match p.is_finite() {
+        true => text + &format!(", p {}", p_text(p)),
+        false => text + ", no p: there are not more bins than degrees of freedom",
+    }
+}
+
+/// `= 0.67`; `< 0.001` where it would be shown as 0.
+pub(crate) fn p_text(p: f64) -> String {
+    match p {
+        p if !p.is_finite() => "–".into(),
+        p if p < 0.001 => "< 0.001".into(),
+        p if p < 0.095 => format!("= {p:.3}"),
+        p => format!("= {p:.2}"),
     }
 }
 
@@ -249,13 +345,20 @@ fn average_text(fit: &Fit, quantity: usize) -> Option<String> {
     let [value, error] = digits(average.value, average.statistical);
     let [_, systematic] = digits(average.value, average.systematic);
     let windows = count(fit.candidates.len(), "window");
+    if !average.value.is_finite() {
+        return Some(format!("no mean over {windows}: none of the probable ones has an error"));
+    }
     Some(format!("mean over {windows}: {value} ± {error} (statistics) ± {systematic} (window)"))
 }
 
 /// Why there is no fit, with the way out.
 pub fn why_not(error: &FitError) -> String {
+    if let FitError::FewSamples { found } = error {
+        let found = count(*found, "sample");
+        return format!("{found}, and a fit needs {FEWEST_SAMPLES}: more configurations, or smaller bins, are needed");
+    }
     let out = match error {
-        FitError::FewSamples { .. } => ": more configurations, or smaller bins, are needed",
+        FitError::FewSamples { .. } => "",
         FitError::FewData { .. } => ": name a longer window, or fewer states",
         FitError::Singular { .. } => ": more configurations, a shorter window, or --covariance shrunk are needed",
         FitError::NoMinimum | FitError::MissingMeans(_) => "; name another window, or fewer states",
@@ -263,4 +366,76 @@ pub fn why_not(error: &FitError) -> String {
         FitError::UnequalSamples { .. } => "",
     };
     format!("{error}{out}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_streams(bin: usize, lengths: &[usize]) -> AnalysisChoice {
+        let stream =
+            |(k, configurations): (usize, &usize)| Stream { name: format!("{k}.*"), configurations: *configurations };
+        let streams = lengths.iter().enumerate().map(stream).collect();
+        AnalysisChoice { streams, ..AnalysisChoice::with_bin(bin) }
+    }
+
+    #[test]
+    fn bins_end_with_their_stream() {
+        let samples: Vec<Vec<f64>> = (0..9).map(|k| vec![f64::from(k)]).collect();
+        let choice = with_streams(2, &[5, 1, 3]);
+        assert_eq!(choice.binned(&samples), [[0.5], [2.5], [6.5]]);
+        assert_eq!((choice.bins(9), &choice.json(9)["left_out"]), (3, &json!(3)));
+        assert_eq!(
+            choice.sentence(9),
+            "9 configurations of 3 streams in 3 bins of 2, 3 at the ends of streams left out, errors by the jackknife"
+        );
+        // Bins that are longer than every stream: one of all.
+        assert_eq!((with_streams(6, &[5, 4]).binned(&samples), with_streams(6, &[5, 4]).bins(9)), (vec![vec![4.0]], 1));
+        assert_eq!(with_streams(3, &[9]).binned(&samples), AnalysisChoice::with_bin(3).binned(&samples));
+        assert!(AnalysisChoice::with_bin(2).binned(&[]).is_empty());
+    }
+
+    /// A chain that steps from one level to another half way is correlated over half of its length; of two chains, each on its own
+    /// level, no pair is further apart than a chain is long, and means of equal chains are those of one.
+    #[test]
+    fn autocorrelations_do_not_cross_streams() {
+        let series: Vec<f64> = (0..40).map(|k| f64::from((7 * k) % 5) + if k < 20 { 0.0 } else { 3.0 }).collect();
+        let one = AnalysisChoice::with_bin(1).average(&series);
+        assert_eq!(one, statistics::average(&series));
+        let two = with_streams(1, &[20, 20]).average(&series);
+        // By plain sums over pairs within streams.
+        let mean = series.iter().sum::<f64>() / 40.0;
+        let covariance = |t: usize| {
+            let pairs = (0..40 - t).filter(|k| k / 20 == (k + t) / 20);
+            let products: Vec<f64> = pairs.map(|k| (series[k] - mean) * (series[k + t] - mean)).collect();
+            products.iter().sum::<f64>() / products.len() as f64
+        };
+        let mut tau = 0.5;
+        for t in 1..10 {
+            tau += covariance(t) / covariance(0);
+            if t as f64 >= 6.0 * tau {
+                break;
+            }
+        }
+        // Sums of 40 numbers in another order.
+        assert!((two.autocorrelation / tau.max(0.5) - 1.0).abs() < 1e-12 && two.mean == mean, "{two:?} {tau}");
+        let error = (2.0 * tau.max(0.5) * covariance(0) / 39.0).sqrt();
+        assert!((two.error / error - 1.0).abs() < 1e-12);
+        assert_ne!(one.autocorrelation, two.autocorrelation);
+    }
+
+    #[test]
+    fn what_means_nothing_is_left_out_with_the_reason() {
+        assert_eq!(quality_words("chi2", 3.25, 5, None, 0.66), "chi2/dof = 3.25/5, p = 0.66");
+        assert_eq!(quality_words("chi2", 3.25, 5, Some(4.0), 1e-9), "chi2/dof = 3.25/5 (4.00 expected), p < 0.001");
+        assert_eq!(
+            quality_words("χ²", 0.0, 0, None, f64::NAN),
+            "as many parameters as data, so that χ² and p mean nothing"
+        );
+        let few = quality_words("chi2", 3.25, 8, None, f64::NAN);
+        assert_eq!(few, "chi2/dof = 3.25/8, no p: there are not more bins than degrees of freedom");
+        assert!(!quality_words("chi2", f64::NAN, 8, Some(f64::NAN), f64::NAN).contains("NaN"));
+        assert_eq!([0.042, 0.5, f64::NAN].map(p_text), ["= 0.042", "= 0.50", "–"]);
+        assert!(why_not(&FitError::FewSamples { found: 1 }).starts_with("1 sample, and a fit needs 4"));
+    }
 }

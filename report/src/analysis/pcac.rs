@@ -27,7 +27,7 @@ impl PcacFit {
         let samples = |k: usize| -> Option<Vec<Vec<f64>>> {
             all.iter().map(|found| found.mean(&channel.parts[k..=k])).collect::<Option<_>>()
         };
-        let samples = pcac_samples(&samples(0)?, &samples(1)?, choice.bin);
+        let samples = pcac_samples(&choice.binned(&samples(0)?), &choice.binned(&samples(1)?), 1);
         let masses = choice.fits.resampling.estimate(&samples, |mean| {
             let (axial, pion) = mean.split_at(mean.len() / 2);
             pcac_masses(axial, pion, improvement)

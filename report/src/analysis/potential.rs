@@ -3,7 +3,6 @@ use super::{AnalysisChoice, average_text, estimate_json, estimate_text, fit_json
 use crate::records::measurements::Measurement;
 use serde_json::{Value, json};
 use statistics::fit::potential::{LoopsAt, Potential, potential};
-use statistics::jackknife::bins;
 
 /// The potential, with the separations that its distances belong to.
 #[derive(Clone, Debug)]
@@ -23,7 +22,7 @@ impl PotentialAnalysis {
         order.sort_by_key(|k| square(&first.loops[*k].separation));
         let one = |k: &usize| LoopsAt {
             distance: f64::from(square(&first.loops[*k].separation)).sqrt(),
-            samples: bins(&all.iter().map(|one| one.loops[*k].values.clone()).collect::<Vec<_>>(), choice.bin),
+            samples: choice.binned(&all.iter().map(|one| one.loops[*k].values.clone()).collect::<Vec<_>>()),
         };
         let loops: Vec<LoopsAt> = order.iter().map(one).collect();
         Some(PotentialAnalysis {

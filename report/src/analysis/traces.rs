@@ -2,7 +2,7 @@
 use super::{AnalysisChoice, estimate_json, estimate_text};
 use crate::records::traces::{TraceLine, TraceMeasurement};
 use serde_json::{Value, json};
-use statistics::jackknife::{JackknifeEstimate, bins};
+use statistics::jackknife::JackknifeEstimate;
 use std::fmt::Write as _;
 
 /// A trace over many configurations.
@@ -35,7 +35,7 @@ pub fn traces(all: &[TraceMeasurement], choice: &AnalysisChoice) -> Vec<TraceAna
     let volume = first.lattice.iter().product::<usize>() as f64;
     let one = |(number, line): (usize, &TraceLine)| {
         let samples: Vec<Vec<f64>> = all.iter().map(|one| means(&one.traces[number]).to_vec()).collect();
-        let samples = bins(&samples, choice.bin);
+        let samples = choice.binned(&samples);
         let several = samples.len() > 1;
         let found = choice.fits.resampling.estimate(&samples, |mean| {
             let finite = |x: f64| Some(x).filter(|x| x.is_finite());

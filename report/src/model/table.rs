@@ -1,6 +1,7 @@
 //! What `ferrite bench model` prints for people.
 use super::predictions::{Comparison, PredictedOperation, PredictedSolver, Predictions, Scaling, ScalingCase, worst};
 use super::{Bound, Cluster, Machine, MeasuredValue};
+use crate::text::count;
 use std::fmt::Write;
 
 fn extents(size: [usize; 4]) -> String {
@@ -9,7 +10,8 @@ fn extents(size: [usize; 4]) -> String {
 
 /// Of what the machine is, and what is assumed.
 pub fn head(machine: &Machine, cluster: &Cluster) -> String {
-    let mut text = format!("{}, measured on {} processes\n", machine.device, machine.processes);
+    let processes = count(machine.processes, "process");
+    let mut text = format!("{}, measured on {processes}\n", machine.device);
     for exchange in &machine.exchanges {
         let (latency, gbps) = (1e6 * exchange.wire.latency, 1e-9 * exchange.wire.bandwidth);
         let _ = writeln!(text, "faces within a host, {}: {latency:.1} us + bytes / {gbps:.1} GB/s", exchange.transport);

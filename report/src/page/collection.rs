@@ -7,20 +7,24 @@ use super::scaling::{Benchmark, ScalingSection};
 use super::shifts::ShiftsSection;
 use super::spectrum::SpectrumReport;
 use super::timeline::TimelineSection;
+use super::traces::TraceSection;
 use crate::error::ReportError;
 use crate::page::{self, folder_name};
 use crate::records::correlators::CorrelatorRecord;
+use crate::records::ensemble::{Place, RecordLine};
 use crate::records::measurements::{MeasurementRecord, kind};
-use crate::records::trajectories;
+use crate::records::traces::TraceRecord;
+use crate::records::{RecordLines, lines_of, trajectories};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Larger files are none of ours.
 const MOST_BYTES: u64 = 1 << 30;
 
 /// What can be reported, for messages.
-const KINDS: &str = "a folder of ferrite rhmc or spectrum, a file of ferrite measure, what solve, fit, bench dslash or bench model print with \
+const KINDS: &str = "a folder of ferrite rhmc or spectrum, a file of ferrite measure or trace, what solve, fit, bench dslash or bench model print with \
                      --json, a job's log with such lines, points for bench model --measured, or a timeline of bench halo --trace";
 
 /// One thing to report.
@@ -28,6 +32,7 @@ enum Item {
     Run(Box<RhmcReport>),
     Spectrum(Box<SpectrumReport>),
     Measurements(Box<MeasurementSection>),
+    Traces(Box<TraceSection>),
     Fit(Box<FitSection>),
     Solve(ConvergenceSection),
     Shifts(ShiftsSection),
@@ -60,15 +65,28 @@ impl CollectionReport {
                 items.push((path.clone(), Item::Run(Box::new(report))));
                 continue;
             }
-            let all = objects(path)?;
+            let (all, half) = objects(path)?;
             // Configurations of a file belong together; those of a log stand among other results.
-            let (measured, others): (Vec<Value>, Vec<Value>) = all.into_iter().partition(MeasurementRecord::is_one);
+            let (measured, all) = parted(all, MeasurementRecord::is_one);
             if !measured.is_empty() {
-                let record = MeasurementRecord::of(&measured, false).map_err(|why| refused(path, &why))?;
-                items.push((path.clone(), Item::Measurements(Box::new(MeasurementSection::new(record)))));
+                let record = MeasurementRecord::of(&measured).map_err(ReportError::Unreadable)?;
+                let section = MeasurementSection::new(record, half);
+                items.push((path.clone(), Item::Measurements(Box::new(section))));
             }
-            for object in others {
-                let item = item(&object, &mut scaling).map_err(|why| refused(path, &why))?;
+            let (traces, all) = parted(all, TraceRecord::is_one);
+            if !traces.is_empty() {
+                let record = TraceRecord::of(&traces).map_err(ReportError::Unreadable)?;
+                items.push((path.clone(), Item::Traces(Box::new(TraceSection::new(record, half)))));
+            }
+            let (correlators, others) = parted(all, CorrelatorRecord::is_one);
+            if !correlators.is_empty() {
+                let lines = RecordLines { lines: correlators, half: half.then(|| path.clone()).into_iter().collect() };
+                let record = CorrelatorRecord::of(&lines, std::slice::from_ref(path));
+                let spectrum = SpectrumReport::of(title(path), record.map_err(ReportError::Unreadable)?);
+                items.push((path.clone(), Item::Spectrum(Box::new(spectrum))));
+            }
+            for RecordLine { value, .. } in others {
+                let item = item(&value, &mut scaling).map_err(|why| refused(path, &why))?;
                 items.push((path.clone(), item));
             }
         }
@@ -86,6 +104,7 @@ impl CollectionReport {
                 Item::Run(report) => report.put(&mut html, &format!("part-{number}-"))?,
                 Item::Spectrum(spectrum) => spectrum.put(&mut html)?,
                 Item::Measurements(section) => section.put(&mut html, &title(path))?,
+                Item::Traces(section) => section.put(&mut html, &title(path))?,
                 Item::Fit(fit) => fit.put(&mut html, &title(path))?,
                 Item::Solve(solve) => solve.put(&mut html, &title(path))?,
                 Item::Shifts(shifts) => shifts.put(&mut html, &title(path)),
@@ -94,7 +113,11 @@ impl CollectionReport {
             }
         }
         self.scaling.put(&mut html)?;
-        page::end(&mut html, program, self.items.iter().any(|(_, item)| matches!(item, Item::Run(_))));
+        let runs = self.items.iter().filter_map(|(_, item)| match item {
+            Item::Run(report) => Some(report.runs()),
+            _ => None,
+        });
+        page::end(&mut html, program, runs.max().unwrap_or(page::Runs::None));
         Ok(html)
     }
     /// For JSON.
@@ -114,6 +137,7 @@ impl CollectionReport {
             Item::Run(report) => report.sentence(),
             Item::Spectrum(spectrum) => spectrum.sentence(),
             Item::Measurements(section) => section.sentence(),
+            Item::Traces(section) => section.sentence(),
             Item::Fit(fit) => fit.sentence(),
             Item::Solve(solve) => solve.sentence(),
             Item::Shifts(shifts) => shifts.sentence(),
@@ -129,6 +153,7 @@ impl Item {
             Item::Run(_) => "rhmc",
             Item::Spectrum(_) => "spectrum",
             Item::Measurements(_) => "measurements",
+            Item::Traces(_) => "traces",
             Item::Fit(_) => "fit",
             Item::Solve(_) => "convergence",
             Item::Shifts(_) => "shifts",
@@ -146,36 +171,44 @@ fn refused(path: &Path, why: &str) -> ReportError {
     ReportError::Unreadable(format!("{}: {why}", path.display()))
 }
 
-/// The objects of a file: one, or one in each line.
-fn objects(path: &Path) -> Result<Vec<Value>, ReportError> {
+/// Lines of which something holds, and the others.
+fn parted(lines: Vec<RecordLine>, is_one: impl Fn(&Value) -> bool) -> (Vec<RecordLine>, Vec<RecordLine>) {
+    lines.into_iter().partition(|line| is_one(&line.value))
+}
+
+/// The objects of a file: one, or one in each line; and whether the last line is half written and left out.
+fn objects(path: &Path) -> Result<(Vec<RecordLine>, bool), ReportError> {
     let length = fs::metadata(path).map_err(|why| refused(path, &format!("cannot be read: {why}")))?.len();
     if length > MOST_BYTES {
         return Err(refused(path, &format!("is too large for a report; it can have {KINDS}")));
     }
     let bytes = fs::read(path).map_err(|why| refused(path, &format!("cannot be read: {why}")))?;
-    let whole = match serde_json::from_slice::<Value>(&bytes) {
-        Ok(value) => return Ok(vec![value]),
-        Err(why) => why,
-    };
-    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
-    let all: Result<Vec<Value>, _> = lines.map(serde_json::from_slice).collect();
-    match all {
-        Ok(all) if !all.is_empty() => Ok(all),
-        _ => match logged(&bytes) {
-            logged if !logged.is_empty() => Ok(logged),
-            _ => Err(refused(path, &format!("is not JSON ({whole}); a report is of {KINDS}"))),
+    let file = path.display().to_string();
+    match lines_of(&bytes, &file) {
+        Ok((lines, half)) if !lines.is_empty() => Ok((lines, half)),
+        found => match logged(&bytes, &file) {
+            logged if !logged.is_empty() => Ok((logged, false)),
+            _ => {
+                let why = found.err().map_or_else(String::new, |why| format!(" ({why})"));
+                Err(refused(path, &format!("is not JSON{why}; a report is of {KINDS}")))
+            }
         },
     }
 }
 
 /// The results in the log of a job that can be reported, among lines for people and other results.
-fn logged(bytes: &[u8]) -> Vec<Value> {
-    let objects = bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok());
-    objects.filter(|object| REPORTED.contains(&kind(object))).collect()
+fn logged(bytes: &[u8], file: &str) -> Vec<RecordLine> {
+    let name: Arc<str> = file.into();
+    let lines = bytes.split(|byte| *byte == b'\n').zip(1..);
+    let objects = lines.filter_map(|(text, line)| {
+        let place = Place { file: name.clone(), line };
+        Some(RecordLine { place, value: serde_json::from_slice(text).ok()? })
+    });
+    objects.filter(|line| REPORTED.contains(&kind(&line.value))).collect()
 }
 
 /// Schemas, without version, that an item is made of.
-const REPORTED: [&str; 8] = [
+const REPORTED: [&str; 11] = [
     "ferrite.solve",
     "ferrite.solve_shifts",
     "ferrite.bench",
@@ -183,6 +216,9 @@ const REPORTED: [&str; 8] = [
     "ferrite.scaling-points",
     "ferrite.measure",
     "ferrite.measurement",
+    "ferrite.trace",
+    "ferrite.traces",
+    "ferrite.correlators",
     "ferrite.fit",
 ];
 

@@ -3,7 +3,7 @@ use super::figure::{Figure, figure, layer, line, roomy};
 use crate::error::ReportError;
 use crate::page;
 use crate::plot::panel::{LayerShape, Panel, PlotColour};
-use crate::text::{count, escape, extents_in};
+use crate::text::{count, extents_in, value_text};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -73,7 +73,7 @@ impl ConvergenceSection {
         let history: Vec<_> = all.iter().take(MOST[0]).map(|of_rhs| numbers(of_rhs, MOST[1])).collect();
         let text = |key: &str| match &object[key] {
             Value::String(text) => Some(text.clone()),
-            Value::Number(number) => Some(number.to_string()),
+            number @ Value::Number(_) => Some(value_text(number)),
             _ => None,
         };
         let mut facts = Vec::new();
@@ -129,7 +129,7 @@ impl ConvergenceSection {
                       <th>near-null vectors</th><th>iterations</th><th>seconds with coarser levels</th><th>without</th></tr>\
                       </thead>\n<tbody>\n";
             for row in &self.levels {
-                let cells: String = row.iter().map(|cell| format!("<td>{}</td>", escape(cell))).collect();
+                let cells: String = row.iter().map(|cell| format!("<td>{}</td>", page::cell(cell))).collect();
                 let _ = writeln!(html, "<tr>{cells}</tr>");
             }
             *html += "</tbody>\n</table>\n</div>\n";

@@ -1,7 +1,9 @@
-//! What `ferrite fit` prints: fits of correlators, the gradient flow, the static potential.
-use super::fitted::{correlator_figure, flow_figure, pcac_figure, potential_figure};
+//! What `ferrite fit` prints: fits of correlators, traces, the gradient flow, the static potential.
+use super::fitted::{MOMENTUM, condensate_figure, correlator_figure, flow_figure, pcac_figure, potential_figure};
+use super::traces;
 use crate::analysis::flow::LEVEL;
-use crate::analysis::{SHAPES, estimate_of as estimate, estimate_text};
+use crate::analysis::traces::TraceAnalysis;
+use crate::analysis::{COVARIANCES, SHAPES, estimate_of as estimate, estimate_text, quality_words};
 use crate::error::ReportError;
 use crate::page;
 use crate::text::{count, escape};
@@ -16,6 +18,7 @@ pub struct FitSection {
     bins: u64,
     hadrons: Vec<PrintedFit>,
     pcac: Vec<PrintedPcac>,
+    traces: Vec<TraceAnalysis>,
     /// t and t² E.
     flow: Vec<(f64, Option<JackknifeEstimate>)>,
     scales: Vec<(&'static str, Option<JackknifeEstimate>)>,
@@ -32,6 +35,8 @@ struct PrintedFit {
     correlator: Vec<Option<JackknifeEstimate>>,
     fit: Option<(States, Vec<f64>, [usize; 2])>,
     energy: Option<JackknifeEstimate>,
+    /// `E`, or `E(1,0,0)` with a momentum.
+    energy_name: String,
     quality: String,
     remarks: Vec<String>,
 }
@@ -79,18 +84,30 @@ impl PrintedFit {
                 format!("hadrons: {name}: form, extent, states, parameters or window is missing or wrong")
             })?)
         };
+        let momentum = serde_json::from_value::<[i32; 3]>(object["momentum"].clone()).ok().filter(|p| *p != [0; 3]);
+        let momentum = momentum.map(|p| p.map(|k| k.to_string()).join(","));
+        let energy_name = momentum.as_ref().map_or("E".into(), |p| format!("E({p})"));
+        let name = momentum.map_or(name.clone(), |p| format!("{name}{MOMENTUM}{p}"));
         let (energy, quality, remarks) = (estimate(&object["energy"]), quality(object), texts(&object["remarks"]));
-        Ok(PrintedFit { name, correlator, fit, energy, quality, remarks })
+        Ok(PrintedFit { name, correlator, fit, energy, energy_name, quality, remarks })
     }
 }
 
-/// χ² of a fit, or why there is none.
+/// χ² of a fit with its probability, or why there is none.
 fn quality(object: &Value) -> String {
-    match (object["chi2"].as_f64(), object["dof"].as_u64(), object["p_value"].as_f64()) {
-        (Some(chi2), Some(dof), Some(p)) => format!("χ²/dof = {chi2:.2}/{dof}, p = {p:.2}"),
-        (Some(chi2), Some(dof), None) => format!("χ²/dof = {chi2:.2}/{dof}"),
-        _ => object["why"].as_str().unwrap_or_default().to_string(),
-    }
+    let (Some(chi2), Some(dof)) = (object["chi2"].as_f64(), object["dof"].as_u64()) else {
+        return object["why"].as_str().map_or_else(|| "without χ²".into(), String::from);
+    };
+    let is_full = object["covariance"] == COVARIANCES[0].0;
+    let expected = object["expected_chi2"].as_f64().filter(|_| !is_full);
+    quality_words("χ²", chi2, dof as usize, expected, object["p_value"].as_f64().unwrap_or(f64::NAN))
+}
+
+fn trace(value: &Value) -> Result<TraceAnalysis, String> {
+    let found = || Some((value["mass"].as_f64()?, value["gamma"].as_str()?.to_string()));
+    let (mass, gamma) = found().ok_or("traces: a trace has no mass or gamma")?;
+    let [real, imaginary, disconnected] = ["real", "imaginary", "disconnected"].map(|key| estimate(&value[key]));
+    Ok(TraceAnalysis { mass, gamma, real, imaginary, disconnected })
 }
 
 impl PrintedPcac {
@@ -135,6 +152,7 @@ impl FitSection {
             bins: number("bins")?,
             hadrons,
             pcac: list(&object["pcac"]).iter().map(PrintedPcac::read).collect::<Result<_, _>>()?,
+            traces: list(&object["traces"]).iter().map(trace).collect::<Result<_, _>>()?,
             flow,
             scales: if object["flow"].is_object() { scales.to_vec() } else { Vec::new() },
             potential: list(&potential["at"]).iter().filter_map(|p| at(p, "distance", "potential")).collect(),
@@ -145,6 +163,9 @@ impl FitSection {
     pub fn sentence(&self) -> String {
         let mut parts: Vec<String> = self.hadrons.iter().map(|one| one.name.clone()).collect();
         parts.extend(self.pcac.iter().map(|one| one.name.clone()));
+        if !self.traces.is_empty() {
+            parts.push(count(self.traces.len(), "trace"));
+        }
         if !self.flow.is_empty() {
             parts.push("gradient flow".into());
         }
@@ -160,7 +181,7 @@ impl FitSection {
         let errors = format!("errors over {}", count(self.bins as usize, "bin"));
         for one in &self.hadrons {
             let energy =
-                if one.energy.is_some() { format!("a E = {}, ", estimate_text(one.energy)) } else { String::new() };
+                one.energy.map_or(String::new(), |e| format!("a {} = {}, ", one.energy_name, estimate_text(Some(e))));
             let _ = writeln!(html, "<p>{}: {energy}{}.</p>", escape(&one.name), escape(&one.quality));
             put_remarks(html, &one.remarks);
             let fit = one.fit.as_ref().map(|(states, parameters, window)| (*states, parameters.as_slice(), *window));
@@ -172,6 +193,15 @@ impl FitSection {
             put_remarks(html, &one.remarks);
             let plateau = one.mass.map(|mass| mass.value).zip(one.window);
             page::put(html, &pcac_figure(&one.name, &one.masses, plateau, &errors)?);
+        }
+        if !self.traces.is_empty() {
+            traces::table(html, &self.traces, &[]);
+            let _ = writeln!(html, "<p>Means over configurations; {errors}.</p>");
+            let points: Vec<(f64, Option<JackknifeEstimate>)> =
+                self.traces.iter().filter(|one| one.gamma == "1").map(|one| (one.mass, one.real)).collect();
+            if points.len() > 1 {
+                page::put(html, &condensate_figure(&points, &errors)?);
+            }
         }
         if !self.flow.is_empty() {
             page::put(html, &flow_figure(&self.flow, LEVEL, &errors)?);

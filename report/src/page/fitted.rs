@@ -81,8 +81,9 @@ impl FittedFigure<'_> {
         let FittedFigure { about, axes, counts, bars, curve, levels } = self;
         let ends = bars.iter().flat_map(|bar| bar.ends).chain(levels.iter().map(|(_, y)| *y)).filter(|y| y.is_finite());
         let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), y| (low.min(y), high.max(y)));
-        let first = bars.first().map_or(0.0, |bar| bar.at);
-        let last = bars.last().map_or(1.0, |bar| bar.at);
+        let places = || bars.iter().map(|bar| bar.at);
+        let first = places().reduce(f64::min).unwrap_or(0.0);
+        let last = places().reduce(f64::max).unwrap_or(1.0);
         let room = if counts { 0.5 } else { 0.03 * (last - first).max(1e-9) };
         let across = if counts { -0.5..last + 0.5 } else { first - room..last + room };
         let upwards = if low <= high { roomy((low, high)) } else { 0.0..1.0 };
@@ -116,6 +117,9 @@ impl FittedFigure<'_> {
     }
 }
 
+/// What the name of a hadron with momentum has, before the momentum.
+pub const MOMENTUM: &str = " with momentum ";
+
 /// log₁₀ |C(t)|, with the fit: its states, parameters and window.
 pub fn correlator_figure(
     name: &str,
@@ -141,8 +145,39 @@ pub fn correlator_figure(
         curve,
         levels: Vec::new(),
     };
-    let what = format!("Correlator of the {name} without momentum, by the time from the source; {errors}");
+    let at = if name.contains(MOMENTUM) { "" } else { " without momentum" };
+    let what = format!("Correlator of the {name}{at}, by the time from the source; {errors}");
     figure.drawn(format!("{what}{crosses}{shown}."))
+}
+
+/// Effective masses of a correlator with a state that alternates in sign: of the other state, and of that one, which is marked by
+/// crosses.
+pub fn alternating_figure(
+    name: &str,
+    [masses, partner]: [&[Option<JackknifeEstimate>]; 2],
+    errors: &str,
+) -> Result<Figure, ReportError> {
+    let bars = |list: &[Option<JackknifeEstimate>], crossed: bool, aside: f64| {
+        let one = |(t, m): (usize, &Option<JackknifeEstimate>)| {
+            ErrorBar::of(t as f64 + aside, *m).map(|bar| ErrorBar { crossed, ..bar })
+        };
+        list.iter().enumerate().filter_map(one).collect::<Vec<_>>()
+    };
+    let mut all = bars(masses, false, 0.0);
+    // Beside the other ones, so that bars do not cover one another.
+    all.extend(bars(partner, true, 0.15));
+    let crosses = if all.iter().any(|bar| bar.crossed) { "; crosses: the parity partner" } else { "" };
+    let figure = FittedFigure {
+        about: "Effective masses of both parities against the time from the source".into(),
+        axes: ["t".into(), format!("a m, {name}")],
+        counts: true,
+        bars: &all,
+        curve: None,
+        levels: Vec::new(),
+    };
+    figure.drawn(format!(
+        "Effective masses of the {name}, from C(t − 2) to C(t + 3), in which the parity partner alternates in sign; {errors}{crosses}."
+    ))
 }
 
 /// m(t) of the axial current, with the plateau and its window.
@@ -186,6 +221,20 @@ pub fn flow_figure(
         levels: vec![(format!("t² E = {level}"), level)],
     };
     figure.drawn(format!("t² ⟨E⟩ by the clover-leaf field strength along the gradient flow; {errors}."))
+}
+
+/// Condensates against masses.
+pub fn condensate_figure(points: &[(f64, Option<JackknifeEstimate>)], errors: &str) -> Result<Figure, ReportError> {
+    let bars: Vec<ErrorBar> = points.iter().filter_map(|(m, trace)| ErrorBar::of(*m, *trace)).collect();
+    let figure = FittedFigure {
+        about: "Condensate against the mass".into(),
+        axes: ["a m".into(), "Re tr M⁻¹ / V".into()],
+        counts: false,
+        bars: &bars,
+        curve: None,
+        levels: Vec::new(),
+    };
+    figure.drawn(format!("Condensate of each mass; {errors}."))
 }
 
 /// V(R) with Cornell's form: its parameters and the distances of the fit.

@@ -1,20 +1,22 @@
 //! Measurements on many configurations: means, the gradient flow, the static potential.
-use super::figure::{Figure, figure, layer, line, roomy};
+use super::figure::Figure;
 use super::fitted::{flow_figure, potential_figure};
+use super::histories;
 use crate::analysis::AnalysisChoice;
 use crate::analysis::flow::{FlowAnalysis, LEVEL};
 use crate::analysis::potential::PotentialAnalysis;
 use crate::error::ReportError;
 use crate::page;
-use crate::plot::panel::{LayerShape, Panel, PlotColour};
+use crate::records::ensemble::streams_sentence;
 use crate::records::measurements::{Measurement, MeasurementRecord};
 use crate::text::{count, digits, escape, extents_in};
-use statistics::average;
 use std::fmt::Write;
 
 /// What `ferrite measure` found on configurations.
 pub struct MeasurementSection {
     record: MeasurementRecord,
+    /// Whether the last line is half written, and left out.
+    half: bool,
     choice: AnalysisChoice,
     flow: Option<FlowAnalysis>,
     potential: Option<PotentialAnalysis>,
@@ -22,11 +24,11 @@ pub struct MeasurementSection {
 
 impl MeasurementSection {
     /// Of a file.
-    pub fn new(record: MeasurementRecord) -> Self {
-        let choice = AnalysisChoice::with_bin(1);
+    pub fn new(record: MeasurementRecord, half: bool) -> Self {
+        let choice = AnalysisChoice { streams: record.streams.clone(), ..AnalysisChoice::with_bin(1) };
         let flow = FlowAnalysis::of(&record.all, &choice);
         let potential = PotentialAnalysis::of(&record.all, &choice);
-        MeasurementSection { record, choice, flow, potential }
+        MeasurementSection { record, half, choice, flow, potential }
     }
     /// In words.
     pub fn sentence(&self) -> String {
@@ -41,7 +43,7 @@ impl MeasurementSection {
     /// What deserves attention.
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if self.record.half {
+        if self.half {
             notes.push("The last line is half written and left out.".into());
         }
         match self.record.all.len() {
@@ -49,6 +51,7 @@ impl MeasurementSection {
             n if n < 10 => notes.push(format!("The errors of {n} configurations are guesses.")),
             _ => {}
         }
+        notes.extend(streams_sentence(&self.record.streams).map(|streams| format!("{streams}.")));
         notes
     }
     /// All of it, on a page.
@@ -93,31 +96,19 @@ impl MeasurementSection {
         *html += "<div class=\"wide\">\n<table>\n<thead><tr><th></th><th>mean</th><th>error</th><th>τ, in configurations</th></tr></thead>\n<tbody>\n";
         for (k, (name, _)) in self.record.all[0].numbers.iter().enumerate() {
             let series: Vec<f64> = self.record.all.iter().map(|one| one.numbers[k].1).collect();
-            let found = average(&series);
+            let found = self.choice.average(&series);
             let [mean, error] = digits(found.mean, found.error);
             let tau =
                 if found.autocorrelation.is_finite() { format!("{:.1}", found.autocorrelation) } else { "–".into() };
+            let [mean, error] = [mean, error].map(|text| page::cell(&text));
             let _ = writeln!(html, "<tr><td>{}</td><td>{mean}</td><td>{error}</td><td>{tau}</td></tr>", escape(name));
         }
         *html += "</tbody>\n</table>\n</div>\n";
     }
-    /// A number by configuration, in the order of the lines.
+    /// A number by configuration.
     fn history(&self, about: &str, axis: &str, of: impl Fn(&Measurement) -> f64) -> Result<Figure, ReportError> {
         let values: Vec<f64> = self.record.all.iter().map(of).collect();
-        let points: Vec<(f64, f64)> = values.iter().enumerate().map(|(k, y)| ((k + 1) as f64, *y)).collect();
-        let finite = || values.iter().copied().filter(|y| y.is_finite());
-        let (low, high) = (finite().fold(f64::INFINITY, f64::min), finite().fold(f64::NEG_INFINITY, f64::max));
-        let panel = Panel {
-            about: format!("The {about} by configuration"),
-            axes: ["configuration".into(), axis.into()],
-            ranges: [0.5..values.len() as f64 + 0.5, if low <= high { roomy((low, high)) } else { 0.0..1.0 }],
-            counts: true,
-            layers: vec![
-                layer("", PlotColour::Sky, line(points.clone(), 1)),
-                layer("", PlotColour::Blue, LayerShape::Dots(points)),
-            ],
-        };
-        figure(&panel, format!("The {about}, configurations in the order of the lines."))
+        histories::history(about, axis, &values, &self.record.streams)
     }
 }
 

@@ -8,6 +8,7 @@
 //! | `scaling` | benchmarks and models for several numbers of processes |
 //! | `timeline` | traces of `ferrite bench halo` |
 //! | `measurements` | what `ferrite measure` found on many configurations |
+//! | `traces` | what `ferrite trace` found on many configurations |
 //! | `fits` | what `ferrite fit` prints |
 //! | [`collection`] | several of these on one page |
 pub mod collection;
@@ -15,12 +16,14 @@ mod convergence;
 mod figure;
 mod fits;
 mod fitted;
+mod histories;
 mod measurements;
 pub mod rhmc;
 mod scaling;
 mod shifts;
 pub mod spectrum;
 mod timeline;
+mod traces;
 
 use crate::analysis::hadrons::HadronFit;
 use crate::error::ReportError;
@@ -42,6 +45,7 @@ dt { color: #666 }
 dd { margin: 0; overflow-wrap: anywhere }
 ul.notes { background: #fff7e0; border-left: 4px solid #e69f00; margin: 1rem 0; padding: .6rem 1rem .6rem 2rem }
 .wide { overflow-x: auto }
+.wide + .wide { margin-top: 1.2rem }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
 th, td { text-align: right; padding: .25rem .7rem; border-bottom: 1px solid #ddd; white-space: nowrap }
 th { border-bottom: 2px solid #999; font-weight: 600 }
@@ -51,6 +55,10 @@ figure svg { display: block; width: 100%; min-width: 38rem; height: auto }
 figcaption { color: #444; font-size: .95rem; margin-top: .3rem; overflow-wrap: anywhere }
 pre { overflow-x: auto; font-size: .85rem }
 footer { margin-top: 3rem; color: #666; font-size: .9rem }
+@media screen and (max-width: 40rem) { body { padding: 1rem .7rem 3rem } table { font-size: .8rem }
+  th, td { padding: .2rem .3rem; white-space: normal } td:first-child { overflow-wrap: break-word }
+  dl { grid-template-columns: 1fr; gap: 0 } dd { margin: 0 0 .4rem } pre { font-size: .7rem }
+  figure svg { min-width: 30rem } }
 @page { margin: 15mm }
 @media print { body { max-width: none; padding: 0; font-size: 11pt } figure, tr { break-inside: avoid }
   figure svg { min-width: 0 }
@@ -77,13 +85,42 @@ fn begin(name: &str) -> String {
     )
 }
 
+/// The runs that a page shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Runs {
+    /// There are none.
+    None,
+    /// Runs without a condensate.
+    Plain,
+    /// Runs, one of which has a condensate at least.
+    WithCondensates,
+}
+
 /// The end of a page, with what there is to know of runs if there are any; `program` has made it.
-fn end(page: &mut String, program: &str, runs: bool) {
+fn end(page: &mut String, program: &str, runs: Runs) {
     *page += "<footer>\n";
-    if runs {
-        *page += LEGEND;
+    match runs {
+        Runs::None => {}
+        Runs::Plain => *page += &format!("{LEGEND}{LEGEND_END}"),
+        Runs::WithCondensates => *page += &format!("{LEGEND}{CONDENSATES}{LEGEND_END}"),
     }
     let _ = write!(page, "<p>Made by {}.</p>\n</footer>\n</body>\n</html>\n", escape(program));
+}
+
+/// Text of a cell of a table, as it may stand between tags. A value, its error, and a mark behind it break in one place only, and an
+/// exponent in none, so that narrow columns stay legible.
+fn cell(text: &str) -> String {
+    let mut joined = text.replace(" ± ", " ±\u{a0}").replace(" *", "\u{a0}*");
+    for digit in '0'..='9' {
+        joined = joined.replace(&format!("{digit}e-"), &format!("{digit}e\u{2212}"));
+    }
+    escape(&joined)
+}
+
+/// Lines for a terminal, with their columns, as a sentence.
+fn sentence(lines: &str) -> String {
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    escape(&format!("{}.", lines.lines().map(words).collect::<Vec<_>>().join("; ")))
 }
 
 /// The name of a section.
@@ -127,6 +164,8 @@ const LEGEND: &str = "\
 <p>Errors are one standard deviation of the mean, √(2 τ<sub>int</sub> σ² / n). τ<sub>int</sub> is the integrated
 autocorrelation time, ½ + Σ ρ(t) up to the first t ≥ 6 τ<sub>int</sub> (Madras and Sokal 1988), in steps from one value to
 the next; ½: independent. Bands around running averages have the τ<sub>int</sub> of the whole series. Plaquettes and
-rectangles are Re tr / 3, the Polyakov loop is the mean over space of tr / 3, condensates are tr M⁻¹ per site of one
-staggered field, M = m + D/2; docs/output.md has all definitions.</p>
+rectangles are Re tr / 3, the Polyakov loop is the mean over space of tr / 3";
+const CONDENSATES: &str = ", condensates are tr M⁻¹ per site of one
+staggered field, M = m + D/2";
+const LEGEND_END: &str = "; docs/output.md has all definitions.</p>
 ";

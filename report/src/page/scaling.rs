@@ -318,8 +318,7 @@ fn efficiency(subject: &ScalingSubject, formats: &BTreeMap<String, BTreeMap<u64,
 
 /// The rows of a benchmark.
 fn table(html: &mut String, benchmark: &Benchmark) {
-    let processes =
-        if benchmark.processes == 1 { "1 process".into() } else { format!("{} processes", benchmark.processes) };
+    let processes = count(benchmark.processes as usize, "process");
     let about = escape(&format!("{processes} in the grid {}, {}", extents(benchmark.grid), benchmark.device));
     let _ = writeln!(html, "<p>{about}:</p>\n<div class=\"wide\">\n<table>");
     *html += "<thead><tr><th>operator</th><th>format</th><th>lattice</th><th>right-hand sides</th><th>µs</th>\

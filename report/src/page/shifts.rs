@@ -1,6 +1,6 @@
 //! Solves for several masses or shifts at once.
 use crate::page;
-use crate::text::{count, escape, extents_in};
+use crate::text::{count, extents_in, value_text};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -34,7 +34,7 @@ impl ShiftsSection {
         };
         let text = |key: &str| match &object[key] {
             Value::String(text) => Some(text.clone()),
-            Value::Number(number) => Some(number.to_string()),
+            number @ Value::Number(_) => Some(value_text(number)),
             _ => None,
         };
         let all = [
@@ -73,7 +73,7 @@ impl ShiftsSection {
         *html += "<div class=\"wide\">\n<table>\n<thead><tr><th>system</th><th>iterations of multi-shift CG</th>\
                   <th>of its refinement</th><th>true residual</th><th>remark</th></tr></thead>\n<tbody>\n";
         for row in &self.systems {
-            let cells: String = row.iter().map(|cell| format!("<td>{}</td>", escape(cell))).collect();
+            let cells: String = row.iter().map(|cell| format!("<td>{}</td>", page::cell(cell))).collect();
             let _ = writeln!(html, "<tr>{cells}</tr>");
         }
         *html += "</tbody>\n</table>\n</div>\n";

@@ -1,19 +1,25 @@
 //! The folder of a spectrum: correlators and effective masses.
 use super::figure::Figure;
-use super::fitted::{ErrorBar, FittedCurve, FittedFigure, correlator_figure, pcac_figure};
+use super::fitted::{ErrorBar, FittedCurve, FittedFigure, alternating_figure, correlator_figure, pcac_figure};
+use crate::analysis::alternating::AlternatingMasses;
 use crate::analysis::hadrons::HadronFit;
 use crate::analysis::pcac::PcacFit;
 use crate::analysis::{AnalysisChoice, estimate_cell};
 use crate::error::ReportError;
 use crate::page;
 use crate::records::correlators::{
-    CorrelatorRecord, Correlators, HadronChannel, LINES, hadrons, masses_of_first_half, pcac_channels,
+    CorrelatorRecord, Correlators, HadronChannel, LINES, alternating, hadrons, masses_of_first_half, pcac_channels,
+    plain_tastes,
 };
-use crate::text::{count, escape, extents_in};
+use crate::records::ensemble::streams_sentence;
+use crate::text::{count, escape, extents_in, value_text};
 use serde_json::{Value, json};
-use statistics::jackknife::{JackknifeEstimate, bins, jackknife};
+use statistics::jackknife::{JackknifeEstimate, jackknife};
 use std::fmt::Write;
 use std::path::Path;
+
+/// Hadrons of a table.
+const COLUMNS: usize = 4;
 
 /// All configurations of a folder.
 pub struct SpectrumReport {
@@ -21,13 +27,15 @@ pub struct SpectrumReport {
     /// Of the first line: what is solved for, and where.
     first: Value,
     configurations: usize,
-    /// Configurations of a bin of the jackknife.
-    bin: usize,
+    /// Bins of the jackknife, and streams.
+    choice: AnalysisChoice,
     /// Whether the last line is half written.
     half: bool,
     hadrons: Vec<MeasuredHadron>,
     /// Quark masses of the axial current.
     pcac: Vec<PcacFit>,
+    /// Correlators with a state that alternates in sign.
+    alternating: Vec<AlternatingMasses>,
     /// Correlators that there are, and momenta.
     kinds: usize,
 }
@@ -48,13 +56,19 @@ impl SpectrumReport {
     pub fn read(folder: &Path, name: String) -> Result<Self, ReportError> {
         Ok(Self::of(name, CorrelatorRecord::read(folder)?))
     }
-    fn of(name: String, record: CorrelatorRecord) -> Self {
-        let CorrelatorRecord { first, all, half, bin } = record;
-        let hadrons = hadrons(&all[0]).iter().filter_map(|channel| MeasuredHadron::of(channel, &all, bin)).collect();
-        let choice = AnalysisChoice::with_bin(bin);
+    /// From a record of at least one configuration.
+    pub(super) fn of(name: String, record: CorrelatorRecord) -> Self {
+        let CorrelatorRecord { first, all, streams, half, bin } = record;
+        let choice = AnalysisChoice { streams, ..AnalysisChoice::with_bin(bin) };
+        let known: Vec<HadronChannel> = hadrons(&all[0]).into_iter().chain(plain_tastes(&all[0])).collect();
+        let hadrons = known.iter().filter_map(|channel| MeasuredHadron::of(channel, &all, &choice)).collect();
         let channels = pcac_channels(&all[0]);
         let pcac = channels.iter().filter_map(|channel| PcacFit::of(channel, &all, 0.0, &choice)).collect();
-        SpectrumReport { name, first, configurations: all.len(), bin, half, hadrons, pcac, kinds: all[0].all.len() }
+        let alternating = alternating(&all[0]);
+        let alternating =
+            alternating.iter().filter_map(|channel| AlternatingMasses::of(channel, &all, &choice)).collect();
+        let (configurations, kinds) = (all.len(), all[0].all.len());
+        SpectrumReport { name, first, configurations, choice, half, hadrons, pcac, alternating, kinds }
     }
     /// In words.
     pub fn sentence(&self) -> String {
@@ -63,6 +77,8 @@ impl SpectrumReport {
             let _ = write!(text, " on {lattice}");
         }
         let names: Vec<_> = self.hadrons.iter().map(|hadron| hadron.name.as_str()).collect();
+        let alternating = self.alternating.iter().map(|one| one.name.as_str());
+        let names: Vec<&str> = names.into_iter().chain(alternating).collect();
         let masses = if names.is_empty() { "no effective masses".into() } else { names.join(", ") };
         format!("{text}: {masses}")
     }
@@ -73,14 +89,14 @@ impl SpectrumReport {
             notes.push(format!("The last line of {LINES} is half written and left out."));
         }
         // As many as fill a bin; those at the end that fill none are left out.
-        let bins = (self.configurations / self.bin).max(1);
-        match (bins, self.bin) {
+        match (self.choice.bins(self.configurations), self.choice.bin) {
             (1, 1) => notes.push("One configuration has no errors.".into()),
             (1, _) => notes.push("One bin of configurations has no errors.".into()),
             (n, 1) if n < 10 => notes.push(format!("The errors of {n} configurations are guesses.")),
             (n, bin) if n < 10 => notes.push(format!("The errors of {n} bins of {bin} configurations are guesses.")),
             _ => {}
         }
+        notes.extend(streams_sentence(&self.choice.streams).map(|streams| format!("{streams}.")));
         notes
     }
     /// For JSON.
@@ -93,10 +109,11 @@ impl SpectrumReport {
         let hadron = |hadron: &MeasuredHadron| json!({ "hadron": hadron.name, "correlator": all(&hadron.fit.correlator), "masses": all(&hadron.masses), "fit": hadron.fit.json() });
         json!({
             "configurations": self.configurations,
-            "bin": self.bin,
+            "bin": self.choice.bin,
             "half_line": self.half,
             "hadrons": self.hadrons.iter().map(hadron).collect::<Vec<_>>(),
             "pcac": self.pcac.iter().map(PcacFit::json).collect::<Vec<_>>(),
+            "alternating": self.alternating.iter().map(AlternatingMasses::json).collect::<Vec<_>>(),
             "notes": self.notes(),
         })
     }
@@ -107,7 +124,7 @@ impl SpectrumReport {
     pub fn html(&self, program: &str) -> Result<String, ReportError> {
         let mut html = page::begin(&format!("{}: report of a spectrum", self.name));
         self.put(&mut html)?;
-        page::end(&mut html, program, false);
+        page::end(&mut html, program, page::Runs::None);
         Ok(html)
     }
     /// All of it, on a page.
@@ -116,21 +133,26 @@ impl SpectrumReport {
         let known = self.facts();
         page::facts(html, known.iter().map(|(what, value)| (what.as_str(), value.as_str())));
         page::notes(html, &self.notes());
-        if self.hadrons.is_empty() {
+        if self.hadrons.is_empty() && self.alternating.is_empty() {
             *html += "<p>None of the correlators is one of those whose effective masses are known.</p>\n";
         }
         for hadron in &self.hadrons {
             page::heading(html, &hadron.name);
-            let _ = writeln!(html, "<p>{}.</p>", escape(hadron.fit.text().trim_end()));
+            let _ = writeln!(html, "<p>{}</p>", page::sentence(&hadron.fit.text()));
             page::put(html, &hadron.correlators(&self.errors())?);
             page::put(html, &hadron.effective(&self.errors())?);
         }
         for quark in &self.pcac {
             page::heading(html, &quark.name);
-            let _ = writeln!(html, "<p>{}.</p>", escape(quark.text().trim_end()));
+            let _ = writeln!(html, "<p>{}</p>", page::sentence(&quark.text()));
             page::put(html, &pcac_figure(&quark.name, &quark.masses, quark.plateau(), &self.errors())?);
         }
-        if !self.hadrons.is_empty() {
+        for one in &self.alternating {
+            page::heading(html, &one.name);
+            page::put(html, &correlator_figure(&one.name, &one.correlator, None, &self.errors())?);
+            page::put(html, &alternating_figure(&one.name, [&one.masses, &one.partner], &self.errors())?);
+        }
+        if !self.hadrons.is_empty() || !self.alternating.is_empty() {
             page::heading(html, "Effective masses");
             self.table(html);
         }
@@ -138,7 +160,7 @@ impl SpectrumReport {
     }
     /// What bars are.
     fn errors(&self) -> String {
-        match (self.configurations / self.bin, self.bin) {
+        match (self.choice.bins(self.configurations), self.choice.bin) {
             (0 | 1, 1) => "one configuration, no errors".into(),
             (0 | 1, _) => "one bin of configurations, no errors".into(),
             (_, 1) => "errors by the jackknife over configurations".into(),
@@ -149,11 +171,10 @@ impl SpectrumReport {
     fn facts(&self) -> Vec<(String, String)> {
         let shown = |value: &Value| match value {
             Value::String(text) => Some(text.clone()),
-            Value::Number(number) => Some(number.to_string()),
+            Value::Number(_) => Some(value_text(value)),
             Value::Bool(yes) => Some(if *yes { "yes" } else { "no" }.into()),
             Value::Array(list) if !list.is_empty() && list.iter().all(|x| x.is_number() || x.is_string()) => {
-                let parts = list.iter().map(|x| x.as_str().map_or_else(|| x.to_string(), String::from));
-                Some(parts.collect::<Vec<_>>().join(", "))
+                Some(list.iter().map(value_text).collect::<Vec<_>>().join(", "))
             }
             _ => None,
         };
@@ -173,19 +194,29 @@ impl SpectrumReport {
         facts
     }
     fn table(&self, html: &mut String) {
-        *html += "<div class=\"wide\">\n<table>\n<thead><tr><th>t</th>";
-        for hadron in &self.hadrons {
-            let _ = write!(html, "<th>{}</th>", escape(&hadron.name));
+        let mut columns: Vec<(String, &[Option<JackknifeEstimate>])> =
+            self.hadrons.iter().map(|hadron| (hadron.name.clone(), &hadron.masses[..])).collect();
+        for one in &self.alternating {
+            columns.push((one.name.clone(), &one.masses));
+            columns.push((format!("{}, parity partner", one.name), &one.partner));
         }
-        *html += "</tr></thead>\n<tbody>\n";
-        for t in 0..self.hadrons.iter().map(|hadron| hadron.masses.len()).max().unwrap_or(0) {
-            let _ = write!(html, "<tr><td>{t}</td>");
-            for hadron in &self.hadrons {
-                let _ = write!(html, "<td>{}</td>", estimate_cell(hadron.masses.get(t).copied().flatten()));
+        // One table of all would be wider than a small screen.
+        for columns in columns.chunks(COLUMNS) {
+            *html += "<div class=\"wide\">\n<table>\n<thead><tr><th>t</th>";
+            for (name, _) in columns {
+                let _ = write!(html, "<th>{}</th>", escape(name));
             }
-            *html += "</tr>\n";
+            *html += "</tr></thead>\n<tbody>\n";
+            for t in 0..columns.iter().map(|(_, masses)| masses.len()).max().unwrap_or(0) {
+                let _ = write!(html, "<tr><td>{t}</td>");
+                for (_, masses) in columns {
+                    let mass = estimate_cell(masses.get(t).copied().flatten());
+                    let _ = write!(html, "<td>{}</td>", page::cell(&mass));
+                }
+                *html += "</tr>\n";
+            }
+            *html += "</tbody>\n</table>\n</div>\n";
         }
-        *html += "</tbody>\n</table>\n</div>\n";
     }
     /// For a terminal.
     pub fn text(&self) -> String {
@@ -204,12 +235,11 @@ impl SpectrumReport {
 }
 
 impl MeasuredHadron {
-    /// From the mean of its correlators without momentum; `None` where they are not there, or not all numbers. `bin`
-    /// configurations are a bin of the jackknife.
-    fn of(channel: &HadronChannel, all: &[Correlators], bin: usize) -> Option<Self> {
+    /// From the mean of its correlators without momentum; `None` where they are not there, or not all numbers.
+    fn of(channel: &HadronChannel, all: &[Correlators], choice: &AnalysisChoice) -> Option<Self> {
         let samples: Vec<Vec<f64>> = all.iter().map(|found| found.mean(&channel.parts)).collect::<Option<_>>()?;
-        let fit = HadronFit::of(&channel.name, &samples, channel.shape, &AnalysisChoice::with_bin(bin));
-        let masses = jackknife(&bins(&samples, bin), |mean| masses_of_first_half(mean, channel.shape));
+        let fit = HadronFit::of(&channel.name, &samples, channel.shape, choice);
+        let masses = jackknife(&choice.binned(&samples), |mean| masses_of_first_half(mean, channel.shape));
         Some(MeasuredHadron { name: channel.name.clone(), masses, fit })
     }
     /// C(t) with its fit.
@@ -242,6 +272,7 @@ impl MeasuredHadron {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::{RecordLines, lines_of};
 
     /// C(t) = cosh m (T/2 − t), with noise that means cancel.
     fn lines(n: usize) -> String {
@@ -258,11 +289,17 @@ mod tests {
         (0..n).map(|j| format!("{}\n", line(j))).collect()
     }
 
+    fn record(bytes: &[u8]) -> Result<CorrelatorRecord, String> {
+        let (lines, half) = lines_of(bytes, "folder/correlators.jsonl")?;
+        let half = half.then(|| "folder".into()).into_iter().collect();
+        CorrelatorRecord::of(&RecordLines { lines, half }, &["folder".into()])
+    }
+
     #[test]
     fn masses_are_those_of_the_correlators() {
         // Torn in the middle of a letter.
         let torn = [lines(3).as_bytes(), b"{\"half\xc3"].concat();
-        let spectrum = SpectrumReport::of("folder".into(), CorrelatorRecord::parse(&torn).unwrap());
+        let spectrum = SpectrumReport::of("folder".into(), record(&torn).unwrap());
         assert_eq!(spectrum.sentence(), "3 configurations on 4×4×4×8: pion");
         let json = spectrum.json();
         assert_eq!((&json["configurations"], &json["half_line"]), (&json!(3), &json!(true)));
@@ -278,28 +315,68 @@ mod tests {
         assert!(html.contains("solve.mass") && html.contains("half written") && !html.contains("NaN"));
     }
 
+    /// A state of 0.6 beside one of 0.9 that alternates in sign.
+    #[test]
+    fn alternating_correlators_have_effective_masses_of_both_parities() {
+        let line = |j: usize| {
+            let noise = 1.0 + 0.01 * (j as f64 - 2.0);
+            let value = |t: usize| {
+                let wave = |m: f64| (-m * t as f64).exp() + (-m * (16 - t) as f64).exp();
+                [noise * (wave(0.6) + if t.is_multiple_of(2) { wave(0.9) } else { -wave(0.9) }), 0.0]
+            };
+            let values: Vec<[f64; 2]> = (0..16).map(value).collect();
+            let correlators = json!([{ "name": "scalar", "momentum": [0, 0, 0], "values": values }]);
+            let file = format!("cfg.{j}");
+            json!({ "schema": "ferrite.correlators/1", "configuration": file, "file": file, "lattice": [8, 8, 8, 16],
+                "correlators": correlators })
+        };
+        let text: String = (0..5).map(|j| format!("{}\n", line(j))).collect();
+        let spectrum = SpectrumReport::of("folder".into(), record(text.as_bytes()).unwrap());
+        assert_eq!(spectrum.sentence(), "5 configurations on 8×8×8×16: scalar");
+        let one = &spectrum.json()["alternating"][0];
+        for (key, mass) in [("masses", 0.6), ("partner", 0.9)] {
+            let found = &one[key][4];
+            // A common factor cancels.
+            assert!((found["value"].as_f64().unwrap() - mass).abs() < 1e-9, "{one}");
+            assert!(found["error"].as_f64().unwrap() < 1e-9, "{one}");
+            assert!(one[key][1].is_null());
+        }
+        let html = spectrum.html("ferrite").unwrap();
+        assert_eq!(html.matches("<svg").count(), 2);
+        assert!(html.contains("scalar, parity partner") && html.contains("crosses: the parity partner"), "{html}");
+    }
+
     #[test]
     fn one_configuration_has_no_errors() {
-        let spectrum = SpectrumReport::of("folder".into(), CorrelatorRecord::parse(lines(1).as_bytes()).unwrap());
+        let spectrum = SpectrumReport::of("folder".into(), record(lines(1).as_bytes()).unwrap());
         assert_eq!(spectrum.json()["hadrons"][0]["masses"][0]["error"], Value::Null);
         assert!(spectrum.html("ferrite").unwrap().contains("no errors"));
     }
 
     #[test]
     fn what_is_wrong_is_said_with_its_line() {
-        let refused = |text: &str| CorrelatorRecord::parse(text.as_bytes()).unwrap_err();
+        let refused = |text: &str| record(text.as_bytes()).unwrap_err();
         assert!(refused("").contains("no configuration yet"));
-        assert!(refused(&(lines(1) + "nothing\n")).starts_with(", line 2: this is not JSON"));
+        let line_2 = |why: &str| format!("folder/correlators.jsonl, line 2: {why}");
+        assert!(refused(&(lines(1) + "nothing\n")).starts_with(&line_2("this is not JSON")));
         let other = lines(1).replace("g5", "gx");
-        assert!(refused(&(lines(1) + &other)).starts_with(", line 2: it has correlators of other"));
+        let why = refused(&(lines(1) + &other));
+        assert!(
+            why.starts_with(&line_2("it has gx at the momentum 0,0,0, which folder/correlators.jsonl, line 1")),
+            "{why}"
+        );
         let elsewhere = lines(1).replace("[4,4,4,8]", "[8,8,8,8]");
-        assert!(refused(&(lines(1) + &elsewhere)).contains("is on another lattice"));
+        assert!(refused(&(lines(1) + &elsewhere)).contains("on another lattice (8,8,8,8) than"));
+        let heavier = lines(1).replace("0.1", "0.2").replace("cfg.0", "cfg.1");
+        let why = refused(&(lines(1) + &heavier));
+        assert!(why.contains("solve.mass is 0.2, and 0.1 in folder/correlators.jsonl, line 1"), "{why}");
+        assert!(refused(&(lines(1) + &lines(1))).contains("cfg.0 is there twice, first in"));
     }
 
     /// Means of 0.85 and 1.05, and the last of 5 that fills no bin: the error of their mean is 0.2/2.
     #[test]
     fn errors_are_over_the_bins_of_the_run() {
-        let record = CorrelatorRecord { bin: 2, ..CorrelatorRecord::parse(lines(5).as_bytes()).unwrap() };
+        let record = CorrelatorRecord { bin: 2, ..record(lines(5).as_bytes()).unwrap() };
         let spectrum = SpectrumReport::of("folder".into(), record);
         let error = &spectrum.json()["hadrons"][0]["correlator"][4]["error"];
         assert!((error.as_f64().unwrap() - 0.1).abs() < 1e-12, "{error}");

@@ -68,8 +68,9 @@ impl TimelineSection {
     pub fn sentence(&self) -> String {
         let processes = self.rows.keys().map(|(process, _)| process).collect::<std::collections::BTreeSet<_>>().len();
         let spans: usize = self.rows.values().map(Vec::len).sum();
-        let processes = if processes == 1 { "1 process".into() } else { format!("{processes} processes") };
-        format!("timeline of {} in {} of {processes}", count(spans, "span"), count(self.rows.len(), "stream"))
+        let [spans, rows, processes] =
+            [(spans, "span"), (self.rows.len(), "stream"), (processes, "process")].map(|(n, word)| count(n, word));
+        format!("timeline of {spans} in {rows} of {processes}")
     }
     /// The section.
     pub fn put(&self, html: &mut String, title: &str) {
@@ -77,7 +78,7 @@ impl TimelineSection {
         let _ = write!(html, "<figure>\n{}<figcaption>", self.svg());
         *html += "What each stream of each process did, in microseconds. A name is shown where the pointer is.";
         if self.left_out > 0 {
-            let _ = write!(html, " {} spans are left out.", self.left_out);
+            let _ = write!(html, " Left out: {}.", count(self.left_out, "span"));
         }
         *html += "</figcaption>\n</figure>\n";
     }

@@ -1,7 +1,10 @@
 //! The lines of `correlators.jsonl`, and the hadrons whose effective masses are known.
 use super::content::Content;
-use super::{end_of_lines, read_bytes};
+use super::ensemble::{Ensemble, Member, Place, RecordLine, Stream, in_order};
+use super::inputs::has_spatial_twist;
+use super::{RecordLines, read_all};
 use crate::error::ReportError;
+use crate::text::{count, value_text};
 use num_complex::Complex64;
 use serde_json::{Value, json};
 use statistics::effective::{CorrelatorShape, effective_masses};
@@ -45,18 +48,49 @@ pub struct Correlators {
 impl Correlators {
     /// Real parts of the mean of some correlators without momentum; `None` where one is not there.
     pub fn mean(&self, names: &[impl AsRef<str>]) -> Option<Vec<f64>> {
-        let find = |name: &_| self.all.iter().find(|c| c.name == AsRef::<str>::as_ref(name) && c.momentum == [0; 3]);
-        let all: Vec<&Correlator> = names.iter().map(find).collect::<Option<_>>()?;
-        let mean = |t: usize| all.iter().map(|c| c.values[t].re).sum::<f64>() / names.len() as f64;
-        Some((0..all[0].values.len()).map(mean).collect())
+        self.mean_at(names, &[[0; 3]])
+    }
+    /// Real parts of the mean of some correlators over these momenta; `None` where one is not there.
+    pub fn mean_at(&self, names: &[impl AsRef<str>], momenta: &[[i32; 3]]) -> Option<Vec<f64>> {
+        let find = |name: &str, momentum| self.all.iter().find(|c| c.name == name && c.momentum == momentum);
+        let wanted = names.iter().flat_map(|name| momenta.iter().map(|momentum| find(name.as_ref(), *momentum)));
+        let all: Vec<&Correlator> = wanted.collect::<Option<_>>()?;
+        let mean = |t: usize| all.iter().map(|c| c.values[t].re).sum::<f64>() / all.len() as f64;
+        Some((0..all.first()?.values.len()).map(mean).collect())
     }
     /// Whether both have the same kinds of correlators, at as many times, on the same lattice.
     pub fn is_like(&self, other: &Self) -> bool {
-        let kind = |c: &Correlator| (c.name.clone(), c.momentum, c.values.len());
-        let times = self.all.first().map(|c| c.values.len());
-        self.about["lattice"] == other.about["lattice"]
-            && self.all.iter().map(kind).eq(other.all.iter().map(kind))
-            && self.all.iter().all(|c| Some(c.values.len()) == times)
+        self.about["lattice"] == other.about["lattice"] && self.kinds().eq(other.kinds())
+    }
+    fn kinds(&self) -> impl Iterator<Item = (&str, [i32; 3], usize)> {
+        self.all.iter().map(|c| (c.name.as_str(), c.momentum, c.values.len()))
+    }
+    /// A sentence on what keeps these from being averaged with others, which stand at `place`: the lattice, times, or which
+    /// correlators there are; `None` where both can be averaged.
+    fn difference(&self, other: &Self, place: &Place) -> Option<String> {
+        if self.is_like(other) {
+            return None;
+        }
+        let times = |one: &Self| one.all.first().map_or(0, |c| c.values.len());
+        let [mine, its] = [self, other].map(times);
+        Some(if self.about["lattice"] != other.about["lattice"] {
+            let [this, first] = [self, other].map(|one| value_text(&one.about["lattice"]));
+            format!("it is on another lattice ({this}) than {place} ({first}): analyse them separately")
+        } else if mine != its {
+            format!("it has other times ({mine}) than {place} ({its}): analyse them separately")
+        } else {
+            let shown = |(name, momentum, _): (&str, [i32; 3], usize)| {
+                let momentum = momentum.map(|k| k.to_string()).join(",");
+                format!("{name} at the momentum {momentum}")
+            };
+            let missing = |of: &Self, from: &Self| of.kinds().find(|kind| from.kinds().all(|k| k != *kind)).map(shown);
+            let what = match (missing(self, other), missing(other, self)) {
+                (Some(more), _) => format!("{more}, which {place} does not have"),
+                (None, Some(less)) => format!("no {less}, which {place} has"),
+                (None, None) => format!("{} in another order than {place}", count(self.all.len(), "correlator")),
+            };
+            format!("it has {what}: analyse them separately")
+        })
     }
     /// The correlators as a line has them.
     pub fn to_json(&self) -> Value {
@@ -110,11 +144,12 @@ impl CorrelatorLine {
         if let Some(first) = all.first() {
             let times = first.values.len();
             if times < 2 {
-                return Err(format!("{} has {times} values, a correlator has one for each time", first.name));
+                let times = count(times, "value");
+                return Err(format!("{} has {times}, and a correlator has one for each time", first.name));
             }
             if let Some(other) = all.iter().find(|c| c.values.len() != times) {
-                let (name, own) = (&other.name, other.values.len());
-                return Err(format!("{name} has {own} values, but {} has {times}", first.name));
+                let (name, own) = (&other.name, count(other.values.len(), "value"));
+                return Err(format!("{name} has {own}, but {} has {times}", first.name));
             }
         }
         Ok(CorrelatorLine {
@@ -126,14 +161,16 @@ impl CorrelatorLine {
     }
 }
 
-/// All lines of a folder of `ferrite spectrum`.
+/// All lines of folders of `ferrite spectrum` over which means are taken.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CorrelatorRecord {
     /// The first line: what is solved for, and where.
     pub first: Value,
-    /// Of each configuration.
+    /// Configurations stream by stream, within a stream by the number of the trajectory.
     pub all: Vec<Correlators>,
-    /// Whether the last line is half written, and left out.
+    /// The streams.
+    pub streams: Vec<Stream>,
+    /// Whether a last line is half written, and left out.
     pub half: bool,
     /// Configurations of a bin in the last run, which says so when it is through; 1 before, and of earlier versions.
     pub bin: usize,
@@ -144,48 +181,93 @@ impl CorrelatorRecord {
     pub fn is_in(folder: &Path) -> bool {
         folder.join(LINES).is_file()
     }
+    /// Whether a line is one of `ferrite spectrum`.
+    pub fn is_one(line: &Value) -> bool {
+        line["schema"] == SCHEMA
+    }
     /// Reads the lines of a folder; of a configuration that is being written, half a line is left out.
     ///
     /// # Errors
-    /// What cannot be read, with its line.
+    /// Those of [`of`](Self::of), or a file that cannot be read.
     pub fn read(folder: &Path) -> Result<Self, ReportError> {
-        let path = folder.join(LINES);
-        let mut record = Self::parse(&read_bytes(&path)?)
-            .map_err(|why| ReportError::Unreadable(format!("{}{why}", path.display())))?;
-        let axes = std::fs::read_to_string(folder.join(AXES)).unwrap_or_default();
-        let axes: Value = serde_json::from_str(&axes).unwrap_or_default();
-        record.bin = axes["bin"].as_u64().map_or(1, |bin| bin.max(1) as usize);
-        Ok(record)
+        let paths = [folder.to_path_buf()];
+        Self::of(&read_all(&paths)?, &paths).map_err(ReportError::Unreadable)
     }
-    /// From the lines.
+    /// From the lines of these folders and files; the size of a bin is the largest that a folder names.
     ///
     /// # Errors
-    /// What follows the name of the file in a sentence.
-    pub fn parse(bytes: &[u8]) -> Result<Self, String> {
-        // A letter of several bytes may be torn, too: only whole lines are text for sure.
-        let (whole, rest) = bytes.split_at(end_of_lines(bytes));
-        let text = std::str::from_utf8(whole).map_err(|why| format!(" is not text: {why}"))?;
-        let (mut first, mut all) = (Value::Null, Vec::<Correlators>::new());
-        for (number, text) in text.lines().enumerate() {
-            let at = |why: String| format!(", line {}: {why}", number + 1);
-            let line: Value = serde_json::from_str(text).map_err(|why| at(format!("this is not JSON: {why}")))?;
-            let found = CorrelatorLine::read(&line).map_err(at)?.correlators;
-            // With itself: whether all are of as many times.
-            if !found.is_like(all.first().unwrap_or(&found)) {
-                return Err(at(
-                    "it has correlators of other kinds or times than the others, or is on another lattice".into()
-                ));
+    /// The line in which something is missing, which does not belong to the others, or whose configuration has a line
+    /// already.
+    pub fn of(lines: &RecordLines, paths: &[PathBuf]) -> Result<Self, String> {
+        let (mut all, mut ensemble) = (Vec::<Correlators>::new(), Ensemble::default());
+        for RecordLine { place, value } in &lines.lines {
+            let at = |why: String| format!("{place}: {why}");
+            let CorrelatorLine { canonical: name, content, correlators, .. } =
+                CorrelatorLine::read(value).map_err(at)?;
+            let (input, about) = (value["input"].clone(), json!({ ANTIQUARK: value[ANTIQUARK] }));
+            if let (Some(first), Some(before)) = (ensemble.first(), all.first())
+                && let Some(why) = correlators.difference(before, first)
+            {
+                return Err(at(why));
             }
-            if all.is_empty() {
-                first = line;
-            }
-            all.push(found);
+            ensemble.add(Member { place: place.clone(), name, content, input, about })?;
+            all.push(correlators);
         }
-        if all.is_empty() {
-            return Err(" has no configuration yet: ask again when the first one is done".into());
-        }
-        Ok(CorrelatorRecord { first, all, half: !rest.is_empty(), bin: 1 })
+        let Some(first) = lines.lines.first().map(|line| line.value.clone()) else {
+            let path = paths.first().map_or_else(String::new, |path| path.display().to_string());
+            return Err(format!("{path} has no configuration yet: try again when the first one is done"));
+        };
+        let bin = |path: &PathBuf| {
+            let axes = std::fs::read_to_string(path.join(AXES)).unwrap_or_default();
+            serde_json::from_str::<Value>(&axes).unwrap_or_default()["bin"].as_u64()
+        };
+        let bin = paths.iter().filter_map(bin).max().map_or(1, |bin| bin.max(1) as usize);
+        let (order, streams) = ensemble.streams();
+        Ok(CorrelatorRecord { first, all: in_order(all, &order), streams, half: !lines.half.is_empty(), bin })
     }
+    /// Momenta that are equivalent to one for these correlators, itself among them: those that reflections and rotations of
+    /// the lattice make of it which leave the correlators as they are. Empty where the correlators are not there at this
+    /// momentum.
+    pub fn equivalent_momenta(&self, names: &[String], momentum: [i32; 3]) -> Vec<[i32; 3]> {
+        let first = &self.all[0];
+        let is_there = |momentum: [i32; 3]| {
+            names.iter().all(|name| first.all.iter().any(|c| c.name == *name && c.momentum == momentum))
+        };
+        if !is_there(momentum) {
+            return Vec::new();
+        }
+        // Three-point functions have a momentum at the sink besides.
+        if has_spatial_twist(&self.first["input"]) || names.iter().any(|name| name.contains(':')) {
+            return vec![momentum];
+        }
+        let extents: Vec<Option<u64>> = (0..3).map(|k| first.about["lattice"][k].as_u64()).collect();
+        let mut axes: Vec<Vec<[bool; 3]>> = names.iter().map(|name| axes(name)).collect();
+        axes.sort_unstable();
+        let mut all = Vec::new();
+        for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            let turn = |parts: &Vec<[bool; 3]>| parts.iter().map(|axes| order.map(|k| axes[k])).collect();
+            let mut turned: Vec<Vec<[bool; 3]>> = axes.iter().map(turn).collect();
+            turned.sort_unstable();
+            if (0..3).any(|k| extents[k] != extents[order[k]]) || turned != axes {
+                continue;
+            }
+            for signs in 0..8 {
+                let sign = |k: usize| if signs >> k & 1 == 1 { -1 } else { 1 };
+                let other: [i32; 3] = std::array::from_fn(|k| sign(k) * momentum[order[k]]);
+                if !all.contains(&other) && is_there(other) {
+                    all.push(other);
+                }
+            }
+        }
+        all.sort_unstable();
+        all
+    }
+}
+
+/// Directions in space that a correlator's name distinguishes: those of its γ matrices, of spin and taste each.
+fn axes(name: &str) -> Vec<[bool; 3]> {
+    let own = name.rsplit('.').next().unwrap_or(name);
+    own.split('-').map(|part| ["gx", "gy", "gz"].map(|gamma| part.contains(gamma))).collect()
 }
 
 /// A hadron whose effective mass is known.
@@ -231,6 +313,37 @@ pub fn hadrons(found: &Correlators) -> Vec<HadronChannel> {
     channels
 }
 
+/// Staggered hadrons in whose correlators a state of opposite parity alternates in sign from one time to the next.
+const ALTERNATING: [&str; 8] =
+    ["scalar", "vector", "pseudovector", "pion-05", "pion-ij", "pion-i", "pion-s", "nucleon"];
+/// Pions by taste whose partner of opposite parity is an exotic meson, which does not alternate visibly.
+const PLAIN_TASTES: [&str; 3] = ["pion-i5", "pion-i0", "pion-0"];
+
+/// Whether a name is one of spin and taste, such as `gx-gxgy`; and whether its spin is γ_5.
+fn by_taste(own: &str) -> Option<bool> {
+    let gamma = |part: &str| part == "1" || part.starts_with('g');
+    let (spin, taste) = own.split_once('-').filter(|_| own != AXIAL_PION)?;
+    (gamma(spin) && gamma(taste)).then_some(spin == "g5")
+}
+
+fn named_by(found: &Correlators, is_one: impl Fn(&str) -> bool) -> Vec<HadronChannel> {
+    let own = |name: &str| is_one(name.rsplit('.').next().unwrap_or(name));
+    let all = found.all.iter().filter(|c| c.momentum == [0; 3] && own(&c.name));
+    let channel =
+        |name: &String| HadronChannel { name: name.clone(), parts: vec![name.clone()], shape: CorrelatorShape::Cosh };
+    all.map(|c| channel(&c.name)).collect()
+}
+
+/// Correlators at rest in which a state alternates in sign, as in those of most staggered hadrons.
+pub fn alternating(found: &Correlators) -> Vec<HadronChannel> {
+    named_by(found, |own| ALTERNATING.contains(&own) || by_taste(own) == Some(false))
+}
+
+/// Correlators at rest of staggered pions by taste that do not alternate, without the one that [`hadrons`] has.
+pub fn plain_tastes(found: &Correlators) -> Vec<HadronChannel> {
+    named_by(found, |own| PLAIN_TASTES.contains(&own) || by_taste(own) == Some(true) && own != "g5-g5")
+}
+
 /// Correlators of a quark mass of the axial current.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PcacChannel {
@@ -258,4 +371,53 @@ pub fn masses_of_first_half(correlator: &[f64], shape: CorrelatorShape) -> Vec<O
     let mut all = effective_masses(correlator, shape);
     all.truncate(correlator.len() / 2);
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of all momenta with components up to 1: reflections for every correlator, rotations for those that they leave as they are.
+    #[test]
+    fn equivalent_momenta_leave_correlators_as_they_are() {
+        let names = ["g5", "gx", "gy", "gz", "gxgy", "gx-gxgy", "nucleon.positive", "g5:4:gt"];
+        let momenta = (0..27).map(|k| [k / 9 - 1, k / 3 % 3 - 1, k % 3 - 1]);
+        let one =
+            |name: &str, momentum| json!({ "name": name, "momentum": momentum, "values": [[1.0, 0.0], [0.5, 0.0]] });
+        let all: Vec<Value> = momenta.flat_map(|momentum| names.map(|name| one(name, momentum))).collect();
+        let record = |lattice: [u64; 4]| {
+            let line = json!({ "schema": SCHEMA, "configuration": "c.1", "file": "c.1", "lattice": lattice, "correlators": all });
+            let place = Place { file: "run".into(), line: 1 };
+            let lines = RecordLines { lines: vec![RecordLine { place, value: line }], half: Vec::new() };
+            CorrelatorRecord::of(&lines, &[]).unwrap()
+        };
+        let [cube, flat] = [[4, 4, 4, 2], [4, 4, 8, 2]].map(record);
+        let count = |record: &CorrelatorRecord, names: &[&str], momentum| {
+            let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+            record.equivalent_momenta(&names, momentum).len()
+        };
+        for (names, momentum, on_cube, on_flat) in [
+            (&["g5"][..], [1, 0, 0], 6, 4),
+            (&["g5"], [0, 0, 1], 6, 2),
+            (&["g5"], [1, 1, 0], 12, 4),
+            (&["g5"], [1, 1, 1], 8, 8),
+            (&["g5"], [0, 0, 0], 1, 1),
+            // x stays, y and z are exchanged.
+            (&["gx"], [0, 1, 0], 4, 2),
+            (&["gx"], [1, 0, 0], 2, 2),
+            (&["gx", "gy", "gz"], [1, 0, 0], 6, 4),
+            (&["gxgy"], [1, 0, 0], 4, 4),
+            // Spin along x, taste in the xy plane: no exchange is left.
+            (&["gx-gxgy"], [0, 1, 0], 2, 2),
+            (&["nucleon.positive"], [1, 0, 0], 6, 4),
+            (&["g5:4:gt"], [1, 0, 0], 1, 1),
+            (&["g5"], [2, 0, 0], 0, 0),
+        ] {
+            assert_eq!(
+                (count(&cube, names, momentum), count(&flat, names, momentum)),
+                (on_cube, on_flat),
+                "{names:?} {momentum:?}"
+            );
+        }
+    }
 }

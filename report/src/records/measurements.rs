@@ -1,8 +1,8 @@
 //! Lines of `ferrite measure`: loops, energy density and charge of configurations, the gradient flow, Wilson loops.
-use super::read_lines;
-use crate::error::ReportError;
+use super::content::Content;
+use super::ensemble::{Ensemble, Member, Place, RecordLine, Stream, in_order, no_configuration};
+use crate::text::{count, number as number_text, value_text};
 use serde_json::Value;
-use std::path::Path;
 
 /// The schema of a line of `--output`, without its version.
 pub const LINE: &str = "ferrite.measurement";
@@ -99,21 +99,40 @@ impl Measurement {
             loops: list("wilson_loops")?.iter().map(loops).collect::<Result<_, _>>()?,
         })
     }
-    /// Whether both have the same times of the flow and the same loops, on the same lattice.
-    pub fn is_like(&self, other: &Self) -> bool {
+    /// A sentence on what keeps this from being averaged with another one, which stands at `place`: the lattice, the times of
+    /// the flow, or the loops; `None` where both can be averaged.
+    pub fn difference(&self, other: &Self, place: &Place) -> Option<String> {
         let times = |one: &Self| one.flow.iter().map(|point| point.time).collect::<Vec<_>>();
         let kinds = |one: &Self| one.loops.iter().map(|one| (one.separation, one.values.len())).collect::<Vec<_>>();
-        self.lattice == other.lattice && times(self) == times(other) && kinds(self) == kinds(other)
+        let flow = |one: &Self| match one.flow.last() {
+            Some(last) => format!("{} up to {}", count(one.flow.len(), "time"), number_text(last.time)),
+            None => "none".into(),
+        };
+        let loops = |one: &Self| match one.loops.first() {
+            Some(first) => format!("{} up to T = {}", count(one.loops.len(), "separation"), first.values.len()),
+            None => "none".into(),
+        };
+        let lattice = |one: &Self| value_text(&one.lattice);
+        let shown = |what: &str, of: &dyn Fn(&Self) -> String| {
+            Some(format!("it has {what} ({}) than {place} ({}): analyse them separately", of(self), of(other)))
+        };
+        if self.lattice != other.lattice {
+            return shown("another lattice", &lattice);
+        }
+        if times(self) != times(other) {
+            return shown("other times of the flow", &flow);
+        }
+        if kinds(self) != kinds(other) { shown("other Wilson loops", &loops) } else { None }
     }
 }
 
-/// All configurations of a file.
+/// All configurations over which means are taken.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasurementRecord {
-    /// In the order of the lines.
+    /// Configurations stream by stream, within a stream by the number of the trajectory.
     pub all: Vec<Measurement>,
-    /// Whether the last line is half written, and left out.
-    pub half: bool,
+    /// The streams.
+    pub streams: Vec<Stream>,
 }
 
 /// The schema of an object without its version; empty if it has none.
@@ -127,14 +146,15 @@ impl MeasurementRecord {
     pub fn is_one(object: &Value) -> bool {
         [LINE, PRINTED].contains(&kind(object))
     }
-    /// From the lines of `--output`, or from what the command prints.
+    /// From lines of `--output`, or from what the command prints.
     ///
     /// # Errors
-    /// What is missing, or does not belong together: `line N: …`.
-    pub fn of(objects: &[Value], half: bool) -> Result<Self, String> {
-        let mut all: Vec<Measurement> = Vec::new();
-        for (number, object) in objects.iter().enumerate() {
-            let at = |why: String| format!("line {}: {why}", number + 1);
+    /// The line in which something is missing, which does not belong to the others, or whose configuration has a line
+    /// already.
+    pub fn of(lines: &[RecordLine]) -> Result<Self, String> {
+        let (mut all, mut ensemble) = (Vec::<Measurement>::new(), Ensemble::default());
+        for RecordLine { place, value: object } in lines {
+            let at = |why: String| format!("{place}: {why}");
             let lines = match kind(object) {
                 LINE => std::slice::from_ref(object),
                 PRINTED => object["configurations"].as_array().map_or(&[][..], Vec::as_slice),
@@ -142,26 +162,22 @@ impl MeasurementRecord {
             };
             for line in lines {
                 let found = Measurement::read(line).map_err(at)?;
-                if !found.is_like(all.first().unwrap_or(&found)) {
-                    return Err(at(
-                        "it has other times of the flow or other loops than the first one, or is on another lattice"
-                            .into(),
-                    ));
+                let content = Content::from_json(&line["content"]).map_err(at)?;
+                if let (Some(first), Some(before)) = (ensemble.first(), all.first())
+                    && let Some(why) = found.difference(before, first)
+                {
+                    return Err(at(why));
                 }
+                let name = line["absolute"].as_str().unwrap_or(&found.file).to_string();
+                let (input, about) = (line["input"].clone(), Value::Null);
+                ensemble.add(Member { place: place.clone(), name, content, input, about })?;
                 all.push(found);
             }
         }
         if all.is_empty() {
-            return Err("there is no configuration yet".into());
+            return Err(no_configuration(lines));
         }
-        Ok(MeasurementRecord { all, half })
-    }
-    /// Reads a file; of a configuration that is being written, half a line is left out.
-    ///
-    /// # Errors
-    /// What cannot be read, or is none of `ferrite measure`.
-    pub fn read(path: &Path) -> Result<Self, ReportError> {
-        let (objects, half) = read_lines(path)?;
-        Self::of(&objects, half).map_err(|why| ReportError::Unreadable(format!("{}: {why}", path.display())))
+        let (order, streams) = ensemble.streams();
+        Ok(MeasurementRecord { all: in_order(all, &order), streams })
     }
 }

@@ -8,18 +8,24 @@
 //! | [`measurements`] | lines of `ferrite measure` |
 //! | [`traces`] | lines of `ferrite trace` |
 //! | [`content`] | what the file of a configuration held |
+//! | [`inputs`] | by what the inputs of two lines differ |
+//! | [`ensemble`] | which lines belong together, their order, and streams |
 pub mod content;
 pub mod correlators;
+pub mod ensemble;
+pub mod inputs;
 pub mod measurements;
 pub mod run_settings;
 pub mod traces;
 pub mod trajectories;
 
 use crate::error::ReportError;
+use ensemble::{Place, RecordLine};
 use serde_json::Value;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Larger files are none of ours.
 const MOST_BYTES: u64 = 1 << 30;
@@ -35,22 +41,55 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, ReportError> {
     }
 }
 
-/// The objects of a file of lines, or the one of a file that has no others; and whether the last line is half written, as that of what is
-/// being measured may be, which is left out.
-pub(crate) fn read_lines(path: &Path) -> Result<(Vec<Value>, bool), ReportError> {
-    let bytes = read_bytes(path)?;
-    let refused = |why: String| ReportError::Unreadable(format!("{}: {why}", path.display()));
-    let (whole, rest) = bytes.split_at(end_of_lines(&bytes));
+/// The lines of one or several files.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RecordLines {
+    /// All objects, in the order of the files.
+    pub lines: Vec<RecordLine>,
+    /// Files whose last line is half written, as that of a measurement in progress may be, and is left out.
+    pub half: Vec<PathBuf>,
+}
+
+/// Reads the lines of files, each of which may also hold one object over several lines; of a folder of `ferrite spectrum` its
+/// [lines](correlators::LINES).
+///
+/// # Errors
+/// A file that cannot be read, or a line that is not JSON.
+pub fn read_all(paths: &[PathBuf]) -> Result<RecordLines, ReportError> {
+    let mut all = RecordLines::default();
+    for path in paths {
+        let path = if path.is_dir() { path.join(correlators::LINES) } else { path.clone() };
+        let bytes = read_bytes(&path)?;
+        let file = path.display().to_string();
+        let (lines, half) = lines_of(&bytes, &file).map_err(ReportError::Unreadable)?;
+        all.lines.extend(lines);
+        all.half.extend(half.then_some(path));
+    }
+    Ok(all)
+}
+
+/// The lines of a file, and whether the last one is half written and left out.
+pub(crate) fn lines_of(bytes: &[u8], file: &str) -> Result<(Vec<RecordLine>, bool), String> {
+    let name: Arc<str> = file.into();
+    let (whole, rest) = bytes.split_at(end_of_lines(bytes));
     let (whole, half) = match serde_json::from_slice::<Value>(rest) {
         // The end of the last line is missing, and nothing else.
-        Ok(_) => (&bytes[..], false),
+        Ok(_) => (bytes, false),
         Err(_) => (whole, !rest.trim_ascii().is_empty()),
     };
-    let lines = whole.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
-    let objects = lines.enumerate().map(|(number, line)| {
-        serde_json::from_slice(line).map_err(|why| refused(format!("line {}: this is not JSON: {why}", number + 1)))
+    let lines = whole.split(|byte| *byte == b'\n').zip(1..).filter(|(line, _)| !line.trim_ascii().is_empty());
+    let objects = lines.map(|(text, line)| match serde_json::from_slice(text) {
+        Ok(value) => Ok(RecordLine { place: Place { file: name.clone(), line }, value }),
+        Err(why) => Err(format!("{file}, line {line}: this is not JSON at column {}", why.column())),
     });
-    Ok((objects.collect::<Result<_, _>>()?, half))
+    match objects.collect() {
+        Ok(lines) => Ok((lines, half)),
+        // One object over several lines.
+        Err(why) => match serde_json::from_slice::<Value>(bytes) {
+            Ok(value) => Ok((vec![RecordLine { place: Place { file: name, line: 1 }, value }], false)),
+            Err(_) => Err(why),
+        },
+    }
 }
 
 /// Where the last whole line ends.

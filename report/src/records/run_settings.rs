@@ -1,6 +1,7 @@
 //! Settings of a run, as its lines tell them, in words. What is not there, or not as expected, is left out.
+use super::inputs::Difference;
 use super::trajectories::RunHistory;
-use crate::text::extents_in;
+use crate::text::{count, extents_in, number};
 use serde_json::Value;
 
 /// What the run is: names and values.
@@ -11,6 +12,7 @@ pub fn facts(run: &RunHistory) -> Vec<(String, String)> {
         ("gauge action", gauge(&settings["gauge"])),
         ("quarks", each(&settings["quarks"], quarks)),
         ("trajectory", trajectory(settings)),
+        ("friction", friction(settings)),
         ("start", start(settings)),
         ("links and momenta", settings["links"].as_str().map(|precision| format!("in {precision} precision"))),
         ("device", device(settings)),
@@ -28,11 +30,11 @@ pub fn lattice(settings: &Value) -> Option<String> {
 /// A few words on the gauge action.
 pub fn action(settings: &Value) -> Option<String> {
     let gauge = &settings["gauge"];
-    Some(format!("{} gauge action, β = {}", gauge["action"].as_str()?, gauge["beta"].as_f64()?))
+    Some(format!("{} gauge action, β = {}", gauge["action"].as_str()?, number(gauge["beta"].as_f64()?)))
 }
 
 fn gauge(gauge: &Value) -> Option<String> {
-    let mut text = format!("{}, β = {}", gauge["action"].as_str()?, gauge["beta"].as_f64()?);
+    let mut text = format!("{}, β = {}", gauge["action"].as_str()?, number(gauge["beta"].as_f64()?));
     // What is as in Wilson's action is not told.
     let names = [("c_P", "plaquette", 1.0), ("c_R", "rectangle", 0.0), ("c_C", "parallelogram", 0.0)];
     for (name, factor, wilson) in names.iter().filter_map(|(name, key, is)| Some((name, gauge[*key].as_f64()?, is))) {
@@ -57,17 +59,60 @@ fn each(list: &Value, of: impl Fn(&Value) -> Option<String>) -> Option<String> {
     if all.is_empty() { None } else { Some(all.join("; ")) }
 }
 
+/// Operators of Wilson-like quarks, whose rational functions are of M̂†M̂.
+const WILSON_LIKE: [&str; 5] = ["wilson", "clover", "exp-clover", "twisted", "twisted-clover"];
+
+/// Whether a part of the fermion action with this name is of Wilson-like quarks: names of parts begin with those of quarks.
+pub fn is_wilson_like(settings: &Value, part: &str) -> bool {
+    let quarks = settings["quarks"].as_array().into_iter().flatten();
+    let of_part = quarks.filter(|one| one["name"].as_str().is_some_and(|name| part.starts_with(name)));
+    of_part.into_iter().any(|one| WILSON_LIKE.iter().any(|name| one["operator"] == *name))
+}
+
 fn quarks(quarks: &Value) -> Option<String> {
     let mut text = quarks["name"].as_str()?.to_string();
-    match quarks["pseudofermions"].as_u64() {
-        None => {}
-        Some(1) => text += ", 1 pseudofermion",
-        Some(n) => text += &format!(", {n} pseudofermions"),
-    }
-    if let Some(boundary) = quarks["bc_time"].as_str() {
-        text += &format!(", {boundary} in time");
+    let shown = |value: &Value| value.as_f64().map(number);
+    let clover = &quarks["clover"];
+    let csw = match (shown(&clover["csw"]), clover["u0"].as_f64()) {
+        (Some(csw), Some(u0)) if u0 != 1.0 => Some(format!("c_sw = {csw} with u₀ = {}", number(u0))),
+        (Some(csw), _) => Some(format!("c_sw = {csw}")),
+        _ => shown(&clover["r"])
+            .zip(shown(&clover["t"]))
+            .map(|(r, t)| format!("clover coefficients {r} in space and {t} with t")),
+    };
+    // What is as without the key is not told.
+    let other_than = |key: &str, usual: f64| quarks[key].as_f64().filter(|x| *x != usual).map(number);
+    let theta: Vec<f64> = quarks["theta"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
+    let is_twisted = theta.iter().any(|angle| *angle != 0.0);
+    let theta = is_twisted.then(|| theta.into_iter().map(number).collect::<Vec<_>>().join(","));
+    let stout = quarks["stout"].as_object().and_then(|stout| {
+        let levels = count(stout.get("levels")?.as_u64()? as usize, "level");
+        let place = if stout.get("spatial")?.as_bool()? { " in space" } else { "" };
+        Some(format!("{levels} of stout links{place}, ρ = {}", number(stout.get("rho")?.as_f64()?)))
+    });
+    let heavier: Vec<&str> = quarks["hasenbusch"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let facts = [
+        csw,
+        quarks["mu"].as_f64().map(|mu| format!("μ = {}", number(mu))),
+        other_than("xi", 1.0).map(|xi| format!("ξ₀ = {xi}")),
+        other_than("nu", 1.0).map(|nu| format!("ν = {nu}")),
+        other_than("naik_epsilon", 0.0).map(|epsilon| format!("ε = {epsilon}")),
+        theta.map(|theta| format!("θ = {theta}")),
+        stout,
+        (!heavier.is_empty()).then(|| format!("divided by heavier quarks at {}", heavier.join(" and "))),
+        quarks["pseudofermions"].as_u64().map(|n| count(n as usize, "pseudofermion")),
+        quarks["bc_time"].as_str().map(|boundary| format!("{boundary} in time")),
+    ];
+    for fact in facts.into_iter().flatten() {
+        text += &format!(", {fact}");
     }
     Some(text)
+}
+
+/// Friction of the momenta between trajectories; none where momenta are drawn anew.
+fn friction(settings: &Value) -> Option<String> {
+    let friction = settings["friction"].as_f64()?;
+    Some(format!("{}: momenta are kept in part between trajectories", number(friction)))
 }
 
 fn trajectory(settings: &Value) -> Option<String> {
@@ -79,10 +124,10 @@ fn trajectory(settings: &Value) -> Option<String> {
             (true, false) => "all forces",
             (false, _) => "quarks' force",
         };
-        Some(format!("{forces}: {scheme}, {steps} steps"))
+        Some(format!("{forces}: {scheme}, {}", count(steps as usize, "step")))
     };
     let levels = each(&settings["levels"], level).map_or(String::new(), |levels| format!("; {levels}"));
-    Some(format!("length {length}{levels}"))
+    Some(format!("length {}{levels}", number(length)))
 }
 
 fn start(settings: &Value) -> Option<String> {
@@ -352,6 +397,32 @@ pub fn differences(old: &Value, new: &Value) -> Vec<Change> {
     all
 }
 
+/// Keys of quarks on which the distribution of links depends.
+const OF_QUARKS: [&str; 12] =
+    ["operator", "mass", "flavours", "paths", "naik_epsilon", "bc_time", "theta", "clover", "xi", "nu", "mu", "stout"];
+
+/// The first setting on which the distribution of links depends and by which two starts differ: lattice, gauge action, or quarks. A
+/// setting that one of them does not have is not compared.
+pub fn sampled_difference(old: &Value, new: &Value) -> Option<Difference> {
+    let known = |key: String, first: &Value, second: &Value| {
+        let differ = !first.is_null() && !second.is_null() && first != second;
+        differ.then(|| Difference { key, first: first.clone(), second: second.clone() })
+    };
+    let gauge = old["gauge"].as_object().into_iter().flatten();
+    let mut of_gauge = gauge.filter_map(|(key, first)| known(format!("gauge.{key}"), first, &new["gauge"][key]));
+    let groups = [old, new].map(|one| one["quarks"].as_array().map_or(&[][..], Vec::as_slice));
+    let number = known("the number of groups of quarks".into(), &groups[0].len().into(), &groups[1].len().into());
+    let both = old["quarks"].is_array() && new["quarks"].is_array();
+    let mut of_quarks = groups[0].iter().zip(groups[1]).zip(1..).flat_map(|((first, second), group)| {
+        let one = move |key: &&str| known(format!("{key} of the quarks {group}"), &first[*key], &second[*key]);
+        OF_QUARKS.iter().filter_map(one).collect::<Vec<_>>()
+    });
+    known("lattice".into(), &old["lattice"], &new["lattice"])
+        .or_else(|| of_gauge.next())
+        .or_else(|| number.filter(|_| both))
+        .or_else(|| of_quarks.next())
+}
+
 /// Sentences on settings that are others than those of the start before.
 pub fn changes(run: &RunHistory) -> Vec<String> {
     let mut all = Vec::new();
@@ -406,6 +477,28 @@ mod tests {
             "continued: started before trajectories 51, 1",
         ];
         assert_eq!(facts, expected);
+        // Wilson-like quarks.
+        let clover = json!({ "name": "clover quarks 2 at kappa = 0.12", "operator": "clover", "mass": 0.1666,
+            "clover": { "csw": 1.5, "u0": 1.0, "r": null, "t": null }, "theta": [0.0, 0.0, 0.0, 0.0], "xi": 1.0, "nu": 1.0,
+            "stout": { "rho": 0.1, "levels": 1, "spatial": false }, "hasenbusch": ["m = 0.4"], "pseudofermions": 2,
+            "bc_time": "antiperiodic" });
+        assert_eq!(
+            quarks(&clover).as_deref(),
+            Some(
+                "clover quarks 2 at kappa = 0.12, c_sw = 1.5, 1 level of stout links, ρ = 0.1, divided by heavier quarks at \
+                 m = 0.4, 2 pseudofermions, antiperiodic in time"
+            )
+        );
+        let twisted = json!({ "name": "twisted quarks 2 at m = 0.1", "operator": "twisted", "mu": 0.05, "clover": null,
+            "theta": [0.0, 0.0, 0.0, 0.5], "stout": "none", "hasenbusch": [], "bc_time": "periodic" });
+        let told = "twisted quarks 2 at m = 0.1, μ = 0.05, θ = 0,0,0,0.5, periodic in time";
+        assert_eq!(quarks(&twisted).as_deref(), Some(told));
+        let run =
+            RunHistory { starts: vec![(1, json!({ "friction": 0.4, "quarks": [clover] }))], ..RunHistory::default() };
+        let told: Vec<String> = super::facts(&run).into_iter().map(|(what, _)| what).collect();
+        assert_eq!(told, ["quarks", "friction"]);
+        assert!(is_wilson_like(run.settings(), "clover quarks 2 at kappa = 0.12, m = 0.4"));
+        assert!(!is_wilson_like(run.settings(), "naive flavours 2 at m = 0.05"));
         let anisotropic = json!({ "action": "symanzik-tree", "beta": 3.0, "plaquette": 1.0, "rectangle": 0.0,
             "anisotropy": { "plaquettes": [0.5, 2.0], "rectangles": [1.0, 1.0, 1.0] } });
         let told = "symanzik-tree, β = 3, c_P times 0.500000 in space and 2.000000 with t";

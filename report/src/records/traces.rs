@@ -1,9 +1,9 @@
 //! Lines of `ferrite trace`: tr Γ M⁻¹ / V of configurations, from each noise vector.
+use super::content::Content;
+use super::ensemble::{Ensemble, Member, Place, RecordLine, Stream, in_order, no_configuration};
 use super::measurements::kind;
-use super::read_lines;
-use crate::error::ReportError;
+use crate::text::{count, extents, number};
 use serde_json::Value;
-use std::path::Path;
 
 /// The schema of a line of `--output`, without its version.
 pub const LINE: &str = "ferrite.traces";
@@ -50,65 +50,90 @@ impl TraceMeasurement {
         let traces = traces.ok_or("traces: a trace has no mass, gamma or noise")?;
         Ok(TraceMeasurement { file, lattice, traces })
     }
-    /// Whether both have the same traces on the same lattice.
-    pub fn is_like(&self, other: &Self) -> bool {
+    /// A sentence on what keeps this from being averaged with another one, which stands at `place`: the lattice, masses and
+    /// matrices, or the number of noise vectors; `None` where both can be averaged.
+    pub fn difference(&self, other: &Self, place: &Place) -> Option<String> {
         let names = |one: &Self| one.traces.iter().map(|t| (t.mass, t.gamma.clone())).collect::<Vec<_>>();
-        self.lattice == other.lattice && names(self) == names(other)
+        let traces = |one: &Self| {
+            let mut masses: Vec<String> = one.traces.iter().map(|t| number(t.mass)).collect();
+            masses.dedup();
+            format!("{} of masses {}", count(one.traces.len(), "trace"), masses.join(", "))
+        };
+        let noise = |one: &Self| one.traces.iter().map(|t| t.noise.len()).max().unwrap_or(0);
+        let shown = |what: &str, of: &dyn Fn(&Self) -> String| {
+            Some(format!("it has {what} ({}) than {place} ({}): analyse them separately", of(self), of(other)))
+        };
+        if self.lattice != other.lattice {
+            return shown("another lattice", &|one| extents(one.lattice));
+        }
+        if names(self) != names(other) {
+            return shown("other masses or matrices", &traces);
+        }
+        if noise(self) != noise(other) {
+            return shown("another number of noise vectors", &|one| noise(one).to_string());
+        }
+        None
     }
 }
 
-/// All configurations of a file.
+/// All configurations over which means are taken.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceRecord {
-    /// In the order of the lines.
+    /// Configurations stream by stream, within a stream by the number of the trajectory.
     pub all: Vec<TraceMeasurement>,
-    /// Whether the last line is half written, and left out.
-    pub half: bool,
+    /// The streams.
+    pub streams: Vec<Stream>,
+    /// The first line: operator and noise.
+    pub first: Value,
 }
+
+/// Keys of a result on which traces depend, for lines without an input.
+const ABOUT: [&str; 9] = ["operator", "mass", "clover", "mu", "xi", "nu", "theta", "stout", "bc_time"];
 
 impl TraceRecord {
     /// Whether an object is one of `ferrite trace`.
     pub fn is_one(object: &Value) -> bool {
         [LINE, PRINTED].contains(&kind(object))
     }
-    /// From the lines of `--output`, or from what the command prints.
+    /// From lines of `--output`, or from what the command prints.
     ///
     /// # Errors
-    /// What is missing, or does not belong together: `line N: …`.
-    pub fn of(objects: &[Value], half: bool) -> Result<Self, String> {
-        let mut all: Vec<TraceMeasurement> = Vec::new();
-        for (number, object) in objects.iter().enumerate() {
-            let at = |why: String| format!("line {}: {why}", number + 1);
+    /// The line in which something is missing, which does not belong to the others, or whose configuration has a line
+    /// already.
+    pub fn of(lines: &[RecordLine]) -> Result<Self, String> {
+        let (mut all, mut ensemble, mut described) = (Vec::<TraceMeasurement>::new(), Ensemble::default(), Value::Null);
+        for RecordLine { place, value: object } in lines {
+            let at = |why: String| format!("{place}: {why}");
             let lines = match kind(object) {
                 LINE => std::slice::from_ref(object),
                 PRINTED => object["configurations"].as_array().map_or(&[][..], Vec::as_slice),
                 other => return Err(at(format!("the schema is '{other}', not that of ferrite trace"))),
             };
+            // Coefficients with a tadpole factor differ between configurations of one command.
+            let about: Value = lines.first().map_or(Value::Null, |line| {
+                ABOUT.iter().map(|key| (key.to_string(), line[*key].clone())).collect::<serde_json::Map<_, _>>().into()
+            });
             for line in lines {
                 let found = TraceMeasurement::read(line).map_err(at)?;
-                if !found.is_like(all.first().unwrap_or(&found)) {
-                    return Err(at(
-                        "it has other masses or matrices than the first one, or is on another lattice".into()
-                    ));
+                let content = Content::from_json(&line["content"]).map_err(at)?;
+                if let (Some(first), Some(before)) = (ensemble.first(), all.first())
+                    && let Some(why) = found.difference(before, first)
+                {
+                    return Err(at(why));
+                }
+                let name = line["absolute"].as_str().unwrap_or(&found.file).to_string();
+                let (input, about) = (line["input"].clone(), about.clone());
+                ensemble.add(Member { place: place.clone(), name, content, input, about })?;
+                if described.is_null() {
+                    described = line.clone();
                 }
                 all.push(found);
             }
         }
         if all.is_empty() {
-            return Err("there is no configuration yet".into());
+            return Err(no_configuration(lines));
         }
-        Ok(TraceRecord { all, half })
-    }
-    /// Reads a file; `None` where its first object is not one of `ferrite trace`.
-    ///
-    /// # Errors
-    /// What cannot be read.
-    pub fn find(path: &Path) -> Result<Option<Self>, ReportError> {
-        let (objects, half) = read_lines(path)?;
-        if !objects.first().is_some_and(Self::is_one) {
-            return Ok(None);
-        }
-        let refused = |why: String| ReportError::Unreadable(format!("{}: {why}", path.display()));
-        Self::of(&objects, half).map(Some).map_err(refused)
+        let (order, streams) = ensemble.streams();
+        Ok(TraceRecord { all: in_order(all, &order), streams, first: described })
     }
 }

@@ -1,5 +1,8 @@
 //! The lines of `trajectories.jsonl`, read.
+use super::inputs::Difference;
+use super::run_settings::sampled_difference;
 use crate::error::ReportError;
+use crate::text::value_text;
 use serde_json::Value;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -53,8 +56,11 @@ pub struct QuarkRecord {
     pub name: usize,
     /// Iterations in heat bath and Metropolis step, and in molecular dynamics.
     pub iterations: [f64; 2],
-    /// The largest eigenvalue of −D².
-    pub largest: f64,
+    /// The largest eigenvalue of −D² of staggered quarks, or of M̂†M̂ of Wilson-like quarks; `None` of a part of the action that has
+    /// no rational function.
+    pub largest: Option<f64>,
+    /// The smallest eigenvalue of M̂†M̂, of rational functions of Wilson-like quarks only.
+    pub smallest: Option<f64>,
 }
 
 /// All lines.
@@ -115,7 +121,7 @@ pub fn read(folder: &Path) -> Result<RunHistory, ReportError> {
     let run = parse(BufReader::new(File::open(&path).map_err(unread)?), &shown.to_string())?;
     if run.trajectories.is_empty() {
         return Err(ReportError::Unreadable(format!(
-            "{shown} has no trajectory yet: ask again when the first one is done"
+            "{shown} has no trajectory yet: try again when the first one is done"
         )));
     }
     Ok(run)
@@ -165,8 +171,15 @@ impl RunHistory {
         if let Some(last) = self.trajectories.last()
             && last.number >= this
         {
-            let last = last.number;
-            return Err(format!("trajectory {this} comes after trajectory {last}; lines belong in order, once each"));
+            let advice = "lines belong in order, once each; report each chain from a folder of its own";
+            // Every line is of a trajectory.
+            return Err(match self.trajectories.iter().position(|one| one.number == this) {
+                Some(at) => format!("trajectory {this} is there twice, first in line {}: {advice}", at + 1),
+                None => {
+                    let (last, line) = (last.number, self.trajectories.len());
+                    format!("trajectory {this} comes after trajectory {last} of line {line}: {advice}")
+                }
+            });
         }
         let quarks = list(line, "quarks")?.iter().map(|quarks| self.quarks(quarks));
         let quarks = quarks.collect::<Result<Vec<_>, _>>()?;
@@ -203,6 +216,16 @@ impl RunHistory {
             {
                 gauge.insert("parallelogram".into(), factor);
             }
+            if let Some((began, before)) = self.starts.last()
+                && let Some(Difference { key, first, second }) = sampled_difference(before, &settings)
+            {
+                let line = self.trajectories.iter().position(|one| one.number == *began).map_or(1, |at| at + 1);
+                let [now, before] = [second, first].map(|value| value_text(&value));
+                return Err(format!(
+                    "{key} is {now}, and {before} in line {line}: these are trajectories of another ensemble; report each \
+                     from a folder of its own"
+                ));
+            }
             self.starts.push((this, settings));
         }
         Ok(())
@@ -214,11 +237,16 @@ impl RunHistory {
             self.names.len() - 1
         });
         let inside = |why: String| format!("quarks: {why}");
+        let eigenvalue = |key: &str| match &quarks[key] {
+            Value::Null => Ok(None),
+            value => as_number(value).map(Some).map_err(|why| inside(format!("{key} is {why}"))),
+        };
         Ok(QuarkRecord {
             name,
             iterations: numbers(&quarks["iterations"], ["action", "dynamics"])
                 .map_err(|why| inside(format!("iterations: {why}")))?,
-            largest: number(quarks, "largest_eigenvalue").map_err(inside)?,
+            largest: eigenvalue("largest_eigenvalue")?,
+            smallest: eigenvalue("smallest_eigenvalue")?,
         })
     }
     /// The last settings; `null` where no line tells any.
@@ -320,7 +348,10 @@ pub(crate) mod tests {
         // A sum of two numbers, rounded and read again: two units of 2⁻⁵⁴.
         assert!(one.condensates.len() == 1 && one.condensates[0][0] == 0.05);
         assert!((one.condensates[0][1] - 0.425).abs() < 1.2e-16);
-        assert_eq!(one.quarks, [QuarkRecord { name: 0, iterations: [40.0, 1001.0], largest: 17.5 }]);
+        assert_eq!(
+            one.quarks,
+            [QuarkRecord { name: 0, iterations: [40.0, 1001.0], largest: Some(17.5), smallest: None }]
+        );
         assert_eq!(run.trajectories[1].irreversibility, None);
 
         // The last line cut at any place, its end excepted: it is whole then.
@@ -346,6 +377,29 @@ pub(crate) mod tests {
         assert!(one.delta.is_nan() && one.exp_minus_delta.is_nan() && one.rectangle.unwrap().is_nan());
         assert!(one.plaquette.unwrap()[2].is_nan() && one.plaquette.unwrap()[1] == 0.51);
         assert!(one.condensates[0][1].is_nan());
+    }
+
+    /// Lines of two chains in one file.
+    #[test]
+    fn joined_chains_are_refused() {
+        let joined = |numbers: &[u64]| refused(&file(&numbers.iter().map(|n| line(*n, 0.0)).collect::<Vec<_>>()));
+        let why = joined(&[1, 2, 4, 2, 5]);
+        assert!(
+            why.starts_with("run/trajectories.jsonl, line 4: trajectory 2 is there twice, first in line 2: "),
+            "{why}"
+        );
+        let why = joined(&[1, 2, 4, 3]);
+        assert!(why.contains("line 4: trajectory 3 comes after trajectory 4 of line 3: "), "{why}");
+        let with = |number, beta: f64, length: f64| {
+            let mut line = line(number, 0.0);
+            line["run"] =
+                json!({ "lattice": [4, 4, 4, 8], "gauge": { "action": "wilson", "beta": beta }, "length": length });
+            line
+        };
+        // Another length of trajectories samples the same ensemble.
+        assert_eq!(parse(file(&[with(1, 5.5, 1.0), with(2, 5.5, 0.5)]).as_bytes(), "lines").unwrap().starts.len(), 2);
+        let why = refused(&file(&[line(1, 0.0), with(2, 5.5, 1.0), with(3, 5.6, 1.0)]));
+        assert!(why.starts_with("run/trajectories.jsonl, line 3: gauge.beta is 5.6, and 5.5 in line 2: "), "{why}");
     }
 
     #[test]
@@ -376,7 +430,7 @@ pub(crate) mod tests {
         };
         for (key, value, why) in [
             ("schema", json!("ferrite.trajectory/2"), "schema is ferrite.trajectory/2"),
-            ("trajectory", json!(1), "trajectory 1 comes after trajectory 1"),
+            ("trajectory", json!(1), "trajectory 1 is there twice, first in line 1: lines belong in order"),
             ("trajectory", json!(-1), "trajectory is missing or not a whole number"),
             ("accepted", json!(1), "accepted is missing or neither true nor false"),
             ("delta_h", json!("small"), "delta_h is not a number"),

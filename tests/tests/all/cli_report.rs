@@ -148,7 +148,7 @@ fn spectra_and_several_masses_are_pages() {
     fs::write(room.path("pion/correlators.jsonl"), "{}\n").unwrap();
     room.fails(2, "report pion", &["correlators.jsonl, line 1", "schema"]);
     fs::write(room.path("pion/correlators.jsonl"), [0xffu8, 0xfe, b'\n']).unwrap();
-    room.fails(2, "report pion", &["correlators.jsonl is not text"]);
+    room.fails(2, "report pion", &["correlators.jsonl, line 1: this is not JSON"]);
 }
 
 #[cfg(unix)]

@@ -79,6 +79,26 @@ fn lines_tell_of_all_parts() {
     // Residuals are those of the action, whatever the dynamics has.
     assert!(parts.iter().all(|part| number(&part["residual"]) < 1e-11), "{parts:?}");
     assert!(number(&line["delta_h"]).abs() < 0.5);
+    // The page names the operator whose spectrum it is, and warns of nothing.
+    let report = room.json("report run");
+    assert_eq!(report["notes"], json!([]));
+    let of = |key: &str| {
+        let all = report["observables"].as_array().unwrap().iter().filter(|one| one["name"] == key);
+        all.map(|one| one["quarks"].as_str().unwrap().to_string()).collect::<Vec<_>>()
+    };
+    for end in ["quarks.largest_eigenvalue", "quarks.smallest_eigenvalue"] {
+        assert_eq!(of(end), [expected[3]]);
+    }
+    assert_eq!(of("quarks.iterations.dynamics"), [expected[0], expected[1], expected[3]]);
+    let page = fs::read_to_string(room.path("run/report.html")).unwrap();
+    for part in
+        ["largest eigenvalue of K = M̂†M̂, clover quarks 1", "c_sw = 1.5", "divided by heavier quarks at mu = 0.3"]
+    {
+        assert!(page.contains(part), "{part}");
+    }
+    for part in ["−D²", "not finite", "staggered", "NaN"] {
+        assert!(!page.contains(part), "{part}");
+    }
 }
 
 /// The determinant of the exponential is a constant: it is no part of the action, and on no level.

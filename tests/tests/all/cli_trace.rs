@@ -233,6 +233,17 @@ fn traces_go_on() {
     assert!(fit["traces"][1]["disconnected"]["error"].is_number() && fit["configurations"] == 3, "{fit}");
     assert!(room.run("fit t.jsonl").stdout.contains("Re tr Gamma M^-1 / V"));
     room.fails(2, "fit t.jsonl --window 1:2", &["--window is not for traces"]);
+    // A page of the lines, and one of the fit, have the same means.
+    let page = room.json("report t.jsonl -o t.html");
+    assert_eq!(page["sections"][0]["kind"], "traces");
+    fs::write(room.path("fit.json"), fit.to_string()).unwrap();
+    assert_eq!(room.json("report fit.json -o fit.html")["sections"][0]["text"], "fits of 3 configurations: 2 traces");
+    let pages = ["t.html", "fit.html"].map(|name| fs::read_to_string(room.path(name)).unwrap());
+    let shown = format!("<td>{}", format!("{mean:.9}").get(..4).unwrap());
+    // The condensates by configuration, and against the mass.
+    for (page, figures) in pages.iter().zip([2, 1]) {
+        assert!(page.contains(&shown) && page.matches("<svg").count() == figures && !page.contains("NaN"), "{page}");
+    }
     let text = room.run("trace cfg.1.ildg --operator asqtad --u0 0.9 --mass 0.2 --noise 1 --backend cpu").stdout;
     assert!(text.contains("1 noise vector") && text.contains("–"), "{text}");
 }

@@ -234,13 +234,42 @@ fn scales_are_those_of_the_mean() {
     // What does not belong together, and what has nothing to fit.
     let other = measurement(40, &json!({ "flow": [], "t0": null, "w0": null }));
     fs::write(room.path("mixed.jsonl"), format!("{lines}{other}\n")).unwrap();
-    room.fails(2, "fit mixed.jsonl", &["mixed.jsonl: line 31", "other times of the flow"]);
-    room.fails(2, "report mixed.jsonl", &["mixed.jsonl: line 31"]);
+    let why =
+        ["mixed.jsonl, line 31: it has other times of the flow (none) than mixed.jsonl, line 1 (41 times up to 4)"];
+    room.fails(2, "fit mixed.jsonl", &why);
+    room.fails(2, "report mixed.jsonl", &why);
     fs::write(room.path("plain.jsonl"), format!("{}\n", measurement(1, &json!({})))).unwrap();
     room.fails(2, "fit plain.jsonl", &["neither a flow nor Wilson loops", "--flow T or --loops R,T"]);
     room.fails(2, "fit flow.jsonl --window 1:3", &["--window", "without Wilson loops"]);
     room.fails(2, "fit flow.jsonl --hadron pion", &["--hadron", "measurements"]);
     assert_eq!(room.run("report plain.jsonl").code, Some(0));
+}
+
+/// One configuration has no autocorrelation time, and the end of a flow that is the sum of its steps is shown without their rounding.
+#[test]
+fn one_flow_is_shown_without_rounding() {
+    let room = Room::new();
+    let mut t = 0.0;
+    let mut flow = Vec::new();
+    while t < 5.95 {
+        flow.push(
+            json!({ "t": t, "energy": { "space": 0.01, "time": 0.01 }, "plaquette_energy": 1.0, "charge": 1e-5 }),
+        );
+        t += 0.1;
+    }
+    assert!(flow.last().unwrap()["t"].to_string().len() > 12);
+    let line = measurement(1, &json!({ "flow": flow, "t0": null, "w0": null }));
+    fs::write(room.path("one.jsonl"), format!("{line}\n")).unwrap();
+    let text = room.run("fit one.jsonl").stdout;
+    assert!(
+        text.contains("at t = 5.9\n") && text.contains("tau            not known from one configuration"),
+        "{text}"
+    );
+    room.json("report one.jsonl");
+    let page = fs::read_to_string(room.path("report.html")).unwrap();
+    for text in [text, page] {
+        assert!(!text.contains("NaN") && !text.contains("99999") && !text.contains("00000000"), "{text}");
+    }
 }
 
 /// Loops of a known potential: α = 0.3, σ = 0.05, r₀ = √(1.35/0.05) = 5.196.

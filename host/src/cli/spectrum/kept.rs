@@ -6,8 +6,8 @@ use super::super::{Failure, Outcome, fields, target};
 use super::input::SpectrumInput;
 use ferrite::field::host::{Fermion, HostField};
 use ferrite::lattice::Lattice;
-use ferrite::operators::{WILSON, operator_named};
-use serde_json::{Map, Value, json};
+use ferrite_report::records::inputs;
+use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -174,81 +174,13 @@ fn typed_name(configuration: &Configured) -> String {
 /// The first key, with those that it is in, by which two inputs differ in what they mean: the values of `solve`, which are
 /// texts as typed, are numbers, and keys that are not there have their defaults.
 pub fn difference(old: &Value, new: &Value) -> Option<String> {
-    match [old, new].map(resolved) {
-        [a, b] => differing_key(&a, &b),
-    }
-}
-
-fn differing_key(old: &Value, new: &Value) -> Option<String> {
-    match (old, new) {
-        (Value::Object(a), Value::Object(b)) => {
-            let keys = a.keys().chain(b.keys().filter(|key| !a.contains_key(*key)));
-            keys.filter_map(|key| {
-                let [x, y] = [a, b].map(|object| object.get(key).unwrap_or(&Value::Null));
-                differing_key(x, y).map(|below| match below.as_str() {
-                    "" => key.clone(),
-                    below => format!("{key}.{below}"),
-                })
-            })
-            .next()
-        }
-        _ if old == new => None,
-        _ => Some(String::new()),
-    }
-}
-
-/// Keys that need not be given, beside those of operators, and what they are then.
-const DEFAULTS: [(&str, &str); 6] = [
-    ("record", "0"),
-    ("reunitarise", "false"),
-    ("stout-rho", "0"),
-    ("stout-levels", "1"),
-    ("stout-spatial", "false"),
-    ("tol", "1e-10"),
-];
-
-/// The same input with all defaults of its solves, and numbers as such.
-fn resolved(input: &Value) -> Value {
-    let mut input = input.clone();
-    if let Some(solve) = input.get_mut("solve").and_then(Value::as_object_mut) {
-        resolve(solve);
-    }
-    let quarks = input.get_mut("quarks").and_then(Value::as_object_mut);
-    quarks.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut).for_each(resolve);
-    input
-}
-
-fn resolve(solve: &mut Map<String, Value>) {
-    let operator = solve.entry("operator").or_insert_with(|| json!(WILSON.name));
-    if let Some(definition) = operator.as_str().and_then(operator_named) {
-        // Whichever of its names was typed.
-        *operator = json!(definition.name);
-        for (key, default) in definition.all_keys().filter_map(|key| Some((key.name, key.default?))) {
-            solve.entry(key).or_insert_with(|| json!(default));
-        }
-        // u₀ goes with c_sw; on anisotropic lattices both coefficients are given.
-        if definition.has_key("u0") && !solve.contains_key("clover-r") {
-            solve.entry("u0").or_insert_with(|| json!("1"));
-        }
-    }
-    for (key, default) in DEFAULTS {
-        solve.entry(key).or_insert_with(|| json!(default));
-    }
-    for value in solve.values_mut() {
-        let Some(text) = value.as_str() else { continue };
-        let numbers: Option<Vec<f64>> = text.split(',').map(|one| one.trim().replace('_', "").parse().ok()).collect();
-        match numbers.as_deref() {
-            Some([number]) => *value = json!(number),
-            Some(several) => *value = json!(several),
-            None => {}
-        }
-    }
+    inputs::difference(old, new).map(|found| found.key)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ferrite::operators::OPERATORS;
+    use ferrite::operators::{ALIASES, OPERATORS};
 
     #[test]
     fn differences_have_the_names_of_keys() {
@@ -285,6 +217,24 @@ mod tests {
                 of_other["operator"] = json!(other.name);
                 assert!(difference(&input(&all), &input(&of_other)).is_some(), "{} {}", definition.name, other.name);
             }
+        }
+    }
+
+    /// Each default of an operator's key is known where inputs are compared.
+    #[test]
+    fn defaults_of_operators_mean_nothing() {
+        for definition in OPERATORS {
+            let plain = json!({ "solve": { "operator": definition.name } });
+            let keys = definition.all_keys().filter(|key| !key.technical);
+            for (name, default) in keys.filter_map(|key| Some((key.name, key.default?))) {
+                let mut given = plain.clone();
+                given["solve"][name] = json!(default);
+                assert_eq!(difference(&plain, &given), None, "{}", definition.name);
+            }
+        }
+        for (alias, own) in ALIASES {
+            let [given, plain] = [alias, own].map(|name| json!({ "solve": { "operator": name } }));
+            assert_eq!(difference(&plain, &given), None, "{alias}");
         }
     }
 

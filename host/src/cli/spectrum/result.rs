@@ -15,6 +15,7 @@ use ferrite_report::plot::error_bars;
 use ferrite_report::records::correlators::{
     AXES, CorrelatorLine, Correlators, HadronChannel, LINES, hadrons, pcac_channels,
 };
+use ferrite_report::records::ensemble::streams_of;
 use num_complex::Complex64;
 use serde_json::{Value, json};
 use std::fs;
@@ -181,17 +182,29 @@ impl File {
         if channels.is_empty() {
             return Vec::new();
         }
-        let all: Vec<Correlators> = self.done.iter().map(|(_, found)| found.clone()).collect();
-        let choice = AnalysisChoice::with_bin(bin);
+        let (order, choice) = self.chain(bin);
+        let all: Vec<Correlators> = order.into_iter().map(|k| self.done[k].1.clone()).collect();
         channels.iter().filter_map(|channel| PcacFit::of(channel, &all, 0.0, &choice)).collect()
     }
     /// How many configurations there are.
     pub fn len(&self) -> usize {
         self.done.len()
     }
-    /// Real parts of the mean of some correlators without momentum, for each configuration; `None` where one is not there.
+    /// Configurations in the order of their chains, and the analysis with bins of so many of them that do not run across the end of a
+    /// chain.
+    fn chain(&self, bin: usize) -> (Vec<usize>, AnalysisChoice) {
+        let names: Vec<&str> = self.done.iter().map(|(configuration, _)| configuration.canonical.as_str()).collect();
+        let (order, streams) = streams_of(&names);
+        (order, AnalysisChoice { streams, ..AnalysisChoice::with_bin(bin) })
+    }
+    /// The analysis of all configurations, in bins of so many.
+    pub fn choice(&self, bin: usize) -> AnalysisChoice {
+        self.chain(bin).1
+    }
+    /// Real parts of the mean of some correlators without momentum, for each configuration in the order of their chains; `None`
+    /// where one is not there.
     pub fn samples(&self, names: &[String]) -> Option<Vec<Vec<f64>>> {
-        self.done.iter().map(|(_, found)| found.mean(names)).collect()
+        self.chain(1).0.into_iter().map(|k| self.done[k].1.mean(names)).collect()
     }
 }
 

@@ -3,12 +3,13 @@ use super::super::text::count;
 use super::input::SpectrumInput;
 use super::result::File;
 use ferrite::observables::spectrum::effective::CorrelatorShape;
-use ferrite::statistics::jackknife::{JackknifeEstimate, bins, jackknife};
+use ferrite::statistics::jackknife::{JackknifeEstimate, jackknife};
 use ferrite_report::analysis::hadrons::HadronFit;
 use ferrite_report::analysis::pcac::PcacFit;
-use ferrite_report::analysis::{AnalysisChoice, estimate_json};
+use ferrite_report::analysis::estimate_json;
 use ferrite_report::plot::{ErrorBarPanel, ErrorBarPlot};
 use ferrite_report::records::correlators::{ANTIQUARK, masses_of_first_half};
+use ferrite_report::records::ensemble::Stream;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -37,6 +38,7 @@ pub struct Summary {
     bin: usize,
     bins: usize,
     left_out: usize,
+    streams: Vec<Stream>,
 }
 
 /// Points whose error is not more than this share of their value decide what a panel shows.
@@ -49,10 +51,11 @@ fn json_of(estimates: &[Option<JackknifeEstimate>]) -> Vec<Value> {
 impl Summary {
     /// With errors by the jackknife over bins of configurations.
     pub fn of(file: &File, input: &SpectrumInput) -> Self {
+        let choice = file.choice(input.bin);
         let hadron = |name: &str, parts: &[String], shape: CorrelatorShape| {
             let samples = file.samples(parts).filter(|samples| !samples.is_empty())?;
-            let fit = HadronFit::of(name, &samples, shape, &AnalysisChoice::with_bin(input.bin));
-            let samples = bins(&samples, input.bin);
+            let fit = HadronFit::of(name, &samples, shape, &choice);
+            let samples = choice.binned(&samples);
             let masses = |mean: &[f64]| masses_of_first_half(mean, shape);
             let correlator = jackknife(&samples, |mean| mean.iter().map(|c| Some(*c)).collect());
             Some(Hadron { name: name.into(), correlator, masses: jackknife(&samples, masses), fit })
@@ -67,10 +70,10 @@ impl Summary {
         let hadrons = usual.chain(more).flatten().collect();
         let antiquark = about[ANTIQUARK].as_str().map(String::from);
         let configurations = file.len();
-        let bins = if configurations == 0 { 0 } else { (configurations / input.bin).max(1) };
+        let bins = choice.bins(configurations);
         let left_out = configurations.saturating_sub(bins * input.bin);
         let pcac = file.pcac(input.bin);
-        Summary { hadrons, pcac, antiquark, configurations, bin: input.bin, bins, left_out }
+        Summary { hadrons, pcac, antiquark, configurations, bin: input.bin, bins, left_out, streams: choice.streams }
     }
     /// For `--json`: effective masses, correlators, fits, quark masses, and what errors are over.
     pub fn json(&self) -> [Value; 5] {
@@ -93,10 +96,16 @@ impl Summary {
     }
     /// `8 configurations in 4 bins of 2`
     fn counts(&self) -> String {
-        let all = count(self.configurations, "configuration");
+        let all = match self.streams.len() {
+            0 | 1 => count(self.configurations, "configuration"),
+            n => format!("{} of {}", count(self.configurations, "configuration"), count(n, "stream")),
+        };
         match (self.bin, self.left_out) {
             (1, _) => all,
             (bin, 0) => format!("{all} in {} of {bin}", count(self.bins, "bin")),
+            (bin, rest) if self.streams.len() > 1 => {
+                format!("{all} in {} of {bin}, {rest} at the ends of streams left out", count(self.bins, "bin"))
+            }
             (bin, rest) => format!("{all} in {} of {bin}, the last {rest} left out", count(self.bins, "bin")),
         }
     }

@@ -8,7 +8,7 @@ use crate::error::ReportError;
 use crate::page;
 use crate::records::run_settings as settings;
 use crate::records::trajectories::{RunHistory, TrajectoryRecord};
-use crate::text::count;
+use crate::text::{columns, count};
 use observables::{Observable, ObservableKind};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -75,7 +75,7 @@ impl RhmcReport {
     /// How much of the time is spent outside kernels, in a sentence, if their times were ever taken.
     fn outside(&self) -> Option<String> {
         let inside = self.of(ObservableKind::Inside).map(|o| o.estimate).filter(|estimate| estimate.count > 0)?;
-        let timed = if inside.count == 1 { "one trajectory".into() } else { format!("{} trajectories", inside.count) };
+        let timed = if inside.count == 1 { "one trajectory".into() } else { count(inside.count, "trajectory") };
         let share = 100.0 * (1.0 - inside.mean);
         Some(format!(
             "Outside kernels: {share:.1} % of the time of {timed}, whose kernels were timed, which takes some time itself."
@@ -147,9 +147,9 @@ impl RhmcReport {
         };
         let rows: Vec<[String; 5]> = std::iter::once(head).chain(self.observables.iter().map(row)).collect();
         let widths: [usize; 5] =
-            std::array::from_fn(|j| rows.iter().map(|row| row[j].chars().count()).max().unwrap_or_default());
+            std::array::from_fn(|j| rows.iter().map(|row| columns(&row[j])).max().unwrap_or_default());
         for [name, cells @ ..] in &rows {
-            let _ = write!(text, "{name:width$}", width = widths[0]);
+            let _ = write!(text, "{name}{}", " ".repeat(widths[0] - columns(name)));
             for (cell, width) in cells.iter().zip(&widths[1..]) {
                 let _ = write!(text, "  {cell:>width$}");
             }
@@ -173,8 +173,13 @@ impl RhmcReport {
     pub fn html(&self, program: &str) -> Result<String, ReportError> {
         let mut page = page::begin(&format!("{}: report of a run", self.name));
         self.put(&mut page, "")?;
-        page::end(&mut page, program, true);
+        page::end(&mut page, program, self.runs());
         Ok(page)
+    }
+    /// What the legend of a page with this run explains.
+    pub(super) fn runs(&self) -> page::Runs {
+        let has_condensates = self.observables.iter().any(|o| o.key == "condensate");
+        if has_condensates { page::Runs::WithCondensates } else { page::Runs::Plain }
     }
     /// All of it, on a page; `id` begins the names of its sections.
     pub(super) fn put(&self, page: &mut String, id: &str) -> Result<(), ReportError> {

@@ -1,6 +1,8 @@
 //! Observables of a run: their series, and their means after what is left out.
 use super::series::{SeriesEstimate, estimate};
+use crate::records::run_settings::is_wilson_like;
 use crate::records::trajectories::{RunHistory, TrajectoryRecord};
+use crate::text::number;
 use serde_json::{Value, json};
 
 /// Which figures an observable is in.
@@ -124,10 +126,21 @@ pub fn collect(run: &RunHistory, skip: usize) -> Vec<Observable> {
         let of = |t: &TrajectoryRecord| t.quarks.iter().find(|quarks| quarks.name == number).cloned();
         let tag = || Some(("quarks", json!(name)));
         let [actions, dynamics] = ["action", "dynamics"].map(|part| format!("iterations, {part}, {name}"));
-        add("quarks.iterations.action", actions, tag(), Iterations, &|t| Some(of(t)?.iterations[0]));
-        add("quarks.iterations.dynamics", dynamics, tag(), Iterations, &|t| Some(of(t)?.iterations[1]));
-        let largest = format!("largest eigenvalue of −D², {name}");
-        add("quarks.largest_eigenvalue", largest, tag(), Detail, &|t| Some(of(t)?.largest));
+        // Determinants of clover terms are computed without a solver.
+        let solves = run.trajectories.iter().any(|t| of(t).is_some_and(|quarks| quarks.iterations != [0.0; 2]));
+        let iterations = |which: usize| {
+            move |t: &TrajectoryRecord| Some(t.quarks.iter().find(|quarks| quarks.name == number)?.iterations[which])
+        };
+        if solves {
+            add("quarks.iterations.action", actions, tag(), Iterations, &iterations(0));
+            add("quarks.iterations.dynamics", dynamics, tag(), Iterations, &iterations(1));
+        }
+        // Only rational functions of Wilson-like quarks have a smallest eigenvalue.
+        let is_rational = run.trajectories.iter().any(|t| of(t).is_some_and(|quarks| quarks.smallest.is_some()));
+        let operator = if is_rational || is_wilson_like(run.settings(), name) { "K = M̂†M̂" } else { "−D²" };
+        let [largest, smallest] = ["largest", "smallest"].map(|end| format!("{end} eigenvalue of {operator}, {name}"));
+        add("quarks.largest_eigenvalue", largest, tag(), Detail, &|t| of(t)?.largest);
+        add("quarks.smallest_eigenvalue", smallest, tag(), Detail, &|t| of(t)?.smallest);
     }
     add("seconds", "seconds".into(), None, Seconds, &|t| Some(t.seconds));
     add("seconds_with_observables", "seconds with observables".into(), None, Seconds, &|t| t.whole);
@@ -153,7 +166,7 @@ fn condensates(run: &RunHistory) -> Vec<(usize, f64, String)> {
     let name = |&(place, mass): &(usize, f64)| {
         let twice = found.iter().filter(|(_, other)| *other == mass).count() > 1;
         let which = if twice { format!(" ({})", place + 1) } else { String::new() };
-        (place, mass, format!("condensate, m = {mass}{which}"))
+        (place, mass, format!("condensate, m = {}{which}", number(mass)))
     };
     found.iter().map(name).collect()
 }
@@ -197,6 +210,41 @@ mod tests {
         let none = collect(&run, 100);
         assert!(none.iter().all(|o| o.estimate.count == 0 && o.first == o.points.len()));
         assert_eq!(find(&none, "delta_h").json()["mean"], Value::Null);
+    }
+
+    /// Rational functions of Wilson-like quarks have both ends of the spectrum of K, a pseudofermion of two flavours none, and
+    /// determinants no solver.
+    #[test]
+    fn parts_of_wilson_like_quarks_have_their_own_numbers() {
+        let quarks = json!([
+            { "name": "clover quarks 1 at m = 0.2", "iterations": { "action": 3, "dynamics": 9 }, "largest_eigenvalue": 6.5,
+              "smallest_eigenvalue": 0.01 },
+            { "name": "clover quarks 2 at m = 0.1", "iterations": { "action": 3, "dynamics": 9 }, "largest_eigenvalue": null },
+            { "name": "clover quarks 2 at m = 0.1, determinant", "iterations": { "action": 0, "dynamics": 0 },
+              "largest_eigenvalue": null },
+        ]);
+        let lines: Vec<Value> = (1..=4)
+            .map(|n| {
+                let mut line = line(n, 0.1);
+                line["quarks"] = quarks.clone();
+                line
+            })
+            .collect();
+        let all = collect(&run(&lines), 0);
+        let names: Vec<&str> =
+            all.iter().filter(|o| o.of.as_ref().is_some_and(|of| of.0 == "quarks")).map(|o| o.name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "iterations, action, clover quarks 1 at m = 0.2",
+                "iterations, dynamics, clover quarks 1 at m = 0.2",
+                "largest eigenvalue of K = M̂†M̂, clover quarks 1 at m = 0.2",
+                "smallest eigenvalue of K = M̂†M̂, clover quarks 1 at m = 0.2",
+                "iterations, action, clover quarks 2 at m = 0.1",
+                "iterations, dynamics, clover quarks 2 at m = 0.1",
+            ]
+        );
+        assert!(all.iter().all(|o| o.not_numbers() == 0));
     }
 
     #[test]

@@ -32,7 +32,7 @@ fn table(page: &mut String, report: &RhmcReport, id: &str) {
     *page += "<div class=\"wide\">\n<table>\n<thead><tr><th>observable</th><th>mean</th>\
               <th>± error</th><th>τ<sub>int</sub></th><th>values</th></tr></thead>\n<tbody>\n";
     for observable in &report.observables {
-        let [mean, error, tau, count] = cells(observable);
+        let [mean, error, tau, count] = cells(observable).map(|text| page::cell(&text));
         let name = escape(&observable.name);
         let _ = writeln!(page, "<tr><td>{name}</td><td>{mean}</td><td>{error}</td><td>{tau}</td><td>{count}</td></tr>");
     }

@@ -1,0 +1,106 @@
+//! Effective masses of correlators in which a state alternates in sign from one time to the next, as those of most staggered hadrons.
+use super::{AnalysisChoice, estimate_json};
+use crate::records::correlators::{Correlators, HadronChannel};
+use serde_json::{Value, json};
+use statistics::jackknife::JackknifeEstimate;
+
+/// A correlator with the effective masses of both parities.
+#[derive(Clone, Debug)]
+pub struct AlternatingMasses {
+    /// The name of the correlator.
+    pub name: String,
+    /// C(t), by time from the source.
+    pub correlator: Vec<Option<JackknifeEstimate>>,
+    /// The state that does not alternate, at the times 0 to T/2 − 1.
+    pub masses: Vec<Option<JackknifeEstimate>>,
+    /// The state that alternates, likewise.
+    pub partner: Vec<Option<JackknifeEstimate>>,
+}
+
+/// Energies E and E' of C(t) = f(t) + (−1)ᵗ g(t), f and g being sums of e^{±E t} and of e^{±E' t} with any coefficients, from the six
+/// values C(t−2) to C(t+3) for t from 2 to T/2 − 1; `None` at other times, and where there is no such energy.
+///
+/// With D C(t) = C(t+1) + C(t−1), D f = 2 cosh E f and D (−1)ᵗ g = −2 cosh E' (−1)ᵗ g, so that D² C = s D C − p C with the sum s and the
+/// product p of both factors, which this equation at t and at t + 1 gives.
+pub fn alternating_masses(correlator: &[f64]) -> [Vec<Option<f64>>; 2] {
+    let half = correlator.len() / 2;
+    let one = |t: usize| -> [Option<f64>; 2] {
+        let Some(c) = t.checked_sub(2).and_then(|from| correlator.get(from..t + 4)) else { return [None; 2] };
+        let (c0, c1) = (c[2], c[3]);
+        let (d0, d1) = (c[1] + c[3], c[2] + c[4]);
+        let (e0, e1) = (c[0] + 2.0 * c[2] + c[4], c[1] + 2.0 * c[3] + c[5]);
+        let determinant = c0 * d1 - c1 * d0;
+        let (sum, product) = ((c0 * e1 - c1 * e0) / determinant, (d0 * e1 - d1 * e0) / determinant);
+        let root = (0.25 * sum * sum - product).sqrt();
+        // 2 cosh is 2 at least; rounding of a state without mass is not seen as none.
+        let energy = |x: f64| (0.5 * x).acosh();
+        [0.5 * sum + root, root - 0.5 * sum].map(|x| Some(energy(x)).filter(|m| m.is_finite()))
+    };
+    let all: Vec<[Option<f64>; 2]> = (0..half).map(one).collect();
+    [0, 1].map(|which| all.iter().map(|both| both[which]).collect())
+}
+
+impl AlternatingMasses {
+    /// From the mean of its correlators; `None` where they are not there. Mesons are folded: C(t) and C(T−t) are averaged.
+    pub fn of(channel: &HadronChannel, all: &[Correlators], choice: &AnalysisChoice) -> Option<Self> {
+        let samples: Vec<Vec<f64>> = all.iter().map(|found| found.mean(&channel.parts)).collect::<Option<_>>()?;
+        let is_meson = !channel.name.ends_with("nucleon");
+        let fold = |c: &Vec<f64>| match is_meson {
+            true => (0..c.len()).map(|t| 0.5 * (c[t] + c[(c.len() - t) % c.len()])).collect(),
+            false => c.clone(),
+        };
+        let samples: Vec<Vec<f64>> = choice.binned(&samples).iter().map(fold).collect();
+        let resampling = choice.fits.resampling;
+        let known = |mean: &[f64]| mean.iter().map(|c| Some(*c).filter(|c| c.is_finite())).collect();
+        let correlator = resampling.estimate(&samples, known);
+        let both = resampling.estimate(&samples, |mean| alternating_masses(mean).concat());
+        let (masses, partner) = both.split_at(both.len() / 2);
+        let name = channel.name.clone();
+        Some(AlternatingMasses { name, correlator, masses: masses.to_vec(), partner: partner.to_vec() })
+    }
+    /// For JSON.
+    pub fn json(&self) -> Value {
+        let all = |list: &[Option<JackknifeEstimate>]| list.iter().map(|e| estimate_json(*e)).collect::<Vec<_>>();
+        json!({
+            "hadron": self.name,
+            "correlator": all(&self.correlator),
+            "masses": all(&self.masses),
+            "partner": all(&self.partner),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both energies are found exactly, of correlators that are even under t → T − t, and of odd ones.
+    #[test]
+    fn both_parities_are_found() {
+        let extent = 16;
+        for (energy, partner) in [(0.4, 0.9), (1.1, 0.6), (0.2, 0.25)] {
+            for sign in [1.0, -1.0] {
+                let c = |t: usize| {
+                    let (near, far) = (t as f64, (extent - t) as f64);
+                    let wave = |m: f64| (-m * near).exp() + sign * (-m * far).exp();
+                    let parity = if t % 2 == 0 { 1.0 } else { -1.0 };
+                    wave(energy) - 0.7 * parity * wave(partner)
+                };
+                let correlator: Vec<f64> = (0..extent).map(c).collect();
+                let [masses, partners] = alternating_masses(&correlator);
+                assert_eq!((masses.len(), partners.len()), (8, 8));
+                assert!(masses[..2].iter().chain(&partners[..2]).all(Option::is_none));
+                // Odd functions vanish at T/2, so that nothing is known from there.
+                for t in 2..if sign > 0.0 { 8 } else { 7 } {
+                    let [m, p] = [masses[t], partners[t]].map(|m| m.unwrap_or_else(|| panic!("{energy} {sign} {t}")));
+                    // Values near 1e-3 with rounding of 1e-16, and cosh m − 1 of 0.02 at least: 1e-11, with room.
+                    assert!((m - energy).abs() < 1e-9 && (p - partner).abs() < 1e-9, "{energy} {sign} {t}: {m} {p}");
+                }
+            }
+        }
+        // Noise that no energy gives.
+        let [masses, partners] = alternating_masses(&[1.0, 0.0, 2.0, 0.0, 3.0, 0.0, 0.0, 1.0]);
+        assert!(masses.iter().chain(&partners).all(|m| m.is_none_or(f64::is_finite)));
+        assert!(alternating_masses(&[1.0, 2.0]).iter().flatten().all(Option::is_none));
+    }
+}

@@ -1,0 +1,131 @@
+//! By what the inputs of two results differ.
+//!
+//! Lines of results carry the keys on which they depend, as they were typed. Two inputs are the same if they mean the same:
+//! numbers are compared as numbers, and a key that is missing has its default.
+use serde_json::{Map, Value, json};
+
+/// The first key by which two inputs differ, with its values; `null` for a key that one of them does not have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Difference {
+    /// The key with those that it is in: `solve.csw`.
+    pub key: String,
+    /// Its value in the first input.
+    pub first: Value,
+    /// Its value in the second input.
+    pub second: Value,
+}
+
+/// Defaults of keys of a solve that may be left out. No operator gives one of these keys another default.
+const DEFAULTS: [(&str, &str); 15] = [
+    ("operator", "wilson"),
+    ("bc-time", "antiperiodic"),
+    ("theta", "0,0,0,0"),
+    ("phases", "milc"),
+    ("spread-boundary", "false"),
+    ("naik-epsilon", "0"),
+    ("u0", "1"),
+    ("xi", "1"),
+    ("nu", "1"),
+    ("record", "0"),
+    ("reunitarise", "false"),
+    ("stout-rho", "0"),
+    ("stout-levels", "1"),
+    ("stout-spatial", "false"),
+    ("tol", "1e-10"),
+];
+
+/// Other names that operators have, each with its own.
+const OPERATOR_ALIASES: [(&str, &str); 1] = [("naive", "staggered")];
+
+/// The first key by which two inputs differ in what they mean; `None` where they do not.
+pub fn difference(first: &Value, second: &Value) -> Option<Difference> {
+    if first == second {
+        return None;
+    }
+    differing(&resolved(first), &resolved(second))
+}
+
+fn differing(first: &Value, second: &Value) -> Option<Difference> {
+    match (first, second) {
+        (Value::Object(a), Value::Object(b)) => {
+            let mut keys = a.keys().chain(b.keys().filter(|key| !a.contains_key(*key)));
+            keys.find_map(|key| {
+                let [x, y] = [a, b].map(|object| object.get(key).unwrap_or(&Value::Null));
+                differing(x, y).map(|below| match below.key.as_str() {
+                    "" => Difference { key: key.clone(), ..below },
+                    inner => Difference { key: format!("{key}.{inner}"), ..below },
+                })
+            })
+        }
+        _ if first == second => None,
+        _ => Some(Difference { key: String::new(), first: first.clone(), second: second.clone() }),
+    }
+}
+
+/// The input with all defaults of its solves, and with numbers in the place of texts.
+fn resolved(input: &Value) -> Value {
+    let mut input = input.clone();
+    if let Some(solve) = input.get_mut("solve").and_then(Value::as_object_mut) {
+        resolve(solve);
+    }
+    let quarks = input.get_mut("quarks").and_then(Value::as_object_mut);
+    quarks.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut).for_each(resolve);
+    input
+}
+
+fn resolve(solve: &mut Map<String, Value>) {
+    // Whichever of its names was typed.
+    if let Some((_, own)) = OPERATOR_ALIASES.iter().find(|(alias, _)| solve.get("operator").is_some_and(|name| name == alias)) {
+        solve.insert("operator".into(), json!(own));
+    }
+    for (key, default) in DEFAULTS {
+        solve.entry(key).or_insert_with(|| json!(default));
+    }
+    for value in solve.values_mut() {
+        let Some(text) = value.as_str() else { continue };
+        let numbers: Option<Vec<f64>> = text.split(',').map(|one| one.trim().replace('_', "").parse().ok()).collect();
+        match numbers.as_deref() {
+            Some([number]) => *value = json!(number),
+            Some(several) => *value = json!(several),
+            None => {}
+        }
+    }
+}
+
+/// Whether the quarks of an input have twisted boundary conditions in space, so that momenta of opposite signs differ.
+pub fn has_spatial_twist(input: &Value) -> bool {
+    let input = resolved(input);
+    let quarks = input["quarks"].as_object().into_iter().flat_map(Map::values);
+    let mut angles = std::iter::once(&input["solve"]).chain(quarks).filter_map(|solve| solve["theta"].as_array());
+    angles.any(|theta| theta.iter().take(3).any(|angle| angle.as_f64() != Some(0.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_differ_by_what_they_mean() {
+        let input = |solve: Value| json!({ "source": "point", "solve": solve });
+        let plain = input(json!({ "mass": "0.05" }));
+        let same = input(json!({ "operator": "wilson", "mass": "5e-2", "theta": "0.0, 0,0.0,0", "tol": "1e-10" }));
+        assert_eq!(difference(&plain, &same), None);
+        let other = input(json!({ "operator": "clover", "mass": "0.05", "csw": "1.5" }));
+        let found = difference(&plain, &other).unwrap();
+        let expected = Difference { key: "solve.operator".into(), first: json!("wilson"), second: json!("clover") };
+        assert_eq!(found, expected);
+        let source = json!({ "source": "wall", "solve": { "mass": "0.05" } });
+        assert_eq!(difference(&plain, &source).unwrap().key, "source");
+        let noise = |seed: u64| json!({ "noise": { "vectors": 4, "seed": seed } });
+        let found = difference(&noise(1), &noise(2)).unwrap();
+        assert_eq!((found.key.as_str(), found.first, found.second), ("noise.seed", json!(1), json!(2)));
+    }
+
+    #[test]
+    fn twists_are_found() {
+        assert!(!has_spatial_twist(&json!({ "solve": { "theta": "0,0,0,3.1" } })));
+        assert!(has_spatial_twist(&json!({ "solve": { "theta": "0.1,0,0,0" } })));
+        assert!(has_spatial_twist(&json!({ "quarks": { "a": {}, "b": { "theta": "0,0,1,0" } } })));
+        assert!(!has_spatial_twist(&json!({ "quarks": { "a": {} }, "source": "point" })));
+    }
+}
