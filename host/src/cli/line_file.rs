@@ -51,7 +51,7 @@ impl LineFile {
             record.lines.push(record.checked(value)?);
         }
         // Not before all lines have turned out to be ours.
-        comm.once(|| target::cut_half_line(&record.path, &found).map_err(Failure::failed))?;
+        comm.once(|| target::mend_last_line(&record.path, &found).map_err(Failure::failed))?;
         Ok(record)
     }
     /// Something is wrong with the line behind the last one.

@@ -3,7 +3,7 @@ use super::communicator::RunCommunicator;
 use super::{Failure, Outcome, output};
 use ferrite::files::Problem;
 use ferrite::system::atomic::{self, Destination};
-use ferrite_report::records::end_of_lines;
+use ferrite_report::records::{LastLine, end_of_lines, whole_lines};
 use serde_json::Value;
 use std::io::Write;
 use std::os::unix::fs::FileTypeExt;
@@ -150,13 +150,13 @@ pub fn append_line(path: &Path, object: &Value) -> Result<(), String> {
 /// The whole lines of a file; none of one that is not there.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Lines {
-    /// With their ends.
+    /// With their ends, that of the last one too.
     pub text: String,
-    /// Whether half a line follows them, which was being written when the machine went down.
-    pub half: bool,
+    /// How the file ends.
+    pub end: LastLine,
 }
 
-/// Reads lines that all begin with `begin`, and changes nothing.
+/// Reads lines of JSON objects that all begin with `begin`, and changes nothing.
 ///
 /// # Errors
 /// What cannot be read, or is none of ours: it is not text, or ends otherwise than with a line or the beginning of one.
@@ -167,25 +167,37 @@ pub fn lines(path: &Path, begin: &str) -> Result<Lines, String> {
         Err(why) if why.kind() == std::io::ErrorKind::NotFound => return Ok(Lines::default()),
         Err(why) => return Err(format!("{shown} cannot be read: {why}")),
     };
-    // A letter of several bytes may be torn, too: only whole lines are text for sure.
-    let (whole, rest) = bytes.split_at(end_of_lines(&bytes));
-    let both = rest.len().min(begin.len());
-    if rest[..both] != begin.as_bytes()[..both] {
+    let last = &bytes[end_of_lines(&bytes)..];
+    let both = last.len().min(begin.len());
+    if last[..both] != begin.as_bytes()[..both] {
         return Err(format!("{shown} ends with something that is not a line of results: name another file"));
     }
+    // A letter of several bytes may be torn, too: only whole lines are text for sure.
+    let (whole, end) = whole_lines(&bytes);
     let text = std::str::from_utf8(whole).map_err(|why| format!("{shown} is not text: {why}; name another file"))?;
-    Ok(Lines { text: text.into(), half: !rest.is_empty() })
+    let mut text = String::from(text);
+    if end == LastLine::Unended {
+        text.push('\n');
+    }
+    Ok(Lines { text, end })
 }
 
-/// Takes half a line off the end of a file, of which these lines were read.
-pub fn cut_half_line(path: &Path, lines: &Lines) -> Result<(), String> {
-    if !lines.half {
-        return Ok(());
-    }
-    tracing::warn!("{}: an incomplete last line was removed", path.display());
-    let file = std::fs::OpenOptions::new().write(true).open(path);
-    let cut = file.and_then(|file| file.set_len(lines.text.len() as u64));
-    cut.map_err(|why| format!("{} cannot be written: {why}", path.display()))
+/// Makes a file of which these lines were read end with a whole line: cuts a part of one off, and ends one that lacks only its
+/// end.
+pub fn mend_last_line(path: &Path, lines: &Lines) -> Result<(), String> {
+    let mut options = std::fs::OpenOptions::new();
+    let mended = match lines.end {
+        LastLine::Ended => return Ok(()),
+        LastLine::Torn => {
+            tracing::warn!("{}: an incomplete last line was removed", path.display());
+            options.write(true).open(path).and_then(|file| file.set_len(lines.text.len() as u64))
+        }
+        LastLine::Unended => {
+            tracing::info!("{}: the last line had no newline at its end; it is kept", path.display());
+            options.append(true).open(path).and_then(|mut file| file.write_all(b"\n"))
+        }
+    };
+    mended.map_err(|why| format!("{} cannot be written: {why}", path.display()))
 }
 
 /// Writes a text completely or not at all.
@@ -214,15 +226,22 @@ mod tests {
             std::fs::write(&path, bytes).unwrap();
             lines(&path, "{\"at\":")
         };
-        let of = |text: &str, half| Ok(Lines { text: text.into(), half });
-        assert_eq!(found(b""), of("", false));
-        assert_eq!(found(b"{\"at\":1}\n"), of("{\"at\":1}\n", false));
-        assert_eq!(found(b"{\"at\":1}\n{\"a"), of("{\"at\":1}\n", true));
+        let of = |text: &str, end| Ok(Lines { text: text.into(), end });
+        assert_eq!(found(b""), of("", LastLine::Ended));
+        assert_eq!(found(b"{\"at\":1}\n"), of("{\"at\":1}\n", LastLine::Ended));
+        assert_eq!(found(b"{\"at\":1}\n{\"a"), of("{\"at\":1}\n", LastLine::Torn));
         // Torn in the middle of a letter.
-        assert_eq!(found(b"{\"at\":1}\n{\"at\":\"\xc3"), of("{\"at\":1}\n", true));
+        assert_eq!(found(b"{\"at\":1}\n{\"at\":\"\xc3"), of("{\"at\":1}\n", LastLine::Torn));
         let lines = found(b"{\"at\":1}\n{").unwrap();
-        cut_half_line(&path, &lines).unwrap();
+        mend_last_line(&path, &lines).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"{\"at\":1}\n");
+        // A whole line that lacks its end is kept, and gets it.
+        for before in ["", "{\"at\":1}\n"] {
+            let whole = format!("{before}{{\"at\":\"\u{e9}\"}}");
+            assert_eq!(found(whole.as_bytes()), of(&format!("{whole}\n"), LastLine::Unended));
+            mend_last_line(&path, &found(whole.as_bytes()).unwrap()).unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{whole}\n"));
+        }
         for other in [&b"links"[..], b"{\"at\":1}\n\0\0", b"{\"a\":1}"] {
             assert!(found(other).unwrap_err().contains("not a line of results"));
         }

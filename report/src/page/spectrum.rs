@@ -300,6 +300,9 @@ mod tests {
         // Torn in the middle of a letter.
         let torn = [lines(3).as_bytes(), b"{\"half\xc3"].concat();
         let spectrum = SpectrumReport::of("folder".into(), record(&torn).unwrap());
+        // A last line that lacks nothing but its end is whole.
+        let unended = record(lines(3).trim_end().as_bytes()).unwrap();
+        assert_eq!((unended.all.len(), unended.half), (3, false));
         assert_eq!(spectrum.sentence(), "3 configurations on 4×4×4×8: pion");
         let json = spectrum.json();
         assert_eq!((&json["configurations"], &json["half_line"]), (&json!(3), &json!(true)));

@@ -71,12 +71,8 @@ pub fn read_all(paths: &[PathBuf]) -> Result<RecordLines, ReportError> {
 /// The lines of a file, and whether the last one is half written and left out.
 pub(crate) fn lines_of(bytes: &[u8], file: &str) -> Result<(Vec<RecordLine>, bool), String> {
     let name: Arc<str> = file.into();
-    let (whole, rest) = bytes.split_at(end_of_lines(bytes));
-    let (whole, half) = match serde_json::from_slice::<Value>(rest) {
-        // The end of the last line is missing, and nothing else.
-        Ok(_) => (bytes, false),
-        Err(_) => (whole, !rest.trim_ascii().is_empty()),
-    };
+    let (whole, end) = whole_lines(bytes);
+    let half = end == LastLine::Torn && !bytes[whole.len()..].trim_ascii().is_empty();
     let lines = whole.split(|byte| *byte == b'\n').zip(1..).filter(|(line, _)| !line.trim_ascii().is_empty());
     let objects = lines.map(|(text, line)| match serde_json::from_slice(text) {
         Ok(value) => Ok(RecordLine { place: Place { file: name.clone(), line }, value }),
@@ -92,7 +88,32 @@ pub(crate) fn lines_of(bytes: &[u8], file: &str) -> Result<(Vec<RecordLine>, boo
     }
 }
 
-/// Where the last whole line ends.
+/// How a file of lines of JSON ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LastLine {
+    /// With the end of a line, or the file is empty.
+    #[default]
+    Ended,
+    /// With a whole value that lacks the end of its line, as editors and shells may leave it.
+    Unended,
+    /// With a part of a line, which is being written, or was when the machine went down.
+    Torn,
+}
+
+/// The bytes of a file of lines of JSON without a torn last line. Of a JSON object no part is another one: a last line that
+/// lacks its end and can be read is whole.
+pub fn whole_lines(bytes: &[u8]) -> (&[u8], LastLine) {
+    let (ended, rest) = bytes.split_at(end_of_lines(bytes));
+    if rest.is_empty() {
+        return (ended, LastLine::Ended);
+    }
+    match serde_json::from_slice::<Value>(rest) {
+        Ok(value) if value.is_object() => (bytes, LastLine::Unended),
+        _ => (ended, LastLine::Torn),
+    }
+}
+
+/// Where the last line with an end ends.
 pub fn end_of_lines(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
 }

@@ -210,6 +210,38 @@ fn nothing_is_half_written() {
     room.fails(2, "convert weak.ildg weak.ildg/a.npy", &["weak.ildg/a.npy"]);
 }
 
+/// Lines of configurations that are done stay, the last one too where it lacks nothing but its end, as after an editor; a part of a
+/// line does not.
+#[test]
+fn whole_last_lines_are_kept() {
+    let room = Room::with_weak_field();
+    room.json("generate weak-field --lattice 4,4,4,8 --seed 8 -o other.ildg");
+    for command in ["measure", "trace --mass 0.5 --noise 1"] {
+        let run = |files: &str| {
+            let words: Vec<_> = command.splitn(2, ' ').collect();
+            let run = room.run(&format!("{} {files} {} -o lines.jsonl --backend cpu", words[0], words[1..].concat()));
+            assert_eq!(run.code, Some(0), "{command}: {}", run.stderr);
+            run.stderr
+        };
+        let path = room.path("lines.jsonl");
+        run("weak.ildg");
+        let whole = fs::read(&path).unwrap();
+        fs::write(&path, &whole[..whole.len() - 1]).unwrap();
+        let said = run("weak.ildg");
+        assert!(said.contains("weak.ildg: is done") && said.contains("the last line had no newline"), "{said}");
+        assert!(fs::read(&path).unwrap() == whole, "{command}");
+        fs::write(&path, &whole[..whole.len() - 1]).unwrap();
+        run("weak.ildg other.ildg");
+        let both = fs::read(&path).unwrap();
+        assert!(both.starts_with(&whole) && both.iter().filter(|byte| **byte == b'\n').count() == 2, "{command}");
+        fs::write(&path, &both[..both.len() - 2]).unwrap();
+        let said = run("weak.ildg");
+        assert!(said.contains("warning: lines.jsonl: an incomplete last line was removed"), "{said}");
+        assert!(fs::read(&path).unwrap() == whole, "{command}");
+        fs::remove_file(path).unwrap();
+    }
+}
+
 #[test]
 fn quenched_chains_go_on_where_they_stopped() {
     let room = Room::new();

@@ -231,6 +231,24 @@ fn edit(path: &std::path::Path, change: impl FnOnce(&str) -> String) {
     fs::write(path, other).unwrap();
 }
 
+/// The end of the last line, which some editors take off, is all that may be missing; it comes back.
+#[test]
+fn a_last_line_without_its_end_is_whole() {
+    let room = room(GAUGE);
+    room.json("rhmc run.toml --out run");
+    let whole = fs::read(room.path("run/trajectories.jsonl")).unwrap();
+    room.json("rhmc run.toml --out whole --set trajectories=4");
+    for (folder, more) in [("again", "3"), ("on", "4")] {
+        copy(&room, "run", folder);
+        let path = room.path(folder).join("trajectories.jsonl");
+        fs::write(&path, &whole[..whole.len() - 1]).unwrap();
+        let said = told(&room, &format!("rhmc run.toml --out {folder} --resume --set trajectories={more}"));
+        assert!(!said.contains("warning: "), "{said}");
+        assert!(fs::read(&path).unwrap().starts_with(&whole), "{folder}");
+    }
+    assert_eq!(lines(&room, "on"), lines(&room, "whole"));
+}
+
 /// Whatever is changed by hand in states and lines, the run says so, and resumes from the state before or not at all; never
 /// with other numbers than those that it would have made.
 #[test]

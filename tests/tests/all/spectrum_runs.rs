@@ -46,6 +46,11 @@ fn runs_go_on() {
     let other = "spectrum run.toml --set solve.precision=single --out out --backend cpu cfg.1.ildg";
     room.fails(2, &format!("{other} --set solve.mass=0.3"), &["line 1: it was made with another solve.mass"]);
     room.fails(2, &format!("{other} --set solve.mass=0.2 --set momenta=1"), &["made with another momenta"]);
+    // A whole last line stays one without its end, and its configuration is not made again.
+    let whole = fs::read(room.path("out/correlators.jsonl")).unwrap();
+    fs::write(room.path("out/correlators.jsonl"), &whole[..whole.len() - 1]).unwrap();
+    assert_eq!(room.json(&format!("{run} cfg.3.ildg"))["configurations"].as_array().unwrap().len(), 3);
+    assert_eq!(fs::read(room.path("out/correlators.jsonl")).unwrap(), whole);
     // Half a line is taken off, and its configuration made again.
     let whole = fs::read(room.path("out/correlators.jsonl")).unwrap();
     fs::write(room.path("out/correlators.jsonl"), &whole[..whole.len() - 100]).unwrap();

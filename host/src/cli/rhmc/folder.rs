@@ -28,6 +28,7 @@ use ferrite_report::records::trajectories::{self, FILE, RunHistory};
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use tracing::{info, warn};
 
@@ -286,9 +287,17 @@ impl RunFolder {
         comm.once(|| self.cut_lines())
     }
     fn cut_lines(&self) -> Outcome {
-        let lines = OpenOptions::new().write(true).open(self.lines());
-        let lines = lines.map_err(|why| self.failed(FILE, why))?;
-        lines.set_len(self.bytes).and_then(|()| lines.sync_all()).map_err(|why| self.failed(FILE, why))
+        let cut = || {
+            let lines = OpenOptions::new().write(true).open(self.lines())?;
+            // Of lines that a state knows, nothing but the end of the last one may be missing: `lines_of` refuses others.
+            let length = lines.metadata()?.len();
+            if length + 1 == self.bytes {
+                lines.write_all_at(b"\n", length)?;
+            }
+            lines.set_len(self.bytes)?;
+            lines.sync_all()
+        };
+        cut().map_err(|why| self.failed(FILE, why))
     }
     /// *Collective.* The same for a state that is not the last one: configurations and lines after it are set aside first.
     pub fn go_back(&mut self, saved: &Saved, fields: &ChainFields, layout: &Layout, comm: &RunCommunicator) -> Outcome {
@@ -340,6 +349,8 @@ impl RunFolder {
         let (path, bytes) = (self.lines(), saved.bytes);
         let refused = |why: String| Err(Failure::refused(format!("{} {why}", path.display())));
         let all = match fs::read(&path) {
+            // An editor may have taken the end of the last line off. The checksum shows that nothing else is missing.
+            Ok(all) if all.len() as u64 + 1 == bytes && !all.ends_with(b"\n") => [&all[..], b"\n"].concat(),
             Ok(all) => all,
             Err(why) if why.kind() == ErrorKind::NotFound => {
                 return refused(format!(

@@ -45,7 +45,7 @@ impl File {
             if folder.is_dir() {
                 lock = Some(target::lock(folder).map_err(Failure::refused)?);
             }
-            // Half a line is that of a configuration which is not done.
+            // A torn last line is that of a configuration which is not done.
             lines = target::lines(&path, "{\"").map_err(Failure::refused)?;
             Ok(())
         })?;
@@ -111,7 +111,7 @@ impl File {
                 }
             }
             target::check_lines(&path).map_err(Failure::refused)?;
-            target::cut_half_line(&path, lines).map_err(Failure::failed)
+            target::mend_last_line(&path, lines).map_err(Failure::failed)
         })
     }
     /// *Collective.* Whether a configuration has a line. Refused where a line is of a file at this place which held
