@@ -4,8 +4,7 @@
 //! Every staple of a fat link is made from a shorter one: with V = U_μ the three-link staple, from that the five-link
 //! one in a further direction, from that the seven-link one; the three-link staple's own staple in its own direction is
 //! the Lepage term.
-use crate::algebra::su2::{each_subgroup, largest_trace};
-use crate::algebra::{Colour, Complex, Real, Su3, complex};
+use crate::algebra::{Colour, Complex, Hermitian, Real, Su3, complex};
 use crate::field::{Links, Matrices, ThinLinks};
 use crate::lattice::{Bordered, Geometry, Region, Site};
 use crate::memory::Access;
@@ -243,27 +242,79 @@ pub struct ProjectSu3 {
     pub matrices: Matrices,
 }
 
-/// The W in SU(3) with the largest Re tr (W V†): the [`polar`] factor, its third row changed so that its determinant is 1, and then in one
-/// subgroup SU(2) after the other what makes the trace largest (Cabibbo and Marinari 1982), until nothing changes. Where V is singular
-/// numbers are not finite.
+/// Number of steps that halve an angle between 0 and π down to the rounding of doubles.
+const HALVINGS: u32 = 54;
+
+/// Returns e^{iθ} for the angle with sin θ = r sin t and cos θ ≥ 0, of `x` = e^{it} and 0 ≤ r ≤ 1. The cosine keeps its digits where
+/// sin θ is close to 1.
+#[inline(always)]
+fn refracted(r: f64, x: Complex<f64>) -> Complex<f64> {
+    let along = r * x.re;
+    complex(along.mul_add(along, (1.0 - r) * (1.0 + r)).sqrt_or_zero(), r * x.im)
+}
+
+/// Returns the e^{iθ_k} with the largest Σ_k σ_k cos θ_k among those whose product is e^{iψ} = `whole`, for 0 ≤ ψ ≤ π and positive σ_k
+/// of which the first is the smallest.
+///
+/// At an extremum all σ_k sin θ_k are equal, and at the largest one the angles are not negative, add up to ψ, and only the first may
+/// exceed π/2. As a function of θ_0 = t their sum A(t) increases up to t = π/2 and is concave beyond, from A(0) = 0 to A(π) = π ≥ ψ:
+/// bisection on 0 ≤ t ≤ π finds where it reaches ψ first, which is the maximum. No function is evaluated for that: angles are
+/// halved and compared as unit complex numbers.
+#[inline(always)]
+fn largest_phases([least, second, third]: [f64; 3], whole: Complex<f64>) -> [Complex<f64>; 3] {
+    let (second, third) = (least / second, least / third);
+    let (mut low, mut high, mut x) = (complex(1.0, 0.0), complex(-1.0, 0.0), complex(0.0, 1.0));
+    let mut step = 0;
+    while step < HALVINGS {
+        // A(t), which is 3π/2 at most.
+        let sum = x * refracted(second, x) * refracted(third, x);
+        let beyond = sum * whole.conj();
+        // The sign of A(t) − ψ: by its sine where the two are close, else by their cosines.
+        let is_high = if beyond.re > 0.0 { beyond.im > 0.0 } else { sum.im < 0.0 || sum.re < whole.re };
+        if is_high {
+            high = x;
+        } else {
+            low = x;
+        }
+        let between = low + high;
+        x = between.scale(1.0 / between.norm_sqr().sqrt_or_zero());
+        step += 1;
+    }
+    [x, refracted(second, x), refracted(third, x)]
+}
+
+/// The W in SU(3) with the largest Re tr (W V†). With the polar decomposition V = U H and H = E σ E†, it is W = U E e^{iθ} E† with
+/// the [largest Σ_k σ_k cos θ_k](largest_phases) for which det W = 1. Nothing is iterated to convergence, however close to each
+/// other σ_k are. Where V is singular numbers are not finite.
 #[inline(always)]
 pub fn largest_in_su3(v: &Su3<f64>) -> Su3<f64> {
-    // Each sweep leaves a quarter of what is missing, or less.
-    const MOST_SWEEPS: u32 = 100;
-    let mut w = polar(v).unitarised();
-    let mut product = w * v.adjoint();
-    let (mut sweep, mut change) = (0, 1.0);
-    while sweep < MOST_SWEEPS && change > 1e-15 {
-        change = 0.0;
-        each_subgroup!(w, product, block => {
-            let turn = largest_trace(block);
-            change += turn[1] * turn[1] + turn[2] * turn[2] + turn[3] * turn[3];
-            turn
-        });
-        change = change.sqrt_or_zero();
-        sweep += 1;
-    }
-    w.unitarised()
+    let u = polar(v);
+    let ([a, b, c], e) = Hermitian::part_of(u.adjoint() * *v).eigen();
+    let det = u.determinant();
+    let whole = det.conj().scale(1.0 / det.norm_sqr().sqrt_or_zero());
+    // The phases of the complex conjugate problem are complex conjugate.
+    let is_below = whole.im < 0.0;
+    let whole = if is_below { whole.conj() } else { whole };
+    let (is_first, is_second) = (a <= b && a <= c, b <= c);
+    let sizes = if is_first {
+        [a, b, c]
+    } else if is_second {
+        [b, a, c]
+    } else {
+        [c, a, b]
+    };
+    let [x, y, z] = largest_phases(sizes, whole);
+    let phases = if is_first {
+        [x, y, z]
+    } else if is_second {
+        [y, x, z]
+    } else {
+        [y, z, x]
+    };
+    let [x, y, z] = if is_below { [phases[0].conj(), phases[1].conj(), phases[2].conj()] } else { phases };
+    let row = |[p, q, r]: [Complex<f64>; 3]| [p * x, q * y, r * z];
+    let turned = Su3([row(e.0[0]), row(e.0[1]), row(e.0[2])]);
+    (u * turned * e.adjoint()).unitarised()
 }
 
 // SAFETY: call i reads and writes matrix i only.

@@ -146,14 +146,22 @@ pub fn shifted(gauge: &HostGauge, chi: &HostColour, directions: &[usize]) -> Hos
 }
 
 /// The W in SU(3) with the largest Re tr W V†, found from V made unitary by its rows and improved in SU(2) subgroups
-/// (Cabibbo and Marinari) until nothing changes any more. V must not be singular: then, `None`.
+/// (Cabibbo and Marinari) until nothing changes any more. V must not be singular: then, `None`. Where Re tr W V† has several
+/// maxima it may be one that is not the largest.
 pub fn project(v: &Matrix) -> Option<Matrix> {
+    project_with_sweeps(v).map(|(w, _)| w)
+}
+
+/// [`project`], with the number of sweeps over the subgroups that it took.
+pub fn project_with_sweeps(v: &Matrix) -> Option<(Matrix, usize)> {
     let mut w = *v;
     if !orthonormalise(&mut w) {
         return None;
     }
     let mut x = product(&w, &adjoint(v));
-    for _ in 0..1000 {
+    let mut sweeps = 0;
+    while sweeps < 100_000 {
+        sweeps += 1;
         let mut change = 0f64;
         for (i, j) in [(0, 1), (0, 2), (1, 2)] {
             // The part of x in the quaternions, a₀ + i a·σ; its conjugate makes the trace largest.
@@ -176,7 +184,7 @@ pub fn project(v: &Matrix) -> Option<Matrix> {
         }
     }
     // Rounding errors of many rotations.
-    orthonormalise(&mut w).then_some(w)
+    orthonormalise(&mut w).then_some((w, sweeps))
 }
 
 /// APE smearing of the links in x, y, z by staples in these directions: in each of `steps` steps, U becomes the

@@ -11,14 +11,20 @@ use ferrite::lattice::Lattice;
 use ferrite_tests::cut;
 use ferrite_tests::reference::{adjoint, multiply, transform_links};
 use ferrite_tests::smearing_reference;
+use num_complex::Complex64;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
 /// One matrix for each site.
 type Field = Vec<Matrix>;
 
-/// The projection of (1 − α) U plus α times the mean of staples, each with its sides, its middle and the direction of the sides.
+/// The projection of [`sums`].
 fn projected(lattice: Lattice, mu: usize, link: &Field, alpha: f64, staples: &[(&Field, &Field, usize)]) -> Field {
+    sums(lattice, mu, link, alpha, staples).iter().map(|sum| smearing_reference::project(sum).unwrap()).collect()
+}
+
+/// (1 − α) U plus α times the mean of staples, each with its sides, its middle and the direction of the sides.
+fn sums(lattice: Lattice, mu: usize, link: &Field, alpha: f64, staples: &[(&Field, &Field, usize)]) -> Field {
     let site = |x: usize| {
         let mut sum = link[x].map(|row| row.map(|z| z * (1.0 - alpha)));
         let mut add = |staple: Matrix| {
@@ -32,7 +38,7 @@ fn projected(lattice: Lattice, mu: usize, link: &Field, alpha: f64, staples: &[(
             let beside = lattice.neighbour(along, *nu, false);
             add(multiply(&multiply(&adjoint(&sides[down]), &middle[down]), &sides[beside]));
         }
-        smearing_reference::project(&sum).unwrap()
+        sum
     };
     (0..lattice.volume()).map(site).collect()
 }
@@ -153,6 +159,92 @@ fn ape_and_hyp_links_are_those_of_the_formulas() {
     let zero = HostGauge::from_links(domain.local(), vec![Matrix::default(); 64]);
     let zero = GaugeField::upload(&domain, &zero).unwrap();
     assert!(kinds()[0].smeared(&zero).is_err_and(|why| why.to_string().contains("no projection to SU(3)")));
+}
+
+/// The largest element of the traceless anti-Hermitian part of W V†, which is zero at an extremum of Re tr W V† in SU(3), and
+/// Re tr W V†.
+fn extremum(w: &Matrix, v: &Matrix) -> (f64, f64) {
+    let m = multiply(w, &adjoint(v));
+    let trace = (0..3).map(|k| m[k][k]).sum::<Complex64>();
+    let off = |(j, k): (usize, usize)| {
+        let diagonal = if j == k { Complex64::new(0.0, trace.im / 3.0) } else { Complex64::ZERO };
+        (0.5 * (m[j][k] - m[k][j].conj()) - diagonal).norm()
+    };
+    ((0..9).map(|n| off((n / 3, n % 3))).fold(0.0, f64::max), trace.re)
+}
+
+/// On hot links sums of staples have any size and phase, and sweeps over subgroups converge slowly on some of them: the plain projection
+/// goes on to its end.
+#[test]
+fn projections_of_hot_links_are_converged() {
+    let domain = Domain::single(Cpu::new(None), Lattice::new([8, 8, 8, 8]).unwrap()).unwrap();
+    let (lattice, alpha) = (domain.local(), 0.75);
+    let gauge = generate::random(lattice, 77);
+    let smearing = ProjectedSmearing { sums: SumsOfStaples::Ape(alpha), levels: 1, spatial: false };
+    let links = GaugeField::upload(&domain, &gauge).unwrap();
+    let smeared = smearing.smeared(&links).unwrap().download().unwrap();
+    assert!(measure::unitarity(&smeared).violation < 1e-14);
+    let before = directions(&gauge);
+    let (mut slow, mut compared) = (0, 0);
+    for mu in 0..4 {
+        let staples: Vec<_> = (0..4).filter(|nu| *nu != mu).map(|nu| (&before[nu], &before[mu], nu)).collect();
+        for (x, sum) in sums(lattice, mu, &before[mu], alpha, &staples).iter().enumerate() {
+            let found = smeared.link(x, mu);
+            let (gradient, trace) = extremum(found, sum);
+            // Elements of the sums are below 1, and each of three products of matrices rounds at some 1e-16 of that.
+            assert!(gradient < 4e-15, "link {mu} at {x}: {gradient:e}");
+            let (end, sweeps) = smearing_reference::project_with_sweeps(sum).unwrap();
+            let largest = extremum(&end, sum).1;
+            assert!(trace > largest - 1e-14, "link {mu} at {x}: {trace} {largest}");
+            slow += usize::from(sweeps > 100);
+            // Sweeps may end in another maximum, which is not as large.
+            if trace < largest + 1e-12 {
+                compared += 1;
+                let both = found.iter().flatten().zip(end.iter().flatten());
+                let off = both.map(|(a, b)| (a - b).norm()).fold(0.0, f64::max);
+                // Where n sweeps are needed each takes 1/n of what is missing, or so: a last one of 1e-15 leaves n times that.
+                assert!(off < 1e-13f64.max(sweeps as f64 * 4e-15), "link {mu} at {x} after {sweeps} sweeps: {off:e}");
+            }
+        }
+    }
+    assert!(slow > 0 && compared > 16000, "{slow} {compared}");
+}
+
+/// Of a multiple of an element of SU(3), e^{iφ} W, the projection is W times the element of the centre next to e^{iφ}, which sweeps that begin
+/// at another one do not find. Of diagonal matrices it is diagonal, also beyond the angle at which the cosine of one phase is negative.
+#[test]
+fn projections_have_the_largest_trace() {
+    let w = *generate::random(Lattice::new([2; 4]).unwrap(), 5).link(3, 1);
+    let project = |v: &Matrix| -> Matrix {
+        let complex = |z: &Complex64| gpu_kernels::algebra::complex(z.re, z.im);
+        let v = gpu_kernels::algebra::Su3(std::array::from_fn(|j| std::array::from_fn(|k| complex(&v[j][k]))));
+        gpu_kernels::smeared::largest_in_su3(&v).0.map(|row| row.map(|z| Complex64::new(z.re, z.im)))
+    };
+    let off = |a: &Matrix, b: &Matrix| {
+        a.iter().flatten().zip(b.iter().flatten()).map(|(a, b)| (a - b).norm()).fold(0.0, f64::max)
+    };
+    let third = std::f64::consts::TAU / 3.0;
+    for (phi, turns) in [(0.0, 0.0), (1.04, 0.0), (1.06, 1.0), (-1.04, 0.0), (-1.06, -1.0), (2.0, 1.0), (3.1, 1.0)] {
+        let times = |factor: Complex64| w.map(|row| row.map(|z| z * factor));
+        let found = project(&times(0.7 * Complex64::cis(phi)));
+        assert!(off(&found, &times(Complex64::cis(turns * third))) < 1e-14, "{phi}");
+    }
+    for (sizes, psi) in
+        [([0.05, 1.0, 0.9], 3.0), ([1.0, 0.2, 1.1], -2.5), ([1.2, 0.8, 0.3], 1.9), ([0.5, 0.5, 0.5], 3.1)]
+    {
+        // V = σ with a phase on the last element, so that the phases of W V† add up to -ψ.
+        let diagonal = |z: [Complex64; 3]| -> Matrix {
+            std::array::from_fn(|j| std::array::from_fn(|k| if j == k { z[j] } else { Complex64::ZERO }))
+        };
+        let v = diagonal([sizes[0].into(), sizes[1].into(), sizes[2] * Complex64::cis(psi)]);
+        let (found, trace) = (project(&v), extremum(&project(&v), &v).1);
+        // On a grid of phases none is larger.
+        let trace_of = |a: f64, b: f64| sizes[0] * a.cos() + sizes[1] * b.cos() + sizes[2] * (psi + a + b).cos();
+        let grid = (0..1 << 16).map(|k| trace_of((k % 256) as f64 * third / 85.0, (k / 256) as f64 * third / 85.0));
+        let best = grid.fold(f64::MIN, f64::max);
+        assert!(trace > best - 1e-14 && trace < best + 1e-3, "{sizes:?} {psi}: {trace} {best}");
+        assert!(extremum(&found, &v).0 < 1e-15, "{sizes:?} {psi}");
+    }
 }
 
 #[test]
