@@ -487,6 +487,7 @@ pub fn read_gauge(path: &Path, read: &Reading, layout: &Layout, comm: &RunCommun
     let file = file.map_err(|error| Failure::reading(&error, read.by))?;
     note_header(path, &file.header, &file.checksum, Some(read.options.record));
     note_values(path, &file);
+    warn_of_open_boundary(path, &file);
     Ok(file)
 }
 
@@ -514,6 +515,18 @@ fn note_values(path: &Path, file: &GaugeFile) {
         if let Some(stored) = stored.filter(|stored| !stored.agrees(computed, header.precision)) {
             tracing::info!("{shown}: the {name} is {computed:.10}, the header says {}; accepted", stored.value);
         }
+    }
+}
+
+/// Warns of open boundary conditions. Every command that reads links calls this.
+pub fn warn_of_open_boundary(path: &Path, file: &GaugeFile) {
+    if file.open_boundary {
+        tracing::warn!(
+            "{}: open boundary conditions in t: the links U_t at t = T - 1 are zero. What is measured assumes a periodic lattice: \
+             plaquettes, energy density, t0, w0 and charge are sums over all time slices, those at the boundary too, divided by \
+             the whole volume, and nothing hops between t = T - 1 and t = 0",
+            path.display()
+        );
     }
 }
 

@@ -1,6 +1,6 @@
 //! `ferrite verify`, and the flags that say how files are read.
 use super::failure::{ReadBy, describe};
-use super::fields::{Content, Inspected, Reading, inspect, require_host_memory};
+use super::fields::{Content, Inspected, Reading, inspect, require_host_memory, warn_of_open_boundary};
 use super::layout::Layout;
 use super::text::file_lattice;
 use super::{Code, Context, Failure, Outcome};
@@ -166,6 +166,7 @@ fn read(path: &Path, found: &Inspected, options: &ReadOptions, layout: &Layout) 
         return Ok((object, text));
     }
     let file = read_gauge(layout.share(path), options)?;
+    warn_of_open_boundary(path, &file);
     let agrees = |value, stored: Option<Printed>| stored.map(|stored| stored.agrees(value, header.precision));
     let stored = |value, stored: Option<Printed>| match (stored, agrees(value, stored)) {
         (Some(printed), Some(true)) => format!("agrees with {} in the header", printed.value),
@@ -181,6 +182,10 @@ fn read(path: &Path, found: &Inspected, options: &ReadOptions, layout: &Layout) 
     let (worst, axis) = (file.unitarity, ["x", "y", "z", "t"][file.unitarity.mu]);
     let site = header.lattice.coordinates(worst.site);
     line("unitarity", format!("worst link off SU(3) by {:.2e}: U_{axis} at {site:?}", worst.violation));
+    if file.open_boundary {
+        line("boundary", "open in t: all U_t at t = T - 1 are zero".into());
+    }
+    object["open_boundary"] = json!(file.open_boundary);
     object["checksum"] = checksum_object(&file.checksum);
     put_plaquette(&mut object, &file.plaquette);
     if matches!(file.checksum, Checksum::Mismatch { .. }) {

@@ -56,6 +56,21 @@ pub(crate) fn links(
     Err(Problem::NotUnitary { what, site, violation, limit })
 }
 
+/// *Collective.* Returns whether all links U_t of the last time slice are zero, and others are not: open boundary conditions in t,
+/// as openQCD has them.
+pub(crate) fn has_open_boundary(gauge: &HostGauge, parts: &FileParts) -> Result<bool, Problem> {
+    let section = parts.mine();
+    let (last, sites) = (section.global.size()[3] - 1, section.local.size()[..3].iter().product::<usize>());
+    let mut counts = [0; 2];
+    for (t, slice) in gauge.links().chunks_exact(4 * sites).enumerate() {
+        let is_zero = |site: &&[Matrix]| site[3].iter().flatten().all(|z| *z == Complex64::ZERO);
+        let zero = slice.par_chunks_exact(4).filter(is_zero).count();
+        counts[usize::from(section.origin[3] + t == last)] += (sites - zero) as u64;
+    }
+    let [elsewhere, at_end] = parts.collect(counts)?.into_iter().fold([0, 0], |[a, b], [c, d]| [a + c, b + d]);
+    Ok(at_end == 0 && elsewhere > 0)
+}
+
 /// That all links could be put back into SU(3): there is no nearest one to a singular matrix.
 pub(crate) fn reunitarised(gauge: &HostGauge, parts: &FileParts) -> Result<(), Problem> {
     match links(gauge, FilePrecision::Double, &ReadOptions::default(), parts) {

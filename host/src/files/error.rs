@@ -272,10 +272,10 @@ pub enum Problem {
         /// What is accepted.
         limit: f64,
     },
-    /// openQCD's links at the end of time with open boundary conditions.
+    /// Links U_t that are zero at the end of a lattice with open boundary conditions, as openQCD writes them.
     #[error(
         "has open boundary conditions in t: the links U_t at t = T - 1 are zero, but Ferrite's lattices are periodic; allow \
-         non-unitary links to take them as they are"
+         non-unitary links, and do not put them back into SU(3), to take them as they are"
     )]
     OpenBoundary,
     /// Links that no projection brings to SU(3).

@@ -514,6 +514,8 @@ pub struct GaugeFile {
     pub link_trace: f64,
     /// The worst of the links as stored.
     pub unitarity: Unitarity,
+    /// Whether all U_t of the last time slice are zero, for open boundary conditions in t.
+    pub open_boundary: bool,
 }
 
 /// A fermion field that was read, and what is known of it.

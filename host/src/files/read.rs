@@ -450,8 +450,9 @@ fn gauge_at(
             (problem, _) => problem,
         });
     }
-    let unitarity =
-        checks::links(&gauge, header.precision, options, parts).map_err(|problem| open(problem, &header))?;
+    let open_boundary = checks::has_open_boundary(&gauge, parts)?;
+    let open = |problem| if open_boundary { at_open_boundary(problem, &header) } else { problem };
+    let unitarity = checks::links(&gauge, header.precision, options, parts).map_err(open)?;
     let measured = checks::measured(&gauge, parts)?;
     for (name, stored) in known.iter().filter(|_| options.verify) {
         checks::value(name, *stored, computed(&measured, name), header.precision)?;
@@ -459,19 +460,16 @@ fn gauge_at(
     let (plaquette, link_trace) = measured;
     if options.reunitarise {
         gauge.reunitarise();
-        checks::reunitarised(&gauge, parts)?;
+        checks::reunitarised(&gauge, parts).map_err(open)?;
     }
-    Ok(GaugeFile { gauge, header, checksum, plaquette, link_trace, unitarity })
+    Ok(GaugeFile { gauge, header, checksum, plaquette, link_trace, unitarity, open_boundary })
 }
 
-/// Links of openQCD that are zero at the end of a lattice with open boundary conditions. No other matrix is off SU(3) by the
-/// length of the unit matrix, √3.
-fn open(problem: Problem, header: &Header) -> Problem {
+/// Names open boundary conditions where the links that are zero for them are those that a check complains about.
+fn at_open_boundary(problem: Problem, header: &Header) -> Problem {
     match problem {
-        Problem::NotUnitary { what: "link U_t", site, violation, .. }
-            if header.format == FileFormat::OpenQcd
-                && site[3] + 1 == header.lattice.size()[3]
-                && violation == 3f64.sqrt() =>
+        Problem::NotUnitary { what: "link U_t", site, .. } | Problem::NotReunitarised { what: "link U_t", site }
+            if site[3] + 1 == header.lattice.size()[3] =>
         {
             Problem::OpenBoundary
         }

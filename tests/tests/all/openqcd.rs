@@ -217,5 +217,67 @@ fn open_boundary_conditions_are_named() {
     fs::write(room.path("open"), &bytes).unwrap();
     room.fails(2, "plaquette open", &["open: has open boundary conditions in t", "(--allow-non-unitary)"]);
     room.fails(1, "verify open", &["has open boundary conditions in t"]);
-    room.json("verify open --allow-non-unitary");
+    let verified = room.json("verify open --allow-non-unitary");
+    assert_eq!(verified["open_boundary"], true);
+    // In other formats, too; no projection makes links of zeros.
+    room.json("convert open open.ildg --allow-non-unitary");
+    let read = "open.ildg: has open boundary conditions in t";
+    room.fails(2, "plaquette open.ildg", &[read, "(--allow-non-unitary)"]);
+    room.fails(2, "plaquette open.ildg --allow-non-unitary --reunitarise", &[read, "do not put them back into SU(3)"]);
+    // Links in t that are zero elsewhere are something else.
+    let mut other = gauge.clone();
+    for site in (0..lattice.volume()).filter(|site| lattice.coordinates(*site)[3] == 1) {
+        other.links_mut()[4 * site + 3] = Matrix::default();
+    }
+    fs::write(room.path("other"), by_the_book(&other)).unwrap();
+    room.fails(2, "plaquette other", &["is off SU(3)"]);
+}
+
+/// Each command that takes such links says what it assumes, on one process and on many.
+#[test]
+fn open_boundary_conditions_are_warned_of() {
+    let room = Room::new();
+    room.json("generate weak-field --lattice 4,4,4,8 --seed 3 --noise 0.3 -o closed.ildg");
+    let mut gauge = read_gauge(&room.path("closed.ildg"), &ReadOptions::default()).unwrap().gauge;
+    let lattice = gauge.lattice();
+    for site in (0..lattice.volume()).filter(|site| lattice.coordinates(*site)[3] == 7) {
+        gauge.links_mut()[4 * site + 3] = Matrix::default();
+    }
+    let allowed = WriteOptions { format: FileFormat::Ildg, ..Default::default() };
+    write_gauge(&room.path("open.ildg"), &gauge, &allowed).unwrap();
+    fs::write(
+        room.path("run.toml"),
+        "configurations = [\"open.ildg\"]\n[solve]\noperator = \"wilson\"\nmass = 0.3\ntol = 1e-6\nallow-non-unitary = true\n",
+    )
+    .unwrap();
+    let warning = "warning: open.ildg: open boundary conditions in t";
+    for command in [
+        "plaquette open.ildg --allow-non-unitary",
+        "verify open.ildg --allow-non-unitary",
+        "measure open.ildg --allow-non-unitary",
+        "measure open.ildg --allow-non-unitary --flow 0.1",
+        "solve --gauge open.ildg --allow-non-unitary --mass 0.3 --source random:1 --tol 1e-6 -o x.npy",
+        "apply --gauge open.ildg --allow-non-unitary --mass 0.3 --source random:1 -o b.npy",
+        "trace open.ildg --allow-non-unitary --mass 0.3 --noise 1",
+        "spectrum run.toml --out out",
+    ] {
+        let run = room.run(&format!("{command} --backend cpu"));
+        assert_eq!(run.code, Some(0), "{command}: {}", run.stderr);
+        let said: Vec<_> = run.stderr.lines().filter(|line| line.starts_with(warning)).collect();
+        assert_eq!(said.len(), 1, "{command}: {}", run.stderr);
+        assert!(
+            said[0].contains("plaquettes, energy density, t0, w0 and charge are sums over all time slices"),
+            "{said:?}"
+        );
+        let closed = room.run(&format!("{} --backend cpu", command.replace("open.ildg", "closed.ildg")));
+        assert!(!closed.stderr.contains("open boundary"), "{command}: {}", closed.stderr);
+    }
+    // The parts of many processes: links that are zero are in some of them.
+    let path = room.path("open.ildg");
+    let options = ReadOptions { allow_non_unitary: true, ..Default::default() };
+    for grid in [[1, 1, 1, 2], [2, 1, 2, 1]] {
+        on(grid, lattice, |world, section| {
+            assert!(read_gauge(SharedFile::new(&path, world).part(section), &options).unwrap().open_boundary);
+        });
+    }
 }
