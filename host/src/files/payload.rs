@@ -1,9 +1,13 @@
 //! The binary data of a field: bytes to numbers and back, with the checksum computed on the way. Works through pieces
 //! of it, so that a large file needs no second copy in memory, and any part of a field can be read or written alone.
+use super::parts::gather;
 use super::runs::Runs;
 use super::source::ReadAt;
 use super::{Endian, FilePrecision, Header, Problem};
+use crate::field::host::{Fermion, HostField};
 use crate::gauge::su3::third_row;
+use crate::lattice::Section;
+use crate::network::Network;
 use crate::system::atomic::SystemError;
 use num_complex::Complex64;
 use rayon::prelude::*;
@@ -91,6 +95,44 @@ impl ChecksumKind {
             }
         }
     }
+}
+
+/// *Collective.* Returns the SciDAC checksum of fields as an `.npy` file in double precision has them, little-endian and one after the
+/// other: site i of field k counts as site k V + i of V sites. Each process has the part `section` of every field.
+///
+/// # Errors
+/// Processes that do not answer.
+pub fn checksum_of_fields<T: Fermion>(
+    fields: &[HostField<T>],
+    section: &Section,
+    network: &dyn Network,
+) -> Result<String, Problem> {
+    let (kind, volume) = (ChecksumKind::Scidac, section.global.volume());
+    let form = StoredForm {
+        components: T::COMPONENTS,
+        precision: FilePrecision::Double,
+        endian: Endian::Little,
+        kind: Some(kind),
+    };
+    let site = |bytes: &mut Vec<u8>, (index, numbers): (usize, &[Complex64])| {
+        bytes.resize(form.site_bytes(), 0);
+        form.encode(numbers, bytes);
+        form.checksum(bytes, index)
+    };
+    let of_field = |(number, field): (usize, &HostField<T>)| {
+        let sites = field.numbers().par_chunks_exact(T::COMPONENTS).enumerate();
+        sites
+            .map_init(Vec::new, |bytes, (index, numbers)| {
+                site(bytes, (number * volume + section.global_index(index), numbers))
+            })
+            .reduce(PartialChecksum::default, |one, other| one.combine(kind, other))
+    };
+    let all = |sums: &mut dyn Iterator<Item = PartialChecksum>| {
+        sums.fold(PartialChecksum::default(), |one, other| one.combine(kind, other))
+    };
+    let mine = all(&mut fields.iter().enumerate().map(of_field));
+    let (_, answers) = gather(network, Ok(mine), |sum| sum.to_bytes())?;
+    Ok(kind.print(all(&mut answers.iter().map(|bytes| PartialChecksum::from_bytes(bytes)))))
 }
 
 /// Reads the sites of a box from a field that starts at `offset`, as `form.values_per_site()` complex numbers each, and the

@@ -9,8 +9,8 @@ use super::scale::{Exponents, OutOfRange, Scales};
 use crate::domain::{Domain, Result};
 use crate::field::host::{ColourVector, Fermion, HostField, Spinor};
 use crate::field::{DeviceField, FieldSpace, FullField};
-use crate::operators::{EvenOdd, Operator};
-use gpu_kernels::{FermionKind, Precision};
+use crate::operators::{EvenOdd, Operator, OperatorForm};
+use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use solvers::{Observer, SolveError, Unsolved, VectorSpace};
 use std::rc::Rc;
 use std::time::Instant;
@@ -98,7 +98,48 @@ impl Configuration<'_> {
         let formats = self.formats(request.operator, nrhs)?;
         solve_on_device(&*formats, sources, guess, &request, observer, begin)
     }
-    /// The same by way of the host.
+    /// *Collective.* Returns ‖η_j − M ψ_j‖ / ‖η_j‖ of the full system for sources and solutions on the device, in double precision with
+    /// all reals of the links: what [`Report::true_residual`] is for solutions that were found elsewhere. Where η_j is zero it is
+    /// ‖M ψ_j‖.
+    ///
+    /// # Errors
+    /// Fields of another kind, precision or number than the sources, on another lattice or device; failures of the device.
+    pub fn true_residuals(
+        &self,
+        sources: &FullField,
+        solutions: FullField,
+        operator: impl Into<Operator>,
+    ) -> std::result::Result<Vec<f64>, SolveFailure> {
+        let operator = operator.into();
+        let (kind, nrhs) = (operator.kind(), sources.even.nrhs());
+        for field in [sources, &solutions] {
+            for part in [&field.even, &field.odd] {
+                part.expect(self.domain(), (kind, Precision::Double), nrhs)?;
+            }
+        }
+        let spread = matches!(operator, Operator::Staggered(operator) if operator.spread);
+        let mut images = if spread {
+            // Its phases are put on fields of the host.
+            let solutions = solutions.download::<ColourVector>()?;
+            let applied =
+                self.apply(OperatorForm::Plain, false, &solutions, operator, Precision::Double, LinkStorage::FULL);
+            let (images, _) = applied.map_err(SolveFailure::forget_solutions)?;
+            FullField::of_host(self.domain(), &images)?
+        } else {
+            self.apply_field(OperatorForm::Plain, solutions, operator)?
+        };
+        let space = FieldSpace::new(self.domain(), kind, Precision::Double, nrhs);
+        let (even, odd) = (norms(&space, &sources.even)?, norms(&space, &sources.odd)?);
+        let (mut squares, mut parts) = (vec![0.0; nrhs], vec![0.0; nrhs]);
+        for parity in 0..2 {
+            space.sub_norm2(sources.parity(parity), images.parity_mut(parity), &mut parts)?;
+            squares.iter_mut().zip(&parts).for_each(|(sum, part)| *sum += part);
+        }
+        let norms = even.into_iter().zip(odd).map(|(even, odd)| even.hypot(odd));
+        let relative = |(square, norm): (f64, f64)| if norm > 0.0 { square.sqrt() / norm } else { square.sqrt() };
+        Ok(squares.into_iter().zip(norms).map(relative).collect())
+    }
+    /// [`solve_fields`](Self::solve_fields) by way of the host.
     fn solve_on_host<F: Fermion>(
         &self,
         sources: FullField,

@@ -154,6 +154,8 @@ pub(crate) struct Created {
 pub(crate) fn create(path: &Path) -> Result<Created, SystemError> {
     let new = |hidden: &Path| OpenOptions::new().write(true).create_new(true).open(hidden);
     let (mut temporary, file) = create_by(path, new).map_err(SystemError::of("create a file in its folder"))?;
+    // For `remove_abandoned` on other machines; some network file systems cannot lock.
+    let _ = file.try_lock();
     if let Ok(existing) = fs::metadata(path)
         && existing.is_file()
     {
@@ -226,16 +228,60 @@ fn create_by<F>(path: &Path, make: impl Fn(&Path) -> io::Result<F>) -> io::Resul
 /// Removes the temporary files of the files that `meant` selects, which killed processes have left in a folder. No process
 /// may be writing one of these files.
 pub fn remove_left(folder: &Path, meant: impl Fn(&str) -> bool) -> io::Result<()> {
+    for (hidden, _) in left(folder, meant)? {
+        fs::remove_file(hidden)?;
+    }
+    Ok(())
+}
+
+/// Removes the temporary files of the files that `meant` selects, as [`remove_left`], but only those whose process is gone: other
+/// processes may be writing some of these files. Returns how many were removed.
+///
+/// A process is there if this machine has one of its number, or if the file is locked, as another machine's may be.
+pub fn remove_abandoned(folder: &Path, meant: impl Fn(&str) -> bool) -> io::Result<usize> {
+    // Without /proc nothing is known of other processes.
+    if !Path::new("/proc/self").exists() {
+        return Ok(0);
+    }
+    let mut removed = 0;
+    for (hidden, process) in left(folder, meant)? {
+        // The number of a process that was killed may be that of this one, in a container.
+        let is_own = process == std::process::id();
+        let is_there = if is_own {
+            temporaries().contains(&hidden)
+        } else {
+            Path::new("/proc").join(process.to_string()).exists()
+        };
+        let is_free = || match File::open(&hidden).map(|file| file.try_lock()) {
+            Ok(Err(fs::TryLockError::WouldBlock)) => false,
+            Ok(_) => true,
+            // It has been renamed or removed meanwhile.
+            Err(_) => false,
+        };
+        if !is_there && is_free() {
+            fs::remove_file(&hidden)?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+/// Temporary files in a folder of the files that `meant` selects, each with the number of its process.
+fn left(folder: &Path, meant: impl Fn(&str) -> bool) -> io::Result<Vec<(PathBuf, u32)>> {
+    let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let hidden = entry.file_name();
         let parts = hidden.to_str().and_then(|name| name.strip_prefix('.')?.strip_suffix(".part")?.rsplit_once('.'));
         let Some((name, suffix)) = parts else { continue };
-        if meant(name) && suffix.bytes().all(|b| b.is_ascii_digit() || b == b'-') {
-            fs::remove_file(entry.path())?;
+        let process = suffix.split_once('-').filter(|(_, number)| number.bytes().all(|b| b.is_ascii_digit()));
+        if let Some(process) = process.and_then(|(process, _)| process.parse().ok())
+            && meant(name)
+        {
+            found.push((entry.path(), process));
         }
     }
-    Ok(())
+    Ok(found)
 }
 
 /// The temporary name next to `path`.
@@ -398,6 +444,34 @@ mod tests {
         remove_left(&folder, |name| name == "field.0").unwrap();
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1 + others.len());
         assert!(others.iter().all(|name| folder.join(name).exists()));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn files_of_living_processes_stay() {
+        let folder = folder("abandoned");
+        let path = folder.join("field");
+        let own = create(&path).unwrap();
+        // A process that has ended, one that has not, a file of this process's number that it did not make, and one that another
+        // machine's process may have locked.
+        let gone = {
+            let mut child = std::process::Command::new("true").spawn().unwrap();
+            child.wait().unwrap();
+            child.id()
+        };
+        let parent = std::os::unix::process::parent_id();
+        let names = [gone, parent, std::process::id(), gone].into_iter().zip([1, 1, 1_000_000, 2]);
+        let names: Vec<_> = names.map(|(id, n)| hidden(&path, &format!("{id}-{n}")).unwrap()).collect();
+        names.iter().for_each(|name| fs::write(name, "half").unwrap());
+        let locked = File::open(&names[3]).unwrap();
+        locked.try_lock().unwrap();
+        assert_eq!(remove_abandoned(&folder, |name| name == "other").unwrap(), 0);
+        assert_eq!(remove_abandoned(&folder, |name| name == "field").unwrap(), 2);
+        assert_eq!([0, 1, 2, 3].map(|k: usize| names[k].exists()), [false, true, false, true]);
+        assert!(own.temporary.path().exists());
+        drop(locked);
+        assert_eq!(remove_abandoned(&folder, |name| name == "field").unwrap(), 1);
+        own.temporary.rename(&path).unwrap();
         fs::remove_dir_all(&folder).unwrap();
     }
 

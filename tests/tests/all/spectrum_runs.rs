@@ -251,7 +251,8 @@ fn results_belong_to_what_files_hold() {
         let out = if to.starts_with("moved") { "second" } else { "third" };
         room.json(&format!("{run} {to} --out {out}"));
         assert_eq!(lines(&room, out)[0]["correlators"], line["correlators"]);
-        assert!(lines(&room, out)[0]["iterations"].is_null());
+        let again = &lines(&room, out)[0];
+        assert_eq!((&again["propagators_read"], &again["iterations"]), (&json!(1), &line["iterations"]));
         assert_eq!(room.json(&format!("{run} {to} --out out"))["configurations"].as_array().unwrap().len(), 1);
     }
     // A file of a version before, which noted names: taken by the name, unless the file is younger.
@@ -260,7 +261,7 @@ fn results_belong_to_what_files_hold() {
         let mut value: Value = serde_json::from_str(&text).unwrap();
         value.as_object_mut().unwrap().remove("content");
         if !path.ends_with("jsonl") {
-            value.as_object_mut().unwrap().remove("schema");
+            ["schema", "checksum", "solve"].iter().for_each(|key| drop(value.as_object_mut().unwrap().remove(*key)));
         }
         fs::write(room.path(path), format!("{value}\n")).unwrap();
     };
@@ -277,7 +278,12 @@ fn results_belong_to_what_files_hold() {
     assert!(old.code == Some(0) && old.stderr.contains("line 1: of an earlier version"), "{}", old.stderr);
     let old = room.run("spectrum run.toml cfg.1.ildg --set propagators=old-kept --out fourth --backend cpu");
     assert!(old.code == Some(0) && old.stderr.contains("old-kept/cfg.1.ildg.json is of an earlier version"));
-    assert!(lines(&room, "fourth")[0]["iterations"].is_null());
+    let of_old = &lines(&room, "fourth")[0];
+    assert_eq!(
+        (&of_old["propagators_read"], &of_old["iterations"], &of_old["seconds"]),
+        (&json!(1), &Value::Null, &Value::Null)
+    );
+    assert!(of_old["true_residual"].as_f64().unwrap() < 1e-6);
 
     // Made again with other links.
     weak(2, "cfg.1.ildg");
@@ -294,6 +300,140 @@ fn results_belong_to_what_files_hold() {
     fs::copy(room.path("cfg.1.ildg"), room.path("cfg.2.ildg")).unwrap();
     room.json("spectrum run.toml cfg.1.ildg cfg.2.ildg --out chain");
     assert_eq!(lines(&room, "chain").len(), 2);
+}
+
+/// Propagators of all kinds and precisions: what is read has the true residual that a plain application of the operator finds, and the
+/// iterations of the solve that made it. What was damaged is never used.
+#[test]
+fn damaged_propagators_are_computed_again() {
+    let room = Room::new();
+    room.json("generate weak-field --lattice 4,4,4,4 --seed 11 --noise 0.3 -o cfg.ildg");
+    for (name, solve, apply) in [
+        ("wilson", "operator = \"wilson\"\nmass = 0.3\nprecision = \"single\"\n", "wilson --mass 0.3"),
+        (
+            "clover",
+            "operator = \"clover\"\nmass = 0.3\ncsw = 1.1\nprecision = \"half\"\n",
+            "clover --mass 0.3 --csw 1.1",
+        ),
+        ("hisq", "operator = \"hisq\"\nmass = 0.2\nprecision = \"double\"\n", "hisq --mass 0.2"),
+        (
+            "spread",
+            "operator = \"asqtad\"\nmass = 0.2\nspread-boundary = true\n",
+            "asqtad --mass 0.2 --spread-boundary",
+        ),
+    ] {
+        let input = format!("origin = [1, 2, 0, 3]\npropagators = \"kept\"\n[solve]\n{solve}tol = 1e-8\n");
+        fs::write(room.path("run.toml"), input).unwrap();
+        let run = |out: &str| {
+            let run = room.run(&format!("spectrum run.toml cfg.ildg --out {name}-{out} --backend cpu"));
+            assert_eq!(run.code, Some(0), "{name} {out}: {}", run.stderr);
+            (lines(&room, &format!("{name}-{out}")).swap_remove(0), run.stderr)
+        };
+        let (first, _) = run("first");
+        let [array, about] = ["npy", "json"].map(|end| room.path(&format!("kept/cfg.ildg.{end}")));
+        let [whole, text] = [&array, &about].map(|path| fs::read(path).unwrap());
+        // As it was: with the residual of an independent path through the program, b − M x in plain sums.
+        let (again, said) = run("again");
+        assert!(said.contains("kept/cfg.ildg.npy: the propagator is read; |b - Mx| / |b| = "), "{said}");
+        assert_eq!((&again["propagators_read"], &again["correlators"]), (&json!(1), &first["correlators"]));
+        for key in ["iterations", "seconds", "batches", "plaquette"] {
+            assert_eq!((&again[key], again[key].is_null()), (&first[key], false), "{name} {key}");
+        }
+        room.json(&format!("apply --gauge cfg.ildg --operator {apply} --source file:kept/cfg.ildg.npy -o image.npy"));
+        let image = npy(&room.path("image.npy"));
+        let (components, site) = (if name == "wilson" || name == "clover" { 12 } else { 3 }, 1 + 4 * (2 + 4 * (4 * 3)));
+        let worst = image.chunks(image.len() / components).enumerate().map(|(column, image)| {
+            let at = 2 * (site * components + column);
+            let off = |(k, x): (usize, &f64)| if k == at { x - 1.0 } else { *x };
+            image.iter().enumerate().map(|one| off(one).powi(2)).sum::<f64>().sqrt()
+        });
+        let (worst, found) = (worst.fold(0.0, f64::max), again["true_residual"].as_f64().unwrap());
+        // Rounding of M x to 1e-16 in doubles, beside a residual near 1e-8.
+        assert!((found / worst - 1.0).abs() < 1e-6 && found < 1e-8, "{name}: {found} {worst}");
+        let noted: Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!(noted["solve"]["true_residual"], first["true_residual"]);
+
+        // The numbers begin at byte 128. The last bit of one, a high one, a number that is none, half of the file, and zeros instead of a header.
+        let (mut low, mut high, mut none, mut head) = (whole.clone(), whole.clone(), whole.clone(), whole.clone());
+        low[128 + 16 * 77] ^= 1;
+        high[128 + 16 * 77 + 6] ^= 16;
+        none[128 + 16 * 5..][..8].copy_from_slice(&f64::NAN.to_le_bytes());
+        head[..64].fill(0);
+        let half = whole[..whole.len() / 2].to_vec();
+        let one = whole[..whole.len() - 1].to_vec();
+        let damaged =
+            [("low", low), ("high", high.clone()), ("none", none), ("half", half), ("one", one), ("head", head)];
+        // How a file is damaged has nothing to do with the operator.
+        let kinds = if name == "wilson" { 6 } else { 1 };
+        for (damage, bytes) in damaged.into_iter().take(kinds) {
+            fs::write(&array, bytes).unwrap();
+            let (line, said) = run(damage);
+            let sentence = said
+                .lines()
+                .find(|line| line.contains("kept/cfg.ildg.npy: ") && line.contains("not used but computed again"));
+            assert!(sentence.is_some_and(|sentence| sentence.starts_with("warning: ")), "{name} {damage}: {said}");
+            assert_eq!(
+                (&line["propagators_read"], &line["correlators"]),
+                (&json!(0), &first["correlators"]),
+                "{name} {damage}"
+            );
+            assert!(fs::read(&array).unwrap() == whole, "{name} {damage}");
+        }
+        // Versions before noted no checksum: there the residual tells.
+        let mut old = noted.clone();
+        ["checksum", "solve"].iter().for_each(|key| drop(old.as_object_mut().unwrap().remove(*key)));
+        let old = old.to_string();
+        for (folder, bytes, read) in [("old", &whole, 1), ("old-damaged", &high, 0)] {
+            fs::write(&array, bytes).unwrap();
+            fs::write(&about, &old).unwrap();
+            let (line, said) = run(folder);
+            assert_eq!(line["propagators_read"], read, "{name} {folder}: {said}");
+            assert_eq!(
+                said.contains("of what it holds, asked is 1e-8; the propagator is not used"),
+                read == 0,
+                "{said}"
+            );
+            assert_eq!(line["correlators"], first["correlators"], "{name} {folder}");
+        }
+        assert!(fs::read(&array).unwrap() == whole);
+        // What is noted cannot be read: refused before anything is solved.
+        fs::write(&about, &text[..text.len() / 2]).unwrap();
+        let command = format!("spectrum run.toml cfg.ildg --out {name}-no --backend cpu");
+        room.fails(2, &command, &["kept/cfg.ildg.json is not JSON", "remove it", "is computed again"]);
+        fs::remove_dir_all(room.path("kept")).unwrap();
+    }
+}
+
+/// What a run that was killed has left half written is removed, and that of runs which may be writing is not.
+#[test]
+fn half_written_propagators_are_swept() {
+    let room = Room::new();
+    with_wilson_input(&room);
+    room.json("generate weak-field --lattice 2,2,2,4 --seed 1 --noise 0.3 -o cfg.ildg");
+    fs::create_dir(room.path("kept")).unwrap();
+    let gone = {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        child.wait().unwrap();
+        child.id()
+    };
+    let here = std::process::id();
+    let [left, of_another, writing, others] = [
+        format!("kept/.cfg.ildg.npy.{gone}-0.part"),
+        format!("kept/.elsewhere.ildg.json.{gone}-3.part"),
+        format!("kept/.cfg.ildg.npy.{here}-0.part"),
+        format!("kept/.notes.txt.{gone}-0.part"),
+    ];
+    for name in [&left, &of_another, &writing, &others] {
+        fs::write(room.path(name), "half").unwrap();
+    }
+    let run = room.run("spectrum run.toml cfg.ildg --set propagators=kept --out out --backend cpu");
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stderr.contains("kept: 2 half-written files of a run that was killed removed"), "{}", run.stderr);
+    assert_eq!(
+        [&left, &of_another, &writing, &others].map(|name| room.path(name).exists()),
+        [false, false, true, true]
+    );
+    assert!(room.path("kept/cfg.ildg.npy").exists());
 }
 
 /// What would fail after hours fails before the first solve.

@@ -199,7 +199,8 @@ fn the_command_makes_three_point_functions() {
         // Four propagators, which are kept, and as many through the sink of each separation.
         let solves = line["solves"].as_array().unwrap();
         let through: Vec<_> = solves.iter().filter(|solve| !solve["separation"].is_null()).collect();
-        assert_eq!((solves.len(), through.len()), (if sink == "point" { 8 } else { 4 }, 4));
+        let read = solves.iter().filter(|solve| solve["read"] == true).count();
+        assert_eq!((solves.len(), read, through.len()), (8, if sink == "point" { 0 } else { 4 }, 4));
         assert_eq!((&through[1]["separation"], &through[1]["quark"]), (&json!(5), &json!("light")));
         let end = |fields: &[HostSpinor]| -> Vec<HostSpinor> {
             let one =

@@ -1,9 +1,9 @@
 //! The correlators of one configuration, and what is recorded of how they were made.
-use super::super::batch::Batches;
 use super::super::communicator::RunCommunicator;
 use super::super::configured::{Configured, Content};
 use super::super::device::Device;
-use super::super::{Context, Failure, Outcome, solve};
+use super::super::{Context, Failure, Outcome};
+use super::account::SolveAccount;
 use super::input::{SpectrumInput, ThreePointHadron};
 use super::quarks::{Propagator, Quark, QuarkLinks, QuarksOn, SinkOf};
 use super::spatial::shift_name;
@@ -15,7 +15,6 @@ use ferrite::observables::spectrum::sequential::conserved_charge;
 use ferrite::observables::spectrum::sequential_nucleon::FLAVOURS;
 use ferrite::observables::spectrum::staggered::{NAMES, local_mesons, local_nucleon};
 use ferrite::observables::spectrum::tastes::{SpinTaste, taste_mesons};
-use ferrite::solve::Report;
 use ferrite_report::records::correlators::{ANTIQUARK, AXIAL_PION, Correlator, Correlators, SCHEMA};
 use num_complex::Complex64;
 use serde_json::{Map, Value, json};
@@ -144,8 +143,7 @@ impl Hadrons for Spinor {
                 }
                 quarks.spent.hadrons += begin.elapsed().as_secs_f64();
                 let source = SolvedSource::ThroughSink(of, separation);
-                let one = |(report, batches)| Solved { quark, origin, source, report, batches };
-                solves.extend(found.solved.map(one));
+                solves.push(Solved { quark, origin, source, account: found.solved });
             }
         }
         Ok((all, solves))
@@ -197,8 +195,8 @@ impl Hadrons for ColourVector {
                 }
                 quarks.spent.hadrons += begin.elapsed().as_secs_f64();
                 let source = SolvedSource::Shifted(*shift);
-                let one = |(report, batches)| Solved { quark, origin, source, report, batches };
-                solves.extend(shifted.and_then(|one| one.solved).map(one));
+                let one = |account| Solved { quark, origin, source, account };
+                solves.extend(shifted.map(|one| one.solved).map(one));
             }
         }
         for pair in input.mesons.iter().copied() {
@@ -251,8 +249,7 @@ pub fn measure<F: Hadrons>(
         for (quark, propagator) in propagators.into_iter().enumerate() {
             plaquette = plaquette.or(propagator.plaquette);
             let source = SolvedSource::Origin;
-            let one = |(report, batches)| Solved { quark, origin: *origin, source, report, batches };
-            solves.extend(propagator.solved.map(one));
+            solves.push(Solved { quark, origin: *origin, source, account: propagator.solved });
         }
         solves.extend(more);
     }
@@ -292,39 +289,28 @@ pub struct Solved {
     quark: usize,
     origin: [usize; 4],
     source: SolvedSource,
-    report: Report,
-    batches: Batches,
+    account: SolveAccount,
 }
 
-/// The largest residual of all solves, iterations and seconds together; and, of several, those of each.
+/// The largest residual of all solves, iterations and seconds together; and, of several, those of each. What is not known of one
+/// of them is not known of all together.
 fn said(solves: &[Solved], input: &SpectrumInput) -> Map<String, Value> {
-    let one = |solved: &Solved| {
-        let Solved { report, batches, .. } = solved;
-        Map::from_iter([
-            ("true_residual".into(), json!(solve::worst(report))),
-            ("iterations".into(), json!(report.info.iterations)),
-            ("batches".into(), json!(batches.sizes)),
-            ("seconds".into(), json!(report.total_seconds)),
-        ])
+    let accounts = || solves.iter().map(|solved| &solved.account);
+    let worst = accounts().map(|one| one.true_residual).try_fold(0.0, |worst: f64, one| Some(worst.max(one?)));
+    let together = SolveAccount {
+        true_residual: worst,
+        iterations: accounts().map(|one| one.iterations).sum(),
+        batches: accounts().next().and_then(|first| first.batches.clone()),
+        seconds: accounts().map(|one| one.seconds).sum(),
+        is_read: false,
     };
-    let mut all = match solves {
-        [] => ["true_residual", "iterations", "batches", "seconds"]
-            .map(|key| (key.into(), Value::Null))
-            .into_iter()
-            .collect(),
-        [only] => one(only),
-        [first, ..] => {
-            let mut all = one(first);
-            let worst = solves.iter().map(|solved| solve::worst(&solved.report)).fold(0.0, f64::max);
-            all["true_residual"] = json!(worst);
-            all["iterations"] = json!(solves.iter().map(|solved| solved.report.info.iterations).sum::<usize>());
-            all["seconds"] = json!(solves.iter().map(|solved| solved.report.total_seconds).sum::<f64>());
-            all
-        }
-    };
+    let mut all = together.keys();
+    let read = accounts().filter(|one| one.is_read).count();
+    all.insert("propagators_read".into(), json!(read));
     if input.quarks.len() > 1 || input.has_several_origins() || input.has_further_solves() {
         let each = |solved: &Solved| {
-            let mut each = one(solved);
+            let mut each = solved.account.keys();
+            each.insert("read".into(), json!(solved.account.is_read));
             each.insert("quark".into(), json!(input.quarks[solved.quark].name));
             each.insert("origin".into(), json!(solved.origin));
             match solved.source {

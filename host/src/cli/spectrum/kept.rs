@@ -1,11 +1,16 @@
 //! Propagators in a folder, and whether results are of the same input.
 use super::super::communicator::RunCommunicator;
 use super::super::configured::{Configured, Content, Match};
+use super::super::failure::ReadBy;
 use super::super::layout::Layout;
-use super::super::{Failure, Outcome, fields, target};
+use super::super::{Failure, Outcome, fields, target, text};
+use super::account::SolveAccount;
 use super::input::SpectrumInput;
 use ferrite::field::host::{Fermion, HostField};
+use ferrite::files::payload::checksum_of_fields;
+use ferrite::files::{self, Problem, ReadOptions};
 use ferrite::lattice::Lattice;
+use ferrite::system::atomic;
 use ferrite_report::records::inputs;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -86,34 +91,84 @@ impl KeptPropagator {
     fn is_there(&self) -> bool {
         self.array.is_file() && self.about.is_file()
     }
-    /// *Collective.* The fields, if they are there; refused where they are of another configuration or input.
+    /// *Collective.* The fields, if they are there and whole. A warning names a file that is damaged, which is not used.
+    ///
+    /// # Errors
+    /// Fields of another configuration or input, and files that cannot be read.
     pub fn read<T: Fermion>(
         &self,
         configuration: &mut Configured,
-        count: usize,
         layout: &Layout,
         comm: &RunCommunicator,
-    ) -> Outcome<Option<Vec<HostField<T>>>> {
+    ) -> Outcome<Option<KeptFields<T>>> {
         if comm.largest(f64::from(u8::from(!self.is_there())))? > 0.0 {
             return Ok(None);
         }
-        comm.once(|| self.check(configuration))?;
-        info!("{}: the propagator is read", self.array.display());
-        let source = fields::Source::File(self.array.clone(), 0);
-        let all = comm.agree(source.check::<T>(layout.lattice()).map_err(Failure::refused))?;
-        if all.len() != count {
-            let why = format!("{}: holds {} fields, a propagator has {count}", self.array.display(), all.len());
-            return Err(Failure::refused(why).shared());
+        let mut mine = String::new();
+        comm.once(|| {
+            mine = self.check(configuration)?.to_string();
+            Ok(())
+        })?;
+        let about = comm.texts(&mine)?.swap_remove(0);
+        let about: Value = serde_json::from_str(&about)
+            .map_err(|why| Failure::failed(format!("{} could not be exchanged: {why}", self.about.display())))?;
+        match self.whole(&about, layout)? {
+            Ok(fields) => Ok(Some(KeptFields { fields, solved: SolveAccount::from_json(&about["solve"]) })),
+            Err(why) => {
+                self.warn_of_another_solve(&why);
+                Ok(None)
+            }
         }
-        fields::all_fields(&all, layout).map(Some)
     }
-    /// On one process.
-    fn check(&self, configuration: &mut Configured) -> Outcome {
+    /// *Collective.* The fields of the array, or what is wrong with it.
+    fn whole<T: Fermion>(&self, about: &Value, layout: &Layout) -> Outcome<Result<Vec<HostField<T>>, String>> {
+        let options = ReadOptions { lattice: Some(layout.lattice()), ..Default::default() };
+        let fields = match files::read_fermions::<T>(layout.share(&self.array), &options) {
+            Ok(file) => file.fields,
+            Err(error) if matches!(error.problem, Problem::Io { .. } | Problem::Comm(_)) => {
+                return Err(Failure::reading(&error, ReadBy::Convert));
+            }
+            Err(error) => return Ok(Err(error.problem.to_string())),
+        };
+        if fields.len() != T::COMPONENTS {
+            return Ok(Err(format!("holds {} fields, a propagator has {}", fields.len(), T::COMPONENTS)));
+        }
+        let Some(noted) = about["checksum"].as_str() else {
+            // Of an earlier version. The true residual shows whether it is whole.
+            return Ok(Ok(fields));
+        };
+        let found = self.checksum(&fields, layout)?;
+        if found == noted {
+            return Ok(Ok(fields));
+        }
+        Ok(Err(format!(
+            "the checksum of its data is {found}, but {} notes {noted}: the file was damaged after it was written",
+            self.about.display()
+        )))
+    }
+    /// *Collective.* The checksum of fields.
+    fn checksum<T: Fermion>(&self, fields: &[HostField<T>], layout: &Layout) -> Outcome<String> {
+        let found = checksum_of_fields(fields, &layout.section, layout.network());
+        found.map_err(|why| Failure::failed(format!("{}: {why}", self.array.display())))
+    }
+    /// Warns that the propagator is computed again.
+    pub fn warn_of_another_solve(&self, why: &str) {
+        warn!("{}: {why}; the propagator is not used but computed again, and the file replaced", self.array.display());
+    }
+    /// Notes what was read.
+    pub fn note_reading(&self, true_residual: f64) {
+        info!("{}: the propagator is read; |b - Mx| / |b| = {true_residual:.3e}", self.array.display());
+    }
+    /// What is noted beside the array, if it is of a configuration and this input. On one process.
+    fn check(&self, configuration: &mut Configured) -> Outcome<Value> {
         let shown = self.about.display();
         let text = std::fs::read_to_string(&self.about);
         let text = text.map_err(|why| Failure::refused(format!("{shown} cannot be read: {why}")))?;
-        let known: Value =
-            serde_json::from_str(&text).map_err(|why| Failure::refused(format!("{shown} is not JSON: {why}")))?;
+        let known: Value = serde_json::from_str(&text).map_err(|why| {
+            let array = self.array.display();
+            let why = format!("{shown} is not JSON: {why}; remove it, and the propagator {array} is computed again");
+            Failure::refused(why)
+        })?;
         if let Some(what) = difference(&known["input"], &self.input) {
             let why = format!("{} was made with another input.{what}: name another folder", self.array.display());
             return Err(Failure::refused(why));
@@ -126,9 +181,9 @@ impl KeptPropagator {
                 warn!(
                     "{shown} is of an earlier version, which noted the name of the configuration but not what it held"
                 );
-                Ok(())
+                Ok(known)
             }
-            Match::Same => Ok(()),
+            Match::Same => Ok(known),
             Match::Other | Match::Replaced => {
                 let why = format!(
                     "{} was made with another configuration: {canonical}, with other links than {} has now; name another \
@@ -140,11 +195,11 @@ impl KeptPropagator {
             }
         }
     }
-    /// *Collective.* Writes the fields, and then what they are.
+    /// *Collective.* Writes the fields, and then what they are and what is known of their solve.
     pub fn write<T: Fermion>(
         &self,
         configuration: &mut Configured,
-        fields: &[HostField<T>],
+        (fields, solved): (&[HostField<T>], &SolveAccount),
         title: &str,
         layout: &Layout,
         comm: &RunCommunicator,
@@ -155,10 +210,29 @@ impl KeptPropagator {
             "schema": "ferrite.propagator/1",
             "configuration": configuration.canonical,
             "content": content,
+            "checksum": self.checksum(fields, layout)?,
+            "solve": solved.json(),
             "input": self.input,
         });
         comm.once(|| target::write_text(&self.about, &format!("{about:#}\n")).map_err(Failure::failed))
     }
+}
+
+/// A propagator that was read.
+pub struct KeptFields<T> {
+    /// Its columns.
+    pub fields: Vec<HostField<T>>,
+    /// What the solve reported; nothing of one of an earlier version.
+    pub solved: SolveAccount,
+}
+
+/// Removes files that processes which were killed have left half written in the folder of propagators.
+pub fn sweep(folder: &Path) -> std::io::Result<()> {
+    let removed = atomic::remove_abandoned(folder, |name| [".npy", ".json"].iter().any(|end| name.ends_with(end)))?;
+    if removed > 0 {
+        info!("{}: {} of a run that was killed removed", folder.display(), text::count(removed, "half-written file"));
+    }
+    Ok(())
 }
 
 /// When a file was last written, if that can be told.

@@ -1,4 +1,5 @@
 //! `ferrite spectrum`.
+mod account;
 mod correlators;
 mod input;
 mod kept;

@@ -9,8 +9,9 @@ use super::super::plan::{gauge_header, reading};
 use super::super::progress::Watch;
 use super::super::solve::{self, ReadySolve, Solve, refused};
 use super::super::{Code, Context, Failure, Outcome, ahead, fields, interrupt, text};
+use super::account::SolveAccount;
 use super::input::{Shell, SourceKind, SpectrumInput};
-use super::kept::KeptPropagator;
+use super::kept::{KeptFields, KeptPropagator};
 use super::spatial::SpatialWork;
 use crate::cli::config::Settings;
 use ferrite::domain::{Domain, Part};
@@ -30,8 +31,8 @@ use ferrite::observables::spectrum::sequential_nucleon::{
 use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
 use ferrite::observables::spectrum::sources::{corner_wall, noise_corner_wall, noise_wall, wall};
 use ferrite::operators::{Operator, StaggeredPhases, TimeBoundary};
-use ferrite::solve::{Report, for_batches, names};
-use ferrite::{FermionKind, Precision};
+use ferrite::solve::{Report, apply_memory, for_batches, names};
+use ferrite::{FermionKind, LinkStorage, Precision};
 use serde_json::json;
 use solvers::{SolveError, Unsolved};
 use std::cell::OnceCell;
@@ -52,10 +53,10 @@ pub struct Propagator {
     pub boundary: TimeBoundary,
     /// Signs of hops of staggered quarks.
     pub phases: StaggeredPhases,
-    /// Mean plaquette of the links; `None` where they were not read.
+    /// Mean plaquette of the links; `None` where another propagator of the same links has it.
     pub plaquette: Option<f64>,
-    /// What the solver said, and how the right-hand sides were split; `None` where the fields were read.
-    pub solved: Option<(Report, Batches)>,
+    /// What is known of the solve.
+    pub solved: SolveAccount,
 }
 
 /// What a propagator through a sink is of.
@@ -325,10 +326,10 @@ impl<'a> QuarksOn<'a> {
         Ok(())
     }
     /// *Collective.* The links of a quark, smeared for its operator, and those of sources and sinks.
-    fn read(&mut self, quark: usize, solve: &Solve, layout: &Layout, solves: bool) -> Outcome {
+    fn read(&mut self, quark: usize, solve: &Solve, layout: &Layout) -> Outcome {
         let (input, plan, comm) = (self.input, &solve.plan, &self.context.comm);
         let known = &self.links.0[quark];
-        if known.get().is_some() || (!solves && self.smeared.is_some()) {
+        if known.get().is_some() {
             return Ok(());
         }
         let begin = Instant::now();
@@ -351,10 +352,8 @@ impl<'a> QuarksOn<'a> {
         if let (Some(shell), None) = (input.shell, &self.smeared) {
             self.smeared = Some(ape(&file.gauge, shell, self.device, layout, comm)?);
         }
-        if solves {
-            let links = links.smeared(plan, self.device, layout, comm)?;
-            let _ = known.set(links);
-        }
+        let links = links.smeared(plan, self.device, layout, comm)?;
+        let _ = known.set(links);
         self.spent.links += begin.elapsed().as_secs_f64();
         Ok(())
     }
@@ -383,38 +382,97 @@ impl<'a> QuarksOn<'a> {
             Operator::Staggered(staggered) => staggered.params.phases,
             Operator::WilsonLike(_) => StaggeredPhases::default(),
         };
-        let read = |kept: &KeptPropagator| kept.read(self.configuration, components, &layout, comm);
+        let read = |kept: &KeptPropagator| kept.read::<F>(self.configuration, &layout, comm);
         let there = kept.as_ref().map(read).transpose()?.flatten();
-        let smears = input.shell.is_some_and(|_| there.is_none() || input.shell_sink);
-        let solves = there.is_none() || input.has_further_solves();
-        if solves || smears {
-            self.read(quark, &solve, &layout, solves)?;
+        self.read(quark, &solve, &layout)?;
+        let sources = self.sources::<F>(quark, origin, &layout)?;
+        let told = self.told(quark, origin);
+        let mut found = None;
+        if let (Some(kept), Some(KeptFields { fields, solved: noted })) = (&kept, there) {
+            let fields = FullField::of_host::<F>(&home, &fields)?;
+            let residual = self.true_residual::<F>(quark, &solve, &layout, &sources, &fields)?;
+            if residual <= largest_residual_of_kept(solve.scheme.tol) {
+                kept.note_reading(residual);
+                found = Some((fields, SolveAccount { true_residual: Some(residual), ..noted }));
+            } else {
+                let tol = solve.scheme.tol;
+                kept.warn_of_another_solve(&format!(
+                    "|b - Mx| / |b| = {residual:.3e} of what it holds, asked is {tol:e}"
+                ));
+            }
         }
-        let (solutions, solved) = if let Some(fields) = there {
-            (FullField::of_host::<F>(&home, &fields)?, None)
+        let (solutions, solved) = if let Some(found) = found {
+            found
         } else {
-            let begin = Instant::now();
-            let sources = layout.section.at_time(origin[3]).map(|section| {
-                let about = SourceOf { input, configuration: self.configuration, section };
-                let one = |component| F::source(origin, component, &about);
-                (origin[3] - layout.section.origin[3], (0..components).map(one).collect())
-            });
-            let smears = input.source == SourceKind::Shell;
-            let sources = if smears { self.smear_source(quark, sources, &layout)? } else { sources };
-            self.spent.sources += begin.elapsed().as_secs_f64();
-            let told = self.told(quark, origin);
-            let (mut solutions, report, batches) = self.solved::<F>(quark, &solve, &layout, sources, &told)?;
+            let (mut solutions, report, batches) = self.solved::<F>(quark, &solve, &layout, &sources, &told)?;
+            let solved = SolveAccount::new(&report, &batches);
             if let Some(kept) = kept {
-                kept.write(self.configuration, &solutions.download::<F>()?, F::TITLE, &layout, &self.context.comm)?;
+                let fields = solutions.download::<F>()?;
+                kept.write(self.configuration, (&fields, &solved), F::TITLE, &layout, &self.context.comm)?;
             }
             // Changing the spin basis rounds. Solutions take the same way as those that are read from files, and have the same bits.
             solutions.pack(&solutions.unpack()?)?;
-            (solutions, Some((report, batches)))
+            (solutions, solved)
         };
         let unsmeared = input.shell_sink && input.three_point.is_some();
         let unsmeared = unsmeared.then(|| solutions.rhs(0..components, &home)).transpose()?;
         let fields = if input.shell_sink { self.smear::<F>(quark, solutions, &layout)? } else { solutions };
         Ok(Propagator { fields, unsmeared, layout, boundary, phases, plaquette: self.plaquette, solved })
+    }
+    /// *Collective.* A quark's sources at an origin, smeared where that is asked for.
+    fn sources<F: Quark>(&mut self, quark: usize, origin: [usize; 4], layout: &Layout) -> Outcome<OneTime<F>> {
+        let (begin, input) = (Instant::now(), self.input);
+        let sources = layout.section.at_time(origin[3]).map(|section| {
+            let about = SourceOf { input, configuration: self.configuration, section };
+            let one = |component| F::source(origin, component, &about);
+            (origin[3] - layout.section.origin[3], (0..F::COMPONENTS).map(one).collect())
+        });
+        let smears = input.source == SourceKind::Shell;
+        let sources = if smears { self.smear_source(quark, sources, layout)? } else { sources };
+        self.spent.sources += begin.elapsed().as_secs_f64();
+        Ok(sources)
+    }
+    /// *Collective.* The largest ‖b − M x‖ / ‖b‖ of solutions of a quark whose links were read, in double precision.
+    fn true_residual<F: Quark>(
+        &mut self,
+        quark: usize,
+        solve: &Solve,
+        layout: &Layout,
+        sources: &OneTime<F>,
+        solutions: &FullField,
+    ) -> Outcome<f64> {
+        let begin = Instant::now();
+        let [domain, home] = self.domains::<F>(layout)?;
+        let whole = whole_bytes::<F>(layout, [&domain, &home]);
+        let (local, grid) = (layout.local(), layout.grid());
+        let needs = |together: usize| {
+            let storage = LinkStorage::FULL;
+            let mut needs = apply_memory(&solve.plan.operator, local, grid, together, Precision::Double, storage);
+            let half = DeviceField::bytes_for(F::KIND, Precision::Double, local.half_volume(), together);
+            needs.push(("sources", 2 * half));
+            needs.extend((whole > 0).then_some(("the propagator", whole)));
+            needs
+        };
+        let name = format!("the true residual on {}", solve.plan.lattice);
+        let batches = self.batches(quark, &name, RIGHT_HAND_SIDE, F::COMPONENTS, needs)?;
+        let links = self.links.0[quark].get().expect("links are read before a propagator is checked");
+        let mut own = None;
+        let configuration = match &self.ready[quark] {
+            Some(ready) => &ready.configuration,
+            None => own.insert(links.links.on(&domain)?),
+        };
+        let mut residuals = Vec::new();
+        for size in &batches.sizes {
+            let columns = residuals.len()..residuals.len() + size;
+            let source = match sources {
+                Some((time, fields)) => FullField::of_time(&domain, *time, &fields[columns.clone()])?,
+                None => FullField::zero(&domain, F::KIND, Precision::Double, *size)?,
+            };
+            let some = solutions.rhs(columns, &domain)?;
+            residuals.extend(configuration.true_residuals(&source, some, links.operator).map_err(refused)?);
+        }
+        self.spent.solves += begin.elapsed().as_secs_f64();
+        Ok(solvers::worst_residual(&residuals))
     }
     /// *Collective.* Links of a quark on the device, which have been read.
     fn ready(&mut self, quark: usize, solve: &Solve, layout: &Layout) -> Outcome<&mut ReadySolve<'a>> {
@@ -431,7 +489,7 @@ impl<'a> QuarksOn<'a> {
         quark: usize,
         solve: &Solve,
         layout: &Layout,
-        sources: OneTime<F>,
+        sources: &OneTime<F>,
         told: &str,
     ) -> Outcome<(FullField, Report, Batches)> {
         let begin = Instant::now();
@@ -459,7 +517,7 @@ impl<'a> QuarksOn<'a> {
         let ready = self.ready(quark, solve, layout)?;
         let solved = for_batches::<Spinor>(&batches.sizes, F::COMPONENTS, false, |batch| {
             watch.next_batch(batch.len());
-            let source = match &sources {
+            let source = match sources {
                 Some((time, fields)) => FullField::of_time(&domain, *time, &fields[batch.clone()])?,
                 None => FullField::zero(&domain, F::KIND, Precision::Double, batch.len())?,
             };
@@ -532,7 +590,7 @@ impl<'a> QuarksOn<'a> {
             SinkOf::Nucleon(projector, flavour) => format!(", {}, current of {}", projector.name(), flavour.name()),
         };
         let told = format!("{} through the sink {separation} later{of}", self.told(quark, origin));
-        let (fields, report, batches) = self.solved::<Spinor>(quark, &solve, layout, sources, &told)?;
+        let (fields, report, batches) = self.solved::<Spinor>(quark, &solve, layout, &sources, &told)?;
         let (layout, boundary, phases) = (layout.clone(), other.boundary, other.phases);
         Ok(Propagator {
             fields,
@@ -541,7 +599,7 @@ impl<'a> QuarksOn<'a> {
             boundary,
             phases,
             plaquette: None,
-            solved: Some((report, batches)),
+            solved: SolveAccount::new(&report, &batches),
         })
     }
     /// *Collective.* D_δ G D_δ of a quark whose propagator G from an origin is there, for the shift D_δ in some directions. Shifts are on the
@@ -567,10 +625,10 @@ impl<'a> QuarksOn<'a> {
         let sources = self.at_source(quark, sources, layout, work)?;
         self.spent.sources += begin.elapsed().as_secs_f64();
         let told = format!("{}, {work}", self.told(quark, origin));
-        let (fields, report, batches) = self.solved::<ColourVector>(quark, &solve, layout, sources, &told)?;
+        let (fields, report, batches) = self.solved::<ColourVector>(quark, &solve, layout, &sources, &told)?;
         let fields = self.at_sink::<ColourVector>(quark, fields, layout, work)?;
         let (layout, boundary, phases) = (layout.clone(), from.boundary, from.phases);
-        let solved = Some((report, batches));
+        let solved = SolveAccount::new(&report, &batches);
         Ok(Propagator { fields, unsmeared: None, layout, boundary, phases, plaquette: None, solved })
     }
     /// Links of a quark's operator where propagators are, once it was solved for.
@@ -694,6 +752,12 @@ impl<'a> QuarksOn<'a> {
         }
         text
     }
+}
+
+/// The largest residual of a propagator that is read: twice what its solve was asked for, and what the rounding of its numbers in the
+/// file adds, of operators with condition numbers up to 10³.
+fn largest_residual_of_kept(tol: f64) -> f64 {
+    2.0 * tol + 1e-13
 }
 
 /// Whether a field that is not zero has a norm that double precision does not hold.

@@ -4,7 +4,7 @@ use super::super::configured::{Configured, Match};
 use super::super::{Failure, Outcome, target};
 use super::correlators;
 use super::input::SpectrumInput;
-use super::kept::{difference, written};
+use super::kept::{difference, sweep, written};
 use super::summary::Summary;
 use crate::cli::plot::write_svg;
 use ferrite::files::npy;
@@ -98,6 +98,12 @@ impl File {
             for folder in [Some(&*folder), input.propagators.as_ref()].into_iter().flatten() {
                 fs::create_dir_all(folder)
                     .map_err(|why| Failure::refused(format!("{} cannot be made: {why}", folder.display())))?;
+            }
+            if let Some(propagators) = &input.propagators {
+                // What stays takes room and does no harm.
+                if let Err(why) = sweep(propagators) {
+                    warn!("{}: half-written files could not be removed: {why}", propagators.display());
+                }
             }
             if let Some(propagators) = input.propagators.as_ref().filter(|_| !kept.is_empty()) {
                 target::check(&propagators.join("*.npy")).map_err(Failure::refused)?;
