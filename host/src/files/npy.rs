@@ -1,5 +1,8 @@
 //! NumPy's `.npy`: complex arrays in C order, shape `[T, Z, Y, X, 4, 3, 3]` for links, `[T, Z, Y, X, 4, 3]` for spinors
-//! (spin, colour) and `[T, Z, Y, X, 3]` for colour vectors. The order of numbers is that of the other formats.
+//! (spin, colour) and `[T, Z, Y, X, 3]` for colour vectors, `[T, Z, Y, X, 4, 4, 3, 3]` (sink spin, source spin, sink colour, source
+//! colour) and `[T, Z, Y, X, 3, 3]` for propagators, which are read and not written so. The order of numbers is that of the other
+//! formats.
+use super::columns::ColumnOrder;
 use super::frame::Frame;
 use super::payload::StoredForm;
 use super::{Arrangement, Endian, FileFormat, FilePrecision, Header, Problem, WriteOptions, lattice_from};
@@ -74,7 +77,7 @@ pub(crate) fn array<R: Read + Seek>(reader: &mut R) -> Result<Array, Problem> {
 }
 
 fn bad_shape(shape: &str) -> Problem {
-    Problem::field(PLACE, "shape", shape, "(T, Z, Y, X, …) and then (4, 3, 3), (4, 3) or (3)")
+    Problem::field(PLACE, "shape", shape, "(T, Z, Y, X, …) and then (4, 3, 3), (4, 3), (3), (4, 4, 3, 3) or (3, 3)")
 }
 
 /// Numbers in parentheses.
@@ -91,15 +94,38 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
         [4, 3, 3] => 36,
         [4, 3] => 12,
         [3] => 3,
+        // As Propagator.array() of the Python package has them.
+        [4, 4, 3, 3] => 144,
+        [3, 3] => 9,
         [4, n, m] if n == m => {
             let found = shape(&array.axes);
             return Err(Problem::other_group(PLACE, "shape", &found, *n));
         }
         _ => return Err(bad()),
     };
-    let header = array.header(*lattice, components)?;
+    let mut header = array.header(*lattice, components)?;
+    if let 144 | 9 = components {
+        header.arrangement = Arrangement::Columns(ColumnOrder::SpinMatrix);
+        header.fields = components.isqrt();
+    }
     header.check_length(array.length)?;
     Ok(header)
+}
+
+/// Reads the header of a propagator whose columns are the last axes of an array: of `[T, Z, Y, X, 4, 4, 3, 3]`, or of
+/// `[T, Z, Y, X, 3, 3]`, which is never taken for colour vectors on a lattice with X = 3. `None` if the file is something else.
+pub(crate) fn propagator_header<T: Fermion, R: Read + Seek>(reader: &mut R) -> Result<Option<Header>, Problem> {
+    let site: &[usize] = if T::COMPONENTS == 12 { &[4, 4, 3, 3] } else { &[3, 3] };
+    let array = array(reader)?;
+    if array.axes.get(4..).is_none_or(|axes| axes != site) {
+        return Ok(None);
+    }
+    let header = header(reader)?;
+    let end = header.offset + header.needed();
+    if end < array.length {
+        return Err(Problem::Trailing { offset: end, extra: array.length - end, another: false });
+    }
+    Ok(Some(header))
 }
 
 /// Reads the header of a block of fields of type `T`: one axis for their number before those of a field. The header
@@ -113,6 +139,7 @@ pub(crate) fn block_header<T: Fermion, R: Read + Seek>(reader: &mut R) -> Result
     }
     let array = array(reader)?;
     let (count, lattice) = match *array.axes {
+        [_, _, _, _, 3, 3] => return Ok(None),
         [count, t, z, y, x, ref site @ ..] if site == T::SHAPE => (count, [t, z, y, x]),
         _ => return Ok(None),
     };

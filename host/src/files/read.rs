@@ -268,6 +268,9 @@ fn block<T: Fermion>(image: &mut Image, options: &ReadOptions) -> Result<Option<
     let whole = |first: Header| Block { first: Header { fields: T::COMPONENTS, ..first }, records: Vec::new() };
     match format_of(&start) {
         Some(Known::Npy) => {
+            if let Some(header) = npy::propagator_header::<T, _>(image)? {
+                return Ok(Some(whole(header)));
+            }
             let first = npy::block_header::<T, _>(image)?;
             Ok(first.map(|first| Block { first, records: Vec::new() }))
         }

@@ -539,6 +539,109 @@ fn staggered_propagators_of_milc() {
     assert!(copy == swapped);
 }
 
+/// An `.npy` file of these axes in either precision and byte order.
+fn array(axes: &[usize], numbers: &[Complex64], (precision, order): (FilePrecision, char)) -> Vec<u8> {
+    let axes: Vec<_> = axes.iter().map(usize::to_string).collect();
+    let bytes = 2 * precision.bytes();
+    let shape = axes.join(", ");
+    let text = format!("{{'descr': '{order}c{bytes}', 'fortran_order': False, 'shape': ({shape}), }}");
+    let mut file = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+    file.extend(format!("{text:<117}\n").as_bytes());
+    let data = big_endian(numbers, precision);
+    let word = |word: &[u8]| word.iter().rev().copied().collect::<Vec<_>>();
+    match order {
+        '<' => file.extend(data.chunks(precision.bytes()).flat_map(word)),
+        _ => file.extend(data),
+    }
+    file
+}
+
+fn as_arrays<T: Fermion + PartialEq + std::fmt::Debug>(site: &[usize]) {
+    let columns = columns::<T>(lattice());
+    let [x, y, z, t] = SIZE;
+    let axes = [&[t, z, y, x], site].concat();
+    let numbers = propagator(&columns, ColumnOrder::SpinMatrix);
+    for precision in PRECISIONS {
+        for order in ['<', '>'] {
+            let bytes = array(&axes, &numbers, (precision, order));
+            let file = read_fermions::<T>(ReadFrom::Memory(&bytes), &ReadOptions::default()).unwrap();
+            assert!(farthest(&file.fields, &columns) <= limit(precision), "{precision} {order}");
+            let header = inspect_block::<T>(ReadFrom::Memory(&bytes)).unwrap().unwrap();
+            assert_eq!((header.fields, header.lattice), (T::COMPONENTS, lattice()));
+            assert!(read_block::<T>(ReadFrom::Memory(&bytes), 1).unwrap().field == file.fields[1]);
+            let refused = |bytes: &[u8]| {
+                read_fermions::<T>(ReadFrom::Memory(bytes), &ReadOptions::default()).unwrap_err().to_string()
+            };
+            assert!(refused(&bytes[..bytes.len() - 1]).contains("the file is cut short"));
+            let longer = [&bytes[..], &[0; 8]].concat();
+            assert!(refused(&longer).contains("8 bytes follow"), "{}", refused(&longer));
+            let links = read_gauge(ReadFrom::Memory(&bytes), &ReadOptions::default()).unwrap_err().to_string();
+            assert!(links.contains("this is a propagator"), "{links}");
+        }
+    }
+    // By many processes.
+    let bytes = array(&axes, &numbers, (FilePrecision::Double, '<'));
+    let room = Room::new();
+    let path = room.path("s.npy");
+    fs::write(&path, bytes).unwrap();
+    on([1, 2, 3, 2], lattice(), |world, section| {
+        let part = SharedFile::new(&path, world).part(section);
+        let file = read_fermions::<T>(part, &ReadOptions::default()).unwrap();
+        for (found, column) in file.fields.iter().zip(&columns) {
+            assert!(*found == field_of(section, column));
+        }
+    });
+}
+
+fn same_fields<T: Fermion>(room: &Room, names: [&str; 2]) {
+    let [a, b] = names.map(|name| read_fermions::<T>(&room.path(name), &ReadOptions::default()).unwrap().fields);
+    assert!(farthest(&a, &b) == 0.0, "{names:?}");
+}
+
+/// Propagators as the Python package's `S.array()` has them, with the source's indices behind those of the sink.
+#[test]
+fn arrays_of_propagators() {
+    as_arrays::<Spinor>(&[4, 4, 3, 3]);
+    as_arrays::<ColourVector>(&[3, 3]);
+    let wrong = array(&[8, 6, 4, 2, 4, 4, 4, 3], &[], (FilePrecision::Double, '<'));
+    let said = read_fermions::<Spinor>(ReadFrom::Memory(&wrong), &ReadOptions::default()).unwrap_err().to_string();
+    assert!(said.contains("(4, 4, 3, 3) or (3, 3)"), "{said}");
+    // The commands take them for the columns that they are.
+    let room = Room::with_weak_field();
+    for (operator, site) in [("wilson", &[4, 4, 3, 3][..]), ("asqtad", &[3, 3])] {
+        let sources = if operator == "wilson" { 12 } else { 3 };
+        let of = format!("--gauge weak.ildg --operator {operator} --mass 0.3");
+        room.json(&format!("solve {of} --source point:0,0,0,0 --sources {sources} --tol 1e-6 -o columns.npy"));
+        let axes = [&[8, 4, 4, 4], site].concat();
+        let numbers = if operator == "wilson" {
+            let columns = read_fermions::<Spinor>(&room.path("columns.npy"), &ReadOptions::default()).unwrap().fields;
+            propagator(&columns, ColumnOrder::SpinMatrix)
+        } else {
+            let columns = read_fermions::<ColourVector>(&room.path("columns.npy"), &ReadOptions::default());
+            propagator(&columns.unwrap().fields, ColumnOrder::SpinMatrix)
+        };
+        fs::write(room.path("array.npy"), array(&axes, &numbers, (FilePrecision::Double, '<'))).unwrap();
+        for name in ["columns", "array"] {
+            room.json(&format!("apply {of} --source file:{name}.npy -o {name}-image.npy"));
+            room.json(&format!("solve {of} --source file:{name}.npy --tol 1e-4 -o {name}-solution.npy"));
+        }
+        assert_eq!(room.json("verify array.npy")["fields"], sources);
+        room.json("convert array.npy converted.npy");
+        let same =
+            |a: &str, b: &str| assert!(fs::read(room.path(a)).unwrap() == fs::read(room.path(b)).unwrap(), "{a} {b}");
+        same("columns-image.npy", "array-image.npy");
+        same("columns-solution.npy", "array-solution.npy");
+        // What solve and convert write differs in the order of bytes.
+        match operator {
+            "wilson" => same_fields::<Spinor>(&room, ["columns.npy", "converted.npy"]),
+            _ => same_fields::<ColourVector>(&room, ["columns.npy", "converted.npy"]),
+        }
+        let other = if operator == "wilson" { "asqtad" } else { "wilson" };
+        let apply = format!("apply --gauge weak.ildg --operator {other} --mass 0.3 --source file:array.npy -o no.npy");
+        room.fails(2, &apply, &["array.npy: holds", "numbers per site"]);
+    }
+}
+
 /// Solves for all components of a point are one propagator, which is a source of others, and goes there and back.
 #[test]
 fn the_program_reads_and_writes_propagators() {
