@@ -11,6 +11,7 @@
 //! | [`integrator`] | steps of molecular dynamics |
 //! | [`stout`] | stout links |
 //! | [`trajectory`] | a trajectory with its Metropolis step |
+//! | [`identities`] | whether forces and the distribution of the links agree |
 //! | [`wilson`] | Wilson-like quarks |
 //! | [`spectrum`] | bounds of the spectrum, on which rational functions depend |
 mod gradient;
@@ -22,6 +23,7 @@ pub mod action;
 pub mod fermions;
 pub mod force;
 pub mod functions;
+pub mod identities;
 pub mod integrator;
 pub mod links;
 pub mod momenta;

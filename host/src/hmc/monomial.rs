@@ -20,6 +20,8 @@ pub trait Monomial: Force {
     fn action(&self, links: &EvolvingLinks) -> Result<f64, HmcError>;
     /// Other rational functions, as the spectrum asks for them, where it has such.
     fn set_functions(&mut self, functions: RationalFunctions);
+    /// Drops solutions that forces keep for their next first guess, so that the next force is that of a trajectory's start.
+    fn forget_guesses(&self) {}
     /// Iterations of solvers since this was asked last, those of all pseudofermions together.
     fn take_iterations(&self) -> usize;
     /// The largest true residual of a system of heat bath or action since this was asked last, in the precision of the solver;

@@ -2,6 +2,7 @@
 //! it led with the probability min(1, exp(−ΔH)).
 use super::action::{GaugeAction, GaugeActionForce};
 use super::force::Force;
+use super::identities::Identities;
 use super::integrator::{Dynamics, Level, Scheme, Unitarise, check_steps};
 use super::links::{EvolvingLinks, StopSignal};
 use super::momenta::{MomentumField, distance};
@@ -121,6 +122,8 @@ pub struct TrajectoryOutcome {
     pub iterations: Vec<[usize; 2]>,
     /// Where the way back led, if it was gone: see [`distance`].
     pub irreversibility: Option<[f64; 2]>,
+    /// Identities of the links and pseudofermions at the start, where they were asked for and no solver gave up.
+    pub identities: Option<Identities>,
     /// Why it did not come to its end, where a solver gave up on the way: then ΔH is not a number, and it is not accepted.
     pub failure: Option<String>,
 }
@@ -135,6 +138,7 @@ pub struct Chain {
     quarks: Vec<Box<dyn Monomial>>,
     gauge: GaugeActionForce,
     watch: Box<dyn FnMut(usize, usize)>,
+    has_identities: bool,
 }
 
 impl Chain {
@@ -151,7 +155,13 @@ impl Chain {
         plan.check(quarks.len())?;
         let gauge = GaugeActionForce { action: plan.gauge, single: plan.single_gauge_force };
         let (momenta, links) = (MomentumField::zero(links.domain(), precision)?, EvolvingLinks::new(links, precision)?);
-        Ok(Chain { plan, links, momenta, has_momenta: false, quarks, gauge, watch: Box::new(|_, _| {}) })
+        let (has_momenta, has_identities) = (false, false);
+        Ok(Chain { plan, links, momenta, has_momenta, quarks, gauge, watch: Box::new(|_, _| {}), has_identities })
+    }
+    /// Whether the following trajectories measure [`Identities`] at their start. This takes one more evaluation of the forces of all parts of
+    /// the action, whose iterations count as those of the heat bath, and changes nothing of the trajectories.
+    pub fn measure_identities(&mut self, is_on: bool) {
+        self.has_identities = is_on;
     }
     /// From now on `watch` is called, after each move of the outermost level of a trajectory, how many are made, and of how
     /// many; not on a way back.
@@ -272,10 +282,19 @@ impl Chain {
         before: &GaugeField,
         reverse: bool,
     ) -> Result<TrajectoryOutcome, HmcError> {
-        let mut iterations = self.count();
         self.has_momenta = true;
         let is_kept = self.plan.friction.is_some();
         let first_momenta = if reverse || is_kept { Some(self.momenta.copied()?) } else { None };
+        let identities = self.has_identities.then(|| self.identities()).transpose();
+        let mut iterations = self.count();
+        let identities = match identities {
+            Ok(identities) => identities,
+            Err(why) if why.solver().is_some() && !why.is_stop() => {
+                // The first force of molecular dynamics is as hard to compute.
+                return self.rejected((number, start), iterations, (before, first_momenta), why.to_string());
+            }
+            Err(why) => return Err(why),
+        };
         let ended = self.dynamics(true);
         for (sum, more) in iterations.iter_mut().zip(self.count()) {
             sum[1] += more[0];
@@ -312,7 +331,16 @@ impl Chain {
         if !accepted {
             self.turn_round(before, first_momenta)?;
         }
-        Ok(TrajectoryOutcome { number, start, end, delta, accepted, iterations, irreversibility, failure: None })
+        let failure = None;
+        Ok(TrajectoryOutcome { number, start, end, delta, accepted, iterations, irreversibility, identities, failure })
+    }
+    /// *Collective.* Identities of links and pseudofermions as they are.
+    fn identities(&self) -> Result<Identities, HmcError> {
+        let quarks = self.quarks.iter().map(|quarks| &**quarks as &dyn Force);
+        let found = Identities::of(&self.links, std::iter::once(&self.gauge as &dyn Force).chain(quarks));
+        // Molecular dynamics begins as it would have without.
+        self.quarks.iter().for_each(|quarks| quarks.forget_guesses());
+        found
     }
     /// A trajectory whose end is not known.
     fn rejected(
@@ -326,8 +354,9 @@ impl Chain {
         self.count();
         let nan = f64::NAN;
         let end = Energies { gauge: nan, kinetic: nan, fermions: nan };
-        let (accepted, irreversibility, failure) = (false, None, Some(failure));
-        Ok(TrajectoryOutcome { number, start, end, delta: nan, accepted, iterations, irreversibility, failure })
+        let (accepted, irreversibility, identities, failure) = (false, None, None, Some(failure));
+        let delta = nan;
+        Ok(TrajectoryOutcome { number, start, end, delta, accepted, iterations, irreversibility, identities, failure })
     }
     /// Back to where a trajectory began, with momenta that point the other way.
     fn turn_round(&mut self, before: &GaugeField, first_momenta: Option<MomentumField>) -> Result<(), HmcError> {

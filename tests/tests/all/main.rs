@@ -45,6 +45,7 @@ mod halo;
 #[cfg(feature = "hdf5")]
 mod hdf5;
 mod hmc_multigrid;
+mod identities;
 mod joined;
 mod kernels;
 mod launch_order;

@@ -196,6 +196,9 @@ impl Monomial for TwoFlavours {
         Ok(norm2(&space(y.domain(), Precision::Double, 1), &y)?)
     }
     fn set_functions(&mut self, _: RationalFunctions) {}
+    fn forget_guesses(&self) {
+        self.guesses.clear();
+    }
     fn take_iterations(&self) -> usize {
         self.counts.iterations.take()
     }
