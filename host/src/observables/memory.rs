@@ -26,6 +26,8 @@ pub struct Ensemble {
     pub noise: usize,
     /// Levels of stout links, those of all quarks with different ones together.
     pub stout_levels: usize,
+    /// Whether [identities](crate::hmc::identities) are measured.
+    pub identities: bool,
     /// Wilson-like quarks.
     pub wilson: Option<WilsonVectors>,
 }
@@ -61,6 +63,10 @@ impl Ensemble {
         let (thin, momenta) =
             (part.links_bytes(Precision::Double), 2 * MomentumField::bytes_for(Precision::Double, sites));
         let mut needs = vec![("links and their copies", 6 * thin), ("momenta", 2 * momenta)];
+        if self.identities {
+            // The force of the whole action, and the gradient of loops.
+            needs.push(("identities", momenta));
+        }
         let mut exchanges = Exchanges::of(part).border(Precision::Double);
         if self.single_links {
             exchanges = exchanges.border(Precision::Single);

@@ -45,6 +45,8 @@ pub struct TrajectoryRecord {
     pub condensates: Vec<[f64; 2]>,
     /// Of links and momenta.
     pub irreversibility: Option<[f64; 2]>,
+    /// What forces make of plaquettes and of rectangles less what they are.
+    pub identities: [Option<f64>; 2],
     /// Groups of quarks.
     pub quarks: Vec<QuarkRecord>,
 }
@@ -206,6 +208,11 @@ impl RunHistory {
             })?,
             condensates: condensates.collect::<Result<_, String>>()?,
             irreversibility: optional(line, "irreversibility", |off| numbers(off, ["links", "momenta"]))?,
+            identities: optional(line, "identities", |both| {
+                let off = |of: &Value| numbers(of, ["loops", "forces"]).map(|[loops, forces]| forces - loops);
+                Ok([optional(both, "plaquette", off)?, optional(both, "rectangle", off)?])
+            })?
+            .unwrap_or_default(),
             quarks,
         });
         if let Some(settings) = line.get("run") {
@@ -336,6 +343,7 @@ pub(crate) mod tests {
         let mut first = line(1, 0.25);
         first["run"] = json!({ "lattice": [4, 4, 4, 8], "gauge": { "chair": 0.5 } });
         first["irreversibility"] = json!({ "links": 1e-12, "momenta": 2e-12 });
+        first["identities"] = json!({ "plaquette": { "loops": 0.5, "forces": 0.75 } });
         let text = file(&[first, line(2, 1.5), line(4, 0.0)]);
         let run = parse(text.as_bytes(), "lines").unwrap();
         assert!(!run.half);
@@ -353,6 +361,7 @@ pub(crate) mod tests {
             [QuarkRecord { name: 0, iterations: [40.0, 1001.0], largest: Some(17.5), smallest: None }]
         );
         assert_eq!(run.trajectories[1].irreversibility, None);
+        assert_eq!((one.identities, run.trajectories[1].identities), ([Some(0.25), None], [None, None]));
 
         // The last line cut at any place, its end excepted: it is whole then.
         let last = file(&[line(4, 0.0)]).len();

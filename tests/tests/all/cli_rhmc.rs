@@ -115,7 +115,18 @@ fn a_run_and_how_it_goes_on() {
         assert!(line["condensate"].as_array().unwrap().iter().all(|c| (1e-12..1.01e-8).contains(&residual(c))));
         // The way back ends where it began, to the rounding of forces and solutions in single precision.
         assert_eq!(line.get("irreversibility").is_some(), k % 2 == 1);
+        assert_eq!(line.get("identities").is_some(), k == 2);
     }
+    // Identities are those of the links before.
+    let identity = |loops: &str, side: &str| number(&whole[2]["identities"][loops][side]);
+    let [before, rectangle] = [&whole[1]["plaquette"]["mean"], &whole[1]["rectangle"]].map(number);
+    assert!((identity("plaquette", "loops") - before).abs() < 1e-12, "{}", whole[2]);
+    assert!((identity("rectangle", "loops") - rectangle).abs() < 1e-12, "{}", whole[2]);
+    let off = ["plaquette", "rectangle"].map(|loops| identity(loops, "forces") - identity(loops, "loops"));
+    assert!(off.iter().all(|off| off.abs() > 1e-6 && off.abs() < 0.5), "{off:?}");
+    let summary = &report["summary"]["identities"];
+    assert!((number(&summary["plaquette"]["mean"]) - off[0]).abs() < 1e-12, "{summary}");
+    assert_eq!(summary["rectangle"]["error"], Value::Null, "there is one value");
     assert!(number(&whole[1]["irreversibility"]["links"]) < 1e-5);
     for name in ["cfg.000002.ildg", "cfg.000004.ildg", "state.toml"] {
         assert!(room.path("whole").join(name).is_file(), "{name}");
@@ -127,6 +138,8 @@ fn a_run_and_how_it_goes_on() {
     let rows = page["observables"].as_array().unwrap();
     let row = |name: &str| rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name}"));
     assert!((number(&row("plaquette.mean")["mean"]) - mean).abs() < 1e-12);
+    assert!((number(&row("identities.rectangle")["mean"]) - off[1]).abs() < 1e-12);
+    assert_eq!(row("identities.plaquette")["measurements"], json!(1));
     assert_eq!(rows.iter().filter(|row| row["name"] == "quarks.iterations.dynamics").count(), 2);
     assert_eq!(rows.iter().filter(|row| row["name"] == "condensate").count(), 3);
     let html = fs::read_to_string(room.path("whole/report.html")).unwrap();

@@ -306,6 +306,7 @@ fn ensembles_take_what_is_foretold() {
             operators: 1,
             noise: 3,
             stout_levels,
+            identities: true,
             wilson: None,
         };
         let periodic = QuarkOperator::new(StaggeredParams::new(0.0, TimeBoundary::Antiperiodic), smearing);
@@ -362,6 +363,7 @@ fn ensembles_of_wilson_quarks_take_what_is_foretold() {
             operators: 0,
             noise: 0,
             stout_levels: levels,
+            identities: true,
             wilson: Some(vectors),
         };
         let predicted = |local, grid: &ProcessGrid| (ensemble.memory(Part::new(local, grid)), None);
@@ -419,6 +421,7 @@ fn wilson_trajectory(
         metropolis_from: 1,
     };
     let mut chain = Chain::new(plan, &thin, Precision::Double, parts).unwrap();
+    chain.measure_identities(true);
     drop(thin);
     chain.trajectory(1, None, false).unwrap();
 }
@@ -450,6 +453,7 @@ fn trajectory(domain: &Domain, gauge: &HostGauge, operator: QuarkOperator, preci
         metropolis_from: 1,
     };
     let mut chain = Chain::new(plan, &thin, precision, vec![Box::new(group)]).unwrap();
+    chain.measure_identities(true);
     drop(thin);
     chain.trajectory(1, None, false).unwrap();
     let mut noises = FullField::zero(domain, FermionKind::Staggered, Precision::Double, 3).unwrap();

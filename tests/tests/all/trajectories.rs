@@ -30,6 +30,7 @@ mass = [0.2, 0.5]
 flavours = [1, 1]
 [measure]
 reversibility = 2
+identities = 3
 kernels = 4
 "#;
 

@@ -126,6 +126,7 @@ impl EnsembleRun<'_> {
                     });
                 });
             }
+            chain.measure_identities(nth(input.measure.identities));
             let outcome = match chain.trajectory(number, noise, nth(input.measure.reversibility)) {
                 Err(why) if why.is_stop() => {
                     interrupted = true;

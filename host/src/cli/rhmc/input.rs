@@ -98,6 +98,7 @@ pub const SCHEMA: Schema = &[
     ("measure.batch", Kind::Count),
     ("measure.every", Kind::Count),
     ("measure.reversibility", Kind::Count),
+    ("measure.identities", Kind::Count),
     ("measure.kernels", Kind::Count),
 ];
 
@@ -144,6 +145,8 @@ pub struct Measure {
     pub every: usize,
     /// The way back after every so many trajectories; 0 for never.
     pub reversibility: usize,
+    /// Identities of the links and the forces at the start of every so many trajectories; 0 for never.
+    pub identities: usize,
     /// When times of kernels are taken.
     pub kernels: Timed,
 }
@@ -261,6 +264,7 @@ impl EnsembleInput {
             batch: BatchChoice::from_settings(s, "measure.batch"),
             every: s.count("measure.every", 1..=last).unwrap_or(1),
             reversibility: s.count("measure.reversibility", 0..=last).unwrap_or(0),
+            identities: s.count("measure.identities", 0..=last).unwrap_or(0),
             kernels: s.count("measure.kernels", 0..=last).map_or(Timed::Second, Timed::Every),
         };
         if tables == 0 {

@@ -81,6 +81,7 @@ fn memory(input: &EnsembleInput, cut: Cut, together: usize) -> Needs {
         hisq: operators.iter().any(|operator| matches!(operator.smearing, QuarkSmearing::Hisq { .. })),
         operators: operators.len(),
         noise: together,
+        identities: input.measure.identities > 0,
         stout_levels: stout.iter().map(|smearing| smearing.levels).sum(),
         wilson: (!input.wilson.is_empty()).then(|| WilsonVectors {
             pseudofermions: input.wilson.iter().map(WilsonGroup::pseudofermions).sum(),

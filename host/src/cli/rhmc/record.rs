@@ -4,6 +4,7 @@ use super::input::EnsembleInput;
 use ferrite::backend::KernelTime;
 use ferrite::field::FullField;
 use ferrite::field::host::HostColour;
+use ferrite::hmc::identities::{Identities, LoopIdentity};
 use ferrite::hmc::trajectory::{Chain, Energies, TrajectoryOutcome};
 use ferrite::observables::condensate::{Estimate, condensate, noise};
 use ferrite::observables::loops::LoopMeans;
@@ -107,8 +108,8 @@ fn number(x: f64) -> Value {
 impl MeasuredTrajectory {
     /// The line for the file.
     pub fn line(&self, input: &EnsembleInput) -> Value {
-        let TrajectoryOutcome { number: trajectory, start, end, delta, accepted, iterations, irreversibility, failure } =
-            &self.outcome;
+        let TrajectoryOutcome { number: trajectory, start, end, delta, accepted, iterations, .. } = &self.outcome;
+        let TrajectoryOutcome { irreversibility, identities, failure, .. } = &self.outcome;
         let energies = |e: &Energies| json!({ "gauge": number(e.gauge), "kinetic": number(e.kinetic), "fermions": number(e.fermions) });
         let quarks = self.quarks.iter().zip(iterations).map(|(quarks, [action, dynamics])| {
             let mut object = json!({
@@ -145,6 +146,13 @@ impl MeasuredTrajectory {
         }
         if let Some([links, momenta]) = irreversibility {
             line["irreversibility"] = json!({ "links": links, "momenta": momenta });
+        }
+        if let Some(Identities { plaquette, rectangle }) = identities {
+            let pair = |of: &LoopIdentity| json!({ "loops": number(of.loops), "forces": number(of.forces) });
+            line["identities"] = json!({ "plaquette": pair(plaquette) });
+            if let Some(rectangle) = rectangle {
+                line["identities"]["rectangle"] = pair(rectangle);
+            }
         }
         if let Some(kernels) = &self.kernels {
             line["kernels"] = profile::json(kernels, self.seconds);
@@ -191,11 +199,20 @@ pub struct RunSummary {
     /// Mean and error.
     exp_minus_delta_h: [f64; 2],
     plaquette: [f64; 2],
+    /// What forces make of plaquettes and of rectangles less what they are, where identities were measured.
+    identities: [Option<[f64; 2]>; 2],
     seconds: f64,
     /// Of files of links.
     files: f64,
     /// The share of the time outside kernels, and how many trajectories it is the mean of.
     outside: Option<(f64, usize)>,
+}
+
+fn plaquettes(identities: &Identities) -> Option<LoopIdentity> {
+    Some(identities.plaquette)
+}
+fn rectangles(identities: &Identities) -> Option<LoopIdentity> {
+    identities.rectangle
 }
 
 /// Of all trajectories that had a Metropolis step, the first of which was `metropolis_from`, or of all if none had.
@@ -215,6 +232,11 @@ pub fn summary(records: &[MeasuredTrajectory], metropolis_from: u32) -> RunSumma
         // Far from equilibrium, where trajectories have no Metropolis step, this says nothing.
         exp_minus_delta_h: of(&|r| first.map(|_| (-r.outcome.delta).exp())),
         plaquette: of(&|r| r.measured.as_ref().map(|m| m.loops.plaquette.mean)),
+        // Nor does this.
+        identities: [plaquettes, rectangles].map(|which| {
+            let of = of(&|r| first.and(which(r.outcome.identities.as_ref()?)).map(|identity| identity.off()));
+            Some(of).filter(|[mean, _]| mean.is_finite())
+        }),
         // Those whose kernels are timed take longer.
         seconds: match of(&|r| r.kernels.is_none().then_some(r.seconds))[0] {
             seconds if seconds.is_finite() => seconds,
@@ -234,6 +256,7 @@ impl RunSummary {
             "accepted": self.accepted,
             "exp_minus_delta_h": pair(self.exp_minus_delta_h),
             PLAQUETTE.object_key(): pair(self.plaquette),
+            "identities": { "plaquette": self.identities[0].map(pair), "rectangle": self.identities[1].map(pair) },
             "seconds_per_trajectory": number(self.seconds),
             "seconds_of_files_per_trajectory": number(self.files),
             "outside_kernels": self.outside.map(|(share, _)| share),
@@ -250,8 +273,12 @@ impl RunSummary {
             let of = if timed == 1 { "one trajectory".into() } else { format!("{timed} trajectories") };
             format!("outside kernels      {:.1} % of the time of {of}, whose kernels were timed\n", 100.0 * share)
         });
+        let names = ["plaquette", "rectangle"];
+        let identities: String = std::iter::zip(names, self.identities)
+            .filter_map(|(name, off)| Some(format!("identity, {name}  {} (expected: 0)\n", pair(off?, 6))))
+            .collect();
         format!(
-            "accepted             {} of {}\n⟨exp(−ΔH)⟩           {}\nplaquette            {}\n\
+            "accepted             {} of {}\n⟨exp(−ΔH)⟩           {}\nplaquette            {}\n{identities}\
              time per trajectory  {:.2} s, and {:.2} s for files\n{outside}",
             self.accepted,
             self.trajectories,

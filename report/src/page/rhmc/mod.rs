@@ -115,6 +115,16 @@ impl RhmcReport {
                  the volume of phase space or is not reversible; or ΔH is too wide for this mean to be sampled."
             ));
         }
+        for identity in self.observables.iter().filter(|o| o.kind == ObservableKind::Identity && !o.is_short()) {
+            let off = (identity.estimate.mean / identity.estimate.error).abs();
+            if off > 4.0 && off.is_finite() {
+                notes.push(format!(
+                    "{}: {off:.1} errors from 0: the run is not in equilibrium (--skip leaves out more trajectories), or its \
+                     forces are not the derivative of the action that the Metropolis step has.",
+                    identity.name
+                ));
+            }
+        }
         notes.extend(settings::changes(&self.run));
         notes
     }
@@ -214,6 +224,25 @@ mod tests {
         assert!(none.notes()[0].starts_with("No trajectory is left without the first 2"));
         assert!(report(1, Some(0)).notes().is_empty());
         assert_eq!(report(3, Some(100)).skip, 3);
+    }
+
+    /// Values of alternating sign around a mean that is or is not 0 within errors.
+    #[test]
+    fn identities_that_are_off_are_said() {
+        let notes = |mean: f64| {
+            let line = |j: u64| {
+                let mut line = line(j, -0.1);
+                let off = mean + if j.is_multiple_of(2) { 0.1 } else { -0.1 };
+                line["identities"] = json!({ "plaquette": { "loops": 0.5, "forces": 0.5 + off } });
+                format!("{line}\n")
+            };
+            let text: String = (1..=400).map(line).collect();
+            RhmcReport::new("run".into(), parse(text.as_bytes(), "lines").unwrap(), None).notes()
+        };
+        // Errors of 0.1 over the root of 398.
+        assert_eq!(notes(0.015), Vec::<String>::new());
+        let off = notes(0.03);
+        assert!(off.len() == 1 && off[0].starts_with("plaquette from forces, difference: 6.0 errors"), "{off:?}");
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub enum ObservableKind {
     Delta,
     /// exp(−ΔH)
     Exponential,
+    /// A number whose mean is 0 where forces are those of the distribution: in the table only.
+    Identity,
     /// 1 for accepted, 0 for rejected.
     Acceptance,
     /// Iterations of solvers.
@@ -90,7 +92,7 @@ type Find<'a> = &'a dyn Fn(&TrajectoryRecord) -> Option<f64>;
 /// All that the lines have, in the order of the report; the first `skip` trajectories do not count.
 pub fn collect(run: &RunHistory, skip: usize) -> Vec<Observable> {
     let first = run.trajectories.get(skip).map_or(u64::MAX, |t| t.number);
-    use ObservableKind::{Acceptance, Delta, Detail, Exponential, Inside, Iterations, Measured, Seconds};
+    use ObservableKind::{Acceptance, Delta, Detail, Exponential, Identity, Inside, Iterations, Measured, Seconds};
     let mut all = Vec::new();
     let mut add = |key, name: String, of, kind, find: Find| {
         let points = run.trajectories.iter().filter_map(|t| Some((t.number, find(t)?)));
@@ -120,6 +122,9 @@ pub fn collect(run: &RunHistory, skip: usize) -> Vec<Observable> {
     }
     add("delta_h", "ΔH".into(), None, Delta, &|t| Some(t.delta));
     add("exp_minus_delta_h", "exp(−ΔH)".into(), None, Exponential, &|t| Some(t.exp_minus_delta));
+    let identity = |which: usize| move |t: &TrajectoryRecord| t.identities[which];
+    add("identities.plaquette", "plaquette from forces, difference".into(), None, Identity, &identity(0));
+    add("identities.rectangle", "rectangle from forces, difference".into(), None, Identity, &identity(1));
     let accepted = |t: &TrajectoryRecord| t.metropolis.then_some(f64::from(u8::from(t.accepted)));
     add("accepted", "acceptance".into(), None, Acceptance, &accepted);
     for (number, name) in run.names.iter().enumerate() {
