@@ -28,7 +28,7 @@ pub struct LoopIdentity {
 }
 
 impl LoopIdentity {
-    /// `forces` − `loops`, whose mean over an ensemble is 0.
+    /// Returns `forces` − `loops`, whose mean over an ensemble is 0.
     pub fn off(&self) -> f64 {
         self.forces - self.loops
     }
@@ -37,9 +37,9 @@ impl LoopIdentity {
 /// Identities of the links and pseudofermions that a trajectory begins with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Identities {
-    /// Of plaquettes.
+    /// Identity of plaquettes.
     pub plaquette: LoopIdentity,
-    /// Of rectangles of two links by one; `None` on lattices with an extent of 2, where such a rectangle has a link twice.
+    /// Identity of rectangles of two links by one; `None` on lattices with an extent of 2, where such a rectangle has a link twice.
     pub rectangle: Option<LoopIdentity>,
 }
 
@@ -58,15 +58,13 @@ impl Identities {
             part.kick(links, 1.0, &mut force)?;
         }
         let loops = closed_loops();
-        let of = |kind: LoopKind| -> Result<Vec<LoopPath>> {
-            Ok(loops.iter().filter(|path| path.kind == kind).cloned().collect())
-        };
-        let plaquette = identity(&thin, &of(LoopKind::Plaquette)?, GaugeAction::wilson(LOOPS), &mut force)?;
+        let of = |kind| loops.iter().filter(|path| path.kind == kind).cloned().collect::<Vec<LoopPath>>();
+        let plaquette = identity(&thin, &of(LoopKind::Plaquette), GaugeAction::wilson(LOOPS), &mut force)?;
         let has_rectangles = thin.domain().global().size().iter().all(|extent| *extent > 2);
         let rectangle = has_rectangles
             .then(|| {
                 let action = GaugeAction { plaquette: 0.0, rectangle: 1.0, ..GaugeAction::wilson(LOOPS) };
-                identity(&thin, &of(LoopKind::Rectangle)?, action, &mut force)
+                identity(&thin, &of(LoopKind::Rectangle), action, &mut force)
             })
             .transpose()?;
         Ok(Identities { plaquette, rectangle })
@@ -76,7 +74,8 @@ impl Identities {
 /// β of Wilson's action for which −∂S is ∂W, W = Σ Re tr P.
 const LOOPS: f64 = 3.0;
 
-/// *Collective.* For loops of one kind, whose sum is −S of `action` up to a constant; the force comes back as it was, to rounding.
+/// *Collective.* Measures the identity of loops of one kind, whose sum is −S of `action` up to a constant; the force comes back as it was, to
+/// rounding.
 fn identity(
     links: &GaugeField,
     paths: &[LoopPath],
@@ -94,7 +93,7 @@ fn identity(
     Ok(LoopIdentity { loops: traces.iter().sum::<f64>() / (3 * traces.len()) as f64, forces })
 }
 
-/// *Collective.* Σ Re tr P†Q over all links, from the norms of P + Q and P − Q.
+/// *Collective.* Returns Σ Re tr P†Q over all links, from the norms of P + Q and P − Q.
 fn scalar_product(p: &mut MomentumField, q: &MomentumField) -> Result<f64> {
     p.add(1.0, 1.0, q)?;
     let plus = p.kinetic_energy()?;

@@ -45,7 +45,7 @@ pub struct TrajectoryRecord {
     pub condensates: Vec<[f64; 2]>,
     /// Of links and momenta.
     pub irreversibility: Option<[f64; 2]>,
-    /// What forces make of plaquettes and of rectangles less what they are.
+    /// Plaquettes and rectangles from forces less those of the links.
     pub identities: [Option<f64>; 2],
     /// Groups of quarks.
     pub quarks: Vec<QuarkRecord>,

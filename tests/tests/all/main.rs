@@ -35,6 +35,7 @@ mod cli_staggered;
 mod cli_staggered_apply;
 mod cli_trace;
 mod clover;
+mod distributions;
 mod embedding;
 mod files;
 mod files_parts;

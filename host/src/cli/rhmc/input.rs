@@ -145,7 +145,7 @@ pub struct Measure {
     pub every: usize,
     /// The way back after every so many trajectories; 0 for never.
     pub reversibility: usize,
-    /// Identities of the links and the forces at the start of every so many trajectories; 0 for never.
+    /// Number of trajectories from one measurement of identities to the next; 0 for never.
     pub identities: usize,
     /// When times of kernels are taken.
     pub kernels: Timed,

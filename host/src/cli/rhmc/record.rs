@@ -199,7 +199,7 @@ pub struct RunSummary {
     /// Mean and error.
     exp_minus_delta_h: [f64; 2],
     plaquette: [f64; 2],
-    /// What forces make of plaquettes and of rectangles less what they are, where identities were measured.
+    /// Plaquettes and rectangles from forces less those of the links, where identities were measured.
     identities: [Option<[f64; 2]>; 2],
     seconds: f64,
     /// Of files of links.
