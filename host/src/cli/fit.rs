@@ -170,7 +170,7 @@ pub fn run(args: &FitArguments, context: &Context) -> Outcome {
     for path in args.paths.iter().filter(|path| !path.is_dir()) {
         if let Some(what) = not_an_input(path) {
             let why = format!(
-                "is {what}: name a folder of ferrite spectrum, or a file of ferrite measure -o or ferrite trace -o"
+                "is {what}: name a folder of ferrite spectrum, or the lines of JSON of ferrite measure -o or ferrite trace -o"
             );
             return Err(Failure::refused(format!("{} {why}", path.display())));
         }

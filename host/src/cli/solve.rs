@@ -66,8 +66,8 @@ code is 1 and no solution is written, unless --keep-unconverged asks for the bes
 #[derive(Args)]
 #[command(after_help = examples())]
 pub struct SolveArguments {
-    /// A configuration, as with --gauge; or an input file in TOML, with the flags as keys, which `ferrite init solve` prints with
-    /// comments; or both
+    /// A configuration, instead of --gauge, or an input file in TOML with the flags as keys, or both; `ferrite init solve` prints an
+    /// input with comments
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]

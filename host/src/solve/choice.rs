@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(stops(within(2000), 1.01), Some(1000), "a residual that grows");
         assert_eq!(stops(within(2000), taking(4000.0)), Some(1000));
         assert_eq!(stops(within(2000), taking(1900.0)), None);
-        assert_eq!(stops(within(2000), taking(2500.0)), None, "it may become faster");
+        assert_eq!(stops(within(2000), taking(2300.0)), None, "it may become faster");
         assert_eq!(stops(within(150), 1.0), Some(BEGINNING));
         assert_eq!(stops(within(100), 1.0), None, "too few are left");
         assert_eq!(stops(Adviser::without_multigrid(1e-10), 1.0), None);
