@@ -147,7 +147,7 @@ impl<'a, Y: System> ReliableSolve<'a, Y> {
         for j in 0..state.active.len() {
             let residual = state.true_residual[j];
             (state.recurrence[j], state.maximum[j]) = (residual, residual);
-            state.progress[j] = Progress::new(residual);
+            state.progress[j] = Progress::new(residual).relative_to(state.reference[j]);
             self.info.history[j].push(relative(residual, state.reference[j]));
         }
         Ok(())

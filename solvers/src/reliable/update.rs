@@ -135,10 +135,6 @@ impl<Y: System> ReliableSolve<'_, Y> {
             let slow = residual > 0.5 * state.maximum[j];
             state.inaccurate[j] = state.active[j] && !forced && (slow && !state.agrees(j) || state.revert[j]);
             let (converged, stalled) = (!state.active[j], state.inaccurate[j]);
-            if !forced {
-                let claimed = [state.maximum[j], state.recurrence[j]];
-                state.progress[j].claimed_fall(claimed, residual, state.reference[j]);
-            }
             if self.rule.true_residual(&mut state.progress[j], residual, converged, stalled).is_some() {
                 stagnating.push(j);
             }

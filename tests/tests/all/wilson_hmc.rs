@@ -565,8 +565,8 @@ fn split_quarks(solver: WilsonSolver) -> (EvolvingLinks, GaugeField, TwoFlavours
     (EvolvingLinks::new(&thin, Double).unwrap(), thin, part)
 }
 
-/// Residuals that double precision cannot reach end in stagnation, whatever they are: a recurrence in single precision, which each
-/// reliable update brings back, never comes to the smallest of them.
+/// Residuals that double precision cannot reach end in stagnation, whatever they are: a recurrence in single precision stands still at the
+/// level of rounding, far from any claim to have converged.
 #[test]
 fn residuals_below_rounding_end_in_stagnation() {
     for tol in [1e-16, 3e-17, 1e-17, 1e-19, 0.0] {
@@ -575,9 +575,9 @@ fn residuals_below_rounding_end_in_stagnation() {
         let (links, _, mut part) = split_quarks(solver);
         let why = part.draw(&links, 5, 1).expect_err("no such residual is reached");
         match why.solver() {
-            // An iteration before rounding takes a decade or two; a wandering one would go on for a million.
+            // Some hundred iterations lead to rounding, and as many more show that nothing comes after it: not a million.
             Some(SolveError::Stagnation { iterations, residual, .. }) => {
-                assert!(*iterations < 1000 && *residual < 1e-15, "{tol:e}: {iterations} {residual:e}");
+                assert!(*iterations < 5000 && *residual < 1e-15, "{tol:e}: {iterations} {residual:e}");
             }
             other => panic!("{tol:e}: {other:?}"),
         }
