@@ -74,7 +74,7 @@ pub fn fit_pcac(samples: &[Vec<f64>], improvement: f64, settings: &CorrelatorSet
         return Err(FitError::UnequalSamples { sample, found, expected: length });
     }
     let extent = length / 2;
-    if length % 2 != 0 {
+    if !length.is_multiple_of(2) {
         return Err(FitError::UnequalSamples { sample: 0, found: length, expected: 2 * extent });
     }
     let pion: Vec<Vec<f64>> = samples.iter().map(|sample| sample[extent..].to_vec()).collect();

@@ -360,7 +360,9 @@ fn link_files(
         if gauge.is_none() {
             let key = ReadBy::Keys.spelled("gauge", "\"FILE\"");
             settings.missing(match settings.given_by() {
-                ReadBy::Flags => format!("no gauge field: name the file of a configuration, or give {key} in the input"),
+                ReadBy::Flags => {
+                    format!("no gauge field: name the file of a configuration, or give {key} in the input")
+                }
                 _ => format!("no gauge field: give {}", settings.spelled("gauge", "\"FILE\"")),
             });
         }

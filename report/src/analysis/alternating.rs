@@ -83,7 +83,7 @@ mod tests {
                 let c = |t: usize| {
                     let (near, far) = (t as f64, (extent - t) as f64);
                     let wave = |m: f64| (-m * near).exp() + sign * (-m * far).exp();
-                    let parity = if t % 2 == 0 { 1.0 } else { -1.0 };
+                    let parity = if t.is_multiple_of(2) { 1.0 } else { -1.0 };
                     wave(energy) - 0.7 * parity * wave(partner)
                 };
                 let correlator: Vec<f64> = (0..extent).map(c).collect();

@@ -1,7 +1,7 @@
 //! Fits of correlators of `ferrite spectrum`.
 use super::{
-    AnalysisChoice, SHAPES, average_text, estimate_json, estimate_text, fit_json, name_of, p_text, quality_text, remarks,
-    why_not,
+    AnalysisChoice, SHAPES, average_text, estimate_json, estimate_text, fit_json, name_of, p_text, quality_text,
+    remarks, why_not,
 };
 use crate::records::correlators::{AXIAL_PION, CorrelatorRecord, Correlators, HadronChannel, hadrons};
 use crate::text::count;

@@ -75,7 +75,9 @@ fn resolved(input: &Value) -> Value {
 
 fn resolve(solve: &mut Map<String, Value>) {
     // Whichever of its names was typed.
-    if let Some((_, own)) = OPERATOR_ALIASES.iter().find(|(alias, _)| solve.get("operator").is_some_and(|name| name == alias)) {
+    if let Some((_, own)) =
+        OPERATOR_ALIASES.iter().find(|(alias, _)| solve.get("operator").is_some_and(|name| name == alias))
+    {
         solve.insert("operator".into(), json!(own));
     }
     for (key, default) in DEFAULTS {

@@ -72,7 +72,7 @@ impl Quality {
         }
         let expected: f64 = (0..n).map(|i| columns[i][i]).sum();
         // Samples that differ only by what changes of the parameters do leave nothing but rounding.
-        if !(expected > 1e-10 * before) {
+        if expected.is_nan() || expected <= 1e-10 * before {
             return Quality { expected_chi2: 0.0, p_value: f64::NAN };
         }
         let squares: f64 = columns.iter().flatten().map(|x| x * x).sum();

@@ -186,6 +186,9 @@ pub struct Fit {
     pub unknown_growth: Option<UnknownGrowth>,
 }
 
+/// The number of a function, and its minimum in a window with the covariance there, if it has a minimum.
+type FittedFunction = (usize, Option<(Candidate, Whitening)>);
+
 /// Models that are less probable than the best one by more than this do not count in means: their errors would have to be computed.
 const LEAST: f64 = 0.01;
 
@@ -230,7 +233,7 @@ pub fn fit(
         None => (0..among.len()).flat_map(|a| (a + 1..=among.len()).map(move |b| a..b)).collect(),
     };
     // Each window with its covariance, if that has an inverse, and each function with its minimum there, if it has one.
-    let fitted = |window: &Range<usize>| -> Option<Vec<(usize, Option<(Candidate, Whitening)>)>> {
+    let fitted = |window: &Range<usize>| -> Option<Vec<FittedFunction>> {
         let whitening = covariance.whitening(window.clone())?;
         let data = Data { x: &x[window.clone()], y: &mean[window.clone()], whitening: &whitening };
         let one = |(number, function): (usize, &&dyn FitFunction)| {
