@@ -75,7 +75,7 @@ impl Progress {
         }
     }
 
-    /// With the norm that residuals refer to, where true residuals are taken on the way.
+    /// Sets the norm that residuals refer to, where true residuals are taken on the way.
     pub fn relative_to(self, norm: f64) -> Self {
         Self { norm, ..self }
     }

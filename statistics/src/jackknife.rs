@@ -9,7 +9,7 @@ pub struct JackknifeEstimate {
     /// One standard deviation; NaN from fewer than two samples, or where too many of the other means have no value: any of the
     /// jackknife, more than [`MOST_MISSING`] of the bootstrap.
     pub error: f64,
-    /// The other means that have no value.
+    /// Number of the other means that have no value.
     pub missing: MissingMeans,
 }
 
@@ -231,7 +231,7 @@ mod tests {
         assert!(bootstrap(&samples[..1], 10, 1, f)[0].unwrap().error.is_nan());
     }
 
-    /// Without the largest sample the mean is 2, without another one above 2.3: one mean of the jackknife has no value, and the error is
+    /// Checks the counts. Without the largest sample the mean is 2, without another one above 2.3: one mean of the jackknife has no value, and the error is
     /// missing with it. The bootstrap's error comes from the other means, if these are 95 % of all.
     #[test]
     fn means_without_a_value_are_counted() {

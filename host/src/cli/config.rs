@@ -196,7 +196,7 @@ pub enum InputKind {
 }
 
 impl InputKind {
-    /// Recognises the command that a file is an input of by its tables, right or wrong; `None` if nothing tells.
+    /// Recognises the command that a file is an input of by its tables, right or wrong; `None` if they leave it open.
     pub fn of(path: &Path) -> Option<Self> {
         Self::of_text(&text_of(path).ok()?)
     }
@@ -276,7 +276,7 @@ const MOST_BYTES: u64 = 16 << 20;
 const MOST_NUMBERS: usize = 1000;
 const MOST_TEXTS: usize = 100_000;
 
-/// What a relative residual has to be: double precision cannot reach less.
+/// Describes the residuals that can be requested: double precision cannot reach less.
 pub const RESIDUAL: &str = "a number above 0 and below 1, of at least 1e-16";
 /// Whether a number is one.
 pub fn is_residual(x: f64) -> bool {
@@ -517,7 +517,7 @@ impl Settings {
         }
         solve
     }
-    /// By what users give these keys: flags, keys of an input, or keys of a table of it.
+    /// Returns how users give these keys: as flags, as keys of an input, or as keys of a table of it.
     pub fn given_by(&self) -> ReadBy {
         let of_input = if self.from_file { ReadBy::Keys } else { ReadBy::Flags };
         self.inside.map_or(of_input, ReadBy::Table)

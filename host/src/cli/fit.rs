@@ -205,7 +205,7 @@ fn names(paths: &[PathBuf]) -> String {
     paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// What is analysed, and where it is shown.
+/// An analysis and the place where it is printed.
 struct Shown<'a> {
     args: &'a FitArguments,
     /// The paths.

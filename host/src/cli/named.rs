@@ -1,4 +1,4 @@
-//! Files as named on a command line or in an input. Inputs and fields are told apart by their content, and patterns that no
+//! Files as named on a command line or in an input. Inputs and fields are distinguished by their content, and patterns that no
 //! shell has expanded stand for all files that they match.
 use super::communicator::RunCommunicator;
 use super::{Failure, Outcome};

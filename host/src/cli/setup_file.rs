@@ -18,7 +18,7 @@ pub struct SetupFile {
     links: String,
     /// Whether it was there when the run began.
     is_there: bool,
-    /// By what the solve is described, for advice.
+    /// Flags or keys that describe the solve, for advice.
     given_by: ReadBy,
 }
 

@@ -3,7 +3,7 @@
 
 /// A key under its names in other codes.
 struct KeySynonym {
-    /// In lower case with hyphens.
+    /// Names in lower case with hyphens.
     names: &'static [&'static str],
     /// Last parts of keys here, the most likely one first. The first one that an input has is suggested.
     keys: &'static [&'static str],
@@ -15,7 +15,7 @@ struct KeySynonym {
 struct ValueSynonym {
     /// Last parts of the keys that have such values; of any key where it is empty.
     keys: &'static [&'static str],
-    /// In lower case with hyphens.
+    /// Names in lower case with hyphens.
     names: &'static [&'static str],
     /// Values here, the most likely one first.
     values: &'static [&'static str],

@@ -150,9 +150,9 @@ pub fn append_line(path: &Path, object: &Value) -> Result<(), String> {
 /// The whole lines of a file; none of one that is not there.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Lines {
-    /// With their ends, that of the last one too.
+    /// Lines with their newlines, also the last one.
     pub text: String,
-    /// How the file ends.
+    /// State of the last line.
     pub end: LastLine,
 }
 

@@ -23,7 +23,7 @@ use gpu_kernels::Precision;
 pub struct LoopIdentity {
     /// Mean of Re tr L / 3 over the loops.
     pub loops: f64,
-    /// The same from the scalar product of the gradient of the loops with the force of the whole action.
+    /// Scalar product of the gradient of the loops with the force of the whole action, which has the expectation value of `loops`.
     pub forces: f64,
 }
 

@@ -133,7 +133,7 @@ pub(crate) struct MadeOfLinks {
     pub first_level: Slot<(), FirstLevel>,
     /// Fat links of that level, before their projection to U(3).
     pub first_fat: Slot<Precision, GaugeField>,
-    /// Its links in U(3).
+    /// Links of that level in U(3).
     pub first_unitary: Slot<Precision, GaugeField>,
     /// Number of its links whose force is guarded.
     pub first_guarded: Slot<(), usize>,
@@ -166,7 +166,7 @@ impl EvolvingLinks {
         self.setup_stop = stop.clone();
         self.stop = stop;
     }
-    /// From now on multigrid setups on them end where `stop` asks for it, and with a setup the trajectory that needs it.
+    /// Lets multigrid setups on these links end where `stop` asks for it, and with a setup the trajectory that needs it.
     pub fn stop_setups_when(&mut self, stop: StopSignal) {
         self.setup_stop = stop;
     }

@@ -13,7 +13,7 @@ use solvers::{
 };
 use std::cell::Cell;
 
-/// How long solvers of a trajectory go on without a new smallest residual: as long as they took to reach it, and no less than this. One
+/// Iterations for which solvers of a trajectory go on without a new smallest residual: as many as they took to reach it, and no fewer than this. One
 /// that wanders about at the level of rounding would else go on to its last iteration.
 pub(super) const PATIENCE: Patience = Patience { least: 2000, share: 1.0 };
 

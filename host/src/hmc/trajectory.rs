@@ -173,7 +173,7 @@ impl Chain {
     pub fn stop_when(&mut self, stop: StopSignal) {
         self.links.stop_when(stop);
     }
-    /// From now on a trajectory ends in the same way where `stop` asks for it during a multigrid setup, and at no other time.
+    /// Lets a trajectory also end where `stop` asks for it during a multigrid setup, but at no other time.
     pub fn stop_setups_when(&mut self, stop: StopSignal) {
         self.links.stop_setups_when(stop);
     }

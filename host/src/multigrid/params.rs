@@ -280,7 +280,7 @@ impl MultigridParams {
 }
 
 /// Smallest aggregates with at least so many sites that divide a level with these extents into even numbers of parts; of several, the
-/// ones most like a cube, with long sides in t first.
+/// ones most like a cube, with long edges in t first.
 fn smallest(lattice: [usize; 4], least: usize) -> Option<[usize; 4]> {
     let along =
         lattice.map(|extent| (1..=extent / 2).filter(|part| extent.is_multiple_of(2 * part)).collect::<Vec<_>>());

@@ -42,7 +42,7 @@ const BEGINNING: usize = 100;
 const MARGIN: f64 = 1.5;
 /// Iterations of multigrid, which takes two or three dozen in general, after which it is doubted, and those ahead that are too many.
 const MANY: usize = 150;
-/// The same where CG may take over: multigrid that has not even halved the residual by then is of no use for the operator.
+/// Iterations after which multigrid is given up where CG may take over, if it has not even halved the residual.
 const EARLY: [usize; 2] = [30, 1000];
 
 /// More iterations than anybody waits for.
@@ -110,7 +110,7 @@ struct Budget {
 /// Shares of the iterations allowed between which a method that does not come near the solution makes room for another; later on there
 /// are too few left for that.
 const SHARES: [f64; 2] = [0.5, 0.75];
-/// How many times the iterations that are left a method needs by its forecast where it counts as hopeless. Residuals of BiCGstab may
+/// Factor by which the forecast of a method exceeds the iterations that are left where it counts as hopeless. Residuals of BiCGstab may
 /// stay where they are for long and fall quickly afterwards.
 const HOPELESS: f64 = 2.0;
 
@@ -129,7 +129,7 @@ impl Budget {
     }
 }
 
-/// What a solve that may choose goes on with where a method fails: CG on the normal equations, once. A method that CG took over from
+/// Fallback of a solve that may choose its method, where one fails: CG on the normal equations, once. A method that CG took over from
 /// before it had given up comes back where CG does not converge either.
 #[derive(Clone, Copy, Debug)]
 pub struct Fallback {
@@ -140,7 +140,7 @@ pub struct Fallback {
 }
 
 impl Fallback {
-    /// For a solve by `request`, whose method was to be chosen if `automatic`.
+    /// Makes the fallback of a solve by `request`, whose method was to be chosen if `automatic`.
     pub fn new(request: &Request, automatic: bool) -> Self {
         Fallback { is_there: automatic && request.escalate, is_taken: false, most: None }
     }
@@ -186,7 +186,7 @@ impl Adviser {
             advice: None,
         }
     }
-    /// For BiCGstab where there is no multigrid.
+    /// Makes the adviser of a BiCGstab solve without multigrid.
     pub fn without_multigrid(tol: f64) -> Self {
         let (forecast, method, setup) = (Forecast::new(tol), Method::Bicgstab, f64::INFINITY);
         Adviser { forecast, method, sources: [1, 1], setup, budget: None, is_eager: false, advice: None }
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(stops(of(0, 1, false), 1.0), Some(BEGINNING), "what does not converge");
     }
 
-    /// With half of the iterations gone and hardly anything done, CG ought to go on. A solve that is on its way is left alone, and so is
+    /// Checks that CG goes on when half of the iterations are gone and hardly anything is done. A solve that is on its way is left alone, and so is
     /// one that has been going on for a short time only.
     #[test]
     fn a_hopeless_solve_ends_at_half_of_its_iterations() {

@@ -13,7 +13,7 @@ pub struct AlternatingMasses {
     pub correlator: Vec<Option<JackknifeEstimate>>,
     /// The state that does not alternate, at the times 0 to T/2 − 1.
     pub masses: Vec<Option<JackknifeEstimate>>,
-    /// The state that alternates, likewise.
+    /// Effective masses of the state that alternates in sign.
     pub partner: Vec<Option<JackknifeEstimate>>,
 }
 
@@ -41,7 +41,7 @@ pub fn alternating_masses(correlator: &[f64]) -> [Vec<Option<f64>>; 2] {
 }
 
 impl AlternatingMasses {
-    /// From the mean of its correlators; `None` where they are not there. Mesons are folded: C(t) and C(T−t) are averaged.
+    /// Computes both from the mean of its correlators; `None` where they are not there. Mesons are folded: C(t) and C(T−t) are averaged.
     pub fn of(channel: &HadronChannel, all: &[Correlators], choice: &AnalysisChoice) -> Option<Self> {
         let samples: Vec<Vec<f64>> = all.iter().map(|found| found.mean(&channel.parts)).collect::<Option<_>>()?;
         let is_meson = !channel.name.ends_with("nucleon");
@@ -58,7 +58,7 @@ impl AlternatingMasses {
         let name = channel.name.clone();
         Some(AlternatingMasses { name, correlator, masses: masses.to_vec(), partner: partner.to_vec() })
     }
-    /// For JSON.
+    /// Returns the masses for JSON.
     pub fn json(&self) -> Value {
         let all = |list: &[Option<JackknifeEstimate>]| list.iter().map(|e| estimate_json(*e)).collect::<Vec<_>>();
         json!({

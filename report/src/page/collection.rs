@@ -14,7 +14,7 @@ use crate::records::correlators::CorrelatorRecord;
 use crate::records::ensemble::{Place, RecordLine};
 use crate::records::measurements::{MeasurementRecord, kind};
 use crate::records::traces::TraceRecord;
-use crate::records::{RecordLines, lines_of, trajectories};
+use crate::records::{NotJson, RecordLines, lines_of, trajectories};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -189,8 +189,9 @@ fn objects(path: &Path) -> Result<(Vec<RecordLine>, bool), ReportError> {
         found => match logged(&bytes, &file) {
             logged if !logged.is_empty() => Ok((logged, false)),
             _ => {
-                let why = found.err().map_or_else(String::new, |why| format!(" ({why})"));
-                Err(refused(path, &format!("is not JSON{why}; a report is of {KINDS}")))
+                let at = |why: NotJson| format!(" at line {}, column {}", why.line, why.column);
+                let place = found.err().map_or_else(String::new, at);
+                Err(refused(path, &format!("is not JSON{place}; a report is of {KINDS}")))
             }
         },
     }

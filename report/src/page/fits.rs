@@ -1,4 +1,4 @@
-//! What `ferrite fit` prints: fits of correlators, traces, the gradient flow, the static potential.
+//! Sections for the output of `ferrite fit`: fits of correlators, traces, the gradient flow, the static potential.
 use super::fitted::{MOMENTUM, condensate_figure, correlator_figure, flow_figure, pcac_figure, potential_figure};
 use super::traces;
 use crate::analysis::flow::LEVEL;

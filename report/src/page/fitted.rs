@@ -117,7 +117,7 @@ impl FittedFigure<'_> {
     }
 }
 
-/// What the name of a hadron with momentum has, before the momentum.
+/// Text between the name of a hadron and its momentum.
 pub const MOMENTUM: &str = " with momentum ";
 
 /// log₁₀ |C(t)|, with the fit: its states, parameters and window.

@@ -56,7 +56,7 @@ impl SpectrumReport {
     pub fn read(folder: &Path, name: String) -> Result<Self, ReportError> {
         Ok(Self::of(name, CorrelatorRecord::read(folder)?))
     }
-    /// From a record of at least one configuration.
+    /// Makes the report of a record of at least one configuration.
     pub(super) fn of(name: String, record: CorrelatorRecord) -> Self {
         let CorrelatorRecord { first, all, streams, half, bin } = record;
         let choice = AnalysisChoice { streams, ..AnalysisChoice::with_bin(bin) };
@@ -235,7 +235,7 @@ impl SpectrumReport {
 }
 
 impl MeasuredHadron {
-    /// From the mean of its correlators without momentum; `None` where they are not there, or not all numbers.
+    /// Fits the mean of its correlators without momentum; `None` where they are not there, or not all numbers.
     fn of(channel: &HadronChannel, all: &[Correlators], choice: &AnalysisChoice) -> Option<Self> {
         let samples: Vec<Vec<f64>> = all.iter().map(|found| found.mean(&channel.parts)).collect::<Option<_>>()?;
         let fit = HadronFit::of(&channel.name, &samples, channel.shape, choice);
@@ -290,7 +290,8 @@ mod tests {
     }
 
     fn record(bytes: &[u8]) -> Result<CorrelatorRecord, String> {
-        let (lines, half) = lines_of(bytes, "folder/correlators.jsonl")?;
+        const FILE: &str = "folder/correlators.jsonl";
+        let (lines, half) = lines_of(bytes, FILE).map_err(|why| why.in_file(FILE))?;
         let half = half.then(|| "folder".into()).into_iter().collect();
         CorrelatorRecord::of(&RecordLines { lines, half }, &["folder".into()])
     }

@@ -10,7 +10,7 @@ use crate::text::{count, escape, extents, number, value_text};
 use serde_json::Value;
 use std::fmt::Write;
 
-/// What `ferrite trace` found on configurations.
+/// Section for the results of `ferrite trace`.
 pub struct TraceSection {
     record: TraceRecord,
     /// Whether the last line is half written, and left out.
@@ -23,13 +23,13 @@ pub struct TraceSection {
 const MOST_HISTORIES: usize = 8;
 
 impl TraceSection {
-    /// Of the lines of a file.
+    /// Makes the section of the lines of a file.
     pub fn new(record: TraceRecord, half: bool) -> Self {
         let choice = AnalysisChoice { streams: record.streams.clone(), ..AnalysisChoice::with_bin(1) };
         let found = traces(&record.all, &choice);
         TraceSection { record, half, choice, found }
     }
-    /// In words.
+    /// Describes the section in a sentence.
     pub fn sentence(&self) -> String {
         let configurations = count(self.record.all.len(), "configuration");
         let mut masses: Vec<String> = self.found.iter().map(|one| number(one.mass)).collect();

@@ -193,7 +193,7 @@ impl CorrelatorRecord {
         let paths = [folder.to_path_buf()];
         Self::of(&read_all(&paths)?, &paths).map_err(ReportError::Unreadable)
     }
-    /// From the lines of these folders and files; the size of a bin is the largest that a folder names.
+    /// Reads the lines of these folders and files; the size of a bin is the largest that a folder names.
     ///
     /// # Errors
     /// The line in which something is missing, which does not belong to the others, or whose configuration has a line
@@ -377,7 +377,7 @@ pub fn masses_of_first_half(correlator: &[f64], shape: CorrelatorShape) -> Vec<O
 mod tests {
     use super::*;
 
-    /// Of all momenta with components up to 1: reflections for every correlator, rotations for those that they leave as they are.
+    /// Checks all momenta with components up to 1: reflections for every correlator, rotations for those that they leave as they are.
     #[test]
     fn equivalent_momenta_leave_correlators_as_they_are() {
         let names = ["g5", "gx", "gy", "gz", "gxgy", "gx-gxgy", "nucleon.positive", "g5:4:gt"];

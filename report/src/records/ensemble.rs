@@ -31,7 +31,7 @@ impl fmt::Display for Place {
 /// A line of JSON and where it stands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordLine {
-    /// Where the line stands.
+    /// File and number of the line.
     pub place: Place,
     /// The line.
     pub value: Value,
@@ -260,7 +260,7 @@ pub fn streams_of(names: &[&str]) -> (Vec<usize>, Vec<Stream>) {
     (order, chains.into_iter().map(|(name, chain)| Stream { name, configurations: chain.len() }).collect())
 }
 
-/// What is said of lines that hold no configuration.
+/// Returns the message on lines that hold no configuration.
 pub(super) fn no_configuration(lines: &[RecordLine]) -> String {
     let file = lines.first().map_or("", |line| &line.place.file);
     format!("{file}: there is no configuration yet: try again when the first one is done")

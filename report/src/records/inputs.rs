@@ -1,4 +1,4 @@
-//! By what the inputs of two results differ.
+//! Differences between the inputs of two results.
 //!
 //! Lines of results carry the keys on which they depend, as they were typed. Two inputs are the same if they mean the same:
 //! numbers are compared as numbers, and a key that is missing has its default.
@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 pub struct Difference {
     /// The key with those that it is in: `solve.csw`.
     pub key: String,
-    /// Its value in the first input.
+    /// Value of the key in the first input.
     pub first: Value,
-    /// Its value in the second input.
+    /// Value of the key in the second input.
     pub second: Value,
 }
 

@@ -61,22 +61,38 @@ pub fn read_all(paths: &[PathBuf]) -> Result<RecordLines, ReportError> {
         let path = if path.is_dir() { path.join(correlators::LINES) } else { path.clone() };
         let bytes = read_bytes(&path)?;
         let file = path.display().to_string();
-        let (lines, half) = lines_of(&bytes, &file).map_err(ReportError::Unreadable)?;
+        let (lines, half) = lines_of(&bytes, &file).map_err(|why| ReportError::Unreadable(why.in_file(&file)))?;
         all.lines.extend(lines);
         all.half.extend(half.then_some(path));
     }
     Ok(all)
 }
 
-/// The lines of a file, and whether the last one is half written and left out.
-pub(crate) fn lines_of(bytes: &[u8], file: &str) -> Result<(Vec<RecordLine>, bool), String> {
+/// Place in a file at which it is not JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NotJson {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column, from 1.
+    pub column: usize,
+}
+
+impl NotJson {
+    /// Returns the message on this place of a file.
+    pub fn in_file(self, file: &str) -> String {
+        format!("{file}, line {}: this is not JSON at column {}", self.line, self.column)
+    }
+}
+
+/// Returns the lines of a file, and whether the last one is half written and left out.
+pub(crate) fn lines_of(bytes: &[u8], file: &str) -> Result<(Vec<RecordLine>, bool), NotJson> {
     let name: Arc<str> = file.into();
     let (whole, end) = whole_lines(bytes);
     let half = end == LastLine::Torn && !bytes[whole.len()..].trim_ascii().is_empty();
     let lines = whole.split(|byte| *byte == b'\n').zip(1..).filter(|(line, _)| !line.trim_ascii().is_empty());
     let objects = lines.map(|(text, line)| match serde_json::from_slice(text) {
         Ok(value) => Ok(RecordLine { place: Place { file: name.clone(), line }, value }),
-        Err(why) => Err(format!("{file}, line {line}: this is not JSON at column {}", why.column())),
+        Err(why) => Err(NotJson { line, column: why.column() }),
     });
     match objects.collect() {
         Ok(lines) => Ok((lines, half)),
@@ -88,15 +104,15 @@ pub(crate) fn lines_of(bytes: &[u8], file: &str) -> Result<(Vec<RecordLine>, boo
     }
 }
 
-/// How a file of lines of JSON ends.
+/// End of a file of lines of JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LastLine {
-    /// With the end of a line, or the file is empty.
+    /// The file ends with a newline, or is empty.
     #[default]
     Ended,
-    /// With a whole value that lacks the end of its line, as editors and shells may leave it.
+    /// The last line is a whole value without a newline, as editors and shells may leave it.
     Unended,
-    /// With a part of a line, which is being written, or was when the machine went down.
+    /// The last line is incomplete: it is being written, or was when the machine went down.
     Torn,
 }
 
@@ -113,7 +129,7 @@ pub fn whole_lines(bytes: &[u8]) -> (&[u8], LastLine) {
     }
 }
 
-/// Where the last line with an end ends.
+/// Returns the position after the last newline.
 pub fn end_of_lines(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
 }

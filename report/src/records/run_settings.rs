@@ -151,7 +151,7 @@ fn continued(run: &RunHistory) -> Option<String> {
     (starts.len() > 1).then(|| format!("started before trajectories {}", starts.join(", ")))
 }
 
-/// What another value of a key makes of a run.
+/// Effect of another value of a key on a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Another distribution of links: another run.
@@ -263,11 +263,11 @@ pub fn has_effect(pattern: &str) -> bool {
 pub struct Change {
     /// The key, with the number of its table.
     pub key: String,
-    /// Its value before; `None` where it was not given.
+    /// Value of the key before; `None` where it was not given.
     pub old: Option<String>,
-    /// Its value now; `None` where it is not given.
+    /// Value of the key now; `None` where it is not given.
     pub new: Option<String>,
-    /// What comes of it.
+    /// Effect of the change.
     pub effect: Effect,
 }
 

@@ -95,7 +95,7 @@ impl TraceRecord {
     pub fn is_one(object: &Value) -> bool {
         [LINE, PRINTED].contains(&kind(object))
     }
-    /// From lines of `--output`, or from what the command prints.
+    /// Reads lines of `--output`, or the printed result of the command.
     ///
     /// # Errors
     /// The line in which something is missing, which does not belong to the others, or whose configuration has a line

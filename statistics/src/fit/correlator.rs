@@ -59,7 +59,7 @@ impl Model for States {
 
 /// Powers of 1.125 that are energies from which the search starts, in units of the inverse distance of neighbouring times: from 0.005 to 17.
 const ENERGIES: std::ops::RangeInclusive<i32> = -45..=24;
-/// How far the energies of one start are at least from those of another one, in such powers.
+/// Smallest distance between the energies of two starts, in such powers.
 const APART: usize = 3;
 /// The most starts of a search, those with the smallest χ² first.
 const STARTS: usize = 8;

@@ -123,7 +123,7 @@ impl Whitening {
             v[i] = (v[i] / self.errors[i] - sum) / self.lower[i * n + i];
         }
     }
-    /// How far rounding of v may move L⁻¹ v: a few units of the last digit of each v_k, carried on by the columns of L⁻¹.
+    /// Estimates how far rounding of v may move L⁻¹ v: a few units of the last digit of each v_k, carried on by the columns of L⁻¹.
     pub(super) fn rounding(&self, v: &[f64]) -> f64 {
         let column = |k: usize| {
             let mut unit = vec![0.0; v.len()];

@@ -92,7 +92,7 @@ pub enum FitError {
     UnequalSamples {
         /// Number of the sample, from 0.
         sample: usize,
-        /// Its length.
+        /// Length of that sample.
         found: usize,
         /// Length of the first sample.
         expected: usize,

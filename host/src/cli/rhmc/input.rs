@@ -673,7 +673,7 @@ mod tests {
     use super::*;
     use ferrite::operators::ALIASES;
 
-    /// What an input with these keys says of the run, without where it is computed.
+    /// Describes the run of an input with these keys, without the device.
     fn resolved(keys: &[String]) -> Outcome<String> {
         let mut settings = Settings::of(SCHEMA);
         settings.set(keys);

@@ -211,7 +211,7 @@ fn first_links(input: &EnsembleInput, layout: &Layout, context: &Context) -> Out
     })
 }
 
-/// How a file with links to start from is read.
+/// Options for reading a file with links to start from.
 fn of_start() -> Reading {
     Reading { options: ReadOptions { reunitarise: true, ..Default::default() }, ..Default::default() }
 }

@@ -1,4 +1,4 @@
-//! What is known of the solve for a propagator: in the line of a configuration, and beside a propagator that is kept.
+//! Records of the solve for a propagator: in the line of a configuration, and beside a propagator that is kept.
 use super::super::batch::Batches;
 use super::super::solve;
 use ferrite::solve::Report;

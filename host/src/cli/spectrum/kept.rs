@@ -159,7 +159,7 @@ impl KeptPropagator {
     pub fn note_reading(&self, true_residual: f64) {
         info!("{}: the propagator is read; |b - Mx| / |b| = {true_residual:.3e}", self.array.display());
     }
-    /// What is noted beside the array, if it is of a configuration and this input. On one process.
+    /// Reads the record beside the array, if it is of a configuration and this input. Runs on one process.
     fn check(&self, configuration: &mut Configured) -> Outcome<Value> {
         let shown = self.about.display();
         let text = std::fs::read_to_string(&self.about);
@@ -220,9 +220,9 @@ impl KeptPropagator {
 
 /// A propagator that was read.
 pub struct KeptFields<T> {
-    /// Its columns.
+    /// Columns of the propagator.
     pub fields: Vec<HostField<T>>,
-    /// What the solve reported; nothing of one of an earlier version.
+    /// Record of the solve; empty for propagators of an earlier version.
     pub solved: SolveAccount,
 }
 

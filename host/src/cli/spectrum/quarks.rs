@@ -55,7 +55,7 @@ pub struct Propagator {
     pub phases: StaggeredPhases,
     /// Mean plaquette of the links; `None` where another propagator of the same links has it.
     pub plaquette: Option<f64>,
-    /// What is known of the solve.
+    /// Record of the solve.
     pub solved: SolveAccount,
 }
 

@@ -186,7 +186,7 @@ impl RhmcReport {
         page::end(&mut page, program, self.runs());
         Ok(page)
     }
-    /// What the legend of a page with this run explains.
+    /// Returns which legend a page with this run needs.
     pub(super) fn runs(&self) -> page::Runs {
         let has_condensates = self.observables.iter().any(|o| o.key == "condensate");
         if has_condensates { page::Runs::WithCondensates } else { page::Runs::Plain }
