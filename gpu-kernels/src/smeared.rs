@@ -284,7 +284,7 @@ fn largest_phases([least, second, third]: [f64; 3], whole: Complex<f64>) -> [Com
 }
 
 /// The W in SU(3) with the largest Re tr (W V†). With the polar decomposition V = U H and H = E σ E†, it is W = U E e^{iθ} E† with
-/// the [largest Σ_k σ_k cos θ_k](largest_phases) for which det W = 1. Nothing is iterated to convergence, however close to each
+/// the largest Σ_k σ_k cos θ_k for which det W = 1. Nothing is iterated to convergence, however close to each
 /// other σ_k are. Where V is singular numbers are not finite.
 #[inline(always)]
 pub fn largest_in_su3(v: &Su3<f64>) -> Su3<f64> {
