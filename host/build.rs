@@ -15,7 +15,6 @@ fn main() {
         println!("cargo::rerun-if-changed={}", folder.display());
     }
     println!("cargo::rerun-if-changed=build.rs");
-    note_commit(&manifest);
     let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
         .into_iter()
         .flatten()
@@ -87,26 +86,4 @@ fn compress_one(from: &Path, to: &Path) -> usize {
 
 fn literal(path: &Path) -> String {
     format!("{:?}", path.canonicalize().expect("listed a moment ago"))
-}
-
-/// Says what commit this is built from, for logs. A new commit alone does not build anything again, so what was not asked
-/// for by name may be older than the sources.
-fn note_commit(manifest: &Path) {
-    println!("cargo::rerun-if-env-changed=FERRITE_COMMIT");
-    let exact = std::env::var("FERRITE_COMMIT").ok().filter(|commit| !commit.is_empty());
-    if let Some(commit) = exact.or_else(|| Some(format!("{} or later", head(manifest.parent()?)?))) {
-        println!("cargo::rustc-env=FERRITE_BUILT_FROM={commit}");
-    }
-}
-
-/// The commit of a repository with this root.
-fn head(root: &Path) -> Option<String> {
-    let git = |arguments: &[&str]| {
-        let output = std::process::Command::new("git").arg("-C").arg(root).args(arguments).output().ok()?;
-        let text = output.status.success().then(|| String::from_utf8(output.stdout).ok())??;
-        Some(text.trim().to_string())
-    };
-    // A copy within another repository has nothing to do with its commits.
-    let top = PathBuf::from(git(&["rev-parse", "--show-toplevel"])?);
-    (top.canonicalize().ok()? == root.canonicalize().ok()?).then(|| git(&["rev-parse", "--short=10", "HEAD"]))?
 }

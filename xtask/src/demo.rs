@@ -116,7 +116,7 @@ pub fn program(root: &Path) -> Result<PathBuf> {
     }
     let mpi: &[&str] = if setup::find_mpi().is_ok() { &["--features", "mpi"] } else { &[] };
     process::run(
-        process::cargo(root).args(["build", "--release", "--package", "ferrite", "--bin", "ferrite"]).args(mpi),
+        process::cargo(root).args(["build", "--release", "--package", "ferrite-cli", "--bin", "ferrite"]).args(mpi),
     )?;
     Ok(process::target(root).join("release/ferrite"))
 }

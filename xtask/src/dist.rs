@@ -95,7 +95,7 @@ fn pack(root: &Path, dist: &Path, plain: &Path, with_mpi: Option<&Path>) -> Resu
 /// Builds the program in a folder of its own, so that the one in target/release stays as it is.
 fn program(root: &Path, which: &str, features: &[&str]) -> Result<PathBuf> {
     let target = process::target(root).join("dist").join(which);
-    let build = ["build", "--release", "--package", "ferrite", "--bin", "ferrite", "--target-dir"];
+    let build = ["build", "--release", "--package", "ferrite-cli", "--bin", "ferrite", "--target-dir"];
     let mut cargo = cargo(root);
     // For any machine: the one it is built on may have more vector instructions than others, or fewer.
     cargo.args(build).arg(&target).args(features).env("FERRITE_VECTORS", "all");

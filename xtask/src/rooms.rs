@@ -12,7 +12,7 @@ const HEADING: &str = "## Rooms of the library";
 /// Where the rooms are: a folder or a file each.
 const SOURCES: &str = "host/src";
 /// Files that are in no room: they name all of them.
-const ROOTS: [&str; 2] = ["lib", "main"];
+const ROOTS: [&str; 1] = ["lib"];
 
 /// Fails if a room uses one that is not below it, or if the list and the sources do not have the same rooms.
 pub fn check(root: &Path) -> Result<()> {

@@ -226,14 +226,14 @@ fn all(root: &Path, no_ptx: bool, full: bool, passed: &mut Passed, steps: &mut S
     steps.step("embedding", || embed::foreign(root))?;
     // The library without CUDA was built just now; of the program it is enough that it compiles.
     steps.step("program without CUDA", || {
-        let options = ["--no-default-features", "--features", "program", "--package", "ferrite", "--bin", "ferrite"];
+        let options = ["--no-default-features", "--package", "ferrite-cli", "--bin", "ferrite"];
         process::run(cargo(root).args(["check", "--profile", PROFILE]).args(options))
     })?;
     if setup::has_hdf5() {
         // What depends on the feature compiles; its tests take another build of everything.
         steps.step("HDF5", || {
-            let options = ["--package", "ferrite", "--package", "ferrite-tests", "--profile", PROFILE];
-            let features = ["--features", "ferrite/hdf5,ferrite-tests/hdf5"];
+            let options = ["--package", "ferrite-cli", "--package", "ferrite-tests", "--profile", PROFILE];
+            let features = ["--features", "ferrite-cli/hdf5,ferrite-tests/hdf5"];
             let mut command = cargo(root);
             match full {
                 true => command.arg("test").args(options).args(features).args(["--test", "all", "--", "hdf5::"]),
@@ -256,7 +256,10 @@ fn all(root: &Path, no_ptx: bool, full: bool, passed: &mut Passed, steps: &mut S
 /// Options for cargo that build with MPI, where it is.
 fn with_mpi(steps: &mut Steps) -> Result<Vec<String>> {
     match setup::find_mpi() {
-        Ok(_) => Ok(vec!["--features".into(), "comms/mpi,ferrite/mpi,ferrite-python/mpi,ferrite-tests/mpi".into()]),
+        Ok(_) => Ok(vec![
+            "--features".into(),
+            "comms/mpi,ferrite/mpi,ferrite-cli/mpi,ferrite-python/mpi,ferrite-tests/mpi".into(),
+        ]),
         Err(missing) if process::in_ci() => bail!("the tests with MPI cannot run: {missing}"),
         Err(missing) => {
             steps.left_out("tests with MPI", &missing);

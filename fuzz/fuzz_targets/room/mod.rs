@@ -1,5 +1,5 @@
 //! A folder of its own for what the program reads and writes, and the program.
-use program::ferrite;
+use ferrite_cli::ferrite;
 use std::ffi::OsString;
 use std::path::PathBuf;
 

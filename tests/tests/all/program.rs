@@ -18,7 +18,7 @@ pub fn ferrite() -> &'static Path {
         let test = std::env::current_exe().unwrap();
         let profile = test.ancestors().nth(2).unwrap();
         let mut build = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
-        build.args(["build", "--quiet", "--package", "ferrite", "--bin", "ferrite", "--target-dir"]);
+        build.args(["build", "--quiet", "--package", "ferrite-cli", "--bin", "ferrite", "--target-dir"]);
         build.arg(profile.parent().unwrap()).current_dir(env!("CARGO_MANIFEST_DIR"));
         match profile.file_name().and_then(|name| name.to_str()) {
             Some("debug") | None => {}

@@ -1,0 +1,233 @@
+//! `ferrite bench halo`.
+use super::kernels::{KernelFlags, NO_SUCH_KERNELS, check_nrhs, exist, lattice_or_default, memory, names, operator};
+use crate::layout::{Layout, TRANSPORTS};
+use crate::{Context, Failure, Outcome, target};
+use clap::Args;
+use ferrite::backend::Backend;
+use ferrite::bench::{self, BenchRow, timeline};
+use ferrite::domain::Domain;
+use ferrite::domain::{Span, Transport};
+use ferrite::halo::transports as transports_of;
+use ferrite::network::Reach;
+use ferrite::operators::Definition;
+use ferrite::workload::Options;
+use ferrite::{LinkStorage, Precision};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  mpirun -n 4 ferrite bench halo --lattice 64,64,64,64 --grid 1,1,2,2
+  mpirun -n 2 ferrite bench halo --operator asqtad --precision single --trace asqtad.json
+
+Applies an operator with every transport of faces, with and without overlap with the interior, and on the part of a
+single process, without neighbours; efficiencies compare with that. --trace records a timeline of two applications with
+the transport of --transport, for a browser (ui.perfetto.dev, or chrome://tracing): one process for each rank, one
+track for each stream. Recording it takes some time itself.";
+
+/// Arguments of `bench halo`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct HaloBenchArguments {
+    #[arg(long, value_name = "NAME", default_value = "wilson", help = names())]
+    operator: String,
+    #[command(flatten)]
+    common: KernelFlags,
+    /// Write a timeline in Chrome's trace format
+    #[arg(long, value_name = "FILE.json")]
+    trace: Option<PathBuf>,
+}
+
+/// Rows of one transport.
+struct TransportRows {
+    name: &'static str,
+    /// How faces were sent: another transport where processes cannot access each other's memory.
+    travelled: Vec<&'static str>,
+    overlap: bool,
+    rows: Vec<BenchRow>,
+}
+
+/// What is measured.
+struct HaloPlan {
+    definition: &'static Definition,
+    precisions: Vec<Precision>,
+    reconstructions: Vec<LinkStorage>,
+}
+
+impl HaloBenchArguments {
+    fn plan(&self) -> Outcome<HaloPlan> {
+        let definition = operator(&self.operator)?;
+        let (precisions, reconstructions) = (self.common.formats.precisions()?, self.common.formats.reconstructions()?);
+        check_nrhs(self.common.nrhs)?;
+        if !exist(definition, &precisions, &reconstructions) {
+            return Err(Failure::refused(NO_SUCH_KERNELS));
+        }
+        Ok(HaloPlan { definition, precisions, reconstructions })
+    }
+}
+
+/// Measures and prints a table.
+pub fn run(args: HaloBenchArguments, context: &Context) -> Outcome {
+    let comm = &context.comm;
+    let HaloPlan { definition, precisions, reconstructions } = comm.agree(args.plan())?;
+    target::claim(comm, &[], &target::all(&args.trace))?;
+    if comm.size() == 1 {
+        let why = "one process has no neighbours: start several, as in mpirun -n 2 ferrite bench halo";
+        return Err(Failure::refused(why));
+    }
+    let choice = context.device_choice()?;
+    let device = choice.open(comm)?;
+    let lattice = lattice_or_default(args.common.lattice, &device)?;
+    let layout = choice.layout.cut(comm, lattice, definition.steps())?;
+    let mut needs = memory(layout.local(), args.common.nrhs, &[definition]);
+    needs.push(("buffers of the copy", if device.name() == "cpu" { 1 << 28 } else { 1 << 31 }));
+    device.require_all(comm, &needs, &format!("the benchmark on {lattice}"))?;
+    let options = Options { lattice, precisions, reconstructions, nrhs: args.common.nrhs };
+    let (alone, ways) = all_ways(device.backend(), &layout, definition, &options, context)?;
+    if let Some(path) = &args.trace {
+        let spans = timeline(&layout.domain(device.backend())?, definition, &options)?;
+        let all = comm.texts(&events(comm.rank(), &spans).to_string())?;
+        comm.once(|| {
+            let ranks = all.iter().filter_map(|text| serde_json::from_str::<Value>(text).ok());
+            let events: Vec<Value> = ranks.flat_map(|rank| rank.as_array().cloned().unwrap_or_default()).collect();
+            let text = json!({ "traceEvents": events, "displayTimeUnit": "ns" }).to_string();
+            target::write_text(path, &text).map_err(Failure::failed)
+        })?;
+    }
+    let processes = comm.size() as f64;
+    let rows: Vec<Value> = ways.iter().flat_map(|way| rows_of(way, &alone)).collect();
+    let object = json!({
+        "backend": device.name(),
+        "device": device.describe(),
+        "layout": layout.describe(),
+        "local_lattice": layout.local().size(),
+        "alone": alone.iter().map(|row| json!({
+            "operator": row.operator,
+            "precision": row.precision,
+            "reconstruct": row.reconstruct,
+            "microseconds": row.microseconds,
+            "gflops": processes * row.gflops,
+        })).collect::<Vec<_>>(),
+        "rows": rows,
+        "trace": args.trace,
+    });
+    context.output.result("ferrite.bench-halo/1", object, || {
+        let local = layout.local();
+        let mut text = format!("{} processes, {local} of {lattice} each, {}\n", comm.size(), device.describe());
+        table(&mut text, &alone, &ways, processes);
+        for TransportRows { name, travelled, .. } in
+            ways.iter().filter(|way| way.overlap && way.travelled != [way.name])
+        {
+            let _ = writeln!(text, "{name}: faces travelled by {}", travelled.join(" and by "));
+        }
+        if let Some(path) = &args.trace {
+            let _ = writeln!(text, "timeline: {}", path.display());
+        }
+        text
+    })
+}
+
+/// One process's part alone, and every way to exchange.
+fn all_ways(
+    backend: &dyn Backend,
+    layout: &Layout,
+    definition: &'static Definition,
+    options: &Options,
+    context: &Context,
+) -> Outcome<(Vec<BenchRow>, Vec<TransportRows>)> {
+    let here = Domain::single(backend, layout.local())?;
+    let mut alone = bench::operator(&here, definition, options)?;
+    for row in &mut alone {
+        // Of the slowest process.
+        let seconds = context.comm.largest(row.microseconds)?;
+        row.gflops *= row.microseconds / seconds;
+        row.microseconds = seconds;
+    }
+    let mut ways = Vec::new();
+    let straight = layout.network().reach() == Reach::Devices || backend.name() == "cpu";
+    for (name, transport) in TRANSPORTS.into_iter().filter(|(_, transport)| *transport != Transport::Mpi || straight) {
+        for overlap in [true, false] {
+            let domain = layout.clone().with(transport, overlap).domain(backend)?;
+            let rows = bench::operator(&domain, definition, options)?;
+            let travelled = transports_of(&domain)?.into_iter().map(Transport::name).collect();
+            domain.release()?;
+            ways.push(TransportRows { name, travelled, overlap, rows });
+        }
+    }
+    Ok((alone, ways))
+}
+
+fn rows_of(way: &TransportRows, alone: &[BenchRow]) -> Vec<Value> {
+    let row = |(row, alone): (&BenchRow, &BenchRow)| {
+        json!({
+            "operator": row.operator,
+            "precision": row.precision,
+            "reconstruct": row.reconstruct,
+            "nrhs": row.nrhs,
+            "transport": way.name,
+            "travelled": way.travelled,
+            "overlap": way.overlap,
+            "microseconds": row.microseconds,
+            "gflops": row.gflops,
+            "efficiency": alone.microseconds / row.microseconds,
+        })
+    };
+    way.rows.iter().zip(alone).map(row).collect()
+}
+
+fn table(text: &mut String, alone: &[BenchRow], ways: &[TransportRows], processes: f64) {
+    let head = ["operator", "precision", "recon", "faces", "overlap", "us", "GFLOP/s", "efficiency"];
+    let [a, b, c, d, e, f, g, h] = head;
+    let _ = writeln!(text, "{a:<20} {b:<9} {c:>5} {d:>7} {e:>8} {f:>10} {g:>10} {h:>11}");
+    for (k, one) in alone.iter().enumerate() {
+        let name = format!("{:<20} {:<9} {:>5}", one.operator, one.precision, one.reconstruct);
+        let gflops = processes * one.gflops;
+        let _ = writeln!(text, "{name} {:>7} {:>8} {:>10.2} {gflops:>10.1}", "none", "", one.microseconds);
+        for TransportRows { name: transport, overlap, rows, .. } in ways {
+            let (row, overlap) = (&rows[k], if *overlap { "yes" } else { "no" });
+            let efficiency = 100.0 * one.microseconds / row.microseconds;
+            let (us, gflops) = (row.microseconds, row.gflops);
+            let _ = writeln!(text, "{name} {transport:>7} {overlap:>8} {us:>10.2} {gflops:>10.1} {efficiency:>10.1}%");
+        }
+    }
+}
+
+/// Complete events of Chrome's trace format, in microseconds, with names for rank and tracks.
+fn events(rank: usize, spans: &[Span]) -> Value {
+    const TRACKS: [&str; 9] = ["main", "x-", "x+", "y-", "y+", "z-", "z+", "t-", "t+"];
+    let track = |name: &str| TRACKS.iter().position(|track| *track == name).unwrap_or(0);
+    let mut events = vec![json!({
+        "name": "process_name", "ph": "M", "pid": rank, "args": { "name": format!("rank {rank}") }
+    })];
+    for (number, name) in TRACKS.iter().enumerate() {
+        events.push(json!({
+            "name": "thread_name", "ph": "M", "pid": rank, "tid": number, "args": { "name": name }
+        }));
+    }
+    events.extend(spans.iter().map(|span| {
+        json!({
+            "name": span.name,
+            "ph": "X",
+            "pid": rank,
+            "tid": track(&span.track),
+            "ts": 1e6 * span.start,
+            "dur": 1e6 * (span.end - span.start),
+        })
+    }));
+    Value::Array(events)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_are_in_microseconds_on_their_track() {
+        let span = Span { name: "copy".into(), track: "z+".into(), start: 1e-6, end: 3.5e-6 };
+        let events = events(2, &[span]);
+        let last = events.as_array().and_then(|events| events.last()).cloned().unwrap_or_default();
+        assert_eq!((last["pid"].as_u64(), last["tid"].as_u64(), last["ph"].as_str()), (Some(2), Some(6), Some("X")));
+        assert!((last["dur"].as_f64().unwrap_or(0.0) - 2.5).abs() < 1e-12, "{last}");
+    }
+}

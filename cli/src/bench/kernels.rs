@@ -1,0 +1,256 @@
+//! `ferrite bench dslash`, `blas` and `copy`.
+use crate::config::none_of;
+use crate::device::Device;
+use crate::formats::FormatFlags;
+use crate::keys::alternatives;
+use crate::text::lattice;
+use crate::{Context, Failure, Outcome};
+use clap::Args;
+use ferrite::backend::MAX_RHS_PER_LAUNCH;
+use ferrite::bench::{self, BenchRow};
+use ferrite::domain::Domain;
+use ferrite::field::{DeviceField, DeviceGauge};
+use ferrite::lattice::Lattice;
+use ferrite::operators::fat_links;
+use ferrite::operators::{Definition, OPERATORS, operator_named};
+use ferrite::workload::Options;
+use ferrite::{FermionKind, LinkStorage, Precision};
+use serde_json::json;
+use std::fmt::Write;
+
+const EXAMPLES: &str = "\
+Examples:
+  ferrite bench dslash --lattice 32,32,32,32
+  ferrite bench dslash --precision single,half --reconstruct 12 --nrhs 4 --json
+  ferrite bench dslash --operator clover --precision half
+  ferrite bench dslash --operator asqtad --reconstruct 18,12,8,13,9
+  ferrite bench dslash --precision single --reconstruct 12,12t
+
+GFLOP/s count 1320 operations per site of the Wilson hopping term, 504 for the clover term, 570 of the naive staggered
+hopping term and 1146 of asqtad's, reconstruction not counted. clover_dslash is A^-1 D psi, clover_matrix the symmetric
+even-odd operator, staggered_matrix and asqtad_matrix M^+ M on one parity with the sum that CG waits for. Asqtad's fat
+links have 18 reals, its long links, a number times SU(3), 18, 12 or 8; 13 and 9 are what HISQ's take, a number times U(3),
+and are timed on such links. GB/s count every link and every spinor once; in temporal gauge (12t, 8t) the links in t, which
+are 1 and not read, do not count. With several processes GFLOP/s are those of all, GB/s those of one. The share of copy is GB/s over the bandwidth of a plain copy, measured in the same run.";
+
+/// What is timed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TimedKernels {
+    /// The hopping terms of operators and their even-odd matrices.
+    Dslash(Vec<&'static Definition>),
+    /// Linear algebra.
+    Blas,
+    /// A copy.
+    Copy,
+}
+
+/// The operators whose kernels can be timed and tuned: HISQ has those of asqtad.
+fn all_operators() -> impl Iterator<Item = &'static Definition> {
+    OPERATORS.into_iter().filter(|definition| definition.has_own_kernels)
+}
+
+/// Their names: `wilson, clover, staggered or asqtad`.
+pub fn names() -> String {
+    alternatives(all_operators().map(|definition| definition.name))
+}
+
+/// Returns their names, and `all`, as `--operator` takes them.
+pub fn timed_operators() -> Vec<String> {
+    all_operators().map(|definition| definition.name).chain(["all"]).map(String::from).collect()
+}
+
+/// The operator named, or all.
+pub fn operators(name: &str) -> Outcome<Vec<&'static Definition>> {
+    if name == "all" {
+        return Ok(all_operators().collect());
+    }
+    let found = all_operators().find(|definition| operator_named(name).is_some_and(|named| named == *definition));
+    found.map(|definition| vec![definition]).ok_or_else(|| {
+        let names: Vec<_> = all_operators().map(|definition| definition.name).chain(["all"]).collect();
+        Failure::refused(format!("--operator {}", none_of("operator", name, &names)))
+    })
+}
+
+/// The operator named.
+pub fn operator(name: &str) -> Outcome<&'static Definition> {
+    match operators(name)?[..] {
+        [one] => Ok(one),
+        _ => Err(Failure::refused(format!("--operator all: choose one of {}", names()))),
+    }
+}
+
+/// Arguments of `bench dslash`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Dslash {
+    #[arg(long, value_name = "NAME", default_value = "wilson", help = format!("{}, or all", names()))]
+    operator: String,
+    #[command(flatten)]
+    common: KernelFlags,
+}
+
+/// Arguments of all three.
+#[derive(Args)]
+pub struct KernelFlags {
+    /// Extents [default: 32,32,32,32 on a GPU, 16,16,16,16 on a CPU]
+    #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice)]
+    pub lattice: Option<Lattice>,
+    /// Precisions and reconstructions.
+    #[command(flatten)]
+    pub formats: FormatFlags,
+    /// Right-hand sides in one call
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub nrhs: usize,
+}
+
+/// What is said where no pair of the formats asked for exists.
+pub const NO_SUCH_KERNELS: &str = "there are no such kernels: 8 and 8t are for Wilson fermions in double and single precision, \
+    12t for Wilson fermions, 18h, 12h and 8h are for staggered ones in single precision, 13 and 9 for asqtad's and HISQ's \
+    long links, 13h and 9h for these in single precision, fp16 is for Wilson fermions";
+
+/// Whether there is a kernel for some pair.
+pub fn exist(definition: &Definition, precisions: &[Precision], reconstructions: &[LinkStorage]) -> bool {
+    precisions.iter().any(|&p| reconstructions.iter().any(|&r| definition.exists(p, r)))
+}
+
+/// Refuses more right-hand sides than kernels can sum for at once.
+pub fn check_nrhs(nrhs: usize) -> Outcome {
+    let most = MAX_RHS_PER_LAUNCH;
+    if (1..=most).contains(&nrhs) {
+        return Ok(());
+    }
+    Err(Failure::refused(format!("--nrhs {nrhs}: between 1 and {most} right-hand sides")))
+}
+
+/// The lattice asked for, or one that fills the device.
+pub fn lattice_or_default(lattice: Option<Lattice>, device: &Device) -> Outcome<Lattice> {
+    let extent = if device.name() == "cpu" { 16 } else { 32 };
+    lattice.map_or_else(|| Lattice::new([extent; 4]).map_err(Failure::refused), Ok)
+}
+
+/// Bytes that the operations on a lattice need.
+pub fn memory(lattice: Lattice, nrhs: usize, operators: &[&Definition]) -> Vec<(&'static str, usize)> {
+    let sites = lattice.half_volume();
+    let spinor = DeviceField::bytes_for(FermionKind::Wilson, Precision::Double, sites, nrhs);
+    let mut needs = vec![("fields", 8 * spinor + 384 * sites * nrhs)];
+    if operators.is_empty() {
+        return needs;
+    }
+    let links = 2 * DeviceGauge::bytes_for(Precision::Double, LinkStorage::FULL, sites);
+    needs.push(("links", links + 1152 * sites));
+    let term = |definition: &&Definition| definition.term().map_or(0, |term| (term.bytes)(Precision::Double, sites));
+    let largest = operators.iter().map(term).max().unwrap_or(0);
+    if largest > 0 {
+        // The term and its inverse on both parities, in double and in the precision that is timed.
+        needs.push(("links in double", links));
+        needs.push(("diagonal term and its inverse", 2 * largest));
+    }
+    if operators.iter().any(|definition| definition.is_improved()) {
+        // Fat and long links, each kept once in double and packed, and what they are made from.
+        needs.push(("links in double", 3 * 1152 * sites + fat_links::workspace_bytes(sites)));
+        needs.push(("long links", links));
+    }
+    needs
+}
+
+/// Times the operators asked for.
+pub fn dslash(args: Dslash, context: &Context) -> Outcome {
+    let operators = context.comm.agree(operators(&args.operator))?;
+    run(args.common, TimedKernels::Dslash(operators), context)
+}
+
+impl KernelFlags {
+    /// The formats asked for, of which there have to be kernels.
+    fn formats_of(&self, what: &TimedKernels) -> Outcome<(Vec<Precision>, Vec<LinkStorage>)> {
+        let (precisions, reconstructions) = (self.formats.precisions()?, self.formats.reconstructions()?);
+        check_nrhs(self.nrhs)?;
+        if let TimedKernels::Dslash(operators) = what
+            && !operators.iter().any(|definition| exist(definition, &precisions, &reconstructions))
+        {
+            return Err(Failure::refused(NO_SUCH_KERNELS));
+        }
+        Ok((precisions, reconstructions))
+    }
+}
+
+/// Times and prints a table.
+pub fn run(args: KernelFlags, what: TimedKernels, context: &Context) -> Outcome {
+    let comm = &context.comm;
+    let (precisions, reconstructions) = comm.agree(args.formats_of(&what))?;
+    let choice = context.device_choice()?;
+    let device = choice.open(comm)?;
+    let lattice = lattice_or_default(args.lattice, &device)?;
+    let mut needs = vec![("buffers of the copy", if device.name() == "cpu" { 1 << 28 } else { 1 << 31 })];
+    let operators = match &what {
+        TimedKernels::Dslash(operators) => operators.clone(),
+        TimedKernels::Blas | TimedKernels::Copy => Vec::new(),
+    };
+    let hops = operators.iter().map(|definition| definition.steps()).max().unwrap_or(1);
+    let layout = choice.layout.cut(comm, lattice, hops)?;
+    if what != TimedKernels::Copy {
+        needs.extend(memory(layout.local(), args.nrhs, &operators));
+    }
+    device.require_all(comm, &needs, &format!("the benchmark on {lattice}"))?;
+    let options = Options { lattice, precisions, reconstructions, nrhs: args.nrhs };
+    let rows = measure_all(&layout.domain(device.backend())?, &what, &options)?;
+    let object = json!({
+        "backend": device.name(),
+        "device": device.describe(),
+        "layout": layout.describe_with_way(),
+        "rows": rows.iter().map(|row| json!({
+            "operator": row.operator,
+            "precision": row.precision,
+            "reconstruct": row.reconstruct,
+            "lattice": row.lattice,
+            "nrhs": row.nrhs,
+            "microseconds": row.microseconds,
+            "gflops": row.gflops,
+            "gbps": row.gbps,
+            "fraction_of_copy": row.fraction_of_copy,
+        })).collect::<Vec<_>>(),
+        "launches": device.launches(),
+    });
+    context.output.result("ferrite.bench/1", object, || table(&rows, lattice, &device.describe()))
+}
+
+fn measure_all(domain: &Domain, what: &TimedKernels, options: &Options) -> ferrite::domain::Result<Vec<BenchRow>> {
+    let mut rows = Vec::new();
+    match what {
+        TimedKernels::Dslash(operators) => {
+            for definition in operators {
+                rows.extend(bench::operator(domain, definition, options)?);
+            }
+        }
+        TimedKernels::Blas => {
+            rows.extend(bench::blas(domain, options)?);
+            rows.extend(bench::colour_blas(domain, options)?);
+        }
+        TimedKernels::Copy => rows.extend(bench::copy(domain)?),
+    }
+    Ok(rows)
+}
+
+fn table(rows: &[BenchRow], lattice: Lattice, device: &str) -> String {
+    let on = if rows.iter().all(|row| row.operator == "copy") { String::new() } else { format!(", {lattice}") };
+    let mut text = format!("{device}{on}\n");
+    let _ = writeln!(
+        text,
+        "{:<20} {:<9} {:>5} {:>4} {:>12} {:>10} {:>9} {:>8}",
+        "operator", "precision", "recon", "nrhs", "us", "GFLOP/s", "GB/s", "of copy"
+    );
+    for r in rows {
+        let _ = writeln!(
+            text,
+            "{:<20} {:<9} {:>5} {:>4} {:>12.2} {:>10.1} {:>9.1} {:>7.1}%",
+            r.operator,
+            r.precision,
+            r.reconstruct,
+            r.nrhs,
+            r.microseconds,
+            r.gflops,
+            r.gbps,
+            100.0 * r.fraction_of_copy
+        );
+    }
+    text
+}

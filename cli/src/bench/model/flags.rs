@@ -1,0 +1,158 @@
+//! What was asked for, checked.
+use super::super::kernels::{NO_SUCH_KERNELS, exist, operator};
+use super::{ModelBenchArguments, read};
+use crate::formats::choose;
+use crate::plan::{PRECISIONS, RECONSTRUCTIONS};
+use crate::{Failure, Outcome};
+use ferrite::FermionKind;
+use ferrite::lattice::Lattice;
+use ferrite::operators::{Definition, operator_named};
+use ferrite::{LinkStorage, Precision};
+use ferrite_report::model::predictions::{FormatFilter, PredictionRequest};
+use ferrite_report::model::{Cluster, MOST_GPUS, Machine, MeasuredPoint, Wire, points_from_json};
+
+/// What to do.
+pub struct Asked {
+    /// Where the machine comes from.
+    pub source: MachineSource,
+    /// Which formats.
+    shown: FormatFilter,
+    /// Of strong and of weak scaling, where they were given.
+    given: [Option<Lattice>; 2],
+    /// Numbers of GPUs.
+    gpus: Vec<usize>,
+    /// Hosts and their network.
+    pub cluster: Cluster,
+    /// To compare with.
+    pub points: Vec<MeasuredPoint>,
+}
+
+/// Where a machine comes from.
+pub enum MachineSource {
+    /// It was read.
+    File(Machine),
+    /// It is to be measured.
+    Processes(ModelFormats),
+}
+
+/// What is measured.
+pub struct ModelFormats {
+    /// The operator.
+    pub definition: &'static Definition,
+    /// Of fields.
+    pub precisions: Vec<Precision>,
+    /// Of links.
+    pub reconstructions: Vec<LinkStorage>,
+}
+
+impl Asked {
+    /// From the command line of so many processes.
+    pub fn new(args: &ModelBenchArguments, processes: usize) -> Outcome<Self> {
+        let refused = |why: String| Err(Failure::refused(why));
+        let gpus = args.gpus.clone().unwrap_or_else(|| (0..=10).map(|k| 1 << k).collect());
+        if gpus.is_empty() || gpus.iter().any(|n| !(1..=MOST_GPUS).contains(n)) {
+            return refused(format!("--gpus: numbers from 1 to {MOST_GPUS}, separated by commas"));
+        }
+        if !(1..=MOST_GPUS).contains(&args.gpus_per_host) {
+            return refused(format!("--gpus-per-host {}: a number from 1 to {MOST_GPUS}", args.gpus_per_host));
+        }
+        let Wire { latency, bandwidth } = Cluster::ASSUMED.network;
+        let latency = args.network_latency_us.map_or(latency, |us| 1e-6 * us);
+        let bandwidth = args.network_gbps.map_or(bandwidth, |gbps| 1e9 * gbps);
+        if !(latency >= 0.0 && latency.is_finite()) {
+            return refused("--network-latency-us is a number of microseconds, 0 or more".into());
+        }
+        if !(bandwidth > 0.0 && bandwidth.is_finite()) {
+            return refused("--network-gbps is a number of 10^9 bytes per second, above 0".into());
+        }
+        let cluster = Cluster { gpus_per_host: args.gpus_per_host, network: Wire { latency, bandwidth } };
+        let points = match &args.measured {
+            None => Vec::new(),
+            Some(path) => {
+                let wrong = |why: String| Failure::refused(format!("{}: {why}", path.display()));
+                let points = points_from_json(&read(path)?).map_err(|why| wrong(why.to_string()))?;
+                if points.is_empty() { Err(wrong("it has no points to compare with".into())) } else { Ok(points) }?
+            }
+        };
+        let shown = shown(args)?;
+        let source = match &args.machine {
+            Some(path) => {
+                let wrong = |why: String| Failure::refused(format!("{}: {why}", path.display()));
+                let machine = Machine::from_json(&read(path)?).map_err(|why| wrong(why.to_string()))?;
+                MachineSource::File(fitting(machine, args.operator.as_ref(), &shown).map_err(wrong)?)
+            }
+            None if processes == 1 => {
+                let why = "one process has no neighbours to measure exchanges with: start several, as in mpirun -n 2 \
+                           ferrite bench model, or name what was measured with --machine";
+                return refused(why.into());
+            }
+            None => MachineSource::Processes(ModelFormats::new(args)?),
+        };
+        Ok(Asked { source, shown, given: [args.lattice, args.local], gpus, cluster, points })
+    }
+    /// The lattices of strong and of weak scaling for an operator, on GPUs.
+    pub fn lattices(&self, operator: &str) -> [Lattice; 2] {
+        let staggered = operator_named(operator).is_some_and(|definition| definition.kind == FermionKind::Staggered);
+        let strong = if staggered { [64, 64, 64, 192] } else { [32, 32, 32, 256] };
+        self.lattices_or([strong, [32; 4]])
+    }
+    /// The same, with these where none were given.
+    pub fn lattices_or(&self, defaults: [[usize; 4]; 2]) -> [Lattice; 2] {
+        let standard = |size| Lattice::new(size).expect("standard lattices have even extents");
+        let [strong, weak] = defaults.map(standard);
+        [self.given[0].unwrap_or(strong), self.given[1].unwrap_or(weak)]
+    }
+    /// What is to be predicted for the lattices of strong and of weak scaling.
+    pub fn request(&self, [strong, weak]: [Lattice; 2]) -> PredictionRequest {
+        PredictionRequest {
+            strong: strong.size(),
+            weak: weak.size(),
+            gpus: self.gpus.clone(),
+            cluster: self.cluster,
+            formats: self.shown.clone(),
+        }
+    }
+}
+
+impl ModelFormats {
+    fn new(args: &ModelBenchArguments) -> Outcome<Self> {
+        let definition = operator(args.operator.as_deref().unwrap_or("clover"))?;
+        let links = if definition.is_improved() { "8" } else { "12" };
+        let precisions =
+            choose("precision", Some(args.precision.as_deref().unwrap_or("double,single,half")), &PRECISIONS)?;
+        let reconstructions =
+            choose("reconstruct", Some(args.reconstruct.as_deref().unwrap_or(links)), &RECONSTRUCTIONS)?;
+        if !exist(definition, &precisions, &reconstructions) {
+            return Err(Failure::refused(NO_SUCH_KERNELS));
+        }
+        Ok(ModelFormats { definition, precisions, reconstructions })
+    }
+    /// Of the operator.
+    pub fn name(&self) -> &'static str {
+        self.definition.name
+    }
+}
+
+/// Formats to show.
+fn shown(args: &ModelBenchArguments) -> Outcome<FormatFilter> {
+    fn names(flag: &str, text: Option<&String>, known: &[&'static str]) -> Outcome<Option<Vec<&'static str>>> {
+        let choices: Vec<_> = known.iter().map(|name| (*name, *name)).collect();
+        text.map(|text| choose(flag, Some(text), &choices)).transpose()
+    }
+    Ok(FormatFilter {
+        precisions: names("precision", args.precision.as_ref(), &PRECISIONS.map(|(name, _)| name))?,
+        links: names("reconstruct", args.reconstruct.as_ref(), &RECONSTRUCTIONS.map(|(name, _)| name))?,
+    })
+}
+
+/// A machine that was read, if it is one for this operator and these formats.
+fn fitting(machine: Machine, operator: Option<&String>, shown: &FormatFilter) -> Result<Machine, String> {
+    if let Some(operator) = operator.filter(|operator| **operator != machine.operator) {
+        return Err(format!("operator is {}, and --operator asks for {operator}: measure that", machine.operator));
+    }
+    if machine.operations.iter().any(|operation| shown.has(&operation.format)) {
+        Ok(machine)
+    } else {
+        Err("operations has none in the formats that --precision and --reconstruct ask for: measure them".into())
+    }
+}

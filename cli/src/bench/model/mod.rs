@@ -1,0 +1,180 @@
+//! `ferrite bench model`.
+mod flags;
+mod machine;
+mod measure;
+
+use crate::communicator::RunCommunicator;
+use crate::plot::write_lines;
+use crate::{Context, Failure, Outcome, target};
+use clap::Args;
+use ferrite::lattice::Lattice;
+use ferrite_report::model::predictions::{Comparison, Predictions, compare, worst};
+use ferrite_report::model::{Machine, MeasuredPoint, pictures, table};
+use flags::{Asked, MachineSource};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
+use tracing::warn;
+
+const EXAMPLES: &str = "\
+Examples:
+  mpirun -n 2 ferrite bench model --operator clover --save machine.json
+  ferrite bench model --machine machine.json --lattice 32,32,32,256 --plot plots
+  ferrite bench model --machine machine.json --gpus 16,64,256,1024 --network-gbps 22.5 --network-latency-us 5
+  ferrite bench model --machine machine.json --measured points.json
+
+On several processes of one host it measures kernels alone, exchanges alone, and the cost of a cut, makes a machine from
+that, and compares its predictions for this many processes with their times. With --machine it reads such a machine and
+needs no GPU. It predicts times of the operator and of solvers, for the slowest GPU, if one lattice is divided among more
+and more GPUs (strong scaling, --lattice) and if each GPU has a part of fixed size (weak scaling, --local).
+Between hosts the network is assumed, not measured. The papers are Babich, Clark and Joo, arXiv:1011.0024, and Babich et
+al., arXiv:1109.2935; plots have the numbers that their text gives. docs/scaling-model.md has the formulas.";
+
+/// Arguments of `bench model`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ModelBenchArguments {
+    /// wilson, clover, staggered (naive) or asqtad [default: clover, or that of --machine]
+    #[arg(long, value_name = "NAME")]
+    operator: Option<String>,
+    /// all, or some of double, single, half, fp16, separated by commas [default: double,single,half, or those of --machine]
+    #[arg(long, value_name = "NAMES")]
+    precision: Option<String>,
+    /// all, or some of the numbers that `bench dslash` knows, separated by commas [default: 12, for asqtad 8, or those of
+    /// --machine]
+    #[arg(long, value_name = "NUMBERS")]
+    reconstruct: Option<String>,
+    /// The lattice of strong scaling [default: 32,32,32,256, for staggered operators 64,64,64,192; measured on a CPU:
+    /// 8,8,8,32]
+    #[arg(long, value_name = "X,Y,Z,T", value_parser = crate::text::lattice)]
+    lattice: Option<Lattice>,
+    /// What each GPU has in weak scaling [default: 32,32,32,32; measured on a CPU: 8,8,8,8]
+    #[arg(long, value_name = "X,Y,Z,T", value_parser = crate::text::lattice)]
+    local: Option<Lattice>,
+    /// Numbers of GPUs, separated by commas [default: 1,2,4, and so on to 1024]
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    gpus: Option<Vec<usize>>,
+    /// Write the measurements to this file
+    #[arg(long, value_name = "FILE.json", conflicts_with = "machine")]
+    save: Option<PathBuf>,
+    /// Read measurements from this file instead of measuring
+    #[arg(long, value_name = "FILE.json")]
+    machine: Option<PathBuf>,
+    /// Compare with times in this file: points (docs/output.md), or output of `bench dslash --json`
+    #[arg(long, value_name = "FILE.json")]
+    measured: Option<PathBuf>,
+    /// Plot scaling.svg and solver.svg, and with GCR-DD gain.svg, in this folder
+    #[arg(long, value_name = "FOLDER")]
+    plot: Option<PathBuf>,
+    /// Latency in microseconds of a message between GPUs of two hosts [default: 3, assumed]
+    #[arg(long, value_name = "US")]
+    network_latency_us: Option<f64>,
+    /// 10^9 bytes per second between hosts, one way, of each GPU [default: 45, assumed: a port of 400 Gb/s]
+    #[arg(long, value_name = "GB/s")]
+    network_gbps: Option<f64>,
+    /// GPUs in a host
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    gpus_per_host: usize,
+}
+
+/// Measures or reads, predicts, compares and prints.
+pub fn run(args: ModelBenchArguments, context: &Context) -> Outcome {
+    let comm = &context.comm;
+    let asked = comm.agree(Asked::new(&args, comm.size()))?;
+    let paths = |all: [&Option<PathBuf>; 2]| all.into_iter().flatten().cloned().collect::<Vec<_>>();
+    let read = paths([&args.machine, &args.measured]);
+    let plots = args.plot.iter().flat_map(|folder| pictures::NAMES.map(|name| folder.join(name)));
+    let written: Vec<_> = args.save.iter().cloned().chain(plots).collect();
+    target::claim(comm, &target::all(&read), &target::all(&written))?;
+    let (machine, measured) = match asked.source {
+        MachineSource::File(ref machine) => (machine.clone(), None),
+        MachineSource::Processes(ref formats) => {
+            let (machine, measured) = measure::measure(formats, &asked, context)?;
+            (machine, Some(measured))
+        }
+    };
+    if let Some(path) = &args.save {
+        comm.once(|| target::write_text(path, &machine.to_json()).map_err(Failure::failed))?;
+    }
+    let [lattice, local] = measured.as_ref().map_or(asked.lattices(&machine.operator), |measured| measured.lattices);
+    let predictions = Predictions::new(&machine, &asked.request([lattice, local]));
+    let mut compared = Vec::new();
+    if let Some(measured) = &measured {
+        compared.extend(compare(&machine, &measured.points, &measured.cluster));
+    }
+    if !asked.points.is_empty() {
+        compared.extend(from_file(&machine, &asked, comm)?);
+    }
+    let plots = match &args.plot {
+        None => Vec::new(),
+        Some(folder) => {
+            let pictures = pictures::all(&machine, &predictions, &compared);
+            let names: Vec<_> = pictures.iter().map(|(name, _)| folder.join(name)).collect();
+            comm.once(|| {
+                let all = names.iter().zip(&pictures);
+                all.into_iter().try_for_each(|(path, (_, plot))| write_lines(path, plot).map_err(Failure::failed))
+            })?;
+            names
+        }
+    };
+    let object = json!({
+        "backend": measured.as_ref().map(|measured| measured.backend),
+        "device": machine.device,
+        "layout": measured.as_ref().map(|measured| &measured.layout),
+        "operator": machine.operator,
+        "lattice": lattice.size(),
+        "local": local.size(),
+        "machine": args.machine.as_ref().or(args.save.as_ref()),
+        "measured_on": machine.processes,
+        "measuring_seconds": measured.as_ref().map(|measured| measured.seconds),
+        "exchanges": machine.exchanges.iter().map(|exchange| json!({
+            "transport": exchange.transport,
+            "latency_microseconds": 1e6 * exchange.wire.latency,
+            "gbps": 1e-9 * exchange.wire.bandwidth,
+        })).collect::<Vec<_>>(),
+        "gpus_per_host": asked.cluster.gpus_per_host,
+        "network": {
+            "latency_microseconds": 1e6 * asked.cluster.network.latency,
+            "gbps": 1e-9 * asked.cluster.network.bandwidth,
+        },
+        "iterations": machine.iterations.as_ref().map(|counted| &counted.source),
+        "rows": predictions.operation_rows(),
+        "solver_rows": predictions.solver_rows(),
+        "compared": compared.iter().map(Comparison::row).collect::<Vec<Value>>(),
+        "worst": worst(&compared).map(|worst| worst.deviation),
+        "plots": plots,
+    });
+    context.output.result("ferrite.bench-model/1", object, || {
+        let mut text = table::head(&machine, &asked.cluster);
+        text += &table::compared(&compared);
+        text += &table::predictions(&predictions);
+        for path in &plots {
+            text += &format!("plot: {}\n", path.display());
+        }
+        text
+    })
+}
+
+/// Points of a file held against the machine. Those of operations that it does not have are left out, with a warning.
+fn from_file(machine: &Machine, asked: &Asked, comm: &RunCommunicator) -> Outcome<Vec<Comparison>> {
+    let compared = compare(machine, &asked.points, &asked.cluster);
+    let missing = asked.points.len() - compared.len();
+    if compared.is_empty() {
+        let MeasuredPoint { operator, precision, reconstruct, .. } = &asked.points[0];
+        let why = format!(
+            "the machine has none of the operations in the points to compare with, such as {operator} in {precision} with \
+             {reconstruct} reals; measure one that has"
+        );
+        return comm.agree(Err(Failure::refused(why)));
+    }
+    if missing > 0 {
+        warn!("{missing} of the points to compare with are of operations or transports that the machine does not have");
+    }
+    Ok(compared)
+}
+
+/// The text of a file that is given.
+fn read(path: &PathBuf) -> Outcome<String> {
+    fs::read_to_string(path)
+        .map_err(|why| Failure::refused(format!("{} cannot be read as a text: {why}", path.display())))
+}

@@ -1,0 +1,121 @@
+//! `ferrite bench rhmc`.
+mod study;
+
+use crate::plot::{write_lines, write_svg};
+use crate::text::lattice;
+use crate::{Context, Failure, Outcome, interrupt};
+use clap::{Args, ValueEnum};
+use ferrite::lattice::Lattice;
+use ferrite_report::plot::error_bars;
+use ferrite_report::precision_study::{SettingResult, StudyFigure, figures, table};
+use serde_json::json;
+use std::path::PathBuf;
+use study::EnsembleStudy;
+
+const EXAMPLES: &str = "\
+Examples:
+  ferrite bench rhmc --paper 003 --out settings
+  ferrite bench rhmc --paper 003 --out settings --trajectories 200
+  ferrite bench rhmc --paper 003 --out small --lattice 4,4,4,4 --large 8,8,8,4 --mass 0.1 --trajectories 4 --backend cpu
+
+Repeats section 4.4 of Bonati, Cossu, D'Elia and Incardona (2011): two flavours of naive quarks in settings of precision of
+the kind of the paper's A to G (the residuals are ours, its text does not print any), each from the same thermalised
+configuration, on two lattices. DIR gets a folder for each run, and figures 4 to 9 of the paper: observables,
+irreversibility and energy differences on the small lattice, irreversibility on the large one and against the number of
+gauge updates, and acceptance on the large one. Ctrl-C ends it after a trajectory; the same command resumes it, and
+with a larger --trajectories extends it.";
+
+/// Which study.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EnsemblePaper {
+    /// Bonati, Cossu, D'Elia and Incardona 2011
+    #[value(name = "003")]
+    Staggered,
+}
+
+/// Arguments of `bench rhmc`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct EnsembleBenchArguments {
+    /// The study to repeat
+    #[arg(long, value_enum)]
+    #[allow(dead_code)] // there is one
+    paper: EnsemblePaper,
+    /// Folder for the runs and the figures
+    #[arg(short, long, value_name = "DIR")]
+    out: PathBuf,
+    /// The small lattice
+    #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice, default_value = "16,16,16,4")]
+    lattice: Lattice,
+    /// The large lattice
+    #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice, default_value = "32,32,32,4")]
+    large: Lattice,
+    /// Mass of the two flavours
+    #[arg(long, value_name = "M", default_value_t = 0.01335)]
+    mass: f64,
+    /// Coupling
+    #[arg(long, default_value_t = 5.26)]
+    beta: f64,
+    /// Trajectories in each setting
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    trajectories: u32,
+    /// Trajectories from a hot start, at first of tenfold mass and half as many again of the mass itself
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    thermalise: u32,
+    /// Steps of the quarks' force on the small and on the large lattice, separated by a comma, in trajectories of length 1
+    #[arg(long, value_name = "N,N", value_delimiter = ',', default_values_t = [16, 24])]
+    steps: Vec<u32>,
+    /// Steps of the gauge force in each move of links between two kicks of the quarks
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    gauge_steps: u32,
+    /// Reverse one trajectory in so many, to measure irreversibility
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    reversibility: u32,
+    /// Seed
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
+/// Makes the runs, draws, and prints.
+pub fn run(args: &EnsembleBenchArguments, context: &Context) -> Outcome {
+    context.comm.only_one("bench rhmc")?;
+    let study = EnsembleStudy::new(args)?;
+    // All that can be refused is, before there is a folder.
+    study.check()?;
+    let choice = context.device_choice()?;
+    let device = choice.open(&context.comm)?;
+    study.claim()?;
+    for run in study.runs() {
+        if study.make(&run, &choice.layout, &device, context)? {
+            let why = format!("stopped in {}; the same command resumes", run.folder.display());
+            return Err(Failure::new(interrupt::code(), why));
+        }
+    }
+    let results = study.results()?;
+    let files = draw(&study, &results)?;
+    let object = json!({
+        "output": args.out,
+        "mass": args.mass,
+        "beta": args.beta,
+        "rows": results.iter().map(SettingResult::json).collect::<Vec<_>>(),
+        "figures": files,
+        "backend": device.name(),
+        "device": device.describe(),
+    });
+    context.output.result("ferrite.bench-rhmc/1", object, || table(&results, &device.describe()))
+}
+
+/// Draws the figures of the paper, and answers with their files.
+fn draw(study: &EnsembleStudy, results: &[SettingResult]) -> Outcome<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for (number, figure) in figures(&study.title(), results) {
+        let path = study.folder().join(format!("figure-{number}.svg"));
+        let written = match figure {
+            StudyFigure::Settings(plot) => write_svg(&path, error_bars::svg(&plot)),
+            StudyFigure::Updates(plot) => write_lines(&path, &plot),
+        };
+        written.map_err(Failure::failed)?;
+        files.push(path);
+    }
+    Ok(files)
+}

@@ -1,0 +1,278 @@
+//! The runs of a study, and what came of them.
+use super::EnsembleBenchArguments;
+use crate::config::Settings;
+use crate::device::Device;
+use crate::layout::LayoutChoice;
+use crate::rhmc::input::{EnsembleInput, SCHEMA};
+use crate::rhmc::{self, EnsembleJob};
+use crate::{Context, Failure, Outcome, target};
+use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme};
+use ferrite::lattice::Lattice;
+use ferrite_report::precision_study::{LatticeSize, SettingResult, StudySetting, StudyTitle};
+use ferrite_report::records::trajectories;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use tracing::info;
+
+/// The settings of the paper, as `precision.preset` knows them.
+const SETTINGS: [&str; 7] = ["A", "B", "C", "D", "E", "F", "G"];
+
+/// A setting of precision and integrator on one of the lattices.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunSetting {
+    /// For figures.
+    pub name: String,
+    /// Of its folder.
+    folder: String,
+    preset: &'static str,
+    /// Links in double although the preset has them in single.
+    double_links: bool,
+    steps: u32,
+    gauge_steps: u32,
+}
+
+/// What a run is for.
+enum RunPurpose {
+    /// From a hot start at tenfold mass.
+    Hot,
+    /// From there on.
+    Thermal,
+    Setting(RunSetting),
+}
+
+/// A run of the study.
+pub struct OneRun {
+    size: LatticeSize,
+    part: RunPurpose,
+    /// Its folder.
+    pub folder: PathBuf,
+}
+
+/// All runs.
+pub struct EnsembleStudy<'a> {
+    args: &'a EnsembleBenchArguments,
+}
+
+impl<'a> EnsembleStudy<'a> {
+    /// Checks the arguments.
+    pub fn new(args: &'a EnsembleBenchArguments) -> Outcome<Self> {
+        let refuse = |why: String| Err(Failure::refused(why));
+        if args.steps.len() != 2 {
+            return refuse(format!("--steps: expected 2 numbers, for both lattices, not {}", args.steps.len()));
+        }
+        if args.lattice == args.large {
+            return refuse(format!("--large: both lattices are {}", args.large));
+        }
+        let counts = [("--trajectories", args.trajectories), ("--reversibility", args.reversibility)];
+        if let Some((flag, _)) = counts.into_iter().find(|(_, count)| *count == 0) {
+            return refuse(format!("{flag} 0: the study needs at least one"));
+        }
+        if args.thermalise < 2 || args.steps.contains(&1) || args.gauge_steps < 2 {
+            return refuse("--thermalise, --steps and --gauge-steps are at least 2: some settings have half".into());
+        }
+        if args.reversibility > args.trajectories {
+            return refuse(format!(
+                "--reversibility {}: there are only {} trajectories",
+                args.reversibility, args.trajectories
+            ));
+        }
+        Ok(EnsembleStudy { args })
+    }
+    /// Makes the inputs of all runs.
+    pub fn check(&self) -> Outcome {
+        self.runs().iter().try_for_each(|run| self.input(run).map(|_| ()))
+    }
+    /// Makes the folder one of this study, or finds that it is.
+    pub fn claim(&self) -> Outcome {
+        let (args, path) = (self.args, self.args.out.join("study.json"));
+        // All that must not change when it goes on.
+        let mine = json!({
+            "paper": "003",
+            "lattices": [args.lattice.size(), args.large.size()],
+            "mass": args.mass,
+            "beta": args.beta,
+            "thermalise": args.thermalise,
+            "steps": args.steps,
+            "gauge_steps": args.gauge_steps,
+            "reversibility": args.reversibility,
+            "seed": args.seed,
+        });
+        if let Ok(text) = fs::read_to_string(&path) {
+            if serde_json::from_str::<Value>(&text).is_ok_and(|old| old == mine) {
+                return Ok(());
+            }
+            let why = "has a study with other settings: name another folder, or give the same ones";
+            return Err(Failure::refused(format!("{} {why}", args.out.display())));
+        }
+        let failed = |why| Failure::refused(format!("{} cannot be made: {why}", args.out.display()));
+        fs::create_dir_all(&args.out).map_err(failed)?;
+        target::write_text(&path, &format!("{mine:#}\n")).map_err(Failure::failed)
+    }
+    /// Extents of a lattice.
+    pub fn lattice(&self, size: LatticeSize) -> Lattice {
+        match size {
+            LatticeSize::Small => self.args.lattice,
+            LatticeSize::Large => self.args.large,
+        }
+    }
+    /// What it all is about.
+    pub fn title(&self) -> StudyTitle {
+        let action = format!("two flavours of naive quarks, m = {}, beta = {}", self.args.mass, self.args.beta);
+        StudyTitle { small: self.args.lattice.size(), large: self.args.large.size(), action }
+    }
+    /// The folder of the study.
+    pub fn folder(&self) -> &Path {
+        &self.args.out
+    }
+    /// The settings on a lattice: A to G; on the small one also F with links in double, on the large one also F with half
+    /// as many steps of one of both kinds.
+    fn settings(&self, size: LatticeSize) -> Vec<RunSetting> {
+        let (steps, gauge_steps) = (self.args.steps[size as usize], self.args.gauge_steps);
+        let of = |preset: &'static str| RunSetting {
+            name: preset.into(),
+            folder: preset.into(),
+            preset,
+            double_links: false,
+            steps,
+            gauge_steps,
+        };
+        let mut all: Vec<RunSetting> = SETTINGS.map(of).into();
+        match size {
+            LatticeSize::Small => all.push(RunSetting {
+                name: "F, links in double".into(),
+                folder: "F-double-links".into(),
+                double_links: true,
+                ..of("F")
+            }),
+            LatticeSize::Large => {
+                let name = |steps: u32, gauge: u32| format!("F, {steps} x {gauge}");
+                let folder = |what: &str| format!("F-half-{what}");
+                let (half, half_gauge) = (steps / 2, gauge_steps / 2);
+                all.push(RunSetting { name: name(half, gauge_steps), folder: folder("steps"), steps: half, ..of("F") });
+                all.push(RunSetting {
+                    name: name(steps, half_gauge),
+                    folder: folder("gauge-steps"),
+                    gauge_steps: half_gauge,
+                    ..of("F")
+                });
+            }
+        }
+        all
+    }
+    /// All runs, in an order in which each finds what it begins with.
+    pub fn runs(&self) -> Vec<OneRun> {
+        let of = |size: LatticeSize| {
+            let settings = self.settings(size).into_iter().map(RunPurpose::Setting);
+            let parts = [RunPurpose::Hot, RunPurpose::Thermal].into_iter().chain(settings);
+            parts.map(move |part| OneRun { size, folder: self.place(size, part.folder()), part })
+        };
+        of(LatticeSize::Small).chain(of(LatticeSize::Large)).collect()
+    }
+    fn place(&self, size: LatticeSize, name: &str) -> PathBuf {
+        let extents = self.lattice(size).size().map(|extent| extent.to_string()).join("x");
+        self.args.out.join(extents).join(name)
+    }
+    /// Trajectories of the two runs before the settings.
+    fn thermal(&self) -> [u32; 2] {
+        [self.args.thermalise, self.args.thermalise / 2]
+    }
+    /// Makes the trajectories of a run that are missing. Answers whether it was interrupted.
+    pub fn make(&self, run: &OneRun, layout: &LayoutChoice, device: &Device, context: &Context) -> Outcome<bool> {
+        let input = self.input(run)?;
+        let layout = layout.cut(&context.comm, input.lattice, input.hops())?;
+        info!("{}", run.folder.display());
+        let from = if run.folder.join("state.toml").exists() { rhmc::Begin::Last } else { rhmc::Begin::New };
+        let job = EnsembleJob { input: &input, layout: &layout, device, out: &run.folder, from, max_hours: None };
+        Ok(rhmc::make(&job, None, context)?.interrupted)
+    }
+    fn input(&self, run: &OneRun) -> Outcome<EnsembleInput> {
+        let args = self.args;
+        let last = |name: &str, number: u32| {
+            self.place(run.size, name).join(format!("cfg.{number:06}.ildg")).display().to_string()
+        };
+        let [hot, thermal] = self.thermal();
+        let (mass, start, trajectories, save_every) = match &run.part {
+            RunPurpose::Hot => (10.0 * args.mass, "hot".into(), hot, hot),
+            RunPurpose::Thermal => (args.mass, last("hot", hot), thermal, thermal),
+            // None but the last, whatever their number will be.
+            RunPurpose::Setting(_) => (args.mass, last("thermal", thermal), args.trajectories, u32::MAX - 1),
+        };
+        // A start must not depend on the numbers that it is evolved with.
+        let seed = match &run.part {
+            RunPurpose::Hot => args.seed ^ 1 << 40,
+            RunPurpose::Thermal => args.seed ^ 1 << 41,
+            RunPurpose::Setting(_) => args.seed,
+        };
+        let [x, y, z, t] = self.lattice(run.size).size();
+        let mut keys = vec![
+            format!("lattice={x},{y},{z},{t}"),
+            format!("trajectories={trajectories}"),
+            format!("seed={seed}"),
+            format!("start={start}"),
+            format!("save-every={save_every}"),
+            "trajectory.length=1".into(),
+            // Seconds are compared.
+            "measure.kernels=0".into(),
+            "gauge.action=wilson".into(),
+            format!("gauge.beta={}", args.beta),
+            "fermion.0.operator=naive".into(),
+            format!("fermion.0.mass={mass}"),
+            "fermion.0.flavours=2".into(),
+            "fermion.0.pseudofermions=2".into(),
+        ];
+        match &run.part {
+            RunPurpose::Hot | RunPurpose::Thermal => keys.extend([
+                format!("trajectory.steps={}", args.steps[run.size as usize]),
+                format!("trajectory.gauge-steps={}", args.gauge_steps),
+                format!("thermalise={}", hot / 2),
+                "measure.condensate=0".into(),
+            ]),
+            RunPurpose::Setting(setting) => {
+                keys.extend([
+                    format!("trajectory.steps={}", setting.steps),
+                    format!("trajectory.gauge-steps={}", setting.gauge_steps),
+                    format!("precision.preset={}", setting.preset),
+                    "measure.condensate=4".into(),
+                    format!("measure.reversibility={}", args.reversibility),
+                ]);
+                if setting.double_links {
+                    keys.push("precision.links=double".into());
+                }
+            }
+        }
+        let mut settings = Settings::of(SCHEMA);
+        settings.set(&keys);
+        EnsembleInput::from_settings(&mut settings, "bench rhmc")
+    }
+    /// Results of all settings.
+    pub fn results(&self) -> Outcome<Vec<SettingResult>> {
+        let scheme = Scheme::Omelyan { lambda: MINIMUM_NORM };
+        let mut results = Vec::new();
+        for run in self.runs() {
+            let RunPurpose::Setting(RunSetting { name, double_links, steps, gauge_steps, .. }) = &run.part else {
+                continue;
+            };
+            let setting = StudySetting {
+                name: name.clone(),
+                double_links: *double_links,
+                steps: *steps,
+                gauge_steps: *gauge_steps,
+                updates: scheme.drifts(*steps as usize) * scheme.drifts(*gauge_steps as usize),
+            };
+            let trajectories = trajectories::read(&run.folder)?.trajectories;
+            results.push(SettingResult::new(run.size, self.lattice(run.size).size(), setting, &trajectories));
+        }
+        Ok(results)
+    }
+}
+
+impl RunPurpose {
+    fn folder(&self) -> &str {
+        match self {
+            RunPurpose::Hot => "hot",
+            RunPurpose::Thermal => "thermal",
+            RunPurpose::Setting(setting) => &setting.folder,
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! CG on M^+ M of a staggered operator, in every format asked for.
+use super::table::Results;
+use super::{SolverBenchArguments, columns};
+use crate::batch::Needs;
+use crate::bench::kernels::NO_SUCH_KERNELS;
+use crate::config::Settings;
+use crate::failure::ReadBy;
+use crate::host_links::with_tadpole;
+use crate::layout::Cut;
+use crate::plan::{self, RECONSTRUCTIONS, STRATEGIES, has_inverses, merged, name_of, refuse_foreign_keys};
+use crate::{Context, Failure, Outcome, text};
+use ferrite::LinkStorage;
+use ferrite::bench::solver::{Several, SolverScheme, SolverStudy, cell, cell_of_several, matrix_gflops, schemes};
+use ferrite::domain::Domain;
+use ferrite::field::host::{ColourVector, HostGauge};
+use ferrite::lattice::Lattice;
+use ferrite::operators::Definition;
+use ferrite::operators::Operator;
+use ferrite::solve::{Configuration, Request, staggered_link_bytes};
+use serde_json::{Value, json};
+use std::path::Path;
+use tracing::info;
+
+/// Bare masses if none are given.
+const MASSES: [f64; 5] = [0.1, 0.05, 0.02, 0.01, 0.005];
+
+/// What is solved and how.
+pub struct FormatsPlan {
+    operator: Operator,
+    several: Option<Several>,
+    schemes: Vec<SolverScheme>,
+}
+
+impl FormatsPlan {
+    /// From `--operator` and what belongs to it; mistakes are noted in `settings`.
+    pub fn new(args: &SolverBenchArguments, settings: &mut Settings) -> Outcome<Self> {
+        for (flag, given) in [("--paper", args.paper.is_some()), ("--table", args.table.is_some())] {
+            if given {
+                let why = format!("{flag} is for --operator wilson: the paper has no tables of staggered fermions");
+                return Err(Failure::refused(why));
+            }
+        }
+        let definition = plan::definition(settings);
+        let operator = definition.and_then(|definition| definition.resolve_all(settings));
+        if let Some(definition) = definition {
+            refuse_foreign_keys(settings, definition);
+        }
+        let shifts = settings.numbers("shifts", "a number", |_| true);
+        let strategy = settings.choice("shift-solver", &STRATEGIES);
+        if shifts.is_none() && strategy.is_some() {
+            settings.conflict("shift-solver", "shifts", "belongs to --shifts");
+        }
+        settings.finish("the command line")?;
+        let Some((operator, _)) = operator else { return Err(Failure::refused("the command line is incomplete")) };
+        let (precisions, reconstructions) = (args.formats.precisions()?, args.formats.reconstructions()?);
+        let schemes = schemes(operator.definition(), &precisions, &reconstructions);
+        if schemes.is_empty() {
+            return Err(Failure::refused(NO_SUCH_KERNELS));
+        }
+        let several = shifts.map(|shifts| Several { shifts, strategy: strategy.unwrap_or_default() });
+        Ok(FormatsPlan { operator, several, schemes })
+    }
+    /// `--masses`.
+    pub fn masses(&self, args: &SolverBenchArguments) -> Outcome<Vec<f64>> {
+        let masses = args.masses.clone().unwrap_or(MASSES.to_vec());
+        match &self.several {
+            None if masses.iter().all(|m| m.is_finite() && *m > 0.0) => {}
+            None => return Err(Failure::refused("--masses of staggered operators are numbers above 0")),
+            Some(_) if !masses.iter().all(|m| m.is_finite() && *m >= 0.0) => {
+                return Err(Failure::refused("--masses of staggered operators are numbers that are not negative"));
+            }
+            Some(Several { shifts, .. }) => {
+                for mass in &masses {
+                    let fit = has_inverses(*mass, shifts);
+                    fit.map_err(|why| Failure::refused(format!("--shifts at mass {mass}: {why}")))?;
+                }
+            }
+        }
+        Ok(masses)
+    }
+    /// Device memory, with names for what takes it.
+    pub fn memory(&self, cut: Cut) -> Needs {
+        let (sites, improved) = (cut.local.half_volume(), self.is_improved());
+        let request = Request { reconstruction: LinkStorage::FULL, ..Request::new(self.operator) };
+        let shifts = self.several.as_ref().map(|several| several.shifts.len());
+        let mut needs = request.memory(cut.local, &cut.grid, 1, shifts);
+        // All formats stay on the device.
+        let formats = self.schemes.iter().map(|s| staggered_link_bytes(sites, improved, s.precision, s.reconstruction));
+        needs.push(("links in all formats", formats.sum()));
+        needs
+    }
+    /// Solves in all formats that the links allow; answers with the operator on these links, too.
+    pub fn work(
+        &self,
+        domain: &Domain,
+        gauge: &HostGauge,
+        plaquette: f64,
+        name: &Path,
+        study: &SolverStudy,
+        context: &Context,
+    ) -> Outcome<(Results, Operator)> {
+        let operator = with_tadpole(self.operator, name, plaquette, ReadBy::Flags)?;
+        let configuration = Configuration::new(domain, gauge);
+        let mut schemes = Vec::new();
+        for scheme in &self.schemes {
+            if configuration.possible(&operator, scheme.reconstruction)? == scheme.reconstruction {
+                schemes.push(*scheme);
+            } else {
+                let recon = name_of(&RECONSTRUCTIONS, scheme.reconstruction);
+                let name = super::table::name(scheme);
+                info!("{name}: left out, some links cannot be reconstructed from {recon} real numbers");
+            }
+        }
+        if schemes.is_empty() {
+            return Err(Failure::refused(format!(
+                "--reconstruct: some links of the {} operator cannot be reconstructed from so few real numbers; use 18{}",
+                self.definition().title,
+                if self.definition().staggered().is_some_and(|links| links.in_u3) { ", 13 or 9" } else { "" }
+            ))
+            .shared());
+        }
+        let mut results = Results::default();
+        columns(
+            &mut results,
+            None,
+            &schemes,
+            study,
+            context,
+            |precision, storage| {
+                Ok(matrix_gflops::<ColourVector>(&configuration, operator.with_mass(0.1), precision, storage)?)
+            },
+            |mass, scheme, watch| {
+                let operator = operator.with_mass(mass);
+                match &self.several {
+                    Some(several) => cell_of_several(&configuration, study, several, operator, scheme, watch),
+                    None => cell::<ColourVector>(&configuration, study, operator, scheme, watch),
+                }
+            },
+        )?;
+        Ok((results, operator))
+    }
+    /// Whether hops of three sites are made.
+    pub fn is_improved(&self) -> bool {
+        self.definition().is_improved()
+    }
+    /// The operator's.
+    pub fn definition(&self) -> &'static Definition {
+        self.operator.definition()
+    }
+    /// The title of the table.
+    pub fn title(&self) -> String {
+        let systems = match &self.several {
+            None => "CG on M^+ M".into(),
+            Some(Several { shifts, strategy }) => {
+                format!("{}, {}", text::count(shifts.len(), "shift"), name_of(&STRATEGIES, *strategy))
+            }
+        };
+        format!("{} operator, {systems}: iterations", self.definition().title)
+    }
+    /// The title of the plot.
+    pub fn plot_title(&self, lattice: Lattice) -> String {
+        match &self.several {
+            None => format!("CG on {lattice}, {}", self.definition().title),
+            Some(several) => {
+                format!("{} on {lattice}, {}", text::count(several.shifts.len(), "shift"), self.definition().title)
+            }
+        }
+    }
+    /// What JSON says of the operator.
+    pub fn describe(&self, operator: &Operator) -> Value {
+        let several = json!({
+            "shifts": self.several.as_ref().map(|several| &several.shifts),
+            "shift_solver": self.several.as_ref().map(|several| name_of(&STRATEGIES, several.strategy)),
+        });
+        merged(several, [Value::Object(operator.describe_smearing(false))])
+    }
+}

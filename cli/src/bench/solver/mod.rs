@@ -1,0 +1,308 @@
+//! `ferrite bench solver`.
+mod formats;
+mod paper;
+mod table;
+
+use crate::communicator::RunCommunicator;
+use crate::config::Settings;
+use crate::fields::{Reading, lattice_of, read_gauge};
+use crate::formats::FormatFlags;
+use crate::plan::{definition, merged, refuse_foreign_keys, staggered_names};
+use crate::plot::write_lines;
+use crate::progress::Watch;
+use crate::text::lattice;
+use crate::{Context, Failure, Outcome, interrupt, target};
+use clap::{Args, ValueEnum};
+use ferrite::FermionKind;
+use ferrite::bench::solver::{Cell, SolverScheme, SolverStudy, StudyFailure};
+use ferrite::domain::Domain;
+use ferrite::field::host::HostGauge;
+use ferrite::gauge::quenched::{Generator, Start};
+use ferrite::lattice::Lattice;
+use ferrite::operators::WILSON;
+use ferrite::solve::Configuration;
+use ferrite::{LinkStorage, Precision};
+use serde_json::json;
+use solvers::SolveError;
+use std::path::PathBuf;
+use table::{Results, name, picture, print};
+use tracing::info;
+
+const EXAMPLES: &str = "\
+Examples:
+  ferrite bench solver --paper 001 --plot time-to-solution.svg
+  ferrite bench solver --paper 001 --table 5 --gauge quenched.ildg --masses=-0.76,-0.79 --sources 2
+  ferrite bench solver --paper 001 --lattice 8,8,8,16 --sweeps 50 --sources 1 --backend cpu
+  ferrite bench solver --operator asqtad --u0 plaquette --gauge quenched.ildg --masses 0.1,0.02 --precision double,single
+  ferrite bench solver --operator asqtad --lattice 32,32,32,64 --masses 0.02 --shifts 0,0.001,0.01,0.1 --reconstruct 8,8h
+
+Makes a quenched configuration (or reads one) and solves on it for random sources, antiperiodic in time: the even-odd
+Wilson system, or staggered systems by CG on M^+ M. Iterations count updates; the time of an iteration is that of a whole
+solve, updates included, over the other iterations. A star is a mass at which some solve did not converge: there is no
+escalation here. The plot shows the time to solution and, dashed, the speed-up over double precision.
+For Wilson fermions tables are those of Clark et al., arXiv:0911.3191: 3, iterations in double; 4, of BiCGstab with defect
+correction over inner tolerances; 5, with reliable updates over delta; the plot is figure 7.
+Staggered operators have one column for each precision and reconstruction, with reliable updates in double. With --shifts
+the systems (M^+ M + s) x = b are solved at each mass, on even and odd sites; without, M x = b on the even ones.";
+
+/// Which study.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Paper {
+    /// Clark, Babich, Barros, Brower and Rebbi 2009
+    #[value(name = "001")]
+    MixedPrecision,
+}
+
+/// Arguments of `bench solver`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct SolverBenchArguments {
+    #[arg(long, value_name = "NAME", help = format!("wilson, {} [default: wilson]", staggered_names()))]
+    operator: Option<String>,
+    /// The study to repeat, of Wilson fermions [default: 001]
+    #[arg(long, value_enum)]
+    paper: Option<Paper>,
+    /// Which of its tables, separated by commas [default: 3,4,5]
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
+    table: Option<Vec<u32>>,
+    /// A configuration, instead of a quenched one
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["lattice", "beta", "sweeps", "seed"])]
+    gauge: Option<PathBuf>,
+    /// Extents of the quenched configuration
+    #[arg(long, value_name = "X,Y,Z,T", value_parser = lattice, default_value = "24,24,24,64")]
+    lattice: Lattice,
+    /// Its coupling
+    #[arg(long, default_value_t = 6.0)]
+    beta: f64,
+    /// Sweeps from the unit field, each of one heat bath and four over-relaxations
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    sweeps: u32,
+    /// Seed of the configuration
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Bare masses, separated by commas [default: -0.785 to -0.812 for Wilson fermions, 0.1 to 0.005 for staggered ones]
+    #[arg(long, value_name = "M", value_delimiter = ',', allow_hyphen_values = true)]
+    masses: Option<Vec<f64>>,
+    /// Random sources to average over
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    sources: u64,
+    /// Target for |b - M x| / |b|
+    #[arg(long, default_value_t = 1e-12)]
+    tol: f64,
+    /// Maximum number of iterations of a solve
+    #[arg(long, value_name = "N", default_value_t = 30_000)]
+    max_iterations: usize,
+    /// Plot time to solution and speed-up against the mass
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "Staggered operators")]
+    formats: FormatFlags,
+    /// Solve (M^+ M + s) x = b for these shifts, separated by commas
+    #[arg(long, value_name = "S1,S2,...", allow_hyphen_values = true, help_heading = "Staggered operators")]
+    shifts: Option<String>,
+    /// Several shifts: multishift (together, then each refined) or sequential [default: multishift]
+    #[arg(long, value_name = "NAME", help_heading = "Staggered operators")]
+    shift_solver: Option<String>,
+    /// Asqtad's tadpole factor, or 'plaquette' for the fourth root of the mean plaquette [default: 1]
+    #[arg(long, value_name = "U", allow_hyphen_values = true)]
+    u0: Option<String>,
+    /// HISQ's correction of the Naik term [default: 0]
+    #[arg(long, value_name = "E", allow_hyphen_values = true)]
+    naik_epsilon: Option<String>,
+}
+
+/// What is solved.
+enum StudySubject {
+    Paper(paper::Tables),
+    Staggered(Box<formats::FormatsPlan>),
+}
+
+impl StudySubject {
+    fn new(args: &SolverBenchArguments) -> Outcome<Self> {
+        let mut settings = Settings::default();
+        let texts = [
+            ("operator", &args.operator),
+            ("u0", &args.u0),
+            ("naik-epsilon", &args.naik_epsilon),
+            ("shifts", &args.shifts),
+            ("shift-solver", &args.shift_solver),
+        ];
+        for (key, value) in texts {
+            settings.flag(key, value.as_deref());
+        }
+        let chosen = definition(&mut settings);
+        if chosen.is_some_and(|definition| definition.kind == FermionKind::Staggered) {
+            return formats::FormatsPlan::new(args, &mut settings).map(|plan| StudySubject::Staggered(Box::new(plan)));
+        }
+        if let (Some(definition), Some(setting)) = (chosen, settings.get("operator"))
+            && *definition != WILSON
+        {
+            let why = format!("'{}': the study is of wilson and of {}", definition.name, staggered_names());
+            settings.wrong(&setting, why);
+        }
+        refuse_foreign_keys(&mut settings, &WILSON);
+        settings.finish("the command line")?;
+        paper::Tables::new(args).map(StudySubject::Paper)
+    }
+}
+
+/// Solves and prints.
+pub fn run(args: SolverBenchArguments, context: &Context) -> Outcome {
+    let comm = &context.comm;
+    let (subject, study) = comm.agree(checked(&args))?;
+    target::claim(comm, &target::all(&args.gauge), &target::all(&args.plot))?;
+    let (choice, read) = (context.device_choice()?, Reading::default());
+    let device = choice.open(comm)?;
+    let lattice = match &args.gauge {
+        Some(path) => lattice_of(path, &read, comm)?,
+        None => args.lattice,
+    };
+    let hops = match &subject {
+        StudySubject::Staggered(plan) if plan.is_improved() => 3,
+        _ => 1,
+    };
+    let layout = choice.layout.cut(comm, lattice, hops)?;
+    let needs = match &subject {
+        StudySubject::Paper(tables) => tables.memory(layout.cut()),
+        StudySubject::Staggered(plan) => plan.memory(layout.cut()),
+    };
+    device.require_all(comm, &needs, &format!("the study on {lattice}"))?;
+    let file = args.gauge.as_ref().map(|path| read_gauge(path, &read, &layout, comm)).transpose()?;
+    interrupt::listen();
+    let (results, on_links) = {
+        let backend = device.backend();
+        let domain = layout.domain(backend)?;
+        let (gauge, plaquette) = match file {
+            Some(file) => (file.gauge, file.plaquette.mean),
+            None => quenched(&domain, &args, comm)?,
+        };
+        match &subject {
+            StudySubject::Paper(tables) => {
+                tables.work(&Configuration::new(&domain, &gauge), &study, context).map(|results| (results, None))
+            }
+            StudySubject::Staggered(plan) => {
+                let name = args.gauge.clone().unwrap_or_else(|| "the configuration".into());
+                let solved = plan.work(&domain, &gauge, plaquette, &name, &study, context);
+                solved.map(|(results, operator)| (results, Some(operator)))
+            }
+        }
+    }?;
+    if let Some(path) = &args.plot {
+        let lines = match &subject {
+            StudySubject::Paper(_) => {
+                picture(&results, format!("BiCGstab with reliable updates on {lattice}, Wilson"), paper::is_shown)
+            }
+            StudySubject::Staggered(plan) => picture(&results, plan.plot_title(lattice), |_| true),
+        };
+        comm.once(|| write_lines(path, &lines).map_err(Failure::failed))?;
+    }
+    let (operator, details) = match (&subject, &on_links) {
+        (StudySubject::Staggered(plan), Some(operator)) => {
+            (plan.definition().name, merged(plan.describe(operator), [json!({ "paper": null })]))
+        }
+        _ => (WILSON.name, json!({ "paper": "001" })),
+    };
+    let object = json!({
+        "backend": device.name(),
+        "device": device.describe(),
+        "operator": operator,
+        "lattice": lattice.size(),
+        "layout": layout.describe(),
+        "gauge": args.gauge,
+        "quenched": args.gauge.is_none().then(|| json!({"beta": args.beta, "sweeps": args.sweeps, "seed": args.seed})),
+        "sources": study.sources,
+        "tol": study.tol,
+        "rows": results.rows(),
+        "plot": args.plot,
+    });
+    context.output.result("ferrite.bench-solver/1", merged(object, [details]), || {
+        let mut text = format!("{}, {lattice}\n", device.describe());
+        match &subject {
+            StudySubject::Paper(tables) => {
+                for (number, _) in &tables.0 {
+                    let cells = results.table(Some(*number));
+                    text += &print(&paper::title(*number), &cells, &study, &results.rates);
+                }
+            }
+            StudySubject::Staggered(plan) => {
+                text += &print(&plan.title(), &results.table(None), &study, &results.rates);
+            }
+        }
+        text
+    })
+}
+/// Flags, checked.
+fn checked(args: &SolverBenchArguments) -> Outcome<(StudySubject, SolverStudy)> {
+    let subject = StudySubject::new(args)?;
+    if let Some(path) = &args.plot {
+        target::check_svg(path).map_err(Failure::refused)?;
+    }
+    let wrong = |what: &str| Err(Failure::refused(what));
+    match args {
+        SolverBenchArguments { tol, .. } if !(*tol > 0.0 && *tol < 1.0) => {
+            return wrong("--tol is a number above 0 and below 1");
+        }
+        SolverBenchArguments { beta, .. } if !(*beta > 0.0 && beta.is_finite()) => {
+            return wrong("--beta is a number above 0");
+        }
+        SolverBenchArguments { sources: 0, .. } => return wrong("--sources is at least 1"),
+        _ => {}
+    }
+    let masses = match &subject {
+        StudySubject::Paper(_) => paper::Tables::masses(args)?,
+        StudySubject::Staggered(plan) => plan.masses(args)?,
+    };
+    let study = SolverStudy { masses, sources: args.sources, tol: args.tol, max_iterations: args.max_iterations };
+    Ok((subject, study))
+}
+
+/// A quenched configuration and its mean plaquette.
+fn quenched(domain: &Domain, args: &SolverBenchArguments, comm: &RunCommunicator) -> Outcome<(HostGauge, f64)> {
+    info!("generating a quenched configuration: beta {}, {} sweeps", args.beta, args.sweeps);
+    let mut generator = Generator::new(domain, Start::Cold, args.beta, args.seed)?;
+    for sweep in 0..args.sweeps {
+        generator.sweep(1, 4)?;
+        if interrupt::asked_any(comm, sweep as usize) {
+            return Err(Failure::new(interrupt::code(), "interrupted while the configuration was generated").shared());
+        }
+    }
+    let plaquette = generator.plaquette()?.mean;
+    info!("plaquette {plaquette:.6}");
+    Ok((generator.gauge()?, plaquette))
+}
+
+/// Adds all masses in all schemes to the results, with the rates of the matrix for their formats.
+fn columns(
+    results: &mut Results,
+    table: Option<u32>,
+    schemes: &[SolverScheme],
+    study: &SolverStudy,
+    context: &Context,
+    rate: impl Fn(Precision, LinkStorage) -> Outcome<f64>,
+    cell: impl Fn(f64, SolverScheme, &mut Watch) -> Result<Cell, StudyFailure>,
+) -> Outcome {
+    for scheme in schemes {
+        let format = (scheme.precision, scheme.reconstruction);
+        if !results.rates.iter().any(|(known, _)| *known == format) {
+            results.rates.push((format, rate(format.0, format.1)?));
+        }
+        for &mass in &study.masses {
+            let table_name = table.map_or(String::new(), |number| format!("table {number}: "));
+            info!("{table_name}{}, m = {mass}", name(scheme));
+            let mut watch =
+                Watch::new(study.tol, context.progress(), json!({ "task": "bench", "mass": mass }), &context.comm);
+            let result = cell(mass, *scheme, &mut watch);
+            watch.finish();
+            results.cells.push((table, result.map_err(failure)?));
+        }
+    }
+    Ok(())
+}
+
+fn failure(failure: StudyFailure) -> Failure {
+    match failure {
+        StudyFailure::Interrupted => Failure::new(interrupt::code(), "interrupted").shared(),
+        StudyFailure::Solver(SolveError::Backend(error)) | StudyFailure::Device(error) => error.into(),
+        StudyFailure::Solver(error) => Failure::refused(error).shared(),
+    }
+}

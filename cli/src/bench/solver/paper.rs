@@ -1,0 +1,96 @@
+//! The study of Clark et al. 2009: even-odd Wilson fermions.
+use super::table::Results;
+use super::{Paper, SolverBenchArguments, columns};
+use crate::batch::Needs;
+use crate::layout::Cut;
+use crate::{Context, Failure, Outcome};
+use ferrite::bench::solver::{Cell, PaperTable, SolverStudy, cell, matrix_gflops};
+use ferrite::field::host::Spinor;
+use ferrite::operators::{TimeBoundary, WilsonParams};
+use ferrite::solve::{Configuration, Correction, Method, Request};
+use ferrite::{LinkStorage, Precision};
+
+/// Bare masses if none are given.
+const MASSES: [f64; 9] = [-0.785, -0.79, -0.795, -0.80, -0.803, -0.806, -0.808, -0.81, -0.812];
+
+/// The tables that were asked for.
+pub struct Tables(pub Vec<(u32, PaperTable)>);
+
+impl Tables {
+    /// From `--paper` and `--table`; refuses what is for staggered operators.
+    pub fn new(args: &SolverBenchArguments) -> Outcome<Self> {
+        let Paper::MixedPrecision = args.paper.unwrap_or(Paper::MixedPrecision);
+        if let Some(flag) = args.formats.given() {
+            return Err(Failure::refused(format!(
+                "{flag}: the tables of the paper have formats of their own; it belongs to staggered operators"
+            )));
+        }
+        let table = |number: &u32| match number {
+            3 => Ok((3, PaperTable::Three)),
+            4 => Ok((4, PaperTable::Four)),
+            5 => Ok((5, PaperTable::Five)),
+            other => Err(Failure::refused(format!("--table {other}: the tables are 3, 4 and 5"))),
+        };
+        let numbers = args.table.as_deref().unwrap_or(&[3, 4, 5]);
+        numbers.iter().map(table).collect::<Outcome<Vec<_>>>().map(Tables)
+    }
+    /// `--masses`.
+    pub fn masses(args: &SolverBenchArguments) -> Outcome<Vec<f64>> {
+        match &args.masses {
+            None => Ok(MASSES.to_vec()),
+            Some(masses) if masses.iter().all(|m| m.is_finite() && *m > -4.0) => Ok(masses.clone()),
+            Some(_) => Err(Failure::refused("--masses are numbers above -4")),
+        }
+    }
+    /// Device memory, with names for what takes it.
+    pub fn memory(&self, cut: Cut) -> Needs {
+        // Three formats stay on the device beside the one in double.
+        let operator = WilsonParams::from_mass(0.0, TimeBoundary::Antiperiodic);
+        let request = Request { method: Method::Cg, reconstruction: LinkStorage::FULL, ..Request::new(operator) };
+        let mut needs = request.memory(cut.local, &cut.grid, 1, None);
+        needs.push(("links in the other formats", 1152 * cut.local.half_volume()));
+        needs
+    }
+    /// Solves for all tables.
+    pub fn work(&self, configuration: &Configuration, study: &SolverStudy, context: &Context) -> Outcome<Results> {
+        let mut results = Results::default();
+        let of = |mass| WilsonParams::from_mass(mass, TimeBoundary::Antiperiodic).into();
+        for (number, table) in &self.0 {
+            columns(
+                &mut results,
+                Some(*number),
+                &table.schemes(),
+                study,
+                context,
+                |precision, storage| Ok(matrix_gflops::<Spinor>(configuration, of(0.1), precision, storage)?),
+                |mass, scheme, watch| cell::<Spinor>(configuration, study, of(mass), scheme, watch),
+            )?;
+        }
+        Ok(results)
+    }
+}
+
+/// The title of a table.
+pub fn title(number: u32) -> String {
+    let what = match number {
+        3 => "iterations in double precision",
+        4 => "iterations of BiCGstab with defect correction in double",
+        _ => "iterations of BiCGstab with reliable updates in double",
+    };
+    format!("Table {number}: {what}")
+}
+
+/// Whether figure 7 shows a cell.
+pub fn is_shown(cell: &Cell) -> bool {
+    cell.scheme.method == Method::Bicgstab
+        && match cell.scheme.correction {
+            Correction::Reliable { delta: Some(delta) } => {
+                delta == 0.1
+                    || cell.scheme.reconstruction == LinkStorage::of(12)
+                        && cell.scheme.precision == Precision::Single
+                        && delta == 0.01
+            }
+            Correction::Reliable { delta: None } => true,
+            Correction::Defect { .. } => false,
+        }
+}

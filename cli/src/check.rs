@@ -1,0 +1,244 @@
+//! `ferrite check`.
+use super::batch::{Batches, Needs};
+use super::device::Device;
+use super::forecast::Forecast;
+use super::layout::{Cut, LayoutChoice};
+use super::named::not_an_input;
+use super::plan::merged;
+use super::rhmc::{self, input::EnsembleInput};
+use super::solve::Solve;
+use super::text::{bytes, count};
+use super::{Context, Failure, Outcome};
+use crate::config::{InputKind, Settings};
+use clap::Args;
+use ferrite::backend::Memory;
+use ferrite::lattice::Lattice;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::path::PathBuf;
+use tracing::warn;
+
+const EXAMPLES: &str = "\
+Examples:
+  ferrite check run.toml
+  ferrite check run.toml --set precision=half --backend cuda
+  ferrite check run.toml --processes 8
+  ferrite check run.toml --grid 1,1,2,4
+  ferrite check run.toml --time
+
+An input file has the flags of `ferrite solve` as keys:
+  gauge = \"weak.ildg\"
+  mass = 0.05
+  source = [\"random:1\", \"point:0,0,0,0,0,0\"]
+  precision = \"half\"
+  output = \"solutions.npy\"
+Inputs of `ferrite rhmc` and `ferrite spectrum` are recognised by their tables; `ferrite init` prints examples of all.
+For several processes, memory is per process, with the grid that mpirun -n N ferrite ... would choose.";
+
+/// Arguments of `check`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct CheckArguments {
+    /// The input file
+    file: PathBuf,
+    /// Number of processes of the run, as mpirun -n N starts them [default: as many as the grid has, or 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    processes: Option<u32>,
+    /// Predict the run time, too, by timing a little of it on this device, which takes some seconds
+    #[arg(long)]
+    time: bool,
+    /// Change a key of the input file; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+impl CheckArguments {
+    fn processes(&self) -> Option<usize> {
+        self.processes.map(|n| n as usize)
+    }
+}
+
+/// What was found of an input.
+pub struct Checked {
+    /// Where it is to be computed.
+    pub device: Device,
+    /// The lattice.
+    pub lattice: Lattice,
+    /// How it is cut.
+    pub cut: Cut,
+    /// How right-hand sides are split.
+    pub batches: Batches,
+    /// Memory of the device of each process, with names for what takes it.
+    pub needs: Needs,
+    /// What the device had before anything was done with it.
+    memory: Memory,
+    /// The smallest number of processes, each with such a device, that it fits on.
+    enough: Option<usize>,
+}
+
+/// More processes are not tried.
+const MOST_PROCESSES: usize = 1024;
+
+impl Checked {
+    /// What `split` says of a part of the lattice, with a number of right-hand sides in a batch that fits if any does. How
+    /// many processes at least have to share the lattice for that follows from how the run would `plan` it for a number of
+    /// them: by itself, whatever grid was asked for.
+    pub fn new(
+        device: Device,
+        lattice: Lattice,
+        cut: Cut,
+        plan: impl Fn(usize) -> Outcome<Cut>,
+        split: impl Fn(Cut, usize) -> (Batches, Needs),
+    ) -> Outcome<Self> {
+        let memory = device.memory()?;
+        let (batches, needs) = split(cut, memory.free);
+        let enough = (1..=MOST_PROCESSES)
+            .find(|&processes| plan(processes).is_ok_and(|cut| sum(&split(cut, memory.free).1) <= memory.free));
+        Ok(Checked { device, lattice, cut, batches, needs, memory, enough })
+    }
+}
+
+/// A layout for which no grid was asked.
+pub fn any_layout() -> LayoutChoice {
+    LayoutChoice::from_settings(&mut Settings::default())
+}
+
+fn sum(needs: &Needs) -> usize {
+    needs.iter().map(|(_, bytes)| bytes).sum()
+}
+
+/// What was predicted, if it was asked for and could be; else a note says why not.
+fn predicted(forecast: Option<Outcome<Forecast>>) -> Option<Forecast> {
+    forecast?.map_err(|why| warn!("the run time cannot be predicted: {}", why.message)).ok()
+}
+
+/// Lists all mistakes of a file, or the memory that the solve or the run needs.
+pub fn run(args: CheckArguments, context: &Context) -> Outcome {
+    context.comm.only_one("check")?;
+    if let Some(what) = not_an_input(&args.file).filter(|_| args.file.is_file()) {
+        let file = args.file.display();
+        let verify =
+            if what.contains("field") { format!("`ferrite verify {file}` checks it, and ") } else { String::new() };
+        return Err(Failure::refused(format!(
+            "check is for inputs of solve, rhmc and spectrum, and {file} is {what}: {verify}`ferrite init solve` prints an input"
+        )));
+    }
+    match InputKind::of(&args.file) {
+        Some(InputKind::Spectrum) => return spectrum(&args, context),
+        Some(InputKind::Ensemble) => return ensemble(&args, context),
+        Some(InputKind::Solve) | None => {}
+    }
+    let mut settings = Settings::default();
+    settings.file(&args.file)?;
+    settings.set(&args.set);
+    context.add_to(&mut settings);
+    let what = args.file.display().to_string();
+    let solve = Solve::from_settings(&mut settings, &what)?;
+    let (plan, layout) = (&solve.plan, &solve.device.layout);
+    let steps = plan.definition().steps();
+    let cut =
+        layout.plan(layout.processes(args.processes()), plan.lattice, steps).and_then(|cut| solve.possible(cut))?;
+    let device = solve.device.open_silently(&context.comm)?;
+    let freely = |processes| any_layout().plan(processes, plan.lattice, steps).and_then(|cut| solve.possible(cut));
+    let checked = Checked::new(device, plan.lattice, cut, freely, |cut, free| {
+        let needs = |together: usize| solve.memory(cut, together);
+        solve.scheme.batch.split_with_needs(free, plan.sources.len(), needs)
+    })?;
+    let forecast = args.time.then(|| Forecast::of_solve(&solve, &checked));
+    let object = merged(plan.describe(&plan.operator), [json!({ "kind": "solve", "sources": plan.sources.len() })]);
+    let head = format!("{} operator on {}, {}", plan.definition().title, checked.lattice, checked.batches.describe());
+    answer(&args, context, &checked, predicted(forecast), object, &head, "the solve")
+}
+
+fn spectrum(args: &CheckArguments, context: &Context) -> Outcome {
+    let (checked, solve, configurations) = super::spectrum::check(&args.file, &args.set, args.processes(), context)?;
+    let forecast = args.time.then(|| Forecast::of_solve(&solve, &checked));
+    let object = json!({ "kind": "spectrum", "configurations": configurations });
+    let (what, batches) = (count(configurations, "configuration"), checked.batches.describe());
+    let head = format!("{what} on {}, {batches}", checked.lattice);
+    answer(args, context, &checked, predicted(forecast), object, &head, "the solve")
+}
+
+fn ensemble(args: &CheckArguments, context: &Context) -> Outcome {
+    let input = EnsembleInput::read(&args.file, &args.set, |settings| context.add_to(settings))?;
+    let (lattice, layout) = (input.lattice, &input.device.layout);
+    let cut = layout.plan(layout.processes(args.processes()), lattice, input.hops())?;
+    rhmc::expect_start(&input, &context.comm)?;
+    rhmc::expect_fit(&input, cut)?;
+    let device = input.device.open_silently(&context.comm)?;
+    let freely = |processes: usize| any_layout().plan(processes, lattice, input.hops());
+    let checked = Checked::new(device, lattice, cut, freely, |cut, free| rhmc::plan(&input, cut, free))?;
+    let forecast = args.time.then(|| Forecast::of_ensemble(&input, &checked));
+    let quarks = input.names();
+    let object = json!({ "kind": "rhmc", "trajectories": input.trajectories, "quarks": quarks });
+    let with = if quarks.is_empty() { "no quarks".into() } else { quarks.join("; ") };
+    let head = format!("{} trajectories on {lattice}, {with}", input.trajectories);
+    answer(args, context, &checked, predicted(forecast), object, &head, "the run")
+}
+
+/// Reports what was found, with the memory that it needs on the device, and refuses where there is not so much.
+fn answer(
+    args: &CheckArguments,
+    context: &Context,
+    checked: &Checked,
+    forecast: Option<Forecast>,
+    object: Value,
+    head: &str,
+    what: &str,
+) -> Outcome {
+    let Checked { device, lattice, cut, batches, needs, memory, enough } = checked;
+    let needed = sum(needs);
+    let list: Vec<_> = needs.iter().map(|(what, n)| json!({ "what": what, "bytes": n })).collect();
+    let common = json!({
+        "file": args.file,
+        "ok": needed <= memory.free,
+        "lattice": lattice.size(),
+        "layout": cut.describe(),
+        "backend": device.name(),
+        "device": device.describe(),
+        "memory": {
+            "needed_bytes": needed, "free_bytes": memory.free, "total_bytes": memory.total, "parts": list,
+        },
+        "processes_needed": enough,
+        "time": forecast.as_ref().map(Forecast::json),
+    });
+    let object = merged(object, [common, batches.json()]);
+    context.output.result("ferrite.check/1", object, || {
+        let mut text = format!("{}: no mistakes; {head}\n", args.file.display());
+        let processes = cut.grid.size();
+        let of_each = if processes > 1 {
+            let _ = writeln!(text, "{processes} processes in the grid {}, each with {}", cut.grid, cut.local);
+            " of each"
+        } else {
+            ""
+        };
+        let _ = writeln!(text, "memory{of_each} on {}:", device.describe());
+        for (what, n) in needs {
+            let _ = writeln!(text, "  {:>12}  {what}", bytes(*n));
+        }
+        let _ = writeln!(text, "  {:>12}  in all, of {} free", bytes(needed), bytes(memory.free));
+        text += &fits(*enough, processes, device.name() == "cuda");
+        text + &forecast.map_or(String::new(), |forecast| forecast.text(checked))
+    })?;
+    if needed <= memory.free {
+        return Ok(());
+    }
+    Err(Failure::refused(format!(
+        "{what} on {lattice} needs {} on {}, which has {} free; use more processes, a smaller lattice, fewer right-hand \
+         sides, a lower precision, or another device",
+        bytes(needed),
+        device.describe(),
+        bytes(memory.free)
+    )))
+}
+
+/// On how many devices it fits, where that is not plain from the rest.
+fn fits(enough: Option<usize>, processes: usize, gpu: bool) -> String {
+    let (device, devices) = if gpu { ("GPU", "GPUs") } else { ("machine", "machines") };
+    match enough {
+        None => format!("too large for up to {MOST_PROCESSES} such {devices}\n"),
+        Some(1) if processes == 1 => format!("one such {device} is enough\n"),
+        Some(1) => format!("one such {device} would be enough\n"),
+        Some(n) => format!("at least {n} such {devices} are needed: mpirun -n {n} ferrite ...\n"),
+    }
+}

@@ -1,0 +1,448 @@
+//! Which device computes.
+use super::communicator::RunCommunicator;
+use super::layout::LayoutChoice;
+use super::provenance;
+use super::text::bytes;
+use super::{Failure, Outcome};
+use crate::config::Settings;
+use ferrite::backend::tuning::{Mode, Tuner};
+use ferrite::backend::{Backend, Cpu, Memory};
+use serde_json::{Value, json};
+use std::path::Path;
+#[cfg(feature = "cuda")]
+use std::sync::atomic::{AtomicBool, Ordering};
+#[cfg(feature = "cuda")]
+use tracing::warn;
+use tracing::{debug, info};
+
+/// `--backend`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackendChoice {
+    /// A GPU if one works, else the CPU.
+    Auto,
+    /// A GPU or nothing.
+    Cuda,
+    /// The CPU.
+    Cpu,
+}
+
+/// What the user said about devices, checked.
+#[derive(Clone, Debug)]
+pub struct DeviceChoice {
+    kind: BackendChoice,
+    /// `None`: by the rank of the process on its machine.
+    device: Option<usize>,
+    threads: Option<usize>,
+    /// `--tuning`: [`Mode::Use`] or [`Mode::Off`]; `tune` searches.
+    pub tuning: Mode,
+    /// How lattices are cut.
+    pub layout: LayoutChoice,
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "CPUs are always shared"))]
+    share: bool,
+    /// `--memory`
+    memory: Option<usize>,
+    /// All that was typed, for logs.
+    input: Vec<String>,
+}
+
+/// An open device.
+pub struct Device {
+    /// What computes.
+    pub what: Processor,
+    /// How much of its memory may be used, if that is limited.
+    limit: Option<usize>,
+    /// What was free when it was opened, of a GPU.
+    free_before: usize,
+    /// How many processes have their memory from it.
+    sharers: usize,
+}
+
+/// What computes.
+pub enum Processor {
+    /// Threads.
+    Cpu(Cpu),
+    /// A GPU.
+    #[cfg(feature = "cuda")]
+    Cuda(ferrite::backend::Cuda),
+}
+
+impl DeviceChoice {
+    /// Takes the keys `backend`, `device`, `threads`, `tuning` and `memory`; notes mistakes in `settings`.
+    pub fn from_settings(settings: &mut Settings) -> Self {
+        let kinds = [("auto", BackendChoice::Auto), ("cuda", BackendChoice::Cuda), ("cpu", BackendChoice::Cpu)];
+        let kind = settings.choice("backend", &kinds).unwrap_or(BackendChoice::Auto);
+        let device = settings.count("device", 0..=1023);
+        let threads = settings.count("threads", 1..=MOST_THREADS);
+        let tuning = settings.choice("tuning", &[("on", Mode::Use), ("off", Mode::Off)]).unwrap_or_default();
+        if kind == BackendChoice::Cpu && device.is_some() {
+            let device = settings.spelled("device", "");
+            settings.conflict(
+                "device",
+                "backend",
+                &format!("{device} chooses a GPU: leave it out with the CPU backend"),
+            );
+        }
+        let layout = LayoutChoice::from_settings(settings);
+        let share = settings.is_on("share-gpus");
+        let memory = settings.parsed("memory", super::text::parse_bytes);
+        DeviceChoice { kind, device, threads, tuning, layout, share, memory, input: settings.given() }
+    }
+    /// *Collective.* Opens the device of each process and gives the threads of host work their number. Notes what runs, on
+    /// what, and where.
+    pub fn open(&self, comm: &RunCommunicator) -> Outcome<Device> {
+        let (device, why) = self.find(comm)?;
+        let places = lines(&comm.hosts()?, &comm.texts(&device.describe())?);
+        provenance::note(&self.input, &places, why.as_deref());
+        Ok(device)
+    }
+    /// *Collective.* The same for a command that computes nothing.
+    pub fn open_silently(&self, comm: &RunCommunicator) -> Outcome<Device> {
+        let (device, why) = self.find(comm)?;
+        if let Some(why) = why {
+            info!("{why}");
+        }
+        Ok(device)
+    }
+    /// *Collective.* The device, and why it is a CPU although the machine has a GPU.
+    fn find(&self, comm: &RunCommunicator) -> Outcome<(Device, Option<String>)> {
+        let threads = self.start_threads(comm)?;
+        let (what, why) = comm.agree(self.device(comm.network().node_rank(), threads))?;
+        let mut device = Device { what, limit: self.memory, free_before: 0, sharers: 1 };
+        if comm.size() > 1 {
+            refuse_mixture(comm, &device)?;
+            device.sharers = comm.alike(&comm.agree(device.place())?)?;
+            self.note_few_cores(comm, threads)?;
+        }
+        // All have a GPU, or none has.
+        if device.name() != "cpu" {
+            device.free_before = comm.agree(device.backend().memory().map_err(Failure::from))?.free;
+        }
+        Ok((device, why))
+    }
+    fn device(&self, node_rank: usize, threads: Option<usize>) -> Outcome<(Processor, Option<String>)> {
+        let cpu = || Processor::Cpu(Cpu::new(threads));
+        let gpu = || self.gpu(node_rank).map(|gpu| (gpu, None));
+        match self.kind {
+            BackendChoice::Cpu => Ok((cpu(), None)),
+            BackendChoice::Cuda => gpu(),
+            // A GPU that was asked for by number must not silently become the CPU.
+            BackendChoice::Auto if self.device.is_some() => gpu(),
+            BackendChoice::Auto => match gpu() {
+                Ok(gpu) => Ok(gpu),
+                // A search that failed on a GPU has nothing to do on the CPU; nor has a process that came too late for one.
+                Err(why) if (matches!(self.tuning, Mode::Search { .. }) || node_rank > 0) && has_gpu() => Err(why),
+                // A program without CUDA has nothing to fall back from, and a machine without a GPU nothing to be warned of.
+                Err(why) if !cfg!(feature = "cuda") || !has_gpu() && !drives_gpus(Path::new(DRIVEN_GPUS)) => {
+                    debug!("{}; using the CPU", why.message);
+                    Ok((cpu(), None))
+                }
+                Err(why) => Ok((cpu(), Some(format!("{}; using the CPU instead", why.message)))),
+            },
+        }
+    }
+    /// *Collective.* Threads for reading files and other work of the host. Answers with their number where it is not that
+    /// of all cores.
+    pub fn start_threads(&self, comm: &RunCommunicator) -> Outcome<Option<usize>> {
+        let threads = match (self.threads, comm.size()) {
+            (Some(threads), _) => Some(threads),
+            (None, 1) => None,
+            // Processes that share their cores share them fairly.
+            (None, _) => {
+                let cores = std::thread::available_parallelism().map_or(1, usize::from);
+                Some((cores / comm.sharers()?).max(1))
+            }
+        };
+        if let Some(threads) = threads {
+            // Fails only if the pool exists already, which then has its default size.
+            let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
+        }
+        Ok(threads)
+    }
+    /// *Collective.* Says so if a process was bound to far fewer cores than its share of the machine.
+    fn note_few_cores(&self, comm: &RunCommunicator, threads: Option<usize>) -> Outcome {
+        let hosts = comm.hosts()?;
+        let here = hosts.iter().filter(|host| **host == hosts[comm.rank()]).count();
+        let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+        if let (None, Some(threads), Some(cores)) = (self.threads, threads, count_of_list(&online))
+            && few(threads, cores, here)
+        {
+            let own = super::text::count(threads, "core");
+            info!(
+                "each process has {own} of this machine's {cores}, which makes all work on the CPU slow, files and random \
+                 fields too; mpirun gives it more with --bind-to none"
+            );
+        }
+        Ok(())
+    }
+    #[cfg(feature = "cuda")]
+    fn gpu(&self, node_rank: usize) -> Outcome<Processor> {
+        let there = ferrite::backend::Cuda::devices().map_or(0, |devices| devices.len());
+        let device = match self.device {
+            Some(device) if node_rank > 0 && !self.share => {
+                return Err(Failure::refused(format!(
+                    "--device {device} gives all processes of a machine the same GPU: leave it out, and each takes one of \
+                     its own, or let them share it with --share-gpus"
+                )));
+            }
+            Some(device) => device,
+            None if self.share && there > 0 => node_rank % there,
+            None if node_rank >= there && there > 0 => {
+                let gpus = super::text::count(there, "GPU");
+                return Err(Failure::refused(format!(
+                    "this machine has {gpus} and more processes than that: start no more than {there} on it, or let \
+                     processes share GPUs with --share-gpus"
+                )));
+            }
+            None => node_rank,
+        };
+        let cuda = ferrite::backend::Cuda::with_tuning(device, ferrite::backend::tuning::Tuning::new(self.tuning))?;
+        if let Some(problem) = cuda.tuner().problem() {
+            warn!("{problem}; kernels run with default block sizes");
+        }
+        self_test(&cuda)?;
+        Ok(Processor::Cuda(cuda))
+    }
+    #[cfg(not(feature = "cuda"))]
+    fn gpu(&self, _: usize) -> Outcome<Processor> {
+        let message = "this program was built without CUDA (cargo feature `cuda`): build it with that feature, or run \
+                       with --backend cpu";
+        Err(Failure::refused(message))
+    }
+}
+
+/// *Collective.* Refuses a mixture of GPUs and CPUs.
+fn refuse_mixture(comm: &RunCommunicator, device: &Device) -> Outcome {
+    let kinds = comm.texts(device.name())?;
+    if let Some(odd) = kinds.iter().position(|kind| *kind != kinds[0]) {
+        let devices = comm.texts(&device.describe())?;
+        let (first, other) = (&devices[0], &devices[odd]);
+        let why = format!("rank 0 computes on {first}, rank {odd} on {other}: choose one kind with --backend");
+        return Err(Failure::refused(why).shared());
+    }
+    Ok(())
+}
+
+/// The most threads.
+const MOST_THREADS: usize = 1024;
+
+/// Refuses what the environment asks of threads where `--threads` would: a system that cannot start so many ends the program.
+/// 0 and nothing stand for all cores.
+pub fn threads_of_environment() -> Outcome {
+    let Some(asked) = std::env::var_os("RAYON_NUM_THREADS") else { return Ok(()) };
+    let text = asked.to_string_lossy();
+    if text.is_empty() || text.parse().is_ok_and(|threads: usize| threads <= MOST_THREADS) {
+        return Ok(());
+    }
+    Err(Failure::refused(format!(
+        "RAYON_NUM_THREADS: '{text}' is not a whole number from 1 to {MOST_THREADS}: change it, or take it out of the environment"
+    )))
+}
+
+/// Whether so many threads are less than half of a process's share of the machine.
+fn few(threads: usize, cores: usize, processes: usize) -> bool {
+    2 * threads * processes < cores
+}
+
+/// How many numbers are in a list of the kernel's: 4 in `0-2,5`.
+fn count_of_list(list: &str) -> Option<usize> {
+    let parts = list.trim().split(',').map(|part| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let [first, last] = [first, last].map(|number| number.parse::<usize>().ok());
+        (last? + 1).checked_sub(first?)
+    });
+    parts.sum()
+}
+
+/// A line for each run of ranks that compute on devices of one description and host.
+fn lines(hosts: &[String], devices: &[String]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut first = 0;
+    for next in 1..=hosts.len() {
+        if next < hosts.len() && (&hosts[next], &devices[next]) == (&hosts[first], &devices[first]) {
+            continue;
+        }
+        let (host, device) = (&hosts[first], &devices[first]);
+        lines.push(match next - first {
+            1 => format!("rank {first} on {host}: {device}"),
+            _ => format!("ranks {first} to {} on {host}: {device} each", next - 1),
+        });
+        first = next;
+    }
+    lines
+}
+
+/// Folder in which NVIDIA's kernel driver lists its GPUs, also within a container that was not given them.
+const DRIVEN_GPUS: &str = "/proc/driver/nvidia/gpus";
+
+/// Returns whether the kernel driver lists a GPU, which could be used if everything else were in order.
+fn drives_gpus(list: &Path) -> bool {
+    std::fs::read_dir(list).is_ok_and(|mut gpus| gpus.next().is_some())
+}
+
+#[cfg(feature = "cuda")]
+fn has_gpu() -> bool {
+    ferrite::backend::Cuda::devices().is_ok_and(|devices| !devices.is_empty())
+}
+#[cfg(not(feature = "cuda"))]
+fn has_gpu() -> bool {
+    false
+}
+
+/// Runs one kernel, so that a driver that cannot load ours is found out before files are read.
+#[cfg(feature = "cuda")]
+fn self_test(cuda: &ferrite::backend::Cuda) -> Outcome {
+    use ferrite::{FermionKind, Precision, domain::Domain, field::FieldSpace, lattice::Lattice};
+    use solvers::VectorSpace;
+    let lattice = Lattice::new([2; 4]).map_err(Failure::refused)?;
+    let space = FieldSpace::new(&Domain::single(cuda.clone(), lattice)?, FermionKind::Wilson, Precision::Double, 1);
+    let mut norm = [f64::NAN];
+    space.norm2(&space.allocate()?, &mut norm)?;
+    match norm {
+        [0.0] => Ok(()),
+        [wrong] => Err(Failure::failed(format!(
+            "{} computes wrongly: the norm of a zero field is {wrong}; use another one with --device or --backend cpu",
+            cuda.device()
+        ))),
+    }
+}
+
+impl Device {
+    /// What computes, for those who need not know more.
+    pub fn backend(&self) -> &dyn Backend {
+        match &self.what {
+            Processor::Cpu(cpu) => cpu,
+            #[cfg(feature = "cuda")]
+            Processor::Cuda(cuda) => cuda,
+        }
+    }
+    /// `cpu` or `cuda`.
+    pub fn name(&self) -> &'static str {
+        self.backend().name()
+    }
+    /// For people.
+    pub fn describe(&self) -> String {
+        self.backend().device()
+    }
+    /// Does work of the host, and as long as that takes loads modules of kernels beside it if this is a GPU. What cannot be
+    /// loaded is an error where it is used.
+    #[cfg_attr(not(feature = "cuda"), expect(unused_variables, reason = "CPUs have nothing to load"))]
+    pub fn while_loading<T>(&self, modules: &[String], work: impl FnOnce() -> T) -> T {
+        match &self.what {
+            Processor::Cpu(_) => work(),
+            #[cfg(feature = "cuda")]
+            Processor::Cuda(gpu) => {
+                // A driver that has to compile PTX may take seconds for each: nothing waits for those that are left.
+                let enough = AtomicBool::new(false);
+                std::thread::scope(|scope| {
+                    let load = || gpu.load(modules, &enough).inspect_err(|why| debug!("{why}"));
+                    // Where no thread can be had they are loaded later.
+                    let _ = std::thread::Builder::new().spawn_scoped(scope, load);
+                    let done = work();
+                    enough.store(true, Ordering::Relaxed);
+                    done
+                })
+            }
+        }
+    }
+    /// What is known of launch parameters; a CPU has none.
+    pub fn tuner(&self) -> Option<&Tuner> {
+        match &self.what {
+            Processor::Cpu(_) => None,
+            #[cfg(feature = "cuda")]
+            Processor::Cuda(cuda) => Some(cuda.tuner()),
+        }
+    }
+    /// Blocks of the kernels launched so far, as an array of objects; none on a CPU.
+    pub fn launches(&self) -> Value {
+        match &self.what {
+            Processor::Cpu(_) => json!([]),
+            #[cfg(feature = "cuda")]
+            Processor::Cuda(cuda) => {
+                let launches = cuda.launches();
+                let object = |l: &ferrite::backend::Launched| {
+                    json!({
+                        "kernel": l.launch.kernel, "sites": l.launch.sites, "nrhs": l.launch.nrhs,
+                        "block": l.shape.block(), "shape": l.shape.to_string()
+                    })
+                };
+                launches.iter().map(object).collect()
+            }
+        }
+    }
+    /// Where its memory is: processes on one host of which this is the same share it.
+    fn place(&self) -> Outcome<String> {
+        match &self.what {
+            Processor::Cpu(_) => Ok("cpu".into()),
+            // Not by its number: a batch system may show each process a GPU of its own, as number 0.
+            #[cfg(feature = "cuda")]
+            Processor::Cuda(cuda) => Ok(cuda.bus()?),
+        }
+    }
+    /// Free and total memory; of what processes share, each has its part, and no more than may be used is free.
+    pub fn memory(&self) -> Outcome<Memory> {
+        let Memory { free, total } = self.backend().memory()?;
+        // What lies on a GPU already is part of what may be used there.
+        let used = self.free_before.saturating_sub(free) / self.sharers;
+        let free = free / self.sharers;
+        Ok(Memory { free: self.limit.map_or(free, |limit| free.min(limit.saturating_sub(used))), total })
+    }
+    /// *Collective.* Refuses before the start what some process's device cannot hold.
+    pub fn require_all(&self, comm: &RunCommunicator, needs: &[(&str, usize)], what: &str) -> Outcome {
+        comm.agree(self.require(needs, what))
+    }
+    /// Refuses before the start what the device's memory cannot hold.
+    pub fn require(&self, needs: &[(&str, usize)], what: &str) -> Outcome {
+        let needed: usize = needs.iter().map(|(_, n)| n).sum();
+        let memory = self.memory()?;
+        if needed <= memory.free {
+            return Ok(());
+        }
+        let parts: Vec<_> = needs.iter().map(|(name, n)| format!("{name} {}", bytes(*n))).collect();
+        let share = if self.sharers > 1 { format!(" for each of {} processes", self.sharers) } else { String::new() };
+        Err(Failure::refused(format!(
+            "{what} needs {} on {}, which has {} free{share} of {} ({}); use a smaller lattice, fewer right-hand sides, a lower \
+             precision, or another device",
+            bytes(needed),
+            self.describe(),
+            bytes(memory.free),
+            bytes(memory.total),
+            parts.join(", ")
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_on_equal_devices_share_a_line() {
+        let texts = |all: [&str; 4]| all.map(String::from).to_vec();
+        let hosts = texts(["a", "a", "b", "b"]);
+        assert_eq!(
+            lines(&hosts, &texts(["GPU 0", "GPU 1", "GPU 0", "GPU 0"])),
+            ["rank 0 on a: GPU 0", "rank 1 on a: GPU 1", "ranks 2 to 3 on b: GPU 0 each"]
+        );
+        assert_eq!(lines(&hosts[..2], &texts(["CPU"; 4])[..2]), ["ranks 0 to 1 on a: CPU each"]);
+    }
+
+    #[test]
+    fn a_gpu_that_only_the_kernel_has() {
+        let room = std::env::temp_dir().join(format!("ferrite-device-{}", std::process::id()));
+        assert!(!drives_gpus(&room));
+        std::fs::create_dir_all(&room).unwrap();
+        assert!(!drives_gpus(&room));
+        std::fs::create_dir(room.join("0000:17:00.0")).unwrap();
+        assert!(drives_gpus(&room));
+        std::fs::remove_dir_all(room).unwrap();
+    }
+
+    #[test]
+    fn processes_bound_to_few_cores() {
+        assert_eq!(["0", "0-31\n", "0-2,5,8-9"].map(count_of_list), [Some(1), Some(32), Some(6)]);
+        assert_eq!(["", "a-b", "3-", "5-1"].map(count_of_list), [None; 4]);
+        // Two processes with one core each of 32; with a fair share; on two cores.
+        assert_eq!([few(1, 32, 2), few(16, 32, 2), few(1, 2, 2)], [true, false, false]);
+        assert!(!few(8, 64, 4) && few(8, 65, 4));
+    }
+}

@@ -1,0 +1,131 @@
+//! `ferrite init`: inputs with comments.
+use super::{Context, Failure, Outcome, keys};
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+const EXAMPLES: &str = "\
+Examples:
+  ferrite init solve > solve.toml
+  ferrite init rhmc > run.toml
+  ferrite init rhmc --quarks clover > run.toml
+  ferrite check run.toml";
+
+/// Arguments of `init`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub struct InitArguments {
+    /// For which command
+    kind: InputKind,
+    /// Quarks of an ensemble
+    #[arg(long, value_name = "NAME", value_enum)]
+    quarks: Option<Quarks>,
+}
+
+/// Quarks that there is an input for.
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Quarks {
+    Asqtad,
+    Hisq,
+    Naive,
+    Clover,
+    Twisted,
+}
+
+impl Quarks {
+    /// Gauge action, integrator and quarks.
+    fn input(self) -> &'static str {
+        match self {
+            Quarks::Asqtad => include_str!("rhmc/example/asqtad.toml"),
+            Quarks::Hisq => include_str!("rhmc/example/hisq.toml"),
+            Quarks::Naive => include_str!("rhmc/example/naive.toml"),
+            Quarks::Clover => include_str!("rhmc/example/clover.toml"),
+            Quarks::Twisted => include_str!("rhmc/example/twisted.toml"),
+        }
+    }
+    fn are_staggered(self) -> bool {
+        matches!(self, Quarks::Asqtad | Quarks::Hisq | Quarks::Naive)
+    }
+}
+
+/// The input of an ensemble.
+fn ensemble(quarks: Quarks) -> String {
+    let (head, tail) = (include_str!("rhmc/example/head.toml"), include_str!("rhmc/example/tail.toml"));
+    // Wilson-like quarks have no condensates.
+    let is_used =
+        |line: &&str| quarks.are_staggered() || !["condensate =", "# batch ="].iter().any(|key| line.starts_with(key));
+    let tail: Vec<&str> = tail.lines().filter(is_used).collect();
+    format!("{head}{}{}\n", quarks.input(), tail.join("\n"))
+}
+
+/// Commands that read an input.
+#[derive(Clone, Copy, ValueEnum)]
+enum InputKind {
+    Solve,
+    #[value(alias = "hmc")]
+    Rhmc,
+    Spectrum,
+}
+
+impl InputKind {
+    fn name(self) -> &'static str {
+        match self {
+            InputKind::Solve => "solve",
+            InputKind::Rhmc => "rhmc",
+            InputKind::Spectrum => "spectrum",
+        }
+    }
+    fn input(self, quarks: Quarks) -> String {
+        match self {
+            InputKind::Solve => keys::input(),
+            InputKind::Rhmc => ensemble(quarks),
+            InputKind::Spectrum => include_str!("spectrum/example.toml").into(),
+        }
+    }
+}
+
+/// Prints an input with comments.
+pub fn run(args: &InitArguments, context: &Context) -> Outcome {
+    if let (InputKind::Solve | InputKind::Spectrum, Some(_)) = (args.kind, args.quarks) {
+        let why = format!("--quarks: the input of {} has its own key operator; it belongs to rhmc", args.kind.name());
+        return Err(Failure::refused(why).shared());
+    }
+    let text = args.kind.input(args.quarks.unwrap_or(Quarks::Asqtad));
+    context.output.document("ferrite.init/1", json!({ "kind": args.kind.name(), "input": text }), &text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{GLOBAL, Settings};
+    use crate::keys::SOLVE;
+    use std::fs;
+
+    /// All keys are there, with values of their types, but for those that stand for others.
+    #[test]
+    fn the_input_of_solve_is_complete() {
+        let input = InputKind::Solve.input(Quarks::Asqtad);
+        let text: Vec<_> = input
+            .lines()
+            .map(|line| line.strip_prefix("# ").filter(|key| is_assignment(key)).unwrap_or(line))
+            .collect();
+        let file = std::env::temp_dir().join(format!("ferrite-init-{}.toml", std::process::id()));
+        fs::write(&file, text.join("\n")).expect("a folder for temporary files");
+        let mut settings = Settings::default();
+        let read = settings.file(&file);
+        let _ = fs::remove_file(&file);
+        assert!(read.is_ok());
+        for (key, _) in SOLVE.iter().chain(GLOBAL) {
+            let others = ["kappa", "shifts", "clover-r", "clover-t"];
+            assert!(settings.get(key).is_some() != others.contains(key), "{key}");
+        }
+        let mistakes = settings.finish("").err().map(|failure| failure.message).unwrap_or_default();
+        assert!(!mistakes.contains("unknown") && !mistakes.contains("expected"), "{mistakes}");
+    }
+
+    fn is_assignment(text: &str) -> bool {
+        let key = text.split(" = ").next().unwrap_or_default();
+        text.contains(" = ")
+            && !key.is_empty()
+            && key.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+    }
+}

@@ -1,0 +1,422 @@
+//! The keys of a solve and of similar commands: one table makes flags with their help, keys of input files and the input that
+//! `ferrite init` prints. Those of operators are in the registry of operators.
+use crate::config::Settings;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use ferrite::FermionKind;
+use ferrite::operators::{Definition, Key, KeyKind, OPERATORS};
+use std::sync::LazyLock;
+
+/// Keys that belong together.
+pub struct KeySection {
+    /// Of the flags in help texts.
+    heading: Option<&'static str>,
+    /// Before the keys in an input.
+    comment: &'static str,
+    keys: Vec<&'static Key>,
+}
+
+macro_rules! keys {
+    ($($(#[$doc:meta])* $constant:ident: $kind:ident $name:literal $value:literal $help:literal, $example:literal;)*) => {
+        $(static $constant: Key = Key::new($name, $value, KeyKind::$kind, $help, $example);)*
+    };
+}
+
+keys! {
+    GAUGE: Text "gauge" "FILE" "The configuration: ILDG, NERSC, MILC or .npy", "\"weak.ildg\"";
+    FAT: Text "fat" "FILE" "Existing fat links, from `ferrite links` or MILC, with --long and instead of --gauge",
+        "\"fat.scidac\"";
+    LONG: Text "long" "FILE" "Existing long links", "\"long.scidac\"";
+    LATTICE: Extents "lattice" "X,Y,Z,T" "Extents, for a gauge file that does not contain them", "[16, 16, 16, 32]";
+    RECORD: Count "record" "N" "Which field of a LIME file with several, from 0", "0";
+    NO_VERIFY: Switch "no-verify" ""
+        "Accept a file whose checksum, plaquette, link trace or length differs from its header", "false";
+    ALLOW_NON_UNITARY: Switch "allow-non-unitary" "" "Accept links that are not in SU(3)", "false";
+    REUNITARISE: Switch "reunitarise" "" "Project the links to SU(3) after reading", "false";
+    STOUT_RHO: Number "stout-rho" "RHO"
+        "Stout links: smear the configuration before the operator is made of it, with this weight of a staple, 0 to 0.25", "0.1";
+    STOUT_LEVELS: Count "stout-levels" "N" "How many times links are replaced by stout ones [default: 1]", "2";
+    STOUT_SPATIAL: Switch "stout-spatial" "" "Smear links in x, y and z only, by staples in these directions", "false";
+    MASSES: Numbers "masses" "M1,M2,..." "Several masses at once, separated by commas, instead of --mass", "[0.02, 0.05]";
+    SHIFT_SOLVER: Word "shift-solver" "NAME"
+        "Several masses or shifts: multishift (together, then each refined) or sequential [default: multishift]",
+        "\"multishift\"";
+    SOURCE: Texts "source" "SOURCE"
+        "point:x,y,z,t,spin,colour (without spin for staggered operators), random:SEED, random:SEED,NUMBER (another of the \
+         noise vectors of a seed, from 0), or file:PATH; repeat it for several right-hand sides",
+        "[\"point:0,0,0,0,0,0\", \"random:1\"]";
+    SOURCES: Count "sources" "N"
+        "Right-hand sides from one source: with point:x,y,z,t its components, 12, or 3 for staggered quarks; with random:SEED \
+         that many noise vectors", "12";
+    BATCH: Count "batch" "N"
+        "Right-hand sides to solve together, 1 to 64 [default: up to 16, as many as memory allows]", "16";
+    GUESS: Text "guess" "FILE" "A first guess of the solution: .npy or .lime, with one field per source", "\"guess.npy\"";
+    PRECISION: Word "precision" "NAME" "double, single, half or fp16 [default: double]", "\"half\"";
+    RECONSTRUCT: Word "reconstruct" "N"
+        "Real numbers stored for a link: 18, 12 or 8; 12t or 8t in temporal gauge, for Wilson fermions; of long staggered links also \
+         13 or 9, for HISQ; 18h, 12h, 8h, 13h or 9h in 16 bits with fields in single precision, for staggered ones \
+         [default: 12 if the links are in SU(3), 13 for HISQ]", "12";
+    OUTPUT: Text "output" "FILE" "The result: .npy, or .lime for one field or a propagator", "\"solution.npy\"";
+    SAVE_SOURCE: Text "save-source" "FILE" "Write the sources, in the same formats as the result", "\"source.npy\"";
+    PLOT: Text "plot" "FILE.svg" "Plot the residual against the iteration", "\"convergence.svg\"";
+    KEEP_UNCONVERGED: Switch "keep-unconverged" "" "Write the best iterate even if it has not converged", "false";
+    PROFILE: Switch "profile" "" "Report how long each kernel ran; the solve takes a little longer", "false";
+    SOLVER: Word "solver" "NAME"
+        "auto (bicgstab, until multigrid with its setup is faster for all sources together; cg where these fail), bicgstab, cg (on the normal \
+         equations), cgne (x = M^+ y, M M^+ y = b), block-cg (CG with all sources of a batch in one Krylov space), gcr-dd (GCR, \
+         preconditioned in domains that exchange nothing) or multigrid (GCR, preconditioned by a multigrid cycle: for light \
+         quarks); for staggered operators cg or block-cg [default: auto, or cg]", "\"auto\"";
+    TOL: Number "tol" "TOL" "Target for |b - M x| / |b| [default: 1e-10]", "1e-10";
+    MAX_ITERATIONS: Count "max-iterations" "N" "Maximum number of iterations [default: 10000]", "10000";
+    OUTER: Word "outer" "NAME"
+        "Precision of the solver's solution and true residuals: double, or single for tol above 1e-6 [default: double]",
+        "\"double\"";
+    CORRECTION: Word "correction" "NAME"
+        "How true residuals correct the iteration: reliable (updates within one Krylov space) or defect (correction by inner solves) [default: \
+         reliable]", "\"reliable\"";
+    DELTA: Number "delta" "D"
+        "Reliable updates, and restarts of gcr-dd: compute the true residual whenever the residual has fallen by this factor \
+         [default: 0.1, 0.6 for staggered operators in 16 bits, 1e-4 in one precision with reconstructed links]", "0.1";
+    INNER_TOL: Number "inner-tol" "TOL" "Defect correction: target residual of an inner solve [default: 0.01]", "0.01";
+    NO_ESCALATION: Switch "no-escalation" ""
+        "Give up if the solver stagnates or breaks down, instead of escalating to a higher precision", "false";
+    MR_STEPS: Count "mr-steps" "N" "Minimum-residual steps in each domain [default: 10]", "10";
+    MR_OMEGA: Number "mr-omega" "OMEGA" "Over-relaxation of these steps [default: 1]", "1.0";
+    DOMAIN_PRECISION: Word "domain-precision" "NAME"
+        "Precision in the domains: double, single, half or fp16 [default: half]", "\"half\"";
+    DOMAIN: Extents "domain" "X,Y,Z,T"
+        "Extents X,Y,Z,T of a domain, even ones that divide the part of each process [default: that part as a whole]",
+        "[8, 8, 8, 8]";
+    DOMAIN_OVERLAP: Count "domain-overlap" "N"
+        "Sites of its neighbours that the domain of a process includes besides its own part: 0 or 2 [default: 0]", "0";
+    KMAX: Count "kmax" "K" "Directions after which GCR restarts [default: 16]", "16";
+    MG_VECTORS: Count "mg-vectors" "N" "Near-null vectors on each level, a multiple of 8 [default: 24]", "24";
+    MG_LEVELS: Count "mg-levels" "N" "Levels, the lattice itself included, as far as it allows [default: 3]", "3";
+    MG_BLOCK: Texts "mg-block" "X,Y,Z,T"
+        "Extents of the aggregates of a level, from the lattice itself down: once for each level that has a coarser one \
+         [default: chosen for the lattice]", "[\"4,4,4,4\", \"2,2,2,2\"]";
+    MG_SMOOTHING: Count "mg-smoothing" "N" "Steps of the smoother after each coarse correction [default: 6]", "6";
+    MG_RELAXATIONS: Count "mg-relaxations" "N" "Setup: how often random vectors are relaxed [default: 4]", "4";
+    MG_IMPROVEMENTS: Count "mg-improvements" "N"
+        "Setup: how often the cycle improves its near-null vectors [default: 4]", "4";
+    MG_PRECISION: Word "mg-precision" "NAME"
+        "Precision of near-null vectors, coarse operators and the smoother: half or single [default: half on \
+         a GPU, with the smoother in fp16, and single on a CPU]", "\"half\"";
+    SETUP: Text "setup" "FILE"
+        "Setup: read its test vectors from this file; if it is not there, write them to it", "\"multigrid.setup\"";
+    CHECK_SETUP: Switch "check-setup" ""
+        "Setup: check on each level that near-null vectors, coarse operators and gamma5 belong together", "false";
+}
+
+static SHIFTS: Key = Key::new(
+    "shifts",
+    "S1,S2,...",
+    KeyKind::Numbers,
+    "Solve (M^+ M + s) x = b for these shifts, separated by commas",
+    "[0.01, 0.1]",
+)
+.instead_of("masses");
+
+/// The names of all operators: `wilson, clover, staggered, asqtad or hisq`.
+pub fn operator_names() -> String {
+    alternatives(OPERATORS.iter().map(|definition| definition.name))
+}
+
+/// `a, b or c`
+pub fn alternatives<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let words: Vec<&str> = words.into_iter().collect();
+    match words.as_slice() {
+        [] => String::new(),
+        [one] => (*one).into(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}
+
+/// `--operator`.
+static OPERATOR: LazyLock<Key> = LazyLock::new(|| {
+    let help = format!("The Dirac operator: {} [default: wilson]", operator_names());
+    Key::new("operator", "NAME", KeyKind::Word, Box::leak(help.into_boxed_str()), "\"clover\"")
+});
+
+/// The operators that have a key.
+pub fn owners(key: &str) -> impl Iterator<Item = &'static Definition> {
+    OPERATORS.into_iter().filter(move |definition| definition.has_key(key))
+}
+
+/// The keys of all operators, each once: those of several kinds of operators first.
+fn operator_keys() -> Vec<(Option<&'static str>, &'static Key)> {
+    let mut all: Vec<(Option<&'static str>, &'static Key)> = Vec::new();
+    for key in OPERATORS.iter().flat_map(|definition| definition.all_keys()) {
+        if all.iter().all(|(_, known)| known.name != key.name) {
+            all.push((heading(key), key));
+        }
+    }
+    all.sort_by_key(|(heading, _)| *heading);
+    all
+}
+
+/// Under which heading help texts have an operator's key: none for those of all Wilson-like operators or of both kinds.
+fn heading(key: &Key) -> Option<&'static str> {
+    let is = |kind| move |definition: &&Definition| definition.kind == kind;
+    let of = |kind| owners(key.name).filter(move |definition| definition.kind == kind).count();
+    match (of(FermionKind::Wilson), of(FermionKind::Staggered)) {
+        (0, _) => Some("Staggered operators"),
+        (some, 0) if some < OPERATORS.iter().copied().filter(is(FermionKind::Wilson)).count() => {
+            Some("Terms of Wilson-like operators")
+        }
+        _ => None,
+    }
+}
+
+/// Keys of the configuration, the operator and its fields, which `apply` has, too.
+static FIELDS: LazyLock<Vec<KeySection>> = LazyLock::new(|| {
+    let section = |heading, comment, keys: &[&'static Key]| KeySection { heading, comment, keys: keys.to_vec() };
+    let of = |wanted| operator_keys().into_iter().filter(move |(heading, _)| *heading == wanted).map(|(_, key)| key);
+    let mut operator = section(None, "The operator.", &[&OPERATOR]);
+    operator.keys.extend(of(None));
+    let terms = Some("Terms of Wilson-like operators");
+    let mut wilson = section(terms, "Terms of Wilson-like operators.", &[]);
+    wilson.keys.extend(of(terms));
+    let staggered = Some("Staggered operators");
+    let mut links = section(staggered, "Keys of staggered operators.", &[&FAT, &LONG]);
+    links.keys.extend(of(staggered));
+    vec![
+        section(None, "The configuration.", &[&GAUGE]),
+        section(
+            Some("Reading the configuration"),
+            "How it is read.",
+            &[&LATTICE, &RECORD, &NO_VERIFY, &ALLOW_NON_UNITARY, &REUNITARISE],
+        ),
+        section(Some("Stout links"), "Stout links.", &[&STOUT_RHO, &STOUT_LEVELS, &STOUT_SPATIAL]),
+        operator,
+        wilson,
+        links,
+        section(None, "Right-hand sides.", &[&SOURCE, &SOURCES]),
+        section(None, "Formats of fields and links, and the result.", &[&PRECISION, &RECONSTRUCT, &OUTPUT]),
+    ]
+});
+
+/// Keys of a solve alone.
+static SOLVING: LazyLock<Vec<KeySection>> = LazyLock::new(|| {
+    let section = |heading, comment, keys: &[&'static Key]| KeySection { heading, comment, keys: keys.to_vec() };
+    vec![
+        section(None, "The solver.", &[&SOLVER, &TOL, &MAX_ITERATIONS, &GUESS, &BATCH]),
+        section(
+            Some("Mixed precision"),
+            "Mixed precision.",
+            &[&OUTER, &CORRECTION, &DELTA, &INNER_TOL, &NO_ESCALATION],
+        ),
+        section(
+            Some("GCR-DD"),
+            "Keys of gcr-dd.",
+            &[&MR_STEPS, &MR_OMEGA, &DOMAIN_PRECISION, &DOMAIN, &DOMAIN_OVERLAP, &KMAX],
+        ),
+        section(
+            Some("Multigrid"),
+            "Keys of multigrid.",
+            &[
+                &MG_VECTORS,
+                &MG_LEVELS,
+                &MG_BLOCK,
+                &MG_SMOOTHING,
+                &MG_RELAXATIONS,
+                &MG_IMPROVEMENTS,
+                &MG_PRECISION,
+                &SETUP,
+                &CHECK_SETUP,
+            ],
+        ),
+        section(
+            Some("Staggered operators"),
+            "Several systems of a staggered operator.",
+            &[&MASSES, &SHIFTS, &SHIFT_SOLVER],
+        ),
+        section(None, "Other output.", &[&SAVE_SOURCE, &PLOT, &KEEP_UNCONVERGED, &PROFILE]),
+    ]
+});
+
+/// All sections of a solve, in the order of an input.
+fn sections() -> impl Iterator<Item = &'static KeySection> {
+    FIELDS.iter().chain(SOLVING.iter())
+}
+
+/// Name and kind of every key of a solve.
+pub static SOLVE: LazyLock<Vec<(&'static str, KeyKind)>> =
+    LazyLock::new(|| sections().flat_map(|section| &section.keys).map(|key| (key.name, key.kind)).collect());
+
+/// Keys of staggered operators that are not the operator's own.
+pub const STAGGERED: [&str; 5] = ["masses", "shifts", "shift-solver", "fat", "long"];
+
+/// Keys of which the solution depends, but for those of operators.
+const PHYSICS: [&str; 7] = ["operator", "record", "reunitarise", "stout-rho", "stout-levels", "stout-spatial", "tol"];
+
+/// All keys of which the solution depends.
+pub fn physics() -> impl Iterator<Item = &'static str> {
+    let of_operators = OPERATORS.iter().flat_map(|definition| definition.all_keys()).filter(|key| !key.technical);
+    PHYSICS.into_iter().chain(of_operators.map(|key| key.name))
+}
+
+/// Keys of the GCR-DD preconditioner.
+pub fn of_gcr_dd() -> impl Iterator<Item = &'static str> {
+    of_section("GCR-DD")
+}
+/// Keys of multigrid.
+pub fn of_multigrid() -> impl Iterator<Item = &'static str> {
+    of_section("Multigrid")
+}
+fn of_section(heading: &'static str) -> impl Iterator<Item = &'static str> {
+    let section = SOLVING.iter().find(|section| section.heading == Some(heading));
+    section.into_iter().flat_map(|section| section.keys.iter().map(|key| key.name))
+}
+
+/// Flags that were typed, by key.
+#[derive(Clone, Debug, Default)]
+struct TypedFlags(Vec<(&'static str, Vec<String>)>);
+
+impl TypedFlags {
+    fn of<'k>(matches: &ArgMatches, keys: impl Iterator<Item = &'k &'static Key>) -> Self {
+        let value = |key: &&'static Key| {
+            let texts: Vec<String> = match key.kind {
+                KeyKind::Switch => {
+                    if matches.try_get_one::<bool>(key.name).ok().flatten().copied().unwrap_or(false) {
+                        vec!["true".into()]
+                    } else {
+                        Vec::new()
+                    }
+                }
+                _ => matches.try_get_many::<String>(key.name).ok().flatten().into_iter().flatten().cloned().collect(),
+            };
+            (!texts.is_empty()).then_some((key.name, texts))
+        };
+        TypedFlags(keys.filter_map(value).collect())
+    }
+    fn add_to(&self, settings: &mut Settings) {
+        self.0.iter().for_each(|(key, texts)| settings.flags(key, texts));
+    }
+}
+
+/// A key as a flag.
+fn flag(key: &'static Key, heading: Option<&'static str>) -> Arg {
+    let arg = Arg::new(key.name).long(key.name).help(key.help).help_heading(heading);
+    let arg = if key.name == "output" { arg.short('o') } else { arg };
+    match key.kind {
+        KeyKind::Switch => arg.action(ArgAction::SetTrue),
+        KeyKind::Texts => arg.action(ArgAction::Append).value_name(key.value),
+        KeyKind::Text => arg.action(ArgAction::Set).value_name(key.value),
+        _ => arg.action(ArgAction::Set).value_name(key.value).allow_hyphen_values(true),
+    }
+}
+
+macro_rules! flags {
+    ($(#[$doc:meta])* $name:ident: $sections:expr, without $without:expr;) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Default)]
+        pub struct $name(TypedFlags);
+
+        impl $name {
+            /// Adds the flags to the settings.
+            pub fn add_to(&self, settings: &mut Settings) {
+                self.0.add_to(settings);
+            }
+        }
+        impl Args for $name {
+            fn augment_args(command: Command) -> Command {
+                let flags = |section: &'static KeySection| section.keys.iter().map(|key| (*key, section.heading));
+                let flags = $sections.flat_map(flags).filter(|(key, _)| !$without.contains(&key.name));
+                command.args(flags.map(|(key, heading)| flag(key, heading)))
+            }
+            fn augment_args_for_update(command: Command) -> Command {
+                Self::augment_args(command)
+            }
+        }
+        impl FromArgMatches for $name {
+            fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+                let keys = $sections.flat_map(|section| &section.keys);
+                Ok($name(TypedFlags::of(matches, keys.filter(|key| !$without.contains(&key.name)))))
+            }
+            fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+                *self = Self::from_arg_matches(matches)?;
+                Ok(())
+            }
+        }
+    };
+}
+
+flags! {
+    /// Flags of an operator and its fields, as typed; not of a Schur complement, which is not a parameter where it is applied.
+    FieldFlags: FIELDS.iter(), without ["schur"];
+}
+flags! {
+    /// All flags of a solve, as typed.
+    SolveFlags: sections(), without [""];
+}
+
+flags! {
+    /// Flags of an operator on configurations that a command names, whose fields are its own.
+    OperatorFlags: FIELDS.iter(),
+        without ["gauge", "fat", "long", "source", "sources", "precision", "reconstruct", "output"];
+}
+flags! {
+    /// The same with how it is solved.
+    SolverFlags: sections(),
+        without [
+            "gauge", "fat", "long", "source", "sources", "output", "guess", "shifts", "setup", "save-source", "plot",
+            "keep-unconverged", "profile",
+        ];
+}
+
+/// Keys that are set in the input that `ferrite init solve` prints; the others are comments.
+const SET: [&str; 11] =
+    ["gauge", "operator", "mass", "csw", "bc-time", "source", "solver", "tol", "max-iterations", "precision", "output"];
+
+/// An input of `ferrite solve`, with all keys.
+pub fn input() -> String {
+    let mut text = String::from(
+        "# Input of `ferrite solve FILE`: flags of the command as keys. Everything is in lattice units. Keys with a # are\n\
+         # optional, and have a value as an example.\n",
+    );
+    for section in sections() {
+        text += &format!("\n# == {}\n", section.comment);
+        for key in &section.keys {
+            for line in wrapped(key.help, 116) {
+                text += &format!("#  {line}\n");
+            }
+            let (name, example) = (key.name, key.example);
+            text += &match (key.instead_of, SET.contains(&name)) {
+                // It does not go with what is set.
+                (Some(other), _) => format!("#  in place of {other}: {name} = {example}\n"),
+                (None, true) => format!("{name} = {example}\n"),
+                (None, false) => format!("# {name} = {example}\n"),
+            };
+        }
+    }
+    text + "\n" + EVERY_INPUT
+}
+
+/// Keys of every input.
+const EVERY_INPUT: &str = "\
+# == Keys of every input.
+# backend = \"auto\"            # cuda, cpu; auto takes a GPU if one works
+# device = 0
+# threads = 8                 # default: all
+# memory = \"20GiB\"            # of the device; default: all that is free
+# tuning = \"on\"               # block sizes that `ferrite tune` has measured
+# grid = [1, 1, 1, 1]         # processes in each direction; default: that with the smallest faces
+# transport = \"direct\"        # copy, mpi, host; default: the fastest
+# no-overlap = false
+# share-gpus = false
+";
+
+/// Lines of words, no longer than `width`.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.into()),
+        }
+    }
+    lines
+}

@@ -1,0 +1,213 @@
+//! How the lattice of a command is cut over its processes.
+use super::communicator::RunCommunicator;
+use super::text;
+use super::{Failure, Outcome};
+use crate::config::Settings;
+use comms::ProcessGrid;
+use ferrite::backend::{Backend, Cpu};
+use ferrite::domain::Transport;
+use ferrite::domain::{Domain, Result};
+use ferrite::files::SharedFile;
+use ferrite::halo::fastest;
+use ferrite::lattice::{Lattice, Section};
+use ferrite::network::Network;
+use serde_json::{Value, json};
+use std::cell::OnceCell;
+use std::path::Path;
+use std::sync::Arc;
+use tracing::{debug, info};
+
+/// Names of the transports.
+pub const TRANSPORTS: [(&str, Transport); 4] =
+    [("direct", Transport::Direct), ("copy", Transport::Copy), ("mpi", Transport::Mpi), ("host", Transport::Host)];
+
+/// A process grid, and the part of the lattice that each process has with it.
+#[derive(Clone, Copy, Debug)]
+pub struct Cut {
+    /// The grid.
+    pub grid: ProcessGrid,
+    /// Extents of a part.
+    pub local: Lattice,
+}
+
+impl Cut {
+    /// What JSON says of it.
+    pub fn describe(&self) -> Value {
+        json!({ "processes": self.grid.size(), "grid": self.grid.dims() })
+    }
+}
+
+/// `--grid`, `--transport`, `--no-overlap`.
+#[derive(Clone, Debug)]
+pub struct LayoutChoice {
+    grid: Option<[usize; 4]>,
+    /// `None`: the fastest.
+    transport: Option<Transport>,
+    overlap: bool,
+}
+
+impl LayoutChoice {
+    /// Takes the keys; notes mistakes in `settings`.
+    pub fn from_settings(settings: &mut Settings) -> Self {
+        LayoutChoice {
+            grid: settings.parsed("grid", text::extents),
+            transport: settings.choice("transport", &TRANSPORTS),
+            overlap: !settings.is_on("no-overlap"),
+        }
+    }
+    /// With this grid, if none was asked for.
+    #[must_use]
+    pub fn or_grid(self, grid: [usize; 4]) -> Self {
+        LayoutChoice { grid: self.grid.or(Some(grid)), ..self }
+    }
+    /// The grid asked for.
+    pub fn grid(&self) -> Option<[usize; 4]> {
+        self.grid
+    }
+    /// Of how many processes a run is to be that is not started yet: as many as are `asked` for, or as the grid has.
+    pub fn processes(&self, asked: Option<usize>) -> usize {
+        // A grid that is none is refused where it is used.
+        let of_grid = |dims: [usize; 4]| ProcessGrid::new(dims).map_or(1, |grid| grid.size());
+        asked.or(self.grid.map(of_grid)).unwrap_or(1)
+    }
+    /// How a run of `processes` cuts a lattice for operators that reach `hops` sites far, or 0 for none. All processes get the
+    /// same answer.
+    pub fn plan(&self, processes: usize, lattice: Lattice, hops: usize) -> Outcome<Cut> {
+        let refused = |why: comms::GridError| Failure::refused(why).shared();
+        let grid = match self.grid {
+            None => ProcessGrid::best(processes, lattice.size(), hops).map_err(refused)?,
+            Some(dims) => {
+                let grid = ProcessGrid::new(dims);
+                let grid = grid.map_err(|why| refused(why.with_grids_for(processes, lattice.size(), hops)))?;
+                grid.check_for(processes, lattice.size(), hops).map_err(refused)?;
+                grid
+            }
+        };
+        // Even for an operator, as the grid has been checked for that.
+        let local = Lattice::of_any_extents(grid.local_extents(lattice.size()));
+        Ok(Cut { grid, local: local.map_err(|why| Failure::refused(why).shared())? })
+    }
+    /// Cuts a lattice over the processes of this run.
+    pub fn cut(&self, comm: &RunCommunicator, lattice: Lattice, hops: usize) -> Outcome<Layout> {
+        let cut = self.plan(comm.size(), lattice, hops)?;
+        let Cut { grid, local } = cut;
+        if comm.size() > 1 {
+            debug!("process grid {grid}: each has {local} of {lattice}");
+        }
+        let section = Section { global: lattice, origin: grid.origin(comm.rank(), lattice.size()), local };
+        let chosen = self.transport.map_or_else(OnceCell::new, OnceCell::from);
+        Ok(Layout { section, cut, network: comm.network(), transport: chosen, overlap: self.overlap })
+    }
+    /// Cuts a lattice for work that needs no device. Parts of one with odd extents may have any.
+    pub fn cut_for_host(&self, comm: &RunCommunicator, lattice: Lattice) -> Outcome<Layout> {
+        self.cut(comm, lattice, usize::from(lattice.require_even().is_ok()))
+    }
+}
+
+/// How a lattice is cut.
+#[derive(Clone)]
+pub struct Layout {
+    /// This process's part.
+    pub section: Section,
+    cut: Cut,
+    network: Arc<dyn Network>,
+    /// As asked for, or as found to be fastest.
+    transport: OnceCell<Transport>,
+    overlap: bool,
+}
+
+impl Layout {
+    /// The whole lattice.
+    pub fn lattice(&self) -> Lattice {
+        self.section.global
+    }
+    /// This process's part of it.
+    pub fn local(&self) -> Lattice {
+        self.section.local
+    }
+    /// How it is cut, without the place of this process.
+    pub fn cut(&self) -> Cut {
+        self.cut
+    }
+    /// The process grid.
+    pub fn grid(&self) -> &ProcessGrid {
+        &self.cut.grid
+    }
+    /// The processes.
+    pub fn network(&self) -> &dyn Network {
+        &*self.network
+    }
+    /// A file that all processes read or write, each its part.
+    pub fn share<'a>(&'a self, path: &'a Path) -> SharedFile<'a> {
+        SharedFile::new(path, self.network()).part(&self.section)
+    }
+    /// *Collective.* The part on a device. GPUs find out first which way faces travel fastest, if none was asked for.
+    pub fn domain(&self, backend: &dyn Backend) -> Result<Domain> {
+        self.domain_with(backend, self.transport(backend)?)
+    }
+    /// The part on this machine's processors, whatever else computes.
+    pub fn domain_on_host(&self) -> Result<Domain> {
+        self.domain_with(&Cpu::new(None), Transport::default())
+    }
+    fn domain_with(&self, backend: &dyn Backend, transport: Transport) -> Result<Domain> {
+        let network = Arc::clone(&self.network);
+        Domain::with_transport(backend, self.lattice(), self.cut.grid, network, transport, self.overlap)
+    }
+    /// *Collective.* How faces are sent: as requested, or as is fastest on GPUs, by measurement.
+    pub fn transport(&self, backend: &dyn Backend) -> Result<Transport> {
+        Ok(match self.transport.get() {
+            Some(transport) => *transport,
+            None if self.cut.grid.size() == 1 || backend.name() == "cpu" => Transport::default(),
+            None => {
+                let fastest = fastest(|transport| self.domain_with(backend, transport))?;
+                match fastest {
+                    Transport::Direct | Transport::Copy => {
+                        debug!(
+                            "GPUs can access each other: faces are sent by the fastest transport, {}",
+                            fastest.name()
+                        );
+                    }
+                    Transport::Mpi => {
+                        debug!("no GPUs can access each other: faces are sent as messages between GPUs (mpi)")
+                    }
+                    // Slow enough to say.
+                    Transport::Host => {
+                        info!("no GPUs can access each other: faces are sent through the host's memory (host)")
+                    }
+                }
+                *self.transport.get_or_init(|| fastest)
+            }
+        })
+    }
+    /// With another way for faces to travel.
+    #[must_use]
+    pub fn with(self, transport: Transport, overlap: bool) -> Self {
+        Layout { transport: OnceCell::from(transport), overlap, ..self }
+    }
+    /// As many times in each process, in place of those that it has, with space cut as before.
+    #[must_use]
+    pub fn of_times(&self, times: usize) -> Self {
+        let resized = |lattice: Lattice, times: usize| {
+            let [x, y, z, _] = lattice.size();
+            Lattice::new([x, y, z, times]).expect("extents that were even and no larger before")
+        };
+        let Section { global, mut origin, local } = self.section;
+        origin[3] = origin[3] / local.size()[3] * times;
+        let local = resized(local, times);
+        let section = Section { global: resized(global, times * self.grid().dims()[3]), origin, local };
+        Layout { section, cut: Cut { local, ..self.cut }, ..self.clone() }
+    }
+    /// Its description in JSON next to times: also how faces are sent, if any are.
+    pub fn describe_with_way(&self) -> Value {
+        let mut object = self.describe();
+        if let Some(transport) = self.transport.get().filter(|_| self.cut.grid.size() > 1) {
+            object["transport"] = json!(transport.name());
+            object["overlap"] = json!(self.overlap);
+        }
+        object
+    }
+    /// What JSON says of it.
+    pub fn describe(&self) -> Value {
+        self.cut.describe()
+    }
+}

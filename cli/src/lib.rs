@@ -1,0 +1,379 @@
+//! The program `ferrite`: what the user types, and how the program answers: standard output for results, standard error for
+//! everything else, and an exit code that is a contract (see [`failure::Code`]). All the work is in the library `ferrite`.
+// Text of others does not reach a terminal as it is: `terminal` prints.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+mod ahead;
+mod apply;
+mod batch;
+mod bench;
+mod check;
+mod communicator;
+mod config;
+mod configured;
+mod convert;
+mod device;
+mod eigenvalues;
+mod failure;
+mod fields;
+mod fit;
+mod fix_gauge;
+mod forecast;
+mod formats;
+mod generate;
+mod host_links;
+mod info;
+mod init;
+mod interrupt;
+mod keys;
+mod layout;
+mod line_file;
+mod link_job;
+mod links;
+mod log;
+mod measure;
+mod method;
+mod multigrid;
+mod named;
+mod output;
+mod plan;
+mod plaquette;
+mod plot;
+mod profile;
+mod progress;
+mod provenance;
+mod quenched;
+mod rational;
+mod report;
+mod rhmc;
+mod schwarz;
+mod setup_file;
+mod shell;
+mod smear;
+mod solve;
+mod spectrum;
+mod stout;
+mod synonyms;
+mod syntax;
+mod target;
+mod terminal;
+mod text;
+mod trace;
+mod tune;
+mod usage;
+mod verify;
+
+use failure::{Code, Failure};
+use output::{Output, Reader};
+use text::count;
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use communicator::RunCommunicator;
+use device::DeviceChoice;
+use progress::ProgressKind;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// The result of a command.
+type Outcome<T = ()> = Result<T, Failure>;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done
+  1    started and failed: a solve did not converge, a file did not verify, a result could not be written
+  2    refused before anything was computed: the command line, an input file, or the machine does not allow it
+  130  interrupted with Ctrl-C, or by the end of --max-hours; 143 by SIGTERM, 129 by SIGHUP
+
+`ferrite COMMAND --help`, or `ferrite help COMMAND`, shows examples of each command.";
+
+/// What the program says without a command.
+const FIRST_EXAMPLES: &str = "\
+Ferrite: lattice QCD on GPUs. Five ways to begin:
+
+  ferrite info
+  ferrite generate quenched --lattice 8,8,8,16 --beta 6.0 --seed 1 --sweeps 100 -o q.ildg
+  ferrite solve --gauge q.ildg --operator clover --csw 1.2 --mass 0.05 --source random:1 -o x.npy
+  ferrite init spectrum > s.toml; ferrite spectrum s.toml q.ildg --out spectrum
+  ferrite init rhmc --quarks clover > run.toml; ferrite rhmc run.toml --out run
+
+`ferrite --help` lists all commands, and `ferrite COMMAND --help` has examples of each.
+";
+
+/// Lattice QCD on GPUs.
+#[derive(Parser)]
+#[command(name = "ferrite", version, about, after_help = EXIT_CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    global: GlobalFlags,
+}
+
+/// Flags of every command.
+#[derive(Args)]
+struct GlobalFlags {
+    /// Where to compute: auto, cuda or cpu; auto uses a GPU if one works
+    #[arg(long, global = true, value_name = "NAME", help_heading = "Global options")]
+    pub backend: Option<String>,
+    /// Which GPU, from 0 [default: the rank of the process on its machine]
+    #[arg(long, global = true, value_name = "N", help_heading = "Global options", allow_hyphen_values = true)]
+    pub device: Option<String>,
+    /// Threads of the CPU [default: all]
+    #[arg(long, global = true, value_name = "N", help_heading = "Global options", allow_hyphen_values = true)]
+    pub threads: Option<String>,
+    /// How much of the device's memory to use at most, such as 20GiB [default: all that is free]
+    #[arg(long, global = true, value_name = "SIZE", help_heading = "Global options", allow_hyphen_values = true)]
+    pub memory: Option<String>,
+    /// Block sizes of kernels on a GPU: on uses those that `ferrite tune` has measured, off the defaults [default: on]
+    #[arg(long, global = true, value_name = "on|off", help_heading = "Global options")]
+    pub tuning: Option<String>,
+    /// Processes in each direction, as many as mpirun starts [default: the grid with the smallest faces]
+    #[arg(long, global = true, value_name = "X,Y,Z,T", help_heading = "Several processes")]
+    pub grid: Option<String>,
+    /// How to send faces: direct or copy from GPU to GPU, mpi for messages from GPU memory, host for messages from host
+    /// memory [default: the fastest]
+    #[arg(long, global = true, value_name = "NAME", help_heading = "Several processes")]
+    pub transport: Option<String>,
+    /// Do not compute while faces are exchanged
+    #[arg(long, global = true, help_heading = "Several processes")]
+    pub no_overlap: bool,
+    /// Let several processes compute on one GPU
+    #[arg(long, global = true, help_heading = "Several processes")]
+    pub share_gpus: bool,
+    /// Print exactly one JSON object on standard output (docs/output.md lists its keys), and no text
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub json: bool,
+    /// Print results as text on standard output [default: on a terminal; else JSON there, and text on standard error]
+    #[arg(long, global = true, conflicts_with = "json", help_heading = "Global options")]
+    pub text: bool,
+    /// How to show progress on standard error: as a bar on a terminal; as a line of JSON at most each second, for those who follow the log
+    /// of a job; or not at all
+    #[arg(long, global = true, value_name = "bar|json|off", default_value = "bar", hide_possible_values = true)]
+    #[arg(help_heading = "Global options")]
+    pub progress: ProgressKind,
+    /// Print more on standard error; twice for still more
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Global options")]
+    pub verbose: u8,
+    /// No notes, warnings or progress; only results and errors
+    #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = "Global options")]
+    pub quiet: bool,
+}
+
+/// What to do.
+#[derive(Subcommand)]
+enum Command {
+    /// Show devices, driver, kernels and versions
+    Info,
+    /// Make fat and long links of improved staggered fermions
+    Links(links::LinksArguments),
+    /// Make a gauge configuration from a seed
+    Generate(generate::GenerateArguments),
+    /// Measure plaquettes, link trace and unitarity of a configuration
+    Plaquette(plaquette::PlaquetteArguments),
+    /// Measure loops, energy density and topological charge of configurations, also along the gradient flow
+    Measure(measure::MeasureArguments),
+    /// Read a file with all checks and print the results
+    Verify(verify::VerifyArguments),
+    /// Write a gauge or fermion field in another format
+    Convert(convert::ConvertArguments),
+    /// Estimate tr M^-1 and tr Gamma M^-1 on configurations by noise: condensates and quark loops
+    #[command(visible_alias = "condensate")]
+    Trace(Box<trace::TraceArguments>),
+    /// Find the smallest and the largest eigenvalue of M^+ M, even-odd preconditioned
+    Eigenvalues(Box<eigenvalues::EigenvalueArguments>),
+    /// Put a configuration into Coulomb or Landau gauge
+    FixGauge(fix_gauge::FixGaugeArguments),
+    /// Replace links by stout, APE or HYP links
+    Smear(smear::SmearArguments),
+    /// Solve M x = b
+    #[command(visible_alias = "invert")]
+    Solve(Box<solve::SolveArguments>),
+    /// Apply a Dirac operator to a field
+    Apply(Box<apply::ApplyArguments>),
+    /// Time kernels
+    Bench(bench::BenchArguments),
+    /// Measure the best block size of each kernel on this GPU, for all later runs
+    Tune(tune::TuneArguments),
+    /// Generate an ensemble, with staggered or Wilson-like quarks or none: (rational) hybrid Monte Carlo
+    #[command(visible_alias = "hmc")]
+    Rhmc(rhmc::RhmcArguments),
+    /// Print the force of each part of the action of an input of `rhmc`, on a configuration
+    Forces(rhmc::forces::ForceArguments),
+    /// Print the best rational approximation of a power on an interval
+    Rational(rational::RationalArguments),
+    /// Compute mesons and nucleons from quark propagators on configurations
+    Spectrum(spectrum::SpectrumArguments),
+    /// Fit correlators, and make t0, w0 and the static potential of measurements on many configurations
+    Fit(fit::FitArguments),
+    /// Write a page of HTML on a run of `rhmc` so far, or on spectra, convergence, scaling and timelines
+    Report(report::ReportArguments),
+    /// Print an input file with comments
+    Init(init::InitArguments),
+    /// Check an input file of `solve`, `rhmc` or `spectrum` without running it: list all mistakes, and the memory it
+    /// needs
+    Check(check::CheckArguments),
+    /// Print completions of commands and flags for a shell
+    Completions(shell::CompletionArguments),
+    /// Write manual pages
+    Man(shell::ManArguments),
+}
+
+/// Runs the program of this process. Signals end its work, and a panic prints where to report it.
+pub fn run_program() -> ExitCode {
+    install_panic_hook();
+    interrupt::start();
+    ferrite(std::env::args_os())
+}
+
+/// Runs these arguments, the program's name first. Fuzz targets begin here.
+pub fn ferrite(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    communicator::run(|comm| match Invocation::parse(&arguments, comm) {
+        Ok(invocation) => invocation.finish(run),
+        Err(code) => Ok(code),
+    })
+}
+
+/// Runs a command.
+fn run(command: Command, context: &Context) -> Outcome {
+    match command {
+        Command::Info => info::run(context),
+        Command::Generate(args) => generate::run(args, context),
+        Command::Links(args) => links::run(args, context),
+        Command::Plaquette(args) => plaquette::run(args, context),
+        Command::Verify(args) => verify::run(args, context),
+        Command::Convert(args) => convert::run(args, context),
+        Command::FixGauge(args) => fix_gauge::run(args, context),
+        Command::Smear(args) => smear::run(args, context),
+        Command::Solve(args) => solve::run(args, context),
+        Command::Apply(args) => apply::run(args, context),
+        Command::Bench(args) => bench::run(args, context),
+        Command::Measure(args) => measure::run(&args, context),
+        Command::Trace(args) => trace::run(&args, context),
+        Command::Eigenvalues(args) => eigenvalues::run(&args, context),
+        Command::Spectrum(args) => spectrum::run(&args, context),
+        Command::Forces(args) => rhmc::forces::run(&args, context),
+        Command::Rational(args) => rational::run(&args, context),
+        Command::Rhmc(args) => rhmc::run(&args, context),
+        Command::Fit(args) => fit::run(&args, context),
+        Command::Report(args) => report::run(&args, context),
+        Command::Init(args) => init::run(&args, context),
+        Command::Tune(args) => tune::run(args, context),
+        Command::Check(args) => check::run(args, context),
+        Command::Completions(args) => shell::completions(&args, context),
+        Command::Man(args) => shell::man(&args, context),
+    }
+}
+
+/// What every command may use.
+struct Context {
+    /// Where results go.
+    pub output: Output,
+    /// The processes of this run.
+    pub comm: RunCommunicator,
+    /// Global flags as typed.
+    global: GlobalFlags,
+}
+
+impl Context {
+    /// The global flags, checked.
+    fn device_choice(&self) -> Outcome<DeviceChoice> {
+        let mut settings = crate::config::Settings::default();
+        self.add_to(&mut settings);
+        let choice = DeviceChoice::from_settings(&mut settings);
+        settings.finish("the command line").map_err(Failure::shared)?;
+        Ok(choice)
+    }
+    /// Adds the global flags to the settings of a command that also reads a file.
+    fn add_to(&self, settings: &mut crate::config::Settings) {
+        settings.flag("backend", self.global.backend.as_deref());
+        settings.flag("device", self.global.device.as_deref());
+        settings.flag("threads", self.global.threads.as_deref());
+        settings.flag("memory", self.global.memory.as_deref());
+        settings.flag("tuning", self.global.tuning.as_deref());
+        settings.flag("grid", self.global.grid.as_deref());
+        settings.flag("transport", self.global.transport.as_deref());
+        settings.switch("no-overlap", self.global.no_overlap);
+        settings.switch("share-gpus", self.global.share_gpus);
+    }
+    /// How this process shows progress.
+    fn progress(&self) -> ProgressKind {
+        match self.global.progress {
+            _ if !self.output.speaks() => ProgressKind::Off,
+            ProgressKind::Bar if self.global.quiet => ProgressKind::Off,
+            kind => kind,
+        }
+    }
+}
+
+/// Refuses names that reports, which are JSON, cannot tell: before there is work that would be lost with them.
+fn utf8(arguments: &[OsString]) -> Result<(), clap::Error> {
+    let Some(odd) = arguments.iter().find(|argument| argument.to_str().is_none()) else { return Ok(()) };
+    let why = format!("'{}' is not UTF-8, which reports are written in; rename the file, or its folder", odd.display());
+    Err(Cli::command().error(clap::error::ErrorKind::InvalidUtf8, why))
+}
+
+/// A command line that could be understood.
+struct Invocation {
+    command: Command,
+    context: Context,
+}
+
+impl Invocation {
+    /// Parses a command line, which begins with the name of the program; prints help, version and mistakes itself.
+    fn parse(arguments: &[OsString], comm: RunCommunicator) -> Result<Self, ExitCode> {
+        let program = Cli::command();
+        let typed = || Cli::try_parse_from(usage::rearranged(arguments, &program));
+        match utf8(arguments).and_then(|()| typed()).map_err(|error| usage::explained(error, arguments, &program)) {
+            Ok(Cli { command, global }) => {
+                log::start(global.verbose, global.quiet || !comm.speaks());
+                let output = Output::new(comm.rank(), Reader::of(&global), global.quiet);
+                Ok(Invocation { command, context: Context { output, comm, global } })
+            }
+            Err(error) => {
+                if !comm.speaks() {
+                    return Err(if error.use_stderr() { Code::Refused } else { Code::Done }.into());
+                }
+                // Help and version are no mistakes. A closed pipe is none either.
+                let code = if error.use_stderr() { Code::Refused } else { Code::Done };
+                let text = if arguments.len() < 2 { FIRST_EXAMPLES.into() } else { error.render().to_string() };
+                if error.use_stderr() {
+                    terminal::say(&text);
+                } else {
+                    let _ = terminal::print(std::io::stdout().lock(), &text);
+                }
+                if error.use_stderr() && arguments.iter().any(|a| a == "--json") {
+                    let mistake = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_string();
+                    let tips = text.lines().filter_map(|line| line.trim_start().strip_prefix("tip: "));
+                    let sentence = tips.fold(mistake, |sentence, tip| format!("{sentence}; {tip}"));
+                    Output::new(0, Reader::Program, true).failure(&Failure::new(code, sentence));
+                }
+                Err(code.into())
+            }
+        }
+    }
+    /// Runs the command and reports how it ended. A failure that is this process's own is left to the caller.
+    fn finish(self, run: impl FnOnce(Command, &Context) -> Outcome) -> Outcome<ExitCode> {
+        let Invocation { command, context } = self;
+        let threads = context.comm.agree(device::threads_of_environment());
+        let ended = threads.and_then(|()| run(command, &context));
+        interrupt::end();
+        match ended {
+            Ok(()) => Ok(Code::Done.into()),
+            Err(failure) if failure.is_shared() || context.comm.size() == 1 => {
+                context.output.failure(&failure);
+                Ok(failure.code.into())
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+/// A panic is a bug and says so.
+fn install_panic_hook() {
+    std::panic::set_hook(Box::new(|panic| {
+        let version = env!("CARGO_PKG_VERSION");
+        terminal::say(&format!(
+            "error: this is a bug in ferrite {version}: {panic}\nPlease report it with the command line and these lines.\n"
+        ));
+    }));
+}

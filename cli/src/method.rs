@@ -1,0 +1,254 @@
+//! How a solve proceeds: the solver, its precisions and its limits, from flags and settings.
+use super::batch::BatchChoice;
+use super::fields::Source;
+use super::layout::Cut;
+use super::multigrid;
+use super::plan::{METHODS, OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, name_of};
+use super::schwarz;
+use super::text;
+use super::{Failure, Outcome};
+use crate::config::{RESIDUAL, Settings, is_residual};
+use ferrite::FermionKind;
+use ferrite::field::host::{ColourVector, Fermion, Spinor};
+use ferrite::lattice::Lattice;
+use ferrite::multigrid::MultigridParams;
+use ferrite::operators::Operator;
+use ferrite::solve::{Correction, Method, Report, Request, Schwarz};
+use ferrite::{LinkStorage, Precision};
+use std::path::PathBuf;
+
+/// The resolved flags.
+pub struct SolveScheme {
+    /// Asked residual.
+    pub tol: f64,
+    /// First guesses, one per source.
+    pub guess: Option<Vec<Source>>,
+    /// How many right-hand sides go together.
+    pub batch: BatchChoice,
+    method: Method,
+    max_iterations: usize,
+    outer: Precision,
+    correction: Correction,
+    schwarz: Schwarz,
+    multigrid: MultigridParams,
+    /// The file of multigrid's setup.
+    pub setup: Option<PathBuf>,
+    /// Whether a number of near-null vectors was asked for.
+    pub asks_for_vectors: bool,
+    sources: usize,
+    escalate: bool,
+    /// Whether CG is applied to the operator itself, which is positive.
+    positive: bool,
+}
+
+/// What there is to solve.
+pub struct Wanted {
+    /// The lattice.
+    pub lattice: Lattice,
+    /// How many sources.
+    pub sources: usize,
+    /// Precision of the iteration.
+    pub precision: Precision,
+}
+
+impl SolveScheme {
+    /// Resolves the settings for fields of a kind, whose mistakes `settings` lists.
+    pub fn from_settings(settings: &mut Settings, kind: FermionKind, wanted: Option<Wanted>) -> Self {
+        // The first of the methods is the default.
+        let methods: &[(&str, Method)] = match kind {
+            FermionKind::Wilson => &METHODS,
+            FermionKind::Staggered => &[("cg", Method::Cg), ("block-cg", Method::BlockCg)],
+        };
+        let method = settings.choice("solver", methods).unwrap_or(methods[0].1);
+        let tol = settings.number("tol", RESIDUAL, is_residual).unwrap_or(1e-10);
+        let max_iterations = settings.count("max-iterations", 1..=1_000_000_000).unwrap_or(10_000);
+        let outer = settings.choice("outer", &OUTER_PRECISIONS).unwrap_or_default();
+        if outer == Precision::Single && wanted.as_ref().is_some_and(|w| w.precision == Precision::Double) {
+            let needed = settings.spelled("precision", "single or half");
+            settings.conflict("outer", "precision", &format!("an outer precision of single needs {needed}"));
+        }
+        SolveScheme {
+            guess: match kind {
+                FermionKind::Wilson => guess::<Spinor>(settings, wanted.as_ref()),
+                FermionKind::Staggered => guess::<ColourVector>(settings, wanted.as_ref()),
+            },
+            batch: BatchChoice::from_settings(settings, "batch"),
+            correction: correction(settings, method),
+            schwarz: schwarz::resolve(settings, method, wanted.as_ref().map(|w| w.lattice)),
+            multigrid: multigrid::resolve(settings, method),
+            setup: settings.get("setup").map(|setting| PathBuf::from(setting.text())),
+            asks_for_vectors: settings.get("mg-vectors").is_some(),
+            sources: wanted.as_ref().map_or(0, |wanted| wanted.sources),
+            positive: kind == FermionKind::Staggered,
+            escalate: !settings.is_on("no-escalation"),
+            method,
+            tol,
+            max_iterations,
+            outer,
+        }
+    }
+    /// Refuses what does not go with how the lattice is cut.
+    pub fn check(&self, cut: Cut) -> Outcome {
+        match self.method {
+            Method::GcrDd => self.schwarz.check(cut.local, &cut.grid).map_err(Failure::refused),
+            Method::Multigrid => self.multigrid.aggregates(cut.local).map(|_| ()).map_err(Failure::refused),
+            // Aggregates that somebody asks for have to fit, even if nobody may come to need them.
+            Method::Auto if self.multigrid.blocks[0].is_some() => {
+                self.multigrid.aggregates(cut.local).map(|_| ()).map_err(Failure::refused)
+            }
+            _ => Ok(()),
+        }
+        .map_err(Failure::shared)
+    }
+    /// For the library.
+    pub fn request(&self, operator: Operator, precision: Precision, reconstruction: LinkStorage) -> Request {
+        Request {
+            method: self.method,
+            precision,
+            outer: self.outer,
+            reconstruction,
+            tol: self.tol,
+            max_iterations: self.max_iterations,
+            correction: self.correction,
+            schwarz: self.schwarz,
+            multigrid: self.multigrid,
+            sources: self.sources,
+            escalate: self.escalate,
+            ..Request::new(operator)
+        }
+    }
+    /// The method that was asked for.
+    pub fn asked(&self) -> Method {
+        self.method
+    }
+    /// Its name for people.
+    pub fn title(&self, taken: Method) -> &'static str {
+        match taken {
+            Method::Bicgstab => "BiCGstab",
+            Method::Auto => "BiCGstab, multigrid or CG",
+            Method::Cg if self.positive => "CG",
+            Method::Cg => "CG on the normal equations",
+            Method::Cgne => "CG for the error (M M^+)",
+            Method::BlockCg if self.positive => "block CG",
+            Method::BlockCg => "block CG on the normal equations",
+            Method::GcrDd => "GCR-DD",
+            Method::Multigrid => "GCR with multigrid",
+        }
+    }
+    /// Whether all right-hand sides of a batch share a Krylov space.
+    pub fn is_block(&self) -> bool {
+        self.method == Method::BlockCg
+    }
+    /// The precision of the solver's true residuals.
+    pub fn outer(&self) -> &'static str {
+        name_of(&OUTER_PRECISIONS, self.outer)
+    }
+    /// `reliable` or `defect`.
+    pub fn correction(&self) -> &'static str {
+        self.correction.name()
+    }
+    /// The iterations to which the entries of a residual history belong: one entry an iteration with reliable updates,
+    /// one a correction with defect correction. `updates` holds the iterations at which true residuals were computed.
+    pub fn iterations_of(&self, history: &[f64], updates: &[usize]) -> Vec<(usize, f64)> {
+        let defect = matches!(self.correction, Correction::Defect { .. });
+        let corrections = || std::iter::once(0).chain(updates.iter().copied());
+        match defect {
+            true => corrections().zip(history.iter().copied()).collect(),
+            false => history.iter().copied().enumerate().collect(),
+        }
+    }
+    /// What was computed how, for people.
+    pub fn describe(&self, report: &Report) -> String {
+        let solver = self.title(report.method);
+        let outer = match report.outer {
+            Precision::Double => String::new(),
+            other => format!(" in {}", name_of(&OUTER_PRECISIONS, other)),
+        };
+        let correction = match self.correction {
+            Correction::Reliable { .. } => String::new(),
+            Correction::Defect { inner_tol } => format!(", defect correction with inner solves to {inner_tol:e}"),
+        };
+        let domains = match self.method {
+            Method::GcrDd => format!(
+                ", {} of minimum residual in {} precision in {}",
+                text::count(self.schwarz.steps, "step"),
+                name_of(&PRECISIONS, self.schwarz.precision),
+                match self.schwarz.domain {
+                    Some([x, y, z, t]) => format!("domains of {x}×{y}×{z}×{t}"),
+                    None if self.schwarz.overlap > 0 => {
+                        format!(
+                            "one domain a process, with {} of its neighbours'",
+                            text::count(self.schwarz.overlap, "site")
+                        )
+                    }
+                    None => "one domain a process".into(),
+                }
+            ),
+            _ => String::new(),
+        };
+        let precision = name_of(&PRECISIONS, report.precision);
+        let recon = name_of(&RECONSTRUCTIONS, report.reconstruction);
+        format!("{solver}, {precision}{outer} precision, recon {recon}{correction}{domains}")
+    }
+}
+
+fn correction(settings: &mut Settings, method: Method) -> Correction {
+    let defect = settings.choice("correction", &[("reliable", false), ("defect", true)]).unwrap_or(false);
+    let delta = settings.number("delta", "a number from 0 up to, but not including, 1", |d| (0.0..1.0).contains(&d));
+    let inner_tol = settings.number("inner-tol", RESIDUAL, is_residual);
+    let (stray, owner) = if defect { ("delta", "reliable") } else { ("inner-tol", "defect") };
+    if let Some(setting) = settings.get(stray) {
+        let owner = settings.spelled("correction", owner);
+        settings.wrong(&setting, format!("belongs to {owner}"));
+    }
+    if defect && matches!(method, Method::GcrDd | Method::Multigrid) {
+        settings.conflict("correction", "solver", "GCR restarts from true residuals by itself: leave it out");
+    }
+    if defect { Correction::Defect { inner_tol: inner_tol.unwrap_or(1e-2) } } else { Correction::Reliable { delta } }
+}
+
+/// The file of `--guess`, which has to hold a field for each source.
+fn guess<T: Fermion>(settings: &mut Settings, wanted: Option<&Wanted>) -> Option<Vec<Source>> {
+    settings.parsed("guess", |path| {
+        let source = Source::parse::<T>(&format!("file:{path}"))?;
+        let Some(wanted) = wanted else { return Ok(vec![source]) };
+        let fields = source.check::<T>(wanted.lattice)?;
+        match (fields.len(), wanted.sources) {
+            (there, needed) if there == needed => Ok(fields),
+            (there, needed) => Err(format!("{path}: holds {there} fields, and there are {needed} sources")),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scheme(correction: Correction) -> SolveScheme {
+        SolveScheme {
+            tol: 1e-10,
+            guess: None,
+            batch: BatchChoice::default(),
+            method: Method::Bicgstab,
+            max_iterations: 10,
+            outer: Precision::Double,
+            correction,
+            schwarz: Schwarz::default(),
+            multigrid: MultigridParams::default(),
+            setup: None,
+            asks_for_vectors: false,
+            sources: 1,
+            escalate: true,
+            positive: false,
+        }
+    }
+
+    #[test]
+    fn entries_of_a_history_are_where_they_were_made() {
+        let history = [1.0, 0.1, 0.01];
+        let reliable = scheme(Correction::default()).iterations_of(&history, &[2]);
+        assert_eq!(reliable, [(0, 1.0), (1, 0.1), (2, 0.01)]);
+        let defect = scheme(Correction::Defect { inner_tol: 0.1 }).iterations_of(&history, &[7, 15]);
+        assert_eq!(defect, [(0, 1.0), (7, 0.1), (15, 0.01)]);
+    }
+}

@@ -1,0 +1,78 @@
+//! `--setup FILE`: test vectors of multigrid from an earlier run, or for later ones.
+use super::layout::Layout;
+use super::{Failure, Outcome};
+use crate::failure::ReadBy;
+use ferrite::field::host::HostGauge;
+use ferrite::files::setup::links_checksum;
+use ferrite::files::setup_of_solve::{self, SetupError};
+use ferrite::operators::WilsonLike;
+use ferrite::solve::{Configuration, Request};
+use std::path::{Path, PathBuf};
+use tracing::info;
+
+/// The file, and what the links and the operator of this run are.
+pub struct SetupFile {
+    path: PathBuf,
+    layout: Layout,
+    operator: WilsonLike,
+    links: String,
+    /// Whether it was there when the run began.
+    is_there: bool,
+    /// Flags or keys that describe the solve, for advice.
+    given_by: ReadBy,
+}
+
+impl SetupFile {
+    /// *Collective.* For a solve with an operator on this process's part of the links.
+    pub fn new(
+        path: &Path,
+        layout: &Layout,
+        operator: WilsonLike,
+        gauge: &HostGauge,
+        given_by: ReadBy,
+    ) -> Outcome<Self> {
+        let network = layout.network();
+        let failed = |error: comms::CommError| Failure::failed(error);
+        let links = links_checksum(gauge, &layout.section, network).map_err(failed)?;
+        let there = network.all_gather(&[u8::from(path.exists())]).map_err(failed)?;
+        let is_there = there.first().is_some_and(|first| *first == [1]);
+        Ok(SetupFile { path: path.into(), layout: layout.clone(), operator, links, is_there, given_by })
+    }
+    /// *Collective.* Hands over what the file has, if it is there, and makes a request for as many near-null vectors; `asked`:
+    /// their number was asked for.
+    pub fn load(&self, configuration: &Configuration<'_>, request: &mut Request, asked: bool) -> Outcome {
+        if !self.is_there {
+            return Ok(());
+        }
+        let (path, expected) = (self.path.display(), asked.then_some(request.multigrid.vectors));
+        let refused = |why| Failure::refused(format!("{path} {why}: remove it, or name another file")).shared();
+        let file = self.layout.share(&self.path);
+        let loaded = setup_of_solve::load(file, configuration, self.operator, &self.links, expected);
+        let loaded = loaded.map_err(|error| match error {
+            SetupError::File(error) => Failure::reading(&error, ReadBy::default()),
+            SetupError::Device(error) => error.into(),
+            SetupError::Vectors { found, asked } => refused(format!(
+                "has {found} vectors, and {} asks for {asked}",
+                self.given_by.spelled("mg-vectors", "")
+            )),
+            why => refused(why.to_string()),
+        })?;
+        request.multigrid.vectors = loaded.vectors;
+        info!("{path}: {} test vectors for multigrid, made for m = {}", loaded.vectors, loaded.mass);
+        Ok(())
+    }
+    /// *Collective.* Writes what the run has made, if the file was not there.
+    pub fn save(&self, configuration: &Configuration<'_>) -> Outcome {
+        if self.is_there {
+            return Ok(());
+        }
+        match setup_of_solve::save(self.layout.share(&self.path), configuration, &self.links) {
+            Ok(vectors) => info!("{}: wrote {vectors} test vectors of multigrid", self.path.display()),
+            Err(SetupError::None) => {}
+            Err(SetupError::File(error)) => return Err(Failure::writing(error)),
+            Err(SetupError::Device(error)) => return Err(error.into()),
+            Err(why) => return Err(Failure::failed(why)),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,377 @@
+//! What a solve prints and writes.
+use super::{Ended, Solve};
+use crate::batch::Batches;
+use crate::device::Device;
+use crate::failure::ReadBy;
+use crate::fields::Source;
+use crate::layout::Layout;
+use crate::method::SolveScheme;
+use crate::plan::{METHODS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES, Systems, merged, name_of};
+use crate::profile::Profile;
+use crate::progress::Watch;
+use crate::{Context, Failure, Outcome, fields, interrupt, multigrid, plot, text};
+use ferrite::field::host::{Fermion, HostField};
+use ferrite::operators::Operator;
+use ferrite::solve::{Escalation, Method, MethodChange, Report, ShiftStrategy, ShiftsReport, names};
+use serde_json::{Value, json};
+use solvers::{Info, Unsolved};
+use std::path::PathBuf;
+use tracing::{info, warn};
+
+/// Where and how a solve was done.
+pub struct Done<'a> {
+    /// The device, and how the lattice is cut.
+    pub place: (&'a Device, &'a Layout),
+    /// The operator on the links that were read.
+    pub operator: Operator,
+    /// How right-hand sides were split.
+    pub batches: &'a Batches,
+    /// Times of kernels.
+    pub profile: Profile,
+}
+
+impl Done<'_> {
+    /// What all results say of it in JSON.
+    fn json(&self, solve: &Solve, method: Method) -> Value {
+        let (device, layout) = self.place;
+        let common = json!({
+            "tol": solve.scheme.tol,
+            "backend": device.name(),
+            "device": device.describe(),
+            "layout": layout.describe(),
+            "solver": name_of(&METHODS, method),
+            "correction": solve.scheme.correction(),
+        });
+        merged(common, [solve.plan.describe(&self.operator), self.batches.json(), self.profile.json()])
+    }
+}
+
+/// The result of a solve with one operator.
+pub fn one<F: Fermion>(context: &Context, solve: &Solve, done: &Done, ended: &Ended<F>, watch: &Watch) -> Outcome {
+    let (plan, report, (device, layout)) = (&solve.plan, &ended.report, done.place);
+    announce(report);
+    let mass = done.operator.mass();
+    let coupling = match done.operator {
+        Operator::WilsonLike(operator) => format!(" (kappa = {})", text::rounded(operator.wilson.kappa(), 8)),
+        Operator::Staggered(_) => String::new(),
+    };
+    let written = written(solve, report.converged, |path| {
+        let title = format!("solution of the {} equation, m = {mass}{coupling}", plan.definition().title);
+        fields::write_fermions(path, &ended.solutions, &title, layout)
+    })?;
+    let headline = plan.headline(&done.operator);
+    if let Some(path) = &solve.plot {
+        let picture = plot::Convergence {
+            title: format!("{headline}, m = {}", text::rounded(mass, 6)),
+            subtitle: solve.scheme.describe(report),
+            history: histories(&solve.scheme, report, watch),
+            updates: &watch.updates,
+            tol: solve.scheme.tol,
+        };
+        context.comm.once(|| plot::write(path, &picture).map_err(Failure::failed))?;
+    }
+    let (info, worst) = (&report.info, worst(report));
+    let object = json!({
+        "converged": report.converged,
+        "iterations": info.iterations,
+        "iterations_per_source": info.iterations_per_rhs,
+        "true_residual": worst,
+        "true_residuals": report.true_residual,
+        "seconds": report.seconds,
+        "total_seconds": report.total_seconds,
+        "gflops": report.gflops,
+        "mass": mass,
+        "precision": name_of(&PRECISIONS, report.precision),
+        "outer": name_of(&PRECISIONS, report.outer),
+        "escalations": escalations(&report.escalations),
+        "method_changes": method_changes(report),
+        "gave_up": report.gave_up.as_ref().map(Unsolved::to_string),
+        "reconstruct": name_of(&RECONSTRUCTIONS, report.reconstruction),
+        "reductions": info.reductions,
+        "reliable_updates": info.reliable_updates,
+        "restarts": info.restarts,
+        "applications": applications(info),
+        "multigrid": report.multigrid.as_ref().map(multigrid::json),
+        "history": info.history,
+        "output": written,
+        "plot": solve.plot,
+    });
+    context.output.result("ferrite.solve/1", merged(object, [done.json(solve, report.method)]), || {
+        let mut text = format!(
+            "{headline}\nm = {}{coupling}, {}\n{}\n{} after {}, {}\n\
+             true residual |b - Mx| / |b| = {worst:.3e} (asked: {})\n",
+            text::rounded(mass, 6),
+            done.batches.describe(),
+            solve.scheme.describe(report),
+            if report.converged { "converged" } else { "NOT converged" },
+            text::count(info.iterations, "iteration"),
+            text::count(info.reliable_updates, "reliable update"),
+            text::tolerance(solve.scheme.tol)
+        );
+        text += &lines(&plan.sources, report);
+        text += &format!("{:.3} s, {:.1} GFLOP/s on {}\n", report.seconds, report.gflops, device.describe());
+        text += &report.multigrid.as_ref().map(multigrid::table).unwrap_or_default();
+        text += &done.profile.table(context);
+        text += &files(written, solve.plot.as_ref());
+        text
+    })?;
+    if report.converged {
+        return Ok(());
+    }
+    let kept =
+        kept(solve, written, ["the best iterate, which is not a solution", "the best iterate is", "the best iterate"]);
+    let reached = format!("|b - Mx| / |b| = {worst:.3e}, asked was {}; {kept}", text::tolerance(solve.scheme.tol));
+    match &ended.error {
+        Some(error @ Unsolved::Cancelled { .. }) => {
+            Err(Failure::new(interrupt::code(), format!("{error}: {reached}")).shared())
+        }
+        Some(error) => {
+            let advice = advice(report, error);
+            Err(Failure::failed(format!("the solve did not converge: {error}{advice}; {reached}")).shared())
+        }
+        None => Err(Failure::failed(format!("the solve did not converge: {reached}")).shared()),
+    }
+}
+
+/// The result of a solve for several masses or shifts.
+pub fn several<F: Fermion>(
+    context: &Context,
+    solve: &Solve,
+    done: &Done,
+    solutions: &[Vec<HostField<F>>],
+    report: &ShiftsReport,
+) -> Outcome {
+    let (plan, (device, layout)) = (&solve.plan, done.place);
+    let (what, plural, values, mass) = match &plan.systems {
+        Systems::Shifts(shifts) => ("shift", "shifts", shifts.clone(), Some(plan.operator.mass())),
+        Systems::Masses(masses) => ("mass", "masses", masses.clone(), None),
+        Systems::One => ("mass", "masses", vec![plan.operator.mass()], None),
+    };
+    for (value, outcome) in values.iter().zip(&report.shifts) {
+        for escalation in &outcome.escalations {
+            warn!(
+                "{what} {value}: {}; went on in {} precision",
+                escalation.reason,
+                name_of(&PRECISIONS, escalation.precision)
+            );
+        }
+        if let Some(why) = &outcome.gave_up {
+            info!("{what} {value}: {}", good_enough(why));
+        }
+    }
+    let written = written(solve, report.converged, |path| {
+        let all: Vec<&HostField<F>> = solutions.iter().flatten().collect();
+        let title = format!("solutions of the {} equation for {} {plural}", plan.definition().title, values.len());
+        fields::write_block(path, &all, &plan.block(), &title, layout)
+    })?;
+    let rows: Vec<_> = values
+        .iter()
+        .zip(&report.shifts)
+        .map(|(value, outcome)| {
+            json!({
+                what: value,
+                "iterations": outcome.iterations,
+                "refinement_iterations": outcome.refinement_iterations,
+                "reliable_updates": outcome.reliable_updates,
+                "true_residual": solvers::worst_residual(&outcome.true_residual),
+                "true_residuals": outcome.true_residual,
+                "escalations": escalations(&outcome.escalations),
+                "failure": outcome.failure.as_ref().map(Unsolved::to_string),
+                "gave_up": outcome.gave_up.as_ref().map(Unsolved::to_string),
+            })
+        })
+        .collect();
+    let object = json!({
+        "converged": report.converged,
+        "mass": mass,
+        "systems": rows,
+        "shift_solver": name_of(&STRATEGIES, plan.strategy),
+        "first_precision": report.first_precision.map(|precision| name_of(&PRECISIONS, precision)),
+        "precision": name_of(&PRECISIONS, plan.precision),
+        "reconstruct": name_of(&RECONSTRUCTIONS, report.reconstruction),
+        "outer": solve.scheme.outer(),
+        "first_seconds": report.first_seconds,
+        "seconds": report.seconds,
+        "total_seconds": report.total_seconds,
+        "gflops": report.gflops,
+        "output": written,
+        "output_axes": plan.block(),
+    });
+    context.output.result(
+        "ferrite.solve_shifts/1",
+        merged(object, [done.json(solve, solve.scheme.asked())]),
+        || {
+            let mut text = plan.headline(&done.operator) + "\n";
+            if plan.sources.len() > 1 {
+                text += &format!("{}\n", done.batches.describe());
+            }
+            if let Some(mass) = mass {
+                text += &format!("(M^+ M + s) x = b at m = {}\n", text::rounded(mass, 6));
+            }
+            let precision = name_of(&PRECISIONS, plan.precision);
+            text += &match (plan.strategy, report.first_precision) {
+                (ShiftStrategy::MultiShift, Some(first)) => {
+                    format!("multi-shift CG in {}, then CG in {precision} for each\n", name_of(&PRECISIONS, first))
+                }
+                _ => format!("{} in {precision} for each\n", solve.scheme.title(solve.scheme.asked())),
+            };
+            text += &format!("{what:>14} {:>11} {:>11} {:>14}\n", "multi-shift", "refinement", "true residual");
+            for (value, outcome) in values.iter().zip(&report.shifts) {
+                text += &format!(
+                    "{:>14} {:>11} {:>11} {:>14.3e}{}\n",
+                    text::number(*value),
+                    outcome.iterations,
+                    outcome.refinement_iterations,
+                    solvers::worst_residual(&outcome.true_residual),
+                    outcome.failure.as_ref().map(|why| format!("  {why}")).unwrap_or_default()
+                );
+            }
+            text += &format!(
+                "{} (asked: {})\n",
+                if report.converged { "converged" } else { "NOT converged" },
+                text::tolerance(solve.scheme.tol)
+            );
+            text += &format!(
+                "{:.3} s, of which multi-shift CG {:.3} s, {:.1} GFLOP/s on {}\n",
+                report.seconds,
+                report.first_seconds,
+                report.gflops,
+                device.describe()
+            );
+            text += &done.profile.table(context);
+            text += &files(written, None);
+            text
+        },
+    )?;
+    if report.converged {
+        return Ok(());
+    }
+    let iterates = ["the best iterates, which are not solutions", "the best iterates are", "the best iterates"];
+    let kept = kept(solve, written, iterates);
+    if report.cancelled {
+        return Err(Failure::new(interrupt::code(), format!("interrupted; {kept}")).shared());
+    }
+    let solved = report.shifts.iter().filter(|s| s.true_residual.iter().all(|r| *r <= solve.scheme.tol)).count();
+    let of = report.shifts.len();
+    let bad = of - solved;
+    let why = format!("{bad} of {of} systems did not converge to {}; {kept}", text::tolerance(solve.scheme.tol));
+    Err(Failure::failed(why).shared())
+}
+
+/// Writes the solutions where they are wanted and there are any; where to.
+fn written(solve: &Solve, converged: bool, write: impl FnOnce(&PathBuf) -> Outcome) -> Outcome<Option<&PathBuf>> {
+    let path = solve.plan.output.as_ref().filter(|_| converged || solve.keep_unconverged);
+    path.map_or(Ok(()), write).map(|()| path)
+}
+
+/// What became of iterates that are not solutions, in three forms of their name.
+fn kept(solve: &Solve, written: Option<&PathBuf>, [what, are, name]: [&str; 3]) -> String {
+    match (&solve.plan.output, written) {
+        (_, Some(path)) => {
+            warn!("{} holds {what}", path.display());
+            format!("{are} in {}", path.display())
+        }
+        (Some(path), None) => {
+            let value = if solve.plan.read.by == ReadBy::Keys { "true" } else { "" };
+            let keep = solve.plan.read.by.spelled("keep-unconverged", value);
+            format!("{} was not written ({keep} writes {name})", path.display())
+        }
+        (None, None) => "no output file was requested".into(),
+    }
+}
+
+fn files(written: Option<&PathBuf>, plot: Option<&PathBuf>) -> String {
+    let line = |what: &str, path: &PathBuf| format!("{what}: {}\n", path.display());
+    let [solution, plot] =
+        [("solution", written), ("plot", plot)].map(|(what, path)| path.map(|path| line(what, path)));
+    solution.unwrap_or_default() + &plot.unwrap_or_default()
+}
+
+/// Residuals by right-hand side, with the iterations that they belong to.
+fn histories(scheme: &SolveScheme, report: &Report, watch: &Watch) -> Vec<Vec<(usize, f64)>> {
+    let one = |(j, history): (usize, &Vec<f64>)| scheme.iterations_of(history, &watch.iterations_of_updates(j));
+    report.info.history.iter().enumerate().map(one).collect()
+}
+
+/// A line for each of several right-hand sides.
+fn lines(sources: &[Source], report: &Report) -> String {
+    if sources.len() < 2 {
+        return String::new();
+    }
+    let each = report.info.iterations_per_rhs.iter().zip(&report.true_residual);
+    let line = |(source, (iterations, residual)): (&Source, (&usize, &f64))| {
+        format!("  {source}: {}, {residual:.3e}\n", text::count(*iterations, "iteration"))
+    };
+    sources.iter().zip(each).map(line).collect()
+}
+
+/// How often the even-odd operator was applied, for JSON.
+fn applications(info: &Info) -> Value {
+    json!({
+        "precise": info.precise_applications,
+        "sloppy": info.sloppy_applications,
+        "in_domains": info.preconditioner.local_applications,
+    })
+}
+
+/// A note on a solver that gave up although its solution is one.
+fn good_enough(why: &Unsolved) -> String {
+    format!("the solver gave up, but the true residual in double precision is at or below the tolerance: {why}")
+}
+
+/// Warns of precision escalations, and notes that a solver gave up whose solution is good enough.
+pub fn announce(report: &Report) {
+    for escalation in &report.escalations {
+        warn!(
+            "after {}: {}; went on with {} in {} precision, recon {}",
+            text::count(escalation.iterations, "iteration"),
+            escalation.reason,
+            name_of(&PRECISIONS, escalation.precision),
+            name_of(&PRECISIONS, escalation.outer),
+            name_of(&RECONSTRUCTIONS, escalation.reconstruction)
+        );
+    }
+    for change in &report.method_changes {
+        let iterations = text::count(change.iterations, "iteration");
+        info!("after {iterations} {} went on: {}", name_of(&METHODS, change.method), change.reason);
+    }
+    if let Some(why) = &report.gave_up {
+        info!("{}", good_enough(why));
+    }
+}
+
+/// The solvers that a failed solve tried and one that may help, for the end of a message.
+pub fn advice(report: &Report, error: &Unsolved) -> String {
+    names::advice(report, error, |name| format!("--solver {name}"), "a larger --max-iterations")
+}
+
+/// Changes of the method for JSON.
+fn method_changes(report: &Report) -> Vec<Value> {
+    let one = |change: &MethodChange| {
+        json!({
+            "iterations": change.iterations,
+            "solver": name_of(&METHODS, change.method),
+            "reason": change.reason,
+        })
+    };
+    report.method_changes.iter().map(one).collect()
+}
+
+/// The precision escalations for JSON.
+fn escalations(escalations: &[Escalation]) -> Vec<Value> {
+    let one = |escalation: &Escalation| {
+        json!({
+            "iterations": escalation.iterations,
+            "reason": escalation.reason.to_string(),
+            "precision": name_of(&PRECISIONS, escalation.precision),
+            "outer": name_of(&PRECISIONS, escalation.outer),
+            "reconstruct": name_of(&RECONSTRUCTIONS, escalation.reconstruction),
+        })
+    };
+    escalations.iter().map(one).collect()
+}
+
+/// The largest true residual, NaN if there is one.
+pub fn worst(report: &Report) -> f64 {
+    solvers::worst_residual(&report.true_residual)
+}

@@ -1,0 +1,877 @@
+//! The input of `ferrite spectrum`, checked.
+use super::super::batch::BatchChoice;
+use super::super::device::DeviceChoice;
+use super::super::named::{self, is_field};
+use super::super::plan::{definition, foreign_keys};
+use super::super::{Context, Failure, Outcome, keys};
+use super::SpectrumArguments;
+use crate::config::{Kind, Schema, Settings, none_of};
+use ferrite::FermionKind;
+use ferrite::lattice::Lattice;
+use ferrite::observables::spectrum::gamma::{COUNT, name};
+use ferrite::observables::spectrum::sequential_nucleon::{PROJECTORS, SpinProjector};
+use ferrite::observables::spectrum::smearing::MOST_STEPS;
+use ferrite::observables::spectrum::tastes::{PIONS, SpinTaste};
+use ferrite::operators::Definition;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use tracing::warn;
+
+/// Its own keys; those of `ferrite solve` are in a table `solve`.
+pub const SCHEMA: Schema = &[
+    ("configurations", Kind::Texts),
+    ("source", Kind::Word),
+    ("origin", Kind::Extents),
+    ("origins", Kind::Sites),
+    ("times", Kind::Count),
+    ("sink", Kind::Word),
+    ("momenta", Kind::Count),
+    ("seed", Kind::Count),
+    ("nucleon", Kind::Switch),
+    ("pcac", Kind::Switch),
+    ("propagators", Kind::Text),
+    ("batch", Kind::Count),
+    ("bin", Kind::Count),
+    ("plot", Kind::Texts),
+    ("mesons", Kind::Texts),
+    ("tastes", Kind::Texts),
+    ("three-point.hadron", Kind::Word),
+    ("three-point.separations", Kind::Numbers),
+    ("three-point.sink", Kind::Word),
+    ("three-point.projectors", Kind::Texts),
+    ("three-point.momentum", Kind::Numbers),
+    ("three-point.charge", Kind::Switch),
+    ("quark.*.name", Kind::Text),
+    ("quark.*.momentum", Kind::Numbers),
+    ("shell.width", Kind::Number),
+    ("shell.steps", Kind::Count),
+    ("shell.ape-weight", Kind::Number),
+    ("shell.ape-steps", Kind::Count),
+    ("shell.momentum", Kind::Numbers),
+];
+
+/// Keys of a solve that have no meaning here.
+const ELSEWHERE: [&str; 14] = [
+    "setup",
+    "gauge",
+    "source",
+    "sources",
+    "output",
+    "save-source",
+    "plot",
+    "guess",
+    "masses",
+    "shifts",
+    "keep-unconverged",
+    "profile",
+    "fat",
+    "long",
+];
+
+/// What a quark begins from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceKind {
+    /// One site.
+    Point,
+    /// One site, smeared.
+    Shell,
+    /// All sites of a time.
+    Wall,
+    /// Noise at all sites of a time.
+    Noise,
+}
+
+/// Names of the sources.
+pub const SOURCES: [(&str, SourceKind); 4] = [
+    ("point", SourceKind::Point),
+    ("shell", SourceKind::Shell),
+    ("wall", SourceKind::Wall),
+    ("noise", SourceKind::Noise),
+];
+
+/// Gaussian smearing of quarks, on smeared links.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shell {
+    /// w
+    pub width: f64,
+    /// n
+    pub steps: usize,
+    /// Weight of a link against its staples in each step of APE smearing.
+    pub ape_weight: f64,
+    /// Steps of APE smearing.
+    pub ape_steps: usize,
+    /// Of quarks for which smearing is best, in units of 2π/L.
+    pub momentum: [f64; 3],
+}
+
+/// A quark.
+#[derive(Debug)]
+pub struct QuarkInput {
+    /// What it is called; empty where there is one only.
+    pub name: String,
+    /// Of its shells, if not that of all.
+    momentum: Option<[f64; 3]>,
+    /// How it is solved for.
+    solve: Settings,
+}
+
+/// What is at both ends of three-point functions.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ThreePointHadron {
+    /// A meson, with the number of its Γ.
+    Meson(usize),
+    /// The nucleon, with its projectors in their order.
+    Nucleon(Vec<SpinProjector>),
+}
+
+/// Three-point functions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ThreePoint {
+    /// Of what.
+    pub hadron: ThreePointHadron,
+    /// Times between source and sink, in a rising order.
+    pub separations: Vec<usize>,
+    /// Momentum at the sink, in units of 2π/L.
+    pub momentum: [i32; 3],
+    /// Whether the conserved charge is one of the currents.
+    pub charge: bool,
+}
+
+/// A meson of staggered quarks: the mean over operators with a spin and a taste.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TasteMeson {
+    /// As correlators are called.
+    pub name: String,
+    /// Its operators.
+    pub operators: Vec<SpinTaste>,
+}
+
+/// An input.
+#[derive(Debug)]
+pub struct SpectrumInput {
+    /// The configurations, in their order, as typed.
+    pub configurations: Vec<PathBuf>,
+    /// What quarks begin from.
+    pub source: SourceKind,
+    /// Where, at the first of the times.
+    origins: Vec<[usize; 4]>,
+    /// At how many times, of equal distances, there are sources at each origin.
+    times: usize,
+    /// Quarks, of which there is one at least.
+    pub quarks: Vec<QuarkInput>,
+    /// Quark and antiquark of mesons, by their places among the quarks.
+    pub mesons: Vec<[usize; 2]>,
+    /// Mesons of staggered quarks by spin and taste.
+    pub tastes: Vec<TasteMeson>,
+    /// Momenta of hadrons, in units of 2π/L.
+    pub momenta: Vec<[i32; 3]>,
+    /// Of the noise.
+    pub seed: u64,
+    /// Smearing, where source or sink are smeared.
+    pub shell: Option<Shell>,
+    /// Whether quarks are smeared where they end.
+    pub shell_sink: bool,
+    /// Three-point functions, where they are made.
+    pub three_point: Option<ThreePoint>,
+    /// Whether nucleons are made.
+    pub nucleon: bool,
+    /// Whether the axial current with the pion at the source is made.
+    pub pcac: bool,
+    /// Folder of propagators that are kept.
+    pub propagators: Option<PathBuf>,
+    /// How many components of a source go together.
+    pub batch: BatchChoice,
+    /// Configurations of a bin of the jackknife.
+    pub bin: usize,
+    /// Names of further correlators whose effective masses are shown.
+    pub plot: Vec<String>,
+    /// Whether quarks are staggered.
+    pub staggered: bool,
+    /// How the other quark of a doublet is called, where it differs from the one that is solved for.
+    pub partner: Option<&'static str>,
+    /// Where it is computed.
+    pub device: DeviceChoice,
+}
+
+impl SpectrumInput {
+    /// Reads the file and the settings beside it; all mistakes at once.
+    pub fn read(args: &SpectrumArguments, context: &Context) -> Outcome<Self> {
+        let mut s = Settings::with_solves(SCHEMA, "solve", "quark");
+        if let (true, Some(input)) =
+            (is_field(&args.input), args.configurations.iter().find(|name| !is_field(name.as_ref())))
+        {
+            let (input, configuration) = (Path::new(input).display(), args.input.display());
+            let why = format!(
+                "{configuration} is a configuration, and the input comes before it: ferrite spectrum {input} {configuration}"
+            );
+            return Err(Failure::refused(why));
+        }
+        s.file(&args.input)?;
+        s.set(&args.set);
+        if !args.configurations.is_empty() {
+            s.put("configurations", &args.configurations, "the configurations");
+        }
+        s.flag("batch", args.batch.as_deref());
+        context.add_to(&mut s);
+        let device = DeviceChoice::from_settings(&mut s);
+        let mut quarks = quarks(&mut s);
+        let mut definitions = Vec::new();
+        for QuarkInput { solve, .. } in &mut quarks {
+            for key in ELSEWHERE {
+                if let Some(setting) = solve.get(key) {
+                    match SCHEMA.iter().any(|(own, _)| *own == key) {
+                        true => {
+                            s.wrong(&setting, format!("{key} is no key of this table: write it above the first table"))
+                        }
+                        false => s.wrong(&setting, "belongs to `ferrite solve`: leave it out"),
+                    }
+                }
+            }
+            if let Some(setting) = solve.get("batch") {
+                s.wrong(&setting, "is not a key of the solve here: give batch = N before all tables");
+            }
+            context.add_to(solve);
+            let chosen = definition(&mut solve.clone());
+            for (setting, why) in chosen.map_or_else(Vec::new, |chosen| foreign_keys(solve, chosen)) {
+                s.wrong(&setting, why);
+            }
+            definitions.extend(chosen);
+        }
+        let staggered = definitions.iter().any(|definition| definition.kind == FermionKind::Staggered);
+        let partner = definitions.iter().find_map(|definition| definition.partner());
+        agree(&mut s, &quarks, &definitions);
+        let (mesons, tastes) = (mesons(&mut s, &quarks), tastes(&mut s));
+        let configurations = configurations(&mut s);
+        if s.all("configurations").is_empty() && !s.was_refused("configurations") {
+            s.missing("no configurations: name them after the input, or configurations = [\"cfg.000100.ildg\"] in it");
+        }
+        let source = s.choice("source", &SOURCES).unwrap_or(SourceKind::Point);
+        let shell_sink = s.choice("sink", &[("point", false), ("shell", true)]).unwrap_or(false);
+        let (origins, times) = (origins(&mut s), s.count("times", 1..=4096).unwrap_or(1));
+        let most = s.count("momenta", 0..=12).unwrap_or(0) as i32;
+        let seed = s.count("seed", 0..=usize::MAX).unwrap_or(1) as u64;
+        let shell = shell(&mut s, source == SourceKind::Shell || shell_sink);
+        if let Some(note) = shell.and_then(|shell| shell.note(staggered)) {
+            warn!("{note}");
+        }
+        let possible = !staggered && partner.is_none() && source != SourceKind::Noise;
+        let nucleon = s.get("nucleon").map_or(possible, |_| s.is_on("nucleon"));
+        let spreads =
+            quarks.iter().any(|quark| quark.solve.get("spread-boundary").is_some_and(|on| on.text() == "true"));
+        let pcac = s.is_on("pcac");
+        let at_one_time = matches!(source, SourceKind::Wall | SourceKind::Noise);
+        let no_partner = partner.map_or_else(String::new, |other| {
+            format!(
+                "a nucleon has both quarks of a doublet, of which only one is solved for: the other has {other}; take it \
+                 out, or say false"
+            )
+        });
+        for (key, refused, why) in [
+            ("nucleon", nucleon && spreads, "of quarks with spread-boundary nucleons have other phases: take it out"),
+            ("nucleon", partner.is_some() && nucleon, &no_partner),
+            ("momenta", at_one_time && most > 0, "a source at all sites of a time has no momentum but 0"),
+            ("nucleon", source == SourceKind::Noise && nucleon, "three quarks from one noise are noise"),
+            ("seed", source != SourceKind::Noise, "belongs to source = \"noise\""),
+            ("pcac", pcac && staggered, "the PCAC mass is one of Wilson-like quarks: take it out"),
+            ("pcac", pcac && shell_sink, "the axial current is local: it needs sink = \"point\""),
+        ] {
+            if let (true, Some(setting)) = (refused, s.get(key)) {
+                s.wrong(&setting, why);
+            }
+        }
+        let turns = quarks.iter().any(|quark| quark.solve.get("theta").is_some());
+        let why = match source {
+            _ if !staggered => Some("tastes are those of staggered quarks: take it out"),
+            _ if shell_sink || source != SourceKind::Point => {
+                Some("mesons of any taste are made of points: take it out")
+            }
+            _ if turns => {
+                Some("mesons of any taste are known without twisted boundary conditions only: take solve.theta out")
+            }
+            _ => None,
+        };
+        if let (Some(why), Some(setting)) = (why, s.all("tastes").first()) {
+            s.wrong(setting, why);
+        }
+        let three_point = three_point(&mut s, &quarks);
+        if three_point.is_some() {
+            let why = match source {
+                _ if staggered => Some("three-point functions are made of Wilson and clover quarks"),
+                _ if partner.is_some() => Some("three-point functions of a twisted doublet need both of its quarks"),
+                SourceKind::Point | SourceKind::Shell => None,
+                SourceKind::Wall | SourceKind::Noise => Some("three-point functions begin at points and shells"),
+            };
+            if let (Some(why), Some(setting)) = (why, s.get("three-point.separations")) {
+                s.wrong(&setting, format!("{why}: take the table three-point out"));
+            }
+        }
+        let batch = BatchChoice::from_settings(&mut s, "batch");
+        let bin = s.count("bin", 1..=1_000_000).unwrap_or(1);
+        let plot = plot(&mut s, staggered, &correlator_names(&quarks, &mesons, nucleon));
+        let propagators = s.get("propagators").map(|folder| PathBuf::from(folder.text()));
+        s.finish(&args.input.display().to_string())?;
+        Ok(SpectrumInput {
+            configurations,
+            source,
+            origins,
+            times,
+            quarks,
+            mesons,
+            tastes,
+            momenta: momenta(most),
+            seed,
+            shell,
+            shell_sink,
+            three_point,
+            nucleon,
+            pcac,
+            propagators,
+            batch,
+            bin,
+            plot,
+            staggered,
+            partner,
+            device,
+        })
+    }
+    /// Whether there are correlators that take more than a propagator of each quark.
+    pub fn has_further_solves(&self) -> bool {
+        self.three_point.is_some() || !self.tastes.is_empty()
+    }
+    /// Where the sources of a lattice are.
+    pub fn origins(&self, lattice: Lattice) -> Vec<[usize; 4]> {
+        let extent = lattice.size()[3];
+        let at = |[x, y, z, t]: [usize; 4], k: usize| [x, y, z, (t + k * extent / self.times) % extent];
+        self.origins.iter().flat_map(|origin| (0..self.times).map(move |k| at(*origin, k))).collect()
+    }
+    /// The first of them, on any lattice.
+    pub fn first_origin(&self) -> [usize; 4] {
+        self.origins[0]
+    }
+    /// Whether there are several.
+    pub fn has_several_origins(&self) -> bool {
+        self.origins.len() * self.times > 1
+    }
+    /// What names of correlators of a meson begin with.
+    pub fn meson(&self, pair: [usize; 2]) -> String {
+        meson(&self.quarks, pair)
+    }
+    /// And those of a baryon.
+    pub fn baryon(&self, quark: usize) -> String {
+        baryon(&self.quarks[quark])
+    }
+    /// The settings of a solve for a quark on one configuration for the sources at an origin, as `ferrite solve` knows them.
+    pub fn solve_settings(&self, quark: usize, origin: [usize; 4], configuration: &Path) -> Settings {
+        let mut solve = self.quarks[quark].solve.clone();
+        solve.put("gauge", &[configuration.display().to_string()], "configurations");
+        // Places of the sources' components; what the sources are is decided here.
+        let [x, y, z, t] = origin;
+        let point = |component: String| format!("point:{x},{y},{z},{t},{component}");
+        let points: Vec<String> = if self.staggered {
+            (0..3).map(|colour| point(colour.to_string())).collect()
+        } else {
+            (0..12).map(|k| point(format!("{},{}", k / 3, k % 3))).collect()
+        };
+        solve.put("source", &points, "origin");
+        solve
+    }
+    /// How a quark is smeared, where it is.
+    pub fn shell_of(&self, quark: usize) -> Option<Shell> {
+        self.shell.map(|shell| Shell { momentum: self.quarks[quark].momentum.unwrap_or(shell.momentum), ..shell })
+    }
+    /// The source, but for its origin, with this shell.
+    fn of_source(&self, shell: Option<Shell>) -> Value {
+        let smeared = self.source == SourceKind::Shell;
+        json!({
+            "source": SOURCES.iter().find(|(_, kind)| *kind == self.source).map(|(name, _)| *name),
+            "seed": (self.source == SourceKind::Noise).then_some(self.seed),
+            "shell": shell.filter(|_| smeared).map(Shell::json),
+        })
+    }
+    /// What decides what a propagator is, but for its configuration.
+    pub fn of_propagator(&self, quark: usize, origin: [usize; 4]) -> Value {
+        let mut all = self.of_source(self.shell_of(quark));
+        all["origin"] = json!(origin);
+        all["solve"] = self.quarks[quark].physics();
+        all
+    }
+    /// What decides what correlators are, but for their configuration.
+    pub fn of_correlators(&self) -> Value {
+        let mut all = self.of_source(self.shell);
+        if self.origins.len() > 1 {
+            all["origins"] = json!(self.origins);
+        } else {
+            all["origin"] = json!(self.first_origin());
+        }
+        if self.times > 1 {
+            all["times"] = json!(self.times);
+        }
+        match self.quarks.as_slice() {
+            [only] if only.name.is_empty() => all["solve"] = only.physics(),
+            several => {
+                let one = |quark: &QuarkInput| {
+                    let mut physics = quark.physics();
+                    if let Some(momentum) = quark.momentum {
+                        physics["momentum"] = json!(momentum);
+                    }
+                    (quark.name.clone(), physics)
+                };
+                all["quarks"] = several.iter().map(one).collect();
+                all["mesons"] = self.mesons.iter().map(|pair| self.meson_name(*pair)).collect();
+            }
+        }
+        all["sink"] = json!(self.shell.filter(|_| self.shell_sink).map(Shell::json));
+        all["momenta"] = json!(self.momenta.len());
+        if let Some(ThreePoint { hadron, separations, momentum, charge }) = &self.three_point {
+            let mut three = json!({ "separations": separations, "momentum": momentum, "charge": charge });
+            match hadron {
+                ThreePointHadron::Meson(gamma) => three["sink"] = json!(name(*gamma)),
+                ThreePointHadron::Nucleon(projectors) => {
+                    three["hadron"] = json!("nucleon");
+                    three["projectors"] = projectors.iter().map(|projector| projector.name()).collect();
+                }
+            }
+            all["three-point"] = three;
+        }
+        all["nucleon"] = json!(self.nucleon);
+        // Folders of earlier versions have no such key.
+        if self.pcac {
+            all["pcac"] = json!(true);
+        }
+        if !self.tastes.is_empty() {
+            all["tastes"] = self.tastes.iter().map(|one| one.name.as_str()).collect();
+        }
+        all
+    }
+    fn meson_name(&self, [quark, antiquark]: [usize; 2]) -> String {
+        format!("{}-{}", self.quarks[quark].name, self.quarks[antiquark].name)
+    }
+    /// Operator, mass, source and sink, for people.
+    pub fn title(&self) -> String {
+        let source = SOURCES.iter().find(|(_, kind)| *kind == self.source).map_or("", |(name, _)| *name);
+        let sink = if self.shell_sink { "shell" } else { "point" };
+        let quarks: Vec<String> = self.quarks.iter().map(QuarkInput::title).collect();
+        let sources = if self.has_several_origins() {
+            format!(" from {} origins", self.origins.len() * self.times)
+        } else {
+            String::new()
+        };
+        format!("{}, {source} to {sink}{sources}", quarks.join(", "))
+    }
+    /// At how many sites the source is one or noise, before it is smeared: the correlator of a wall or of noise is a sum
+    /// over so many points.
+    pub fn source_sites(&self, lattice: Lattice) -> usize {
+        let space: usize = lattice.size()[..3].iter().product();
+        match self.source {
+            SourceKind::Point | SourceKind::Shell => 1,
+            SourceKind::Wall | SourceKind::Noise if self.staggered => space / 8,
+            SourceKind::Wall | SourceKind::Noise => space,
+        }
+    }
+    /// Whether source and momenta are on the lattice.
+    pub fn check(&self, lattice: Lattice) -> Outcome {
+        let size = lattice.size();
+        for origin in &self.origins {
+            if origin.iter().zip(size).any(|(x, extent)| *x >= extent) {
+                let why = format!("origin {origin:?} is outside the lattice {lattice}, which counts from 0");
+                return Err(Failure::refused(why));
+            }
+        }
+        if !size[3].is_multiple_of(self.times) {
+            let why = format!(
+                "times = {}: the sources of an origin are at equal distances in t, and {lattice} has {} times: give a \
+                 divisor of it",
+                self.times, size[3]
+            );
+            return Err(Failure::refused(why));
+        }
+        let separations = self.three_point.iter().flat_map(|three| &three.separations);
+        if let Some(far) = separations.copied().find(|separation| *separation >= size[3]) {
+            let why = format!(
+                "three-point.separations: {far} is as long as {lattice} or longer, which has {} times",
+                size[3]
+            );
+            return Err(Failure::refused(why));
+        }
+        let mut sources = HashMap::new();
+        for origin in self.origins(lattice) {
+            if let Some(other) = sources.insert(self.distinction(origin), origin) {
+                let why = format!("origins: {other:?} and {origin:?} are the same source, which would count twice");
+                return Err(Failure::refused(why));
+            }
+        }
+        let far = |p: &&[i32; 3]| p.iter().zip(size).any(|(p, extent)| 2 * p.unsigned_abs() as usize > extent);
+        let sinks = self.three_point.iter().map(|three| &three.momentum);
+        if let Some(p) = self.momenta.iter().chain(sinks).find(far) {
+            let why = format!("momenta: {p:?} in units of 2π/L is beyond the edge of the zone on {lattice}");
+            return Err(Failure::refused(why));
+        }
+        Ok(())
+    }
+    /// The origin, as far as a source depends on it.
+    fn distinction(&self, [x, y, z, t]: [usize; 4]) -> [usize; 4] {
+        match (self.source, self.staggered) {
+            (SourceKind::Point | SourceKind::Shell, _) => [x, y, z, t],
+            (SourceKind::Wall | SourceKind::Noise, true) => [x % 2, y % 2, z % 2, t],
+            (SourceKind::Wall | SourceKind::Noise, false) => [0, 0, 0, t],
+        }
+    }
+}
+
+impl QuarkInput {
+    /// The keys of the solve on which its solution depends.
+    fn physics(&self) -> Value {
+        keys::physics().filter_map(|key| Some((key.to_string(), json!(self.solve.get(key)?.text())))).collect()
+    }
+    /// Operator and mass, for people.
+    fn title(&self) -> String {
+        let of = |key: &str, shown: &str| {
+            let text = self.solve.get(key).map(|setting| setting.text().to_string());
+            text.map_or(String::new(), |text| format!("{shown}{text}"))
+        };
+        let all = [("operator", ""), ("mass", ", m = "), ("kappa", ", kappa = "), ("mu", ", mu = ")];
+        let name = if self.name.is_empty() { String::new() } else { format!("{}: ", self.name) };
+        name + &all.map(|(key, shown)| of(key, shown)).concat()
+    }
+}
+
+impl Shell {
+    /// A sentence, where the steps are so long that the highest modes grow instead of falling: (1 + w² Δ/(4 n))ⁿ has
+    /// eigenvalues from (1 − 3 w²/n)ⁿ to 1, those of steps of two sites from (1 − 3 w²/(4 n))ⁿ.
+    fn note(self, staggered: bool) -> Option<String> {
+        let Shell { width, steps, .. } = self;
+        let (lowest, square) = (if staggered { 0.375 } else { 1.5 }, width * width);
+        (steps as f64 <= lowest * square).then(|| {
+            format!(
+                "shell.steps = {steps}: a shell of width {width} is no Gaussian with {} steps or less, which make the highest \
+                 modes larger; good ones have more than {}",
+                (lowest * square).floor(),
+                (2.0 * lowest * square).floor(),
+            )
+        })
+    }
+    fn json(self) -> Value {
+        let Shell { width, steps, ape_weight, ape_steps, momentum } = self;
+        let mut all = json!({ "width": width, "steps": steps, "ape_weight": ape_weight, "ape_steps": ape_steps });
+        if momentum != [0.0; 3] {
+            all["momentum"] = json!(momentum);
+        }
+        all
+    }
+}
+
+/// All momenta whose square is at most `most`, the smallest first.
+fn momenta(most: i32) -> Vec<[i32; 3]> {
+    let reach = f64::from(most).sqrt() as i32;
+    let line = || -reach..=reach;
+    let all = line().flat_map(|x| line().flat_map(move |y| line().map(move |z| [x, y, z])));
+    let square = |p: &[i32; 3]| p.iter().map(|k| k * k).sum::<i32>();
+    let mut all: Vec<[i32; 3]> = all.filter(|p| square(p) <= most).collect();
+    all.sort_by_key(|p| (square(p), *p));
+    all
+}
+
+/// Returns the files that the names and patterns of `configurations` stand for, and notes patterns that match nothing.
+fn configurations(s: &mut Settings) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for setting in s.all("configurations") {
+        match named::matches(setting.text()) {
+            Ok(found) => files.extend(found),
+            Err(why) => s.wrong(&setting, why),
+        }
+    }
+    files
+}
+
+/// The quarks: those of the tables, each with what the table `solve` has, or else that of this table.
+fn quarks(s: &mut Settings) -> Vec<QuarkInput> {
+    let tables = s.tables("quark");
+    if tables == 0 {
+        return vec![QuarkInput { name: String::new(), momentum: None, solve: s.solve() }];
+    }
+    let mut quarks: Vec<QuarkInput> = Vec::new();
+    for number in 0..tables {
+        let key = format!("quark.{number}.name");
+        let name = s.get(&key);
+        match &name {
+            None if !s.was_refused(&key) => s.missing(format!("{key} is missing: mesons are called by their quarks")),
+            None => {}
+            Some(setting) => {
+                let text = setting.text();
+                let word = text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+                if text.is_empty() || !word {
+                    s.wrong(setting, "a name has letters, digits and '_' only");
+                } else if quarks.iter().any(|other| other.name == text) {
+                    s.wrong(setting, format!("there are two quarks '{text}'"));
+                }
+            }
+        }
+        let name = name.map_or_else(String::new, |setting| setting.text().to_string());
+        let momentum = momentum(s, &format!("quark.{number}.momentum"));
+        quarks.push(QuarkInput { name, momentum, solve: s.solve_of(number) });
+    }
+    quarks
+}
+
+/// The table `three-point`.
+fn three_point(s: &mut Settings, quarks: &[QuarkInput]) -> Option<ThreePoint> {
+    let whole = |x: f64| x >= 1.0 && x.fract() == 0.0 && x <= 4096.0;
+    let separations = s.numbers("three-point.separations", "a whole number of times from 1 on", whole);
+    let is_nucleon = s.choice("three-point.hadron", &[("meson", false), ("nucleon", true)]).unwrap_or(false);
+    let projectors = projectors(s);
+    let (other, why) = if is_nucleon {
+        ("three-point.sink", "is the matrix of a meson, and three-point.hadron is nucleon: take it out")
+    } else {
+        ("three-point.projectors", "belongs to three-point.hadron = \"nucleon\"")
+    };
+    if let Some(setting) = s.get(other) {
+        s.wrong(&setting, why);
+    }
+    let names: Vec<String> = (0..COUNT).map(name).collect();
+    let numbered: Vec<(&str, usize)> = names.iter().enumerate().map(|(number, name)| (name.as_str(), number)).collect();
+    let gamma = s.choice("three-point.sink", &numbered).unwrap_or(15);
+    let momentum = momentum(s, "three-point.momentum").unwrap_or_default();
+    if let (true, Some(setting)) = (momentum.iter().any(|p| p.fract() != 0.0), s.get("three-point.momentum")) {
+        s.wrong(&setting, "expected whole numbers, in units of 2π/L");
+    }
+    let charge = s.is_on("three-point.charge");
+    if let (true, Some(setting)) = (charge, s.get("three-point.charge"))
+        && quarks.iter().any(|quark| quark.solve.get("theta").is_some())
+    {
+        s.wrong(
+            &setting,
+            "the conserved charge is known without twisted boundary conditions only: take solve.theta out",
+        );
+    }
+    if !s.was_given("three-point.separations") {
+        for key in ["hadron", "sink", "projectors", "momentum", "charge"] {
+            if let Some(setting) = s.get(&format!("three-point.{key}")) {
+                s.wrong(&setting, "belongs to three-point.separations, the times between source and sink");
+            }
+        }
+    }
+    let mut separations: Vec<usize> = separations?.into_iter().map(|t| t as usize).collect();
+    separations.sort_unstable();
+    separations.dedup();
+    let hadron = if is_nucleon { ThreePointHadron::Nucleon(projectors) } else { ThreePointHadron::Meson(gamma) };
+    Some(ThreePoint { hadron, separations, momentum: momentum.map(|p| p as i32), charge })
+}
+
+/// Those that are asked for, in their order, or the first one.
+fn projectors(s: &mut Settings) -> Vec<SpinProjector> {
+    let mut projectors = Vec::new();
+    for setting in s.all("three-point.projectors") {
+        match PROJECTORS.iter().find(|(name, _)| *name == setting.text()) {
+            Some((_, projector)) => projectors.push(*projector),
+            None => {
+                let names = PROJECTORS.map(|(name, _)| name);
+                s.wrong(&setting, none_of("projectors", setting.text(), &names));
+            }
+        }
+    }
+    projectors.sort_unstable();
+    projectors.dedup();
+    if projectors.is_empty() { vec![SpinProjector::Unpolarised] } else { projectors }
+}
+
+/// Three numbers, in units of 2π/L.
+fn momentum(s: &mut Settings, key: &str) -> Option<[f64; 3]> {
+    let numbers = s.numbers(key, "a number", |_| true)?;
+    let three = <[f64; 3]>::try_from(numbers).ok();
+    if let (None, Some(setting)) = (three, s.get(key)) {
+        s.wrong(&setting, "expected three numbers, of x, y and z, in units of 2π/L");
+    }
+    three
+}
+
+/// Notes what quarks of one meson cannot differ in.
+fn agree(s: &mut Settings, quarks: &[QuarkInput], definitions: &[&Definition]) {
+    let [first, others @ ..] = quarks else { return };
+    let text = |quark: &QuarkInput, key: &str| quark.solve.get(key).map(|setting| setting.text().to_string());
+    for quark in others {
+        for key in ["bc-time", "lattice", "record"] {
+            if text(quark, key) != text(first, key) {
+                let (name, other) = (&quark.name, &first.name);
+                s.missing(format!("{key} of the quarks {other} and {name} differ: give it in the table solve only"));
+            }
+        }
+    }
+    if definitions.iter().any(|definition| definition.kind != definitions[0].kind) {
+        s.missing("quarks of one meson are all staggered or all of Wilson's kind: measure them in two runs");
+    }
+    if others.is_empty() {
+        return;
+    }
+    if let Some(twisted) = definitions.iter().find(|definition| definition.partner().is_some()) {
+        s.missing(format!(
+            "[[quark]]: mesons of {} quarks are those of one doublet: give one quark in the table solve only",
+            twisted.name
+        ));
+    }
+}
+
+/// Pairs of quarks whose mesons are made: those that are asked for, or all.
+fn mesons(s: &mut Settings, quarks: &[QuarkInput]) -> Vec<[usize; 2]> {
+    let n = quarks.len();
+    let all = || (0..n).flat_map(|a| (a..n).map(move |b| [a, b])).collect();
+    if s.all("mesons").is_empty() {
+        return all();
+    }
+    let mut pairs = Vec::new();
+    for setting in s.all("mesons") {
+        let place = |name: &str| quarks.iter().position(|quark| quark.name == name && !name.is_empty());
+        let pair = setting.text().split_once('-').and_then(|(a, b)| Some([place(a.trim())?, place(b.trim())?]));
+        match pair {
+            None if quarks[0].name.is_empty() => s.wrong(&setting, "belongs to an input with tables [[quark]]"),
+            None => {
+                let names: Vec<&str> = quarks.iter().map(|quark| quark.name.as_str()).collect();
+                let of = names.join(", ");
+                s.wrong(&setting, format!("'{}' is not QUARK-ANTIQUARK, each one of {of}", setting.text()));
+            }
+            Some(pair) if pairs.contains(&pair) => s.wrong(&setting, format!("'{}' is there twice", setting.text())),
+            Some(pair) => pairs.push(pair),
+        }
+    }
+    pairs
+}
+
+/// Mesons by spin and taste: `pions`, one of them, or a single operator.
+fn tastes(s: &mut Settings) -> Vec<TasteMeson> {
+    let pion = |(name, operators): &(&str, &[&str])| TasteMeson {
+        name: (*name).into(),
+        operators: operators.iter().filter_map(|one| one.parse().ok()).collect(),
+    };
+    let mut all: Vec<TasteMeson> = Vec::new();
+    for setting in s.all("tastes") {
+        let text = setting.text();
+        let found: Vec<TasteMeson> = match PIONS.iter().find(|(name, _)| *name == text) {
+            _ if text == "pions" => PIONS.iter().map(pion).collect(),
+            Some(one) => vec![pion(one)],
+            None => match text.parse() {
+                Ok(operator) => vec![TasteMeson { name: text.into(), operators: vec![operator] }],
+                Err(why) => {
+                    let names: Vec<&str> = PIONS.iter().map(|(name, _)| *name).collect();
+                    s.wrong(&setting, format!("{why}; there are pions, too, all or one of {}", names.join(", ")));
+                    continue;
+                }
+            },
+        };
+        match found.iter().find(|one| all.iter().any(|known| known.name == one.name)) {
+            Some(twice) => s.wrong(&setting, format!("'{}' is there twice", twice.name)),
+            None => all.extend(found),
+        }
+    }
+    all
+}
+
+/// The sites of `origin` or `origins`.
+fn origins(s: &mut Settings) -> Vec<[usize; 4]> {
+    let site = |text: &str| {
+        let numbers: Option<Vec<usize>> = text.split(',').map(|n| n.trim().parse().ok()).collect();
+        let four = numbers.and_then(|numbers| <[usize; 4]>::try_from(numbers).ok());
+        four.ok_or_else(|| format!("'{text}': expected four whole numbers x,y,z,t"))
+    };
+    if s.get("origin").is_some() && s.get("origins").is_some() {
+        s.conflict("origin", "origins", "the first is for one source, the second for several");
+    }
+    let mut sites = Vec::new();
+    for setting in s.all("origins").into_iter().chain(s.get("origin")) {
+        match site(setting.text()) {
+            Ok(site) => sites.push(site),
+            Err(why) => s.wrong(&setting, why),
+        }
+    }
+    if s.was_given("origins") && s.all("origins").is_empty() && !s.was_refused("origins") {
+        s.missing("origins is empty: give sites, [[0, 0, 0, 0], [0, 0, 0, 8]]");
+    }
+    if sites.is_empty() { vec![[0; 4]] } else { sites }
+}
+
+/// `light-strange.`, or nothing where there is one quark only.
+fn meson(quarks: &[QuarkInput], [quark, antiquark]: [usize; 2]) -> String {
+    match (&quarks[quark].name, &quarks[antiquark].name) {
+        (quark, _) if quark.is_empty() => String::new(),
+        (quark, antiquark) => format!("{quark}-{antiquark}."),
+    }
+}
+
+/// `light.`, or nothing where there is one quark only.
+fn baryon(quark: &QuarkInput) -> String {
+    if quark.name.is_empty() { String::new() } else { format!("{}.", quark.name) }
+}
+
+/// Names of all correlators of Wilson quarks.
+fn correlator_names(quarks: &[QuarkInput], mesons: &[[usize; 2]], nucleon: bool) -> Vec<String> {
+    let of_mesons =
+        mesons.iter().flat_map(|pair| (0..COUNT).map(|number| format!("{}{}", meson(quarks, *pair), name(number))));
+    let of_nucleons = quarks
+        .iter()
+        .filter(|_| nucleon)
+        .flat_map(|quark| ["positive", "negative"].map(|parity| format!("{}nucleon.{parity}", baryon(quark))));
+    of_mesons.chain(of_nucleons).collect()
+}
+
+/// Correlators that are to be shown besides the usual hadrons.
+fn plot(s: &mut Settings, staggered: bool, names: &[String]) -> Vec<String> {
+    let all = s.all("plot");
+    for setting in &all {
+        if staggered {
+            s.wrong(setting, "effective masses of staggered quarks are shown of Goldstone's pion only: take it out");
+        } else if !names.iter().any(|name| name == setting.text()) {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            s.wrong(setting, none_of("plot", setting.text(), &names));
+        }
+    }
+    all.iter().map(|setting| setting.text().to_string()).collect()
+}
+
+/// The smearing, if some is `needed`.
+fn shell(s: &mut Settings, needed: bool) -> Option<Shell> {
+    let width = s.number("shell.width", "a number above 0", |w| w > 0.0);
+    let steps = s.count("shell.steps", 1..=MOST_STEPS);
+    let ape_weight = s.number("shell.ape-weight", "a number above 0", |w| w > 0.0);
+    let ape_steps = s.count("shell.ape-steps", 0..=1000);
+    let momenta = (0..s.tables("quark")).map(|number| format!("quark.{number}.momentum"));
+    let keys =
+        ["shell.width", "shell.steps", "shell.ape-weight", "shell.ape-steps", "shell.momentum"].map(String::from);
+    for key in keys.into_iter().chain(momenta) {
+        let key = key.as_str();
+        match (needed, s.get(key)) {
+            (true, None) if ["shell.width", "shell.steps"].contains(&key) && !s.was_given(key) => {
+                s.missing(format!("{key} is missing: a shell is (1 + w² Δ/(4 n))ⁿ of a point"));
+            }
+            (false, Some(setting)) => s.wrong(&setting, "belongs to source = \"shell\" or sink = \"shell\""),
+            _ => {}
+        }
+    }
+    let momentum = momentum(s, "shell.momentum").unwrap_or_default();
+    let (ape_weight, ape_steps) = (ape_weight.unwrap_or(2.5), ape_steps.unwrap_or(0));
+    Some(Shell { width: width?, steps: steps?, ape_weight, ape_steps, momentum }).filter(|_| needed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where (1 − 3 w²/n)ⁿ is −1 or less.
+    #[test]
+    fn few_steps_are_no_gaussian() {
+        let note = |width, steps, staggered| {
+            Shell { width, steps, ape_weight: 2.5, ape_steps: 0, momentum: [0.0; 3] }.note(staggered)
+        };
+        assert!(
+            note(2.0, 6, false).is_some_and(|note| note.contains("6 steps or less") && note.contains("more than 12"))
+        );
+        assert_eq!((note(2.0, 7, false), note(2.0, 2, true)), (None, None));
+        assert!(note(2.0, 1, true).is_some());
+    }
+
+    #[test]
+    fn momenta_come_in_shells() {
+        assert_eq!(momenta(0), [[0, 0, 0]]);
+        let one = momenta(1);
+        assert_eq!((one.len(), one[0]), (7, [0, 0, 0]));
+        assert_eq!((momenta(2).len(), momenta(3).len(), momenta(4).len()), (19, 27, 33));
+    }
+}

@@ -1,0 +1,866 @@
+//! Propagators: solved, or read where they are kept.
+use super::super::batch::{BatchTask, Batches, Needs, RIGHT_HAND_SIDE};
+use super::super::communicator::RunCommunicator;
+use super::super::configured::Configured;
+use super::super::device::Device;
+use super::super::host_links::{HostLinks, LinksRead};
+use super::super::layout::{Cut, Layout};
+use super::super::plan::{gauge_header, reading};
+use super::super::progress::Watch;
+use super::super::solve::{self, ReadySolve, Solve, refused};
+use super::super::{Code, Context, Failure, Outcome, ahead, fields, interrupt, text};
+use super::account::SolveAccount;
+use super::input::{Shell, SourceKind, SpectrumInput};
+use super::kept::{KeptFields, KeptPropagator};
+use super::spatial::SpatialWork;
+use crate::config::Settings;
+use ferrite::domain::{Domain, Part};
+use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
+use ferrite::field::{DeviceField, FullField, GaugeField};
+use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
+use ferrite::gauge::fixing::relax::{Gauge, theta};
+use ferrite::gauge::generate;
+use ferrite::halo::{Exchanges, HaloField};
+use ferrite::lattice::{Lattice, Section};
+use ferrite::observables::spectrum::contraction_bytes;
+use ferrite::observables::spectrum::gamma::Gamma;
+use ferrite::observables::spectrum::sequential::{ChargeLinks, sequential_source};
+use ferrite::observables::spectrum::sequential_nucleon::{
+    Flavour, NucleonSink, SpinProjector, sequential_nucleon_source,
+};
+use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
+use ferrite::observables::spectrum::sources::{corner_wall, noise_corner_wall, noise_wall, wall};
+use ferrite::operators::{Operator, StaggeredPhases, TimeBoundary};
+use ferrite::solve::{Report, apply_memory, for_batches, names};
+use ferrite::{FermionKind, LinkStorage, Precision};
+use serde_json::json;
+use solvers::{SolveError, Unsolved};
+use std::cell::OnceCell;
+use std::ops::Range;
+use std::path::Path;
+use std::time::Instant;
+use tracing::{debug, info, warn};
+
+/// The solutions for all components of a source.
+pub struct Propagator {
+    /// A right-hand side for each component, where hadrons are made of them.
+    pub fields: FullField,
+    /// The same before they are smeared at the sink, where they are and currents need them.
+    pub unsmeared: Option<FullField>,
+    /// How the lattice is cut.
+    pub layout: Layout,
+    /// Boundary condition in t.
+    pub boundary: TimeBoundary,
+    /// Signs of hops of staggered quarks.
+    pub phases: StaggeredPhases,
+    /// Mean plaquette of the links; `None` where another propagator of the same links has it.
+    pub plaquette: Option<f64>,
+    /// Record of the solve.
+    pub solved: SolveAccount,
+}
+
+/// What a propagator through a sink is of.
+#[derive(Clone, Copy)]
+pub enum SinkOf {
+    /// A meson, with its Γ.
+    Meson(Gamma),
+    /// The nucleon, with a current of a flavour.
+    Nucleon(SpinProjector, Flavour),
+}
+
+impl SinkOf {
+    /// The source's Γ of the meson as whose correlator the three-point function is made.
+    pub fn source(self) -> Gamma {
+        match self {
+            SinkOf::Meson(gamma) => gamma,
+            SinkOf::Nucleon(..) => Gamma::five(),
+        }
+    }
+}
+
+/// How a run of `processes` cuts the lattice of a solve, if it may be cut so.
+pub fn plan(solve: &Solve, input: &SpectrumInput, processes: usize) -> Outcome<Cut> {
+    let cut = input.device.layout.plan(processes, solve.plan.lattice, solve.plan.definition().steps())?;
+    solve.possible(cut)
+}
+
+/// Whether the input fits configurations, of which there is one at least, as far as their headers tell; the solve of each
+/// quark, at the first origin.
+pub fn check(input: &SpectrumInput, configurations: &[&Path], what: &str) -> Outcome<Vec<Solve>> {
+    let settings_of = |quark, configuration| input.solve_settings(quark, input.first_origin(), configuration);
+    let mut settings = settings_of(0, configurations[0]);
+    let read = reading(&mut settings);
+    let header = |settings: &mut Settings| gauge_header(settings, "gauge", &read);
+    // Before the sources, which would say so for each component.
+    let first = header(&mut settings).map(|header| header.lattice);
+    first.map_or(Ok(()), |lattice| input.check(lattice))?;
+    for configuration in &configurations[1..] {
+        let mut its = settings_of(0, configuration);
+        match header(&mut its).map(|header| header.lattice) {
+            None => its.finish(what).unwrap_or_else(|failure| settings.missing(failure.message)),
+            Some(lattice) if first.is_some_and(|first| first != lattice) => {
+                settings.missing(format!("{} is on {lattice}, others are on another lattice", configuration.display()))
+            }
+            Some(_) => {}
+        }
+    }
+    let mut solves = vec![Solve::from_settings(&mut settings, what)?];
+    for quark in 1..input.quarks.len() {
+        solves.push(Solve::from_settings(&mut settings_of(quark, configurations[0]), what)?);
+    }
+    Ok(solves)
+}
+
+/// What sources are made of.
+#[derive(Clone, Copy)]
+pub struct SourceOf<'a> {
+    input: &'a SpectrumInput,
+    configuration: &'a Configured,
+    /// The sites of the source's time.
+    section: Section,
+}
+
+/// Host fields of one time of this process's part of the lattice, zero at all others; `None` where it has no such time.
+type OneTime<F> = Option<(usize, Vec<HostField<F>>)>;
+
+/// What quarks of a kind take beside a solve: their sources.
+pub trait Quark: Fermion {
+    /// What files of propagators are called.
+    const TITLE: &'static str;
+    /// A component of a source, before it is smeared.
+    fn source(origin: [usize; 4], component: usize, about: &SourceOf<'_>) -> HostField<Self>;
+}
+
+impl Quark for Spinor {
+    const TITLE: &'static str = "quark propagator";
+    /// That with spin and colour in `component` = 3 spin + colour.
+    fn source(origin: [usize; 4], component: usize, about: &SourceOf<'_>) -> HostSpinor {
+        let SourceOf { input, configuration, section } = *about;
+        let time = origin[3];
+        let point = || {
+            generate::point_source(section, origin, component / 3, component % 3)
+                .unwrap_or_else(|| HostSpinor::zero(section.local))
+        };
+        match input.source {
+            SourceKind::Wall => wall(section, time, component),
+            // Other noise on each configuration.
+            SourceKind::Noise => noise_wall(section, time, component, input.seed ^ configuration.hash()),
+            SourceKind::Point | SourceKind::Shell => point(),
+        }
+    }
+}
+
+impl Quark for ColourVector {
+    const TITLE: &'static str = "staggered quark propagator";
+    /// That with a colour. Walls and noise are at one corner of the hypercubes, that of the origin.
+    fn source(origin: [usize; 4], colour: usize, about: &SourceOf<'_>) -> HostColour {
+        let SourceOf { input, configuration, section } = *about;
+        let point = || {
+            generate::point_colour_source(section, origin, colour).unwrap_or_else(|| HostColour::zero(section.local))
+        };
+        match input.source {
+            SourceKind::Wall => corner_wall(section, origin, colour),
+            SourceKind::Noise => noise_corner_wall(section, origin, colour, input.seed ^ configuration.hash()),
+            SourceKind::Point | SourceKind::Shell => point(),
+        }
+    }
+}
+
+/// Where the time of a configuration went, in seconds.
+#[derive(Clone, Copy, Default)]
+pub struct Spent {
+    /// Links: read, checked and smeared for operator and shells.
+    links: f64,
+    /// Sources: made, smeared and copied.
+    sources: f64,
+    /// Solves, with copies of links in all formats and a multigrid setup.
+    solves: f64,
+    /// Smearing of sinks.
+    sinks: f64,
+    /// Correlators.
+    pub hadrons: f64,
+}
+
+impl Spent {
+    /// Beside the time of all.
+    pub fn describe(&self, all: f64) -> String {
+        let Spent { links, sources, solves, sinks, hadrons } = *self;
+        let rest = all - links - sources - solves - sinks - hadrons;
+        let [links, sources, solves, sinks, hadrons, rest] =
+            [links, sources, solves, sinks, hadrons, rest].map(text::seconds);
+        format!(
+            "links {links}, sources {sources}, solves {solves}, smearing of sinks {sinks}, hadrons {hadrons}, the rest \
+             {rest}"
+        )
+    }
+}
+
+/// Propagators that are there at a time, and one through a sink.
+fn propagators(input: &SpectrumInput) -> usize {
+    let unsmeared = 1 + usize::from(input.shell_sink && input.three_point.is_some());
+    let of_shifts = usize::from(!input.tastes.is_empty());
+    input.quarks.len() * unsmeared + usize::from(input.three_point.is_some()) + of_shifts
+}
+
+/// Whether so many bytes of propagators fit into what is free of a device beside the solve of any quark, for half of the components of its
+/// source at once.
+fn fit_beside(solves: &[Solve], cut: Cut, propagators: usize, free: usize) -> bool {
+    let bytes = |solve: &Solve| -> usize {
+        let together = if solve.plan.operator.kind() == FermionKind::Wilson { 6 } else { 2 };
+        solve.memory(cut, together).iter().map(|(_, bytes)| bytes).sum()
+    };
+    propagators + solves.iter().map(bytes).max().unwrap_or(0) <= free
+}
+
+/// The links of each quark of a configuration, as its operator takes them, once they are read.
+pub struct QuarkLinks(Vec<OnceCell<LinksRead>>);
+
+impl QuarkLinks {
+    /// None are read yet.
+    pub fn of(input: &SpectrumInput) -> Self {
+        QuarkLinks(input.quarks.iter().map(|_| OnceCell::new()).collect())
+    }
+}
+
+/// The quarks of a configuration. Links are read when they are needed first, and kept, on the device too.
+pub struct QuarksOn<'a> {
+    input: &'a SpectrumInput,
+    configuration: &'a mut Configured,
+    what: &'a str,
+    device: &'a Device,
+    context: &'a Context,
+    links: &'a QuarkLinks,
+    /// On the device, of each quark.
+    ready: Vec<Option<ReadySolve<'a>>>,
+    /// On the device, of each quark whose sinks are smeared.
+    smearing: Vec<Option<SmearingLinks>>,
+    /// Where propagators are, of each quark whose conserved charge is measured.
+    charge: Vec<Option<ChargeLinks>>,
+    /// This process's part of the lattice on the device, and where propagators are.
+    domains: Option<[Domain; 2]>,
+    /// Two times of it on the device, for sources that are smeared.
+    few: Option<Domain>,
+    /// Those of sources and sinks that are smeared.
+    smeared: Option<HostGauge>,
+    plaquette: Option<f64>,
+    /// Where the time went.
+    pub spent: Spent,
+}
+
+impl<'a> QuarksOn<'a> {
+    /// None is solved for yet.
+    pub fn new(
+        input: &'a SpectrumInput,
+        configuration: &'a mut Configured,
+        what: &'a str,
+        device: &'a Device,
+        context: &'a Context,
+        links: &'a QuarkLinks,
+    ) -> Self {
+        let (smeared, plaquette, domains, count) = (None, None, None, input.quarks.len());
+        let (ready, smearing) = ((0..count).map(|_| None).collect(), (0..count).map(|_| None).collect());
+        let charge = (0..count).map(|_| None).collect();
+        QuarksOn {
+            input,
+            configuration,
+            what,
+            device,
+            context,
+            links,
+            ready,
+            smearing,
+            charge,
+            domains,
+            few: None,
+            smeared,
+            plaquette,
+            spent: Spent::default(),
+        }
+    }
+    /// The lattice, by the header.
+    ///
+    /// # Errors
+    /// The input does not fit it.
+    pub fn lattice(&self) -> Outcome<Lattice> {
+        let solves = check(self.input, &[&self.configuration.typed], self.what);
+        self.context.comm.agree(solves.map(|solves| solves[0].plan.lattice))
+    }
+    /// *Collective.* Frees what lies on the device, once all is measured.
+    pub fn release(self) -> Outcome {
+        let QuarksOn { ready, smearing, charge, domains, few, .. } = self;
+        drop((ready, smearing, charge));
+        domains.iter().flatten().chain(&few).try_for_each(Domain::release)?;
+        Ok(())
+    }
+    /// *Collective.* This process's part of the lattice on the device, and where propagators are and hadrons are made of them: there too,
+    /// if they [fit](fit_beside), else on the CPU.
+    fn domains<F: Quark>(&mut self, layout: &Layout) -> Outcome<[Domain; 2]> {
+        if let Some(known) = &self.domains {
+            return Ok(known.clone());
+        }
+        let (comm, is_gpu) = (&self.context.comm, self.device.name() != "cpu");
+        let solves = comm.agree(check(self.input, &[&self.configuration.typed], self.what))?;
+        let there = layout.domain(self.device.backend())?;
+        let propagators = contraction_bytes(F::KIND, layout.local().volume(), propagators(self.input));
+        let fit = fit_beside(&solves, layout.cut(), propagators, comm.agree(self.device.memory())?.free);
+        let is_too_large = comm.largest(f64::from(u8::from(!fit)))? > 0.0;
+        let home = if is_gpu && is_too_large {
+            let bytes = text::bytes(propagators);
+            info!(
+                "hadrons are made on the CPU: {bytes} of propagators do not fit into the device's memory beside a solve"
+            );
+            layout.domain_on_host()?
+        } else {
+            there.clone()
+        };
+        Ok(self.domains.insert([there, home]).clone())
+    }
+    /// *Collective.* Frees links on the device that have been read, all but those of a quark, or all, and ghost zones.
+    fn forget_links(&mut self, but: Option<usize>) -> Outcome {
+        let of_others = |quark: &usize| Some(*quark) != but;
+        for quark in (0..self.ready.len()).filter(of_others) {
+            self.ready[quark] = None;
+            self.smearing[quark] = None;
+        }
+        self.domains.iter().flatten().try_for_each(Domain::release)?;
+        Ok(())
+    }
+    /// *Collective.* The links of a quark, smeared for its operator, and those of sources and sinks.
+    fn read(&mut self, quark: usize, solve: &Solve, layout: &Layout) -> Outcome {
+        let (input, plan, comm) = (self.input, &solve.plan, &self.context.comm);
+        let known = &self.links.0[quark];
+        if known.get().is_some() {
+            return Ok(());
+        }
+        let begin = Instant::now();
+        // Kernels are loaded meanwhile.
+        let storage = plan.operator.storage(plan.reconstruction.unwrap_or_default());
+        let mut modules = ahead::modules(plan.definition(), plan.precision, Some(storage), layout.grid().size() > 1);
+        modules.extend(["contraction", "transfer", "transfer_double"].map(String::from));
+        if input.shell.is_some() || !input.tastes.is_empty() {
+            modules.push("staggered_double".into());
+        }
+        let links = self.device.while_loading(&modules, || LinksRead::of(plan, layout, comm))?;
+        let HostLinks::Gauge(file) = &links.links else {
+            return Err(Failure::refused("hadrons need a configuration: fat and long links do not suffice").shared());
+        };
+        if self.plaquette.is_none() {
+            look_at_gauge(input, &file.gauge, layout, self.configuration, comm)?;
+            self.plaquette = Some(file.plaquette.mean);
+        }
+        // Sources and sinks are on links as read, and the operator on stout links, where it has them.
+        if let (Some(shell), None) = (input.shell, &self.smeared) {
+            self.smeared = Some(ape(&file.gauge, shell, self.device, layout, comm)?);
+        }
+        let links = links.smeared(plan, self.device, layout, comm)?;
+        let _ = known.set(links);
+        self.spent.links += begin.elapsed().as_secs_f64();
+        Ok(())
+    }
+    /// *Collective.* The propagator of a quark from an origin, smeared at the sink where that is asked for.
+    pub fn propagator<F: Quark>(&mut self, quark: usize, origin: [usize; 4]) -> Outcome<Propagator> {
+        let (input, comm) = (self.input, &self.context.comm);
+        let mut settings = input.solve_settings(quark, origin, &self.configuration.typed);
+        let solve = comm.agree(Solve::from_settings(&mut settings, self.what))?;
+        let (plan, components) = (&solve.plan, F::COMPONENTS);
+        let layout = plan.cut(&input.device.layout, comm)?;
+        solve.scheme.check(layout.cut())?;
+        charge_needs_whole_time(input, &layout)?;
+        let [_, home] = self.domains::<F>(&layout)?;
+        // Links before and after, and fat and long ones; propagators that lie there, too, or one that is read or written.
+        let links = if plan.definition().is_improved() { 4 } else { 2 } + input.quarks.len() - 1;
+        let volume = layout.local().volume();
+        let kept = KeptPropagator::of(input, self.configuration, quark, origin);
+        let lie_there = match home.backend().name() {
+            "cpu" => contraction_bytes(F::KIND, volume, propagators(input)) / volume,
+            _ if kept.is_some() => components * size_of::<F>(),
+            _ => 0,
+        };
+        fields::require_host_memory(comm, layout.local(), lie_there + links * 576, "propagators and links")?;
+        let boundary = plan.operator.boundary();
+        let phases = match plan.operator {
+            Operator::Staggered(staggered) => staggered.params.phases,
+            Operator::WilsonLike(_) => StaggeredPhases::default(),
+        };
+        let read = |kept: &KeptPropagator| kept.read::<F>(self.configuration, &layout, comm);
+        let there = kept.as_ref().map(read).transpose()?.flatten();
+        self.read(quark, &solve, &layout)?;
+        let sources = self.sources::<F>(quark, origin, &layout)?;
+        let told = self.told(quark, origin);
+        let mut found = None;
+        if let (Some(kept), Some(KeptFields { fields, solved: noted })) = (&kept, there) {
+            let fields = FullField::of_host::<F>(&home, &fields)?;
+            let residual = self.true_residual::<F>(quark, &solve, &layout, &sources, &fields)?;
+            if residual <= largest_residual_of_kept(solve.scheme.tol) {
+                kept.note_reading(residual);
+                found = Some((fields, SolveAccount { true_residual: Some(residual), ..noted }));
+            } else {
+                let tol = solve.scheme.tol;
+                kept.warn_of_another_solve(&format!(
+                    "|b - Mx| / |b| = {residual:.3e} of what it holds, asked is {tol:e}"
+                ));
+            }
+        }
+        let (solutions, solved) = if let Some(found) = found {
+            found
+        } else {
+            let (mut solutions, report, batches) = self.solved::<F>(quark, &solve, &layout, &sources, &told)?;
+            let solved = SolveAccount::new(&report, &batches);
+            if let Some(kept) = kept {
+                let fields = solutions.download::<F>()?;
+                kept.write(self.configuration, (&fields, &solved), F::TITLE, &layout, &self.context.comm)?;
+            }
+            // Changing the spin basis rounds. Solutions take the same way as those that are read from files, and have the same bits.
+            solutions.pack(&solutions.unpack()?)?;
+            (solutions, solved)
+        };
+        let unsmeared = input.shell_sink && input.three_point.is_some();
+        let unsmeared = unsmeared.then(|| solutions.rhs(0..components, &home)).transpose()?;
+        let fields = if input.shell_sink { self.smear::<F>(quark, solutions, &layout)? } else { solutions };
+        Ok(Propagator { fields, unsmeared, layout, boundary, phases, plaquette: self.plaquette, solved })
+    }
+    /// *Collective.* A quark's sources at an origin, smeared where that is asked for.
+    fn sources<F: Quark>(&mut self, quark: usize, origin: [usize; 4], layout: &Layout) -> Outcome<OneTime<F>> {
+        let (begin, input) = (Instant::now(), self.input);
+        let sources = layout.section.at_time(origin[3]).map(|section| {
+            let about = SourceOf { input, configuration: self.configuration, section };
+            let one = |component| F::source(origin, component, &about);
+            (origin[3] - layout.section.origin[3], (0..F::COMPONENTS).map(one).collect())
+        });
+        let smears = input.source == SourceKind::Shell;
+        let sources = if smears { self.smear_source(quark, sources, layout)? } else { sources };
+        self.spent.sources += begin.elapsed().as_secs_f64();
+        Ok(sources)
+    }
+    /// *Collective.* The largest ‖b − M x‖ / ‖b‖ of solutions of a quark whose links were read, in double precision.
+    fn true_residual<F: Quark>(
+        &mut self,
+        quark: usize,
+        solve: &Solve,
+        layout: &Layout,
+        sources: &OneTime<F>,
+        solutions: &FullField,
+    ) -> Outcome<f64> {
+        let begin = Instant::now();
+        let [domain, home] = self.domains::<F>(layout)?;
+        let whole = whole_bytes::<F>(layout, [&domain, &home]);
+        let (local, grid) = (layout.local(), layout.grid());
+        let needs = |together: usize| {
+            let storage = LinkStorage::FULL;
+            let mut needs = apply_memory(&solve.plan.operator, local, grid, together, Precision::Double, storage);
+            let half = DeviceField::bytes_for(F::KIND, Precision::Double, local.half_volume(), together);
+            needs.push(("sources", 2 * half));
+            needs.extend((whole > 0).then_some(("the propagator", whole)));
+            needs
+        };
+        let name = format!("the true residual on {}", solve.plan.lattice);
+        let batches = self.batches(quark, &name, RIGHT_HAND_SIDE, F::COMPONENTS, needs)?;
+        let links = self.links.0[quark].get().expect("links are read before a propagator is checked");
+        let mut own = None;
+        let configuration = match &self.ready[quark] {
+            Some(ready) => &ready.configuration,
+            None => own.insert(links.links.on(&domain)?),
+        };
+        let mut residuals = Vec::new();
+        for size in &batches.sizes {
+            let columns = residuals.len()..residuals.len() + size;
+            let source = match sources {
+                Some((time, fields)) => FullField::of_time(&domain, *time, &fields[columns.clone()])?,
+                None => FullField::zero(&domain, F::KIND, Precision::Double, *size)?,
+            };
+            let some = solutions.rhs(columns, &domain)?;
+            residuals.extend(configuration.true_residuals(&source, some, links.operator).map_err(refused)?);
+        }
+        self.spent.solves += begin.elapsed().as_secs_f64();
+        Ok(solvers::worst_residual(&residuals))
+    }
+    /// *Collective.* Links of a quark on the device, which have been read.
+    fn ready(&mut self, quark: usize, solve: &Solve, layout: &Layout) -> Outcome<&mut ReadySolve<'a>> {
+        let [domain, _] = self.domains.clone().expect("domains are there before a solve");
+        if self.ready[quark].is_none() {
+            let links = self.links.0[quark].get().expect("links are read before a solve");
+            self.ready[quark] = Some(solve.ready(&domain, layout, links)?);
+        }
+        Ok(self.ready[quark].as_mut().expect("it was made just now"))
+    }
+    /// *Collective.* Solutions of a quark for sources, where propagators are.
+    fn solved<F: Quark>(
+        &mut self,
+        quark: usize,
+        solve: &Solve,
+        layout: &Layout,
+        sources: &OneTime<F>,
+        told: &str,
+    ) -> Outcome<(FullField, Report, Batches)> {
+        let begin = Instant::now();
+        let [domain, home] = self.domains::<F>(layout)?;
+        let why = "a source has numbers whose squares double precision does not hold: quarks as heavy as that have no \
+                   correlators there";
+        let is_held = !sources.iter().flat_map(|(_, fields)| fields).any(out_of_range);
+        self.context.comm.agree(is_held.then_some(()).ok_or_else(|| Failure::failed(why)))?;
+        let whole = whole_bytes::<F>(layout, [&domain, &home]);
+        // What a setup that is there iterates with.
+        let has_setup = self.ready[quark].as_ref().is_some_and(|there| there.configuration.multigrid_setup().is_some());
+        let needs = |together: usize| {
+            let mut needs = solve.memory_with(layout.cut(), together, has_setup);
+            needs.extend((together < F::COMPONENTS && whole > 0).then_some(("the propagator", whole)));
+            needs
+        };
+        let name = format!("the solve on {}", solve.plan.lattice);
+        let batches = self.batches(quark, &name, RIGHT_HAND_SIDE, F::COMPONENTS, needs)?;
+        info!("{}{told}: {}", self.configuration.typed.display(), batches.describe());
+        let work = json!({ "task": "spectrum", "configuration": self.configuration.typed, "solve": told.trim() });
+        let mut watch = Watch::new(solve.scheme.tol, self.context.progress(), work, &self.context.comm);
+        let mut solutions = None;
+        let typed = self.configuration.typed.clone();
+        let storage = self.links.0[quark].get().expect("links are read before a solve").storage;
+        let ready = self.ready(quark, solve, layout)?;
+        let solved = for_batches::<Spinor>(&batches.sizes, F::COMPONENTS, false, |batch| {
+            watch.next_batch(batch.len());
+            let source = match sources {
+                Some((time, fields)) => FullField::of_time(&domain, *time, &fields[batch.clone()])?,
+                None => FullField::zero(&domain, F::KIND, Precision::Double, batch.len())?,
+            };
+            let (found, report, error) = ready.configuration.solve_fields(source, None, &ready.request, &mut watch)?;
+            put(&mut solutions, (F::COMPONENTS, batch), found, &home)?;
+            Ok((report, error))
+        });
+        watch.finish();
+        let (report, error) = solved.map_err(refused)?;
+        solve::note_storage_of(storage, &report);
+        finished(&typed, error.as_ref(), &report, solve.scheme.tol)?;
+        self.spent.solves += report.total_seconds;
+        self.spent.sources += begin.elapsed().as_secs_f64() - report.total_seconds;
+        Ok((solutions.expect("all batches were solved"), report, batches))
+    }
+    /// *Collective.* How right-hand sides are split. Links on the device that this quark does not need now make room for them.
+    fn batches(
+        &mut self,
+        quark: usize,
+        name: &str,
+        noun: &str,
+        count: usize,
+        needs: impl Fn(usize) -> Needs,
+    ) -> Outcome<Batches> {
+        let task = BatchTask { device: self.device, comm: &self.context.comm, name, noun };
+        let found = self.input.batch.on(&task, count, &needs);
+        let is_good = |found: &Outcome<Batches>| found.as_ref().is_ok_and(|found| !found.are_limited_by_memory());
+        if is_good(&found) {
+            return found;
+        }
+        self.forget_links(Some(quark))?;
+        let found = self.input.batch.on(&task, count, &needs);
+        if is_good(&found) {
+            return found;
+        }
+        self.forget_links(None)?;
+        self.input.batch.on(&task, count, &needs)
+    }
+    /// *Collective.* The propagator of a quark through a sink, `separation` after its source at an origin, from that of the other quark
+    /// of a meson, or of the same in a nucleon.
+    pub fn sequential(
+        &mut self,
+        quark: usize,
+        other: &Propagator,
+        sink: SinkOf,
+        (origin, separation): ([usize; 4], usize),
+    ) -> Outcome<Propagator> {
+        let (input, layout) = (self.input, &other.layout);
+        let mut settings = input.solve_settings(quark, origin, &self.configuration.typed);
+        let solve = self.context.comm.agree(Solve::from_settings(&mut settings, self.what))?;
+        let (begin, time) = (Instant::now(), (origin[3] + separation) % layout.lattice().size()[3]);
+        let momentum = input.three_point.as_ref().map_or([0; 3], |three| three.momentum);
+        let made = |section: Section| -> Outcome<_> {
+            let local = time - layout.section.origin[3];
+            let fields = other.fields.at_time::<Spinor>(local)?;
+            let sources = match sink {
+                SinkOf::Meson(gamma) => sequential_source(section, &fields, gamma, momentum, origin, time),
+                SinkOf::Nucleon(projector, flavour) => {
+                    let sink = NucleonSink { projector, flavour, momentum, time };
+                    sequential_nucleon_source(section, &fields, &sink, origin, other.boundary)
+                }
+            };
+            Ok((local, sources))
+        };
+        let sources = self.context.comm.agree(layout.section.at_time(time).map(made).transpose())?;
+        let sources = if input.shell_sink { self.smear_source(quark, sources, layout)? } else { sources };
+        self.spent.sources += begin.elapsed().as_secs_f64();
+        let of = match sink {
+            SinkOf::Meson(_) => String::new(),
+            SinkOf::Nucleon(projector, flavour) => format!(", {}, current of {}", projector.name(), flavour.name()),
+        };
+        let told = format!("{} through the sink {separation} later{of}", self.told(quark, origin));
+        let (fields, report, batches) = self.solved::<Spinor>(quark, &solve, layout, &sources, &told)?;
+        let (layout, boundary, phases) = (layout.clone(), other.boundary, other.phases);
+        Ok(Propagator {
+            fields,
+            unsmeared: None,
+            layout,
+            boundary,
+            phases,
+            plaquette: None,
+            solved: SolveAccount::new(&report, &batches),
+        })
+    }
+    /// *Collective.* D_δ G D_δ of a quark whose propagator G from an origin is there, for the shift D_δ in some directions. Shifts are on the
+    /// links with which the operator begins.
+    pub fn shifted(
+        &mut self,
+        quark: usize,
+        from: &Propagator,
+        directions: [bool; 3],
+        origin: [usize; 4],
+    ) -> Outcome<Propagator> {
+        let (input, layout) = (self.input, &from.layout);
+        let mut settings = input.solve_settings(quark, origin, &self.configuration.typed);
+        let solve = self.context.comm.agree(Solve::from_settings(&mut settings, self.what))?;
+        let begin = Instant::now();
+        let point = |section: Section| {
+            let about = SourceOf { input, configuration: self.configuration, section };
+            let one = |component| ColourVector::source(origin, component, &about);
+            (origin[3] - layout.section.origin[3], (0..ColourVector::COMPONENTS).map(one).collect())
+        };
+        let sources: OneTime<ColourVector> = layout.section.at_time(origin[3]).map(point);
+        let work = SpatialWork::Shift(directions);
+        let sources = self.at_source(quark, sources, layout, work)?;
+        self.spent.sources += begin.elapsed().as_secs_f64();
+        let told = format!("{}, {work}", self.told(quark, origin));
+        let (fields, report, batches) = self.solved::<ColourVector>(quark, &solve, layout, &sources, &told)?;
+        let fields = self.at_sink::<ColourVector>(quark, fields, layout, work)?;
+        let (layout, boundary, phases) = (layout.clone(), from.boundary, from.phases);
+        let solved = SolveAccount::new(&report, &batches);
+        Ok(Propagator { fields, unsmeared: None, layout, boundary, phases, plaquette: None, solved })
+    }
+    /// Links of a quark's operator where propagators are, once it was solved for.
+    pub fn charge_links(&mut self, quark: usize) -> Outcome<&ChargeLinks> {
+        let links = &self.links.0[quark].get().expect("links are read before a solve").links;
+        let (HostLinks::Gauge(file), Some([_, home])) = (links, &self.domains) else {
+            unreachable!("hadrons are of configurations, and domains are there before a solve")
+        };
+        let known = self.charge[quark].take();
+        let links = known.map_or_else(|| ChargeLinks::new(home, &file.gauge), Ok)?;
+        Ok(self.charge[quark].insert(links))
+    }
+    /// How those of a quark are smeared.
+    fn shell(&self, quark: usize) -> Option<SpatialWork> {
+        let Shell { width, steps, momentum, .. } = self.input.shell_of(quark)?;
+        Some(SpatialWork::Smearing(GaussianSmearing { width, steps, momentum }))
+    }
+    /// Links for work in space: those that were smeared for shells, or those with which a quark's operator begins.
+    fn spatial_links(&self, quark: usize, work: SpatialWork) -> &HostGauge {
+        let of_quark = || match &self.links.0[quark].get().expect("links are read before a solve").links {
+            HostLinks::Gauge(file) => &file.gauge,
+            _ => unreachable!("hadrons are of configurations"),
+        };
+        match work {
+            SpatialWork::Smearing(_) => self.smeared.as_ref().expect("links are read before quarks are smeared"),
+            SpatialWork::Shift(_) => of_quark(),
+        }
+    }
+    /// *Collective.* The same fields of one time, smeared as those of a quark are.
+    fn smear_source<F: Quark>(&mut self, quark: usize, sources: OneTime<F>, layout: &Layout) -> Outcome<OneTime<F>> {
+        match self.shell(quark) {
+            Some(work) => self.at_source(quark, sources, layout, work),
+            None => Ok(sources),
+        }
+    }
+    /// *Collective.* Fields of one time, smeared or shifted: in space only, so that a lattice of two times in each process is enough.
+    fn at_source<F: Quark>(
+        &mut self,
+        quark: usize,
+        sources: OneTime<F>,
+        layout: &Layout,
+        work: SpatialWork,
+    ) -> Outcome<OneTime<F>> {
+        if self.few.is_none() {
+            self.few = Some(layout.of_times(2).domain(self.device.backend())?);
+        }
+        let Some(domain) = &self.few else { return Ok(sources) };
+        let begin = Instant::now();
+        let (time, fields) = sources.map_or((None, Vec::new()), |(time, fields)| (Some(time), fields));
+        let links = (self.spatial_links(quark, work), time.unwrap_or(0));
+        let on = SmearingLinks::of_time(domain, links, F::KIND, Precision::Double, work.momentum())?;
+        let mut field = FullField::zero(domain, F::KIND, Precision::Double, F::COMPONENTS)?;
+        if time.is_some() {
+            field = FullField::of_time(domain, 0, &fields)?;
+        }
+        let made = work.on(&on, field)?.at_time(0)?;
+        debug!("{work} of a source: {}", text::seconds(begin.elapsed().as_secs_f64()));
+        Ok(time.map(|time| (time, made)))
+    }
+    /// *Collective.* The same fields, smeared at all times as those of a quark are.
+    fn smear<F: Quark>(&mut self, quark: usize, fields: FullField, layout: &Layout) -> Outcome<FullField> {
+        match self.shell(quark) {
+            Some(work) => self.at_sink::<F>(quark, fields, layout, work),
+            None => Ok(fields),
+        }
+    }
+    /// *Collective.* Fields that are smeared or shifted at all times.
+    fn at_sink<F: Quark>(
+        &mut self,
+        quark: usize,
+        fields: FullField,
+        layout: &Layout,
+        work: SpatialWork,
+    ) -> Outcome<FullField> {
+        let Some([domain, home]) = self.domains.clone() else { return Ok(fields) };
+        let begin = Instant::now();
+        let (part, whole) = (Part::new(layout.local(), layout.grid()), whole_bytes::<F>(layout, [&domain, &home]));
+        let needs = |together: usize| -> Needs {
+            let mut needs = work.bytes(F::KIND, part.sites(), together).to_vec();
+            let vectors = F::COMPONENTS / ColourVector::COMPONENTS * together;
+            let exchanges = Exchanges::of(part).border(Precision::Double);
+            needs.extend(exchanges.hops(HaloField::Colours(1), Precision::Double, &[vectors]).needs());
+            needs.extend((together < F::COMPONENTS && whole > 0).then_some(("the propagator", whole)));
+            needs
+        };
+        let batches = self.batches(quark, work.name(), "field", F::COMPONENTS, needs)?;
+        if self.smearing[quark].is_none() {
+            let links = self.spatial_links(quark, work);
+            let on = SmearingLinks::new(&domain, links, F::KIND, Precision::Double, work.momentum())?;
+            self.smearing[quark] = Some(on);
+        }
+        let on = self.smearing[quark].as_ref().expect("it was made just now");
+        let prepared = begin.elapsed().as_secs_f64();
+        let (mut made, mut done) = (None, 0);
+        let mut fields = Some(fields);
+        for size in &batches.sizes {
+            let columns = done..done + size;
+            let some = match &fields {
+                Some(all) if columns.len() < F::COMPONENTS => all.rhs(columns.clone(), &domain)?,
+                _ => fields.take().expect("one batch takes all").on(&domain)?,
+            };
+            put(&mut made, (F::COMPONENTS, columns), work.on(on, some)?, &home)?;
+            done += size;
+        }
+        domain.backend().synchronize()?;
+        let all = begin.elapsed().as_secs_f64();
+        self.spent.sinks += all;
+        let (time, links) = (text::seconds(all - prepared), text::seconds(prepared));
+        let what = text::count(F::COMPONENTS, "field");
+        debug!("{work} of {what} at all times: {time}, and {links} for links");
+        Ok(made.expect("all batches were done"))
+    }
+    /// Quark and origin, where there are several.
+    fn told(&self, quark: usize, [x, y, z, t]: [usize; 4]) -> String {
+        let mut text = String::new();
+        if self.input.quarks.len() > 1 {
+            text += &format!(", {}", self.input.quarks[quark].name);
+        }
+        if self.input.has_several_origins() {
+            text += &format!(" from ({x},{y},{z},{t})");
+        }
+        text
+    }
+}
+
+/// The largest residual of a propagator that is read: twice what its solve was asked for, and what the rounding of its numbers in the
+/// file adds, of operators with condition numbers up to 10³.
+fn largest_residual_of_kept(tol: f64) -> f64 {
+    2.0 * tol + 1e-13
+}
+
+/// Whether a field that is not zero has a norm that double precision does not hold.
+fn out_of_range<F: Fermion>(field: &HostField<F>) -> bool {
+    let norm2 = field.norm2();
+    !norm2.is_finite() || (norm2 == 0.0 && field.numbers().iter().any(|z| z.re != 0.0 || z.im != 0.0))
+}
+
+/// Bytes of all components of a field where batches of them are put together, if that is the device.
+fn whole_bytes<F: Fermion>(layout: &Layout, [there, home]: [&Domain; 2]) -> usize {
+    let half = DeviceField::bytes_for(F::KIND, Precision::Double, layout.local().half_volume(), F::COMPONENTS);
+    if there.backend().name() == home.backend().name() { 2 * half } else { 0 }
+}
+
+/// Puts right-hand sides of a batch among all, of which there are `count`; all of them at once stay where they are.
+fn put(
+    all: &mut Option<FullField>,
+    (count, batch): (usize, Range<usize>),
+    some: FullField,
+    home: &Domain,
+) -> ferrite::domain::Result<()> {
+    if batch.len() == count {
+        *all = Some(some.on(home)?);
+        return Ok(());
+    }
+    if all.is_none() {
+        *all = Some(FullField::zero(home, some.even.kind(), some.even.precision(), count)?);
+    }
+    all.as_mut().expect("it was made just now").set_rhs(batch.start, some)
+}
+
+/// Refuses the conserved charge, which hops in t, where processes have parts of the times.
+fn charge_needs_whole_time(input: &SpectrumInput, layout: &Layout) -> Outcome {
+    let whole = layout.local().size()[3] == layout.lattice().size()[3];
+    if whole || !input.three_point.as_ref().is_some_and(|three| three.charge) {
+        return Ok(());
+    }
+    let why = "three-point.charge: the conserved charge needs all times in each process: cut the lattice in space only, \
+               grid = [X, Y, Z, 1]";
+    Err(Failure::refused(why).shared())
+}
+
+/// *Collective.* Links for shells, smeared in space on a device.
+fn ape(
+    gauge: &HostGauge,
+    shell: Shell,
+    device: &Device,
+    layout: &Layout,
+    comm: &RunCommunicator,
+) -> Outcome<HostGauge> {
+    if shell.ape_steps == 0 {
+        return Ok(gauge.clone());
+    }
+    // Four staples, each of weight 1 beside that of the link.
+    let sums = SumsOfStaples::Ape(4.0 / (4.0 + shell.ape_weight));
+    let smearing = ProjectedSmearing { sums, levels: shell.ape_steps, spatial: true };
+    let domain = layout.domain(device.backend())?;
+    let smeared = smearing.smeared_while(&GaugeField::upload(&domain, gauge)?, &mut || interrupt::flow(comm))?;
+    let smeared = smeared.ok_or_else(|| interrupt::during("smearing of links"))?.download()?;
+    domain.release()?;
+    Ok(smeared)
+}
+
+/// Says what a solver did; an error unless it converged.
+fn finished(configuration: &Path, error: Option<&Unsolved>, report: &Report, tol: f64) -> Outcome {
+    solve::announce(report);
+    let cancelled = matches!(error, Some(SolveError::Cancelled { .. }));
+    if report.converged && error.is_none() {
+        return Ok(());
+    }
+    let asks = |name: &str| format!("solver = \"{name}\" in [solve]");
+    let advice = |error| names::advice(report, error, asks, "a larger max-iterations there");
+    let why = error.map_or(String::new(), |error| format!(": {error}{}", advice(error)));
+    let reached = format!("|b - Mx| / |b| = {:.3e}, asked was {tol:e}", solve::worst(report));
+    let why = format!("{}: the solve did not converge{why}; {reached}", configuration.display());
+    Err(Failure::new(if cancelled { interrupt::code() } else { Code::Failed }, why).shared())
+}
+
+/// θ of links in Coulomb gauge is less than this: those that others have fixed are good to 1e-6 at least.
+const IN_COULOMB_GAUGE: f64 = 1e-5;
+
+/// *Collective.* Says so where a wall is on links that are not in Coulomb gauge. Of a lattice that is cut in space nothing is
+/// said: the divergence would need the neighbours' links.
+fn look_at_gauge(
+    input: &SpectrumInput,
+    gauge: &HostGauge,
+    layout: &Layout,
+    configuration: &Configured,
+    comm: &RunCommunicator,
+) -> Outcome {
+    if input.source != SourceKind::Wall || layout.local().size()[..3] != layout.lattice().size()[..3] {
+        return Ok(());
+    }
+    let share = layout.local().volume() as f64 / layout.lattice().volume() as f64;
+    let mut sum = [theta(gauge, Gauge::Coulomb) * share];
+    comm.sum(&mut sum)?;
+    if sum[0] > IN_COULOMB_GAUGE {
+        warn!(
+            "{}: not in Coulomb gauge, theta = {:.1e}: from a wall all but the sum over points is noise then; `ferrite \
+             fix-gauge` makes links in Coulomb gauge",
+            configuration.typed.display(),
+            sum[0]
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,257 @@
+//! The folder of a spectrum: a line for each configuration, arrays, effective masses.
+use super::super::communicator::RunCommunicator;
+use super::super::configured::{Configured, Match};
+use super::super::{Failure, Outcome, target};
+use super::correlators;
+use super::input::SpectrumInput;
+use super::kept::{difference, sweep, written};
+use super::summary::Summary;
+use crate::plot::write_svg;
+use ferrite::files::npy;
+use ferrite::lattice::Lattice;
+use ferrite_report::analysis::AnalysisChoice;
+use ferrite_report::analysis::pcac::PcacFit;
+use ferrite_report::plot::error_bars;
+use ferrite_report::records::correlators::{
+    AXES, CorrelatorLine, Correlators, HadronChannel, LINES, hadrons, pcac_channels,
+};
+use ferrite_report::records::ensemble::streams_of;
+use num_complex::Complex64;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+use tracing::warn;
+
+/// What is known of all configurations.
+pub struct File {
+    folder: PathBuf,
+    done: Vec<(Configured, Correlators)>,
+    /// When lines were last added before this run; on the first process.
+    written: Option<SystemTime>,
+    /// As read, on the first process.
+    lines: target::Lines,
+    /// Keeps other processes away as long as it is open; with rank 0, and none before the folder is made.
+    lock: Option<fs::File>,
+}
+
+impl File {
+    /// *Collective.* What a folder has, if it is there, of this input.
+    pub fn read(folder: &Path, input: &SpectrumInput, comm: &RunCommunicator) -> Outcome<Self> {
+        let path = folder.join(LINES);
+        let (mut lock, mut lines) = (None, target::Lines::default());
+        comm.once(|| {
+            // Before it is read: another process may be adding lines.
+            if folder.is_dir() {
+                lock = Some(target::lock(folder).map_err(Failure::refused)?);
+            }
+            // A torn last line is that of a configuration which is not done.
+            lines = target::lines(&path, "{\"").map_err(Failure::refused)?;
+            Ok(())
+        })?;
+        // What the first process sees, all see.
+        let text = comm.texts(&lines.text)?.swap_remove(0);
+        let mut file = File { folder: folder.into(), done: Vec::new(), written: written(&path), lines, lock };
+        for (number, line) in text.lines().enumerate() {
+            let at = |why: String| Failure::refused(format!("{}, line {}: {why}", path.display(), number + 1)).shared();
+            let value: Value = serde_json::from_str(line).map_err(|why| at(format!("this is not JSON: {why}")))?;
+            if let Some(what) = difference(&value["input"], &input.of_correlators()) {
+                return Err(at(format!("it was made with another {what}: name another folder")));
+            }
+            let CorrelatorLine { typed, canonical, content, correlators: found } =
+                CorrelatorLine::read(&value).map_err(at)?;
+            let configuration = Configured { typed, canonical, stamp: None, content };
+            file.fits(&configuration, &found).map_err(at)?;
+            file.done.push((configuration, found));
+        }
+        Ok(file)
+    }
+    /// Whether a configuration may come behind those that are there.
+    fn fits(&self, configuration: &Configured, found: &Correlators) -> Result<(), String> {
+        if self.done.iter().any(|(other, _)| other.is_same(configuration)) {
+            return Err(format!("{} is there twice", configuration.typed.display()));
+        }
+        match self.done.first() {
+            Some((first, other)) if !found.is_like(other) => {
+                let (this, first) = (configuration.typed.display(), first.typed.display());
+                Err(format!("{this} has other correlators than {first}: name another folder"))
+            }
+            _ => Ok(()),
+        }
+    }
+    /// Refuses configurations on another lattice than those that are there: they would be averaged with them.
+    pub fn is_on(&self, lattice: Lattice) -> Outcome {
+        let before = &self.about()["lattice"];
+        if before.is_null() || *before == json!(lattice.size()) {
+            return Ok(());
+        }
+        let (path, extents) = (self.folder.join(LINES), before.as_array().into_iter().flatten());
+        let before = extents.map(Value::to_string).collect::<Vec<_>>().join("×");
+        let why = format!("{} is of configurations on {before}, not {lattice}: name another folder", path.display());
+        Err(Failure::refused(why).shared())
+    }
+    /// *Collective.* Makes the folder, that of the propagators too, and keeps other processes out of it. Refused where
+    /// propagators are `kept` that cannot be written.
+    pub fn open(&mut self, input: &SpectrumInput, kept: &[PathBuf], comm: &RunCommunicator) -> Outcome {
+        let File { lock, folder, lines, .. } = self;
+        comm.once(|| {
+            for folder in [Some(&*folder), input.propagators.as_ref()].into_iter().flatten() {
+                fs::create_dir_all(folder)
+                    .map_err(|why| Failure::refused(format!("{} cannot be made: {why}", folder.display())))?;
+            }
+            if let Some(propagators) = &input.propagators {
+                // What stays takes room and does no harm.
+                if let Err(why) = sweep(propagators) {
+                    warn!("{}: half-written files could not be removed: {why}", propagators.display());
+                }
+            }
+            if let Some(propagators) = input.propagators.as_ref().filter(|_| !kept.is_empty()) {
+                target::check(&propagators.join("*.npy")).map_err(Failure::refused)?;
+            }
+            let path = folder.join(LINES);
+            if lock.is_none() {
+                *lock = Some(target::lock(folder).map_err(Failure::refused)?);
+                if path.exists() {
+                    let why = "has been made by another process meanwhile: start the same command again";
+                    return Err(Failure::refused(format!("{} {why}", path.display())));
+                }
+            }
+            target::check_lines(&path).map_err(Failure::refused)?;
+            target::mend_last_line(&path, lines).map_err(Failure::failed)
+        })
+    }
+    /// *Collective.* Whether a configuration has a line. Refused where a line is of a file at this place which held
+    /// other links.
+    pub fn has(&self, configuration: &mut Configured, comm: &RunCommunicator) -> Outcome<bool> {
+        let mut mine = false;
+        comm.once(|| {
+            let path = self.folder.join(LINES);
+            for (number, (other, _)) in self.done.iter().enumerate() {
+                let known = other.content.as_ref();
+                match configuration.compare(&other.canonical, known, self.written)? {
+                    Match::Other => {}
+                    Match::Same => {
+                        if known.is_none() {
+                            let (path, typed, line) = (path.display(), configuration.typed.display(), number + 1);
+                            warn!(
+                                "{path}, line {line}: of an earlier version, which noted the name of {typed} but not what \
+                                 it held"
+                            );
+                        }
+                        mine = true;
+                        return Ok(());
+                    }
+                    Match::Replaced => {
+                        return Err(Failure::refused(format!(
+                            "{} holds other links than when line {} of {} was made of it: name another folder with \
+                             --out, or take the line away to measure it again",
+                            configuration.typed.display(),
+                            number + 1,
+                            path.display()
+                        )));
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        Ok(comm.largest(f64::from(u8::from(mine)))? > 0.0)
+    }
+    /// *Collective.* Adds a line.
+    pub fn add(
+        &mut self,
+        configuration: &Configured,
+        found: Correlators,
+        input: &SpectrumInput,
+        comm: &RunCommunicator,
+    ) -> Outcome {
+        self.fits(configuration, &found).map_err(|why| Failure::refused(why).shared())?;
+        let (line, path) = (correlators::line(&found, configuration, input), self.folder.join(LINES));
+        comm.once(|| target::append_line(&path, &line).map_err(Failure::failed))?;
+        self.done.push((configuration.clone(), found));
+        Ok(())
+    }
+    /// The configurations, as typed.
+    pub fn names(&self) -> Vec<String> {
+        self.done.iter().map(|(configuration, _)| configuration.typed.display().to_string()).collect()
+    }
+    /// What is known about the correlators of all of them; nothing before the first.
+    pub fn about(&self) -> &Value {
+        self.done.first().map_or(&Value::Null, |(_, found)| &found.about)
+    }
+    /// The hadrons that are shown; none before the first configuration.
+    pub fn channels(&self) -> Vec<HadronChannel> {
+        self.done.first().map_or_else(Vec::new, |(_, found)| hadrons(found))
+    }
+    /// Quark masses of the axial current, in bins of so many configurations; none before the first configuration.
+    pub fn pcac(&self, bin: usize) -> Vec<PcacFit> {
+        let channels = self.done.first().map_or_else(Vec::new, |(_, found)| pcac_channels(found));
+        if channels.is_empty() {
+            return Vec::new();
+        }
+        let (order, choice) = self.chain(bin);
+        let all: Vec<Correlators> = order.into_iter().map(|k| self.done[k].1.clone()).collect();
+        channels.iter().filter_map(|channel| PcacFit::of(channel, &all, 0.0, &choice)).collect()
+    }
+    /// How many configurations there are.
+    pub fn len(&self) -> usize {
+        self.done.len()
+    }
+    /// Configurations in the order of their chains, and the analysis with bins of so many of them that do not run across the end of a
+    /// chain.
+    fn chain(&self, bin: usize) -> (Vec<usize>, AnalysisChoice) {
+        let names: Vec<&str> = self.done.iter().map(|(configuration, _)| configuration.canonical.as_str()).collect();
+        let (order, streams) = streams_of(&names);
+        (order, AnalysisChoice { streams, ..AnalysisChoice::with_bin(bin) })
+    }
+    /// The analysis of all configurations, in bins of so many.
+    pub fn choice(&self, bin: usize) -> AnalysisChoice {
+        self.chain(bin).1
+    }
+    /// Real parts of the mean of some correlators without momentum, for each configuration in the order of their chains; `None`
+    /// where one is not there.
+    pub fn samples(&self, names: &[String]) -> Option<Vec<Vec<f64>>> {
+        self.chain(1).0.into_iter().map(|k| self.done[k].1.mean(names)).collect()
+    }
+}
+
+/// *Collective.* Writes the arrays and the picture; answers with their names.
+pub fn write(
+    folder: &Path,
+    file: &File,
+    input: &SpectrumInput,
+    summary: &Summary,
+    comm: &RunCommunicator,
+) -> Outcome<Vec<PathBuf>> {
+    let Some((_, first)) = file.done.first() else { return Ok(Vec::new()) };
+    let times = first.all.first().map_or(0, |c| c.values.len());
+    let [lines, array, names, picture] = files(folder);
+    comm.once(|| {
+        let values: Vec<Complex64> =
+            file.done.iter().flat_map(|(_, found)| &found.all).flat_map(|c| c.values.iter().copied()).collect();
+        let shape = [file.done.len(), first.all.len(), times];
+        npy::write_complex(&array, &shape, &values)
+            .map_err(|why| Failure::failed(format!("{}: {why}", array.display())))?;
+        let axes = json!({
+            "schema": "ferrite.correlator-axes/1",
+            "axes": ["configuration", "correlator", "time"],
+            "bin": input.bin,
+            "configurations": file.names(),
+            "correlators": first.all.iter().map(|c| json!({ "name": c.name, "momentum": c.momentum })).collect::<Vec<_>>(),
+        });
+        target::write_text(&names, &format!("{axes:#}\n")).map_err(Failure::failed)?;
+        #[cfg(feature = "hdf5")]
+        {
+            let path = folder.join("correlators.h5");
+            ferrite::files::hdf5::write_correlators(&path, shape, &values, &axes.to_string())
+                .map_err(|why| Failure::failed(format!("{}: {why}", path.display())))?;
+        }
+        let plot = summary.picture(&input.title(), &first.about["lattice"]);
+        write_svg(&picture, error_bars::svg(&plot)).map_err(Failure::failed)
+    })?;
+    Ok(vec![lines, array, names, picture])
+}
+
+/// Files of a folder of results.
+pub fn files(folder: &Path) -> [PathBuf; 4] {
+    [LINES, "correlators.npy", AXES, "effective-masses.svg"].map(|name| folder.join(name))
+}

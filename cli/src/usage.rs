@@ -1,0 +1,256 @@
+//! Advice on command lines that could not be parsed.
+use super::config::InputKind;
+use super::named::is_field;
+use super::{keys, rhmc, spectrum, synonyms, text};
+use crate::config::Schema;
+use clap::Command;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use ferrite::operators::operator_named;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// Returns the arguments with a command after `--help` moved in front of it: `ferrite --help solve` is `ferrite solve --help`.
+pub fn rearranged(arguments: &[OsString], program: &Command) -> Vec<OsString> {
+    let mut all = arguments.to_vec();
+    let is_command =
+        |word: &OsString| word.to_str().is_some_and(|word| word == "help" || program.find_subcommand(word).is_some());
+    if let [_, help, command, ..] = &mut all[..]
+        && ["--help", "-h"].iter().any(|flag| help.as_os_str() == *flag)
+        && is_command(command)
+    {
+        std::mem::swap(help, command);
+    }
+    all
+}
+
+/// Returns an error of clap with our advice, if there is any, in place of the suggestion that clap makes by spelling alone.
+pub fn explained(mut error: clap::Error, arguments: &[OsString], program: &Command) -> clap::Error {
+    let words: Vec<&str> = arguments.iter().skip(1).filter_map(|word| word.to_str()).collect();
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        Some(ContextValue::Strings(texts)) => texts.first().cloned(),
+        _ => None,
+    };
+    let argument = text(ContextKind::InvalidArg).unwrap_or_default();
+    let (command, called) = command_of(&words, program);
+    let advice = match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let name = text(ContextKind::InvalidSubcommand).unwrap_or_default();
+            // `help` suggests nothing by itself.
+            let close = || (words.first() == Some(&"help")).then(|| closest(&name, program)).flatten();
+            of_command(&name, &words).or_else(close)
+        }
+        ErrorKind::UnknownArgument => of_argument(&argument, &words, (command, program), &called),
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
+            let value = text(ContextKind::InvalidValue).unwrap_or_default();
+            of_value(&argument, &value, &called).or_else(|| of_separated(&argument, &words))
+        }
+        _ => None,
+    };
+    // Nobody has files whose names begin with hyphens.
+    if error.kind() == ErrorKind::UnknownArgument {
+        error.remove(ContextKind::Suggested);
+    }
+    if let Some(advice) = advice {
+        for kind in [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue] {
+            error.remove(kind);
+        }
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![advice.into()]));
+        // Without the flag that spelling had suggested.
+        if error.remove(ContextKind::Usage).is_some() {
+            let usage = command.clone().bin_name(called).render_usage();
+            error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
+        }
+    }
+    error
+}
+
+/// Returns advice on an unknown command: a name of another program, or a file without a command.
+fn of_command(name: &str, words: &[&str]) -> Option<String> {
+    if let Some(sentence) = synonyms::of_command(name) {
+        let files = words.iter().skip(1).filter(|word| Path::new(word).is_file());
+        let input = files.filter_map(|word| Some((InputKind::of(Path::new(word))?, word))).next();
+        if let (true, Some((kind, input))) = (name == "run", input) {
+            return Some(format!("did you mean '{} {input}{}'?", kind.usage(), kind.folder()));
+        }
+        let file = words.iter().find(|word| Path::new(word).is_file());
+        return Some(file.map_or_else(|| sentence.into(), |file| sentence.replace("FILE", file)));
+    }
+    let path = Path::new(name);
+    let is_named_so = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("toml"));
+    if is_field(path) {
+        return Some(format!(
+            "a command comes before the file, such as 'ferrite verify {name}' or 'ferrite measure {name}'"
+        ));
+    }
+    (path.is_file() || is_named_so).then(|| match InputKind::of(path) {
+        Some(kind) => format!("a command comes before the file: {} {name}{}", kind.usage(), kind.folder()),
+        None => format!("a command comes before the file, such as 'ferrite solve {name}' or 'ferrite check {name}'"),
+    })
+}
+
+/// Returns the command with the most similar spelling, if it is similar enough.
+fn closest(name: &str, program: &Command) -> Option<String> {
+    let close = |command: &str| strsim::jaro_winkler(name, command);
+    let names = program.get_subcommands().map(Command::get_name);
+    let best = names.max_by(|a, b| close(a).total_cmp(&close(b)))?;
+    (close(best) > 0.8).then(|| format!("did you mean 'ferrite help {best}'?"))
+}
+
+/// Returns advice on a value that a flag does not take.
+fn of_value(argument: &str, value: &str, called: &str) -> Option<String> {
+    let flag = argument.split(' ').next().unwrap_or(argument);
+    if called == "ferrite init" && operator_named(value).is_some() {
+        return Some(format!(
+            "{value} is an operator: name the command that an input is for, such as 'ferrite init rhmc'"
+        ));
+    }
+    if flag.starts_with("--") && value.starts_with("--") {
+        return Some(format!("the value of {flag} is missing, and {value} is the next flag"));
+    }
+    // A list is one of the values' own.
+    let hint = text::number_hint(value);
+    (!hint.is_empty() && !argument.contains(',')).then(|| hint.trim_start_matches("; ").into())
+}
+
+/// Returns the command that the words name, as far as they do, and its full name.
+fn command_of<'c>(words: &[&str], program: &'c Command) -> (&'c Command, String) {
+    let (mut command, mut name) = (program, "ferrite".to_string());
+    for word in words {
+        if let Some(below) = command.find_subcommand(word) {
+            name += &format!(" {}", below.get_name());
+            command = below;
+        }
+    }
+    (command, name)
+}
+
+/// Returns advice on an argument that the command does not have.
+fn of_argument(
+    argument: &str,
+    words: &[&str],
+    (command, program): (&Command, &Command),
+    called: &str,
+) -> Option<String> {
+    let flags: Vec<&str> = command.get_arguments().filter_map(clap::Arg::get_long).collect();
+    if ["-n", "-np", "-N", "--np", "--nprocs", "--ntasks", "--processes"].contains(&argument) {
+        return Some(format!("mpirun sets the number of processes: mpirun -n 4 {called} ..."));
+    }
+    let Some(flag) = argument.strip_prefix("--") else {
+        let is_long =
+            |name: &str| flags.contains(&name) || program.get_arguments().any(|arg| arg.get_long() == Some(name));
+        let one_hyphen = words.iter().filter_map(|word| word.strip_prefix('-')).find(|name| {
+            name.len() > 2 && is_long(name.split('=').next().unwrap_or(name)) || ["version", "help"].contains(name)
+        });
+        return match one_hyphen.filter(|_| argument.starts_with('-')) {
+            Some(name) => Some(format!("long flags begin with two hyphens: --{name}")),
+            None => of_separated(argument, words).or_else(|| of_name(argument, words, &flags, called)),
+        };
+    };
+    let flag = flag.split('=').next().unwrap_or(flag);
+    let value = value_of(argument, words);
+    if called == "ferrite" {
+        let file = value.as_deref().unwrap_or("run.toml");
+        let names_file = ["input", "file", "config", "in", "i", "f"].contains(&flag);
+        return names_file.then(|| format!("a command comes first, and the file without a flag: ferrite solve {file}"));
+    }
+    if let Some(meant) = synonyms::of_key(flag, &flags) {
+        return Some(match (meant.name, meant.note) {
+            (Some(name), Some(note)) => format!("did you mean '--{name}'? Note: {note}"),
+            (Some(name), None) => format!("did you mean '--{name}'?"),
+            (None, note) => note.unwrap_or_default().into(),
+        });
+    }
+    let positional = command.get_positionals().next();
+    let is_file =
+        ["input", "file", "gauge", "config", "configuration", "cfg", "gauge-file", "infile", "in", "input-file"];
+    if let Some(positional) = positional.filter(|_| is_file.contains(&flag)) {
+        let name = value.unwrap_or_else(|| positional.get_id().as_str().to_uppercase());
+        return Some(format!("name the file without a flag: {called} {name}"));
+    }
+    let schema: Option<Schema> = match called {
+        "ferrite rhmc" | "ferrite forces" => Some(rhmc::input::SCHEMA),
+        "ferrite spectrum" => Some(spectrum::SCHEMA),
+        _ => None,
+    };
+    let of_solves = if called == "ferrite spectrum" {
+        keys::SOLVE.iter().map(|(name, _)| format!("solve.{name}")).collect()
+    } else {
+        Vec::new()
+    };
+    let known: Vec<&str> = schema?.iter().map(|(name, _)| *name).chain(of_solves.iter().map(String::as_str)).collect();
+    let named = known.iter().find(|key| key.rsplit('.').next() == Some(flag)).map(|key| (*key).to_string());
+    let key = named.or_else(|| synonyms::of_key(flag, &known)?.name)?.replace('*', "0");
+    let value = value.unwrap_or_else(|| "VALUE".into());
+    Some(format!("keys of the input are changed with --set: --set {key}={value}"))
+}
+
+/// Returns advice on a superfluous name, which is probably that of an output or of the links to start from.
+fn of_name(name: &str, words: &[&str], flags: &[&str], called: &str) -> Option<String> {
+    if called == "ferrite rhmc" && is_field(Path::new(name)) {
+        return Some(format!("the links to start from are a key of the input: --set start={name}"));
+    }
+    let is_free = |flag: &str, short: &str| {
+        let given = |word: &&str| *word == short || word.starts_with(&format!("--{flag}"));
+        flags.contains(&flag) && !words.iter().any(given)
+    };
+    match name {
+        _ if name.starts_with('-') => None,
+        _ if is_free("output", "-o") => Some(format!("an output is named with -o: -o {name}")),
+        _ if is_free("out", "-o") => Some(format!("the folder of results is named with --out: --out {name}")),
+        _ => None,
+    }
+}
+
+/// Returns the value that follows a flag, or its `=`.
+fn value_of(flag: &str, words: &[&str]) -> Option<String> {
+    let place = words.iter().position(|word| word.split('=').next() == flag.split('=').next())?;
+    let value = match words[place].split_once('=') {
+        Some((_, value)) => value,
+        None => words.get(place + 1).filter(|next| !next.starts_with('-'))?,
+    };
+    Some(value.into())
+}
+
+/// Returns advice on numbers of one flag that are separated by spaces: `--lattice 4 4 4 8`.
+fn of_separated(argument: &str, words: &[&str]) -> Option<String> {
+    let is_number = |word: &&&str| word.trim_matches(',').parse::<f64>().is_ok();
+    let flag = argument.split(' ').next().filter(|word| word.starts_with("--"));
+    let place = match flag {
+        Some(flag) => words.iter().position(|word| *word == flag)?,
+        None => {
+            let at = words.iter().position(|word| *word == argument).filter(|at| is_number(&&words[*at]))?;
+            // Back over the numbers before it.
+            let before = words[..at].iter().rev().take_while(is_number).count();
+            at.checked_sub(before + 1)?
+        }
+    };
+    let numbers: Vec<&str> =
+        words[place + 1..].iter().take_while(is_number).map(|word| word.trim_matches(',')).collect();
+    let flag = words[place];
+    (flag.starts_with("--") && numbers.len() > 1)
+        .then(|| format!("the numbers of a flag are joined with commas: {flag} {}", numbers.join(",")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_with_spaces_are_joined() {
+        let words = ["generate", "unit", "--lattice", "4", "4", "4", "8", "-o", "a.ildg"];
+        let expected = Some("the numbers of a flag are joined with commas: --lattice 4,4,4,8".to_string());
+        assert_eq!(of_separated("4", &words), expected);
+        assert_eq!(of_separated("8", &words), expected);
+        assert_eq!(of_separated("--lattice <X,Y,Z,T>", &words), expected);
+        assert_eq!(of_separated("9", &words), None);
+        assert_eq!(of_separated("4", &["plaquette", "a.ildg", "4"]), None);
+    }
+
+    #[test]
+    fn values_of_flags() {
+        assert_eq!(value_of("--input", &["--input", "run.toml"]).as_deref(), Some("run.toml"));
+        assert_eq!(value_of("--input", &["--input=run.toml"]).as_deref(), Some("run.toml"));
+        assert_eq!(value_of("--input", &["--input", "--json"]), None);
+    }
+}
