@@ -154,11 +154,11 @@ fn run_on<F: Fermion>(job: &Application, choice: &DeviceChoice, context: &Contex
         "dagger": job.form == OperatorForm::Dagger,
         "normal": job.form == OperatorForm::Normal,
         "norm2": norms,
-        "layout": layout.describe(),
+        "layout": layout.record(),
         "backend": device.name(),
         "device": device.describe(),
     });
-    context.output.result("ferrite.apply/1", merged(object, [plan.describe(&links.operator)]), || {
+    context.output.result("ferrite.apply/1", merged(object, [plan.value(&links.operator)]), || {
         let lines = plan.sources.iter().zip(&norms);
         let lines: String = lines.map(|(source, norm)| format!("  {source}: norm squared {norm:.12e}\n")).collect();
         let (what, headline) = (job.what(), plan.headline(&links.operator));

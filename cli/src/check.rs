@@ -145,7 +145,7 @@ pub fn run(args: CheckArguments, context: &Context) -> Outcome {
         solve.scheme.batch.split_with_needs(free, plan.sources.len(), needs)
     })?;
     let forecast = args.time.then(|| Forecast::of_solve(&solve, &checked));
-    let object = merged(plan.describe(&plan.operator), [json!({ "kind": "solve", "sources": plan.sources.len() })]);
+    let object = merged(plan.value(&plan.operator), [json!({ "kind": "solve", "sources": plan.sources.len() })]);
     let head = format!("{} operator on {}, {}", plan.definition().title, checked.lattice, checked.batches.describe());
     answer(&args, context, &checked, predicted(forecast), object, &head, "the solve")
 }
@@ -193,7 +193,7 @@ fn answer(
         "file": args.file,
         "ok": needed <= memory.free,
         "lattice": lattice.size(),
-        "layout": cut.describe(),
+        "layout": cut.record(),
         "backend": device.name(),
         "device": device.describe(),
         "memory": {
@@ -202,7 +202,7 @@ fn answer(
         "processes_needed": enough,
         "time": forecast.as_ref().map(Forecast::json),
     });
-    let object = merged(object, [common, batches.json()]);
+    let object = merged(object, [common, Value::Object(ferrite_records::object(&batches.record()))]);
     context.output.result("ferrite.check/1", object, || {
         let mut text = format!("{}: no mistakes; {head}\n", args.file.display());
         let processes = cut.grid.size();

@@ -171,7 +171,7 @@ pub fn run(args: ConvertArguments, context: &Context) -> Outcome {
         "precision": precision.to_string(),
         "lattice": header.lattice.size(),
         "left_out": left,
-        "layout": layout.describe(),
+        "layout": layout.record(),
     });
     context.output.result("ferrite.convert/1", object, || {
         let fields = if block { format!(", {count} fields") } else { String::new() };

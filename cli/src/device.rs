@@ -1,12 +1,13 @@
 //! Which device computes.
 use super::communicator::RunCommunicator;
-use super::layout::LayoutChoice;
+use super::layout::{Layout, LayoutChoice};
 use super::provenance;
 use super::text::bytes;
 use super::{Failure, Outcome};
 use crate::config::Settings;
 use ferrite::backend::tuning::{Mode, Tuner};
 use ferrite::backend::{Backend, Cpu, Memory};
+use ferrite_records::place::Place;
 use serde_json::{Value, json};
 use std::path::Path;
 #[cfg(feature = "cuda")]
@@ -322,6 +323,10 @@ impl Device {
     /// For people.
     pub fn describe(&self) -> String {
         self.backend().device()
+    }
+    /// Returns the record of the device and of the processes that cut a lattice.
+    pub fn record(&self, layout: &Layout) -> Place {
+        Place { backend: self.name().into(), device: self.describe(), layout: layout.record() }
     }
     /// Does work of the host, and as long as that takes loads modules of kernels beside it if this is a GPU. What cannot be
     /// loaded is an error where it is used.

@@ -133,8 +133,8 @@ pub fn run(args: &EigenvalueArguments, context: &Context) -> Outcome {
         };
         watch.finish();
         let ends = ends.map_err(|failure| explained(failure, &task.path))?;
-        let object = json!({ "file": task.path, "layout": layout.describe(), "mass": links.operator.mass() });
-        objects.push(merged(object, [plan.describe(&links.operator), of_ends(&ends, &links.operator)]));
+        let object = json!({ "file": task.path, "layout": layout.record(), "mass": links.operator.mass() });
+        objects.push(merged(object, [plan.value(&links.operator), of_ends(&ends, &links.operator)]));
         let headline = plan.headline(&links.operator);
         context.output.part(&format!(
             "{}: K of the {headline}, m = {}\n{}",

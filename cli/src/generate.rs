@@ -114,7 +114,7 @@ pub fn run(args: GenerateArguments, context: &Context) -> Outcome {
         "output": args.output,
         "lattice": lattice.size(),
         "seed": args.seed,
-        "layout": layout.describe(),
+        "layout": layout.record(),
     });
     PLAQUETTE.put(&mut object, plaquette);
     context.output.result("ferrite.generate/1", object, || {

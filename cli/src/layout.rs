@@ -11,7 +11,7 @@ use ferrite::files::SharedFile;
 use ferrite::halo::fastest;
 use ferrite::lattice::{Lattice, Section};
 use ferrite::network::Network;
-use serde_json::{Value, json};
+use ferrite_records::place as records;
 use std::cell::OnceCell;
 use std::path::Path;
 use std::sync::Arc;
@@ -31,9 +31,9 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// What JSON says of it.
-    pub fn describe(&self) -> Value {
-        json!({ "processes": self.grid.size(), "grid": self.grid.dims() })
+    /// Returns the record of the processes.
+    pub fn record(&self) -> records::Layout {
+        records::Layout { processes: self.grid.size(), grid: self.grid.dims(), ..Default::default() }
     }
 }
 
@@ -197,17 +197,16 @@ impl Layout {
         let section = Section { global: resized(global, times * self.grid().dims()[3]), origin, local };
         Layout { section, cut: Cut { local, ..self.cut }, ..self.clone() }
     }
-    /// Its description in JSON next to times: also how faces are sent, if any are.
-    pub fn describe_with_way(&self) -> Value {
-        let mut object = self.describe();
+    /// Returns the record of the processes beside times: with how faces are sent, if any are.
+    pub fn record_with_transport(&self) -> records::Layout {
+        let mut record = self.record();
         if let Some(transport) = self.transport.get().filter(|_| self.cut.grid.size() > 1) {
-            object["transport"] = json!(transport.name());
-            object["overlap"] = json!(self.overlap);
+            (record.transport, record.overlap) = (Some(transport.name().into()), Some(self.overlap));
         }
-        object
+        record
     }
-    /// What JSON says of it.
-    pub fn describe(&self) -> Value {
-        self.cut.describe()
+    /// Returns the record of the processes.
+    pub fn record(&self) -> records::Layout {
+        self.cut.record()
     }
 }

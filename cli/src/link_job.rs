@@ -72,7 +72,7 @@ impl LinkJob {
             "precision": self.precision.to_string(),
             "backend": self.device.name(),
             "device": self.device.describe(),
-            "layout": self.layout.describe(),
+            "layout": self.layout.record(),
         })
     }
 }

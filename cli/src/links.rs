@@ -166,7 +166,7 @@ pub fn run(args: LinksArguments, context: &Context) -> Outcome {
         "lattice": lattice.size(),
         "largest_fat": largest_fat,
         "largest_long": largest_long,
-        "layout": layout.describe(),
+        "layout": layout.record(),
         "backend": device.name(),
         "device": device.describe(),
     });

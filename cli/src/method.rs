@@ -1,5 +1,5 @@
 //! How a solve proceeds: the solver, its precisions and its limits, from flags and settings.
-use super::batch::BatchChoice;
+use super::batch::{self, BatchChoice};
 use super::fields::Source;
 use super::layout::Cut;
 use super::multigrid;
@@ -72,7 +72,7 @@ impl SolveScheme {
                 FermionKind::Wilson => guess::<Spinor>(settings, wanted.as_ref()),
                 FermionKind::Staggered => guess::<ColourVector>(settings, wanted.as_ref()),
             },
-            batch: BatchChoice::from_settings(settings, "batch"),
+            batch: batch::choice(settings, "batch"),
             correction: correction(settings, method),
             schwarz: schwarz::resolve(settings, method, wanted.as_ref().map(|w| w.lattice)),
             multigrid: multigrid::resolve(settings, method),
@@ -138,10 +138,6 @@ impl SolveScheme {
     /// Whether all right-hand sides of a batch share a Krylov space.
     pub fn is_block(&self) -> bool {
         self.method == Method::BlockCg
-    }
-    /// The precision of the solver's true residuals.
-    pub fn outer(&self) -> &'static str {
-        name_of(&OUTER_PRECISIONS, self.outer)
     }
     /// `reliable` or `defect`.
     pub fn correction(&self) -> &'static str {

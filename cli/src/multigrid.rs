@@ -3,7 +3,7 @@ use super::{keys, text};
 use crate::config::Settings;
 use ferrite::Precision;
 use ferrite::multigrid::{MOST_COARSENINGS, MOST_VECTORS, MultigridParams};
-use ferrite::solve::{Method, MultigridLevel, MultigridReport};
+use ferrite::solve::{Method, MultigridReport};
 use serde_json::{Value, json};
 
 /// Resolves the settings for a solve by `method`.
@@ -71,27 +71,7 @@ pub fn settings(params: &MultigridParams) -> Value {
     })
 }
 
-/// What it did, for JSON.
-pub fn json(report: &MultigridReport) -> Value {
-    let level = |level: &MultigridLevel| {
-        json!({
-            "lattice": level.lattice,
-            "block": level.block,
-            "vectors": level.vectors,
-            "iterations": level.iterations,
-            "seconds": level.seconds,
-            "check": level.check.map(|check| {
-                json!({ "near_null": check.near_null, "galerkin": check.galerkin, "gamma5": check.gamma5 })
-            }),
-        })
-    };
-    json!({
-        "setup_seconds": report.setup_seconds,
-        "levels": report.levels.iter().map(level).collect::<Vec<_>>(),
-    })
-}
-
-/// The same for people.
+/// Describes what multigrid did for people.
 pub fn table(report: &MultigridReport) -> String {
     let mut table = format!("multigrid, set up in {:.3} s\n", report.setup_seconds);
     for level in &report.levels {

@@ -1,6 +1,7 @@
 //! What a command prints as its result. Everything goes through here, so that of several processes only the first one
 //! speaks.
 use super::{Failure, GlobalFlags, Outcome, provenance, terminal};
+use ferrite_records::Record;
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::io::{ErrorKind, IsTerminal};
@@ -65,6 +66,10 @@ impl Output {
             return Ok(());
         }
         if self.reader != Reader::Person { self.object(schema, object) } else { Ok(()) }
+    }
+    /// Prints the result of a command: `text`, or the record with its schema and the program's version.
+    pub fn record<R: Record>(&self, record: &R, text: impl FnOnce() -> String) -> Outcome {
+        self.result(R::SCHEMA, Value::Object(record.object()), text)
     }
     /// Prints a result that is a text by itself, such as an input file: the same wherever it goes, but for `--json`.
     pub fn document(&self, schema: &str, object: Value, text: &str) -> Outcome {

@@ -18,7 +18,9 @@ use ferrite::operators::{BOUNDARIES, Definition, OPERATORS, Smearing, Tadpole, W
 use ferrite::solve::ShiftStrategy;
 pub use ferrite::solve::names::{METHODS, OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES, name_of};
 use ferrite::{LinkStorage, Precision};
-use serde_json::{Map, Value, json};
+use ferrite_records::object;
+use ferrite_records::operator::OperatorOnLinks;
+use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
 /// `--reconstruct`, of those that `fits` accepts for `links`; for the others it says what they are for.
@@ -218,25 +220,29 @@ impl FermionPlan {
         let inner = (self.sources.len() > 1).then_some(self.sources.len());
         self.systems.count().into_iter().chain(inner).collect()
     }
-    /// What is said about operator, links and sources for JSON, with the operator on links that have been read.
-    pub fn describe(&self, operator: &Operator) -> Value {
+    /// Returns the record of operator, links and sources, with the operator on links that have been read.
+    pub fn record(&self, operator: &Operator) -> OperatorOnLinks {
         let (gauge, fat, long) = match &self.links {
             LinkFiles::Gauge(path) => (Some(path), None, None),
             LinkFiles::Improved(fat, long) => (None, Some(fat), Some(long)),
         };
-        let mut all = self.parameters.clone();
-        all.extend(operator.describe_smearing(gauge.is_none()));
-        let common = json!({
-            "lattice": self.lattice.size(),
-            "operator": self.definition().name,
-            "gauge": gauge,
-            "fat": fat,
-            "long": long,
-            "stout": stout::describe(self.stout),
-            "bc_time": name_of(&BOUNDARIES, self.operator.boundary()),
-            "sources": self.sources.iter().map(|s| s.to_string()).collect::<Vec<_>>(),
-        });
-        merged(Value::Object(all), [common])
+        let mut parameters = self.parameters.clone();
+        parameters.extend(operator.describe_smearing(gauge.is_none()));
+        OperatorOnLinks {
+            operator: self.definition().name.into(),
+            gauge: gauge.cloned(),
+            fat: fat.cloned(),
+            long: long.cloned(),
+            stout: self.stout.map(stout::record),
+            bc_time: name_of(&BOUNDARIES, self.operator.boundary()).into(),
+            lattice: self.lattice.size(),
+            sources: self.sources.iter().map(ToString::to_string).collect(),
+            parameters,
+        }
+    }
+    /// Returns the object of that record.
+    pub fn value(&self, operator: &Operator) -> Value {
+        Value::Object(object(&self.record(operator)))
     }
     /// `asqtad operator on 8×8×8×8, u0 = 0.85, antiperiodic`
     pub fn headline(&self, operator: &Operator) -> String {

@@ -73,7 +73,7 @@ fn report(
     let lattice = layout.lattice();
     object["file"] = json!(args.file);
     object["lattice"] = json!(lattice.size());
-    object["layout"] = layout.describe();
+    object["layout"] = json!(layout.record());
     put_plaquette(&mut object, plaquette);
     LINK_TRACE.put(&mut object, link_trace);
     UNITARITY_VIOLATION.put(&mut object, off);

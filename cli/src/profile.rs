@@ -2,7 +2,8 @@
 use super::device::Device;
 use super::{Context, Outcome, text};
 use ferrite::backend::KernelTime;
-use serde_json::{Value, json};
+use ferrite_records::kernels as records;
+
 use std::fmt::Write;
 use std::time::Instant;
 
@@ -38,10 +39,9 @@ impl Running {
 }
 
 impl Profile {
-    /// Keys for `--json`: none without times.
-    pub fn json(&self) -> Value {
-        let Some(times) = &self.0 else { return json!({}) };
-        json!({ "kernels": json(&times.kernels, times.seconds) })
+    /// Returns the record of the times; `None` without times.
+    pub fn record(&self) -> Option<records::KernelTimes> {
+        self.0.as_ref().map(|times| record(&times.kernels, times.seconds))
     }
     /// A table; empty without times. Of several processes this is the first one's.
     pub fn table(&self, context: &Context) -> String {
@@ -73,9 +73,9 @@ pub fn inside(kernels: &[KernelTime]) -> f64 {
     kernels.iter().map(|kernel| kernel.seconds).sum()
 }
 
-/// Times for JSON, with their share of these seconds.
-pub fn json(kernels: &[KernelTime], of: f64) -> Value {
+/// Returns the record of times of kernels, with their share of these seconds.
+pub fn record(kernels: &[KernelTime], of: f64) -> records::KernelTimes {
     let seconds = inside(kernels);
-    let one = |k: &KernelTime| json!({ "name": k.name, "launches": k.launches, "seconds": k.seconds });
-    json!({ "seconds": seconds, "share": seconds / of, "times": kernels.iter().map(one).collect::<Vec<_>>() })
+    let one = |k: &KernelTime| records::KernelTime { name: k.name.clone(), launches: k.launches, seconds: k.seconds };
+    records::KernelTimes { seconds, share: seconds / of, times: kernels.iter().map(one).collect() }
 }

@@ -345,7 +345,7 @@ impl QuenchedRun<'_> {
                 "sweeps": sweeps,
                 "overrelax": self.overrelax,
             },
-            "layout": self.layout.describe(),
+            "layout": self.layout.record(),
             "files": chain.files,
             "seconds": chain.seconds,
             "backend": backend,

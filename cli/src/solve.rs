@@ -331,7 +331,7 @@ fn run_on<F: Fermion>(solve: &Solve, input: Option<&Path>, context: &Context) ->
     let needs = |together: usize| solve.memory(layout.cut(), together);
     let name = format!("the solve on {}", plan.lattice);
     let task = BatchTask { device: &device, comm, name: &name, noun: RIGHT_HAND_SIDE };
-    let batches = solve.scheme.batch.on(&task, nrhs, needs)?;
+    let batches = task.split(solve.scheme.batch, nrhs, needs)?;
     if batches.are_several() {
         info!("{}", batches.describe());
     }

@@ -11,7 +11,7 @@ use ferrite::field::host::HostGauge;
 use ferrite::gauge::measure::Plaquettes;
 use ferrite::halo::{Exchanges, Needs};
 use ferrite::hmc::stout::{LARGEST_RHO, MOST_LEVELS, StoutSmearing};
-use serde_json::{Value, json};
+use ferrite_records::operator::Stout;
 
 /// ρ as typed.
 pub fn rho(typed: &str) -> Result<f64, String> {
@@ -38,12 +38,9 @@ pub fn of_operator(settings: &mut Settings, prefix: &str) -> Option<StoutSmearin
     Some(StoutSmearing { rho: rho?, levels: levels.unwrap_or(1), spatial })
 }
 
-/// What is said of it beside an answer: `null` where links are not smeared.
-pub fn describe(smearing: Option<StoutSmearing>) -> Value {
-    smearing.map_or(
-        Value::Null,
-        |StoutSmearing { rho, levels, spatial }| json!({ "rho": rho, "levels": levels, "spatial": spatial }),
-    )
+/// Returns the record of stout smearing.
+pub fn record(StoutSmearing { rho, levels, spatial }: StoutSmearing) -> Stout {
+    Stout { rho, levels, spatial }
 }
 
 /// `2 levels of stout links in space, rho = 0.1`

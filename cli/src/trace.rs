@@ -315,7 +315,7 @@ impl Measurement<'_> {
         };
         let name = format!("the solve on {}", plan.lattice);
         let task = BatchTask { device: self.device, comm, name: &name, noun: RIGHT_HAND_SIDE };
-        let batches = self.task.solve.scheme.batch.on(&task, solves, needs)?;
+        let batches = task.split(self.task.solve.scheme.batch, solves, needs)?;
         let links = LinksRead::of(plan, &layout, comm)?.smeared(plan, self.device, &layout, comm)?;
         info!("{}: {}", configuration.typed.display(), batches.describe());
         let mut found = match plan.operator.kind() {
@@ -325,7 +325,7 @@ impl Measurement<'_> {
         found.seconds = begin.elapsed().as_secs_f64();
         let mut object = found.json();
         object["file"] = json!(configuration.typed);
-        let object = merged(plan.describe(&links.operator), [object]);
+        let object = merged(plan.value(&links.operator), [object]);
         let object = match record {
             Some(record) => record.add(configuration, &object, comm)?,
             None => object,

@@ -92,7 +92,7 @@ pub fn run(args: VerifyArguments, context: &Context) -> Outcome {
     };
     match read {
         Ok((mut object, text, layout)) => {
-            object["layout"] = layout.describe();
+            object["layout"] = json!(layout.record());
             object["file"] = json!(args.file);
             object["ok"] = json!(true);
             // Notes are entries of headers that were ignored.

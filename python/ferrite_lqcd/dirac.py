@@ -49,8 +49,7 @@ class Multigrid:
         ``block`` and ``vectors`` of each level with a coarser one.
     """
 
-    def __init__(self, operator: Operator, settings: "dict[str, Any]", said: str):
-        found = json.loads(said)
+    def __init__(self, operator: Operator, settings: "dict[str, Any]", found: "dict[str, Any]"):
         self.seconds: float = found["seconds"]
         self.levels: "list[dict[str, Any]]" = found["levels"]
         self._operator, self._settings = operator, settings
@@ -240,19 +239,18 @@ class Operator(Pickled):
             How many times the cycle improves its own near-null vectors.
         """
         settings = _setup_settings({"vectors": vectors, "levels": levels, "improvements": improvements}, blocks)
-        said = self._set_up(lambda: self._dirac.set_up(json.dumps(settings)))
-        return Multigrid(self, settings, said)
+        return Multigrid(self, settings, self._set_up(lambda: self._dirac.set_up(settings)))
 
-    def _set_up(self, make: "Callable[[], str]") -> str:
+    def _set_up(self, make: "Callable[[], dict[str, Any]]") -> "dict[str, Any]":
         """Counts a setup that takes the place of the one before."""
         try:
-            said = make()
+            found = make()
         except KeyboardInterrupt:
             # The device may finish it all the same.
             self._setups += 1
             raise
         self._setups += 1
-        return said
+        return found
 
     def load_setup(
         self,
@@ -283,8 +281,8 @@ class Operator(Pickled):
         8
         """
         settings = _setup_settings({"levels": levels}, blocks)
-        said = self._set_up(lambda: self._dirac.load_setup(os.fspath(path), json.dumps(settings)))
-        return Multigrid(self, {**settings, "vectors": json.loads(said)["vectors"]}, said)
+        found = self._set_up(lambda: self._dirac.load_setup(os.fspath(path), settings))
+        return Multigrid(self, {**settings, "vectors": found["vectors"]}, found)
 
     def solve(
         self,
@@ -351,14 +349,14 @@ class Operator(Pickled):
             if guess is not None and not isinstance(guess, DeviceArray):
                 raise InputError("guess is an array of the host, and b one of a device: fe.to_device makes it one")
             first_on_device = None if guess is None else guess._shared
-            solution, said = self._dirac.solve_on_device(b._shared, first_on_device, json.dumps(settings))
-            return self._checked(DeviceArray(solution), said)
+            solution, report = self._dirac.solve_on_device(b._shared, first_on_device, settings)
+            return self._checked(DeviceArray(solution), report)
         b = given(b)
         first = None if guess is None else given(guess)
         if first is not None and first.shape != b.shape:
             raise InputError(f"guess has the shape {first.shape}, and b {b.shape}")
-        x, said = self._dirac.solve(b, first, json.dumps(settings))
-        return self._checked(x, said)
+        x, report = self._dirac.solve(b, first, settings)
+        return self._checked(x, report)
 
     def solve_masses(
         self,
@@ -422,11 +420,11 @@ class Operator(Pickled):
         shell, place = source._shell(), None
         if "guess" not in settings and (shell is None or _on(shell.device or self._device) is _on(self._device)):
             place = source._one_time(self.gauge.lattice, self._device)
-        said = self._keeps(settings) if place is not None else None
-        if place is not None and said is not None:
+        kept = self._keeps(settings) if place is not None else None
+        if place is not None and kept is not None:
             time, profile = place
             smearing = None if shell is None else shell._native()
-            columns, report = self._kept(*self._dirac.propagate(time, profile, smearing, said))
+            columns, report = self._kept(*self._dirac.propagate(time, profile, smearing, kept))
         else:
             # Sources that know nothing of several processes need not.
             shared = {} if self._device.comm is None else {"device": self._device}
@@ -478,24 +476,24 @@ class Operator(Pickled):
             raise InputError("only staggered operators are solved for several masses or shifts at once")
         settings = self._settings(tol, None, precision, None, reconstruct, max_iterations, batch, True)
         listed = numbers("shifts" if shifts else "masses", values)
-        x, said = self._dirac.solve_series(given(b), shifts, listed, json.dumps(settings))
-        return self._checked(x, said)
+        x, report = self._dirac.solve_series(given(b), shifts, listed, settings)
+        return self._checked(x, report)
 
-    def _keeps(self, settings: "dict[str, Any]") -> Optional[str]:
+    def _keeps(self, settings: "dict[str, Any]") -> "Optional[dict[str, Any]]":
         """Settings of ``solve`` where a propagator that they make may stay on the device."""
-        said = json.dumps(self._settings(**{**_USUAL, **settings}))
-        return said if self._dirac.can_keep(said) else None
+        given = self._settings(**{**_USUAL, **settings})
+        return given if self._dirac.can_keep(given) else None
 
-    def _kept(self, there: "_native.DevicePropagator", said: str) -> "tuple[Any, Report]":
+    def _kept(self, there: "_native.DevicePropagator", report: "dict[str, Any]") -> "tuple[Any, Report]":
         """A propagator on the device with its report, unless the solve has failed."""
         try:
-            return self._checked(there, said)
+            return self._checked(there, report)
         except SolverError as error:
             error.x = there.numpy()
             raise
 
-    def _checked(self, x: Any, said: str) -> Solution:
-        report = Report(said, repr(self)[1:-1])
+    def _checked(self, x: Any, found: "dict[str, Any]") -> Solution:
+        report = Report(found, repr(self)[1:-1])
         if report.converged and not report.failure:
             return Solution(x, report)
         why = f": {report.failure}" if report.failure else ""

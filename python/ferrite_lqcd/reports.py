@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
@@ -23,7 +22,7 @@ class Report(Pickled):
     converged : bool
         Whether every true residual is at or below the tolerance.
     true_residuals : list of float
-        ‖b − M x‖ / ‖b‖ of each right-hand side, computed from the solution in double precision; ``None`` where it is not finite.
+        ‖b − M x‖ / ‖b‖ of each right-hand side, computed from the solution in double precision; NaN where it is not finite.
     iterations : int
         Number of iterations of the slowest right-hand side; ``iterations_per_source`` has all.
     seconds, total_seconds : float
@@ -34,10 +33,14 @@ class Report(Pickled):
         Solver, precision and reconstruction at the end of the solve.
     escalations : list of dict
         Continuations of the solve in higher precision, each with its reason.
+    history : list of list of float
+        ‖r‖ / ‖b‖ of the even-odd preconditioned system: ``history[source][k]`` after k iterations.
+
+    Other attributes have the names of the keys of ``ferrite.solve/1`` in docs/output.md.
     """
 
-    def __init__(self, text: str, title: str = ""):
-        self._data: dict[str, Any] = json.loads(text)
+    def __init__(self, found: "dict[str, Any]", title: str = ""):
+        self._data: "dict[str, Any]" = found
         self._title = title
 
     def __getattr__(self, name: str) -> Any:
@@ -52,7 +55,7 @@ class Report(Pickled):
         residuals = self._data.get("true_residuals") or [
             residual for system in self._data["systems"] for residual in system["true_residuals"]
         ]
-        return math.nan if None in residuals else float(max(residuals))
+        return math.nan if any(math.isnan(residual) for residual in residuals) else float(max(residuals))
 
     def as_dict(self) -> "dict[str, Any]":
         """Returns all entries, by name."""
@@ -61,11 +64,7 @@ class Report(Pickled):
     def plot(self) -> Plot:
         """Residuals against the iteration; circles are true residuals."""
         subtitle = f"{self.solver}, {self.precision} precision, recon {self.reconstruct}"
-        def curves(key: str) -> "list[tuple[int, list[float]]]":
-            return [(k, [math.nan if one is None else one for one in residuals]) for k, residuals in self._data[key]]
-
-        history, updates = curves("history"), curves("updates")
-        return Plot(_native.convergence_svg(self._title, subtitle, history, updates, self.tol))
+        return Plot(_native.convergence_svg(self._title, subtitle, self.history, self.updates, self.tol))
 
     def _rows(self) -> "list[tuple[str, str]]":
         def shown(value: Any) -> str:

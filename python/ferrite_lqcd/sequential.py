@@ -163,11 +163,11 @@ def _through(
     at_once = isinstance(columns, _native.DevicePropagator) and "guess" not in settings
     if shell is not None and _on(shell.device or operator._device) is not native:
         at_once = False
-    said = operator._keeps(settings) if at_once else None
+    kept = operator._keeps(settings) if at_once else None
     solution: Any
-    if said is not None:
+    if kept is not None:
         smearing = None if shell is None else shell._native()
-        found = operator._dirac.propagate_through(columns, sink, *place, antiperiodic, smearing, said)
+        found = operator._dirac.propagate_through(columns, sink, *place, antiperiodic, smearing, kept)
         solution, report = operator._kept(*found)
     else:
         columns = propagator.columns

@@ -8,6 +8,7 @@ use crate::processes::failed;
 use crate::propagator::{self, DevicePropagator, GivenShell, OneTime, Shell, of_profile};
 use crate::shared::Shared;
 use crate::spectrum::Sink;
+use crate::typed::Typed;
 use ferrite::backend::MAX_RHS_PER_LAUNCH;
 use ferrite::domain::Domain;
 use ferrite::field::host::{ColourVector, Fermion, HostField, HostGauge, Spinor};
@@ -16,18 +17,19 @@ use ferrite::files::SharedFile;
 use ferrite::files::setup::links_checksum;
 use ferrite::files::setup_of_solve::{self, SetupError};
 use ferrite::lattice::{Lattice, Section};
-use ferrite::multigrid::{Multigrid, MultigridParams};
+use ferrite::multigrid::{Coarsening, Multigrid};
 use ferrite::num_complex::Complex64;
 use ferrite::observables::spectrum::contraction_bytes;
 use ferrite::operators::{Key, KeyKind, OPERATORS, Operator, OperatorForm, WilsonLike};
-use ferrite::solve::names::{METHODS, OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES, name_of};
-use ferrite::solve::{
-    Configuration, Method, Report, Request, ShiftStrategy, ShiftsReport, SolveFailure, batches, for_batches,
-    in_batches, largest_batch, names, shifts_in_batches,
-};
+use ferrite::solve::{Configuration, Report, Request, SolveFailure, for_batches, in_batches, names, shifts_in_batches};
 use ferrite::solvers::{Iteration, IterationKind, Observer, Step, Unsolved};
 use ferrite::{FermionKind, LinkStorage, Precision};
+use ferrite_records::solve::{ShiftsOutcome, SolveOutcome};
+use ferrite_tasks::batches::{BatchChoice, bytes};
+use ferrite_tasks::outcome::{self, SystemKind};
+use ferrite_tasks::solver::SolverSettings;
 use pyo3::prelude::*;
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -48,47 +50,6 @@ pub struct Dirac {
     description: String,
 }
 
-/// Largest number of iterations that may be asked for.
-pub const MOST_ITERATIONS: u64 = 1_000_000_000;
-
-/// Settings of a solve, by name.
-struct Settings(Value);
-
-impl Settings {
-    fn number(&self, key: &str, expected: &str, fits: impl Fn(f64) -> bool) -> Outcome<Option<f64>> {
-        match &self.0[key] {
-            Value::Null => Ok(None),
-            value => match value.as_f64().filter(|x| fits(*x)) {
-                Some(number) => Ok(Some(number)),
-                None => Err(Failure::input(format!("{key} = {value}: expected {expected}"))),
-            },
-        }
-    }
-    fn count(&self, key: &str, least: u64, most: u64) -> Outcome<Option<usize>> {
-        match &self.0[key] {
-            Value::Null => Ok(None),
-            value => match value.as_u64().filter(|n| (least..=most).contains(n)) {
-                Some(number) => Ok(Some(number as usize)),
-                None => Err(Failure::input(format!("{key} = {value}: expected a whole number from {least} to {most}"))),
-            },
-        }
-    }
-    fn choice<T: Copy>(&self, key: &str, choices: &[(&'static str, T)]) -> Outcome<Option<T>> {
-        let text = match &self.0[key] {
-            Value::Null => return Ok(None),
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        match choices.iter().find(|(name, _)| *name == text) {
-            Some((_, value)) => Ok(Some(*value)),
-            None => {
-                let names: Vec<_> = choices.iter().map(|(name, _)| *name).collect();
-                Err(Failure::input(format!("{key} = {text}: expected {}", names.join(", "))))
-            }
-        }
-    }
-}
-
 /// `plain`, `dagger` or `normal`.
 fn form_of(name: &str) -> OperatorForm {
     match name {
@@ -98,75 +59,16 @@ fn form_of(name: &str) -> OperatorForm {
     }
 }
 
-/// Parameters of multigrid's setup; absent ones are the usual ones.
-fn multigrid(settings: &Settings) -> Outcome<MultigridParams> {
-    let default = MultigridParams::default();
-    let mut params = MultigridParams {
-        vectors: settings.count("vectors", 8, 64)?.unwrap_or(default.vectors),
-        levels: settings.count("levels", 2, 4)?.unwrap_or(default.levels),
-        improvements: settings.count("improvements", 0, 1000)?.unwrap_or(default.improvements),
-        precision: settings.choice("setup_precision", &PRECISIONS[1..3])?.or(default.precision),
-        ..default
-    };
-    if let Some(blocks) = settings.0["blocks"].as_array() {
-        for (level, block) in blocks.iter().enumerate() {
-            let extents = serde_json::from_value::<[usize; 4]>(block.clone());
-            let (Ok(extents), true) = (extents, level < params.blocks.len()) else {
-                return Err(Failure::input(format!(
-                    "blocks: {block} has to be four extents, one such list for each level"
-                )));
-            };
-            params.blocks[level] = Some(extents);
-        }
-    }
-    if !params.vectors.is_multiple_of(8) {
-        return Err(Failure::input(format!("vectors = {}: has to be a multiple of 8", params.vectors)));
-    }
-    Ok(params)
-}
-
-/// A request with these settings.
-fn request(operator: Operator, settings: &Settings) -> Outcome<Request> {
-    let mut request = Request::new(operator);
-    if let Some(method) = settings.choice("solver", &METHODS)? {
-        request.method = method;
-        if method == Method::Multigrid {
-            // Around a cycle there is little to do, and more than single precision is of no use.
-            request.precision = ferrite::Precision::Single;
-        }
-    }
-    request.precision = settings.choice("precision", &PRECISIONS)?.unwrap_or(request.precision);
-    request.outer = settings.choice("outer", &OUTER_PRECISIONS)?.unwrap_or(request.outer);
-    request.reconstruction = settings.choice("reconstruct", &RECONSTRUCTIONS)?.unwrap_or(request.reconstruction);
-    let fits = |t: f64| t > 0.0 && t < 1.0;
-    request.tol = settings.number("tol", "a number above 0 and below 1", fits)?.unwrap_or(request.tol);
-    request.max_iterations = settings.count("max_iterations", 1, MOST_ITERATIONS)?.unwrap_or(request.max_iterations);
-    if settings.0["escalate"] == false {
-        request.escalate = false;
-    }
-    request.multigrid = multigrid(settings)?;
-    Ok(request)
-}
-
-/// Watches a solve: keeps its residuals, and ends it when that is asked for.
+/// Watches a solve: keeps its true residuals, and ends it when that is requested.
 struct Watch {
     stop: Stop,
-    history: Vec<(usize, Vec<f64>)>,
     updates: Vec<(usize, Vec<f64>)>,
 }
 
-/// Residuals of so many iterations are kept; after that, of every so many.
-const KEPT: usize = 2000;
-
 impl Observer for Watch {
     fn iteration(&mut self, event: &Iteration<'_>) -> ControlFlow<()> {
-        let one = (event.iteration, event.residuals.to_vec());
-        match event.kind {
-            IterationKind::Iterate if event.iteration < KEPT || event.iteration.is_multiple_of(KEPT / 100) => {
-                self.history.push(one);
-            }
-            IterationKind::Iterate => {}
-            _ => self.updates.push(one),
+        if event.kind != IterationKind::Iterate {
+            self.updates.push((event.iteration, event.residuals.to_vec()));
         }
         self.stop.flow()
     }
@@ -177,7 +79,7 @@ impl Observer for Watch {
 
 impl Watch {
     fn new(stop: &Stop) -> Self {
-        Watch { stop: stop.clone(), history: Vec::new(), updates: Vec::new() }
+        Watch { stop: stop.clone(), updates: Vec::new() }
     }
 }
 
@@ -195,100 +97,84 @@ fn set_up(
     made.map_err(|error| SolveFailure::<Spinor>::Solver(error).into())
 }
 
-fn multigrid_json(multigrid: &Multigrid) -> Value {
-    let level = |level: &ferrite::multigrid::Coarsening| json!({ "block": level.space.block(), "vectors": level.space.count() });
-    json!({
-        "seconds": multigrid.seconds(),
-        "levels": multigrid.levels().iter().map(level).collect::<Vec<_>>(),
-    })
+/// A multigrid setup.
+#[derive(Serialize)]
+struct SetupRecord {
+    seconds: f64,
+    levels: Vec<SetupLevel>,
+    /// Near-null vectors of the finest level.
+    vectors: usize,
 }
 
-fn report_json(request: &Request, report: &Report, watch: &Watch, failure: Option<Unsolved>) -> Value {
-    let failure = failure.map(|error| {
-        let advice = names::advice(report, &error, |name| format!("solver=\"{name}\""), "a larger max_iterations");
-        format!("{error}{advice}")
-    });
-    let escalation = |one: &ferrite::solve::Escalation| {
-        json!({
-            "iterations": one.iterations,
-            "reason": one.reason.to_string(),
-            "precision": name_of(&PRECISIONS, one.precision),
-            "reconstruct": name_of(&RECONSTRUCTIONS, one.reconstruction),
-        })
-    };
-    json!({
-        "converged": report.converged,
-        "failure": failure,
-        "tol": request.tol,
-        "iterations": report.info.iterations,
-        "iterations_per_source": report.info.iterations_per_rhs,
-        "true_residuals": report.true_residual,
-        "seconds": report.seconds,
-        "total_seconds": report.total_seconds,
-        "gflops": report.gflops,
-        "solver": name_of(&METHODS, report.method),
-        "precision": name_of(&PRECISIONS, report.precision),
-        "reconstruct": name_of(&RECONSTRUCTIONS, report.reconstruction),
-        "escalations": report.escalations.iter().map(escalation).collect::<Vec<_>>(),
-        "multigrid": report.multigrid.as_ref().map(|multigrid| json!({
-            "setup_seconds": multigrid.setup_seconds,
-            "iterations": multigrid.levels.iter().map(|level| level.iterations).collect::<Vec<_>>(),
-        })),
-        "history": watch.history,
-        "updates": watch.updates,
-    })
+/// A level with a coarser one.
+#[derive(Serialize)]
+struct SetupLevel {
+    block: Vec<usize>,
+    vectors: usize,
 }
 
-fn shifts_json(request: &Request, report: &ShiftsReport) -> Value {
-    let one = |outcome: &ferrite::solve::ShiftOutcome| {
-        json!({
-            "shift": outcome.shift,
-            "iterations": outcome.iterations + outcome.refinement_iterations,
-            "true_residuals": outcome.true_residual,
-            "failure": outcome.failure.as_ref().map(ToString::to_string),
-        })
-    };
-    json!({
-        "converged": report.converged,
-        "failure": Value::Null,
-        "tol": request.tol,
-        "systems": report.shifts.iter().map(one).collect::<Vec<_>>(),
-        "reconstruct": name_of(&RECONSTRUCTIONS, report.reconstruction),
-        "seconds": report.seconds,
-        "total_seconds": report.total_seconds,
-        "gflops": report.gflops,
-    })
+impl SetupRecord {
+    fn new(multigrid: &Multigrid) -> Self {
+        let level = |level: &Coarsening| SetupLevel { block: level.space.block().into(), vectors: level.space.count() };
+        let levels: Vec<SetupLevel> = multigrid.levels().iter().map(level).collect();
+        let vectors = levels.first().map_or(0, |level| level.vectors);
+        SetupRecord { seconds: multigrid.seconds(), levels, vectors }
+    }
 }
 
-/// How many right-hand sides go together: as many as were asked for, or as memory allows.
+/// What a solve reports.
+#[derive(Serialize)]
+pub struct SolveReport {
+    #[serde(flatten)]
+    outcome: SolveOutcome,
+    failure: Option<String>,
+    /// Iterations at which true residuals were computed, with those of the right-hand sides of the batch.
+    updates: Vec<(usize, Vec<f64>)>,
+}
+
+impl SolveReport {
+    fn new(request: &Request, report: &Report, watch: Watch, failure: Option<Unsolved>) -> Self {
+        let failure = failure.map(|error| {
+            let advice = names::advice(report, &error, |name| format!("solver=\"{name}\""), "a larger max_iterations");
+            format!("{error}{advice}")
+        });
+        SolveReport { outcome: outcome::solve(report, request.tol), failure, updates: watch.updates }
+    }
+}
+
+/// What a solve for several masses or shifts reports.
+#[derive(Serialize)]
+pub struct ShiftsSolveReport {
+    #[serde(flatten)]
+    outcome: ShiftsOutcome,
+    failure: Option<String>,
+}
+
+/// Splits right-hand sides into batches: as requested, or as memory allows.
 fn sizes(
     thread: &DeviceThread,
     request: &Request,
     local: Lattice,
     n: usize,
-    settings: &Settings,
+    batch: BatchChoice,
     (systems, beside): (Option<usize>, usize),
 ) -> Outcome<Vec<usize>> {
-    if let Some(asked) = settings.count("batch", 1, MAX_RHS_PER_LAUNCH as u64)? {
-        return Ok((0..n).step_by(asked).map(|begin| asked.min(n - begin)).collect());
-    }
     let free = thread.free()?.saturating_sub(beside);
-    let needs = |nrhs: usize| -> usize {
-        request.memory(local, &thread.processes.cut.grid, nrhs, systems).iter().map(|(_, bytes)| bytes).sum()
-    };
-    match largest_batch(n, |nrhs| needs(nrhs) <= free) {
-        Some(most) => Ok(batches(n, most)),
-        None => Err(Failure {
+    let needs = |nrhs: usize| request.memory(local, &thread.processes.cut.grid, nrhs, systems);
+    let (batches, needed) = batch.split_with_needs(free, n, needs);
+    if batch.requested.is_none() && bytes(&needed) > free {
+        return Err(Failure {
             kind: FailureKind::Device,
             message: format!(
                 "the solve needs {:.2} GB on {}, of which {:.2} GB are free: use a smaller lattice, a lower precision, or \
                  another device",
-                needs(1) as f64 * 1e-9,
+                bytes(&needed) as f64 * 1e-9,
                 thread.backend.device(),
                 free as f64 * 1e-9
             ),
-        }),
+        });
     }
+    Ok(batches.sizes)
 }
 
 /// Work with an operator's links on the device.
@@ -311,10 +197,14 @@ fn with_configuration<T>(
 /// Most fields of an array on a device that are applied to or solved for together.
 const TOGETHER: usize = 16;
 
-/// Solutions and a report as JSON.
-type Answer<T> = (Vec<HostField<T>>, String);
+/// Solutions and a report.
+type Answer<T, R> = (Vec<HostField<T>>, R);
 
 impl Dirac {
+    /// Returns the request that settings make, and how many right-hand sides are solved together.
+    fn request(&self, settings: &SolverSettings) -> Outcome<(Request, BatchChoice)> {
+        Ok((settings.request(self.operator)?, settings.batch()?))
+    }
     fn on<T: Send + 'static>(
         &self,
         py: Python<'_>,
@@ -329,17 +219,18 @@ impl Dirac {
     fn keep_propagator<T: Fermion>(
         &self,
         py: Python<'_>,
-        settings: Settings,
+        settings: SolverSettings,
         source: impl FnOnce(&mut DeviceThread) -> Outcome<OneTime<T>> + Send + 'static,
-    ) -> PyResult<(DevicePropagator, String)> {
-        let (request, part, number) = (request(self.operator, &settings)?, self.part, self.kept.number());
-        let (kept, said) = self.device.get().keep_beside(py, move |thread, stop| {
+    ) -> PyResult<(DevicePropagator, Typed<SolveReport>)> {
+        let (request, batch) = self.request(&settings)?;
+        let (part, number) = (self.part, self.kept.number());
+        let (kept, report) = self.device.get().keep_beside(py, move |thread, stop| {
             let source = source(thread)?;
             let work = |thread: &mut DeviceThread, configuration: &Configuration<'_>| {
                 let (domain, count) = (configuration.domain(), T::COMPONENTS);
                 let mut request = Request { sources: count, ..request };
                 let whole = 2 * DeviceField::bytes_for(T::KIND, Precision::Double, part.local.half_volume(), count);
-                let sizes = sizes(thread, &request, part.local, count, &settings, (None, whole))?;
+                let sizes = sizes(thread, &request, part.local, count, batch, (None, whole))?;
                 request.reconstruction = configuration.possible(&request.operator, request.reconstruction)?;
                 let (mut watch, mut solutions) = (Watch::new(stop), None);
                 let solved = for_batches::<Spinor>(&sizes, count, false, |batch| {
@@ -360,15 +251,15 @@ impl Dirac {
                     Ok((report, error))
                 });
                 let (report, failure) = solved?;
-                let said = report_json(&request, &report, &watch, failure).to_string();
+                let report = SolveReport::new(&request, &report, watch, failure);
                 let mut solutions = solutions.ok_or_else(|| Failure::other("nothing was solved for"))?;
                 // Changing the spin basis rounds: an array of the solutions, and what is made of it, has the same bits.
                 solutions.pack(&solutions.unpack()?)?;
-                Ok((Rc::new(solutions), said))
+                Ok((Rc::new(solutions), report))
             };
             with_configuration(thread, number, work)
         })?;
-        Ok((DevicePropagator::new(kept, self.device.clone_ref(py), self.part, T::KIND), said))
+        Ok((DevicePropagator::new(kept, self.device.clone_ref(py), self.part, T::KIND), Typed(report)))
     }
     fn apply_to<T: Fermion>(
         &self,
@@ -417,31 +308,28 @@ impl Dirac {
         py: Python<'_>,
         given: &Given<'_>,
         guess: Option<&Given<'_>>,
-        settings: Settings,
-    ) -> PyResult<(Answer<T>, Vec<usize>)> {
+        settings: SolverSettings,
+    ) -> PyResult<(Answer<T, SolveReport>, Vec<usize>)> {
         let (fields, axes) = arrays::fields::<T>(given)?;
         let guess = guess.map(arrays::fields::<T>).transpose()?.map(|(fields, _)| fields);
-        let (request, lattice) = (request(self.operator, &settings)?, self.part.local);
+        let (request, batch) = self.request(&settings)?;
+        let lattice = self.part.local;
         let answer = self.on(py, move |thread, configuration, stop| {
             let finite = arrays::check_finite_fields("b", &fields);
             let finite =
                 finite.and_then(|()| arrays::check_finite_fields("guess", guess.as_deref().unwrap_or_default()));
             thread.processes.agree(finite)?;
             let mut request = Request { sources: fields.len(), ..request };
-            let sizes = sizes(thread, &request, lattice, fields.len(), &settings, (None, 0))?;
+            let sizes = sizes(thread, &request, lattice, fields.len(), batch, (None, 0))?;
             request.reconstruction = configuration.possible(&request.operator, request.reconstruction)?;
             let mut watch = Watch::new(stop);
             let solved = in_batches(&sizes, &fields, guess.as_deref(), |sources, guess| {
                 configuration.solve(sources, guess, &request, &mut watch)
             });
             match solved {
-                Ok((solutions, report)) => {
-                    let said = report_json(&request, &report, &watch, None);
-                    Ok((solutions, said.to_string()))
-                }
+                Ok((solutions, report)) => Ok((solutions, SolveReport::new(&request, &report, watch, None))),
                 Err(SolveFailure::Unfinished { error, solutions, report }) => {
-                    let said = report_json(&request, &report, &watch, Some(error));
-                    Ok((solutions, said.to_string()))
+                    Ok((solutions, SolveReport::new(&request, &report, watch, Some(error))))
                 }
                 Err(failure) => Err(failure.into()),
             }
@@ -453,20 +341,23 @@ impl Dirac {
         py: Python<'_>,
         given: &Given<'_>,
         (shifts, values): (bool, Vec<f64>),
-        settings: Settings,
-    ) -> PyResult<(Answer<T>, Vec<usize>)> {
+        settings: SolverSettings,
+    ) -> PyResult<(Answer<T, ShiftsSolveReport>, Vec<usize>)> {
         let (fields, axes) = arrays::fields::<T>(given)?;
-        let (request, lattice, count) = (request(self.operator, &settings)?, self.part.local, values.len());
+        let (request, batch) = self.request(&settings)?;
+        let strategy = settings.strategy().map_err(Failure::from)?;
+        let (lattice, count) = (self.part.local, values.len());
         let answer = self.on(py, move |thread, configuration, stop| {
             thread.processes.agree(arrays::check_finite_fields("b", &fields))?;
-            let strategy = settings.choice("strategy", &STRATEGIES)?.unwrap_or(ShiftStrategy::MultiShift);
-            let sizes = sizes(thread, &request, lattice, fields.len(), &settings, (Some(count), 0))?;
+            let sizes = sizes(thread, &request, lattice, fields.len(), batch, (Some(count), 0))?;
             let mut watch = Watch::new(stop);
             let (solutions, report) = shifts_in_batches(&sizes, &fields, |sources| match shifts {
                 true => configuration.solve_shifts(sources, &values, strategy, &request, &mut watch),
                 false => configuration.solve_masses(sources, &values, strategy, &request, &mut watch),
             })?;
-            Ok((solutions.into_iter().flatten().collect::<Vec<_>>(), shifts_json(&request, &report).to_string()))
+            let kind = if shifts { SystemKind::Shift } else { SystemKind::Mass };
+            let outcome = outcome::shifts(&request, &report, kind, &values);
+            Ok((solutions.into_iter().flatten().collect::<Vec<_>>(), ShiftsSolveReport { outcome, failure: None }))
         })?;
         Ok((answer, [&[count], &axes[..]].concat()))
     }
@@ -478,9 +369,8 @@ impl Dirac {
         py: Python<'_>,
         (time, profile): (usize, Option<Given<'_>>),
         shell: Option<GivenShell<'_>>,
-        settings: &str,
-    ) -> PyResult<(DevicePropagator, String)> {
-        let settings = Settings(serde_json::from_str(settings).map_err(Failure::other)?);
+        settings: SolverSettings,
+    ) -> PyResult<(DevicePropagator, Typed<SolveReport>)> {
         let source = of_profile::<T>(&self.part, time, profile)?;
         let shell = shell.map(|shell| Shell::of(&shell, &self.part)).transpose()?;
         self.keep_propagator::<T>(py, settings, move |thread| {
@@ -530,25 +420,24 @@ impl Dirac {
             }
         }
     }
-    /// Solves M x = b for all fields of an array, with settings as JSON: the solutions, or the best iterates, and a report as
-    /// JSON.
+    /// Solves M x = b for all fields of an array, with settings: the solutions, or the best iterates, and a report.
     #[pyo3(signature = (given, guess, settings))]
     fn solve<'py>(
         &self,
         py: Python<'py>,
         given: Given<'_>,
         guess: Option<Given<'_>>,
-        settings: &str,
-    ) -> PyResult<(Made<'py>, String)> {
-        let settings = Settings(serde_json::from_str(settings).map_err(Failure::other)?);
+        settings: Typed<SolverSettings>,
+    ) -> PyResult<(Made<'py>, Typed<SolveReport>)> {
         match self.operator.kind() {
             FermionKind::Wilson => {
-                let ((fields, said), axes) = self.solve_for::<Spinor>(py, &given, guess.as_ref(), settings)?;
-                Ok((arrays::stacked(py, &axes, &fields)?, said))
+                let ((fields, report), axes) = self.solve_for::<Spinor>(py, &given, guess.as_ref(), settings.0)?;
+                Ok((arrays::stacked(py, &axes, &fields)?, Typed(report)))
             }
             FermionKind::Staggered => {
-                let ((fields, said), axes) = self.solve_for::<ColourVector>(py, &given, guess.as_ref(), settings)?;
-                Ok((arrays::stacked(py, &axes, &fields)?, said))
+                let ((fields, report), axes) =
+                    self.solve_for::<ColourVector>(py, &given, guess.as_ref(), settings.0)?;
+                Ok((arrays::stacked(py, &axes, &fields)?, Typed(report)))
             }
         }
     }
@@ -571,14 +460,13 @@ impl Dirac {
         py: Python<'_>,
         given: &Shared,
         guess: Option<&Shared>,
-        settings: &str,
-    ) -> PyResult<(Shared, String)> {
-        let settings = Settings(serde_json::from_str(settings).map_err(Failure::other)?);
+        settings: Typed<SolverSettings>,
+    ) -> PyResult<(Shared, Typed<SolveReport>)> {
         let (count, shape) = self.shared(given)?;
         let (array, operator) = (given.array(), self.operator);
         let guess = guess.map(Shared::array);
-        let request = request(self.operator, &settings)?;
-        let (solution, said) = self.on(py, move |thread, configuration, stop| {
+        let (request, _) = self.request(&settings.0)?;
+        let (solution, report) = self.on(py, move |thread, configuration, stop| {
             let mut request = Request { sources: count, ..request };
             request.reconstruction = configuration.possible(&request.operator, request.reconstruction)?;
             let domain = configuration.domain();
@@ -592,12 +480,12 @@ impl Dirac {
                 array.get().download(0, &mut numbers)?;
                 thread.processes.agree(arrays::check_finite("b", &numbers))?;
             }
-            let said = report_json(&request, &report, &watch, failure).to_string();
+            let report = SolveReport::new(&request, &report, watch, failure);
             let solution = solution.unpack()?;
             thread.backend.synchronize()?;
-            Ok((solution, said))
+            Ok((solution, report))
         })?;
-        Ok((Shared::new(py, &self.device, solution, shape), said))
+        Ok((Shared::new(py, &self.device, solution, shape), Typed(report)))
     }
     /// Solves (M†M + σ_i) x_i = b, or M(m_i) x_i = b, for all of several shifts or masses.
     fn solve_series<'py>(
@@ -606,17 +494,16 @@ impl Dirac {
         given: Given<'_>,
         shifts: bool,
         values: Vec<f64>,
-        settings: &str,
-    ) -> PyResult<(Made<'py>, String)> {
-        let settings = Settings(serde_json::from_str(settings).map_err(Failure::other)?);
-        let ((fields, said), axes) = self.solve_series_for::<ColourVector>(py, &given, (shifts, values), settings)?;
-        Ok((arrays::stacked(py, &axes, &fields)?, said))
+        settings: Typed<SolverSettings>,
+    ) -> PyResult<(Made<'py>, Typed<ShiftsSolveReport>)> {
+        let ((fields, report), axes) =
+            self.solve_series_for::<ColourVector>(py, &given, (shifts, values), settings.0)?;
+        Ok((arrays::stacked(py, &axes, &fields)?, Typed(report)))
     }
     /// *Collective.* Whether solutions for all components of a source may stay on the device beside a solve for half of them, and hadrons be
     /// made of two such propagators.
-    fn can_keep(&self, py: Python<'_>, settings: &str) -> PyResult<bool> {
-        let settings = Settings(serde_json::from_str(settings).map_err(Failure::other)?);
-        let (request, part, kind) = (request(self.operator, &settings)?, self.part, self.operator.kind());
+    fn can_keep(&self, py: Python<'_>, settings: Typed<SolverSettings>) -> PyResult<bool> {
+        let ((request, _), part, kind) = (self.request(&settings.0)?, self.part, self.operator.kind());
         self.on(py, move |thread, _, _| {
             let (free, grid) = (thread.free()?, thread.processes.cut.grid);
             let together = if kind == FermionKind::Wilson { 6 } else { 2 };
@@ -632,11 +519,11 @@ impl Dirac {
         time: usize,
         profile: Option<Given<'_>>,
         shell: Option<GivenShell<'_>>,
-        settings: &str,
-    ) -> PyResult<(DevicePropagator, String)> {
+        settings: Typed<SolverSettings>,
+    ) -> PyResult<(DevicePropagator, Typed<SolveReport>)> {
         match self.operator.kind() {
-            FermionKind::Wilson => self.propagate_of::<Spinor>(py, (time, profile), shell, settings),
-            FermionKind::Staggered => self.propagate_of::<ColourVector>(py, (time, profile), shell, settings),
+            FermionKind::Wilson => self.propagate_of::<Spinor>(py, (time, profile), shell, settings.0),
+            FermionKind::Staggered => self.propagate_of::<ColourVector>(py, (time, profile), shell, settings.0),
         }
     }
     /// *Collective.* The propagator through a sink at a time of the whole lattice: of a meson with a matrix, or of the nucleon with
@@ -652,16 +539,15 @@ impl Dirac {
         time: usize,
         antiperiodic: bool,
         shell: Option<GivenShell<'_>>,
-        settings: &str,
-    ) -> PyResult<(DevicePropagator, String)> {
-        let settings = Settings(serde_json::from_str(settings).map_err(Failure::other)?);
+        settings: Typed<SolverSettings>,
+    ) -> PyResult<(DevicePropagator, Typed<SolveReport>)> {
         let (part, number) = (self.part, from.number());
         if from.part() != part || !std::ptr::eq(from.device().get(), self.device.get()) {
             return Err(Failure::input("operator and propagator are on different lattices or devices").into());
         }
         let made = sink.source(&part, (momentum, origin, time), antiperiodic)?;
         let shell = shell.map(|shell| Shell::of(&shell, &part)).transpose()?;
-        self.keep_propagator::<Spinor>(py, settings, move |thread| {
+        self.keep_propagator::<Spinor>(py, settings.0, move |thread| {
             let local = time.checked_sub(part.origin[3]).filter(|local| *local < part.local.size()[3]);
             let field = propagator::field(thread, number)?;
             let mut there = local.map(|local| Outcome::Ok((local, field.at_time::<Spinor>(local)?))).transpose()?;
@@ -676,16 +562,15 @@ impl Dirac {
             }
         })
     }
-    /// Sets multigrid up: what it is, as JSON.
-    fn set_up(&self, py: Python<'_>, settings: &str) -> PyResult<String> {
-        let settings = Settings(serde_json::from_str(settings).map_err(Failure::other)?);
-        let request = request(self.operator, &settings)?;
+    /// Sets multigrid up.
+    fn set_up(&self, py: Python<'_>, settings: Typed<SolverSettings>) -> PyResult<Typed<SetupRecord>> {
+        let (request, _) = self.request(&settings.0)?;
         let Operator::WilsonLike(operator) = self.operator else {
             return Err(Failure::input("staggered operators have no multigrid").into());
         };
         self.on(py, move |_, configuration, stop| {
             let made = set_up(configuration, operator, &request, stop)?;
-            Ok(multigrid_json(&made).to_string())
+            Ok(Typed(SetupRecord::new(&made)))
         })
     }
     /// Writes the test vectors of the multigrid setup that there is, and gives their number.
@@ -697,10 +582,14 @@ impl Dirac {
             saved.map_err(|why| setup_failure(&path, why))
         })
     }
-    /// Sets multigrid up with the test vectors of a file: what it is, as JSON.
-    fn load_setup(&self, py: Python<'_>, path: PathBuf, settings: &str) -> PyResult<String> {
-        let settings = Settings(serde_json::from_str(settings).map_err(Failure::other)?);
-        let mut request = request(self.operator, &settings)?;
+    /// Sets multigrid up with the near-null vectors of a file.
+    fn load_setup(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        settings: Typed<SolverSettings>,
+    ) -> PyResult<Typed<SetupRecord>> {
+        let (mut request, _) = self.request(&settings.0)?;
         let Operator::WilsonLike(operator) = self.operator else {
             return Err(Failure::input("staggered operators have no multigrid").into());
         };
@@ -711,10 +600,7 @@ impl Dirac {
             let loaded = loaded.map_err(|why| setup_failure(&path, why))?;
             request.multigrid.vectors = loaded.vectors;
             let made = set_up(configuration, operator, &request, stop)?;
-            let mut said = multigrid_json(&made);
-            said["vectors"] = loaded.vectors.into();
-            said["mass"] = loaded.mass.into();
-            Ok(said.to_string())
+            Ok(Typed(SetupRecord::new(&made)))
         })
     }
 }

@@ -149,3 +149,9 @@ impl<T: Fermion> From<SolveFailure<T>> for Failure {
         }
     }
 }
+
+impl From<ferrite_tasks::solver::WrongSetting> for Failure {
+    fn from(wrong: ferrite_tasks::solver::WrongSetting) -> Self {
+        Failure::input(wrong.to_string())
+    }
+}

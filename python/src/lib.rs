@@ -16,6 +16,7 @@ mod processes;
 mod propagator;
 mod shared;
 mod spectrum;
+mod typed;
 
 use failure::exceptions;
 use pyo3::panic::PanicException;
@@ -28,7 +29,7 @@ fn bounds(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     for (name, most) in [
         ("flow_steps", ferrite::observables::flow::MOST_STEPS),
         ("guesses", ferrite::hmc::wilson::two_flavours::MOST_GUESSES as u64),
-        ("iterations", dirac::MOST_ITERATIONS),
+        ("iterations", ferrite_tasks::solver::MOST_ITERATIONS as u64),
         ("levels", ferrite::hmc::trajectory::MOST_LEVELS as u64),
         ("noise_sources", ferrite::gauge::generate::NOISE_SOURCES.into()),
         ("passes", ferrite::gauge::quenched::MOST_PASSES),

@@ -9,13 +9,11 @@ use pyo3::prelude::*;
 pub fn convergence_svg(
     title: String,
     subtitle: String,
-    history: Vec<(usize, Vec<f64>)>,
+    history: Vec<Vec<f64>>,
     updates: Vec<(usize, Vec<f64>)>,
     tol: f64,
 ) -> PyResult<String> {
-    let sides = history.iter().map(|(_, residuals)| residuals.len()).max().unwrap_or(0);
-    let of = |side: usize| history.iter().filter_map(move |(k, r)| Some((*k, *r.get(side)?)));
-    let history = (0..sides).map(|side| of(side).collect()).collect();
+    let history = history.into_iter().map(|residuals| residuals.into_iter().enumerate().collect()).collect();
     let plot = Convergence { title, subtitle, history, updates: &updates, tol };
     Ok(convergence::svg(&plot).map_err(Failure::other)?)
 }

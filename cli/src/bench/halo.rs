@@ -100,7 +100,7 @@ pub fn run(args: HaloBenchArguments, context: &Context) -> Outcome {
     let object = json!({
         "backend": device.name(),
         "device": device.describe(),
-        "layout": layout.describe(),
+        "layout": layout.record(),
         "local_lattice": layout.local().size(),
         "alone": alone.iter().map(|row| json!({
             "operator": row.operator,

@@ -196,7 +196,7 @@ pub fn run(args: KernelFlags, what: TimedKernels, context: &Context) -> Outcome 
     let object = json!({
         "backend": device.name(),
         "device": device.describe(),
-        "layout": layout.describe_with_way(),
+        "layout": layout.record_with_transport(),
         "rows": rows.iter().map(|row| json!({
             "operator": row.operator,
             "precision": row.precision,

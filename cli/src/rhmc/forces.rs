@@ -155,7 +155,7 @@ pub fn run(args: &ForceArguments, context: &Context) -> Outcome {
         "lattice": input.lattice.size(),
         "trajectory": number,
         "forces": found.iter().map(PartForce::json).collect::<Vec<_>>(),
-        "layout": layout.describe(),
+        "layout": layout.record(),
         "backend": device.name(),
         "device": device.describe(),
     });

@@ -1,5 +1,5 @@
 //! The input of `ferrite rhmc`, checked.
-use super::super::batch::BatchChoice;
+use super::super::batch::{self, BatchChoice};
 use super::super::device::DeviceChoice;
 use super::super::{Failure, Outcome, multigrid, stout, text};
 use super::precision::precisions;
@@ -261,7 +261,7 @@ impl EnsembleInput {
         let measure = Measure {
             condensate: s.count("measure.condensate", 0..=1000).unwrap_or(usize::from(wilson.is_empty())),
             condensate_tol: tolerance(s, "measure.condensate-tol").unwrap_or(1e-8),
-            batch: BatchChoice::from_settings(s, "measure.batch"),
+            batch: batch::choice(s, "measure.batch"),
             every: s.count("measure.every", 1..=last).unwrap_or(1),
             reversibility: s.count("measure.reversibility", 0..=last).unwrap_or(0),
             identities: s.count("measure.identities", 0..=last).unwrap_or(0),

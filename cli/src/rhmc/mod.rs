@@ -244,7 +244,7 @@ fn report(end: &RunEnd, job: &EnsembleJob, context: &Context) -> Outcome {
         "last_trajectory": end.last,
         "accepted": end.accepted,
         "summary": summary.json(),
-        "layout": layout.describe(),
+        "layout": layout.record(),
         "backend": device.name(),
         "device": device.describe(),
     });

@@ -42,7 +42,7 @@ pub fn batches(
     let n = noise_vectors(input);
     let needs = |together: usize| memory(input, layout.cut(), together);
     let task = BatchTask { device, comm, name: "the run", noun: NOISE_VECTOR };
-    let found = input.measure.batch.on_as(&task, n, before, needs)?;
+    let found = task.split_as(input.measure.batch, n, before, needs)?;
     if found.are_several() {
         info!("condensates: {}", found.describe_as(NOISE_VECTOR));
     }

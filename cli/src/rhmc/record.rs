@@ -155,7 +155,7 @@ impl MeasuredTrajectory {
             }
         }
         if let Some(kernels) = &self.kernels {
-            line["kernels"] = profile::json(kernels, self.seconds);
+            line["kernels"] = json!(profile::record(kernels, self.seconds));
         }
         if let Some(measured) = &self.measured {
             measured.loops.put(&mut line);

@@ -55,7 +55,7 @@ pub fn settings(input: &EnsembleInput, [backend, device]: &[String; 2], layout: 
         "measure": { "every": input.measure.every, "condensate": input.measure.condensate, "batches": batches.sizes },
         "backend": backend,
         "device": device,
-        "layout": layout.describe(),
+        "layout": layout.record(),
     })
 }
 
@@ -96,7 +96,7 @@ fn quarks(group: &QuarkGroup) -> Value {
     }
     // Told only where they are given, so that runs of other versions compare.
     if let Some(smearing) = group.stout() {
-        all["stout"] = stout::describe(Some(smearing));
+        all["stout"] = json!(stout::record(smearing));
     }
     if let Some(own) = &group.dynamics_tol {
         all["dynamics_tol"] = json!(own);

@@ -404,7 +404,7 @@ impl WilsonGroup {
         all["multigrid"] = self.multigrid.as_ref().map_or(Value::Null, multigrid::settings);
         all["stout"] = match self.stout {
             None => WITHOUT.into(),
-            smearing => stout::describe(smearing),
+            Some(smearing) => json!(stout::record(smearing)),
         };
         if self.is_rational() {
             all["errors"] = json!({ "dynamics": self.tolerances.dynamics, "action": self.tolerances.action });

@@ -6,15 +6,17 @@ use crate::failure::ReadBy;
 use crate::fields::Source;
 use crate::layout::Layout;
 use crate::method::SolveScheme;
-use crate::plan::{METHODS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES, Systems, merged, name_of};
+use crate::plan::{METHODS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES, Systems, name_of};
 use crate::profile::Profile;
 use crate::progress::Watch;
 use crate::{Context, Failure, Outcome, fields, interrupt, multigrid, plot, text};
 use ferrite::field::host::{Fermion, HostField};
 use ferrite::operators::Operator;
-use ferrite::solve::{Escalation, Method, MethodChange, Report, ShiftStrategy, ShiftsReport, names};
-use serde_json::{Value, json};
-use solvers::{Info, Unsolved};
+use ferrite::solve::{Report, ShiftStrategy, ShiftsReport, names};
+use ferrite_records::place::Place;
+use ferrite_records::solve::{ShiftsRecord, SolveRecord};
+use ferrite_tasks::outcome::{self, SystemKind};
+use solvers::Unsolved;
 use std::path::PathBuf;
 use tracing::{info, warn};
 
@@ -31,18 +33,10 @@ pub struct Done<'a> {
 }
 
 impl Done<'_> {
-    /// What all results say of it in JSON.
-    fn json(&self, solve: &Solve, method: Method) -> Value {
+    /// Returns the record of the device and the processes.
+    fn place(&self) -> Place {
         let (device, layout) = self.place;
-        let common = json!({
-            "tol": solve.scheme.tol,
-            "backend": device.name(),
-            "device": device.describe(),
-            "layout": layout.describe(),
-            "solver": name_of(&METHODS, method),
-            "correction": solve.scheme.correction(),
-        });
-        merged(common, [solve.plan.describe(&self.operator), self.batches.json(), self.profile.json()])
+        device.record(layout)
     }
 }
 
@@ -71,32 +65,18 @@ pub fn one<F: Fermion>(context: &Context, solve: &Solve, done: &Done, ended: &En
         context.comm.once(|| plot::write(path, &picture).map_err(Failure::failed))?;
     }
     let (info, worst) = (&report.info, worst(report));
-    let object = json!({
-        "converged": report.converged,
-        "iterations": info.iterations,
-        "iterations_per_source": info.iterations_per_rhs,
-        "true_residual": worst,
-        "true_residuals": report.true_residual,
-        "seconds": report.seconds,
-        "total_seconds": report.total_seconds,
-        "gflops": report.gflops,
-        "mass": mass,
-        "precision": name_of(&PRECISIONS, report.precision),
-        "outer": name_of(&PRECISIONS, report.outer),
-        "escalations": escalations(&report.escalations),
-        "method_changes": method_changes(report),
-        "gave_up": report.gave_up.as_ref().map(Unsolved::to_string),
-        "reconstruct": name_of(&RECONSTRUCTIONS, report.reconstruction),
-        "reductions": info.reductions,
-        "reliable_updates": info.reliable_updates,
-        "restarts": info.restarts,
-        "applications": applications(info),
-        "multigrid": report.multigrid.as_ref().map(multigrid::json),
-        "history": info.history,
-        "output": written,
-        "plot": solve.plot,
-    });
-    context.output.result("ferrite.solve/1", merged(object, [done.json(solve, report.method)]), || {
+    let record = SolveRecord {
+        outcome: outcome::solve(report, solve.scheme.tol),
+        system: plan.record(&done.operator),
+        mass,
+        correction: solve.scheme.correction().into(),
+        batches: done.batches.record(),
+        place: done.place(),
+        kernels: done.profile.record(),
+        output: written.cloned(),
+        plot: solve.plot.clone(),
+    };
+    context.output.record(&record, || {
         let mut text = format!(
             "{headline}\nm = {}{coupling}, {}\n{}\n{} after {}, {}\n\
              true residual |b - Mx| / |b| = {worst:.3e} (asked: {})\n",
@@ -164,85 +144,63 @@ pub fn several<F: Fermion>(
         let title = format!("solutions of the {} equation for {} {plural}", plan.definition().title, values.len());
         fields::write_block(path, &all, &plan.block(), &title, layout)
     })?;
-    let rows: Vec<_> = values
-        .iter()
-        .zip(&report.shifts)
-        .map(|(value, outcome)| {
-            json!({
-                what: value,
-                "iterations": outcome.iterations,
-                "refinement_iterations": outcome.refinement_iterations,
-                "reliable_updates": outcome.reliable_updates,
-                "true_residual": solvers::worst_residual(&outcome.true_residual),
-                "true_residuals": outcome.true_residual,
-                "escalations": escalations(&outcome.escalations),
-                "failure": outcome.failure.as_ref().map(Unsolved::to_string),
-                "gave_up": outcome.gave_up.as_ref().map(Unsolved::to_string),
-            })
-        })
-        .collect();
-    let object = json!({
-        "converged": report.converged,
-        "mass": mass,
-        "systems": rows,
-        "shift_solver": name_of(&STRATEGIES, plan.strategy),
-        "first_precision": report.first_precision.map(|precision| name_of(&PRECISIONS, precision)),
-        "precision": name_of(&PRECISIONS, plan.precision),
-        "reconstruct": name_of(&RECONSTRUCTIONS, report.reconstruction),
-        "outer": solve.scheme.outer(),
-        "first_seconds": report.first_seconds,
-        "seconds": report.seconds,
-        "total_seconds": report.total_seconds,
-        "gflops": report.gflops,
-        "output": written,
-        "output_axes": plan.block(),
-    });
-    context.output.result(
-        "ferrite.solve_shifts/1",
-        merged(object, [done.json(solve, solve.scheme.asked())]),
-        || {
-            let mut text = plan.headline(&done.operator) + "\n";
-            if plan.sources.len() > 1 {
-                text += &format!("{}\n", done.batches.describe());
+    let kind = if matches!(plan.systems, Systems::Shifts(_)) { SystemKind::Shift } else { SystemKind::Mass };
+    let request = solve.request(done.operator, report.reconstruction);
+    let record = ShiftsRecord {
+        outcome: outcome::shifts(&request, report, kind, &values),
+        system: plan.record(&done.operator),
+        mass,
+        solver: name_of(&METHODS, solve.scheme.asked()).into(),
+        shift_solver: name_of(&STRATEGIES, plan.strategy).into(),
+        correction: solve.scheme.correction().into(),
+        batches: done.batches.record(),
+        place: done.place(),
+        kernels: done.profile.record(),
+        output: written.cloned(),
+        output_axes: plan.block(),
+    };
+    context.output.record(&record, || {
+        let mut text = plan.headline(&done.operator) + "\n";
+        if plan.sources.len() > 1 {
+            text += &format!("{}\n", done.batches.describe());
+        }
+        if let Some(mass) = mass {
+            text += &format!("(M^+ M + s) x = b at m = {}\n", text::rounded(mass, 6));
+        }
+        let precision = name_of(&PRECISIONS, plan.precision);
+        text += &match (plan.strategy, report.first_precision) {
+            (ShiftStrategy::MultiShift, Some(first)) => {
+                format!("multi-shift CG in {}, then CG in {precision} for each\n", name_of(&PRECISIONS, first))
             }
-            if let Some(mass) = mass {
-                text += &format!("(M^+ M + s) x = b at m = {}\n", text::rounded(mass, 6));
-            }
-            let precision = name_of(&PRECISIONS, plan.precision);
-            text += &match (plan.strategy, report.first_precision) {
-                (ShiftStrategy::MultiShift, Some(first)) => {
-                    format!("multi-shift CG in {}, then CG in {precision} for each\n", name_of(&PRECISIONS, first))
-                }
-                _ => format!("{} in {precision} for each\n", solve.scheme.title(solve.scheme.asked())),
-            };
-            text += &format!("{what:>14} {:>11} {:>11} {:>14}\n", "multi-shift", "refinement", "true residual");
-            for (value, outcome) in values.iter().zip(&report.shifts) {
-                text += &format!(
-                    "{:>14} {:>11} {:>11} {:>14.3e}{}\n",
-                    text::number(*value),
-                    outcome.iterations,
-                    outcome.refinement_iterations,
-                    solvers::worst_residual(&outcome.true_residual),
-                    outcome.failure.as_ref().map(|why| format!("  {why}")).unwrap_or_default()
-                );
-            }
+            _ => format!("{} in {precision} for each\n", solve.scheme.title(solve.scheme.asked())),
+        };
+        text += &format!("{what:>14} {:>11} {:>11} {:>14}\n", "multi-shift", "refinement", "true residual");
+        for (value, outcome) in values.iter().zip(&report.shifts) {
             text += &format!(
-                "{} (asked: {})\n",
-                if report.converged { "converged" } else { "NOT converged" },
-                text::tolerance(solve.scheme.tol)
+                "{:>14} {:>11} {:>11} {:>14.3e}{}\n",
+                text::number(*value),
+                outcome.iterations,
+                outcome.refinement_iterations,
+                solvers::worst_residual(&outcome.true_residual),
+                outcome.failure.as_ref().map(|why| format!("  {why}")).unwrap_or_default()
             );
-            text += &format!(
-                "{:.3} s, of which multi-shift CG {:.3} s, {:.1} GFLOP/s on {}\n",
-                report.seconds,
-                report.first_seconds,
-                report.gflops,
-                device.describe()
-            );
-            text += &done.profile.table(context);
-            text += &files(written, None);
-            text
-        },
-    )?;
+        }
+        text += &format!(
+            "{} (asked: {})\n",
+            if report.converged { "converged" } else { "NOT converged" },
+            text::tolerance(solve.scheme.tol)
+        );
+        text += &format!(
+            "{:.3} s, of which multi-shift CG {:.3} s, {:.1} GFLOP/s on {}\n",
+            report.seconds,
+            report.first_seconds,
+            report.gflops,
+            device.describe()
+        );
+        text += &done.profile.table(context);
+        text += &files(written, None);
+        text
+    })?;
     if report.converged {
         return Ok(());
     }
@@ -305,15 +263,6 @@ fn lines(sources: &[Source], report: &Report) -> String {
     sources.iter().zip(each).map(line).collect()
 }
 
-/// How often the even-odd operator was applied, for JSON.
-fn applications(info: &Info) -> Value {
-    json!({
-        "precise": info.precise_applications,
-        "sloppy": info.sloppy_applications,
-        "in_domains": info.preconditioner.local_applications,
-    })
-}
-
 /// A note on a solver that gave up although its solution is one.
 fn good_enough(why: &Unsolved) -> String {
     format!("the solver gave up, but the true residual in double precision is at or below the tolerance: {why}")
@@ -343,32 +292,6 @@ pub fn announce(report: &Report) {
 /// The solvers that a failed solve tried and one that may help, for the end of a message.
 pub fn advice(report: &Report, error: &Unsolved) -> String {
     names::advice(report, error, |name| format!("--solver {name}"), "a larger --max-iterations")
-}
-
-/// Changes of the method for JSON.
-fn method_changes(report: &Report) -> Vec<Value> {
-    let one = |change: &MethodChange| {
-        json!({
-            "iterations": change.iterations,
-            "solver": name_of(&METHODS, change.method),
-            "reason": change.reason,
-        })
-    };
-    report.method_changes.iter().map(one).collect()
-}
-
-/// The precision escalations for JSON.
-fn escalations(escalations: &[Escalation]) -> Vec<Value> {
-    let one = |escalation: &Escalation| {
-        json!({
-            "iterations": escalation.iterations,
-            "reason": escalation.reason.to_string(),
-            "precision": name_of(&PRECISIONS, escalation.precision),
-            "outer": name_of(&PRECISIONS, escalation.outer),
-            "reconstruct": name_of(&RECONSTRUCTIONS, escalation.reconstruction),
-        })
-    };
-    escalations.iter().map(one).collect()
 }
 
 /// The largest true residual, NaN if there is one.

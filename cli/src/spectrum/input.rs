@@ -1,5 +1,5 @@
 //! The input of `ferrite spectrum`, checked.
-use super::super::batch::BatchChoice;
+use super::super::batch::{self, BatchChoice};
 use super::super::device::DeviceChoice;
 use super::super::named::{self, is_field};
 use super::super::plan::{definition, foreign_keys};
@@ -306,7 +306,7 @@ impl SpectrumInput {
                 s.wrong(&setting, format!("{why}: take the table three-point out"));
             }
         }
-        let batch = BatchChoice::from_settings(&mut s, "batch");
+        let batch = batch::choice(&mut s, "batch");
         let bin = s.count("bin", 1..=1_000_000).unwrap_or(1);
         let plot = plot(&mut s, staggered, &correlator_names(&quarks, &mesons, nucleon));
         let propagators = s.get("propagators").map(|folder| PathBuf::from(folder.text()));

@@ -543,18 +543,18 @@ impl<'a> QuarksOn<'a> {
         needs: impl Fn(usize) -> Needs,
     ) -> Outcome<Batches> {
         let task = BatchTask { device: self.device, comm: &self.context.comm, name, noun };
-        let found = self.input.batch.on(&task, count, &needs);
+        let found = task.split(self.input.batch, count, &needs);
         let is_good = |found: &Outcome<Batches>| found.as_ref().is_ok_and(|found| !found.are_limited_by_memory());
         if is_good(&found) {
             return found;
         }
         self.forget_links(Some(quark))?;
-        let found = self.input.batch.on(&task, count, &needs);
+        let found = task.split(self.input.batch, count, &needs);
         if is_good(&found) {
             return found;
         }
         self.forget_links(None)?;
-        self.input.batch.on(&task, count, &needs)
+        task.split(self.input.batch, count, &needs)
     }
     /// *Collective.* The propagator of a quark through a sink, `separation` after its source at an origin, from that of the other quark
     /// of a meson, or of the same in a nucleon.

@@ -93,10 +93,10 @@ pub fn measure(formats: &ModelFormats, asked: &Asked, context: &Context) -> Outc
         (machine, points)
     };
     let cluster = Cluster { gpus_per_host: comm.size(), ..asked.cluster };
-    let layout = layouts[layouts.len() - 1].describe();
+    let layout = layouts[layouts.len() - 1].record();
     let (backend, seconds) = (device.name(), start.elapsed().as_secs_f64());
     info!("measured in {seconds:.1} s");
-    Ok((machine, MeasuredRun { lattices, cluster, points, backend, layout, seconds }))
+    Ok((machine, MeasuredRun { lattices, cluster, points, backend, layout: serde_json::json!(layout), seconds }))
 }
 
 /// *Collective.* What the operator takes: the usual way with and without overlap, and through the host, where messages are

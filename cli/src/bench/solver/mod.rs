@@ -207,7 +207,7 @@ pub fn run(args: SolverBenchArguments, context: &Context) -> Outcome {
         "device": device.describe(),
         "operator": operator,
         "lattice": lattice.size(),
-        "layout": layout.describe(),
+        "layout": layout.record(),
         "gauge": args.gauge,
         "quenched": args.gauge.is_none().then(|| json!({"beta": args.beta, "sweeps": args.sweeps, "seed": args.seed})),
         "sources": study.sources,

@@ -1,0 +1,26 @@
+//! Times of kernels.
+use crate::real;
+use serde::{Deserialize, Serialize};
+
+/// Time in kernels, of rank 0.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KernelTimes {
+    /// Seconds in all kernels.
+    pub seconds: f64,
+    /// Share of the time of the whole task.
+    #[serde(deserialize_with = "real::one")]
+    pub share: f64,
+    /// Each kernel.
+    pub times: Vec<KernelTime>,
+}
+
+/// Launches of a kernel.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct KernelTime {
+    /// Name of the kernel.
+    pub name: String,
+    /// Number of launches.
+    pub launches: u64,
+    /// Seconds of all launches.
+    pub seconds: f64,
+}

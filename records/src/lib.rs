@@ -1,0 +1,48 @@
+//! The JSON objects that Ferrite prints and the lines that it keeps in files, as types. The program, the Python package and other
+//! interfaces write them, and reports read them, so that every key is defined once. `docs/output.md` of the repository documents them.
+//!
+//! | module | records |
+//! |---|---|
+//! | [`place`] | where something was computed: backend, device, processes |
+//! | [`operator`] | the operator, its links and its sources |
+//! | [`solve`] | solves with one operator, and for several masses or shifts |
+//! | [`kernels`] | times of kernels |
+//! | [`real`] | numbers that are `null` where they are not finite |
+//!
+//! A record is an object with a [`Record::SCHEMA`], such as `ferrite.solve/1`. Within a version of a schema keys may be added, but none
+//! is removed and none changes its meaning.
+#![forbid(unsafe_code)]
+
+pub mod kernels;
+pub mod operator;
+pub mod place;
+pub mod real;
+pub mod solve;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// An object with a schema of its own.
+pub trait Record: Serialize {
+    /// Name and version of the keys, such as `ferrite.solve/1`.
+    const SCHEMA: &'static str;
+
+    /// Returns the object without its schema. Numbers that are not finite are `null`.
+    ///
+    /// # Panics
+    /// If a type is not an object, which is a mistake in its definition.
+    fn object(&self) -> Map<String, Value> {
+        object(self)
+    }
+}
+
+/// Returns the object of a type with named fields. Numbers that are not finite are `null`.
+///
+/// # Panics
+/// If the type is not an object, which is a mistake in its definition.
+pub fn object<T: Serialize + ?Sized>(fields: &T) -> Map<String, Value> {
+    match serde_json::to_value(fields) {
+        Ok(Value::Object(object)) => object,
+        other => panic!("a record is an object with texts as keys: {other:?}"),
+    }
+}

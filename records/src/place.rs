@@ -1,0 +1,36 @@
+//! Where something was computed.
+use serde::{Deserialize, Serialize};
+
+/// Backend, device and processes of a computation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    /// `cpu` or `cuda`.
+    pub backend: String,
+    /// The device of the first process, for people.
+    pub device: String,
+    /// How many processes there are, and how they cut the lattice.
+    #[serde(default)]
+    pub layout: Layout,
+}
+
+/// The processes of a computation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Layout {
+    /// Number of processes.
+    pub processes: usize,
+    /// Number of processes in x, y, z and t.
+    pub grid: [usize; 4],
+    /// How faces travelled between processes, in benchmarks of several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transport: Option<String>,
+    /// Whether computation and communication overlapped, in benchmarks of several processes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overlap: Option<bool>,
+}
+
+impl Default for Layout {
+    /// One process.
+    fn default() -> Self {
+        Layout { processes: 1, grid: [1; 4], transport: None, overlap: None }
+    }
+}

@@ -1,0 +1,271 @@
+//! Solves.
+use crate::kernels::KernelTimes;
+use crate::operator::OperatorOnLinks;
+use crate::place::Place;
+use crate::{Record, real};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// What a solver did, whichever interface called it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SolveOutcome {
+    /// Whether every true residual is at or below the requested one, whatever the solver reported.
+    pub converged: bool,
+    /// Requested residual.
+    pub tol: f64,
+    /// Iterations of the slowest source.
+    pub iterations: usize,
+    /// Iterations of each source.
+    pub iterations_per_source: Vec<usize>,
+    /// ‖b − M x‖ / ‖b‖ of the full system, computed in double precision from the solution: the largest of all sources.
+    #[serde(deserialize_with = "real::one")]
+    pub true_residual: f64,
+    /// ‖b − M x‖ / ‖b‖ of each source.
+    #[serde(deserialize_with = "real::list")]
+    pub true_residuals: Vec<f64>,
+    /// Seconds of the iteration.
+    pub seconds: f64,
+    /// Seconds with transfers and the final check.
+    pub total_seconds: f64,
+    /// 10⁹ operations of M per second of the iteration.
+    #[serde(deserialize_with = "real::one")]
+    pub gflops: f64,
+    /// Method at the end.
+    pub solver: String,
+    /// Precision of the iteration at the end.
+    pub precision: String,
+    /// Precision of the solver's true residuals at the end.
+    pub outer: String,
+    /// Reals stored of a link at the end.
+    pub reconstruct: String,
+    /// Continuations in a higher precision.
+    pub escalations: Vec<Escalation>,
+    /// Continuations with another method.
+    pub method_changes: Vec<MethodChange>,
+    /// Why a solver gave up whose solution is nevertheless at or below the requested residual.
+    pub gave_up: Option<String>,
+    /// Number of times that the host waited for sums over the lattice.
+    pub reductions: usize,
+    /// Number of true residuals computed in between, the last check included.
+    pub reliable_updates: usize,
+    /// Number of restarts.
+    pub restarts: usize,
+    /// Applications of the even-odd operator.
+    pub applications: Applications,
+    /// What multigrid did, where it solved.
+    pub multigrid: Option<Multigrid>,
+    /// ‖r‖ / ‖b‖ of the even-odd preconditioned system: `history[source][k]` after k iterations, or k corrections.
+    #[serde(deserialize_with = "real::lists")]
+    pub history: Vec<Vec<f64>>,
+}
+
+/// A continuation of a solve in a higher precision.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Escalation {
+    /// Iterations before it.
+    pub iterations: usize,
+    /// Why the solve did not go on as it was.
+    pub reason: String,
+    /// Precision of the iteration from here on.
+    pub precision: String,
+    /// Precision of the solver's true residuals from here on.
+    pub outer: String,
+    /// Reals stored of a link from here on.
+    pub reconstruct: String,
+}
+
+/// A continuation of a solve with another method.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MethodChange {
+    /// Iterations before it.
+    pub iterations: usize,
+    /// Method from here on.
+    pub solver: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Applications of the even-odd operator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Applications {
+    /// For true residuals.
+    pub precise: usize,
+    /// In the iteration.
+    pub sloppy: usize,
+    /// By GCR-DD in its domains, without neighbours.
+    pub in_domains: usize,
+}
+
+/// What multigrid did in a solve.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Multigrid {
+    /// Seconds of the setup, whenever it was made.
+    pub setup_seconds: f64,
+    /// Levels, from the lattice itself down.
+    pub levels: Vec<MultigridLevel>,
+}
+
+/// A level of multigrid. The coarsest one has no `block`, `vectors` and `check`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MultigridLevel {
+    /// Extents of its lattice on a process.
+    pub lattice: [usize; 4],
+    /// Extents of an aggregate.
+    pub block: Option<[usize; 4]>,
+    /// Number of near-null vectors.
+    pub vectors: Option<usize>,
+    /// Iterations of its solver in all.
+    pub iterations: usize,
+    /// Seconds in it and in coarser levels.
+    pub seconds: f64,
+    /// Check of the setup, where it was requested.
+    pub check: Option<LevelCheck>,
+}
+
+/// Relative errors of a level after the setup.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LevelCheck {
+    /// (1 − P P†) v of the near-null vectors.
+    #[serde(deserialize_with = "real::one")]
+    pub near_null: f64,
+    /// Coarse operator against P† M P.
+    #[serde(deserialize_with = "real::one")]
+    pub galerkin: f64,
+    /// γ5-hermiticity of the coarse operator.
+    #[serde(deserialize_with = "real::one")]
+    pub gamma5: f64,
+}
+
+/// How right-hand sides were split.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Batches {
+    /// Right-hand sides that were solved together, one batch after the other.
+    pub batches: Vec<usize>,
+    /// Why there are several batches: `memory`, `asked`, `size` or `before`; `None` for one.
+    pub batches_limited_by: Option<String>,
+}
+
+/// The result of `ferrite solve` with one operator.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SolveRecord {
+    /// What the solver did.
+    #[serde(flatten)]
+    pub outcome: SolveOutcome,
+    /// The system that was solved.
+    #[serde(flatten)]
+    pub system: OperatorOnLinks,
+    /// Bare mass.
+    pub mass: f64,
+    /// `reliable` or `defect`.
+    pub correction: String,
+    /// How sources were split.
+    #[serde(flatten)]
+    pub batches: Batches,
+    /// Where it was computed.
+    #[serde(flatten)]
+    pub place: Place,
+    /// Times of kernels, where they were requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernels: Option<KernelTimes>,
+    /// File of the solution.
+    pub output: Option<PathBuf>,
+    /// File of the convergence plot.
+    pub plot: Option<PathBuf>,
+}
+
+impl Record for SolveRecord {
+    const SCHEMA: &'static str = "ferrite.solve/1";
+}
+
+/// What solvers did for several masses or shifts, whichever interface called them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ShiftsOutcome {
+    /// Whether every true residual of every system is at or below the requested one.
+    pub converged: bool,
+    /// Requested residual.
+    pub tol: f64,
+    /// Systems in the order of their masses or shifts.
+    pub systems: Vec<SystemOutcome>,
+    /// Precision of multi-shift CG, if there was any.
+    pub first_precision: Option<String>,
+    /// Precision of the iteration that refines each system, before any escalation.
+    pub precision: String,
+    /// Reals stored of a link.
+    pub reconstruct: String,
+    /// Precision of the solver's true residuals.
+    pub outer: String,
+    /// Seconds of multi-shift CG.
+    pub first_seconds: f64,
+    /// Seconds of all iterations.
+    pub seconds: f64,
+    /// Seconds with transfers and the final check.
+    pub total_seconds: f64,
+    /// 10⁹ operations of M†M per second of all iterations.
+    #[serde(deserialize_with = "real::one")]
+    pub gflops: f64,
+}
+
+/// What a solver did for one mass or shift.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SystemOutcome {
+    /// Mass of M x = b.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mass: Option<f64>,
+    /// σ of (M†M + σ) x = b.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shift: Option<f64>,
+    /// Iterations of multi-shift CG until the system was dropped.
+    pub iterations: usize,
+    /// Iterations after that.
+    pub refinement_iterations: usize,
+    /// Number of true residuals computed in between, the last check included.
+    pub reliable_updates: usize,
+    /// The largest true residual.
+    #[serde(deserialize_with = "real::one")]
+    pub true_residual: f64,
+    /// True residuals by source.
+    #[serde(deserialize_with = "real::list")]
+    pub true_residuals: Vec<f64>,
+    /// Continuations in a higher precision.
+    pub escalations: Vec<Escalation>,
+    /// Why the solver gave up, unless the residual is at or below the requested one.
+    pub failure: Option<String>,
+    /// Why a solver gave up whose solution is nevertheless at or below the requested residual.
+    pub gave_up: Option<String>,
+}
+
+/// The result of `ferrite solve` for several masses or shifts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ShiftsRecord {
+    /// What the solvers did.
+    #[serde(flatten)]
+    pub outcome: ShiftsOutcome,
+    /// The systems that were solved.
+    #[serde(flatten)]
+    pub system: OperatorOnLinks,
+    /// Mass of M with shifts; `None` with masses.
+    pub mass: Option<f64>,
+    /// Method that solves or refines each system.
+    pub solver: String,
+    /// `multishift` or `sequential`.
+    pub shift_solver: String,
+    /// `reliable` or `defect`.
+    pub correction: String,
+    /// How sources were split.
+    #[serde(flatten)]
+    pub batches: Batches,
+    /// Where it was computed.
+    #[serde(flatten)]
+    pub place: Place,
+    /// Times of kernels, where they were requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernels: Option<KernelTimes>,
+    /// File of the solutions.
+    pub output: Option<PathBuf>,
+    /// Axes of the solutions before those of a field.
+    pub output_axes: Vec<usize>,
+}
+
+impl Record for ShiftsRecord {
+    const SCHEMA: &'static str = "ferrite.solve_shifts/1";
+}

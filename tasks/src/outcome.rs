@@ -1,0 +1,112 @@
+//! What solvers did, as records.
+use ferrite::solve::names::{METHODS, OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, name_of};
+use ferrite::solve::{Escalation, MethodChange, MultigridReport, Report, Request, ShiftsReport};
+use ferrite_records::solve as records;
+use solvers::{Unsolved, worst_residual};
+
+/// Returns the record of a solve for `tol`.
+pub fn solve(report: &Report, tol: f64) -> records::SolveOutcome {
+    let info = &report.info;
+    records::SolveOutcome {
+        converged: report.converged,
+        tol,
+        iterations: info.iterations,
+        iterations_per_source: info.iterations_per_rhs.clone(),
+        true_residual: worst_residual(&report.true_residual),
+        true_residuals: report.true_residual.clone(),
+        seconds: report.seconds,
+        total_seconds: report.total_seconds,
+        gflops: report.gflops,
+        solver: name_of(&METHODS, report.method).into(),
+        precision: name_of(&PRECISIONS, report.precision).into(),
+        outer: name_of(&PRECISIONS, report.outer).into(),
+        reconstruct: name_of(&RECONSTRUCTIONS, report.reconstruction).into(),
+        escalations: escalations(&report.escalations),
+        method_changes: report.method_changes.iter().map(method_change).collect(),
+        gave_up: report.gave_up.as_ref().map(Unsolved::to_string),
+        reductions: info.reductions,
+        reliable_updates: info.reliable_updates,
+        restarts: info.restarts,
+        applications: records::Applications {
+            precise: info.precise_applications,
+            sloppy: info.sloppy_applications,
+            in_domains: info.preconditioner.local_applications,
+        },
+        multigrid: report.multigrid.as_ref().map(multigrid),
+        history: info.history.clone(),
+    }
+}
+
+/// Which number of a system distinguishes it from the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SystemKind {
+    /// M x = b for several masses.
+    Mass,
+    /// (M†M + σ) x = b for several shifts.
+    Shift,
+}
+
+/// Returns the record of solves for several masses or shifts, which are `values`.
+pub fn shifts(request: &Request, report: &ShiftsReport, kind: SystemKind, values: &[f64]) -> records::ShiftsOutcome {
+    let system = |(value, outcome): (&f64, &ferrite::solve::ShiftOutcome)| records::SystemOutcome {
+        mass: (kind == SystemKind::Mass).then_some(*value),
+        shift: (kind == SystemKind::Shift).then_some(*value),
+        iterations: outcome.iterations,
+        refinement_iterations: outcome.refinement_iterations,
+        reliable_updates: outcome.reliable_updates,
+        true_residual: worst_residual(&outcome.true_residual),
+        true_residuals: outcome.true_residual.clone(),
+        escalations: escalations(&outcome.escalations),
+        failure: outcome.failure.as_ref().map(Unsolved::to_string),
+        gave_up: outcome.gave_up.as_ref().map(Unsolved::to_string),
+    };
+    records::ShiftsOutcome {
+        converged: report.converged,
+        tol: request.tol,
+        systems: values.iter().zip(&report.shifts).map(system).collect(),
+        first_precision: report.first_precision.map(|precision| name_of(&PRECISIONS, precision).into()),
+        precision: name_of(&PRECISIONS, request.precision).into(),
+        reconstruct: name_of(&RECONSTRUCTIONS, report.reconstruction).into(),
+        outer: name_of(&OUTER_PRECISIONS, request.outer).into(),
+        first_seconds: report.first_seconds,
+        seconds: report.seconds,
+        total_seconds: report.total_seconds,
+        gflops: report.gflops,
+    }
+}
+
+/// Returns the record of what multigrid did.
+pub fn multigrid(report: &MultigridReport) -> records::Multigrid {
+    let level = |level: &ferrite::solve::MultigridLevel| records::MultigridLevel {
+        lattice: level.lattice,
+        block: level.block,
+        vectors: level.vectors,
+        iterations: level.iterations,
+        seconds: level.seconds,
+        check: level.check.map(|check| records::LevelCheck {
+            near_null: check.near_null,
+            galerkin: check.galerkin,
+            gamma5: check.gamma5,
+        }),
+    };
+    records::Multigrid { setup_seconds: report.setup_seconds, levels: report.levels.iter().map(level).collect() }
+}
+
+fn escalations(escalations: &[Escalation]) -> Vec<records::Escalation> {
+    let one = |escalation: &Escalation| records::Escalation {
+        iterations: escalation.iterations,
+        reason: escalation.reason.to_string(),
+        precision: name_of(&PRECISIONS, escalation.precision).into(),
+        outer: name_of(&PRECISIONS, escalation.outer).into(),
+        reconstruct: name_of(&RECONSTRUCTIONS, escalation.reconstruction).into(),
+    };
+    escalations.iter().map(one).collect()
+}
+
+fn method_change(change: &MethodChange) -> records::MethodChange {
+    records::MethodChange {
+        iterations: change.iterations,
+        solver: name_of(&METHODS, change.method).into(),
+        reason: change.reason.to_string(),
+    }
+}

@@ -1,0 +1,172 @@
+//! Settings of a solver, as the interfaces of other languages give them: by name, each with a default.
+use crate::batches::{BatchChoice, LARGEST};
+use ferrite::Precision;
+use ferrite::multigrid::{MOST_COARSENINGS, MOST_VECTORS, MultigridParams};
+use ferrite::operators::Operator;
+use ferrite::solve::names::{METHODS, OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES};
+use ferrite::solve::{Method, Request, ShiftStrategy};
+use serde::Deserialize;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+/// The largest number of iterations that can be requested.
+pub const MOST_ITERATIONS: usize = 1_000_000_000;
+
+/// A setting with a value that it cannot have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key} = {value}: expected {expected}")]
+pub struct WrongSetting {
+    /// Name of the setting.
+    pub key: &'static str,
+    /// Value as given.
+    pub value: String,
+    /// Values that it can have.
+    pub expected: String,
+}
+
+impl WrongSetting {
+    fn new(key: &'static str, value: impl Display, expected: impl Display) -> Self {
+        WrongSetting { key, value: value.to_string(), expected: expected.to_string() }
+    }
+}
+
+/// How a system is solved. A setting that is absent has its default.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct SolverSettings {
+    /// Method, by its name in [`METHODS`].
+    pub solver: Option<String>,
+    /// Precision of the iteration.
+    pub precision: Option<String>,
+    /// Precision of the solver's true residuals.
+    pub outer: Option<String>,
+    /// Reals stored of a link.
+    pub reconstruct: Option<String>,
+    /// Requested residual ‖b − M x‖ / ‖b‖, above 0 and below 1.
+    pub tol: Option<f64>,
+    /// Number of iterations after which the solve gives up.
+    pub max_iterations: Option<usize>,
+    /// Right-hand sides that are solved together.
+    pub batch: Option<usize>,
+    /// Whether a solve that stagnates continues in a higher precision.
+    pub escalate: Option<bool>,
+    /// How several shifts are solved.
+    pub strategy: Option<String>,
+    /// Parameters of multigrid.
+    #[serde(flatten)]
+    pub multigrid: MultigridSettings,
+}
+
+/// Parameters of multigrid's setup. A parameter that is absent has its default.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct MultigridSettings {
+    /// Near-null vectors on each level, a multiple of 8.
+    pub vectors: Option<usize>,
+    /// Number of levels, the lattice itself included.
+    pub levels: Option<usize>,
+    /// Extents x, y, z, t of the aggregates of each level that has a coarser one.
+    pub blocks: Option<Vec<[usize; 4]>>,
+    /// Number of times that the cycle improves its near-null vectors.
+    pub improvements: Option<usize>,
+    /// Precision of near-null vectors and coarse operators: `half` or `single`.
+    pub setup_precision: Option<String>,
+}
+
+/// Returns a count within a range.
+fn count(key: &'static str, value: Option<usize>, range: RangeInclusive<usize>) -> Result<Option<usize>, WrongSetting> {
+    match value.filter(|count| !range.contains(count)) {
+        None => Ok(value),
+        Some(count) => {
+            Err(WrongSetting::new(key, count, format!("a whole number from {} to {}", range.start(), range.end())))
+        }
+    }
+}
+
+/// Returns what a name stands for.
+fn choice<T: Copy>(
+    key: &'static str,
+    name: Option<&String>,
+    choices: &[(&'static str, T)],
+) -> Result<Option<T>, WrongSetting> {
+    let Some(name) = name else { return Ok(None) };
+    let found = choices.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
+    let names = || choices.iter().map(|(known, _)| *known).collect::<Vec<_>>().join(", ");
+    found.map(Some).ok_or_else(|| WrongSetting::new(key, name, names()))
+}
+
+impl SolverSettings {
+    /// Returns the request of a solve with an operator.
+    ///
+    /// # Errors
+    /// The first setting whose value is out of range or unknown.
+    pub fn request(&self, operator: Operator) -> Result<Request, WrongSetting> {
+        let mut request = Request::new(operator);
+        if let Some(method) = choice("solver", self.solver.as_ref(), &METHODS)? {
+            request.method = method;
+            if method == Method::Multigrid {
+                // Around a cycle there is little to do, and more than single precision is of no use.
+                request.precision = Precision::Single;
+            }
+        }
+        request.precision = choice("precision", self.precision.as_ref(), &PRECISIONS)?.unwrap_or(request.precision);
+        request.outer = choice("outer", self.outer.as_ref(), &OUTER_PRECISIONS)?.unwrap_or(request.outer);
+        let storage = choice("reconstruct", self.reconstruct.as_ref(), &RECONSTRUCTIONS)?;
+        request.reconstruction = storage.unwrap_or(request.reconstruction);
+        if let Some(tol) = self.tol {
+            if !(tol > 0.0 && tol < 1.0) {
+                return Err(WrongSetting::new("tol", tol, "a number above 0 and below 1"));
+            }
+            request.tol = tol;
+        }
+        let iterations = count("max_iterations", self.max_iterations, 1..=MOST_ITERATIONS)?;
+        request.max_iterations = iterations.unwrap_or(request.max_iterations);
+        request.escalate = self.escalate.unwrap_or(request.escalate);
+        request.multigrid = self.multigrid.params()?;
+        Ok(request)
+    }
+    /// Returns how many right-hand sides are solved together.
+    ///
+    /// # Errors
+    /// A number that no launch takes.
+    pub fn batch(&self) -> Result<BatchChoice, WrongSetting> {
+        Ok(BatchChoice { requested: count("batch", self.batch, 1..=LARGEST)? })
+    }
+    /// Returns how several shifts are solved.
+    ///
+    /// # Errors
+    /// An unknown name.
+    pub fn strategy(&self) -> Result<ShiftStrategy, WrongSetting> {
+        Ok(choice("strategy", self.strategy.as_ref(), &STRATEGIES)?.unwrap_or(ShiftStrategy::MultiShift))
+    }
+}
+
+impl MultigridSettings {
+    /// Returns the parameters, the absent ones with their defaults.
+    ///
+    /// # Errors
+    /// The first parameter whose value is out of range.
+    pub fn params(&self) -> Result<MultigridParams, WrongSetting> {
+        let default = MultigridParams::default();
+        let mut params = MultigridParams {
+            vectors: count("vectors", self.vectors, 8..=MOST_VECTORS)?.unwrap_or(default.vectors),
+            levels: count("levels", self.levels, 2..=MOST_COARSENINGS + 1)?.unwrap_or(default.levels),
+            improvements: count("improvements", self.improvements, 0..=1000)?.unwrap_or(default.improvements),
+            precision: choice("setup_precision", self.setup_precision.as_ref(), &PRECISIONS[1..3])?
+                .or(default.precision),
+            ..default
+        };
+        let blocks = self.blocks.as_deref().unwrap_or_default();
+        if blocks.len() > params.blocks.len() {
+            let expected = format!("at most {} blocks, one for each level with a coarser one", params.blocks.len());
+            return Err(WrongSetting::new("blocks", format!("{blocks:?}"), expected));
+        }
+        for (level, block) in blocks.iter().enumerate() {
+            params.blocks[level] = Some(*block);
+        }
+        if !params.vectors.is_multiple_of(8) {
+            return Err(WrongSetting::new("vectors", params.vectors, "a multiple of 8"));
+        }
+        Ok(params)
+    }
+}
