@@ -4,8 +4,8 @@ use super::{Failure, Outcome};
 use crate::failure::ReadBy;
 use ferrite::field::host::HostGauge;
 use ferrite::files::setup::links_checksum;
-use ferrite::files::setup_of_solve::{self, SetupError};
 use ferrite::operators::WilsonLike;
+use ferrite::solve::setup_file::{self, SetupError};
 use ferrite::solve::{Configuration, Request};
 use std::path::{Path, PathBuf};
 use tracing::info;
@@ -47,7 +47,7 @@ impl SetupFile {
         let (path, expected) = (self.path.display(), asked.then_some(request.multigrid.vectors));
         let refused = |why| Failure::refused(format!("{path} {why}: remove it, or name another file")).shared();
         let file = self.layout.share(&self.path);
-        let loaded = setup_of_solve::load(file, configuration, self.operator, &self.links, expected);
+        let loaded = setup_file::load(file, configuration, self.operator, &self.links, expected);
         let loaded = loaded.map_err(|error| match error {
             SetupError::File(error) => Failure::reading(&error, ReadBy::default()),
             SetupError::Device(error) => error.into(),
@@ -66,7 +66,7 @@ impl SetupFile {
         if self.is_there {
             return Ok(());
         }
-        match setup_of_solve::save(self.layout.share(&self.path), configuration, &self.links) {
+        match setup_file::save(self.layout.share(&self.path), configuration, &self.links) {
             Ok(vectors) => info!("{}: wrote {vectors} test vectors of multigrid", self.path.display()),
             Err(SetupError::None) => {}
             Err(SetupError::File(error)) => return Err(Failure::writing(error)),

@@ -15,12 +15,12 @@ use ferrite::field::host::{ColourVector, Fermion, HostField, HostGauge, Spinor};
 use ferrite::field::{DeviceArray, DeviceField, FullField};
 use ferrite::files::SharedFile;
 use ferrite::files::setup::links_checksum;
-use ferrite::files::setup_of_solve::{self, SetupError};
 use ferrite::lattice::{Lattice, Section};
 use ferrite::multigrid::{Coarsening, Multigrid};
 use ferrite::num_complex::Complex64;
 use ferrite::observables::spectrum::contraction_bytes;
 use ferrite::operators::{Key, KeyKind, OPERATORS, Operator, OperatorForm, WilsonLike};
+use ferrite::solve::setup_file::{self, SetupError};
 use ferrite::solve::{Configuration, Report, Request, SolveFailure, for_batches, in_batches, names, shifts_in_batches};
 use ferrite::solvers::{Iteration, IterationKind, Observer, Step, Unsolved};
 use ferrite::{FermionKind, LinkStorage, Precision};
@@ -578,7 +578,7 @@ impl Dirac {
         let (gauge, part) = (self.gauge.clone(), self.part);
         self.on(py, move |thread, configuration, _| {
             let links = links_of(thread, &part, &gauge)?;
-            let saved = setup_of_solve::save(file_of(thread, &path, &part), configuration, &links);
+            let saved = setup_file::save(file_of(thread, &path, &part), configuration, &links);
             saved.map_err(|why| setup_failure(&path, why))
         })
     }
@@ -596,7 +596,7 @@ impl Dirac {
         let (gauge, part) = (self.gauge.clone(), self.part);
         self.on(py, move |thread, configuration, stop| {
             let (file, links) = (file_of(thread, &path, &part), links_of(thread, &part, &gauge)?);
-            let loaded = setup_of_solve::load(file, configuration, operator, &links, None);
+            let loaded = setup_file::load(file, configuration, operator, &links, None);
             let loaded = loaded.map_err(|why| setup_failure(&path, why))?;
             request.multigrid.vectors = loaded.vectors;
             let made = set_up(configuration, operator, &request, stop)?;

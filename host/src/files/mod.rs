@@ -10,7 +10,7 @@
 //! | NumPy `.npy` | read, write | read, write |
 //! | HDF5, with the feature `hdf5` | read, write | read, write |
 //!
-//! The test vectors of a multigrid setup have a format of their own: [`setup`]; [`setup_of_solve`] keeps those of solves in it.
+//! The near-null vectors of a multigrid setup have a format of their own: [`setup`].
 //!
 //! The format is recognised from the first bytes, never from the name. On reading, data is checked against everything that
 //! the headers contain: lengths before memory is allocated, checksum, plaquette, link trace; and numbers have to be finite and
@@ -65,7 +65,6 @@ mod read;
 mod runs;
 pub mod scidac;
 pub mod setup;
-pub mod setup_of_solve;
 mod shared;
 mod source;
 mod unsupported;

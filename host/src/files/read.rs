@@ -9,10 +9,9 @@ use super::{
 };
 use super::{arrangement, checks, columns, hdf5, lime, milc, nersc, npy, openqcd, scidac, unsupported};
 use crate::field::host::{Fermion, HostField, HostGauge, Matrix, Spinor};
-use crate::gauge::measure::Plaquettes;
+use crate::gauge::measure::{LINK_TRACE_NAME, PLAQUETTE_NAME, Plaquettes};
 use crate::lattice::Section;
 use crate::network::Network;
-use crate::observables::quantity::{LINK_TRACE, PLAQUETTE};
 use crate::system::atomic::SystemError;
 use comms::Solo;
 use num_complex::Complex64;
@@ -436,10 +435,10 @@ fn gauge_at(
     let mut links = vec![Matrix::default(); 4 * local.volume()];
     let checksum = compared(source, &header, parts, bytemuck::cast_slice_mut(&mut links))?;
     let mut gauge = HostGauge::from_links(local, links);
-    let known = [(PLAQUETTE.name, header.plaquette), (LINK_TRACE.name, header.link_trace)];
+    let known = [(PLAQUETTE_NAME, header.plaquette), (LINK_TRACE_NAME, header.link_trace)];
     let known: Vec<_> = known.into_iter().filter_map(|(name, stored)| stored.map(|stored| (name, stored))).collect();
     let computed =
-        |measured: &(Plaquettes, f64), name| if name == PLAQUETTE.name { measured.0.mean } else { measured.1 };
+        |measured: &(Plaquettes, f64), name| if name == PLAQUETTE_NAME { measured.0.mean } else { measured.1 };
     if let Err(problem) = checksum.require(options) {
         // Changed bits alter the plaquette beyond its last digits unless they are few and low; another checksum rule does not.
         let sound =

@@ -12,6 +12,10 @@ use gpu_kernels::gauge::{PLAQUETTE, Plaquette};
 use gpu_kernels::{Format, Precision};
 use rayon::prelude::*;
 
+/// Name of the mean plaquette in results, messages and JSON.
+pub const PLAQUETTE_NAME: &str = "plaquette";
+/// Name of the mean of Re tr U / 3.
+pub const LINK_TRACE_NAME: &str = "link trace";
 /// Sites per partial sum.
 const BLOCK: usize = 512;
 

@@ -1,5 +1,6 @@
 //! What is measured, each quantity declared once: its name for people, its key in JSON, its unit, the kernel that sums it, and
 //! what it is. Commands print lines and write JSON by these, and `docs/output.md` has a row for each.
+use crate::gauge::measure::{LINK_TRACE_NAME, PLAQUETTE_NAME};
 use gpu_kernels::Table;
 use gpu_kernels::gauge::PLAQUETTE as PLAQUETTE_KERNEL;
 use gpu_kernels::gauge_force::{FIELD_STRENGTH, LOOP, TEMPORAL_LINE};
@@ -37,7 +38,7 @@ pub struct Quantity {
 
 /// The plaquette over all planes.
 pub static PLAQUETTE: Quantity = Quantity {
-    name: "plaquette",
+    name: PLAQUETTE_NAME,
     part_of: None,
     key: "plaquette.mean",
     unit: "",
@@ -48,7 +49,7 @@ pub static PLAQUETTE: Quantity = Quantity {
 /// That of the planes in space.
 pub static PLAQUETTE_SPATIAL: Quantity = Quantity {
     name: "spatial",
-    part_of: Some("plaquette"),
+    part_of: Some(PLAQUETTE_NAME),
     key: "plaquette.spatial",
     meaning: "the same over the xy, xz and yz planes",
     ..PLAQUETTE
@@ -56,14 +57,14 @@ pub static PLAQUETTE_SPATIAL: Quantity = Quantity {
 /// That of the planes with t.
 pub static PLAQUETTE_TEMPORAL: Quantity = Quantity {
     name: "temporal",
-    part_of: Some("plaquette"),
+    part_of: Some(PLAQUETTE_NAME),
     key: "plaquette.temporal",
     meaning: "the same over the xt, yt and zt planes",
     ..PLAQUETTE
 };
 /// The mean of links.
 pub static LINK_TRACE: Quantity =
-    Quantity { name: "link trace", key: "link_trace", meaning: "mean of Re tr U / 3 over all links", ..PLAQUETTE };
+    Quantity { name: LINK_TRACE_NAME, key: "link_trace", meaning: "mean of Re tr U / 3 over all links", ..PLAQUETTE };
 /// How far links are from SU(3).
 pub static UNITARITY_VIOLATION: Quantity = Quantity {
     name: "unitarity violation",

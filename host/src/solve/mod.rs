@@ -11,6 +11,7 @@ mod report;
 mod request;
 mod run;
 mod scale;
+pub mod setup_file;
 mod shifts;
 
 pub use batch::{BATCH_SIZES, batches, for_batches, in_batches, largest_batch, shifts_in_batches, widths};

@@ -1,10 +1,10 @@
-//! The multigrid setup of solves in a [`setup`](super::setup) file, with the operator and the links that it is for.
-use super::setup::{SetupHeader, SetupReader, SetupWriter};
-use super::{FileError, SharedFile};
+//! The multigrid setup of solves in a [`setup`](crate::files::setup) file, with the operator and the links that it is for.
+use super::Configuration;
 use crate::domain::DeviceError;
+use crate::files::setup::{SetupHeader, SetupReader, SetupWriter};
+use crate::files::{FileError, SharedFile};
 use crate::multigrid::TestVectors;
 use crate::operators::{BoundaryAngles, WilsonLike};
-use crate::solve::Configuration;
 use serde_json::{Value, json};
 
 /// Why a file gives no setup for a solve.
@@ -56,7 +56,7 @@ fn describe(operator: &WilsonLike) -> Value {
 }
 
 /// *Collective.* Hands the test vectors of a file to the configuration, for the next setup for this operator, whose mass and
-/// coefficients may be others. `links` is the [checksum](super::setup::links_checksum) of the configuration's links; of other
+/// coefficients may be others. `links` is the [checksum](crate::files::setup::links_checksum) of the configuration's links; of other
 /// numbers of vectors than `expected` the file is refused.
 ///
 /// # Errors
