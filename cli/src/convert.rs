@@ -1,16 +1,17 @@
 //! `ferrite convert`.
 use super::fields::{
-    Content, Inspected, Reading, Stack, file_precision, gauge_format, gauge_precision, inspect, note_header,
-    read_gauge, require_host_memory, spinor_format, with_hdf5, write_gauge,
+    Content, Inspected, Reading, Stack, built_in, file_precision, gauge_format, gauge_precision, inspect, note_header,
+    read_gauge, require_host_memory, spinor_format, write_gauge,
 };
 use super::layout::Layout;
 use super::verify::ReadFlags;
 use super::{Context, Failure, Outcome, target};
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
 use ferrite::files::{
-    BlockFile, FermionFile, FileFormat, FilePrecision, MetadataCopy, WriteOptions, read_fermion, read_fermions,
-    write_block, write_fermion,
+    BlockFile, FermionFile, FileFormat, FilePrecision, MetadataCopy, SCIDAC, WriteOptions, formats, read_fermion,
+    read_fermions, write_block, write_fermion,
 };
 use serde_json::json;
 use std::path::PathBuf;
@@ -26,27 +27,16 @@ Examples:
 Spinors, colour vectors and propagators, which have 12 or 3 of them, go to scidac (.lime) and npy, propagators of staggered
 quarks to milc, too. Of a LIME file with several of them all are converted, unless --record names one.";
 
-/// `--format`.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum FormatName {
-    /// NERSC archive, two rows of each link
-    Nersc,
-    /// NERSC archive, three rows
-    Nersc3x3,
-    /// LIME as the Lattice Data Grid has it
-    Ildg,
-    /// LIME as the SciDAC library writes it
-    Scidac,
-    /// The same for links, with a record for each direction
-    ScidacDirections,
-    /// MILC version 5; of three colour vectors MILC's staggered propagator
-    Milc,
-    /// openQCD's export_cnfg
-    Openqcd,
-    /// NumPy array
-    Npy,
-    /// HDF5
-    Hdf5,
+/// The names of formats that are written, with their help.
+fn format_names() -> PossibleValuesParser {
+    let mut names: Vec<&FileFormat> = Vec::new();
+    for format in formats::formats() {
+        if format.flag.is_some() && names.iter().all(|known| known.flag != format.flag) {
+            names.push(format);
+        }
+    }
+    let value = |format: &FileFormat| Some(PossibleValue::new(format.flag?).help(format.summary));
+    PossibleValuesParser::new(names.into_iter().filter_map(value))
 }
 
 /// Arguments of `convert`.
@@ -58,8 +48,8 @@ pub struct ConvertArguments {
     /// The file to write
     output: PathBuf,
     /// Format of the file to write [default: by its name]
-    #[arg(long, value_enum)]
-    format: Option<FormatName>,
+    #[arg(long, value_name = "FORMAT", value_parser = format_names())]
+    format: Option<String>,
     /// Precision of the file to write: single or double [default: that of the input]
     #[arg(long, value_name = "NAME", value_parser = file_precision)]
     precision: Option<FilePrecision>,
@@ -69,7 +59,7 @@ pub struct ConvertArguments {
 
 impl ConvertArguments {
     /// The format that the file gets.
-    fn check(&self, found: &Inspected) -> Outcome<FileFormat> {
+    fn check(&self, found: &Inspected) -> Outcome<&'static FileFormat> {
         let (input, fermion) = (self.input.display(), found.content != Content::Links);
         let components = match found.content {
             Content::Other(n) => {
@@ -83,36 +73,30 @@ impl ConvertArguments {
             Content::Spinors | Content::Links => Spinor::COMPONENTS,
         };
         let stack = Stack::of_sources(if found.block { found.header.fields } else { 1 }, components);
+        let holds = |format: &FileFormat| if fermion { stack.is_held_by(format) } else { format.links.is_some() };
         let by_name = || if fermion { spinor_format(&self.output, stack) } else { gauge_format(&self.output) };
-        let format = match self.format {
-            Some(FormatName::Nersc) => FileFormat::Nersc,
-            Some(FormatName::Nersc3x3) => FileFormat::Nersc3x3,
-            Some(FormatName::Ildg) => FileFormat::Ildg,
-            Some(FormatName::Scidac) => FileFormat::Scidac,
-            Some(FormatName::ScidacDirections) => FileFormat::ScidacDirections,
-            Some(FormatName::Milc) if stack == Stack::Propagator(ColourVector::COMPONENTS) => {
-                FileFormat::MilcPropagator
-            }
-            Some(FormatName::Milc) => FileFormat::Milc,
-            Some(FormatName::Openqcd) => FileFormat::OpenQcd,
-            Some(FormatName::Npy) => FileFormat::Npy,
-            Some(FormatName::Hdf5) => with_hdf5(&self.output).map_err(Failure::refused)?,
+        let format = match self.format.as_deref() {
             None => by_name().map_err(|why| Failure::refused(format!("{why}, or give --format")))?,
+            Some(name) => {
+                let named = || formats::formats().filter(|format| format.flag == Some(name));
+                let Some(format) = named().find(|format| holds(format)).or_else(|| named().next()) else {
+                    return Err(Failure::refused(format!("--format {name}: there is no such format")));
+                };
+                built_in(&self.output, format).map_err(Failure::refused)?
+            }
         };
-        let holds_fermions =
-            [FileFormat::Scidac, FileFormat::Npy, FileFormat::Hdf5, FileFormat::MilcPropagator].contains(&format);
-        if fermion && !holds_fermions {
-            let why = format!(
-                "{input} holds a {} field: write it with --format scidac or --format npy",
-                found.content.name()
-            );
-            return Err(Failure::refused(why));
-        }
-        if let (Stack::Several(count), FileFormat::Scidac) = (stack, format) {
-            let why = format!("{input} holds {count} fields: write them with --format npy, or one with --record N");
-            return Err(Failure::refused(why));
-        }
-        Ok(format)
+        let why = match stack {
+            _ if holds(format) => return Ok(format),
+            Stack::Several(count) if format.holds_fermions(0, &[]) => {
+                format!("{input} holds {count} fields: write them with --format npy, or one with --record N")
+            }
+            _ => {
+                let choices: Vec<_> = formats::of_any_fermions().filter_map(|format| format.flag).collect();
+                let choices = choices.join(" or --format ");
+                format!("{input} holds a {} field: write it with --format {choices}", found.content.name())
+            }
+        };
+        Err(Failure::refused(why))
     }
 }
 
@@ -167,7 +151,7 @@ pub fn run(args: ConvertArguments, context: &Context) -> Outcome {
         "output": args.output,
         "field": content.name(),
         "fields": count,
-        "format": format!("{format:?}").to_lowercase(),
+        "format": format.name,
         "precision": precision.to_string(),
         "lattice": header.lattice.size(),
         "left_out": left,
@@ -193,8 +177,8 @@ fn copy<T: Fermion>(
         let BlockFile { fields, header, checksum } = read_fermions::<T>(input, &read.options).map_err(wrong)?;
         note_header(&args.input, &header, &checksum, None);
         let fields: Vec<_> = fields.iter().collect();
-        match (&fields[..], write.format) {
-            ([field], FileFormat::Scidac) => write_fermion(output, field, write),
+        match fields[..] {
+            [field] if *write.format == SCIDAC => write_fermion(output, field, write),
             _ => write_block(output, &fields, &[fields.len()], write),
         }
     } else {

@@ -7,6 +7,7 @@ use super::{Failure, Outcome, text};
 use ferrite::backend::{Backend, Cpu};
 use ferrite::field::host::HostGauge;
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
+use ferrite::files::formats::{self, OnlyPrecision};
 use ferrite::files::{
     self, FileError, FileFormat, FilePrecision, GaugeFile, Header, Problem, ReadOptions, SharedFile, WriteOptions,
 };
@@ -134,7 +135,8 @@ impl Source {
             }
             Source::Random(..) => Ok(vec![self]),
             Source::File(path, _) => {
-                let block = files::inspect_block::<T>(&path).map_err(|e| describe(&e, ReadBy::Convert))?;
+                let block = files::inspect_block::<T>(&path, &ReadOptions::default())
+                    .map_err(|e| describe(&e, ReadBy::Convert))?;
                 let single = || files::inspect(&path, &ReadOptions::default());
                 let of_another_kind = |n: usize| {
                     let (path, kind, needed) = (path.display(), T::NAME, T::COMPONENTS);
@@ -178,7 +180,7 @@ impl Source {
             Source::Random(seed, number) => Ok(generate::noise_source(section, *seed, *number)),
             Source::File(path, number) => {
                 let file = layout.share(path);
-                let read = match files::inspect_block::<T>(file) {
+                let read = match files::inspect_block::<T>(file, &ReadOptions::default()) {
                     Ok(Some(_)) => files::read_block(file, *number),
                     Ok(None) => files::read_fermion(file, &ReadOptions::default()),
                     Err(error) => Err(error),
@@ -256,26 +258,31 @@ impl std::fmt::Display for Source {
 }
 
 /// The format of a gauge file by its name.
-pub fn gauge_format(path: &Path) -> Result<FileFormat, String> {
+pub fn gauge_format(path: &Path) -> Result<&'static FileFormat, String> {
     match FileFormat::of_gauge_file(path) {
-        Some(FileFormat::Hdf5) => with_hdf5(path),
-        Some(format) => Ok(format),
-        None => Err(format!(
-            "{}: the format is unclear from the name; end it in .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc, .openqcd or .npy",
-            path.display()
-        )),
+        Some(format) => built_in(path, format),
+        None => Err(unclear(path, &formats::endings_of_gauge_files())),
     }
 }
 
-/// HDF5, if the program has it.
-pub fn with_hdf5(path: &Path) -> Result<FileFormat, String> {
-    if cfg!(feature = "hdf5") {
-        return Ok(FileFormat::Hdf5);
+/// Help on a file of links that is written: what it is, and the endings that choose its format.
+pub fn help_of_output(what: &str) -> String {
+    format!("{what}: {}", formats::endings_of_gauge_files())
+}
+
+fn unclear(path: &Path, endings: &str) -> String {
+    format!("{}: the format is unclear from the name; end it in {endings}", path.display())
+}
+
+/// A format of a file, if this build of the program has it.
+pub fn built_in(path: &Path, format: &'static FileFormat) -> Result<&'static FileFormat, String> {
+    match format.missing_feature {
+        None => Ok(format),
+        Some(feature) => Err(format!(
+            "{}: this build of the program has no {format}: build it with --features {feature}, or choose npy",
+            path.display()
+        )),
     }
-    Err(format!(
-        "{}: this build of the program has no HDF5: build it with --features hdf5, or choose npy",
-        path.display()
-    ))
 }
 
 /// How many fermion fields a file is to hold.
@@ -302,25 +309,29 @@ impl Stack {
     pub fn of_sources(count: usize, components: usize) -> Self {
         Self::of(if count > 1 { std::slice::from_ref(&count) } else { &[] }, components)
     }
+    /// Whether a file of a format holds them.
+    pub fn is_held_by(self, format: &FileFormat) -> bool {
+        match self {
+            Stack::One => format.holds_fermions(0, &[]),
+            Stack::Propagator(components) => format.holds_fermions(components, &[components]),
+            Stack::Several(count) => format.holds_fermions(0, &[count]),
+        }
+    }
 }
 
 /// The format of a file of fermion fields by its name.
-pub fn spinor_format(path: &Path, stack: Stack) -> Result<FileFormat, String> {
-    match (FileFormat::of_fermion_file(path), stack) {
-        (Some(FileFormat::Hdf5), _) => with_hdf5(path),
-        (Some(FileFormat::Scidac), Stack::Several(count)) => Err(format!(
-            "{}: {count} fields go into one .npy file with a leading axis; LIME files hold one, or a propagator of 12 spinors \
-             or 3 colour vectors",
-            path.display()
-        )),
-        (Some(FileFormat::MilcPropagator), stack) if stack != Stack::Propagator(ColourVector::COMPONENTS) => {
-            Err(format!(
-                "{}: MILC's files hold staggered propagators, of 3 colour vectors; end the name in .npy or .lime",
-                path.display()
-            ))
+pub fn spinor_format(path: &Path, stack: Stack) -> Result<&'static FileFormat, String> {
+    let named = FileFormat::of_fermion_file(path).and_then(|format| Some((format, format.fermions.as_ref()?)));
+    let Some((format, fermions)) = named else {
+        return Err(unclear(path, &formats::endings_of_fermion_files()));
+    };
+    let (shown, limits) = (path.display(), fermions.limits);
+    match stack {
+        _ if stack.is_held_by(format) => built_in(path, format),
+        Stack::Several(count) => {
+            Err(format!("{shown}: {count} fields go into one .npy file with a leading axis; {limits}"))
         }
-        (Some(format), _) => Ok(format),
-        (None, _) => Err(format!("{}: the format is unclear from the name; end it in .npy or .lime", path.display())),
+        _ => Err(format!("{shown}: {limits}; end the name in {}", formats::endings_of_fermion_files())),
     }
 }
 
@@ -341,11 +352,8 @@ pub fn write_block<T: Fermion>(
     layout: &Layout,
 ) -> Outcome {
     let format = spinor_format(path, Stack::of(axes, T::COMPONENTS)).map_err(|why| Failure::refused(why).shared())?;
-    // NumPy is at home on little-endian machines; LIME is big-endian whatever is asked for.
-    let endian = files::Endian::Little;
     let precision = format.only_precision().unwrap_or(FilePrecision::Double);
-    // MILC's readers take either order; big-endian is usual between machines.
-    let endian = if format == FileFormat::MilcPropagator { files::Endian::Big } else { endian };
+    let endian = format.fermions.map_or(files::Endian::Little, |fermions| fermions.endian);
     let options = WriteOptions { format, precision, title: title.into(), endian, ..Default::default() };
     let file = layout.share(path);
     let written = match (fields, axes) {
@@ -360,25 +368,21 @@ pub fn write_block<T: Fermion>(
 pub fn gauge_precision(
     asked: Option<FilePrecision>,
     at_hand: FilePrecision,
-    format: FileFormat,
+    format: &FileFormat,
 ) -> Result<FilePrecision, String> {
-    let (whose, others) = match format {
-        FileFormat::MilcPropagator => ("MILC files", "SciDAC or npy"),
-        FileFormat::OpenQcd => ("openQCD's files", "ILDG or NERSC"),
-        _ => ("MILC files", "ILDG or NERSC"),
+    let Some(OnlyPrecision { precision: only, whose, others }) = format.only else {
+        return Ok(asked.unwrap_or(at_hand));
     };
-    match (asked, format.only_precision()) {
-        (Some(asked), Some(only)) if asked != only => {
+    match asked {
+        Some(asked) if asked != only => {
             Err(format!("--precision {asked}: {whose} hold {only} precision; leave it out, or choose {others}"))
         }
-        (None, Some(FilePrecision::Single)) => {
-            if at_hand == FilePrecision::Double {
+        _ => {
+            if (asked, only, at_hand) == (None, FilePrecision::Single, FilePrecision::Double) {
                 tracing::info!("{whose} hold single precision");
             }
-            Ok(FilePrecision::Single)
+            Ok(only)
         }
-        (_, Some(only)) => Ok(only),
-        (asked, None) => Ok(asked.unwrap_or(at_hand)),
     }
 }
 
@@ -467,8 +471,8 @@ pub fn inspect(path: &Path, read: &Reading, one: bool, comm: &RunCommunicator) -
     };
     if several {
         for (content, block) in [
-            (Content::Spinors, files::inspect_block::<Spinor>(file)),
-            (Content::ColourVectors, files::inspect_block::<ColourVector>(file)),
+            (Content::Spinors, files::inspect_block::<Spinor>(file, &read.options)),
+            (Content::ColourVectors, files::inspect_block::<ColourVector>(file, &read.options)),
         ] {
             if let Some(header) = block? {
                 return Ok(Inspected { header, content, block: true });

@@ -1,4 +1,5 @@
 //! `ferrite fix-gauge`.
+use super::fields::help_of_output;
 use super::link_job::LinkJob;
 use super::plan::merged;
 use super::verify::ReadFlags;
@@ -29,8 +30,7 @@ are for links in Coulomb gauge.";
 pub struct FixGaugeArguments {
     /// A gauge field in any format
     input: PathBuf,
-    /// The file to write: .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc, .openqcd or .npy
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", help = help_of_output("The file to write"))]
     output: PathBuf,
     /// The gauge to fix
     #[arg(long, value_name = "NAME", value_enum, default_value = "coulomb")]

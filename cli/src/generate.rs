@@ -1,5 +1,5 @@
 //! `ferrite generate`.
-use super::fields::{file_precision, gauge_format, gauge_precision, require_host_memory, write_gauge};
+use super::fields::{file_precision, gauge_format, gauge_precision, help_of_output, require_host_memory, write_gauge};
 use super::text::lattice;
 use super::{Context, Failure, Outcome, quenched, target};
 use clap::{Args, ValueEnum};
@@ -56,8 +56,7 @@ pub struct GenerateArguments {
     /// Precision of the numbers in the file: single or double [default: double; single for .milc]
     #[arg(long, value_name = "NAME", value_parser = file_precision)]
     precision: Option<FilePrecision>,
-    /// The file; its name determines the format: .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc, .openqcd or .npy
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", help = help_of_output("The file; its name determines the format"))]
     output: PathBuf,
     #[command(flatten)]
     quenched: quenched::QuenchedFlags,
@@ -72,7 +71,7 @@ fn noise(text: &str) -> Result<f64, String> {
 
 impl GenerateArguments {
     /// What flags and file name say together: the format of the file, and its precision.
-    fn check(&self) -> Outcome<(FileFormat, FilePrecision)> {
+    fn check(&self) -> Outcome<(&'static FileFormat, FilePrecision)> {
         if self.noise.is_some() && self.kind != LinkKind::WeakField {
             return Err(Failure::refused("--noise is for weak-field only: leave it out"));
         }

@@ -25,7 +25,7 @@ pub struct LinkJob {
     pub file: GaugeFile,
     input: PathBuf,
     output: PathBuf,
-    format: FileFormat,
+    format: &'static FileFormat,
     precision: FilePrecision,
 }
 
@@ -68,7 +68,7 @@ impl LinkJob {
             "input": self.input,
             "output": self.output,
             "lattice": self.lattice.size(),
-            "format": format!("{:?}", self.format).to_lowercase(),
+            "format": self.format.name,
             "precision": self.precision.to_string(),
             "backend": self.device.name(),
             "device": self.device.describe(),

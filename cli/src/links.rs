@@ -11,6 +11,7 @@ use ferrite::Precision;
 use ferrite::domain::Part;
 use ferrite::field::GaugeField;
 use ferrite::field::host::HostGauge;
+use ferrite::files::formats::endings_off_su3;
 use ferrite::files::{FileFormat, FilePrecision, WriteOptions};
 use ferrite::halo::Exchanges;
 use ferrite::operators::fat_links::{self, Improvement, with_phases};
@@ -66,7 +67,7 @@ struct Hisq {
 struct LinksFlags {
     /// The configuration
     input: PathBuf,
-    /// Fat links: .ildg, .lime, .scidac or .npy
+    #[arg(help = format!("Fat links: {}", endings_off_su3()))]
     fat: PathBuf,
     /// Long links
     long: PathBuf,
@@ -86,7 +87,7 @@ struct LinksJob {
     operator: StaggeredOperator,
     boundary: TimeBoundary,
     /// Of fat and long links.
-    formats: [FileFormat; 2],
+    formats: [&'static FileFormat; 2],
 }
 
 fn checked(args: LinksArguments) -> Outcome<LinksJob> {
@@ -184,13 +185,11 @@ pub fn run(args: LinksArguments, context: &Context) -> Outcome {
 }
 
 /// A format that holds links off SU(3).
-fn format_of(path: &Path) -> Outcome<FileFormat> {
+fn format_of(path: &Path) -> Outcome<&'static FileFormat> {
     let format = gauge_format(path).map_err(Failure::refused)?;
-    match format {
-        FileFormat::Scidac | FileFormat::Ildg | FileFormat::Npy | FileFormat::Hdf5 => Ok(format),
-        other => Err(Failure::refused(format!(
-            "{}: {other} files are for links in SU(3); end the name in .scidac or .npy",
-            path.display()
-        ))),
+    if format.links.is_some_and(|links| links.off_su3) {
+        return Ok(format);
     }
+    let why = format!("{}: {format} files are for links in SU(3); end the name in .scidac or .npy", path.display());
+    Err(Failure::refused(why))
 }

@@ -88,7 +88,7 @@ pub struct QuenchedTarget {
     /// As named by the user.
     pub path: PathBuf,
     /// The format that the name tells.
-    pub format: FileFormat,
+    pub format: &'static FileFormat,
     /// Precision of the file.
     pub precision: FilePrecision,
 }

@@ -1,4 +1,5 @@
 //! `ferrite smear`.
+use super::fields::help_of_output;
 use super::link_job::LinkJob;
 use super::plan::merged;
 use super::stout;
@@ -33,8 +34,7 @@ projection to SU(3) is the one with the largest Re tr.";
 pub struct SmearArguments {
     /// A gauge field in any format
     input: PathBuf,
-    /// The file to write: .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc, .openqcd or .npy
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", help = help_of_output("The file to write"))]
     output: PathBuf,
     /// What smeared links are
     #[arg(long, value_name = "NAME", value_enum, default_value = "stout")]

@@ -7,8 +7,7 @@ use super::{Code, Context, Failure, Outcome};
 use clap::Args;
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
 use ferrite::files::{
-    Arrangement, Checksum, FileError, FileFormat, Header, Printed, Problem, ReadOptions, read_fermion, read_fermions,
-    read_gauge,
+    Arrangement, Checksum, FileError, Header, Printed, Problem, ReadOptions, read_fermion, read_fermions, read_gauge,
 };
 use ferrite::lattice::Lattice;
 use ferrite::observables::loops::put_plaquette;
@@ -127,17 +126,16 @@ fn read(path: &Path, found: &Inspected, options: &ReadOptions, layout: &Layout) 
         let _ = writeln!(text, "{name:<20} {value}");
     };
     line("field", content.name().into());
-    let rows = if header.format != FileFormat::Nersc && header.components == 24 { ", two rows" } else { "" };
+    // The name of a format with two rows contains this already.
+    let two_rows = header.components == 24 && !header.format.links.is_some_and(|links| links.two_rows);
+    let rows = if two_rows { ", two rows" } else { "" };
     line("format", format!("{}{rows}, {} precision, {}-endian", header.format, header.precision, header.endian));
     header.notes.iter().for_each(|note| line("note", note.clone()));
     let extra = header.data_length.saturating_sub((header.lattice.volume() * header.site_bytes()) as u64);
     let length = if extra == 0 { "length of the data agrees".into() } else { format!("{extra} more bytes, accepted") };
     line("lattice", format!("{} ({length})", header.lattice));
     if *block {
-        let order = match header.arrangement {
-            Arrangement::Columns(_) => ", the columns of a propagator",
-            _ => "",
-        };
+        let order = if header.columns().is_some() { ", the columns of a propagator" } else { "" };
         line("fields", format!("{}{order}", header.fields));
     } else if header.fields > 1 {
         let (number, last) = (options.record, header.fields - 1);
@@ -206,7 +204,7 @@ fn read(path: &Path, found: &Inspected, options: &ReadOptions, layout: &Layout) 
 fn describe_header(header: &Header, content: Content) -> Value {
     json!({
         "field": content.name(),
-        "format": format!("{:?}", header.format).to_lowercase(),
+        "format": header.format.name,
         "lattice": header.lattice.size(),
         "precision": header.precision.to_string(),
         "fields": header.fields,

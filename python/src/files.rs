@@ -16,7 +16,7 @@ fn fields<'a, T: Fermion>(
     file: impl Into<ReadFrom<'a>> + Copy,
     options: &ReadOptions,
 ) -> Result<(Vec<HostField<T>>, bool), FileError> {
-    let block = files::inspect_block::<T>(file)?.is_some();
+    let block = files::inspect_block::<T>(file, options)?.is_some();
     Ok((files::read_fermions::<T>(file, options)?.fields, block))
 }
 
@@ -30,7 +30,7 @@ fn read<'py, T: Fermion>(
         None => on_host(py, move || Ok(fields::<T>(path.as_path(), &options)?))?,
         Some(device) => device.run(py, move |thread, _| {
             let file = SharedFile::new(&path, &*thread.processes.network);
-            let header = match files::inspect_block::<T>(file)? {
+            let header = match files::inspect_block::<T>(file, &options)? {
                 Some(first) => first,
                 None => files::inspect(file, &options)?,
             };
@@ -92,7 +92,8 @@ fn write<T: Fermion>(
 ) -> PyResult<()> {
     let (fields, axes) = arrays::fields::<T>(given)?;
     let Some(format) = FileFormat::of_fermion_file(&path) else {
-        let why = format!("{}: the format is unclear from the name; end it in .npy or .lime", path.display());
+        let endings = files::formats::endings_of_fermion_files();
+        let why = format!("{}: the format is unclear from the name; end it in {endings}", path.display());
         return Err(Failure::input(why).into());
     };
     let precision = format.only_precision().unwrap_or(FilePrecision::Double);

@@ -6,6 +6,7 @@ use crate::host::{on_host, undisturbed};
 use crate::processes::Cut;
 use ferrite::field::GaugeField;
 use ferrite::field::host::HostGauge;
+use ferrite::files::formats::endings_of_gauge_files;
 use ferrite::files::{
     Checksum, FileFormat, FilePrecision, GaugeFile, ReadOptions, SharedFile, WriteOptions, inspect, read_gauge,
     write_gauge,
@@ -175,8 +176,7 @@ impl Links {
         single: bool,
     ) -> PyResult<()> {
         let Some(format) = FileFormat::of_gauge_file(&path) else {
-            let why = "the format is unclear from the name; end it in .ildg, .lime, .scidac, .nersc, .nersc3x3, .milc, .openqcd \
-                       or .npy";
+            let why = format!("the format is unclear from the name; end it in {}", endings_of_gauge_files());
             return Err(Failure::input(format!("{}: {why}", path.display())).into());
         };
         let precision = if single { FilePrecision::Single } else { FilePrecision::Double };

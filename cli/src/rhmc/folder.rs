@@ -22,7 +22,7 @@ use super::super::layout::Layout;
 use super::super::{Failure, Outcome, fields, target, text};
 use super::state::{ChainState, Saved, StoredLinks};
 use ferrite::field::host::HostGauge;
-use ferrite::files::{FileFormat, FilePrecision, GaugeFile, WriteOptions};
+use ferrite::files::{FilePrecision, GaugeFile, ILDG, WriteOptions};
 use ferrite::system::atomic;
 use ferrite_report::records::trajectories::{self, FILE, RunHistory};
 use serde_json::Value;
@@ -537,7 +537,7 @@ impl RunFolder {
         comm: &RunCommunicator,
     ) -> Outcome<Option<String>> {
         let title = format!("trajectory {trajectory}");
-        let options = WriteOptions { format: FileFormat::Ildg, precision, title, ..Default::default() };
+        let options = WriteOptions { format: &ILDG, precision, title, ..Default::default() };
         fields::write_gauge(path, gauge, &options, layout)?;
         let back = fields::read_gauge(path, &reading, layout, comm)?;
         let same = if back.gauge.links() == gauge.links() {

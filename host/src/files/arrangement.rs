@@ -1,12 +1,14 @@
 //! How the numbers of a field lie in its file.
 use super::columns::ColumnOrder;
 use super::payload::{self, LINKS, PartialChecksum, StoredForm};
+use super::runs::Runs;
 use super::source::ReadAt;
-use super::{Header, openqcd};
-use crate::lattice::Section;
+use super::{Header, Problem};
+use crate::lattice::{Lattice, Section};
 use crate::system::atomic::SystemError;
 use num_complex::Complex64;
 use rayon::prelude::*;
+use std::fs::File;
 
 /// How the numbers of a field lie in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +19,45 @@ pub enum Arrangement {
     Columns(ColumnOrder),
     /// The links of each direction on their own: where those of x, y, z and t begin.
     Directions([u64; 4]),
-    /// Eight links for each odd site: [`openqcd`](super::openqcd).
-    OpenQcd,
+    /// Any other order, in a format without a checksum.
+    Own(&'static OwnArrangement),
+}
+
+/// An order of numbers that only one format has.
+pub struct OwnArrangement {
+    /// Its name.
+    pub name: &'static str,
+    /// The order in which a propagator's numbers on a site are read.
+    pub(crate) columns: ColumnOrder,
+    /// Whether the data begin with all numbers of some links, which show the byte order.
+    pub(crate) begins_with_links: bool,
+    /// Reads a section from the data at an offset.
+    pub(crate) read: ReadSection,
+    /// Writes a section of a field, or of the columns of a propagator, into the data at an offset.
+    pub(crate) write: WriteSection,
+    /// Hands on the bytes of a whole field, or of a propagator, in their order.
+    pub(crate) encode: EncodeField,
+}
+
+type ReadSection = fn(&dyn ReadAt, u64, &StoredForm, &Section, &mut [Complex64]) -> Result<(), SystemError>;
+type WriteSection = fn(&File, u64, &StoredForm, &Section, &[&[Complex64]]) -> Result<(), SystemError>;
+type EncodeField = fn(Lattice, &StoredForm, &[&[Complex64]], Sink) -> Result<(), Problem>;
+/// Takes bytes in their order.
+pub(crate) type Sink<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), Problem>;
+
+/// By their names.
+impl PartialEq for OwnArrangement {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for OwnArrangement {}
+
+impl std::fmt::Debug for OwnArrangement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
 }
 
 /// Complex numbers of a link.
@@ -42,7 +81,9 @@ pub(crate) fn read(
         Arrangement::Sites | Arrangement::Columns(_) => {
             payload::read(source, header.offset, &form, &section.into(), values)
         }
-        Arrangement::OpenQcd => openqcd::read(source, &form, section, values).map(|()| PartialChecksum::default()),
+        Arrangement::Own(own) => {
+            (own.read)(source, header.offset, &form, section, values).map(|()| PartialChecksum::default())
+        }
         Arrangement::Directions(offsets) => {
             let (form, mut sum) = (StoredForm { components: LINK, ..form }, PartialChecksum::default());
             let mut links = vec![Complex64::ZERO; values.len() / 4];
@@ -53,5 +94,19 @@ pub(crate) fn read(
             }
             Ok(sum)
         }
+    }
+}
+
+/// Reads time slice number `t` of a section, all numbers of each site, and the checksum of its bytes.
+pub(crate) fn read_slice(
+    source: &dyn ReadAt,
+    header: &Header,
+    section: &Section,
+    t: usize,
+    values: &mut [Complex64],
+) -> Result<PartialChecksum, SystemError> {
+    match (header.arrangement, section.at_time(section.origin[3] + t)) {
+        (Arrangement::Own(_), Some(slice)) => read(source, header, &slice, values),
+        _ => payload::read(source, header.offset, &header.form(), &Runs::of_slice(section, t), values),
     }
 }

@@ -1,9 +1,9 @@
 //! Propagators in one record: on each site a matrix, whose columns are solutions for the components of a source. Twelve
 //! spinors, column 3 spin + colour of the source, or three colour vectors.
-use super::Problem;
 use super::payload::{self, PartialChecksum, StoredForm};
 use super::runs::Runs;
 use super::source::ReadAt;
+use super::{Header, Problem, arrangement};
 use crate::field::host::{Fermion, HostField};
 use crate::lattice::{Lattice, Section};
 use crate::system::atomic::SystemError;
@@ -37,24 +37,22 @@ impl ColumnOrder {
     }
 }
 
-/// Reads some columns of the propagator at `offset` on a section, and the checksum of all its bytes there. A time slice is in
+/// Reads some columns of a propagator on a section, and the checksum of all its bytes there. A time slice is in
 /// memory twice.
 pub(crate) fn read<T: Fermion>(
     source: &dyn ReadAt,
-    offset: u64,
-    form: &StoredForm,
+    header: &Header,
     order: ColumnOrder,
     section: &Section,
     columns: Range<usize>,
 ) -> Result<(Vec<HostField<T>>, PartialChecksum), SystemError> {
-    let components = T::COMPONENTS;
+    let (components, form) = (T::COMPONENTS, header.form());
     let [nx, ny, nz, nt] = section.local.size();
     let mut fields: Vec<_> = columns.clone().map(|_| HostField::<T>::zero(section.local)).collect();
     let mut slice = vec![Complex64::ZERO; nx * ny * nz * components * components];
     let (mut sum, numbers) = (PartialChecksum::default(), nx * ny * nz * components);
     for t in 0..nt {
-        let read = payload::read(source, offset, form, &Runs::of_slice(section, t), &mut slice)?;
-        sum = form.combine(sum, read);
+        sum = form.combine(sum, arrangement::read_slice(source, header, section, t, &mut slice)?);
         fields.par_iter_mut().zip(columns.clone()).for_each(|(field, column)| {
             let places: Vec<_> = (0..components).map(|k| order.place(components, column, k)).collect();
             let sites = field.numbers_mut()[t * numbers..][..numbers].chunks_exact_mut(components);

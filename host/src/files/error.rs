@@ -1,6 +1,6 @@
 //! What can be wrong with a file, in sentences.
-use super::Endian;
 use super::payload::{LINKS, TWO_ROWS};
+use super::{Endian, formats};
 use crate::lattice::LatticeError;
 use crate::system::atomic::{SystemError, WriteError};
 use comms::CommError;
@@ -48,8 +48,8 @@ pub enum Problem {
     },
     /// No known magic number.
     #[error(
-        "starts with the bytes {start}, which is none of NERSC (\"BEGIN_HEADER\"), LIME (45 67 89 ab), MILC (87 4e 00 00 \
-         or 00 00 4e 87), npy and openQCD (extents and a plaquette); check that this is the intended file"
+        "starts with the bytes {start}, which is none of {}; check that this is the intended file",
+        formats::signatures()
     )]
     UnknownFormat {
         /// The first bytes in hexadecimal.
@@ -335,6 +335,14 @@ pub enum Problem {
     /// The processes lost each other. The only problem that others may not know of: end them, too.
     #[error(transparent)]
     Comm(#[from] CommError),
+    /// The format does not hold such fermion fields.
+    #[error("cannot be written: {limits}; write {instead}")]
+    NotHeld {
+        /// What a file of the format holds.
+        limits: &'static str,
+        /// Formats that hold other fields.
+        instead: &'static str,
+    },
     /// The format cannot hold what it was asked to.
     #[error("cannot be written: {why}")]
     Unwritable {

@@ -3,7 +3,7 @@ use super::collective;
 use super::error::Problem;
 use super::parts::FileParts;
 use super::payload::{self, PartialChecksum, StoredForm};
-use super::{Arrangement, arrangement, columns, openqcd};
+use super::{Arrangement, arrangement, columns};
 use crate::lattice::Lattice;
 use crate::system::atomic::SystemError;
 use num_complex::Complex64;
@@ -66,9 +66,7 @@ impl Frame {
         let (form, mut sum) = (&self.form, PartialChecksum::default());
         match self.arrangement {
             Arrangement::Columns(order) => sum = columns::encode(self.lattice, form, order, fields, sink)?,
-            Arrangement::OpenQcd => {
-                fields.iter().try_for_each(|values| openqcd::encode(self.lattice, form, values, &mut *sink))?;
-            }
+            Arrangement::Own(own) => (own.encode)(self.lattice, form, fields, sink)?,
             Arrangement::Directions(_) => {
                 for values in fields {
                     sum = payload::encode(&arrangement::direction(values, record), form, 0, &mut *sink)?;
@@ -88,7 +86,10 @@ impl Frame {
         let form = &self.form;
         let offset = (self.head)(PartialChecksum::default()).len() as u64;
         let field = self.lattice.volume() as u64 * form.site_bytes() as u64;
-        let count = if let Arrangement::Columns(_) = self.arrangement { 1 } else { fields.len() };
+        let count = match self.arrangement {
+            Arrangement::Columns(_) | Arrangement::Own(_) => 1,
+            _ => fields.len(),
+        };
         // Where the data of each record end.
         let ends = match self.arrangement {
             Arrangement::Directions(offsets) => offsets.map(|offset| offset + field).to_vec(),
@@ -99,9 +100,7 @@ impl Frame {
             let mut sums = vec![PartialChecksum::default(); ends.len()];
             match self.arrangement {
                 Arrangement::Columns(order) => sums[0] = columns::write(file, offset, form, order, section, fields)?,
-                Arrangement::OpenQcd => {
-                    fields.iter().try_for_each(|values| openqcd::write(file, form, section, values))?;
-                }
+                Arrangement::Own(own) => (own.write)(file, offset, form, section, fields)?,
                 Arrangement::Directions(offsets) => {
                     for (mu, offset) in offsets.into_iter().enumerate() {
                         for values in fields {

@@ -14,10 +14,52 @@
 //! Datasets are contiguous: the HDF5 library says where the numbers begin, and they are read and written like those of
 //! other formats, by any number of processes. A file of another program is read if one of its datasets has a name of the table, or if
 //! it has only one.
+use super::formats::{Block, FermionsFormat, FileFamily, FileFormat, LinksFormat, MetadataPlace, Recognition};
 use super::frame::Frame;
 use super::image::Image;
-use super::{Header, Problem, WriteOptions};
+use super::{Endian, Header, Problem, WriteOptions};
 use crate::lattice::Lattice;
+
+/// HDF5 files.
+pub static FAMILY: FileFamily = FileFamily {
+    signature: "",
+    recognition: Recognition::Start(|start| start.starts_with(MAGIC)),
+    header: |image, _| header(image),
+    block: |image, _, site| {
+        let first = header(image)?;
+        let is_block = first.fields > 1 && first.components == site.iter().product::<usize>();
+        Ok(is_block.then(|| Block { first, records: Vec::new() }))
+    },
+    byte_order: "the header",
+    formats: &[&HDF5],
+};
+/// A dataset of links or fermion fields.
+pub static HDF5: FileFormat = FileFormat {
+    name: "hdf5",
+    title: "HDF5",
+    flag: Some("hdf5"),
+    summary: "HDF5",
+    missing_feature: if cfg!(feature = "hdf5") { None } else { Some("hdf5") },
+    only: None,
+    links: Some(LinksFormat {
+        endings: &["h5", "hdf5"],
+        two_rows: false,
+        off_su3: true,
+        frame: |links, options| {
+            let (plaquette, link_trace) = links.measured()?;
+            frame(links.lattice(), &[], &[4, 3, 3], Some([plaquette.mean, link_trace]), options)
+        },
+    }),
+    fermions: Some(FermionsFormat {
+        endings: &["h5", "hdf5"],
+        holds: |_, axes| axes.len() <= 1,
+        limits: "an HDF5 file has one axis before those of the lattice",
+        instead: "npy",
+        endian: Endian::Little,
+        frame: |fields, options| frame(fields.lattice, fields.axes, fields.site, None, options),
+    }),
+    metadata: MetadataPlace::Keys { title: false },
+};
 
 /// First bytes of the file.
 pub const MAGIC: &[u8] = b"\x89HDF\r\n\x1a\n";
@@ -27,32 +69,26 @@ const WITHOUT: &str = "this build of Ferrite has no HDF5: build it with the feat
 
 /// What stands around a field: `axes` come before those of the lattice. `values` are plaquette and link trace of links.
 #[cfg(not(feature = "hdf5"))]
-pub(crate) fn frame(
-    _: Lattice,
-    _: &[usize],
-    _: &[usize],
-    _: Option<[f64; 2]>,
-    _: &WriteOptions,
-) -> Result<Frame, Problem> {
+fn frame(_: Lattice, _: &[usize], _: &[usize], _: Option<[f64; 2]>, _: &WriteOptions) -> Result<Frame, Problem> {
     Err(Problem::Unwritable { why: WITHOUT })
 }
 
 /// The header of the first field of a file.
 #[cfg(not(feature = "hdf5"))]
-pub(crate) fn header(_: &mut Image) -> Result<Header, Problem> {
+fn header(_: &mut Image) -> Result<Header, Problem> {
     Err(Problem::OtherFormat { what: "an HDF5 file", hint: WITHOUT })
 }
 
 #[cfg(feature = "hdf5")]
 pub use with_library::write_correlators;
 #[cfg(feature = "hdf5")]
-pub(crate) use with_library::{frame, header};
+use with_library::{frame, header};
 
 #[cfg(feature = "hdf5")]
 mod with_library {
-    use super::{Frame, Header, Image, Lattice, Problem, WriteOptions};
+    use super::{Endian, Frame, HDF5, Header, Image, Lattice, Problem, WriteOptions};
     use crate::files::payload::{ChecksumKind, LINKS, PartialChecksum, StoredForm};
-    use crate::files::{Arrangement, Endian, FileFormat, FilePrecision, Printed, checksum_from, lattice_from};
+    use crate::files::{Arrangement, FilePrecision, Printed, checksum_from, lattice_from};
     use crate::system::atomic;
     use hdf5_metno::dataset::{AllocTime, FillTime};
     use hdf5_metno::datatype::ByteOrder;
@@ -276,7 +312,7 @@ mod with_library {
         let pair = |line: &str| line.split_once(" = ").map(|(key, value)| (key.to_owned(), value.to_owned()));
         let header = Header {
             lattice: lattice_from(lattice, PLACE)?,
-            format: FileFormat::Hdf5,
+            format: &HDF5,
             arrangement: Arrangement::Sites,
             precision,
             endian: if found["order"] == "big" { Endian::Big } else { Endian::Little },

@@ -1,6 +1,7 @@
 //! The metadata of a file, copied with its field to another file.
+use super::formats::MetadataPlace;
 use super::xml::Elements;
-use super::{FileFormat, Header, NO_LFN, WriteOptions, milc, nersc};
+use super::{Header, NO_LFN, WriteOptions, milc, nersc};
 use crate::system::utc_now;
 
 /// The record of a LIME file that lists earlier copies, one on each line.
@@ -30,32 +31,27 @@ impl MetadataCopy<'_> {
     /// Adds the metadata of the original to the options of the copy, where its format has a place for it, and a record of the
     /// copy. Returns what could not be copied, such as `the record xlf-info`.
     pub fn copy_to(&self, options: &mut WriteOptions) -> Vec<String> {
-        let lime = |format| matches!(format, FileFormat::Ildg | FileFormat::Scidac | FileFormat::ScidacDirections);
         let mut left = self.header.omitted.clone();
         let copy = format!("{} {}, from {}", utc_now(), concat!("ferrite ", env!("CARGO_PKG_VERSION")), self.from);
-        let copies = if lime(self.header.format) { self.records(options, &mut left) } else { self.keys(options) };
+        let copies = match self.header.format.metadata {
+            MetadataPlace::Records { .. } => self.records(options, &mut left),
+            _ => self.keys(options),
+        };
         let all: Vec<String> = copies.into_iter().chain([copy]).collect();
-        match options.format {
-            FileFormat::Ildg | FileFormat::Scidac | FileFormat::ScidacDirections => {
-                options.records.push((COPIES.into(), all.join("\n") + "\n"))
+        let stamp = match options.format.metadata {
+            MetadataPlace::Records { .. } => {
+                options.records.push((COPIES.into(), all.join("\n") + "\n"));
+                return left;
             }
-            FileFormat::Nersc | FileFormat::Nersc3x3 | FileFormat::Hdf5 => {
-                options.metadata.push((COPIED.into(), all.join("; ")))
+            MetadataPlace::Keys { .. } => {
+                options.metadata.push((COPIED.into(), all.join("; ")));
+                return left;
             }
-            FileFormat::Milc
-            | FileFormat::MilcV1
-            | FileFormat::MilcPropagator
-            | FileFormat::OpenQcd
-            | FileFormat::Npy => {
-                let stamp = match options.format {
-                    FileFormat::Milc => milc::stamp_of(&options.metadata).is_some(),
-                    FileFormat::MilcPropagator => milc::seconds_of(&options.metadata).is_some(),
-                    _ => false,
-                };
-                let has_place = |key: &str| stamp && milc::STAMPS.contains(&key);
-                left.extend(options.metadata.iter().filter(|(key, _)| !has_place(key)).map(|(key, _)| key.clone()));
-            }
-        }
+            MetadataPlace::Stamp(is_there) => is_there(&options.metadata),
+            MetadataPlace::None => false,
+        };
+        let has_place = |key: &str| stamp && milc::STAMPS.contains(&key);
+        left.extend(options.metadata.iter().filter(|(key, _)| !has_place(key)).map(|(key, _)| key.clone()));
         left
     }
     /// From keys of a NERSC header, or the time stamp of a MILC file. Returns earlier copies.
@@ -78,18 +74,18 @@ impl MetadataCopy<'_> {
                 continue;
             }
             let leave = |left: &mut Vec<String>| left.push(format!("the record {kind}"));
-            match (kind.as_str(), options.format) {
+            match (kind.as_str(), options.format.metadata) {
                 (COPIES, _) => copies = text.lines().map(String::from).collect(),
-                (LFN, FileFormat::Ildg) if self.same_numbers => options.lfn = text.clone(),
-                (LFN, FileFormat::Ildg) => left.push(format!("the logical file name {text}, as the numbers differ")),
+                (LFN, MetadataPlace::Records { file_name: true }) if self.same_numbers => options.lfn = text.clone(),
+                (LFN, MetadataPlace::Records { file_name: true }) => {
+                    left.push(format!("the logical file name {text}, as the numbers differ"));
+                }
                 (LFN, _) => leave(left),
-                (XLF, FileFormat::Ildg | FileFormat::Scidac | FileFormat::ScidacDirections) if !self.same_plaquette => {
+                (XLF, MetadataPlace::Records { .. }) if !self.same_plaquette => {
                     left.push(format!("the plaquette in {kind}, as it differs"));
                     options.records.push((kind.clone(), text.replacen("plaquette", "plaquette_of_source", 1)));
                 }
-                (_, FileFormat::Ildg | FileFormat::Scidac | FileFormat::ScidacDirections) => {
-                    options.records.push((kind.clone(), text.clone()))
-                }
+                (_, MetadataPlace::Records { .. }) => options.records.push((kind.clone(), text.clone())),
                 // Its lines KEY = VALUE.
                 (RECORD, _) => {
                     let xml = Elements::of(text);
@@ -101,7 +97,7 @@ impl MetadataCopy<'_> {
                     }
                     options.metadata.extend(pairs.into_iter().map(|(key, value)| (key.into(), value.into())));
                 }
-                (TITLE, FileFormat::Nersc | FileFormat::Nersc3x3) => match title(text) {
+                (TITLE, MetadataPlace::Keys { title: true }) => match title(text) {
                     Some(title) => options.title = title,
                     None => leave(left),
                 },

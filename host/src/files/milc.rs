@@ -2,13 +2,80 @@
 //! Single precision, three rows, in the byte order of the magic number, which may be either. And the staggered propagators that
 //! MILC shares with Fermilab's codes (magic number `71626434` in hexadecimal): three colour vectors on each site, in the byte order
 //! of the magic number, without a checksum.
+use super::formats::{
+    Block, FermionsFormat, FermionsToWrite, FileFamily, FileFormat, LinksFormat, MetadataPlace, OnlyPrecision,
+    Recognition,
+};
 use super::frame::Frame;
 use super::payload::{ChecksumKind, LINKS, PartialChecksum, StoredForm};
-use super::{Arrangement, ColumnOrder, Endian, FileFormat, FilePrecision, Header, Problem, WriteOptions, lattice_from};
+use super::{Arrangement, ColumnOrder, Endian, FilePrecision, Header, Problem, WriteOptions, lattice_from};
+use crate::field::host::{ColourVector, Fermion};
 use crate::lattice::Lattice;
 use crate::system::utc_now;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// MILC's formats, which begin with magic numbers in either byte order.
+pub static FAMILY: FileFamily = FileFamily {
+    signature: "MILC (87 4e 00 00 or 00 00 4e 87)",
+    recognition: Recognition::Start(|start| start.first_chunk().is_some_and(|&first| recognise(first).is_some())),
+    header: |image, _| header(image),
+    block: |image, _, site| {
+        let (header, components) = (header(image)?, site.iter().product::<usize>());
+        Ok((header.components == components * components).then(|| Block::of_columns(header, components)))
+    },
+    byte_order: "the header",
+    formats: &[&MILC, &MILC_V1, &MILC_PROPAGATOR],
+};
+/// Version 5.
+pub static MILC: FileFormat = FileFormat {
+    name: "milc",
+    title: "MILC version 5",
+    flag: Some("milc"),
+    summary: "MILC version 5; of three colour vectors MILC's staggered propagator",
+    missing_feature: None,
+    only: Some(OnlyPrecision { precision: FilePrecision::Single, whose: "MILC files", others: "ILDG or NERSC" }),
+    links: Some(LinksFormat {
+        endings: &["milc"],
+        two_rows: false,
+        off_su3: false,
+        frame: |links, options| frame(links.lattice(), options),
+    }),
+    fermions: None,
+    metadata: MetadataPlace::Stamp(|keys| stamp_of(keys).is_some()),
+};
+/// Version 1. Read only.
+pub static MILC_V1: FileFormat = FileFormat {
+    name: "milcv1",
+    title: "MILC version 1",
+    flag: None,
+    links: Some(LinksFormat {
+        endings: &[],
+        two_rows: false,
+        off_su3: false,
+        frame: |_, _| Err(Problem::Unwritable { why: "MILC's version 1 has no checksum; use version 5" }),
+    }),
+    metadata: MetadataPlace::None,
+    ..MILC
+};
+/// A staggered propagator as MILC and Fermilab's codes exchange it: three colour vectors.
+pub static MILC_PROPAGATOR: FileFormat = FileFormat {
+    name: "milcpropagator",
+    title: "MILC staggered propagator",
+    only: Some(OnlyPrecision { precision: FilePrecision::Single, whose: "MILC files", others: "SciDAC or npy" }),
+    links: None,
+    fermions: Some(FermionsFormat {
+        endings: &["milc"],
+        holds: |components, axes| components == ColourVector::COMPONENTS && axes == [components],
+        limits: "MILC's files hold a staggered propagator, of 3 colour vectors",
+        instead: "SciDAC or npy",
+        // MILC's readers take either order; big-endian is usual between machines.
+        endian: Endian::Big,
+        frame: propagator_frame,
+    }),
+    metadata: MetadataPlace::Stamp(|keys| seconds_of(keys).is_some()),
+    ..MILC
+};
 
 /// Version 5: header of 96 bytes.
 pub const MAGIC: u32 = 20103;
@@ -26,11 +93,11 @@ pub fn parse(bytes: &[u8]) -> Result<Header, Problem> {
 }
 
 /// Byte order and version of a file that starts with these bytes, if it is MILC's.
-pub(crate) fn recognise(start: [u8; 4]) -> Option<(Endian, FileFormat)> {
+fn recognise(start: [u8; 4]) -> Option<(Endian, &'static FileFormat)> {
     [Endian::Big, Endian::Little].into_iter().find_map(|endian| match endian.u32(start) {
-        MAGIC => Some((endian, FileFormat::Milc)),
-        MAGIC_V1 => Some((endian, FileFormat::MilcV1)),
-        MAGIC_PROPAGATOR => Some((endian, FileFormat::MilcPropagator)),
+        MAGIC => Some((endian, &MILC)),
+        MAGIC_V1 => Some((endian, &MILC_V1)),
+        MAGIC_PROPAGATOR => Some((endian, &MILC_PROPAGATOR)),
         _ => None,
     })
 }
@@ -53,22 +120,23 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
         let expected = "20103, 59354 or 0x71626434 in either byte order";
         return Err(Problem::field("MILC header", "magic number", found, expected));
     };
-    let needed = match format {
-        FileFormat::Milc => V5,
-        FileFormat::MilcPropagator => PROPAGATOR,
+    let (is_v5, is_propagator) = (*format == MILC, *format == MILC_PROPAGATOR);
+    let needed = match (is_v5, is_propagator) {
+        (true, _) => V5,
+        (_, true) => PROPAGATOR,
         _ => V1,
     };
     if bytes.len() < needed {
         return Err(cut(needed));
     }
     let word = |at: usize| endian.u32([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-    if format == FileFormat::MilcPropagator {
+    if is_propagator {
         return propagator(&word, endian, available);
     }
     let lattice = lattice_from([4, 8, 12, 16].map(|at| word(at) as usize), "MILC header")?;
     let mut metadata = Vec::new();
     let mut checksum = None;
-    if format == FileFormat::Milc {
+    if is_v5 {
         let stamp = &bytes[20..84];
         let stamp = &stamp[..stamp.iter().position(|&b| b == 0).unwrap_or(stamp.len())];
         metadata.push((STAMPS[0].into(), String::from_utf8_lossy(stamp).trim().to_owned()));
@@ -118,7 +186,7 @@ fn propagator(word: &dyn Fn(usize) -> u32, endian: Endian, available: u64) -> Re
     }
     let header = Header {
         lattice: lattice_from([16, 20, 24, 28].map(|at| word(at) as usize), PLACE)?,
-        format: FileFormat::MilcPropagator,
+        format: &MILC_PROPAGATOR,
         arrangement: Arrangement::Columns(ColumnOrder::Vectors),
         precision,
         endian,
@@ -160,12 +228,13 @@ pub(super) fn seconds_of(metadata: &[(String, String)]) -> Option<u32> {
 }
 
 /// A file of a staggered propagator. MILC reads single precision only.
-pub(crate) fn propagator_frame(lattice: Lattice, options: &WriteOptions) -> Result<Frame, Problem> {
+fn propagator_frame(fields: &FermionsToWrite, options: &WriteOptions) -> Result<Frame, Problem> {
     if options.precision != FilePrecision::Single {
         return Err(Problem::Unwritable {
             why: "MILC's propagators hold single precision only; choose it, or SciDAC or npy",
         });
     }
+    let lattice = fields.lattice;
     let (endian, [x, y, z, t]) = (options.endian, lattice.size().map(|extent| extent as u32));
     let form = StoredForm { components: 9, precision: FilePrecision::Single, endian, kind: None };
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as u32);
@@ -177,7 +246,7 @@ pub(crate) fn propagator_frame(lattice: Lattice, options: &WriteOptions) -> Resu
 }
 
 /// A file of version 5.
-pub(crate) fn frame(lattice: Lattice, options: &WriteOptions) -> Result<Frame, Problem> {
+pub(super) fn frame(lattice: Lattice, options: &WriteOptions) -> Result<Frame, Problem> {
     if options.precision != FilePrecision::Single {
         return Err(Problem::Unwritable { why: "MILC files hold single precision only; choose it, or ILDG or NERSC" });
     }

@@ -32,12 +32,12 @@
 //!
 //! ```
 //! use ferrite::field::host::HostGauge;
-//! use ferrite::files::{FileFormat, ReadOptions, WriteOptions, read_gauge, write_gauge};
+//! use ferrite::files::{NERSC_3X3, ReadOptions, WriteOptions, read_gauge, write_gauge};
 //! use ferrite::lattice::Lattice;
 //!
 //! let path = std::env::temp_dir().join("unit.nersc");
 //! let gauge = HostGauge::unit(Lattice::new([4, 4, 4, 8])?);
-//! write_gauge(&path, &gauge, &WriteOptions { format: FileFormat::Nersc3x3, ..Default::default() })?;
+//! write_gauge(&path, &gauge, &WriteOptions { format: &NERSC_3X3, ..Default::default() })?;
 //! let file = read_gauge(&path, &ReadOptions::default())?;
 //! assert_eq!(file.gauge, gauge);
 //! assert_eq!(file.plaquette.mean, 1.0);
@@ -49,6 +49,7 @@ mod checks;
 mod collective;
 mod columns;
 mod error;
+pub mod formats;
 mod frame;
 pub mod hdf5;
 pub mod ildg;
@@ -71,21 +72,32 @@ mod unsupported;
 mod write;
 mod xml;
 
-pub use arrangement::Arrangement;
+pub use arrangement::{Arrangement, OwnArrangement};
 pub use checks::plaquette_of_part;
 pub use columns::ColumnOrder;
 pub use error::{FileError, LengthRemedy, Problem};
+pub use formats::FileFormat;
+pub use hdf5::HDF5;
 pub use metadata::MetadataCopy;
+pub use milc::{MILC, MILC_PROPAGATOR, MILC_V1};
+pub use nersc::{NERSC, NERSC_3X3};
+pub use npy::NPY;
+pub use openqcd::OPENQCD;
 pub use read::{ReadFrom, inspect, inspect_block, read_block, read_fermion, read_fermions, read_field, read_gauge};
+pub use scidac::{ILDG, SCIDAC, SCIDAC_DIRECTIONS};
 pub use shared::SharedFile;
 pub use write::{WriteTo, write_block, write_fermion, write_gauge};
 
 use crate::field::host::{HostField, HostGauge};
 use crate::gauge::measure::{Plaquettes, Unitarity};
 use crate::lattice::Lattice;
+use formats::FileFamily;
 use num_complex::Complex64;
 use payload::{ChecksumKind, LINKS, PartialChecksum, StoredForm, TWO_ROWS};
-use std::path::Path;
+
+/// All file formats, by families, in the order of help texts.
+pub static FAMILIES: [&FileFamily; 6] =
+    [&scidac::FAMILY, &nersc::FAMILY, &milc::FAMILY, &openqcd::FAMILY, &npy::FAMILY, &hdf5::FAMILY];
 
 /// Bits of a stored real number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -145,90 +157,6 @@ impl Endian {
     }
 }
 
-/// The formats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FileFormat {
-    /// NERSC archive, `4D_SU3_GAUGE`: two rows.
-    Nersc,
-    /// NERSC archive, `4D_SU3_GAUGE_3x3`: three rows.
-    Nersc3x3,
-    /// LIME with `ildg-binary-data`.
-    Ildg,
-    /// LIME with `scidac-binary-data`.
-    Scidac,
-    /// The same for links, with a record for each direction.
-    ScidacDirections,
-    /// MILC version 5.
-    Milc,
-    /// MILC version 1. Read only.
-    MilcV1,
-    /// A staggered propagator as MILC and Fermilab's codes exchange it: three colour vectors.
-    MilcPropagator,
-    /// openQCD's `export_cnfg`.
-    OpenQcd,
-    /// NumPy array.
-    Npy,
-    /// HDF5, if the crate is built with the feature `hdf5`.
-    Hdf5,
-}
-
-impl FileFormat {
-    /// That of a gauge field in a file of this name, by its ending.
-    pub fn of_gauge_file(path: &Path) -> Option<Self> {
-        match ending(path).as_str() {
-            "nersc" => Some(Self::Nersc),
-            "nersc3x3" => Some(Self::Nersc3x3),
-            "ildg" | "lime" => Some(Self::Ildg),
-            "scidac" => Some(Self::Scidac),
-            "milc" => Some(Self::Milc),
-            "openqcd" => Some(Self::OpenQcd),
-            "npy" => Some(Self::Npy),
-            "h5" | "hdf5" => Some(Self::Hdf5),
-            _ => None,
-        }
-    }
-    /// That of fermion fields in a file of this name, by its ending.
-    pub fn of_fermion_file(path: &Path) -> Option<Self> {
-        match ending(path).as_str() {
-            "npy" => Some(Self::Npy),
-            "h5" | "hdf5" => Some(Self::Hdf5),
-            "lime" | "scidac" => Some(Self::Scidac),
-            "milc" => Some(Self::MilcPropagator),
-            _ => None,
-        }
-    }
-    /// The only precision that the format holds, if there is only one.
-    pub fn only_precision(self) -> Option<FilePrecision> {
-        match self {
-            Self::Milc | Self::MilcV1 | Self::MilcPropagator => Some(FilePrecision::Single),
-            Self::OpenQcd => Some(FilePrecision::Double),
-            _ => None,
-        }
-    }
-}
-
-fn ending(path: &Path) -> String {
-    path.extension().unwrap_or_default().to_string_lossy().to_lowercase()
-}
-
-impl std::fmt::Display for FileFormat {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Nersc => "NERSC, two rows",
-            Self::Nersc3x3 => "NERSC, three rows",
-            Self::Ildg => "ILDG",
-            Self::Scidac => "SciDAC",
-            Self::ScidacDirections => "SciDAC, a record for each direction",
-            Self::Milc => "MILC version 5",
-            Self::MilcV1 => "MILC version 1",
-            Self::MilcPropagator => "MILC staggered propagator",
-            Self::OpenQcd => "openQCD",
-            Self::Npy => "NumPy",
-            Self::Hdf5 => "HDF5",
-        })
-    }
-}
-
 /// A number as a header prints it, with as many digits as the writer gave.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Printed {
@@ -264,7 +192,7 @@ impl Printed {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
     /// Which format.
-    pub format: FileFormat,
+    pub format: &'static FileFormat,
     /// Extents.
     pub lattice: Lattice,
     /// Of the stored numbers.
@@ -379,6 +307,14 @@ impl Header {
     pub fn values_per_site(&self) -> usize {
         if self.components == TWO_ROWS { LINKS } else { self.components }
     }
+    /// Returns the order of a propagator's numbers on a site; `None` if the field is something else.
+    pub fn columns(&self) -> Option<ColumnOrder> {
+        match self.arrangement {
+            Arrangement::Columns(order) => Some(order),
+            Arrangement::Own(own) if matches!(self.components, 144 | 9) => Some(own.columns),
+            _ => None,
+        }
+    }
     /// How its numbers are stored.
     fn form(&self) -> StoredForm {
         let Self { components, precision, endian, .. } = *self;
@@ -425,7 +361,7 @@ impl Default for ReadOptions {
 #[derive(Clone, Debug, PartialEq)]
 pub struct WriteOptions {
     /// Default: ILDG.
-    pub format: FileFormat,
+    pub format: &'static FileFormat,
     /// Default: double.
     pub precision: FilePrecision,
     /// Default: big. LIME files are big-endian whatever stands here, openQCD's little-endian.
@@ -446,7 +382,7 @@ pub struct WriteOptions {
 impl Default for WriteOptions {
     fn default() -> Self {
         Self {
-            format: FileFormat::Ildg,
+            format: &ILDG,
             precision: FilePrecision::Double,
             endian: Endian::Big,
             title: "written by Ferrite".into(),

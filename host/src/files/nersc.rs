@@ -1,16 +1,46 @@
 //! The NERSC archive format: a text header from `BEGIN_HEADER` to `END_HEADER`, then links, in two rows
 //! (`4D_SU3_GAUGE`) or three (`4D_SU3_GAUGE_3x3`), x fastest, four directions per site.
+use super::formats::{FileFamily, FileFormat, LinksFormat, LinksToWrite, MetadataPlace, Recognition};
 use super::frame::Frame;
 use super::milc::{STAMPS, stamp_of};
 use super::payload::{self, ChecksumKind, LINKS, PartialChecksum, StoredForm, TWO_ROWS};
 use super::{
-    Arrangement, Endian, FileFormat, FilePrecision, Header, Leniency, Printed, Problem, ReadOptions, WriteOptions,
-    checksum_from, colours_in, lattice_from, precision_from,
+    Arrangement, Endian, FilePrecision, Header, Leniency, Printed, Problem, ReadOptions, WriteOptions, checksum_from,
+    colours_in, lattice_from, precision_from,
 };
-use crate::gauge::measure::Plaquettes;
-use crate::lattice::Lattice;
 use crate::system::utc_now;
 use std::io::{Cursor, Read, Seek, SeekFrom};
+
+/// NERSC's archive format, whose links have two rows or three.
+pub static FAMILY: FileFamily = FileFamily {
+    signature: "NERSC (\"BEGIN_HEADER\")",
+    recognition: Recognition::Start(|start| start.starts_with(MAGIC)),
+    header: |image, options| header(image, options),
+    block: |_, _, _| Ok(None),
+    byte_order: "the header",
+    formats: &[&NERSC, &NERSC_3X3],
+};
+/// `4D_SU3_GAUGE`: two rows.
+pub static NERSC: FileFormat = FileFormat {
+    name: "nersc",
+    title: "NERSC, two rows",
+    flag: Some("nersc"),
+    summary: "NERSC archive, two rows of each link",
+    missing_feature: None,
+    only: None,
+    links: Some(LinksFormat { endings: &["nersc"], two_rows: true, off_su3: false, frame }),
+    fermions: None,
+    metadata: MetadataPlace::Keys { title: true },
+};
+/// `4D_SU3_GAUGE_3x3`: three rows.
+pub static NERSC_3X3: FileFormat = FileFormat {
+    name: "nersc3x3",
+    title: "NERSC, three rows",
+    flag: Some("nersc3x3"),
+    summary: "NERSC archive, three rows",
+    links: Some(LinksFormat { endings: &["nersc3x3"], two_rows: false, off_su3: false, frame }),
+    ..NERSC
+};
 
 /// First bytes of the file.
 pub const MAGIC: &[u8] = b"BEGIN_HEADER";
@@ -40,8 +70,8 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
 
     let datatype = get("DATATYPE")?;
     let (format, components) = match datatype.to_ascii_uppercase().as_str() {
-        "4D_SU3_GAUGE" => (FileFormat::Nersc, TWO_ROWS),
-        "4D_SU3_GAUGE_3X3" => (FileFormat::Nersc3x3, LINKS),
+        "4D_SU3_GAUGE" => (&NERSC, TWO_ROWS),
+        "4D_SU3_GAUGE_3X3" => (&NERSC_3X3, LINKS),
         _ => {
             return Err(match colours_in(datatype) {
                 Some(colours) if colours != 3 => Problem::other_group(PLACE, "DATATYPE", datatype, colours),
@@ -151,17 +181,11 @@ pub(super) fn is_computed(key: &str) -> bool {
     KEYS.contains(&key)
 }
 
-/// A file of links in three rows, or two if `options.format` is [`FileFormat::Nersc`].
-pub(crate) fn frame(
-    lattice: Lattice,
-    plaquette: &Plaquettes,
-    link_trace: f64,
-    options: &WriteOptions,
-) -> Result<Frame, Problem> {
-    let (components, datatype) = match options.format {
-        FileFormat::Nersc3x3 => (LINKS, "4D_SU3_GAUGE_3x3"),
-        _ => (TWO_ROWS, "4D_SU3_GAUGE"),
-    };
+/// A file of links in three rows, or two if `options.format` is [`NERSC`].
+fn frame(links: &LinksToWrite, options: &WriteOptions) -> Result<Frame, Problem> {
+    let (lattice, (plaquette, link_trace)) = (links.lattice(), links.measured()?);
+    let (components, datatype) =
+        if *options.format == NERSC { (TWO_ROWS, "4D_SU3_GAUGE") } else { (LINKS, "4D_SU3_GAUGE_3x3") };
     let form = StoredForm {
         components,
         precision: options.precision,

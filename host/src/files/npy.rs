@@ -3,15 +3,52 @@
 //! colour) and `[T, Z, Y, X, 3, 3]` for propagators, which are read and not written so. The order of numbers is that of the other
 //! formats.
 use super::columns::ColumnOrder;
+use super::formats::{Block, FermionsFormat, FileFamily, FileFormat, LinksFormat, MetadataPlace, Recognition};
 use super::frame::Frame;
 use super::payload::StoredForm;
-use super::{Arrangement, Endian, FileFormat, FilePrecision, Header, Problem, WriteOptions, lattice_from};
-use crate::field::host::Fermion;
+use super::{Arrangement, Endian, FilePrecision, Header, Problem, WriteOptions, lattice_from};
 use crate::lattice::Lattice;
 use crate::system::atomic;
 use num_complex::Complex64;
 use std::io::{Cursor, Read, Seek, SeekFrom, Write};
 use std::path::Path;
+
+/// NumPy's format.
+pub static FAMILY: FileFamily = FileFamily {
+    signature: "npy",
+    recognition: Recognition::Start(|start| start.starts_with(MAGIC)),
+    header: |image, _| header(image),
+    block: |image, _, site| match propagator_header(image, site)? {
+        Some(header) => Ok(Some(Block::of_columns(header, site.iter().product()))),
+        None => Ok(block_header(image, site)?.map(|first| Block { first, records: Vec::new() })),
+    },
+    byte_order: "the header",
+    formats: &[&NPY],
+};
+/// An array of links or fermion fields.
+pub static NPY: FileFormat = FileFormat {
+    name: "npy",
+    title: "NumPy",
+    flag: Some("npy"),
+    summary: "NumPy array",
+    missing_feature: None,
+    only: None,
+    links: Some(LinksFormat {
+        endings: &["npy"],
+        two_rows: false,
+        off_su3: true,
+        frame: |links, options| Ok(frame(links.lattice(), &[], &[4, 3, 3], options)),
+    }),
+    fermions: Some(FermionsFormat {
+        endings: &["npy"],
+        holds: |_, _| true,
+        limits: "an npy file holds any number of fields",
+        instead: "npy",
+        endian: Endian::Little,
+        frame: |fields, options| Ok(frame(fields.lattice, fields.axes, fields.site, options)),
+    }),
+    metadata: MetadataPlace::None,
+};
 
 /// First bytes of the file.
 pub const MAGIC: &[u8] = b"\x93NUMPY";
@@ -114,8 +151,8 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
 
 /// Reads the header of a propagator whose columns are the last axes of an array: of `[T, Z, Y, X, 4, 4, 3, 3]`, or of
 /// `[T, Z, Y, X, 3, 3]`, which is never taken for colour vectors on a lattice with X = 3. `None` if the file is something else.
-pub(crate) fn propagator_header<T: Fermion, R: Read + Seek>(reader: &mut R) -> Result<Option<Header>, Problem> {
-    let site: &[usize] = if T::COMPONENTS == 12 { &[4, 4, 3, 3] } else { &[3, 3] };
+fn propagator_header<R: Read + Seek>(reader: &mut R, site: &[usize]) -> Result<Option<Header>, Problem> {
+    let site: &[usize] = if *site == [4, 3] { &[4, 4, 3, 3] } else { &[3, 3] };
     let array = array(reader)?;
     if array.axes.get(4..).is_none_or(|axes| axes != site) {
         return Ok(None);
@@ -128,25 +165,19 @@ pub(crate) fn propagator_header<T: Fermion, R: Read + Seek>(reader: &mut R) -> R
     Ok(Some(header))
 }
 
-/// Reads the header of a block of fields of type `T`: one axis for their number before those of a field. The header
-/// returned is that of the first field. `None` if the file is no such block.
-pub(crate) fn block_header<T: Fermion, R: Read + Seek>(reader: &mut R) -> Result<Option<Header>, Problem> {
-    let mut start = Vec::new();
-    reader.rewind().map_err(Problem::io("seek to the start"))?;
-    reader.by_ref().take(MAGIC.len() as u64).read_to_end(&mut start).map_err(Problem::io("read"))?;
-    if start != MAGIC {
-        return Ok(None);
-    }
+/// Reads the header of a block of fields whose numbers on a site have these axes: one axis for their number before those of a
+/// field. The header returned is that of the first field. `None` if the file is no such block.
+fn block_header<R: Read + Seek>(reader: &mut R, site: &[usize]) -> Result<Option<Header>, Problem> {
     let array = array(reader)?;
     let (count, lattice) = match *array.axes {
         [_, _, _, _, 3, 3] => return Ok(None),
-        [count, t, z, y, x, ref site @ ..] if site == T::SHAPE => (count, [t, z, y, x]),
+        [count, t, z, y, x, ref its @ ..] if its == site => (count, [t, z, y, x]),
         _ => return Ok(None),
     };
     if count == 0 {
         return Err(Problem::field(PLACE, "shape", shape(&array.axes), "at least one field"));
     }
-    let mut header = array.header(lattice, T::COMPONENTS)?;
+    let mut header = array.header(lattice, site.iter().product())?;
     header.fields = count;
     let what = || format!("the data of shape {} in {} precision", shape(&array.axes), header.precision);
     let (offset, available) = (header.offset, array.length.saturating_sub(header.offset));
@@ -165,7 +196,7 @@ impl Array {
     fn header(&self, [t, z, y, x]: [usize; 4], components: usize) -> Result<Header, Problem> {
         Ok(Header {
             lattice: lattice_from([x, y, z, t], PLACE)?,
-            format: FileFormat::Npy,
+            format: &NPY,
             arrangement: Arrangement::Sites,
             checksum: None,
             plaquette: None,
@@ -220,7 +251,7 @@ pub fn write_complex(path: &Path, shape: &[usize], values: &[Complex64]) -> Resu
 
 /// A file of fields with `site_shape` numbers per site, for example `[4, 3]`: as many as the axes before those of the
 /// lattice have places.
-pub(crate) fn frame(lattice: Lattice, axes: &[usize], site_shape: &[usize], options: &WriteOptions) -> Frame {
+pub(super) fn frame(lattice: Lattice, axes: &[usize], site_shape: &[usize], options: &WriteOptions) -> Frame {
     let [x, y, z, t] = lattice.size();
     let order = if options.endian == Endian::Big { '>' } else { '<' };
     let descr = format!("{order}c{}", 2 * options.precision.bytes());

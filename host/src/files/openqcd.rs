@@ -13,13 +13,16 @@
 //! With open boundary conditions the links in t at t = T − 1 are zero, and so are their plaquettes in the mean.
 //!
 //! Source: `modules/archive/archive.c` and `main/README.global` of openQCD-2.0.
+use super::formats::{FileFamily, FileFormat, LinksFormat, LinksToWrite, MetadataPlace, OnlyPrecision, Recognition};
 use super::frame::Frame;
+use super::image::Image;
 use super::payload::{LINKS, StoredForm};
+use super::read::some;
 use super::source::ReadAt;
 use super::{
-    Arrangement, Endian, FileFormat, FilePrecision, Header, Printed, Problem, WriteOptions, even_lattice_from,
+    Arrangement, ColumnOrder, Endian, FilePrecision, Header, OwnArrangement, Printed, Problem, WriteOptions,
+    even_lattice_from,
 };
-use crate::gauge::measure::Plaquettes;
 use crate::lattice::{Lattice, Section};
 use crate::system::atomic::SystemError;
 use num_complex::Complex64;
@@ -27,6 +30,39 @@ use rayon::prelude::*;
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
+
+/// openQCD's format, which has no magic number.
+pub static FAMILY: FileFamily = FileFamily {
+    signature: "openQCD (extents and a plaquette)",
+    recognition: Recognition::Content(|image, _| is_openqcd(image)),
+    header: |image, _| header(image),
+    block: |_, _, _| Ok(None),
+    byte_order: "the header",
+    formats: &[&OPENQCD],
+};
+/// openQCD's `export_cnfg`.
+pub static OPENQCD: FileFormat = FileFormat {
+    name: "openqcd",
+    title: "openQCD",
+    flag: Some("openqcd"),
+    summary: "openQCD's export_cnfg",
+    missing_feature: None,
+    only: Some(OnlyPrecision { precision: FilePrecision::Double, whose: "openQCD's files", others: "ILDG or NERSC" }),
+    links: Some(LinksFormat { endings: &["openqcd"], two_rows: false, off_su3: false, frame }),
+    fermions: None,
+    metadata: MetadataPlace::None,
+};
+/// Eight links for each odd site.
+static RECORDS: OwnArrangement = OwnArrangement {
+    name: "OpenQcd",
+    columns: ColumnOrder::Vectors,
+    begins_with_links: true,
+    read: |source, _, form, section, values| read(source, form, section, values),
+    write: |file, _, form, section, fields| fields.iter().try_for_each(|values| write(file, form, section, values)),
+    encode: |lattice, form, fields, sink| {
+        fields.iter().try_for_each(|values| encode(lattice, form, values, &mut *sink))
+    },
+};
 
 /// Bytes before the links.
 pub const HEADER: u64 = 24;
@@ -47,7 +83,7 @@ pub fn parse(bytes: &[u8]) -> Result<Header, Problem> {
 
 /// The byte order of a file of this length that starts with these bytes, if it may be openQCD's. There is no magic number:
 /// either its length is that of the lattice in the first 16 bytes, or they are plausible extents in front of a plaquette.
-pub(crate) fn recognise(start: &[u8], length: u64) -> Option<Endian> {
+fn recognise(start: &[u8], length: u64) -> Option<Endian> {
     let bytes = start.first_chunk::<24>()?;
     let fits = |endian| {
         let data =
@@ -60,6 +96,13 @@ pub(crate) fn recognise(start: &[u8], length: u64) -> Option<Endian> {
     };
     let orders = [Endian::Little, Endian::Big];
     orders.into_iter().find(|&endian| fits(endian)).or_else(|| orders.into_iter().find(|&endian| plausible(endian)))
+}
+
+/// Whether a file looks like one of openQCD.
+fn is_openqcd(reader: &mut Image) -> Result<bool, Problem> {
+    let length = reader.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
+    reader.rewind().map_err(Problem::io("seek to the start"))?;
+    Ok(recognise(&some(reader, HEADER)?, length).is_some())
 }
 
 /// T, X, Y, Z.
@@ -92,8 +135,8 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
     let header = Header {
         lattice,
         endian,
-        format: FileFormat::OpenQcd,
-        arrangement: Arrangement::OpenQcd,
+        format: &OPENQCD,
+        arrangement: Arrangement::Own(&RECORDS),
         precision: FilePrecision::Double,
         components: LINKS,
         offset: HEADER,
@@ -112,7 +155,8 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
 }
 
 /// A file of links.
-pub(crate) fn frame(lattice: Lattice, plaquettes: &Plaquettes, options: &WriteOptions) -> Result<Frame, Problem> {
+fn frame(links: &LinksToWrite, options: &WriteOptions) -> Result<Frame, Problem> {
+    let (lattice, (plaquettes, _)) = (links.lattice(), links.measured()?);
     if options.precision != FilePrecision::Double {
         return Err(Problem::Unwritable { why: "openQCD's files hold double precision only; choose it, or ILDG" });
     }
@@ -126,7 +170,7 @@ pub(crate) fn frame(lattice: Lattice, plaquettes: &Plaquettes, options: &WriteOp
     let head = [extents.as_flattened(), &(3.0 * plaquettes.mean).to_le_bytes()].concat();
     let form = StoredForm { components: LINKS, precision: FilePrecision::Double, endian: Endian::Little, kind: None };
     let frame = Frame::headed(lattice, form, move |_| head.clone());
-    Ok(Frame { arrangement: Arrangement::OpenQcd, ..frame })
+    Ok(Frame { arrangement: Arrangement::Own(&RECORDS), ..frame })
 }
 
 /// The odd sites whose records have links of a section: its own, and those one step ahead where the lattice is cut. Sites are
@@ -183,7 +227,7 @@ impl Reach {
 }
 
 /// Reads the links of a section.
-pub(crate) fn read(
+fn read(
     source: &dyn ReadAt,
     form: &StoredForm,
     section: &Section,
@@ -248,12 +292,7 @@ fn row(values: &[Complex64], form: &StoredForm, reach: &Reach, [x, y, t]: [usize
 }
 
 /// Writes the links of a section, and nothing where links of another one belong.
-pub(crate) fn write(
-    file: &File,
-    form: &StoredForm,
-    section: &Section,
-    values: &[Complex64],
-) -> Result<(), SystemError> {
+fn write(file: &File, form: &StoredForm, section: &Section, values: &[Complex64]) -> Result<(), SystemError> {
     let reach = Reach::of(section);
     let [nx, ny, _, nt] = reach.size;
     let put = |number: usize| -> io::Result<()> {
@@ -275,7 +314,7 @@ pub(crate) fn write(
 }
 
 /// Hands on the bytes of a whole field, in their order.
-pub(crate) fn encode(
+fn encode(
     lattice: Lattice,
     form: &StoredForm,
     values: &[Complex64],

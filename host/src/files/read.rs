@@ -1,13 +1,14 @@
 //! Reading and checking fields, by one process or by many.
+use super::formats::{Block, FileFamily, Recognition, START};
 use super::image::Image;
 use super::parts::{FileParts, gather};
 use super::payload::{self, LINKS, PartialChecksum};
 use super::source::{Opened, ReadAt};
 use super::{
-    Arrangement, BlockFile, Checksum, ColumnOrder, FermionFile, FileError, FileFormat, GaugeFile, Header, Problem,
+    Arrangement, BlockFile, Checksum, ColumnOrder, FAMILIES, FermionFile, FileError, GaugeFile, Header, Problem,
     RawField, ReadOptions, SharedFile,
 };
-use super::{arrangement, checks, columns, hdf5, lime, milc, nersc, npy, openqcd, scidac, unsupported};
+use super::{arrangement, checks, columns, unsupported};
 use crate::field::host::{Fermion, HostField, HostGauge, Matrix, Spinor};
 use crate::gauge::measure::{LINK_TRACE_NAME, PLAQUETTE_NAME, Plaquettes};
 use crate::lattice::Section;
@@ -67,6 +68,11 @@ impl<'a> ReadFrom<'a> {
     fn section(&self) -> Option<Section> {
         if let Self::Shared(file) = self { file.section } else { None }
     }
+    /// The options on the lattice of the section that is to be read.
+    fn expected(&self, options: &ReadOptions) -> ReadOptions {
+        let lattice = self.section().map(|section| section.global).or(options.lattice);
+        ReadOptions { lattice, ..options.clone() }
+    }
 }
 
 /// Reads the header only.
@@ -77,9 +83,11 @@ pub fn inspect<'a>(from: impl Into<ReadFrom<'a>>, options: &ReadOptions) -> Resu
 /// Reads the header of a block of fields: an `.npy` file with one axis before those of the lattice, the columns of a propagator in
 /// one record, or a LIME file with several such fields. It is that of the first field, with their number in
 /// [`Header::fields`]. `None` if the file is something else.
-pub fn inspect_block<'a, T: Fermion>(from: impl Into<ReadFrom<'a>>) -> Result<Option<Header>, FileError> {
-    let options = ReadOptions::default();
-    header_with(&from.into(), |image| Ok(block::<T>(image, &options)?.map(|block| block.first)))
+pub fn inspect_block<'a, T: Fermion>(
+    from: impl Into<ReadFrom<'a>>,
+    options: &ReadOptions,
+) -> Result<Option<Header>, FileError> {
+    header_with(&from.into(), |image| Ok(block::<T>(image, options)?.map(|block| block.first)))
 }
 
 /// Reads and checks a gauge field.
@@ -105,7 +113,7 @@ pub fn read_block<'a, T: Fermion>(from: impl Into<ReadFrom<'a>>, number: usize) 
 fn block_field<T: Fermion>(from: &ReadFrom, number: usize, options: &ReadOptions) -> Result<FermionFile<T>, FileError> {
     let in_block = |image: &mut Image, options: &_| checked(header_in_block::<T>(image, number, options)?, options);
     read_with(from, options, in_block, |source, header, parts| {
-        if let Arrangement::Columns(order) = header.arrangement {
+        if let Some(order) = header.columns() {
             let read = columns_at(source, header, order, number..number + 1, options, parts);
             let BlockFile { mut fields, header, checksum } = read.map_err(Problem::in_field(number))?;
             return Ok(FermionFile { field: fields.remove(0), header, checksum });
@@ -120,11 +128,12 @@ pub fn read_fermions<'a, T: Fermion>(
     options: &ReadOptions,
 ) -> Result<BlockFile<T>, FileError> {
     let from = from.into();
-    let Some(first) = header_with(&from, |image| Ok(block::<T>(image, options)?.map(|block| block.first)))? else {
+    let expected = from.expected(options);
+    let Some(first) = header_with(&from, |image| Ok(block::<T>(image, &expected)?.map(|block| block.first)))? else {
         let FermionFile { field, header, checksum } = read_fermion(from, options)?;
         return Ok(BlockFile { fields: vec![field], header, checksum });
     };
-    if let Arrangement::Columns(order) = first.arrangement {
+    if let Some(order) = first.columns() {
         let parse = |image: &mut Image, options: &_| checked(header_in_block::<T>(image, 0, options)?, options);
         return read_with(&from, options, parse, |source, header, parts| {
             columns_at(source, header, order, 0..T::COMPONENTS, options, parts)
@@ -147,62 +156,44 @@ pub fn read_field<'a>(from: impl Into<ReadFrom<'a>>, options: &ReadOptions) -> R
 
 /// Recognises the format and reads the header.
 fn header(reader: &mut Image, options: &ReadOptions) -> Result<Header, Problem> {
-    reader.rewind().map_err(Problem::io("seek to the start"))?;
-    let start = some(reader, 12)?;
-    let mut header = match format_of(&start) {
-        Some(Known::Nersc) => nersc::header(reader, options),
-        Some(Known::Npy) => npy::header(reader),
-        Some(Known::Hdf5) => hdf5::header(reader),
-        Some(Known::Lime) => scidac::header(reader, options),
-        Some(Known::Milc) => milc::header(reader),
-        None if is_openqcd(reader)? => openqcd::header(reader),
-        None => Err(unsupported::recognise(reader, &start)?),
-    }?;
+    let Some(family) = recognised(reader, options)? else {
+        return Err(unsupported::recognise(reader)?);
+    };
+    let mut header = (family.header)(reader, options)?;
     let end = header.offset + header.needed();
     if header.data_length > header.needed() && options.verify {
         let extra = header.data_length - header.needed();
         reader.seek(SeekFrom::Start(end)).map_err(Problem::io("seek behind the data"))?;
-        let another = format_of(&some(reader, 12)?).is_some();
+        let another = by_start(&some(reader, START)?).is_some();
         return Err(Problem::Trailing { offset: end, extra, another });
     }
     if header.data_length > header.needed() {
         header.notes.push(format!("{} bytes after the data are ignored", header.data_length - header.needed()));
     }
-    byte_order(reader, &mut header, options)?;
+    byte_order(reader, &mut header, family.byte_order, options)?;
     checked(header, options)
 }
 
-/// Formats that can be read, recognised by their first bytes.
-enum Known {
-    Nersc,
-    Npy,
-    Hdf5,
-    Lime,
-    Milc,
-}
-
-fn format_of(start: &[u8]) -> Option<Known> {
-    let first = start.first_chunk::<4>();
-    if start.starts_with(nersc::MAGIC) {
-        Some(Known::Nersc)
-    } else if start.starts_with(npy::MAGIC) {
-        Some(Known::Npy)
-    } else if start.starts_with(hdf5::MAGIC) {
-        Some(Known::Hdf5)
-    } else if first == Some(&lime::MAGIC) {
-        Some(Known::Lime)
-    } else if first.is_some_and(|&first| milc::recognise(first).is_some()) {
-        Some(Known::Milc)
-    } else {
-        None
-    }
-}
-
-/// Whether a file without a magic number looks like one of openQCD.
-fn is_openqcd(reader: &mut Image) -> Result<bool, Problem> {
-    let length = reader.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
+/// Returns the family of formats that a file is of; `None` if no format is recognised.
+fn recognised(reader: &mut Image, options: &ReadOptions) -> Result<Option<&'static FileFamily>, Problem> {
     reader.rewind().map_err(Problem::io("seek to the start"))?;
-    Ok(openqcd::recognise(&some(reader, openqcd::HEADER)?, length).is_some())
+    if let Some(family) = by_start(&some(reader, START)?) {
+        return Ok(Some(family));
+    }
+    for family in FAMILIES {
+        if let Recognition::Content(recognise) = family.recognition
+            && recognise(reader, options)?
+        {
+            return Ok(Some(family));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the family of formats of which a file with these first bytes is.
+fn by_start(start: &[u8]) -> Option<&'static FileFamily> {
+    let fits = |family: &&FileFamily| matches!(family.recognition, Recognition::Start(recognise) if recognise(start));
+    FAMILIES.into_iter().find(fits)
 }
 
 /// Reads `count` bytes, or fewer at the end of the file.
@@ -212,10 +203,20 @@ pub(super) fn some(reader: &mut Image, count: u64) -> Result<Vec<u8>, Problem> {
     Ok(bytes)
 }
 
-/// Detects links in the wrong byte order, which the checksums of LIME files do not.
-fn byte_order(reader: &mut Image, header: &mut Header, options: &ReadOptions) -> Result<(), Problem> {
-    // The first record of a file with one for each direction is no site.
-    if header.values_per_site() != LINKS || matches!(header.arrangement, Arrangement::Directions(_)) {
+/// Detects links in the wrong byte order, which the checksums of LIME files do not. `said` names what specifies the order.
+fn byte_order(
+    reader: &mut Image,
+    header: &mut Header,
+    said: &'static str,
+    options: &ReadOptions,
+) -> Result<(), Problem> {
+    let begins_with_links = match header.arrangement {
+        Arrangement::Sites | Arrangement::Columns(_) => true,
+        // The first record of a file with one for each direction is no site.
+        Arrangement::Directions(_) => false,
+        Arrangement::Own(own) => own.begins_with_links,
+    };
+    if header.values_per_site() != LINKS || !begins_with_links {
         return Ok(());
     }
     reader.seek(SeekFrom::Start(header.offset)).map_err(Problem::io("seek to the data"))?;
@@ -225,10 +226,6 @@ fn byte_order(reader: &mut Image, header: &mut Header, options: &ReadOptions) ->
     if is_unitary(stated) || !is_unitary(other) {
         return Ok(());
     }
-    let said = match header.format {
-        FileFormat::Ildg | FileFormat::Scidac | FileFormat::ScidacDirections => "the LIME format",
-        _ => "the header",
-    };
     if options.verify {
         return Err(Problem::ByteOrder { said, stated, other });
     }
@@ -251,52 +248,11 @@ fn checked(header: Header, options: &ReadOptions) -> Result<Header, Problem> {
     }
 }
 
-/// A block of fields.
-struct Block {
-    /// The header of the first one, with the number of all.
-    first: Header,
-    /// Those of all, where each is a record of its own.
-    records: Vec<Header>,
-}
-
 /// Reads the headers of a block; `None` if the file is something else.
 fn block<T: Fermion>(image: &mut Image, options: &ReadOptions) -> Result<Option<Block>, Problem> {
-    image.rewind().map_err(Problem::io("seek to the start"))?;
-    let start = some(image, 12)?;
-    let columns = T::COMPONENTS * T::COMPONENTS;
-    let whole = |first: Header| Block { first: Header { fields: T::COMPONENTS, ..first }, records: Vec::new() };
-    match format_of(&start) {
-        Some(Known::Npy) => {
-            if let Some(header) = npy::propagator_header::<T, _>(image)? {
-                return Ok(Some(whole(header)));
-            }
-            let first = npy::block_header::<T, _>(image)?;
-            Ok(first.map(|first| Block { first, records: Vec::new() }))
-        }
-        Some(Known::Hdf5) => {
-            let first = hdf5::header(image)?;
-            let is_block = first.fields > 1 && first.components == T::COMPONENTS;
-            Ok(is_block.then(|| Block { first, records: Vec::new() }))
-        }
-        Some(Known::Milc) => {
-            let header = milc::header(image)?;
-            Ok((header.components == columns).then(|| whole(header)))
-        }
-        Some(Known::Lime) => {
-            // The links of four directions.
-            if matches!(scidac::header(image, options), Ok(Header { arrangement: Arrangement::Directions(_), .. })) {
-                return Ok(None);
-            }
-            let mut headers = scidac::headers(image, options)?;
-            if let Some(at) = headers.iter().position(|header| header.components == columns) {
-                return Ok(Some(whole(headers.swap_remove(at))));
-            }
-            let records = scidac::solutions(headers, T::COMPONENTS);
-            let first = records.first().filter(|_| records.len() > 1);
-            let first = first.map(|first| Header { fields: records.len(), ..first.clone() });
-            Ok(first.map(|first| Block { first, records }))
-        }
-        _ => Ok(None),
+    match recognised(image, options)? {
+        Some(family) => (family.block)(image, options, T::SHAPE),
+        None => Ok(None),
     }
 }
 
@@ -329,8 +285,7 @@ fn read_with<T>(
 ) -> Result<T, FileError> {
     let solo = Solo::new();
     let (network, section) = (from.network().unwrap_or(&solo), from.section());
-    let lattice = section.map(|section| section.global).or(options.lattice);
-    let expected = ReadOptions { lattice, ..options.clone() };
+    let expected = from.expected(options);
     let all = || {
         let (opened, header) = shared_header(from, network, |image| parse(image, &expected))?;
         let opened = opened.map_or_else(|| from.open(), Ok);
@@ -504,7 +459,7 @@ fn columns_at<T: Fermion>(
     options: &ReadOptions,
     parts: &FileParts,
 ) -> Result<BlockFile<T>, Problem> {
-    let read = columns::read::<T>(source, header.offset, &header.form(), order, parts.mine(), range.clone());
+    let read = columns::read::<T>(source, &header, order, parts.mine(), range.clone());
     let (fields, read) = match read {
         Ok((fields, sum)) => (fields, Ok(sum)),
         Err(trouble) => (Vec::new(), Err(trouble)),

@@ -7,17 +7,88 @@
 use super::arrangement::LINK;
 use super::columns::ColumnOrder;
 use super::error::LengthRemedy;
+use super::formats::{Block, FermionsFormat, FileFamily, FileFormat, LinksFormat, MetadataPlace, Recognition};
 use super::frame::{Frame, Text};
+use super::ildg::IldgFormat;
+use super::image::Image;
 use super::lime::{self, MessageFlags, Record};
 use super::payload::{ChecksumKind, LINKS, PartialChecksum, StoredForm, TWO_ROWS};
 use super::xml::{self, Elements};
 use super::{
-    Arrangement, Endian, FileFormat, FilePrecision, Header, Leniency, Printed, Problem, ReadOptions, WriteOptions,
-    checksum_from, ildg, lattice_from, precision_from,
+    Arrangement, Endian, FilePrecision, Header, Leniency, Printed, Problem, ReadOptions, WriteOptions, checksum_from,
+    ildg, lattice_from, precision_from,
 };
 use crate::lattice::Lattice;
 use crate::system::utc_now;
 use std::io::{Cursor, Read, Seek};
+
+/// LIME files.
+pub static FAMILY: FileFamily = FileFamily {
+    signature: "LIME (45 67 89 ab)",
+    recognition: Recognition::Start(|start| start.starts_with(&lime::MAGIC)),
+    header: |image, options| header(image, options),
+    block,
+    byte_order: "the LIME format",
+    formats: &[&ILDG, &SCIDAC, &SCIDAC_DIRECTIONS],
+};
+/// LIME with `ildg-binary-data`.
+pub static ILDG: FileFormat = FileFormat {
+    name: "ildg",
+    title: "ILDG",
+    flag: Some("ildg"),
+    summary: "LIME as the Lattice Data Grid has it",
+    missing_feature: None,
+    only: None,
+    links: Some(LinksFormat {
+        endings: &["ildg", "lime"],
+        two_rows: false,
+        off_su3: true,
+        frame: |links, options| Ok(frame(links.lattice(), LINKS, options)),
+    }),
+    fermions: None,
+    metadata: MetadataPlace::Records { file_name: true },
+};
+/// LIME with `scidac-binary-data`.
+pub static SCIDAC: FileFormat = FileFormat {
+    name: "scidac",
+    title: "SciDAC",
+    flag: Some("scidac"),
+    summary: "LIME as the SciDAC library writes it",
+    links: Some(LinksFormat {
+        endings: &["scidac"],
+        two_rows: false,
+        off_su3: true,
+        frame: |links, options| Ok(frame(links.lattice(), LINKS, options)),
+    }),
+    fermions: Some(FermionsFormat {
+        endings: &["lime", "scidac"],
+        holds: |components, axes| axes.is_empty() || axes == [components],
+        limits: "a SciDAC file holds one field or a propagator, of 12 spinors or 3 colour vectors",
+        instead: "npy",
+        endian: Endian::Big,
+        frame: |fields, options| match fields.axes {
+            [] => Ok(frame(fields.lattice, fields.components(), options)),
+            _ => Ok(propagator_frame(fields.lattice, fields.components(), options)),
+        },
+    }),
+    metadata: MetadataPlace::Records { file_name: false },
+    ..ILDG
+};
+/// LIME with a record of `scidac-binary-data` for the links of each direction.
+pub static SCIDAC_DIRECTIONS: FileFormat = FileFormat {
+    name: "scidacdirections",
+    title: "SciDAC, a record for each direction",
+    flag: Some("scidac-directions"),
+    summary: "The same for links, with a record for each direction",
+    links: Some(LinksFormat {
+        endings: &[],
+        two_rows: false,
+        off_su3: true,
+        frame: |links, options| Ok(directions_frame(links.lattice(), options)),
+    }),
+    fermions: None,
+    ..SCIDAC
+};
 
 const PROLOG: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
 /// Records whose texts are the writer's own.
@@ -25,7 +96,7 @@ const TITLE: &str = "scidac-file-xml";
 const USER_RECORD: &str = "scidac-record-xml";
 const FILE: &str = "scidac-private-file-xml record";
 const RECORD: &str = "scidac-private-record-xml record";
-const ILDG: &str = "ildg-format record";
+const ILDG_RECORD: &str = "ildg-format record";
 /// What tmLQCD writes before a propagator or a source.
 const ETMC_KINDS: [&str; 2] = ["etmc-propagator-format", "etmc-source-format"];
 const ETMC: [&str; 2] = ["etmc-propagator-format record", "etmc-source-format record"];
@@ -61,7 +132,7 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
         _ => None,
     });
     let mut links = Header {
-        format: FileFormat::ScidacDirections,
+        format: &SCIDAC_DIRECTIONS,
         components: LINKS,
         checksum: checksum.flatten(),
         arrangement: Arrangement::Directions(std::array::from_fn(|mu| {
@@ -81,6 +152,23 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
     Ok(links)
 }
 
+/// Reads the headers of a propagator in one record, or of several fields.
+fn block(image: &mut Image, options: &ReadOptions, site: &[usize]) -> Result<Option<Block>, Problem> {
+    // The links of four directions.
+    if matches!(header(image, options), Ok(Header { arrangement: Arrangement::Directions(_), .. })) {
+        return Ok(None);
+    }
+    let components = site.iter().product::<usize>();
+    let mut headers = headers(image, options)?;
+    if let Some(at) = headers.iter().position(|header| header.components == components * components) {
+        return Ok(Some(Block::of_columns(headers.swap_remove(at), components)));
+    }
+    let records = solutions(headers, components);
+    let first = records.first().filter(|_| records.len() > 1);
+    let first = first.map(|first| Header { fields: records.len(), ..first.clone() });
+    Ok(first.map(|first| Block { first, records }))
+}
+
 fn data_records(records: &[Record]) -> Vec<usize> {
     let is_data = |r: &Record| matches!(r.kind.as_str(), "ildg-binary-data" | "scidac-binary-data");
     (0..records.len()).filter(|&i| is_data(&records[i])).collect()
@@ -88,7 +176,7 @@ fn data_records(records: &[Record]) -> Vec<usize> {
 
 /// Reads the descriptions of all data records that hold a field on the whole lattice. Those of a time slice, which sources may
 /// be, are left out.
-pub(crate) fn headers<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<Vec<Header>, Problem> {
+fn headers<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<Vec<Header>, Problem> {
     let records = lime::records(reader)?;
     let fields = data_records(&records);
     if fields.len() > MOST_FIELDS {
@@ -107,7 +195,7 @@ pub(crate) fn headers<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> 
 
 /// Those of the fields of a file with `components` numbers on each site that are solutions. In files of pairs a source precedes
 /// each of them.
-pub(crate) fn solutions(headers: Vec<Header>, components: usize) -> Vec<Header> {
+fn solutions(headers: Vec<Header>, components: usize) -> Vec<Header> {
     let fits = headers.into_iter().filter(|header| header.components == components);
     let mut fits: Vec<Header> = fits.collect();
     let kinds = ["scidac-file-xml", "propagator-type"];
@@ -133,176 +221,30 @@ fn describe<R: Read + Seek>(
     fields: &[usize],
     options: &ReadOptions,
 ) -> Result<Header, Problem> {
-    let Some(&at) = fields.get(options.record) else {
-        let found = format!("{} data records", fields.len());
-        let expected = format!("ildg-binary-data or scidac-binary-data number {}", options.record);
-        return Err(Problem::field("LIME file", "content", found, expected));
-    };
-    let data = &records[at];
-    let before = &records[options.record.checked_sub(1).map_or(0, |i| fields[i] + 1)..at];
-    let after = &records[at + 1..fields.get(options.record + 1).copied().unwrap_or(records.len())];
-    let mut text_of = |record: Option<&Record>| match record {
-        None => Ok(None),
-        Some(record) => lime::text(reader, record),
-    };
-    let alone = fields.len() == 1;
-    let described = |kind: &str| {
-        let found = before.iter().rev().find(|r| r.kind == kind);
-        found.or_else(|| if alone { after.iter().find(|r| r.kind == kind) } else { None })
-    };
-    let sums = after.iter().find(|r| r.kind == "scidac-checksum");
-    let sums = sums.or_else(|| if alone { before.iter().find(|r| r.kind == "scidac-checksum") } else { None });
-
+    let around = Surroundings::of(records, fields, options.record)?;
+    let data = around.data;
+    let format = if data.kind == "ildg-binary-data" { &ILDG } else { &SCIDAC };
     let mut leniency = Leniency::new(options);
-    let file = text_of(records.iter().find(|r| r.kind == "scidac-private-file-xml"))?;
-    let file_size = file.as_deref().map(|text| file_size(text, &mut leniency)).transpose()?.flatten();
-    let ildg = text_of(described("ildg-format"))?;
-    let ildg = ildg.as_deref().map(|text| ildg::parse_with(text, &mut leniency)).transpose()?.unwrap_or_default();
-    let mut etmc = [ildg::IldgFormat::default(); 2];
-    for (format, (kind, place)) in etmc.iter_mut().zip(ETMC_KINDS.into_iter().zip(ETMC)) {
-        if let Some(text) = text_of(described(kind))? {
-            *format = ildg::parse_fermion(&text, place, &mut leniency)?;
-        }
-    }
-    let private = text_of(described("scidac-private-record-xml"))?;
-    let private = private.as_deref().map(|text| Private::parse(text, &mut leniency)).transpose()?.unwrap_or_default();
-    let format = if data.kind == "ildg-binary-data" { FileFormat::Ildg } else { FileFormat::Scidac };
-
-    let mut sizes = [
-        (options.lattice.map(|l| l.size()), "the caller"),
-        (ildg.size, ILDG),
-        (etmc[0].size, ETMC[0]),
-        (etmc[1].size, ETMC[1]),
-        (file_size, FILE),
-    ];
-    if let Some(caller) = sizes[0].0
-        && !options.verify
-    {
-        for (size, place) in sizes[1..].iter_mut() {
-            if let Some(size) = size.take_if(|size| *size != caller) {
-                leniency.notes.push(format!("{place}: the lattice is {size:?}; {caller:?} is used, as requested"));
-            }
-        }
-    }
-    let Some((size, place)) = agree("the lattice", sizes)? else {
-        let length = data.length;
-        return Err(Problem::NeedsLattice { length, single: length / 288, double: length / 576 });
-    };
-    let lattice = lattice_from(size, place)?;
-    let volume = lattice.volume() as u64;
-    let site_bytes = data.length / volume;
-    let unfit = |said: String| {
-        let (would, remedy) = would_be(data.length, volume, format);
-        Problem::Length { place: data.place(), length: data.length, said, would, remedy }
-    };
-    if !data.length.is_multiple_of(volume) || site_bytes == 0 {
-        return Err(unfit(format!("that is not a multiple of the {volume} sites of the {lattice} lattice ({place})")));
-    }
-    let stated = agree(
-        "the precision",
-        [
-            (ildg.precision, ILDG),
-            (etmc[0].precision, ETMC[0]),
-            (etmc[1].precision, ETMC[1]),
-            (private.precision, RECORD),
-            (None, ""),
-        ],
-    );
-    let stated = match stated {
-        // The length decides between them.
-        Err(problem) => {
-            leniency.or_note(problem, "the one that fits the length of the data is used")?;
-            None
-        }
-        Ok(stated) => stated,
-    };
-    let by_length = precision_by_length(site_bytes, format);
-    let precision = match stated {
-        None => by_length.ok_or_else(|| unfit("no record gives the precision".into()))?,
-        Some((stated, place)) => {
-            let number = 2 * stated.bytes() as u64;
-            let links = [LINKS, TWO_ROWS].map(|n| n as u64 * number);
-            // ILDG records hold links, SciDAC records any kind of field.
-            let fits = if format == FileFormat::Ildg {
-                links.contains(&site_bytes)
-            } else {
-                site_bytes.is_multiple_of(number)
-            };
-            if fits {
-                stated
-            } else {
-                let needed = links[0] * volume;
-                let said = match format {
-                    FileFormat::Ildg => {
-                        format!("links on the {lattice} lattice in {stated} precision ({place}) take {needed}")
-                    }
-                    _ => format!(
-                        "that is not a multiple of {number} bytes per site, a complex number in {stated} precision ({place})"
-                    ),
-                };
-                let other = by_length.ok_or_else(|| unfit(said.clone()))?;
-                leniency.or_note(unfit(said), &format!("read in {other} precision"))?;
-                other
-            }
-        }
-    };
-    // tmLQCD's records tell what the data is.
-    for (format, place) in etmc.iter().zip(ETMC) {
-        let needed = volume * 24 * precision.bytes() as u64;
-        if *format != ildg::IldgFormat::default() && needed != data.length {
-            let said =
-                format!("a spinor field on the {lattice} lattice in {precision} precision ({place}) takes {needed}");
-            leniency.or_note(unfit(said), "the length is used")?;
-        }
-    }
-    if let Some(stated) = private.site_bytes
-        && stated != site_bytes
-    {
-        let said = format!("typesize × datacount of the {RECORD} is {stated} for each of {volume} sites");
-        leniency.or_note(unfit(said), "the length is used")?;
-    }
-    let components = (site_bytes / (2 * precision.bytes() as u64)) as usize;
+    let mut said = Descriptions::read(reader, &around, &mut leniency)?;
+    let (lattice, place) = said.lattice(data.length, options, &mut leniency)?;
+    let extent = DataExtent::of(data, lattice, place, format)?;
+    let precision = said.precision(&extent, &mut leniency)?;
+    said.check_lengths(&extent, precision, &mut leniency)?;
+    let components = (extent.site_bytes / (2 * precision.bytes() as u64)) as usize;
     let arrangement = match components {
-        144 | 9 => Arrangement::Columns(private.order(components)),
+        144 | 9 => Arrangement::Columns(said.private.order(components)),
         _ => Arrangement::Sites,
     };
-
-    let sums = text_of(sums)?.as_deref().map(|text| leniency.optional(parse_sums(text))).transpose()?.flatten();
-    let checksum = sums.map(|sum| (ChecksumKind::Scidac, sum));
-    let (mut metadata, mut omitted) = (Vec::new(), Vec::new());
-    let mut plaquette = None;
-    // Between two fields are the checksum of the first, and the descriptions of the second or the start of another file.
-    let is_sum = |r: &Record| r.kind == "scidac-checksum";
-    let is_file = |r: &Record| r.kind == "scidac-private-file-xml";
-    let begin = match options.record {
-        0 => 0,
-        _ => before.iter().rposition(is_file).or_else(|| Some(before.iter().rposition(is_sum)? + 1)).unwrap_or(0),
-    };
-    let end = match fields.get(options.record + 1) {
-        None => after.len(),
-        Some(_) => after.iter().position(is_file).or_else(|| Some(after.iter().position(is_sum)? + 1)).unwrap_or(0),
-    };
-    let own = || before[begin..].iter().chain(&after[..end]);
-    let of_file = ["scidac-private-file-xml", "scidac-file-xml"];
-    let of_file = of_file.into_iter().filter(|kind| own().all(|r| r.kind != *kind));
-    let of_file: Vec<_> = of_file.filter_map(|kind| records.iter().find(|r| r.kind == kind)).collect();
-    for record in of_file.into_iter().chain(own()).take(64) {
-        let Some(text) = text_of(Some(record))? else {
-            omitted.push(format!("the {}, which is longer than 64 KiB or not text", record.place()));
-            continue;
-        };
-        if record.kind == "xlf-info" {
-            plaquette = xlf_plaquette(&text);
-        }
-        metadata.push((record.kind.clone(), text));
-    }
+    let sums = around.sums().map(|record| lime::text(reader, record)).transpose()?.flatten();
+    let sums = sums.as_deref().map(|text| leniency.optional(parse_sums(text))).transpose()?.flatten();
+    let Kept { metadata, omitted, plaquette } = Kept::read(reader, &around)?;
     Ok(Header {
         lattice,
         format,
         arrangement,
         precision,
         components,
-        checksum,
+        checksum: sums.map(|sum| (ChecksumKind::Scidac, sum)),
         plaquette,
         metadata,
         endian: Endian::Big,
@@ -313,6 +255,265 @@ fn describe<R: Read + Seek>(
         notes: leniency.notes,
         omitted,
     })
+}
+
+/// A data record, and the records between it and the data records next to it.
+struct Surroundings<'a> {
+    all: &'a [Record],
+    data: &'a Record,
+    before: &'a [Record],
+    after: &'a [Record],
+    is_first: bool,
+    is_last: bool,
+}
+
+impl<'a> Surroundings<'a> {
+    /// Finds data record number `number` of those at `fields`.
+    fn of(all: &'a [Record], fields: &[usize], number: usize) -> Result<Self, Problem> {
+        let Some(&at) = fields.get(number) else {
+            let found = format!("{} data records", fields.len());
+            let expected = format!("ildg-binary-data or scidac-binary-data number {number}");
+            return Err(Problem::field("LIME file", "content", found, expected));
+        };
+        let (begin, next) = (number.checked_sub(1).map_or(0, |i| fields[i] + 1), fields.get(number + 1).copied());
+        Ok(Self {
+            all,
+            data: &all[at],
+            before: &all[begin..at],
+            after: &all[at + 1..next.unwrap_or(all.len())],
+            is_first: number == 0,
+            is_last: next.is_none(),
+        })
+    }
+    /// Whether the file has no other data.
+    fn alone(&self) -> bool {
+        self.is_first && self.is_last
+    }
+    /// The record of a type that describes the data.
+    fn described(&self, kind: &str) -> Option<&'a Record> {
+        let found = self.before.iter().rev().find(|r| r.kind == kind);
+        found.or_else(|| if self.alone() { self.after.iter().find(|r| r.kind == kind) } else { None })
+    }
+    /// The record with the checksum of the data.
+    fn sums(&self) -> Option<&'a Record> {
+        let found = self.after.iter().find(|r| is_sum(r));
+        found.or_else(|| if self.alone() { self.before.iter().find(|r| is_sum(r)) } else { None })
+    }
+    /// The records that belong to the data, and those that describe the file.
+    fn own(&self) -> impl Iterator<Item = &'a Record> {
+        // Between two fields are the checksum of the first, and the descriptions of the second or the start of another file.
+        let (before, after) = (self.before, self.after);
+        let begin = match self.is_first {
+            true => 0,
+            false => {
+                before.iter().rposition(is_file).or_else(|| Some(before.iter().rposition(is_sum)? + 1)).unwrap_or(0)
+            }
+        };
+        let end = match self.is_last {
+            true => after.len(),
+            false => after.iter().position(is_file).or_else(|| Some(after.iter().position(is_sum)? + 1)).unwrap_or(0),
+        };
+        let own = move || before[begin..].iter().chain(&after[..end]);
+        let of_file = ["scidac-private-file-xml", TITLE].into_iter().filter(|kind| own().all(|r| r.kind != *kind));
+        let of_file: Vec<_> = of_file.filter_map(|kind| self.all.iter().find(|r| r.kind == kind)).collect();
+        of_file.into_iter().chain(own())
+    }
+}
+
+fn is_sum(record: &Record) -> bool {
+    record.kind == "scidac-checksum"
+}
+
+fn is_file(record: &Record) -> bool {
+    record.kind == "scidac-private-file-xml"
+}
+
+/// What the records around some data say of them.
+struct Descriptions {
+    file_size: Option<[usize; 4]>,
+    ildg: IldgFormat,
+    /// Of tmLQCD's records, which are those of spinor fields.
+    etmc: [IldgFormat; 2],
+    private: Private,
+}
+
+impl Descriptions {
+    fn read<R: Read + Seek>(reader: &mut R, around: &Surroundings, leniency: &mut Leniency) -> Result<Self, Problem> {
+        let mut text_of = |record: Option<&Record>| match record {
+            None => Ok(None),
+            Some(record) => lime::text(reader, record),
+        };
+        let file = text_of(around.all.iter().find(|r| is_file(r)))?;
+        let file_size = file.as_deref().map(|text| file_size(text, leniency)).transpose()?.flatten();
+        let ildg = text_of(around.described("ildg-format"))?;
+        let ildg = ildg.as_deref().map(|text| ildg::parse_with(text, leniency)).transpose()?.unwrap_or_default();
+        let mut etmc = [IldgFormat::default(); 2];
+        for (format, (kind, place)) in etmc.iter_mut().zip(ETMC_KINDS.into_iter().zip(ETMC)) {
+            if let Some(text) = text_of(around.described(kind))? {
+                *format = ildg::parse_fermion(&text, place, leniency)?;
+            }
+        }
+        let private = text_of(around.described("scidac-private-record-xml"))?;
+        let private = private.as_deref().map(|text| Private::parse(text, leniency)).transpose()?.unwrap_or_default();
+        Ok(Self { file_size, ildg, etmc, private })
+    }
+    /// The lattice of data of this length, and the record that names it.
+    fn lattice(
+        &self,
+        length: u64,
+        options: &ReadOptions,
+        leniency: &mut Leniency,
+    ) -> Result<(Lattice, &'static str), Problem> {
+        let mut sizes = [
+            (options.lattice.map(|l| l.size()), "the caller"),
+            (self.ildg.size, ILDG_RECORD),
+            (self.etmc[0].size, ETMC[0]),
+            (self.etmc[1].size, ETMC[1]),
+            (self.file_size, FILE),
+        ];
+        if let Some(caller) = sizes[0].0
+            && !options.verify
+        {
+            for (size, place) in sizes[1..].iter_mut() {
+                if let Some(size) = size.take_if(|size| *size != caller) {
+                    leniency.notes.push(format!("{place}: the lattice is {size:?}; {caller:?} is used, as requested"));
+                }
+            }
+        }
+        let Some((size, place)) = agree("the lattice", sizes)? else {
+            return Err(Problem::NeedsLattice { length, single: length / 288, double: length / 576 });
+        };
+        Ok((lattice_from(size, place)?, place))
+    }
+    /// The precision that a record states, if it fits the length of the data; else the one that does.
+    fn precision(&self, extent: &DataExtent, leniency: &mut Leniency) -> Result<FilePrecision, Problem> {
+        let stated = agree(
+            "the precision",
+            [
+                (self.ildg.precision, ILDG_RECORD),
+                (self.etmc[0].precision, ETMC[0]),
+                (self.etmc[1].precision, ETMC[1]),
+                (self.private.precision, RECORD),
+                (None, ""),
+            ],
+        );
+        let stated = match stated {
+            // The length decides between them.
+            Err(problem) => {
+                leniency.or_note(problem, "the one that fits the length of the data is used")?;
+                None
+            }
+            Ok(stated) => stated,
+        };
+        let by_length = precision_by_length(extent.site_bytes, extent.format);
+        let Some((stated, place)) = stated else {
+            return by_length.ok_or_else(|| extent.unfit("no record gives the precision".into()));
+        };
+        if extent.fits(stated) {
+            return Ok(stated);
+        }
+        let said = extent.expected(stated, place);
+        let other = by_length.ok_or_else(|| extent.unfit(said.clone()))?;
+        leniency.or_note(extent.unfit(said), &format!("read in {other} precision"))?;
+        Ok(other)
+    }
+    /// Compares the length of the data with what records imply beside the precision.
+    fn check_lengths(
+        &mut self,
+        extent: &DataExtent,
+        precision: FilePrecision,
+        leniency: &mut Leniency,
+    ) -> Result<(), Problem> {
+        let DataExtent { data, lattice, volume, site_bytes, .. } = *extent;
+        for (format, place) in self.etmc.iter().zip(ETMC) {
+            let needed = volume * 24 * precision.bytes() as u64;
+            if *format != IldgFormat::default() && needed != data.length {
+                let said = format!(
+                    "a spinor field on the {lattice} lattice in {precision} precision ({place}) takes {needed}"
+                );
+                leniency.or_note(extent.unfit(said), "the length is used")?;
+            }
+        }
+        if let Some(stated) = self.private.site_bytes
+            && stated != site_bytes
+        {
+            let said = format!("typesize × datacount of the {RECORD} is {stated} for each of {volume} sites");
+            leniency.or_note(extent.unfit(said), "the length is used")?;
+        }
+        Ok(())
+    }
+}
+
+/// The length of a data record on its lattice.
+struct DataExtent<'a> {
+    data: &'a Record,
+    lattice: Lattice,
+    volume: u64,
+    site_bytes: u64,
+    format: &'static FileFormat,
+}
+
+impl<'a> DataExtent<'a> {
+    /// Shares out the data among the sites of a lattice, which a record at `place` names.
+    fn of(data: &'a Record, lattice: Lattice, place: &str, format: &'static FileFormat) -> Result<Self, Problem> {
+        let volume = lattice.volume() as u64;
+        let extent = Self { data, lattice, volume, site_bytes: data.length / volume, format };
+        if !data.length.is_multiple_of(volume) || extent.site_bytes == 0 {
+            let said = format!("that is not a multiple of the {volume} sites of the {lattice} lattice ({place})");
+            return Err(extent.unfit(said));
+        }
+        Ok(extent)
+    }
+    /// The problem that something that is `said` of the data does not fit their length.
+    fn unfit(&self, said: String) -> Problem {
+        let (would, remedy) = would_be(self.data.length, self.volume, self.format);
+        Problem::Length { place: self.data.place(), length: self.data.length, said, would, remedy }
+    }
+    /// Whether the data can be numbers in this precision. ILDG records hold links, SciDAC records any kind of field.
+    fn fits(&self, precision: FilePrecision) -> bool {
+        let number = 2 * precision.bytes() as u64;
+        match *self.format == ILDG {
+            true => [LINKS, TWO_ROWS].map(|n| n as u64 * number).contains(&self.site_bytes),
+            false => self.site_bytes.is_multiple_of(number),
+        }
+    }
+    /// The length that data in this precision, which a record at `place` states, would have.
+    fn expected(&self, stated: FilePrecision, place: &str) -> String {
+        let (lattice, number) = (self.lattice, 2 * stated.bytes() as u64);
+        match *self.format == ILDG {
+            true => {
+                let needed = LINKS as u64 * number * self.volume;
+                format!("links on the {lattice} lattice in {stated} precision ({place}) take {needed}")
+            }
+            false => format!(
+                "that is not a multiple of {number} bytes per site, a complex number in {stated} precision ({place})"
+            ),
+        }
+    }
+}
+
+/// Texts that are kept with a field, and the plaquette that one of them states.
+struct Kept {
+    metadata: Vec<(String, String)>,
+    omitted: Vec<String>,
+    plaquette: Option<Printed>,
+}
+
+impl Kept {
+    fn read<R: Read + Seek>(reader: &mut R, around: &Surroundings) -> Result<Self, Problem> {
+        let mut kept = Self { metadata: Vec::new(), omitted: Vec::new(), plaquette: None };
+        for record in around.own().take(64) {
+            let Some(text) = lime::text(reader, record)? else {
+                kept.omitted.push(format!("the {}, which is longer than 64 KiB or not text", record.place()));
+                continue;
+            };
+            if record.kind == "xlf-info" {
+                kept.plaquette = xlf_plaquette(&text);
+            }
+            kept.metadata.push((record.kind.clone(), text));
+        }
+        Ok(kept)
+    }
 }
 
 /// The first value present; an error if another contradicts it.
@@ -335,11 +536,11 @@ fn agree<T: Copy + PartialEq + std::fmt::Debug>(
 }
 
 /// The precision of data with this many bytes per site, where only one fits links, spinors or colour vectors.
-fn precision_by_length(site_bytes: u64, format: FileFormat) -> Option<FilePrecision> {
-    match (site_bytes, format) {
-        (288 | 192, FileFormat::Ildg) => Some(FilePrecision::Single),
-        (576 | 384, FileFormat::Ildg) => Some(FilePrecision::Double),
-        (_, FileFormat::Ildg) => None,
+fn precision_by_length(site_bytes: u64, format: &FileFormat) -> Option<FilePrecision> {
+    match (site_bytes, *format == ILDG) {
+        (288 | 192, true) => Some(FilePrecision::Single),
+        (576 | 384, true) => Some(FilePrecision::Double),
+        (_, true) => None,
         (1152 | 288 | 96 | 72 | 24, _) => Some(FilePrecision::Single),
         (2304 | 576 | 384 | 192 | 144 | 48, _) => Some(FilePrecision::Double),
         _ => None,
@@ -347,7 +548,7 @@ fn precision_by_length(site_bytes: u64, format: FileFormat) -> Option<FilePrecis
 }
 
 /// What kind of field of this volume has this length, or else the volumes of gauge fields that have it.
-fn would_be(length: u64, volume: u64, format: FileFormat) -> (String, LengthRemedy) {
+fn would_be(length: u64, volume: u64, format: &FileFormat) -> (String, LengthRemedy) {
     let names = [
         (36, "links"),
         (24, "two rows of links"),
@@ -357,7 +558,7 @@ fn would_be(length: u64, volume: u64, format: FileFormat) -> (String, LengthReme
         (9, "a staggered propagator"),
     ];
     // ILDG records hold links only.
-    let names = if format == FileFormat::Ildg { &names[..2] } else { &names[..] };
+    let names = if *format == ILDG { &names[..2] } else { &names[..] };
     // Not SU(6): SU(3) on four times the volume has the same length.
     let groups = [2, 4, 5].map(|n| (4 * n * n, n));
     for precision in [FilePrecision::Single, FilePrecision::Double] {
@@ -485,10 +686,9 @@ fn kind(components: usize) -> (&'static str, usize, usize) {
 }
 
 /// A file of a propagator with so many columns, in one record as QDP++ and Chroma write it.
-pub(crate) fn propagator_frame(lattice: Lattice, columns: usize, options: &WriteOptions) -> Frame {
-    let options = WriteOptions { format: FileFormat::Scidac, ..options.clone() };
+fn propagator_frame(lattice: Lattice, columns: usize, options: &WriteOptions) -> Frame {
     let arrangement = Arrangement::Columns(ColumnOrder::SpinMatrix);
-    Frame { arrangement, ..frame(lattice, columns * columns, &options) }
+    Frame { arrangement, ..frame(lattice, columns * columns, options) }
 }
 
 /// Appends the descriptions of a file, which are its first message.
@@ -551,14 +751,14 @@ fn other_records(options: &WriteOptions) -> Vec<u8> {
 }
 
 /// A file of two messages, file description and field, with the records in the order and with the flags that the SciDAC
-/// library gives them; those of ILDG only if `options.format` is [`FileFormat::Ildg`].
-pub(crate) fn frame(lattice: Lattice, components: usize, options: &WriteOptions) -> Frame {
+/// library gives them; those of ILDG only if `options.format` is [`ILDG`].
+fn frame(lattice: Lattice, components: usize, options: &WriteOptions) -> Frame {
     let form =
         StoredForm { components, precision: options.precision, endian: Endian::Big, kind: Some(ChecksumKind::Scidac) };
     let mut head = Vec::new();
     put_file(&mut head, lattice, options);
     put_record(&mut head, &form, kind(components), options);
-    let data = if options.format == FileFormat::Ildg {
+    let data = if *options.format == ILDG {
         let format = ildg::print(lattice, options.precision);
         lime::append(&mut head, "ildg-format", MessageFlags::Middle, format.as_bytes());
         lime::append(&mut head, "ildg-data-lfn", MessageFlags::Middle, options.lfn.as_bytes());
@@ -581,7 +781,7 @@ pub(crate) fn frame(lattice: Lattice, components: usize, options: &WriteOptions)
 
 /// A file of five messages, file description and the links of the directions x, y, z and t: one matrix on each site, as QDP/C's
 /// `QDP_write_M` writes a field.
-pub(crate) fn directions_frame(lattice: Lattice, options: &WriteOptions) -> Frame {
+fn directions_frame(lattice: Lattice, options: &WriteOptions) -> Frame {
     let kind = Some(ChecksumKind::Scidac);
     let form = StoredForm { components: LINK, precision: options.precision, endian: Endian::Big, kind };
     let length = (lattice.volume() * form.site_bytes()) as u64;

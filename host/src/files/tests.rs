@@ -35,21 +35,13 @@ const SIZE: [usize; 4] = [2, 4, 6, 2];
 
 fn all_options() -> Vec<WriteOptions> {
     let mut all = Vec::new();
-    for format in [
-        FileFormat::Nersc,
-        FileFormat::Nersc3x3,
-        FileFormat::Ildg,
-        FileFormat::Scidac,
-        FileFormat::Milc,
-        FileFormat::Npy,
-        FileFormat::OpenQcd,
-    ] {
+    for format in [&NERSC, &NERSC_3X3, &ILDG, &SCIDAC, &MILC, &NPY, &OPENQCD] {
         for precision in [FilePrecision::Single, FilePrecision::Double] {
             for endian in [Endian::Big, Endian::Little] {
                 // The forms that have only one.
-                let fits = match format {
-                    FileFormat::Milc => precision == FilePrecision::Single,
-                    FileFormat::OpenQcd => precision == FilePrecision::Double && endian == Endian::Little,
+                let fits = match format.name {
+                    "milc" => precision == FilePrecision::Single,
+                    "openqcd" => precision == FilePrecision::Double && endian == Endian::Little,
                     _ => true,
                 };
                 if fits {
@@ -87,15 +79,15 @@ fn every_form_of_links_round_trips() {
         let file = reread(&written(&gauge, &options), &ReadOptions::default()).unwrap();
         let (header, expected) = (&file.header, options.format);
         assert_eq!((header.format, header.precision), (expected, options.precision), "{options:?}");
-        let limit = match (options.precision, options.format) {
-            (FilePrecision::Double, FileFormat::Nersc) => 1e-15,
+        let limit = match (options.precision, options.format.name) {
+            (FilePrecision::Double, "nersc") => 1e-15,
             (FilePrecision::Double, _) => 0.0,
             (FilePrecision::Single, _) => 2e-7,
         };
         assert!(distance(&file.gauge, &gauge) <= limit, "{options:?}");
-        assert_eq!(file.checksum == Checksum::Absent, matches!(options.format, FileFormat::Npy | FileFormat::OpenQcd));
+        assert_eq!(file.checksum == Checksum::Absent, [&NPY, &OPENQCD].contains(&options.format));
         // Once rounded, writing again changes nothing.
-        if options.format != FileFormat::Nersc {
+        if options.format != &NERSC {
             let again = reread(&written(&file.gauge, &options), &ReadOptions::default()).unwrap();
             assert_eq!(again.gauge, file.gauge, "{options:?}");
         }
@@ -105,7 +97,7 @@ fn every_form_of_links_round_trips() {
 #[test]
 fn spinors_round_trip() {
     let spinor = random_spinor(SIZE, 2);
-    for format in [FileFormat::Scidac, FileFormat::Npy] {
+    for format in [&SCIDAC, &NPY] {
         for endian in [Endian::Big, Endian::Little] {
             for precision in [FilePrecision::Single, FilePrecision::Double] {
                 let options = WriteOptions { format, endian, precision, ..Default::default() };
@@ -122,7 +114,7 @@ fn spinors_round_trip() {
             }
         }
     }
-    let milc = WriteOptions { format: FileFormat::Milc, ..Default::default() };
+    let milc = WriteOptions { format: &MILC, ..Default::default() };
     let links = write_fermion(WriteTo::Writer(&mut Vec::new()), &spinor, &milc);
     assert!(links.unwrap_err().to_string().contains("write fermion fields as SciDAC or npy"));
 }
@@ -225,7 +217,7 @@ fn lime_without_optional_records_in_any_order() {
     assert!(clash.contains("[4, 2, 2, 2] according to the caller but [2, 2, 2, 4]"), "{clash}");
     // Two fields: each has its own descriptions and checksum.
     let second = random_gauge([2, 2, 2, 4], 6);
-    let single = WriteOptions { precision: FilePrecision::Single, format: FileFormat::Scidac, ..Default::default() };
+    let single = WriteOptions { precision: FilePrecision::Single, format: &SCIDAC, ..Default::default() };
     let both = [bytes.clone(), written(&second, &single)].concat();
     for (record, field) in [&gauge, &second].into_iter().enumerate() {
         let read = reread(&both, &ReadOptions { record, ..default.clone() }).unwrap();
@@ -284,7 +276,7 @@ fn nersc_variants() {
     let gauge = random_gauge([2, 2, 4, 2], 8);
     for endian in [Endian::Big, Endian::Little] {
         for precision in [FilePrecision::Single, FilePrecision::Double] {
-            let options = WriteOptions { format: FileFormat::Nersc3x3, endian, precision, ..Default::default() };
+            let options = WriteOptions { format: &NERSC_3X3, endian, precision, ..Default::default() };
             let bytes = written(&gauge, &options);
             // No byte order in the name; extra keys; carriage returns; no optional keys.
             let order = if endian == Endian::Big { "BIG" } else { "LITTLE" };
@@ -304,7 +296,7 @@ fn nersc_variants() {
 #[test]
 fn lies_in_nersc_headers_are_named() {
     let gauge = random_gauge([2, 2, 4, 2], 9);
-    let bytes = written(&gauge, &WriteOptions { format: FileFormat::Nersc3x3, ..Default::default() });
+    let bytes = written(&gauge, &WriteOptions { format: &NERSC_3X3, ..Default::default() });
     for (from, to, says) in [
         ("DATATYPE = 4D_SU3_GAUGE_3x3", "DATATYPE = 4D_GAUGE", "DATATYPE is \"4D_GAUGE\", expected 4D_SU3_GAUGE or"),
         ("DATATYPE = 4D_SU3_GAUGE_3x3", "DATATYPE = 4D_SU4_GAUGE", "links in SU(4), but Ferrite supports SU(3) only"),
@@ -335,7 +327,7 @@ fn lies_in_nersc_headers_are_named() {
 #[test]
 fn optional_keys_are_parsed_or_ignored() {
     let gauge = random_gauge([2, 2, 4, 2], 16);
-    let nersc = written(&gauge, &WriteOptions { format: FileFormat::Nersc3x3, ..Default::default() });
+    let nersc = written(&gauge, &WriteOptions { format: &NERSC_3X3, ..Default::default() });
     let header = header_of(&nersc);
     let lenient = ReadOptions { verify: false, ..Default::default() };
     let value = |key: &str| header.metadata.iter().find(|(k, _)| k == key).unwrap().1.clone();
@@ -431,7 +423,7 @@ fn errors_say_what_the_data_would_be() {
     let bytes = |options: &WriteOptions| written(&gauge, options);
     let data = |bytes: &[u8]| bytes[header_of(bytes).offset as usize..][..header_of(bytes).needed() as usize].to_vec();
     let [double, single] = [FilePrecision::Double, FilePrecision::Single]
-        .map(|precision| data(&bytes(&WriteOptions { precision, format: FileFormat::Npy, ..Default::default() })));
+        .map(|precision| data(&bytes(&WriteOptions { precision, format: &NPY, ..Default::default() })));
     let format = |size: [usize; 4], precision| ildg::print(Lattice::new(size).unwrap(), precision).into_bytes();
     let ildg = |format: &[u8], links: &[u8]| lime_file(&[("ildg-format", format), ("ildg-binary-data", links)]);
     let refused = |bytes: &[u8]| reread(bytes, &ReadOptions::default()).unwrap_err().to_string();
@@ -468,7 +460,7 @@ fn errors_say_what_the_data_would_be() {
         let error = refused(&ildg(&format([2, 2, 2, 4], FilePrecision::Double), &vec![0; 32 * bytes]));
         assert!(error.contains(&format!("the length of links in SU({colours}) in double precision")), "{error}");
     }
-    let npy = replaced(&bytes(&WriteOptions { format: FileFormat::Npy, ..Default::default() }), "4, 3, 3)", "4, 2, 2)");
+    let npy = replaced(&bytes(&WriteOptions { format: &NPY, ..Default::default() }), "4, 3, 3)", "4, 2, 2)");
     assert!(refused(&npy).contains("links in SU(2), but Ferrite supports SU(3) only"), "{}", refused(&npy));
     // Two rows of each link.
     let rows: Vec<u8> = double.chunks(144).flat_map(|link| link[..96].to_vec()).collect();
@@ -489,7 +481,7 @@ fn errors_say_what_the_data_would_be() {
     assert_eq!((read.gauge, read.header.endian), (gauge.clone(), Endian::Little));
     // A second configuration.
     let twice = |options: &WriteOptions| [bytes(options), bytes(options)].concat();
-    for format in [FileFormat::Nersc, FileFormat::Npy] {
+    for format in [&NERSC, &NPY] {
         let file = twice(&WriteOptions { format, ..Default::default() });
         assert!(refused(&file).contains("start like another file"), "{}", refused(&file));
         assert!(reread(&file, &lenient).unwrap().header.notes[0].contains("bytes after the data are ignored"));
@@ -497,7 +489,7 @@ fn errors_say_what_the_data_would_be() {
     let both = twice(&WriteOptions::default());
     assert_eq!((header_of(&both).fields, header_of(&both).notes), (2, vec![]));
     // A checksum by another rule, and the right plaquette.
-    let nersc = bytes(&WriteOptions { format: FileFormat::Nersc3x3, ..Default::default() });
+    let nersc = bytes(&WriteOptions { format: &NERSC_3X3, ..Default::default() });
     let error = refused(&replaced(&nersc, "CHECKSUM = ", "CHECKSUM = 1234abcd\nOTHER = "));
     assert!(
         error.contains("but the plaquette agrees with the header: the checksum was computed by another rule"),
@@ -532,7 +524,7 @@ fn unsupported_formats_are_named() {
 #[test]
 fn one_flipped_bit_is_found_by_every_checksum() {
     let gauge = random_gauge([2; 4], 10);
-    for options in all_options().into_iter().filter(|o| !matches!(o.format, FileFormat::Npy | FileFormat::OpenQcd)) {
+    for options in all_options().into_iter().filter(|o| ![&NPY, &OPENQCD].contains(&o.format)) {
         let mut bytes = written(&gauge, &options);
         let header = header_of(&bytes);
         // A bit low in the mantissa, which nothing but the checksum sees.
@@ -540,8 +532,8 @@ fn one_flipped_bit_is_found_by_every_checksum() {
         bytes[header.offset as usize + 5 * header.site_bytes() + last] ^= 1;
         let error = reread(&bytes, &ReadOptions::default()).unwrap_err();
         // The plaquette in a NERSC header agrees in spite of one bit.
-        let found = match options.format {
-            FileFormat::Nersc | FileFormat::Nersc3x3 => matches!(error, Problem::ChecksumRule { .. }),
+        let found = match options.format.name {
+            "nersc" | "nersc3x3" => matches!(error, Problem::ChecksumRule { .. }),
             _ => matches!(error, Problem::Checksum { .. }),
         };
         assert!(found, "{options:?}: {error}");
@@ -560,7 +552,7 @@ fn links_that_are_none_are_refused_by_name() {
     let error = reread(&bytes, &ReadOptions::default()).unwrap_err().to_string();
     assert!(error.contains("link U_z at site (x, y, z, t) = [1, 0, 3, 1] is off SU(3) by"), "{error}");
     assert!(reread(&bytes, &ReadOptions { allow_non_unitary: true, ..Default::default() }).is_ok());
-    let two_rows = WriteOptions { format: FileFormat::Nersc, ..Default::default() };
+    let two_rows = WriteOptions { format: &NERSC, ..Default::default() };
     let refused = write_gauge(WriteTo::Writer(&mut Vec::new()), &gauge, &two_rows).unwrap_err();
     assert!(matches!(refused.problem, Problem::NotUnitary { .. }));
 
@@ -580,7 +572,7 @@ fn links_that_are_none_are_refused_by_name() {
 #[test]
 fn npy_headers_are_those_of_numpy() {
     let mut bytes = Vec::new();
-    let options = WriteOptions { format: FileFormat::Npy, endian: Endian::Little, ..Default::default() };
+    let options = WriteOptions { format: &NPY, endian: Endian::Little, ..Default::default() };
     write_fermion(WriteTo::Writer(&mut bytes), &random_spinor([2, 4, 6, 8], 12), &options).unwrap();
     let text = "{'descr': '<c16', 'fortran_order': False, 'shape': (8, 6, 4, 2, 4, 3), }";
     assert_eq!(&bytes[10..10 + text.len()], text.as_bytes());
@@ -677,8 +669,8 @@ fn printed_numbers_know_their_digits() {
 fn headers_of_lattices_beyond_32_bits_are_read() {
     let lattice = Lattice::new([192, 192, 192, 384]).unwrap();
     let size = lattice.volume() as u64;
-    let milc = WriteOptions { format: FileFormat::Milc, precision: FilePrecision::Single, ..Default::default() };
-    let npy = WriteOptions { format: FileFormat::Npy, ..Default::default() };
+    let milc = WriteOptions { format: &MILC, precision: FilePrecision::Single, ..Default::default() };
+    let npy = WriteOptions { format: &NPY, ..Default::default() };
     let heads = [
         ((milc::frame(lattice, &milc).unwrap().head)(PartialChecksum::default()), 288),
         ((npy::frame(lattice, &[], &[4, 3, 3], &npy).head)(PartialChecksum::default()), 576),
@@ -697,7 +689,7 @@ fn copies_have_the_metadata_of_the_original() {
     let gauge = random_gauge([2, 2, 2, 4], 18);
     let plaquette = crate::gauge::measure::plaquette(&gauge).mean;
     // A copy of a file: its bytes, and what was left out.
-    let copy = |bytes: &[u8], format: FileFormat, precision: FilePrecision| {
+    let copy = |bytes: &[u8], format: &'static FileFormat, precision: FilePrecision| {
         let header = inspect(ReadFrom::Memory(bytes), &ReadOptions::default()).unwrap();
         let mut options = WriteOptions { format, precision, title: "new".into(), ..Default::default() };
         let same_numbers = precision == header.precision;
@@ -725,10 +717,9 @@ fn copies_have_the_metadata_of_the_original() {
         ("BETA", "6.0"),
     ];
     let metadata = keys.map(|(key, value)| pair(key, value)).to_vec();
-    let nersc = written(&gauge, &WriteOptions { format: FileFormat::Nersc3x3, metadata, ..Default::default() });
+    let nersc = written(&gauge, &WriteOptions { format: &NERSC_3X3, metadata, ..Default::default() });
     let mut file = nersc.clone();
-    for format in [FileFormat::Nersc, FileFormat::Nersc3x3, FileFormat::Ildg, FileFormat::Scidac, FileFormat::Nersc3x3]
-    {
+    for format in [&NERSC, &NERSC_3X3, &ILDG, &SCIDAC, &NERSC_3X3] {
         let (next, left) = copy(&file, format, single);
         assert_eq!(left, Vec::<String>::new(), "{format}");
         file = next;
@@ -753,13 +744,13 @@ fn copies_have_the_metadata_of_the_original() {
     };
     let lime = written(&gauge, &options);
     assert_eq!(header_of(&lime).plaquette.map(|stored| (stored.value - plaquette).abs() < 1e-11), Some(true));
-    let (same, left) = copy(&lime, FileFormat::Ildg, double);
-    let (again, _) = copy(&same, FileFormat::Ildg, double);
+    let (same, left) = copy(&lime, &ILDG, double);
+    let (again, _) = copy(&same, &ILDG, double);
     assert_eq!((left, value(&again, "ildg-data-lfn")), (vec![], "lfn://USQCD/test".into()));
-    let (rounded, left) = copy(&lime, FileFormat::Ildg, single);
+    let (rounded, left) = copy(&lime, &ILDG, single);
     assert_eq!(left, ["the logical file name lfn://USQCD/test, as the numbers differ"]);
     assert_eq!(value(&rounded, "ildg-data-lfn"), NO_LFN);
-    let (scidac, left) = copy(&lime, FileFormat::Scidac, double);
+    let (scidac, left) = copy(&lime, &SCIDAC, double);
     assert_eq!(left, ["the record ildg-data-lfn"]);
     for file in [&again, &rounded, &scidac] {
         for (kind, text) in records {
@@ -767,20 +758,20 @@ fn copies_have_the_metadata_of_the_original() {
         }
         assert_eq!(value(file, "ferrite-copies").lines().count(), if *file == again { 2 } else { 1 });
     }
-    let (nersc, left) = copy(&lime, FileFormat::Nersc3x3, double);
+    let (nersc, left) = copy(&lime, &NERSC_3X3, double);
     assert_eq!(value(&nersc, "ENSEMBLE_LABEL"), "MILC archival");
     assert_eq!(
         left,
         ["scidac-record-xml", "ildg-data-lfn", "xlf-info", "a-record-of-ours"].map(|r| format!("the record {r}"))
     );
     // The time stamp of MILC.
-    let (milc, left) = copy(&file, FileFormat::Milc, single);
+    let (milc, left) = copy(&file, &MILC, single);
     assert_eq!(value(&milc, "time stamp"), "Mon Feb 14 2005");
     assert!(left.contains(&"ENSEMBLE_ID".into()) && !left.contains(&"CREATION_DATE".into()), "{left:?}");
-    assert_eq!(copy(&milc, FileFormat::Milc, single).0, milc);
-    let (nersc, left) = copy(&copy(&milc, FileFormat::Ildg, single).0, FileFormat::Nersc, single);
+    assert_eq!(copy(&milc, &MILC, single).0, milc);
+    let (nersc, left) = copy(&copy(&milc, &ILDG, single).0, &NERSC, single);
     assert_eq!((value(&nersc, "CREATION_DATE"), left), ("Mon Feb 14 2005".into(), vec![]));
-    assert_eq!(copy(&milc, FileFormat::Npy, single).1, ["time stamp"]);
+    assert_eq!(copy(&milc, &NPY, single).1, ["time stamp"]);
     // Each of several fields has its own.
     let both = [&lime[..], &again].concat();
     for (record, alone) in [&lime, &again].into_iter().enumerate() {

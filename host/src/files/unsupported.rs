@@ -1,5 +1,6 @@
 //! Recognises files of unsupported formats, so that errors can name them.
 use super::Problem;
+use super::formats::START;
 use super::image::Image;
 use super::read::some;
 use std::io::{Seek, SeekFrom};
@@ -25,8 +26,8 @@ const STARTS: [(&[u8], &str, &str); 10] = [
     (b"<?xml", "an XML file, perhaps the metadata of a configuration", "give the configuration itself"),
 ];
 
-/// The problem of a file that begins with `start`, as no supported format does.
-pub(super) fn recognise(reader: &mut Image, start: &[u8]) -> Result<Problem, Problem> {
+/// The problem of a file of no supported format.
+pub(super) fn recognise(reader: &mut Image) -> Result<Problem, Problem> {
     let length = reader.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
     if length == 0 {
         return Ok(Problem::Empty);
@@ -39,6 +40,6 @@ pub(super) fn recognise(reader: &mut Image, start: &[u8]) -> Result<Problem, Pro
     if more.get(257..262) == Some(b"ustar") {
         return Ok(Problem::OtherFormat { what: "a tar archive", hint: UNPACK });
     }
-    let start = start.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ");
+    let start = more[..more.len().min(START as usize)].iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ");
     Ok(Problem::UnknownFormat { start })
 }

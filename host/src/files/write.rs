@@ -1,12 +1,9 @@
 //! Writing fields, by one process or by many.
+use super::formats::{FermionsFormat, FermionsToWrite, LinksToWrite};
 use super::frame::Frame;
 use super::parts::FileParts;
-use super::payload::LINKS;
-use super::{
-    FileError, FileFormat, Problem, ReadOptions, SharedFile, WriteOptions, checks, hdf5, milc, nersc, npy, openqcd,
-    scidac,
-};
-use crate::field::host::{ColourVector, Fermion, HostField, HostGauge};
+use super::{FileError, Problem, ReadOptions, SharedFile, WriteOptions, checks};
+use crate::field::host::{Fermion, HostField, HostGauge};
 use crate::lattice::{Lattice, Section};
 use crate::network::Network;
 use crate::system::atomic::{Destination, SystemError, open_stream};
@@ -57,8 +54,8 @@ pub fn write_fermion<'a, T: Fermion>(
 
 /// Writes several fermion fields into one `.npy` file, with `axes` before those of the lattice: `[12]` for the columns of
 /// a propagator, `[2, 12]` for two of them. [`read_block`](super::read_block) reads files with one such axis. As
-/// [`FileFormat::Scidac`] twelve spinors, or three colour vectors, are written as one record: a propagator with these columns;
-/// as [`FileFormat::MilcPropagator`] three colour vectors are.
+/// [`SCIDAC`](super::SCIDAC) twelve spinors, or three colour vectors, are written as one record: a propagator with these columns;
+/// as [`MILC_PROPAGATOR`](super::MILC_PROPAGATOR) three colour vectors are.
 pub fn write_block<'a, T: Fermion>(
     to: impl Into<WriteTo<'a>>,
     fields: &[&HostField<T>],
@@ -67,24 +64,9 @@ pub fn write_block<'a, T: Fermion>(
 ) -> Result<(), FileError> {
     let values: Vec<_> = fields.iter().map(|field| (field.lattice(), field.numbers())).collect();
     write(to.into(), &values, |parts| {
-        let milc = options.format == FileFormat::MilcPropagator;
-        if !milc && !matches!(options.format, FileFormat::Scidac | FileFormat::Npy | FileFormat::Hdf5) {
-            return Err(Problem::Unwritable {
-                why: "only npy, HDF5, SciDAC and MILC's propagators hold several fermion fields in one file",
-            });
-        }
-        if milc && (T::COMPONENTS != ColourVector::COMPONENTS || axes != [T::COMPONENTS]) {
-            return Err(NO_PROPAGATOR);
-        }
-        if options.format == FileFormat::Hdf5 && axes.len() != 1 {
-            return Err(Problem::Unwritable {
-                why: "an HDF5 file has one axis before those of the lattice; write npy",
-            });
-        }
-        if options.format == FileFormat::Scidac && axes != [T::COMPONENTS] {
-            return Err(Problem::Unwritable {
-                why: "a SciDAC file holds one field or a propagator, of 12 spinors or 3 colour vectors; write npy",
-            });
+        let format = fermions_of(options)?;
+        if !(format.holds)(T::COMPONENTS, axes) {
+            return Err(Problem::NotHeld { limits: format.limits, instead: format.instead });
         }
         if fields.is_empty() {
             return Err(NO_FIELD);
@@ -95,19 +77,11 @@ pub fn write_block<'a, T: Fermion>(
         for (number, field) in fields.iter().enumerate() {
             checks::fermion(field, parts).map_err(Problem::in_field(number))?;
         }
-        let lattice = parts.mine().global;
-        match options.format {
-            FileFormat::Scidac => Ok(scidac::propagator_frame(lattice, T::COMPONENTS, options)),
-            FileFormat::MilcPropagator => milc::propagator_frame(lattice, options),
-            FileFormat::Hdf5 => hdf5::frame(lattice, axes, T::SHAPE, None, options),
-            _ => Ok(npy::frame(lattice, axes, T::SHAPE, options)),
-        }
+        (format.frame)(&FermionsToWrite { lattice: parts.mine().global, axes, site: T::SHAPE }, options)
     })
 }
 
 const NO_FIELD: Problem = Problem::Unwritable { why: "there is no field" };
-const NO_PROPAGATOR: Problem =
-    Problem::Unwritable { why: "MILC's files hold a staggered propagator, of 3 colour vectors; write SciDAC or npy" };
 
 /// *Collective.* Writes fields, each as its extents here and its numbers, into the frame that `frame` makes once it has
 /// checked them.
@@ -143,44 +117,31 @@ fn write(
     all().map_err(FileError::at(path))
 }
 
-/// *Collective.* Checks the field and says what stands around it.
+/// *Collective.* Checks the field and makes what stands around it.
 fn gauge_frame(gauge: &HostGauge, options: &WriteOptions, parts: &FileParts) -> Result<Frame, Problem> {
-    let lattice = parts.mine().global;
-    let two_rows = options.format == FileFormat::Nersc;
-    let required = ReadOptions { allow_non_unitary: !two_rows, ..Default::default() };
+    let Some(format) = &options.format.links else {
+        return Err(Problem::Unwritable { why: "this format holds a propagator, not links" });
+    };
+    let required = ReadOptions { allow_non_unitary: !format.two_rows, ..Default::default() };
     checks::links(gauge, options.precision, &required, parts)?;
-    match options.format {
-        FileFormat::Nersc | FileFormat::Nersc3x3 => {
-            let (plaquette, link_trace) = checks::measured(gauge, parts)?;
-            nersc::frame(lattice, &plaquette, link_trace, options)
-        }
-        FileFormat::Ildg | FileFormat::Scidac => Ok(scidac::frame(lattice, LINKS, options)),
-        FileFormat::ScidacDirections => Ok(scidac::directions_frame(lattice, options)),
-        FileFormat::Milc => milc::frame(lattice, options),
-        FileFormat::Hdf5 => {
-            let (plaquette, link_trace) = checks::measured(gauge, parts)?;
-            hdf5::frame(lattice, &[], &[4, 3, 3], Some([plaquette.mean, link_trace]), options)
-        }
-        FileFormat::OpenQcd => openqcd::frame(lattice, &checks::measured(gauge, parts)?.0, options),
-        FileFormat::MilcPropagator => Err(Problem::Unwritable { why: "this format holds a propagator, not links" }),
-        FileFormat::MilcV1 => Err(Problem::Unwritable { why: "MILC's version 1 has no checksum; use version 5" }),
-        FileFormat::Npy => Ok(npy::frame(lattice, &[], &[4, 3, 3], options)),
-    }
+    (format.frame)(&LinksToWrite { gauge, parts }, options)
 }
 
-/// *Collective.* Checks the field and says what stands around it.
+/// *Collective.* Checks the field and makes what stands around it.
 fn fermion_frame<T: Fermion>(
     field: &HostField<T>,
     options: &WriteOptions,
     parts: &FileParts,
 ) -> Result<Frame, Problem> {
     checks::fermion(field, parts)?;
-    let lattice = parts.mine().global;
-    match options.format {
-        FileFormat::Scidac => Ok(scidac::frame(lattice, T::COMPONENTS, options)),
-        FileFormat::Npy => Ok(npy::frame(lattice, &[], T::SHAPE, options)),
-        FileFormat::Hdf5 => hdf5::frame(lattice, &[], T::SHAPE, None, options),
-        FileFormat::MilcPropagator => Err(NO_PROPAGATOR),
-        _ => Err(Problem::Unwritable { why: "this format holds links; write fermion fields as SciDAC or npy" }),
+    let format = fermions_of(options)?;
+    if !(format.holds)(T::COMPONENTS, &[]) {
+        return Err(Problem::NotHeld { limits: format.limits, instead: format.instead });
     }
+    (format.frame)(&FermionsToWrite { lattice: parts.mine().global, axes: &[], site: T::SHAPE }, options)
+}
+
+fn fermions_of(options: &WriteOptions) -> Result<&'static FermionsFormat, Problem> {
+    let why = "this format holds links; write fermion fields as SciDAC or npy";
+    options.format.fermions.as_ref().ok_or(Problem::Unwritable { why })
 }

@@ -2,8 +2,9 @@
 use crate::sections::{Room, field_of, on, sections, sentence};
 use ferrite::field::host::{ColourVector, Fermion, HostGauge, Spinor};
 use ferrite::files::{
-    Checksum, Endian, FileFormat, FilePrecision, GaugeFile, Problem, ReadOptions, SharedFile, WriteOptions, inspect,
-    inspect_block, read_block, read_fermion, read_gauge, write_block, write_fermion, write_gauge,
+    Checksum, Endian, FileFormat, FilePrecision, GaugeFile, ILDG, MILC, MILC_V1, NERSC, NERSC_3X3, NPY, OPENQCD,
+    Problem, ReadOptions, SCIDAC, SharedFile, WriteOptions, inspect, inspect_block, read_block, read_fermion,
+    read_gauge, write_block, write_fermion, write_gauge,
 };
 use ferrite::gauge::generate;
 use ferrite::lattice::{Lattice, Section};
@@ -30,21 +31,13 @@ fn gauge() -> HostGauge {
 
 fn all_options() -> Vec<WriteOptions> {
     let mut all = Vec::new();
-    for format in [
-        FileFormat::Nersc,
-        FileFormat::Nersc3x3,
-        FileFormat::Ildg,
-        FileFormat::Scidac,
-        FileFormat::Milc,
-        FileFormat::Npy,
-        FileFormat::OpenQcd,
-    ] {
+    for format in [&NERSC, &NERSC_3X3, &ILDG, &SCIDAC, &MILC, &NPY, &OPENQCD] {
         for precision in [FilePrecision::Single, FilePrecision::Double] {
             for endian in [Endian::Big, Endian::Little] {
                 // The forms that have only one.
-                let fits = match format {
-                    FileFormat::Milc => precision == FilePrecision::Single,
-                    FileFormat::OpenQcd => precision == FilePrecision::Double && endian == Endian::Little,
+                let fits = match format.name {
+                    "milc" => precision == FilePrecision::Single,
+                    "openqcd" => precision == FilePrecision::Double && endian == Endian::Little,
                     _ => true,
                 };
                 if fits {
@@ -108,10 +101,7 @@ fn links_in_parts(one_of: usize) {
             assert_eq!(room.files(), ["many", "one"]);
             // Read by another grid than wrote it.
             let file = compare(&many, GRIDS[(number + 3) % GRIDS.len()], &ReadOptions::default());
-            assert_eq!(
-                file.checksum == Checksum::Absent,
-                matches!(options.format, FileFormat::Npy | FileFormat::OpenQcd)
-            );
+            assert_eq!(file.checksum == Checksum::Absent, [&NPY, &OPENQCD].contains(&options.format));
         }
     }
 }
@@ -119,7 +109,7 @@ fn links_in_parts(one_of: usize) {
 fn fermions<T: Fermion + PartialEq>() {
     let (room, field) = (Room::new(), generate::random_source::<T>(lattice(), 5));
     let (one, many) = (room.path("one"), room.path("many"));
-    for options in all_options().into_iter().filter(|o| matches!(o.format, FileFormat::Scidac | FileFormat::Npy)) {
+    for options in all_options().into_iter().filter(|o| [&SCIDAC, &NPY].contains(&o.format)) {
         write_fermion(&one, &field, &options).unwrap();
         let whole = read_fermion::<T>(&one, &ReadOptions::default()).unwrap();
         for (number, grid) in GRIDS.into_iter().enumerate() {
@@ -153,7 +143,7 @@ fn blocks<T: Fermion + PartialEq>() {
     for (number, grid) in GRIDS.into_iter().enumerate() {
         for (axes, count) in [(&[4][..], 4), (&[3], 3), (&[2, 2], 4)] {
             for (precision, endian) in [(FilePrecision::Double, Endian::Little), (FilePrecision::Single, Endian::Big)] {
-                let options = WriteOptions { format: FileFormat::Npy, precision, endian, ..Default::default() };
+                let options = WriteOptions { format: &NPY, precision, endian, ..Default::default() };
                 write_block(&room.path("one"), &all[..count], axes, &options).unwrap();
                 on(grid, lattice(), |world, section| {
                     let parts: Vec<_> = fields[..count].iter().map(|field| field_of(section, field)).collect();
@@ -166,7 +156,10 @@ fn blocks<T: Fermion + PartialEq>() {
                     continue;
                 }
                 on(GRIDS[(number + 5) % GRIDS.len()], lattice(), |world, section| {
-                    let header = inspect_block::<T>(SharedFile::new(&room.path("many"), world)).unwrap().unwrap();
+                    let header =
+                        inspect_block::<T>(SharedFile::new(&room.path("many"), world), &ReadOptions::default())
+                            .unwrap()
+                            .unwrap();
                     assert_eq!((header.fields, header.lattice), (count, lattice()));
                     for (number, field) in fields[..count].iter().enumerate() {
                         let path = room.path("many");
@@ -311,7 +304,7 @@ fn bad_files_give_all_ranks_the_sentence_of_one_process() {
     let verified = ReadOptions::default();
     let anyway = ReadOptions { verify: false, ..Default::default() };
     // Sites of openQCD's are elsewhere: `openqcd.rs`.
-    for options in all_options().into_iter().filter(|options| options.format != FileFormat::OpenQcd) {
+    for options in all_options().into_iter().filter(|options| options.format != &OPENQCD) {
         write_gauge(&good, &gauge, &options).unwrap();
         let bytes = fs::read(&good).unwrap();
         let (offset, site_bytes) = data(&good);
@@ -322,15 +315,15 @@ fn bad_files_give_all_ranks_the_sentence_of_one_process() {
             check(bytes[..length].to_vec(), &verified, "");
         }
         // One bit low in a mantissa, in one part.
-        let (number, low) = match (options.precision, options.endian, options.format) {
-            (precision, _, FileFormat::Ildg | FileFormat::Scidac) | (precision, Endian::Big, _) => {
+        let (number, low) = match (options.precision, options.endian, options.format.name) {
+            (precision, _, "ildg" | "scidac") | (precision, Endian::Big, _) => {
                 (precision.bytes(), precision.bytes() - 1)
             }
             (precision, ..) => (precision.bytes(), 0),
         };
         let mut flipped = bytes.clone();
         flipped[site([3, 1, 2, 7]) + 5 * number + low] ^= 1;
-        if options.format != FileFormat::Npy {
+        if options.format != &NPY {
             check(flipped, &verified, "checksum of the data is");
         }
         // The largest power of two in the first number of a link of two parts: the farther one is named; then not a
@@ -350,7 +343,7 @@ fn bad_files_give_all_ranks_the_sentence_of_one_process() {
         }
         check(nan, &anyway, "link U_t at site (x, y, z, t) = [2, 2, 1, 3] is not finite");
         // More than the header says.
-        if !matches!(options.format, FileFormat::Ildg | FileFormat::Scidac) {
+        if ![&ILDG, &SCIDAC].contains(&options.format) {
             check([&bytes[..], b"more"].concat(), &verified, "4 bytes follow the last number");
         }
     }
@@ -378,7 +371,7 @@ fn bad_files_give_all_ranks_the_sentence_of_one_process() {
 fn a_wrong_header_of_a_nersc_file() {
     let (gauge, room) = (gauge(), Room::new());
     let path = room.path("links");
-    write_gauge(&path, &gauge, &WriteOptions { format: FileFormat::Nersc3x3, ..Default::default() }).unwrap();
+    write_gauge(&path, &gauge, &WriteOptions { format: &NERSC_3X3, ..Default::default() }).unwrap();
     let bytes = fs::read(&path).unwrap();
     for (key, name) in [("PLAQUETTE = 0.", "plaquette"), ("LINK_TRACE = 0.", "link trace")] {
         let at = bytes.windows(key.len()).position(|w| w == key.as_bytes()).unwrap() + key.len();
@@ -400,7 +393,7 @@ fn a_wrong_header_of_a_nersc_file() {
 fn bad_blocks() {
     let room = Room::new();
     let path = room.path("block.npy");
-    let options = WriteOptions { format: FileFormat::Npy, endian: Endian::Little, ..Default::default() };
+    let options = WriteOptions { format: &NPY, endian: Endian::Little, ..Default::default() };
     let fields: Vec<_> = (0..3).map(|seed| generate::random_source::<Spinor>(lattice(), seed)).collect();
     write_block(&path, &fields.iter().collect::<Vec<_>>(), &[3], &options).unwrap();
     let good = fs::read(&path).unwrap();
@@ -429,17 +422,17 @@ fn bad_blocks() {
     let before = fs::read(&path).unwrap();
     let mut bad = fields.clone();
     bad[2].sites_mut()[site][1][2].im = f64::NAN;
-    let write = |count: usize, format: FileFormat| {
+    let write = |count: usize, format: &'static FileFormat| {
         sentence(on([1, 3, 2, 1], lattice(), |world, section| {
             let parts: Vec<_> = bad[..count].iter().map(|field| field_of(section, field)).collect();
             let options = WriteOptions { format, ..options.clone() };
             write_block(SharedFile::new(&path, world).part(section), &parts.iter().collect::<Vec<_>>(), &[3], &options)
         }))
     };
-    assert!(write(3, FileFormat::Npy).contains("field 2: spinor at site (x, y, z, t) = [3, 1, 2, 9] is not finite"));
-    assert!(write(2, FileFormat::Npy).contains("not as many fields as the axes have places"));
-    assert!(write(0, FileFormat::Npy).contains("there is no field"));
-    assert!(write(3, FileFormat::Scidac).contains("a SciDAC file holds one field or a propagator"));
+    assert!(write(3, &NPY).contains("field 2: spinor at site (x, y, z, t) = [3, 1, 2, 9] is not finite"));
+    assert!(write(2, &NPY).contains("not as many fields as the axes have places"));
+    assert!(write(0, &NPY).contains("there is no field"));
+    assert!(write(3, &SCIDAC).contains("a SciDAC file holds one field or a propagator"));
     assert_eq!((room.files(), fs::read(&path).unwrap()), (vec!["block.npy".to_owned()], before));
 }
 
@@ -449,7 +442,7 @@ fn what_cannot_be_written_leaves_no_file() {
     let old = room.path("old");
     fs::write(&old, "old").unwrap();
     fs::create_dir_all(room.path("taken").join("inside")).unwrap();
-    let write = |name: &str, gauge: &HostGauge, format: FileFormat, precision: FilePrecision| {
+    let write = |name: &str, gauge: &HostGauge, format: &'static FileFormat, precision: FilePrecision| {
         let (path, options) = (room.path(name), WriteOptions { format, precision, ..Default::default() });
         let alone = write_gauge(&path, gauge, &options).unwrap_err();
         for grid in [[2, 1, 1, 1], [1, 3, 2, 2]] {
@@ -469,23 +462,23 @@ fn what_cannot_be_written_leaves_no_file() {
     let mut bad = gauge.clone();
     let site = lattice().index([2, 5, 1, 8]);
     bad.links_mut()[4 * site + 1][2][0] += 0.1;
-    let said = write("old", &bad, FileFormat::Nersc, double).to_string();
+    let said = write("old", &bad, &NERSC, double).to_string();
     assert!(said.contains("old: link U_y at site (x, y, z, t) = [2, 5, 1, 8] is off SU(3) by"), "{said}");
     bad.links_mut()[4 * site + 2][0][0].re = f64::INFINITY;
     for options in all_options() {
         let said = write("new", &bad, options.format, options.precision).to_string();
         assert!(said.contains("new: link U_z at site (x, y, z, t) = [2, 5, 1, 8] is not finite"), "{said}");
     }
-    assert!(write("new", &gauge, FileFormat::Milc, double).to_string().contains("single precision only"));
-    assert!(write("old", &gauge, FileFormat::MilcV1, single).to_string().contains("use version 5"));
-    for format in [FileFormat::Nersc, FileFormat::Ildg] {
+    assert!(write("new", &gauge, &MILC, double).to_string().contains("single precision only"));
+    assert!(write("old", &gauge, &MILC_V1, single).to_string().contains("use version 5"));
+    for format in [&NERSC, &ILDG] {
         let missing = write("nowhere/new", &gauge, format, double);
         assert!(matches!(missing.problem, Problem::Io { .. }), "{missing}");
         assert!(missing.to_string().contains("cannot create a file in its folder"), "{missing}");
         let taken = write("taken", &gauge, format, double).to_string();
         assert!(taken.contains("cannot rename the finished file"), "{taken}");
     }
-    assert!(write("..", &gauge, FileFormat::Ildg, double).to_string().contains("the path names no file"));
+    assert!(write("..", &gauge, &ILDG, double).to_string().contains("the path names no file"));
 }
 
 #[test]
@@ -533,7 +526,7 @@ fn sums_do_not_depend_on_the_grid() {
         *c *= Complex64::from(10f64.powi((number % 5) as i32 - 3));
     }
     let path = room.path("links");
-    write_gauge(&path, &gauge, &WriteOptions { format: FileFormat::Npy, ..Default::default() }).unwrap();
+    write_gauge(&path, &gauge, &WriteOptions { format: &NPY, ..Default::default() }).unwrap();
     let options = ReadOptions { allow_non_unitary: true, ..Default::default() };
     for grid in GRIDS {
         let read = compare(&path, grid, &options);

@@ -3,7 +3,7 @@ use crate::program::Room;
 use crate::sections::{field_of, on, sentence};
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
 use ferrite::files::{
-    Checksum, FileFormat, FilePrecision, ReadFrom, ReadOptions, SharedFile, WriteOptions, WriteTo, inspect, read_block,
+    Checksum, FilePrecision, HDF5, ReadFrom, ReadOptions, SharedFile, WriteOptions, WriteTo, inspect, read_block,
     read_fermion, read_fermions, read_gauge, write_block, write_fermion, write_gauge,
 };
 use ferrite::gauge::generate;
@@ -22,7 +22,7 @@ fn lattice() -> Lattice {
 
 fn options(precision: FilePrecision) -> WriteOptions {
     let metadata = vec![("beta".into(), "6.0".into()), ("note".into(), "two\nlines".into())];
-    WriteOptions { format: FileFormat::Hdf5, precision, title: "a field".into(), metadata, ..Default::default() }
+    WriteOptions { format: &HDF5, precision, title: "a field".into(), metadata, ..Default::default() }
 }
 
 /// What the library reads of a dataset.

@@ -5,8 +5,8 @@ use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::host::{HostField, HostGauge, Spinor};
 use ferrite::files::{
-    FileFormat, FilePrecision, ReadFrom, ReadOptions, SharedFile, WriteOptions, WriteTo, read_fermions, read_gauge,
-    write_block, write_fermion, write_gauge,
+    FilePrecision, ILDG, MILC, NERSC, NERSC_3X3, NPY, OPENQCD, ReadFrom, ReadOptions, SCIDAC, SCIDAC_DIRECTIONS,
+    SharedFile, WriteOptions, WriteTo, read_fermions, read_gauge, write_block, write_fermion, write_gauge,
 };
 use ferrite::gauge::measure;
 use ferrite::lattice::Lattice;
@@ -64,30 +64,22 @@ fn every_format_but_openqcds_holds_them() {
         let gauge = gauge(size);
         // Sums of some thousand numbers of order 1 in another order.
         assert!((measure::plaquette(&gauge).mean - plaquette(&gauge)).abs() < 1e-14);
-        for format in [
-            FileFormat::Nersc,
-            FileFormat::Nersc3x3,
-            FileFormat::Ildg,
-            FileFormat::Scidac,
-            FileFormat::ScidacDirections,
-            FileFormat::Milc,
-            FileFormat::Npy,
-        ] {
-            let precision = if format == FileFormat::Milc { FilePrecision::Single } else { FilePrecision::Double };
+        for format in [&NERSC, &NERSC_3X3, &ILDG, &SCIDAC, &SCIDAC_DIRECTIONS, &MILC, &NPY] {
+            let precision = if format == &MILC { FilePrecision::Single } else { FilePrecision::Double };
             let options = WriteOptions { format, precision, ..Default::default() };
             let mut bytes = Vec::new();
             write_gauge(WriteTo::Writer(&mut bytes), &gauge, &options).unwrap();
             let file = read_gauge(ReadFrom::Memory(&bytes), &ReadOptions::default()).unwrap();
             assert_eq!(file.gauge.lattice().size(), size);
             let pairs = file.gauge.numbers().iter().zip(gauge.numbers());
-            let limit = if format == FileFormat::Milc { 1e-7 } else { 1e-15 };
+            let limit = if format == &MILC { 1e-7 } else { 1e-15 };
             assert!(pairs.map(|(a, b)| (a - b).norm()).fold(0.0, f64::max) <= limit, "{format} {size:?}");
         }
-        let options = WriteOptions { format: FileFormat::OpenQcd, ..Default::default() };
+        let options = WriteOptions { format: &OPENQCD, ..Default::default() };
         let said = write_gauge(WriteTo::Writer(&mut Vec::new()), &gauge, &options).unwrap_err().to_string();
         assert!(said.contains("every extent has to be even"), "{said}");
         let columns: Vec<_> = (0..12).map(|_| spinor(size)).collect();
-        for format in [FileFormat::Scidac, FileFormat::Npy] {
+        for format in [&SCIDAC, &NPY] {
             let options = WriteOptions { format, ..Default::default() };
             let (mut one, mut all) = (Vec::new(), Vec::new());
             write_fermion(WriteTo::Writer(&mut one), &columns[0], &options).unwrap();
@@ -111,14 +103,7 @@ fn many_processes_read_and_write_them() {
     ] {
         let gauge = gauge(size);
         let (lattice, spinor) = (gauge.lattice(), spinor(size));
-        let formats = [
-            FileFormat::Nersc,
-            FileFormat::Ildg,
-            FileFormat::Scidac,
-            FileFormat::ScidacDirections,
-            FileFormat::Milc,
-            FileFormat::Npy,
-        ];
+        let formats = [&NERSC, &ILDG, &SCIDAC, &SCIDAC_DIRECTIONS, &MILC, &NPY];
         for (format, grid) in formats.into_iter().flat_map(|format| grids.iter().map(move |grid| (format, *grid))) {
             let precision = format.only_precision().unwrap_or(FilePrecision::Double);
             // With a date of its own, where a header has one.
@@ -138,7 +123,7 @@ fn many_processes_read_and_write_them() {
             });
             assert!(read_gauge(&many, &ReadOptions::default()).unwrap().gauge == known.gauge);
         }
-        let options = WriteOptions { format: FileFormat::Scidac, ..Default::default() };
+        let options = WriteOptions { format: &SCIDAC, ..Default::default() };
         on(grids[0], lattice, |world, section| {
             let path = room.path("spinor");
             let file = SharedFile::new(&path, world).part(section);

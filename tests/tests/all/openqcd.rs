@@ -3,7 +3,7 @@ use crate::program::Room;
 use crate::sections::{on, sentence};
 use ferrite::field::host::{HostGauge, Matrix};
 use ferrite::files::{
-    FileFormat, Problem, ReadFrom, ReadOptions, SharedFile, WriteOptions, WriteTo, inspect, read_gauge, write_gauge,
+    ILDG, OPENQCD, Problem, ReadFrom, ReadOptions, SharedFile, WriteOptions, WriteTo, inspect, read_gauge, write_gauge,
 };
 use ferrite::gauge::{generate, measure};
 use ferrite::lattice::Lattice;
@@ -19,7 +19,7 @@ fn gauge(size: [usize; 4]) -> HostGauge {
 }
 
 fn options() -> WriteOptions {
-    WriteOptions { format: FileFormat::OpenQcd, ..Default::default() }
+    WriteOptions { format: &OPENQCD, ..Default::default() }
 }
 
 fn written(gauge: &HostGauge) -> Vec<u8> {
@@ -78,7 +78,7 @@ fn the_order_is_that_of_the_description() {
         assert!(written(&gauge) == bytes, "{size:?}");
         let file = read_gauge(ReadFrom::Memory(&bytes), &ReadOptions::default()).unwrap();
         assert!(file.gauge == gauge, "{size:?}");
-        assert_eq!((file.header.format, file.header.lattice.size()), (FileFormat::OpenQcd, size));
+        assert_eq!((file.header.format, file.header.lattice.size()), (&OPENQCD, size));
     }
 }
 
@@ -243,7 +243,7 @@ fn open_boundary_conditions_are_warned_of() {
     for site in (0..lattice.volume()).filter(|site| lattice.coordinates(*site)[3] == 7) {
         gauge.links_mut()[4 * site + 3] = Matrix::default();
     }
-    let allowed = WriteOptions { format: FileFormat::Ildg, ..Default::default() };
+    let allowed = WriteOptions { format: &ILDG, ..Default::default() };
     write_gauge(&room.path("open.ildg"), &gauge, &allowed).unwrap();
     fs::write(
         room.path("run.toml"),

@@ -4,9 +4,9 @@ use crate::program::Room;
 use crate::sections::{field_of, on, sentence};
 use ferrite::field::host::{ColourVector, Fermion, HostField, HostGauge, Spinor};
 use ferrite::files::{
-    Arrangement, Checksum, ColumnOrder, Endian, FileFormat, FilePrecision, ReadFrom, ReadOptions, SharedFile,
-    WriteOptions, WriteTo, inspect, inspect_block, read_block, read_fermion, read_fermions, read_gauge, write_block,
-    write_fermion, write_gauge,
+    Arrangement, Checksum, ColumnOrder, Endian, FilePrecision, MILC_PROPAGATOR, MILC_V1, NPY, ReadFrom, ReadOptions,
+    SCIDAC, SCIDAC_DIRECTIONS, SharedFile, WriteOptions, WriteTo, inspect, inspect_block, read_block, read_fermion,
+    read_fermions, read_gauge, write_block, write_fermion, write_gauge,
 };
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
@@ -152,7 +152,7 @@ fn every_order<T: Fermion + PartialEq + std::fmt::Debug>() {
             assert!(farthest(&file.fields, &columns) <= limit(precision), "{order:?} {precision}");
             assert!(matches!(file.checksum, Checksum::Verified(_)));
             assert_eq!(file.header.arrangement, Arrangement::Columns(order));
-            let header = inspect_block::<T>(ReadFrom::Memory(&bytes)).unwrap().unwrap();
+            let header = inspect_block::<T>(ReadFrom::Memory(&bytes), &ReadOptions::default()).unwrap().unwrap();
             assert_eq!((header.fields, header.lattice, header.precision), (T::COMPONENTS, lattice(), precision));
             let one = read_block::<T>(ReadFrom::Memory(&bytes), 2).unwrap();
             assert!(one.field == file.fields[2] && one.checksum == file.checksum);
@@ -186,7 +186,7 @@ fn written<T: Fermion + PartialEq>() {
     let (columns, n) = (columns::<T>(lattice), T::COMPONENTS);
     let (one, many) = (room.path("one"), room.path("many"));
     for precision in PRECISIONS {
-        let options = WriteOptions { format: FileFormat::Scidac, precision, ..Default::default() };
+        let options = WriteOptions { format: &SCIDAC, precision, ..Default::default() };
         write_block(&one, &columns.iter().collect::<Vec<_>>(), &[n], &options).unwrap();
         let header = inspect(&one, &ReadOptions::default()).unwrap();
         let bytes = fs::read(&one).unwrap();
@@ -219,7 +219,7 @@ fn written<T: Fermion + PartialEq>() {
             });
         }
     }
-    let npy_only = WriteOptions { format: FileFormat::Scidac, ..Default::default() };
+    let npy_only = WriteOptions { format: &SCIDAC, ..Default::default() };
     let two: Vec<_> = columns[..2].iter().collect();
     let said = write_block(WriteTo::Writer(&mut Vec::new()), &two, &[2], &npy_only).unwrap_err().to_string();
     assert!(said.contains("a SciDAC file holds one field or a propagator"), "{said}");
@@ -378,7 +378,7 @@ fn links_are_written_with_a_record_for_each_direction() {
     for precision in PRECISIONS {
         let (by_hand, length) = directions(&gauge, precision);
         let metadata = vec![("ENSEMBLE_ID".into(), "weak".into())];
-        let options = WriteOptions { format: FileFormat::ScidacDirections, precision, metadata, ..Default::default() };
+        let options = WriteOptions { format: &SCIDAC_DIRECTIONS, precision, metadata, ..Default::default() };
         write_gauge(&room.path("one"), &gauge, &options).unwrap();
         let header = inspect(&room.path("one"), &ReadOptions::default()).unwrap();
         assert_eq!((header.format, header.fields, header.precision), (options.format, 1, precision));
@@ -434,7 +434,7 @@ fn the_older_format_of_milc() {
         bytes.extend([0; 8]);
         gauge.numbers().iter().for_each(|z| bytes.extend([real(z.re), real(z.im)].concat()));
         let file = read_gauge(ReadFrom::Memory(&bytes), &ReadOptions::default()).unwrap();
-        assert_eq!((file.header.format, file.header.lattice), (FileFormat::MilcV1, lattice()));
+        assert_eq!((file.header.format, file.header.lattice), (&MILC_V1, lattice()));
         let pairs = file.gauge.numbers().iter().zip(gauge.numbers());
         assert!(pairs.map(|(a, b)| (a - b).norm()).fold(0.0, f64::max) < 1e-7);
         let cut = read_gauge(ReadFrom::Memory(&bytes[..bytes.len() - 1]), &ReadOptions::default());
@@ -465,7 +465,7 @@ fn staggered_propagators_of_milc() {
         let bytes = [header(0, 18), data.clone()].concat();
         let file = read_fermions::<ColourVector>(ReadFrom::Memory(&bytes), &ReadOptions::default()).unwrap();
         assert!(farthest(&file.fields, &columns) <= limit(precision), "{big} {precision}");
-        assert_eq!((file.header.format, file.checksum), (FileFormat::MilcPropagator, Checksum::Absent));
+        assert_eq!((file.header.format, file.checksum), (&MILC_PROPAGATOR, Checksum::Absent));
         let refused = |bytes: &[u8]| {
             read_fermions::<ColourVector>(ReadFrom::Memory(bytes), &ReadOptions::default()).unwrap_err().to_string()
         };
@@ -481,8 +481,7 @@ fn staggered_propagators_of_milc() {
         // What is written is the same, byte by byte; MILC has single precision only.
         let endian = if big { Endian::Big } else { Endian::Little };
         let metadata = file.header.metadata.clone();
-        let options =
-            WriteOptions { format: FileFormat::MilcPropagator, precision, endian, metadata, ..Default::default() };
+        let options = WriteOptions { format: &MILC_PROPAGATOR, precision, endian, metadata, ..Default::default() };
         let all: Vec<_> = columns.iter().collect();
         let mut out = Vec::new();
         let written = write_block(WriteTo::Writer(&mut out), &all, &[3], &options);
@@ -566,7 +565,7 @@ fn as_arrays<T: Fermion + PartialEq + std::fmt::Debug>(site: &[usize]) {
             let bytes = array(&axes, &numbers, (precision, order));
             let file = read_fermions::<T>(ReadFrom::Memory(&bytes), &ReadOptions::default()).unwrap();
             assert!(farthest(&file.fields, &columns) <= limit(precision), "{precision} {order}");
-            let header = inspect_block::<T>(ReadFrom::Memory(&bytes)).unwrap().unwrap();
+            let header = inspect_block::<T>(ReadFrom::Memory(&bytes), &ReadOptions::default()).unwrap().unwrap();
             assert_eq!((header.fields, header.lattice), (T::COMPONENTS, lattice()));
             assert!(read_block::<T>(ReadFrom::Memory(&bytes), 1).unwrap().field == file.fields[1]);
             let refused = |bytes: &[u8]| {
@@ -690,7 +689,7 @@ fn the_program_reads_and_writes_propagators() {
     room.fails(2, "convert two.npy two.dat --format scidac", &["two.npy holds 2 fields", "--format npy"]);
     room.json("convert two.npy two.dat --format npy --precision single");
     // One field alone.
-    let one = WriteOptions { format: FileFormat::Npy, ..Default::default() };
+    let one = WriteOptions { format: &NPY, ..Default::default() };
     write_block(&room.path("single.npy"), &[&known[0]], &[1], &one).unwrap();
     room.json("convert single.npy single.lime");
     write_fermion(&room.path("other.npy"), &known[0], &one).unwrap();
