@@ -54,6 +54,7 @@ mod frame;
 pub mod hdf5;
 pub mod ildg;
 mod image;
+pub mod kyu;
 pub mod lime;
 mod metadata;
 pub mod milc;
@@ -78,6 +79,7 @@ pub use columns::ColumnOrder;
 pub use error::{FileError, LengthRemedy, Problem};
 pub use formats::FileFormat;
 pub use hdf5::HDF5;
+pub use kyu::KYU;
 pub use metadata::MetadataCopy;
 pub use milc::{MILC, MILC_PROPAGATOR, MILC_V1};
 pub use nersc::{NERSC, NERSC_3X3};
@@ -96,8 +98,8 @@ use num_complex::Complex64;
 use payload::{ChecksumKind, LINKS, PartialChecksum, StoredForm, TWO_ROWS};
 
 /// All file formats, by families, in the order of help texts.
-pub static FAMILIES: [&FileFamily; 6] =
-    [&scidac::FAMILY, &nersc::FAMILY, &milc::FAMILY, &openqcd::FAMILY, &npy::FAMILY, &hdf5::FAMILY];
+pub static FAMILIES: [&FileFamily; 7] =
+    [&scidac::FAMILY, &nersc::FAMILY, &milc::FAMILY, &openqcd::FAMILY, &npy::FAMILY, &hdf5::FAMILY, &kyu::FAMILY];
 
 /// Bits of a stored real number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
