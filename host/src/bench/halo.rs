@@ -1,6 +1,6 @@
 //! What exchanges with other processes do while an operator is applied.
-use crate::domain::Span;
 use crate::domain::{Domain, Result};
+use crate::halo::Span;
 use crate::operators::Definition;
 use crate::workload::Options;
 use crate::workload::{self, Extent};

@@ -1,31 +1,23 @@
-//! Where a calculation lives: a device, this process's part of the lattice, and the other processes, with the exchanges of
-//! bytes between their devices. Which sites of which field travel, and when, is up to [`halo`](crate::halo).
+//! Where a calculation lives: a device, this process's part of the lattice, and the other processes. Exchanges with them
+//! are those of [`halo`](crate::halo), which a domain keeps.
 mod error;
-mod exchange;
-mod halo;
 mod part;
-mod peers;
 mod sums;
-mod trace;
 mod transport;
 
 pub use error::{DeviceError, MOST_LOCAL_SITES, Result};
-pub(crate) use exchange::{ExchangeContext, Route, Zones};
-pub(crate) use halo::{Halo, exchange_of, lock};
 pub use part::Part;
 pub(crate) use sums::{PartialSums, SumTarget};
-pub use trace::Span;
-pub(crate) use trace::{Trace, Track, direction};
 pub use transport::Transport;
 
 use crate::backend::Backend;
 use crate::lattice::{FixedPointSum, Lattice, Section};
 use crate::network::Network;
 use comms::{ProcessGrid, Solo};
-use exchange::Exchange;
 use gpu_kernels::lattice::{Bordered, Geometry, LOWER_END, Position, Region, UPPER_END};
 use gpu_kernels::{Format, Instances};
-use std::sync::Arc;
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
 
 /// A device and the part of a lattice that it holds. Cheap to clone.
 #[derive(Clone)]
@@ -34,19 +26,27 @@ pub struct Domain {
     shape: Arc<DomainShape>,
 }
 
+#[derive(Clone)]
 struct DomainShape {
     global: Lattice,
     local: Lattice,
     grid: ProcessGrid,
     network: Arc<dyn Network>,
-    halo: Option<Arc<Halo>>,
+    transport: Transport,
+    /// Whether the interior is computed while faces travel.
+    overlap: bool,
+    /// The halo of the room above, which does not outlive the domain.
+    kept: Arc<Kept>,
     /// Which ends in t are those of the whole lattice.
     ends: u32,
-    /// Directions beyond whose ends there is nothing: in which this is a part of another domain's lattice.
+    /// Directions at whose ends hops stop, as this is a part of another domain's lattice.
     closed: u32,
     /// Whether sites are in [lane order](gpu_kernels::lattice::lanes) where extents allow it.
     lanes: bool,
 }
+
+/// A value of a type that is not known here.
+type Kept = OnceLock<Box<dyn Any + Send + Sync>>;
 
 impl Domain {
     /// The whole lattice on one device.
@@ -95,35 +95,36 @@ impl Domain {
         if Part::new(local, &grid).bordered_sites() > MOST_LOCAL_SITES / 2 {
             return Err(DeviceError::PartTooLarge { local });
         }
-        let halo = if grid.size() > 1 { Some(Arc::new(Halo::new(&*backend, grid, transport, overlap)?)) } else { None };
         let (place, parts) = (grid.coordinates(network.rank())[3], grid.dims()[3]);
         let upper = if place + 1 == parts { UPPER_END } else { 0 };
         let lower = if place == 0 { LOWER_END } else { 0 };
         // Hops out of a part would be those of some lanes only.
         let lanes = backend.has_lanes() && grid.size() == 1;
-        let shape = DomainShape { global, local, grid, network, halo, ends: upper | lower, closed: 0, lanes };
+        let (kept, ends) = (Arc::default(), upper | lower);
+        let shape = DomainShape { global, local, grid, network, transport, overlap, kept, ends, closed: 0, lanes };
         Ok(Domain { backend, shape: Arc::new(shape) })
     }
-    /// This process's part with a margin of `width` sites, an even number, of its neighbours' in the directions that are
+    /// This process's part with a ghost zone of `width` sites, an even number, of its neighbours' in the directions that are
     /// cut: a domain of its own that talks to nobody. Operators on it are those of [blocks](crate::halo::HopBoundary::Blocks).
-    pub(crate) fn with_margin(&self, width: u32) -> Result<Self> {
-        let margin = self.border(width);
+    pub(crate) fn with_ghost_zone(&self, width: u32) -> Result<Self> {
+        let border = self.border(width);
         let local = self.local().size();
-        let lattice = Lattice::new(std::array::from_fn(|mu| local[mu] + 2 * margin[mu] as usize))?;
+        let lattice = Lattice::new(std::array::from_fn(|mu| local[mu] + 2 * border[mu] as usize))?;
         if lattice.volume() > MOST_LOCAL_SITES {
             return Err(DeviceError::PartTooLarge { local: self.local() });
         }
-        let closed = (0..4).map(|mu| u32::from(margin[mu] > 0) << mu).sum();
+        let closed = (0..4).map(|mu| u32::from(border[mu] > 0) << mu).sum();
         let shape = DomainShape {
             global: lattice,
             local: lattice,
             grid: ProcessGrid::SINGLE,
             network: Arc::new(Solo::new()),
-            halo: None,
-            // An end of the whole lattice that is cut lies inside. Fields have its sign beyond it, and hops have none.
-            ends: if margin[3] > 0 { 0 } else { self.shape.ends },
+            kept: Arc::default(),
+            // An end of the whole lattice that is cut is within this one. Ghost zones of fields have its sign, and hops have none.
+            ends: if border[3] > 0 { 0 } else { self.shape.ends },
             closed,
-            lanes: self.shape.lanes && margin == [0; 4],
+            lanes: self.shape.lanes && border == [0; 4],
+            ..(*self.shape).clone()
         };
         Ok(Domain { backend: self.backend.clone(), shape: Arc::new(shape) })
     }
@@ -135,21 +136,12 @@ impl Domain {
         if local.volume() > MOST_LOCAL_SITES {
             return Err(DeviceError::PartTooLarge { local });
         }
-        let shape = DomainShape {
-            global,
-            local,
-            grid: self.shape.grid,
-            network: self.shape.network.clone(),
-            halo: self.shape.halo.clone(),
-            ends: self.shape.ends,
-            closed: 0,
-            lanes: false,
-        };
+        let shape = DomainShape { global, local, closed: 0, lanes: false, ..(*self.shape).clone() };
         Ok(Domain { backend: self.backend.clone(), shape: Arc::new(shape) })
     }
     /// Directions, one bit each, in which the lattice is a part of a larger one.
     pub(crate) fn closed(&self) -> u32 {
-        self.shape.closed | self.halo().map_or(0, Halo::cut)
+        self.shape.closed | self.cut()
     }
     /// Whether the first sites in t, or the last, are those of the whole lattice.
     pub(crate) fn has_end(&self, upper: bool) -> bool {
@@ -200,39 +192,31 @@ impl Domain {
     pub fn network(&self) -> &dyn Network {
         &*self.shape.network
     }
-    /// How hops reach the other processes; `None` where there are none.
-    pub(crate) fn halo(&self) -> Option<&Halo> {
-        self.shape.halo.as_deref()
+    /// The requested transport of faces.
+    pub(crate) fn transport(&self) -> Transport {
+        self.shape.transport
     }
-    /// *Collective.* Frees the ghost zones, when no other process has them open any more; they are made again where they
-    /// are needed. To be called before the last clone of a domain is dropped while the other processes go on: what one
-    /// process frees others may still have open otherwise, which CUDA does not promise to bear.
-    ///
-    /// # Errors
-    /// Those of the device and of the other processes.
-    pub fn release(&self) -> Result {
-        let Some(halo) = self.halo() else { return Ok(()) };
-        let exchanges = halo.take_exchanges();
-        // What is still written into others' memory comes before it is closed.
-        self.backend.synchronize()?;
-        let own: Vec<_> = exchanges.into_values().map(Exchange::release_peers).collect();
-        self.network().barrier()?;
-        drop(own);
-        Ok(())
+    /// Whether the interior is computed while faces travel.
+    pub(crate) fn overlap(&self) -> bool {
+        self.shape.overlap
     }
-    /// *Collective.* Does work, and says what its exchanges did and when, since all processes began together; nothing
-    /// where there is one process only. Work takes longer than it does without.
+    /// Directions that are cut, one bit each.
+    pub(crate) fn cut(&self) -> u32 {
+        (0..4).map(|mu| u32::from(self.shape.grid.is_partitioned(mu)) << mu).sum()
+    }
+    /// Returns the value that this domain and its clones keep for a room above; `make` makes it at the first call.
     ///
-    /// # Errors
-    /// Those of the work, and of the device.
-    pub fn timeline(&self, work: impl FnOnce() -> Result) -> Result<Vec<Span>> {
-        let Some(halo) = self.halo() else { return work().map(|()| Vec::new()) };
-        self.backend.synchronize()?;
-        self.network().barrier()?;
-        halo.start_trace(self.backend())?;
-        let done = work();
-        let spans = halo.end_trace(self.backend())?;
-        done.map(|()| spans)
+    /// # Panics
+    /// When it is called for values of two types.
+    pub(crate) fn kept<T: Any + Send + Sync>(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+        let kept = match self.shape.kept.get() {
+            Some(kept) => kept,
+            None => {
+                let made = Box::new(make()?);
+                self.shape.kept.get_or_init(|| made)
+            }
+        };
+        Ok(kept.downcast_ref().expect("a domain keeps values of one type"))
     }
     /// Global coordinates of the local lattice's first site.
     pub fn origin(&self) -> [usize; 4] {

@@ -65,13 +65,13 @@ impl GaugeField {
     }
     /// The same links as those of a lattice that has `width` sites of the border more, for what reads them only. `None`
     /// where the border has not one more than that, which links at the ends need.
-    pub(crate) fn with_margin(&self, width: u32) -> Result<Option<Self>> {
-        let margin = self.domain.border(width);
-        if (0..4).any(|mu| margin[mu] > 0 && self.border[mu] <= margin[mu]) {
+    pub(crate) fn with_ghost_zone(&self, width: u32) -> Result<Option<Self>> {
+        let ghost = self.domain.border(width);
+        if (0..4).any(|mu| ghost[mu] > 0 && self.border[mu] <= ghost[mu]) {
             return Ok(None);
         }
-        let border = std::array::from_fn(|mu| self.border[mu] - margin[mu]);
-        let domain = self.domain.with_margin(width)?;
+        let border = std::array::from_fn(|mu| self.border[mu] - ghost[mu]);
+        let domain = self.domain.with_ghost_zone(width)?;
         Ok(Some(GaugeField { domain, halves: Arc::clone(&self.halves), border, precision: self.precision }))
     }
     /// Sites of the border at both ends of each direction.

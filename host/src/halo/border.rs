@@ -1,6 +1,9 @@
 //! Other processes' links and spinors around the local lattice.
+use super::Halo;
+use super::exchange::ExchangeContext;
+use super::trace::Trace;
 use crate::backend::{Stream, view};
-use crate::domain::{Domain, ExchangeContext, Halo, Result, Trace, exchange_of, lock};
+use crate::domain::{Domain, Result};
 use crate::field::{DeviceField, GaugeField};
 use gpu_kernels::field::ThinLinks;
 use gpu_kernels::lattice::{Geometry, Region};
@@ -23,7 +26,7 @@ struct Slab {
 enum SlabDirection {
     /// From the slab to the neighbour.
     Out,
-    /// To the slab, from beyond the forward or the backward end of this direction.
+    /// To the slab, from the neighbour at the forward or the backward end of this direction.
     In { mu: usize, forward: bool },
 }
 
@@ -53,9 +56,9 @@ impl Halo {
         self.fill(domain, border, geometry, |sites| 2 * half(sites), copy)
     }
     /// *Collective.* Copies the first right-hand sides of a field on the sites of `parity` to one of the same format on the
-    /// [same lattice with a margin](Domain::with_margin) of `width` sites and fetches the margin from the neighbours. What
-    /// lies beyond an end of the whole lattice in t is multiplied by `across`.
-    pub fn fill_margin(
+    /// [same lattice with a ghost zone](Domain::with_ghost_zone) of `width` sites and fills that from the neighbours. Sites
+    /// across an end of the whole lattice in t are multiplied by `across`.
+    pub fn fill_ghost_zone(
         &self,
         input: &DeviceField,
         nrhs: usize,
@@ -67,8 +70,8 @@ impl Halo {
         out.expect(out.domain(), (input.kind(), input.precision()), nrhs)?;
         let format = input.format();
         let (domain, geometry, nrhs) = (input.domain(), out.domain().geometry(), nrhs as u32);
-        let (backend, margin) = (domain.backend(), domain.border(width));
-        let (from, to) = (Region::WHOLE, domain.bordered_by(margin).inner);
+        let (backend, border) = (domain.backend(), domain.border(width));
+        let (from, to) = (Region::WHOLE, domain.bordered_by(border).inner);
         let (factor, field) = (1.0, out.view());
         let body = CopySites { input: input.view(), from, out: field, to, geometry, parity, factor };
         backend.launch(&COPY_REGION, format, &body, domain.half_sites(), nrhs)?;
@@ -88,7 +91,7 @@ impl Halo {
             Ok(backend.launch(&COPY_REGION, format, &kernel, sites, nrhs)?)
         };
         let bytes = |sites: u32| DeviceField::bytes_for(input.kind(), input.precision(), sites as usize, nrhs as usize);
-        self.fill(domain, margin, geometry, bytes, copy)
+        self.fill(domain, border, geometry, bytes, copy)
     }
     /// *Collective.* Sends and receives slabs of the border's width: one direction after the other, each with the borders
     /// that are there already, so that corners come with them. `bytes` is for the message of so many sites of each parity.
@@ -102,7 +105,7 @@ impl Halo {
     ) -> Result {
         let backend = domain.backend();
         let (whole, local) = (geometry.size(), domain.local().size().map(|extent| extent as u32));
-        let mut exchanges = lock(&self.exchanges);
+        let mut exchanges = self.exchanges();
         for mu in (0..4).filter(|mu| self.cut() >> mu & 1 == 1) {
             let width = border[mu];
             // From `start` on.
@@ -115,13 +118,13 @@ impl Halo {
                 let intervals: [(u32, u32); 4] = std::array::from_fn(interval);
                 Region::new(intervals.map(|(start, _)| start), intervals.map(|(_, length)| length))
             };
-            // For what lies beyond the backward and beyond the forward end: from where, and to where.
+            // For the neighbour's sites at the backward and at the forward end: from where, and to where.
             let sources = [slab(local[mu]), slab(width)];
             let targets = [slab(0), slab(width + local[mu])];
             let sites = sources[0].sites(&geometry);
             let mut message = [0; 4];
             message[mu] = bytes(sites);
-            let exchange = exchange_of(self.transport, &self.warned, &mut exchanges, domain, message)?;
+            let exchange = exchanges.exchange(domain, message)?;
             let (packed, zones) = (exchange.begin(backend, None)?, exchange.zones());
             for (forward, region) in sources.into_iter().enumerate() {
                 copy(Slab { region, sites, message: packed[mu][forward], way: SlabDirection::Out })?;
@@ -132,7 +135,7 @@ impl Halo {
                     copy(Slab { region, sites, message: zones[mu][forward], way })
                 })
             };
-            let context = ExchangeContext { backend, trace: &Trace::new(None), streams: &self.streams, packing: None };
+            let context = ExchangeContext { backend, trace: Trace::new(None), streams: &self.streams, packing: None };
             exchange.run(context, true, &mut || Ok(()), &mut unpack)?;
         }
         Ok(())

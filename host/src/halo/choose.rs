@@ -1,6 +1,6 @@
-//! Which transport is fastest, measured.
+//! The choice of the fastest transport by measurement.
 use super::{Hop, HopBoundary, hop};
-use crate::domain::{Domain, Result, Route, Transport};
+use crate::domain::{Domain, Result, Transport};
 use crate::field::DeviceField;
 use gpu_kernels::{FermionKind, Precision};
 
@@ -35,15 +35,15 @@ pub fn fastest(domain: impl Fn(Transport) -> Result<Domain>) -> Result<Transport
 /// # Errors
 /// Those of the other processes.
 pub fn transports(domain: &Domain) -> Result<Vec<Transport>> {
-    let Some(halo) = domain.halo() else { return Ok(Vec::new()) };
-    let bits = domain.network().all_gather(&[halo.routes()])?.concat().into_iter().fold(0, |all, one| all | one);
-    // What reaches a device may copy or not, as it was told.
-    let peer = if halo.transport == Transport::Copy { Transport::Copy } else { Transport::Direct };
-    let all = [(Route::PEER, peer), (Route::STRAIGHT, Transport::Mpi), (Route::HOST, Transport::Host)];
-    Ok(all.into_iter().filter(|(bit, _)| bits & bit != 0).map(|(_, transport)| transport).collect())
+    let Some(halo) = domain.halo()? else { return Ok(Vec::new()) };
+    let bit = |transport: Transport| 1 << transport as u8;
+    let mine = halo.transports().into_iter().fold(0, |bits, transport| bits | bit(transport));
+    let bits = domain.network().all_gather(&[mine])?.concat().into_iter().fold(0, |all, one| all | one);
+    let all = [Transport::Direct, Transport::Copy, Transport::Mpi, Transport::Host];
+    Ok(all.into_iter().filter(|transport| bits & bit(*transport) != 0).collect())
 }
 
-/// Of one exchange, with nothing else to do.
+/// Returns the seconds of one exchange with nothing else to do.
 fn seconds(domain: &Domain) -> Result<f64> {
     let field = DeviceField::zero(domain, FermionKind::Wilson, Precision::Half, 1)?;
     let backend = domain.backend();

@@ -2,6 +2,7 @@
 //! exchange.
 //!
 //! All of it is known from the extents before anything is allocated, so that a run that does not fit is refused at once.
+use super::zones::ZoneLayout;
 use crate::domain::Part;
 use crate::field::GaugeField;
 use gpu_kernels::ghost::zone_steps;
@@ -54,9 +55,6 @@ pub struct Exchanges {
     zones: BTreeSet<[usize; 4]>,
 }
 
-/// Words in which neighbours count exchanges: 8, each in its 16 bytes.
-const COUNTERS: usize = 8 * 16;
-
 impl Exchanges {
     /// None yet.
     pub fn of(part: Part) -> Self {
@@ -67,7 +65,7 @@ impl Exchanges {
             self.zones.insert(zones);
         }
     }
-    /// Those of an operator's hops on fields in a precision, once for each of these numbers of right-hand sides.
+    /// Adds the exchanges of an operator's hops on fields in a precision, once for each of these numbers of right-hand sides.
     #[must_use]
     pub fn hops(mut self, what: HaloField, precision: Precision, nrhs: &[usize]) -> Self {
         let (steps, bytes) = match what {
@@ -78,7 +76,7 @@ impl Exchanges {
         self.zones_of(faces, steps, bytes, nrhs);
         self
     }
-    /// Those of hops on a coarse level whose part has these extents, with so many spinors in single precision at each site.
+    /// Adds the exchanges of hops on a coarse level whose part has these extents, with so many spinors in single precision at each site.
     #[must_use]
     pub fn level(mut self, local: [usize; 4], spinors: usize, nrhs: &[usize]) -> Self {
         let half_volume = local.iter().product::<usize>() / 2;
@@ -86,7 +84,7 @@ impl Exchanges {
         self.zones_of(faces, 1, FermionKind::Wilson.site_bytes(Precision::Single), nrhs);
         self
     }
-    /// That of the links which begin on the last sites of a coarse level, each of so many bytes.
+    /// Adds the exchange of the links which begin on the last sites of a coarse level, each of so many bytes.
     #[must_use]
     pub fn level_links(mut self, local: [usize; 4], bytes: usize) -> Self {
         let volume: usize = local.iter().product();
@@ -104,16 +102,16 @@ impl Exchanges {
             self.add(std::array::from_fn(zone));
         }
     }
-    /// Those that bring up to date the border of links that are kept once.
+    /// Adds the exchanges that bring up to date the border of links that are kept once.
     #[must_use]
     pub fn border(mut self, precision: Precision) -> Self {
         let slabs = self.part.slabs(self.part.border());
         self.slabs(slabs.map(|sites| 2 * GaugeField::bytes_for(precision, sites)));
         self
     }
-    /// Those that fetch a margin of `width` sites around fields of so many bytes a site.
+    /// Adds the exchanges that fill a ghost zone of `width` sites around fields of so many bytes a site.
     #[must_use]
-    pub fn margin(mut self, width: u32, site_bytes: usize, nrhs: &[usize]) -> Self {
+    pub fn ghost_zone(mut self, width: u32, site_bytes: usize, nrhs: &[usize]) -> Self {
         let slabs = self.part.slabs(self.part.width(width));
         for nrhs in nrhs {
             self.slabs(slabs.map(|sites| padded(sites) * site_bytes * nrhs));
@@ -130,7 +128,7 @@ impl Exchanges {
     }
     /// Bytes on the device.
     pub fn device_bytes(&self) -> usize {
-        self.zones.iter().map(|zones| 6 * zones.iter().sum::<usize>() + COUNTERS).sum()
+        self.zones.iter().map(|zones| ZoneLayout::new(*zones).device_bytes()).sum()
     }
     /// Bytes of page-locked memory of the host, where messages go through it: always on the CPU, on GPUs with the transport
     /// [`Host`](crate::domain::Transport::Host) and to neighbours on other machines.

@@ -1,4 +1,4 @@
-//! How hops reach sites that other processes have (Babich et al. 2011, section 6).
+//! Halo exchange: hops that reach sites of other processes (Babich et al. 2011, section 6).
 //!
 //! A kernel packs the faces of all directions that are cut. Each end of each of them has a stream of its own, which takes
 //! the packed face to the neighbour's ghost zone, while the main stream computes the interior. The first of these also
@@ -6,16 +6,26 @@
 //! the other. Nine streams in all, none of which waits for the whole device.
 mod border;
 mod choose;
+mod exchange;
+mod kept;
 mod memory;
+mod peers;
 mod regions;
+mod trace;
+mod transport;
 mod upload;
+mod zones;
 
 pub use choose::{fastest, transports};
+pub(crate) use exchange::Zones;
+pub(crate) use kept::Halo;
 pub use memory::{Exchanges, HaloField, Needs};
+pub use trace::Span;
 
 use crate::backend::{Backend, Call, Stream, view};
-use crate::domain::{Domain, ExchangeContext, Halo, Result, Trace, Track, Zones, direction, exchange_of, lock};
+use crate::domain::{Domain, Result};
 use crate::field::DeviceField;
+use exchange::ExchangeContext;
 use gpu_kernels::faces::{Faces, PACK_COLOURS, PACK_SITES, PACK_SPINORS, PackColours, PackSites, PackSpinors};
 use gpu_kernels::ghost::{Ghosts, zone_steps};
 use gpu_kernels::lattice::{Divisor, Geometry, Region};
@@ -23,15 +33,16 @@ use gpu_kernels::schwarz::Blocks;
 use gpu_kernels::storage::PADDING;
 use gpu_kernels::{FermionKind, Format, Precision};
 use regions::{Parts, RegionPart};
+use trace::{Trace, Track, direction};
 
-/// What hops read beyond the ends of the local lattice.
+/// Sites that hops read across the ends of the local lattice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HopBoundary {
     /// Other processes' sites.
     #[default]
     Neighbours,
     /// Nothing: the local lattice is cut into blocks of these extents, even ones that divide it, and fields are taken to be
-    /// zero beyond the ends of a block, but for a direction in which one block is the whole lattice. Each block has its
+    /// zero outside a block, but for a direction in which one block is the whole lattice. Each block has its
     /// own system then.
     Blocks([usize; 4]),
 }
@@ -64,7 +75,7 @@ fn pack(
     Ok(backend.run(Some(stream), call, sites, nrhs)?)
 }
 
-/// How an operator hops.
+/// Parameters of a hopping term.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hop {
     /// Steps of the longest hop.
@@ -73,65 +84,65 @@ pub(crate) struct Hop {
     pub parity: usize,
     /// The Hermitian conjugate.
     pub dagger: bool,
-    /// What it finds beyond the ends.
+    /// Sites that it reads across the ends.
     pub boundary: HopBoundary,
     /// Right-hand sides, the first ones of a field.
     pub nrhs: usize,
 }
 
 /// Sites whose hops leave this device.
-pub(crate) struct Outside<'a> {
-    /// Which part, from 1: 0 is that of the sites whose hops do not.
+pub(crate) struct ExteriorPart<'a> {
+    /// Number of the part, from 1: 0 is the interior.
     pub part: usize,
     pub region: Region,
     /// Their number.
     pub sites: u32,
-    /// What their hops find.
+    /// Ghost zones that their hops read.
     pub ghosts: Ghosts,
-    /// Where to compute them; `None`: in the main order of work.
+    /// Stream to compute them on; `None` for the main order of work.
     pub stream: Option<&'a Stream>,
 }
 
 /// Computes the sites of a region, which are so many.
 pub(crate) type InteriorLaunch<'a> = &'a mut dyn FnMut(Region, u32) -> Result;
 /// Computes sites whose hops leave this device.
-pub(crate) type ExteriorLaunch<'a> = &'a mut dyn FnMut(Outside<'_>) -> Result;
+pub(crate) type ExteriorLaunch<'a> = &'a mut dyn FnMut(ExteriorPart<'_>) -> Result;
 
-/// Applies a hopping term to `input`: calls `inside` with the sites whose hops stay on this device, and `outside` with
+/// Applies a hopping term to `input`: calls `interior` with the sites whose hops stay on this device, and `exterior` with
 /// the others, part after part. Each is called through a pointer, so that this is compiled once for all kernels.
-pub(crate) fn hop(input: &DeviceField, hop: Hop, inside: InteriorLaunch<'_>, outside: ExteriorLaunch<'_>) -> Result {
+pub(crate) fn hop(input: &DeviceField, hop: Hop, interior: InteriorLaunch<'_>, exterior: ExteriorLaunch<'_>) -> Result {
     let domain = input.domain();
     let geometry = domain.geometry();
     if let HopBoundary::Blocks(extents) = hop.boundary {
         let blocks = Blocks::new(&geometry, extents.map(|extent| extent as u32));
-        return in_blocks(domain, &blocks, inside, outside);
+        return in_blocks(domain, &blocks, interior, exterior);
     }
-    let Some(halo) = domain.halo() else {
-        return inside(Region::WHOLE, domain.half_sites());
+    let Some(halo) = domain.halo()? else {
+        return interior(Region::WHOLE, domain.half_sites());
     };
-    // A hop must not pass beyond the neighbour.
+    // A hop must not pass the neighbour.
     domain.grid().check(domain.global().size(), hop.steps as usize)?;
     let bytes = zone_bytes(input.kind(), input.precision()) * hop.nrhs;
     let zones = LevelZones { geometry, steps: hop.steps, spinors: 1, bytes };
     let pack = |backend: &dyn Backend, stream: &Stream, faces: Faces, to: Ghosts| {
         pack(backend, stream, input, faces, to, hop.dagger, hop.nrhs as u32)
     };
-    between_neighbours(domain, halo, zones, hop.parity, &pack, inside, outside)
+    between_neighbours(domain, halo, zones, hop.parity, &pack, interior, exterior)
 }
 
-/// The same for a hop of one step between sites of a coarse level of multigrid, with `spinors` spinors at each site and in
+/// Applies [`hop`] of one step between sites of a coarse level of multigrid, with `spinors` spinors at each site and in
 /// single precision, from the other parity to `parity`.
 pub(crate) fn hop_on_level(
     input: &DeviceField,
     (geometry, spinors): (Geometry, u32),
     parity: usize,
     nrhs: usize,
-    inside: InteriorLaunch<'_>,
-    outside: ExteriorLaunch<'_>,
+    interior: InteriorLaunch<'_>,
+    exterior: ExteriorLaunch<'_>,
 ) -> Result {
     let domain = input.domain();
-    let Some(halo) = domain.halo() else {
-        return inside(Region::WHOLE, geometry.half_volume());
+    let Some(halo) = domain.halo()? else {
+        return interior(Region::WHOLE, geometry.half_volume());
     };
     let bytes = input.kind().site_bytes(input.precision()) * nrhs;
     let pack = |backend: &dyn Backend, stream: &Stream, faces: Faces, to: Ghosts| {
@@ -139,18 +150,26 @@ pub(crate) fn hop_on_level(
         let call = Call::of(&PACK_SITES, Format::of(input.precision()), &kernel)?;
         Ok(backend.run(Some(stream), call, faces.sites() * spinors, nrhs as u32)?)
     };
-    between_neighbours(domain, halo, LevelZones { geometry, steps: 1, spinors, bytes }, parity, &pack, inside, outside)
+    between_neighbours(
+        domain,
+        halo,
+        LevelZones { geometry, steps: 1, spinors, bytes },
+        parity,
+        &pack,
+        interior,
+        exterior,
+    )
 }
 
-/// What ghost zones around a lattice hold.
+/// Contents of the ghost zones around a lattice.
 #[derive(Clone, Copy)]
 struct LevelZones {
     geometry: Geometry,
     /// Layers.
     steps: u32,
-    /// Of a site.
+    /// Spinors of a site.
     spinors: u32,
-    /// Of a spinor of all right-hand sides.
+    /// Bytes of a spinor of all right-hand sides.
     bytes: usize,
 }
 
@@ -164,8 +183,8 @@ fn between_neighbours(
     zones: LevelZones,
     parity: usize,
     pack: &Pack<'_>,
-    inside: InteriorLaunch<'_>,
-    outside: ExteriorLaunch<'_>,
+    interior: InteriorLaunch<'_>,
+    exterior: ExteriorLaunch<'_>,
 ) -> Result {
     let LevelZones { geometry, steps, spinors, bytes } = zones;
     let parts = Parts::new(&geometry, halo.cut(), steps);
@@ -176,15 +195,15 @@ fn between_neighbours(
     let sizes: [u32; 4] = std::array::from_fn(zone);
     let bytes = sizes.map(|size| size as usize * PADDING * bytes);
     let backend = domain.backend();
-    let mut exchanges = lock(&halo.exchanges);
-    let exchange = exchange_of(halo.transport, &halo.warned, &mut exchanges, domain, bytes)?;
+    let mut exchanges = halo.exchanges();
+    let exchange = exchanges.exchange(domain, bytes)?;
     let ghosts = |zones: Zones| view::ghosts(zones, sizes, halo.cut(), &geometry);
     let faces = Faces::new(geometry, 1 - parity as u32, steps, halo.cut());
-    let mut recorder = lock(&halo.recorder);
-    let trace = Trace::new(recorder.as_mut());
-    let mut inside = || match parts.interior {
+    let recorder = halo.recorder();
+    let trace = Trace::new(recorder.as_ref());
+    let mut interior = || match parts.interior {
         Some(RegionPart { region, sites }) => {
-            trace.device(backend, Track::Main, None, &|| "interior".into(), &mut || inside(region, sites))
+            trace.device(backend, Track::Main, None, &|| "interior".into(), &mut || interior(region, sites))
         }
         None => Ok(()),
     };
@@ -194,20 +213,20 @@ fn between_neighbours(
     let mut pack = || pack(backend, stream, faces, ghosts(places));
     trace.device(backend, track, Some(stream), &|| "pack".into(), &mut pack)?;
     let zones = exchange.zones();
-    let mut outside = |mu: usize, order: Option<&Stream>| match parts.exteriors[mu] {
+    let mut exterior = |mu: usize, order: Option<&Stream>| match parts.exteriors[mu] {
         Some(RegionPart { region, sites }) => {
             let name = || format!("exterior {}", direction(mu));
             let track = if order.is_some() { track } else { Track::Main };
-            let part = || Outside { part: 1 + mu, region, sites, ghosts: ghosts(zones), stream: order };
-            trace.device(backend, track, order, &name, &mut || outside(part()))
+            let part = || ExteriorPart { part: 1 + mu, region, sites, ghosts: ghosts(zones), stream: order };
+            trace.device(backend, track, order, &name, &mut || exterior(part()))
         }
         None => Ok(()),
     };
-    let context = ExchangeContext { backend, trace: &trace, streams: &halo.streams, packing: Some(stream) };
-    exchange.run(context, halo.overlap, &mut inside, &mut outside)
+    let context = ExchangeContext { backend, trace, streams: &halo.streams, packing: Some(stream) };
+    exchange.run(context, domain.overlap(), &mut interior, &mut exterior)
 }
 
-/// *Collective.* One exchange with the neighbours beyond the ends in the directions that are cut, in the main order of work:
+/// *Collective.* One exchange with the neighbours in the directions that are cut, in the main order of work:
 /// `pack` is called with where `bytes[μ]` bytes are put for zone `[μ][forward]` of the neighbour who has it. Hands back this
 /// process's zones; they are there until the next exchange but one of as many bytes, or until the domain is released.
 pub(crate) fn exchange_once(
@@ -218,16 +237,16 @@ pub(crate) fn exchange_once(
 ) -> Result<Zones> {
     let backend = domain.backend();
     let bytes = std::array::from_fn(|mu| if halo.cut() >> mu & 1 == 1 { bytes[mu] } else { 0 });
-    let mut exchanges = lock(&halo.exchanges);
-    let exchange = exchange_of(halo.transport, &halo.warned, &mut exchanges, domain, bytes)?;
+    let mut exchanges = halo.exchanges();
+    let exchange = exchanges.exchange(domain, bytes)?;
     pack(&exchange.begin(backend, None)?)?;
-    let context = ExchangeContext { backend, trace: &Trace::new(None), streams: &halo.streams, packing: None };
+    let context = ExchangeContext { backend, trace: Trace::new(None), streams: &halo.streams, packing: None };
     exchange.run(context, true, &mut || Ok(()), &mut |_, _| Ok(()))?;
     Ok(exchange.zones())
 }
 
 /// [`hop`] without neighbours: nothing is sent.
-fn in_blocks(domain: &Domain, blocks: &Blocks, inside: InteriorLaunch<'_>, outside: ExteriorLaunch<'_>) -> Result {
+fn in_blocks(domain: &Domain, blocks: &Blocks, interior: InteriorLaunch<'_>, exterior: ExteriorLaunch<'_>) -> Result {
     let geometry = domain.geometry();
     let (size, block) = (geometry.size(), blocks.extents());
     let closed: u32 = (0..4).map(|mu| u32::from(block[mu] < size[mu]) << mu).sum();
@@ -236,15 +255,15 @@ fn in_blocks(domain: &Domain, blocks: &Blocks, inside: InteriorLaunch<'_>, outsi
     if blocks.count() > 1 {
         // Most sites are near an end of their block.
         let (region, sites) = (Region::WHOLE, domain.half_sites());
-        return outside(Outside { part: 1, region, sites, ghosts, stream: None });
+        return exterior(ExteriorPart { part: 1, region, sites, ghosts, stream: None });
     }
     let parts = Parts::new(&geometry, closed, 1);
     if let Some(RegionPart { region, sites }) = parts.interior {
-        inside(region, sites)?;
+        interior(region, sites)?;
     }
     for (mu, part) in parts.exteriors.iter().enumerate() {
         if let Some(RegionPart { region, sites }) = *part {
-            outside(Outside { part: 1 + mu, region, sites, ghosts, stream: None })?;
+            exterior(ExteriorPart { part: 1 + mu, region, sites, ghosts, stream: None })?;
         }
     }
     Ok(())

@@ -1,16 +1,16 @@
-//! Which sites can be computed before other processes' sites are here.
+//! The interior and the exteriors of a lattice.
 use gpu_kernels::lattice::{Geometry, Region};
 
 /// A part of the local lattice and its sites of one parity.
 #[derive(Clone, Copy, Debug)]
 pub struct RegionPart {
-    /// Which sites.
+    /// The box of sites.
     pub region: Region,
-    /// How many of one parity.
+    /// Number of sites of one parity.
     pub sites: u32,
 }
 
-/// The local lattice in parts: the interior, whose hops stay inside, and for each direction that is cut the sites that
+/// The local lattice in parts: the interior, whose hops stay on it, and for each direction that is cut the sites that
 /// can be computed once the ghosts of that direction and of those before it are here. Every site is in one part.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts {
@@ -21,12 +21,12 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// For hops of up to `hops` steps where the directions in `cut` (bit μ) are cut.
+    /// Returns the parts for hops of up to `hops` steps where the directions in `cut` (bit μ) are cut.
     pub fn new(geometry: &Geometry, cut: u32, hops: u32) -> Self {
         let extents = geometry.size();
         let is_cut = |mu: usize| cut >> mu & 1 == 1;
-        // From the first site that no hop along μ leaves, and how many of those there are.
-        let inside =
+        // The first site whose hops along μ reach no neighbour, and how many of those there are.
+        let unreached =
             |mu: usize| if is_cut(mu) { (hops, extents[mu].saturating_sub(2 * hops)) } else { (0, extents[mu]) };
         // The others, around the end: all, where the lattice is so thin that there are no others.
         let edge = |mu: usize| match extents[mu].checked_sub(hops) {
@@ -40,13 +40,13 @@ impl Parts {
             let region = Region::on(geometry, intervals.map(|(start, _)| start), intervals.map(|(_, length)| length));
             Some(RegionPart { region, sites: region.sites(geometry) })
         };
-        let interior = part(std::array::from_fn(inside));
+        let interior = part(std::array::from_fn(unreached));
         // What is near an end of two directions waits for the later one.
         let exterior = |mu: usize| {
             let interval = |nu: usize| match nu.cmp(&mu) {
                 std::cmp::Ordering::Less => (0, extents[nu]),
                 std::cmp::Ordering::Equal => edge(nu),
-                std::cmp::Ordering::Greater => inside(nu),
+                std::cmp::Ordering::Greater => unreached(nu),
             };
             if is_cut(mu) { part(std::array::from_fn(interval)) } else { None }
         };

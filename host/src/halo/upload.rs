@@ -28,7 +28,7 @@ impl GaugeField {
     }
     /// *Collective.* Brings the border up to date after links have changed.
     pub(crate) fn fill_border(&self) -> Result {
-        match self.domain().halo() {
+        match self.domain().halo()? {
             Some(halo) => halo.fill_links(self.domain(), self.border(), self.both(), self.precision()),
             None => Ok(()),
         }

@@ -57,12 +57,12 @@ impl HopVectors {
     /// *Collective.* The same with the neighbours' vectors around, on the lattice of links with a border.
     fn with_border(self, lattice: &GaugeField, across: f64) -> Result<Self> {
         let domain = lattice.domain();
-        let Some(halo) = domain.halo() else { return Ok(self) };
+        let Some(halo) = domain.halo()? else { return Ok(self) };
         let width = lattice.border_width();
-        let wide = domain.with_margin(width)?;
+        let wide = domain.with_ghost_zone(width)?;
         let mut bordered = HopVectors::new(&wide, self.precision(), self.fields[0].nrhs())?;
         for (parity, (from, to)) in self.fields.iter().zip(&mut bordered.fields).enumerate() {
-            halo.fill_margin(from, from.nrhs(), to, parity as u32, width, across)?;
+            halo.fill_ghost_zone(from, from.nrhs(), to, parity as u32, width, across)?;
         }
         Ok(HopVectors { added: self.added, ..bordered })
     }

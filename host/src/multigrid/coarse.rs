@@ -2,9 +2,9 @@
 use super::level::Level;
 use super::null_space::NullSpace;
 use crate::backend::{Call, view};
-use crate::domain::{DeviceError, Halo, Result, Zones};
+use crate::domain::{DeviceError, Result};
 use crate::field::{CoarseMatrices, DeviceField, FieldSpace, FullField, GaugeField};
-use crate::halo::{self, Hop, HopBoundary, Outside};
+use crate::halo::{self, ExteriorPart, Hop, HopBoundary, Zones};
 use crate::operators::{DiagonalForm, EvenOddWilson};
 use gpu_kernels::coarse::{
     ADD_BACKWARD, AddBackward, COARSE_APPLY, CoarseApply, INVERT, Invert, MULTIPLY_LINKS, Matrices, MultiplyLinks,
@@ -101,7 +101,7 @@ impl CoarseOperator {
                 &mut |region, sites| {
                     Ok(backend.launch(&FORWARD_HOP, format, &part(region, Ghosts::NONE), sites, nrhs as u32)?)
                 },
-                &mut |Outside { region, sites, ghosts, stream, .. }| {
+                &mut |ExteriorPart { region, sites, ghosts, stream, .. }| {
                     let kernel = part(region, ghosts);
                     let call = Call::of(&FORWARD_HOP, format, &kernel)?;
                     Ok(backend.run(stream, call, sites, nrhs as u32)?)
@@ -208,9 +208,17 @@ impl CoarseOperator {
         let geometry = Geometry::new(coarse.extents());
         let (diagonal, inside_view) = (x.view(), inside.view());
         let rows = Divisor::new(rows);
-        let beyond = Self::links_beyond(space, &links)?;
-        let cut = domain.halo().map_or(0, Halo::cut);
-        let backward = AddBackward { diagonal, inside: inside_view, links: links.view(), beyond, cut, geometry, rows };
+        let ghost_links = Self::neighbour_links(space, &links)?;
+        let cut = domain.cut();
+        let backward = AddBackward {
+            diagonal,
+            inside: inside_view,
+            links: links.view(),
+            beyond: ghost_links,
+            cut,
+            geometry,
+            rows,
+        };
         let elements = sites as u32 * rows.get() * rows.get();
         space.launch_single(&ADD_BACKWARD, &backward, elements, 1)?;
         let inverse = matrices(1)?;
@@ -227,11 +235,11 @@ impl CoarseOperator {
         let hops = if precision == Precision::Single { hops } else { hops.rounded(domain)? };
         Ok(Some(CoarseOperator { level: coarse.clone(), vectors: count, diagonal: x, inverse, links, hops }))
     }
-    /// *Collective.* Forward links that begin beyond the backward ends of this process's part, `[μ]`.
-    fn links_beyond(space: &NullSpace, links: &CoarseMatrices) -> Result<[Matrices; 4]> {
+    /// *Collective.* Forward links that begin on the neighbours' sites next to the backward ends of this process's part, `[μ]`.
+    fn neighbour_links(space: &NullSpace, links: &CoarseMatrices) -> Result<[Matrices; 4]> {
         let (coarse, count) = (space.coarse(), space.count());
         let (domain, geometry) = (coarse.domain(), Geometry::new(coarse.extents()));
-        let Some(halo) = domain.halo() else { return Ok([links.view(); 4]) };
+        let Some(halo) = domain.halo()? else { return Ok([links.view(); 4]) };
         let sites = |mu: usize| 2 * geometry.face_sites(mu);
         let matrix = CoarseMatrices::bytes_for(1, count, 1, Precision::Single);
         let mut pack = |places: &Zones| {
@@ -304,19 +312,19 @@ impl CoarseOperator {
         };
         let (backend, format) = (domain.backend(), Format::of(part.matrices.precision()));
         let threads = |sites: u32| LANES * CoarseApply::PARTS * sites * tiles;
-        let mut inside = |region, sites| {
+        let mut interior = |region, sites| {
             let kernel = kernel(region, Ghosts::NONE);
             Ok(backend.launch(&COARSE_APPLY, format, &kernel, threads(sites), nrhs as u32)?)
         };
         if part.here {
-            return inside(Region::WHOLE, geometry.half_volume());
+            return interior(Region::WHOLE, geometry.half_volume());
         }
-        let mut outside = |Outside { region, sites, ghosts, stream, .. }: Outside<'_>| {
+        let mut exterior = |ExteriorPart { region, sites, ghosts, stream, .. }: ExteriorPart<'_>| {
             let kernel = kernel(region, ghosts);
             let call = Call::of(&COARSE_APPLY, format, &kernel)?;
             Ok(backend.run(stream, call, threads(sites), nrhs as u32)?)
         };
-        halo::hop_on_level(input, (geometry, spinors), parity, nrhs, &mut inside, &mut outside)
+        halo::hop_on_level(input, (geometry, spinors), parity, nrhs, &mut interior, &mut exterior)
     }
     /// `out` = X x, or X⁻¹ x, on the sites of `parity`.
     ///

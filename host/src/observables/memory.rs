@@ -84,7 +84,7 @@ impl Ensemble {
             let width = part.border().into_iter().max().unwrap_or(0);
             for precision in [Precision::Double, Precision::Single] {
                 let pairs = [POLES * self.pseudofermions];
-                exchanges = exchanges.hops(hops, precision, &nrhs).margin(
+                exchanges = exchanges.hops(hops, precision, &nrhs).ghost_zone(
                     width,
                     FermionKind::Staggered.site_bytes(precision),
                     &pairs,
@@ -128,7 +128,7 @@ impl Ensemble {
             }
             for precision in [Precision::Double, Precision::Single] {
                 let site = FermionKind::Wilson.site_bytes(precision);
-                exchanges = exchanges.hops(HaloField::Spinors, precision, &[1]).margin(2, site, &[2, poles / 2]);
+                exchanges = exchanges.hops(HaloField::Spinors, precision, &[1]).ghost_zone(2, site, &[2, poles / 2]);
             }
         }
         if self.stout_levels > 0 {

@@ -1,4 +1,4 @@
-//! Rows of Wilson operators, launched over a lattice that may be cut: the inside by the kernel for whole lattices, the
+//! Rows of Wilson operators, launched over a lattice that may be cut: the interior by the kernel for whole lattices, the
 //! sites near a cut by one for rows of its kind that also looks into ghost zones.
 use super::diagonal::DiagonalKernels;
 use super::wilson::Wilson;
@@ -6,7 +6,7 @@ use crate::backend::{Call, view};
 use crate::domain::Result;
 use crate::domain::{PartialSums, SumTarget};
 use crate::field::DeviceField;
-use crate::halo::{Hop, Outside, hop};
+use crate::halo::{ExteriorPart, Hop, hop};
 use gpu_kernels::Instances;
 use gpu_kernels::diagonal::DiagonalArguments;
 use gpu_kernels::exterior::{WILSON_EXTERIOR, WILSON_EXTERIOR_DOTS};
@@ -93,7 +93,7 @@ impl Wilson {
                 let row = row.arguments(self, view::NO_FIELD, region, Ghosts::NONE);
                 Ok(backend.launch(interior, format, &row, sites, nrhs)?)
             },
-            &mut |Outside { region, sites, ghosts, stream, .. }| {
+            &mut |ExteriorPart { region, sites, ghosts, stream, .. }| {
                 let row = row.arguments(self, view::NO_FIELD, region, ghosts);
                 Ok(backend.run(stream, Call::of(&WILSON_EXTERIOR, format, &row)?, sites, nrhs)?)
             },
@@ -124,7 +124,7 @@ impl Wilson {
                 let row = row.arguments(self, w.view(), region, Ghosts::NONE);
                 target.reduce(backend, None, Call::of_sum(interior, format, &row)?, sites, nrhs as u32, slot)
             },
-            &mut |Outside { part, region, sites, ghosts, stream }| {
+            &mut |ExteriorPart { part, region, sites, ghosts, stream }| {
                 let slot = sums.borrow_mut().slot(part, 8);
                 let row = row.arguments(self, w.view(), region, ghosts);
                 let call = Call::of_sum(&WILSON_EXTERIOR_DOTS, format, &row)?;

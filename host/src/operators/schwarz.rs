@@ -64,16 +64,16 @@ pub struct MrInBlocks {
     nrhs: Width,
     fields: RefCell<[DeviceField; 2]>,
     sums: DeviceBuffer,
-    margin: Option<Margin>,
+    overlap: Option<OverlappingParts>,
 }
 
 /// How vectors of each process's part become vectors of overlapping domains.
-struct Margin {
+struct OverlappingParts {
     /// The parts.
     parts: Domain,
     /// Sites of its neighbours that a domain has besides its part.
     width: u32,
-    /// The factor of what lies beyond an end of the whole lattice in t.
+    /// The factor of sites across an end of the whole lattice in t.
     across: f64,
     /// The vector that the domain is given, and what it makes of it.
     given: RefCell<[DeviceField; 2]>,
@@ -98,11 +98,11 @@ impl MrInBlocks {
         let bytes = 5 * 8 * WIDTH * nrhs * blocks.count() as usize;
         let sums = domain.backend().allocate(bytes, "sums of Schwarz blocks")?;
         let nrhs = Width::default();
-        Ok(MrInBlocks { operator, params, blocks, nrhs, fields: RefCell::new(fields), sums, margin: None })
+        Ok(MrInBlocks { operator, params, blocks, nrhs, fields: RefCell::new(fields), sums, overlap: None })
     }
     /// *Collective.* In overlapping domains: `operator` lives on the parts of all processes, those of `parts`, each with a
-    /// margin of `width` sites of its neighbours'. Vectors are those of the parts: a domain gets what its neighbours have in
-    /// its margin, and what it makes of that beyond its part is dropped (restricted additive Schwarz, Cai and Sarkis 1999).
+    /// ghost zone of `width` sites of its neighbours'. Vectors are those of the parts: a domain gets what its neighbours have in
+    /// its ghost zone, and what it makes of that is dropped (restricted additive Schwarz, Cai and Sarkis 1999).
     /// `across` is the factor of a hop across the end of the whole lattice in t.
     ///
     /// # Errors
@@ -120,7 +120,10 @@ impl MrInBlocks {
     ) -> Result<Self> {
         let field = || DeviceField::zero(operator.domain(), FermionKind::Wilson, operator.precision(), nrhs);
         let (parts, width, given) = (parts.clone(), width as u32, RefCell::new([field()?, field()?]));
-        Ok(MrInBlocks { margin: Some(Margin { parts, width, across, given }), ..Self::new(operator, params, nrhs)? })
+        Ok(MrInBlocks {
+            overlap: Some(OverlappingParts { parts, width, across, given }),
+            ..Self::new(operator, params, nrhs)?
+        })
     }
     /// Of its vectors.
     fn kind(&self) -> (FermionKind, Precision) {
@@ -128,7 +131,7 @@ impl MrInBlocks {
     }
     /// z ≈ M̂⁻¹ r in every domain.
     fn solve(&self, r: &DeviceField, z: &mut DeviceField) -> Result<Work> {
-        let Some(Margin { parts, width, across, given }) = &self.margin else {
+        let Some(OverlappingParts { parts, width, across, given }) = &self.overlap else {
             return self.in_blocks(r, z);
         };
         let nrhs = self.nrhs.of(r.nrhs());
@@ -136,8 +139,8 @@ impl MrInBlocks {
         r.expect(parts, self.kind(), nrhs)?;
         z.expect(parts, self.kind(), nrhs)?;
         wide_r.expect(self.operator.domain(), self.kind(), nrhs)?;
-        if let Some(halo) = parts.halo() {
-            halo.fill_margin(r, nrhs, wide_r, 0, *width, *across)?;
+        if let Some(halo) = parts.halo()? {
+            halo.fill_ghost_zone(r, nrhs, wide_r, 0, *width, *across)?;
         }
         let work = self.in_blocks(wide_r, wide_z)?;
         let (from, to) = (parts.bordered_by(parts.border(*width)).inner, Region::WHOLE);

@@ -10,7 +10,7 @@ use crate::backend::{Call, DeviceBuffer, view};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::domain::{PartialSums, SumTarget};
 use crate::field::{DeviceField, DeviceGauge, FieldSpace, FullField};
-use crate::halo::{Hop, HopBoundary, Outside, hop};
+use crate::halo::{ExteriorPart, Hop, HopBoundary, hop};
 use gpu_kernels::exterior::{IMPROVED_EXTERIOR, IMPROVED_EXTERIOR_DOT, STAGGERED_EXTERIOR, STAGGERED_EXTERIOR_DOT};
 use gpu_kernels::field::Field;
 use gpu_kernels::ghost::Ghosts;
@@ -367,7 +367,7 @@ impl StaggeredLinks {
     fn format(&self) -> Format {
         Format::with_links(self.precision(), self.long.as_ref().unwrap_or(&*self.near).storage())
     }
-    /// The kernels of rows: by themselves and with sums, inside and at the ends.
+    /// The kernels of rows: by themselves and with sums, in the interior and in exteriors.
     fn kernels(&self) -> [(&'static Instances<StaggeredRow>, &'static SumInstances<StaggeredRow>); 2] {
         match self.long {
             None => [(&STAGGERED_ROW, &STAGGERED_ROW_DOT), (&STAGGERED_EXTERIOR, &STAGGERED_EXTERIOR_DOT)],
@@ -433,7 +433,7 @@ impl Staggered {
                 let row = row.arguments(self, view::NO_FIELD, region, Ghosts::NONE);
                 Ok(backend.launch(interior, format, &row, sites, nrhs)?)
             },
-            &mut |Outside { region, sites, ghosts, stream, .. }| {
+            &mut |ExteriorPart { region, sites, ghosts, stream, .. }| {
                 let row = row.arguments(self, view::NO_FIELD, region, ghosts);
                 Ok(backend.run(stream, Call::of(exterior, format, &row)?, sites, nrhs)?)
             },
@@ -458,7 +458,7 @@ impl Staggered {
                 let row = row.arguments(self, w.view(), region, Ghosts::NONE);
                 target.reduce(backend, None, Call::of_sum(interior, format, &row)?, sites, nrhs as u32, slot(0))
             },
-            &mut |Outside { part, region, sites, ghosts, stream }| {
+            &mut |ExteriorPart { part, region, sites, ghosts, stream }| {
                 let row = row.arguments(self, w.view(), region, ghosts);
                 let call = Call::of_sum(exterior, format, &row)?;
                 target.reduce(backend, stream, call, sites, nrhs as u32, slot(part))

@@ -130,7 +130,7 @@ impl<'c, 'g> WilsonFormats<'c, 'g> {
         }
         let width = schwarz.overlap;
         let (links, term) = self.configuration.with_staged(|thin| {
-            let thin = thin.with_margin(width as u32)?.expect("the request was checked");
+            let thin = thin.with_ghost_zone(width as u32)?.expect("the request was checked");
             let term = self.operator.diagonal(&thin)?.convert(precision)?;
             let phases = self.configuration.phases(self.operator.theta);
             Ok((Arc::new(thin.pack_with(phases, precision, storage)?), term))

@@ -181,7 +181,7 @@ impl Request {
         match (self.method, self.schwarz.overlap) {
             (Method::GcrDd, 1..) => {
                 let bytes = FermionKind::Wilson.site_bytes(self.schwarz.precision);
-                all.margin(self.schwarz.overlap as u32, bytes, &widths)
+                all.ghost_zone(self.schwarz.overlap as u32, bytes, &widths)
             }
             (Method::Multigrid, _) => self.multigrid.exchanges(all, local, nrhs, super::batch::widths),
             _ => all,

@@ -181,19 +181,18 @@ impl Forms {
     fn hops(&self, gradient: &GaugeField) -> Result {
         let wilson = self.quarks.operator.wilson;
         let across = wilson.boundary.sign();
-        let margin = self.domain.border(MARGIN);
-        let vectors = self.domain.bordered_by(margin);
+        let vectors = self.domain.bordered_by(self.domain.border(GHOST_WIDTH));
         let Forms { domain, precision, x, y, added, .. } = self;
         let bordered;
-        let (x, y, vectors) = match domain.halo() {
+        let (x, y, vectors) = match domain.halo()? {
             None => (x, y, vectors),
             Some(halo) => {
-                let wide = domain.with_margin(MARGIN)?;
+                let wide = domain.with_ghost_zone(GHOST_WIDTH)?;
                 let fill = |fields: &[DeviceField; 2]| -> Result<[DeviceField; 2]> {
                     let field = || DeviceField::zero(&wide, FermionKind::Wilson, *precision, fields[0].nrhs());
                     let mut out = [field()?, field()?];
                     for (parity, (from, to)) in fields.iter().zip(&mut out).enumerate() {
-                        halo.fill_margin(from, from.nrhs(), to, parity as u32, MARGIN, across)?;
+                        halo.fill_ghost_zone(from, from.nrhs(), to, parity as u32, GHOST_WIDTH, across)?;
                     }
                     Ok(out)
                 };
@@ -222,8 +221,8 @@ impl Forms {
     }
 }
 
-/// Sites of vectors around a lattice that is cut: one is needed, and margins are even.
-const MARGIN: u32 = 2;
+/// Sites of vectors around a lattice that is cut: one is needed, and ghost zones are an even number of sites wide.
+const GHOST_WIDTH: u32 = 2;
 
 /// W of all planes.
 struct InsertionField([GaugeField; 2]);

@@ -1,18 +1,15 @@
-//! Which processes reach each other's device memory.
-use super::Result;
-use super::exchange::ORDERED;
-use super::transport::Transport;
+//! Processes that reach each other's device memory.
+use super::zones::ORDERED;
 use crate::backend::{Backend, DeviceBuffer, Peer};
+use crate::domain::{Result, Transport};
 use crate::network::Network;
 use comms::CommError;
 use std::collections::HashMap;
 
-/// The ghost zones of the other processes of this machine, as far as they can be reached.
+/// The ghost zones of the other processes of this machine, as far as both sides reach each other's.
 pub(super) struct Peers {
-    /// By rank.
+    /// Open memory by rank.
     opened: Vec<Option<Peer>>,
-    /// By rank: whether that process reaches ours.
-    reached: Vec<bool>,
 }
 
 impl Peers {
@@ -50,7 +47,10 @@ impl Peers {
                 None => None,
             });
         }
-        let mut peers = Peers { reached: everybodys(network, &opened)?, opened };
+        // A process that does not reach ours gets messages, and so do we: both ends of a connection are alike.
+        let reach_us = everybodys(network, &opened)?;
+        let both_reach = opened.into_iter().zip(reach_us).map(|(peer, reaches_us)| peer.filter(|_| reaches_us));
+        let mut peers = Peers { opened: both_reach.collect() };
         let works = peers.works(backend, network, zones, room, &numbers_on_machines(&places))?;
         // One that fails makes all fall back: a machine that does this is not to be trusted with the others.
         let mut failed = [f64::from(u8::from(!works))];
@@ -58,18 +58,13 @@ impl Peers {
         if failed[0] > 0.0 {
             problem = Some("what one GPU wrote did not arrive at the other".into());
             peers.opened.iter_mut().for_each(|peer| *peer = None);
-            peers.reached.fill(false);
         }
         let problem = problem.filter(|_| !by_messages && backend.name() != "cpu").unwrap_or_default();
         Ok((peers, first_problem(&network.all_gather(problem.as_bytes())?)))
     }
-    /// Where another process's zones are, if they can be reached.
+    /// Returns the address of another process's zones, if they can be reached.
     pub fn zones_of(&self, backend: &dyn Backend, rank: usize) -> Option<*mut u8> {
         self.opened[rank].as_ref().map(|peer| backend.peer_address(peer))
-    }
-    /// Whether another process writes into ours.
-    pub fn reaches_us(&self, rank: usize) -> bool {
-        self.reached[rank]
     }
     /// *Collective.* Everybody writes a number into the memory of all whom it reaches, and finds those of the others.
     /// `numbers` are those of ranks on their machines.
@@ -92,7 +87,7 @@ impl Peers {
         backend.synchronize()?;
         network.barrier()?;
         let mut works = true;
-        for rank in (0..network.size()).filter(|rank| self.reached[*rank] && fits(*rank)) {
+        for rank in (0..network.size()).filter(|rank| self.opened[*rank].is_some() && fits(*rank)) {
             let mut word = [0; 4];
             backend.download(zones, FIELD * numbers[rank], &mut word)?;
             works &= u32::from_le_bytes(word) == number(rank);

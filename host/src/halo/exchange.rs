@@ -1,0 +1,206 @@
+//! The exchange of ghost zones of one size with the neighbours, again and again.
+use super::peers::Peers;
+use super::trace::Trace;
+use super::transport::{Connector, ExchangeRound, HaloTransport};
+use super::zones::{ORDERED, ZoneEnd, ZoneLayout, ZoneMemory};
+use crate::backend::{Backend, Event, Stream};
+use crate::domain::{Domain, Result, Transport};
+use comms::Direction;
+use tracing::warn;
+
+/// Ghost zones of one size, and the connections with the neighbours who fill them.
+///
+/// Zones are there twice and take turns. A neighbour that writes into them by itself may do so as soon as it has our
+/// message of the exchange before: that was packed after the kernels that read the last but one.
+pub(super) struct Exchange {
+    /// `[μ]`: backward and forward neighbour in the directions that have zones. Before the memory that their messages use.
+    neighbours: [Option<[Neighbour; 2]>; 4],
+    memory: ZoneMemory,
+    /// There are fields to pack.
+    given: Event,
+    /// The exteriors are done.
+    done: Event,
+    /// Keeps the neighbours' zones accessible.
+    _peers: Peers,
+}
+
+/// The process at one end of a direction.
+struct Neighbour {
+    end: ZoneEnd,
+    transport: Box<dyn HaloTransport>,
+}
+
+/// A stream for each end of each direction that is cut.
+pub(super) type Streams = [Option<[Stream; 2]>; 4];
+
+/// Addresses of zones: `[μ][forward]`.
+pub(crate) type Zones = [[*mut u8; 2]; 4];
+
+/// Device, streams and timeline of an exchange.
+#[derive(Clone, Copy)]
+pub(super) struct ExchangeContext<'a> {
+    pub backend: &'a dyn Backend,
+    pub trace: Trace<'a>,
+    /// Streams of the ends.
+    pub streams: &'a Streams,
+    /// The stream that packed; `None` for the main order of work.
+    pub packing: Option<&'a Stream>,
+}
+
+impl Exchange {
+    /// *Collective.* For zones of `bytes[μ]` bytes; 0 where no zones are wanted. Warns of what went wrong, unless that was
+    /// `warned` before.
+    pub fn new(domain: &Domain, bytes: [usize; 4], warned: &mut bool) -> Result<Self> {
+        let (backend, network, transport) = (domain.backend(), domain.network(), domain.transport());
+        let memory = ZoneMemory::new(backend, ZoneLayout::new(bytes))?;
+        let (peers, problem) = Peers::new(backend, network, transport, &memory.zones, 2 * memory.layout.turn_bytes())?;
+        let connector = Connector { backend, network, transport, peers: &peers, memory: &memory };
+        let unreached = transport == Transport::Mpi && !connector.messages_reach_devices();
+        let problem = problem.or_else(|| unreached.then(|| "the MPI library does not reach the memory of GPUs".into()));
+        if let Some(problem) = problem
+            && !std::mem::replace(warned, true)
+        {
+            warn!("{problem}; data between GPUs goes through the memory of the host");
+        }
+        let neighbour = |mu: usize, direction: Direction| -> Result<Neighbour> {
+            let end = ZoneEnd { mu, forward: usize::from(direction == Direction::Forward) };
+            let transport = connector.connect(end, domain.grid().neighbour(network.rank(), mu, direction))?;
+            Ok(Neighbour { end, transport })
+        };
+        let mut neighbours = [None, None, None, None];
+        for (mu, slot) in neighbours.iter_mut().enumerate() {
+            if memory.layout.has_zones(mu) {
+                *slot = Some([neighbour(mu, Direction::Backward)?, neighbour(mu, Direction::Forward)?]);
+            }
+        }
+        let (given, done) = (backend.event(false)?, backend.event(false)?);
+        Ok(Exchange { neighbours, memory, given, done, _peers: peers })
+    }
+    /// Closes the memory of others, and returns what they may still have open.
+    pub fn release_peers(self) -> ZoneMemory {
+        self.memory
+    }
+    fn neighbours(&self) -> impl Iterator<Item = &Neighbour> {
+        self.neighbours.iter().flatten().flatten()
+    }
+    /// Returns the transports by which sites leave this process.
+    pub fn transports(&self) -> impl Iterator<Item = Transport> {
+        self.neighbours().map(|neighbour| neighbour.transport.kind())
+    }
+    /// Begins the next exchange: where kernels put what others need, at `[μ][forward]` for the neighbour whose zone
+    /// `[μ][forward]` it is: the one behind the backward end for `forward`. They do so on a stream, or in the main order.
+    pub fn begin(&mut self, backend: &dyn Backend, packing: Option<&Stream>) -> Result<Zones> {
+        if packing.is_some() {
+            backend.mark(&self.given, None)?;
+            backend.follow(&self.given, packing)?;
+        }
+        self.memory.count = self.memory.count.wrapping_add(1);
+        let mut places = [[std::ptr::null_mut(); 2]; 4];
+        for Neighbour { end, transport } in self.neighbours.iter_mut().flatten().flatten() {
+            places[end.mu][end.opposite().forward] = transport.begin(backend, &self.memory, packing)?;
+        }
+        Ok(places)
+    }
+    /// Returns the addresses of the ghost zones in this exchange.
+    pub fn zones(&self) -> Zones {
+        let mut zones = [[std::ptr::null_mut(); 2]; 4];
+        for Neighbour { end, .. } in self.neighbours() {
+            zones[end.mu][end.forward] = self.memory.zone(*end);
+        }
+        zones
+    }
+    /// Sends what the launches since [`begin`](Self::begin) have packed and lets the zones be filled; meanwhile launches
+    /// `interior`, and `exterior` for one direction after the other as soon as its zones are on their way to the device.
+    /// Exteriors go to the stream that packed, beside the interior. With `overlap` off, all is in the main order and the
+    /// interior waits too.
+    pub fn run(
+        &mut self,
+        context: ExchangeContext<'_>,
+        overlap: bool,
+        interior: &mut dyn FnMut() -> Result,
+        exterior: &mut dyn FnMut(usize, Option<&Stream>) -> Result,
+    ) -> Result {
+        let ExchangeContext { backend, packing, .. } = context;
+        self.send(context)?;
+        if overlap {
+            interior()?;
+        }
+        let beside = packing.filter(|_| overlap);
+        let mut next = 0;
+        while next < 4 {
+            let (all_sent, received) = self.poll(context)?;
+            while next < 4 && received[next] {
+                // The last of the exteriors waits until all messages are sent, so that the other processes can continue.
+                if next == 3 && !all_sent {
+                    break;
+                }
+                if self.neighbours[next].is_some() {
+                    self.finish(backend, next, beside)?;
+                    if overlap {
+                        exterior(next, beside)?;
+                    }
+                }
+                next += 1;
+            }
+        }
+        if !overlap {
+            interior()?;
+            (0..4).filter(|mu| self.neighbours[*mu].is_some()).try_for_each(|mu| exterior(mu, None))?;
+        }
+        // Later work may write to what was packed, and needs what was computed here.
+        match (packing, beside) {
+            (_, Some(_)) => {
+                backend.mark(&self.done, beside)?;
+                backend.follow(&self.done, None)?;
+            }
+            (Some(_), None) => backend.follow(&self.memory.ready, None)?,
+            (None, None) => {}
+        }
+        Ok(())
+    }
+    /// Starts everything that goes out, and makes ready for what comes in.
+    fn send(&mut self, context: ExchangeContext<'_>) -> Result {
+        let ExchangeContext { backend, packing, .. } = context;
+        let words: Vec<_> = self.neighbours().filter_map(|neighbour| neighbour.transport.packed_word()).collect();
+        if !words.is_empty() {
+            backend.signal(&words, self.memory.count, packing, ORDERED)?;
+        }
+        if self.neighbours().count() > words.len() || packing.is_some() {
+            backend.mark(&self.memory.ready, packing)?;
+        }
+        self.for_each(context, |neighbour, round, stream| neighbour.transport.send(round, stream))
+    }
+    /// Moves all messages on. Returns whether all are sent, and for each direction whether those for its zones are here, as
+    /// far as the host has to do with them.
+    fn poll(&mut self, context: ExchangeContext<'_>) -> Result<(bool, [bool; 4])> {
+        let (mut all_sent, mut received) = (true, [true; 4]);
+        self.for_each(context, |Neighbour { end, transport }, round, stream| {
+            let progress = transport.poll(round, stream)?;
+            all_sent &= progress.sent;
+            received[end.mu] &= progress.received;
+            Ok(())
+        })?;
+        Ok((all_sent, received))
+    }
+    /// Works on one neighbour after the other, with the stream of its end.
+    fn for_each(
+        &mut self,
+        context: ExchangeContext<'_>,
+        mut work: impl FnMut(&mut Neighbour, &ExchangeRound<'_>, &Stream) -> Result,
+    ) -> Result {
+        let round = ExchangeRound::new(context.backend, context.trace, &self.memory);
+        // Where an exchange has a neighbour, there are streams.
+        let streams = context.streams.iter().map(|streams| streams.iter().flatten());
+        let pairs = self.neighbours.iter_mut().zip(streams);
+        let mut pairs = pairs.flat_map(|(neighbours, streams)| neighbours.iter_mut().flatten().zip(streams));
+        pairs.try_for_each(|(neighbour, stream)| work(neighbour, &round, stream))
+    }
+    /// Lets a stream, or the main order of work, wait until a direction's zones are filled.
+    fn finish(&self, backend: &dyn Backend, mu: usize, stream: Option<&Stream>) -> Result {
+        let mut words = Vec::with_capacity(2);
+        for neighbour in self.neighbours[mu].iter().flatten() {
+            words.extend(neighbour.transport.finish(backend, stream)?);
+        }
+        if words.is_empty() { Ok(()) } else { Ok(backend.await_signal(&words, self.memory.count, stream, ORDERED)?) }
+    }
+}

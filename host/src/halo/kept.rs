@@ -1,0 +1,109 @@
+//! The streams and exchanges that a domain and its clones keep.
+use super::exchange::{Exchange, Streams};
+use super::trace::{Recorder, Span, Track};
+use crate::backend::Stream;
+use crate::domain::{Domain, Result, Transport};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The streams of a domain's ends, and its exchanges with the neighbours.
+pub(crate) struct Halo {
+    cut: u32,
+    pub(super) streams: Streams,
+    exchanges: Mutex<KeptExchanges>,
+    recorder: Mutex<Option<Recorder>>,
+}
+
+/// The exchanges of a domain.
+#[derive(Default)]
+pub(super) struct KeptExchanges {
+    /// Exchanges by bytes of their zones: kinds of fields whose zones are equally large share one.
+    by_bytes: HashMap<[usize; 4], Exchange>,
+    /// Whether a warning was printed that another transport is used than was requested.
+    warned: bool,
+}
+
+impl KeptExchanges {
+    /// *Collective.* Returns the exchange for zones of so many bytes, made when it is first needed.
+    pub fn exchange(&mut self, domain: &Domain, bytes: [usize; 4]) -> Result<&mut Exchange> {
+        Ok(match self.by_bytes.entry(bytes) {
+            Entry::Occupied(there) => there.into_mut(),
+            Entry::Vacant(free) => free.insert(Exchange::new(domain, bytes, &mut self.warned)?),
+        })
+    }
+}
+
+impl Halo {
+    fn new(domain: &Domain) -> Result<Self> {
+        let mut streams = [None, None, None, None];
+        for (mu, slot) in streams.iter_mut().enumerate() {
+            if domain.grid().is_partitioned(mu) {
+                *slot = Some([domain.backend().stream()?, domain.backend().stream()?]);
+            }
+        }
+        Ok(Halo { cut: domain.cut(), streams, exchanges: Mutex::default(), recorder: Mutex::new(None) })
+    }
+    /// Directions that are cut, one bit each.
+    pub fn cut(&self) -> u32 {
+        self.cut
+    }
+    pub(super) fn exchanges(&self) -> MutexGuard<'_, KeptExchanges> {
+        lock(&self.exchanges)
+    }
+    pub(super) fn recorder(&self) -> MutexGuard<'_, Option<Recorder>> {
+        lock(&self.recorder)
+    }
+    /// The stream that packs faces: that of the first end.
+    pub(super) fn packing(&self) -> (Track, &Stream) {
+        let first = self.streams.iter().enumerate().find_map(|(mu, ends)| Some((mu, ends.as_ref()?)));
+        let (mu, [backward, _]) = first.expect("something is cut where there is a halo");
+        (Track::End(mu, 0), backward)
+    }
+    /// Returns the transports by which faces have left this process so far.
+    pub(super) fn transports(&self) -> Vec<Transport> {
+        self.exchanges().by_bytes.values().flat_map(Exchange::transports).collect()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Domain {
+    /// Returns how hops reach the other processes; `None` where there are none.
+    pub(crate) fn halo(&self) -> Result<Option<&Halo>> {
+        if self.cut() == 0 { Ok(None) } else { self.kept(|| Halo::new(self)).map(Some) }
+    }
+    /// *Collective.* Frees the ghost zones, when no other process has them open any more; they are made again where they
+    /// are needed. To be called before the last clone of a domain is dropped while the other processes go on: what one
+    /// process frees others may still have open otherwise, which CUDA does not promise to bear.
+    ///
+    /// # Errors
+    /// Those of the device and of the other processes.
+    pub fn release(&self) -> Result {
+        let Some(halo) = self.halo()? else { return Ok(()) };
+        let exchanges = std::mem::take(&mut halo.exchanges().by_bytes);
+        // What is still written into others' memory comes before it is closed.
+        self.backend().synchronize()?;
+        let own: Vec<_> = exchanges.into_values().map(Exchange::release_peers).collect();
+        self.network().barrier()?;
+        drop(own);
+        Ok(())
+    }
+    /// *Collective.* Does work, and returns what its exchanges did and when, since all processes began together; nothing
+    /// where there is one process only. Work takes longer than it does without.
+    ///
+    /// # Errors
+    /// Those of the work, and of the device.
+    pub fn timeline(&self, work: impl FnOnce() -> Result) -> Result<Vec<Span>> {
+        let Some(halo) = self.halo()? else { return work().map(|()| Vec::new()) };
+        self.backend().synchronize()?;
+        self.network().barrier()?;
+        *halo.recorder() = Some(Recorder::start(self.backend())?);
+        let done = work();
+        let recorder = halo.recorder().take();
+        let spans = recorder.map_or(Ok(Vec::new()), |recorder| recorder.spans(self.backend()))?;
+        done.map(|()| spans)
+    }
+}

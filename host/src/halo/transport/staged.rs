@@ -1,0 +1,92 @@
+//! Messages through page-locked memory of the host.
+use super::{Connector, ExchangeRound, HaloProgress, HaloTransport};
+use crate::backend::{Backend, Event, Pinned, Stream};
+use crate::domain::{Result, Transport};
+use crate::halo::trace::Track;
+use crate::halo::zones::{ORDERED, ZoneEnd, ZoneMemory};
+use crate::network::{HostBuffer, Message};
+use std::time::Instant;
+
+/// Copies packed sites to the host and sends them from there; copies what was received to the ghost zone.
+pub(super) struct StagedTransport {
+    end: ZoneEnd,
+    outgoing: Pinned,
+    sender: Box<dyn Message>,
+    /// The copy to `outgoing` is done.
+    fetched: Event,
+    incoming: Pinned,
+    receiver: Box<dyn Message>,
+    /// The copy from `incoming` is done.
+    put: Event,
+    progress: HaloProgress,
+    /// When the message was awaited first, for a timeline.
+    since: Option<Instant>,
+}
+
+impl StagedTransport {
+    pub fn new(connector: &Connector<'_>, end: ZoneEnd, neighbour: usize) -> Result<Self> {
+        let Connector { backend, network, memory, .. } = *connector;
+        let pinned = || backend.pinned(memory.layout.bytes(end), "messages", ORDERED);
+        let buffer = |memory: &Pinned| HostBuffer(Box::new(memory.clone()));
+        let (outgoing, incoming) = (pinned()?, pinned()?);
+        Ok(StagedTransport {
+            end,
+            sender: network.sender(neighbour, end.opposite().tag(), buffer(&outgoing))?,
+            outgoing,
+            fetched: backend.event(false)?,
+            receiver: network.receiver(neighbour, end.tag(), buffer(&incoming))?,
+            incoming,
+            put: backend.event(false)?,
+            progress: HaloProgress::default(),
+            since: None,
+        })
+    }
+}
+
+impl HaloTransport for StagedTransport {
+    fn kind(&self) -> Transport {
+        Transport::Host
+    }
+    fn begin(&mut self, _: &dyn Backend, memory: &ZoneMemory, _: Option<&Stream>) -> Result<*mut u8> {
+        // The last exchange has seen the end of its copy before it sent the message.
+        Ok(memory.packed_for(self.end))
+    }
+    fn send(&mut self, round: &ExchangeRound<'_>, stream: &Stream) -> Result {
+        let ExchangeRound { backend, memory, .. } = round;
+        // The last exchange's copy from this memory is over before the next message is let in.
+        while !backend.reached(&self.put)? {
+            std::hint::spin_loop();
+        }
+        self.receiver.start()?;
+        (self.progress, self.since) = (HaloProgress::default(), round.trace.now());
+        // The last message is gone before the memory is written again.
+        self.sender.wait()?;
+        backend.follow(&memory.ready, Some(stream))?;
+        round.copy(self.end, stream, "copy to the host", &mut || {
+            Ok(backend.fetch(&memory.packed, memory.layout.offset(self.end), &self.outgoing, stream)?)
+        })?;
+        Ok(backend.mark(&self.fetched, Some(stream))?)
+    }
+    fn poll(&mut self, round: &ExchangeRound<'_>, stream: &Stream) -> Result<HaloProgress> {
+        let (ExchangeRound { backend, memory, .. }, end) = (round, self.end);
+        let HaloProgress { sent, received } = &mut self.progress;
+        if !*sent && backend.reached(&self.fetched)? {
+            self.sender.start()?;
+            *sent = true;
+        }
+        if !*received && self.receiver.test()? {
+            round.trace.host(Track::End(end.mu, end.forward), "message", self.since.take());
+            let zone = memory.layout.zone(memory.turn(), end);
+            round.copy(end, stream, "copy from the host", &mut || {
+                Ok(backend.put(&self.incoming, &memory.zones, zone, stream)?)
+            })?;
+            backend.mark(&self.put, Some(stream))?;
+            *received = true;
+        }
+        Ok(self.progress)
+    }
+    fn finish(&self, backend: &dyn Backend, stream: Option<&Stream>) -> Result<Option<*mut u8>> {
+        backend.follow(&self.put, stream)?;
+        Ok(None)
+    }
+}
