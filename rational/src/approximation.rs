@@ -1,8 +1,9 @@
 //! Best approximations in double precision.
 
+use crate::failure::RemezFailure;
 use crate::partial::{Form, PartialFractions, Pole};
 use crate::real::{BigFloat, Bits, Target, double};
-use crate::remez::{Minimax, RemezFailure, minimax};
+use crate::remez::{Minimax, minimax};
 use crate::zolotarev::ZolotarevStart;
 use crate::{Error, Interval, Power};
 use serde::{Deserialize, Serialize};

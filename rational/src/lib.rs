@@ -69,6 +69,7 @@
 mod approximation;
 mod cache;
 mod error;
+mod failure;
 mod fraction;
 mod function;
 mod levelled;

@@ -1,10 +1,11 @@
 //! Rational functions by their poles and zeros.
 
+use crate::Error;
+use crate::failure::RemezFailure;
 use crate::levelled::Levelled;
 use crate::partial::{PartialFractions, Pole};
 use crate::real::{BigFloat, Bits, double};
 use crate::roots::{RootFailure, negative_roots};
-use crate::{Error, remez::RemezFailure};
 
 /// R(y) = scale Π_i (y + zero_i)/(y + pole_i).
 #[derive(Clone, Debug)]

@@ -10,22 +10,10 @@
 //! has 2n zeros, so that each extremum is where it is looked for and there are no others. For products of powers that
 //! does not follow, so δ is looked at between the points at the end.
 
+use crate::failure::RemezFailure;
 use crate::levelled::levelled;
 use crate::product::Product;
 use crate::real::{BigFloat, Bits, Target, abs, double, geometric_mean, positive};
-
-/// Why there is no best approximation in this precision.
-#[derive(Clone, Debug)]
-pub(crate) enum RemezFailure {
-    /// More bits are necessary.
-    Precision,
-    /// "poles" or "zeros" are where they must not be.
-    NotNegative(&'static str),
-    /// The points still move.
-    NoConvergence { exchanges: usize, spread: f64 },
-    /// δ at y is larger than the level.
-    NotBest { level: f64, found: f64, y: BigFloat },
-}
 
 /// A best approximation, with what proves it.
 #[derive(Clone, Debug)]

@@ -3,10 +3,11 @@
 //! Powers with denominators 2, 4 and 8 are computed here by square roots, not by logarithms as in the code.
 
 use crate::approximation::{lowest_order, solve};
+use crate::failure::RemezFailure;
 use crate::levelled::levelled;
 use crate::product::Product;
 use crate::real::{BigFloat, Bits, Target, abs, double, positive};
-use crate::remez::{Minimax, RemezFailure, check_between, exchange, minimax};
+use crate::remez::{Minimax, check_between, exchange, minimax};
 use crate::roots::{RootFailure, negative_roots};
 use crate::zolotarev::ZolotarevStart;
 use crate::{Error, Factor, Fraction, Interval, LARGEST_ORDER, Power, approximate};

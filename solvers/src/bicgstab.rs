@@ -1,7 +1,8 @@
 //! BiCGstab with reliable updates: paper 001, Algorithm 2.
 
 use crate::compact::{Compaction, Rhs, copy_of_rhs};
-use crate::error::{BreakdownKind, RhsFailure, SolveError};
+use crate::error::SolveError;
+use crate::failure::{BreakdownKind, RhsFailure};
 use crate::info::Info;
 use crate::observer::Observer;
 use crate::operator::{Precise, Sloppy, System};

@@ -1,7 +1,8 @@
 //! Block conjugate gradients: N systems in one Krylov space.
 
 use crate::compact::Rhs;
-use crate::error::{RhsFailure, SolveError};
+use crate::error::SolveError;
+use crate::failure::RhsFailure;
 use crate::info::Info;
 use crate::observer::Observer;
 use crate::operator::{Precise, System};

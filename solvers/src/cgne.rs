@@ -3,7 +3,8 @@
 use crate::cg::cg_on;
 use crate::cgnr::CgNormalWorkspace;
 use crate::compact::Rhs;
-use crate::error::{RhsFailure, SolveError};
+use crate::error::SolveError;
+use crate::failure::RhsFailure;
 use crate::info::Info;
 use crate::normal::count_flops;
 use crate::observer::{Iteration, Observer};

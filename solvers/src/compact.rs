@@ -5,7 +5,7 @@
 //! caller's right-hand side of that number.
 
 use crate::operator::System;
-use crate::traits::{LinearOperator, VectorSpace};
+use crate::traits::{LinearOperator, VectorSpace, narrow_all};
 use std::ops::Index;
 
 /// Widths that batches become smaller through, the largest first: numbers that threads of a GPU share evenly, which 7, say,
@@ -150,15 +150,6 @@ impl Drop for BatchWidth<'_> {
     fn drop(&mut self) {
         self.restore();
     }
-}
-
-/// Narrows all that take part, each by its own function, or leaves all of them at the width `before`.
-pub(crate) fn narrow_all(before: usize, nrhs: usize, parts: &[&dyn Fn(usize) -> bool]) -> bool {
-    let Some(failed) = parts.iter().position(|narrow| !narrow(nrhs)) else { return true };
-    parts[..failed].iter().for_each(|narrow| {
-        narrow(before);
-    });
-    false
 }
 
 /// Narrows a space and an operator on it, or neither.

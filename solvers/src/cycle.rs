@@ -1,13 +1,25 @@
 //! The inside of a cycle of [`gcr`](crate::gcr): directions, their images, and the numbers that belong to them.
 
 use crate::compact::Compaction;
-use crate::error::{BreakdownKind, SolveError};
-use crate::gcr::Orthogonalisation;
+use crate::error::SolveError;
+use crate::failure::BreakdownKind;
 use crate::operator::{Sloppy, System};
 use crate::preconditioner::Preconditioner;
 use crate::reliable::ReliableSolve;
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
+
+/// How the image of a new direction is made orthogonal to those before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Orthogonalisation {
+    /// Classical Gram-Schmidt: all products with the image as it came, in one reduction.
+    #[default]
+    Classical,
+    /// Classical Gram-Schmidt, done twice: one reduction more, and orthogonal to rounding.
+    ClassicalTwice,
+    /// Modified Gram-Schmidt, as Algorithm 1 is written: one vector after the other, and a reduction for each.
+    Modified,
+}
 
 /// ‖r‖² over the last one that was measured, below which it is measured again and not computed from a difference: sums
 /// are good to about 1e-8 where those of one site are added in single precision.

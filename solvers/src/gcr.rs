@@ -1,7 +1,7 @@
 //! Generalised conjugate residuals with a flexible preconditioner: paper 004, Algorithm 1.
 
 use crate::compact::{BatchWidth, Rhs, copy_of_rhs};
-use crate::cycle::Cycle;
+use crate::cycle::{Cycle, Orthogonalisation};
 use crate::error::SolveError;
 use crate::info::Info;
 use crate::observer::Observer;
@@ -10,18 +10,6 @@ use crate::params::SolverParams;
 use crate::preconditioner::Preconditioner;
 use crate::reliable::{Criterion, ReliableSolve, ReliableState, UpdatePolicy};
 use crate::traits::VectorSpace;
-
-/// How the image of a new direction is made orthogonal to those before it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Orthogonalisation {
-    /// Classical Gram-Schmidt: all products with the image as it came, in one reduction.
-    #[default]
-    Classical,
-    /// Classical Gram-Schmidt, done twice: one reduction more, and orthogonal to rounding.
-    ClassicalTwice,
-    /// Modified Gram-Schmidt, as Algorithm 1 is written: one vector after the other, and a reduction for each.
-    Modified,
-}
 
 /// Parameters of [`gcr`].
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! The report of a solve.
 
-use crate::error::RhsFailure;
+use crate::failure::RhsFailure;
 use crate::preconditioner::Work;
 
 /// A right-hand side that was given up.

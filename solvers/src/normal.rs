@@ -1,7 +1,8 @@
 //! What solvers of positive systems need for general ones, M†M x = M†b or M M† y = b.
 
 use crate::compact::{Compaction, Rhs};
-use crate::error::{RhsFailure, SolveError};
+use crate::error::SolveError;
+use crate::failure::RhsFailure;
 use crate::info::Info;
 use crate::operator::{Precise, Sloppy, System};
 use crate::range;

@@ -1,7 +1,6 @@
 //! Operators made of operators, and the pairing of a precise and a sloppy operator.
 
-use crate::compact::narrow_all;
-use crate::traits::{CgStep, ConvertFrom, Dots, LinearOperator, Overlap, VectorSpace, with_coefficients};
+use crate::traits::{CgStep, ConvertFrom, Dots, LinearOperator, Overlap, VectorSpace, narrow_all, with_coefficients};
 use num_complex::Complex64;
 use std::cell::RefCell;
 

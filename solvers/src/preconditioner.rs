@@ -1,8 +1,7 @@
 //! Flexible preconditioners: what they are, the one that does nothing, and the step into another format.
 
-use crate::compact::narrow_all;
 use crate::reliable::scale_for;
-use crate::traits::{ConvertFrom, VectorSpace, with_coefficients};
+use crate::traits::{ConvertFrom, VectorSpace, narrow_all, with_coefficients};
 use num_complex::Complex64;
 use std::cell::RefCell;
 use std::ops::AddAssign;

@@ -12,7 +12,8 @@
 //! What is known of a right-hand side is its [`Progress`]. Those that were given up are in [`RhsFailures`], which makes the
 //! error of the solve of them.
 
-use crate::error::{BreakdownKind, RhsFailure, SolveError};
+use crate::error::SolveError;
+use crate::failure::{BreakdownKind, RhsFailure};
 use crate::info::{GivenUp, Info};
 use crate::params::{Patience, SolverParams};
 

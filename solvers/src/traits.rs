@@ -701,3 +701,12 @@ impl<S: VectorSpace, A: LinearOperator<S> + ?Sized> LinearOperator<S> for &A {
         (**self).bytes()
     }
 }
+
+/// Narrows all that take part, each by its own function, or leaves all of them at the width `before`.
+pub(crate) fn narrow_all(before: usize, nrhs: usize, parts: &[&dyn Fn(usize) -> bool]) -> bool {
+    let Some(failed) = parts.iter().position(|narrow| !narrow(nrhs)) else { return true };
+    parts[..failed].iter().for_each(|narrow| {
+        narrow(before);
+    });
+    false
+}

@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 
 use crate::process::{self, cargo};
-use crate::test::PROFILE;
 
 /// The heading above the blocks.
 const HEADING: &str = "## In your own program";
@@ -24,7 +23,7 @@ const RESIDUAL: (&str, f64) = ("true residual ", 1e-10);
 pub fn examples(root: &Path) -> Result<()> {
     for name in EXAMPLES {
         println!("--- {name}");
-        let built = process::target(root).join(PROFILE).join("examples").join(name);
+        let built = process::target(root).join(process::PROFILE).join("examples").join(name);
         process::run(&mut std::process::Command::new(built))?;
     }
     Ok(())

@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
+/// What everything is compiled with: in `target/release` stays what is there.
+pub const PROFILE: &str = "quick";
+
 /// The repository's top folder, found from the current directory upwards.
 pub fn root() -> Result<PathBuf> {
     let start = env::current_dir().context("the current directory cannot be read")?;

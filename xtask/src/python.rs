@@ -106,7 +106,7 @@ pub fn check(root: &Path, workspace: &[&str], features: &[String]) -> Result<Opt
     }
     fs::create_dir_all(&package).with_context(|| format!("{} cannot be made", package.display()))?;
     let source = root.join("python/ferrite_lqcd");
-    let built = process::target(root).join(crate::test::PROFILE).join("libferrite_lqcd.so");
+    let built = process::target(root).join(process::PROFILE).join("libferrite_lqcd.so");
     let files = source.read_dir().with_context(|| format!("{} cannot be read", source.display()))?;
     let files = files.flatten().map(|entry| (entry.path(), entry.file_name())).filter(|(path, _)| path.is_file());
     for (from, name) in files.chain([(built, "_native.abi3.so".into())]) {

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use self::passed::Passed;
 use self::suite::Suite;
-use crate::process::{self, cargo};
+use crate::process::{self, PROFILE, cargo};
 use crate::{book, build_ptx, check_ptx, dependencies, dist, embed, python, rooms, setup, unsafe_rooms};
 
 /// `--help`.
@@ -36,9 +36,6 @@ Where no kernel compiler can be installed, build-ptx and check-ptx are left out 
 tests with MPI where there is none, the book's pages where there is no mkdocs, and fuzz targets where their dependencies
 cannot be fetched. With CI=true in the environment that is a failure.
 ";
-
-/// What everything is compiled with: in `target/release` stays what is there.
-pub const PROFILE: &str = "quick";
 
 /// How a step ended.
 enum StepOutcome {

@@ -25,8 +25,9 @@ impl Channel {
         length: usize,
         largest: usize,
     ) -> Result<Self, CommError> {
+        let comm = (job.comm.handle, job.comm.rank());
         // SAFETY: as the caller promises.
-        let request = unsafe { MpiRequest::new(&job.comm, side, tag, address, length, largest) }?;
+        let request = unsafe { MpiRequest::new(comm, side, tag, address, length, largest) }?;
         let expectations = Arc::clone(job.comm.expectations());
         Ok(match side {
             Side::Sends { .. } => Self::Sends(request, expectations),

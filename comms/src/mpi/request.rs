@@ -1,6 +1,5 @@
 //! Persistent requests: a message that is started again and again, on memory that somebody else keeps.
 
-use super::comm::Comm;
 use super::library::{Bytes, address_of, check, usable};
 use crate::communicator::{CommError, Tag};
 use mpi::ffi;
@@ -41,20 +40,20 @@ impl MpiRequest {
     ///
     /// # Safety
     /// The memory may be used by MPI, for reading if this side sends and for writing if it receives, from each
-    /// [`start`](Self::start) to the end of that message. `side` names a rank of `comm`.
+    /// [`start`](Self::start) to the end of that message. `comm` lives as long, `rank` is this process in it, and `side` names a
+    /// rank of it.
     pub(super) unsafe fn new(
-        comm: &Comm,
+        (comm, rank): (ffi::MPI_Comm, usize),
         side: Side,
         tag: Tag,
         address: *mut u8,
         length: usize,
         largest: usize,
     ) -> Result<Self, CommError> {
-        usable(comm.rank())?;
+        usable(rank)?;
         let layout = Bytes::new(length, largest)?;
         // SAFETY: a constant.
         let handle = unsafe { ffi::RSMPI_REQUEST_NULL };
-        let (comm, rank) = (comm.handle, comm.rank());
         let mut new = Self { handle, layout, address, length, comm, rank, side, tag, active: false };
         match new.initialise() {
             Ok(()) => Ok(new),

@@ -1,7 +1,6 @@
 //! Fermion fields on a device.
 use super::array::DeviceArray;
 use super::host::{ColourVector, Fermion, HostField, Spinor};
-use super::space::FieldSpace;
 use crate::backend::{DeviceBuffer, view};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::lattice::Lattice;
@@ -9,7 +8,6 @@ use gpu_kernels::field::Field;
 use gpu_kernels::storage::padded;
 use gpu_kernels::transfer::{PACK, PackField, UNPACK, UnpackField};
 use gpu_kernels::{FermionKind, Format, Precision};
-use std::ops::Range;
 
 /// A fermion field on the sites of one parity, for one or more right-hand sides.
 pub struct DeviceField {
@@ -145,39 +143,6 @@ impl FullField {
             Ok(host)
         };
         (0..self.even.nrhs).map(one).collect()
-    }
-    /// A copy of some of its right-hand sides, on a domain of the same part of the lattice on this device or another.
-    ///
-    /// # Errors
-    /// Failures of the devices, and domains of other parts of the lattice.
-    ///
-    /// # Panics
-    /// Where there are no such right-hand sides, or none, or more than [`MAX_RHS_PER_LAUNCH`](crate::backend::MAX_RHS_PER_LAUNCH).
-    pub fn rhs(&self, rhs: Range<usize>, domain: &Domain) -> Result<Self> {
-        assert!(rhs.end <= self.even.nrhs, "right-hand sides that are there");
-        let (kind, precision) = (self.even.kind, self.even.precision);
-        let space = FieldSpace::new(&self.even.domain, kind, precision, rhs.len());
-        let mut some = FullField::zero(&self.even.domain, kind, precision, rhs.len())?;
-        for parity in 0..2 {
-            space.copy_from_rhs(self.parity(parity), rhs.start, some.parity_mut(parity))?;
-        }
-        some.on(domain)
-    }
-    /// Puts the right-hand sides of a field, which may be on another device, in the place of its own from `first` on.
-    ///
-    /// # Errors
-    /// Fields of another format or part of the lattice; failures of the devices.
-    ///
-    /// # Panics
-    /// Where its own right-hand sides end before, and for more than [`MAX_RHS_PER_LAUNCH`](crate::backend::MAX_RHS_PER_LAUNCH).
-    pub fn set_rhs(&mut self, first: usize, from: Self) -> Result {
-        assert!(first + from.even.nrhs <= self.even.nrhs, "right-hand sides that are there");
-        let from = from.on(&self.even.domain)?;
-        let space = FieldSpace::new(&self.even.domain, self.even.kind, self.even.precision, from.even.nrhs);
-        for parity in 0..2 {
-            space.copy_to_rhs(from.parity(parity), self.parity_mut(parity), first)?;
-        }
-        Ok(())
     }
     /// The field on a domain of the same part of the lattice: itself, or a copy on another device.
     ///

@@ -1,41 +1,12 @@
 //! Gauge fields on a device.
 use super::gauge_field::GaugeField;
+use super::phases::HopPhases;
 use crate::backend::{DeviceBuffer, view};
 use crate::domain::{Domain, Result};
-use gpu_kernels::algebra::Complex;
 use gpu_kernels::field::Links;
 use gpu_kernels::smeared::{PACK_LINKS, PACK_LONG, PackThin};
 use gpu_kernels::storage::padded;
 use gpu_kernels::{Format, LinkStorage, Precision};
-use num_complex::Complex64;
-
-/// Factors of modulus 1, or zeros, that hops over a link in x, y, z and t have, the same at all sites; hops back have their conjugates.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct HopPhases(pub [Complex64; 4]);
-
-impl HopPhases {
-    /// All 1.
-    pub const NONE: HopPhases = HopPhases([Complex64::ONE; 4]);
-
-    /// Those of hops over so many links.
-    #[must_use]
-    pub fn over(self, steps: usize) -> Self {
-        HopPhases(self.0.map(|z| z.powu(steps as u32)))
-    }
-    /// Those of the hops back.
-    #[must_use]
-    pub fn conj(self) -> Self {
-        HopPhases(self.0.map(|z| z.conj()))
-    }
-    /// Whether all are 1.
-    pub fn are_none(&self) -> bool {
-        *self == Self::NONE
-    }
-    /// For kernels, times a number.
-    pub(super) fn times(&self, factor: f64) -> [Complex<f64>; 4] {
-        self.0.map(|z| Complex { re: factor * z.re, im: factor * z.im })
-    }
-}
 
 /// Links on a device for operators on fields in a precision: for each parity, all eight links around each site.
 pub struct DeviceGauge {
@@ -45,6 +16,18 @@ pub struct DeviceGauge {
     phases: HopPhases,
     precision: Precision,
     storage: LinkStorage,
+}
+
+impl GaugeField {
+    /// *Collective.* A copy for operators on fields in a precision. One that is stored for temporal gauge takes for granted
+    /// that the links are in it: [`temporal_gauge`](crate::gauge::fixing::temporal_gauge).
+    pub fn pack(&self, precision: Precision, storage: LinkStorage) -> Result<DeviceGauge> {
+        self.pack_with(HopPhases::NONE, precision, storage)
+    }
+    /// *Collective.* The same with factors of hops, which need a storage with all 18 reals.
+    pub fn pack_with(&self, phases: HopPhases, precision: Precision, storage: LinkStorage) -> Result<DeviceGauge> {
+        DeviceGauge::from_thin(self, precision, storage, 1.0, 1, phases)
+    }
 }
 
 impl DeviceGauge {

@@ -1,6 +1,6 @@
 //! Links on a device, each kept once.
-use super::gauge::{DeviceGauge, HopPhases};
 use super::host::{HostGauge, Matrix};
+use super::phases::HopPhases;
 use crate::backend::{DeviceBuffer, view};
 use crate::domain::Part;
 use crate::domain::{DeviceError, Domain, Result};
@@ -14,12 +14,12 @@ use gpu_kernels::smeared::{
 };
 use gpu_kernels::storage::padded;
 use gpu_kernels::transfer::{HostArray, UNPACK_THIN_LINKS, UnpackThinLinks};
-use gpu_kernels::{Format, LinkStorage, Precision};
+use gpu_kernels::{Format, Precision};
 use num_complex::Complex64;
 use std::sync::Arc;
 
 /// Links on a device, each kept once, in double or in single precision. What changes a gauge field works on them, and every
-/// copy for operators, [`DeviceGauge`], is made from them. On a lattice that is cut they have a border of the neighbours'
+/// copy for operators, [`DeviceGauge`](super::DeviceGauge), is made from them. On a lattice that is cut they have a border of the neighbours'
 /// links.
 ///
 /// All but molecular dynamics has them in double precision, and says [`DeviceError::OtherFormat`] of others.
@@ -171,15 +171,6 @@ impl GaugeField {
         }
         self.domain.backend().download(&staged, 0, data)?;
         Ok(HostGauge::from_links(self.domain.local(), links))
-    }
-    /// *Collective.* A copy for operators on fields in a precision. One that is stored for temporal gauge takes for granted
-    /// that the links are in it: [`temporal_gauge`](crate::gauge::fixing::temporal_gauge).
-    pub fn pack(&self, precision: Precision, storage: LinkStorage) -> Result<DeviceGauge> {
-        self.pack_with(HopPhases::NONE, precision, storage)
-    }
-    /// *Collective.* The same with factors of hops, which need a storage with all 18 reals.
-    pub fn pack_with(&self, phases: HopPhases, precision: Precision, storage: LinkStorage) -> Result<DeviceGauge> {
-        DeviceGauge::from_thin(self, precision, storage, 1.0, 1, phases)
     }
     /// Multiplies links, or gradients, of each direction by a phase, those of the border included.
     pub(crate) fn multiply(&self, phases: HopPhases) -> Result {

@@ -7,6 +7,7 @@ mod gauge;
 mod gauge_field;
 pub mod host;
 mod matrices;
+mod phases;
 mod rhs;
 mod space;
 
@@ -15,6 +16,7 @@ pub use clover::DeviceClover;
 pub(crate) use clover::HermitianBlocks;
 pub(crate) use coarse::CoarseMatrices;
 pub use device::{DeviceField, FullField};
-pub use gauge::{DeviceGauge, HopPhases};
+pub use gauge::DeviceGauge;
 pub use gauge_field::GaugeField;
+pub use phases::HopPhases;
 pub use space::FieldSpace;

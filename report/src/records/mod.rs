@@ -16,6 +16,7 @@ pub mod ensemble;
 pub mod inputs;
 pub mod measurements;
 pub mod run_settings;
+mod sampled;
 pub mod traces;
 pub mod trajectories;
 

@@ -1,6 +1,6 @@
 //! The lines of `trajectories.jsonl`, read.
 use super::inputs::Difference;
-use super::run_settings::sampled_difference;
+use super::sampled::sampled_difference;
 use crate::error::ReportError;
 use crate::text::value_text;
 use serde_json::Value;

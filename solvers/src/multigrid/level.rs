@@ -2,11 +2,10 @@
 
 use super::Transfer;
 use super::report::{Counters, LevelReport};
-use crate::compact::narrow_all;
 use crate::error::SolveError;
 use crate::preconditioner::{Preconditioner, Work};
 use crate::reliable::scale_for;
-use crate::traits::{LinearOperator, VectorSpace, with_coefficients};
+use crate::traits::{LinearOperator, VectorSpace, narrow_all, with_coefficients};
 use num_complex::Complex64;
 use std::cell::RefCell;
 use std::time::Instant;

@@ -2,7 +2,8 @@
 
 use super::{MultiShiftInfo, MultiShiftParams, MultiShiftWorkspace, ShiftInfo};
 use crate::compact::{BatchSlots, BatchWidth, Compaction, narrow_both};
-use crate::error::{RhsFailure, SolveError};
+use crate::error::SolveError;
+use crate::failure::RhsFailure;
 use crate::info::{Info, worse_residual};
 use crate::observer::{Iteration, IterationKind, Observer};
 use crate::range;

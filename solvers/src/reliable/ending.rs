@@ -1,7 +1,8 @@
 //! How a solve ends, or goes on without a right-hand side.
 
 use super::{ReliableSolve, relative};
-use crate::error::{RhsFailure, SolveError};
+use crate::error::SolveError;
+use crate::failure::RhsFailure;
 use crate::info::Info;
 use crate::observer::{Iteration, Observer};
 use crate::operator::{Sloppy, System};

@@ -2,7 +2,8 @@
 
 use super::{Criterion, HISTORY, ReliableState, URGENT, UpdatePolicy, relative, scale_for};
 use crate::compact::{BatchSlots, BatchWidth, Rhs};
-use crate::error::{BreakdownKind, RhsFailure, SolveError};
+use crate::error::SolveError;
+use crate::failure::{BreakdownKind, RhsFailure};
 use crate::info::Info;
 use crate::observer::IterationKind;
 use crate::operator::{Precise, Sloppy, System};

@@ -1,7 +1,8 @@
 //! The reliable update.
 
 use super::{ReliableSolve, UpdatePolicy, relative};
-use crate::error::{RhsFailure, SolveError};
+use crate::error::SolveError;
+use crate::failure::RhsFailure;
 use crate::observer::IterationKind;
 use crate::operator::{Sloppy, System};
 use crate::traits::VectorSpace;

@@ -1,0 +1,31 @@
+//! Factors of hops.
+use gpu_kernels::algebra::Complex;
+use num_complex::Complex64;
+
+/// Factors of modulus 1, or zeros, that hops over a link in x, y, z and t have, the same at all sites; hops back have their conjugates.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HopPhases(pub [Complex64; 4]);
+
+impl HopPhases {
+    /// All 1.
+    pub const NONE: HopPhases = HopPhases([Complex64::ONE; 4]);
+
+    /// Those of hops over so many links.
+    #[must_use]
+    pub fn over(self, steps: usize) -> Self {
+        HopPhases(self.0.map(|z| z.powu(steps as u32)))
+    }
+    /// Those of the hops back.
+    #[must_use]
+    pub fn conj(self) -> Self {
+        HopPhases(self.0.map(|z| z.conj()))
+    }
+    /// Whether all are 1.
+    pub fn are_none(&self) -> bool {
+        *self == Self::NONE
+    }
+    /// For kernels, times a number.
+    pub(super) fn times(&self, factor: f64) -> [Complex<f64>; 4] {
+        self.0.map(|z| Complex { re: factor * z.re, im: factor * z.im })
+    }
+}

@@ -1,0 +1,49 @@
+//! Why a right-hand side is given up.
+
+use std::fmt;
+
+/// Which quantity of a recurrence vanished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BreakdownKind {
+    /// ρ = (r̃, r): the residual has become orthogonal to the shadow residual.
+    Rho,
+    /// (r̃, A p), the denominator of α.
+    Alpha,
+    /// ω = (t, s)/(t, t): the minimal-residual step does not move.
+    Omega,
+    /// γ of GCR: the image of the new direction vanishes, or lies in the span of those before it.
+    Gamma,
+}
+
+impl fmt::Display for BreakdownKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Rho => "the residual is orthogonal to the shadow residual (ρ = 0)",
+            Self::Alpha => "the direction's image is orthogonal to the shadow residual (α has no value)",
+            Self::Omega => "the stabilising step vanishes (ω = 0)",
+            Self::Gamma => "the image of a direction vanishes or is a combination of those before it (γ = 0)",
+        })
+    }
+}
+
+/// Why a right-hand side is given up, while others may go on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RhsFailure {
+    /// A reduction gave NaN or infinity.
+    NotANumber,
+    /// True residuals stopped falling, although those of the recurrence did not.
+    Stagnation,
+    /// No residual was smaller than the smallest one for too many iterations.
+    Plateau,
+    /// The same quantity vanished again and again.
+    Breakdown(BreakdownKind),
+    /// The operator is not positive, with (p, A p).
+    NotPositiveDefinite(f64),
+}
+
+impl RhsFailure {
+    /// The failure of a right-hand side with a reduction that is not finite.
+    pub(crate) fn unless_finite(finite: bool) -> Option<Self> {
+        (!finite).then_some(Self::NotANumber)
+    }
+}
