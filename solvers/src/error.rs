@@ -259,6 +259,7 @@ impl<E: std::error::Error + 'static> SolveError<E> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fmt;
 
     #[test]
     fn true_residuals_decide_whether_a_solve_converged() {
