@@ -81,7 +81,7 @@ impl Task {
     /// Device memory, with names for what takes it.
     fn needs(&self, cut: Cut) -> Needs {
         let request = Request {
-            method: Method::Cg,
+            method: Method::CG,
             precision: Precision::Double,
             reconstruction: LinkStorage::FULL,
             ..Request::new(self.plan.operator)

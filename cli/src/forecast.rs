@@ -73,8 +73,8 @@ impl Forecast {
             request.multigrid.blocks = Default::default();
         }
         // Nobody knows whether multigrid would take over.
-        if request.method == Method::Auto {
-            request.method = Method::Bicgstab;
+        if request.method.is_choice() {
+            request.method = Method::BICGSTAB;
         }
         let (seconds, setup) = {
             let domain = Domain::single(checked.device.backend(), on)?;

@@ -4,6 +4,7 @@ use crate::config::Settings;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use ferrite::FermionKind;
 use ferrite::operators::{Definition, Key, KeyKind, OPERATORS};
+use ferrite::solve::{METHODS, Method, methods_for};
 use std::sync::LazyLock;
 
 /// Keys that belong together.
@@ -60,11 +61,6 @@ keys! {
     PLOT: Text "plot" "FILE.svg" "Plot the residual against the iteration", "\"convergence.svg\"";
     KEEP_UNCONVERGED: Switch "keep-unconverged" "" "Write the best iterate even if it has not converged", "false";
     PROFILE: Switch "profile" "" "Report how long each kernel ran; the solve takes a little longer", "false";
-    SOLVER: Word "solver" "NAME"
-        "auto (bicgstab, until multigrid with its setup is faster for all sources together; cg where these fail), bicgstab, cg (on the normal \
-         equations), cgne (x = M^+ y, M M^+ y = b), block-cg (CG with all sources of a batch in one Krylov space), gcr-dd (GCR, \
-         preconditioned in domains that exchange nothing) or multigrid (GCR, preconditioned by a multigrid cycle: for light \
-         quarks); for staggered operators cg or block-cg [default: auto, or cg]", "\"auto\"";
     TOL: Number "tol" "TOL" "Target for |b - M x| / |b| [default: 1e-10]", "1e-10";
     MAX_ITERATIONS: Count "max-iterations" "N" "Maximum number of iterations [default: 10000]", "10000";
     OUTER: Word "outer" "NAME"
@@ -79,32 +75,6 @@ keys! {
     INNER_TOL: Number "inner-tol" "TOL" "Defect correction: target residual of an inner solve [default: 0.01]", "0.01";
     NO_ESCALATION: Switch "no-escalation" ""
         "Give up if the solver stagnates or breaks down, instead of escalating to a higher precision", "false";
-    MR_STEPS: Count "mr-steps" "N" "Minimum-residual steps in each domain [default: 10]", "10";
-    MR_OMEGA: Number "mr-omega" "OMEGA" "Over-relaxation of these steps [default: 1]", "1.0";
-    DOMAIN_PRECISION: Word "domain-precision" "NAME"
-        "Precision in the domains: double, single, half or fp16 [default: half]", "\"half\"";
-    DOMAIN: Extents "domain" "X,Y,Z,T"
-        "Extents X,Y,Z,T of a domain, even ones that divide the part of each process [default: that part as a whole]",
-        "[8, 8, 8, 8]";
-    DOMAIN_OVERLAP: Count "domain-overlap" "N"
-        "Sites of its neighbours that the domain of a process includes besides its own part: 0 or 2 [default: 0]", "0";
-    KMAX: Count "kmax" "K" "Directions after which GCR restarts [default: 16]", "16";
-    MG_VECTORS: Count "mg-vectors" "N" "Near-null vectors on each level, a multiple of 8 [default: 24]", "24";
-    MG_LEVELS: Count "mg-levels" "N" "Levels, the lattice itself included, as far as it allows [default: 3]", "3";
-    MG_BLOCK: Texts "mg-block" "X,Y,Z,T"
-        "Extents of the aggregates of a level, from the lattice itself down: once for each level that has a coarser one \
-         [default: chosen for the lattice]", "[\"4,4,4,4\", \"2,2,2,2\"]";
-    MG_SMOOTHING: Count "mg-smoothing" "N" "Steps of the smoother after each coarse correction [default: 6]", "6";
-    MG_RELAXATIONS: Count "mg-relaxations" "N" "Setup: how often random vectors are relaxed [default: 4]", "4";
-    MG_IMPROVEMENTS: Count "mg-improvements" "N"
-        "Setup: how often the cycle improves its near-null vectors [default: 4]", "4";
-    MG_PRECISION: Word "mg-precision" "NAME"
-        "Precision of near-null vectors, coarse operators and the smoother: half or single [default: half on \
-         a GPU, with the smoother in fp16, and single on a CPU]", "\"half\"";
-    SETUP: Text "setup" "FILE"
-        "Setup: read its test vectors from this file; if it is not there, write them to it", "\"multigrid.setup\"";
-    CHECK_SETUP: Switch "check-setup" ""
-        "Setup: check on each level that near-null vectors, coarse operators and gamma5 belong together", "false";
 }
 
 static SHIFTS: Key = Key::new(
@@ -135,6 +105,24 @@ pub fn alternatives<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
 static OPERATOR: LazyLock<Key> = LazyLock::new(|| {
     let help = format!("The Dirac operator: {} [default: wilson]", operator_names());
     Key::new("operator", "NAME", KeyKind::Word, Box::leak(help.into_boxed_str()), "\"clover\"")
+});
+
+/// `--solver`.
+static SOLVER: LazyLock<Key> = LazyLock::new(|| {
+    let described = |method: &Method| match method.help {
+        "" => method.name.to_string(),
+        help => format!("{} ({help})", method.name),
+    };
+    let all: Vec<String> = METHODS.into_iter().map(described).collect();
+    let [wilson, staggered] = [FermionKind::Wilson, FermionKind::Staggered].map(methods_for);
+    let help = format!(
+        "{}; for staggered operators {} [default: {}, or {}]",
+        alternatives(all.iter().map(String::as_str)),
+        alternatives(staggered.iter().map(|(name, _)| *name)),
+        wilson[0].0,
+        staggered[0].0
+    );
+    Key::new("solver", "NAME", KeyKind::Word, Box::leak(help.into_boxed_str()), "\"auto\"")
 });
 
 /// The operators that have a key.
@@ -205,26 +193,8 @@ static SOLVING: LazyLock<Vec<KeySection>> = LazyLock::new(|| {
             "Mixed precision.",
             &[&OUTER, &CORRECTION, &DELTA, &INNER_TOL, &NO_ESCALATION],
         ),
-        section(
-            Some("GCR-DD"),
-            "Keys of gcr-dd.",
-            &[&MR_STEPS, &MR_OMEGA, &DOMAIN_PRECISION, &DOMAIN, &DOMAIN_OVERLAP, &KMAX],
-        ),
-        section(
-            Some("Multigrid"),
-            "Keys of multigrid.",
-            &[
-                &MG_VECTORS,
-                &MG_LEVELS,
-                &MG_BLOCK,
-                &MG_SMOOTHING,
-                &MG_RELAXATIONS,
-                &MG_IMPROVEMENTS,
-                &MG_PRECISION,
-                &SETUP,
-                &CHECK_SETUP,
-            ],
-        ),
+        section(Some("GCR-DD"), "Keys of gcr-dd.", Method::GCR_DD.keys),
+        section(Some("Multigrid"), "Keys of multigrid.", Method::MULTIGRID.keys),
         section(
             Some("Staggered operators"),
             "Several systems of a staggered operator.",
@@ -253,19 +223,6 @@ const PHYSICS: [&str; 7] = ["operator", "record", "reunitarise", "stout-rho", "s
 pub fn physics() -> impl Iterator<Item = &'static str> {
     let of_operators = OPERATORS.iter().flat_map(|definition| definition.all_keys()).filter(|key| !key.technical);
     PHYSICS.into_iter().chain(of_operators.map(|key| key.name))
-}
-
-/// Keys of the GCR-DD preconditioner.
-pub fn of_gcr_dd() -> impl Iterator<Item = &'static str> {
-    of_section("GCR-DD")
-}
-/// Keys of multigrid.
-pub fn of_multigrid() -> impl Iterator<Item = &'static str> {
-    of_section("Multigrid")
-}
-fn of_section(heading: &'static str) -> impl Iterator<Item = &'static str> {
-    let section = SOLVING.iter().find(|section| section.heading == Some(heading));
-    section.into_iter().flat_map(|section| section.keys.iter().map(|key| key.name))
 }
 
 /// Flags that were typed, by key.

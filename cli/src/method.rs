@@ -1,20 +1,22 @@
 //! How a solve proceeds: the solver, its precisions and its limits, from flags and settings.
+use super::Outcome;
 use super::batch::{self, BatchChoice};
 use super::fields::Source;
 use super::layout::Cut;
 use super::multigrid;
-use super::plan::{METHODS, OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, name_of};
+use super::plan::{OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, name_of};
 use super::schwarz;
+use super::solve::refused;
 use super::text;
-use super::{Failure, Outcome};
 use crate::config::{RESIDUAL, Settings, is_residual};
 use ferrite::FermionKind;
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
 use ferrite::lattice::Lattice;
 use ferrite::multigrid::MultigridParams;
 use ferrite::operators::Operator;
-use ferrite::solve::{Correction, Method, Report, Request, Schwarz};
+use ferrite::solve::{Correction, METHODS, Method, Report, Request, Schwarz, methods_for};
 use ferrite::{LinkStorage, Precision};
+use std::iter;
 use std::path::PathBuf;
 
 /// The resolved flags.
@@ -25,7 +27,7 @@ pub struct SolveScheme {
     pub guess: Option<Vec<Source>>,
     /// How many right-hand sides go together.
     pub batch: BatchChoice,
-    method: Method,
+    method: &'static Method,
     max_iterations: usize,
     outer: Precision,
     correction: Correction,
@@ -55,11 +57,8 @@ impl SolveScheme {
     /// Resolves the settings for fields of a kind, whose mistakes `settings` lists.
     pub fn from_settings(settings: &mut Settings, kind: FermionKind, wanted: Option<Wanted>) -> Self {
         // The first of the methods is the default.
-        let methods: &[(&str, Method)] = match kind {
-            FermionKind::Wilson => &METHODS,
-            FermionKind::Staggered => &[("cg", Method::Cg), ("block-cg", Method::BlockCg)],
-        };
-        let method = settings.choice("solver", methods).unwrap_or(methods[0].1);
+        let methods = methods_for(kind);
+        let method = settings.choice("solver", &methods).unwrap_or(methods[0].1);
         let tol = settings.number("tol", RESIDUAL, is_residual).unwrap_or(1e-10);
         let max_iterations = settings.count("max-iterations", 1..=1_000_000_000).unwrap_or(10_000);
         let outer = settings.choice("outer", &OUTER_PRECISIONS).unwrap_or_default();
@@ -67,15 +66,19 @@ impl SolveScheme {
             let needed = settings.spelled("precision", "single or half");
             settings.conflict("outer", "precision", &format!("an outer precision of single needs {needed}"));
         }
+        let guess = match kind {
+            FermionKind::Wilson => guess::<Spinor>(settings, wanted.as_ref()),
+            FermionKind::Staggered => guess::<ColourVector>(settings, wanted.as_ref()),
+        };
+        let batch = batch::choice(settings, "batch");
+        let correction = correction(settings, method);
+        refuse_keys_of_others(settings, method);
         SolveScheme {
-            guess: match kind {
-                FermionKind::Wilson => guess::<Spinor>(settings, wanted.as_ref()),
-                FermionKind::Staggered => guess::<ColourVector>(settings, wanted.as_ref()),
-            },
-            batch: batch::choice(settings, "batch"),
-            correction: correction(settings, method),
-            schwarz: schwarz::resolve(settings, method, wanted.as_ref().map(|w| w.lattice)),
-            multigrid: multigrid::resolve(settings, method),
+            guess,
+            batch,
+            correction,
+            schwarz: schwarz::resolve(settings, wanted.as_ref().map(|w| w.lattice)),
+            multigrid: multigrid::resolve(settings),
             setup: settings.get("setup").map(|setting| PathBuf::from(setting.text())),
             asks_for_vectors: settings.get("mg-vectors").is_some(),
             sources: wanted.as_ref().map_or(0, |wanted| wanted.sources),
@@ -88,17 +91,9 @@ impl SolveScheme {
         }
     }
     /// Refuses what does not go with how the lattice is cut.
-    pub fn check(&self, cut: Cut) -> Outcome {
-        match self.method {
-            Method::GcrDd => self.schwarz.check(cut.local, &cut.grid).map_err(Failure::refused),
-            Method::Multigrid => self.multigrid.aggregates(cut.local).map(|_| ()).map_err(Failure::refused),
-            // Aggregates that somebody asks for have to fit, even if nobody may come to need them.
-            Method::Auto if self.multigrid.blocks[0].is_some() => {
-                self.multigrid.aggregates(cut.local).map(|_| ()).map_err(Failure::refused)
-            }
-            _ => Ok(()),
-        }
-        .map_err(Failure::shared)
+    pub fn check(&self, operator: Operator, cut: Cut) -> Outcome {
+        let request = Request { schwarz: self.schwarz, multigrid: self.multigrid, ..Request::new(operator) };
+        (self.method.check)(&request, cut.local, &cut.grid).map_err(refused)
     }
     /// For the library.
     pub fn request(&self, operator: Operator, precision: Precision, reconstruction: LinkStorage) -> Request {
@@ -118,26 +113,16 @@ impl SolveScheme {
         }
     }
     /// The method that was asked for.
-    pub fn asked(&self) -> Method {
+    pub fn asked(&self) -> &'static Method {
         self.method
     }
     /// Its name for people.
-    pub fn title(&self, taken: Method) -> &'static str {
-        match taken {
-            Method::Bicgstab => "BiCGstab",
-            Method::Auto => "BiCGstab, multigrid or CG",
-            Method::Cg if self.positive => "CG",
-            Method::Cg => "CG on the normal equations",
-            Method::Cgne => "CG for the error (M M^+)",
-            Method::BlockCg if self.positive => "block CG",
-            Method::BlockCg => "block CG on the normal equations",
-            Method::GcrDd => "GCR-DD",
-            Method::Multigrid => "GCR with multigrid",
-        }
+    pub fn title(&self, taken: &Method) -> &'static str {
+        taken.titles[usize::from(self.positive)]
     }
     /// Whether all right-hand sides of a batch share a Krylov space.
     pub fn is_block(&self) -> bool {
-        self.method == Method::BlockCg
+        self.method.is_block
     }
     /// `reliable` or `defect`.
     pub fn correction(&self) -> &'static str {
@@ -164,8 +149,8 @@ impl SolveScheme {
             Correction::Reliable { .. } => String::new(),
             Correction::Defect { inner_tol } => format!(", defect correction with inner solves to {inner_tol:e}"),
         };
-        let domains = match self.method {
-            Method::GcrDd => format!(
+        let domains = match self.method == Method::GCR_DD {
+            true => format!(
                 ", {} of minimum residual in {} precision in {}",
                 text::count(self.schwarz.steps, "step"),
                 name_of(&PRECISIONS, self.schwarz.precision),
@@ -180,7 +165,7 @@ impl SolveScheme {
                     None => "one domain a process".into(),
                 }
             ),
-            _ => String::new(),
+            false => String::new(),
         };
         let precision = name_of(&PRECISIONS, report.precision);
         let recon = name_of(&RECONSTRUCTIONS, report.reconstruction);
@@ -188,7 +173,7 @@ impl SolveScheme {
     }
 }
 
-fn correction(settings: &mut Settings, method: Method) -> Correction {
+fn correction(settings: &mut Settings, method: &Method) -> Correction {
     let defect = settings.choice("correction", &[("reliable", false), ("defect", true)]).unwrap_or(false);
     let delta = settings.number("delta", "a number from 0 up to, but not including, 1", |d| (0.0..1.0).contains(&d));
     let inner_tol = settings.number("inner-tol", RESIDUAL, is_residual);
@@ -197,10 +182,24 @@ fn correction(settings: &mut Settings, method: Method) -> Correction {
         let owner = settings.spelled("correction", owner);
         settings.wrong(&setting, format!("belongs to {owner}"));
     }
-    if defect && matches!(method, Method::GcrDd | Method::Multigrid) {
+    if defect && method.restarts {
         settings.conflict("correction", "solver", "GCR restarts from true residuals by itself: leave it out");
     }
     if defect { Correction::Defect { inner_tol: inner_tol.unwrap_or(1e-2) } } else { Correction::Reliable { delta } }
+}
+
+/// Refuses the keys of methods other than the one that was chosen.
+fn refuse_keys_of_others(settings: &mut Settings, method: &Method) {
+    // A method that chooses among others has their keys.
+    for owner in METHODS.iter().filter(|owner| !owner.is_choice()) {
+        for key in owner.keys.iter().filter(|key| !method.has_key(key.name)) {
+            let Some(setting) = settings.get(key.name) else { continue };
+            let choices = METHODS.iter().filter(|other| other.is_choice() && other.has_key(key.name));
+            let names: Vec<_> = iter::once(owner).chain(choices).map(|method| method.name).collect();
+            let owners = settings.spelled("solver", &names.join(" and "));
+            settings.wrong(&setting, format!("belongs to {owners}"));
+        }
+    }
 }
 
 /// The file of `--guess`, which has to hold a field for each source.
@@ -225,7 +224,7 @@ mod tests {
             tol: 1e-10,
             guess: None,
             batch: BatchChoice::default(),
-            method: Method::Bicgstab,
+            method: Method::BICGSTAB,
             max_iterations: 10,
             outer: Precision::Double,
             correction,

@@ -1,24 +1,19 @@
 //! Multigrid, from flags and settings, and what it did.
-use super::{keys, text};
+use super::text;
 use crate::config::Settings;
 use ferrite::Precision;
 use ferrite::multigrid::{MOST_COARSENINGS, MOST_VECTORS, MultigridParams};
 use ferrite::solve::{Method, MultigridReport};
 use serde_json::{Value, json};
 
-/// Resolves the settings for a solve by `method`.
-pub fn resolve(settings: &mut Settings, method: Method) -> MultigridParams {
-    let params = MultigridParams { check: settings.is_on("check-setup"), ..of_keys(settings, "") };
-    if !matches!(method, Method::Multigrid | Method::Auto) {
-        let why = format!("belongs to {}", settings.spelled("solver", "multigrid and auto"));
-        refuse(settings, "", keys::of_multigrid(), &why);
-    }
-    params
+/// Resolves the settings for a solve.
+pub fn resolve(settings: &mut Settings) -> MultigridParams {
+    MultigridParams { check: settings.is_on("check-setup"), ..of_keys(settings, "") }
 }
 
 /// Names of the keys that begin with `mg-`.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    keys::of_multigrid().filter(|name| name.starts_with("mg-"))
+    Method::MULTIGRID.keys.iter().map(|key| key.name).filter(|name| name.starts_with("mg-"))
 }
 
 /// Parameters from the keys `prefix` and `mg-…`.

@@ -16,7 +16,7 @@ use ferrite::lattice::Lattice;
 use ferrite::operators::Operator;
 use ferrite::operators::{BOUNDARIES, Definition, OPERATORS, Smearing, Tadpole, WILSON, names_of_operators};
 use ferrite::solve::ShiftStrategy;
-pub use ferrite::solve::names::{METHODS, OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES, name_of};
+pub use ferrite::solve::names::{OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES, name_of};
 use ferrite::{LinkStorage, Precision};
 use ferrite_records::object;
 use ferrite_records::operator::OperatorOnLinks;

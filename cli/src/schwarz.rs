@@ -1,13 +1,13 @@
 //! The preconditioner of GCR-DD, from flags and settings.
 use super::plan::PRECISIONS;
-use super::{keys, text};
+use super::text;
 use crate::config::Settings;
 use comms::ProcessGrid;
 use ferrite::lattice::Lattice;
-use ferrite::solve::{Method, Schwarz};
+use ferrite::solve::Schwarz;
 
-/// Resolves the settings for a solve by `method` on parts of extents `local`, as far as they are known.
-pub fn resolve(settings: &mut Settings, method: Method, local: Option<Lattice>) -> Schwarz {
+/// Resolves the settings for a solve on parts of extents `local`, as far as they are known.
+pub fn resolve(settings: &mut Settings, local: Option<Lattice>) -> Schwarz {
     let default = Schwarz::default();
     let schwarz = Schwarz {
         steps: settings.count("mr-steps", 1..=1000).unwrap_or(default.steps),
@@ -23,14 +23,6 @@ pub fn resolve(settings: &mut Settings, method: Method, local: Option<Lattice>) 
     };
     if schwarz.overlap > 0 && schwarz.domain.is_some() {
         settings.conflict("domain", "domain-overlap", "domains that overlap are the parts of the processes");
-    }
-    if method != Method::GcrDd {
-        for key in keys::of_gcr_dd() {
-            if let Some(setting) = settings.get(key) {
-                let owner = settings.spelled("solver", "gcr-dd");
-                settings.wrong(&setting, format!("belongs to {owner}"));
-            }
-        }
     }
     schwarz
 }

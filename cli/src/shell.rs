@@ -1,5 +1,5 @@
 //! `ferrite completions` and `ferrite man`: what shells and readers want to know of the command line.
-use super::plan::{METHODS, OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES};
+use super::plan::{OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES};
 use super::{Cli, Context, Failure, Outcome, bench, rhmc, spectrum, target};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, CommandFactory};
@@ -8,6 +8,7 @@ use clap_mangen::Man;
 use ferrite::hmc::action::ActionName;
 use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme};
 use ferrite::operators::{BOUNDARIES, OPERATORS, PHASES, SCHURS};
+use ferrite::solve::METHODS;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -68,6 +69,7 @@ fn values(command: &str, flag: &str) -> Vec<String> {
     }
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_string()).collect();
     let operators = || OPERATORS.iter().map(|definition| definition.name.to_string());
+    let methods = || METHODS.iter().map(|method| method.name.to_string()).collect::<Vec<_>>();
     let keys = |key: &str, values: Vec<String>| -> Vec<String> {
         values.into_iter().map(|value| format!("{key}={value}")).collect()
     };
@@ -79,7 +81,7 @@ fn values(command: &str, flag: &str) -> Vec<String> {
         "transport" => words(&["direct", "copy", "mpi", "host"]),
         "operator" if is_of_operator => operators().collect(),
         "operator" if matches!(command, "dslash" | "tune" | "halo") => bench::timed_operators(),
-        "solver" if is_of_operator => names(&METHODS),
+        "solver" if is_of_operator => methods(),
         "precision" if is_of_operator || matches!(command, "dslash" | "blas" | "tune") => names(&PRECISIONS),
         "precision" if matches!(command, "generate" | "convert" | "asqtad" | "hisq") => words(&["single", "double"]),
         "domain-precision" => names(&PRECISIONS),
@@ -106,7 +108,7 @@ fn values(command: &str, flag: &str) -> Vec<String> {
         "set" if command == "spectrum" => [
             keys("source", names(&spectrum::SOURCES)),
             keys("solve.operator", operators().collect()),
-            keys("solve.solver", names(&METHODS)),
+            keys("solve.solver", methods()),
             keys("solve.precision", names(&PRECISIONS)),
         ]
         .concat(),

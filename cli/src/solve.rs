@@ -126,7 +126,7 @@ impl Solve {
     }
     /// How `processes` cut the lattice, if they may cut it so.
     pub fn possible(&self, cut: Cut) -> Outcome<Cut> {
-        self.scheme.check(cut).map(|()| cut)
+        self.scheme.check(self.plan.operator, cut).map(|()| cut)
     }
     /// Device memory at the peak for `nrhs` right-hand sides together, with names for what takes it, as long as the links
     /// have not been seen.
@@ -137,7 +137,7 @@ impl Solve {
     pub fn memory_with(&self, cut: Cut, nrhs: usize, has_setup: bool) -> Needs {
         let mut request = self.request(self.plan.operator, self.plan.largest_storage());
         if has_setup {
-            request.method = Method::Multigrid;
+            request.method = Method::MULTIGRID;
         }
         let needs = request.memory(cut.local, &cut.grid, nrhs, self.plan.systems.count().filter(|count| *count > 1));
         self.plan.with_smearing(cut, needs)
@@ -326,7 +326,7 @@ fn run_on<F: Fermion>(solve: &Solve, input: Option<&Path>, context: &Context) ->
         info!("the solution will not be saved: no output file was requested with -o FILE");
     }
     let layout = plan.cut(&solve.device.layout, comm)?;
-    solve.scheme.check(layout.cut())?;
+    solve.possible(layout.cut())?;
     let nrhs = plan.sources.len();
     let needs = |together: usize| solve.memory(layout.cut(), together);
     let name = format!("the solve on {}", plan.lattice);

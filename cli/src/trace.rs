@@ -303,7 +303,7 @@ impl Measurement<'_> {
             configuration.hold(comm)?;
         }
         let (layout, kind) = (plan.cut(&self.choice.layout, comm)?, plan.operator.kind());
-        self.task.solve.scheme.check(layout.cut())?;
+        self.task.solve.possible(layout.cut())?;
         let solves = self.task.parts * self.noise.vectors as usize;
         let needs = |together: usize| {
             let mut needs = self.task.solve.memory(layout.cut(), together);

@@ -1,5 +1,5 @@
 //! What solvers did, as records.
-use ferrite::solve::names::{METHODS, OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, name_of};
+use ferrite::solve::names::{OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, name_of};
 use ferrite::solve::{Escalation, MethodChange, MultigridReport, Report, Request, ShiftsReport};
 use ferrite_records::solve as records;
 use solvers::{Unsolved, worst_residual};
@@ -17,7 +17,7 @@ pub fn solve(report: &Report, tol: f64) -> records::SolveOutcome {
         seconds: report.seconds,
         total_seconds: report.total_seconds,
         gflops: report.gflops,
-        solver: name_of(&METHODS, report.method).into(),
+        solver: report.method.name.into(),
         precision: name_of(&PRECISIONS, report.precision).into(),
         outer: name_of(&PRECISIONS, report.outer).into(),
         reconstruct: name_of(&RECONSTRUCTIONS, report.reconstruction).into(),
@@ -106,7 +106,7 @@ fn escalations(escalations: &[Escalation]) -> Vec<records::Escalation> {
 fn method_change(change: &MethodChange) -> records::MethodChange {
     records::MethodChange {
         iterations: change.iterations,
-        solver: name_of(&METHODS, change.method).into(),
+        solver: change.method.name.into(),
         reason: change.reason.to_string(),
     }
 }

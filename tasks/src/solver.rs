@@ -3,8 +3,8 @@ use crate::batches::{BatchChoice, LARGEST};
 use ferrite::Precision;
 use ferrite::multigrid::{MOST_COARSENINGS, MOST_VECTORS, MultigridParams};
 use ferrite::operators::Operator;
-use ferrite::solve::names::{METHODS, OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES};
-use ferrite::solve::{Method, Request, ShiftStrategy};
+use ferrite::solve::names::{OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES};
+use ferrite::solve::{METHODS, Method, Request, ShiftStrategy};
 use serde::Deserialize;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -102,9 +102,9 @@ impl SolverSettings {
     /// The first setting whose value is out of range or unknown.
     pub fn request(&self, operator: Operator) -> Result<Request, WrongSetting> {
         let mut request = Request::new(operator);
-        if let Some(method) = choice("solver", self.solver.as_ref(), &METHODS)? {
+        if let Some(method) = choice("solver", self.solver.as_ref(), &METHODS.map(|method| (method.name, method)))? {
             request.method = method;
-            if method == Method::Multigrid {
+            if method == Method::MULTIGRID {
                 // Around a cycle there is little to do, and more than single precision is of no use.
                 request.precision = Precision::Single;
             }

@@ -6,7 +6,7 @@ use crate::failure::ReadBy;
 use crate::fields::Source;
 use crate::layout::Layout;
 use crate::method::SolveScheme;
-use crate::plan::{METHODS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES, Systems, name_of};
+use crate::plan::{PRECISIONS, RECONSTRUCTIONS, STRATEGIES, Systems, name_of};
 use crate::profile::Profile;
 use crate::progress::Watch;
 use crate::{Context, Failure, Outcome, fields, interrupt, multigrid, plot, text};
@@ -150,7 +150,7 @@ pub fn several<F: Fermion>(
         outcome: outcome::shifts(&request, report, kind, &values),
         system: plan.record(&done.operator),
         mass,
-        solver: name_of(&METHODS, solve.scheme.asked()).into(),
+        solver: solve.scheme.asked().name.into(),
         shift_solver: name_of(&STRATEGIES, plan.strategy).into(),
         correction: solve.scheme.correction().into(),
         batches: done.batches.record(),
@@ -282,7 +282,7 @@ pub fn announce(report: &Report) {
     }
     for change in &report.method_changes {
         let iterations = text::count(change.iterations, "iteration");
-        info!("after {iterations} {} went on: {}", name_of(&METHODS, change.method), change.reason);
+        info!("after {iterations} {} went on: {}", change.method.name, change.reason);
     }
     if let Some(why) = &report.gave_up {
         info!("{}", good_enough(why));

@@ -364,7 +364,7 @@ impl<'a> QuarksOn<'a> {
         let solve = comm.agree(Solve::from_settings(&mut settings, self.what))?;
         let (plan, components) = (&solve.plan, F::COMPONENTS);
         let layout = plan.cut(&input.device.layout, comm)?;
-        solve.scheme.check(layout.cut())?;
+        solve.possible(layout.cut())?;
         charge_needs_whole_time(input, &layout)?;
         let [_, home] = self.domains::<F>(&layout)?;
         // Links before and after, and fat and long ones; propagators that lie there, too, or one that is read or written.

@@ -18,7 +18,7 @@ use solvers::{Observer, SolveError, VectorSpace};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SolverScheme {
     /// Krylov method.
-    pub method: Method,
+    pub method: &'static Method,
     /// Precision of the iteration.
     pub precision: Precision,
     /// Reals kept of a link in the iteration.
@@ -44,7 +44,7 @@ impl PaperTable {
         use Precision::{Double, Fp16, Half, Single};
         let [eighteen, twelve, eight] = [18, 12, 8].map(LinkStorage::of);
         let scheme = |precision, reconstruction, correction| SolverScheme {
-            method: Method::Bicgstab,
+            method: Method::BICGSTAB,
             precision,
             reconstruction,
             correction,
@@ -57,7 +57,7 @@ impl PaperTable {
             PaperTable::Three => {
                 let plain = scheme(Double, eighteen, Correction::default());
                 let twelve = scheme(Double, twelve, Correction::default());
-                vec![SolverScheme { method: Method::Cg, ..twelve }, plain, twelve]
+                vec![SolverScheme { method: Method::CG, ..twelve }, plain, twelve]
             }
             PaperTable::Four => {
                 let defect = |inner_tol| Correction::Defect { inner_tol };
@@ -256,7 +256,7 @@ pub fn schemes(
     let exist = pairs.filter(|&(precision, storage)| definition.exists(precision, storage));
     let correction = Correction::default();
     exist
-        .map(|(precision, reconstruction)| SolverScheme { method: Method::Cg, precision, reconstruction, correction })
+        .map(|(precision, reconstruction)| SolverScheme { method: Method::CG, precision, reconstruction, correction })
         .collect()
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Right-hand sides that are solved together share the links that kernels read, so that few large batches are faster than
 //! many small ones. What limits a batch is the memory of the device: each right-hand side has its own vectors.
+use super::methods::Method;
 use super::report::{Escalation, MultigridReport, Report, SolveFailure};
-use super::request::Method;
 use super::run::Solved;
 use super::shifts::{ShiftsReport, SolvedShifts};
 use crate::field::host::{Fermion, HostField};
@@ -243,7 +243,7 @@ fn later(escalations: Vec<Escalation>, done: usize) -> Vec<Escalation> {
 }
 
 /// The methods of two batches, each once.
-fn all_of(mut methods: Vec<Method>, more: Vec<Method>) -> Vec<Method> {
+fn all_of(mut methods: Vec<&'static Method>, more: Vec<&'static Method>) -> Vec<&'static Method> {
     for method in more {
         if !methods.contains(&method) {
             methods.push(method);
@@ -386,9 +386,9 @@ mod tests {
             outer: Precision::Double,
             reconstruction: LinkStorage::of(12),
             escalations: escalations.iter().map(escalation).collect(),
-            method: Method::Bicgstab,
+            method: Method::BICGSTAB,
             method_changes: Vec::new(),
-            tried: vec![Method::Bicgstab],
+            tried: vec![Method::BICGSTAB],
             may_help: None,
             gave_up: None,
             multigrid: None,

@@ -6,7 +6,8 @@
 //!
 //! CG on the normal equations does not depend on where the eigenvalues of M lie in the complex plane, only on its singular values, and
 //! its residual never grows. It takes over where one of the two fails: see [`Fallback`].
-use super::request::{Method, Request};
+use super::methods::Method;
+use super::request::Request;
 use crate::multigrid::MultigridParams;
 use solvers::Iteration;
 
@@ -16,17 +17,9 @@ pub struct MethodChange {
     /// Iterations done before.
     pub iterations: usize,
     /// The method from here on.
-    pub method: Method,
+    pub method: &'static Method,
     /// Why.
     pub reason: String,
-}
-
-impl MethodChange {
-    /// Multigrid could not be set up.
-    pub(super) fn without_multigrid(iterations: usize, error: &dyn std::error::Error) -> Self {
-        let reason = format!("multigrid cannot be set up: {error}");
-        MethodChange { iterations, method: Method::Bicgstab, reason }
-    }
 }
 
 /// How long multigrid's setup with its usual parameters takes, in iterations of mixed-precision BiCGstab for one right-hand side:
@@ -79,7 +72,7 @@ impl Forecast {
 #[derive(Clone, Debug)]
 pub struct Adviser {
     forecast: Forecast,
-    method: Method,
+    method: &'static Method,
     /// Right-hand sides of this solve and of those after it, this one included.
     sources: [usize; 2],
     /// Iterations that the setup is worth; infinitely many where there is no multigrid.
@@ -94,7 +87,7 @@ pub struct Adviser {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Advice {
     /// The method.
-    pub method: Method,
+    pub method: &'static Method,
     /// Why the one before should end.
     pub reason: String,
 }
@@ -157,17 +150,17 @@ impl Fallback {
         self.is_there = false;
     }
     /// Takes CG, with `left` iterations; `failed`: BiCGstab has given up and does not come back.
-    pub fn take(&mut self, left: usize, failed: bool) -> Method {
+    pub fn take(&mut self, left: usize, failed: bool) -> &'static Method {
         *self = Fallback { is_there: false, is_taken: true, most: (!failed).then_some(left / 2) };
-        Method::Cg
+        Method::CG
     }
     /// Most iterations of `method`, of those that are `left`.
-    pub fn most(&self, method: Method, left: usize) -> usize {
-        self.most.filter(|_| method == Method::Cg).map_or(left, |most| most.min(left))
+    pub fn most(&self, method: &Method, left: usize) -> usize {
+        self.most.filter(|_| method == Method::CG).map_or(left, |most| most.min(left))
     }
     /// Whether BiCGstab comes after CG. It does so once.
-    pub fn comes_back(&mut self, method: Method) -> bool {
-        method == Method::Cg && self.most.take().is_some()
+    pub fn comes_back(&mut self, method: &Method) -> bool {
+        method == Method::CG && self.most.take().is_some()
     }
 }
 
@@ -178,7 +171,7 @@ impl Adviser {
         let sources = [batch, request.sources.max(batch)];
         Adviser {
             forecast: Forecast::new(tol),
-            method: Method::Bicgstab,
+            method: Method::BICGSTAB,
             sources,
             setup,
             budget: None,
@@ -188,7 +181,7 @@ impl Adviser {
     }
     /// Makes the adviser of a BiCGstab solve without multigrid.
     pub fn without_multigrid(tol: f64) -> Self {
-        let (forecast, method, setup) = (Forecast::new(tol), Method::Bicgstab, f64::INFINITY);
+        let (forecast, method, setup) = (Forecast::new(tol), Method::BICGSTAB, f64::INFINITY);
         Adviser { forecast, method, sources: [1, 1], setup, budget: None, is_eager: false, advice: None }
     }
     /// Recommends CG, too, where BiCGstab will not be done after `most` iterations of the solve.
@@ -198,7 +191,7 @@ impl Adviser {
     }
     /// For multigrid.
     pub fn of_multigrid(tol: f64) -> Self {
-        let (forecast, method) = (Forecast::new(tol), Method::Multigrid);
+        let (forecast, method) = (Forecast::new(tol), Method::MULTIGRID);
         Adviser { forecast, method, sources: [1, 1], setup: 0.0, budget: None, is_eager: false, advice: None }
     }
     /// Ends multigrid early where it is of no use, if `eager`.
@@ -211,36 +204,36 @@ impl Adviser {
         let ahead = self.forecast.ahead(event);
         let done = event.iteration;
         let is_far = |[begin, most]: [usize; 2]| done >= begin && ahead > most as f64;
-        let reason = match self.method {
-            Method::Multigrid => (is_far([MANY, MANY]) || (self.is_eager && is_far(EARLY))).then(|| {
+        let (reason, next) = if self.method == Method::MULTIGRID {
+            let reason = (is_far([MANY, MANY]) || (self.is_eager && is_far(EARLY))).then(|| {
                 format!("multigrid has reduced the residual to {:.1e} in {done} iterations", self.forecast.smallest)
-            }),
-            _ => {
-                let [batch, all] = self.sources.map(|n| n as f64);
-                let gain = batch * (ahead - SOLVE) + (all - batch) * (done as f64 + ahead - SOLVE);
-                (done >= BEGINNING && gain > MARGIN * self.setup).then(|| {
-                    let whole = match done as f64 + ahead {
-                        many if many < 1e6 => format!("about {:.0}", 10.0 * (many / 10.0).round()),
-                        _ => "more than a million".into(),
-                    };
-                    format!(
-                        "BiCGstab takes {whole} iterations for each of {all} right-hand sides; multigrid takes as long as about {:.0} \
-                         of them for the setup and {SOLVE} for a right-hand side",
-                        self.setup
-                    )
-                })
-            }
+            });
+            (reason, Method::BICGSTAB)
+        } else {
+            let [batch, all] = self.sources.map(|n| n as f64);
+            let gain = batch * (ahead - SOLVE) + (all - batch) * (done as f64 + ahead - SOLVE);
+            let reason = (done >= BEGINNING && gain > MARGIN * self.setup).then(|| {
+                let whole = match done as f64 + ahead {
+                    many if many < 1e6 => format!("about {:.0}", 10.0 * (many / 10.0).round()),
+                    _ => "more than a million".into(),
+                };
+                format!(
+                    "BiCGstab takes {whole} iterations for each of {all} right-hand sides; multigrid takes as long as about {:.0} \
+                     of them for the setup and {SOLVE} for a right-hand side",
+                    self.setup
+                )
+            });
+            (reason, Method::MULTIGRID)
         };
-        let next = if self.method == Method::Multigrid { Method::Bicgstab } else { Method::Multigrid };
         let late = self.budget.as_mut().and_then(|budget| budget.ends(event, before + done));
         self.advice = match (reason, late) {
             (Some(reason), _) => Some(Advice { method: next, reason }),
-            (None, late) => late.map(|reason| Advice { method: Method::Cg, reason }),
+            (None, late) => late.map(|reason| Advice { method: Method::CG, reason }),
         };
         self.advice.is_some()
     }
     /// Whether it watches this method.
-    pub fn is_for(&self, method: Method) -> bool {
+    pub fn is_for(&self, method: &Method) -> bool {
         self.method == method
     }
     /// Why the solve was stopped.
@@ -318,15 +311,15 @@ mod tests {
         assert!(!Fallback::new(&Request { escalate: false, ..request }, true).is_there());
         // BiCGstab has not given up: it keeps half of the iterations.
         let mut fallback = Fallback::new(&request, true);
-        assert!(fallback.is_there() && !fallback.comes_back(Method::Bicgstab));
-        assert_eq!(fallback.take(1000, false), Method::Cg);
+        assert!(fallback.is_there() && !fallback.comes_back(Method::BICGSTAB));
+        assert_eq!(fallback.take(1000, false), Method::CG);
         assert!(!fallback.is_there());
-        assert_eq!((fallback.most(Method::Cg, 1000), fallback.most(Method::Bicgstab, 1000)), (500, 1000));
-        assert_eq!([fallback.comes_back(Method::Cg), fallback.comes_back(Method::Cg)], [true, false]);
+        assert_eq!((fallback.most(Method::CG, 1000), fallback.most(Method::BICGSTAB, 1000)), (500, 1000));
+        assert_eq!([fallback.comes_back(Method::CG), fallback.comes_back(Method::CG)], [true, false]);
         // It has.
         let mut fallback = Fallback::new(&request, true);
         fallback.take(1000, true);
-        assert_eq!((fallback.most(Method::Cg, 1000), fallback.comes_back(Method::Cg)), (1000, false));
+        assert_eq!((fallback.most(Method::CG, 1000), fallback.comes_back(Method::CG)), (1000, false));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A gauge configuration on a device, with its links in every format that solves need.
 use super::formats::{Formats, MultigridState, StaggeredFormats, WilsonFormats};
 use super::report::SolveFailure;
-use super::request::{Method, Request, Schwarz};
+use super::request::{Request, Schwarz};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::{Fermion, HostField, HostGauge};
 use crate::field::{DeviceField, DeviceGauge, FullField, GaugeField, HopPhases};
@@ -425,19 +425,12 @@ impl<'g> Configuration<'g> {
         expect_fields::<T>(&request.operator)?;
         request.check_precisions().map_err(invalid)?;
         let reconstruction = self.format(&request.operator, request.precision, request.reconstruction)?;
-        let refused = match (&request.operator, request.method) {
-            (Operator::WilsonLike(_), Method::GcrDd) => {
-                request.schwarz.check(self.domain.local(), self.domain.grid())?;
-                None
-            }
-            (Operator::WilsonLike(_), Method::Multigrid) => {
-                request.multigrid.aggregates(self.domain.local())?;
-                None
-            }
-            (Operator::WilsonLike(_), _) | (Operator::Staggered(_), Method::Cg | Method::BlockCg) => None,
-            (Operator::Staggered(_), _) => Some("staggered operators are solved by CG or block CG, on M†M itself"),
-        };
-        refused.map_or(Ok(Request { reconstruction, ..*request }), |why| Err(invalid(why)))
+        if !request.method.kinds.contains(&request.operator.kind()) {
+            return Err(invalid("staggered operators are solved by CG or block CG, on M†M itself"));
+        }
+        let check = (request.method.check)(request, self.domain.local(), self.domain.grid());
+        check.map_err(SolveFailure::forget_solutions)?;
+        Ok(Request { reconstruction, ..*request })
     }
     /// The link storage in which an operator can be had, or why there is none.
     fn format<T: Fermion>(

@@ -1,27 +1,20 @@
-//! Precision escalation: a system is solved in a pair of formats and, where that fails, in the next better one.
-use super::choice::{Adviser, Fallback, MethodChange};
-use super::formats::{AnyPreconditioner, BlockMultigrid, Formats, MultigridState};
+//! Precision escalation: a system is solved in a pair of formats and, where that fails, in the next better one; or by another method.
+use super::choice::{Advice, Adviser, Fallback, MethodChange};
+use super::formats::{Formats, MultigridState};
 use super::memory::VECTORS;
-use super::report::{Escalation, MultigridLevel, MultigridReport};
-use super::request::{Correction, Method, Request, Schwarz};
+use super::methods::{Limits, Method, OperatorPair, PrecisionLevel, PreparedMethod};
+use super::report::{Escalation, MultigridReport};
+use super::request::{Correction, Request};
 use crate::domain::{DeviceError, Result};
 use crate::field::{DeviceField, FieldSpace};
-use crate::multigrid::{OUTER_DELTA, OUTER_DIRECTIONS};
-use crate::operators::EvenOdd;
 use gpu_kernels::{LinkStorage, Precision};
-use solvers::{
-    BicgstabWorkspace, BlockCgNormalWorkspace, BlockCgParams, BlockCgWorkspace, CgNormalWorkspace, CgWorkspace,
-    Converted, DefectParams, DefectWorkspace, GcrParams, GcrWorkspace, Info, Iteration, IterationKind, Mixed, Observer,
-    Patience, Precise, RhsFailure, SolveError, SolverParams, Step, System, Uniform, Unsolved, VectorSpace, bicgstab,
-    block_cg, block_cgnr, cg, cgne, cgnr, defect_correction, gcr,
-};
-use std::cell::RefCell;
+use solvers::{Info, Iteration, Observer, Patience, RhsFailure, SolveError, Step, Unsolved, VectorSpace};
 use std::iter::successors;
 use std::ops::ControlFlow;
-use std::rc::Rc;
 use std::time::Instant;
 
 pub(super) type EscalationError = SolveError<DeviceError>;
+type Escalated<T = ()> = std::result::Result<T, EscalationError>;
 
 /// A system with its answer, in double, on the sites of one parity.
 pub(super) trait ParitySystem {
@@ -44,11 +37,11 @@ pub(super) struct EscalatedSolve {
     /// The escalations.
     pub escalations: Vec<Escalation>,
     /// The method at the end.
-    pub method: Method,
+    pub method: &'static Method,
     /// How the solve came to it.
     pub method_changes: Vec<MethodChange>,
     /// The methods that were used, the first one first.
-    pub tried: Vec<Method>,
+    pub tried: Vec<&'static Method>,
     /// Judged residuals at the end.
     pub true_residual: Vec<f64>,
     /// Why it ended without a solution.
@@ -64,205 +57,325 @@ pub(super) struct EscalatedSolve {
 pub(super) fn solve_escalating(
     formats: &dyn Formats,
     problem: &mut dyn ParitySystem,
-    mut tol: f64,
+    tol: f64,
     request: &Request,
     observer: &mut dyn Observer,
-) -> std::result::Result<EscalatedSolve, EscalationError> {
-    let mut request = *request;
-    let automatic = request.method == Method::Auto;
-    if automatic {
-        let ready = formats.multigrid_state(&request.multigrid)? == MultigridState::Ready;
-        request.method = if ready { Method::Multigrid } else { Method::Bicgstab };
-    }
-    let asked =
-        PrecisionLevel { outer: request.outer, precision: request.precision, reconstruction: request.reconstruction };
-    let mut level = asked.of(request.method, automatic);
-    let mut adviser = adviser(formats, &request, automatic, tol, problem.space().nrhs())?;
-    let mut method_changes: Vec<MethodChange> = Vec::new();
-    let mut fallback = Fallback::new(&request, automatic);
-    let mut tried: Vec<Method> = Vec::new();
-    // Where multigrid cannot be set up for the numbers that it meets, BiCGstab solves.
-    let make =
-        |problem: &mut dyn ParitySystem,
-         request: &mut Request,
-         level: &mut PrecisionLevel,
-         changes: &mut Vec<MethodChange>,
-         iterations: usize,
-         observer: &mut dyn Observer| match MixedSystem::new(formats, *level, problem, request, observer) {
-            Err(error) if may_do_without_multigrid(request, &error) => {
-                (request.method, *level) = (Method::Bicgstab, asked);
-                changes.push(MethodChange::without_multigrid(iterations, &error));
-                MixedSystem::new(formats, *level, problem, request, observer)
-            }
-            made => made,
-        };
-    let mut system = match make(problem, &mut request, &mut level, &mut method_changes, 0, observer) {
-        Err(SolveError::Cancelled { .. }) => {
-            let true_residual = problem.residuals()?;
-            let nrhs = problem.space().nrhs();
-            let info = Info {
-                iterations_per_rhs: vec![0; nrhs],
-                failed: (0..nrhs).collect(),
-                true_residual: true_residual.clone(),
-                history: true_residual.iter().map(|residual| vec![*residual]).collect(),
-                ..Info::default()
-            };
-            return Ok(EscalatedSolve {
-                failure: Some(Unsolved::Cancelled { iteration: 0, info: Box::new(info.clone()) }),
-                info,
-                level,
-                escalations: Vec::new(),
-                method: request.method,
-                method_changes,
-                tried,
-                true_residual,
-                multigrid: None,
-                seconds: 0.0,
-            });
-        }
+) -> Escalated<EscalatedSolve> {
+    let mut solve = EscalatingSolve::choose(formats, problem, tol, request)?;
+    let mut system = match solve.prepare(observer) {
+        Err(SolveError::Cancelled { .. }) => return solve.cancelled_in_setup(),
         made => made?,
     };
-    adviser = adviser.filter(|adviser| adviser.is_for(request.method));
-    formats.domain().backend().synchronize().map_err(DeviceError::from)?;
-    let mut watch = StopWatch::start();
-    let mut escalations: Vec<Escalation> = Vec::new();
-    let mut total: Option<Info> = None;
-    let mut true_residual;
+    solve.begin()?;
     let failure = loop {
-        let spent = total.as_ref().map_or(0, |info| info.iterations);
-        if !tried.contains(&request.method) {
-            tried.push(request.method);
+        let failure = solve.iterate(&mut system, observer)?;
+        if let Some(change) = solve.another_method(failure.as_ref())? {
+            if solve.is_solved() {
+                break None;
+            }
+            match solve.change_method(change, observer) {
+                Err(SolveError::Cancelled { .. }) => break Some(solve.cancelled()),
+                made => system = made?,
+            }
+            continue;
         }
-        let mut seen = After { observer, iterations: spent, adviser: adviser.as_mut() };
-        // A build may do without some formats.
-        let staggered = problem.space().is_staggered();
-        let levels = |first: PrecisionLevel| {
-            let above = successors(Some(first), |level| level.next(staggered));
-            above.filter(|level| formats.has(level.precision, level.reconstruction))
-        };
-        let next = level.next(staggered).and_then(|level| levels(level).next()).filter(|_| request.escalate);
-        // Above double precision there are other links only.
-        let has_patience = level.precision != Precision::Double && request.method == Method::Bicgstab;
-        let patience = patience(formats.domain().global().volume());
-        let patience = next.map(|_| patience).filter(|_| has_patience && request.stagnation_window > 0);
-        let left = request.max_iterations.saturating_sub(spent);
-        let left = Request { max_iterations: fallback.most(request.method, left), ..request };
-        let (info, failure) = match system.iterate(level, tol, patience, &left, &mut seen) {
+        match solve.judge(failure) {
+            Verdict::Done(failure) => break failure,
+            Verdict::Escalate(reason, level) => system = solve.escalate(reason, level, observer)?,
+            Verdict::AimAgain => solve.tol *= 0.5 * solve.request.tol / solve.worst(),
+        }
+    };
+    Ok(solve.finish(&system, failure))
+}
+
+/// The outcome of a run of a method.
+enum Verdict {
+    /// The solve ends, without a solution where there is a failure.
+    Done(Option<Unsolved>),
+    /// The solve goes on in these formats, for this reason.
+    Escalate(Unsolved, PrecisionLevel),
+    /// The judged residual is not quite the one that was aimed at: a run with a lower aim follows, from the solution that is there.
+    AimAgain,
+}
+
+/// A solve under way.
+struct EscalatingSolve<'a> {
+    formats: &'a dyn Formats,
+    problem: &'a mut dyn ParitySystem,
+    tol: f64,
+    /// The request, with the method that runs now.
+    request: Request,
+    /// Whether the method was not asked for, but chosen.
+    automatic: bool,
+    /// The formats of the request.
+    asked: PrecisionLevel,
+    level: PrecisionLevel,
+    /// Whether the last run would have given up early for lack of progress.
+    was_patient: bool,
+    adviser: Option<Adviser>,
+    fallback: Fallback,
+    method_changes: Vec<MethodChange>,
+    tried: Vec<&'static Method>,
+    escalations: Vec<Escalation>,
+    /// The account of all runs.
+    total: Option<Info>,
+    true_residual: Vec<f64>,
+    watch: StopWatch,
+}
+
+impl<'a> EscalatingSolve<'a> {
+    /// *Collective.* Chooses the method to begin with, and its formats.
+    fn choose(
+        formats: &'a dyn Formats,
+        problem: &'a mut dyn ParitySystem,
+        tol: f64,
+        request: &Request,
+    ) -> Escalated<Self> {
+        let mut request = *request;
+        let choose = request.method.choose;
+        if let Some(choose) = choose {
+            request.method = choose(formats, &request)?;
+        }
+        let Request { outer, precision, reconstruction, .. } = request;
+        let (asked, automatic) = (PrecisionLevel { outer, precision, reconstruction }, choose.is_some());
+        let level = (request.method.first_level)(asked, automatic);
+        let adviser = adviser(formats, &request, automatic, tol, problem.space().nrhs())?;
+        Ok(EscalatingSolve {
+            formats,
+            problem,
+            tol,
+            request,
+            automatic,
+            asked,
+            level,
+            was_patient: false,
+            adviser,
+            fallback: Fallback::new(&request, automatic),
+            method_changes: Vec::new(),
+            tried: Vec::new(),
+            escalations: Vec::new(),
+            total: None,
+            true_residual: Vec::new(),
+            watch: StopWatch::start(),
+        })
+    }
+    /// Prepares the current method in the current formats. Where the setup fails numerically, the successor of the method takes its
+    /// place.
+    fn prepare(&mut self, observer: &mut dyn Observer) -> Escalated<MixedSystem> {
+        match MixedSystem::new(self.formats, self.level, self.problem, &self.request, observer) {
+            Err(error) if self.request.escalate && is_numerical(&error) => match self.request.method.successor {
+                Some(successor) => {
+                    let reason = format!("{} cannot be set up: {error}", self.request.method.name);
+                    (self.request.method, self.level) = (successor, self.asked);
+                    let iterations = self.iterations();
+                    self.method_changes.push(MethodChange { iterations, method: successor, reason });
+                    MixedSystem::new(self.formats, self.level, self.problem, &self.request, observer)
+                }
+                None => Err(error),
+            },
+            made => made,
+        }
+    }
+    /// Begins to measure time, with the system in place.
+    fn begin(&mut self) -> Escalated {
+        self.adviser = self.adviser.take().filter(|adviser| adviser.is_for(self.request.method));
+        self.formats.domain().backend().synchronize().map_err(DeviceError::from)?;
+        self.watch = StopWatch::start();
+        Ok(())
+    }
+    /// Iterations of all runs.
+    fn iterations(&self) -> usize {
+        self.total.as_ref().map_or(0, |info| info.iterations)
+    }
+    /// Iterations that are left.
+    fn rest(&self) -> usize {
+        self.request.max_iterations.saturating_sub(self.iterations())
+    }
+    /// The largest judged residual.
+    fn worst(&self) -> f64 {
+        solvers::worst_residual(&self.true_residual)
+    }
+    fn is_solved(&self) -> bool {
+        self.worst() <= self.request.tol
+    }
+    /// A level and those above it, as far as this build has them.
+    fn levels(&self, first: PrecisionLevel) -> impl Iterator<Item = PrecisionLevel> + use<'a> {
+        let (staggered, formats) = (self.problem.space().is_staggered(), self.formats);
+        successors(Some(first), move |level| level.next(staggered))
+            .filter(move |level| formats.has(level.precision, level.reconstruction))
+    }
+    /// The next level, if the solve may escalate.
+    fn next_level(&self) -> Option<PrecisionLevel> {
+        let next = self.level.next(self.problem.space().is_staggered()).filter(|_| self.request.escalate);
+        next.and_then(|next| self.levels(next).next())
+    }
+    /// The patience of the method, as long as there is a higher precision. Above double precision there are other links only.
+    fn patience(&self) -> Option<Patience> {
+        let may_end = self.level.precision != Precision::Double && self.request.stagnation_window > 0;
+        let patience = self.request.method.patience.filter(|_| may_end && self.next_level().is_some());
+        patience.map(|of| of(self.formats.domain().global().volume()))
+    }
+    /// Runs the method, takes the solution, and judges its residual in double precision. Answers why the method gave up.
+    fn iterate(&mut self, system: &mut MixedSystem, observer: &mut dyn Observer) -> Escalated<Option<Unsolved>> {
+        let method = self.request.method;
+        if !self.tried.contains(&method) {
+            self.tried.push(method);
+        }
+        let patience = self.patience();
+        self.was_patient = patience.is_some();
+        let (spent, max_iterations) = (self.iterations(), self.fallback.most(method, self.rest()));
+        let limits = Limits { tol: self.tol, max_iterations, patience, request: &self.request };
+        let mut seen = After { observer, iterations: spent, adviser: self.adviser.as_mut() };
+        let (info, failure) = match system.iterate(&limits, &mut seen) {
             Ok(info) => (info, None),
             Err(error) => match error.info().cloned() {
                 Some(info) => (info, Some(error.unsolved()?)),
                 None => return Err(error),
             },
         };
-        let iterations = spent + info.iterations;
-        total = Some(match total {
+        self.total = Some(match self.total.take() {
             Some(before) => before.followed_by(info),
             None => info,
         });
-        system.hand_back(problem)?;
-        true_residual = problem.residuals()?;
-        let worst = solvers::worst_residual(&true_residual);
-        let advice = adviser.as_ref().and_then(Adviser::advice).cloned();
-        let goes_to_multigrid = advice.as_ref().is_some_and(|advice| advice.method == Method::Multigrid);
-        let may_need_cg = fallback.is_there() && failure.is_some() && !goes_to_multigrid;
-        if may_need_cg && !has_room_for_cg(formats, &request, problem.space().nrhs())? {
-            fallback.forgo();
+        system.hand_back(self.problem)?;
+        self.true_residual = self.problem.residuals()?;
+        Ok(failure)
+    }
+    /// *Collective.* The method that goes on after a run, if it is another one.
+    fn another_method(&mut self, failure: Option<&Unsolved>) -> Escalated<Option<Advice>> {
+        let advice = self.adviser.as_ref().and_then(Adviser::advice).cloned();
+        let goes_to_multigrid = advice.as_ref().is_some_and(|advice| advice.method == Method::MULTIGRID);
+        let may_need_cg = self.fallback.is_there() && failure.is_some() && !goes_to_multigrid;
+        if may_need_cg && !has_room_for_cg(self.formats, &self.request, self.problem.space().nrhs())? {
+            self.fallback.forgo();
         }
-        let rest = request.max_iterations.saturating_sub(iterations);
-        let another_method = match (failure.as_ref(), advice) {
-            (_, Some(advice)) => Some((advice.method, advice.reason)),
-            (Some(error), None) if request.method == Method::Multigrid && request.escalate => {
-                may_escalate(error, &true_residual).then(|| (Method::Bicgstab, format!("multigrid: {error}")))
-            }
+        let Some(error) = failure.filter(|_| advice.is_none()) else { return Ok(advice) };
+        let (method, rest) = (self.request.method, self.rest());
+        let may_help = may_escalate(error, &self.true_residual);
+        Ok(if let Some(successor) = method.successor.filter(|_| self.request.escalate) {
+            may_help.then(|| Advice { method: successor, reason: format!("{}: {error}", method.name) })
+        } else if method == Method::BICGSTAB && self.fallback.is_there() && rest > 0 {
             // Links with more reals hardly help where double precision does not.
-            (Some(error), None) if request.method == Method::Bicgstab && fallback.is_there() && rest > 0 => {
-                let is_double = level.precision == Precision::Double;
-                (is_double && may_escalate(error, &true_residual))
-                    .then(|| (fallback.take(rest, true), format!("BiCGstab: {error}")))
-            }
-            (Some(error), None)
-                if !matches!(error, SolveError::Cancelled { .. }) && worst > request.tol && rest > 0 =>
-            {
-                let ended = next.is_none() || !may_escalate(error, &true_residual);
-                (ended && fallback.comes_back(request.method)).then(|| (Method::Bicgstab, format!("CG: {error}")))
-            }
-            _ => None,
+            let is_double = self.level.precision == Precision::Double;
+            (is_double && may_help)
+                .then(|| Advice { method: self.fallback.take(rest, true), reason: format!("BiCGstab: {error}") })
+        } else if !matches!(error, SolveError::Cancelled { .. }) && self.worst() > self.request.tol && rest > 0 {
+            let ended = self.next_level().is_none() || !may_help;
+            (ended && self.fallback.comes_back(method))
+                .then(|| Advice { method: Method::BICGSTAB, reason: format!("CG: {error}") })
+        } else {
+            None
+        })
+    }
+    /// Goes on with another method, in the formats of the request.
+    fn change_method(&mut self, change: Advice, observer: &mut dyn Observer) -> Escalated<MixedSystem> {
+        self.watch.pause();
+        let (iterations, rest) = (self.iterations(), self.rest());
+        let is_multigrid = change.method == Method::MULTIGRID;
+        self.request.method = if !is_multigrid && self.fallback.is_there() && rest > 0 {
+            // BiCGstab was given up as slow before multigrid, or is now.
+            self.fallback.take(rest, false)
+        } else if change.method == Method::CG && !self.fallback.is_taken() {
+            Method::BICGSTAB
+        } else {
+            change.method
         };
-        match another_method {
-            Some(_) if worst <= request.tol => break None,
-            Some((next, reason)) => {
-                watch.pause();
-                request.method = match next {
-                    // BiCGstab was given up as slow before multigrid, or is now.
-                    Method::Bicgstab | Method::Cg if fallback.is_there() && rest > 0 => fallback.take(rest, false),
-                    Method::Cg if !fallback.is_taken() => Method::Bicgstab,
-                    other => other,
-                };
-                level = asked.of(request.method, automatic);
-                method_changes.push(MethodChange { iterations, method: request.method, reason });
-                let made = make(problem, &mut request, &mut level, &mut method_changes, iterations, observer);
-                if matches!(made, Err(SolveError::Cancelled { .. })) {
-                    watch.go_on();
-                    let info = total.clone().expect("the loop ran");
-                    break Some(Unsolved::Cancelled { iteration: iterations, info: Box::new(info) });
-                }
-                system = made?;
-                let eager = fallback.is_there();
-                adviser = (request.method == Method::Multigrid).then(|| Adviser::of_multigrid(tol).eager(eager));
-                formats.domain().backend().synchronize().map_err(DeviceError::from)?;
-                watch.go_on();
-                continue;
-            }
-            None => {}
+        self.level = (self.request.method.first_level)(self.asked, self.automatic);
+        self.method_changes.push(MethodChange { iterations, method: self.request.method, reason: change.reason });
+        let made = self.prepare(observer);
+        if made.is_ok() {
+            let eager = self.fallback.is_there();
+            self.adviser =
+                (self.request.method == Method::MULTIGRID).then(|| Adviser::of_multigrid(self.tol).eager(eager));
+            self.formats.domain().backend().synchronize().map_err(DeviceError::from)?;
         }
-        // The judged residual decides, whatever the solver could not do.
-        let (failure, has_failed) = match failure {
-            Some(error) if worst > request.tol || worst.is_nan() => {
-                match error.without_converged(|rhs| true_residual[rhs] <= request.tol) {
-                    Ok(error) => (Some(error), true),
-                    Err(error) => (Some(error), false),
-                }
-            }
-            other => (other, false),
-        };
-        match (failure, next) {
-            (failure, _) if worst <= request.tol => break failure,
-            (Some(error), Some(next)) if may_escalate(&error, &true_residual) => {
-                level = match patience.is_some() && is_plateau(&error) {
-                    true => levels(next).find(|level| level.precision == Precision::Double).unwrap_or(next),
+        self.watch.go_on();
+        made
+    }
+    /// Decides how the solve goes on with the same method. The judged residual decides, whatever the solver could not do.
+    fn judge(&self, failure: Option<Unsolved>) -> Verdict {
+        let worst = self.worst();
+        if worst <= self.request.tol {
+            return Verdict::Done(failure);
+        }
+        let (failure, has_failed) =
+            match failure.map(|error| error.without_converged(|rhs| self.true_residual[rhs] <= self.request.tol)) {
+                Some(Ok(error)) => (Some(error), true),
+                Some(Err(error)) => (Some(error), false),
+                None => (None, false),
+            };
+        match (failure, self.next_level()) {
+            (Some(error), Some(next)) if may_escalate(&error, &self.true_residual) => {
+                let level = match self.was_patient && is_plateau(&error) {
+                    true => self.levels(next).find(|level| level.precision == Precision::Double).unwrap_or(next),
                     false => next,
                 };
-                escalations.push(Escalation {
-                    iterations,
-                    reason: error,
-                    precision: level.precision,
-                    outer: level.outer,
-                    reconstruction: level.reconstruction,
-                });
-                system = MixedSystem::new(formats, level, problem, &request, observer)?;
+                Verdict::Escalate(error, level)
             }
-            (Some(error), _) if has_failed => break Some(error),
-            _ if !worst.is_finite() || tol < 1e-16 => break None,
-            // The judged residual is not quite the one that was aimed at: aim again, from where we are.
-            _ => tol *= 0.5 * request.tol / worst,
+            (Some(error), _) if has_failed => Verdict::Done(Some(error)),
+            _ if !worst.is_finite() || self.tol < 1e-16 => Verdict::Done(None),
+            _ => Verdict::AimAgain,
         }
-    };
-    let seconds = watch.seconds();
-    let info = total.expect("the loop ran");
-    let multigrid = system.multigrid.as_ref().map(|multigrid| multigrid_report(multigrid, info.iterations, seconds));
-    let (method, failure) = (request.method, failure.map(|error| of_the_whole(error, info.iterations)));
-    Ok(EscalatedSolve {
-        info,
-        level,
-        escalations,
-        method,
-        method_changes,
-        tried,
-        true_residual,
-        failure,
-        multigrid,
-        seconds,
-    })
+    }
+    /// Goes on in better formats.
+    fn escalate(
+        &mut self,
+        reason: Unsolved,
+        level: PrecisionLevel,
+        observer: &mut dyn Observer,
+    ) -> Escalated<MixedSystem> {
+        let (iterations, PrecisionLevel { outer, precision, reconstruction }) = (self.iterations(), level);
+        self.level = level;
+        self.escalations.push(Escalation { iterations, reason, precision, outer, reconstruction });
+        MixedSystem::new(self.formats, level, self.problem, &self.request, observer)
+    }
+    /// The error of a solve that was stopped in the setup of a method.
+    fn cancelled(&self) -> Unsolved {
+        let info = self.total.clone().expect("a method ran before");
+        Unsolved::Cancelled { iteration: info.iterations, info: Box::new(info) }
+    }
+    /// The outcome of a solve that was stopped in the setup of its first method.
+    fn cancelled_in_setup(mut self) -> Escalated<EscalatedSolve> {
+        self.true_residual = self.problem.residuals()?;
+        let nrhs = self.problem.space().nrhs();
+        let info = Info {
+            iterations_per_rhs: vec![0; nrhs],
+            failed: (0..nrhs).collect(),
+            true_residual: self.true_residual.clone(),
+            history: self.true_residual.iter().map(|residual| vec![*residual]).collect(),
+            ..Info::default()
+        };
+        let failure = Unsolved::Cancelled { iteration: 0, info: Box::new(info.clone()) };
+        Ok(self.outcome(info, Some(failure), None, 0.0))
+    }
+    /// The outcome of a solve that came to its end.
+    fn finish(mut self, system: &MixedSystem, failure: Option<Unsolved>) -> EscalatedSolve {
+        let (seconds, info) = (self.watch.seconds(), self.total.take().expect("a method ran"));
+        let multigrid = system.method.multigrid_report(info.iterations, seconds);
+        let failure = failure.map(|error| of_the_whole(error, info.iterations));
+        self.outcome(info, failure, multigrid, seconds)
+    }
+    fn outcome(
+        self,
+        info: Info,
+        failure: Option<Unsolved>,
+        multigrid: Option<MultigridReport>,
+        seconds: f64,
+    ) -> EscalatedSolve {
+        let EscalatingSolve { level, request, escalations, method_changes, tried, true_residual, .. } = self;
+        EscalatedSolve {
+            info,
+            level,
+            escalations,
+            method: request.method,
+            method_changes,
+            tried,
+            true_residual,
+            failure,
+            multigrid,
+            seconds,
+        }
+    }
 }
 
 /// The error of the last part of a solve, with the iterations of all parts.
@@ -302,119 +415,40 @@ fn adviser(
     automatic: bool,
     tol: f64,
     nrhs: usize,
-) -> std::result::Result<Option<Adviser>, EscalationError> {
-    Ok(match request.method {
-        Method::Multigrid if request.escalate => Some(Adviser::of_multigrid(tol).eager(automatic)),
-        Method::Bicgstab if automatic && matches!(request.correction, Correction::Reliable { .. }) => {
-            let adviser = match formats.multigrid_state(&request.multigrid)? {
-                MultigridState::Impossible => Adviser::without_multigrid(tol),
-                state => Adviser::of_bicgstab(request, tol, nrhs, state != MultigridState::Possible),
-            };
-            Some(if request.escalate { adviser.within(request.max_iterations) } else { adviser })
-        }
-        _ => None,
+) -> Escalated<Option<Adviser>> {
+    let is_reliable = matches!(request.correction, Correction::Reliable { .. });
+    Ok(if request.method == Method::MULTIGRID && request.escalate {
+        Some(Adviser::of_multigrid(tol).eager(automatic))
+    } else if request.method == Method::BICGSTAB && automatic && is_reliable {
+        let adviser = match formats.multigrid_state(&request.multigrid)? {
+            MultigridState::Impossible => Adviser::without_multigrid(tol),
+            state => Adviser::of_bicgstab(request, tol, nrhs, state != MultigridState::Possible),
+        };
+        Some(if request.escalate { adviser.within(request.max_iterations) } else { adviser })
+    } else {
+        None
     })
 }
 
 /// *Collective.* Whether there is memory for CG on the normal equations, which has more vectors than BiCGstab.
 fn has_room_for_cg(formats: &dyn Formats, request: &Request, nrhs: usize) -> Result<bool> {
     let domain = formats.domain();
-    let needs = Request { method: Method::Cg, ..*request }.memory(domain.local(), domain.grid(), nrhs, None);
+    let needs = Request { method: Method::CG, ..*request }.memory(domain.local(), domain.grid(), nrhs, None);
     let needs: usize = needs.iter().filter(|(name, _)| VECTORS.contains(name)).map(|(_, bytes)| bytes).sum();
     let mut without = [f64::from(u8::from(needs > domain.backend().memory()?.free))];
     domain.sum(&mut without)?;
     Ok(without == [0.0])
 }
 
-/// Whether a solve goes on without multigrid whose setup failed for the numbers that it met.
-fn may_do_without_multigrid(request: &Request, error: &EscalationError) -> bool {
-    let numbers = !matches!(error, SolveError::Backend(_) | SolveError::Invalid(_) | SolveError::Cancelled { .. });
-    request.method == Method::Multigrid && request.escalate && numbers
-}
-
-/// What multigrid did in a solve with so many iterations.
-fn multigrid_report(block: &BlockMultigrid, iterations: usize, seconds: f64) -> MultigridReport {
-    let (multigrid, done) = (block.multigrid(), block.reports());
-    let coarsenings = multigrid.levels();
-    let level = |depth: usize| {
-        let below = coarsenings.get(depth);
-        let lattice = match depth {
-            0 => coarsenings[0].space.fine().lattice(),
-            _ => coarsenings[depth - 1].operator.level().lattice(),
-        };
-        // The finest level is the preconditioner of the solver whose iterations are known.
-        let report = done.get(depth).copied().unwrap_or_default();
-        MultigridLevel {
-            lattice: lattice.size(),
-            block: below.map(|below| below.space.block()),
-            vectors: below.map(|below| below.space.count()),
-            iterations: if depth == 0 { iterations } else { report.iterations },
-            seconds: if depth == 0 { seconds } else { report.seconds },
-            check: multigrid.checks().get(depth).copied(),
-        }
-    };
-    MultigridReport { setup_seconds: multigrid.seconds(), levels: (0..=coarsenings.len()).map(level).collect() }
-}
-
-/// δ of CG on a positive operator that is kept in 16 bits. What the iteration solves has other small eigenvalues, so that
-/// it has to hear of the true residual far more often than rounding alone asks for: docs/measurements/staggered.md.
-const HALF_DELTA: f64 = 0.6;
-
-/// The square of the sine of an angle at which block CG takes a residual to depend on the others: of an iteration in
-/// double precision, and of others. Far above the rounding of vectors in 16 bits, squared.
-const DEPENDENT: [f64; 2] = [1e-12, 1e-6];
-
-/// Of BiCGstab below double precision, as long as there is a higher one. Solves at small masses on large lattices have plateaus
-/// by nature, exceptional configurations are those of small lattices; docs/measurements/solver-stagnation.md has what the
-/// numbers are chosen by.
-fn patience(sites: usize) -> Patience {
-    let size = (sites as f64 / 4096.0).sqrt().max(1.0);
-    Patience { least: (150.0 * size) as usize, share: 0.5 }
+/// Whether a method could not be set up for the numbers that it met.
+fn is_numerical(error: &EscalationError) -> bool {
+    !matches!(error, SolveError::Backend(_) | SolveError::Invalid(_) | SolveError::Cancelled { .. })
 }
 
 /// Whether a right-hand side was given up because it ran out of patience. BiCGstab has then lost its short recurrences to
 /// rounding, and would lose them again in formats that are only a little better: it goes to double precision at once.
 fn is_plateau(error: &Unsolved) -> bool {
     error.info().is_some_and(|info| info.given_up.iter().any(|given_up| given_up.why == RhsFailure::Plateau))
-}
-
-/// The formats of one level of precision escalation.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) struct PrecisionLevel {
-    pub outer: Precision,
-    pub precision: Precision,
-    pub reconstruction: LinkStorage,
-}
-
-impl PrecisionLevel {
-    /// That with which a method begins. Around multigrid there is little to do: 16 bits are of no use, nor is double precision
-    /// where the method was not asked for.
-    fn of(self, method: Method, automatic: bool) -> Self {
-        let short = matches!(self.precision, Precision::Half | Precision::Fp16);
-        let single = method == Method::Multigrid && (short || automatic);
-        PrecisionLevel { precision: if single { Precision::Single } else { self.precision }, ..self }
-    }
-    /// The next level: from 16-bit floating to fixed point, which has more digits; then the iteration becomes as precise
-    /// as the solver's check, then the check double, then the iteration too, and at last on the very links. `half_links`: there
-    /// are kernels for links in 16 bits beside fields in single precision.
-    fn next(self, half_links: bool) -> Option<PrecisionLevel> {
-        use Precision as P;
-        match self {
-            PrecisionLevel { precision: P::Fp16, .. } => Some(PrecisionLevel { precision: P::Half, ..self }),
-            // Staggered operators, whose CG fails in half for its vectors, keep the links in 16 bits first.
-            PrecisionLevel { precision: P::Half, .. } => {
-                let reconstruction = self.reconstruction.half(half_links);
-                Some(PrecisionLevel { precision: P::Single, reconstruction, ..self })
-            }
-            PrecisionLevel { precision: P::Single, .. } if self.reconstruction.half => {
-                Some(PrecisionLevel { reconstruction: self.reconstruction.half(false), ..self })
-            }
-            PrecisionLevel { outer: P::Single, .. } => Some(PrecisionLevel { outer: P::Double, ..self }),
-            PrecisionLevel { precision: P::Single, .. } => Some(PrecisionLevel { precision: P::Double, ..self }),
-            PrecisionLevel { reconstruction: LinkStorage { reals: 18, .. }, .. } => None,
-            _ => Some(PrecisionLevel { reconstruction: LinkStorage::FULL, ..self }),
-        }
-    }
 }
 
 /// Whether more precision can help, where the residuals are these in double.
@@ -448,17 +482,10 @@ impl Observer for After<'_> {
     }
 }
 
-/// The system in the two precisions of a solver.
+/// A system in the two precisions of a solver, and the method that solves it.
 struct MixedSystem {
-    outer_space: FieldSpace,
-    outer: Rc<dyn EvenOdd>,
-    sloppy_space: FieldSpace,
-    sloppy: Rc<dyn EvenOdd>,
-    /// Whether the operator is Hermitian and positive.
-    positive: bool,
-    /// For GCR, and the space that it works in.
-    preconditioner: Option<(FieldSpace, AnyPreconditioner)>,
-    multigrid: Option<BlockMultigrid>,
+    pair: OperatorPair,
+    method: Box<dyn PreparedMethod>,
     /// Right-hand side and solution in the outer precision.
     rhs: DeviceField,
     x: DeviceField,
@@ -471,7 +498,7 @@ impl MixedSystem {
         problem: &mut dyn ParitySystem,
         request: &Request,
         observer: &mut dyn Observer,
-    ) -> std::result::Result<Self, EscalationError> {
+    ) -> Escalated<Self> {
         let (domain, nrhs) = (formats.domain(), problem.space().nrhs());
         let exact = formats.exact();
         let positive = exact.is_positive();
@@ -480,193 +507,23 @@ impl MixedSystem {
             other => formats.any(other, LinkStorage::FULL)?,
         };
         let sloppy = formats.any(level.precision, level.reconstruction)?;
-        let preconditioner = match request.method {
-            Method::GcrDd => formats.preconditioner(&request.schwarz, level.reconstruction)?,
-            _ => None,
-        };
-        let multigrid = match request.method {
-            Method::Multigrid => formats.multigrid(&request.multigrid, level.reconstruction, observer)?,
-            _ => None,
-        };
-        let space = |precision| FieldSpace::new(domain, formats.kind(), precision, nrhs);
-        let preconditioner = preconditioner.map(|inner| (space(request.schwarz.precision), inner));
+        let method = (request.method.prepare)(formats, request, level.reconstruction, observer)?;
         formats.release_staged();
+        let space = |precision| FieldSpace::new(domain, formats.kind(), precision, nrhs);
         let (outer_space, sloppy_space) = (space(level.outer), space(level.precision));
         let (mut x, mut rhs) = (outer_space.allocate()?, outer_space.allocate()?);
         outer_space.convert_from(problem.rhs(), &mut rhs)?;
         outer_space.convert_from(problem.solution(), &mut x)?;
-        Ok(MixedSystem { outer_space, outer, sloppy_space, sloppy, positive, preconditioner, multigrid, rhs, x })
+        let pair = OperatorPair { level, outer_space, outer, sloppy_space, sloppy, positive };
+        Ok(MixedSystem { pair, method, rhs, x })
     }
     fn hand_back(&self, problem: &mut dyn ParitySystem) -> Result {
         let (kind, nrhs) = (problem.space().kind(), problem.space().nrhs());
         let space = FieldSpace::new(problem.space().domain(), kind, Precision::Double, nrhs);
         space.convert_from(&self.x, problem.solution())
     }
-    /// Runs the method asked for.
-    fn iterate(
-        &mut self,
-        level: PrecisionLevel,
-        tol: f64,
-        patience: Option<Patience>,
-        request: &Request,
-        observer: &mut dyn Observer,
-    ) -> std::result::Result<Info, EscalationError> {
-        let MixedSystem { outer_space, outer, sloppy_space, sloppy, positive, preconditioner, multigrid, rhs, x } =
-            self;
-        let (positive, system) = (*positive, Mixed::new(outer_space, &**outer, sloppy_space, &**sloppy));
-        if request.method == Method::GcrDd {
-            let Some((space, inner)) = preconditioner else {
-                return Err(SolveError::Invalid(
-                    "GCR with the Schwarz preconditioner is for Wilson and clover operators",
-                ));
-            };
-            let Correction::Reliable { delta } = request.correction else {
-                return Err(SolveError::Invalid("GCR restarts by itself: it has no defect correction"));
-            };
-            let Request { max_iterations, stagnation_window, schwarz: Schwarz { k_max, .. }, .. } = *request;
-            let stagnation_window = Some(stagnation_window);
-            let solver = SolverParams { tol, max_iterations, delta, stagnation_window, ..Default::default() };
-            let params = GcrParams { k_max, ..solver.into() };
-            let converted = Converted::new(&*space, &**inner).map_err(SolveError::Backend)?;
-            let mut workspace = GcrWorkspace::new(&system, k_max).map_err(SolveError::Backend)?;
-            return gcr(&system, &converted, rhs, x, &params, &mut workspace, observer);
-        }
-        if request.method == Method::Multigrid {
-            let Some(multigrid) = multigrid else {
-                return Err(SolveError::Invalid("multigrid is for Wilson-like operators"));
-            };
-            let Correction::Reliable { delta } = request.correction else {
-                return Err(SolveError::Invalid("GCR restarts by itself: it has no defect correction"));
-            };
-            let Request { max_iterations, stagnation_window, .. } = *request;
-            let stagnation_window = Some(stagnation_window);
-            let delta = delta.or((level.precision == Precision::Single).then_some(OUTER_DELTA));
-            let solver = SolverParams { tol, max_iterations, delta, stagnation_window, ..Default::default() };
-            let params = GcrParams { k_max: OUTER_DIRECTIONS, ..solver.into() };
-            let mut workspace = GcrWorkspace::new(&system, params.k_max).map_err(SolveError::Backend)?;
-            let single = FieldSpace::new(sloppy_space.domain(), sloppy_space.kind(), Precision::Single, rhs.nrhs());
-            let mut solved = None;
-            multigrid.with_cycle(&mut |cycle| {
-                let (workspace, observer) = (&mut workspace, &mut *observer);
-                solved = Some(match level.precision {
-                    Precision::Single => gcr(&system, cycle, rhs, x, &params, workspace, observer),
-                    _ => gcr(&system, &Converted::new(&single, cycle)?, rhs, x, &params, workspace, observer),
-                });
-                Ok(())
-            })?;
-            return solved.expect("the cycle was used");
-        }
-        let dependent = DEPENDENT[usize::from(level.precision != Precision::Double)];
-        match request.correction {
-            Correction::Reliable { delta } => {
-                // On the very same links and in the same precision the iteration needs no reliable updates.
-                // Reconstructed links are others, if only a little: those of a file in single precision are unitary to
-                // 1e-7 only, and so far from their reconstruction.
-                let half = level.precision == Precision::Half || level.reconstruction.half;
-                let default = match level.reconstruction {
-                    _ if positive && half => Some(HALF_DELTA),
-                    _ if level.precision != level.outer || level.reconstruction.half => None,
-                    LinkStorage::FULL => Some(0.0),
-                    _ => Some(1e-4),
-                };
-                let terms = Terms { tol, patience, delta: delta.or(default), dependent, positive };
-                krylov(&system, rhs, x, terms, request, observer)
-            }
-            Correction::Defect { inner_tol } => {
-                let inner = Uniform::new(sloppy_space, &**sloppy);
-                let max_iterations = request.max_iterations;
-                let solver = SolverParams { tol, max_iterations, max_stalls: 3, ..Default::default() };
-                let params = DefectParams { solver, inner_tol, max_corrections: 1000 };
-                let mut workspace = DefectWorkspace::new(&system).map_err(SolveError::Backend)?;
-                let seen = RefCell::new(Nested { observer, iterations: 0, level: 1.0, residuals: Vec::new() });
-                let solve = |r: &DeviceField, e: &mut DeviceField, asked: &SolverParams| {
-                    let mut inside = |event: &Iteration<'_>| seen.borrow_mut().inside(event);
-                    let request = Request { max_iterations: asked.max_iterations, ..*request };
-                    let terms = Terms { tol: asked.tol, patience, delta: Some(0.0), dependent, positive };
-                    krylov(&inner, r, e, terms, &request, &mut inside)
-                };
-                let mut outside = |event: &Iteration<'_>| seen.borrow_mut().outside(event);
-                defect_correction(&system, rhs, x, &params, &mut workspace, solve, &mut outside)
-            }
-        }
-    }
-}
-
-/// Shows the iterations of inner and outer solver to one observer.
-struct Nested<'a> {
-    observer: &'a mut dyn Observer,
-    /// Of the inner solves before.
-    iterations: usize,
-    /// The residual that the inner solve began with.
-    level: f64,
-    residuals: Vec<f64>,
-}
-impl Nested<'_> {
-    fn outside(&mut self, event: &Iteration<'_>) -> ControlFlow<()> {
-        (self.iterations, self.level) = (event.iteration, event.worst());
-        self.observer.iteration(event)
-    }
-    fn inside(&mut self, event: &Iteration<'_>) -> ControlFlow<()> {
-        self.residuals.clear();
-        self.residuals.extend(event.residuals.iter().map(|r| r * self.level));
-        let iteration = self.iterations + event.iteration;
-        self.observer.iteration(&Iteration { iteration, residuals: &self.residuals, kind: IterationKind::Iterate })
-    }
-}
-
-/// What a Krylov method is asked for beside the request.
-#[derive(Clone, Copy)]
-struct Terms {
-    tol: f64,
-    patience: Option<Patience>,
-    delta: Option<f64>,
-    /// Of block CG.
-    dependent: f64,
-    /// Whether the operator is Hermitian and positive.
-    positive: bool,
-}
-
-/// Runs the Krylov method asked for.
-fn krylov<Y: System<Error = DeviceError>>(
-    system: &Y,
-    rhs: &Precise<Y>,
-    x: &mut Precise<Y>,
-    terms: Terms,
-    request: &Request,
-    observer: &mut dyn Observer,
-) -> std::result::Result<Info, EscalationError> {
-    let Terms { tol, patience, delta, dependent, positive } = terms;
-    let (max_iterations, stagnation_window) = (request.max_iterations, Some(request.stagnation_window));
-    let params = SolverParams { tol, max_iterations, delta, stagnation_window, patience, ..Default::default() };
-    match request.method {
-        Method::Bicgstab => {
-            let mut workspace = BicgstabWorkspace::new(system).map_err(SolveError::Backend)?;
-            bicgstab(system, rhs, x, &params, &mut workspace, observer)
-        }
-        Method::GcrDd | Method::Multigrid | Method::Auto => {
-            unreachable!("it is not one of those that take reliable updates")
-        }
-        Method::Cg | Method::Cgne if positive => {
-            let mut workspace = CgWorkspace::new(system).map_err(SolveError::Backend)?;
-            cg(system, rhs, x, &params, &mut workspace, observer)
-        }
-        Method::Cg | Method::Cgne => {
-            let mut workspace = CgNormalWorkspace::new(system).map_err(SolveError::Backend)?;
-            match request.method {
-                Method::Cg => cgnr(system, rhs, x, &params, &mut workspace, observer),
-                _ => cgne(system, rhs, x, &params, &mut workspace, observer),
-            }
-        }
-        Method::BlockCg => {
-            let params = BlockCgParams { solver: params, dependent: Some(dependent) };
-            if positive {
-                let mut workspace = BlockCgWorkspace::new(system).map_err(SolveError::Backend)?;
-                block_cg(system, rhs, x, &params, &mut workspace, observer)
-            } else {
-                let mut workspace = BlockCgNormalWorkspace::new(system).map_err(SolveError::Backend)?;
-                block_cgnr(system, rhs, x, &params, &mut workspace, observer)
-            }
-        }
+    fn iterate(&mut self, limits: &Limits<'_>, observer: &mut dyn Observer) -> Escalated<Info> {
+        self.method.iterate(&self.pair, &self.rhs, &mut self.x, limits, observer)
     }
 }
 

@@ -1,22 +1,21 @@
 //! How much device memory a solve takes.
 use super::batch::widths;
-use super::request::{Correction, Method, Request};
+use super::methods::NeedsScope;
+use super::request::{Correction, Request};
 use crate::domain::Part;
 use crate::field::{DeviceField, DeviceGauge};
 use crate::halo::{Exchanges, HaloField, Needs};
 use crate::lattice::Lattice;
-use crate::multigrid::{MultigridBytes, OUTER_DIRECTIONS};
 use crate::operators::fat_links::workspace_bytes;
 use crate::operators::{Operator, StaggeredOperator, WilsonLike};
 use comms::ProcessGrid;
-use gpu_kernels::{FermionKind, LinkStorage, Precision};
-use std::collections::BTreeSet;
+use gpu_kernels::{LinkStorage, Precision};
 
 /// Names of what a solver has in its two precisions.
 pub(super) const VECTORS: [&str; 2] = ["vectors of the solver", "vectors of the iteration"];
 
 /// What fields and links of an operator take.
-trait Sizes {
+pub(super) trait Sizes {
     /// Bytes of its links in a format, on both parities.
     fn links(&self, sites: usize, precision: Precision, storage: LinkStorage) -> usize;
     /// Bytes of its diagonal term in a precision, where that is more than a number.
@@ -67,7 +66,7 @@ impl Sizes for StaggeredOperator {
 }
 
 impl Operator {
-    fn sizes(&self) -> &dyn Sizes {
+    pub(super) fn sizes(&self) -> &dyn Sizes {
         match self {
             Operator::WilsonLike(operator) => operator,
             Operator::Staggered(operator) => operator,
@@ -85,21 +84,14 @@ impl Request {
         let links = |precision, storage| operator.links(sites, precision, storage);
         let (double, full) = (Precision::Double, LinkStorage::FULL);
         let (kept, positive) = (operator.kept(), operator.is_positive());
-        let normal = !positive && matches!(self.method, Method::Cg | Method::Cgne | Method::BlockCg);
+        let method = self.method;
+        let normal = !positive && method.is_normal;
         let defect = matches!(self.correction, Correction::Defect { .. });
-        // Normal equations have a right-hand side, a residual and an image of their own.
+        // Normal equations have A p before A† in the iteration, and a right-hand side, a residual and an image of their own.
+        let krylov = (method.vectors)(self) + usize::from(normal);
         let normal = 3 * usize::from(normal);
-        // Vectors of the iteration: r, p, A p and the correction, and of normal equations A p before A†; scratch of block CG.
-        let krylov = match self.method {
-            Method::Cg | Method::Cgne => 4 + usize::from(!positive),
-            Method::BlockCg => 5 + usize::from(!positive),
-            // Multigrid takes over only where there is memory left for it.
-            Method::Bicgstab | Method::Auto => 6,
-            Method::GcrDd => 2 * self.schwarz.k_max + 2,
-            Method::Multigrid => 2 * OUTER_DIRECTIONS + 2,
-        };
         // Of the right-hand side, to put it into another order when the batch becomes smaller.
-        let copy = usize::from(nrhs > 1 && self.method != Method::BlockCg);
+        let copy = usize::from(nrhs > 1 && !method.is_block);
         // Solution, right-hand side, residual, and the best solution so far where updates are made.
         let outer = match (positive, defect) {
             (true, _) => 5 + if defect { 0 } else { copy },
@@ -118,21 +110,8 @@ impl Request {
             (VECTORS[0], outer * vector(self.outer)),
             (VECTORS[1], inner * vector(self.precision)),
         ];
-        if self.method == Method::GcrDd {
-            parts.push(("preconditioner", self.preconditioner_bytes(local, grid, nrhs)));
-        }
-        if self.method == Method::Multigrid {
-            let MultigridBytes { setup, solve } = self.multigrid.bytes(local, nrhs);
-            parts.push(("multigrid", solve));
-            // Vectors of solver and iteration are made after the setup.
-            let later = solve + outer * vector(self.outer) + (inner - kept) * vector(self.precision);
-            parts.push(("more in the setup of multigrid", setup.saturating_sub(later)));
-            let crate::multigrid::MultigridParams { smoother, precision, .. } = self.multigrid;
-            let smoother = smoother.or(precision).unwrap_or(Precision::Half);
-            let formats = BTreeSet::from([Precision::Single, smoother]).into_iter().filter(|p| *p != self.precision);
-            let bytes = formats.map(|p| links(p, self.reconstruction) + operator.diagonal(sites, p)).sum();
-            parts.push(("operators of multigrid", bytes));
-        }
+        let later = outer * vector(self.outer) + (inner - kept) * vector(self.precision);
+        parts.extend((method.needs)(self, &NeedsScope { local, grid, nrhs, later }));
         if operator.diagonal(sites, double) > 0 {
             parts.push(("diagonal term and its inverse in double", operator.diagonal(sites, double)));
             parts.push(("diagonal term and its inverse of the iteration", operator.diagonal(sites, self.precision)));
@@ -153,16 +132,6 @@ impl Request {
         parts.extend(self.exchanges(local, grid, nrhs, systems).needs());
         parts
     }
-    /// The preconditioner's residual and image, and the vectors that it is given and gives, with an operator's.
-    fn preconditioner_bytes(&self, local: Lattice, grid: &ProcessGrid, nrhs: usize) -> usize {
-        let (operator, precision) = (self.operator.sizes(), self.schwarz.precision);
-        let sites = self.schwarz.domain_sites(local, grid);
-        let overlapping = if self.schwarz.overlap > 0 { 2 } else { 0 };
-        let vector = DeviceField::bytes_for(self.operator.kind(), precision, sites, nrhs);
-        (4 + operator.kept() + overlapping) * vector
-            + operator.links(sites, precision, self.reconstruction)
-            + operator.diagonal(sites, precision)
-    }
     /// Multi-shift CG is in single where the iteration is in less, and single is in this build.
     pub(super) fn first_precision(&self) -> Precision {
         let has_single = || self.operator.definition().exists(Precision::Single, self.reconstruction.half(false));
@@ -171,21 +140,14 @@ impl Request {
     /// The exchanges with other processes that the solve makes, of which [`memory`](Self::memory) holds what they take on the
     /// device.
     pub fn exchanges(&self, local: Lattice, grid: &ProcessGrid, nrhs: usize, systems: Option<usize>) -> Exchanges {
-        // Block CG keeps its block.
-        let widths = if self.method == Method::BlockCg { vec![nrhs] } else { widths(nrhs) };
+        // A block that shares a Krylov space keeps its width.
+        let widths = if self.method.is_block { vec![nrhs] } else { widths(nrhs) };
         let halo_field = self.operator.sizes().halo_field();
         let border = Exchanges::of(Part::new(local, grid)).border(Precision::Double);
         let precisions = [Precision::Double, self.outer, self.precision];
         let precisions = precisions.into_iter().chain(systems.map(|_| self.first_precision()));
         let all = precisions.fold(border, |all, precision| all.hops(halo_field, precision, &widths));
-        match (self.method, self.schwarz.overlap) {
-            (Method::GcrDd, 1..) => {
-                let bytes = FermionKind::Wilson.site_bytes(self.schwarz.precision);
-                all.ghost_zone(self.schwarz.overlap as u32, bytes, &widths)
-            }
-            (Method::Multigrid, _) => self.multigrid.exchanges(all, local, nrhs, super::batch::widths),
-            _ => all,
-        }
+        (self.method.exchanges)(self, all, local, grid, nrhs)
     }
 }
 

@@ -6,6 +6,7 @@ mod eigenvalues;
 mod escalation;
 mod formats;
 mod memory;
+mod methods;
 pub mod names;
 mod report;
 mod request;
@@ -19,8 +20,9 @@ pub use choice::MethodChange;
 pub use configuration::Configuration;
 pub use eigenvalues::{EigenvalueParams, SpectrumEnds};
 pub use memory::{apply_memory, staggered_link_bytes};
+pub use methods::{METHODS, Method, methods_for};
 pub use report::{Escalation, MultigridLevel, MultigridReport, Report, SolveFailure};
-pub use request::{Correction, Method, Request, Schwarz, SchwarzError};
+pub use request::{Correction, Request, Schwarz, SchwarzError};
 pub use run::{Solved, SolvedFields};
 pub use shifts::{ShiftOutcome, ShiftStrategy, ShiftsReport, SolvedShifts};
 

@@ -1,5 +1,5 @@
-//! Names of formats and methods, as users know them.
-use super::{Method, Report, ShiftStrategy};
+//! Names of formats, as users know them.
+use super::{Report, ShiftStrategy};
 use gpu_kernels::{LinkStorage, Precision};
 use solvers::{SolveError, Unsolved};
 
@@ -25,16 +25,6 @@ pub const RECONSTRUCTIONS: [(&str, LinkStorage); 12] = [
     ("13h", LinkStorage::of(13).in_half()),
     ("9h", LinkStorage::of(9).in_half()),
 ];
-/// Names of the methods.
-pub const METHODS: [(&str, Method); 7] = [
-    ("auto", Method::Auto),
-    ("bicgstab", Method::Bicgstab),
-    ("cg", Method::Cg),
-    ("cgne", Method::Cgne),
-    ("block-cg", Method::BlockCg),
-    ("gcr-dd", Method::GcrDd),
-    ("multigrid", Method::Multigrid),
-];
 /// Names of the precisions that a solver's true residuals can have.
 pub const OUTER_PRECISIONS: [(&str, Precision); 2] = [("double", Precision::Double), ("single", Precision::Single)];
 /// Names of the ways to solve for several shifts.
@@ -44,11 +34,11 @@ pub const STRATEGIES: [(&str, ShiftStrategy); 2] =
 /// The methods that a failed solve tried, and what may help, for the end of a message about it: empty where nothing was tried. `solver`
 /// writes a method in the way in which users ask for it, such as `--solver cg`, and `more` is how they ask for more iterations.
 pub fn advice(report: &Report, error: &Unsolved, solver: impl Fn(&str) -> String, more: &str) -> String {
-    let names: Vec<_> = report.tried.iter().map(|method| name_of(&METHODS, *method)).collect();
+    let names: Vec<_> = report.tried.iter().map(|method| method.name).collect();
     if names.is_empty() || matches!(error, SolveError::Cancelled { .. }) {
         return String::new();
     }
-    let solver = report.may_help.map(|method| solver(name_of(&METHODS, method)));
+    let solver = report.may_help.map(|method| solver(method.name));
     let more = matches!(error, SolveError::NoConvergence { .. }).then(|| more.to_string());
     let help: Vec<_> = solver.into_iter().chain(more).collect();
     let help = if help.is_empty() { String::new() } else { format!("; {} may help", help.join(" or ")) };

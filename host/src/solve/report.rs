@@ -1,6 +1,7 @@
 //! What came out of a solve.
 use super::choice::MethodChange;
-use super::request::{Method, SchwarzError};
+use super::methods::Method;
+use super::request::SchwarzError;
 use crate::domain::DeviceError;
 use crate::field::host::{Fermion, HostField, Spinor};
 use crate::multigrid::{LevelCheck, MultigridError};
@@ -40,13 +41,13 @@ pub struct Report {
     /// The precision escalations.
     pub escalations: Vec<Escalation>,
     /// The method at the end.
-    pub method: Method,
+    pub method: &'static Method,
     /// Changes from one method to another.
     pub method_changes: Vec<MethodChange>,
     /// The methods that were used, in the order of their first use; empty where the solve was stopped before the first one.
-    pub tried: Vec<Method>,
+    pub tried: Vec<&'static Method>,
     /// A method that may lead to a solution where those tried did not, if the solver failed and there is one.
-    pub may_help: Option<Method>,
+    pub may_help: Option<&'static Method>,
     /// Why a solver gave up whose solution turned out to be good enough: the check in double decides.
     pub gave_up: Option<Unsolved>,
     /// How links were stored: with 12 real numbers where 8 were asked for but some links are singular, with 13 where 12 were

@@ -1,36 +1,12 @@
 //! What to solve and how.
+use super::methods::Method;
 use crate::lattice::Lattice;
 use crate::multigrid::MultigridParams;
 use crate::operators::Operator;
 use comms::ProcessGrid;
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
 
-/// Which Krylov method.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Method {
-    /// BiCGstab on the Schur complement.
-    #[default]
-    Bicgstab,
-    /// CG on the normal equations of the Schur complement, M†M x = M†b (CGNR).
-    Cg,
-    /// CG for the error, M M† y = b with x = M†y (CGNE).
-    Cgne,
-    /// Block CG, all right-hand sides of a batch in one Krylov space (Dubrulle 2001, BCGrQ), on the normal equations of
-    /// the Schur complement; on M†M itself for staggered operators. With one right-hand side it is [`Method::Cg`].
-    BlockCg,
-    /// GCR on the Schur complement with an additive Schwarz preconditioner (Babich et al. 2011, Algorithm 1). For Wilson
-    /// and clover operators.
-    GcrDd,
-    /// GCR on the Schur complement with an adaptive multigrid cycle as its preconditioner: [`crate::multigrid`]. For
-    /// Wilson-like operators. Where it does not converge, BiCGstab goes on.
-    Multigrid,
-    /// BiCGstab, which hands over to multigrid where that is faster, its setup included, for all of the [`Request::sources`], and to CG
-    /// on the normal equations where it gives up in double precision, is far from the solution after half of the iterations, or multigrid
-    /// does not converge. For Wilson-like operators.
-    Auto,
-}
-
-/// The preconditioner of [`Method::GcrDd`]: steps of minimum residual in domains that know nothing of each other.
+/// The preconditioner of [`Method::GCR_DD`]: steps of minimum residual in domains that know nothing of each other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Schwarz {
     /// Steps.
@@ -160,7 +136,7 @@ pub struct Request {
     /// The operator.
     pub operator: Operator,
     /// The method.
-    pub method: Method,
+    pub method: &'static Method,
     /// Precision of the iteration, the sloppy one.
     pub precision: Precision,
     /// Precision of the solution and of the true residuals of the solver, double or single. In single the answer is good
@@ -176,16 +152,16 @@ pub struct Request {
     pub correction: Correction,
     /// Whether a solve that stagnates, breaks down or overflows goes on in the next higher precision.
     pub escalate: bool,
-    /// Of [`Method::GcrDd`].
+    /// The preconditioner of [`Method::GCR_DD`].
     pub schwarz: Schwarz,
-    /// Of [`Method::Multigrid`].
+    /// The parameters of [`Method::MULTIGRID`].
     pub multigrid: MultigridParams,
-    /// Right-hand sides that are solved for with this operator in all, for which [`Method::Auto`] decides whether a setup pays;
+    /// Right-hand sides that are solved for with this operator in all, for which [`Method::AUTO`] decides whether a setup pays;
     /// 0: those of the call.
     pub sources: usize,
     /// Iterations without a new smallest residual that count as stagnation; 0 for no such limit. Where
-    /// [`escalate`](Self::escalate) allows a higher precision, BiCGstab below double has less patience, and goes to double at
-    /// once: 150 iterations times the square root of the number of sites over 8⁴, at least 150, or half of those that the
+    /// [`escalate`](Self::escalate) allows a higher precision, a method with [`patience`](Method::patience) has less of it below double,
+    /// and goes to double at once. BiCGstab has 150 iterations times the square root of the number of sites over 8⁴, at least 150, or half of those that the
     /// smallest residual took.
     pub stagnation_window: usize,
 }
@@ -209,8 +185,8 @@ impl Request {
         Request {
             operator,
             method: match operator.kind() {
-                FermionKind::Wilson => Method::Bicgstab,
-                FermionKind::Staggered => Method::Cg,
+                FermionKind::Wilson => Method::BICGSTAB,
+                FermionKind::Staggered => Method::CG,
             },
             precision: Precision::default(),
             outer: Precision::Double,

@@ -3,8 +3,9 @@ use super::batch::gflops;
 use super::configuration::Configuration;
 use super::escalation::{EscalatedSolve, ParitySystem, solve_escalating};
 use super::formats::{Formats, MultigridState};
+use super::methods::Method;
 use super::report::{Report, SolveFailure};
-use super::request::{Method, Request};
+use super::request::Request;
 use super::scale::{Exponents, OutOfRange, Scales};
 use crate::domain::{Domain, Result};
 use crate::field::host::{ColourVector, Fermion, HostField, Spinor};
@@ -295,7 +296,12 @@ fn solve_on_device<F: Fermion>(
 
 /// *Collective.* A method beside those tried that may help where a Wilson-like system was not solved: CG on the normal equations first,
 /// which depends least on where eigenvalues lie.
-fn may_help(formats: &dyn Formats, request: &Request, tried: &[Method], error: &Unsolved) -> Result<Option<Method>> {
+fn may_help(
+    formats: &dyn Formats,
+    request: &Request,
+    tried: &[&Method],
+    error: &Unsolved,
+) -> Result<Option<&'static Method>> {
     let is_hopeless = match error {
         SolveError::Cancelled { .. } | SolveError::Invalid(_) | SolveError::OutOfRange { .. } => true,
         // That of the source.
@@ -305,15 +311,14 @@ fn may_help(formats: &dyn Formats, request: &Request, tried: &[Method], error: &
     if is_hopeless || formats.kind() == FermionKind::Staggered {
         return Ok(None);
     }
-    let is_normal = |method: &Method| matches!(method, Method::Cg | Method::Cgne | Method::BlockCg);
-    Ok(if !tried.iter().any(is_normal) {
-        Some(Method::Cg)
-    } else if tried.iter().all(is_normal) {
-        Some(Method::Auto)
-    } else if !tried.contains(&Method::Multigrid)
+    Ok(if !tried.iter().any(|method| method.is_normal) {
+        Some(Method::CG)
+    } else if tried.iter().all(|method| method.is_normal) {
+        Some(Method::AUTO)
+    } else if !tried.contains(&Method::MULTIGRID)
         && formats.multigrid_state(&request.multigrid)? != MultigridState::Impossible
     {
-        Some(Method::Multigrid)
+        Some(Method::MULTIGRID)
     } else {
         None
     })

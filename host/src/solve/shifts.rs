@@ -5,7 +5,7 @@ use super::configuration::Configuration;
 use super::escalation::{EscalatedSolve, ParitySystem, solve_escalating};
 use super::formats::{Formats, StaggeredFormats};
 use super::report::{Escalation, SolveFailure};
-use super::request::{Method, Request};
+use super::request::Request;
 use super::run::norms;
 use super::scale::{Exponents, OutOfRange, Scales};
 use crate::domain::{DeviceError, Result};
@@ -172,7 +172,7 @@ impl Configuration<'_> {
         let invalid = |why| SolveFailure::Solver(SolveError::Invalid(why));
         super::expect_sources(self.domain(), sources, None)?;
         let request = self.checked(request)?;
-        if request.method == Method::BlockCg && strategy == ShiftStrategy::MultiShift {
+        if request.method.is_block && strategy == ShiftStrategy::MultiShift {
             return Err(invalid(NO_BLOCKS_OF_SHIFTS));
         }
         if shifts.is_empty() || !shifts.iter().all(|shift| shift.is_finite()) {

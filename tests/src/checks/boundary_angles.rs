@@ -31,13 +31,13 @@ pub fn wilson_like_angles(backend: &dyn Backend, report: &mut Report) -> Result<
     let plain = wilson_like_operators(&case);
     for (number, (name, operator, reference)) in wilson_like_operators(&with_phases).into_iter().enumerate() {
         for (precision, asked, method) in [
-            (Double, of(12), Method::Bicgstab),
-            (Single, of(8), Method::Cg),
-            (Half, of(12), Method::Cgne),
-            (Half, temporal, Method::Bicgstab),
-            (Single, of(12), Method::BlockCg),
-            (Single, of(18), Method::GcrDd),
-            (Half, of(12), Method::Multigrid),
+            (Double, of(12), Method::BICGSTAB),
+            (Single, of(8), Method::CG),
+            (Half, of(12), Method::CGNE),
+            (Half, temporal, Method::BICGSTAB),
+            (Single, of(12), Method::BLOCK_CG),
+            (Single, of(18), Method::GCR_DD),
+            (Half, of(12), Method::MULTIGRID),
         ] {
             let schwarz = Schwarz { precision, domain: Some([2, 2, 2, 4]), ..Schwarz::default() };
             let multigrid = MultigridParams { vectors: 8, improvements: 1, ..MultigridParams::default() };

@@ -306,7 +306,7 @@ pub fn clover_solves(
             for reconstruction in
                 [LinkStorage::FULL, LinkStorage::of(12), LinkStorage::of(8), LinkStorage::of(12).in_temporal_gauge()]
             {
-                for method in [Method::Bicgstab, Method::Cg] {
+                for method in [Method::BICGSTAB, Method::CG] {
                     for schur in SCHURS {
                         let operator = params.with_schur(schur);
                         let request = Request { method, precision, reconstruction, ..Request::new(operator) };

@@ -291,7 +291,7 @@ pub fn multigrid_solves(backend: &dyn Backend, report: &mut Report) -> std::resu
             let vectors = 8;
             let params =
                 MultigridParams { blocks, vectors, precision: Some(precision), improvements: 2, ..Default::default() };
-            let method = Method::Multigrid;
+            let method = Method::MULTIGRID;
             let request = Request { method, precision: Precision::Single, multigrid: params, ..Request::new(operator) };
             let scope =
                 case.scope(precision.name(), &format!("{name}, {} levels", 1 + blocks.iter().flatten().count()));

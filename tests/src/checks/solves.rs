@@ -24,7 +24,7 @@ pub fn solves(backend: &dyn Backend, case: &Case, mass: f64, report: &mut Report
             LinkStorage::of(12).in_temporal_gauge(),
             LinkStorage::of(8).in_temporal_gauge(),
         ] {
-            for method in [Method::Bicgstab, Method::Cg] {
+            for method in [Method::BICGSTAB, Method::CG] {
                 let operator = WilsonParams::from_mass(mass, boundary);
                 let request = Request { method, precision, reconstruction, ..Request::new(operator) };
                 let scope = case.scope(&format!("{precision} {reconstruction}"), &format!("{method:?} m = {mass}"));
@@ -72,7 +72,7 @@ pub fn schemes(backend: &dyn Backend, case: &Case, mass: f64, report: &mut Repor
         // In single a residual is a difference of numbers with errors of 6e-8 each, a hundred times that with the links'.
         let tol = if outer == Double { 1e-10 } else { 1e-5 };
         for correction in [Correction::default(), Correction::Defect { inner_tol: 0.05 }] {
-            for method in [Method::Bicgstab, Method::Cg, Method::Cgne, Method::BlockCg] {
+            for method in [Method::BICGSTAB, Method::CG, Method::CGNE, Method::BLOCK_CG] {
                 let request = Request { method, precision, outer, correction, tol, ..Request::new(operator) };
                 let scope = case.scope(&format!("{precision:?} in {outer:?}"), &format!("{method:?} {correction:?}"));
                 let (solutions, claim) = configuration.solve(sources, None, &request, &mut ())?;

@@ -87,10 +87,10 @@ fn one_mass(case: &Case, domain: &Domain, report: &mut Report) -> Result<(), Fai
             let formats = if name == "naive" { formats::naive() } else { formats::improved() };
             for (_, reconstruction) in formats.into_iter().filter(|format| format.0 == precision) {
                 let (reliable, defect) = (Correction::Reliable { delta: None }, Correction::Defect { inner_tol: 0.1 });
-                let mut schemes = vec![(Method::Cg, reliable), (Method::Cg, defect)];
+                let mut schemes = vec![(Method::CG, reliable), (Method::CG, defect)];
                 // One format stands for all of a precision.
                 if reconstruction == LinkStorage::FULL {
-                    schemes.extend([(Method::BlockCg, reliable), (Method::BlockCg, defect)]);
+                    schemes.extend([(Method::BLOCK_CG, reliable), (Method::BLOCK_CG, defect)]);
                 }
                 for (method, correction) in schemes {
                     let params = StaggeredParams::new(MASS, TimeBoundary::Antiperiodic);

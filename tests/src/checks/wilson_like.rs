@@ -165,7 +165,7 @@ pub fn wilson_like_solves(backend: &dyn Backend, report: &mut Report) -> Result<
     for (name, operator, reference) in wilson_like_operators(&case) {
         for (precision, reconstruction) in plain_formats() {
             for method in
-                [Method::Bicgstab, Method::Cg, Method::Cgne, Method::BlockCg, Method::GcrDd, Method::Multigrid]
+                [Method::BICGSTAB, Method::CG, Method::CGNE, Method::BLOCK_CG, Method::GCR_DD, Method::MULTIGRID]
             {
                 let schwarz = Schwarz { precision, domain: Some([2, 2, 2, 4]), ..Schwarz::default() };
                 let multigrid = MultigridParams { vectors: 8, improvements: 1, ..MultigridParams::default() };

@@ -306,7 +306,7 @@ fn processes_have_the_phases_of_the_whole_lattice() {
             let schwarz = Schwarz { overlap: 2, ..Schwarz::default() };
             let multigrid = MultigridParams { vectors: 8, improvements: 1, check: true, ..Default::default() };
             let clover = Operator::from(clover).with_theta(THETA);
-            let solved = [Method::Bicgstab, Method::GcrDd, Method::Multigrid].map(|method| {
+            let solved = [Method::BICGSTAB, Method::GCR_DD, Method::MULTIGRID].map(|method| {
                 let precision = Precision::Single;
                 let request = Request { method, precision, schwarz, multigrid, ..Request::new(clover) };
                 let configuration = Configuration::new(&domain, &part);

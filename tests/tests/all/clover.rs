@@ -304,7 +304,7 @@ fn ill_conditioned_solves_end_honestly() {
     let mut solve = |gauge: &HostGauge, params: CloverParams, solvable: Option<bool>| {
         let reference = CloverDirac::from_params(gauge, &params);
         for precision in [Precision::Double, Precision::Single, Precision::Half, Precision::Fp16] {
-            for (method, schur) in [(Method::Bicgstab, Schur::Symmetric), (Method::Cg, Schur::Asymmetric)] {
+            for (method, schur) in [(Method::BICGSTAB, Schur::Symmetric), (Method::CG, Schur::Asymmetric)] {
                 let request = Request {
                     precision,
                     method,
@@ -355,7 +355,7 @@ fn a_singular_term_is_an_error() {
     let eta = generate::random_source::<Spinor>(lattice, 2);
     let params = CloverParams::isotropic(WilsonParams::from_mass(-4.0, TimeBoundary::Periodic), 1.0, 1.0);
     for precision in [Precision::Double, Precision::Single, Precision::Half, Precision::Fp16] {
-        for (method, schur) in [(Method::Bicgstab, Schur::Symmetric), (Method::Cg, Schur::Asymmetric)] {
+        for (method, schur) in [(Method::BICGSTAB, Schur::Symmetric), (Method::CG, Schur::Asymmetric)] {
             let request = Request { precision, method, ..Request::new(Operator::from(params.with_schur(schur))) };
             let result = solve(&domain, &HostGauge::unit(lattice), std::slice::from_ref(&eta), &request, &mut ());
             match result {
@@ -401,7 +401,7 @@ fn deviation(a: &[f64], b: &[f64]) -> f64 {
 fn propagator(
     gauge: &HostGauge,
     operator: Operator,
-    (precision, method): (Precision, Method),
+    (precision, method): (Precision, &'static Method),
     eta: &[HostSpinor],
 ) -> Vec<HostSpinor> {
     let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
@@ -449,7 +449,7 @@ fn chroma_propagators_on_an_anisotropic_lattice() {
         println!("{name}: source {off:.1e}");
         assert!(off < 1e-6, "{name}: source {off:.1e}");
         for operator in operators {
-            for how in [(Precision::Double, Method::Bicgstab), (Precision::Half, Method::Cg)] {
+            for how in [(Precision::Double, Method::BICGSTAB), (Precision::Half, Method::CG)] {
                 let psi = propagator(&gauge, operator, how, &sources);
                 let off = deviation(&norms_in_time(&psi), &numbers(&expected["prop_corr"]));
                 println!("{name} by {how:?}: {off:.1e}");
@@ -467,7 +467,7 @@ fn chroma_pion_from_a_shell_on_smeared_links() {
     let (gauge, answers) = chroma(&folder, "chroma_hadspec_pion_4448.json");
     let links = smearing_reference::ape(&gauge, 2.5, 1);
     let params = WilsonParams::from_kappa(0.11, TimeBoundary::Antiperiodic);
-    let psi = propagator(&gauge, params.into(), (Precision::Single, Method::Bicgstab), &shell_sources(&links));
+    let psi = propagator(&gauge, params.into(), (Precision::Single, Method::BICGSTAB), &shell_sources(&links));
     let smeared: Vec<_> = psi.iter().map(|psi| smearing_reference::gaussian(&links, psi, 2.0, 5, [0.0; 3])).collect();
     // Single precision, which agrees with an independent double-precision program to 6.6e-6 (README.md of the data); the five
     // steps of the shell at the sink make rounding errors up to 1.4 times larger each.

@@ -117,7 +117,7 @@ fn wilson_solves(one_of: usize) {
         ("Wilson, BiCGstab in half", Request { precision: Half, ..plain }),
         (
             "Wilson, CG in single around single",
-            Request { method: Method::Cg, precision: Single, outer: Single, tol: 1e-5, ..plain },
+            Request { method: Method::CG, precision: Single, outer: Single, tol: 1e-5, ..plain },
         ),
         ("clover, BiCGstab in single", Request { operator: clover, precision: Single, ..plain }),
         ("clover, defect correction", Request { operator: clover, correction: defect, precision: Half, ..plain }),
@@ -125,7 +125,7 @@ fn wilson_solves(one_of: usize) {
             "clover, GCR-DD",
             Request {
                 operator: clover,
-                method: Method::GcrDd,
+                method: Method::GCR_DD,
                 precision: Single,
                 schwarz: Schwarz { k_max: 4, steps: 4, ..Default::default() },
                 ..plain
@@ -187,7 +187,7 @@ fn smearing_takes_what_is_foretold() {
 fn overlapping_domains_take_what_is_foretold() {
     let wilson = WilsonParams::from_mass(0.3, TimeBoundary::Antiperiodic);
     let schwarz = Schwarz { k_max: 4, steps: 4, overlap: 2, ..Default::default() };
-    let request = Request { method: Method::GcrDd, schwarz, tol: 1e-8, ..Request::new(wilson) };
+    let request = Request { method: Method::GCR_DD, schwarz, tol: 1e-8, ..Request::new(wilson) };
     let predicted = |local, grid: &ProcessGrid| {
         (request.memory(local, grid, 2, None), Some(request.exchanges(local, grid, 2, None)))
     };
@@ -213,7 +213,7 @@ fn solves_with_multigrid_take_what_is_foretold() {
         let precision = Some(precision);
         let multigrid = MultigridParams { vectors: 8, blocks, improvements: 1, precision, cycle, ..Default::default() };
         let request = Request {
-            method: Method::Multigrid,
+            method: Method::MULTIGRID,
             multigrid,
             precision: Precision::Single,
             tol: 1e-8,

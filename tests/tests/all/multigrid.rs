@@ -58,7 +58,7 @@ fn every_grid_takes_as_many_iterations_as_one_process() {
     let clover = CloverParams { wilson, space: 1.1, time: 1.1 };
     let blocks = [Some([2, 2, 2, 2]), Some([1, 2, 1, 1]), None];
     let multigrid = MultigridParams { vectors: 8, blocks, improvements: 1, ..Default::default() };
-    let request = Request { method: Method::Multigrid, multigrid, ..Request::new(clover) };
+    let request = Request { method: Method::MULTIGRID, multigrid, ..Request::new(clover) };
     let mut iterations = Vec::new();
     for grid in [[1, 1, 1, 1], [1, 1, 1, 2], [1, 1, 2, 2], [2, 1, 2, 2]] {
         let found = Threads::run(grid.iter().product(), |world| {
@@ -87,7 +87,7 @@ fn near_null_vectors_serve_other_masses() {
         MultigridParams { vectors: 8, blocks: [Some([2; 4]), None, None], check: true, ..Default::default() };
     let solve = |configuration: &Configuration, mass: f64| {
         let operator = WilsonParams::from_mass(mass, TimeBoundary::Antiperiodic);
-        let request = Request { method: Method::Multigrid, multigrid, ..Request::new(operator) };
+        let request = Request { method: Method::MULTIGRID, multigrid, ..Request::new(operator) };
         let (_, report) = configuration.solve(std::slice::from_ref(&source), None, &request, &mut ()).unwrap();
         assert!(report.converged && report.method_changes.is_empty(), "{mass}: {report:?}");
         let levels = report.multigrid.unwrap().levels;
@@ -119,7 +119,7 @@ fn fields_of_all_kinds_are_solved() {
         let sources: [HostSpinor; 2] = [28, 29].map(|seed| generate::random_source(lattice, seed));
         let multigrid = MultigridParams { vectors: 8, blocks: [Some(block), None, None], ..Default::default() };
         let operator = WilsonParams::from_mass(mass, TimeBoundary::Antiperiodic);
-        let request = Request { method: Method::Multigrid, multigrid, ..Request::new(operator) };
+        let request = Request { method: Method::MULTIGRID, multigrid, ..Request::new(operator) };
         let (_, report) = solve(&domain, &gauge(lattice), &sources, &request, &mut ()).unwrap();
         assert!(report.converged && report.true_residual.iter().all(|r| *r <= request.tol), "{name}: {report:?}");
         assert!(report.info.iterations < 60 && report.method_changes.is_empty(), "{name}: {report:?}");
@@ -134,7 +134,7 @@ fn many_right_hand_sides_are_solved_as_each_alone() {
     let configuration = Configuration::new(&domain, &gauge);
     let multigrid = MultigridParams { vectors: 8, blocks: [Some([2; 4]), None, None], ..Default::default() };
     let operator = WilsonParams::from_mass(-0.1, TimeBoundary::Antiperiodic);
-    let request = Request { method: Method::Multigrid, multigrid, tol: 1e-11, ..Request::new(operator) };
+    let request = Request { method: Method::MULTIGRID, multigrid, tol: 1e-11, ..Request::new(operator) };
     // One is zero, and leaves at once; those that are harder stay.
     let sources: Vec<HostSpinor> = (0..16)
         .map(|k| match k {

@@ -273,7 +273,7 @@ fn milc_configuration_at_beta_6_is_solved() {
         for reconstruction in [LinkStorage::FULL, LinkStorage::of(12), LinkStorage::of(8)] {
             // The file is in single precision: its links are unitary to 1e-7 only, so that reconstructed ones are others,
             // even in double. An iteration that takes them for the same stalls.
-            for (method, most) in [(Method::Bicgstab, 90), (Method::Cg, 180)] {
+            for (method, most) in [(Method::BICGSTAB, 90), (Method::CG, 180)] {
                 let request = Request { precision, reconstruction, method, ..Request::new(params) };
                 let (psi, report) = solve(&domain, &gauge, std::slice::from_ref(&source), &request, &mut ()).unwrap();
                 let (residual, iterations) = (reference.residual(&source, &psi[0]), report.info.iterations);

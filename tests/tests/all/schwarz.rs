@@ -304,7 +304,7 @@ fn solves_end_at_their_tolerance() {
             (Double, Single, Fp16, Some([4, 4, 4, 4]), 1e-10),
         ] {
             let schwarz = Schwarz { steps: 5, precision: inner, domain: block, k_max: 8, ..Default::default() };
-            let request = Request { method: Method::GcrDd, precision, outer, tol, schwarz, ..reference };
+            let request = Request { method: Method::GCR_DD, precision, outer, tol, schwarz, ..reference };
             let what = format!("{operator:?}, {outer:?}-{precision:?}-{inner:?}, {block:?}");
             let (solutions, report) = configuration.solve(&sources, None, &request, &mut ()).expect(&what);
             assert!(report.converged && report.escalations.is_empty(), "{what}: {:?}", report.escalations);
@@ -329,7 +329,7 @@ fn the_preconditioner_helps() {
     let configuration = Configuration::new(&domain, &gauge);
     let iterations = |steps, block| {
         let schwarz = Schwarz { steps, domain: block, ..Default::default() };
-        let request = Request { method: Method::GcrDd, schwarz, ..Request::new(operator) };
+        let request = Request { method: Method::GCR_DD, schwarz, ..Request::new(operator) };
         configuration.solve(&source, None, &request, &mut ()).unwrap().1.info.iterations
     };
     let (one, ten, small) = (iterations(1, None), iterations(10, None), iterations(10, Some([2, 2, 2, 2])));
@@ -354,7 +354,7 @@ fn overlap_helps() {
                 let (gauge, source) = (cut::links_of(&part, &gauge), [generate::random_source::<Spinor>(part, 8)]);
                 let schwarz = Schwarz { overlap, steps: 20, ..Default::default() };
                 let request =
-                    Request { method: Method::GcrDd, precision, reconstruction, schwarz, ..Request::new(operator) };
+                    Request { method: Method::GCR_DD, precision, reconstruction, schwarz, ..Request::new(operator) };
                 let (_, report) = Configuration::new(&domain, &gauge).solve(&source, None, &request, &mut ()).unwrap();
                 assert!(report.true_residual[0] <= 1e-10 && report.escalations.is_empty());
                 Ok::<_, std::convert::Infallible>(report.info.iterations)
@@ -383,7 +383,7 @@ fn right_hand_sides_leave_their_domains() {
             let configuration = Configuration::new(&domain, &gauge);
             let schwarz = Schwarz { domain: block, overlap, steps: 5, k_max: 6, ..Default::default() };
             let precision = Precision::Single;
-            let request = Request { method: Method::GcrDd, precision, schwarz, ..Request::new(params()) };
+            let request = Request { method: Method::GCR_DD, precision, schwarz, ..Request::new(params()) };
             let (good, wide) = configuration.solve(&sources, None, &request, &mut ()).unwrap();
             // The second and the last have nothing to do.
             let guess: Vec<_> = (0..4).map(|j| if j % 2 == 1 { good[j].clone() } else { sources[j].clone() }).collect();
@@ -463,7 +463,7 @@ fn domains_that_do_not_fit_are_refused() {
         Schwarz { overlap: 2, ..Default::default() },
     ];
     for schwarz in wrong {
-        let request = Request { method: Method::GcrDd, schwarz, ..Request::new(params()) };
+        let request = Request { method: Method::GCR_DD, schwarz, ..Request::new(params()) };
         let failure = configuration.solve(&source, None, &request, &mut ()).map(|_| ()).unwrap_err();
         assert!(matches!(failure, SolveFailure::Schwarz(_)), "{schwarz:?}: {failure}");
     }

@@ -71,7 +71,7 @@ fn cg_takes_over_where_others_fail() {
         let operator = TwistedParams { wilson, mu };
         // As for the twelve columns of a propagator.
         let request =
-            Request { method: Method::Auto, multigrid, sources: 12, max_iterations, ..Request::new(operator) };
+            Request { method: Method::AUTO, multigrid, sources: 12, max_iterations, ..Request::new(operator) };
         let reference = WilsonLikeDirac::twisted(&gauge, wilson, [0.0; 2], mu);
         match Configuration::new(&domain, &gauge).solve(&sources, None, &request, &mut ()) {
             Ok((solutions, report)) => {
@@ -84,13 +84,13 @@ fn cg_takes_over_where_others_fail() {
                 }
                 assert!(report.info.iterations <= max_iterations, "{number}: {report:?}");
                 assert!(report.tried.contains(&report.method), "{number}: {report:?}");
-                (by_cg, solved) = (by_cg + usize::from(report.method == Method::Cg), solved + 1);
+                (by_cg, solved) = (by_cg + usize::from(report.method == Method::CG), solved + 1);
             }
             Err(SolveFailure::Unfinished { error, report, .. }) => {
                 let advice = names::advice(&report, &error, |name| format!("--solver {name}"), "more iterations");
                 println!("{number}: {error}{advice}");
                 assert!(
-                    advice.starts_with("; solvers tried: bicgstab") && report.tried.contains(&Method::Cg),
+                    advice.starts_with("; solvers tried: bicgstab") && report.tried.contains(&Method::CG),
                     "{advice}"
                 );
             }
@@ -111,9 +111,9 @@ fn a_solve_that_goes_well_is_by_bicgstab_alone() {
         let request = Request { method, ..Request::new(WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic)) };
         Configuration::new(&domain, &gauge).solve(std::slice::from_ref(&source), None, &request, &mut ()).unwrap()
     };
-    let [auto, bicgstab] = [Method::Auto, Method::Bicgstab].map(solve);
+    let [auto, bicgstab] = [Method::AUTO, Method::BICGSTAB].map(solve);
     assert!(auto.0 == bicgstab.0 && auto.1.info.history == bicgstab.1.info.history);
-    assert_eq!((auto.1.tried, auto.1.may_help), (vec![Method::Bicgstab], None));
+    assert_eq!((auto.1.tried, auto.1.may_help), (vec![Method::BICGSTAB], None));
 }
 
 /// Errors of failed solves name what was tried and what may help, in the words of the command.

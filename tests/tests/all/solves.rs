@@ -68,20 +68,20 @@ fn iteration_counts(all: bool) {
     let (reliable, defect) = (Correction::default(), Correction::Defect { inner_tol: 0.01 });
     let mut off = Vec::new();
     let some = [
-        (Method::Bicgstab, Single, reliable, 157),
-        (Method::Bicgstab, Fp16, reliable, 165),
-        (Method::Bicgstab, Half, defect, 193),
-        (Method::Cg, Double, reliable, 288),
-        (Method::Cgne, Half, reliable, 359),
+        (Method::BICGSTAB, Single, reliable, 157),
+        (Method::BICGSTAB, Fp16, reliable, 165),
+        (Method::BICGSTAB, Half, defect, 193),
+        (Method::CG, Double, reliable, 288),
+        (Method::CGNE, Half, reliable, 359),
     ];
     let others = [
-        (Method::Bicgstab, Double, reliable, 157),
-        (Method::Bicgstab, Half, reliable, 153),
-        (Method::Bicgstab, Single, defect, 191),
-        (Method::Cg, Single, reliable, 310),
-        (Method::Cg, Half, reliable, 348),
-        (Method::Cg, Half, defect, 472),
-        (Method::Cgne, Double, reliable, 288),
+        (Method::BICGSTAB, Double, reliable, 157),
+        (Method::BICGSTAB, Half, reliable, 153),
+        (Method::BICGSTAB, Single, defect, 191),
+        (Method::CG, Single, reliable, 310),
+        (Method::CG, Half, reliable, 348),
+        (Method::CG, Half, defect, 472),
+        (Method::CGNE, Double, reliable, 288),
     ];
     for (method, precision, correction, expected) in some.into_iter().chain(others.into_iter().filter(|_| all)) {
         let request = Request { method, precision, correction, tol: 1e-12, ..Request::new(operator) };
@@ -110,15 +110,15 @@ fn block_cg_takes_fewer_iterations_than_cg() {
     let configuration = Configuration::new(&domain, &gauge);
     let operator = WilsonParams::from_mass(-0.4, TimeBoundary::Antiperiodic);
     for precision in [Double, Single, Half] {
-        let iterations = |method: Method, many: usize| {
+        let iterations = |method: &'static Method, many: usize| {
             let request = Request { method, precision, ..Request::new(operator) };
             let (_, report) = configuration.solve(&sources[..many], None, &request, &mut ()).unwrap();
             assert!(report.converged && report.true_residual.iter().all(|r| *r <= request.tol));
             assert!(report.escalations.is_empty(), "{method:?} {precision:?}: {:?}", report.escalations);
             report.info.iterations
         };
-        let plain = [1, 12].map(|many| iterations(Method::Cg, many));
-        let block = [1, 4, 12].map(|many| iterations(Method::BlockCg, many));
+        let plain = [1, 12].map(|many| iterations(Method::CG, many));
+        let block = [1, 4, 12].map(|many| iterations(Method::BLOCK_CG, many));
         println!("{precision:?}: CG {plain:?}, block CG {block:?} iterations");
         assert!(block[1] < block[0] && block[2] < block[1] && 4 * block[2] < 3 * plain[1], "{precision:?}");
         let most = if precision == Double { 1 } else { plain[0] / 3 };
@@ -265,7 +265,7 @@ fn no_source_is_taken_for_zero() {
         field
     };
     let operator = WilsonParams::from_mass(0.3, TimeBoundary::Antiperiodic);
-    let mut cases: Vec<_> = [Method::Bicgstab, Method::Cg, Method::Cgne, Method::BlockCg, Method::GcrDd]
+    let mut cases: Vec<_> = [Method::BICGSTAB, Method::CG, Method::CGNE, Method::BLOCK_CG, Method::GCR_DD]
         .map(|method| Request { method, ..Request::new(operator) })
         .into();
     cases.push(Request { correction: Correction::Defect { inner_tol: 0.01 }, ..cases[0] });

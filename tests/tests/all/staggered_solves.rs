@@ -149,16 +149,17 @@ fn block_cg_takes_fewer_iterations_than_cg() {
             assert!(report.escalations.is_empty(), "{method:?} {precision:?}: {:?}", report.escalations);
             report.info.iterations
         };
-        let (plain, block) = (iterations(Method::Cg), iterations(Method::BlockCg));
+        let (plain, block) = (iterations(Method::CG), iterations(Method::BLOCK_CG));
         println!("{precision:?}: CG {plain}, block CG {block} iterations");
         assert!(2 * block < plain, "{precision:?}: {plain} {block}");
     }
-    let request = Request { method: Method::BlockCg, ..request(0.1, TimeBoundary::Antiperiodic, PRECISIONS[0], 1e-10) };
+    let request =
+        Request { method: Method::BLOCK_CG, ..request(0.1, TimeBoundary::Antiperiodic, PRECISIONS[0], 1e-10) };
     let masses = |strategy| configuration.solve_masses(&sources[..3], &[0.1, 0.2], strategy, &request, &mut ());
     let refused = masses(ShiftStrategy::MultiShift).unwrap_err();
     assert!(refused.to_string().contains("ShiftStrategy::Sequential"), "{refused}");
     assert!(masses(ShiftStrategy::Sequential).unwrap().1.converged);
-    let request = Request { method: Method::Bicgstab, ..request };
+    let request = Request { method: Method::BICGSTAB, ..request };
     let refused = configuration.solve(&sources[..1], None, &request, &mut ()).unwrap_err();
     assert!(refused.to_string().contains("block CG"), "{refused}");
 }

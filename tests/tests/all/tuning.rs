@@ -51,11 +51,11 @@ fn tuning_sees_all_kernels_of_solves() {
     ];
     let reliable = Correction::Reliable { delta: None };
     let methods = [
-        (Method::Bicgstab, reliable, Precision::Double),
-        (Method::Bicgstab, Correction::Defect { inner_tol: 0.1 }, Precision::Single),
-        (Method::Cg, reliable, Precision::Single),
-        (Method::BlockCg, reliable, Precision::Single),
-        (Method::Cgne, Correction::Defect { inner_tol: 0.1 }, Precision::Double),
+        (Method::BICGSTAB, reliable, Precision::Double),
+        (Method::BICGSTAB, Correction::Defect { inner_tol: 0.1 }, Precision::Single),
+        (Method::CG, reliable, Precision::Single),
+        (Method::BLOCK_CG, reliable, Precision::Single),
+        (Method::CGNE, Correction::Defect { inner_tol: 0.1 }, Precision::Double),
     ];
     for (operator, tuned) in operators {
         for (method, correction, outer) in methods {
@@ -131,7 +131,7 @@ fn tuning_sees_all_kernels_of_staggered_solves() {
                 let operator = if improved { StaggeredOperator::asqtad(params, 0.9) } else { operator };
                 let tol = if outer == Single { 1e-4 } else { 1e-8 };
                 let request = Request { outer, precision, reconstruction, correction, tol, ..Request::new(operator) };
-                for method in [Method::Cg, Method::BlockCg] {
+                for method in [Method::CG, Method::BLOCK_CG] {
                     configuration.solve(&sources, None, &Request { method, ..request }, &mut ()).unwrap();
                 }
                 let shifts = [0.0, 0.1, 0.2, 0.5, 1.0];

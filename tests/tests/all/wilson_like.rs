@@ -226,7 +226,7 @@ fn cl2qcd_condenses_twisted_quarks_alike() {
     let operator = TwistedParams { wilson, mu: number("mu") };
     let basis = change_of_basis(&gammas_of_cl2qcd());
     let ones: Spinor = spin_multiply(&basis, &[[Complex64::ONE; 3]; 4]);
-    for method in [Method::Bicgstab, Method::Cg, Method::Cgne, Method::BlockCg] {
+    for method in [Method::BICGSTAB, Method::CG, Method::CGNE, Method::BLOCK_CG] {
         let request = Request { method, tol: 1e-14, ..Request::new(operator) };
         let condensate = |is_source: &dyn Fn([usize; 4]) -> bool| {
             let site = |x: usize| if is_source(lattice.coordinates(x)) { ones } else { Spinor::default() };

@@ -46,7 +46,7 @@ impl Tables {
     pub fn memory(&self, cut: Cut) -> Needs {
         // Three formats stay on the device beside the one in double.
         let operator = WilsonParams::from_mass(0.0, TimeBoundary::Antiperiodic);
-        let request = Request { method: Method::Cg, reconstruction: LinkStorage::FULL, ..Request::new(operator) };
+        let request = Request { method: Method::CG, reconstruction: LinkStorage::FULL, ..Request::new(operator) };
         let mut needs = request.memory(cut.local, &cut.grid, 1, None);
         needs.push(("links in the other formats", 1152 * cut.local.half_volume()));
         needs
@@ -82,7 +82,7 @@ pub fn title(number: u32) -> String {
 
 /// Whether figure 7 shows a cell.
 pub fn is_shown(cell: &Cell) -> bool {
-    cell.scheme.method == Method::Bicgstab
+    cell.scheme.method == Method::BICGSTAB
         && match cell.scheme.correction {
             Correction::Reliable { delta: Some(delta) } => {
                 delta == 0.1

@@ -1,5 +1,5 @@
 //! What `ferrite bench solver` prints and draws.
-use crate::plan::{METHODS, PRECISIONS, RECONSTRUCTIONS, name_of};
+use crate::plan::{PRECISIONS, RECONSTRUCTIONS, name_of};
 use ferrite::bench::solver::{Cell, SolverScheme, SolverStudy};
 use ferrite::solve::{Correction, Method};
 use ferrite::{LinkStorage, Precision};
@@ -31,7 +31,7 @@ impl Results {
 }
 
 fn method(scheme: &SolverScheme) -> &'static str {
-    if scheme.method == Method::Cg { "CG" } else { "BiCGstab" }
+    if scheme.method == Method::CG { "CG" } else { "BiCGstab" }
 }
 fn format_name(scheme: &SolverScheme) -> String {
     format!("{} {}", name_of(&PRECISIONS, scheme.precision), name_of(&RECONSTRUCTIONS, scheme.reconstruction))
@@ -59,7 +59,7 @@ fn row(table: Option<u32>, cell: &Cell, rates: &Rates) -> Value {
     json!({
         "table": table,
         "mass": cell.mass,
-        "solver": name_of(&METHODS, scheme.method),
+        "solver": scheme.method.name,
         "precision": name_of(&PRECISIONS, scheme.precision),
         "reconstruct": name_of(&RECONSTRUCTIONS, scheme.reconstruction),
         "correction": scheme.correction.name(),

@@ -1,0 +1,106 @@
+//! GCR with an additive Schwarz preconditioner.
+use super::super::escalation::EscalationError;
+use super::super::formats::AnyPreconditioner;
+use super::super::request::{Correction, Request, Schwarz};
+use super::{Limits, Method, NeedsScope, OperatorPair, PreparedMethod};
+use crate::field::{DeviceField, FieldSpace};
+use crate::operators::{Key, KeyKind};
+use gpu_kernels::FermionKind;
+use solvers::{Converted, GcrParams, GcrWorkspace, Info, Observer, SolveError, SolverParams, gcr};
+
+impl Method {
+    /// GCR on the Schur complement with an additive Schwarz preconditioner (Babich et al. 2011, Algorithm 1).
+    pub const GCR_DD: &'static Method = &Method {
+        name: "gcr-dd",
+        titles: ["GCR-DD"; 2],
+        help: "GCR, preconditioned in domains that exchange nothing",
+        keys: &[&MR_STEPS, &MR_OMEGA, &DOMAIN_PRECISION, &DOMAIN, &DOMAIN_OVERLAP, &KMAX],
+        restarts: true,
+        check: |request, local, grid| Ok(request.schwarz.check(local, grid)?),
+        vectors: |request| 2 * request.schwarz.k_max + 2,
+        needs: |request, scope| vec![("preconditioner", bytes(request, scope))],
+        exchanges: |request, all, _, _, nrhs| match request.schwarz.overlap {
+            0 => all,
+            overlap => {
+                let bytes = FermionKind::Wilson.site_bytes(request.schwarz.precision);
+                all.ghost_zone(overlap as u32, bytes, &super::super::batch::widths(nrhs))
+            }
+        },
+        prepare: |formats, request, storage, _| {
+            let Some(inner) = formats.preconditioner(&request.schwarz, storage)? else {
+                return Err(SolveError::Invalid(
+                    "GCR with the Schwarz preconditioner is for Wilson and clover operators",
+                ));
+            };
+            Ok(Box::new(Preconditioned { schwarz: request.schwarz, inner }))
+        },
+        ..Method::KRYLOV
+    };
+}
+
+static MR_STEPS: Key =
+    Key::new("mr-steps", "N", KeyKind::Count, "Minimum-residual steps in each domain [default: 10]", "10");
+static MR_OMEGA: Key =
+    Key::new("mr-omega", "OMEGA", KeyKind::Number, "Over-relaxation of these steps [default: 1]", "1.0");
+static DOMAIN_PRECISION: Key = Key::new(
+    "domain-precision",
+    "NAME",
+    KeyKind::Word,
+    "Precision in the domains: double, single, half or fp16 [default: half]",
+    "\"half\"",
+);
+static DOMAIN: Key = Key::new(
+    "domain",
+    "X,Y,Z,T",
+    KeyKind::Extents,
+    "Extents X,Y,Z,T of a domain, even ones that divide the part of each process [default: that part as a whole]",
+    "[8, 8, 8, 8]",
+);
+static DOMAIN_OVERLAP: Key = Key::new(
+    "domain-overlap",
+    "N",
+    KeyKind::Count,
+    "Sites of its neighbours that the domain of a process includes besides its own part: 0 or 2 [default: 0]",
+    "0",
+);
+static KMAX: Key = Key::new("kmax", "K", KeyKind::Count, "Directions after which GCR restarts [default: 16]", "16");
+
+/// The preconditioner's residual and image, and the vectors that it is given and gives, with an operator's.
+fn bytes(request: &Request, scope: &NeedsScope<'_>) -> usize {
+    let (operator, precision) = (request.operator.sizes(), request.schwarz.precision);
+    let sites = request.schwarz.domain_sites(scope.local, scope.grid);
+    let overlapping = if request.schwarz.overlap > 0 { 2 } else { 0 };
+    let vector = DeviceField::bytes_for(request.operator.kind(), precision, sites, scope.nrhs);
+    (4 + operator.kept() + overlapping) * vector
+        + operator.links(sites, precision, request.reconstruction)
+        + operator.diagonal(sites, precision)
+}
+
+struct Preconditioned {
+    schwarz: Schwarz,
+    inner: AnyPreconditioner,
+}
+
+impl PreparedMethod for Preconditioned {
+    fn iterate(
+        &self,
+        pair: &OperatorPair,
+        rhs: &DeviceField,
+        x: &mut DeviceField,
+        limits: &Limits<'_>,
+        observer: &mut dyn Observer,
+    ) -> Result<Info, EscalationError> {
+        let Limits { tol, max_iterations, request, .. } = *limits;
+        let Correction::Reliable { delta } = request.correction else {
+            return Err(SolveError::Invalid("GCR restarts by itself: it has no defect correction"));
+        };
+        let (system, outer, k_max) = (pair.mixed(), &pair.outer_space, self.schwarz.k_max);
+        let stagnation_window = Some(request.stagnation_window);
+        let solver = SolverParams { tol, max_iterations, delta, stagnation_window, ..Default::default() };
+        let params = GcrParams { k_max, ..solver.into() };
+        let space = FieldSpace::new(outer.domain(), outer.kind(), self.schwarz.precision, rhs.nrhs());
+        let converted = Converted::new(&space, &*self.inner).map_err(SolveError::Backend)?;
+        let mut workspace = GcrWorkspace::new(&system, k_max).map_err(SolveError::Backend)?;
+        gcr(&system, &converted, rhs, x, &params, &mut workspace, observer)
+    }
+}

@@ -1,0 +1,215 @@
+//! Methods that solve a system: what each is called, which systems it fits, what it needs and how it runs, and the registry of all of
+//! them.
+mod auto;
+mod bicgstab;
+mod block_cg;
+mod cg;
+mod cgne;
+mod gcr_dd;
+mod krylov;
+mod multigrid;
+
+use super::escalation::EscalationError;
+use super::formats::Formats;
+use super::report::{MultigridReport, SolveFailure};
+use super::request::Request;
+use crate::domain::Result;
+use crate::field::{DeviceField, FieldSpace};
+use crate::halo::{Exchanges, Needs};
+use crate::lattice::Lattice;
+use crate::operators::{EvenOdd, Key};
+use comms::ProcessGrid;
+use gpu_kernels::{FermionKind, LinkStorage, Precision};
+use solvers::{Info, Mixed, Observer, Patience};
+use std::rc::Rc;
+
+/// All methods that users can choose, in the order of help texts. The first one for a kind of fermions is its default in the program.
+pub static METHODS: [&Method; 7] =
+    [Method::AUTO, Method::BICGSTAB, Method::CG, Method::CGNE, Method::BLOCK_CG, Method::GCR_DD, Method::MULTIGRID];
+
+/// Returns the methods for operators on fermions of a kind, with their names.
+pub fn methods_for(kind: FermionKind) -> Vec<(&'static str, &'static Method)> {
+    METHODS.into_iter().filter(|method| method.kinds.contains(&kind)).map(|method| (method.name, method)).collect()
+}
+
+/// A method that users can choose.
+pub struct Method {
+    /// Name in flags, input files and JSON.
+    pub name: &'static str,
+    /// Names in sentences: on a general operator, and on a Hermitian positive one.
+    pub titles: [&'static str; 2],
+    /// Description in help texts; empty where the name is enough.
+    pub help: &'static str,
+    /// Parameters that only this method has.
+    pub keys: &'static [&'static Key],
+    /// The kinds of fermions whose operators it solves for.
+    pub kinds: &'static [FermionKind],
+    /// Whether it takes the normal equations where the operator is not Hermitian and positive.
+    pub is_normal: bool,
+    /// Whether all right-hand sides of a batch share a Krylov space.
+    pub is_block: bool,
+    /// Whether it restarts from true residuals by itself, so that defect correction around it is of no use.
+    pub restarts: bool,
+    /// The method that takes over where this one cannot be set up, or does not converge.
+    pub successor: Option<&'static Method>,
+    /// The number of iterations without progress after which it has to give up below double precision, for a lattice of so many sites,
+    /// where a higher precision may help.
+    pub patience: Option<fn(usize) -> Patience>,
+    /// Whether it can work on parts of the lattice of this size, or why not.
+    pub check: fn(&Request, Lattice, &ProcessGrid) -> std::result::Result<(), SolveFailure>,
+    /// Vectors of the iteration.
+    pub(super) vectors: fn(&Request) -> usize,
+    /// Device memory for other things than vectors of the solver.
+    pub(super) needs: fn(&Request, &NeedsScope<'_>) -> Needs,
+    /// The exchanges, besides those of the operator, for batches of so many right-hand sides.
+    pub(super) exchanges: fn(&Request, Exchanges, Lattice, &ProcessGrid, usize) -> Exchanges,
+    /// The formats with which it begins, if these are asked for; `true` where the method was not.
+    pub(super) first_level: fn(PrecisionLevel, bool) -> PrecisionLevel,
+    /// *Collective.* The method with which a solve begins that leaves the choice to this one.
+    pub(super) choose: Option<Choose>,
+    /// *Collective.* Makes what it needs of an operator with its links in this storage. The observer sees the steps of a setup.
+    pub(super) prepare: Prepare,
+}
+
+type Choose = fn(&dyn Formats, &Request) -> Result<&'static Method>;
+type Prepare = fn(
+    &dyn Formats,
+    &Request,
+    LinkStorage,
+    &mut dyn Observer,
+) -> std::result::Result<Box<dyn PreparedMethod>, EscalationError>;
+
+/// Part of a solve for which a method states its device memory.
+pub(super) struct NeedsScope<'a> {
+    /// The part of the lattice of a process.
+    pub local: Lattice,
+    /// Process grid.
+    pub grid: &'a ProcessGrid,
+    /// Right-hand sides.
+    pub nrhs: usize,
+    /// Bytes of vectors of the solver and of the iteration that are allocated after the method was prepared.
+    pub later: usize,
+}
+
+impl Method {
+    /// Whether a key is one of its own.
+    pub fn has_key(&self, name: &str) -> bool {
+        self.keys.iter().any(|key| key.name == name)
+    }
+    /// Whether it chooses among other methods.
+    pub fn is_choice(&self) -> bool {
+        self.choose.is_some()
+    }
+    /// A Krylov method on a general operator without parameters of its own.
+    const KRYLOV: Method = Method {
+        name: "",
+        titles: [""; 2],
+        help: "",
+        keys: &[],
+        kinds: &[FermionKind::Wilson],
+        is_normal: false,
+        is_block: false,
+        restarts: false,
+        successor: None,
+        patience: None,
+        check: |_, _, _| Ok(()),
+        vectors: |_| 0,
+        needs: |_, _| Vec::new(),
+        exchanges: |_, all, _, _, _| all,
+        first_level: |level, _| level,
+        choose: None,
+        prepare: |_, _, _, _| Err(solvers::SolveError::Invalid("there is no such method")),
+    };
+}
+
+impl std::fmt::Debug for Method {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+/// Compares names.
+impl PartialEq for Method {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+impl Eq for Method {}
+
+/// A method with what it needs of an operator.
+pub(super) trait PreparedMethod {
+    /// Solves from the solution that is in `x`.
+    fn iterate(
+        &self,
+        pair: &OperatorPair,
+        rhs: &DeviceField,
+        x: &mut DeviceField,
+        limits: &Limits<'_>,
+        observer: &mut dyn Observer,
+    ) -> std::result::Result<Info, EscalationError>;
+    /// Describes what multigrid did in a solve with so many iterations, which took these seconds.
+    fn multigrid_report(&self, _iterations: usize, _seconds: f64) -> Option<MultigridReport> {
+        None
+    }
+}
+
+/// An operator in the two precisions of a solver.
+pub(super) struct OperatorPair {
+    pub level: PrecisionLevel,
+    pub outer_space: FieldSpace,
+    pub outer: Rc<dyn EvenOdd>,
+    pub sloppy_space: FieldSpace,
+    pub sloppy: Rc<dyn EvenOdd>,
+    /// Whether the operator is Hermitian and positive.
+    pub positive: bool,
+}
+
+impl OperatorPair {
+    /// The system that solvers see.
+    fn mixed(&self) -> Mixed<'_, FieldSpace, dyn EvenOdd, FieldSpace, dyn EvenOdd> {
+        Mixed::new(&self.outer_space, &*self.outer, &self.sloppy_space, &*self.sloppy)
+    }
+}
+
+/// When a run of a method ends.
+pub(super) struct Limits<'a> {
+    /// The residual to be reached, relative to the right-hand side.
+    pub tol: f64,
+    /// Most iterations of this run.
+    pub max_iterations: usize,
+    /// Iterations without progress after which it gives up, below [`Request::stagnation_window`].
+    pub patience: Option<Patience>,
+    /// All else that was asked for.
+    pub request: &'a Request,
+}
+
+/// The formats of one level of precision escalation.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) struct PrecisionLevel {
+    pub outer: Precision,
+    pub precision: Precision,
+    pub reconstruction: LinkStorage,
+}
+
+impl PrecisionLevel {
+    /// The next level: from 16-bit floating to fixed point, which has more digits; then the iteration becomes as precise
+    /// as the solver's check, then the check double, then the iteration too, and at last on the very links. `half_links`: there
+    /// are kernels for links in 16 bits beside fields in single precision.
+    pub fn next(self, half_links: bool) -> Option<PrecisionLevel> {
+        use Precision as P;
+        match self {
+            PrecisionLevel { precision: P::Fp16, .. } => Some(PrecisionLevel { precision: P::Half, ..self }),
+            // Staggered operators, whose CG fails in half for its vectors, keep the links in 16 bits first.
+            PrecisionLevel { precision: P::Half, .. } => {
+                let reconstruction = self.reconstruction.half(half_links);
+                Some(PrecisionLevel { precision: P::Single, reconstruction, ..self })
+            }
+            PrecisionLevel { precision: P::Single, .. } if self.reconstruction.half => {
+                Some(PrecisionLevel { reconstruction: self.reconstruction.half(false), ..self })
+            }
+            PrecisionLevel { outer: P::Single, .. } => Some(PrecisionLevel { outer: P::Double, ..self }),
+            PrecisionLevel { precision: P::Single, .. } => Some(PrecisionLevel { precision: P::Double, ..self }),
+            PrecisionLevel { reconstruction: LinkStorage { reals: 18, .. }, .. } => None,
+            _ => Some(PrecisionLevel { reconstruction: LinkStorage::FULL, ..self }),
+        }
+    }
+}

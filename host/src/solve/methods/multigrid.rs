@@ -1,0 +1,179 @@
+//! GCR with an adaptive multigrid cycle as its preconditioner.
+use super::super::escalation::EscalationError;
+use super::super::formats::BlockMultigrid;
+use super::super::report::{MultigridLevel, MultigridReport};
+use super::super::request::{Correction, Request};
+use super::{Limits, Method, NeedsScope, OperatorPair, PrecisionLevel, PreparedMethod};
+use crate::field::{DeviceField, FieldSpace};
+use crate::halo::Needs;
+use crate::multigrid::{MultigridBytes, OUTER_DELTA, OUTER_DIRECTIONS};
+use crate::operators::{Key, KeyKind};
+use gpu_kernels::Precision;
+use solvers::{Converted, GcrParams, GcrWorkspace, Info, Observer, SolveError, SolverParams, gcr};
+use std::collections::BTreeSet;
+
+impl Method {
+    /// GCR on the Schur complement with an adaptive multigrid cycle as its preconditioner: [`crate::multigrid`]. Where it does not
+    /// converge, BiCGstab goes on.
+    pub const MULTIGRID: &'static Method = &Method {
+        name: "multigrid",
+        titles: ["GCR with multigrid"; 2],
+        help: "GCR, preconditioned by a multigrid cycle: for light quarks",
+        keys: KEYS,
+        restarts: true,
+        successor: Some(Method::BICGSTAB),
+        check: |request, local, _| Ok(request.multigrid.aggregates(local).map(|_| ())?),
+        vectors: |_| 2 * OUTER_DIRECTIONS + 2,
+        needs,
+        exchanges: |request, all, local, _, nrhs| {
+            request.multigrid.exchanges(all, local, nrhs, super::super::batch::widths)
+        },
+        first_level,
+        prepare: |formats, request, storage, observer| {
+            let Some(multigrid) = formats.multigrid(&request.multigrid, storage, observer)? else {
+                return Err(SolveError::Invalid("multigrid is for Wilson-like operators"));
+            };
+            Ok(Box::new(multigrid))
+        },
+        ..Method::KRYLOV
+    };
+}
+
+/// Keys of the cycle and its setup.
+pub(super) const KEYS: &[&Key] =
+    &[&VECTORS, &LEVELS, &BLOCK, &SMOOTHING, &RELAXATIONS, &IMPROVEMENTS, &PRECISION, &SETUP, &CHECK_SETUP];
+
+static VECTORS: Key =
+    Key::new("mg-vectors", "N", KeyKind::Count, "Near-null vectors on each level, a multiple of 8 [default: 24]", "24");
+static LEVELS: Key = Key::new(
+    "mg-levels",
+    "N",
+    KeyKind::Count,
+    "Levels, the lattice itself included, as far as it allows [default: 3]",
+    "3",
+);
+static BLOCK: Key = Key::new(
+    "mg-block",
+    "X,Y,Z,T",
+    KeyKind::Texts,
+    "Extents of the aggregates of a level, from the lattice itself down: once for each level that has a coarser one \
+     [default: chosen for the lattice]",
+    "[\"4,4,4,4\", \"2,2,2,2\"]",
+);
+static SMOOTHING: Key = Key::new(
+    "mg-smoothing",
+    "N",
+    KeyKind::Count,
+    "Steps of the smoother after each coarse correction [default: 6]",
+    "6",
+);
+static RELAXATIONS: Key =
+    Key::new("mg-relaxations", "N", KeyKind::Count, "Setup: how often random vectors are relaxed [default: 4]", "4");
+static IMPROVEMENTS: Key = Key::new(
+    "mg-improvements",
+    "N",
+    KeyKind::Count,
+    "Setup: how often the cycle improves its near-null vectors [default: 4]",
+    "4",
+);
+static PRECISION: Key = Key::new(
+    "mg-precision",
+    "NAME",
+    KeyKind::Word,
+    "Precision of near-null vectors, coarse operators and the smoother: half or single [default: half on \
+     a GPU, with the smoother in fp16, and single on a CPU]",
+    "\"half\"",
+);
+static SETUP: Key = Key::new(
+    "setup",
+    "FILE",
+    KeyKind::Text,
+    "Setup: read its test vectors from this file; if it is not there, write them to it",
+    "\"multigrid.setup\"",
+);
+static CHECK_SETUP: Key = Key::new(
+    "check-setup",
+    "",
+    KeyKind::Switch,
+    "Setup: check on each level that near-null vectors, coarse operators and gamma5 belong together",
+    "false",
+);
+
+/// Around multigrid there is little to do: 16 bits are of no use, nor is double precision where the method was not asked for.
+fn first_level(asked: PrecisionLevel, automatic: bool) -> PrecisionLevel {
+    let short = matches!(asked.precision, Precision::Half | Precision::Fp16);
+    PrecisionLevel { precision: if short || automatic { Precision::Single } else { asked.precision }, ..asked }
+}
+
+/// Memory of the cycle and of its setup, which is freed before vectors of the solver are allocated.
+fn needs(request: &Request, scope: &NeedsScope<'_>) -> Needs {
+    let MultigridBytes { setup, solve } = request.multigrid.bytes(scope.local, scope.nrhs);
+    let (operator, sites) = (request.operator.sizes(), scope.local.half_volume());
+    let crate::multigrid::MultigridParams { smoother, precision, .. } = request.multigrid;
+    let smoother = smoother.or(precision).unwrap_or(Precision::Half);
+    let formats = BTreeSet::from([Precision::Single, smoother]).into_iter().filter(|p| *p != request.precision);
+    let operators =
+        formats.map(|p| operator.links(sites, p, request.reconstruction) + operator.diagonal(sites, p)).sum();
+    vec![
+        ("multigrid", solve),
+        ("more in the setup of multigrid", setup.saturating_sub(solve + scope.later)),
+        ("operators of multigrid", operators),
+    ]
+}
+
+impl PreparedMethod for BlockMultigrid {
+    fn iterate(
+        &self,
+        pair: &OperatorPair,
+        rhs: &DeviceField,
+        x: &mut DeviceField,
+        limits: &Limits<'_>,
+        observer: &mut dyn Observer,
+    ) -> Result<Info, EscalationError> {
+        let Limits { tol, max_iterations, request, .. } = *limits;
+        let Correction::Reliable { delta } = request.correction else {
+            return Err(SolveError::Invalid("GCR restarts by itself: it has no defect correction"));
+        };
+        let (system, is_single) = (pair.mixed(), pair.level.precision == Precision::Single);
+        let stagnation_window = Some(request.stagnation_window);
+        let delta = delta.or(is_single.then_some(OUTER_DELTA));
+        let solver = SolverParams { tol, max_iterations, delta, stagnation_window, ..Default::default() };
+        let params = GcrParams { k_max: OUTER_DIRECTIONS, ..solver.into() };
+        let mut workspace = GcrWorkspace::new(&system, params.k_max).map_err(SolveError::Backend)?;
+        let sloppy = &pair.sloppy_space;
+        let single = FieldSpace::new(sloppy.domain(), sloppy.kind(), Precision::Single, rhs.nrhs());
+        let mut solved = None;
+        self.with_cycle(&mut |cycle| {
+            let (workspace, observer) = (&mut workspace, &mut *observer);
+            solved = Some(match is_single {
+                true => gcr(&system, cycle, rhs, x, &params, workspace, observer),
+                false => gcr(&system, &Converted::new(&single, cycle)?, rhs, x, &params, workspace, observer),
+            });
+            Ok(())
+        })?;
+        solved.expect("the cycle was used")
+    }
+    fn multigrid_report(&self, iterations: usize, seconds: f64) -> Option<MultigridReport> {
+        let (multigrid, done) = (self.multigrid(), self.reports());
+        let coarsenings = multigrid.levels();
+        let level = |depth: usize| {
+            let below = coarsenings.get(depth);
+            let lattice = match depth {
+                0 => coarsenings[0].space.fine().lattice(),
+                _ => coarsenings[depth - 1].operator.level().lattice(),
+            };
+            // The finest level is the preconditioner of the solver whose iterations are known.
+            let report = done.get(depth).copied().unwrap_or_default();
+            MultigridLevel {
+                lattice: lattice.size(),
+                block: below.map(|below| below.space.block()),
+                vectors: below.map(|below| below.space.count()),
+                iterations: if depth == 0 { iterations } else { report.iterations },
+                seconds: if depth == 0 { seconds } else { report.seconds },
+                check: multigrid.checks().get(depth).copied(),
+            }
+        };
+        let levels = (0..=coarsenings.len()).map(level).collect();
+        Some(MultigridReport { setup_seconds: multigrid.seconds(), levels })
+    }
+}
