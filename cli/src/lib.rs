@@ -1,5 +1,5 @@
 //! The program `ferrite`: what the user types, and how the program answers: standard output for results, standard error for
-//! everything else, and an exit code that is a contract (see [`failure::Code`]). All the work is in the library `ferrite`.
+//! everything else, and an exit code that is a contract (see `failure::Code`). All the work is in the library `ferrite`.
 // Text of others does not reach a terminal as it is: `terminal` prints.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 mod ahead;

@@ -1,5 +1,5 @@
 //! What a file format is: how its files are recognised, what they hold, and how they are read and written. Readers and writers,
-//! the program and its help, and the Python package take formats from the table [`FAMILIES`](super::FAMILIES).
+//! the program and its help, and the Python package take formats from the table [`FAMILIES`].
 use super::checks;
 use super::frame::Frame;
 use super::image::Image;

@@ -8,7 +8,7 @@
 //! | a propagator of 12 spinors | spin and colour of the source, real and imaginary part, spin and colour of the sink |
 //!
 //! Numbers are doubles, big-endian. Spins are in the Dirac–Pauli basis, where γ_t = diag(1, 1, −1, −1) and
-//! γ_k = (0, −iσ_k; iσ_k, 0): ψ = P ψ_DR / √2 with [`TO_DIRAC_PAULI`] P and ψ_DR in the DeGrand–Rossi basis.
+//! γ_k = (0, −iσ_k; iσ_k, 0): ψ = P ψ_DR / √2 with a constant matrix P and ψ_DR in the DeGrand–Rossi basis.
 //!
 //! Source: `pyquda_io/kyu.py` and `pyquda_io/io_utils.py` of PyQUDA.
 use super::arrangement::Sink;

@@ -43,7 +43,7 @@ pub fn write_gauge<'a>(to: impl Into<WriteTo<'a>>, gauge: &HostGauge, options: &
     write(to.into(), &[(gauge.lattice(), values)], |parts| gauge_frame(gauge, options, parts))
 }
 
-/// Writes a fermion field as SciDAC LIME ([`FileFormat::Scidac`]), [`FileFormat::Npy`] or [`FileFormat::Hdf5`].
+/// Writes a fermion field in a format that holds fermion fields, such as SciDAC LIME, NumPy or HDF5.
 pub fn write_fermion<'a, T: Fermion>(
     to: impl Into<WriteTo<'a>>,
     field: &HostField<T>,
