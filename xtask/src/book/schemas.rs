@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 /// Where they are named, and where they are documented.
-const SOURCES: [&str; 4] = ["cli/src", "host/src", "rational/src", "report/src"];
+const SOURCES: [&str; 6] = ["cli/src", "host/src", "rational/src", "records/src", "report/src", "tasks/src"];
 const PAGES: [&str; 2] = ["docs/output.md", "docs/formats.md"];
 
 /// Fails on a format of the source that no page names, and on one of the pages that is not in the source.
