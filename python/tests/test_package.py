@@ -222,7 +222,9 @@ except KeyboardInterrupt:
 def test_control_c_ends_a_trajectory():
     """At its next step; the chain is as it was, and makes the same trajectory as one that was not interrupted."""
     script = """
-import ferrite_lqcd as fe, numpy as np
+import ferrite_lqcd as fe, numpy as np, signal
+# A background job of a shell ignores SIGINT.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 fe.init("cpu", threads=1)
 def chain(steps):
     quarks = [fe.TwoFlavours("clover", kappa=0.12, csw=1.0, guesses=2), fe.OneFlavour("wilson", kappa=0.11)]
