@@ -1,6 +1,6 @@
 //! Setups of multigrid.
 #![no_main]
-use comms::Solo;
+use ferrite::comms::Solo;
 use ferrite::files::setup::{SetupReader, inspect_setup};
 use ferrite::files::{ReadFrom, SharedFile};
 use libfuzzer_sys::fuzz_target;
