@@ -1,4 +1,4 @@
-//! How many right-hand sides are solved together on the devices of all processes.
+//! Numbers of right-hand sides that are solved together on the devices of all processes.
 use super::communicator::RunCommunicator;
 use super::device::Device;
 use super::text;
@@ -20,15 +20,15 @@ pub struct BatchTask<'a> {
     pub device: &'a Device,
     /// All processes.
     pub comm: &'a RunCommunicator,
-    /// What it is called where it needs too much memory.
+    /// Name of the task in the message on too little memory.
     pub name: &'a str,
-    /// What it calls one right-hand side.
+    /// Noun for one right-hand side of the task.
     pub noun: &'a str,
 }
 
 impl BatchTask<'_> {
     /// *Collective.* Splits as [`split`](Self::split), but as `before` if no number is requested, that is the number of right-hand
-    /// sides, and it still fits all devices; with a warning if it does not.
+    /// sides, and it still fits in the memory of all devices. Warns if it does not.
     pub fn split_as(
         &self,
         choice: BatchChoice,

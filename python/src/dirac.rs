@@ -122,7 +122,7 @@ impl SetupRecord {
     }
 }
 
-/// What a solve reports.
+/// Report of a solve.
 #[derive(Serialize)]
 pub struct SolveReport {
     #[serde(flatten)]
@@ -142,7 +142,7 @@ impl SolveReport {
     }
 }
 
-/// What a solve for several masses or shifts reports.
+/// Report of a solve for several masses or shifts.
 #[derive(Serialize)]
 pub struct ShiftsSolveReport {
     #[serde(flatten)]

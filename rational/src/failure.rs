@@ -1,4 +1,4 @@
-//! How the exchange of points can fail.
+//! Failures of the exchange of points.
 
 use crate::real::BigFloat;
 

@@ -1,4 +1,4 @@
-//! Where something was computed.
+//! Place of a computation.
 use serde::{Deserialize, Serialize};
 
 /// Backend, device and processes of a computation.
@@ -8,7 +8,7 @@ pub struct Place {
     pub backend: String,
     /// The device of the first process, for people.
     pub device: String,
-    /// How many processes there are, and how they cut the lattice.
+    /// Processes, and the grid in which they cut the lattice.
     #[serde(default)]
     pub layout: Layout,
 }
@@ -20,7 +20,7 @@ pub struct Layout {
     pub processes: usize,
     /// Number of processes in x, y, z and t.
     pub grid: [usize; 4],
-    /// How faces travelled between processes, in benchmarks of several.
+    /// Transport of faces between processes, in benchmarks of several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transport: Option<String>,
     /// Whether computation and communication overlapped, in benchmarks of several processes.

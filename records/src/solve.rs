@@ -6,7 +6,7 @@ use crate::{Record, real};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What a solver did, whichever interface called it.
+/// Outcome of a solve, whichever interface called the solver.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SolveOutcome {
     /// Whether every true residual is at or below the requested one, whatever the solver reported.
@@ -52,7 +52,7 @@ pub struct SolveOutcome {
     pub restarts: usize,
     /// Applications of the even-odd operator.
     pub applications: Applications,
-    /// What multigrid did, where it solved.
+    /// Work of multigrid, where it solved.
     pub multigrid: Option<Multigrid>,
     /// ‖r‖ / ‖b‖ of the even-odd preconditioned system: `history[source][k]` after k iterations, or k corrections.
     #[serde(deserialize_with = "real::lists")]
@@ -88,15 +88,15 @@ pub struct MethodChange {
 /// Applications of the even-odd operator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Applications {
-    /// For true residuals.
+    /// Applications for true residuals.
     pub precise: usize,
-    /// In the iteration.
+    /// Applications in the iteration.
     pub sloppy: usize,
-    /// By GCR-DD in its domains, without neighbours.
+    /// Applications by GCR-DD in its domains, without neighbours.
     pub in_domains: usize,
 }
 
-/// What multigrid did in a solve.
+/// Work of multigrid in a solve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Multigrid {
     /// Seconds of the setup, whenever it was made.
@@ -136,7 +136,7 @@ pub struct LevelCheck {
     pub gamma5: f64,
 }
 
-/// How right-hand sides were split.
+/// Batches of right-hand sides.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Batches {
     /// Right-hand sides that were solved together, one batch after the other.
@@ -148,7 +148,7 @@ pub struct Batches {
 /// The result of `ferrite solve` with one operator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SolveRecord {
-    /// What the solver did.
+    /// Outcome of the solve.
     #[serde(flatten)]
     pub outcome: SolveOutcome,
     /// The system that was solved.
@@ -158,10 +158,10 @@ pub struct SolveRecord {
     pub mass: f64,
     /// `reliable` or `defect`.
     pub correction: String,
-    /// How sources were split.
+    /// Batches of sources.
     #[serde(flatten)]
     pub batches: Batches,
-    /// Where it was computed.
+    /// Device and processes.
     #[serde(flatten)]
     pub place: Place,
     /// Times of kernels, where they were requested.
@@ -177,7 +177,7 @@ impl Record for SolveRecord {
     const SCHEMA: &'static str = "ferrite.solve/1";
 }
 
-/// What solvers did for several masses or shifts, whichever interface called them.
+/// Outcome of solves for several masses or shifts, whichever interface called the solvers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ShiftsOutcome {
     /// Whether every true residual of every system is at or below the requested one.
@@ -205,7 +205,7 @@ pub struct ShiftsOutcome {
     pub gflops: f64,
 }
 
-/// What a solver did for one mass or shift.
+/// Outcome of the solve for one mass or shift.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SystemOutcome {
     /// Mass of M x = b.
@@ -237,7 +237,7 @@ pub struct SystemOutcome {
 /// The result of `ferrite solve` for several masses or shifts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ShiftsRecord {
-    /// What the solvers did.
+    /// Outcome of the solves.
     #[serde(flatten)]
     pub outcome: ShiftsOutcome,
     /// The systems that were solved.
@@ -251,10 +251,10 @@ pub struct ShiftsRecord {
     pub shift_solver: String,
     /// `reliable` or `defect`.
     pub correction: String,
-    /// How sources were split.
+    /// Batches of sources.
     #[serde(flatten)]
     pub batches: Batches,
-    /// Where it was computed.
+    /// Device and processes.
     #[serde(flatten)]
     pub place: Place,
     /// Times of kernels, where they were requested.

@@ -9,7 +9,7 @@ use crate::reliable::ReliableSolve;
 use crate::traits::VectorSpace;
 use num_complex::Complex64;
 
-/// How the image of a new direction is made orthogonal to those before it.
+/// Orthogonalisation of the image of a new direction against those before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Orthogonalisation {
     /// Classical Gram-Schmidt: all products with the image as it came, in one reduction.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Which quantity of a recurrence vanished.
+/// Quantity of a recurrence that vanished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BreakdownKind {
     /// ρ = (r̃, r): the residual has become orthogonal to the shadow residual.
@@ -35,7 +35,7 @@ pub enum RhsFailure {
     Stagnation,
     /// No residual was smaller than the smallest one for too many iterations.
     Plateau,
-    /// The same quantity vanished again and again.
+    /// Quantity that vanished again and again.
     Breakdown(BreakdownKind),
     /// The operator is not positive, with (p, A p).
     NotPositiveDefinite(f64),

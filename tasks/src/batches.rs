@@ -1,4 +1,4 @@
-//! How many right-hand sides are solved together: as many as memory allows, or as many as requested.
+//! Numbers of right-hand sides that are solved together: as many as memory allows, or as many as requested.
 use ferrite::backend::MAX_RHS_PER_LAUNCH;
 use ferrite::halo::Needs;
 use ferrite::solve::{BATCH_SIZES, batches, largest_batch};
@@ -13,7 +13,7 @@ pub const LARGEST: usize = MAX_RHS_PER_LAUNCH;
 /// The requested number of right-hand sides in a batch; by default as many as memory allows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchChoice {
-    /// From 1 to [`LARGEST`]; `None` to fill the memory.
+    /// Number from 1 to [`LARGEST`]; `None` to fill the memory.
     pub requested: Option<usize>,
 }
 

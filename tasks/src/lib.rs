@@ -2,8 +2,8 @@
 //!
 //! | module | tasks |
 //! |---|---|
-//! | [`batches`] | how many right-hand sides are solved together |
-//! | [`outcome`] | what solvers did, as records |
+//! | [`batches`] | numbers of right-hand sides that are solved together |
+//! | [`outcome`] | outcomes of solves, as records |
 //! | [`solver`] | settings of a solver, and the request that they make |
 #![forbid(unsafe_code)]
 

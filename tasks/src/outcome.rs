@@ -1,4 +1,4 @@
-//! What solvers did, as records.
+//! Outcomes of solves, as records.
 use ferrite::solve::names::{OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, name_of};
 use ferrite::solve::{Escalation, MethodChange, MultigridReport, Report, Request, ShiftsReport};
 use ferrite_records::solve as records;
@@ -37,7 +37,7 @@ pub fn solve(report: &Report, tol: f64) -> records::SolveOutcome {
     }
 }
 
-/// Which number of a system distinguishes it from the others.
+/// Number by which a system differs from the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SystemKind {
     /// M x = b for several masses.

@@ -30,7 +30,7 @@ impl WrongSetting {
     }
 }
 
-/// How a system is solved. A setting that is absent has its default.
+/// Settings of a solve. A setting that is absent has its default.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct SolverSettings {
@@ -50,7 +50,7 @@ pub struct SolverSettings {
     pub batch: Option<usize>,
     /// Whether a solve that stagnates continues in a higher precision.
     pub escalate: Option<bool>,
-    /// How several shifts are solved.
+    /// Strategy for several shifts, by its name in [`STRATEGIES`].
     pub strategy: Option<String>,
     /// Parameters of multigrid.
     #[serde(flatten)]

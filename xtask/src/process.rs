@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-/// What everything is compiled with: in `target/release` stays what is there.
+/// Profile that everything is compiled with: in `target/release` stays what is there.
 pub const PROFILE: &str = "quick";
 
 /// The repository's top folder, found from the current directory upwards.

@@ -1,4 +1,4 @@
-//! Where a calculation lives: a device, this process's part of the lattice, and the other processes. Exchanges with them
+//! Domain of a calculation: a device, this process's part of the lattice, and the other processes. Exchanges with them
 //! are those of [`halo`](crate::halo), which a domain keeps.
 mod error;
 mod part;

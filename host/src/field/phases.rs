@@ -10,12 +10,12 @@ impl HopPhases {
     /// All 1.
     pub const NONE: HopPhases = HopPhases([Complex64::ONE; 4]);
 
-    /// Those of hops over so many links.
+    /// Phases of hops over this many links.
     #[must_use]
     pub fn over(self, steps: usize) -> Self {
         HopPhases(self.0.map(|z| z.powu(steps as u32)))
     }
-    /// Those of the hops back.
+    /// Phases of the hops back.
     #[must_use]
     pub fn conj(self) -> Self {
         HopPhases(self.0.map(|z| z.conj()))
@@ -24,7 +24,7 @@ impl HopPhases {
     pub fn are_none(&self) -> bool {
         *self == Self::NONE
     }
-    /// For kernels, times a number.
+    /// Phases for kernels, multiplied by a number.
     pub(super) fn times(&self, factor: f64) -> [Complex<f64>; 4] {
         self.0.map(|z| Complex { re: factor * z.re, im: factor * z.im })
     }

@@ -25,7 +25,7 @@ pub enum Arrangement {
 
 /// An order of numbers that only one format has.
 pub struct OwnArrangement {
-    /// Its name.
+    /// Name of the arrangement.
     pub name: &'static str,
     /// The order in which a propagator's numbers on a site are read.
     pub(crate) columns: ColumnOrder,
@@ -45,7 +45,7 @@ type EncodeField = fn(Lattice, &StoredForm, &[&[Complex64]], Sink) -> Result<(),
 /// Takes bytes in their order.
 pub(crate) type Sink<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), Problem>;
 
-/// By their names.
+/// Compares arrangements by their names.
 impl PartialEq for OwnArrangement {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name

@@ -338,7 +338,7 @@ pub enum Problem {
     /// The format does not hold such fermion fields.
     #[error("cannot be written: {limits}; write {instead}")]
     NotHeld {
-        /// What a file of the format holds.
+        /// Fermion fields that a file of the format holds.
         limits: &'static str,
         /// Formats that hold other fields.
         instead: &'static str,

@@ -1,4 +1,4 @@
-//! What a file format is: how its files are recognised, what they hold, and how they are read and written. Readers and writers,
+//! File formats as definitions: how files are recognised, what they hold, and how they are read and written. Readers and writers,
 //! the program and its help, and the Python package take formats from the table [`FAMILIES`].
 use super::checks;
 use super::frame::Frame;
@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// Formats whose files are recognised and read alike.
 pub struct FileFamily {
-    /// How files begin, for the message on a file of an unknown format; empty if this message leaves the family out.
+    /// Beginning of files, for the message on a file of an unknown format; empty if this message leaves the family out.
     pub(crate) signature: &'static str,
     pub(crate) recognition: Recognition,
     /// Reads the header of a field.
@@ -27,11 +27,11 @@ pub struct FileFamily {
 
 type ReadBlock = fn(&mut Image, &ReadOptions, &[usize]) -> Result<Option<Block>, Problem>;
 
-/// How files are told from those of other formats.
+/// Recognition of files of a format.
 pub(crate) enum Recognition {
-    /// By their first [`START`] bytes.
+    /// Recognises files by their first [`START`] bytes.
     Start(fn(&[u8]) -> bool),
-    /// By more of their content, after no format was recognised by its first bytes.
+    /// Recognises files by more of their content, after no format was recognised by its first bytes.
     Content(fn(&mut Image, &ReadOptions) -> Result<bool, Problem>),
 }
 
@@ -55,11 +55,11 @@ impl Block {
 
 /// A file format.
 pub struct FileFormat {
-    /// Its name in JSON.
+    /// Name in JSON.
     pub name: &'static str,
-    /// Its name in sentences.
+    /// Name in sentences.
     pub title: &'static str,
-    /// Its name as a value of `--format`; formats that hold different fields may share it. `None` if it is only read.
+    /// Name as a value of `--format`; formats that hold different fields may share it. `None` if it is only read.
     pub flag: Option<&'static str>,
     /// The help of this value.
     pub summary: &'static str,
@@ -67,9 +67,9 @@ pub struct FileFormat {
     pub missing_feature: Option<&'static str>,
     /// The only precision that it holds, if there is only one.
     pub only: Option<OnlyPrecision>,
-    /// How links are written, if it holds any.
+    /// Writer of links, if the format holds any.
     pub links: Option<LinksFormat>,
-    /// How fermion fields are written, if it holds any.
+    /// Writer of fermion fields, if the format holds any.
     pub fermions: Option<FermionsFormat>,
     pub(crate) metadata: MetadataPlace,
 }
@@ -148,7 +148,7 @@ impl FermionsToWrite<'_> {
     }
 }
 
-/// Where files keep metadata of other files that their fields were copied from.
+/// Place in files for metadata of other files that their fields were copied from.
 #[derive(Clone, Copy)]
 pub(crate) enum MetadataPlace {
     /// Records of a LIME file, which may have one for the logical file name.
@@ -180,7 +180,7 @@ impl FileFormat {
     }
 }
 
-/// By their names.
+/// Compares formats by their names.
 impl PartialEq for FileFormat {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name

@@ -137,7 +137,7 @@ fn indices<const N: usize>(mut index: usize, extents: [usize; N]) -> [usize; N] 
     places
 }
 
-/// Where the numbers of a plane are on a site of a field that was read: which complex number, and its real (0) or imaginary
+/// Places of the numbers of a plane on a site of a field that was read: which complex number, and its real (0) or imaginary
 /// part (1). Those of a propagator are in the order `[spin][source spin][colour][source colour]`.
 fn place(plane: usize, components: usize) -> (usize, usize) {
     if components == LINKS {

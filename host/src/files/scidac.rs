@@ -328,11 +328,11 @@ fn is_file(record: &Record) -> bool {
     record.kind == "scidac-private-file-xml"
 }
 
-/// What the records around some data say of them.
+/// Descriptions of data by the records around them.
 struct Descriptions {
     file_size: Option<[usize; 4]>,
     ildg: IldgFormat,
-    /// Of tmLQCD's records, which are those of spinor fields.
+    /// Formats in the records of tmLQCD, which describe spinor fields.
     etmc: [IldgFormat; 2],
     private: Private,
 }

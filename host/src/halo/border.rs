@@ -26,7 +26,7 @@ struct Slab {
 enum SlabDirection {
     /// From the slab to the neighbour.
     Out,
-    /// To the slab, from the neighbour at the forward or the backward end of this direction.
+    /// Into the slab from the neighbour at the forward or the backward end of this direction.
     In { mu: usize, forward: bool },
 }
 

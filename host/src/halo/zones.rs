@@ -1,4 +1,4 @@
-//! Where ghost zones and what is packed for those of neighbours are in the memory of a device.
+//! Places of ghost zones and of what is packed for those of neighbours are in the memory of a device.
 use crate::backend::{Backend, DeviceBuffer, Event, Ordered};
 use crate::domain::Result;
 
@@ -86,7 +86,7 @@ pub(super) struct ZoneMemory {
     pub layout: ZoneLayout,
     /// The ghost zones.
     pub zones: DeviceBuffer,
-    /// What neighbours are sent.
+    /// Packed sites that neighbours are sent.
     pub packed: DeviceBuffer,
     /// Number of the last exchange.
     pub count: u32,

@@ -1,4 +1,4 @@
-//! How packed sites get to a neighbour's ghost zone, and those of the neighbour to ours.
+//! Transports of packed sites to a neighbour's ghost zone, and of the neighbour's to this process's.
 mod message;
 mod peer;
 mod staged;
@@ -59,7 +59,7 @@ impl<'a> ExchangeRound<'a> {
     }
 }
 
-/// How far an exchange with a neighbour is, as far as the host has to do with it.
+/// Progress of an exchange with a neighbour on the host.
 #[derive(Clone, Copy, Default)]
 pub(super) struct HaloProgress {
     pub sent: bool,
