@@ -145,17 +145,12 @@ pub struct Batches {
     pub batches_limited_by: Option<String>,
 }
 
-/// The result of `ferrite solve` with one operator.
+/// Circumstances of `ferrite solve`: the system, and where and how it was solved.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SolveRecord {
-    /// Outcome of the solve.
-    #[serde(flatten)]
-    pub outcome: SolveOutcome,
+pub struct SolveCircumstances {
     /// The system that was solved.
     #[serde(flatten)]
     pub system: OperatorOnLinks,
-    /// Bare mass.
-    pub mass: f64,
     /// `reliable` or `defect`.
     pub correction: String,
     /// Batches of sources.
@@ -167,8 +162,21 @@ pub struct SolveRecord {
     /// Times of kernels, where they were requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernels: Option<KernelTimes>,
-    /// File of the solution.
+    /// File of the solutions.
     pub output: Option<PathBuf>,
+}
+
+/// The result of `ferrite solve` with one operator.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SolveRecord {
+    /// Outcome of the solve.
+    #[serde(flatten)]
+    pub outcome: SolveOutcome,
+    /// The system, and where and how it was solved.
+    #[serde(flatten)]
+    pub circumstances: SolveCircumstances,
+    /// Bare mass.
+    pub mass: f64,
     /// File of the convergence plot.
     pub plot: Option<PathBuf>,
 }
@@ -240,28 +248,15 @@ pub struct ShiftsRecord {
     /// Outcome of the solves.
     #[serde(flatten)]
     pub outcome: ShiftsOutcome,
-    /// The systems that were solved.
+    /// The systems, and where and how they were solved.
     #[serde(flatten)]
-    pub system: OperatorOnLinks,
+    pub circumstances: SolveCircumstances,
     /// Mass of M with shifts; `None` with masses.
     pub mass: Option<f64>,
     /// Method that solves or refines each system.
     pub solver: String,
     /// `multishift` or `sequential`.
     pub shift_solver: String,
-    /// `reliable` or `defect`.
-    pub correction: String,
-    /// Batches of sources.
-    #[serde(flatten)]
-    pub batches: Batches,
-    /// Device and processes.
-    #[serde(flatten)]
-    pub place: Place,
-    /// Times of kernels, where they were requested.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kernels: Option<KernelTimes>,
-    /// File of the solutions.
-    pub output: Option<PathBuf>,
     /// Axes of the solutions before those of a field.
     pub output_axes: Vec<usize>,
 }

@@ -13,8 +13,7 @@ use crate::{Context, Failure, Outcome, fields, interrupt, multigrid, plot, text}
 use ferrite::field::host::{Fermion, HostField};
 use ferrite::operators::Operator;
 use ferrite::solve::{Report, ShiftStrategy, ShiftsReport, names};
-use ferrite_records::place::Place;
-use ferrite_records::solve::{ShiftsRecord, SolveRecord};
+use ferrite_records::solve::{ShiftsRecord, SolveCircumstances, SolveRecord};
 use ferrite_tasks::outcome::{self, SystemKind};
 use solvers::Unsolved;
 use std::path::PathBuf;
@@ -33,10 +32,17 @@ pub struct Done<'a> {
 }
 
 impl Done<'_> {
-    /// Returns the record of the device and the processes.
-    fn place(&self) -> Place {
+    /// Returns the record of the system and of where and how it was solved.
+    fn record(&self, solve: &Solve, output: Option<&PathBuf>) -> SolveCircumstances {
         let (device, layout) = self.place;
-        device.record(layout)
+        SolveCircumstances {
+            system: solve.plan.record(&self.operator),
+            correction: solve.scheme.correction().into(),
+            batches: self.batches.record(),
+            place: device.record(layout),
+            kernels: self.profile.record(),
+            output: output.cloned(),
+        }
     }
 }
 
@@ -67,13 +73,8 @@ pub fn one<F: Fermion>(context: &Context, solve: &Solve, done: &Done, ended: &En
     let (info, worst) = (&report.info, worst(report));
     let record = SolveRecord {
         outcome: outcome::solve(report, solve.scheme.tol),
-        system: plan.record(&done.operator),
+        circumstances: done.record(solve, written),
         mass,
-        correction: solve.scheme.correction().into(),
-        batches: done.batches.record(),
-        place: done.place(),
-        kernels: done.profile.record(),
-        output: written.cloned(),
         plot: solve.plot.clone(),
     };
     context.output.record(&record, || {
@@ -148,15 +149,10 @@ pub fn several<F: Fermion>(
     let request = solve.request(done.operator, report.reconstruction);
     let record = ShiftsRecord {
         outcome: outcome::shifts(&request, report, kind, &values),
-        system: plan.record(&done.operator),
+        circumstances: done.record(solve, written),
         mass,
         solver: solve.scheme.asked().name.into(),
         shift_solver: name_of(&STRATEGIES, plan.strategy).into(),
-        correction: solve.scheme.correction().into(),
-        batches: done.batches.record(),
-        place: done.place(),
-        kernels: done.profile.record(),
-        output: written.cloned(),
         output_axes: plan.block(),
     };
     context.output.record(&record, || {
