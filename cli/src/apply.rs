@@ -2,17 +2,18 @@
 use super::device::DeviceChoice;
 use super::host_links::LinksRead;
 use super::keys::FieldFlags;
+use super::keys::SOLVE;
 use super::layout::Cut;
 use super::named::NamedFiles;
 use super::plan::{FermionPlan, PRECISIONS, RECONSTRUCTIONS, are_together, merged, name_of};
 use super::solve::refused;
 use super::{Context, Failure, Outcome, fields, target, text};
-use crate::config::Settings;
 use clap::Args;
 use ferrite::FermionKind;
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
 use ferrite::operators::OperatorForm;
 use ferrite::solve::apply_memory;
+use ferrite_inputs::Input;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -59,7 +60,7 @@ struct Application {
 }
 
 impl Application {
-    fn new(args: &ApplyArguments, settings: &mut Settings) -> Outcome<Self> {
+    fn new(args: &ApplyArguments, input: &mut Input) -> Outcome<Self> {
         let form = match (args.dagger, args.normal) {
             (false, false) => OperatorForm::Plain,
             (true, _) => OperatorForm::Dagger,
@@ -67,18 +68,18 @@ impl Application {
         };
         let complement = args.schur.is_some();
         if let Some(Some(name)) = &args.schur {
-            settings.flag("schur", Some(name));
+            input.flag("schur", Some(name));
         }
-        if settings.get("output").is_none() {
-            settings.missing("no output: give -o FILE");
+        if input.get("output").is_none() {
+            input.missing("no output: give -o FILE");
         }
-        let plan = FermionPlan::for_apply(settings);
+        let plan = FermionPlan::for_apply(input);
         let staggered = plan.as_ref().is_some_and(|plan| plan.operator.kind() == FermionKind::Staggered);
         if complement && staggered {
-            settings.missing("--schur: belongs to Wilson-like operators; of staggered ones it is M^+ M, --normal");
+            input.missing("--schur: belongs to Wilson-like operators; of staggered ones it is M^+ M, --normal");
         }
-        are_together(settings, plan.as_ref().map_or(0, |plan| plan.sources.len()));
-        settings.finish("the command line")?;
+        are_together(input, plan.as_ref().map_or(0, |plan| plan.sources.len()));
+        input.finish("the command line")?;
         let Some(plan) = plan else { return Err(Failure::refused("the command line is incomplete")) };
         let Some(output) = plan.output.clone() else { return Err(Failure::refused("no output: give -o FILE")) };
         if plan.reconstruction.is_some_and(|storage| storage.temporal) {
@@ -101,17 +102,17 @@ impl Application {
 
 /// Applies the operator once.
 pub fn run(args: Box<ApplyArguments>, context: &Context) -> Outcome {
-    let mut settings = Settings::default();
-    context.add_to(&mut settings);
-    args.flags.add_to(&mut settings);
+    let mut input = Input::new(&SOLVE);
+    context.add_to(&mut input);
+    args.flags.add_to(&mut input);
     let files = context.comm.agree(NamedFiles::of(&args.files, "apply"))?;
-    if let Some(input) = &files.input {
-        let why = format!("{}: apply has no input file: name a configuration, and give flags", input.display());
+    if let Some(file) = &files.input {
+        let why = format!("{}: apply has no input file: name a configuration, and give flags", file.display());
         return Err(Failure::refused(why).shared());
     }
-    settings.configuration(files.configuration.as_deref());
-    let choice = DeviceChoice::from_settings(&mut settings);
-    let job = context.comm.agree(Application::new(&args, &mut settings))?;
+    input.configuration(files.configuration.as_deref());
+    let choice = DeviceChoice::of(&mut input);
+    let job = context.comm.agree(Application::new(&args, &mut input))?;
     match job.plan.operator.kind() {
         FermionKind::Wilson => run_on::<Spinor>(&job, &choice, context),
         FermionKind::Staggered => run_on::<ColourVector>(&job, &choice, context),

@@ -3,14 +3,18 @@ use super::communicator::RunCommunicator;
 use super::device::Device;
 use super::text;
 use super::{Failure, Outcome};
-use crate::config::Settings;
 pub use ferrite::halo::Needs;
+use ferrite_inputs::Given;
+use ferrite_inputs::values::Count;
 pub use ferrite_tasks::batches::{BatchChoice, Batches, RIGHT_HAND_SIDE, bytes};
 use ferrite_tasks::batches::{LARGEST, fitting};
 
-/// Returns the choice that a key of the settings makes.
-pub fn choice(settings: &mut Settings, key: &str) -> BatchChoice {
-    BatchChoice { requested: settings.count(key, 1..=LARGEST) }
+/// Number of right-hand sides to solve together.
+pub type BatchSize = Count<1, LARGEST>;
+
+/// Returns the choice that a key makes.
+pub fn choice(size: &Given<BatchSize>) -> BatchChoice {
+    BatchChoice { requested: size.value() }
 }
 
 /// A task that solves in batches.

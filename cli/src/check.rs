@@ -3,16 +3,17 @@ use super::batch::{Batches, Needs};
 use super::device::Device;
 use super::forecast::Forecast;
 use super::layout::{Cut, LayoutChoice};
-use super::named::not_an_input;
 use super::plan::merged;
 use super::rhmc::{self, input::EnsembleInput};
 use super::solve::Solve;
 use super::text::{bytes, count};
 use super::{Context, Failure, Outcome};
-use crate::config::{InputKind, Settings};
+use crate::keys::{EVERY_INPUT, SOLVE};
 use clap::Args;
 use ferrite::backend::Memory;
 use ferrite::lattice::Lattice;
+use ferrite_inputs::files::not_an_input;
+use ferrite_inputs::{Input, InputKind};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -100,7 +101,7 @@ impl Checked {
 
 /// A layout for which no grid was asked.
 pub fn any_layout() -> LayoutChoice {
-    LayoutChoice::from_settings(&mut Settings::default())
+    LayoutChoice::of(&mut Input::new(&EVERY_INPUT))
 }
 
 fn sum(needs: &Needs) -> usize {
@@ -128,12 +129,12 @@ pub fn run(args: CheckArguments, context: &Context) -> Outcome {
         Some(InputKind::Ensemble) => return ensemble(&args, context),
         Some(InputKind::Solve) | None => {}
     }
-    let mut settings = Settings::default();
-    settings.file(&args.file)?;
-    settings.set(&args.set);
-    context.add_to(&mut settings);
+    let mut input = Input::new(&SOLVE);
+    input.file(&args.file)?;
+    input.set(&args.set);
+    context.add_to(&mut input);
     let what = args.file.display().to_string();
-    let solve = Solve::from_settings(&mut settings, &what)?;
+    let solve = Solve::of(&mut input, &what)?;
     let (plan, layout) = (&solve.plan, &solve.device.layout);
     let steps = plan.definition().steps();
     let cut =

@@ -4,10 +4,12 @@ use super::layout::{Layout, LayoutChoice};
 use super::provenance;
 use super::text::bytes;
 use super::{Failure, Outcome};
-use crate::config::Settings;
 use ferrite::backend::tuning::{Mode, Tuner};
 use ferrite::backend::{Backend, Cpu, Memory};
+use ferrite_inputs::values::{Bytes, Count, Switch, Word};
+use ferrite_inputs::{Given, Input, vocabularies};
 use ferrite_records::place::Place;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::path::Path;
 #[cfg(feature = "cuda")]
@@ -67,26 +69,40 @@ pub enum Processor {
     Cuda(ferrite::backend::Cuda),
 }
 
+vocabularies! {
+    /// Kinds of devices.
+    Backends: BackendChoice =
+        [("auto", BackendChoice::Auto), ("cuda", BackendChoice::Cuda), ("cpu", BackendChoice::Cpu)];
+    /// Uses of tuned launch parameters.
+    Tunings: Mode = [("on", Mode::Use), ("off", Mode::Off)];
+}
+
+/// Keys of the device, which every input has.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct DeviceKeys {
+    backend: Given<Word<Backends>>,
+    device: Given<Count<0, 1023>>,
+    threads: Given<Count<1, MOST_THREADS>>,
+    tuning: Given<Word<Tunings>>,
+    share_gpus: Given<Switch>,
+    memory: Given<Bytes>,
+}
+
 impl DeviceChoice {
-    /// Takes the keys `backend`, `device`, `threads`, `tuning` and `memory`; notes mistakes in `settings`.
-    pub fn from_settings(settings: &mut Settings) -> Self {
-        let kinds = [("auto", BackendChoice::Auto), ("cuda", BackendChoice::Cuda), ("cpu", BackendChoice::Cpu)];
-        let kind = settings.choice("backend", &kinds).unwrap_or(BackendChoice::Auto);
-        let device = settings.count("device", 0..=1023);
-        let threads = settings.count("threads", 1..=MOST_THREADS);
-        let tuning = settings.choice("tuning", &[("on", Mode::Use), ("off", Mode::Off)]).unwrap_or_default();
+    /// Reads the keys of the device and of the layout; notes mistakes in the input.
+    pub fn of(input: &mut Input) -> Self {
+        let keys: DeviceKeys = input.read("");
+        let kind = keys.backend.or(BackendChoice::Auto);
+        let (device, threads) = (keys.device.value(), keys.threads.value());
+        let tuning = keys.tuning.value().unwrap_or_default();
         if kind == BackendChoice::Cpu && device.is_some() {
-            let device = settings.spelled("device", "");
-            settings.conflict(
-                "device",
-                "backend",
-                &format!("{device} chooses a GPU: leave it out with the CPU backend"),
-            );
+            let device = input.spelled("device", "");
+            input.conflict("device", "backend", &format!("{device} chooses a GPU: leave it out with the CPU backend"));
         }
-        let layout = LayoutChoice::from_settings(settings);
-        let share = settings.is_on("share-gpus");
-        let memory = settings.parsed("memory", super::text::parse_bytes);
-        DeviceChoice { kind, device, threads, tuning, layout, share, memory, input: settings.given() }
+        let layout = LayoutChoice::of(input);
+        let (share, memory) = (keys.share_gpus.is_on(), keys.memory.value());
+        DeviceChoice { kind, device, threads, tuning, layout, share, memory, input: input.given() }
     }
     /// *Collective.* Opens the device of each process and gives the threads of host work their number. Notes what runs, on
     /// what, and where.

@@ -2,12 +2,12 @@
 use super::device::DeviceChoice;
 use super::host_links::LinksRead;
 use super::keys::OperatorFlags;
+use super::keys::SOLVE;
 use super::layout::Cut;
 use super::plan::{FermionPlan, merged};
 use super::progress::Watch;
 use super::solve::refused;
 use super::{Context, Failure, Outcome, interrupt, named, text};
-use crate::config::Settings;
 use clap::Args;
 use ferrite::field::FullField;
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
@@ -15,6 +15,7 @@ use ferrite::halo::Needs;
 use ferrite::operators::Operator;
 use ferrite::solve::{EigenvalueParams, Method, Request, SolveFailure, SpectrumEnds};
 use ferrite::{FermionKind, LinkStorage, Precision};
+use ferrite_inputs::Input;
 use serde_json::{Value, json};
 use solvers::{LargestEigenvalue, SmallestEigenvalue, SolveError, SolverParams};
 use std::path::{Path, PathBuf};
@@ -67,14 +68,14 @@ struct Task {
 
 impl Task {
     fn new(args: &EigenvalueArguments, path: &Path, context: &Context) -> Outcome<Self> {
-        let mut settings = Settings::default();
-        context.add_to(&mut settings);
-        DeviceChoice::from_settings(&mut settings);
-        args.flags.add_to(&mut settings);
-        settings.put("gauge", &[path.display().to_string()], "CONFIGURATION");
-        settings.put("source", &[format!("random:{}", args.seed.unwrap_or(1))], "--seed");
-        let plan = FermionPlan::for_apply(&mut settings);
-        settings.finish("the command line")?;
+        let mut input = Input::new(&SOLVE);
+        context.add_to(&mut input);
+        DeviceChoice::of(&mut input);
+        args.flags.add_to(&mut input);
+        input.put("gauge", &[path.display().to_string()], "CONFIGURATION");
+        input.put("source", &[format!("random:{}", args.seed.unwrap_or(1))], "--seed");
+        let plan = FermionPlan::for_apply(&mut input);
+        input.finish("the command line")?;
         let plan = plan.ok_or_else(|| Failure::refused("the command line is incomplete"))?;
         Ok(Task { path: path.into(), plan })
     }

@@ -3,6 +3,8 @@ use super::named;
 use ferrite::backend::BackendError;
 use ferrite::domain::DeviceError;
 use ferrite::files::{FileError, LengthRemedy, Problem};
+use ferrite_inputs::input::Mistakes;
+pub use ferrite_inputs::kind::ReadBy;
 use ferrite_report::ReportError;
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -98,37 +100,6 @@ fn met_by_all(error: &FileError) -> bool {
     !matches!(error.problem, Problem::Comm(_))
 }
 
-/// By what users of a command say how a file is read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ReadBy {
-    /// `--no-verify` and its likes.
-    Flags,
-    /// Keys of the input.
-    Keys,
-    /// Keys of a table of the input.
-    Table(&'static str),
-    /// The command has nothing of the kind: a copy can be made with the flags of `ferrite convert`.
-    #[default]
-    Convert,
-}
-
-impl ReadBy {
-    /// Returns how users give a key a value, for advice: `mass = M` in an input and `--mass M` as a flag; without the value where that is
-    /// empty.
-    pub fn spelled(self, key: &str, value: &str) -> String {
-        let table = match self {
-            ReadBy::Table(table) => format!("{table}."),
-            _ => String::new(),
-        };
-        match (self, value) {
-            (ReadBy::Keys | ReadBy::Table(_), "") => format!("{table}{key}"),
-            (ReadBy::Keys | ReadBy::Table(_), value) => format!("{table}{key} = {value}"),
-            (ReadBy::Flags | ReadBy::Convert, "") => format!("--{key}"),
-            (ReadBy::Flags | ReadBy::Convert, value) => format!("--{key} {value}"),
-        }
-    }
-}
-
 /// The library speaks of its options; this adds by what users give them.
 pub fn describe(error: &FileError, by: ReadBy) -> String {
     match &error.problem {
@@ -176,6 +147,12 @@ pub fn describe(error: &FileError, by: ReadBy) -> String {
         ReadBy::Keys => format!("{error} ({key})"),
         ReadBy::Table(table) => format!("{error} ({table}.{key})"),
         ReadBy::Convert => format!("{error} (`ferrite convert {converted}` makes a copy that can be read)"),
+    }
+}
+
+impl From<Mistakes> for Failure {
+    fn from(mistakes: Mistakes) -> Self {
+        Self::refused(mistakes)
     }
 }
 

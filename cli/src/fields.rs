@@ -1,6 +1,5 @@
 //! Sources, and field files by name.
 use super::communicator::RunCommunicator;
-use super::config::none_of;
 use super::failure::{ReadBy, describe};
 use super::layout::Layout;
 use super::{Failure, Outcome, text};
@@ -14,6 +13,7 @@ use ferrite::files::{
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::observables::quantity::{LINK_TRACE, PLAQUETTE};
+use ferrite_inputs::none_of;
 use std::path::{Path, PathBuf};
 
 /// How a gauge field is read.

@@ -1,11 +1,11 @@
 //! `ferrite fit`.
-use super::named::not_an_input;
 use super::{Context, Failure, Outcome};
 use clap::{Args, ValueEnum};
 use ferrite::statistics::effective::CorrelatorShape;
 use ferrite::statistics::fit::correlator::CorrelatorSettings;
 use ferrite::statistics::fit::covariance::CovarianceKind;
 use ferrite::statistics::jackknife::Resampling;
+use ferrite_inputs::files::not_an_input;
 use ferrite_report::analysis::AnalysisChoice;
 use ferrite_report::analysis::flow::FlowAnalysis;
 use ferrite_report::analysis::hadrons::{channels, fits};

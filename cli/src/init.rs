@@ -96,8 +96,8 @@ pub fn run(args: &InitArguments, context: &Context) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{GLOBAL, Settings};
     use crate::keys::SOLVE;
+    use ferrite_inputs::Input;
     use std::fs;
 
     /// All keys are there, with values of their types, but for those that stand for others.
@@ -110,15 +110,15 @@ mod tests {
             .collect();
         let file = std::env::temp_dir().join(format!("ferrite-init-{}.toml", std::process::id()));
         fs::write(&file, text.join("\n")).expect("a folder for temporary files");
-        let mut settings = Settings::default();
+        let mut settings = Input::new(&SOLVE);
         let read = settings.file(&file);
         let _ = fs::remove_file(&file);
         assert!(read.is_ok());
-        for (key, _) in SOLVE.iter().chain(GLOBAL) {
+        for (key, _) in SOLVE.keys() {
             let others = ["kappa", "shifts", "clover-r", "clover-t"];
-            assert!(settings.get(key).is_some() != others.contains(key), "{key}");
+            assert!(settings.get(key).is_some() != others.contains(&key), "{key}");
         }
-        let mistakes = settings.finish("").err().map(|failure| failure.message).unwrap_or_default();
+        let mistakes = settings.finish("").err().map(|mistakes| mistakes.0).unwrap_or_default();
         assert!(!mistakes.contains("unknown") && !mistakes.contains("expected"), "{mistakes}");
     }
 

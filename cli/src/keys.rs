@@ -1,10 +1,12 @@
 //! The keys of a solve and of similar commands: one table makes flags with their help, keys of input files and the input that
 //! `ferrite init` prints. Those of operators are in the registry of operators.
-use crate::config::Settings;
+use crate::device::DeviceKeys;
+use crate::layout::LayoutKeys;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use ferrite::FermionKind;
 use ferrite::operators::{Definition, Key, KeyKind, OPERATORS};
 use ferrite::solve::{METHODS, Method, methods_for};
+use ferrite_inputs::{Input, InputKind, Schema};
 use std::sync::LazyLock;
 
 /// Keys that belong together.
@@ -209,9 +211,19 @@ fn sections() -> impl Iterator<Item = &'static KeySection> {
     FIELDS.iter().chain(SOLVING.iter())
 }
 
-/// Name and kind of every key of a solve.
-pub static SOLVE: LazyLock<Vec<(&'static str, KeyKind)>> =
-    LazyLock::new(|| sections().flat_map(|section| &section.keys).map(|key| (key.name, key.kind)).collect());
+/// Adds the keys that every input has.
+pub fn with_every_input(schema: Schema) -> Schema {
+    schema.with::<DeviceKeys>("").with::<LayoutKeys>("")
+}
+
+/// Keys that every input has.
+pub static EVERY_INPUT: LazyLock<Schema> = LazyLock::new(|| with_every_input(Schema::new(None)));
+
+/// Every key of a solve.
+pub static SOLVE: LazyLock<Schema> = LazyLock::new(|| {
+    let keys = sections().flat_map(|section| &section.keys).map(|key| (key.name, key.kind));
+    with_every_input(Schema::new(Some(InputKind::Solve)).with_keys("", keys))
+});
 
 /// Keys of staggered operators that are not the operator's own.
 pub const STAGGERED: [&str; 5] = ["masses", "shifts", "shift-solver", "fat", "long"];
@@ -246,8 +258,8 @@ impl TypedFlags {
         };
         TypedFlags(keys.filter_map(value).collect())
     }
-    fn add_to(&self, settings: &mut Settings) {
-        self.0.iter().for_each(|(key, texts)| settings.flags(key, texts));
+    fn add_to(&self, input: &mut Input) {
+        self.0.iter().for_each(|(key, texts)| input.flags(key, texts));
     }
 }
 
@@ -270,9 +282,9 @@ macro_rules! flags {
         pub struct $name(TypedFlags);
 
         impl $name {
-            /// Adds the flags to the settings.
-            pub fn add_to(&self, settings: &mut Settings) {
-                self.0.add_to(settings);
+            /// Adds the flags to an input.
+            pub fn add_to(&self, input: &mut Input) {
+                self.0.add_to(input);
             }
         }
         impl Args for $name {
@@ -346,11 +358,11 @@ pub fn input() -> String {
             };
         }
     }
-    text + "\n" + EVERY_INPUT
+    text + "\n" + EXAMPLES_OF_EVERY_INPUT
 }
 
-/// Keys of every input.
-const EVERY_INPUT: &str = "\
+/// Keys of every input, as in the input that `ferrite init solve` prints.
+const EXAMPLES_OF_EVERY_INPUT: &str = "\
 # == Keys of every input.
 # backend = \"auto\"            # cuda, cpu; auto takes a GPU if one works
 # device = 0

@@ -1,8 +1,6 @@
 //! How the lattice of a command is cut over its processes.
 use super::communicator::RunCommunicator;
-use super::text;
 use super::{Failure, Outcome};
-use crate::config::Settings;
 use comms::ProcessGrid;
 use ferrite::backend::{Backend, Cpu};
 use ferrite::domain::Transport;
@@ -11,7 +9,10 @@ use ferrite::files::SharedFile;
 use ferrite::halo::fastest;
 use ferrite::lattice::{Lattice, Section};
 use ferrite::network::Network;
+use ferrite_inputs::values::{Extents, Switch, Word};
+use ferrite_inputs::{Given, Input, vocabularies};
 use ferrite_records::place as records;
+use serde::Deserialize;
 use std::cell::OnceCell;
 use std::path::Path;
 use std::sync::Arc;
@@ -46,14 +47,25 @@ pub struct LayoutChoice {
     overlap: bool,
 }
 
+vocabularies! {
+    /// Transports of halos.
+    Transports: Transport = TRANSPORTS;
+}
+
+/// Keys of the layout, which every input has.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct LayoutKeys {
+    grid: Given<Extents>,
+    transport: Given<Word<Transports>>,
+    no_overlap: Given<Switch>,
+}
+
 impl LayoutChoice {
-    /// Takes the keys; notes mistakes in `settings`.
-    pub fn from_settings(settings: &mut Settings) -> Self {
-        LayoutChoice {
-            grid: settings.parsed("grid", text::extents),
-            transport: settings.choice("transport", &TRANSPORTS),
-            overlap: !settings.is_on("no-overlap"),
-        }
+    /// Reads the keys; notes mistakes in the input.
+    pub fn of(input: &mut Input) -> Self {
+        let LayoutKeys { grid, transport, no_overlap } = input.read("");
+        LayoutChoice { grid: grid.value(), transport: transport.value(), overlap: !no_overlap.is_on() }
     }
     /// With this grid, if none was asked for.
     #[must_use]

@@ -8,7 +8,6 @@ mod batch;
 mod bench;
 mod check;
 mod communicator;
-mod config;
 mod configured;
 mod convert;
 mod device;
@@ -52,17 +51,15 @@ mod smear;
 mod solve;
 mod spectrum;
 mod stout;
-mod synonyms;
-mod syntax;
 mod target;
 mod terminal;
-mod text;
 mod trace;
 mod tune;
 mod usage;
 mod verify;
 
 use failure::{Code, Failure};
+use ferrite_inputs::{Input, synonyms, text};
 use output::{Output, Reader};
 use text::count;
 
@@ -277,23 +274,23 @@ struct Context {
 impl Context {
     /// The global flags, checked.
     fn device_choice(&self) -> Outcome<DeviceChoice> {
-        let mut settings = crate::config::Settings::default();
-        self.add_to(&mut settings);
-        let choice = DeviceChoice::from_settings(&mut settings);
-        settings.finish("the command line").map_err(Failure::shared)?;
+        let mut input = Input::new(&keys::EVERY_INPUT);
+        self.add_to(&mut input);
+        let choice = DeviceChoice::of(&mut input);
+        input.finish("the command line").map_err(|mistakes| Failure::from(mistakes).shared())?;
         Ok(choice)
     }
-    /// Adds the global flags to the settings of a command that also reads a file.
-    fn add_to(&self, settings: &mut crate::config::Settings) {
-        settings.flag("backend", self.global.backend.as_deref());
-        settings.flag("device", self.global.device.as_deref());
-        settings.flag("threads", self.global.threads.as_deref());
-        settings.flag("memory", self.global.memory.as_deref());
-        settings.flag("tuning", self.global.tuning.as_deref());
-        settings.flag("grid", self.global.grid.as_deref());
-        settings.flag("transport", self.global.transport.as_deref());
-        settings.switch("no-overlap", self.global.no_overlap);
-        settings.switch("share-gpus", self.global.share_gpus);
+    /// Adds the global flags to the input of a command that also reads a file.
+    fn add_to(&self, input: &mut Input) {
+        input.flag("backend", self.global.backend.as_deref());
+        input.flag("device", self.global.device.as_deref());
+        input.flag("threads", self.global.threads.as_deref());
+        input.flag("memory", self.global.memory.as_deref());
+        input.flag("tuning", self.global.tuning.as_deref());
+        input.flag("grid", self.global.grid.as_deref());
+        input.flag("transport", self.global.transport.as_deref());
+        input.flag("no-overlap", self.global.no_overlap.then_some("true"));
+        input.flag("share-gpus", self.global.share_gpus.then_some("true"));
     }
     /// How this process shows progress.
     fn progress(&self) -> ProgressKind {

@@ -1,5 +1,4 @@
 //! `ferrite links`.
-use super::config::none_of;
 use super::failure::ReadBy;
 use super::fields::{file_precision, gauge_format, lattice_of, read_gauge, write_gauge};
 use super::host_links::with_tadpole;
@@ -18,6 +17,7 @@ use ferrite::operators::fat_links::{self, Improvement, with_phases};
 use ferrite::operators::{
     BOUNDARIES, Operator, Smearing, StaggeredOperator, StaggeredParams, StaggeredPhases, Tadpole, TimeBoundary,
 };
+use ferrite_inputs::none_of;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 

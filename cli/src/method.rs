@@ -1,6 +1,6 @@
 //! How a solve proceeds: the solver, its precisions and its limits, from flags and settings.
 use super::Outcome;
-use super::batch::{self, BatchChoice};
+use super::batch::{self, BatchChoice, BatchSize};
 use super::fields::Source;
 use super::layout::Cut;
 use super::multigrid;
@@ -8,7 +8,6 @@ use super::plan::{OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, name_of};
 use super::schwarz;
 use super::solve::refused;
 use super::text;
-use crate::config::{RESIDUAL, Settings, is_residual};
 use ferrite::FermionKind;
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
 use ferrite::lattice::Lattice;
@@ -16,6 +15,9 @@ use ferrite::multigrid::MultigridParams;
 use ferrite::operators::Operator;
 use ferrite::solve::{Correction, METHODS, Method, Report, Request, Schwarz, methods_for};
 use ferrite::{LinkStorage, Precision};
+use ferrite_inputs::values::{AnyWord, Count, Number, Residual, Switch, Text, Word};
+use ferrite_inputs::{Given, Input, rules, vocabularies};
+use serde::Deserialize;
 use std::iter;
 use std::path::PathBuf;
 
@@ -53,40 +55,67 @@ pub struct Wanted {
     pub precision: Precision,
 }
 
+vocabularies! {
+    /// Precisions of the solver's true residuals.
+    OuterPrecisions: Precision = OUTER_PRECISIONS;
+    /// Ways of correcting an iteration; `true` for defect correction.
+    Corrections: bool = [("reliable", false), ("defect", true)];
+}
+rules! {
+    /// Factors by which residuals fall between true ones.
+    Fraction: "a number from 0 up to, but not including, 1", |d| (0.0..1.0).contains(&d);
+}
+
+/// Keys of the solver.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+struct SolverKeys {
+    solver: Given<AnyWord>,
+    tol: Given<Number<Residual>>,
+    max_iterations: Given<Count<1, 1_000_000_000>>,
+    outer: Given<Word<OuterPrecisions>>,
+    guess: Given<Text>,
+    batch: Given<BatchSize>,
+    correction: Given<Word<Corrections>>,
+    delta: Given<Number<Fraction>>,
+    inner_tol: Given<Number<Residual>>,
+    no_escalation: Given<Switch>,
+    setup: Given<Text>,
+    check_setup: Given<Switch>,
+}
+
 impl SolveScheme {
-    /// Resolves the settings for fields of a kind, whose mistakes `settings` lists.
-    pub fn from_settings(settings: &mut Settings, kind: FermionKind, wanted: Option<Wanted>) -> Self {
+    /// Reads the keys of a solver of fields of a kind; mistakes are noted.
+    pub fn of(input: &mut Input, kind: FermionKind, wanted: Option<Wanted>) -> Self {
+        let keys: SolverKeys = input.read("");
         // The first of the methods is the default.
         let methods = methods_for(kind);
-        let method = settings.choice("solver", &methods).unwrap_or(methods[0].1);
-        let tol = settings.number("tol", RESIDUAL, is_residual).unwrap_or(1e-10);
-        let max_iterations = settings.count("max-iterations", 1..=1_000_000_000).unwrap_or(10_000);
-        let outer = settings.choice("outer", &OUTER_PRECISIONS).unwrap_or_default();
+        let method = input.meaning(&keys.solver, &methods).unwrap_or(methods[0].1);
+        let outer = keys.outer.value().unwrap_or_default();
         if outer == Precision::Single && wanted.as_ref().is_some_and(|w| w.precision == Precision::Double) {
-            let needed = settings.spelled("precision", "single or half");
-            settings.conflict("outer", "precision", &format!("an outer precision of single needs {needed}"));
+            let needed = input.spelled("precision", "single or half");
+            input.conflict("outer", "precision", &format!("an outer precision of single needs {needed}"));
         }
         let guess = match kind {
-            FermionKind::Wilson => guess::<Spinor>(settings, wanted.as_ref()),
-            FermionKind::Staggered => guess::<ColourVector>(settings, wanted.as_ref()),
+            FermionKind::Wilson => guess::<Spinor>(input, &keys.guess, wanted.as_ref()),
+            FermionKind::Staggered => guess::<ColourVector>(input, &keys.guess, wanted.as_ref()),
         };
-        let batch = batch::choice(settings, "batch");
-        let correction = correction(settings, method);
-        refuse_keys_of_others(settings, method);
+        let correction = correction(input, &keys, method);
+        refuse_keys_of_others(input, method);
         SolveScheme {
             guess,
-            batch,
+            batch: batch::choice(&keys.batch),
             correction,
-            schwarz: schwarz::resolve(settings, wanted.as_ref().map(|w| w.lattice)),
-            multigrid: multigrid::resolve(settings),
-            setup: settings.get("setup").map(|setting| PathBuf::from(setting.text())),
-            asks_for_vectors: settings.get("mg-vectors").is_some(),
+            schwarz: schwarz::resolve(input, wanted.as_ref().map(|w| w.lattice)),
+            multigrid: MultigridParams { check: keys.check_setup.is_on(), ..multigrid::of_keys(input, "") },
+            setup: keys.setup.get().map(PathBuf::from),
+            asks_for_vectors: input.get("mg-vectors").is_some(),
             sources: wanted.as_ref().map_or(0, |wanted| wanted.sources),
             positive: kind == FermionKind::Staggered,
-            escalate: !settings.is_on("no-escalation"),
+            escalate: !keys.no_escalation.is_on(),
             method,
-            tol,
-            max_iterations,
+            tol: keys.tol.or(1e-10),
+            max_iterations: keys.max_iterations.or(10_000),
             outer,
         }
     }
@@ -173,38 +202,36 @@ impl SolveScheme {
     }
 }
 
-fn correction(settings: &mut Settings, method: &Method) -> Correction {
-    let defect = settings.choice("correction", &[("reliable", false), ("defect", true)]).unwrap_or(false);
-    let delta = settings.number("delta", "a number from 0 up to, but not including, 1", |d| (0.0..1.0).contains(&d));
-    let inner_tol = settings.number("inner-tol", RESIDUAL, is_residual);
+fn correction(input: &mut Input, keys: &SolverKeys, method: &Method) -> Correction {
+    let (defect, delta, inner_tol) = (keys.correction.is_on(), keys.delta.value(), keys.inner_tol.value());
     let (stray, owner) = if defect { ("delta", "reliable") } else { ("inner-tol", "defect") };
-    if let Some(setting) = settings.get(stray) {
-        let owner = settings.spelled("correction", owner);
-        settings.wrong(&setting, format!("belongs to {owner}"));
+    if let Some(place) = input.get(stray) {
+        let owner = input.spelled("correction", owner);
+        input.wrong(&place, format!("belongs to {owner}"));
     }
     if defect && method.restarts {
-        settings.conflict("correction", "solver", "GCR restarts from true residuals by itself: leave it out");
+        input.conflict("correction", "solver", "GCR restarts from true residuals by itself: leave it out");
     }
     if defect { Correction::Defect { inner_tol: inner_tol.unwrap_or(1e-2) } } else { Correction::Reliable { delta } }
 }
 
 /// Refuses the keys of methods other than the one that was chosen.
-fn refuse_keys_of_others(settings: &mut Settings, method: &Method) {
+fn refuse_keys_of_others(input: &mut Input, method: &Method) {
     // A method that chooses among others has their keys.
     for owner in METHODS.iter().filter(|owner| !owner.is_choice()) {
         for key in owner.keys.iter().filter(|key| !method.has_key(key.name)) {
-            let Some(setting) = settings.get(key.name) else { continue };
+            let Some(place) = input.get(key.name) else { continue };
             let choices = METHODS.iter().filter(|other| other.is_choice() && other.has_key(key.name));
             let names: Vec<_> = iter::once(owner).chain(choices).map(|method| method.name).collect();
-            let owners = settings.spelled("solver", &names.join(" and "));
-            settings.wrong(&setting, format!("belongs to {owners}"));
+            let owners = input.spelled("solver", &names.join(" and "));
+            input.wrong(&place, format!("belongs to {owners}"));
         }
     }
 }
 
 /// The file of `--guess`, which has to hold a field for each source.
-fn guess<T: Fermion>(settings: &mut Settings, wanted: Option<&Wanted>) -> Option<Vec<Source>> {
-    settings.parsed("guess", |path| {
+fn guess<T: Fermion>(input: &mut Input, path: &Given<Text>, wanted: Option<&Wanted>) -> Option<Vec<Source>> {
+    let fields = |path: &str| {
         let source = Source::parse::<T>(&format!("file:{path}"))?;
         let Some(wanted) = wanted else { return Ok(vec![source]) };
         let fields = source.check::<T>(wanted.lattice)?;
@@ -212,7 +239,8 @@ fn guess<T: Fermion>(settings: &mut Settings, wanted: Option<&Wanted>) -> Option
             (there, needed) if there == needed => Ok(fields),
             (there, needed) => Err(format!("{path}: holds {there} fields, and there are {needed} sources")),
         }
-    })
+    };
+    fields(path.get()?).map_err(|why| input.wrong(path, why)).ok()
 }
 
 #[cfg(test)]

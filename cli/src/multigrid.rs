@@ -1,14 +1,39 @@
 //! Multigrid, from flags and settings, and what it did.
-use super::text;
-use crate::config::Settings;
 use ferrite::Precision;
 use ferrite::multigrid::{MOST_COARSENINGS, MOST_VECTORS, MultigridParams};
 use ferrite::solve::{Method, MultigridReport};
-use serde_json::{Value, json};
+use ferrite_inputs::values::{Count, Extents, Kind, Raw, Value, Word};
+use ferrite_inputs::{Given, Input, Listed, vocabularies};
+use serde::Deserialize;
+use serde_json::json;
 
-/// Resolves the settings for a solve.
-pub fn resolve(settings: &mut Settings) -> MultigridParams {
-    MultigridParams { check: settings.is_on("check-setup"), ..of_keys(settings, "") }
+vocabularies! {
+    /// Precisions of near-null vectors and coarse operators.
+    SetupPrecisions: Precision = [("half", Precision::Half), ("single", Precision::Single)];
+}
+
+/// Extents of aggregates.
+#[derive(Debug)]
+struct Aggregates;
+impl Value for Aggregates {
+    type Out = [usize; 4];
+    const KIND: Kind = Kind::Texts;
+    fn of(raw: &Raw) -> Result<[usize; 4], String> {
+        Extents::of(raw)
+    }
+}
+
+/// Keys of multigrid.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct MultigridKeys {
+    mg_vectors: Given<Count<8, MOST_VECTORS>>,
+    mg_levels: Given<Count<2, { MOST_COARSENINGS + 1 }>>,
+    mg_block: Listed<Aggregates>,
+    mg_smoothing: Given<Count<1, 1000>>,
+    mg_relaxations: Given<Count<0, 1000>>,
+    mg_improvements: Given<Count<0, 1000>>,
+    mg_precision: Given<Word<SetupPrecisions>>,
 }
 
 /// Names of the keys that begin with `mg-`.
@@ -16,48 +41,42 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     Method::MULTIGRID.keys.iter().map(|key| key.name).filter(|name| name.starts_with("mg-"))
 }
 
-/// Parameters from the keys `prefix` and `mg-…`.
-pub fn of_keys(settings: &mut Settings, prefix: &str) -> MultigridParams {
-    let (default, key) = (MultigridParams::default(), |name: &str| format!("{prefix}mg-{name}"));
+/// Returns the parameters that the keys of a table give.
+pub fn of_keys(input: &mut Input, table: &str) -> MultigridParams {
+    let default = MultigridParams::default();
+    let keys: MultigridKeys = input.read(table);
     let mut params = MultigridParams {
-        vectors: settings.count(&key("vectors"), 8..=MOST_VECTORS).unwrap_or(default.vectors),
-        levels: settings.count(&key("levels"), 2..=MOST_COARSENINGS + 1).unwrap_or(default.levels),
-        relaxations: settings.count(&key("relaxations"), 0..=1000).unwrap_or(default.relaxations),
-        improvements: settings.count(&key("improvements"), 0..=1000).unwrap_or(default.improvements),
-        precision: settings
-            .choice(&key("precision"), &[("half", Precision::Half), ("single", Precision::Single)])
-            .or(default.precision),
+        vectors: keys.mg_vectors.or(default.vectors),
+        levels: keys.mg_levels.or(default.levels),
+        relaxations: keys.mg_relaxations.or(default.relaxations),
+        improvements: keys.mg_improvements.or(default.improvements),
+        precision: keys.mg_precision.value().or(default.precision),
         ..default
     };
-    params.cycle.post_smoothing = settings.count(&key("smoothing"), 1..=1000).unwrap_or(default.cycle.post_smoothing);
-    for (level, setting) in settings.all(&key("block")).into_iter().enumerate() {
-        match text::extents(setting.text()) {
-            Ok(_) if level >= MOST_COARSENINGS => {
-                settings.wrong(&setting, format!("there are at most {MOST_COARSENINGS} levels with a coarser one"));
-            }
-            Ok(block) => params.blocks[level] = Some(block),
-            Err(why) => settings.wrong(&setting, why),
+    params.cycle.post_smoothing = keys.mg_smoothing.or(default.cycle.post_smoothing);
+    for (level, block) in keys.mg_block.iter().enumerate() {
+        match params.blocks.get_mut(level) {
+            Some(place) => *place = block.value(),
+            None => input.wrong(block, format!("there are at most {MOST_COARSENINGS} levels with a coarser one")),
         }
     }
-    if !params.vectors.is_multiple_of(8)
-        && let Some(setting) = settings.get(&key("vectors"))
-    {
-        settings.wrong(&setting, "has to be a multiple of 8");
+    if !params.vectors.is_multiple_of(8) {
+        input.wrong(&keys.mg_vectors, "has to be a multiple of 8");
     }
     params
 }
 
-/// Says of each of these keys that was given that it has no place here.
-pub fn refuse(settings: &mut Settings, prefix: &str, names: impl Iterator<Item = &'static str>, why: &str) {
+/// Refuses keys of a table that have no place there.
+pub fn refuse(input: &mut Input, table: &str, names: impl Iterator<Item = &'static str>, why: &str) {
     for name in names {
-        if let Some(setting) = settings.get(&format!("{prefix}{name}")) {
-            settings.wrong(&setting, why);
+        if let Some(place) = input.get(&format!("{table}.{name}")) {
+            input.wrong(&place, why);
         }
     }
 }
 
 /// Parameters as keys say them, for the settings of a run: `null` where the program chooses.
-pub fn settings(params: &MultigridParams) -> Value {
+pub fn settings(params: &MultigridParams) -> serde_json::Value {
     let MultigridParams { vectors, levels, blocks, relaxations, improvements, cycle, precision, .. } = params;
     let precision = precision.map(|precision| precision.to_string());
     json!({

@@ -5,7 +5,6 @@ use super::fields::{self, Reading, Source, Stack, require_even};
 use super::layout::{Cut, Layout, LayoutChoice};
 use super::method::Wanted;
 use super::{Outcome, keys, stout, target, text};
-use crate::config::{Setting, Settings};
 use ferrite::FermionKind;
 use ferrite::domain::Part;
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
@@ -18,17 +17,67 @@ use ferrite::operators::{BOUNDARIES, Definition, OPERATORS, Smearing, Tadpole, W
 use ferrite::solve::ShiftStrategy;
 pub use ferrite::solve::names::{OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES, name_of};
 use ferrite::{LinkStorage, Precision};
+use ferrite_inputs::values::{Any, AnyWord, Count, Item, LatticeExtents, Numbers, Positive, Rule, Switch, Text, Word};
+use ferrite_inputs::{Given, Input, Listed, Place, vocabularies};
 use ferrite_records::object;
 use ferrite_records::operator::OperatorOnLinks;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
-/// `--reconstruct`, of those that `fits` accepts for `links`; for the others it says what they are for.
-pub fn reconstruction(settings: &mut Settings, links: &str, fits: impl Fn(LinkStorage) -> bool) -> Option<LinkStorage> {
-    let setting = settings.get("reconstruct")?;
+vocabularies! {
+    /// Ways to solve several shifted systems.
+    Strategies: ShiftStrategy = STRATEGIES;
+}
+
+/// Keys of how a gauge field is read.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+struct ReadingKeys {
+    lattice: Given<LatticeExtents>,
+    record: Given<Count<0, 1_000_000>>,
+    no_verify: Given<Switch>,
+    allow_non_unitary: Given<Switch>,
+    reunitarise: Given<Switch>,
+}
+
+/// Keys of links and of formats, sources and results.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+struct FieldKeys {
+    gauge: Given<Text>,
+    fat: Given<Text>,
+    long: Given<Text>,
+    source: Listed<Item>,
+    sources: Given<Count<1, MOST_SOURCES>>,
+    output: Given<Text>,
+    precision: Given<AnyWord>,
+    reconstruct: Given<AnyWord>,
+}
+
+/// Keys of several systems of a staggered operator.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct SystemKeys {
+    masses: Given<Numbers<Positive>>,
+    /// Shifts σ.
+    pub shifts: Given<Numbers<Any>>,
+    /// How they are solved.
+    pub shift_solver: Given<Word<Strategies>>,
+}
+
+/// Returns the storage of links that `reconstruct` names, of those that `fits` accepts for `links`; for the others the message
+/// says what they are for.
+fn reconstruction(
+    input: &mut Input,
+    key: &Given<AnyWord>,
+    links: &str,
+    fits: impl Fn(LinkStorage) -> bool,
+) -> Option<LinkStorage> {
+    let name = key.get()?;
     let (fitting, others): (Vec<_>, Vec<_>) = RECONSTRUCTIONS.into_iter().partition(|(_, format)| fits(*format));
-    let Some((name, format)) = others.into_iter().find(|(name, _)| *name == setting.text()) else {
-        return settings.choice("reconstruct", &fitting);
+    let Some((name, format)) = others.into_iter().find(|(other, _)| other == name) else {
+        return input.meaning(key, &fitting);
     };
     let purpose = if format.temporal {
         "is for Wilson fermions in temporal gauge"
@@ -38,20 +87,21 @@ pub fn reconstruction(settings: &mut Settings, links: &str, fits: impl Fn(LinkSt
         "is for staggered fermions"
     };
     let names: Vec<_> = fitting.iter().map(|(name, _)| *name).collect();
-    settings.wrong(&setting, format!("'{name}' {purpose}; for {links} there are {}", names.join(", ")));
+    input.wrong(key, format!("'{name}' {purpose}; for {links} there are {}", names.join(", ")));
     None
 }
 
-/// How the gauge field is read: `--lattice`, `--record`, `--no-verify`, `--allow-non-unitary`, `--reunitarise`.
-pub fn reading(settings: &mut Settings) -> Reading {
+/// Returns how the gauge field is read.
+pub fn reading(input: &mut Input) -> Reading {
+    let keys: ReadingKeys = input.read("");
     let options = ReadOptions {
-        verify: !settings.is_on("no-verify"),
-        allow_non_unitary: settings.is_on("allow-non-unitary"),
-        reunitarise: settings.is_on("reunitarise"),
-        lattice: settings.parsed("lattice", text::lattice),
-        record: settings.count("record", 0..=1_000_000).unwrap_or(0),
+        verify: !keys.no_verify.is_on(),
+        allow_non_unitary: keys.allow_non_unitary.is_on(),
+        reunitarise: keys.reunitarise.is_on(),
+        lattice: keys.lattice.value(),
+        record: keys.record.or(0),
     };
-    Reading { options, by: settings.given_by() }
+    Reading { options, by: input.given_by() }
 }
 
 /// Where links come from.
@@ -115,50 +165,51 @@ pub struct FermionPlan {
 }
 
 impl FermionPlan {
-    /// Resolves the settings of a solve. `None` if something is wrong, which `settings` then lists.
-    pub fn for_solve(settings: &mut Settings) -> Option<Self> {
-        Self::resolve(settings, true)
+    /// Resolves the input of a solve. `None` if something is wrong, which the input then lists.
+    pub fn for_solve(input: &mut Input) -> Option<Self> {
+        Self::resolve(input, true)
     }
     /// Resolves those of an application: of one operator, whose mass may be any.
-    pub fn for_apply(settings: &mut Settings) -> Option<Self> {
-        Self::resolve(settings, false)
+    pub fn for_apply(input: &mut Input) -> Option<Self> {
+        Self::resolve(input, false)
     }
-    fn resolve(settings: &mut Settings, solve: bool) -> Option<Self> {
-        let definition = definition(settings);
+    fn resolve(input: &mut Input, solve: bool) -> Option<Self> {
+        let definition = definition(input);
         let staggered = definition.is_some_and(|definition| definition.kind == FermionKind::Staggered);
         let systems = match (staggered, solve) {
-            (true, true) => systems(settings),
-            (true, false) => one_mass(settings),
+            (true, true) => systems(input),
+            (true, false) => one_mass(input),
             (false, _) => Some((None, Systems::One)),
         };
         let several = systems.as_ref().is_some_and(|(_, systems)| systems.count().is_some());
-        let operator = definition.and_then(|definition| definition.resolve_all(settings));
+        let operator = definition.and_then(|definition| definition.resolve_all(input));
         if let Some(definition) = definition {
-            refuse_foreign_keys(settings, definition);
+            refuse_foreign_keys(input, definition);
         }
         if staggered && !several && systems.is_some() {
-            let [masses, shifts] = ["masses", "shifts"].map(|key| settings.spelled(key, ""));
-            belong_elsewhere(settings, &["shift-solver"], &format!("{masses} and {shifts}"));
+            let [masses, shifts] = ["masses", "shifts"].map(|key| input.spelled(key, ""));
+            belong_elsewhere(input, &["shift-solver"], &format!("{masses} and {shifts}"));
         }
         if several {
-            belong_elsewhere(settings, &["guess", "plot"], "solves for one mass");
+            belong_elsewhere(input, &["guess", "plot"], "solves for one mass");
         }
-        let read = reading(settings);
-        let (links, header) = link_files(settings, definition, &read);
-        let stout = stout::of_operator(settings, "");
-        let strategy = settings.choice("shift-solver", &STRATEGIES).unwrap_or_default();
+        let keys: FieldKeys = input.read("");
+        let read = reading(input);
+        let (links, header) = link_files(input, definition, &read);
+        let stout = stout::of_operator(input, "");
+        let strategy = input.read::<SystemKeys>("").shift_solver.value().unwrap_or_default();
         let lattice = header.as_ref().map(|header| header.lattice);
         let sources = match definition.map(|definition| definition.kind) {
-            Some(FermionKind::Staggered) => sources::<ColourVector>(settings, lattice),
-            _ => sources::<Spinor>(settings, lattice),
+            Some(FermionKind::Staggered) => sources::<ColourVector>(input, lattice),
+            _ => sources::<Spinor>(input, lattice),
         };
-        let (precision, reconstruction) = formats(settings, definition);
+        let (precision, reconstruction) = formats(input, definition);
         let fields = sources.as_ref().map_or(1, Vec::len);
         let components = if staggered { ColourVector::COMPONENTS } else { Spinor::COMPONENTS };
         // Several systems make a block with an axis of their own, even if there is one of each.
         let count = systems.as_ref().and_then(|(_, systems)| systems.count());
         let stack = count.map_or_else(|| Stack::of_sources(fields, components), |count| Stack::Several(count * fields));
-        let output = output(settings, "output", stack);
+        let output = output(input, &keys.output, stack);
         let ((mass, systems), (operator, parameters)) = (systems?, operator?);
         Some(FermionPlan {
             links: links?,
@@ -275,37 +326,51 @@ pub fn merged<const N: usize>(mut object: Value, more: [Value; N]) -> Value {
     object
 }
 
-/// The header of the gauge field that a key names.
-pub fn gauge_header(settings: &mut Settings, key: &str, read: &Reading) -> Option<Header> {
-    let gauge = settings.get(key)?;
-    let header = inspect(gauge.text(), &read.options).map_err(|error| describe(&error, read.by));
+/// Returns the header of the gauge field that a key names.
+pub fn gauge_header(input: &mut Input, gauge: &Given<Text>, read: &Reading) -> Option<Header> {
+    let path = gauge.get()?;
+    let header = inspect(path, &read.options).map_err(|error| describe(&error, read.by));
     let header = header.and_then(|header| match header.values_per_site() {
-        36 => require_even(gauge.text().as_ref(), header.lattice).map(|()| header),
-        n => Err(format!("{}: holds {n} numbers per site, a gauge field has 36", gauge.text())),
+        36 => require_even(path.as_ref(), header.lattice).map(|()| header),
+        n => Err(format!("{path}: holds {n} numbers per site, a gauge field has 36")),
     });
-    header.map_err(|why| settings.wrong(&gauge, why)).ok()
+    header.map_err(|why| input.wrong(gauge, why)).ok()
 }
 
-/// Notes keys that belong to other operators than the one chosen.
-pub fn belong_elsewhere(settings: &mut Settings, keys: &[&str], operators: &str) {
+/// Returns the header of the configuration.
+pub fn configuration_header(input: &mut Input, read: &Reading) -> Option<Header> {
+    let keys: FieldKeys = input.read("");
+    gauge_header(input, &keys.gauge, read)
+}
+
+/// Refuses keys that belong to other operators than the one chosen.
+fn belong_elsewhere(input: &mut Input, keys: &[&str], operators: &str) {
     for key in keys {
-        if let Some(setting) = settings.get(key) {
-            settings.wrong(&setting, format!("belongs to {operators}"));
+        if let Some(place) = input.get(key) {
+            input.wrong(&place, format!("belongs to {operators}"));
         }
     }
 }
 
-/// The operator of `--operator`.
-pub fn definition(settings: &mut Settings) -> Option<&'static Definition> {
-    if settings.get("operator").is_none() && !settings.was_refused("operator") {
-        return Some(&WILSON);
-    }
-    let names: Vec<_> = names_of_operators().collect();
-    settings.choice("operator", &names)
+/// Key of the operator.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct OperatorKey {
+    operator: Given<Word<OperatorNames>>,
+}
+vocabularies! {
+    /// Names of operators.
+    OperatorNames: &'static Definition = names_of_operators();
 }
 
-/// Settings of other operators than the one chosen, and what is wrong with each.
-pub fn foreign_keys(settings: &mut Settings, chosen: &Definition) -> Vec<(Setting, String)> {
+/// Returns the operator that is chosen; `None` where its name is wrong.
+pub fn definition(input: &mut Input) -> Option<&'static Definition> {
+    let chosen = input.read::<OperatorKey>("").operator.value();
+    chosen.or_else(|| (!input.was_given("operator")).then_some(&WILSON))
+}
+
+/// Returns the places of keys of other operators than the one chosen, and what is wrong with each.
+pub fn foreign_keys(input: &mut Input, chosen: &Definition) -> Vec<(Place, String)> {
     let of_others =
         OPERATORS.iter().flat_map(|definition| definition.all_keys()).filter(|key| !chosen.has_key(key.name));
     let owners = |key| keys::alternatives(keys::owners(key).map(|definition| definition.name));
@@ -313,15 +378,15 @@ pub fn foreign_keys(settings: &mut Settings, chosen: &Definition) -> Vec<(Settin
     if chosen.kind != FermionKind::Staggered {
         foreign.extend(keys::STAGGERED.map(|key| (key, staggered_names())));
     }
-    let given = foreign.into_iter().filter_map(|(key, owners)| Some((settings.get(key)?, owners)));
-    let belongs = |owners: String| format!("belongs to {}", settings.spelled("operator", &owners));
-    given.map(|(setting, owners)| (setting, belongs(owners))).collect()
+    let given = foreign.into_iter().filter_map(|(key, owners)| Some((input.get(key)?, owners)));
+    let belongs = |owners: String| format!("belongs to {}", input.spelled("operator", &owners));
+    given.map(|(place, owners)| (place, belongs(owners))).collect()
 }
 
 /// Notes keys that belong to other operators than the one chosen.
-pub fn refuse_foreign_keys(settings: &mut Settings, chosen: &Definition) {
-    for (setting, why) in foreign_keys(settings, chosen) {
-        settings.wrong(&setting, why);
+pub fn refuse_foreign_keys(input: &mut Input, chosen: &Definition) {
+    for (setting, why) in foreign_keys(input, chosen) {
+        input.wrong(&setting, why);
     }
 }
 
@@ -331,145 +396,143 @@ pub fn staggered_names() -> String {
     keys::alternatives(staggered.map(|definition| definition.name))
 }
 
-/// `--precision` and `--reconstruct`.
-fn formats(settings: &mut Settings, definition: Option<&Definition>) -> (Precision, Option<LinkStorage>) {
+/// Returns the precision and the storage of links.
+fn formats(input: &mut Input, definition: Option<&Definition>) -> (Precision, Option<LinkStorage>) {
+    let keys: FieldKeys = input.read("");
     let Some(links) = definition.and_then(Definition::staggered) else {
         // Around a multigrid cycle there is little to do, and more than single precision is of no use. Where BiCGstab may be
         // as fast, its precision is the usual one.
-        let multigrid = settings.get("solver").is_some_and(|solver| solver.text() == "multigrid");
+        let multigrid = input.get("solver").is_some_and(|solver| solver.text() == "multigrid");
         let usual = if multigrid { Precision::Single } else { Precision::default() };
-        let precision = settings.choice("precision", &PRECISIONS).unwrap_or(usual);
+        let precision = input.meaning(&keys.precision, &PRECISIONS).unwrap_or(usual);
         let fits = |format: LinkStorage| !format.half && !format.keeps_phase();
-        return (precision, reconstruction(settings, "links of Wilson fermions", fits));
+        return (precision, reconstruction(input, &keys.reconstruct, "links of Wilson fermions", fits));
     };
-    let precision = settings.choice("precision", &PRECISIONS[..3]).unwrap_or_default();
+    let precision = input.meaning(&keys.precision, &PRECISIONS[..3]).unwrap_or_default();
     let whose = if links.improved { "long links" } else { "links of the naive staggered operator" };
     let fits = |format: LinkStorage| !format.temporal && (links.improved || !format.keeps_phase());
-    let reconstruction = reconstruction(settings, whose, fits);
+    let reconstruction = reconstruction(input, &keys.reconstruct, whose, fits);
     if precision != Precision::Single && reconstruction.is_some_and(|storage| storage.half) {
-        let why = format!("links in 16 bits go with {}, or all is half", settings.spelled("precision", "single"));
-        settings.conflict("reconstruct", "precision", &why);
+        let why = format!("links in 16 bits go with {}, or all is half", input.spelled("precision", "single"));
+        input.conflict("reconstruct", "precision", &why);
     }
     (precision, reconstruction)
 }
 
 /// `--gauge`, or `--fat` and `--long`, and the header of the first.
 fn link_files(
-    settings: &mut Settings,
+    input: &mut Input,
     definition: Option<&Definition>,
     read: &Reading,
 ) -> (Option<LinkFiles>, Option<Header>) {
-    let path = |settings: &Settings, key: &str| settings.get(key).map(|setting| PathBuf::from(setting.text()));
+    let keys: FieldKeys = input.read("");
     let staggered = definition.is_some_and(|definition| definition.kind == FermionKind::Staggered);
-    let [gauge, fat, long] = ["gauge", "fat", "long"].map(|key| path(settings, key));
+    let [gauge, fat, long] = [&keys.gauge, &keys.fat, &keys.long].map(|key| key.get().map(PathBuf::from));
     if !staggered {
         if gauge.is_none() {
             let key = ReadBy::Keys.spelled("gauge", "\"FILE\"");
-            settings.missing(match settings.given_by() {
+            input.missing(match input.given_by() {
                 ReadBy::Flags => {
                     format!("no gauge field: name the file of a configuration, or give {key} in the input")
                 }
-                _ => format!("no gauge field: give {}", settings.spelled("gauge", "\"FILE\"")),
+                _ => format!("no gauge field: give {}", input.spelled("gauge", "\"FILE\"")),
             });
         }
-        return (gauge.map(LinkFiles::Gauge), gauge_header(settings, "gauge", read));
+        return (gauge.map(LinkFiles::Gauge), gauge_header(input, &keys.gauge, read));
     }
     match (gauge, fat, long) {
-        (Some(gauge), None, None) => (Some(LinkFiles::Gauge(gauge)), gauge_header(settings, "gauge", read)),
+        (Some(gauge), None, None) => (Some(LinkFiles::Gauge(gauge)), gauge_header(input, &keys.gauge, read)),
         (None, Some(fat), Some(long)) => {
             if definition.is_some_and(|definition| !definition.is_improved()) {
-                settings.conflict("fat", "operator", "the naive operator has no fat links");
+                input.conflict("fat", "operator", "the naive operator has no fat links");
             }
             for key in ["u0", "naik-epsilon", "stout-rho"] {
-                if settings.get(key).is_some() {
-                    settings.conflict(key, "fat", "these fat links have been made already");
+                if input.get(key).is_some() {
+                    input.conflict(key, "fat", "these fat links have been made already");
                 }
             }
             let read = read.of_any_links();
-            let (header, other) = (gauge_header(settings, "fat", &read), gauge_header(settings, "long", &read));
+            let (header, other) = (gauge_header(input, &keys.fat, &read), gauge_header(input, &keys.long, &read));
             if let (Some(fat), Some(long)) = (&header, &other)
                 && fat.lattice != long.lattice
             {
                 let why = format!("fat links are on {}, long ones on {}", fat.lattice, long.lattice);
-                settings.conflict("long", "fat", &why);
+                input.conflict("long", "fat", &why);
             }
             (Some(LinkFiles::Improved(fat, long)), header)
         }
         (Some(_), _, _) => {
-            let other = if settings.get("fat").is_some() { "fat" } else { "long" };
-            settings.conflict("gauge", other, "give a gauge field, or fat and long links");
+            let other = if input.get("fat").is_some() { "fat" } else { "long" };
+            input.conflict("gauge", other, "give a gauge field, or fat and long links");
             (None, None)
         }
         (None, None, None) => {
-            let [gauge, fat, long] = ["gauge", "fat", "long"].map(|key| settings.spelled(key, "FILE"));
-            settings.missing(format!("no links: give {gauge}, or {fat} and {long}"));
+            let [gauge, fat, long] = ["gauge", "fat", "long"].map(|key| input.spelled(key, "FILE"));
+            input.missing(format!("no links: give {gauge}, or {fat} and {long}"));
             (None, None)
         }
         (None, one, _) => {
             let (here, there) = if one.is_some() { ("fat", "long") } else { ("long", "fat") };
-            let needed = settings.spelled(there, "FILE");
-            settings.conflict(here, there, &format!("needs {needed} beside it"));
+            let needed = input.spelled(there, "FILE");
+            input.conflict(here, there, &format!("needs {needed} beside it"));
             (None, None)
         }
     }
 }
 
 /// The mass of a staggered operator that is applied.
-fn one_mass(settings: &mut Settings) -> Option<(Option<f64>, Systems)> {
-    if settings.get("mass").is_none() {
-        settings.missing(format!("no mass: give {}", settings.spelled("mass", "M")));
+fn one_mass(input: &mut Input) -> Option<(Option<f64>, Systems)> {
+    if input.get("mass").is_none() {
+        input.missing(format!("no mass: give {}", input.spelled("mass", "M")));
     }
-    settings.number("mass", "a number", |_| true).map(|mass| (Some(mass), Systems::One))
+    input.number("mass", "a number", |_| true).map(|mass| (Some(mass), Systems::One))
 }
 
 /// `--mass`, `--masses`, or `--mass` and `--shifts` of a staggered operator: the mass, the smallest of several, and what is
 /// solved.
-fn systems(settings: &mut Settings) -> Option<(Option<f64>, Systems)> {
-    let given = |settings: &Settings, key| settings.get(key).is_some();
-    let has_shifts = given(settings, "shifts");
-    let mass = if has_shifts {
-        settings.number("mass", "a number that is not negative", |m| m >= 0.0)
-    } else {
-        settings.number("mass", "a number above 0", |m| m > 0.0)
+fn systems(input: &mut Input) -> Option<(Option<f64>, Systems)> {
+    let given = ["mass", "masses", "shifts"].map(|key| input.get(key).is_some());
+    let keys: SystemKeys = input.read("");
+    let mass = match given[2] {
+        true => input.number("mass", "a number that is not negative", |m| m >= 0.0),
+        false => input.number("mass", Positive::EXPECTED, Positive::fits),
     };
-    let masses = settings.numbers("masses", "a number above 0", |m| m > 0.0);
-    let shifts = settings.numbers("shifts", "a number", |_| true);
-    match (given(settings, "mass"), given(settings, "masses"), has_shifts) {
+    match given.into() {
         (true, false, false) => mass.map(|mass| (Some(mass), Systems::One)),
-        (false, true, false) => masses.map(|masses| {
+        (false, true, false) => keys.masses.value().map(|masses| {
             let smallest = masses.iter().copied().fold(f64::INFINITY, f64::min);
             (Some(smallest), Systems::Masses(masses))
         }),
         (true, false, true) => {
-            let (mass, shifts) = (mass?, shifts?);
+            let (mass, shifts) = (mass?, keys.shifts.value()?);
             if let Err(why) = has_inverses(mass, &shifts) {
-                settings.conflict("shifts", "mass", &why);
+                input.conflict("shifts", "mass", &why);
                 return None;
             }
             Some((Some(mass), Systems::Shifts(shifts)))
         }
         (true, true, _) => {
-            settings.conflict("masses", "mass", "give one mass, or several");
+            input.conflict("masses", "mass", "give one mass, or several");
             None
         }
         (false, true, true) => {
-            settings.conflict("shifts", "masses", "masses are shifts already");
+            input.conflict("shifts", "masses", "masses are shifts already");
             None
         }
         (false, false, true) => {
-            let [mass, shifts] = [settings.spelled("mass", "M"), settings.spelled("shifts", "")];
-            settings.missing(format!("no mass: give {mass} beside {shifts}"));
+            let [mass, shifts] = [input.spelled("mass", "M"), input.spelled("shifts", "")];
+            input.missing(format!("no mass: give {mass} beside {shifts}"));
             None
         }
         (false, false, false) => {
-            let lists = |numbers: &str| match settings.given_by() {
+            let lists = |numbers: &str| match input.given_by() {
                 ReadBy::Flags => numbers.to_string(),
                 _ => format!("[{}]", numbers.replace(',', ", ")),
             };
-            let mass = settings.spelled("mass", "M");
-            let masses = settings.spelled("masses", &lists("M1,M2,..."));
-            let shifts = settings.spelled("shifts", &lists("S1,S2,..."));
-            settings.missing(format!("no mass: give {mass}, {masses}, or {mass} with {shifts}"));
+            let mass = input.spelled("mass", "M");
+            let masses = input.spelled("masses", &lists("M1,M2,..."));
+            let shifts = input.spelled("shifts", &lists("S1,S2,..."));
+            input.missing(format!("no mass: give {mass}, {masses}, or {mass} with {shifts}"));
             None
         }
     }
@@ -486,30 +549,31 @@ pub fn has_inverses(mass: f64, shifts: &[f64]) -> Result<(), String> {
 /// Most right-hand sides of one command: they are all in the host's memory.
 const MOST_SOURCES: usize = 4096;
 
-/// All sources, checked against the lattice.
-pub fn sources<T: Fermion>(settings: &mut Settings, lattice: Option<Lattice>) -> Option<Vec<Source>> {
-    let given = settings.all("source");
-    let several = settings.count("sources", 1..=MOST_SOURCES);
-    if given.is_empty() {
+/// Returns all sources, checked against the lattice.
+pub fn sources<T: Fermion>(input: &mut Input, lattice: Option<Lattice>) -> Option<Vec<Source>> {
+    let FieldKeys { source: given, sources: several, .. } = input.read("");
+    let Some(first) = given.first() else {
         let component = T::AXES.join(",");
-        let source = settings.spelled("source", &format!("point:x,y,z,t,{component}"));
-        settings.missing(format!("no source: give {source}, random:SEED or file:PATH"));
+        let source = input.spelled("source", &format!("point:x,y,z,t,{component}"));
+        input.missing(format!("no source: give {source}, random:SEED or file:PATH"));
         return None;
-    }
-    if settings.was_given("sources") && several.is_none() {
-        // What the sources would be nobody knows.
+    };
+    let several = several.value();
+    if input.was_given("sources") && several.is_none() {
+        // Nothing is known of the sources.
         return None;
     }
     if given.len() > 1 && several.is_some() {
-        settings.conflict("sources", "source", "give a single source, from which the others follow");
+        input.conflict("sources", "source", "give a single source, from which the others follow");
         return None;
     }
     let mut sources = Vec::new();
     let mut sound = true;
-    for setting in &given {
+    for one in given.iter() {
+        let text = one.get().map_or("", String::as_str);
         let typed = match several {
-            Some(n) => Source::several::<T>(setting.text(), n),
-            None => Source::parse::<T>(setting.text()).map(|source| vec![source]),
+            Some(n) => Source::several::<T>(text, n),
+            None => Source::parse::<T>(text).map(|source| vec![source]),
         };
         let checked = |source: Source| match lattice {
             Some(lattice) => source.check::<T>(lattice),
@@ -518,32 +582,36 @@ pub fn sources<T: Fermion>(settings: &mut Settings, lattice: Option<Lattice>) ->
         match typed.and_then(|typed| typed.into_iter().map(checked).collect::<Result<Vec<_>, _>>()) {
             Ok(all) => sources.extend(all.into_iter().flatten()),
             Err(why) => {
-                settings.wrong(setting, why);
+                input.wrong(one, why);
                 sound = false;
             }
         }
     }
     if sources.len() > MOST_SOURCES {
-        settings.wrong(&given[0], format!("{} sources, but one command takes at most {MOST_SOURCES}", sources.len()));
+        input.wrong(first, format!("{} sources, but one command takes at most {MOST_SOURCES}", sources.len()));
         sound = false;
     }
     sound.then_some(sources)
 }
 
 /// Refuses more sources than kernels can treat at once, for commands that do not split them.
-pub fn are_together(settings: &mut Settings, sources: usize) {
+pub fn are_together(input: &mut Input, sources: usize) {
     let most = ferrite::backend::MAX_RHS_PER_LAUNCH;
-    if let (true, Some(setting)) = (sources > most, settings.get("source")) {
-        settings.wrong(&setting, format!("{sources} sources, but at most {most} can be applied to together"));
+    if let (true, Some(place)) = (sources > most, input.get("source")) {
+        input.wrong(&place, format!("{sources} sources, but at most {most} can be applied to together"));
     }
 }
 
-/// An output file for fermion fields: its format must be known from the name and its folder writable.
-pub fn output(settings: &mut Settings, key: &str, stack: Stack) -> Option<PathBuf> {
-    settings.parsed(key, |text| {
-        let path = PathBuf::from(text);
-        fields::spinor_format(&path, stack)?;
-        target::check(&path)?;
-        Ok::<_, String>(path)
-    })
+/// Returns an output file for fermion fields: its format must be known from the name and its folder writable.
+pub fn output(input: &mut Input, path: &Given<Text>, stack: Stack) -> Option<PathBuf> {
+    let text = path.get()?;
+    let file = PathBuf::from(text);
+    let checked = fields::spinor_format(&file, stack).map(drop).and_then(|()| target::check(&file));
+    match checked {
+        Ok(()) => Some(file),
+        Err(why) => {
+            input.wrong(path, why);
+            None
+        }
+    }
 }

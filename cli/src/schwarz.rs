@@ -1,28 +1,54 @@
 //! The preconditioner of GCR-DD, from flags and settings.
 use super::plan::PRECISIONS;
-use super::text;
-use crate::config::Settings;
 use comms::ProcessGrid;
+use ferrite::Precision;
 use ferrite::lattice::Lattice;
 use ferrite::solve::Schwarz;
+use ferrite_inputs::values::{Count, Extents, Number, Word};
+use ferrite_inputs::{Given, Input, rules, vocabularies};
+use serde::Deserialize;
 
-/// Resolves the settings for a solve on parts of extents `local`, as far as they are known.
-pub fn resolve(settings: &mut Settings, local: Option<Lattice>) -> Schwarz {
+rules! {
+    /// Relaxation parameters of minimum residual.
+    Relaxation: "a number above 0 and below 2", |w| w > 0.0 && w < 2.0;
+}
+vocabularies! {
+    /// Precisions of the iteration.
+    Precisions: Precision = PRECISIONS;
+    /// Sites by which domains overlap.
+    Overlaps: usize = [("0", 0), ("2", 2)];
+}
+
+/// Keys of GCR-DD.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct SchwarzKeys {
+    mr_steps: Given<Count<1, 1000>>,
+    mr_omega: Given<Number<Relaxation>>,
+    domain_precision: Given<Word<Precisions>>,
+    domain: Given<Extents>,
+    domain_overlap: Given<Word<Overlaps>>,
+    kmax: Given<Count<1, 1000>>,
+}
+
+/// Reads the parameters for a solve on parts of extents `local`, as far as they are known.
+pub fn resolve(input: &mut Input, local: Option<Lattice>) -> Schwarz {
     let default = Schwarz::default();
+    let keys: SchwarzKeys = input.read("");
     let schwarz = Schwarz {
-        steps: settings.count("mr-steps", 1..=1000).unwrap_or(default.steps),
-        omega: settings.number("mr-omega", "a number above 0 and below 2", |w| w > 0.0 && w < 2.0).unwrap_or(1.0),
-        precision: settings.choice("domain-precision", &PRECISIONS).unwrap_or(default.precision),
-        domain: settings.parsed("domain", |typed| {
-            let extents = text::extents(typed)?;
-            let fits = |local: Lattice| Schwarz { domain: Some(extents), ..default }.check(local, &ProcessGrid::SINGLE);
-            local.map_or(Ok(()), fits).map_err(|why| why.to_string()).map(|()| extents)
-        }),
-        overlap: settings.choice("domain-overlap", &[("0", 0), ("2", 2)]).unwrap_or(default.overlap),
-        k_max: settings.count("kmax", 1..=1000).unwrap_or(default.k_max),
+        steps: keys.mr_steps.or(default.steps),
+        omega: keys.mr_omega.or(1.0),
+        precision: keys.domain_precision.or(default.precision),
+        domain: keys.domain.value(),
+        overlap: keys.domain_overlap.or(default.overlap),
+        k_max: keys.kmax.or(default.k_max),
     };
+    let parts = Schwarz { domain: schwarz.domain, ..default };
+    if let Some(Err(why)) = local.map(|local| parts.check(local, &ProcessGrid::SINGLE)) {
+        input.wrong(&keys.domain, why);
+    }
     if schwarz.overlap > 0 && schwarz.domain.is_some() {
-        settings.conflict("domain", "domain-overlap", "domains that overlap are the parts of the processes");
+        input.conflict("domain", "domain-overlap", "domains that overlap are the parts of the processes");
     }
     schwarz
 }

@@ -7,7 +7,7 @@ use super::batch::{BatchTask, RIGHT_HAND_SIDE};
 use super::device::{Device, DeviceChoice};
 use super::fields::Stack;
 use super::host_links::{HostLinks, LinksRead};
-use super::keys::SolveFlags;
+use super::keys::{SOLVE, SolveFlags};
 use super::layout::{Cut, Layout};
 use super::method::SolveScheme;
 use super::named::NamedFiles;
@@ -15,7 +15,6 @@ use super::plan::{self, FermionPlan, RECONSTRUCTIONS, Systems, name_of};
 use super::progress::Watch;
 use super::setup_file::SetupFile;
 use super::{Context, Failure, Outcome, ahead, fields, interrupt, profile, target};
-use crate::config::Settings;
 use clap::Args;
 use ferrite::FermionKind;
 use ferrite::LinkStorage;
@@ -25,6 +24,9 @@ use ferrite::halo::Needs;
 use ferrite::operators::OPERATORS;
 use ferrite::operators::Operator;
 use ferrite::solve::{Configuration, Method, Report, Request, SolveFailure, Solved, in_batches, shifts_in_batches};
+use ferrite_inputs::values::{Switch, Text};
+use ferrite_inputs::{Given, Input};
+use serde::Deserialize;
 use serde_json::json;
 use solvers::{SolveError, Unsolved};
 use std::path::{Path, PathBuf};
@@ -91,33 +93,43 @@ pub struct Solve {
     plot: Option<PathBuf>,
 }
 
+/// Keys of a solve's further output.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+struct OutputKeys {
+    keep_unconverged: Given<Switch>,
+    profile: Given<Switch>,
+    save_source: Given<Text>,
+    plot: Given<Text>,
+}
+
 impl Solve {
-    /// Resolves the settings; lists all mistakes.
-    pub fn from_settings(settings: &mut Settings, what: &str) -> Outcome<Self> {
-        let device = DeviceChoice::from_settings(settings);
-        let plan = FermionPlan::for_solve(settings);
-        let kind = plan::definition(settings).map_or(FermionKind::Wilson, |definition| definition.kind);
-        let scheme = SolveScheme::from_settings(settings, kind, plan.as_ref().map(FermionPlan::wanted));
+    /// Reads an input; lists all mistakes.
+    pub fn of(input: &mut Input, what: &str) -> Outcome<Self> {
+        let device = DeviceChoice::of(input);
+        let plan = FermionPlan::for_solve(input);
+        let kind = plan::definition(input).map_or(FermionKind::Wilson, |definition| definition.kind);
+        let scheme = SolveScheme::of(input, kind, plan.as_ref().map(FermionPlan::wanted));
         if let Some(plan) = plan.as_ref().filter(|plan| scheme.is_block() && plan.is_multishift()) {
             let several = if matches!(plan.systems, Systems::Shifts(_)) { "shifts" } else { "masses" };
-            let other = settings.spelled("shift-solver", "sequential");
+            let other = input.spelled("shift-solver", "sequential");
             let why = format!(
                 "multi-shift CG has a Krylov space for each right-hand side: leave out block-cg, or give {other}"
             );
-            settings.conflict("solver", several, &why);
+            input.conflict("solver", several, &why);
         }
-        let keep_unconverged = settings.is_on("keep-unconverged");
-        let profile = settings.is_on("profile");
+        let keys: OutputKeys = input.read("");
         let count = plan.as_ref().map_or(1, |plan| plan.sources.len());
         let components = if kind == FermionKind::Staggered { ColourVector::COMPONENTS } else { Spinor::COMPONENTS };
-        let save_source = plan::output(settings, "save-source", Stack::of_sources(count, components));
-        let plot = settings.parsed("plot", |path| {
-            let path = PathBuf::from(path);
-            target::check_svg(&path).map(|()| path)
-        });
-        different_files(settings);
-        settings.finish(what)?;
+        let save_source = plan::output(input, &keys.save_source, Stack::of_sources(count, components));
+        let plot = keys.plot.get().map(PathBuf::from);
+        if let Some(Err(why)) = plot.as_deref().map(target::check_svg) {
+            input.wrong(&keys.plot, why);
+        }
+        different_files(input);
+        input.finish(what)?;
         let Some(plan) = plan else { return Err(Failure::refused("the settings are incomplete")) };
+        let (keep_unconverged, profile) = (keys.keep_unconverged.is_on(), keys.profile.is_on());
         Ok(Solve { plan, device, scheme, keep_unconverged, profile, save_source, plot })
     }
     /// For the library, with the operator on links that have been read.
@@ -272,42 +284,42 @@ pub fn note_storage_of(planned: LinkStorage, report: &Report) {
 }
 
 /// Notes output files that are the same.
-fn different_files(settings: &mut Settings) {
+fn different_files(input: &mut Input) {
     let outputs = ["output", "save-source", "plot", "setup"];
     for (i, first) in outputs.iter().enumerate() {
         for second in &outputs[i + 1..] {
-            if let (Some(a), Some(b)) = (settings.get(first), settings.get(second))
+            if let (Some(a), Some(b)) = (input.get(first), input.get(second))
                 && target::place(Path::new(a.text())) == target::place(Path::new(b.text()))
             {
-                settings.conflict(second, first, "the two need different files");
+                input.conflict(second, first, "the two need different files");
             }
         }
     }
 }
 
-/// Collects settings from file, `--set` and flags, in this order.
-fn settings(args: &SolveArguments, files: &NamedFiles, context: &Context) -> Outcome<(Settings, String)> {
-    let mut settings = Settings::default();
+/// Collects values from file, `--set` and flags, in this order.
+fn input(args: &SolveArguments, files: &NamedFiles, context: &Context) -> Outcome<(Input, String)> {
+    let mut input = Input::new(&SOLVE);
     let mut what = "the command line".to_string();
     if let Some(path) = &files.input {
-        settings.file(path)?;
+        input.file(path)?;
         what = path.display().to_string();
     }
-    settings.set(&args.set);
-    context.add_to(&mut settings);
-    args.flags.add_to(&mut settings);
-    settings.configuration(files.configuration.as_deref());
-    Ok((settings, what))
+    input.set(&args.set);
+    context.add_to(&mut input);
+    args.flags.add_to(&mut input);
+    input.configuration(files.configuration.as_deref());
+    Ok((input, what))
 }
 
 /// Solves, writes and reports.
 pub fn run(args: Box<SolveArguments>, context: &Context) -> Outcome {
     let comm = &context.comm;
     // Before files: a value that was not joined to its key with = looks like one.
-    comm.agree(Settings::default().only_set(&args.set))?;
+    comm.agree(Input::new(&SOLVE).only_set(&args.set).map_err(Failure::from))?;
     let files = comm.agree(NamedFiles::of(&args.files, "solve"))?;
-    let (mut settings, what) = comm.agree(settings(&args, &files, context))?;
-    let solve = comm.agree(Solve::from_settings(&mut settings, &what))?;
+    let (mut input, what) = comm.agree(input(&args, &files, context))?;
+    let solve = comm.agree(Solve::of(&mut input, &what))?;
     match solve.plan.operator.kind() {
         FermionKind::Wilson => run_on::<Spinor>(&solve, files.input.as_deref(), context),
         FermionKind::Staggered => run_on::<ColourVector>(&solve, files.input.as_deref(), context),

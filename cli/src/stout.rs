@@ -3,7 +3,6 @@ use super::communicator::RunCommunicator;
 use super::device::Device;
 use super::layout::Layout;
 use super::{Outcome, interrupt, text};
-use crate::config::Settings;
 use ferrite::Precision;
 use ferrite::domain::Part;
 use ferrite::field::GaugeField;
@@ -11,7 +10,11 @@ use ferrite::field::host::HostGauge;
 use ferrite::gauge::measure::Plaquettes;
 use ferrite::halo::{Exchanges, Needs};
 use ferrite::hmc::stout::{LARGEST_RHO, MOST_LEVELS, StoutSmearing};
+use ferrite_inputs::values::Kind;
+use ferrite_inputs::values::{Count, Meaning, Parsed, Switch};
+use ferrite_inputs::{Given, Input};
 use ferrite_records::operator::Stout;
+use serde::Deserialize;
 
 /// ρ as typed.
 pub fn rho(typed: &str) -> Result<f64, String> {
@@ -21,21 +24,37 @@ pub fn rho(typed: &str) -> Result<f64, String> {
     }
 }
 
-/// How the links of an operator are smeared, if they are, by keys behind a `prefix`. What is wrong is noted.
-pub fn of_operator(settings: &mut Settings, prefix: &str) -> Option<StoutSmearing> {
-    let [of_rho, of_levels, of_spatial] =
-        ["stout-rho", "stout-levels", "stout-spatial"].map(|key| format!("{prefix}{key}"));
-    let rho = settings.parsed(&of_rho, rho);
-    let levels = settings.count(&of_levels, 1..=MOST_LEVELS.into());
-    let spatial = settings.is_on(&of_spatial);
-    if !settings.was_given(&of_rho) {
-        for key in [of_levels, of_spatial] {
-            if let Some(setting) = settings.get(&key) {
-                settings.wrong(&setting, "belongs to stout links: give stout-rho, the weight of a staple, too");
-            }
-        }
+/// Weight of a staple.
+#[derive(Debug)]
+struct Rho;
+impl Parsed for Rho {
+    type Out = f64;
+    const KIND: Kind = Kind::Number;
+    fn parse(text: &str) -> Result<f64, String> {
+        rho(text)
     }
-    Some(StoutSmearing { rho: rho?, levels: levels.unwrap_or(1), spatial })
+}
+
+/// Keys of stout links.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct StoutKeys {
+    stout_rho: Given<Meaning<Rho>>,
+    stout_levels: Given<Count<1, { MOST_LEVELS as usize }>>,
+    stout_spatial: Given<Switch>,
+}
+
+/// Returns how the links of an operator are smeared, if they are, by the keys of a table. Mistakes are noted.
+pub fn of_operator(input: &mut Input, table: &str) -> Option<StoutSmearing> {
+    let StoutKeys { stout_rho, stout_levels, stout_spatial } = input.read(table);
+    let rho = if table.is_empty() { "stout-rho".into() } else { format!("{table}.stout-rho") };
+    if !input.was_given(&rho) {
+        let why = "belongs to stout links: give stout-rho, the weight of a staple, too";
+        input.wrong(&stout_levels, why);
+        input.wrong(&stout_spatial, why);
+    }
+    let levels = stout_levels.or(1);
+    Some(StoutSmearing { rho: stout_rho.value()?, levels, spatial: stout_spatial.is_on() })
 }
 
 /// Returns the record of stout smearing.

@@ -8,17 +8,17 @@ use super::keys::{self, SolverFlags};
 use super::layout::Layout;
 use super::line_file::{LineFile, measure_all};
 use super::named;
-use super::plan::{self, Systems, gauge_header, merged, reading};
+use super::plan::{self, Systems, configuration_header, merged, reading};
 use super::progress::Watch;
 use super::solve::{self, Solve, refused};
 use super::{Code, Context, Failure, Outcome, interrupt, text};
-use crate::config::Settings;
 use clap::{Args, ValueEnum};
 use ferrite::field::host::{ColourVector, HostField, Spinor};
 use ferrite::field::{DeviceField, FullField};
 use ferrite::observables::traces::{Dilution, MOST_NOISE, NoiseKind, NoiseSource, TraceField};
 use ferrite::solve::Configuration;
 use ferrite::{FermionKind, Precision};
+use ferrite_inputs::Input;
 use num_complex::Complex64;
 use serde_json::{Map, Value, json};
 use solvers::worse_residual;
@@ -162,33 +162,33 @@ struct Task {
 }
 
 impl Task {
-    /// Resolves the settings for a configuration; lists all mistakes. Gives what decides the result, too.
+    /// Reads the flags for a configuration; lists all mistakes. Gives what decides the result, too.
     fn new(args: &TraceArguments, noise: &NoiseChoice, path: &Path, context: &Context) -> Outcome<(Self, Value)> {
-        let mut settings = Settings::default();
-        context.add_to(&mut settings);
-        args.flags.add_to(&mut settings);
-        settings.put("gauge", &[path.display().to_string()], "CONFIGURATION");
+        let mut input = Input::new(&keys::SOLVE);
+        context.add_to(&mut input);
+        args.flags.add_to(&mut input);
+        input.put("gauge", &[path.display().to_string()], "CONFIGURATION");
         let physics: Map<String, Value> = keys::physics()
             .chain(["masses"])
-            .filter_map(|key| Some((key.to_string(), json!(settings.get(key)?.text()))))
+            .filter_map(|key| Some((key.to_string(), json!(input.get(key)?.text()))))
             .collect();
-        let read = reading(&mut settings);
-        let kind = plan::definition(&mut settings.clone()).map(|definition| definition.kind);
+        let read = reading(&mut input);
+        let kind = plan::definition(&mut input.clone()).map(|definition| definition.kind);
         let staggered = kind == Some(FermionKind::Staggered);
         if staggered && noise.dilution.spin {
-            settings.missing("--dilute spin: staggered fields have no spin: take it out");
+            input.missing("--dilute spin: staggered fields have no spin: take it out");
         }
         // Mistakes in the file are told with those of the solve.
-        let parts = match gauge_header(&mut settings.clone(), "gauge", &read).map(|header| header.lattice) {
+        let parts = match configuration_header(&mut input.clone(), &read).map(|header| header.lattice) {
             None => 1,
             Some(lattice) if staggered => noise.dilution.parts::<ColourVector>(lattice),
             Some(lattice) => noise.dilution.parts::<Spinor>(lattice),
         };
         // Their number is what a solver is chosen by; what the sources are is decided here.
         let count = (parts * noise.vectors as usize).min(4096);
-        settings.put("source", &["random:1".into()], "--seed");
-        settings.put("sources", &[count.to_string()], "--noise");
-        let solve = Solve::from_settings(&mut settings, "the command line")?;
+        input.put("source", &["random:1".into()], "--seed");
+        input.put("sources", &[count.to_string()], "--noise");
+        let solve = Solve::of(&mut input, "the command line")?;
         if solve.plan.reconstruction.is_some_and(|storage| storage.temporal) {
             return Err(Failure::refused("--reconstruct: temporal gauge is for solve and bench; use 18, 12 or 8"));
         }

@@ -1,11 +1,10 @@
 //! Advice on command lines that could not be parsed.
-use super::config::InputKind;
 use super::named::is_field;
-use super::{keys, rhmc, spectrum, synonyms, text};
-use crate::config::Schema;
+use super::{rhmc, spectrum, synonyms, text};
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use ferrite::operators::operator_named;
+use ferrite_inputs::{InputKind, Schema};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -168,17 +167,13 @@ fn of_argument(
         let name = value.unwrap_or_else(|| positional.get_id().as_str().to_uppercase());
         return Some(format!("name the file without a flag: {called} {name}"));
     }
-    let schema: Option<Schema> = match called {
-        "ferrite rhmc" | "ferrite forces" => Some(rhmc::input::SCHEMA),
-        "ferrite spectrum" => Some(spectrum::SCHEMA),
-        _ => None,
+    let schema: &Schema = match called {
+        "ferrite rhmc" | "ferrite forces" => &rhmc::input::SCHEMA,
+        "ferrite spectrum" => &spectrum::SCHEMA,
+        _ => return None,
     };
-    let of_solves = if called == "ferrite spectrum" {
-        keys::SOLVE.iter().map(|(name, _)| format!("solve.{name}")).collect()
-    } else {
-        Vec::new()
-    };
-    let known: Vec<&str> = schema?.iter().map(|(name, _)| *name).chain(of_solves.iter().map(String::as_str)).collect();
+    let names = schema.all_names();
+    let known: Vec<&str> = names.iter().map(String::as_str).collect();
     let named = known.iter().find(|key| key.rsplit('.').next() == Some(flag)).map(|key| (*key).to_string());
     let key = named.or_else(|| synonyms::of_key(flag, &known)?.name)?.replace('*', "0");
     let value = value.unwrap_or_else(|| "VALUE".into());

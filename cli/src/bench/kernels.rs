@@ -1,5 +1,4 @@
 //! `ferrite bench dslash`, `blas` and `copy`.
-use crate::config::none_of;
 use crate::device::Device;
 use crate::formats::FormatFlags;
 use crate::keys::alternatives;
@@ -15,6 +14,7 @@ use ferrite::operators::fat_links;
 use ferrite::operators::{Definition, OPERATORS, operator_named};
 use ferrite::workload::Options;
 use ferrite::{FermionKind, LinkStorage, Precision};
+use ferrite_inputs::none_of;
 use serde_json::json;
 use std::fmt::Write;
 

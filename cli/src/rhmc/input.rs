@@ -2,9 +2,10 @@
 use super::super::batch::{self, BatchChoice};
 use super::super::device::DeviceChoice;
 use super::super::{Failure, Outcome, multigrid, stout, text};
-use super::precision::precisions;
+use super::precision::{PrecisionKeys, precisions};
 use super::wilson::{InTable, WilsonGroup};
-use crate::config::{Kind, RESIDUAL, Schema, Settings, is_residual};
+use crate::batch::BatchSize;
+use crate::keys;
 use ferrite::Precision;
 use ferrite::hmc::action::{ActionName, AnisotropicLattice, GaugeAction};
 use ferrite::hmc::fermions::{MOST_PSEUDOFERMIONS, QuarkOperator, QuarkSmearing, ShiftedSolver};
@@ -18,89 +19,138 @@ use ferrite::operators::{
     ASQTAD, BoundaryAngles, DIVISOR, Definition, HISQ, STAGGERED, StaggeredParams, StaggeredPhases, TimeBoundary,
     is_divisor, names_of_operators,
 };
+use ferrite_inputs::values::{
+    Any, AnyWord, Count, Counts, Divisor, Kind, LatticeExtents, NonNegative, Number, Residual, Text, Value, Word,
+};
+use ferrite_inputs::{Given, Input, InputKind, RESIDUAL, Schema, is_residual, rules, vocabularies};
 use ferrite_report::records::run_settings;
 use rational::Fraction;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
-/// Its own keys.
-pub const SCHEMA: Schema = &[
-    ("lattice", Kind::Extents),
-    ("trajectories", Kind::Count),
-    ("seed", Kind::Count),
-    ("start", Kind::Text),
-    ("thermalise", Kind::Count),
-    ("save-every", Kind::Count),
-    ("trajectory.length", Kind::Number),
-    ("trajectory.friction", Kind::Number),
-    ("trajectory.steps", Kind::Numbers),
-    ("trajectory.integrator", Kind::Word),
-    ("trajectory.lambda", Kind::Number),
-    ("trajectory.gauge-steps", Kind::Count),
-    ("trajectory.gauge-integrator", Kind::Word),
-    ("trajectory.unitarise", Kind::Word),
-    ("gauge.action", Kind::Word),
-    ("gauge.beta", Kind::Number),
-    ("gauge.u0", Kind::Number),
-    ("gauge.u0-time", Kind::Number),
-    ("gauge.xi", Kind::Number),
-    ("gauge.flavours", Kind::Number),
-    ("gauge.plaquette", Kind::Number),
-    ("gauge.rectangle", Kind::Number),
-    ("gauge.parallelogram", Kind::Number),
-    // An earlier name: reported under the present one.
-    ("gauge.chair", Kind::Number),
-    ("fermion.*.operator", Kind::Word),
-    ("fermion.*.u0", Kind::Number),
-    ("fermion.*.naik-epsilon", Kind::Numbers),
-    ("fermion.*.mass", Kind::Numbers),
-    ("fermion.*.flavours", Kind::Fractions),
-    ("fermion.*.pseudofermions", Kind::Count),
-    ("fermion.*.bc-time", Kind::Word),
-    ("fermion.*.theta", Kind::Numbers),
-    ("fermion.*.phases", Kind::Word),
-    ("fermion.*.dynamics-error", Kind::Number),
-    ("fermion.*.action-error", Kind::Number),
-    ("fermion.*.dynamics-tol", Kind::Numbers),
-    ("fermion.*.level", Kind::Numbers),
-    ("fermion.*.kappa", Kind::Number),
-    ("fermion.*.csw", Kind::Number),
-    ("fermion.*.clover-r", Kind::Number),
-    ("fermion.*.clover-t", Kind::Number),
-    ("fermion.*.xi", Kind::Number),
-    ("fermion.*.nu", Kind::Number),
-    ("fermion.*.mu", Kind::Number),
-    ("fermion.*.schur", Kind::Word),
-    ("fermion.*.hasenbusch-mass", Kind::Numbers),
-    ("fermion.*.hasenbusch-kappa", Kind::Numbers),
-    ("fermion.*.hasenbusch-mu", Kind::Numbers),
-    ("fermion.*.method", Kind::Word),
-    ("fermion.*.guesses", Kind::Count),
-    ("fermion.*.mg-vectors", Kind::Count),
-    ("fermion.*.mg-levels", Kind::Count),
-    ("fermion.*.mg-block", Kind::Texts),
-    ("fermion.*.mg-smoothing", Kind::Count),
-    ("fermion.*.mg-relaxations", Kind::Count),
-    ("fermion.*.mg-improvements", Kind::Count),
-    ("fermion.*.mg-precision", Kind::Word),
-    ("fermion.*.stout-rho", Kind::Number),
-    ("fermion.*.stout-levels", Kind::Count),
-    ("fermion.*.stout-spatial", Kind::Switch),
-    ("precision.preset", Kind::Word),
-    ("precision.links", Kind::Word),
-    ("precision.gauge-force", Kind::Word),
-    ("precision.dynamics", Kind::Word),
-    ("precision.dynamics-tol", Kind::Numbers),
-    ("precision.action", Kind::Word),
-    ("precision.action-tol", Kind::Number),
-    ("measure.condensate", Kind::Count),
-    ("measure.condensate-tol", Kind::Number),
-    ("measure.batch", Kind::Count),
-    ("measure.every", Kind::Count),
-    ("measure.reversibility", Kind::Count),
-    ("measure.identities", Kind::Count),
-    ("measure.kernels", Kind::Count),
+vocabularies! {
+    /// Names of gauge actions.
+    Actions: ActionName = ActionName::ALL;
+    /// When links are made unitary.
+    Unitarisations: Unitarise = [("always", Unitarise::Always), ("never", Unitarise::Never)];
+}
+rules! {
+    /// Parameters of minimum-norm integrators.
+    Lambda: "a number above 0 and below 0.5", |x| x > 0.0 && x < 0.5;
+}
+
+/// Largest number of a trajectory.
+const LAST: usize = u32::MAX as usize - 1;
+
+/// Keys that are in no table.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+struct EnsembleKeys {
+    lattice: Given<LatticeExtents>,
+    trajectories: Given<Count<0, LAST>>,
+    seed: Given<Count<0, { usize::MAX }>>,
+    start: Given<Text>,
+    thermalise: Given<Count<0, LAST>>,
+    save_every: Given<Count<1, LAST>>,
+}
+
+/// Keys of the table `trajectory`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+struct TrajectoryKeys {
+    length: Given<Number<Divisor>>,
+    friction: Given<Number<Divisor>>,
+    steps: Given<Counts<1, MOST_STEPS>>,
+    integrator: Given<AnyWord>,
+    lambda: Given<Number<Lambda>>,
+    gauge_steps: Given<Count<1, MOST_STEPS>>,
+    gauge_integrator: Given<AnyWord>,
+    unitarise: Given<Word<Unitarisations>>,
+}
+
+/// Keys of the table `gauge`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+struct GaugeKeys {
+    action: Given<Word<Actions>>,
+    beta: Given<Number<NonNegative>>,
+    u0: Given<Number<Divisor>>,
+    u0_time: Given<Number<Divisor>>,
+    xi: Given<Number<Divisor>>,
+    flavours: Given<Number<NonNegative>>,
+    plaquette: Given<Number<Any>>,
+    rectangle: Given<Number<Any>>,
+    parallelogram: Given<Number<Any>>,
+    /// An earlier name: reported under the present one.
+    chair: Given<Number<Any>>,
+}
+
+/// Keys of the table `measure`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+struct MeasureKeys {
+    condensate: Given<Count<0, 1000>>,
+    condensate_tol: Given<Number<Residual>>,
+    batch: Given<BatchSize>,
+    every: Given<Count<1, LAST>>,
+    reversibility: Given<Count<0, LAST>>,
+    identities: Given<Count<0, LAST>>,
+    kernels: Given<Count<0, LAST>>,
+}
+
+/// Keys of a table `fermion`.
+const FERMION: [(&str, Kind); 36] = [
+    ("operator", Kind::Word),
+    ("u0", Kind::Number),
+    ("naik-epsilon", Kind::Numbers),
+    ("mass", Kind::Numbers),
+    ("flavours", Kind::Fractions),
+    ("pseudofermions", Kind::Count),
+    ("bc-time", Kind::Word),
+    ("theta", Kind::Numbers),
+    ("phases", Kind::Word),
+    ("dynamics-error", Kind::Number),
+    ("action-error", Kind::Number),
+    ("dynamics-tol", Kind::Numbers),
+    ("level", Kind::Numbers),
+    ("kappa", Kind::Number),
+    ("csw", Kind::Number),
+    ("clover-r", Kind::Number),
+    ("clover-t", Kind::Number),
+    ("xi", Kind::Number),
+    ("nu", Kind::Number),
+    ("mu", Kind::Number),
+    ("schur", Kind::Word),
+    ("hasenbusch-mass", Kind::Numbers),
+    ("hasenbusch-kappa", Kind::Numbers),
+    ("hasenbusch-mu", Kind::Numbers),
+    ("method", Kind::Word),
+    ("guesses", Kind::Count),
+    ("mg-vectors", Kind::Count),
+    ("mg-levels", Kind::Count),
+    ("mg-block", Kind::Texts),
+    ("mg-smoothing", Kind::Count),
+    ("mg-relaxations", Kind::Count),
+    ("mg-improvements", Kind::Count),
+    ("mg-precision", Kind::Word),
+    ("stout-rho", Kind::Number),
+    ("stout-levels", Kind::Count),
+    ("stout-spatial", Kind::Switch),
 ];
+
+/// All keys.
+pub static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+    let own = Schema::new(Some(InputKind::Ensemble))
+        .with::<EnsembleKeys>("")
+        .with::<TrajectoryKeys>("trajectory")
+        .with::<GaugeKeys>("gauge")
+        .with_keys("fermion.*", FERMION)
+        .with::<PrecisionKeys>("precision")
+        .with::<MeasureKeys>("measure");
+    keys::with_every_input(own)
+});
 
 /// Where an ensemble begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -208,33 +258,27 @@ impl EnsembleInput {
         if self.single_links { Precision::Single } else { Precision::Double }
     }
     /// Reads the file and the settings beside it; all mistakes at once.
-    pub fn read(path: &Path, set: &[String], add: impl FnOnce(&mut Settings)) -> Outcome<Self> {
-        let mut settings = Settings::of(SCHEMA);
-        settings.file(path)?;
-        settings.set(set);
-        add(&mut settings);
-        Self::from_settings(&mut settings, &path.display().to_string())
+    pub fn read(path: &Path, set: &[String], add: impl FnOnce(&mut Input)) -> Outcome<Self> {
+        let mut input = Input::new(&SCHEMA);
+        input.file(path)?;
+        input.set(set);
+        add(&mut input);
+        Self::of(&mut input, &path.display().to_string())
     }
-    /// What the settings say; `what` names them.
-    pub fn from_settings(s: &mut Settings, what: &str) -> Outcome<Self> {
-        let device = DeviceChoice::from_settings(s);
-        let lattice = s.parsed("lattice", text::lattice);
-        needed(s, lattice.is_some(), "lattice", "lattice = [16, 16, 16, 32]");
-        let last = u32::MAX as usize - 1;
-        let trajectories = s.count("trajectories", 0..=last);
-        needed(s, trajectories.is_some(), "trajectories", "trajectories = 100");
-        let seed = s.count("seed", 0..=usize::MAX);
-        needed(s, seed.is_some(), "seed", "seed = 1");
-        let start = match s.get("start") {
-            None => StartLinks::Cold,
-            Some(start) => match start.text() {
-                "cold" => StartLinks::Cold,
-                "hot" => StartLinks::Hot,
-                file => StartLinks::File(file.into()),
-            },
+    /// Reads an input, which `what` names; all mistakes at once.
+    pub fn of(s: &mut Input, what: &str) -> Outcome<Self> {
+        let device = DeviceChoice::of(s);
+        let keys: EnsembleKeys = s.read("");
+        let (lattice, trajectories, seed) = (keys.lattice.value(), keys.trajectories.value(), keys.seed.value());
+        s.needed("lattice", "lattice = [16, 16, 16, 32]");
+        s.needed("trajectories", "trajectories = 100");
+        s.needed("seed", "seed = 1");
+        let start = match keys.start.get().map(String::as_str) {
+            None | Some("cold") => StartLinks::Cold,
+            Some("hot") => StartLinks::Hot,
+            Some(file) => StartLinks::File(file.into()),
         };
-        let thermalise = s.count("thermalise", 0..=last).unwrap_or(0);
-        let save_every = s.count("save-every", 1..=last).unwrap_or(1);
+        let (thermalise, save_every) = (keys.thermalise.or(0), keys.save_every.or(1));
         let gauge = gauge_action(s);
         let gauge_action = s.get("gauge.action").map_or_else(String::new, |name| name.text().into());
         let tables = s.tables("fermion");
@@ -255,17 +299,19 @@ impl EnsembleInput {
         number_duplicates(wilson.iter_mut().map(|group: &mut WilsonGroup| &mut group.name));
         let of_parts: Vec<usize> =
             groups.iter().map(|group| group.level).chain(wilson.iter().flat_map(WilsonGroup::levels)).collect();
-        let (length, levels, unitarise) = integrator(s, tables, &of_parts);
-        let friction = s.number("trajectory.friction", DIVISOR, is_divisor);
+        let trajectory: TrajectoryKeys = s.read("trajectory");
+        let (length, levels, unitarise) = integrator(s, &trajectory, tables, &of_parts);
+        let friction = trajectory.friction.value();
         let (single_links, single_gauge_force, solvers) = precisions(s, &groups, &wilson);
+        let keys: MeasureKeys = s.read("measure");
         let measure = Measure {
-            condensate: s.count("measure.condensate", 0..=1000).unwrap_or(usize::from(wilson.is_empty())),
-            condensate_tol: tolerance(s, "measure.condensate-tol").unwrap_or(1e-8),
-            batch: batch::choice(s, "measure.batch"),
-            every: s.count("measure.every", 1..=last).unwrap_or(1),
-            reversibility: s.count("measure.reversibility", 0..=last).unwrap_or(0),
-            identities: s.count("measure.identities", 0..=last).unwrap_or(0),
-            kernels: s.count("measure.kernels", 0..=last).map_or(Timed::Second, Timed::Every),
+            condensate: keys.condensate.or(usize::from(wilson.is_empty())),
+            condensate_tol: keys.condensate_tol.or(1e-8),
+            batch: batch::choice(&keys.batch),
+            every: keys.every.or(1),
+            reversibility: keys.reversibility.or(0),
+            identities: keys.identities.or(0),
+            kernels: keys.kernels.value().map_or(Timed::Second, Timed::Every),
         };
         if tables == 0 {
             without_quarks(s);
@@ -348,61 +394,40 @@ fn number_duplicates<'a>(names: impl Iterator<Item = &'a mut String>) {
     }
 }
 
-/// Notes that a key is missing, unless it is there and wrong.
-pub fn needed(s: &mut Settings, understood: bool, key: &str, example: &str) {
-    if !understood && !s.was_given(key) {
-        s.missing(format!("{key} is missing; for example {example}"));
-    }
-}
-
-/// A relative residual.
-pub fn tolerance(s: &mut Settings, key: &str) -> Option<f64> {
-    s.number(key, RESIDUAL, is_residual)
-}
 /// The error of a rational function in double precision.
-pub fn approximation(s: &mut Settings, key: &str) -> Option<f64> {
+pub fn approximation(s: &mut Input, key: &str) -> Option<f64> {
     s.number(key, "a number of at least 1e-15 and below 1", |x| (1e-15..1.0).contains(&x))
 }
-fn gauge_action(s: &mut Settings) -> Option<GaugeAction> {
-    let action = s.choice("gauge.action", &ActionName::ALL);
+fn gauge_action(s: &mut Input) -> Option<GaugeAction> {
+    let keys: GaugeKeys = s.read("gauge");
     let example = "gauge.action = \"wilson\", \"symanzik-tree\", \"luscher-weisz\", \"iwasaki\" or \"dbw2\"";
-    needed(s, action.is_some(), "gauge.action", example);
-    let beta = s.number("gauge.beta", "a number of at least 0", |x| x >= 0.0);
-    needed(s, beta.is_some(), "gauge.beta", "gauge.beta = 5.6");
-    let mut above_0 = |key: &str| s.number(key, DIVISOR, is_divisor);
-    let (u0, u0_time, xi) = (above_0("gauge.u0"), above_0("gauge.u0-time"), above_0("gauge.xi"));
-    let flavours = s.number("gauge.flavours", "a number of at least 0", |n| n >= 0.0);
+    s.needed("gauge.action", example);
+    s.needed("gauge.beta", "gauge.beta = 5.6");
+    let (action, xi) = (keys.action.value(), keys.xi.value());
     if action == Some(ActionName::LuscherWeisz) {
-        needed(s, u0.is_some(), "gauge.u0", "gauge.u0 = 0.86");
+        s.needed("gauge.u0", "gauge.u0 = 0.86");
     }
     if let Some(action) = action {
         refuse_what_it_has_not(s, action, xi.is_some());
     }
-    let (action, beta, u0) = (action?, beta?, u0.unwrap_or(1.0));
+    let (action, beta, u0) = (action?, keys.beta.value()?, keys.u0.or(1.0));
     let mut made = match (action, xi) {
         (ActionName::Wilson, Some(xi)) => GaugeAction::anisotropic_wilson(beta, xi),
         (ActionName::SymanzikTree, Some(xi)) => {
-            let lattice = AnisotropicLattice { xi, space: u0, time: u0_time.unwrap_or(1.0) };
+            let lattice = AnisotropicLattice { xi, space: u0, time: keys.u0_time.or(1.0) };
             GaugeAction::anisotropic_symanzik(beta, lattice)
         }
-        (named, _) => named.isotropic(beta, u0, flavours),
+        (named, _) => named.isotropic(beta, u0, keys.flavours.value()),
     };
-    let mut given = |key: &str, coefficient: &mut f64| {
-        if let Some(c) = s.number(key, "a number", |_| true) {
-            *coefficient = c;
-        }
-    };
-    given("gauge.plaquette", &mut made.plaquette);
-    given("gauge.rectangle", &mut made.rectangle);
-    given("gauge.parallelogram", &mut made.parallelogram);
-    if let Some(setting) = s.get("gauge.chair") {
-        s.wrong(&setting, "the loop (μ, ν, ρ, −μ, −ν, −ρ) is a parallelogram: write gauge.parallelogram");
-    }
+    made.plaquette = keys.plaquette.or(made.plaquette);
+    made.rectangle = keys.rectangle.or(made.rectangle);
+    made.parallelogram = keys.parallelogram.or(made.parallelogram);
+    s.wrong(&keys.chair, "the loop (μ, ν, ρ, −μ, −ν, −ρ) is a parallelogram: write gauge.parallelogram");
     Some(made)
 }
 
 /// Keys that an action has no use for.
-fn refuse_what_it_has_not(s: &mut Settings, action: ActionName, anisotropic: bool) {
+fn refuse_what_it_has_not(s: &mut Input, action: ActionName, anisotropic: bool) {
     let mut refuse = |unless: bool, key: &str, why: &str| {
         if let (false, Some(setting)) = (unless, s.get(key)) {
             s.wrong(&setting, why);
@@ -422,26 +447,26 @@ fn refuse_what_it_has_not(s: &mut Settings, action: ActionName, anisotropic: boo
     refuse(!anisotropic, key, "anisotropic actions have no parallelograms: leave it out, or gauge.xi");
 }
 
-fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {
+fn group(s: &mut Input, number: usize) -> Option<QuarkGroup> {
     let key = |name: &str| format!("fermion.{number}.{name}");
     // Wilson-like quarks are not here.
     let kind = s.choice(&key("operator"), &names_of_operators().collect::<Vec<_>>()).and_then(QuarkKind::of);
-    needed(s, kind.is_some(), &key("operator"), "operator = \"asqtad\", \"hisq\" or \"clover\"");
+    s.needed(&key("operator"), "operator = \"asqtad\", \"hisq\" or \"clover\"");
     let of_wilson = super::wilson::OF_WILSON.into_iter().chain(multigrid::names());
-    multigrid::refuse(s, &key(""), of_wilson, "belongs to Wilson-like quarks: leave it out");
+    multigrid::refuse(s, &format!("fermion.{number}"), of_wilson, "belongs to Wilson-like quarks: leave it out");
     let level = levels(s, &key("level")).unwrap_or(vec![0]);
     if let ([_, _, ..], Some(setting)) = (&level[..], s.get(&key("level"))) {
         s.wrong(&setting, "the pseudofermions of staggered quarks are on one level: give one number");
     }
     let u0 = s.number(&key("u0"), "a number above 0, of at least 1e-3", |x| x >= 1e-3);
     if kind == Some(QuarkKind::Asqtad) {
-        needed(s, u0.is_some(), &key("u0"), "u0 = 0.86, of asqtad's paths");
+        s.needed(&key("u0"), "u0 = 0.86, of asqtad's paths");
     } else if let Some(setting) = s.get(&key("u0")) {
         s.wrong(&setting, "only asqtad quarks have a tadpole factor: leave it out");
     }
     let masses = s.numbers(&key("mass"), DIVISOR, is_divisor);
-    needed(s, masses.is_some(), &key("mass"), "mass = [0.05]");
-    let flavours = s.parsed(&key("flavours"), |typed| {
+    s.needed(&key("mass"), "mass = [0.05]");
+    let flavours = s.parse(&key("flavours"), |typed| {
         let one = |text: &str| match text.trim().parse::<Fraction>() {
             Ok(n) if n.value() != 0.0 => Ok(n),
             Ok(_) => Err("0 flavours: leave them out".into()),
@@ -449,7 +474,7 @@ fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {
         };
         typed.split(',').map(one).collect::<Result<Vec<_>, _>>()
     });
-    needed(s, flavours.is_some(), &key("flavours"), "flavours = [2]");
+    s.needed(&key("flavours"), "flavours = [2]");
     let pseudofermions = s.count(&key("pseudofermions"), 1..=MOST_PSEUDOFERMIONS).unwrap_or(1);
     let times = [("antiperiodic", TimeBoundary::Antiperiodic), ("periodic", TimeBoundary::Periodic)];
     let boundary = s.choice(&key("bc-time"), &times).unwrap_or_default();
@@ -463,7 +488,7 @@ fn group(s: &mut Settings, number: usize) -> Option<QuarkGroup> {
     };
     let dynamics_tol = s.numbers(&key("dynamics-tol"), RESIDUAL, is_residual);
     let epsilon = naik_epsilon(s, &key("naik-epsilon"), kind, masses.as_deref());
-    let stout = stout::of_operator(s, &key(""));
+    let stout = stout::of_operator(s, &format!("fermion.{number}"));
     if let (Some(QuarkKind::Asqtad | QuarkKind::Hisq), Some(setting)) = (kind, s.get(&key("stout-rho"))) {
         let why = "asqtad and HISQ quarks have smeared links of their own: leave it out; naive and Wilson-like quarks have stout links";
         s.wrong(&setting, why);
@@ -525,7 +550,7 @@ impl QuarkKind {
 }
 
 /// The ε of a group, 0 where none is given: one number, or one for each mass, which have to be equal.
-fn naik_epsilon(s: &mut Settings, key: &str, kind: Option<QuarkKind>, masses: Option<&[f64]>) -> Option<f64> {
+fn naik_epsilon(s: &mut Input, key: &str, kind: Option<QuarkKind>, masses: Option<&[f64]>) -> Option<f64> {
     let given = s.numbers(key, "a number", |_| true);
     let Some(setting) = s.get(key) else { return Some(0.0) };
     if kind.is_some_and(|kind| kind != QuarkKind::Hisq) {
@@ -561,7 +586,7 @@ const OF_QUARKS: [(&str, &str); 7] = [
 ];
 
 /// Notes keys that have no effect in an input without quarks.
-fn without_quarks(s: &mut Settings) {
+fn without_quarks(s: &mut Input) {
     for (key, why) in OF_QUARKS {
         if let Some(setting) = s.get(key) {
             s.wrong(&setting, format!("without quarks {why}: leave it out, or give a table [[fermion]]"));
@@ -569,93 +594,81 @@ fn without_quarks(s: &mut Settings) {
     }
 }
 
-/// One or several whole numbers of at least `least`.
-fn whole_numbers(s: &mut Settings, key: &str, range: std::ops::RangeInclusive<usize>) -> Option<Vec<usize>> {
-    s.parsed(key, |typed| {
-        let one = |text: &str| match text.trim().replace('_', "").parse::<usize>() {
-            Ok(n) if range.contains(&n) => Ok(n),
-            _ => Err(format!("'{}' is not a whole number from {} to {}", text.trim(), range.start(), range.end())),
-        };
-        typed.split(',').map(one).collect::<Result<Vec<_>, _>>()
-    })
-}
-
 /// Levels of the integrator that forces act on.
-pub fn levels(s: &mut Settings, key: &str) -> Option<Vec<usize>> {
-    whole_numbers(s, key, 0..=MOST_LEVELS - 1)
+pub fn levels(s: &mut Input, key: &str) -> Option<Vec<usize>> {
+    s.parsed(key, Counts::<0, { MOST_LEVELS - 1 }>::of)
 }
 
-/// Length of a trajectory, the levels, and when links are made unitary; `of_parts` has the level of each part of the fermion action.
-fn integrator(s: &mut Settings, groups: usize, of_parts: &[usize]) -> (f64, Vec<LevelPlan>, Unitarise) {
-    let length = s.number("trajectory.length", DIVISOR, is_divisor).unwrap_or(1.0);
-    let all_steps = whole_numbers(s, "trajectory.steps", 1..=MOST_STEPS);
+/// Returns the length of a trajectory, the levels, and when links are made unitary; `of_parts` has the level of each part of
+/// the fermion action.
+fn integrator(
+    s: &mut Input,
+    keys: &TrajectoryKeys,
+    groups: usize,
+    of_parts: &[usize],
+) -> (f64, Vec<LevelPlan>, Unitarise) {
+    let (length, all_steps) = (keys.length.or(1.0), keys.steps.value());
     // All steps of a trajectory on the innermost level of quarks.
     let product = |steps: &Vec<usize>| steps.iter().fold(1usize, |product, steps| product.saturating_mul(*steps));
     let steps = all_steps.as_ref().map(product);
-    if let (Some(all), Some(setting)) = (&all_steps, s.get("trajectory.steps")) {
+    if let Some(all) = &all_steps {
         if all.len() > 1 && groups == 0 {
-            s.wrong(&setting, "without quarks there is one level: give one number");
+            s.wrong(&keys.steps, "without quarks there is one level: give one number");
         } else if all.len() > MOST_LEVELS {
-            s.wrong(&setting, format!("there are at most {MOST_LEVELS} levels"));
+            s.wrong(&keys.steps, format!("there are at most {MOST_LEVELS} levels"));
         } else if product(all) > MOST_STEPS {
-            s.wrong(&setting, format!("these are {} steps, but a trajectory has at most {MOST_STEPS}", product(all)));
+            let why = format!("these are {} steps, but a trajectory has at most {MOST_STEPS}", product(all));
+            s.wrong(&keys.steps, why);
         }
         if let Some(level) = of_parts.iter().find(|level| **level >= all.len()) {
             let why =
                 format!("some quarks are on level {level}, counted from 0, but trajectory.steps has {}", all.len());
-            s.wrong(&setting, why);
+            s.wrong(&keys.steps, why);
         }
     }
-    needed(s, steps.is_some(), "trajectory.steps", "trajectory.steps = 20");
-    let lambda = s.number("trajectory.lambda", "a number above 0 and below 0.5", |x| x > 0.0 && x < 0.5);
-    let lambda = lambda.unwrap_or(MINIMUM_NORM);
+    s.needed("trajectory.steps", "trajectory.steps = 20");
+    let lambda = keys.lambda.or(MINIMUM_NORM);
     let schemes = Scheme::named(lambda);
-    let outer = s.choice("trajectory.integrator", &schemes).unwrap_or(Scheme::Omelyan { lambda });
-    let inner = s.choice("trajectory.gauge-integrator", &schemes).unwrap_or(outer);
-    let gauge_steps = s.count("trajectory.gauge-steps", 1..=MOST_STEPS);
-    if let (Some(outer), Some(inner), Some(setting)) = (steps, gauge_steps, s.get("trajectory.gauge-steps"))
+    let outer = s.meaning(&keys.integrator, &schemes).unwrap_or(Scheme::Omelyan { lambda });
+    let inner = s.meaning(&keys.gauge_integrator, &schemes).unwrap_or(outer);
+    let gauge_steps = keys.gauge_steps.value();
+    if let (Some(outer), Some(inner)) = (steps, gauge_steps)
         && outer * inner > MOST_STEPS
     {
         let why = format!(
             "{inner} in each of {outer} trajectory.steps make {} steps, but a trajectory has at most {MOST_STEPS}",
             outer * inner
         );
-        s.wrong(&setting, why);
+        s.wrong(&keys.gauge_steps, why);
     }
     let interleaved = |scheme| matches!(scheme, Scheme::ThreeGaugeOneFermion { .. });
     for (key, scheme) in [("trajectory.gauge-steps", outer), ("trajectory.gauge-integrator", inner)] {
-        if let (true, Some(setting)) = (interleaved(scheme) && groups > 0, s.get(key)) {
+        if let (true, Some(place)) = (interleaved(scheme) && groups > 0, s.get(key)) {
             let why = "3g1f has the steps of the gauge action between those of the quarks: it has no inner level, and is \
                        none";
-            s.wrong(&setting, why);
+            s.wrong(&place, why);
         }
     }
-    if let (true, Some([_, _, ..]), Some(setting)) =
-        (interleaved(outer), all_steps.as_deref(), s.get("trajectory.steps"))
-    {
-        s.wrong(&setting, "3g1f has one level: give one number");
+    if let (true, Some([_, _, ..])) = (interleaved(outer), all_steps.as_deref()) {
+        s.wrong(&keys.steps, "3g1f has one level: give one number");
     }
-    // What would have no effect is a mistake.
+    // A key without an effect is a mistake.
     let nested = s.was_given("trajectory.gauge-steps");
     for key in ["trajectory.gauge-steps", "trajectory.gauge-integrator"] {
-        if let Some(setting) = s.get(key) {
+        if let Some(place) = s.get(key) {
             if groups == 0 {
-                s.wrong(&setting, "without quarks there is one level, with trajectory.steps: leave it out");
+                s.wrong(&place, "without quarks there is one level, with trajectory.steps: leave it out");
             } else if !nested {
-                s.wrong(&setting, "belongs to the inner level: give trajectory.gauge-steps, too");
+                s.wrong(&place, "belongs to the inner level: give trajectory.gauge-steps, too");
             }
         }
     }
     let uses_lambda =
         |scheme| matches!(scheme, Scheme::Omelyan { .. } | Scheme::OmelyanLinksFirst { .. }) || interleaved(scheme);
-    if let Some(setting) = s.get("trajectory.lambda")
-        && !uses_lambda(outer)
-        && !(nested && uses_lambda(inner))
-    {
-        s.wrong(&setting, "only the Omelyan integrators use it, and 3g1f: leave it out");
+    if !(uses_lambda(outer) || nested && uses_lambda(inner)) {
+        s.wrong(&keys.lambda, "only the Omelyan integrators use it, and 3g1f: leave it out");
     }
-    let unitarise = [("always", Unitarise::Always), ("never", Unitarise::Never)];
-    let unitarise = s.choice("trajectory.unitarise", &unitarise).unwrap_or_default();
+    let unitarise = keys.unitarise.value().unwrap_or_default();
     let level = |(level, steps): (usize, usize)| {
         let quarks = (0..of_parts.len()).filter(|part| of_parts[*part] == level).collect();
         LevelPlan { gauge: false, quarks, scheme: outer, steps }
@@ -675,9 +688,9 @@ mod tests {
 
     /// Describes the run of an input with these keys, without the device.
     fn resolved(keys: &[String]) -> Outcome<String> {
-        let mut settings = Settings::of(SCHEMA);
+        let mut settings = Input::new(&SCHEMA);
         settings.set(keys);
-        let input = EnsembleInput::from_settings(&mut settings, "the input")?;
+        let input = EnsembleInput::of(&mut settings, "the input")?;
         let EnsembleInput { lattice, trajectories, start, save_every, single_links, plan, .. } = &input;
         let EnsembleInput { groups, wilson, solvers, measure, .. } = &input;
         let chain = format!("{lattice} {trajectories} {start:?} {save_every} {single_links} {plan:?} {solvers:?}");
@@ -709,6 +722,11 @@ mod tests {
             (name.to_string(), all)
         };
         names_of_operators().map(with).collect()
+    }
+
+    /// Keys that only ensembles have.
+    fn own_keys() -> impl Iterator<Item = (&'static str, Kind)> {
+        SCHEMA.keys().filter(|(name, _)| keys::EVERY_INPUT.kind_of(name).is_none())
     }
 
     /// A value of a key that is not its default.
@@ -746,14 +764,14 @@ mod tests {
     fn every_key_has_an_effect_or_is_refused() {
         for (operator, base) in inputs() {
             let before = resolved(&base).unwrap_or_else(|why| panic!("{operator}: {}", why.message));
-            for (pattern, kind) in SCHEMA {
+            for (pattern, kind) in own_keys() {
                 let key = pattern.replace('*', "0");
                 let mut keys: Vec<String> =
                     base.iter().filter(|one| !one.starts_with(&format!("{key}="))).cloned().collect();
-                if *pattern == "fermion.*.operator" && operator == "wilson" {
+                if pattern == "fermion.*.operator" && operator == "wilson" {
                     continue;
                 }
-                keys.push(format!("{key}={}", other_value(pattern, *kind)));
+                keys.push(format!("{key}={}", other_value(pattern, kind)));
                 if let Ok(after) = resolved(&keys) {
                     assert_ne!(after, before, "{operator}: {} has no effect and is not refused", keys.last().unwrap());
                 }
@@ -764,7 +782,7 @@ mod tests {
     #[test]
     fn numbers_beyond_reason_are_refused() {
         for (operator, base) in inputs() {
-            let numbers = SCHEMA.iter().filter(|(_, kind)| matches!(kind, Kind::Number | Kind::Numbers));
+            let numbers = own_keys().filter(|(_, kind)| matches!(kind, Kind::Number | Kind::Numbers));
             for (pattern, _) in numbers {
                 let key = pattern.replace('*', "0");
                 let rest = base.iter().filter(|one| !one.starts_with(&format!("{key}="))).cloned();
@@ -792,9 +810,9 @@ mod tests {
         let single = |sets: &[&str]| {
             let mut keys = inputs().swap_remove(5).1;
             keys.extend(sets.iter().map(|set| format!("precision.{set}")));
-            let mut settings = Settings::of(SCHEMA);
+            let mut settings = Input::new(&SCHEMA);
             settings.set(&keys);
-            let input = EnsembleInput::from_settings(&mut settings, "the input").map_err(|why| why.message)?;
+            let input = EnsembleInput::of(&mut settings, "the input").map_err(|why| why.message)?;
             let [dynamics, action] = input.solvers.each_ref().map(|solver| solver.single);
             Ok::<_, String>([input.single_links, input.plan.single_gauge_force, dynamics, action])
         };

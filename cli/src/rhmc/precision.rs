@@ -1,8 +1,10 @@
 //! The table `precision` of an input.
-use super::input::{QuarkGroup, tolerance};
+use super::input::QuarkGroup;
 use super::wilson::WilsonGroup;
-use crate::config::{RESIDUAL, Settings, is_residual};
 use ferrite::hmc::fermions::ShiftedSolver;
+use ferrite_inputs::values::{Number, Numbers, Residual, Word};
+use ferrite_inputs::{Given, Input, vocabularies};
+use serde::Deserialize;
 
 /// Settings of the paper, section 4.4, and those of nobody: whether links, solver of the dynamics and solver of the action
 /// are in single precision, and the residuals of the two. Residuals are not printed in the paper's text: these are ours, of
@@ -17,25 +19,40 @@ const PRESETS: [(&str, [bool; 3], [f64; 2]); 7] = [
     ("G", [true, true, false], [1e-5, 1e-10]),
 ];
 
-const PRECISIONS: [(&str, bool); 2] = [("double", false), ("single", true)];
+vocabularies! {
+    /// Names of settings.
+    Presets: usize = PRESETS.iter().enumerate().map(|(place, (name, ..))| (*name, place));
+    /// Precisions; `true` for single.
+    Precisions: bool = [("double", false), ("single", true)];
+}
+
+/// Keys of the table.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+pub struct PrecisionKeys {
+    preset: Given<Word<Presets>>,
+    links: Given<Word<Precisions>>,
+    gauge_force: Given<Word<Precisions>>,
+    dynamics: Given<Word<Precisions>>,
+    dynamics_tol: Given<Numbers<Residual>>,
+    action: Given<Word<Precisions>>,
+    action_tol: Given<Number<Residual>>,
+}
 
 /// What a solver in single precision cannot do: residuals of systems with several shifts cannot be corrected.
 const SINGLE: f64 = 5e-8;
 
 /// Whether links and gauge force are in single precision, and the solvers.
-pub fn precisions(s: &mut Settings, groups: &[QuarkGroup], wilson: &[WilsonGroup]) -> (bool, bool, [ShiftedSolver; 2]) {
-    let names = PRESETS.map(|(name, ..)| (name, name));
-    let preset =
-        s.choice("precision.preset", &names).and_then(|chosen| PRESETS.iter().find(|(name, ..)| *name == chosen));
+pub fn precisions(s: &mut Input, groups: &[QuarkGroup], wilson: &[WilsonGroup]) -> (bool, bool, [ShiftedSolver; 2]) {
+    let keys: PrecisionKeys = s.read("precision");
+    let preset = keys.preset.value().map(|chosen| PRESETS[chosen]);
     let ([links, dynamics, action], [dynamics_tol, action_tol]) =
-        preset.map_or(([false, true, false], [1e-6, 1e-12]), |(_, single, tol)| (*single, *tol));
-    let links = s.choice("precision.links", &PRECISIONS).unwrap_or(links);
-    let dynamics = s.choice("precision.dynamics", &PRECISIONS).unwrap_or(dynamics);
+        preset.map_or(([false, true, false], [1e-6, 1e-12]), |(_, single, tol)| (single, tol));
+    let (links, dynamics) = (keys.links.or(links), keys.dynamics.or(dynamics));
     // By what links and dynamics are in the end, not by their defaults.
-    let gauge_force = s.choice("precision.gauge-force", &PRECISIONS).unwrap_or(links || dynamics);
-    let action = s.choice("precision.action", &PRECISIONS).unwrap_or(action);
-    let dynamics_tol = s.numbers("precision.dynamics-tol", RESIDUAL, is_residual).unwrap_or(vec![dynamics_tol]);
-    let action_tol = tolerance(s, "precision.action-tol").unwrap_or(action_tol);
+    let gauge_force = keys.gauge_force.or(links || dynamics);
+    let action = keys.action.or(action);
+    let (dynamics_tol, action_tol) = (keys.dynamics_tol.or(vec![dynamics_tol]), keys.action_tol.or(action_tol));
     if links && !gauge_force {
         s.conflict(
             "precision.gauge-force",
@@ -47,18 +64,16 @@ pub fn precisions(s: &mut Settings, groups: &[QuarkGroup], wilson: &[WilsonGroup
     let are_rational = !groups.is_empty() || wilson.iter().any(WilsonGroup::is_rational);
     let exact = wilson.iter().find(|group| !group.is_rational());
     if let (false, Some(group)) = (are_rational, exact)
-        && let Some(setting) = s.get("precision.action").filter(|setting| setting.text() == "single")
+        && keys.action.is_on()
     {
         let why = format!(
             "{}: solvers of two flavours iterate in the precision of precision.dynamics and correct residuals in double: leave it out",
             group.name
         );
-        s.wrong(&setting, why);
+        s.wrong(&keys.action, why);
     }
-    if let (Some(group), [_, _, ..]) = (exact, &dynamics_tol[..])
-        && let Some(setting) = s.get("precision.dynamics-tol")
-    {
-        s.wrong(&setting, format!("{}: two flavours have no poles: give one number", group.name));
+    if let (Some(group), [_, _, ..]) = (exact, &dynamics_tol[..]) {
+        s.wrong(&keys.dynamics_tol, format!("{}: two flavours have no poles: give one number", group.name));
     }
     let smallest = |list: &[f64]| list.iter().copied().fold(f64::INFINITY, f64::min);
     let own = groups.iter().enumerate().filter_map(|(k, group)| Some((k, smallest(group.dynamics_tol.as_ref()?))));

@@ -3,11 +3,14 @@
 //! Its last line is a checksum of those above it, and it has that of the lines of trajectories that it knows. So a number that
 //! was changed by hand, or by a disk, is not resumed from.
 use super::super::{Failure, Outcome, target};
-use crate::config::{Kind, Schema, Settings};
+use ferrite_inputs::values::{Count, Kind, Meaning, NonNegative, Numbers, Parsed, Text};
+use ferrite_inputs::{Given, Input, Schema, rules};
+use serde::Deserialize;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
+use std::sync::LazyLock;
 
 const FORMAT: &str = "ferrite.rhmc-state/2";
 
@@ -17,23 +20,85 @@ const OLDER: &str = "ferrite.rhmc-state/1";
 /// The key of the last line.
 const SEAL: &str = "crc32";
 
-const STATE: Schema = &[
-    ("format", Kind::Word),
-    ("trajectory", Kind::Count),
-    ("accepted", Kind::Count),
-    ("seed", Kind::Text),
-    ("bounds", Kind::Numbers),
-    ("poles", Kind::Numbers),
-    ("start", Kind::Text),
-    ("batches", Kind::Numbers),
-    ("links", Kind::Text),
-    ("checksum", Kind::Text),
-    ("momenta", Kind::Text),
-    ("momenta-checksum", Kind::Text),
-    ("bytes", Kind::Count),
-    ("lines", Kind::Text),
-    (SEAL, Kind::Text),
-];
+rules! {
+    /// Numbers of poles or of right-hand sides.
+    Whole: "a number above 0", |x| x >= 1.0 && x == x.trunc() && x < f64::from(u32::MAX);
+}
+
+/// Keys of a state.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+struct StateKeys {
+    format: Given<Meaning<IsSealed>>,
+    trajectory: Given<Count<0, { u32::MAX as usize }>>,
+    accepted: Given<Count<0, { u32::MAX as usize }>>,
+    /// As text: numbers of TOML have a sign.
+    seed: Given<Meaning<Seed>>,
+    bounds: Given<Numbers<NonNegative>>,
+    poles: Given<Numbers<Whole>>,
+    start: Given<Text>,
+    batches: Given<Numbers<Whole>>,
+    links: Given<Meaning<FileName>>,
+    checksum: Given<Text>,
+    momenta: Given<Meaning<FileName>>,
+    momenta_checksum: Given<Text>,
+    bytes: Given<Count<0, { usize::MAX }>>,
+    lines: Given<Meaning<Checksum>>,
+    crc32: Given<Meaning<Checksum>>,
+}
+
+static STATE: LazyLock<Schema> = LazyLock::new(|| Schema::new(None).with::<StateKeys>(""));
+
+/// Whether a state of a format has a checksum of itself.
+#[derive(Debug)]
+struct IsSealed;
+impl Parsed for IsSealed {
+    type Out = bool;
+    const KIND: Kind = Kind::Word;
+    fn parse(text: &str) -> Result<bool, String> {
+        match text {
+            FORMAT => Ok(true),
+            OLDER => Ok(false),
+            other => Err(format!("'{other}' is not {FORMAT}: continue with the version that wrote it")),
+        }
+    }
+}
+
+/// A seed.
+#[derive(Debug)]
+struct Seed;
+impl Parsed for Seed {
+    type Out = u64;
+    fn parse(text: &str) -> Result<u64, String> {
+        text.parse().map_err(|why: std::num::ParseIntError| why.to_string())
+    }
+}
+
+/// Name of a file in the folder of the state.
+#[derive(Debug)]
+struct FileName;
+impl Parsed for FileName {
+    type Out = String;
+    fn parse(name: &str) -> Result<String, String> {
+        match Path::new(name).components().count() {
+            1 if Path::new(name).file_name().is_some() => Ok(name.to_string()),
+            _ => Err(format!("'{name}' is not the name of a file of this folder")),
+        }
+    }
+}
+
+/// A checksum in eight hexadecimal digits.
+#[derive(Debug)]
+struct Checksum;
+impl Parsed for Checksum {
+    type Out = u32;
+    fn parse(text: &str) -> Result<u32, String> {
+        match u32::from_str_radix(text, 16) {
+            Ok(sum) if text.len() == 8 => Ok(sum),
+            _ => Err(format!("'{text}' is not a checksum of eight hexadecimal digits")),
+        }
+    }
+}
 
 /// What a run resumes from, beside links.
 #[derive(Clone, Debug, PartialEq)]
@@ -123,75 +188,45 @@ impl Saved {
     /// Reads a file.
     pub fn read(path: &Path) -> Outcome<Self> {
         let shown = path.display();
-        let mut s = Settings::of(STATE);
+        let mut s = Input::new(&STATE);
         s.file(path)?;
-        let format = s.parsed("format", |text| match text {
-            FORMAT => Ok(true),
-            OLDER => Ok(false),
-            other => Err(format!("'{other}' is not {FORMAT}: continue with the version that wrote it")),
-        });
-        let most = u32::MAX as usize;
-        let (trajectory, accepted) = (s.count("trajectory", 0..=most), s.count("accepted", 0..=most));
-        // As text: numbers of TOML have a sign.
-        let seed = s.parsed("seed", str::parse::<u64>);
-        let mut list = |key: &str, expected: &str, fits: &dyn Fn(f64) -> bool| match s.get(key) {
-            Some(_) => s.numbers(key, expected, fits),
-            None => Some(Vec::new()),
-        };
-        let bounds = list("bounds", "a number of at least 0", &|x| x >= 0.0);
-        let [poles, batches] = ["poles", "batches"].map(|key| {
-            let whole = |x: f64| x >= 1.0 && x == x.trunc() && x < f64::from(u32::MAX);
-            list(key, "a number above 0", &whole).map(|all| all.into_iter().map(|x| x as usize).collect())
-        });
-        let [start, checksum, of_momenta] =
-            ["start", "checksum", "momenta-checksum"].map(|key| s.get(key).map(|setting| String::from(setting.text())));
-        let file = |name: &str| match Path::new(name).components().count() {
-            1 if Path::new(name).file_name().is_some() => Ok(name.to_string()),
-            _ => Err(format!("'{name}' is not the name of a file of this folder")),
-        };
-        let (links, momenta) = (s.parsed("links", file), s.parsed("momenta", file));
-        let bytes = s.count("bytes", 0..=usize::MAX);
-        let mut sum = |key: &str| s.parsed(key, checksum_of);
-        let (lines, seal) = (sum("lines"), sum(SEAL));
+        let keys: StateKeys = s.read("");
         s.finish(&shown.to_string())?;
         let missing =
             |key: &str| Failure::refused(format!("{shown} is incomplete: {key} is missing; restore the file"));
-        let sealed = format.ok_or_else(|| missing("format"))?;
-        match seal {
+        let sealed = keys.format.value().ok_or_else(|| missing("format"))?;
+        match keys.crc32.value() {
             // A key of this name at the end of a file of an older version is none that it wrote.
             Some(seal) => is_sealed(path, seal)?,
             None if sealed => return Err(missing(SEAL)),
             None => {}
         }
+        let lines = keys.lines.value();
         if sealed && lines.is_none() {
             return Err(missing("lines"));
         }
-        let state = ChainState {
-            trajectory: trajectory.ok_or_else(|| missing("trajectory"))? as u32,
-            accepted: accepted.ok_or_else(|| missing("accepted"))? as u32,
-            seed: seed.ok_or_else(|| missing("seed"))?,
-            bounds: bounds.ok_or_else(|| missing("bounds"))?,
-            poles: poles.ok_or_else(|| missing("poles"))?,
-            start,
-            batches: batches.ok_or_else(|| missing("batches"))?,
+        let whole = |list: &Given<Numbers<Whole>>| {
+            list.get().map_or_else(Vec::new, |all| all.iter().map(|x| *x as usize).collect())
         };
-        let links = StoredLinks { name: links.ok_or_else(|| missing("links"))?, checksum };
+        let state = ChainState {
+            trajectory: keys.trajectory.value().ok_or_else(|| missing("trajectory"))? as u32,
+            accepted: keys.accepted.value().ok_or_else(|| missing("accepted"))? as u32,
+            seed: keys.seed.value().ok_or_else(|| missing("seed"))?,
+            bounds: keys.bounds.value().unwrap_or_default(),
+            poles: whole(&keys.poles),
+            start: keys.start.value(),
+            batches: whole(&keys.batches),
+        };
+        let name = keys.links.value().ok_or_else(|| missing("links"))?;
+        let links = StoredLinks { name, checksum: keys.checksum.value() };
         if sealed && links.checksum.is_none() {
             return Err(missing("checksum"));
         }
-        let momenta = momenta.map(|name| StoredLinks { name, checksum: of_momenta });
+        let momenta = keys.momenta.value().map(|name| StoredLinks { name, checksum: keys.momenta_checksum.value() });
         if momenta.as_ref().is_some_and(|momenta| momenta.checksum.is_none()) {
             return Err(missing("momenta-checksum"));
         }
-        Ok(Saved { state, links, momenta, bytes: bytes.ok_or_else(|| missing("bytes"))? as u64, lines })
-    }
-}
-
-/// A checksum as it is written.
-fn checksum_of(text: &str) -> Result<u32, String> {
-    match u32::from_str_radix(text, 16) {
-        Ok(sum) if text.len() == 8 => Ok(sum),
-        _ => Err(format!("'{text}' is not a checksum of eight hexadecimal digits")),
+        Ok(Saved { state, links, momenta, bytes: keys.bytes.value().ok_or_else(|| missing("bytes"))? as u64, lines })
     }
 }
 

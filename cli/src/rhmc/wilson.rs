@@ -1,9 +1,8 @@
 //! Wilson-like quarks in an input, and the parts of the action that they make.
 use super::super::{Failure, Outcome, multigrid, stout, text};
 use super::course::failed;
-use super::input::{approximation, needed};
+use super::input::approximation;
 use super::settings::WITHOUT;
-use crate::config::{RESIDUAL, Settings, is_residual};
 use crate::failure::ReadBy;
 use ferrite::domain::Domain;
 use ferrite::hmc::HmcError;
@@ -20,6 +19,8 @@ use ferrite::multigrid::MultigridParams;
 use ferrite::operators::{
     DIVISOR, Definition, Keys, LinkDependence, OPERATORS, Operator, Schur, WilsonLike, is_divisor, operator_named,
 };
+use ferrite_inputs::values::{Switch, Value as _};
+use ferrite_inputs::{Input, RESIDUAL, is_residual};
 use serde_json::{Map, Value, json};
 
 /// Quarks of one mass: two, exactly, or one, by a rational function.
@@ -58,13 +59,13 @@ pub fn definition(name: &str) -> Option<&'static Definition> {
 
 /// Keys of a table `[[fermion]]` as those of an operator.
 pub struct InTable<'a> {
-    settings: &'a mut Settings,
+    settings: &'a mut Input,
     number: usize,
 }
 
 impl<'a> InTable<'a> {
     /// Of the table with this number.
-    pub fn new(settings: &'a mut Settings, number: usize) -> Self {
+    pub fn new(settings: &'a mut Input, number: usize) -> Self {
         InTable { settings, number }
     }
     fn key(&self, key: &str) -> String {
@@ -87,11 +88,11 @@ impl Keys for InTable<'_> {
     }
     fn parse(&mut self, key: &'static str, parse: &mut dyn FnMut(&str) -> Result<(), String>) {
         let key = self.key(key);
-        self.settings.parsed(&key, parse);
+        self.settings.parse(&key, parse);
     }
     fn is_on(&mut self, key: &'static str) -> bool {
         let key = self.key(key);
-        self.settings.is_on(&key)
+        self.settings.parsed(&key, Switch::of) == Some(true)
     }
     fn refuse(&mut self, key: &str, why: &str) {
         if let Some(setting) = self.settings.get(&self.key(key)) {
@@ -131,7 +132,7 @@ pub const OF_WILSON: [&str; 13] = [
 ];
 
 /// The group of a table whose operator is `definition`; what is wrong the settings know.
-pub fn group(s: &mut Settings, number: usize, definition: &'static Definition) -> Option<WilsonGroup> {
+pub fn group(s: &mut Input, number: usize, definition: &'static Definition) -> Option<WilsonGroup> {
     let key = |name: &str| format!("fermion.{number}.{name}");
     let resolved = definition.resolve_all(&mut InTable::new(s, number));
     for name in OF_STAGGERED {
@@ -146,12 +147,7 @@ pub fn group(s: &mut Settings, number: usize, definition: &'static Definition) -
         }
     }
     let flavours = s.count(&key("flavours"), 1..=2);
-    needed(
-        s,
-        flavours.is_some(),
-        &key("flavours"),
-        "flavours = 2; for three of one mass give a table with 2 and one with 1",
-    );
+    s.needed(&key("flavours"), "flavours = 2; for three of one mass give a table with 2 and one with 1");
     let masses = s.numbers(&key("hasenbusch-mass"), "a number", |_| true);
     let kappas = s.numbers(&key("hasenbusch-kappa"), DIVISOR, is_divisor);
     let twists = s.numbers(&key("hasenbusch-mu"), DIVISOR, is_divisor);
@@ -185,15 +181,15 @@ pub fn group(s: &mut Settings, number: usize, definition: &'static Definition) -
     let methods =
         [("cg", WilsonMethod::Cg), ("bicgstab", WilsonMethod::Bicgstab), ("multigrid", WilsonMethod::Multigrid)];
     let method = s.choice(&key("method"), &methods).unwrap_or_default();
-    let multigrid = multigrid::of_keys(s, &key(""));
+    let multigrid = multigrid::of_keys(s, &format!("fermion.{number}"));
     let multigrid = (method == WilsonMethod::Multigrid).then_some(multigrid);
     match (&multigrid, definition.partner()) {
         (None, _) => {
-            multigrid::refuse(s, &key(""), multigrid::names(), "belongs to method = \"multigrid\"");
+            multigrid::refuse(s, &format!("fermion.{number}"), multigrid::names(), "belongs to method = \"multigrid\"");
         }
         (Some(_), Some(_)) => {
             let why = "quarks with a twisted mass have no multigrid: give \"cg\" or \"bicgstab\"";
-            multigrid::refuse(s, &key(""), ["method"].into_iter(), why);
+            multigrid::refuse(s, &format!("fermion.{number}"), ["method"].into_iter(), why);
         }
         (Some(_), None) => {}
     }
@@ -227,7 +223,7 @@ pub fn group(s: &mut Settings, number: usize, definition: &'static Definition) -
         }
         return None;
     }
-    let stout = stout::of_operator(s, &key(""));
+    let stout = stout::of_operator(s, &format!("fermion.{number}"));
     let plain = WilsonQuarks { stout, ..WilsonQuarks::new(operator) };
     let with_mass = |(mass, called): (f64, String)| match Operator::from(operator).with_mass(mass) {
         Operator::WilsonLike(operator) => (WilsonQuarks { operator, ..plain }, called),

@@ -1,11 +1,11 @@
 //! The input of `ferrite spectrum`, checked.
-use super::super::batch::{self, BatchChoice};
+use super::super::batch::{self, BatchChoice, BatchSize};
 use super::super::device::DeviceChoice;
+use super::super::keys::{self, SOLVE};
 use super::super::named::{self, is_field};
 use super::super::plan::{definition, foreign_keys};
-use super::super::{Context, Failure, Outcome, keys};
+use super::super::{Context, Failure, Outcome};
 use super::SpectrumArguments;
-use crate::config::{Kind, Schema, Settings, none_of};
 use ferrite::FermionKind;
 use ferrite::lattice::Lattice;
 use ferrite::observables::spectrum::gamma::{COUNT, name};
@@ -13,43 +13,94 @@ use ferrite::observables::spectrum::sequential_nucleon::{PROJECTORS, SpinProject
 use ferrite::observables::spectrum::smearing::MOST_STEPS;
 use ferrite::observables::spectrum::tastes::{PIONS, SpinTaste};
 use ferrite::operators::Definition;
+use ferrite_inputs::values::{
+    Any, AnyWord, Count, Item, Number, Numbers, Positive, Site, SiteItem, Switch, Text, Three, Word, WordItem,
+};
+use ferrite_inputs::{Given, Input, InputKind, Listed, Schema, none_of, rules, vocabularies};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use tracing::warn;
 
-/// Its own keys; those of `ferrite solve` are in a table `solve`.
-pub const SCHEMA: Schema = &[
-    ("configurations", Kind::Texts),
-    ("source", Kind::Word),
-    ("origin", Kind::Extents),
-    ("origins", Kind::Sites),
-    ("times", Kind::Count),
-    ("sink", Kind::Word),
-    ("momenta", Kind::Count),
-    ("seed", Kind::Count),
-    ("nucleon", Kind::Switch),
-    ("pcac", Kind::Switch),
-    ("propagators", Kind::Text),
-    ("batch", Kind::Count),
-    ("bin", Kind::Count),
-    ("plot", Kind::Texts),
-    ("mesons", Kind::Texts),
-    ("tastes", Kind::Texts),
-    ("three-point.hadron", Kind::Word),
-    ("three-point.separations", Kind::Numbers),
-    ("three-point.sink", Kind::Word),
-    ("three-point.projectors", Kind::Texts),
-    ("three-point.momentum", Kind::Numbers),
-    ("three-point.charge", Kind::Switch),
-    ("quark.*.name", Kind::Text),
-    ("quark.*.momentum", Kind::Numbers),
-    ("shell.width", Kind::Number),
-    ("shell.steps", Kind::Count),
-    ("shell.ape-weight", Kind::Number),
-    ("shell.ape-steps", Kind::Count),
-    ("shell.momentum", Kind::Numbers),
-];
+vocabularies! {
+    /// Kinds of sources.
+    Sources: SourceKind = SOURCES;
+    /// Ends of propagators; `true` for smeared ones.
+    Sinks: bool = [("point", false), ("shell", true)];
+    /// Hadrons at the ends of three-point functions; `true` for the nucleon.
+    Hadrons: bool = [("meson", false), ("nucleon", true)];
+    /// Projectors of the nucleon's spin.
+    Projectors: SpinProjector = PROJECTORS;
+}
+rules! {
+    /// Numbers of times.
+    Times: "a whole number of times from 1 on", |x| x >= 1.0 && x.fract() == 0.0 && x <= 4096.0;
+}
+
+/// Keys that are in no table.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+struct SpectrumKeys {
+    configurations: Listed<Item>,
+    source: Given<Word<Sources>>,
+    origin: Given<Site>,
+    origins: Listed<SiteItem>,
+    times: Given<Count<1, 4096>>,
+    sink: Given<Word<Sinks>>,
+    momenta: Given<Count<0, 12>>,
+    seed: Given<Count<0, { usize::MAX }>>,
+    nucleon: Given<Switch>,
+    pcac: Given<Switch>,
+    propagators: Given<Text>,
+    batch: Given<BatchSize>,
+    bin: Given<Count<1, 1_000_000>>,
+    plot: Listed<Item>,
+    mesons: Listed<Item>,
+    tastes: Listed<Item>,
+}
+
+/// Keys of the table `three-point`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+struct ThreePointKeys {
+    hadron: Given<Word<Hadrons>>,
+    separations: Given<Numbers<Times>>,
+    sink: Given<AnyWord>,
+    projectors: Listed<WordItem<Projectors>>,
+    momentum: Given<Three<Any>>,
+    charge: Given<Switch>,
+}
+
+/// Keys of a table `quark`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+struct QuarkKeys {
+    name: Given<Text>,
+    momentum: Given<Three<Any>>,
+}
+
+/// Keys of the table `shell`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+struct ShellKeys {
+    width: Given<Number<Positive>>,
+    steps: Given<Count<1, MOST_STEPS>>,
+    ape_weight: Given<Number<Positive>>,
+    ape_steps: Given<Count<0, 1000>>,
+    momentum: Given<Three<Any>>,
+}
+
+/// All keys; those of `ferrite solve` are in a table `solve`.
+pub static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+    let own = Schema::new(Some(InputKind::Spectrum))
+        .with::<SpectrumKeys>("")
+        .with::<ThreePointKeys>("three-point")
+        .with::<QuarkKeys>("quark.*")
+        .with::<ShellKeys>("shell");
+    keys::with_every_input(own).with_solves("solve", "quark", &SOLVE)
+});
 
 /// Keys of a solve that have no meaning here.
 const ELSEWHERE: [&str; 14] = [
@@ -113,7 +164,7 @@ pub struct QuarkInput {
     /// Of its shells, if not that of all.
     momentum: Option<[f64; 3]>,
     /// How it is solved for.
-    solve: Settings,
+    solve: Input,
 }
 
 /// What is at both ends of three-point functions.
@@ -197,7 +248,7 @@ pub struct SpectrumInput {
 impl SpectrumInput {
     /// Reads the file and the settings beside it; all mistakes at once.
     pub fn read(args: &SpectrumArguments, context: &Context) -> Outcome<Self> {
-        let mut s = Settings::with_solves(SCHEMA, "solve", "quark");
+        let mut s = Input::new(&SCHEMA);
         if let (true, Some(input)) =
             (is_field(&args.input), args.configurations.iter().find(|name| !is_field(name.as_ref())))
         {
@@ -214,13 +265,14 @@ impl SpectrumInput {
         }
         s.flag("batch", args.batch.as_deref());
         context.add_to(&mut s);
-        let device = DeviceChoice::from_settings(&mut s);
+        let device = DeviceChoice::of(&mut s);
+        let keys: SpectrumKeys = s.read("");
         let mut quarks = quarks(&mut s);
         let mut definitions = Vec::new();
         for QuarkInput { solve, .. } in &mut quarks {
             for key in ELSEWHERE {
                 if let Some(setting) = solve.get(key) {
-                    match SCHEMA.iter().any(|(own, _)| *own == key) {
+                    match SCHEMA.kind_of(key).is_some() {
                         true => {
                             s.wrong(&setting, format!("{key} is no key of this table: write it above the first table"))
                         }
@@ -241,25 +293,25 @@ impl SpectrumInput {
         let staggered = definitions.iter().any(|definition| definition.kind == FermionKind::Staggered);
         let partner = definitions.iter().find_map(|definition| definition.partner());
         agree(&mut s, &quarks, &definitions);
-        let (mesons, tastes) = (mesons(&mut s, &quarks), tastes(&mut s));
-        let configurations = configurations(&mut s);
-        if s.all("configurations").is_empty() && !s.was_refused("configurations") {
+        let (mesons, tastes) = (mesons(&mut s, &keys.mesons, &quarks), tastes(&mut s, &keys.tastes));
+        let configurations = configurations(&mut s, &keys.configurations);
+        if keys.configurations.is_empty() && !s.was_refused("configurations") {
             s.missing("no configurations: name them after the input, or configurations = [\"cfg.000100.ildg\"] in it");
         }
-        let source = s.choice("source", &SOURCES).unwrap_or(SourceKind::Point);
-        let shell_sink = s.choice("sink", &[("point", false), ("shell", true)]).unwrap_or(false);
-        let (origins, times) = (origins(&mut s), s.count("times", 1..=4096).unwrap_or(1));
-        let most = s.count("momenta", 0..=12).unwrap_or(0) as i32;
-        let seed = s.count("seed", 0..=usize::MAX).unwrap_or(1) as u64;
+        let source = keys.source.or(SourceKind::Point);
+        let shell_sink = keys.sink.is_on();
+        let (origins, times) = (origins(&mut s, &keys), keys.times.or(1));
+        let most = keys.momenta.or(0) as i32;
+        let seed = keys.seed.or(1) as u64;
         let shell = shell(&mut s, source == SourceKind::Shell || shell_sink);
         if let Some(note) = shell.and_then(|shell| shell.note(staggered)) {
             warn!("{note}");
         }
         let possible = !staggered && partner.is_none() && source != SourceKind::Noise;
-        let nucleon = s.get("nucleon").map_or(possible, |_| s.is_on("nucleon"));
+        let nucleon = if s.get("nucleon").is_some() { keys.nucleon.is_on() } else { possible };
         let spreads =
             quarks.iter().any(|quark| quark.solve.get("spread-boundary").is_some_and(|on| on.text() == "true"));
-        let pcac = s.is_on("pcac");
+        let pcac = keys.pcac.is_on();
         let at_one_time = matches!(source, SourceKind::Wall | SourceKind::Noise);
         let no_partner = partner.map_or_else(String::new, |other| {
             format!(
@@ -306,10 +358,10 @@ impl SpectrumInput {
                 s.wrong(&setting, format!("{why}: take the table three-point out"));
             }
         }
-        let batch = batch::choice(&mut s, "batch");
-        let bin = s.count("bin", 1..=1_000_000).unwrap_or(1);
-        let plot = plot(&mut s, staggered, &correlator_names(&quarks, &mesons, nucleon));
-        let propagators = s.get("propagators").map(|folder| PathBuf::from(folder.text()));
+        let batch = batch::choice(&keys.batch);
+        let bin = keys.bin.or(1);
+        let plot = plot(&mut s, &keys.plot, staggered, &correlator_names(&quarks, &mesons, nucleon));
+        let propagators = keys.propagators.get().map(PathBuf::from);
         s.finish(&args.input.display().to_string())?;
         Ok(SpectrumInput {
             configurations,
@@ -362,7 +414,7 @@ impl SpectrumInput {
         baryon(&self.quarks[quark])
     }
     /// The settings of a solve for a quark on one configuration for the sources at an origin, as `ferrite solve` knows them.
-    pub fn solve_settings(&self, quark: usize, origin: [usize; 4], configuration: &Path) -> Settings {
+    pub fn solve_settings(&self, quark: usize, origin: [usize; 4], configuration: &Path) -> Input {
         let mut solve = self.quarks[quark].solve.clone();
         solve.put("gauge", &[configuration.display().to_string()], "configurations");
         // Places of the sources' components; what the sources are is decided here.
@@ -573,120 +625,98 @@ fn momenta(most: i32) -> Vec<[i32; 3]> {
 }
 
 /// Returns the files that the names and patterns of `configurations` stand for, and notes patterns that match nothing.
-fn configurations(s: &mut Settings) -> Vec<PathBuf> {
+fn configurations(s: &mut Input, names: &Listed<Item>) -> Vec<PathBuf> {
     let mut files = Vec::new();
-    for setting in s.all("configurations") {
-        match named::matches(setting.text()) {
+    for name in names.iter() {
+        match named::matches(name.get().map_or("", String::as_str)) {
             Ok(found) => files.extend(found),
-            Err(why) => s.wrong(&setting, why),
+            Err(why) => s.wrong(name, why),
         }
     }
     files
 }
 
-/// The quarks: those of the tables, each with what the table `solve` has, or else that of this table.
-fn quarks(s: &mut Settings) -> Vec<QuarkInput> {
+/// Returns the quarks: those of the tables, each with the keys of the table `solve` that it does not have itself, or else
+/// that of this table.
+fn quarks(s: &mut Input) -> Vec<QuarkInput> {
     let tables = s.tables("quark");
     if tables == 0 {
         return vec![QuarkInput { name: String::new(), momentum: None, solve: s.solve() }];
     }
     let mut quarks: Vec<QuarkInput> = Vec::new();
     for number in 0..tables {
+        let QuarkKeys { name, momentum } = s.read(&format!("quark.{number}"));
         let key = format!("quark.{number}.name");
-        let name = s.get(&key);
-        match &name {
+        match name.get() {
             None if !s.was_refused(&key) => s.missing(format!("{key} is missing: mesons are called by their quarks")),
             None => {}
-            Some(setting) => {
-                let text = setting.text();
+            Some(text) => {
                 let word = text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
                 if text.is_empty() || !word {
-                    s.wrong(setting, "a name has letters, digits and '_' only");
-                } else if quarks.iter().any(|other| other.name == text) {
-                    s.wrong(setting, format!("there are two quarks '{text}'"));
+                    s.wrong(&name, "a name has letters, digits and '_' only");
+                } else if quarks.iter().any(|other| other.name == *text) {
+                    s.wrong(&name, format!("there are two quarks '{text}'"));
                 }
             }
         }
-        let name = name.map_or_else(String::new, |setting| setting.text().to_string());
-        let momentum = momentum(s, &format!("quark.{number}.momentum"));
-        quarks.push(QuarkInput { name, momentum, solve: s.solve_of(number) });
+        let name = name.value().unwrap_or_default();
+        quarks.push(QuarkInput { name, momentum: momentum.value(), solve: s.solve_of(number) });
     }
     quarks
 }
 
-/// The table `three-point`.
-fn three_point(s: &mut Settings, quarks: &[QuarkInput]) -> Option<ThreePoint> {
-    let whole = |x: f64| x >= 1.0 && x.fract() == 0.0 && x <= 4096.0;
-    let separations = s.numbers("three-point.separations", "a whole number of times from 1 on", whole);
-    let is_nucleon = s.choice("three-point.hadron", &[("meson", false), ("nucleon", true)]).unwrap_or(false);
-    let projectors = projectors(s);
-    let (other, why) = if is_nucleon {
-        ("three-point.sink", "is the matrix of a meson, and three-point.hadron is nucleon: take it out")
-    } else {
-        ("three-point.projectors", "belongs to three-point.hadron = \"nucleon\"")
-    };
-    if let Some(setting) = s.get(other) {
-        s.wrong(&setting, why);
+/// Returns the table `three-point`.
+fn three_point(s: &mut Input, quarks: &[QuarkInput]) -> Option<ThreePoint> {
+    let keys: ThreePointKeys = s.read("three-point");
+    let is_nucleon = keys.hadron.is_on();
+    if is_nucleon {
+        s.wrong(&keys.sink, "is the matrix of a meson, and three-point.hadron is nucleon: take it out");
+    } else if let Some(place) = s.get("three-point.projectors") {
+        s.wrong(&place, "belongs to three-point.hadron = \"nucleon\"");
     }
     let names: Vec<String> = (0..COUNT).map(name).collect();
-    let numbered: Vec<(&str, usize)> = names.iter().enumerate().map(|(number, name)| (name.as_str(), number)).collect();
-    let gamma = s.choice("three-point.sink", &numbered).unwrap_or(15);
-    let momentum = momentum(s, "three-point.momentum").unwrap_or_default();
-    if let (true, Some(setting)) = (momentum.iter().any(|p| p.fract() != 0.0), s.get("three-point.momentum")) {
-        s.wrong(&setting, "expected whole numbers, in units of 2π/L");
+    let number = |gamma: &String| names.iter().position(|name| name == gamma);
+    let gamma = keys.sink.get().map(number);
+    if let (Some(None), Some(typed)) = (gamma, keys.sink.get()) {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        s.wrong(&keys.sink, none_of("sink", typed, &names));
     }
-    let charge = s.is_on("three-point.charge");
-    if let (true, Some(setting)) = (charge, s.get("three-point.charge"))
-        && quarks.iter().any(|quark| quark.solve.get("theta").is_some())
-    {
-        s.wrong(
-            &setting,
-            "the conserved charge is known without twisted boundary conditions only: take solve.theta out",
-        );
+    let momentum = keys.momentum.value().unwrap_or_default();
+    if momentum.iter().any(|p| p.fract() != 0.0) {
+        s.wrong(&keys.momentum, "expected whole numbers, in units of 2π/L");
+    }
+    let charge = keys.charge.is_on();
+    if charge && quarks.iter().any(|quark| quark.solve.get("theta").is_some()) {
+        let why = "the conserved charge is known without twisted boundary conditions only: take solve.theta out";
+        s.wrong(&keys.charge, why);
     }
     if !s.was_given("three-point.separations") {
         for key in ["hadron", "sink", "projectors", "momentum", "charge"] {
-            if let Some(setting) = s.get(&format!("three-point.{key}")) {
-                s.wrong(&setting, "belongs to three-point.separations, the times between source and sink");
+            if let Some(place) = s.get(&format!("three-point.{key}")) {
+                s.wrong(&place, "belongs to three-point.separations, the times between source and sink");
             }
         }
     }
-    let mut separations: Vec<usize> = separations?.into_iter().map(|t| t as usize).collect();
+    let mut separations: Vec<usize> = keys.separations.value()?.into_iter().map(|t| t as usize).collect();
     separations.sort_unstable();
     separations.dedup();
-    let hadron = if is_nucleon { ThreePointHadron::Nucleon(projectors) } else { ThreePointHadron::Meson(gamma) };
+    let hadron = match is_nucleon {
+        true => ThreePointHadron::Nucleon(projectors(&keys.projectors)),
+        false => ThreePointHadron::Meson(gamma.flatten().unwrap_or(15)),
+    };
     Some(ThreePoint { hadron, separations, momentum: momentum.map(|p| p as i32), charge })
 }
 
-/// Those that are asked for, in their order, or the first one.
-fn projectors(s: &mut Settings) -> Vec<SpinProjector> {
-    let mut projectors = Vec::new();
-    for setting in s.all("three-point.projectors") {
-        match PROJECTORS.iter().find(|(name, _)| *name == setting.text()) {
-            Some((_, projector)) => projectors.push(*projector),
-            None => {
-                let names = PROJECTORS.map(|(name, _)| name);
-                s.wrong(&setting, none_of("projectors", setting.text(), &names));
-            }
-        }
-    }
+/// Returns the projectors that are requested, in their order, or the first one.
+fn projectors(requested: &Listed<WordItem<Projectors>>) -> Vec<SpinProjector> {
+    let mut projectors: Vec<SpinProjector> = requested.iter().filter_map(Given::value).collect();
     projectors.sort_unstable();
     projectors.dedup();
     if projectors.is_empty() { vec![SpinProjector::Unpolarised] } else { projectors }
 }
 
-/// Three numbers, in units of 2π/L.
-fn momentum(s: &mut Settings, key: &str) -> Option<[f64; 3]> {
-    let numbers = s.numbers(key, "a number", |_| true)?;
-    let three = <[f64; 3]>::try_from(numbers).ok();
-    if let (None, Some(setting)) = (three, s.get(key)) {
-        s.wrong(&setting, "expected three numbers, of x, y and z, in units of 2π/L");
-    }
-    three
-}
-
 /// Notes what quarks of one meson cannot differ in.
-fn agree(s: &mut Settings, quarks: &[QuarkInput], definitions: &[&Definition]) {
+fn agree(s: &mut Input, quarks: &[QuarkInput], definitions: &[&Definition]) {
     let [first, others @ ..] = quarks else { return };
     let text = |quark: &QuarkInput, key: &str| quark.solve.get(key).map(|setting| setting.text().to_string());
     for quark in others {
@@ -712,24 +742,25 @@ fn agree(s: &mut Settings, quarks: &[QuarkInput], definitions: &[&Definition]) {
 }
 
 /// Pairs of quarks whose mesons are made: those that are asked for, or all.
-fn mesons(s: &mut Settings, quarks: &[QuarkInput]) -> Vec<[usize; 2]> {
+fn mesons(s: &mut Input, names: &Listed<Item>, quarks: &[QuarkInput]) -> Vec<[usize; 2]> {
     let n = quarks.len();
     let all = || (0..n).flat_map(|a| (a..n).map(move |b| [a, b])).collect();
-    if s.all("mesons").is_empty() {
+    if names.is_empty() {
         return all();
     }
     let mut pairs = Vec::new();
-    for setting in s.all("mesons") {
+    for one in names.iter() {
+        let Some(text) = one.get() else { continue };
         let place = |name: &str| quarks.iter().position(|quark| quark.name == name && !name.is_empty());
-        let pair = setting.text().split_once('-').and_then(|(a, b)| Some([place(a.trim())?, place(b.trim())?]));
+        let pair = text.split_once('-').and_then(|(a, b)| Some([place(a.trim())?, place(b.trim())?]));
         match pair {
-            None if quarks[0].name.is_empty() => s.wrong(&setting, "belongs to an input with tables [[quark]]"),
+            None if quarks[0].name.is_empty() => s.wrong(one, "belongs to an input with tables [[quark]]"),
             None => {
                 let names: Vec<&str> = quarks.iter().map(|quark| quark.name.as_str()).collect();
                 let of = names.join(", ");
-                s.wrong(&setting, format!("'{}' is not QUARK-ANTIQUARK, each one of {of}", setting.text()));
+                s.wrong(one, format!("'{text}' is not QUARK-ANTIQUARK, each one of {of}"));
             }
-            Some(pair) if pairs.contains(&pair) => s.wrong(&setting, format!("'{}' is there twice", setting.text())),
+            Some(pair) if pairs.contains(&pair) => s.wrong(one, format!("'{text}' is there twice")),
             Some(pair) => pairs.push(pair),
         }
     }
@@ -737,51 +768,40 @@ fn mesons(s: &mut Settings, quarks: &[QuarkInput]) -> Vec<[usize; 2]> {
 }
 
 /// Mesons by spin and taste: `pions`, one of them, or a single operator.
-fn tastes(s: &mut Settings) -> Vec<TasteMeson> {
+fn tastes(s: &mut Input, names: &Listed<Item>) -> Vec<TasteMeson> {
     let pion = |(name, operators): &(&str, &[&str])| TasteMeson {
         name: (*name).into(),
         operators: operators.iter().filter_map(|one| one.parse().ok()).collect(),
     };
     let mut all: Vec<TasteMeson> = Vec::new();
-    for setting in s.all("tastes") {
-        let text = setting.text();
+    for name in names.iter() {
+        let Some(text) = name.get() else { continue };
         let found: Vec<TasteMeson> = match PIONS.iter().find(|(name, _)| *name == text) {
             _ if text == "pions" => PIONS.iter().map(pion).collect(),
             Some(one) => vec![pion(one)],
             None => match text.parse() {
-                Ok(operator) => vec![TasteMeson { name: text.into(), operators: vec![operator] }],
+                Ok(operator) => vec![TasteMeson { name: text.clone(), operators: vec![operator] }],
                 Err(why) => {
                     let names: Vec<&str> = PIONS.iter().map(|(name, _)| *name).collect();
-                    s.wrong(&setting, format!("{why}; there are pions, too, all or one of {}", names.join(", ")));
+                    s.wrong(name, format!("{why}; there are pions, too, all or one of {}", names.join(", ")));
                     continue;
                 }
             },
         };
         match found.iter().find(|one| all.iter().any(|known| known.name == one.name)) {
-            Some(twice) => s.wrong(&setting, format!("'{}' is there twice", twice.name)),
+            Some(twice) => s.wrong(name, format!("'{}' is there twice", twice.name)),
             None => all.extend(found),
         }
     }
     all
 }
 
-/// The sites of `origin` or `origins`.
-fn origins(s: &mut Settings) -> Vec<[usize; 4]> {
-    let site = |text: &str| {
-        let numbers: Option<Vec<usize>> = text.split(',').map(|n| n.trim().parse().ok()).collect();
-        let four = numbers.and_then(|numbers| <[usize; 4]>::try_from(numbers).ok());
-        four.ok_or_else(|| format!("'{text}': expected four whole numbers x,y,z,t"))
-    };
+/// Returns the sites of `origin` or `origins`.
+fn origins(s: &mut Input, keys: &SpectrumKeys) -> Vec<[usize; 4]> {
     if s.get("origin").is_some() && s.get("origins").is_some() {
         s.conflict("origin", "origins", "the first is for one source, the second for several");
     }
-    let mut sites = Vec::new();
-    for setting in s.all("origins").into_iter().chain(s.get("origin")) {
-        match site(setting.text()) {
-            Ok(site) => sites.push(site),
-            Err(why) => s.wrong(&setting, why),
-        }
-    }
+    let sites: Vec<[usize; 4]> = keys.origins.iter().filter_map(Given::value).chain(keys.origin.value()).collect();
     if s.was_given("origins") && s.all("origins").is_empty() && !s.was_refused("origins") {
         s.missing("origins is empty: give sites, [[0, 0, 0, 0], [0, 0, 0, 8]]");
     }
@@ -812,42 +832,38 @@ fn correlator_names(quarks: &[QuarkInput], mesons: &[[usize; 2]], nucleon: bool)
     of_mesons.chain(of_nucleons).collect()
 }
 
-/// Correlators that are to be shown besides the usual hadrons.
-fn plot(s: &mut Settings, staggered: bool, names: &[String]) -> Vec<String> {
-    let all = s.all("plot");
-    for setting in &all {
+/// Returns the correlators that are to be shown besides the usual hadrons.
+fn plot(s: &mut Input, requested: &Listed<Item>, staggered: bool, names: &[String]) -> Vec<String> {
+    for one in requested.iter() {
+        let Some(text) = one.get() else { continue };
         if staggered {
-            s.wrong(setting, "effective masses of staggered quarks are shown of Goldstone's pion only: take it out");
-        } else if !names.iter().any(|name| name == setting.text()) {
+            s.wrong(one, "effective masses of staggered quarks are shown of Goldstone's pion only: take it out");
+        } else if !names.contains(text) {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            s.wrong(setting, none_of("plot", setting.text(), &names));
+            s.wrong(one, none_of("plot", text, &names));
         }
     }
-    all.iter().map(|setting| setting.text().to_string()).collect()
+    requested.iter().filter_map(Given::value).collect()
 }
 
-/// The smearing, if some is `needed`.
-fn shell(s: &mut Settings, needed: bool) -> Option<Shell> {
-    let width = s.number("shell.width", "a number above 0", |w| w > 0.0);
-    let steps = s.count("shell.steps", 1..=MOST_STEPS);
-    let ape_weight = s.number("shell.ape-weight", "a number above 0", |w| w > 0.0);
-    let ape_steps = s.count("shell.ape-steps", 0..=1000);
+/// Returns the smearing, if some is `needed`.
+fn shell(s: &mut Input, needed: bool) -> Option<Shell> {
+    let keys: ShellKeys = s.read("shell");
     let momenta = (0..s.tables("quark")).map(|number| format!("quark.{number}.momentum"));
-    let keys =
-        ["shell.width", "shell.steps", "shell.ape-weight", "shell.ape-steps", "shell.momentum"].map(String::from);
-    for key in keys.into_iter().chain(momenta) {
-        let key = key.as_str();
-        match (needed, s.get(key)) {
-            (true, None) if ["shell.width", "shell.steps"].contains(&key) && !s.was_given(key) => {
+    let of_shell = ["width", "steps", "ape-weight", "ape-steps", "momentum"].map(|key| format!("shell.{key}"));
+    for key in of_shell.into_iter().chain(momenta) {
+        match (needed, s.get(&key)) {
+            (true, None) if ["shell.width", "shell.steps"].contains(&key.as_str()) && !s.was_given(&key) => {
                 s.missing(format!("{key} is missing: a shell is (1 + w² Δ/(4 n))ⁿ of a point"));
             }
-            (false, Some(setting)) => s.wrong(&setting, "belongs to source = \"shell\" or sink = \"shell\""),
+            (false, Some(place)) => s.wrong(&place, "belongs to source = \"shell\" or sink = \"shell\""),
             _ => {}
         }
     }
-    let momentum = momentum(s, "shell.momentum").unwrap_or_default();
-    let (ape_weight, ape_steps) = (ape_weight.unwrap_or(2.5), ape_steps.unwrap_or(0));
-    Some(Shell { width: width?, steps: steps?, ape_weight, ape_steps, momentum }).filter(|_| needed)
+    let momentum = keys.momentum.value().unwrap_or_default();
+    let (ape_weight, ape_steps) = (keys.ape_weight.or(2.5), keys.ape_steps.or(0));
+    Some(Shell { width: keys.width.value()?, steps: keys.steps.value()?, ape_weight, ape_steps, momentum })
+        .filter(|_| needed)
 }
 
 #[cfg(test)]

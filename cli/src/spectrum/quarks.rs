@@ -5,7 +5,7 @@ use super::super::configured::Configured;
 use super::super::device::Device;
 use super::super::host_links::{HostLinks, LinksRead};
 use super::super::layout::{Cut, Layout};
-use super::super::plan::{gauge_header, reading};
+use super::super::plan::{configuration_header, reading};
 use super::super::progress::Watch;
 use super::super::solve::{self, ReadySolve, Solve, refused};
 use super::super::{Code, Context, Failure, Outcome, ahead, fields, interrupt, text};
@@ -13,7 +13,6 @@ use super::account::SolveAccount;
 use super::input::{Shell, SourceKind, SpectrumInput};
 use super::kept::{KeptFields, KeptPropagator};
 use super::spatial::SpatialWork;
-use crate::config::Settings;
 use ferrite::domain::{Domain, Part};
 use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
 use ferrite::field::{DeviceField, FullField, GaugeField};
@@ -33,6 +32,7 @@ use ferrite::observables::spectrum::sources::{corner_wall, noise_corner_wall, no
 use ferrite::operators::{Operator, StaggeredPhases, TimeBoundary};
 use ferrite::solve::{Report, apply_memory, for_batches, names};
 use ferrite::{FermionKind, LinkStorage, Precision};
+use ferrite_inputs::Input;
 use serde_json::json;
 use solvers::{SolveError, Unsolved};
 use std::cell::OnceCell;
@@ -90,23 +90,23 @@ pub fn check(input: &SpectrumInput, configurations: &[&Path], what: &str) -> Out
     let settings_of = |quark, configuration| input.solve_settings(quark, input.first_origin(), configuration);
     let mut settings = settings_of(0, configurations[0]);
     let read = reading(&mut settings);
-    let header = |settings: &mut Settings| gauge_header(settings, "gauge", &read);
+    let header = |settings: &mut Input| configuration_header(settings, &read);
     // Before the sources, which would say so for each component.
     let first = header(&mut settings).map(|header| header.lattice);
     first.map_or(Ok(()), |lattice| input.check(lattice))?;
     for configuration in &configurations[1..] {
         let mut its = settings_of(0, configuration);
         match header(&mut its).map(|header| header.lattice) {
-            None => its.finish(what).unwrap_or_else(|failure| settings.missing(failure.message)),
+            None => its.finish(what).unwrap_or_else(|mistakes| settings.missing(mistakes)),
             Some(lattice) if first.is_some_and(|first| first != lattice) => {
                 settings.missing(format!("{} is on {lattice}, others are on another lattice", configuration.display()))
             }
             Some(_) => {}
         }
     }
-    let mut solves = vec![Solve::from_settings(&mut settings, what)?];
+    let mut solves = vec![Solve::of(&mut settings, what)?];
     for quark in 1..input.quarks.len() {
-        solves.push(Solve::from_settings(&mut settings_of(quark, configurations[0]), what)?);
+        solves.push(Solve::of(&mut settings_of(quark, configurations[0]), what)?);
     }
     Ok(solves)
 }
@@ -361,7 +361,7 @@ impl<'a> QuarksOn<'a> {
     pub fn propagator<F: Quark>(&mut self, quark: usize, origin: [usize; 4]) -> Outcome<Propagator> {
         let (input, comm) = (self.input, &self.context.comm);
         let mut settings = input.solve_settings(quark, origin, &self.configuration.typed);
-        let solve = comm.agree(Solve::from_settings(&mut settings, self.what))?;
+        let solve = comm.agree(Solve::of(&mut settings, self.what))?;
         let (plan, components) = (&solve.plan, F::COMPONENTS);
         let layout = plan.cut(&input.device.layout, comm)?;
         solve.possible(layout.cut())?;
@@ -567,7 +567,7 @@ impl<'a> QuarksOn<'a> {
     ) -> Outcome<Propagator> {
         let (input, layout) = (self.input, &other.layout);
         let mut settings = input.solve_settings(quark, origin, &self.configuration.typed);
-        let solve = self.context.comm.agree(Solve::from_settings(&mut settings, self.what))?;
+        let solve = self.context.comm.agree(Solve::of(&mut settings, self.what))?;
         let (begin, time) = (Instant::now(), (origin[3] + separation) % layout.lattice().size()[3]);
         let momentum = input.three_point.as_ref().map_or([0; 3], |three| three.momentum);
         let made = |section: Section| -> Outcome<_> {
@@ -613,7 +613,7 @@ impl<'a> QuarksOn<'a> {
     ) -> Outcome<Propagator> {
         let (input, layout) = (self.input, &from.layout);
         let mut settings = input.solve_settings(quark, origin, &self.configuration.typed);
-        let solve = self.context.comm.agree(Solve::from_settings(&mut settings, self.what))?;
+        let solve = self.context.comm.agree(Solve::of(&mut settings, self.what))?;
         let begin = Instant::now();
         let point = |section: Section| {
             let about = SourceOf { input, configuration: self.configuration, section };

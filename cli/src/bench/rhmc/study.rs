@@ -1,6 +1,5 @@
 //! The runs of a study, and what came of them.
 use super::EnsembleBenchArguments;
-use crate::config::Settings;
 use crate::device::Device;
 use crate::layout::LayoutChoice;
 use crate::rhmc::input::{EnsembleInput, SCHEMA};
@@ -8,6 +7,7 @@ use crate::rhmc::{self, EnsembleJob};
 use crate::{Context, Failure, Outcome, target};
 use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme};
 use ferrite::lattice::Lattice;
+use ferrite_inputs::Input;
 use ferrite_report::precision_study::{LatticeSize, SettingResult, StudySetting, StudyTitle};
 use ferrite_report::records::trajectories;
 use serde_json::{Value, json};
@@ -241,9 +241,9 @@ impl<'a> EnsembleStudy<'a> {
                 }
             }
         }
-        let mut settings = Settings::of(SCHEMA);
+        let mut settings = Input::new(&SCHEMA);
         settings.set(&keys);
-        EnsembleInput::from_settings(&mut settings, "bench rhmc")
+        EnsembleInput::of(&mut settings, "bench rhmc")
     }
     /// Results of all settings.
     pub fn results(&self) -> Outcome<Vec<SettingResult>> {

@@ -3,7 +3,6 @@ use super::table::Results;
 use super::{SolverBenchArguments, columns};
 use crate::batch::Needs;
 use crate::bench::kernels::NO_SUCH_KERNELS;
-use crate::config::Settings;
 use crate::failure::ReadBy;
 use crate::host_links::with_tadpole;
 use crate::layout::Cut;
@@ -17,6 +16,7 @@ use ferrite::lattice::Lattice;
 use ferrite::operators::Definition;
 use ferrite::operators::Operator;
 use ferrite::solve::{Configuration, Request, staggered_link_bytes};
+use ferrite_inputs::Input;
 use serde_json::{Value, json};
 use std::path::Path;
 use tracing::info;
@@ -32,25 +32,25 @@ pub struct FormatsPlan {
 }
 
 impl FormatsPlan {
-    /// From `--operator` and what belongs to it; mistakes are noted in `settings`.
-    pub fn new(args: &SolverBenchArguments, settings: &mut Settings) -> Outcome<Self> {
+    /// From `--operator` and what belongs to it; mistakes are noted in `input`.
+    pub fn new(args: &SolverBenchArguments, input: &mut Input) -> Outcome<Self> {
         for (flag, given) in [("--paper", args.paper.is_some()), ("--table", args.table.is_some())] {
             if given {
                 let why = format!("{flag} is for --operator wilson: the paper has no tables of staggered fermions");
                 return Err(Failure::refused(why));
             }
         }
-        let definition = plan::definition(settings);
-        let operator = definition.and_then(|definition| definition.resolve_all(settings));
+        let definition = plan::definition(input);
+        let operator = definition.and_then(|definition| definition.resolve_all(input));
         if let Some(definition) = definition {
-            refuse_foreign_keys(settings, definition);
+            refuse_foreign_keys(input, definition);
         }
-        let shifts = settings.numbers("shifts", "a number", |_| true);
-        let strategy = settings.choice("shift-solver", &STRATEGIES);
+        let plan::SystemKeys { shifts, shift_solver, .. } = input.read("");
+        let (shifts, strategy) = (shifts.value(), shift_solver.value());
         if shifts.is_none() && strategy.is_some() {
-            settings.conflict("shift-solver", "shifts", "belongs to --shifts");
+            input.conflict("shift-solver", "shifts", "belongs to --shifts");
         }
-        settings.finish("the command line")?;
+        input.finish("the command line")?;
         let Some((operator, _)) = operator else { return Err(Failure::refused("the command line is incomplete")) };
         let (precisions, reconstructions) = (args.formats.precisions()?, args.formats.reconstructions()?);
         let schemes = schemes(operator.definition(), &precisions, &reconstructions);

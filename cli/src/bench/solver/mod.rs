@@ -4,9 +4,9 @@ mod paper;
 mod table;
 
 use crate::communicator::RunCommunicator;
-use crate::config::Settings;
 use crate::fields::{Reading, lattice_of, read_gauge};
 use crate::formats::FormatFlags;
+use crate::keys::SOLVE;
 use crate::plan::{definition, merged, refuse_foreign_keys, staggered_names};
 use crate::plot::write_lines;
 use crate::progress::Watch;
@@ -22,6 +22,7 @@ use ferrite::lattice::Lattice;
 use ferrite::operators::WILSON;
 use ferrite::solve::Configuration;
 use ferrite::{LinkStorage, Precision};
+use ferrite_inputs::Input;
 use serde_json::json;
 use solvers::SolveError;
 use std::path::PathBuf;
@@ -119,7 +120,7 @@ enum StudySubject {
 
 impl StudySubject {
     fn new(args: &SolverBenchArguments) -> Outcome<Self> {
-        let mut settings = Settings::default();
+        let mut input = Input::new(&SOLVE);
         let texts = [
             ("operator", &args.operator),
             ("u0", &args.u0),
@@ -128,20 +129,20 @@ impl StudySubject {
             ("shift-solver", &args.shift_solver),
         ];
         for (key, value) in texts {
-            settings.flag(key, value.as_deref());
+            input.flag(key, value.as_deref());
         }
-        let chosen = definition(&mut settings);
+        let chosen = definition(&mut input);
         if chosen.is_some_and(|definition| definition.kind == FermionKind::Staggered) {
-            return formats::FormatsPlan::new(args, &mut settings).map(|plan| StudySubject::Staggered(Box::new(plan)));
+            return formats::FormatsPlan::new(args, &mut input).map(|plan| StudySubject::Staggered(Box::new(plan)));
         }
-        if let (Some(definition), Some(setting)) = (chosen, settings.get("operator"))
+        if let (Some(definition), Some(place)) = (chosen, input.get("operator"))
             && *definition != WILSON
         {
             let why = format!("'{}': the study is of wilson and of {}", definition.name, staggered_names());
-            settings.wrong(&setting, why);
+            input.wrong(&place, why);
         }
-        refuse_foreign_keys(&mut settings, &WILSON);
-        settings.finish("the command line")?;
+        refuse_foreign_keys(&mut input, &WILSON);
+        input.finish("the command line")?;
         paper::Tables::new(args).map(StudySubject::Paper)
     }
 }

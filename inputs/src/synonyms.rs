@@ -848,6 +848,12 @@ pub fn of_value(key: &str, typed: &str, choices: &[&str]) -> Option<Meant> {
     })
 }
 
+/// Returns the message on a value that is none of these words, with the one that was probably meant.
+pub fn none_of(key: &str, text: &str, choices: &[&str]) -> String {
+    let hint = of_value(key, text, choices).map(|meant| meant.sentence()).unwrap_or_default();
+    format!("'{text}' is none of {}{hint}", choices.join(", "))
+}
+
 /// Returns a sentence on the command here that does the work of a command of this name in other programs.
 pub fn of_command(typed: &str) -> Option<&'static str> {
     let name = plain(typed);

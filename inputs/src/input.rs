@@ -1,0 +1,577 @@
+//! Values of an input by key, with their places, and what is wrong with them.
+use crate::given::{Given, PlaceNumber};
+use crate::kind::ReadBy;
+use crate::numbers;
+use crate::schema::Schema;
+use crate::sources::{array, from_other_base, sites};
+use crate::stored::{self, Placed, Stored};
+use crate::synonyms::none_of;
+use crate::text::count;
+use crate::values::{AnyWord, Kind, Raw, Switch, Value, joined, one_of};
+use ferrite::operators::Keys;
+use serde::de::DeserializeOwned;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Display};
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::rc::Rc;
+
+mod file;
+mod meant;
+
+/// Everything that is wrong with an input, a line for each mistake.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Mistakes(pub String);
+
+/// Place where a value was typed.
+#[derive(Clone, Debug)]
+enum Origin {
+    Flag,
+    Set,
+    File {
+        path: Rc<str>,
+        line: usize,
+        column: usize,
+    },
+    /// The program itself, under the name that users have for it.
+    Own(&'static str),
+}
+
+/// Key and place of a value, with the value as typed.
+#[derive(Clone, Debug)]
+pub struct Place {
+    key: Rc<str>,
+    /// The table that the key is in, where it is not part of the key.
+    table: Option<&'static str>,
+    text: String,
+    origin: Origin,
+}
+
+impl Place {
+    /// Returns file, line and column, or another origin, without the key.
+    fn origin(&self) -> String {
+        match &self.origin {
+            Origin::Flag => "flag".into(),
+            Origin::Set => "--set".into(),
+            Origin::File { path, line, column } => format!("{path}:{line}:{column}"),
+            Origin::Own(name) => (*name).into(),
+        }
+    }
+    /// Returns the value as typed.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// The place, as messages start with it: `run.toml:3:8: mass`, `--mass`, `--set mass`.
+impl Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let table = self.table.map_or(String::new(), |table| format!("{table}."));
+        match &self.origin {
+            Origin::Flag => write!(f, "--{table}{}", self.key),
+            Origin::Set => write!(f, "--set {table}{}", self.key),
+            Origin::File { path, line, column } => write!(f, "{path}:{line}:{column}: {table}{}", self.key),
+            Origin::Own(name) => write!(f, "{name}"),
+        }
+    }
+}
+
+/// Anything that has a place in an input.
+pub trait Located {
+    /// Returns the place, if there is one.
+    fn place_in(&self, input: &Input) -> Option<Place>;
+}
+impl Located for Place {
+    fn place_in(&self, _: &Input) -> Option<Place> {
+        Some(self.clone())
+    }
+}
+impl<T: Value> Located for Given<T> {
+    fn place_in(&self, input: &Input) -> Option<Place> {
+        self.place().map(|number| input.places[number].clone())
+    }
+}
+
+/// Values by key, and what is wrong with them.
+#[derive(Clone, Debug)]
+pub struct Input {
+    schema: &'static Schema,
+    /// Name of the table of an input that these are, where they are not all of it.
+    inside: Option<&'static str>,
+    /// Whether an input file was read, so that advice is about its keys.
+    from_file: bool,
+    values: BTreeMap<Rc<str>, Stored>,
+    places: Vec<Place>,
+    /// How many tables arrays of tables have in files.
+    lengths: BTreeMap<String, usize>,
+    /// Keys whose values are of another type, or that were given under another name.
+    refused: BTreeSet<Rc<str>>,
+    mistakes: Vec<((usize, usize), String)>,
+    /// Numbers of the lines that are not TOML.
+    unreadable: BTreeSet<usize>,
+    syntax: Vec<((usize, usize), String)>,
+    /// Note for a file that may not be the intended one.
+    doubt: Option<String>,
+}
+
+/// A key with `*` for the numbers of tables.
+fn pattern(key: &str) -> String {
+    let part = |part: &str| if index(part).is_some() { "*".to_string() } else { part.to_string() };
+    key.split('.').map(part).collect::<Vec<_>>().join(".")
+}
+
+/// Returns whether a key is one of this table.
+fn in_same_table(key: &str, table: &str) -> bool {
+    key.rsplit_once('.').is_some_and(|(of, _)| of == table)
+}
+
+/// The number of a table in an array of tables; nobody has a thousand.
+fn index(part: &str) -> Option<usize> {
+    let written =
+        part.len() <= 3 && part.bytes().all(|b| b.is_ascii_digit()) && (part == "0" || !part.starts_with('0'));
+    part.parse().ok().filter(|_| written)
+}
+
+/// Position of messages on missing keys, after all others.
+const MISSING: (usize, usize) = (usize::MAX, 0);
+
+/// Returns whether a message on something missing is about this key, which was given with a wrong value or under another name.
+fn is_about(missing: &str, key: &str) -> bool {
+    let last = key.rsplit('.').next().unwrap_or(key);
+    let named = |text: String| {
+        missing
+            .match_indices(&text)
+            .any(|(at, _)| !missing[at + text.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '-'))
+    };
+    missing.starts_with(&format!("{key} is missing"))
+        || named(format!("--{last}"))
+        || missing.contains(&format!(" {last} = "))
+}
+
+/// So many mistakes are listed.
+const MOST_MISTAKES: usize = 50;
+
+impl Input {
+    /// Returns an input with the keys of a schema, without values.
+    pub fn new(schema: &'static Schema) -> Self {
+        Input {
+            schema,
+            inside: None,
+            from_file: false,
+            values: BTreeMap::new(),
+            places: Vec::new(),
+            lengths: BTreeMap::new(),
+            refused: BTreeSet::new(),
+            mistakes: Vec::new(),
+            unreadable: BTreeSet::new(),
+            syntax: Vec::new(),
+            doubt: None,
+        }
+    }
+    /// Returns the table for a solve as the input of a solve.
+    pub fn solve(&self) -> Self {
+        let Some(solves) = self.schema.solves else { return self.clone() };
+        let mut solve = Self { inside: Some(solves.table), from_file: self.from_file, ..Self::new(solves.schema) };
+        solve.places = self.places.clone();
+        for (key, value) in &self.values {
+            if let Some(own) = self.in_table(key) {
+                let own: Rc<str> = own.into();
+                for number in value.places().into_iter().chain([value.place()]) {
+                    let place = &mut solve.places[number];
+                    (place.key, place.table) = (own.clone(), Some(solves.table));
+                }
+                solve.values.insert(own, value.clone());
+            }
+        }
+        solve
+    }
+    /// Returns the same, with the values of a table of the array for solves in place of the common ones.
+    pub fn solve_of(&self, number: usize) -> Self {
+        let mut solve = self.solve();
+        for (key, value) in &self.values {
+            let own = self.in_array(key).filter(|(of, own)| *of == number && !self.is_own(key) && !own.contains('.'));
+            if let Some((_, own)) = own {
+                solve.values.insert(own.into(), value.clone());
+            }
+        }
+        solve
+    }
+    /// Returns how users give these keys: as flags, as keys of an input, or as keys of a table of it.
+    pub fn given_by(&self) -> ReadBy {
+        let of_input = if self.from_file { ReadBy::Keys } else { ReadBy::Flags };
+        self.inside.map_or(of_input, ReadBy::Table)
+    }
+    /// Returns how users give a key a value, for advice: see [`ReadBy::spelled`].
+    pub fn spelled(&self, key: &str, value: &str) -> String {
+        self.given_by().spelled(key, value)
+    }
+    /// The key within the table for solves, of one that is in there.
+    fn in_table<'k>(&self, key: &'k str) -> Option<&'k str> {
+        key.strip_prefix(self.schema.solves?.table)?.strip_prefix('.')
+    }
+    /// The number of the table and the key within it, of one that is in the array for solves.
+    fn in_array<'k>(&self, key: &'k str) -> Option<(usize, &'k str)> {
+        let (number, own) = key.strip_prefix(self.schema.solves?.array)?.strip_prefix('.')?.split_once('.')?;
+        Some((index(number)?, own))
+    }
+    /// Whether a key is one of the schema.
+    fn is_own(&self, key: &str) -> bool {
+        let pattern = pattern(key);
+        self.schema.keys().any(|(name, _)| name == pattern)
+    }
+    fn known(&self, key: &str) -> Option<Kind> {
+        let of_solve = |own: &str| self.schema.solves?.schema.kind_of(own);
+        if let Some(own) = self.in_table(key) {
+            return of_solve(own);
+        }
+        let own = self.schema.kind_of(&pattern(key));
+        own.or_else(|| self.in_array(key).and_then(|(_, own)| of_solve(own)))
+    }
+    /// Returns how many tables an array of tables has.
+    pub fn tables(&self, name: &str) -> usize {
+        let number = |key: &Rc<str>| index(key.strip_prefix(name)?.strip_prefix('.')?.split('.').next()?);
+        let by_keys = self.values.keys().filter_map(number).map(|n| n + 1).max();
+        // A table without keys is one, too.
+        by_keys.max(self.lengths.get(name).copied()).unwrap_or(0)
+    }
+    /// Notes a value given as a flag. It replaces values of files.
+    pub fn flag(&mut self, key: &'static str, value: Option<&str>) {
+        self.flags(key, value.as_slice());
+    }
+    /// Notes the values of a flag that may be repeated.
+    pub fn flags(&mut self, key: &'static str, values: &[impl AsRef<str>]) {
+        if !values.is_empty() {
+            self.insert(key, values.iter().map(|text| text.as_ref().to_string()).collect(), &Origin::Flag);
+        }
+    }
+    /// Puts values that are not typed as such under a key; mistakes in them are reported under the name that users know.
+    pub fn put(&mut self, key: &'static str, values: &[String], name: &'static str) {
+        self.insert(key, values.to_vec(), &Origin::Own(name));
+    }
+    /// Inserts texts as the value of a key.
+    fn insert(&mut self, key: &str, texts: Vec<String>, origin: &Origin) {
+        let key: Rc<str> = key.into();
+        let is_list = matches!(self.known(&key), Some(Kind::Texts | Kind::Sites));
+        let placed = |text: String| self.placed(&key, Raw::Text(text.clone()), text, origin.clone());
+        let mut all: Vec<Placed> = texts.into_iter().map(placed).collect();
+        let value = match (is_list, all.pop()) {
+            (false, Some(last)) => Stored::One(last),
+            (false, None) => return,
+            (true, last) => {
+                all.extend(last);
+                self.list(&key, all, origin)
+            }
+        };
+        self.values.insert(key, value);
+    }
+    /// Returns a list with its place.
+    fn list(&mut self, key: &Rc<str>, all: Vec<Placed>, origin: &Origin) -> Stored {
+        let texts: Vec<&str> = all.iter().map(|one| self.places[one.place].text.as_str()).collect();
+        let whole = self.placed(key, Raw::List(Vec::new()), texts.join(","), origin.clone());
+        Stored::Several(all, whole.place)
+    }
+    /// Gives a value its place.
+    fn placed(&mut self, key: &Rc<str>, raw: Raw, text: String, origin: Origin) -> Placed {
+        self.places.push(Place { key: key.clone(), table: None, text, origin });
+        Placed { raw, place: self.places.len() - 1 }
+    }
+    /// Notes a configuration that was named without a flag. It replaces that of an input; beside `--gauge` it is a mistake.
+    pub fn configuration(&mut self, path: Option<&Path>) {
+        let Some(path) = path else { return };
+        match self.get("gauge") {
+            Some(given) if matches!(given.origin, Origin::Flag) => {
+                let why = format!("{} is named, too: name one configuration", path.display());
+                self.wrong(&given, why);
+            }
+            _ => self.put("gauge", &[path.display().to_string()], "the configuration"),
+        }
+    }
+    /// Notes a flag without a value.
+    pub fn switch(&mut self, key: &'static str, given: bool) {
+        self.flag(key, given.then_some("true"));
+    }
+
+    /// Notes `KEY=VALUE` of `--set`. Values of one key that may have several add up. Lists are typed with commas alone,
+    /// or as in a file.
+    pub fn set(&mut self, assignments: &[String]) {
+        let mut fresh: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for assignment in assignments {
+            let Some((key, value)) = assignment.split_once('=') else {
+                self.mistake(None, format!("--set {assignment}: expected KEY=VALUE, for example --set tol=1e-8"));
+                continue;
+            };
+            let key = key.trim();
+            let Some(kind) = self.known(key) else {
+                let message = format!("--set {assignment}: unknown key '{key}'{}", self.suggestion(key));
+                self.mistake(None, message);
+                continue;
+            };
+            let list = match kind {
+                Kind::Texts | Kind::Extents => array(value),
+                Kind::Numbers | Kind::Fractions => {
+                    array(value).or_else(|| from_other_base(value).map(|number| vec![number]))
+                }
+                Kind::Sites => sites(value).or_else(|| {
+                    let list = array(value)?;
+                    Some(if list.iter().any(|site| site.contains(',')) { list } else { vec![list.join(",")] })
+                }),
+                Kind::Count | Kind::Number => from_other_base(value).map(|number| vec![number]),
+                _ => None,
+            };
+            let adds_up = matches!(kind, Kind::Texts | Kind::Sites);
+            let texts = match list {
+                Some(texts) if adds_up => texts,
+                Some(texts) => vec![texts.join(",")],
+                None => vec![value.trim().trim_matches('"').into()],
+            };
+            let list = fresh.entry(key.to_string()).or_default();
+            if !adds_up {
+                list.clear();
+            }
+            list.extend(texts);
+        }
+        for (key, texts) in fresh {
+            self.insert(&key, texts, &Origin::Set);
+        }
+    }
+
+    /// Refuses arguments of `--set` that are not of the form `KEY=VALUE`.
+    pub fn only_set(mut self, assignments: &[String]) -> Result<(), Mistakes> {
+        let odd = assignments.iter().find(|assignment| !assignment.contains('='));
+        self.set(odd.map(std::slice::from_ref).unwrap_or_default());
+        self.finish("the command line")
+    }
+
+    /// Returns everything that was typed, with its place: `mass = 0.05 (run.toml:2:8)`.
+    pub fn given(&self) -> Vec<String> {
+        let line = |key: &Rc<str>| {
+            let all = self.all(key);
+            let texts: Vec<_> = all.iter().map(Place::text).collect();
+            let value = if texts.len() == 1 { texts[0].into() } else { format!("{texts:?}") };
+            let table = self.inside.map_or(String::new(), |table| format!("{table}."));
+            let place = all.first().map_or(String::new(), |place| format!(" ({})", place.origin()));
+            format!("{table}{key} = {value}{place}")
+        };
+        self.values.keys().map(line).collect()
+    }
+    /// Returns values as they were typed, those of a list joined with commas, of the keys for which `which` holds of the key with
+    /// `*` for the number of a table.
+    pub fn typed(&self, which: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
+        let line = |key: &Rc<str>| {
+            let all = self.all(key);
+            let texts: Vec<&str> = all.iter().map(|place| place.text.trim()).collect();
+            which(&pattern(key)).then(|| (key.to_string(), texts.join(",")))
+        };
+        self.values.keys().filter_map(line).collect()
+    }
+
+    /// Reads the values of a table, or of the keys that are in none, into a structure. Values that a key cannot have are noted,
+    /// and absent in it.
+    pub fn read<T: DeserializeOwned + Default>(&mut self, table: &str) -> T {
+        let prefix = if table.is_empty() { String::new() } else { format!("{table}.") };
+        let mut values = Vec::new();
+        for (key, value) in self.values.clone() {
+            let Some(own) = key.strip_prefix(&prefix).filter(|own| !own.contains('.')) else { continue };
+            if !self.is_flag_for_value(&value) {
+                values.push((own.to_string(), value));
+            }
+        }
+        // Deserializing ends with the first mistake: without the value it goes further.
+        loop {
+            let why = match stored::read(&values) {
+                Ok(read) => return read,
+                Err(why) => why,
+            };
+            let Some(place) = why.place else {
+                self.missing(why);
+                return T::default();
+            };
+            self.unfit(place, &why.why);
+            values.retain_mut(|(_, value)| match value {
+                Stored::One(one) => one.place != place,
+                Stored::Several(all, _) => {
+                    all.retain(|one| one.place != place);
+                    true
+                }
+            });
+        }
+    }
+    /// Notes a flag whose value is the next flag.
+    fn is_flag_for_value(&mut self, value: &Stored) -> bool {
+        let place = self.places[value.place()].clone();
+        let is = matches!(place.origin, Origin::Flag) && place.text.starts_with("--");
+        if is {
+            self.wrong(&place, format!("its value is missing: {} is the next flag", place.text));
+        }
+        is
+    }
+    /// Notes what is wrong with the value at a place, in a message of [`Value::of`].
+    fn unfit(&mut self, number: PlaceNumber, why: &str) {
+        let place = self.places[number].clone();
+        let element = why.strip_prefix('#').and_then(|why| {
+            let (k, why) = why.split_once(' ')?;
+            Some((place.text.split(',').nth(k.parse().ok()?)?.trim(), why))
+        });
+        let (text, why) = element.unwrap_or((place.text.as_str(), why));
+        let message = match why.strip_prefix("is none of ") {
+            Some(words) => none_of(&place.key, text, &words.split(", ").collect::<Vec<_>>()),
+            None if why.starts_with("is ") => format!("'{text}' {why}"),
+            None => why.into(),
+        };
+        self.wrong(&place, message);
+    }
+    /// Returns the value of a key through a function such as [`Value::of`], whose error is noted.
+    pub fn parsed<T>(&mut self, key: &str, of: impl FnOnce(&Raw) -> Result<T, String>) -> Option<T> {
+        let value = self.values.get(key)?.clone();
+        if self.is_flag_for_value(&value) {
+            return None;
+        }
+        let Stored::One(Placed { raw, place }) = value else { return None };
+        of(&raw).map_err(|why| self.unfit(place, &why)).ok()
+    }
+    /// Returns a number for which `fits` holds, of a key that an operator, a method or a monomial defines.
+    pub fn number(&mut self, key: &str, expected: &str, fits: impl Fn(f64) -> bool) -> Option<f64> {
+        self.parsed(key, |raw| numbers::one(raw, expected, &fits))
+    }
+    /// Returns one or several such numbers.
+    pub fn numbers(&mut self, key: &str, expected: &str, fits: impl Fn(f64) -> bool) -> Option<Vec<f64>> {
+        self.parsed(key, |raw| numbers::several(raw, expected, &fits))
+    }
+    /// Returns a whole number in a range, of such a key.
+    pub fn count(&mut self, key: &str, range: RangeInclusive<usize>) -> Option<usize> {
+        self.parsed(key, |raw| numbers::count(raw, range))
+    }
+    /// Returns what one of some words stands for, of such a key.
+    pub fn choice<M: Copy>(&mut self, key: &str, words: &[(&'static str, M)]) -> Option<M> {
+        self.parsed(key, |raw| one_of(raw, words))
+    }
+    /// Returns what a text stands for, of such a key.
+    pub fn parse<T>(&mut self, key: &str, parse: impl FnOnce(&str) -> Result<T, String>) -> Option<T> {
+        self.parsed(key, |raw| parse(&joined(raw)))
+    }
+    /// Returns what a word of a key stands for, where its words depend on other keys.
+    pub fn meaning<M: Copy>(&mut self, word: &Given<AnyWord>, words: &[(&'static str, M)]) -> Option<M> {
+        let typed = word.get()?;
+        let meaning = one_of(&Raw::Text(typed.clone()), words);
+        meaning.map_err(|why| self.unfit(word.place().unwrap_or_default(), &why)).ok()
+    }
+    /// Notes that a key is missing, unless it is there and wrong.
+    pub fn needed(&mut self, key: &str, example: &str) {
+        if !self.was_given(key) {
+            self.missing(format!("{key} is missing; for example {example}"));
+        }
+    }
+
+    fn mistake(&mut self, at: Option<(usize, usize)>, message: String) {
+        self.mistakes.push((at.unwrap_or_default(), message));
+    }
+    /// Notes that a value cannot be used, if there is one.
+    pub fn wrong(&mut self, value: &impl Located, why: impl Display) {
+        let Some(setting) = value.place_in(self) else { return };
+        let at = match setting.origin {
+            Origin::File { line, column, .. } => Some((line, column)),
+            _ => None,
+        };
+        let why = why.to_string();
+        // A file that was named without a flag is known by its name.
+        match setting.origin {
+            Origin::Own(_) if why.starts_with(&format!("{}: ", setting.text)) => self.mistake(at, why),
+            _ => self.mistake(at, format!("{setting}: {why}")),
+        }
+    }
+    /// Notes that something is missing.
+    pub fn missing(&mut self, message: impl Display) {
+        self.mistakes.push((MISSING, message.to_string()));
+    }
+    /// Notes that two keys do not go together.
+    pub fn conflict(&mut self, key: &str, with: &str, why: &str) {
+        match (self.get(key), self.get(with)) {
+            (Some(first), Some(second)) => self.wrong(&first, format!("conflicts with {second}; {why}")),
+            (Some(first), None) => self.wrong(&first, why),
+            _ => self.missing(why),
+        }
+    }
+
+    /// Returns the place of a key's value, the last of several.
+    pub fn get(&self, key: &str) -> Option<Place> {
+        self.all(key).pop()
+    }
+    /// Returns the places of all values of a key.
+    pub fn all(&self, key: &str) -> Vec<Place> {
+        let numbers = self.values.get(key).map(Stored::places).unwrap_or_default();
+        numbers.into_iter().map(|number| self.places[number].clone()).collect()
+    }
+    /// Returns whether a key was given, with a value that is understood or not.
+    pub fn was_given(&self, key: &str) -> bool {
+        self.values.contains_key(key) || self.refused.contains(key)
+    }
+    /// Returns whether a key was given with a value of another type.
+    pub fn was_refused(&self, key: &str) -> bool {
+        self.refused.contains(key)
+    }
+
+    /// Returns whether all is right.
+    ///
+    /// # Errors
+    /// All mistakes, in the order of the file; `what` names the input.
+    pub fn finish(&mut self, what: &str) -> Result<(), Mistakes> {
+        let mut mistakes = std::mem::take(&mut self.mistakes);
+        // Nobody knows what is on such lines, nor what is missing therefore.
+        let is_known = |at: &(usize, usize)| !self.unreadable.contains(&at.0) && *at != MISSING;
+        mistakes.retain(|(at, _)| self.syntax.is_empty() || is_known(at));
+        mistakes.retain(|(at, message)| *at != MISSING || !self.refused.iter().any(|key| is_about(message, key)));
+        mistakes.append(&mut self.syntax);
+        mistakes.sort_by_key(|(at, _)| *at);
+        // What was looked at twice is one mistake.
+        let mut told = BTreeSet::new();
+        let lines = mistakes.into_iter().map(|(_, message)| message);
+        let lines: Vec<String> = lines.filter(|message| told.insert(message.clone())).collect();
+        match lines.as_slice() {
+            [] => Ok(()),
+            [one] => Err(Mistakes(self.doubt.as_ref().map_or(one.clone(), |doubt| format!("{one}; {doubt}")))),
+            many => {
+                let mut list = many.iter().take(MOST_MISTAKES).map(|line| format!("\n  {line}")).collect::<String>();
+                if many.len() > MOST_MISTAKES {
+                    list += &format!("\n  and {} more", many.len() - MOST_MISTAKES);
+                }
+                list += &self.doubt.as_ref().map_or(String::new(), |doubt| format!("\n{doubt}"));
+                Err(Mistakes(format!("{} in {what}:{list}", count(many.len(), "mistake"))))
+            }
+        }
+    }
+}
+
+/// How operators find their parameters.
+impl Keys for Input {
+    fn is_given(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+    fn number(&mut self, key: &'static str, expected: &str, fits: &dyn Fn(f64) -> bool) -> Option<f64> {
+        Input::number(self, key, expected, fits)
+    }
+    fn word(&mut self, key: &'static str, words: &[&'static str]) -> Option<usize> {
+        let choices: Vec<_> = words.iter().enumerate().map(|(place, word)| (*word, place)).collect();
+        self.choice(key, &choices)
+    }
+    fn parse(&mut self, key: &'static str, parse: &mut dyn FnMut(&str) -> Result<(), String>) {
+        Input::parse(self, key, parse);
+    }
+    fn is_on(&mut self, key: &'static str) -> bool {
+        self.parsed(key, Switch::of) == Some(true)
+    }
+    fn refuse(&mut self, key: &str, why: &str) {
+        if let Some(setting) = self.get(key) {
+            self.wrong(&setting, why);
+        }
+    }
+    fn conflict(&mut self, key: &str, other: &str, why: &str) {
+        Input::conflict(self, key, other, why);
+    }
+    fn missing(&mut self, why: &str) {
+        Input::missing(self, why);
+    }
+    fn spelled(&self, key: &str, value: &str) -> String {
+        Input::spelled(self, key, value)
+    }
+}

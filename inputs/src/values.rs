@@ -1,0 +1,392 @@
+//! Kinds of values of keys, and how each is read from what was typed.
+use crate::numbers;
+use crate::text;
+use ferrite::lattice::Lattice;
+pub use ferrite::operators::KeyKind as Kind;
+use ferrite::operators::{DIVISOR, is_divisor};
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+use std::fmt;
+use std::marker::PhantomData;
+
+/// A value as typed, before its key gives it a meaning. Flags are texts; numbers of files are numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Raw {
+    /// A text.
+    Text(String),
+    /// A whole number.
+    Whole(i128),
+    /// A number with a decimal point or an exponent.
+    Real(f64),
+    /// True or false.
+    Switch(bool),
+    /// An array.
+    List(Vec<Raw>),
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Any;
+        impl<'de> Visitor<'de> for Any {
+            type Value = Raw;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value")
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Raw, E> {
+                Ok(Raw::Text(text.into()))
+            }
+            fn visit_i64<E: Error>(self, n: i64) -> Result<Raw, E> {
+                Ok(Raw::Whole(n.into()))
+            }
+            fn visit_u64<E: Error>(self, n: u64) -> Result<Raw, E> {
+                Ok(Raw::Whole(n.into()))
+            }
+            fn visit_i128<E: Error>(self, n: i128) -> Result<Raw, E> {
+                Ok(Raw::Whole(n))
+            }
+            fn visit_f64<E: Error>(self, x: f64) -> Result<Raw, E> {
+                Ok(Raw::Real(x))
+            }
+            fn visit_bool<E: Error>(self, on: bool) -> Result<Raw, E> {
+                Ok(Raw::Switch(on))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Raw, A::Error> {
+                let mut all = Vec::new();
+                while let Some(one) = list.next_element()? {
+                    all.push(one);
+                }
+                Ok(Raw::List(all))
+            }
+        }
+        deserializer.deserialize_any(Any)
+    }
+}
+
+/// Meaning of a key's value. Types that implement this are markers; values are of type [`Out`](Self::Out).
+pub trait Value {
+    /// Type of the values.
+    type Out;
+    /// Kind of the values, by which flags, files and advice treat them.
+    const KIND: Kind;
+    /// Returns the value.
+    ///
+    /// # Errors
+    /// What is wrong. A message that begins with `is ` gets the value as typed in front, one that begins with `#3 is ` the
+    /// fourth value of a list.
+    fn of(raw: &Raw) -> Result<Self::Out, String>;
+}
+
+/// Any text.
+#[derive(Debug)]
+pub struct Text;
+impl Value for Text {
+    type Out = String;
+    const KIND: Kind = Kind::Text;
+    fn of(raw: &Raw) -> Result<String, String> {
+        text_of(raw).map(String::from)
+    }
+}
+
+/// An element of a list of texts.
+#[derive(Debug)]
+pub struct Item;
+impl Value for Item {
+    type Out = String;
+    const KIND: Kind = Kind::Texts;
+    fn of(raw: &Raw) -> Result<String, String> {
+        text_of(raw).map(String::from)
+    }
+}
+
+fn text_of(raw: &Raw) -> Result<&str, String> {
+    match raw {
+        Raw::Text(text) => Ok(text),
+        _ => Err("is not a text".into()),
+    }
+}
+
+/// True or false.
+#[derive(Debug)]
+pub struct Switch;
+impl Value for Switch {
+    type Out = bool;
+    const KIND: Kind = Kind::Switch;
+    fn of(raw: &Raw) -> Result<bool, String> {
+        match raw {
+            Raw::Switch(on) => Ok(*on),
+            Raw::Text(text) if text == "true" => Ok(true),
+            Raw::Text(text) if text == "false" => Ok(false),
+            _ => Err("is none of true, false".into()),
+        }
+    }
+}
+
+/// Words with what each stands for.
+pub trait Vocabulary {
+    /// Type of the meanings.
+    type Meaning: Copy;
+    /// Returns all words.
+    fn words() -> Vec<(&'static str, Self::Meaning)>;
+}
+
+/// One of some words.
+#[derive(Debug)]
+pub struct Word<V>(PhantomData<V>);
+impl<V: Vocabulary> Value for Word<V> {
+    type Out = V::Meaning;
+    const KIND: Kind = Kind::Word;
+    fn of(raw: &Raw) -> Result<V::Meaning, String> {
+        one_of(raw, &V::words())
+    }
+}
+
+/// An element of a list of such words.
+#[derive(Debug)]
+pub struct WordItem<V>(PhantomData<V>);
+impl<V: Vocabulary> Value for WordItem<V> {
+    type Out = V::Meaning;
+    const KIND: Kind = Kind::Texts;
+    fn of(raw: &Raw) -> Result<V::Meaning, String> {
+        one_of(raw, &V::words())
+    }
+}
+
+/// Returns what a word stands for.
+pub(crate) fn one_of<T: Copy>(raw: &Raw, words: &[(&'static str, T)]) -> Result<T, String> {
+    let typed = text_of(raw)?;
+    let found = words.iter().find(|(word, _)| *word == typed).map(|(_, meaning)| *meaning);
+    found.ok_or_else(|| format!("is none of {}", words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ")))
+}
+
+/// A word whose meaning depends on other keys.
+#[derive(Debug)]
+pub struct AnyWord;
+impl Value for AnyWord {
+    type Out = String;
+    const KIND: Kind = Kind::Word;
+    fn of(raw: &Raw) -> Result<String, String> {
+        text_of(raw).map(String::from)
+    }
+}
+
+/// A rule that numbers have to meet.
+pub trait Rule {
+    /// Describes the numbers that do.
+    const EXPECTED: &'static str;
+    /// Returns whether a number does.
+    fn fits(x: f64) -> bool;
+}
+
+/// A number of at most [`LARGEST`](ferrite::operators::LARGEST) in size that meets a rule.
+#[derive(Debug)]
+pub struct Number<R>(PhantomData<R>);
+impl<R: Rule> Value for Number<R> {
+    type Out = f64;
+    const KIND: Kind = Kind::Number;
+    fn of(raw: &Raw) -> Result<f64, String> {
+        numbers::one(raw, R::EXPECTED, &R::fits)
+    }
+}
+
+/// One or several such numbers; as a text joined with commas.
+#[derive(Debug)]
+pub struct Numbers<R>(PhantomData<R>);
+impl<R: Rule> Value for Numbers<R> {
+    type Out = Vec<f64>;
+    const KIND: Kind = Kind::Numbers;
+    fn of(raw: &Raw) -> Result<Vec<f64>, String> {
+        numbers::several(raw, R::EXPECTED, &R::fits)
+    }
+}
+
+/// Three numbers that meet a rule.
+#[derive(Debug)]
+pub struct Three<R>(PhantomData<R>);
+impl<R: Rule> Value for Three<R> {
+    type Out = [f64; 3];
+    const KIND: Kind = Kind::Numbers;
+    fn of(raw: &Raw) -> Result<[f64; 3], String> {
+        let all = Numbers::<R>::of(raw)?;
+        all.try_into().map_err(|_| "expected three numbers, of x, y and z, in units of 2π/L".into())
+    }
+}
+
+/// Makes rules with the descriptions of numbers that meet them.
+#[macro_export]
+macro_rules! rules {
+    ($($(#[$doc:meta])* $name:ident: $expected:expr, $fits:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name;
+        impl $crate::values::Rule for $name {
+            const EXPECTED: &'static str = $expected;
+            fn fits(x: f64) -> bool {
+                let fits: fn(f64) -> bool = $fits;
+                fits(x)
+            }
+        }
+    )*};
+}
+
+/// Makes vocabularies from their words.
+#[macro_export]
+macro_rules! vocabularies {
+    ($($(#[$doc:meta])* $name:ident: $meaning:ty = $words:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name;
+        impl $crate::values::Vocabulary for $name {
+            type Meaning = $meaning;
+            fn words() -> Vec<(&'static str, $meaning)> {
+                $words.into_iter().collect()
+            }
+        }
+    )*};
+}
+
+rules! {
+    /// All numbers.
+    Any: "a number", |_| true;
+    /// Numbers that others are divided by.
+    Divisor: DIVISOR, is_divisor;
+    /// Relative residuals.
+    Residual: crate::RESIDUAL, crate::is_residual;
+    /// Numbers above 0.
+    Positive: "a number above 0", |x| x > 0.0;
+    /// Numbers of at least 0.
+    NonNegative: "a number of at least 0", |x| x >= 0.0;
+}
+
+/// A whole number from `FIRST` to `LAST`.
+#[derive(Debug)]
+pub struct Count<const FIRST: usize, const LAST: usize>;
+impl<const FIRST: usize, const LAST: usize> Value for Count<FIRST, LAST> {
+    type Out = usize;
+    const KIND: Kind = Kind::Count;
+    fn of(raw: &Raw) -> Result<usize, String> {
+        numbers::count(raw, FIRST..=LAST)
+    }
+}
+
+/// One or several whole numbers from `FIRST` to `LAST`; as a text joined with commas.
+#[derive(Debug)]
+pub struct Counts<const FIRST: usize, const LAST: usize>;
+impl<const FIRST: usize, const LAST: usize> Value for Counts<FIRST, LAST> {
+    type Out = Vec<usize>;
+    const KIND: Kind = Kind::Numbers;
+    fn of(raw: &Raw) -> Result<Vec<usize>, String> {
+        let one = |raw: &Raw| {
+            let found = match raw {
+                Raw::Whole(n) => usize::try_from(*n).ok(),
+                Raw::Text(text) => text.trim().replace('_', "").parse().ok(),
+                _ => None,
+            };
+            let expected = || format!("is not a whole number from {FIRST} to {LAST}");
+            found.filter(|n| (FIRST..=LAST).contains(n)).ok_or_else(expected)
+        };
+        numbers::each(raw, one)
+    }
+}
+
+/// Four extents.
+#[derive(Debug)]
+pub struct Extents;
+impl Value for Extents {
+    type Out = [usize; 4];
+    const KIND: Kind = Kind::Extents;
+    fn of(raw: &Raw) -> Result<[usize; 4], String> {
+        text::extents(&joined(raw))
+    }
+}
+
+/// Extents of a lattice.
+#[derive(Debug)]
+pub struct LatticeExtents;
+impl Value for LatticeExtents {
+    type Out = Lattice;
+    const KIND: Kind = Kind::Extents;
+    fn of(raw: &Raw) -> Result<Lattice, String> {
+        text::lattice(&joined(raw))
+    }
+}
+
+/// Coordinates of a site.
+#[derive(Debug)]
+pub struct Site;
+impl Value for Site {
+    type Out = [usize; 4];
+    const KIND: Kind = Kind::Extents;
+    fn of(raw: &Raw) -> Result<[usize; 4], String> {
+        let typed = joined(raw);
+        let numbers: Option<Vec<usize>> = typed.split(',').map(|n| n.trim().parse().ok()).collect();
+        let four = numbers.and_then(|numbers| <[usize; 4]>::try_from(numbers).ok());
+        four.ok_or_else(|| format!("'{typed}': expected four whole numbers x,y,z,t"))
+    }
+}
+
+/// An element of a list of sites.
+#[derive(Debug)]
+pub struct SiteItem;
+impl Value for SiteItem {
+    type Out = [usize; 4];
+    const KIND: Kind = Kind::Sites;
+    fn of(raw: &Raw) -> Result<[usize; 4], String> {
+        Site::of(raw)
+    }
+}
+
+/// Returns a value as text, those of a list joined with commas.
+pub(crate) fn joined(raw: &Raw) -> String {
+    match raw {
+        Raw::Text(text) => text.clone(),
+        Raw::Whole(n) => n.to_string(),
+        Raw::Real(x) => x.to_string(),
+        Raw::Switch(on) => on.to_string(),
+        Raw::List(all) => all.iter().map(joined).collect::<Vec<_>>().join(","),
+    }
+}
+
+/// One or several numbers, each of which may be a fraction, which is a text.
+#[derive(Debug)]
+pub struct Fractions;
+impl Value for Fractions {
+    type Out = Vec<String>;
+    const KIND: Kind = Kind::Fractions;
+    fn of(raw: &Raw) -> Result<Vec<String>, String> {
+        Ok(joined(raw).split(',').map(|one| one.trim().to_string()).collect())
+    }
+}
+
+/// An amount of memory, in bytes.
+#[derive(Debug)]
+pub struct Bytes;
+impl Value for Bytes {
+    type Out = usize;
+    const KIND: Kind = Kind::Word;
+    fn of(raw: &Raw) -> Result<usize, String> {
+        text::parse_bytes(&joined(raw))
+    }
+}
+
+/// A text that a function turns into a value.
+pub trait Parsed {
+    /// Type of the values.
+    type Out;
+    /// Kind of the values.
+    const KIND: Kind = Kind::Text;
+    /// Returns the value.
+    ///
+    /// # Errors
+    /// What is wrong, as in [`Value::of`].
+    fn parse(text: &str) -> Result<Self::Out, String>;
+}
+
+/// A text with a meaning.
+#[derive(Debug)]
+pub struct Meaning<P>(PhantomData<P>);
+impl<P: Parsed> Value for Meaning<P> {
+    type Out = P::Out;
+    const KIND: Kind = P::KIND;
+    fn of(raw: &Raw) -> Result<P::Out, String> {
+        P::parse(&joined(raw))
+    }
+}
