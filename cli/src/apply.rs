@@ -5,7 +5,7 @@ use super::keys::FieldFlags;
 use super::keys::SOLVE;
 use super::layout::Cut;
 use super::named::NamedFiles;
-use super::plan::{FermionPlan, PRECISIONS, RECONSTRUCTIONS, are_together, merged, name_of};
+use super::plan::{FermionPlan, PRECISIONS, RECONSTRUCTIONS, are_together, name_of};
 use super::solve::refused;
 use super::{Context, Failure, Outcome, fields, target, text};
 use clap::Args;
@@ -14,7 +14,7 @@ use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
 use ferrite::operators::OperatorForm;
 use ferrite::solve::apply_memory;
 use ferrite_inputs::Input;
-use serde_json::json;
+use ferrite_records::operator::ApplyRecord;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -146,20 +146,19 @@ fn run_on<F: Fermion>(job: &Application, choice: &DeviceChoice, context: &Contex
     fields::write_fermions(&job.output, &images, &title, &layout)?;
     let mut norms: Vec<f64> = images.iter().map(HostField::norm2).collect();
     comm.sum(&mut norms)?;
-    let object = json!({
-        "mass": plan.operator.mass(),
-        "schur": job.complement,
-        "precision": name_of(&PRECISIONS, plan.precision),
-        "reconstruct": name_of(&RECONSTRUCTIONS, used),
-        "output": job.output,
-        "dagger": job.form == OperatorForm::Dagger,
-        "normal": job.form == OperatorForm::Normal,
-        "norm2": norms,
-        "layout": layout.record(),
-        "backend": device.name(),
-        "device": device.describe(),
-    });
-    context.output.result("ferrite.apply/1", merged(object, [plan.value(&links.operator)]), || {
+    let record = ApplyRecord {
+        system: plan.record(&links.operator),
+        mass: plan.operator.mass(),
+        dagger: job.form == OperatorForm::Dagger,
+        normal: job.form == OperatorForm::Normal,
+        schur: job.complement,
+        precision: name_of(&PRECISIONS, plan.precision).into(),
+        reconstruct: name_of(&RECONSTRUCTIONS, used).into(),
+        output: job.output.clone(),
+        norm2: norms.clone(),
+        place: device.record(&layout),
+    };
+    context.output.record(&record, || {
         let lines = plan.sources.iter().zip(&norms);
         let lines: String = lines.map(|(source, norm)| format!("  {source}: norm squared {norm:.12e}\n")).collect();
         let (what, headline) = (job.what(), plan.headline(&links.operator));

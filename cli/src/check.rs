@@ -3,7 +3,6 @@ use super::batch::{Batches, Needs};
 use super::device::Device;
 use super::forecast::Forecast;
 use super::layout::{Cut, LayoutChoice};
-use super::plan::merged;
 use super::rhmc::{self, input::EnsembleInput};
 use super::solve::Solve;
 use super::text::{bytes, count};
@@ -14,7 +13,8 @@ use ferrite::backend::Memory;
 use ferrite::lattice::Lattice;
 use ferrite_inputs::files::not_an_input;
 use ferrite_inputs::{Input, InputKind};
-use serde_json::{Value, json};
+use ferrite_records::place::Place;
+use ferrite_records::program::{CheckRecord, CheckedTask, MemoryPart, MemoryRecord};
 use std::fmt::Write;
 use std::path::PathBuf;
 use tracing::warn;
@@ -146,18 +146,19 @@ pub fn run(args: CheckArguments, context: &Context) -> Outcome {
         solve.scheme.batch.split_with_needs(free, plan.sources.len(), needs)
     })?;
     let forecast = args.time.then(|| Forecast::of_solve(&solve, &checked));
-    let object = merged(plan.value(&plan.operator), [json!({ "kind": "solve", "sources": plan.sources.len() })]);
+    let operator = Box::new(plan.record(&plan.operator).operator);
+    let task = CheckedTask::Solve { operator, sources: plan.sources.len() };
     let head = format!("{} operator on {}, {}", plan.definition().title, checked.lattice, checked.batches.describe());
-    answer(&args, context, &checked, predicted(forecast), object, &head, "the solve")
+    answer(&args, context, &checked, predicted(forecast), task, &head, "the solve")
 }
 
 fn spectrum(args: &CheckArguments, context: &Context) -> Outcome {
     let (checked, solve, configurations) = super::spectrum::check(&args.file, &args.set, args.processes(), context)?;
     let forecast = args.time.then(|| Forecast::of_solve(&solve, &checked));
-    let object = json!({ "kind": "spectrum", "configurations": configurations });
+    let task = CheckedTask::Spectrum { configurations };
     let (what, batches) = (count(configurations, "configuration"), checked.batches.describe());
     let head = format!("{what} on {}, {batches}", checked.lattice);
-    answer(args, context, &checked, predicted(forecast), object, &head, "the solve")
+    answer(args, context, &checked, predicted(forecast), task, &head, "the solve")
 }
 
 fn ensemble(args: &CheckArguments, context: &Context) -> Outcome {
@@ -171,10 +172,11 @@ fn ensemble(args: &CheckArguments, context: &Context) -> Outcome {
     let checked = Checked::new(device, lattice, cut, freely, |cut, free| rhmc::plan(&input, cut, free))?;
     let forecast = args.time.then(|| Forecast::of_ensemble(&input, &checked));
     let quarks = input.names();
-    let object = json!({ "kind": "rhmc", "trajectories": input.trajectories, "quarks": quarks });
+    let named = quarks.iter().map(ToString::to_string).collect();
+    let task = CheckedTask::Rhmc { trajectories: input.trajectories, quarks: named };
     let with = if quarks.is_empty() { "no quarks".into() } else { quarks.join("; ") };
     let head = format!("{} trajectories on {lattice}, {with}", input.trajectories);
-    answer(args, context, &checked, predicted(forecast), object, &head, "the run")
+    answer(args, context, &checked, predicted(forecast), task, &head, "the run")
 }
 
 /// Reports what was found, with the memory that it needs on the device, and refuses where there is not so much.
@@ -183,28 +185,30 @@ fn answer(
     context: &Context,
     checked: &Checked,
     forecast: Option<Forecast>,
-    object: Value,
+    task: CheckedTask,
     head: &str,
     what: &str,
 ) -> Outcome {
     let Checked { device, lattice, cut, batches, needs, memory, enough } = checked;
     let needed = sum(needs);
-    let list: Vec<_> = needs.iter().map(|(what, n)| json!({ "what": what, "bytes": n })).collect();
-    let common = json!({
-        "file": args.file,
-        "ok": needed <= memory.free,
-        "lattice": lattice.size(),
-        "layout": cut.record(),
-        "backend": device.name(),
-        "device": device.describe(),
-        "memory": {
-            "needed_bytes": needed, "free_bytes": memory.free, "total_bytes": memory.total, "parts": list,
+    let part = |(what, bytes): &(&str, usize)| MemoryPart { what: what.to_string(), bytes: *bytes };
+    let record = CheckRecord {
+        file: args.file.clone(),
+        ok: needed <= memory.free,
+        task,
+        lattice: lattice.size(),
+        place: Place { backend: device.name().into(), device: device.describe(), layout: cut.record() },
+        memory: MemoryRecord {
+            needed_bytes: needed,
+            free_bytes: memory.free,
+            total_bytes: memory.total,
+            parts: needs.iter().map(part).collect(),
         },
-        "processes_needed": enough,
-        "time": forecast.as_ref().map(Forecast::json),
-    });
-    let object = merged(object, [common, Value::Object(ferrite_records::object(&batches.record()))]);
-    context.output.result("ferrite.check/1", object, || {
+        processes_needed: *enough,
+        batches: batches.record(),
+        time: forecast.as_ref().map(Forecast::record),
+    };
+    context.output.record(&record, || {
         let mut text = format!("{}: no mistakes; {head}\n", args.file.display());
         let processes = cut.grid.size();
         let of_each = if processes > 1 {

@@ -13,7 +13,7 @@ use ferrite::files::{
     BlockFile, FermionFile, FileFormat, FilePrecision, MetadataCopy, SCIDAC, WriteOptions, formats, read_fermion,
     read_fermions, write_block, write_fermion,
 };
-use serde_json::json;
+use ferrite_records::links::ConvertRecord;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -146,18 +146,18 @@ pub fn run(args: ConvertArguments, context: &Context) -> Outcome {
     if !left.is_empty() {
         tracing::info!("{}: metadata not copied to {format}: {}", args.input.display(), left.join(", "));
     }
-    let object = json!({
-        "input": args.input,
-        "output": args.output,
-        "field": content.name(),
-        "fields": count,
-        "format": format.name,
-        "precision": precision.to_string(),
-        "lattice": header.lattice.size(),
-        "left_out": left,
-        "layout": layout.record(),
-    });
-    context.output.result("ferrite.convert/1", object, || {
+    let record = ConvertRecord {
+        input: args.input.clone(),
+        output: args.output.clone(),
+        field: content.name().into(),
+        fields: count,
+        format: format.name.into(),
+        precision: precision.to_string(),
+        lattice: header.lattice.size(),
+        left_out: left.iter().map(ToString::to_string).collect(),
+        layout: layout.record(),
+    };
+    context.output.record(&record, || {
         let fields = if block { format!(", {count} fields") } else { String::new() };
         format!("{}: {format}, {precision} precision, {}{fields}\n", args.output.display(), header.lattice)
     })

@@ -3,8 +3,8 @@ use super::device::DeviceChoice;
 use super::host_links::LinksRead;
 use super::keys::OperatorFlags;
 use super::keys::SOLVE;
-use super::layout::Cut;
-use super::plan::{FermionPlan, merged};
+use super::layout::{Cut, Layout};
+use super::plan::FermionPlan;
 use super::progress::Watch;
 use super::solve::refused;
 use super::{Context, Failure, Outcome, interrupt, named, text};
@@ -16,7 +16,8 @@ use ferrite::operators::Operator;
 use ferrite::solve::{EigenvalueParams, Method, Request, SolveFailure, SpectrumEnds};
 use ferrite::{FermionKind, LinkStorage, Precision};
 use ferrite_inputs::Input;
-use serde_json::{Value, json};
+use ferrite_records::operator::{EigenvaluesLine, EigenvaluesRecord, LargestRecord, SmallestRecord, SpectrumRange};
+use serde_json::json;
 use solvers::{LargestEigenvalue, SmallestEigenvalue, SolveError, SolverParams};
 use std::path::{Path, PathBuf};
 
@@ -110,7 +111,7 @@ pub fn run(args: &EigenvalueArguments, context: &Context) -> Outcome {
         ..Default::default()
     };
     let params = EigenvalueParams { steps: args.steps.unwrap_or(500) as usize, tol, solver };
-    let mut objects = Vec::new();
+    let mut lines = Vec::new();
     for task in &tasks {
         let plan = &task.plan;
         let layout = plan.cut(&choice.layout, comm)?;
@@ -134,8 +135,7 @@ pub fn run(args: &EigenvalueArguments, context: &Context) -> Outcome {
         };
         watch.finish();
         let ends = ends.map_err(|failure| explained(failure, &task.path))?;
-        let object = json!({ "file": task.path, "layout": layout.record(), "mass": links.operator.mass() });
-        objects.push(merged(object, [plan.value(&links.operator), of_ends(&ends, &links.operator)]));
+        lines.push(line(&ends, task, &links.operator, &layout));
         let headline = plan.headline(&links.operator);
         context.output.part(&format!(
             "{}: K of the {headline}, m = {}\n{}",
@@ -144,13 +144,9 @@ pub fn run(args: &EigenvalueArguments, context: &Context) -> Outcome {
             text_of(&ends, &links.operator, tol)
         ))?;
     }
-    let object = json!({
-        "configurations": objects,
-        "tol": tol,
-        "backend": device.name(),
-        "device": device.describe(),
-    });
-    context.output.result("ferrite.eigenvalues/1", object, String::new)
+    let (backend, device) = (device.name().into(), device.describe());
+    let record = EigenvaluesRecord { configurations: lines, tol, backend, device };
+    context.output.record(&record, String::new)
 }
 
 /// What the solver for the smallest eigenvalue did not manage.
@@ -172,10 +168,6 @@ fn explained<T: Fermion>(failure: SolveFailure<T>, path: &Path) -> Failure {
     }
 }
 
-fn number(x: f64) -> Value {
-    if x.is_finite() { json!(x) } else { Value::Null }
-}
-
 /// Of D†D = −D², D without the factor ½ of M = m + ½ D, where M†M has this eigenvalue; none of Wilson-like operators.
 fn of_hops(operator: &Operator, eigenvalue: f64) -> Option<f64> {
     match operator {
@@ -184,22 +176,25 @@ fn of_hops(operator: &Operator, eigenvalue: f64) -> Option<f64> {
     }
 }
 
-fn of_ends(ends: &SpectrumEnds, operator: &Operator) -> Value {
-    let (SmallestEigenvalue { ritz, bounds, steps, iterations }, largest) = (ends.smallest, ends.largest);
+/// Returns the record of a configuration.
+fn line(ends: &SpectrumEnds, task: &Task, operator: &Operator, layout: &Layout) -> EigenvaluesLine {
+    let (SmallestEigenvalue { ritz, bounds: [low, high], steps, iterations }, largest) = (ends.smallest, ends.largest);
     let d_dagger_d = of_hops(operator, ritz).zip(of_hops(operator, largest.ritz));
-    json!({
-        "smallest": {
-            "value": number(ritz), "low": number(bounds[0]), "high": number(bounds[1]), "steps": steps, "iterations": iterations,
+    EigenvaluesLine {
+        file: task.path.clone(),
+        system: task.plan.record(operator),
+        mass: operator.mass(),
+        layout: layout.record(),
+        largest: LargestRecord {
+            value: largest.ritz,
+            low: largest.ritz - largest.residual,
+            high: largest.bound(),
+            steps: largest.steps,
         },
-        "largest": {
-            "value": number(largest.ritz),
-            "low": number(largest.ritz - largest.residual),
-            "high": number(largest.bound()),
-            "steps": largest.steps,
-        },
-        "condition": number(largest.ritz / ritz),
-        "d_dagger_d": d_dagger_d.map(|(low, high)| json!({ "smallest": low, "largest": high })),
-    })
+        smallest: SmallestRecord { value: ritz, low, high, steps, iterations },
+        condition: largest.ritz / ritz,
+        d_dagger_d: d_dagger_d.map(|(smallest, largest)| SpectrumRange { smallest, largest }),
+    }
 }
 
 fn text_of(ends: &SpectrumEnds, operator: &Operator, tol: f64) -> String {

@@ -5,6 +5,7 @@ use ferrite::domain::DeviceError;
 use ferrite::files::{FileError, LengthRemedy, Problem};
 use ferrite_inputs::input::Mistakes;
 pub use ferrite_inputs::kind::ReadBy;
+use ferrite_records::program::ErrorMessage;
 use ferrite_report::ReportError;
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -62,6 +63,10 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// Returns the record of message and exit code.
+    pub fn record(&self) -> ErrorMessage {
+        ErrorMessage { message: self.message.clone(), exit_code: self.code.number() }
+    }
     /// With any code.
     pub fn new(code: Code, message: impl Display) -> Self {
         Self { code, message: message.to_string(), shared: false }

@@ -1,7 +1,6 @@
 //! `ferrite fix-gauge`.
 use super::fields::help_of_output;
 use super::link_job::LinkJob;
-use super::plan::merged;
 use super::verify::ReadFlags;
 use super::{Context, Failure, Outcome, interrupt, text};
 use clap::{Args, ValueEnum};
@@ -9,8 +8,7 @@ use ferrite::Precision;
 use ferrite::domain::Part;
 use ferrite::field::host::HostGauge;
 use ferrite::gauge::fixing::relax::{Gauge, Relaxation, RelaxationState, omega_for};
-use ferrite::observables::quantity::PLAQUETTE;
-use serde_json::json;
+use ferrite_records::links::{BeforeAndAfter, FixGaugeRecord};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -99,17 +97,18 @@ pub fn run(args: FixGaugeArguments, context: &Context) -> Outcome {
     let [before, after] = fixed.states;
     job.write(&fixed.links, &format!("{name} gauge, theta = {:.3e}", after.theta))?;
     let [plaquette_before, plaquette_after] = fixed.plaquettes;
-    let object = json!({
-        "gauge": name.to_lowercase(),
-        "sweeps": fixed.sweeps,
-        "overrelax": omega,
-        "tol": args.tol,
-        "theta": { "before": before.theta, "after": after.theta },
-        "functional": { "before": before.functional, "after": after.functional },
-        PLAQUETTE.object_key(): { "before": plaquette_before, "after": plaquette_after },
-        "seconds": fixed.seconds,
-    });
-    context.output.result("ferrite.fix-gauge/1", merged(object, [job.describe()]), || {
+    let record = FixGaugeRecord {
+        links: job.record(),
+        gauge: name.to_lowercase(),
+        sweeps: fixed.sweeps,
+        overrelax: omega,
+        tol: args.tol,
+        seconds: fixed.seconds,
+        theta: BeforeAndAfter { before: before.theta, after: after.theta },
+        functional: BeforeAndAfter { before: before.functional, after: after.functional },
+        plaquette: BeforeAndAfter { before: plaquette_before, after: plaquette_after },
+    };
+    context.output.record(&record, || {
         format!(
             "{}: {name} gauge on {lattice}, {} sweeps with omega = {omega:.3}, {} on {}\n\
              theta       {:.3e}, before {:.3e}\nfunctional  {:.12}, before {:.12}\nplaquette   {:.12}, before {:.12}\n",

@@ -15,7 +15,7 @@ use ferrite::gauge::generate::{noise_source, weak_field};
 use ferrite::lattice::Lattice;
 use ferrite::operators::Operator;
 use ferrite::solve::{Configuration, Method, Request, Schwarz, SolveFailure, Solved};
-use serde_json::{Value, json};
+use ferrite_records::program::{PredictedEnsemble, PredictedSolve, PredictedTime};
 use std::fmt::Write;
 
 /// Sites that are timed, at most: in CPUs as many as take a second, on a GPU more than its caches hold.
@@ -102,22 +102,22 @@ impl Forecast {
         Ok(Forecast { unit, seconds: whole * ratio(checked.cut.local, on), on })
     }
 
-    /// For JSON.
-    pub fn json(&self) -> Value {
+    /// Returns the record of it.
+    pub fn record(&self) -> PredictedTime {
         let timed_on = self.on.size();
         match self.unit {
-            Unit::Iteration { together, batches, setup } => json!({
-                "seconds_per_iteration": self.seconds,
-                "seconds_per_1000_iterations": 1000.0 * self.seconds * batches as f64,
-                "right_hand_sides": together,
-                "batches": batches,
-                "setup_seconds": setup,
-                "timed_on": timed_on,
+            Unit::Iteration { together, batches, setup } => PredictedTime::Solve(PredictedSolve {
+                seconds_per_iteration: self.seconds,
+                seconds_per_1000_iterations: 1000.0 * self.seconds * batches as f64,
+                right_hand_sides: together,
+                batches,
+                setup_seconds: setup,
+                timed_on,
             }),
-            Unit::Trajectory { all } => json!({
-                "seconds_per_trajectory": self.seconds,
-                "seconds": self.seconds * f64::from(all),
-                "timed_on": timed_on,
+            Unit::Trajectory { all } => PredictedTime::Ensemble(PredictedEnsemble {
+                seconds_per_trajectory: self.seconds,
+                seconds: self.seconds * f64::from(all),
+                timed_on,
             }),
         }
     }

@@ -7,8 +7,7 @@ use ferrite::files::plaquette_of_part;
 use ferrite::files::{FileFormat, FilePrecision, WriteOptions};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
-use ferrite::observables::quantity::PLAQUETTE;
-use serde_json::json;
+use ferrite_records::links::{GenerateRecord, GeneratedPlaquette};
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -109,14 +108,19 @@ pub fn run(args: GenerateArguments, context: &Context) -> Outcome {
     let options = WriteOptions { format, precision, title, ..Default::default() };
     write_gauge(&args.output, &gauge, &options, &layout)?;
     let plaquette = plaquette_of_part(&gauge, &section, layout.network()).map_err(Failure::failed)?.mean;
-    let mut object = json!({
-        "output": args.output,
-        "lattice": lattice.size(),
-        "seed": args.seed,
-        "layout": layout.record(),
-    });
-    PLAQUETTE.put(&mut object, plaquette);
-    context.output.result("ferrite.generate/1", object, || {
+    let record = GenerateRecord {
+        output: args.output.clone(),
+        lattice: lattice.size(),
+        seed: args.seed,
+        layout: layout.record(),
+        plaquette: GeneratedPlaquette { mean: plaquette, average: None, error: None, autocorrelation: None },
+        files: None,
+        seconds: None,
+        backend: None,
+        device: None,
+        quenched: None,
+    };
+    context.output.record(&record, || {
         format!("{}: {} on {lattice}, plaquette {plaquette:.10}\n", args.output.display(), options.title)
     })
 }

@@ -3,7 +3,7 @@ use super::{Context, Outcome, count, provenance};
 use ferrite::backend::tuning::cache::TuneCache;
 use ferrite::backend::tuning::{Mode, Tuning};
 use ferrite::backend::{Architecture, CodeForm, Cpu, KernelImage, foreign_kernels, kernel_images};
-use serde_json::{Value, json};
+use ferrite_records::program::{DriverRecord, GpuRecord, InfoRecord, KernelModule, TuningFile};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -20,18 +20,18 @@ pub fn run(context: &Context) -> Outcome {
     let (tuning, cache, tuning_text) = tuning(choice.tuning);
     let (driver, devices, gpu_text) = gpus(&cache);
     let (features, target) = (provenance::features(), provenance::target());
-    let object = json!({
-        "features": features,
-        "target": target,
-        "processes": context.comm.size(),
-        "threads": cpu.threads(),
-        "instructions": cpu.instructions(),
-        "kernels": kernels.iter().map(kernel).collect::<Vec<_>>(),
-        "driver": driver,
-        "devices": devices,
-        "tuning": tuning,
-    });
-    context.output.result("ferrite.info/1", object, || {
+    let record = InfoRecord {
+        features: features.iter().map(ToString::to_string).collect(),
+        target: target.clone(),
+        processes: context.comm.size(),
+        threads: cpu.threads(),
+        instructions: cpu.instructions().into(),
+        kernels: kernels.iter().map(kernel).collect(),
+        driver,
+        devices,
+        tuning,
+    };
+    context.output.record(&record, || {
         let mut text = String::new();
         let features = if features.is_empty() { "none".into() } else { features.join(", ") };
         let _ = writeln!(text, "{} for {target}, features: {features}", provenance::program());
@@ -54,19 +54,19 @@ pub fn run(context: &Context) -> Outcome {
     })
 }
 
-fn kernel(image: &KernelImage) -> Value {
+fn kernel(image: &KernelImage) -> KernelModule {
     let bytes = |form| {
         let sizes: Vec<usize> = image.codes.iter().filter(|code| code.form == form).map(|code| code.size()).collect();
         (!sizes.is_empty()).then(|| sizes.iter().sum::<usize>())
     };
     let one = std::slice::from_ref(image);
-    json!({
-        "module": image.module,
-        "cubin_bytes": bytes(CodeForm::Cubin),
-        "ptx_bytes": bytes(CodeForm::Ptx),
-        "cubins": architectures(one, CodeForm::Cubin),
-        "ptx": architectures(one, CodeForm::Ptx),
-    })
+    KernelModule {
+        module: image.module.clone(),
+        cubin_bytes: bytes(CodeForm::Cubin),
+        ptx_bytes: bytes(CodeForm::Ptx),
+        cubins: architectures(one, CodeForm::Cubin),
+        ptx: architectures(one, CodeForm::Ptx),
+    }
 }
 
 /// The architectures that modules have code of a form for, the oldest first.
@@ -84,28 +84,27 @@ fn compiled_for(cubins: &[String], ptx: &[String]) -> String {
 }
 
 /// The file of the tuner, what it holds, and both as text.
-fn tuning(mode: Mode) -> (Value, TuneCache, String) {
+fn tuning(mode: Mode) -> (TuningFile, TuneCache, String) {
     let Tuning { cache: path, .. } = Tuning::new(mode);
     let Some(path) = path else {
         let why = if mode == Mode::Off { "off" } else { "no file, as neither FERRITE_TUNE_CACHE nor HOME is set" };
-        return (json!({ "cache": null, "launches": null }), TuneCache::default(), format!("tuning: {why}\n"));
+        let none = TuningFile { cache: None, launches: None, error: None };
+        return (none, TuneCache::default(), format!("tuning: {why}\n"));
     };
+    let file = |launches, error| TuningFile { cache: Some(path.clone()), launches, error };
     match TuneCache::read(&path) {
         Ok(cache) => {
             let n = cache.len();
             let text = format!("tuning: {}, {}\n", path.display(), count(n, "block size"));
-            (json!({ "cache": path.to_string_lossy(), "launches": n }), cache, text)
+            (file(Some(n), None), cache, text)
         }
-        Err(error) => {
-            let object = json!({ "cache": path.to_string_lossy(), "launches": null, "error": error.to_string() });
-            (object, TuneCache::default(), format!("tuning: {error}\n"))
-        }
+        Err(error) => (file(None, Some(error.to_string())), TuneCache::default(), format!("tuning: {error}\n")),
     }
 }
 
 /// Driver, devices, and both as text.
 #[cfg(feature = "cuda")]
-fn gpus(cache: &TuneCache) -> (Value, Value, String) {
+fn gpus(cache: &TuneCache) -> (DriverRecord, Vec<GpuRecord>, String) {
     use super::text::bytes;
     use ferrite::backend::Cuda;
     match (Cuda::driver_version(), Cuda::devices()) {
@@ -121,27 +120,29 @@ fn gpus(cache: &TuneCache) -> (Value, Value, String) {
                 let old = if device.capability < Architecture::oldest().capability() { ", too old" } else { "" };
                 let (ordinal, name) = (device.ordinal, &device.name);
                 let _ = writeln!(text, "GPU {ordinal}: {name}, {memory}, sm_{major}{minor}{old}, {sizes}");
-                list.push(json!({
-                    "device": device.ordinal,
-                    "name": device.name,
-                    "memory_bytes": device.memory,
-                    "capability": format!("{major}.{minor}"),
-                    "tuned_launches": tuned,
-                }));
+                list.push(GpuRecord {
+                    device: device.ordinal,
+                    name: device.name.clone(),
+                    memory_bytes: device.memory,
+                    capability: format!("{major}.{minor}"),
+                    tuned_launches: tuned,
+                });
             }
             if list.is_empty() {
                 text += "no GPU\n";
             }
-            (json!({ "cuda": version }), list.into(), text)
+            (DriverRecord { cuda: Some(version), error: None }, list, text)
         }
         (Err(error), _) | (_, Err(error)) => {
-            (json!({ "cuda": null, "error": error.to_string() }), json!([]), format!("GPU: {error}\n"))
+            let driver = DriverRecord { cuda: None, error: Some(error.to_string()) };
+            (driver, Vec::new(), format!("GPU: {error}\n"))
         }
     }
 }
 
 #[cfg(not(feature = "cuda"))]
-fn gpus(_: &TuneCache) -> (Value, Value, String) {
+fn gpus(_: &TuneCache) -> (DriverRecord, Vec<GpuRecord>, String) {
     let error = "this program was built without CUDA";
-    (json!({ "cuda": null, "error": error }), json!([]), format!("GPU: {error}\n"))
+    let driver = DriverRecord { cuda: None, error: Some(error.into()) };
+    (driver, Vec::new(), format!("GPU: {error}\n"))
 }

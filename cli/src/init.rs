@@ -1,7 +1,7 @@
 //! `ferrite init`: inputs with comments.
 use super::{Context, Failure, Outcome, keys};
 use clap::{Args, ValueEnum};
-use serde_json::json;
+use ferrite_records::program::InitRecord;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -89,8 +89,9 @@ pub fn run(args: &InitArguments, context: &Context) -> Outcome {
         let why = format!("--quarks: the input of {} has its own key operator; it belongs to rhmc", args.kind.name());
         return Err(Failure::refused(why).shared());
     }
-    let text = args.kind.input(args.quarks.unwrap_or(Quarks::Asqtad));
-    context.output.document("ferrite.init/1", json!({ "kind": args.kind.name(), "input": text }), &text)
+    let input = args.kind.input(args.quarks.unwrap_or(Quarks::Asqtad));
+    let record = InitRecord { kind: args.kind.name().into(), input };
+    context.output.document(&record, &record.input)
 }
 
 #[cfg(test)]

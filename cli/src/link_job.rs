@@ -10,7 +10,7 @@ use ferrite::field::host::HostGauge;
 use ferrite::files::{FileFormat, FilePrecision, GaugeFile, WriteOptions};
 use ferrite::halo::{Exchanges, Needs};
 use ferrite::lattice::Lattice;
-use serde_json::{Value, json};
+use ferrite_records::links::ChangedLinks;
 use std::path::{Path, PathBuf};
 
 /// Links that were read, and what they are to be changed and written with.
@@ -62,17 +62,15 @@ impl LinkJob {
         let options = WriteOptions { format: self.format, precision: self.precision, title, ..Default::default() };
         write_gauge(&self.output, links, &options, &self.layout)
     }
-    /// For JSON.
-    pub fn describe(&self) -> Value {
-        json!({
-            "input": self.input,
-            "output": self.output,
-            "lattice": self.lattice.size(),
-            "format": self.format.name,
-            "precision": self.precision.to_string(),
-            "backend": self.device.name(),
-            "device": self.device.describe(),
-            "layout": self.layout.record(),
-        })
+    /// Returns the record of files and device.
+    pub fn record(&self) -> ChangedLinks {
+        ChangedLinks {
+            input: self.input.clone(),
+            output: self.output.clone(),
+            lattice: self.lattice.size(),
+            format: self.format.name.into(),
+            precision: self.precision.to_string(),
+            place: self.device.record(&self.layout),
+        }
     }
 }

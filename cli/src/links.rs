@@ -2,7 +2,6 @@
 use super::failure::ReadBy;
 use super::fields::{file_precision, gauge_format, lattice_of, read_gauge, write_gauge};
 use super::host_links::with_tadpole;
-use super::plan::merged;
 use super::verify::ReadFlags;
 use super::{Context, Failure, Outcome, target};
 use clap::{Args, Subcommand};
@@ -18,7 +17,7 @@ use ferrite::operators::{
     BOUNDARIES, Operator, Smearing, StaggeredOperator, StaggeredParams, StaggeredPhases, Tadpole, TimeBoundary,
 };
 use ferrite_inputs::none_of;
-use serde_json::{Value, json};
+use ferrite_records::links::LinksRecord;
 use std::path::{Path, PathBuf};
 
 const EXAMPLES: &str = "\
@@ -158,21 +157,19 @@ pub fn run(args: LinksArguments, context: &Context) -> Outcome {
         comm.largest(links.links().iter().flatten().flatten().map(|z| z.norm()).fold(0.0, f64::max))
     };
     let (largest_fat, largest_long) = (largest(&fat)?, largest(&long)?);
-    let object = json!({
-        "input": common.input,
-        "fat": common.fat,
-        "long": common.long,
-        "operator": operator.definition().name,
-        "bc_time": if boundary == TimeBoundary::Periodic { "periodic" } else { "antiperiodic" },
-        "lattice": lattice.size(),
-        "largest_fat": largest_fat,
-        "largest_long": largest_long,
-        "layout": layout.record(),
-        "backend": device.name(),
-        "device": device.describe(),
-    });
-    let object = merged(object, [Value::Object(operator.describe_smearing(false))]);
-    context.output.result("ferrite.links/1", object, || {
+    let record = LinksRecord {
+        input: common.input.clone(),
+        fat: common.fat.clone(),
+        long: common.long.clone(),
+        operator: operator.definition().name.into(),
+        smearing: operator.describe_smearing(false),
+        bc_time: if boundary == TimeBoundary::Periodic { "periodic" } else { "antiperiodic" }.into(),
+        largest_fat,
+        largest_long,
+        lattice: lattice.size(),
+        place: device.record(&layout),
+    };
+    context.output.record(&record, || {
         format!(
             "{}\nfat: {}, largest element {:.6}\nlong: {}, largest element {:.6}\n",
             title("fat and long"),

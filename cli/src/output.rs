@@ -1,8 +1,10 @@
 //! What a command prints as its result. Everything goes through here, so that of several processes only the first one
 //! speaks.
 use super::{Failure, GlobalFlags, Outcome, provenance, terminal};
-use ferrite_records::Record;
-use serde_json::{Value, json};
+use ferrite_records::program::ErrorRecord;
+use ferrite_records::{Record, object};
+use serde::Serialize;
+use serde_json::Value;
 use std::cell::Cell;
 use std::io::{ErrorKind, IsTerminal};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,6 +40,15 @@ pub fn take_stdout() {
     IS_TAKEN.store(true, Ordering::Relaxed);
 }
 
+/// A record as it is printed.
+#[derive(Serialize)]
+struct Printed<'a, R> {
+    version: &'static str,
+    commit: Option<&'static str>,
+    #[serde(flatten)]
+    record: &'a R,
+}
+
 /// Prints results: as text, or as one JSON object.
 pub struct Output {
     reader: Reader,
@@ -65,15 +76,15 @@ impl Output {
         if IS_TAKEN.load(Ordering::Relaxed) && self.reader == Reader::Both {
             return Ok(());
         }
-        if self.reader != Reader::Person { self.object(schema, object) } else { Ok(()) }
+        if self.reader != Reader::Person { self.print(schema, &object) } else { Ok(()) }
     }
     /// Prints the result of a command: `text`, or the record with its schema and the program's version.
     pub fn record<R: Record>(&self, record: &R, text: impl FnOnce() -> String) -> Outcome {
         self.result(R::SCHEMA, Value::Object(record.object()), text)
     }
     /// Prints a result that is a text by itself, such as an input file: the same wherever it goes, but for `--json`.
-    pub fn document(&self, schema: &str, object: Value, text: &str) -> Outcome {
-        if self.reader == Reader::Program { self.object(schema, object) } else { self.write(text) }
+    pub fn document<R: Record>(&self, record: &R, text: &str) -> Outcome {
+        if self.reader == Reader::Program { self.object(record) } else { self.write(text) }
     }
     /// Prints a part of a result as soon as it is there, for people; with JSON everything is one object at the end.
     pub fn part(&self, text: &str) -> Outcome {
@@ -86,13 +97,15 @@ impl Output {
             Reader::Both | Reader::Program => Ok(()),
         }
     }
-    fn object(&self, schema: &str, object: Value) -> Outcome {
+    fn object<R: Record>(&self, record: &R) -> Outcome {
+        self.print(R::SCHEMA, record)
+    }
+    fn print<R: Serialize>(&self, schema: &str, record: &R) -> Outcome {
         self.done.set(true);
-        let mut all = json!({ "schema": schema, "version": env!("CARGO_PKG_VERSION"), "commit": provenance::COMMIT });
-        if let (Value::Object(all), Value::Object(object)) = (&mut all, object) {
-            all.extend(object);
-        }
-        self.write(&format!("{all}\n"))
+        let printed = Printed { version: env!("CARGO_PKG_VERSION"), commit: provenance::COMMIT, record };
+        let mut all = object(&printed);
+        all.insert("schema".into(), schema.into());
+        self.write(&format!("{}\n", Value::Object(all)))
     }
     /// Prints why a command failed: a sentence on standard error, and an object on standard output if JSON goes there
     /// and no result has been printed.
@@ -103,8 +116,7 @@ impl Output {
         terminal::say(&format!("error: {}\n", failure.message));
         let is_taken = IS_TAKEN.load(Ordering::Relaxed);
         if self.reader != Reader::Person && !self.done.get() && !(is_taken && self.reader == Reader::Both) {
-            let error = json!({ "message": failure.message, "exit_code": failure.code.number() });
-            let _ = self.object("ferrite.error/1", json!({ "error": error }));
+            let _ = self.object(&ErrorRecord { error: failure.record() });
         }
     }
     fn write(&self, text: &str) -> Outcome {

@@ -19,8 +19,7 @@ pub use ferrite::solve::names::{OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, S
 use ferrite::{LinkStorage, Precision};
 use ferrite_inputs::values::{Any, AnyWord, Count, Item, LatticeExtents, Numbers, Positive, Rule, Switch, Text, Word};
 use ferrite_inputs::{Given, Input, Listed, Place, vocabularies};
-use ferrite_records::object;
-use ferrite_records::operator::OperatorOnLinks;
+use ferrite_records::operator::{OperatorOnLinks, OperatorWithSources};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -272,14 +271,14 @@ impl FermionPlan {
         self.systems.count().into_iter().chain(inner).collect()
     }
     /// Returns the record of operator, links and sources, with the operator on links that have been read.
-    pub fn record(&self, operator: &Operator) -> OperatorOnLinks {
+    pub fn record(&self, operator: &Operator) -> OperatorWithSources {
         let (gauge, fat, long) = match &self.links {
             LinkFiles::Gauge(path) => (Some(path), None, None),
             LinkFiles::Improved(fat, long) => (None, Some(fat), Some(long)),
         };
         let mut parameters = self.parameters.clone();
         parameters.extend(operator.describe_smearing(gauge.is_none()));
-        OperatorOnLinks {
+        let operator = OperatorOnLinks {
             operator: self.definition().name.into(),
             gauge: gauge.cloned(),
             fat: fat.cloned(),
@@ -287,13 +286,9 @@ impl FermionPlan {
             stout: self.stout.map(stout::record),
             bc_time: name_of(&BOUNDARIES, self.operator.boundary()).into(),
             lattice: self.lattice.size(),
-            sources: self.sources.iter().map(ToString::to_string).collect(),
             parameters,
-        }
-    }
-    /// Returns the object of that record.
-    pub fn value(&self, operator: &Operator) -> Value {
-        Value::Object(object(&self.record(operator)))
+        };
+        OperatorWithSources { operator, sources: self.sources.iter().map(ToString::to_string).collect() }
     }
     /// `asqtad operator on 8×8×8×8, u0 = 0.85, antiperiodic`
     pub fn headline(&self, operator: &Operator) -> String {

@@ -10,9 +10,10 @@ use ferrite::field::GaugeField;
 use ferrite::files::GaugeFile;
 use ferrite::gauge::measure::Plaquettes;
 use ferrite::halo::Exchanges;
-use ferrite::observables::loops::{plaquette_text, put_plaquette};
+use ferrite::observables::loops::plaquette_text;
 use ferrite::observables::quantity::{LINK_TRACE, UNITARITY_VIOLATION};
-use serde_json::{Value, json};
+use ferrite_records::links::PlaquetteRecord;
+use ferrite_tasks::observables::plaquettes;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -41,8 +42,8 @@ pub fn run(args: PlaquetteArguments, context: &Context) -> Outcome {
         let layout = choice.layout.cut_for_host(comm, lattice)?;
         let GaugeFile { plaquette, link_trace, unitarity, .. } =
             read_gauge(&args.file, &args.read.reading(), &layout, comm)?;
-        let object = json!({ "backend": "host", "device": null });
-        return report(&args, &layout, object, &plaquette, [link_trace, unitarity.violation], context);
+        let place = ("host".into(), None);
+        return report(&args, &layout, place, &plaquette, [link_trace, unitarity.violation], context);
     }
     let device = choice.open(comm)?;
     let layout = choice.layout.cut(comm, lattice, 1)?;
@@ -57,28 +58,32 @@ pub fn run(args: PlaquetteArguments, context: &Context) -> Outcome {
         let domain = layout.domain(backend)?;
         GaugeField::upload(&domain, &file.gauge)?.plaquette()?
     };
-    let object = json!({ "backend": device.name(), "device": device.describe() });
-    report(&args, &layout, object, &plaquette, [link_trace, file.unitarity.violation], context)
+    let place = (device.name().into(), Some(device.describe()));
+    report(&args, &layout, place, &plaquette, [link_trace, file.unitarity.violation], context)
 }
 
 /// Prints the plaquettes, and link trace and unitarity violation.
 fn report(
     args: &PlaquetteArguments,
     layout: &Layout,
-    mut object: Value,
+    (backend, device): (String, Option<String>),
     plaquette: &Plaquettes,
-    [link_trace, off]: [f64; 2],
+    [link_trace, unitarity_violation]: [f64; 2],
     context: &Context,
 ) -> Outcome {
     let lattice = layout.lattice();
-    object["file"] = json!(args.file);
-    object["lattice"] = json!(lattice.size());
-    object["layout"] = json!(layout.record());
-    put_plaquette(&mut object, plaquette);
-    LINK_TRACE.put(&mut object, link_trace);
-    UNITARITY_VIOLATION.put(&mut object, off);
-    context.output.result("ferrite.plaquette/1", object, || {
-        let numbers = LINK_TRACE.line_of(link_trace) + &UNITARITY_VIOLATION.line_of(off);
+    let record = PlaquetteRecord {
+        file: args.file.clone(),
+        lattice: lattice.size(),
+        plaquette: plaquettes(plaquette),
+        link_trace,
+        unitarity_violation,
+        backend,
+        device,
+        layout: layout.record(),
+    };
+    context.output.record(&record, || {
+        let numbers = LINK_TRACE.line_of(link_trace) + &UNITARITY_VIOLATION.line_of(unitarity_violation);
         format!("{} on {lattice}\n{}{numbers}", args.file.display(), plaquette_text(plaquette))
     })
 }

@@ -15,7 +15,8 @@ use ferrite::halo::Exchanges;
 use ferrite::observables::quantity::PLAQUETTE;
 use ferrite::statistics::average;
 use ferrite::system::atomic;
-use serde_json::{Value, json};
+use ferrite_records::links::{GenerateRecord, GeneratedPlaquette, QuenchedSweeps};
+use serde_json::json;
 use std::ops::{ControlFlow, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -326,32 +327,31 @@ impl QuenchedRun<'_> {
     fn report(&self, chain: &QuenchedChain, backend: &str, device: &str, context: &Context) -> Outcome {
         let [first, thermalise, sweeps] = self.sweeps;
         let average = average(&chain.plaquettes);
-        let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
-        let object = json!({
-            "output": self.target.path,
-            "lattice": self.layout.lattice().size(),
-            "seed": self.seed,
-            PLAQUETTE.object_key(): {
-                "mean": chain.plaquettes.last(),
-                "average": number(average.mean),
-                "error": number(average.error),
-                "autocorrelation": number(average.autocorrelation),
+        let record = GenerateRecord {
+            output: self.target.path.clone(),
+            lattice: self.layout.lattice().size(),
+            seed: Some(self.seed),
+            layout: self.layout.record(),
+            plaquette: GeneratedPlaquette {
+                mean: chain.plaquettes.last().copied().unwrap_or(f64::NAN),
+                average: Some(average.mean),
+                error: Some(average.error),
+                autocorrelation: Some(average.autocorrelation),
             },
-            "quenched": {
-                "beta": self.beta,
-                "first_sweep": first,
-                "last_sweep": chain.last,
-                "thermalise": thermalise,
-                "sweeps": sweeps,
-                "overrelax": self.overrelax,
-            },
-            "layout": self.layout.record(),
-            "files": chain.files,
-            "seconds": chain.seconds,
-            "backend": backend,
-            "device": device,
-        });
-        context.output.result("ferrite.generate/1", object, || {
+            files: Some(chain.files.clone()),
+            seconds: Some(chain.seconds),
+            backend: Some(backend.into()),
+            device: Some(device.into()),
+            quenched: Some(QuenchedSweeps {
+                beta: self.beta,
+                first_sweep: first,
+                last_sweep: chain.last,
+                thermalise,
+                sweeps,
+                overrelax: self.overrelax,
+            }),
+        };
+        context.output.record(&record, || {
             let mut out = String::new();
             for file in &chain.files {
                 out += &format!("{}\n", file.display());

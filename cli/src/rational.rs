@@ -2,8 +2,10 @@
 use super::text::count;
 use super::{Context, Failure, Outcome};
 use clap::{Args, ValueEnum};
-use rational::{Approximation, Factor, Form, Fraction, Interval, Power, approximate, approximate_to};
-use serde_json::{Value, json};
+use ferrite_records::rational::{
+    FactorOfFunction, FunctionOfPoles, PoleOfFunction, RationalCheck, RationalChecks, RationalRecord,
+};
+use rational::{Approximation, Factor, Form, Fraction, Interval, PartialFractions, Power, approximate, approximate_to};
 use std::fmt::Write as _;
 
 const EXAMPLES: &str = "\
@@ -81,29 +83,35 @@ pub fn run(args: &RationalArguments, context: &Context) -> Outcome {
     };
     let found = found.map_err(Failure::refused)?;
     let milc = args.milc.map(|name| milc(name, &found)).transpose()?;
-    let object = json(&found, milc.as_deref());
+    let record = record(&found, milc.as_deref());
     match &milc {
-        Some(lines) => context.output.document("ferrite.rational-function/1", object, lines),
-        None => context.output.result("ferrite.rational-function/1", object, || text(&found)),
+        Some(lines) => context.output.document(&record, lines),
+        None => context.output.record(&record, || text(&found)),
     }
 }
 
-fn form(form: &Form) -> Value {
-    json!({ "error": form.error, "error_in_double": form.error_in_double, "condition": form.condition })
-}
-
-fn json(found: &Approximation, milc: Option<&str>) -> Value {
+fn record(found: &Approximation, milc: Option<&str>) -> RationalRecord {
     let check = found.check();
-    json!({
-        "function": found.function(),
-        "interval": [found.interval().low(), found.interval().high()],
-        "order": found.order(),
-        "error": found.error(),
-        "direct": found.direct(),
-        "inverse": found.inverse(),
-        "check": { "direct": form(&check.direct), "inverse": form(&check.inverse) },
-        "milc": milc,
-    })
+    let factor = |one: &Factor| FactorOfFunction { shift: one.shift, power: one.power.to_string() };
+    let of_poles = |function: &PartialFractions| FunctionOfPoles {
+        constant: function.constant,
+        poles: function.poles.iter().map(|pole| PoleOfFunction { residue: pole.residue, shift: pole.shift }).collect(),
+    };
+    let form = |form: &Form| RationalCheck {
+        error: form.error,
+        error_in_double: form.error_in_double,
+        condition: form.condition,
+    };
+    RationalRecord {
+        function: found.function().factors().iter().map(factor).collect(),
+        interval: [found.interval().low(), found.interval().high()],
+        order: found.order(),
+        error: found.error(),
+        direct: of_poles(&found.direct()),
+        inverse: of_poles(&found.inverse()),
+        check: RationalChecks { direct: form(&check.direct), inverse: form(&check.inverse) },
+        milc: milc.map(String::from),
+    }
 }
 
 fn text(found: &Approximation) -> String {

@@ -84,11 +84,10 @@ pub fn run(args: &ReportArguments, context: &Context) -> Outcome {
         writable()?;
         let report = RhmcReport::new(folder_name(folder), run, args.skip);
         write(report.html(&program))?;
-        let object = report.json(folder, &path);
-        return context.output.result("ferrite.report/1", object, || report.text() + &page());
+        return context.output.record(&report.record(folder, &path), || report.text() + &page());
     }
     let collection = CollectionReport::read(&args.paths, args.skip)?;
     writable()?;
     write(collection.html(&program))?;
-    context.output.result("ferrite.report/1", collection.json(&path), || collection.text() + &page())
+    context.output.record(&collection.record(&path), || collection.text() + &page())
 }

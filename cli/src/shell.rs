@@ -9,7 +9,7 @@ use ferrite::hmc::action::ActionName;
 use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme};
 use ferrite::operators::{BOUNDARIES, OPERATORS, PHASES, SCHURS};
 use ferrite::solve::METHODS;
-use serde_json::json;
+use ferrite_records::program::{CompletionsRecord, ManRecord};
 use std::path::PathBuf;
 
 const COMPLETIONS: &str = "\
@@ -44,8 +44,8 @@ pub fn completions(args: &CompletionArguments, context: &Context) -> Outcome {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut with_values(Cli::command()), "ferrite", &mut script);
     let text = String::from_utf8_lossy(&script).into_owned();
-    let object = json!({ "shell": args.shell.to_string(), "script": text });
-    context.output.document("ferrite.completions/1", object, &text)
+    let record = CompletionsRecord { shell: args.shell.to_string(), script: text };
+    context.output.document(&record, &record.script)
 }
 
 /// Adds to a command the values that its flags take, if these are names and clap does not know them, because they are checked
@@ -132,7 +132,7 @@ pub fn man(args: &ManArguments, context: &Context) -> Outcome {
         Ok(())
     })?;
     let text = format!("{} pages in {}\n", files.len(), folder.display());
-    context.output.result("ferrite.man/1", json!({ "files": files }), || text)
+    context.output.record(&ManRecord { files }, || text)
 }
 
 /// The page of a command, and those of the commands below it.

@@ -1,7 +1,6 @@
 //! `ferrite smear`.
 use super::fields::help_of_output;
 use super::link_job::LinkJob;
-use super::plan::merged;
 use super::stout;
 use super::verify::ReadFlags;
 use super::{Context, Failure, Outcome, text};
@@ -12,8 +11,9 @@ use ferrite::field::GaugeField;
 use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
 use ferrite::halo::Needs;
 use ferrite::hmc::stout::{MOST_LEVELS, StoutSmearing};
-use ferrite::observables::loops::{plaquette_text, put_plaquette};
-use serde_json::{Value, json};
+use ferrite::observables::loops::plaquette_text;
+use ferrite_records::links::{BeforeAndAfter, SmearRecord, SmearedLoops};
+use ferrite_tasks::observables;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -131,18 +131,17 @@ impl Smearing {
             }
         }
     }
-    /// For JSON.
-    fn describe(&self) -> Value {
-        let (kind, rho, alpha) = match self {
-            Smearing::Stout(StoutSmearing { rho, .. }) => ("stout", json!(rho), Value::Null),
+    /// Name, ρ of stout links, and shares of staples of the others.
+    fn parameters(&self) -> (&'static str, Option<f64>, Option<Vec<f64>>) {
+        match self {
+            Smearing::Stout(StoutSmearing { rho, .. }) => ("stout", Some(*rho), None),
             Smearing::Projected(ProjectedSmearing { sums: SumsOfStaples::Ape(alpha), .. }) => {
-                ("ape", Value::Null, json!([alpha]))
+                ("ape", None, Some(vec![*alpha]))
             }
             Smearing::Projected(ProjectedSmearing { sums: SumsOfStaples::Hyp(alpha), .. }) => {
-                ("hyp", Value::Null, json!(alpha))
+                ("hyp", None, Some(alpha.to_vec()))
             }
-        };
-        json!({ "kind": kind, "rho": rho, "alpha": alpha })
+        }
     }
 }
 
@@ -158,14 +157,18 @@ pub fn run(args: SmearArguments, context: &Context) -> Outcome {
     };
     let (title, levels) = (smearing.title(), text::count(args.levels.into(), "level"));
     job.write(&links, &format!("{title}, {levels}"))?;
-    let [before, after] = plaquettes.map(|plaquette| {
-        let mut object = Value::Object(Default::default());
-        put_plaquette(&mut object, &plaquette);
-        object
-    });
-    let object = json!({ "levels": args.levels, "spatial": args.spatial, "before": before, "after": after });
-    let object = merged(object, [smearing.describe(), job.describe()]);
-    context.output.result("ferrite.smear/1", object, || {
+    let [before, after] = plaquettes.each_ref().map(|means| SmearedLoops { plaquette: observables::plaquettes(means) });
+    let (kind, rho, alpha) = smearing.parameters();
+    let record = SmearRecord {
+        links: job.record(),
+        kind: kind.into(),
+        rho,
+        alpha,
+        levels: args.levels,
+        spatial: args.spatial,
+        loops: BeforeAndAfter { before, after },
+    };
+    context.output.record(&record, || {
         let (lattice, text) = (job.lattice, plaquette_text(&plaquettes[1]));
         format!("{}: {title}, {levels}, on {lattice}\n{text}", args.output.display())
     })

@@ -325,7 +325,7 @@ impl Measurement<'_> {
         found.seconds = begin.elapsed().as_secs_f64();
         let mut object = found.json();
         object["file"] = json!(configuration.typed);
-        let object = merged(plan.value(&links.operator), [object]);
+        let object = merged(Value::Object(ferrite_records::object(&plan.record(&links.operator))), [object]);
         let object = match record {
             Some(record) => record.add(configuration, &object, comm)?,
             None => object,

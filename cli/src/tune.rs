@@ -10,8 +10,7 @@ use ferrite::lattice::Lattice;
 use ferrite::operators::Definition;
 use ferrite::tune::{Operations, launch_all};
 use ferrite::workload::Options;
-use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use ferrite_records::program::{TuneRecord, TunedLaunch};
 use std::fmt::Write;
 use tracing::info;
 
@@ -78,9 +77,7 @@ pub fn run(args: TuneArguments, context: &Context) -> Outcome {
         }
     }
     let tuned = tuner.report();
-    context.output.result("ferrite.tune/2", object(&device, lattice, Some(tuner), &tuned), || {
-        table(&tuned, lattice, &device, tuner)
-    })
+    context.output.record(&record(&device, lattice, Some(tuner), &tuned), || table(&tuned, lattice, &device, tuner))
 }
 
 /// What the solvers of these operators launch.
@@ -97,36 +94,32 @@ fn groups(operators: &[&'static Definition]) -> Vec<Operations> {
 }
 
 fn nothing(device: &Device, lattice: Lattice, context: &Context) -> Outcome {
-    context.output.result("ferrite.tune/2", object(device, lattice, None, &[]), || {
+    context.output.record(&record(device, lattice, None, &[]), || {
         format!("{}: there is nothing to tune on a CPU, whose kernels have no block sizes\n", device.describe())
     })
 }
 
-fn object(device: &Device, lattice: Lattice, tuner: Option<&Tuner>, tuned: &[Tuned]) -> Value {
-    let launches = tuned.iter().map(|Tuned { launch, entry, fresh }| {
-        let all: BTreeMap<String, Option<f64>> =
-            entry.microseconds.iter().map(|(shape, time)| (shape.to_string(), *time)).collect();
-        json!({
-            "kernel": launch.kernel,
-            "sites": launch.sites,
-            "nrhs": launch.nrhs,
-            "shape": entry.shape.to_string(),
-            "best_microseconds": entry.best_microseconds(),
-            "default_shape": entry.default.to_string(),
-            "default_microseconds": entry.default_microseconds(),
-            "gain": entry.gain(),
-            "microseconds": all,
-            "measured": entry.measured,
-            "measured_now": fresh,
-        })
-    });
-    json!({
-        "backend": device.name(),
-        "device": device.describe(),
-        "lattice": lattice.size(),
-        "cache": tuner.and_then(Tuner::path),
-        "launches": launches.collect::<Vec<_>>(),
-    })
+fn record(device: &Device, lattice: Lattice, tuner: Option<&Tuner>, tuned: &[Tuned]) -> TuneRecord {
+    let one = |Tuned { launch, entry, fresh }: &Tuned| TunedLaunch {
+        kernel: launch.kernel.to_string(),
+        sites: launch.sites as usize,
+        nrhs: launch.nrhs as usize,
+        shape: entry.shape.to_string(),
+        best_microseconds: entry.best_microseconds(),
+        default_shape: entry.default.to_string(),
+        default_microseconds: entry.default_microseconds(),
+        gain: entry.gain(),
+        microseconds: entry.microseconds.iter().map(|(shape, time)| (shape.to_string(), *time)).collect(),
+        measured: entry.measured.clone(),
+        measured_now: *fresh,
+    };
+    TuneRecord {
+        backend: device.name().into(),
+        device: device.describe(),
+        lattice: lattice.size(),
+        cache: tuner.and_then(Tuner::path).map(Into::into),
+        launches: tuned.iter().map(one).collect(),
+    }
 }
 
 fn table(tuned: &[Tuned], lattice: Lattice, device: &Device, tuner: &Tuner) -> String {

@@ -3,16 +3,16 @@ use super::failure::{ReadBy, describe};
 use super::fields::{Content, Inspected, Reading, inspect, require_host_memory, warn_of_open_boundary};
 use super::layout::Layout;
 use super::text::file_lattice;
-use super::{Code, Context, Failure, Outcome};
+use super::{Context, Failure, Outcome};
 use clap::Args;
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
 use ferrite::files::{
-    Arrangement, Checksum, FileError, Header, Printed, Problem, ReadOptions, read_fermion, read_fermions, read_gauge,
+    Arrangement, Checksum, FileError, Printed, Problem, ReadOptions, read_fermion, read_fermions, read_gauge,
 };
 use ferrite::lattice::Lattice;
-use ferrite::observables::loops::put_plaquette;
-use ferrite::observables::quantity::{LINK_TRACE, PLAQUETTE, Quantity, UNITARITY_VIOLATION};
-use serde_json::{Value, json};
+use ferrite::observables::quantity::{LINK_TRACE, PLAQUETTE, Quantity};
+use ferrite_records::links::{ChecksumRecord, VerifiedFile, VerifiedLinks, VerifiedPlaquette, VerifyRecord};
+use ferrite_tasks::observables::plaquettes;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -85,20 +85,18 @@ pub fn run(args: VerifyArguments, context: &Context) -> Outcome {
             };
             let (bytes, name) = (16 * count * found.header.values_per_site(), args.file.display().to_string());
             require_host_memory(comm, layout.local(), bytes, &name)?;
-            read(&args.file, &found, &reading.options, &layout).map(|(object, text)| (object, text, layout))
+            read(&args.file, &found, &reading.options, &layout)
         }
         Err(error) => Err(error),
     };
     match read {
-        Ok((mut object, text, layout)) => {
-            object["layout"] = json!(layout.record());
-            object["file"] = json!(args.file);
-            object["ok"] = json!(true);
+        Ok((verified, text)) => {
             // Notes are entries of headers that were ignored.
-            let is_empty = |key: &str| object[key].as_array().is_none_or(Vec::is_empty);
-            let in_order = is_empty("differs") && is_empty("notes");
+            let in_order = verified.differs.is_empty() && verified.notes.is_empty();
             let end = if in_order { "in order" } else { "accepted, although it differs from its header" };
-            context.output.result("ferrite.verify/1", object, || format!("{text}{}: {end}\n", args.file.display()))
+            let (file, shown) = (args.file.clone(), args.file.display());
+            let record = VerifyRecord { file, ok: true, error: None, verified: Some(verified) };
+            context.output.record(&record, || format!("{text}{shown}: {end}\n"))
         }
         Err(error) => {
             let message = describe(&error, reading.by);
@@ -108,18 +106,21 @@ pub fn run(args: VerifyArguments, context: &Context) -> Outcome {
             if let Problem::Comm(_) = error.problem {
                 return Err(Failure::failed(message));
             }
-            let object = json!({
-                "file": args.file,
-                "ok": false,
-                "error": { "message": message, "exit_code": Code::Failed.number() },
-            });
-            context.output.result("ferrite.verify/1", object, String::new)?;
-            Err(Failure::failed(message).shared())
+            let failure = Failure::failed(message).shared();
+            let (file, error) = (args.file.clone(), Some(failure.record()));
+            let record = VerifyRecord { file, ok: false, error, verified: None };
+            context.output.record(&record, String::new)?;
+            Err(failure)
         }
     }
 }
 
-fn read(path: &Path, found: &Inspected, options: &ReadOptions, layout: &Layout) -> Result<(Value, String), FileError> {
+fn read(
+    path: &Path,
+    found: &Inspected,
+    options: &ReadOptions,
+    layout: &Layout,
+) -> Result<(VerifiedFile, String), FileError> {
     let Inspected { header, content, block } = found;
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
@@ -141,11 +142,23 @@ fn read(path: &Path, found: &Inspected, options: &ReadOptions, layout: &Layout) 
         let (number, last) = (options.record, header.fields - 1);
         line("fields", format!("{}; this is number {number}, counted from 0 to {last} (--record N)", header.fields));
     }
-    let mut object = describe_header(header, *content);
     let mut differs = Vec::new();
     if extra > 0 {
-        differs.push("length");
+        differs.push("length".to_string());
     }
+    let record = |checksum: &Checksum, differs, norm2, links| VerifiedFile {
+        field: content.name().into(),
+        format: header.format.name.into(),
+        lattice: header.lattice.size(),
+        precision: header.precision.to_string(),
+        fields: header.fields,
+        checksum: checksum_record(checksum),
+        differs,
+        notes: header.notes.clone(),
+        norm2,
+        links,
+        layout: layout.record(),
+    };
     let fermion = match content {
         Content::Spinors => Some(fermion::<Spinor>(path, options, *block, layout)?),
         Content::ColourVectors => Some(fermion::<ColourVector>(path, options, *block, layout)?),
@@ -156,12 +169,9 @@ fn read(path: &Path, found: &Inspected, options: &ReadOptions, layout: &Layout) 
         line("numbers", "all finite".into());
         line("norm squared", format!("{norm2:.12e}"));
         if matches!(checksum, Checksum::Mismatch { .. }) {
-            differs.push("checksum");
+            differs.push("checksum".into());
         }
-        object["checksum"] = checksum_object(&checksum);
-        object["norm2"] = json!(norm2);
-        object["differs"] = json!(differs);
-        return Ok((object, text));
+        return Ok((record(&checksum, differs, Some(norm2), None), text));
     }
     let file = read_gauge(layout.share(path), options)?;
     warn_of_open_boundary(path, &file);
@@ -183,33 +193,22 @@ fn read(path: &Path, found: &Inspected, options: &ReadOptions, layout: &Layout) 
     if file.open_boundary {
         line("boundary", "open in t: all U_t at t = T - 1 are zero".into());
     }
-    object["open_boundary"] = json!(file.open_boundary);
-    object["checksum"] = checksum_object(&file.checksum);
-    put_plaquette(&mut object, &file.plaquette);
     if matches!(file.checksum, Checksum::Mismatch { .. }) {
-        differs.push("checksum");
+        differs.push("checksum".into());
     }
     let compared = [
         (PLAQUETTE.name, agrees(file.plaquette.mean, header.plaquette)),
         (LINK_TRACE.name, agrees(file.link_trace, header.link_trace)),
     ];
-    differs.extend(compared.into_iter().filter(|(_, agrees)| *agrees == Some(false)).map(|(name, _)| name));
-    object[PLAQUETTE.object_key()]["stored"] = json!(header.plaquette.map(|p| p.value));
-    object["differs"] = json!(differs);
-    LINK_TRACE.put(&mut object, file.link_trace);
-    UNITARITY_VIOLATION.put(&mut object, worst.violation);
-    Ok((object, text))
-}
-
-fn describe_header(header: &Header, content: Content) -> Value {
-    json!({
-        "field": content.name(),
-        "format": header.format.name,
-        "lattice": header.lattice.size(),
-        "precision": header.precision.to_string(),
-        "fields": header.fields,
-        "notes": header.notes,
-    })
+    differs.extend(compared.into_iter().filter(|(_, agrees)| *agrees == Some(false)).map(|(name, _)| name.to_string()));
+    let stored = header.plaquette.map(|p| p.value);
+    let links = VerifiedLinks {
+        plaquette: VerifiedPlaquette { means: plaquettes(&file.plaquette), stored },
+        link_trace: file.link_trace,
+        unitarity_violation: worst.violation,
+        open_boundary: file.open_boundary,
+    };
+    Ok((record(&file.checksum, differs, None, Some(links)), text))
 }
 
 fn checksum_text(checksum: &Checksum) -> String {
@@ -220,12 +219,13 @@ fn checksum_text(checksum: &Checksum) -> String {
     }
 }
 
-fn checksum_object(checksum: &Checksum) -> Value {
-    match checksum {
-        Checksum::Verified(kind) => json!({ "status": "verified", "kind": kind.name() }),
-        Checksum::Absent => json!({ "status": "absent" }),
-        Checksum::Mismatch { kind, .. } => json!({ "status": "mismatch", "kind": kind.name() }),
-    }
+fn checksum_record(checksum: &Checksum) -> ChecksumRecord {
+    let (status, kind) = match checksum {
+        Checksum::Verified(kind) => ("verified", Some(kind.name())),
+        Checksum::Absent => ("absent", None),
+        Checksum::Mismatch { kind, .. } => ("mismatch", Some(kind.name())),
+    };
+    ChecksumRecord { status: status.into(), kind: kind.map(String::from) }
 }
 
 /// Reads a fermion field, or all of a block; the checksum and Σ |ψ|².

@@ -8,7 +8,7 @@ pub struct KernelTimes {
     /// Seconds in all kernels.
     pub seconds: f64,
     /// Share of the time of the whole task.
-    #[serde(deserialize_with = "real::one")]
+    #[serde(deserialize_with = "real::read")]
     pub share: f64,
     /// Each kernel.
     pub times: Vec<KernelTime>,

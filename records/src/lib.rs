@@ -3,20 +3,36 @@
 //!
 //! | module | records |
 //! |---|---|
+//! | [`configuration`] | files of configurations |
+//! | [`ensemble`] | trajectories, settings and summaries of ensembles; forces |
+//! | [`links`] | gauge fields that are generated, changed, converted, verified |
+//! | [`observables`] | observables of links |
 //! | [`place`] | where something was computed: backend, device, processes |
-//! | [`operator`] | the operator, its links and its sources |
+//! | [`operator`] | the operator, its links and its sources; images and eigenvalues |
 //! | [`solve`] | solves with one operator, and for several masses or shifts |
 //! | [`kernels`] | times of kernels |
+//! | [`program`] | errors, the machine, inputs, block sizes, predictions |
+//! | [`rational`] | rational functions |
+//! | [`report`] | reports |
+//! | [`read`] | reading of records |
 //! | [`real`] | numbers that are `null` where they are not finite |
 //!
 //! A record is an object with a [`Record::SCHEMA`], such as `ferrite.solve/1`. Within a version of a schema keys may be added, but none
 //! is removed and none changes its meaning.
 #![forbid(unsafe_code)]
 
+pub mod configuration;
+pub mod ensemble;
 pub mod kernels;
+pub mod links;
+pub mod observables;
 pub mod operator;
 pub mod place;
+pub mod program;
+pub mod rational;
+pub mod read;
 pub mod real;
+pub mod report;
 pub mod solve;
 
 use serde::Serialize;
@@ -33,6 +49,12 @@ pub trait Record: Serialize {
     /// If a type is not an object, which is a mistake in its definition.
     fn object(&self) -> Map<String, Value> {
         object(self)
+    }
+    /// Returns the object with its schema, as files have it.
+    fn with_schema(&self) -> Value {
+        let mut object = self.object();
+        object.insert("schema".into(), Self::SCHEMA.into());
+        Value::Object(object)
     }
 }
 

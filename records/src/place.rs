@@ -15,6 +15,7 @@ pub struct Place {
 
 /// The processes of a computation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Layout {
     /// Number of processes.
     pub processes: usize,

@@ -1,31 +1,81 @@
-//! Numbers that are `null` in JSON where they are not finite: written so by `serde_json`, and read as NaN by these functions, for
-//! `#[serde(deserialize_with = "real::one")]` and its like.
+//! Numbers that are `null` in JSON where they are not finite: written so by `serde_json`, and read as NaN by [`read`], for
+//! `#[serde(deserialize_with = "real::read")]`.
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
-/// Reads a number, NaN for `null`.
-///
-/// # Errors
-/// Something else than a number or `null`.
-pub fn one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
+/// A number, or numbers in lists, that may be `null` in JSON.
+pub trait Reals {
+    /// The same with `None` for numbers that are not finite.
+    type Nullable: DeserializeOwned;
+    /// Replaces `None` with NaN.
+    fn of(read: Self::Nullable) -> Self;
 }
 
-/// Reads a list of numbers, NaN for `null`.
-///
-/// # Errors
-/// Something else than an array of numbers or `null`.
-pub fn list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
-    Ok(finite_or_nan(Vec::deserialize(deserializer)?))
+impl Reals for f64 {
+    type Nullable = Option<f64>;
+    fn of(read: Option<f64>) -> Self {
+        read.unwrap_or(f64::NAN)
+    }
 }
 
-/// Reads a list of lists of numbers, NaN for `null`.
-///
-/// # Errors
-/// Something else than an array of arrays of numbers or `null`.
-pub fn lists<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Vec<f64>>, D::Error> {
-    Ok(Vec::<Vec<Option<f64>>>::deserialize(deserializer)?.into_iter().map(finite_or_nan).collect())
+impl<T: Reals> Reals for Vec<T> {
+    type Nullable = Vec<T::Nullable>;
+    fn of(read: Vec<T::Nullable>) -> Self {
+        read.into_iter().map(T::of).collect()
+    }
 }
 
-fn finite_or_nan(list: Vec<Option<f64>>) -> Vec<f64> {
-    list.into_iter().map(|x| x.unwrap_or(f64::NAN)).collect()
+/// A pair, such as real and imaginary part, or mean and error.
+impl<T: Reals> Reals for [T; 2] {
+    type Nullable = [T::Nullable; 2];
+    fn of(read: [T::Nullable; 2]) -> Self {
+        read.map(T::of)
+    }
+}
+
+/// A number that some records have and others do not: `None` where the key is missing, which takes `#[serde(default)]`, and NaN for `null`.
+impl<T: Reals> Reals for Option<T> {
+    type Nullable = T::Nullable;
+    fn of(read: T::Nullable) -> Self {
+        Some(T::of(read))
+    }
+}
+
+/// Reads numbers, NaN for `null`.
+///
+/// # Errors
+/// Something else than numbers or `null`, or lists of another shape.
+pub fn read<'de, T: Reals, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    T::Nullable::deserialize(deserializer).map(T::of)
+}
+
+/// Returns NaN, for `#[serde(default = "real::unknown")]`: the number of a record that does not have its key.
+pub fn unknown() -> f64 {
+    f64::NAN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    #[derive(Deserialize)]
+    struct Numbers {
+        #[serde(deserialize_with = "read")]
+        one: f64,
+        #[serde(default, deserialize_with = "read")]
+        pairs: Vec<[f64; 2]>,
+        #[serde(default, deserialize_with = "read")]
+        rare: Option<f64>,
+    }
+
+    #[test]
+    fn null_is_nan_and_a_missing_key_is_none() {
+        let read = |text: &str| serde_json::from_str::<Numbers>(text);
+        let all = read(r#"{ "one": null, "pairs": [[1.5, null]], "rare": null }"#).unwrap();
+        assert!(all.one.is_nan() && all.pairs[0][0] == 1.5 && all.pairs[0][1].is_nan() && all.rare.unwrap().is_nan());
+        let few = read(r#"{ "one": 0.1 }"#).unwrap();
+        assert!(few.one == 0.1 && few.pairs.is_empty() && few.rare.is_none());
+        assert!(read("{}").is_err() && read(r#"{ "one": "small" }"#).is_err());
+    }
 }

@@ -1,6 +1,6 @@
 //! Solves.
 use crate::kernels::KernelTimes;
-use crate::operator::OperatorOnLinks;
+use crate::operator::OperatorWithSources;
 use crate::place::Place;
 use crate::{Record, real};
 use serde::{Deserialize, Serialize};
@@ -18,17 +18,17 @@ pub struct SolveOutcome {
     /// Iterations of each source.
     pub iterations_per_source: Vec<usize>,
     /// ‖b − M x‖ / ‖b‖ of the full system, computed in double precision from the solution: the largest of all sources.
-    #[serde(deserialize_with = "real::one")]
+    #[serde(deserialize_with = "real::read")]
     pub true_residual: f64,
     /// ‖b − M x‖ / ‖b‖ of each source.
-    #[serde(deserialize_with = "real::list")]
+    #[serde(deserialize_with = "real::read")]
     pub true_residuals: Vec<f64>,
     /// Seconds of the iteration.
     pub seconds: f64,
     /// Seconds with transfers and the final check.
     pub total_seconds: f64,
     /// 10⁹ operations of M per second of the iteration.
-    #[serde(deserialize_with = "real::one")]
+    #[serde(deserialize_with = "real::read")]
     pub gflops: f64,
     /// Method at the end.
     pub solver: String,
@@ -55,7 +55,7 @@ pub struct SolveOutcome {
     /// Work of multigrid, where it solved.
     pub multigrid: Option<Multigrid>,
     /// ‖r‖ / ‖b‖ of the even-odd preconditioned system: `history[source][k]` after k iterations, or k corrections.
-    #[serde(deserialize_with = "real::lists")]
+    #[serde(deserialize_with = "real::read")]
     pub history: Vec<Vec<f64>>,
 }
 
@@ -126,13 +126,13 @@ pub struct MultigridLevel {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LevelCheck {
     /// (1 − P P†) v of the near-null vectors.
-    #[serde(deserialize_with = "real::one")]
+    #[serde(deserialize_with = "real::read")]
     pub near_null: f64,
     /// Coarse operator against P† M P.
-    #[serde(deserialize_with = "real::one")]
+    #[serde(deserialize_with = "real::read")]
     pub galerkin: f64,
     /// γ5-hermiticity of the coarse operator.
-    #[serde(deserialize_with = "real::one")]
+    #[serde(deserialize_with = "real::read")]
     pub gamma5: f64,
 }
 
@@ -150,7 +150,7 @@ pub struct Batches {
 pub struct SolveCircumstances {
     /// The system that was solved.
     #[serde(flatten)]
-    pub system: OperatorOnLinks,
+    pub system: OperatorWithSources,
     /// `reliable` or `defect`.
     pub correction: String,
     /// Batches of sources.
@@ -209,7 +209,7 @@ pub struct ShiftsOutcome {
     /// Seconds with transfers and the final check.
     pub total_seconds: f64,
     /// 10⁹ operations of M†M per second of all iterations.
-    #[serde(deserialize_with = "real::one")]
+    #[serde(deserialize_with = "real::read")]
     pub gflops: f64,
 }
 
@@ -229,10 +229,10 @@ pub struct SystemOutcome {
     /// Number of true residuals computed in between, the last check included.
     pub reliable_updates: usize,
     /// The largest true residual.
-    #[serde(deserialize_with = "real::one")]
+    #[serde(deserialize_with = "real::read")]
     pub true_residual: f64,
     /// True residuals by source.
-    #[serde(deserialize_with = "real::list")]
+    #[serde(deserialize_with = "real::read")]
     pub true_residuals: Vec<f64>,
     /// Continuations in a higher precision.
     pub escalations: Vec<Escalation>,

@@ -1,8 +1,8 @@
 //! What `ferrite bench rhmc` finds: ensembles in several settings of precision, as a table, as JSON, and as figures 4 to 9
 //! of Bonati, Cossu, D'Elia and Incardona (2011).
 use crate::plot::{CurveStyle, ErrorBarPanel, ErrorBarPlot, LinePlot, PlottedCurve};
-use crate::records::trajectories::TrajectoryRecord;
 use crate::text::extents;
+use ferrite_records::ensemble::TrajectoryLine;
 use serde_json::{Value, json};
 use statistics::average;
 use std::fmt::Write;
@@ -66,13 +66,8 @@ pub struct SettingResult {
 
 impl SettingResult {
     /// The means over these trajectories.
-    pub fn new(
-        size: LatticeSize,
-        lattice: [usize; 4],
-        setting: StudySetting,
-        trajectories: &[TrajectoryRecord],
-    ) -> Self {
-        let of = |value: &dyn Fn(&TrajectoryRecord) -> Option<f64>| {
+    pub fn new(size: LatticeSize, lattice: [usize; 4], setting: StudySetting, trajectories: &[TrajectoryLine]) -> Self {
+        let of = |value: &dyn Fn(&TrajectoryLine) -> Option<f64>| {
             let values: Vec<f64> = trajectories.iter().filter_map(value).filter(|x| x.is_finite()).collect();
             let average = average(&values);
             [average.mean, average.error]
@@ -83,12 +78,12 @@ impl SettingResult {
             setting,
             trajectories: trajectories.len(),
             observables: [
-                of(&|t| Some(t.plaquette?[0])),
-                of(&|t| Some(t.polyakov?[0])),
-                of(&|t| Some(t.condensates.first()?[1])),
+                of(&|t| Some(t.plaquette?.mean)),
+                of(&|t| Some(t.polyakov_loop?[0])),
+                of(&|t| Some(t.condensate.first()?.mean)),
             ],
-            irreversibility: [of(&|t| Some(t.irreversibility?[0])), of(&|t| Some(t.irreversibility?[1]))],
-            delta: of(&|t| Some(t.delta)),
+            irreversibility: [of(&|t| Some(t.irreversibility?.links)), of(&|t| Some(t.irreversibility?.momenta))],
+            delta: of(&|t| Some(t.delta_h)),
             accepted: of(&|t| Some(f64::from(u8::from(t.accepted)))),
             seconds: of(&|t| t.irreversibility.is_none().then_some(t.seconds))[0],
         }

@@ -3,10 +3,14 @@
 //! | module | tasks |
 //! |---|---|
 //! | [`batches`] | numbers of right-hand sides that are solved together |
+//! | [`ensemble`] | trajectories, as records |
+//! | [`observables`] | observables of links, as records |
 //! | [`outcome`] | outcomes of solves, as records |
 //! | [`solver`] | settings of a solver, and the request that they make |
 #![forbid(unsafe_code)]
 
 pub mod batches;
+pub mod ensemble;
+pub mod observables;
 pub mod outcome;
 pub mod solver;

@@ -21,6 +21,8 @@ use ferrite::hmc::links::{EvolvingLinks, StopSignal};
 use ferrite::hmc::monomial::Monomial;
 use ferrite::hmc::spectrum::{self, end_of_interval, interval};
 use ferrite::hmc::trajectory::{Chain, TrajectoryOutcome};
+use ferrite_records::ensemble::RunSettings;
+use ferrite_records::object;
 use serde_json::{Value, json};
 use solvers::SolveError;
 use std::time::Instant;
@@ -35,7 +37,7 @@ pub struct EnsembleRun<'a> {
     /// Processes and output.
     pub context: &'a Context,
     /// As the first line of this start tells them.
-    pub settings: Value,
+    pub settings: RunSettings,
     /// When it began.
     pub begin: Instant,
     /// The hours after which it ends.
@@ -158,7 +160,7 @@ impl EnsembleRun<'_> {
             let mut line = record.line(input);
             if records.is_empty() {
                 // A start may change them, so each one tells them.
-                line["run"] = self.settings.clone();
+                line.run = Some(Value::Object(object(&self.settings)));
             }
             folder.add(&line, comm)?;
             // Not before its links and its line are there.

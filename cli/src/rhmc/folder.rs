@@ -24,6 +24,9 @@ use super::state::{ChainState, Saved, StoredLinks};
 use ferrite::field::host::HostGauge;
 use ferrite::files::{FilePrecision, GaugeFile, ILDG, WriteOptions};
 use ferrite::system::atomic;
+use ferrite_records::Record;
+use ferrite_records::ensemble::{RunSettings, TrajectoryLine};
+use ferrite_records::read::read_leniently;
 use ferrite_report::records::trajectories::{self, FILE, RunHistory};
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
@@ -383,7 +386,7 @@ impl RunFolder {
                 state.display()
             )))
         };
-        let (count, last) = (run.trajectories.len() as u64, run.trajectories.last().map_or(0, |last| last.number));
+        let (count, last) = (run.trajectories.len() as u64, run.trajectories.last().map_or(0, |last| last.trajectory));
         if run.half {
             return differs("bytes", bytes.to_string(), "do not end with a line".into());
         }
@@ -402,7 +405,8 @@ impl RunFolder {
                 format!("have {}", text::count(accepted, "accepted trajectory")),
             );
         }
-        let other = run.starts.iter().find_map(|(_, run)| run["seed"].as_u64().filter(|seed| *seed != state.seed));
+        let seed = |run: &Value| read_leniently::<RunSettings>(run).seed.filter(|seed| *seed != state.seed);
+        let other = run.starts.iter().find_map(|(_, run)| seed(run));
         if let Some(other) = other {
             return differs("seed", state.seed.to_string(), format!("have the seed {other}"));
         }
@@ -515,8 +519,8 @@ impl RunFolder {
         Ok(())
     }
     /// *Collective.* Adds a line.
-    pub fn add(&mut self, line: &Value, comm: &RunCommunicator) -> Outcome {
-        let text = format!("{}\n", trajectories::sealed(line));
+    pub fn add(&mut self, line: &TrajectoryLine, comm: &RunCommunicator) -> Outcome {
+        let text = format!("{}\n", trajectories::sealed(&line.with_schema()));
         comm.once(|| {
             let file = OpenOptions::new().append(true).open(self.lines());
             let written = file.and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_data()));

@@ -14,7 +14,7 @@ use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::momenta::MomentumField;
 use ferrite::hmc::monomial::Monomial;
 use ferrite::hmc::spectrum::{end_of_interval, interval};
-use serde_json::{Value, json};
+use ferrite_records::ensemble::{ForceIterations, ForcesRecord, PartForce};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -45,20 +45,6 @@ pub struct ForceArguments {
     /// Number of the trajectory whose noise makes the pseudofermions [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), allow_hyphen_values = true)]
     trajectory: Option<u32>,
-}
-
-/// The force of a part of the action.
-struct PartForce {
-    name: String,
-    /// Of the integrator, from 0, the outermost.
-    level: usize,
-    /// The longest time for which it changes momenta at once.
-    kick: f64,
-    rms: f64,
-    largest: f64,
-    /// Of solvers in heat bath and force; none of the gauge action.
-    iterations: Option<[usize; 2]>,
-    seconds: f64,
 }
 
 /// Where a force is: its level, and the longest kick there.
@@ -134,65 +120,49 @@ pub fn run(args: &ForceArguments, context: &Context) -> Outcome {
         let gauge = GaugeActionForce { action: plan.gauge, single: plan.single_gauge_force };
         let ([rms, largest], seconds) = norms(&gauge)?;
         let (level, kick) = places(&input, |level| plan.levels[level].gauge, true);
-        found.push(PartForce { name: gauge.name(), level, kick, rms, largest, iterations: None, seconds });
+        found.push(PartForce { name: gauge.name(), level, kick, rms, max: largest, iterations: None, seconds });
         for (part, quarks) in quarks.iter_mut().enumerate() {
             quarks.draw(&links, plan.seed, number).map_err(failed)?;
             let of_heat_bath = quarks.take_iterations();
             let ([rms, largest], seconds) = norms(&**quarks)?;
-            let iterations = Some([of_heat_bath, quarks.take_iterations()]);
+            let iterations = Some(ForceIterations { heat_bath: of_heat_bath, force: quarks.take_iterations() });
             let (level, kick) = places(&input, |level| plan.levels[level].quarks.contains(&part), false);
-            found.push(PartForce { name: quarks.name(), level, kick, rms, largest, iterations, seconds });
+            found.push(PartForce { name: quarks.name(), level, kick, rms, max: largest, iterations, seconds });
         }
         found
     };
-    if found.iter().any(|one| !(one.rms.is_finite() && one.largest.is_finite())) {
+    if found.iter().any(|one| !(one.rms.is_finite() && one.max.is_finite())) {
         let why = format!("{}: a force is NaN: check the links with `ferrite verify`", settings::start(&input));
         return Err(Failure::failed(why).shared());
     }
-    let object = json!({
-        "input": args.input,
-        "links": settings::start(&input),
-        "lattice": input.lattice.size(),
-        "trajectory": number,
-        "forces": found.iter().map(PartForce::json).collect::<Vec<_>>(),
-        "layout": layout.record(),
-        "backend": device.name(),
-        "device": device.describe(),
-    });
-    context.output.result("ferrite.forces/1", object, || {
+    let record = ForcesRecord {
+        input: args.input.clone(),
+        links: settings::start(&input),
+        lattice: input.lattice.size(),
+        trajectory: number,
+        forces: found,
+        place: device.record(&layout),
+    };
+    context.output.record(&record, || {
         let mut all = format!("{}: forces on {}, {}\n", args.input.display(), input.lattice, settings::start(&input));
         let _ = writeln!(
             all,
             "{:>10} {:>10} {:>6} {:>9} {:>10} {:>10}  part",
             "rms |F|", "max |F|", "level", "kick", "rms x kick", "max x kick"
         );
-        found.iter().for_each(|one| all += &one.line());
+        record.forces.iter().for_each(|one| all += &line(one));
         all
     })
 }
 
-impl PartForce {
-    fn json(&self) -> Value {
-        let PartForce { name, level, kick, rms, largest, iterations, seconds } = self;
-        json!({
-            "name": name,
-            "level": level,
-            "kick": kick,
-            "rms": rms,
-            "max": largest,
-            "iterations": iterations.map(|[heat_bath, force]| json!({ "heat_bath": heat_bath, "force": force })),
-            "seconds": seconds,
-        })
-    }
-    fn line(&self) -> String {
-        let PartForce { name, level, kick, rms, largest, iterations, seconds } = self;
-        let solves = iterations.map_or(String::new(), |[_, force]| format!(", {}", text::count(force, "iteration")));
-        let kick = kick.abs();
-        format!(
-            "{rms:>10.4} {largest:>10.4} {level:>6} {kick:>9.5} {:>10.5} {:>10.5}  {name}{solves}, {}\n",
-            rms * kick,
-            largest * kick,
-            text::seconds(*seconds)
-        )
-    }
+fn line(force: &PartForce) -> String {
+    let PartForce { name, level, kick, rms, max, iterations, seconds } = force;
+    let solves = iterations.map_or(String::new(), |n| format!(", {}", text::count(n.force, "iteration")));
+    let kick = kick.abs();
+    format!(
+        "{rms:>10.4} {max:>10.4} {level:>6} {kick:>9.5} {:>10.5} {:>10.5}  {name}{solves}, {}\n",
+        rms * kick,
+        max * kick,
+        text::seconds(*seconds)
+    )
 }

@@ -28,11 +28,11 @@ use course::EnsembleRun;
 use ferrite::field::host::HostGauge;
 use ferrite::files::{FilePrecision, ReadOptions};
 use ferrite::gauge::generate;
+use ferrite_records::ensemble::RhmcRecord;
 use folder::{ChainFields, FoundRun, RunFolder};
 use input::{EnsembleInput, StartLinks};
 use record::MeasuredTrajectory;
 use replay::Replay;
-use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tracing::info;
@@ -156,7 +156,7 @@ pub fn make(job: &EnsembleJob, replay: Option<Replay>, context: &Context) -> Out
     let mut settings = settings::settings(input, &names, layout, &batches);
     if let Some(replay) = &replay {
         // Told only where it is used, so that runs of other versions compare.
-        settings["replay"] = replay.folder().into();
+        settings.replay = Some(replay.folder());
     }
     let (folder, state, fields) = if let Some(FoundRun { mut folder, mut saved, fields, lines }) = found {
         comm.agree(resume::check(&mut saved.state, input, out, &lines, &mut settings, comm))?;
@@ -237,18 +237,16 @@ const LINKS: usize = 36;
 fn report(end: &RunEnd, job: &EnsembleJob, context: &Context) -> Outcome {
     let EnsembleJob { input, layout, device, out, .. } = job;
     let summary = record::summary(&end.records, input.plan.metropolis_from);
-    let object = json!({
-        "output": out,
-        "lattice": input.lattice.size(),
-        "first_trajectory": end.first + 1,
-        "last_trajectory": end.last,
-        "accepted": end.accepted,
-        "summary": summary.json(),
-        "layout": layout.record(),
-        "backend": device.name(),
-        "device": device.describe(),
-    });
-    context.output.result("ferrite.rhmc/1", object, || {
+    let record = RhmcRecord {
+        output: out.into(),
+        lattice: input.lattice.size(),
+        first_trajectory: end.first + 1,
+        last_trajectory: end.last,
+        accepted: end.accepted,
+        summary: summary.record(),
+        place: device.record(layout),
+    };
+    context.output.record(&record, || {
         let (folder, accepted) = (out.display(), end.accepted);
         if end.records.is_empty() {
             let there = text::count(end.last as usize, "trajectory");

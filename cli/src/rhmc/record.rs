@@ -5,15 +5,20 @@ use ferrite::backend::KernelTime;
 use ferrite::field::FullField;
 use ferrite::field::host::HostColour;
 use ferrite::hmc::identities::{Identities, LoopIdentity};
-use ferrite::hmc::trajectory::{Chain, Energies, TrajectoryOutcome};
+use ferrite::hmc::trajectory::{Chain, TrajectoryOutcome};
 use ferrite::observables::condensate::{Estimate, condensate, noise};
 use ferrite::observables::loops::LoopMeans;
-use ferrite::observables::quantity::{CONDENSATE, PLAQUETTE};
+use ferrite::observables::quantity::PLAQUETTE;
 use ferrite::statistics::average;
 use ferrite::{FermionKind, Precision};
-use ferrite_report::records::trajectories::SCHEMA;
+use ferrite_records::ensemble::{
+    CondensateLine, CondensateNoise, IdentityMeans, Irreversibility, LoopAndForce, LoopIdentities, QuarkIterations,
+    QuarkLine, RhmcSummary, TrajectoryLine,
+};
+use ferrite_records::observables::MeanAndError;
+use ferrite_tasks::ensemble::energies;
+use ferrite_tasks::observables;
 use num_complex::Complex64;
-use serde_json::{Value, json};
 
 /// Observables of links.
 #[derive(Clone, Debug)]
@@ -101,77 +106,61 @@ pub fn measure(
     Ok(Measured { loops, condensates })
 }
 
-fn number(x: f64) -> Value {
-    if x.is_finite() { json!(x) } else { Value::Null }
+/// Returns the record of the condensate of a mass, from the estimates of its noise vectors.
+fn condensate_line(mass: f64, found: &[Estimate]) -> CondensateLine {
+    let sum: Complex64 = found.iter().map(|estimate| estimate.even + estimate.odd).sum();
+    let pair = |at: &Estimate| CondensateNoise { even: [at.even.re, at.even.im], odd: [at.odd.re, at.odd.im] };
+    CondensateLine {
+        mass,
+        mean: (sum / (2 * found.len()) as f64).re,
+        noise: found.iter().map(pair).collect(),
+        residual: found.iter().map(|estimate| estimate.residual).fold(0.0, solvers::worse_residual),
+    }
 }
 
 impl MeasuredTrajectory {
-    /// The line for the file.
-    pub fn line(&self, input: &EnsembleInput) -> Value {
-        let TrajectoryOutcome { number: trajectory, start, end, delta, accepted, iterations, .. } = &self.outcome;
-        let TrajectoryOutcome { irreversibility, identities, failure, .. } = &self.outcome;
-        let energies = |e: &Energies| json!({ "gauge": number(e.gauge), "kinetic": number(e.kinetic), "fermions": number(e.fermions) });
-        let quarks = self.quarks.iter().zip(iterations).map(|(quarks, [action, dynamics])| {
-            let mut object = json!({
-                "name": quarks.name,
-                "iterations": { "action": action, "dynamics": dynamics },
-                "largest_eigenvalue": quarks.largest,
-                "residual": number(quarks.residual),
-            });
-            if let Some(smallest) = quarks.smallest {
-                object["smallest_eigenvalue"] = smallest.into();
-            }
-            if let Some(guarded) = quarks.guarded {
-                object["guarded_links"] = guarded.into();
-            }
-            object
+    /// Returns the line for the file, without settings.
+    pub fn line(&self, input: &EnsembleInput) -> TrajectoryLine {
+        let outcome = &self.outcome;
+        let quarks = self.quarks.iter().zip(&outcome.iterations).map(|(quarks, [action, dynamics])| QuarkLine {
+            name: quarks.name.clone(),
+            iterations: QuarkIterations { action: *action, dynamics: *dynamics },
+            residual: quarks.residual,
+            largest_eigenvalue: quarks.largest,
+            smallest_eigenvalue: quarks.smallest,
+            guarded_links: quarks.guarded,
         });
-        let quarks: Vec<Value> = quarks.collect();
-        let mut line = json!({
-            "schema": SCHEMA,
-            "trajectory": trajectory,
-            "accepted": accepted,
-            "metropolis": *trajectory >= input.plan.metropolis_from,
-            "delta_h": number(*delta),
-            "exp_minus_delta_h": number((-delta).exp()),
-            "start": energies(start),
-            "end": energies(end),
-            "quarks": quarks,
-            "seconds": self.seconds,
-            "seconds_with_observables": self.whole,
-            "seconds_of_files": self.files,
-        });
-        if let Some(failure) = failure {
-            line["failure"] = failure.as_str().into();
+        let identity = |LoopIdentity { loops, forces }: LoopIdentity| LoopAndForce { loops, forces };
+        let loops = self.measured.as_ref().map(|measured| &measured.loops);
+        let condensates = self.measured.iter().flat_map(|measured| &measured.condensates);
+        TrajectoryLine {
+            trajectory: outcome.number.into(),
+            metropolis: outcome.number >= input.plan.metropolis_from,
+            accepted: outcome.accepted,
+            delta_h: outcome.delta,
+            exp_minus_delta_h: (-outcome.delta).exp(),
+            start: energies(&outcome.start),
+            end: energies(&outcome.end),
+            quarks: quarks.collect(),
+            seconds: self.seconds,
+            seconds_with_observables: Some(self.whole),
+            seconds_of_files: Some(self.files),
+            failure: outcome.failure.clone(),
+            irreversibility: outcome.irreversibility.map(|[links, momenta]| Irreversibility { links, momenta }),
+            identities: outcome.identities.map(|Identities { plaquette, rectangle }| LoopIdentities {
+                plaquette: Some(identity(plaquette)),
+                rectangle: rectangle.map(identity),
+            }),
+            plaquette: loops.map(|loops| observables::plaquettes(&loops.plaquette)),
+            rectangle: loops.map(|loops| loops.rectangle),
+            polyakov_loop: loops.map(|loops| [loops.polyakov.re, loops.polyakov.im]),
+            condensate: condensates
+                .filter(|(_, found)| !found.is_empty())
+                .map(|(m, found)| condensate_line(*m, found))
+                .collect(),
+            kernels: self.kernels.as_ref().map(|kernels| profile::record(kernels, self.seconds)),
+            run: None,
         }
-        if let Some([links, momenta]) = irreversibility {
-            line["irreversibility"] = json!({ "links": links, "momenta": momenta });
-        }
-        if let Some(Identities { plaquette, rectangle }) = identities {
-            let pair = |of: &LoopIdentity| json!({ "loops": number(of.loops), "forces": number(of.forces) });
-            line["identities"] = json!({ "plaquette": pair(plaquette) });
-            if let Some(rectangle) = rectangle {
-                line["identities"]["rectangle"] = pair(rectangle);
-            }
-        }
-        if let Some(kernels) = &self.kernels {
-            line["kernels"] = json!(profile::record(kernels, self.seconds));
-        }
-        if let Some(measured) = &self.measured {
-            measured.loops.put(&mut line);
-            let one = |(mass, found): &(f64, Vec<Estimate>)| {
-                let sum: Complex64 = found.iter().map(|estimate| estimate.even + estimate.odd).sum();
-                let mean = sum / (2 * found.len()) as f64;
-                let pair = |at: &Estimate| json!({ "even": [at.even.re, at.even.im], "odd": [at.odd.re, at.odd.im] });
-                let pairs: Vec<Value> = found.iter().map(pair).collect();
-                let residual = found.iter().map(|estimate| estimate.residual).fold(0.0, solvers::worse_residual);
-                json!({ "mass": mass, "mean": mean.re, "noise": pairs, "residual": number(residual) })
-            };
-            if measured.condensates.iter().any(|(_, found)| !found.is_empty()) {
-                CONDENSATE.put(&mut line, measured.condensates.iter().map(one).collect::<Value>());
-            }
-        }
-        line
     }
     /// The share of the trajectory's time that no kernel took, if kernels were timed.
     fn outside_kernels(&self) -> Option<f64> {
@@ -248,19 +237,19 @@ pub fn summary(records: &[MeasuredTrajectory], metropolis_from: u32) -> RunSumma
 }
 
 impl RunSummary {
-    /// For `--json`.
-    pub fn json(&self) -> Value {
-        let pair = |[mean, error]: [f64; 2]| json!({ "mean": number(mean), "error": number(error) });
-        json!({
-            "trajectories": self.trajectories,
-            "accepted": self.accepted,
-            "exp_minus_delta_h": pair(self.exp_minus_delta_h),
-            PLAQUETTE.object_key(): pair(self.plaquette),
-            "identities": { "plaquette": self.identities[0].map(pair), "rectangle": self.identities[1].map(pair) },
-            "seconds_per_trajectory": number(self.seconds),
-            "seconds_of_files_per_trajectory": number(self.files),
-            "outside_kernels": self.outside.map(|(share, _)| share),
-        })
+    /// Returns the record of the means.
+    pub fn record(&self) -> RhmcSummary {
+        let [plaquette, rectangle] = self.identities.map(|off| off.map(MeanAndError::from));
+        RhmcSummary {
+            trajectories: self.trajectories,
+            accepted: self.accepted,
+            exp_minus_delta_h: self.exp_minus_delta_h.into(),
+            plaquette: self.plaquette.into(),
+            identities: IdentityMeans { plaquette, rectangle },
+            seconds_per_trajectory: self.seconds,
+            seconds_of_files_per_trajectory: self.files,
+            outside_kernels: self.outside.map(|(share, _)| share),
+        }
     }
     /// For people.
     pub fn text(&self) -> String {

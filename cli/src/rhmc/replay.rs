@@ -17,6 +17,8 @@ use ferrite::field::host::{ColourVector, HostColour, HostGauge};
 use ferrite::files::ReadOptions;
 use ferrite::hmc::fermions::RationalFunctions;
 use ferrite::hmc::trajectory::Noise;
+use ferrite_records::rational::{FunctionOfPoles, GroupFunctions, PoleOfFunction};
+use ferrite_records::read::read;
 use rational::{PartialFractions, Pole};
 use serde_json::Value;
 use std::fs;
@@ -135,34 +137,24 @@ impl Replay {
         let refused = |why: String| Failure::refused(format!("{}: {why}", path.display()));
         let text = fs::read_to_string(&path).map_err(|why| refused(format!("cannot be read: {why}")))?;
         let all: Value = serde_json::from_str(&text).map_err(|why| refused(format!("is not JSON: {why}")))?;
-        let list = all.as_array().ok_or_else(|| refused("expected an array with one object for each group".into()))?;
-        if list.len() != groups {
-            return Err(refused(format!(
-                "has functions of {}, the input has {groups}",
-                text::count(list.len(), "group")
-            )));
+        let all: Vec<GroupFunctions> = read(&all).map_err(refused)?;
+        if all.len() != groups {
+            let there = text::count(all.len(), "group");
+            return Err(refused(format!("has functions of {there}, the input has {groups}")));
         }
-        let one = |(number, group): (usize, &Value)| {
-            let function = |name: &str| {
-                let wrong = |what: &str| refused(format!("group {number}: {name}: {what}"));
-                let number =
-                    |value: &Value, what: &str| value.as_f64().ok_or_else(|| wrong(&format!("{what} is not a number")));
-                let poles = group[name]["poles"].as_array().ok_or_else(|| wrong("there is no array of poles"))?;
-                let pole = |pole: &Value| {
-                    Ok(Pole { residue: number(&pole["residue"], "residue")?, shift: number(&pole["shift"], "shift")? })
-                };
-                let poles = poles.iter().map(pole).collect::<Outcome<Vec<_>>>()?;
-                if poles.iter().any(|pole| pole.shift <= 0.0) {
-                    return Err(wrong("shifts have to be above 0"));
-                }
-                Ok(PartialFractions { constant: number(&group[name]["constant"], "constant")?, poles })
-            };
-            Ok(RationalFunctions {
-                dynamics: function("dynamics")?,
-                heat_bath: function("heat_bath")?,
-                action: function("action")?,
-            })
+        let function = |FunctionOfPoles { constant, poles }: FunctionOfPoles| {
+            let poles = poles.into_iter().map(|PoleOfFunction { residue, shift }| Pole { residue, shift }).collect();
+            PartialFractions { constant, poles }
         };
-        list.iter().enumerate().map(one).collect::<Outcome<Vec<_>>>().map(Some)
+        let one = |(number, GroupFunctions { dynamics, heat_bath, action }): (usize, GroupFunctions)| {
+            for (name, of) in [("dynamics", &dynamics), ("heat_bath", &heat_bath), ("action", &action)] {
+                if of.poles.iter().any(|pole| pole.shift <= 0.0) {
+                    return Err(refused(format!("group {number}: {name}: shifts have to be above 0")));
+                }
+            }
+            let [dynamics, heat_bath, action] = [dynamics, heat_bath, action].map(function);
+            Ok(RationalFunctions { dynamics, heat_bath, action })
+        };
+        all.into_iter().enumerate().map(one).collect::<Outcome<Vec<_>>>().map(Some)
     }
 }

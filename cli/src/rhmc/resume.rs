@@ -4,6 +4,9 @@ use super::super::{Failure, Outcome};
 use super::input::EnsembleInput;
 use super::settings;
 use super::state::ChainState;
+use ferrite_records::ensemble::RunSettings;
+use ferrite_records::object;
+use ferrite_records::read::read_leniently;
 use ferrite_report::records::run_settings::{Change, Effect, differences};
 use ferrite_report::records::trajectories::RunHistory;
 use serde_json::Value;
@@ -18,7 +21,7 @@ pub fn check(
     input: &EnsembleInput,
     out: &Path,
     before: &RunHistory,
-    now: &mut Value,
+    now: &mut RunSettings,
     comm: &RunCommunicator,
 ) -> Outcome {
     let refused = |why: String| Err(Failure::refused(format!("{}: {why}", out.display())));
@@ -38,7 +41,7 @@ pub fn check(
                 "this run began with start = {began}, the input says {asked}: restore that value, or begin in another folder"
             )),
             began => {
-                now["start"] = began.as_str().into();
+                now.start.clone_from(began);
                 Ok(())
             }
         };
@@ -46,18 +49,20 @@ pub fn check(
     if !comm.speaks() {
         return Ok(());
     }
-    let (first, last) = (before.starts.first().map_or(&Value::Null, |(_, first)| first), before.settings());
-    let began =
-        state.start.clone().or_else(|| first["start"].as_str().map(String::from)).unwrap_or_else(|| asked.clone());
+    let first: RunSettings = before.starts.first().map(|(_, first)| read_leniently(first)).unwrap_or_default();
+    let of_first = Some(first.start).filter(|start| !start.is_empty());
+    let began = state.start.clone().or(of_first).unwrap_or_else(|| asked.clone());
     if other_start(&began) {
         warn!("start = {asked} has no effect: this resumed run began with start = {began}");
     }
-    now["start"] = began.as_str().into();
+    now.start.clone_from(&began);
     state.start = Some(began);
     // As they will be when they are read: digits of numbers may be lost on the way.
-    let now: Value = serde_json::from_str(&now.to_string()).map_err(Failure::failed)?;
+    let text = Value::Object(object(now)).to_string();
+    let as_read = serde_json::from_str(&text).map_err(Failure::failed)?;
+    let last = before.starts.last().map_or(&Value::Null, |(_, last)| last);
     let (other, noted): (Vec<Change>, Vec<Change>) =
-        differences(last, &now).into_iter().partition(|change| change.effect == Effect::Sampled);
+        differences(last, &as_read).into_iter().partition(|change| change.effect == Effect::Sampled);
     if !other.is_empty() {
         let other: Vec<String> = other.iter().map(Change::refused).collect();
         return refused(format!(
@@ -73,26 +78,21 @@ pub fn check(
         let noted: Vec<String> = noted.iter().map(Change::noted).collect();
         warn!("from trajectory {} on, settings differ from before: {}", state.trajectory + 1, noted.join("; "));
     }
-    elsewhere(last, &now, state.trajectory + 1);
+    elsewhere(&before.settings(), now, state.trajectory + 1);
     Ok(())
 }
 
 /// Notes what changes the rounding of a chain, and nothing else of it.
-fn elsewhere(last: &Value, now: &Value, number: u32) {
-    let grid = |of: &Value| {
-        let dims = of["layout"]["grid"].as_array()?;
-        Some(dims.iter().map(Value::to_string).collect::<Vec<_>>().join(","))
-    };
-    let word = |of: &Value, key: &str| of[key].as_str().map(String::from);
+fn elsewhere(last: &RunSettings, now: &RunSettings, number: u32) {
+    let grid = |of: &RunSettings| of.layout.grid.map(|processes| processes.to_string()).join(",");
     let pairs = [
         ("the process grid", grid(last), grid(now)),
-        ("version", word(last, "version"), word(now, "version")),
-        ("the backend", word(last, "backend"), word(now, "backend")),
+        ("version", last.version.clone(), now.version.clone()),
+        ("the backend", last.backend.clone(), now.backend.clone()),
     ];
     let other: Vec<String> = pairs
         .into_iter()
-        .filter_map(|(what, old, new)| Some((what, old?, new?)))
-        .filter(|(_, old, new)| old != new)
+        .filter(|(_, old, new)| !old.is_empty() && old != new)
         .map(|(what, old, new)| format!("{what} {new} instead of {old}"))
         .collect();
     if !other.is_empty() {

@@ -8,7 +8,11 @@ use ferrite::hmc::fermions::{QuarkOperator, QuarkSmearing, ShiftedSolver};
 use ferrite::hmc::integrator::{Scheme, Unitarise};
 use ferrite::hmc::trajectory::LevelPlan;
 use ferrite::operators::{StaggeredPhases, TimeBoundary};
-use serde_json::{Value, json};
+use ferrite_records::ensemble::{
+    AnisotropySettings, GaugeSettings, LevelSettings, MeasurementSettings, OneOrSeveral, PathSettings, PhaseSolver,
+    PhaseSolvers, QuarkSettings, RationalErrors, RunSettings, StoutSettings,
+};
+use ferrite_records::read::read;
 
 /// The first links, as an input names them.
 pub fn start(input: &EnsembleInput) -> String {
@@ -20,99 +24,111 @@ pub fn start(input: &EnsembleInput) -> String {
 }
 
 /// The settings that decide what is sampled, and where it is computed: `device` is backend and device.
-pub fn settings(input: &EnsembleInput, [backend, device]: &[String; 2], layout: &Layout, batches: &Batches) -> Value {
+pub fn settings(
+    input: &EnsembleInput,
+    [backend, device]: &[String; 2],
+    layout: &Layout,
+    batches: &Batches,
+) -> RunSettings {
     let plan = &input.plan;
-    json!({
-        "version": env!("CARGO_PKG_VERSION"),
-        "lattice": input.lattice.size(),
-        "trajectories": input.trajectories,
-        "seed": plan.seed,
-        "start": start(input),
-        "input": input.keys,
-        "thermalise": plan.metropolis_from.saturating_sub(1),
-        "gauge": {
-            "action": input.gauge_action,
-            "beta": plan.gauge.beta,
-            "plaquette": plan.gauge.plaquette,
-            "rectangle": plan.gauge.rectangle,
-            "parallelogram": plan.gauge.parallelogram,
-            "anisotropy": {
-                "plaquettes": plan.gauge.anisotropy.plaquettes,
-                "rectangles": plan.gauge.anisotropy.rectangles,
-            },
+    let wilson = |group: &WilsonGroup| read(&group.settings()).expect("an object of the keys of quarks");
+    let [dynamics, action] = [&input.solvers[0], &input.solvers[1]].map(solver);
+    RunSettings {
+        version: env!("CARGO_PKG_VERSION").into(),
+        lattice: Some(input.lattice.size()),
+        trajectories: Some(input.trajectories.into()),
+        seed: Some(plan.seed),
+        start: start(input),
+        input: input.keys.clone(),
+        thermalise: plan.metropolis_from.saturating_sub(1),
+        gauge: GaugeSettings {
+            action: input.gauge_action.clone(),
+            beta: plan.gauge.beta,
+            plaquette: Some(plan.gauge.plaquette),
+            rectangle: Some(plan.gauge.rectangle),
+            parallelogram: Some(plan.gauge.parallelogram),
+            anisotropy: Some(AnisotropySettings {
+                plaquettes: plan.gauge.anisotropy.plaquettes,
+                rectangles: plan.gauge.anisotropy.rectangles,
+            }),
         },
-        "quarks": input.groups.iter().map(quarks).chain(input.wilson.iter().map(WilsonGroup::settings)).collect::<Vec<_>>(),
-        "length": plan.length,
-        "friction": plan.friction,
-        "levels": plan.levels.iter().map(level).collect::<Vec<_>>(),
-        "links": precision(input.single_links),
-        "gauge_force": precision(input.plan.single_gauge_force),
-        "solvers": { "dynamics": solver(&input.solvers[0]), "action": solver(&input.solvers[1]) },
-        "unitarise": match plan.unitarise {
-            Unitarise::Always => "always",
-            Unitarise::Never => "never",
+        quarks: input.groups.iter().map(quarks).chain(input.wilson.iter().map(wilson)).collect(),
+        length: Some(plan.length),
+        friction: plan.friction,
+        levels: plan.levels.iter().map(level).collect(),
+        links: precision(input.single_links).into(),
+        gauge_force: precision(input.plan.single_gauge_force).into(),
+        solvers: PhaseSolvers { dynamics, action },
+        unitarise: match plan.unitarise {
+            Unitarise::Always => "always".into(),
+            Unitarise::Never => "never".into(),
         },
-        "measure": { "every": input.measure.every, "condensate": input.measure.condensate, "batches": batches.sizes },
-        "backend": backend,
-        "device": device,
-        "layout": layout.record(),
-    })
+        measure: MeasurementSettings {
+            every: input.measure.every,
+            condensate: input.measure.condensate,
+            batches: batches.sizes.clone(),
+        },
+        replay: None,
+        backend: backend.clone(),
+        device: device.clone(),
+        layout: layout.record(),
+    }
 }
 
 /// What settings tell of links that are not smeared.
 pub const WITHOUT: &str = "none";
 
-fn quarks(group: &QuarkGroup) -> Value {
+fn quarks(group: &QuarkGroup) -> QuarkSettings {
     let QuarkOperator { params, smearing, theta } = &group.operator;
-    let (operator, paths) = match smearing {
-        QuarkSmearing::Thin | QuarkSmearing::Stout(_) => ("naive", None),
-        QuarkSmearing::Paths(paths) => ("asqtad", Some(paths)),
-        QuarkSmearing::Hisq { .. } => ("hisq", None),
+    let (operator, paths, naik_epsilon) = match smearing {
+        QuarkSmearing::Thin | QuarkSmearing::Stout(_) => ("naive", None, None),
+        QuarkSmearing::Paths(paths) => ("asqtad", Some(paths), None),
+        QuarkSmearing::Hisq { epsilon } => ("hisq", None, Some(*epsilon)),
     };
-    let mut all = json!({
-        "name": group.name,
-        "operator": operator,
-        "mass": group.quarks.iter().map(|quarks| quarks.mass).collect::<Vec<_>>(),
-        // As text: they are fractions.
-        "flavours": group.quarks.iter().map(|quarks| quarks.flavours.to_string()).collect::<Vec<_>>(),
-        "pseudofermions": group.pseudofermions,
-        "level": group.level,
-        "paths": paths.map(|c| json!({
-            "one_link": c.one_link, "naik": c.naik, "three": c.three, "five": c.five, "seven": c.seven, "lepage": c.lepage,
-        })),
-        "errors": { "dynamics": group.tolerances.dynamics, "action": group.tolerances.action },
-        "bc_time": match params.boundary {
-            TimeBoundary::Antiperiodic => "antiperiodic",
-            TimeBoundary::Periodic => "periodic",
-        },
-        "theta": theta.0,
-        "phases": match params.phases {
-            StaggeredPhases::Milc => "milc",
-            StaggeredPhases::Lexicographic => "lexicographic",
-        },
+    let paths = paths.map(|c| PathSettings {
+        one_link: c.one_link,
+        naik: c.naik,
+        three: c.three,
+        five: c.five,
+        seven: c.seven,
+        lepage: c.lepage,
     });
-    if let QuarkSmearing::Hisq { epsilon } = smearing {
-        all["naik_epsilon"] = json!(epsilon);
+    QuarkSettings {
+        name: group.name.clone(),
+        operator: operator.into(),
+        mass: Some(OneOrSeveral::Several(group.quarks.iter().map(|quarks| quarks.mass).collect())),
+        // As text: they are fractions.
+        flavours: group.quarks.iter().map(|quarks| quarks.flavours.to_string()).collect(),
+        pseudofermions: Some(group.pseudofermions),
+        level: Some(group.level),
+        paths: Some(paths),
+        naik_epsilon,
+        errors: Some(RationalErrors { dynamics: group.tolerances.dynamics, action: group.tolerances.action }),
+        bc_time: match params.boundary {
+            TimeBoundary::Antiperiodic => "antiperiodic".into(),
+            TimeBoundary::Periodic => "periodic".into(),
+        },
+        theta: theta.0.into(),
+        phases: Some(match params.phases {
+            StaggeredPhases::Milc => "milc".into(),
+            StaggeredPhases::Lexicographic => "lexicographic".into(),
+        }),
+        // Told only where they are given, so that runs of other versions compare.
+        stout: group.stout().map(|smearing| StoutSettings::Smeared(stout::record(smearing))),
+        dynamics_tol: group.dynamics_tol.clone(),
+        ..QuarkSettings::default()
     }
-    // Told only where they are given, so that runs of other versions compare.
-    if let Some(smearing) = group.stout() {
-        all["stout"] = json!(stout::record(smearing));
-    }
-    if let Some(own) = &group.dynamics_tol {
-        all["dynamics_tol"] = json!(own);
-    }
-    all
 }
 
 fn precision(single: bool) -> &'static str {
     if single { "single" } else { "double" }
 }
 
-fn solver(solver: &ShiftedSolver) -> Value {
-    json!({ "precision": precision(solver.single), "tol": solver.tol })
+fn solver(solver: &ShiftedSolver) -> PhaseSolver {
+    PhaseSolver { precision: precision(solver.single).into(), tol: solver.tol.clone() }
 }
 
-fn level(level: &LevelPlan) -> Value {
+fn level(level: &LevelPlan) -> LevelSettings {
     let (name, lambda) = match level.scheme {
         Scheme::Leapfrog => ("leapfrog", None),
         Scheme::LeapfrogLinksFirst => ("leapfrog-links-first", None),
@@ -121,5 +137,11 @@ fn level(level: &LevelPlan) -> Value {
         Scheme::ForceGradient => ("force-gradient", None),
         Scheme::ThreeGaugeOneFermion { lambda } => ("3g1f", Some(lambda)),
     };
-    json!({ "integrator": name, "lambda": lambda, "steps": level.steps, "gauge": level.gauge, "quarks": level.quarks })
+    LevelSettings {
+        integrator: name.into(),
+        lambda,
+        steps: level.steps,
+        gauge: level.gauge,
+        quarks: level.quarks.clone(),
+    }
 }

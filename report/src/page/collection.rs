@@ -15,7 +15,8 @@ use crate::records::ensemble::{Place, RecordLine};
 use crate::records::measurements::{MeasurementRecord, kind};
 use crate::records::traces::TraceRecord;
 use crate::records::{NotJson, RecordLines, lines_of, trajectories};
-use serde_json::{Value, json};
+use ferrite_records::report::{CollectionRecord, SectionRecord};
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -120,13 +121,14 @@ impl CollectionReport {
         page::end(&mut html, program, runs.max().unwrap_or(page::Runs::None));
         Ok(html)
     }
-    /// For JSON.
-    pub fn json(&self, output: &Path) -> Value {
-        let section = |(path, item): &(PathBuf, Item)| {
-            let (kind, text) = (item.kind(), self.text_of(item));
-            json!({ "path": path, "kind": kind, "text": text })
+    /// Returns the record of it.
+    pub fn record(&self, output: &Path) -> CollectionRecord {
+        let section = |(path, item): &(PathBuf, Item)| SectionRecord {
+            path: path.clone(),
+            kind: item.kind().into(),
+            text: self.text_of(item),
         };
-        json!({ "output": output, "sections": self.items.iter().map(section).collect::<Vec<_>>() })
+        CollectionRecord { output: output.into(), sections: self.items.iter().map(section).collect() }
     }
     /// For a terminal.
     pub fn text(&self) -> String {

@@ -1,60 +1,64 @@
-//! Settings of a run, as its lines tell them, in words. What is not there, or not as expected, is left out.
+//! Settings of a run, as its lines have them, in words. Keys that a line does not have are left out.
 use super::trajectories::RunHistory;
-use crate::text::{count, extents_in, number};
+use crate::text::{count, extents, number};
+use ferrite_records::ensemble::{
+    AnisotropySettings, GaugeSettings, LevelSettings, QuarkSettings, RunSettings, StoutSettings,
+};
+use ferrite_records::operator::{OperatorParameters, Stout};
+use ferrite_records::read::read_leniently;
 use serde_json::Value;
 
 /// What the run is: names and values.
 pub fn facts(run: &RunHistory) -> Vec<(String, String)> {
     let settings = run.settings();
     let found = [
-        ("lattice", lattice(settings)),
-        ("gauge action", gauge(&settings["gauge"])),
-        ("quarks", each(&settings["quarks"], quarks)),
-        ("trajectory", trajectory(settings)),
-        ("friction", friction(settings)),
-        ("start", start(settings)),
-        ("links and momenta", settings["links"].as_str().map(|precision| format!("in {precision} precision"))),
-        ("device", device(settings)),
-        ("ferrite", settings["version"].as_str().map(|version| format!("version {version}"))),
+        ("lattice", settings.lattice.map(extents)),
+        ("gauge action", gauge(&settings.gauge)),
+        ("quarks", each(&settings.quarks, quarks)),
+        ("trajectory", trajectory(&settings)),
+        ("friction", friction(&settings)),
+        ("start", start(&settings)),
+        ("links and momenta", known(&settings.links).map(|precision| format!("in {precision} precision"))),
+        ("device", device(&settings)),
+        ("ferrite", known(&settings.version).map(|version| format!("version {version}"))),
         ("continued", continued(run)),
     ];
     found.into_iter().filter_map(|(what, value)| Some((what.into(), value?))).collect()
 }
 
-/// `X×Y×Z×T`.
-pub fn lattice(settings: &Value) -> Option<String> {
-    extents_in(&settings["lattice"])
+/// Returns a text that is not empty.
+fn known(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.is_empty())
 }
 
 /// A few words on the gauge action.
-pub fn action(settings: &Value) -> Option<String> {
-    let gauge = &settings["gauge"];
-    Some(format!("{} gauge action, β = {}", gauge["action"].as_str()?, number(gauge["beta"].as_f64()?)))
+pub fn action(settings: &RunSettings) -> Option<String> {
+    let GaugeSettings { action, beta, .. } = &settings.gauge;
+    Some(format!("{} gauge action, β = {}", known(action)?, number(*beta)))
 }
 
-fn gauge(gauge: &Value) -> Option<String> {
-    let mut text = format!("{}, β = {}", gauge["action"].as_str()?, number(gauge["beta"].as_f64()?));
+fn gauge(gauge: &GaugeSettings) -> Option<String> {
+    let GaugeSettings { action, beta, plaquette, rectangle, parallelogram, anisotropy } = gauge;
+    let mut text = format!("{}, β = {}", known(action)?, number(*beta));
     // What is as in Wilson's action is not told.
-    let names = [("c_P", "plaquette", 1.0), ("c_R", "rectangle", 0.0), ("c_C", "parallelogram", 0.0)];
-    for (name, factor, wilson) in names.iter().filter_map(|(name, key, is)| Some((name, gauge[*key].as_f64()?, is))) {
-        if factor != *wilson {
+    for (name, factor, wilson) in [("c_P", plaquette, 1.0), ("c_R", rectangle, 0.0), ("c_C", parallelogram, 0.0)] {
+        if let Some(factor) = factor.filter(|factor| *factor != wilson) {
             text += &format!(", {name} = {factor:.6}").replace('-', "−");
         }
     }
-    for (name, key, count) in [("c_P", "plaquettes", 2), ("c_R", "rectangles", 3)] {
-        let factors: Vec<f64> =
-            gauge["anisotropy"][key].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
-        if let ([space, time, ..], true) = (&factors[..], factors.len() == count)
-            && (*space, *time) != (1.0, 1.0)
-        {
-            text += &format!(", {name} times {space:.6} in space and {time:.6} with t").replace('-', "−");
+    if let Some(AnisotropySettings { plaquettes, rectangles: [space, time, _] }) = anisotropy {
+        for (name, factors) in [("c_P", *plaquettes), ("c_R", [*space, *time])] {
+            if factors != [1.0; 2] {
+                let [space, time] = factors;
+                text += &format!(", {name} times {space:.6} in space and {time:.6} with t").replace('-', "−");
+            }
         }
     }
     Some(text)
 }
 
-fn each(list: &Value, of: impl Fn(&Value) -> Option<String>) -> Option<String> {
-    let all: Vec<String> = list.as_array()?.iter().filter_map(of).collect();
+fn each<T>(list: &[T], of: impl Fn(&T) -> Option<String>) -> Option<String> {
+    let all: Vec<String> = list.iter().filter_map(of).collect();
     if all.is_empty() { None } else { Some(all.join("; ")) }
 }
 
@@ -62,45 +66,46 @@ fn each(list: &Value, of: impl Fn(&Value) -> Option<String>) -> Option<String> {
 const WILSON_LIKE: [&str; 5] = ["wilson", "clover", "exp-clover", "twisted", "twisted-clover"];
 
 /// Whether a part of the fermion action with this name is of Wilson-like quarks: names of parts begin with those of quarks.
-pub fn is_wilson_like(settings: &Value, part: &str) -> bool {
-    let quarks = settings["quarks"].as_array().into_iter().flatten();
-    let of_part = quarks.filter(|one| one["name"].as_str().is_some_and(|name| part.starts_with(name)));
-    of_part.into_iter().any(|one| WILSON_LIKE.iter().any(|name| one["operator"] == *name))
+pub fn is_wilson_like(settings: &RunSettings, part: &str) -> bool {
+    let of_part = settings.quarks.iter().filter(|one| !one.name.is_empty() && part.starts_with(&one.name));
+    of_part.into_iter().any(|one| WILSON_LIKE.contains(&one.operator.as_str()))
 }
 
-fn quarks(quarks: &Value) -> Option<String> {
-    let mut text = quarks["name"].as_str()?.to_string();
-    let shown = |value: &Value| value.as_f64().map(number);
-    let clover = &quarks["clover"];
-    let csw = match (shown(&clover["csw"]), clover["u0"].as_f64()) {
+fn quarks(quarks: &QuarkSettings) -> Option<String> {
+    let mut text = known(&quarks.name)?.to_string();
+    let OperatorParameters { clover, mu, xi, nu, .. } = read_leniently(&Value::Object(quarks.parameters.clone()));
+    let clover = clover.unwrap_or_default();
+    let csw = match (clover.csw.map(number), clover.u0) {
         (Some(csw), Some(u0)) if u0 != 1.0 => Some(format!("c_sw = {csw} with u₀ = {}", number(u0))),
         (Some(csw), _) => Some(format!("c_sw = {csw}")),
-        _ => shown(&clover["r"])
-            .zip(shown(&clover["t"]))
-            .map(|(r, t)| format!("clover coefficients {r} in space and {t} with t")),
+        _ => clover
+            .r
+            .zip(clover.t)
+            .map(|(r, t)| format!("clover coefficients {} in space and {} with t", number(r), number(t))),
     };
     // What is as without the key is not told.
-    let other_than = |key: &str, usual: f64| quarks[key].as_f64().filter(|x| *x != usual).map(number);
-    let theta: Vec<f64> = quarks["theta"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
-    let is_twisted = theta.iter().any(|angle| *angle != 0.0);
-    let theta = is_twisted.then(|| theta.into_iter().map(number).collect::<Vec<_>>().join(","));
-    let stout = quarks["stout"].as_object().and_then(|stout| {
-        let levels = count(stout.get("levels")?.as_u64()? as usize, "level");
-        let place = if stout.get("spatial")?.as_bool()? { " in space" } else { "" };
-        Some(format!("{levels} of stout links{place}, ρ = {}", number(stout.get("rho")?.as_f64()?)))
-    });
-    let heavier: Vec<&str> = quarks["hasenbusch"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let other_than = |value: Option<f64>, usual: f64| value.filter(|x| *x != usual).map(number);
+    let is_twisted = quarks.theta.iter().any(|angle| *angle != 0.0);
+    let theta = is_twisted.then(|| quarks.theta.iter().copied().map(number).collect::<Vec<_>>().join(","));
+    let stout = match &quarks.stout {
+        Some(StoutSettings::Smeared(Stout { rho, levels, spatial })) => {
+            let place = if *spatial { " in space" } else { "" };
+            Some(format!("{} of stout links{place}, ρ = {}", count(*levels, "level"), number(*rho)))
+        }
+        _ => None,
+    };
+    let heavier = quarks.hasenbusch.as_deref().filter(|heavier| !heavier.is_empty());
     let facts = [
         csw,
-        quarks["mu"].as_f64().map(|mu| format!("μ = {}", number(mu))),
-        other_than("xi", 1.0).map(|xi| format!("ξ₀ = {xi}")),
-        other_than("nu", 1.0).map(|nu| format!("ν = {nu}")),
-        other_than("naik_epsilon", 0.0).map(|epsilon| format!("ε = {epsilon}")),
+        mu.map(|mu| format!("μ = {}", number(mu))),
+        other_than(xi, 1.0).map(|xi| format!("ξ₀ = {xi}")),
+        other_than(nu, 1.0).map(|nu| format!("ν = {nu}")),
+        other_than(quarks.naik_epsilon, 0.0).map(|epsilon| format!("ε = {epsilon}")),
         theta.map(|theta| format!("θ = {theta}")),
         stout,
-        (!heavier.is_empty()).then(|| format!("divided by heavier quarks at {}", heavier.join(" and "))),
-        quarks["pseudofermions"].as_u64().map(|n| count(n as usize, "pseudofermion")),
-        quarks["bc_time"].as_str().map(|boundary| format!("{boundary} in time")),
+        heavier.map(|heavier| format!("divided by heavier quarks at {}", heavier.join(" and "))),
+        quarks.pseudofermions.map(|n| count(n, "pseudofermion")),
+        known(&quarks.bc_time).map(|boundary| format!("{boundary} in time")),
     ];
     for fact in facts.into_iter().flatten() {
         text += &format!(", {fact}");
@@ -109,38 +114,33 @@ fn quarks(quarks: &Value) -> Option<String> {
 }
 
 /// Friction of the momenta between trajectories; none where momenta are drawn anew.
-fn friction(settings: &Value) -> Option<String> {
-    let friction = settings["friction"].as_f64()?;
-    Some(format!("{}: momenta are kept in part between trajectories", number(friction)))
+fn friction(settings: &RunSettings) -> Option<String> {
+    Some(format!("{}: momenta are kept in part between trajectories", number(settings.friction?)))
 }
 
-fn trajectory(settings: &Value) -> Option<String> {
-    let length = settings["length"].as_f64()?;
-    let level = |level: &Value| {
-        let (scheme, steps) = (level["integrator"].as_str()?, level["steps"].as_u64()?);
-        let forces = match (level["gauge"].as_bool()?, level["quarks"].as_array()?.is_empty()) {
+fn trajectory(settings: &RunSettings) -> Option<String> {
+    let length = settings.length?;
+    let level = |level: &LevelSettings| {
+        let forces = match (level.gauge, level.quarks.is_empty()) {
             (true, true) => "gauge force",
             (true, false) => "all forces",
             (false, _) => "quarks' force",
         };
-        Some(format!("{forces}: {scheme}, {}", count(steps as usize, "step")))
+        Some(format!("{forces}: {}, {}", known(&level.integrator)?, count(level.steps, "step")))
     };
-    let levels = each(&settings["levels"], level).map_or(String::new(), |levels| format!("; {levels}"));
+    let levels = each(&settings.levels, level).map_or(String::new(), |levels| format!("; {levels}"));
     Some(format!("length {}{levels}", number(length)))
 }
 
-fn start(settings: &Value) -> Option<String> {
-    let mut text = settings["start"].as_str()?.to_string();
-    if let Some(seed) = settings["seed"].as_u64() {
-        text += &format!(", seed {seed}");
-    }
-    Some(text)
+fn start(settings: &RunSettings) -> Option<String> {
+    let seed = settings.seed.map_or(String::new(), |seed| format!(", seed {seed}"));
+    Some(format!("{}{seed}", known(&settings.start)?))
 }
 
-fn device(settings: &Value) -> Option<String> {
-    let name = settings["device"].as_str()?;
-    Some(match settings["layout"]["processes"].as_u64() {
-        Some(n) if n > 1 => format!("{name}, {n} processes"),
+fn device(settings: &RunSettings) -> Option<String> {
+    let name = known(&settings.device)?;
+    Some(match settings.layout.processes {
+        n if n > 1 => format!("{name}, {n} processes"),
         _ => name.into(),
     })
 }
@@ -456,7 +456,7 @@ mod tests {
             "stout": { "rho": 0.1, "levels": 1, "spatial": false }, "hasenbusch": ["m = 0.4"], "pseudofermions": 2,
             "bc_time": "antiperiodic" });
         assert_eq!(
-            quarks(&clover).as_deref(),
+            quarks(&read_leniently(&clover)).as_deref(),
             Some(
                 "clover quarks 2 at kappa = 0.12, c_sw = 1.5, 1 level of stout links, ρ = 0.1, divided by heavier quarks at \
                  m = 0.4, 2 pseudofermions, antiperiodic in time"
@@ -465,17 +465,17 @@ mod tests {
         let twisted = json!({ "name": "twisted quarks 2 at m = 0.1", "operator": "twisted", "mu": 0.05, "clover": null,
             "theta": [0.0, 0.0, 0.0, 0.5], "stout": "none", "hasenbusch": [], "bc_time": "periodic" });
         let told = "twisted quarks 2 at m = 0.1, μ = 0.05, θ = 0,0,0,0.5, periodic in time";
-        assert_eq!(quarks(&twisted).as_deref(), Some(told));
+        assert_eq!(quarks(&read_leniently(&twisted)).as_deref(), Some(told));
         let run =
             RunHistory { starts: vec![(1, json!({ "friction": 0.4, "quarks": [clover] }))], ..RunHistory::default() };
         let told: Vec<String> = super::facts(&run).into_iter().map(|(what, _)| what).collect();
         assert_eq!(told, ["quarks", "friction"]);
-        assert!(is_wilson_like(run.settings(), "clover quarks 2 at kappa = 0.12, m = 0.4"));
-        assert!(!is_wilson_like(run.settings(), "naive flavours 2 at m = 0.05"));
+        assert!(is_wilson_like(&run.settings(), "clover quarks 2 at kappa = 0.12, m = 0.4"));
+        assert!(!is_wilson_like(&run.settings(), "naive flavours 2 at m = 0.05"));
         let anisotropic = json!({ "action": "symanzik-tree", "beta": 3.0, "plaquette": 1.0, "rectangle": 0.0,
             "anisotropy": { "plaquettes": [0.5, 2.0], "rectangles": [1.0, 1.0, 1.0] } });
         let told = "symanzik-tree, β = 3, c_P times 0.500000 in space and 2.000000 with t";
-        assert_eq!(gauge(&anisotropic).as_deref(), Some(told));
+        assert_eq!(gauge(&read_leniently(&anisotropic)).as_deref(), Some(told));
     }
 
     /// Values as typed name what was changed; what has no effect is not named, and neither is what follows from another key.

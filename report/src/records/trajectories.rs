@@ -3,73 +3,22 @@ use super::inputs::Difference;
 use super::sampled::sampled_difference;
 use crate::error::ReportError;
 use crate::text::value_text;
+use ferrite_records::Record;
+use ferrite_records::ensemble::{RunSettings, TrajectoryLine};
+use ferrite_records::read::{read as record, read_leniently, schema};
 use serde_json::Value;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-/// The schema of a line.
-pub const SCHEMA: &str = "ferrite.trajectory/1";
-
 /// The file in the folder of a run.
 pub const FILE: &str = "trajectories.jsonl";
-
-/// What is known of one trajectory. Numbers that the line has as `null` are NaN.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TrajectoryRecord {
-    /// Its number.
-    pub number: u64,
-    /// Whether its end was accepted.
-    pub accepted: bool,
-    /// Whether it had a Metropolis step.
-    pub metropolis: bool,
-    /// ΔH
-    pub delta: f64,
-    /// exp(−ΔH)
-    pub exp_minus_delta: f64,
-    /// Seconds.
-    pub seconds: f64,
-    /// Seconds with observables.
-    pub whole: Option<f64>,
-    /// Seconds of files of links, after that.
-    pub files: Option<f64>,
-    /// Share of the seconds inside kernels, where their times were taken.
-    pub inside: Option<f64>,
-    /// Mean, spatial and temporal plaquette.
-    pub plaquette: Option<[f64; 3]>,
-    /// Mean rectangle.
-    pub rectangle: Option<f64>,
-    /// Real and imaginary part.
-    pub polyakov: Option<[f64; 2]>,
-    /// Masses and condensates.
-    pub condensates: Vec<[f64; 2]>,
-    /// Of links and momenta.
-    pub irreversibility: Option<[f64; 2]>,
-    /// Plaquettes and rectangles from forces less those of the links.
-    pub identities: [Option<f64>; 2],
-    /// Groups of quarks.
-    pub quarks: Vec<QuarkRecord>,
-}
-
-/// What is known of a group of quarks in one trajectory.
-#[derive(Clone, Debug, PartialEq)]
-pub struct QuarkRecord {
-    /// Which of [`RunHistory::names`] is its.
-    pub name: usize,
-    /// Iterations in heat bath and Metropolis step, and in molecular dynamics.
-    pub iterations: [f64; 2],
-    /// The largest eigenvalue of −D² of staggered quarks, or of M̂†M̂ of Wilson-like quarks; `None` of a part of the action that has
-    /// no rational function.
-    pub largest: Option<f64>,
-    /// The smallest eigenvalue of M̂†M̂, of rational functions of Wilson-like quarks only.
-    pub smallest: Option<f64>,
-}
 
 /// All lines.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunHistory {
     /// In the order of their numbers.
-    pub trajectories: Vec<TrajectoryRecord>,
+    pub trajectories: Vec<TrajectoryLine>,
     /// Names of groups of quarks.
     pub names: Vec<String>,
     /// Where the program was started, and the settings that it had then.
@@ -163,60 +112,36 @@ pub fn parse(mut lines: impl BufRead, what: &str) -> Result<RunHistory, ReportEr
 }
 
 impl RunHistory {
-    fn add(&mut self, line: &Value) -> Result<(), String> {
-        match line["schema"].as_str() {
-            Some(SCHEMA) => {}
-            Some(other) => return Err(format!("schema is {other}, and this program reads {SCHEMA}")),
-            None => return Err(format!("there is no schema, which has to be {SCHEMA}")),
+    fn add(&mut self, value: &Value) -> Result<(), String> {
+        let own = TrajectoryLine::SCHEMA;
+        match schema(value) {
+            Some(schema) if schema == own => {}
+            Some(other) => return Err(format!("schema is {other}, and this program reads {own}")),
+            None => return Err(format!("there is no schema, which has to be {own}")),
         }
-        let this = line["trajectory"].as_u64().ok_or("trajectory is missing or not a whole number")?;
+        let mut line: TrajectoryLine = record(value)?;
+        let this = line.trajectory;
         if let Some(last) = self.trajectories.last()
-            && last.number >= this
+            && last.trajectory >= this
         {
             let advice = "lines belong in order, once each; report each chain from a folder of its own";
             // Every line is of a trajectory.
-            return Err(match self.trajectories.iter().position(|one| one.number == this) {
+            return Err(match self.trajectories.iter().position(|one| one.trajectory == this) {
                 Some(at) => format!("trajectory {this} is there twice, first in line {}: {advice}", at + 1),
                 None => {
-                    let (last, line) = (last.number, self.trajectories.len());
+                    let (last, line) = (last.trajectory, self.trajectories.len());
                     format!("trajectory {this} comes after trajectory {last} of line {line}: {advice}")
                 }
             });
         }
-        let quarks = list(line, "quarks")?.iter().map(|quarks| self.quarks(quarks));
-        let quarks = quarks.collect::<Result<Vec<_>, _>>()?;
-        let condensates = list(line, "condensate")?.iter();
-        let condensates = condensates.map(|one| {
-            let inside = |key| number(one, key).map_err(|why| format!("condensate: {why}"));
-            Ok([inside("mass")?, inside("mean")?])
-        });
-        self.trajectories.push(TrajectoryRecord {
-            number: this,
-            accepted: switch(line, "accepted")?,
-            metropolis: switch(line, "metropolis")?,
-            delta: number(line, "delta_h")?,
-            exp_minus_delta: number(line, "exp_minus_delta_h")?,
-            seconds: number(line, "seconds")?,
-            whole: optional(line, "seconds_with_observables", as_number)?,
-            files: optional(line, "seconds_of_files", as_number)?,
-            inside: optional(line, "kernels", |kernels| number(kernels, "share"))?,
-            plaquette: optional(line, "plaquette", |planes| numbers(planes, ["mean", "spatial", "temporal"]))?,
-            rectangle: optional(line, "rectangle", as_number)?,
-            polyakov: optional(line, "polyakov_loop", |pair| match pair.as_array().map(Vec::as_slice) {
-                Some([re, im]) => Ok([as_number(re)?, as_number(im)?]),
-                _ => Err("not a pair of numbers".into()),
-            })?,
-            condensates: condensates.collect::<Result<_, String>>()?,
-            irreversibility: optional(line, "irreversibility", |off| numbers(off, ["links", "momenta"]))?,
-            identities: optional(line, "identities", |both| {
-                let off = |of: &Value| numbers(of, ["loops", "forces"]).map(|[loops, forces]| forces - loops);
-                Ok([optional(both, "plaquette", off)?, optional(both, "rectangle", off)?])
-            })?
-            .unwrap_or_default(),
-            quarks,
-        });
-        if let Some(settings) = line.get("run") {
-            let mut settings = settings.clone();
+        for quarks in &line.quarks {
+            if !self.names.contains(&quarks.name) {
+                self.names.push(quarks.name.clone());
+            }
+        }
+        let run = line.run.take();
+        self.trajectories.push(line);
+        if let Some(mut settings) = run {
             // What lines of earlier versions call the parallelogram.
             if let Some(gauge) = settings.get_mut("gauge").and_then(Value::as_object_mut)
                 && let Some(factor) = gauge.remove("chair")
@@ -226,7 +151,7 @@ impl RunHistory {
             if let Some((began, before)) = self.starts.last()
                 && let Some(Difference { key, first, second }) = sampled_difference(before, &settings)
             {
-                let line = self.trajectories.iter().position(|one| one.number == *began).map_or(1, |at| at + 1);
+                let line = self.trajectories.iter().position(|one| one.trajectory == *began).map_or(1, |at| at + 1);
                 let [now, before] = [second, first].map(|value| value_text(&value));
                 return Err(format!(
                     "{key} is {now}, and {before} in line {line}: these are trajectories of another ensemble; report each \
@@ -237,28 +162,9 @@ impl RunHistory {
         }
         Ok(())
     }
-    fn quarks(&mut self, quarks: &Value) -> Result<QuarkRecord, String> {
-        let name = quarks["name"].as_str().ok_or("quarks: name is missing or not a text")?;
-        let name = self.names.iter().position(|known| known == name).unwrap_or_else(|| {
-            self.names.push(name.into());
-            self.names.len() - 1
-        });
-        let inside = |why: String| format!("quarks: {why}");
-        let eigenvalue = |key: &str| match &quarks[key] {
-            Value::Null => Ok(None),
-            value => as_number(value).map(Some).map_err(|why| inside(format!("{key} is {why}"))),
-        };
-        Ok(QuarkRecord {
-            name,
-            iterations: numbers(&quarks["iterations"], ["action", "dynamics"])
-                .map_err(|why| inside(format!("iterations: {why}")))?,
-            largest: eigenvalue("largest_eigenvalue")?,
-            smallest: eigenvalue("smallest_eigenvalue")?,
-        })
-    }
-    /// The last settings; `null` where no line tells any.
-    pub fn settings(&self) -> &Value {
-        self.starts.last().map_or(&Value::Null, |(_, settings)| settings)
+    /// Returns the settings of the last start, without those that its line does not have.
+    pub fn settings(&self) -> RunSettings {
+        self.starts.last().map(|(_, settings)| read_leniently(settings)).unwrap_or_default()
     }
     /// How many trajectories at the beginning had no Metropolis step.
     pub fn thermalisation(&self) -> usize {
@@ -266,50 +172,17 @@ impl RunHistory {
     }
 }
 
-fn as_number(value: &Value) -> Result<f64, String> {
-    match value {
-        Value::Null => Ok(f64::NAN),
-        value => value.as_f64().ok_or_else(|| "not a number".into()),
-    }
-}
-
-fn number(of: &Value, key: &str) -> Result<f64, String> {
-    let value = of.get(key).ok_or_else(|| format!("{key} is missing"))?;
-    as_number(value).map_err(|why| format!("{key} is {why}"))
-}
-
-fn numbers<const N: usize>(of: &Value, keys: [&str; N]) -> Result<[f64; N], String> {
-    let mut found = [0.0; N];
-    for (one, key) in found.iter_mut().zip(keys) {
-        *one = number(of, key)?;
-    }
-    Ok(found)
-}
-
-fn switch(of: &Value, key: &str) -> Result<bool, String> {
-    of[key].as_bool().ok_or_else(|| format!("{key} is missing or neither true nor false"))
-}
-
-fn list<'a>(of: &'a Value, key: &str) -> Result<&'a [Value], String> {
-    match of.get(key) {
-        None => Ok(&[]),
-        Some(list) => list.as_array().map(Vec::as_slice).ok_or_else(|| format!("{key} is not an array")),
-    }
-}
-
-fn optional<T>(of: &Value, key: &str, read: impl FnOnce(&Value) -> Result<T, String>) -> Result<Option<T>, String> {
-    of.get(key).map(read).transpose().map_err(|why| format!("{key}: {why}"))
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use ferrite_records::ensemble::{Irreversibility, LoopAndForce, LoopIdentities, QuarkIterations};
+    use ferrite_records::observables::PlaquetteMeans;
     use serde_json::json;
 
     /// A line as `ferrite rhmc` writes it.
     pub fn line(number: u64, delta: f64) -> Value {
         json!({
-            "schema": SCHEMA, "trajectory": number, "accepted": delta < 0.5, "metropolis": number > 2,
+            "schema": TrajectoryLine::SCHEMA, "trajectory": number, "accepted": delta < 0.5, "metropolis": number > 2,
             "delta_h": delta, "exp_minus_delta_h": (-delta).exp(),
             "start": { "gauge": 1.0, "kinetic": 2.0, "fermions": 3.0 },
             "end": { "gauge": 1.0, "kinetic": 2.0, "fermions": 3.0 + delta },
@@ -350,18 +223,19 @@ pub(crate) mod tests {
         assert_eq!(run.starts, [(1, json!({ "lattice": [4, 4, 4, 8], "gauge": { "parallelogram": 0.5 } }))]);
         assert_eq!(run.thermalisation(), 2);
         let one = &run.trajectories[0];
-        assert_eq!((one.number, one.accepted, one.metropolis, one.delta), (1, true, false, 0.25));
-        assert_eq!((one.plaquette, one.polyakov), (Some([0.5025, 0.51, 0.495]), Some([0.03, -0.04])));
-        assert_eq!((one.irreversibility, one.whole), (Some([1e-12, 2e-12]), Some(3.0)));
+        assert_eq!((one.trajectory, one.accepted, one.metropolis, one.delta_h), (1, true, false, 0.25));
+        assert_eq!(one.plaquette, Some(PlaquetteMeans { mean: 0.5025, spatial: 0.51, temporal: 0.495 }));
+        assert_eq!((one.polyakov_loop, one.seconds_with_observables), (Some([0.03, -0.04]), Some(3.0)));
+        assert_eq!(one.irreversibility, Some(Irreversibility { links: 1e-12, momenta: 2e-12 }));
         // A sum of two numbers, rounded and read again: two units of 2⁻⁵⁴.
-        assert!(one.condensates.len() == 1 && one.condensates[0][0] == 0.05);
-        assert!((one.condensates[0][1] - 0.425).abs() < 1.2e-16);
-        assert_eq!(
-            one.quarks,
-            [QuarkRecord { name: 0, iterations: [40.0, 1001.0], largest: Some(17.5), smallest: None }]
-        );
+        assert!(one.condensate.len() == 1 && one.condensate[0].mass == 0.05);
+        assert!((one.condensate[0].mean - 0.425).abs() < 1.2e-16 && one.condensate[0].residual.is_nan());
+        let quarks = &one.quarks[0];
+        assert_eq!(quarks.iterations, QuarkIterations { action: 40, dynamics: 1001 });
+        assert_eq!((quarks.largest_eigenvalue, quarks.smallest_eigenvalue), (Some(17.5), None));
         assert_eq!(run.trajectories[1].irreversibility, None);
-        assert_eq!((one.identities, run.trajectories[1].identities), ([Some(0.25), None], [None, None]));
+        let identities = LoopIdentities { plaquette: Some(LoopAndForce { loops: 0.5, forces: 0.75 }), rectangle: None };
+        assert_eq!((one.identities, run.trajectories[1].identities), (Some(identities), None));
 
         // The last line cut at any place, its end excepted: it is whole then.
         let last = file(&[line(4, 0.0)]).len();
@@ -383,9 +257,9 @@ pub(crate) mod tests {
         none["condensate"][0]["mean"] = Value::Null;
         let run = parse(file(&[none]).as_bytes(), "lines").unwrap();
         let one = &run.trajectories[0];
-        assert!(one.delta.is_nan() && one.exp_minus_delta.is_nan() && one.rectangle.unwrap().is_nan());
-        assert!(one.plaquette.unwrap()[2].is_nan() && one.plaquette.unwrap()[1] == 0.51);
-        assert!(one.condensates[0][1].is_nan());
+        assert!(one.delta_h.is_nan() && one.exp_minus_delta_h.is_nan() && one.rectangle.unwrap().is_nan());
+        assert!(one.plaquette.unwrap().temporal.is_nan() && one.plaquette.unwrap().spatial == 0.51);
+        assert!(one.condensate[0].mean.is_nan());
     }
 
     /// Lines of two chains in one file.
@@ -420,7 +294,7 @@ pub(crate) mod tests {
         }
         let run = parse(file(&[gauge]).as_bytes(), "lines").unwrap();
         let one = &run.trajectories[0];
-        assert!(one.condensates.is_empty() && one.quarks.is_empty() && one.plaquette.is_none());
+        assert!(one.condensate.is_empty() && one.quarks.is_empty() && one.plaquette.is_none());
     }
 
     #[test]
@@ -440,17 +314,17 @@ pub(crate) mod tests {
         for (key, value, why) in [
             ("schema", json!("ferrite.trajectory/2"), "schema is ferrite.trajectory/2"),
             ("trajectory", json!(1), "trajectory 1 is there twice, first in line 1: lines belong in order"),
-            ("trajectory", json!(-1), "trajectory is missing or not a whole number"),
-            ("accepted", json!(1), "accepted is missing or neither true nor false"),
-            ("delta_h", json!("small"), "delta_h is not a number"),
-            ("plaquette", json!({ "mean": 1.0 }), "plaquette: spatial is missing"),
-            ("polyakov_loop", json!([1.0]), "polyakov_loop: not a pair of numbers"),
-            ("condensate", json!([{ "mass": 0.1 }]), "condensate: mean is missing"),
-            ("condensate", json!(0.1), "condensate is not an array"),
+            ("trajectory", json!(-1), "trajectory: invalid value: integer `-1`"),
+            ("accepted", json!(1), "accepted: invalid type: integer `1`, expected a boolean"),
+            ("delta_h", json!("small"), "delta_h: invalid type: string \"small\""),
+            ("plaquette", json!({ "mean": 1.0 }), "plaquette: missing field `spatial`"),
+            ("polyakov_loop", json!([1.0]), "polyakov_loop: invalid length 1"),
+            ("condensate", json!([{ "mass": 0.1 }]), "condensate[0]: missing field `mean`"),
+            ("condensate", json!(0.1), "condensate: invalid type: floating point `0.1`"),
             (
                 "quarks",
                 json!([{ "name": "q", "iterations": { "action": 1 } }]),
-                "quarks: iterations: dynamics is missing",
+                "quarks[0].iterations: missing field `dynamics`",
             ),
         ] {
             let message = with(key, value);

@@ -123,7 +123,7 @@ fn axis(name: &str) -> String {
 pub fn delta_history(run: &RunHistory, observable: &Observable) -> Result<Figure, ReportError> {
     let of = |wanted: &dyn Fn(bool, bool) -> bool| {
         let there = run.trajectories.iter().filter(|t| wanted(t.metropolis, t.accepted));
-        there.map(|t| (t.number, t.delta)).collect::<Vec<(u64, f64)>>()
+        there.map(|t| (t.trajectory, t.delta_h)).collect::<Vec<(u64, f64)>>()
     };
     let classes = [
         ("no Metropolis step", PlotColour::Grey, of(&|metropolis, _| !metropolis)),

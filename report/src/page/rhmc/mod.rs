@@ -7,10 +7,11 @@ mod series;
 use crate::error::ReportError;
 use crate::page;
 use crate::records::run_settings as settings;
-use crate::records::trajectories::{RunHistory, TrajectoryRecord};
-use crate::text::{columns, count};
+use crate::records::trajectories::RunHistory;
+use crate::text::{columns, count, extents};
+use ferrite_records::ensemble::TrajectoryLine;
+use ferrite_records::report::RunReportRecord;
 use observables::{Observable, ObservableKind};
-use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -32,13 +33,13 @@ impl RhmcReport {
     fn of(&self, kind: ObservableKind) -> Option<&Observable> {
         self.observables.iter().find(|o| o.kind == kind)
     }
-    fn kept(&self) -> &[TrajectoryRecord] {
+    fn kept(&self) -> &[TrajectoryLine] {
         &self.run.trajectories[self.skip..]
     }
     /// Numbers of the first and the last trajectory, and how many there are.
     fn numbers(&self) -> (u64, u64, usize) {
         let all = &self.run.trajectories;
-        (all.first().map_or(0, |t| t.number), all.last().map_or(0, |t| t.number), all.len())
+        (all.first().map_or(0, |t| t.trajectory), all.last().map_or(0, |t| t.trajectory), all.len())
     }
     /// Accepted ones, and those with a Metropolis step.
     fn accepted(&self) -> (usize, usize) {
@@ -51,13 +52,13 @@ impl RhmcReport {
         let settings = self.run.settings();
         let mut text =
             if there == 1 { format!("Trajectory {first}") } else { format!("Trajectories {first} to {last}") };
-        if let Some(all) = settings["trajectories"].as_u64().filter(|all| *all > last) {
+        if let Some(all) = settings.trajectories.filter(|all| *all > last) {
             let _ = write!(text, " of {all}");
         }
-        if let Some(lattice) = settings::lattice(settings) {
+        if let Some(lattice) = settings.lattice.map(extents) {
             let _ = write!(text, " on {lattice}");
         }
-        if let Some(action) = settings::action(settings) {
+        if let Some(action) = settings::action(&settings) {
             let _ = write!(text, ", {action}");
         }
         match self.skip {
@@ -128,24 +129,23 @@ impl RhmcReport {
         notes.extend(settings::changes(&self.run));
         notes
     }
-    /// For JSON; the page is at `path`.
-    pub fn json(&self, folder: &Path, path: &Path) -> Value {
+    /// Returns the record of it; the page is at `path`.
+    pub fn record(&self, folder: &Path, path: &Path) -> RunReportRecord {
         let ((first, last, there), (accepted, steps)) = (self.numbers(), self.accepted());
-        let observables: Vec<Value> = self.observables.iter().map(Observable::json).collect();
-        json!({
-            "folder": folder,
-            "output": path,
-            "first_trajectory": first,
-            "last_trajectory": last,
-            "trajectories": there,
-            "skipped": self.skip,
-            "metropolis_steps": steps,
-            "accepted": accepted,
-            "half_line": self.run.half,
-            "run": self.run.settings(),
-            "observables": observables,
-            "notes": self.notes(),
-        })
+        RunReportRecord {
+            folder: folder.into(),
+            output: path.into(),
+            first_trajectory: first,
+            last_trajectory: last,
+            trajectories: there,
+            skipped: self.skip,
+            metropolis_steps: steps,
+            accepted,
+            half_line: self.run.half,
+            run: self.run.starts.last().map(|(_, settings)| settings.clone()),
+            observables: self.observables.iter().map(Observable::record).collect(),
+            notes: self.notes(),
+        }
     }
     /// For a terminal.
     pub fn text(&self) -> String {
@@ -202,6 +202,7 @@ mod tests {
     use super::*;
     use crate::records::trajectories::parse;
     use crate::records::trajectories::tests::line;
+    use serde_json::json;
 
     fn report(n: u64, skip: Option<usize>) -> RhmcReport {
         // Trajectories 1 and 2 have no Metropolis step; those with ΔH below ½ are accepted.
@@ -246,20 +247,16 @@ mod tests {
     }
 
     #[test]
-    fn json_has_a_row_for_each_observable() {
-        let object = report(10, None).json(Path::new("run"), Path::new("run/report.html"));
-        assert_eq!(
-            (&object["trajectories"], &object["skipped"], &object["accepted"]),
-            (&json!(10), &json!(2), &json!(6))
-        );
-        let rows = object["observables"].as_array().unwrap();
-        let names: Vec<&str> = rows.iter().map(|row| row["name"].as_str().unwrap()).collect();
+    fn records_have_a_row_for_each_observable() {
+        let record = report(10, None).record(Path::new("run"), Path::new("run/report.html"));
+        assert_eq!((record.trajectories, record.skipped, record.accepted), (10, 2, 6));
+        let find = |name: &str| record.observables.iter().find(|row| row.name == name);
         for name in ["plaquette.mean", "rectangle", "polyakov_loop.abs", "condensate", "delta_h", "accepted", "seconds"]
         {
-            assert!(names.contains(&name), "{name}");
+            assert!(find(name).is_some(), "{name}");
         }
-        let delta = &rows[names.iter().position(|name| *name == "delta_h").unwrap()];
-        assert!((delta["mean"].as_f64().unwrap() - 0.1).abs() < 1e-12 && delta["measurements"] == json!(8));
+        let delta = find("delta_h").unwrap();
+        assert!((delta.mean - 0.1).abs() < 1e-12 && delta.measurements == 8);
     }
 
     #[test]

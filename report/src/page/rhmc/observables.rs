@@ -1,9 +1,11 @@
 //! Observables of a run: their series, and their means after what is left out.
 use super::series::{SeriesEstimate, estimate};
 use crate::records::run_settings::is_wilson_like;
-use crate::records::trajectories::{RunHistory, TrajectoryRecord};
+use crate::records::trajectories::RunHistory;
 use crate::text::number;
-use serde_json::{Value, json};
+use ferrite_records::ensemble::{LoopAndForce, LoopIdentities, TrajectoryLine};
+use ferrite_records::observables::PlaquetteMeans;
+use ferrite_records::report::ObservableMeans;
 
 /// Which figures an observable is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +30,15 @@ pub enum ObservableKind {
     Inside,
 }
 
+/// One of several masses or groups of quarks.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ObservableOf {
+    /// A mass.
+    Mass(f64),
+    /// The name of a group of quarks.
+    Quarks(String),
+}
+
 /// A series of numbers of trajectories.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observable {
@@ -36,7 +47,7 @@ pub struct Observable {
     /// For people.
     pub name: String,
     /// Which of several: mass or group of quarks.
-    pub of: Option<(&'static str, Value)>,
+    pub of: Option<ObservableOf>,
     /// Where it is shown.
     pub kind: ObservableKind,
     /// Numbers of trajectories, and the values after them; NaN where it was no number.
@@ -65,37 +76,39 @@ impl Observable {
     pub fn is_short(&self) -> bool {
         (self.estimate.count as f64) < 100.0 * self.estimate.tau
     }
-    /// For `--json`.
-    pub fn json(&self) -> Value {
-        let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
+    /// Returns the record of its means.
+    pub fn record(&self) -> ObservableMeans {
         let SeriesEstimate { mean, error, tau, tau_error, count } = self.estimate;
-        let mut object = json!({
-            "name": self.key,
-            "mean": number(mean),
-            "error": number(error),
-            "autocorrelation": number(tau),
-            "autocorrelation_error": number(tau_error),
-            "measurements": count,
-            "every": self.every(),
-            "not_numbers": self.not_numbers(),
-        });
-        if let Some((key, value)) = &self.of {
-            object[*key] = value.clone();
+        let (mass, quarks) = match &self.of {
+            Some(ObservableOf::Mass(mass)) => (Some(*mass), None),
+            Some(ObservableOf::Quarks(name)) => (None, Some(name.clone())),
+            None => (None, None),
+        };
+        ObservableMeans {
+            name: self.key.into(),
+            mass,
+            quarks,
+            mean,
+            error,
+            autocorrelation: tau,
+            autocorrelation_error: tau_error,
+            measurements: count,
+            every: self.every(),
+            not_numbers: self.not_numbers(),
         }
-        object
     }
 }
 
 /// A way to find values in trajectories.
-type Find<'a> = &'a dyn Fn(&TrajectoryRecord) -> Option<f64>;
+type Find<'a> = &'a dyn Fn(&TrajectoryLine) -> Option<f64>;
 
 /// All that the lines have, in the order of the report; the first `skip` trajectories do not count.
 pub fn collect(run: &RunHistory, skip: usize) -> Vec<Observable> {
-    let first = run.trajectories.get(skip).map_or(u64::MAX, |t| t.number);
+    let first = run.trajectories.get(skip).map_or(u64::MAX, |t| t.trajectory);
     use ObservableKind::{Acceptance, Delta, Detail, Exponential, Identity, Inside, Iterations, Measured, Seconds};
     let mut all = Vec::new();
     let mut add = |key, name: String, of, kind, find: Find| {
-        let points = run.trajectories.iter().filter_map(|t| Some((t.number, find(t)?)));
+        let points = run.trajectories.iter().filter_map(|t| Some((t.trajectory, find(t)?)));
         let points: Vec<(u64, f64)> = points.collect();
         if points.is_empty() {
             return;
@@ -106,54 +119,58 @@ pub fn collect(run: &RunHistory, skip: usize) -> Vec<Observable> {
         let kept: Vec<f64> = points[start..].iter().map(|p| p.1).filter(|x| x.is_finite()).collect();
         all.push(Observable { key, name, of, kind, points, first: start, estimate: estimate(&kept) });
     };
-    let plaquette = |which: usize| move |t: &TrajectoryRecord| Some(t.plaquette?[which]);
-    add("plaquette.mean", "plaquette".into(), None, Measured, &plaquette(0));
-    add("plaquette.spatial", "plaquette, spatial".into(), None, Detail, &plaquette(1));
-    add("plaquette.temporal", "plaquette, temporal".into(), None, Detail, &plaquette(2));
+    let plaquette = |of: fn(PlaquetteMeans) -> f64| move |t: &TrajectoryLine| t.plaquette.map(of);
+    add("plaquette.mean", "plaquette".into(), None, Measured, &plaquette(|p| p.mean));
+    add("plaquette.spatial", "plaquette, spatial".into(), None, Detail, &plaquette(|p| p.spatial));
+    add("plaquette.temporal", "plaquette, temporal".into(), None, Detail, &plaquette(|p| p.temporal));
     add("rectangle", "rectangle".into(), None, Measured, &|t| t.rectangle);
-    let modulus = |t: &TrajectoryRecord| t.polyakov.map(|[re, im]| re.hypot(im));
+    let modulus = |t: &TrajectoryLine| t.polyakov_loop.map(|[re, im]| re.hypot(im));
     add("polyakov_loop.abs", "|Polyakov loop|".into(), None, Measured, &modulus);
-    add("polyakov_loop.re", "Re Polyakov loop".into(), None, Measured, &|t| Some(t.polyakov?[0]));
+    add("polyakov_loop.re", "Re Polyakov loop".into(), None, Measured, &|t| Some(t.polyakov_loop?[0]));
     for (place, mass, name) in condensates(run) {
         // By place and mass: two groups of quarks may have the same mass, and masses may change on the way.
         let find =
-            |t: &TrajectoryRecord| t.condensates.get(place).filter(|found| found[0] == mass).map(|found| found[1]);
-        add("condensate", name, Some(("mass", json!(mass))), Measured, &find);
+            |t: &TrajectoryLine| t.condensate.get(place).filter(|found| found.mass == mass).map(|found| found.mean);
+        add("condensate", name, Some(ObservableOf::Mass(mass)), Measured, &find);
     }
-    add("delta_h", "ΔH".into(), None, Delta, &|t| Some(t.delta));
-    add("exp_minus_delta_h", "exp(−ΔH)".into(), None, Exponential, &|t| Some(t.exp_minus_delta));
-    let identity = |which: usize| move |t: &TrajectoryRecord| t.identities[which];
-    add("identities.plaquette", "plaquette from forces, difference".into(), None, Identity, &identity(0));
-    add("identities.rectangle", "rectangle from forces, difference".into(), None, Identity, &identity(1));
-    let accepted = |t: &TrajectoryRecord| t.metropolis.then_some(f64::from(u8::from(t.accepted)));
+    add("delta_h", "ΔH".into(), None, Delta, &|t| Some(t.delta_h));
+    add("exp_minus_delta_h", "exp(−ΔH)".into(), None, Exponential, &|t| Some(t.exp_minus_delta_h));
+    let identity = |which: fn(LoopIdentities) -> Option<LoopAndForce>| {
+        move |t: &TrajectoryLine| which(t.identities?).map(|LoopAndForce { loops, forces }| forces - loops)
+    };
+    add("identities.plaquette", "plaquette from forces, difference".into(), None, Identity, &identity(|i| i.plaquette));
+    add("identities.rectangle", "rectangle from forces, difference".into(), None, Identity, &identity(|i| i.rectangle));
+    let accepted = |t: &TrajectoryLine| t.metropolis.then_some(f64::from(u8::from(t.accepted)));
     add("accepted", "acceptance".into(), None, Acceptance, &accepted);
-    for (number, name) in run.names.iter().enumerate() {
-        let of = |t: &TrajectoryRecord| t.quarks.iter().find(|quarks| quarks.name == number).cloned();
-        let tag = || Some(("quarks", json!(name)));
+    for name in &run.names {
+        let of = |t: &TrajectoryLine| t.quarks.iter().find(|quarks| quarks.name == *name).cloned();
+        let tag = || Some(ObservableOf::Quarks(name.clone()));
         let [actions, dynamics] = ["action", "dynamics"].map(|part| format!("iterations, {part}, {name}"));
+        let iterations = |t: &TrajectoryLine| Some(t.quarks.iter().find(|quarks| quarks.name == *name)?.iterations);
         // Determinants of clover terms are computed without a solver.
-        let solves = run.trajectories.iter().any(|t| of(t).is_some_and(|quarks| quarks.iterations != [0.0; 2]));
-        let iterations = |which: usize| {
-            move |t: &TrajectoryRecord| Some(t.quarks.iter().find(|quarks| quarks.name == number)?.iterations[which])
-        };
+        let solves = run.trajectories.iter().filter_map(iterations).any(|n| n.action + n.dynamics > 0);
         if solves {
-            add("quarks.iterations.action", actions, tag(), Iterations, &iterations(0));
-            add("quarks.iterations.dynamics", dynamics, tag(), Iterations, &iterations(1));
+            let action = |t: &TrajectoryLine| Some(iterations(t)?.action as f64);
+            add("quarks.iterations.action", actions, tag(), Iterations, &action);
+            let of_dynamics = |t: &TrajectoryLine| Some(iterations(t)?.dynamics as f64);
+            add("quarks.iterations.dynamics", dynamics, tag(), Iterations, &of_dynamics);
         }
         // Only rational functions of Wilson-like quarks have a smallest eigenvalue.
-        let is_rational = run.trajectories.iter().any(|t| of(t).is_some_and(|quarks| quarks.smallest.is_some()));
-        let operator = if is_rational || is_wilson_like(run.settings(), name) { "K = M̂†M̂" } else { "−D²" };
+        let is_rational =
+            run.trajectories.iter().any(|t| of(t).is_some_and(|quarks| quarks.smallest_eigenvalue.is_some()));
+        let operator = if is_rational || is_wilson_like(&run.settings(), name) { "K = M̂†M̂" } else { "−D²" };
         let [largest, smallest] = ["largest", "smallest"].map(|end| format!("{end} eigenvalue of {operator}, {name}"));
-        add("quarks.largest_eigenvalue", largest, tag(), Detail, &|t| of(t)?.largest);
-        add("quarks.smallest_eigenvalue", smallest, tag(), Detail, &|t| of(t)?.smallest);
+        add("quarks.largest_eigenvalue", largest, tag(), Detail, &|t| of(t)?.largest_eigenvalue);
+        add("quarks.smallest_eigenvalue", smallest, tag(), Detail, &|t| of(t)?.smallest_eigenvalue);
     }
     add("seconds", "seconds".into(), None, Seconds, &|t| Some(t.seconds));
-    add("seconds_with_observables", "seconds with observables".into(), None, Seconds, &|t| t.whole);
-    add("seconds_of_files", "seconds of files".into(), None, Seconds, &|t| t.files);
-    add("kernels.share", "share of the time inside kernels".into(), None, Inside, &|t| t.inside);
-    let off = |which: usize| move |t: &TrajectoryRecord| Some(t.irreversibility?[which]);
-    add("irreversibility.links", "irreversibility, links".into(), None, Detail, &off(0));
-    add("irreversibility.momenta", "irreversibility, momenta".into(), None, Detail, &off(1));
+    add("seconds_with_observables", "seconds with observables".into(), None, Seconds, &|t| t.seconds_with_observables);
+    add("seconds_of_files", "seconds of files".into(), None, Seconds, &|t| t.seconds_of_files);
+    add("kernels.share", "share of the time inside kernels".into(), None, Inside, &|t| Some(t.kernels.as_ref()?.share));
+    add("irreversibility.links", "irreversibility, links".into(), None, Detail, &|t| Some(t.irreversibility?.links));
+    add("irreversibility.momenta", "irreversibility, momenta".into(), None, Detail, &|t| {
+        Some(t.irreversibility?.momenta)
+    });
     all
 }
 
@@ -161,9 +178,9 @@ pub fn collect(run: &RunHistory, skip: usize) -> Vec<Observable> {
 fn condensates(run: &RunHistory) -> Vec<(usize, f64, String)> {
     let mut found: Vec<(usize, f64)> = Vec::new();
     for trajectory in &run.trajectories {
-        for (place, [mass, _]) in trajectory.condensates.iter().enumerate() {
-            if mass.is_finite() && !found.contains(&(place, *mass)) {
-                found.push((place, *mass));
+        for (place, mass) in trajectory.condensate.iter().map(|one| one.mass).enumerate() {
+            if mass.is_finite() && !found.contains(&(place, mass)) {
+                found.push((place, mass));
             }
         }
     }
@@ -181,6 +198,7 @@ mod tests {
     use super::*;
     use crate::records::trajectories::parse;
     use crate::records::trajectories::tests::line;
+    use serde_json::{Value, json};
 
     fn run(lines: &[Value]) -> RunHistory {
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
@@ -208,13 +226,13 @@ mod tests {
         let plaquette = find(&all, "plaquette.mean");
         assert_eq!((plaquette.estimate.count, plaquette.not_numbers(), plaquette.every()), (3, 0, 1));
         assert_eq!(find(&all, "polyakov_loop.abs").estimate.mean, 0.05);
-        assert_eq!(find(&all, "condensate").json()["mass"], json!(0.05));
+        assert_eq!(find(&all, "condensate").record().mass, Some(0.05));
         assert!(all.iter().all(|o| o.key != "irreversibility.links"));
 
         // More is left out than there is.
         let none = collect(&run, 100);
         assert!(none.iter().all(|o| o.estimate.count == 0 && o.first == o.points.len()));
-        assert_eq!(find(&none, "delta_h").json()["mean"], Value::Null);
+        assert!(find(&none, "delta_h").record().mean.is_nan());
     }
 
     /// Rational functions of Wilson-like quarks have both ends of the spectrum of K, a pseudofermion of two flavours none, and
@@ -236,8 +254,8 @@ mod tests {
             })
             .collect();
         let all = collect(&run(&lines), 0);
-        let names: Vec<&str> =
-            all.iter().filter(|o| o.of.as_ref().is_some_and(|of| of.0 == "quarks")).map(|o| o.name.as_str()).collect();
+        let of_quarks = |o: &&Observable| matches!(o.of, Some(ObservableOf::Quarks(_)));
+        let names: Vec<&str> = all.iter().filter(of_quarks).map(|o| o.name.as_str()).collect();
         assert_eq!(
             names,
             [

@@ -1,12 +1,11 @@
 //! The sections of a run's page.
 use super::RhmcReport;
 use super::figures::{delta_histogram, delta_history, exponential, history, together};
-use super::observables::{Observable, ObservableKind};
+use super::observables::{Observable, ObservableKind, ObservableOf};
 use crate::error::ReportError;
 use crate::page;
 use crate::records::run_settings as settings;
 use crate::text::{digits, escape};
-use serde_json::json;
 use std::fmt::Write;
 
 /// All of a run; `id` begins the names of its sections.
@@ -88,7 +87,7 @@ fn cost(page: &mut String, report: &RhmcReport, id: &str) -> Result<(), ReportEr
     let _ = writeln!(page, "<h2 id=\"{id}cost\">Cost</h2>");
     let all = &report.observables;
     for name in &report.run.names {
-        let of = Some(("quarks", json!(name)));
+        let of = Some(ObservableOf::Quarks(name.clone()));
         let both: Vec<(&str, &Observable)> = all
             .iter()
             .filter(|o| o.kind == ObservableKind::Iterations && o.of == of)
@@ -116,7 +115,7 @@ mod tests {
     use super::*;
     use crate::records::trajectories::parse;
     use crate::records::trajectories::tests::line;
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
     fn report(lines: &[Value], skip: Option<usize>) -> RhmcReport {
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();

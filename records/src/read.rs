@@ -1,0 +1,85 @@
+//! Records from JSON.
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_path_to_error::Segment;
+
+/// Reads a record. Keys that its type does not have are ignored.
+///
+/// # Errors
+/// A sentence on what is missing or of another type, after the key where it is: ``plaquette: missing field `spatial` ``.
+pub fn read<'de, T: Deserialize<'de>>(value: &'de Value) -> Result<T, String> {
+    serde_path_to_error::deserialize(value).map_err(|why| match why.path().to_string().as_str() {
+        "." | "?" => why.inner().to_string(),
+        path => format!("{path}: {}", why.inner()),
+    })
+}
+
+/// Reads a record whose keys may be missing, without those keys whose values are of another type.
+pub fn read_leniently<T: DeserializeOwned + Default>(value: &Value) -> T {
+    let mut value = value.clone();
+    while let Value::Object(object) = &mut value {
+        let Err(why) = serde_path_to_error::deserialize::<_, T>(&*object) else { break };
+        let Some(Segment::Map { key }) = why.path().iter().next() else { break };
+        if object.remove(key).is_none() {
+            break;
+        }
+    }
+    serde_json::from_value(value).unwrap_or_default()
+}
+
+/// Returns the schema of an object, such as `ferrite.solve/1`; `None` without one.
+pub fn schema(value: &Value) -> Option<&str> {
+    value["schema"].as_str()
+}
+
+/// Returns the schema of an object without its version; an empty text without one.
+pub fn kind(value: &Value) -> &str {
+    let schema = schema(value).unwrap_or_default();
+    schema.split_once('/').map_or(schema, |(kind, _)| kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[derive(Debug, Default, PartialEq, Deserialize)]
+    #[serde(default)]
+    struct Inner {
+        x: f64,
+        #[serde(skip_deserializing)]
+        y: f64,
+    }
+
+    #[derive(Debug, Default, PartialEq, Deserialize)]
+    #[serde(default)]
+    struct Outer {
+        name: String,
+        list: Vec<Inner>,
+    }
+
+    #[test]
+    fn errors_name_the_key() {
+        let read = |value: &Value| read::<Outer>(value);
+        assert_eq!(read(&json!({ "name": "a", "other": 1 })).unwrap().name, "a");
+        let why = read(&json!({ "list": [{ "x": 1.0 }, { "x": "y" }] })).unwrap_err();
+        assert!(why.starts_with("list[1].x: invalid type"), "{why}");
+    }
+
+    #[test]
+    fn keys_of_another_type_are_left_out() {
+        let found: Outer = read_leniently(&json!({ "name": 3, "list": [{ "x": 2.0 }] }));
+        assert_eq!(found, Outer { name: String::new(), list: vec![Inner { x: 2.0, y: 0.0 }] });
+        assert_eq!(read_leniently::<Outer>(&json!({ "name": "a", "list": [{ "x": [] }] })).name, "a");
+        for value in [json!(null), json!([1]), json!("text")] {
+            assert_eq!(read_leniently::<Outer>(&value), Outer::default(), "{value}");
+        }
+    }
+
+    #[test]
+    fn schemas_have_versions() {
+        let object = json!({ "schema": "ferrite.solve/1" });
+        assert_eq!((schema(&object), kind(&object), kind(&json!([]))), (Some("ferrite.solve/1"), "ferrite.solve", ""));
+    }
+}
