@@ -2,64 +2,45 @@
 //! everything else, and an exit code that is a contract (see `failure::Code`). All the work is in the library `ferrite`.
 // Text of others does not reach a terminal as it is: `terminal` prints.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
-mod ahead;
 mod apply;
-mod batch;
 mod bench;
 mod check;
-mod communicator;
-mod configured;
 mod convert;
-mod device;
 mod eigenvalues;
-mod failure;
-mod fields;
 mod fit;
 mod fix_gauge;
 mod forecast;
 mod formats;
 mod generate;
-mod host_links;
 mod info;
 mod init;
-mod interrupt;
 mod keys;
-mod layout;
-mod line_file;
 mod link_job;
 mod links;
 mod log;
 mod measure;
-mod method;
-mod multigrid;
-mod named;
 mod output;
-mod plan;
 mod plaquette;
 mod plot;
-mod profile;
-mod progress;
-mod provenance;
 mod quenched;
 mod rational;
 mod report;
 mod rhmc;
-mod schwarz;
-mod setup_file;
 mod shell;
 mod smear;
 mod solve;
 mod spectrum;
-mod stout;
-mod target;
-mod terminal;
 mod trace;
 mod tune;
 mod usage;
 mod verify;
 
-use failure::{Code, Failure};
 use ferrite_inputs::{Input, synonyms, text};
+use ferrite_tasks::{Code, Failure, Outcome};
+use ferrite_tasks::{
+    ahead, batch, communicator, configured, device, failure, fields, host_links, interrupt, layout, line_file, method,
+    multigrid, named, plan, profile, progress, provenance, stout, target, terminal,
+};
 use output::{Output, Reader};
 use text::count;
 
@@ -69,9 +50,6 @@ use device::DeviceChoice;
 use progress::ProgressKind;
 use std::ffi::OsString;
 use std::process::ExitCode;
-
-/// The result of a command.
-type Outcome<T = ()> = Result<T, Failure>;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -146,13 +124,24 @@ struct GlobalFlags {
     /// of a job; or not at all
     #[arg(long, global = true, value_name = "bar|json|off", default_value = "bar", hide_possible_values = true)]
     #[arg(help_heading = "Global options")]
-    pub progress: ProgressKind,
+    pub progress: ProgressFlag,
     /// Print more on standard error; twice for still more
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Global options")]
     pub verbose: u8,
     /// No notes, warnings or progress; only results and errors
     #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = "Global options")]
     pub quiet: bool,
+}
+
+/// How progress is shown on standard error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ProgressFlag {
+    /// A bar on a terminal, nothing elsewhere
+    Bar,
+    /// A JSON object on a line, at most one each second
+    Json,
+    /// Nothing
+    Off,
 }
 
 /// What to do.
@@ -296,8 +285,10 @@ impl Context {
     fn progress(&self) -> ProgressKind {
         match self.global.progress {
             _ if !self.output.speaks() => ProgressKind::Off,
-            ProgressKind::Bar if self.global.quiet => ProgressKind::Off,
-            kind => kind,
+            ProgressFlag::Bar if self.global.quiet => ProgressKind::Off,
+            ProgressFlag::Bar => ProgressKind::Bar,
+            ProgressFlag::Json => ProgressKind::Json,
+            ProgressFlag::Off => ProgressKind::Off,
         }
     }
 }

@@ -7,7 +7,6 @@ use serde::Serialize;
 use serde_json::Value;
 use std::cell::Cell;
 use std::io::{ErrorKind, IsTerminal};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Who reads standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,14 +29,6 @@ impl Reader {
             (false, false) => Reader::Both,
         }
     }
-}
-
-/// Whether standard output is an output file of the command.
-static IS_TAKEN: AtomicBool = AtomicBool::new(false);
-
-/// From now on results go to standard error, as standard output is a file that the command writes.
-pub fn take_stdout() {
-    IS_TAKEN.store(true, Ordering::Relaxed);
 }
 
 /// A record as it is printed.
@@ -73,7 +64,7 @@ impl Output {
             self.part(&text())?;
         }
         // The text is on standard error already, and --json was not given.
-        if IS_TAKEN.load(Ordering::Relaxed) && self.reader == Reader::Both {
+        if terminal::stdout_is_taken() && self.reader == Reader::Both {
             return Ok(());
         }
         if self.reader != Reader::Person { self.print(schema, &object) } else { Ok(()) }
@@ -114,7 +105,7 @@ impl Output {
             return;
         }
         terminal::say(&format!("error: {}\n", failure.message));
-        let is_taken = IS_TAKEN.load(Ordering::Relaxed);
+        let is_taken = terminal::stdout_is_taken();
         if self.reader != Reader::Person && !self.done.get() && !(is_taken && self.reader == Reader::Both) {
             let _ = self.object(&ErrorRecord { error: failure.record() });
         }
@@ -123,7 +114,7 @@ impl Output {
         if !self.speaks {
             return Ok(());
         }
-        if IS_TAKEN.load(Ordering::Relaxed) {
+        if terminal::stdout_is_taken() {
             terminal::say(text);
             return Ok(());
         }

@@ -107,8 +107,8 @@ fn record(found: &Approximation, milc: Option<&str>) -> RationalRecord {
         interval: [found.interval().low(), found.interval().high()],
         order: found.order(),
         error: found.error(),
-        direct: of_poles(&found.direct()),
-        inverse: of_poles(&found.inverse()),
+        direct: of_poles(found.direct()),
+        inverse: of_poles(found.inverse()),
         check: RationalChecks { direct: form(&check.direct), inverse: form(&check.inverse) },
         milc: milc.map(String::from),
     }

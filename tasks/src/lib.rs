@@ -1,16 +1,49 @@
 //! The application layer: what turns calls of the library into tasks, for the program, the Python package and other interfaces.
 //!
-//! | module | tasks |
+//! | modules | subject |
 //! |---|---|
-//! | [`batches`] | numbers of right-hand sides that are solved together |
-//! | [`ensemble`] | trajectories, as records |
-//! | [`observables`] | observables of links, as records |
-//! | [`outcome`] | outcomes of solves, as records |
-//! | [`solver`] | settings of a solver, and the request that they make |
-#![forbid(unsafe_code)]
+//! | [`solve`], [`plan`], [`method`], [`multigrid`], [`schwarz`], [`keys`] | a solve: keys of its input, the request that they make, and its run |
+//! | [`solver`], [`outcome`] | settings of a solver by name, and outcomes of solves as records |
+//! | [`batches`], [`batch`] | numbers of right-hand sides that are solved together |
+//! | [`host_links`], [`stout`], [`fields`], [`setup_file`], [`configured`], [`line_file`], [`target`], [`named`] | links, fields and results in files |
+//! | [`device`], [`layout`], [`communicator`], [`ahead`], [`profile`] | devices and processes |
+//! | [`ensemble`], [`observables`] | records of ensembles and of observables |
+//! | [`failure`], [`interrupt`], [`progress`], [`provenance`], [`terminal`] | failures, signals, progress and logs of a run |
+#![deny(unsafe_code)]
 
+pub mod ahead;
+pub mod batch;
 pub mod batches;
+pub mod communicator;
+pub mod configured;
+pub mod device;
 pub mod ensemble;
+pub mod failure;
+pub mod fields;
+pub mod host_links;
+pub mod interrupt;
+pub mod keys;
+pub mod layout;
+pub mod line_file;
+pub mod method;
+pub mod multigrid;
+pub mod named;
 pub mod observables;
 pub mod outcome;
+pub mod plan;
+pub mod profile;
+pub mod progress;
+pub mod provenance;
+pub mod schwarz;
+pub mod setup_file;
+pub mod solve;
 pub mod solver;
+pub mod stout;
+pub mod target;
+pub mod terminal;
+
+pub use failure::{Code, Failure};
+use ferrite_inputs::text;
+
+/// A result, or why there is none.
+pub type Outcome<T = ()> = Result<T, Failure>;

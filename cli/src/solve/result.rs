@@ -92,7 +92,7 @@ pub fn one<F: Fermion>(context: &Context, solve: &Solve, done: &Done, ended: &En
         text += &lines(&plan.sources, report);
         text += &format!("{:.3} s, {:.1} GFLOP/s on {}\n", report.seconds, report.gflops, device.describe());
         text += &report.multigrid.as_ref().map(multigrid::table).unwrap_or_default();
-        text += &done.profile.table(context);
+        text += &done.profile.table(context.comm.size());
         text += &files(written, solve.plot.as_ref());
         text
     })?;
@@ -193,7 +193,7 @@ pub fn several<F: Fermion>(
             report.gflops,
             device.describe()
         );
-        text += &done.profile.table(context);
+        text += &done.profile.table(context.comm.size());
         text += &files(written, None);
         text
     })?;

@@ -3,11 +3,11 @@ use super::communicator::RunCommunicator;
 use super::device::Device;
 use super::text;
 use super::{Failure, Outcome};
+pub use crate::batches::{BatchChoice, Batches, RIGHT_HAND_SIDE, bytes};
+use crate::batches::{LARGEST, fitting};
 pub use ferrite::halo::Needs;
 use ferrite_inputs::Given;
 use ferrite_inputs::values::Count;
-pub use ferrite_tasks::batches::{BatchChoice, Batches, RIGHT_HAND_SIDE, bytes};
-use ferrite_tasks::batches::{LARGEST, fitting};
 
 /// Number of right-hand sides to solve together.
 pub type BatchSize = Count<1, LARGEST>;

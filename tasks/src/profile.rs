@@ -1,6 +1,6 @@
 //! `--profile`: how long each kernel of a solve ran.
 use super::device::Device;
-use super::{Context, Outcome, text};
+use super::{Outcome, text};
 use ferrite::backend::KernelTime;
 use ferrite_records::kernels as records;
 
@@ -44,10 +44,10 @@ impl Profile {
         self.0.as_ref().map(|times| record(&times.kernels, times.seconds))
     }
     /// A table; empty without times. Of several processes this is the first one's.
-    pub fn table(&self, context: &Context) -> String {
+    pub fn table(&self, processes: usize) -> String {
         let Some(KernelTimes { kernels, seconds }) = &self.0 else { return String::new() };
         let inside = inside(kernels);
-        let whose = if context.comm.size() > 1 { " of rank 0" } else { "" };
+        let whose = if processes > 1 { " of rank 0" } else { "" };
         let mut out = format!("{inside:.3} s in kernels{whose}, {:.0} % of the time:\n", 100.0 * inside / seconds);
         let _ = writeln!(out, "{:<44} {:>9} {:>12} {:>8}", "kernel", "launches", "us each", "share");
         let mut row = |name: &str, launches: u64, seconds: f64| {

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether a terminal prints this character, or ends a line or goes to the next column for it.
 fn is_printed(c: char) -> bool {
@@ -43,6 +44,19 @@ pub fn print(mut to: impl Write, text: &str) -> io::Result<()> {
 /// Prints a text on standard error. There is nobody to tell if that is closed.
 pub fn say(text: &str) {
     let _ = print(io::stderr().lock(), text);
+}
+
+/// Whether standard output is an output file of the command.
+static IS_TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Sends results to standard error from now on, because standard output is a file that the command writes.
+pub fn take_stdout() {
+    IS_TAKEN.store(true, Ordering::Relaxed);
+}
+
+/// Returns whether standard output is an output file of the command.
+pub fn stdout_is_taken() -> bool {
+    IS_TAKEN.load(Ordering::Relaxed)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Output files: refused before work begins if they cannot be written.
 use super::communicator::RunCommunicator;
-use super::{Failure, Outcome, output};
+use super::{Failure, Outcome, terminal};
 use ferrite::files::Problem;
 use ferrite::system::atomic::{self, Destination};
 use ferrite_report::records::{LastLine, end_of_lines, whole_lines};
@@ -49,7 +49,7 @@ fn claimed(inputs: &[&Path], outputs: &[&Path], processes: usize) -> Result<(), 
             return Err(format!("{} and {shown} are the same file: name two different ones", other.display()));
         }
         if destination.is_stdout() {
-            output::take_stdout();
+            terminal::take_stdout();
         }
     }
     Ok(())

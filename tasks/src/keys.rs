@@ -1,0 +1,238 @@
+//! The keys of a solve and of similar tasks: one table makes keys of input files, flags of the program with their help, and the
+//! input that `ferrite init` prints. Those of operators are in the registry of operators, those of methods in the methods.
+use crate::device::DeviceKeys;
+use crate::layout::LayoutKeys;
+use ferrite::FermionKind;
+use ferrite::operators::{Definition, Key, KeyKind, OPERATORS};
+use ferrite::solve::{METHODS, Method, methods_for};
+use ferrite_inputs::{InputKind, Schema};
+use std::sync::LazyLock;
+
+/// Keys that belong together.
+pub struct KeySection {
+    /// Heading of the flags in help texts.
+    pub heading: Option<&'static str>,
+    /// Comment before the keys in an input.
+    pub comment: &'static str,
+    /// The keys.
+    pub keys: Vec<&'static Key>,
+}
+
+macro_rules! keys {
+    ($($(#[$doc:meta])* $constant:ident: $kind:ident $name:literal $value:literal $help:literal, $example:literal;)*) => {
+        $(static $constant: Key = Key::new($name, $value, KeyKind::$kind, $help, $example);)*
+    };
+}
+
+keys! {
+    GAUGE: Text "gauge" "FILE" "The configuration: ILDG, NERSC, MILC or .npy", "\"weak.ildg\"";
+    FAT: Text "fat" "FILE" "Existing fat links, from `ferrite links` or MILC, with --long and instead of --gauge",
+        "\"fat.scidac\"";
+    LONG: Text "long" "FILE" "Existing long links", "\"long.scidac\"";
+    LATTICE: Extents "lattice" "X,Y,Z,T" "Extents, for a gauge file that does not contain them", "[16, 16, 16, 32]";
+    RECORD: Count "record" "N" "Which field of a LIME file with several, from 0", "0";
+    NO_VERIFY: Switch "no-verify" ""
+        "Accept a file whose checksum, plaquette, link trace or length differs from its header", "false";
+    ALLOW_NON_UNITARY: Switch "allow-non-unitary" "" "Accept links that are not in SU(3)", "false";
+    REUNITARISE: Switch "reunitarise" "" "Project the links to SU(3) after reading", "false";
+    STOUT_RHO: Number "stout-rho" "RHO"
+        "Stout links: smear the configuration before the operator is made of it, with this weight of a staple, 0 to 0.25", "0.1";
+    STOUT_LEVELS: Count "stout-levels" "N" "How many times links are replaced by stout ones [default: 1]", "2";
+    STOUT_SPATIAL: Switch "stout-spatial" "" "Smear links in x, y and z only, by staples in these directions", "false";
+    MASSES: Numbers "masses" "M1,M2,..." "Several masses at once, separated by commas, instead of --mass", "[0.02, 0.05]";
+    SHIFT_SOLVER: Word "shift-solver" "NAME"
+        "Several masses or shifts: multishift (together, then each refined) or sequential [default: multishift]",
+        "\"multishift\"";
+    SOURCE: Texts "source" "SOURCE"
+        "point:x,y,z,t,spin,colour (without spin for staggered operators), random:SEED, random:SEED,NUMBER (another of the \
+         noise vectors of a seed, from 0), or file:PATH; repeat it for several right-hand sides",
+        "[\"point:0,0,0,0,0,0\", \"random:1\"]";
+    SOURCES: Count "sources" "N"
+        "Right-hand sides from one source: with point:x,y,z,t its components, 12, or 3 for staggered quarks; with random:SEED \
+         that many noise vectors", "12";
+    BATCH: Count "batch" "N"
+        "Right-hand sides to solve together, 1 to 64 [default: up to 16, as many as memory allows]", "16";
+    GUESS: Text "guess" "FILE" "A first guess of the solution: .npy or .lime, with one field per source", "\"guess.npy\"";
+    PRECISION: Word "precision" "NAME" "double, single, half or fp16 [default: double]", "\"half\"";
+    RECONSTRUCT: Word "reconstruct" "N"
+        "Real numbers stored for a link: 18, 12 or 8; 12t or 8t in temporal gauge, for Wilson fermions; of long staggered links also \
+         13 or 9, for HISQ; 18h, 12h, 8h, 13h or 9h in 16 bits with fields in single precision, for staggered ones \
+         [default: 12 if the links are in SU(3), 13 for HISQ]", "12";
+    OUTPUT: Text "output" "FILE" "The result: .npy, or .lime for one field or a propagator", "\"solution.npy\"";
+    SAVE_SOURCE: Text "save-source" "FILE" "Write the sources, in the same formats as the result", "\"source.npy\"";
+    PLOT: Text "plot" "FILE.svg" "Plot the residual against the iteration", "\"convergence.svg\"";
+    KEEP_UNCONVERGED: Switch "keep-unconverged" "" "Write the best iterate even if it has not converged", "false";
+    PROFILE: Switch "profile" "" "Report how long each kernel ran; the solve takes a little longer", "false";
+    TOL: Number "tol" "TOL" "Target for |b - M x| / |b| [default: 1e-10]", "1e-10";
+    MAX_ITERATIONS: Count "max-iterations" "N" "Maximum number of iterations [default: 10000]", "10000";
+    OUTER: Word "outer" "NAME"
+        "Precision of the solver's solution and true residuals: double, or single for tol above 1e-6 [default: double]",
+        "\"double\"";
+    CORRECTION: Word "correction" "NAME"
+        "How true residuals correct the iteration: reliable (updates within one Krylov space) or defect (correction by inner solves) [default: \
+         reliable]", "\"reliable\"";
+    DELTA: Number "delta" "D"
+        "Reliable updates, and restarts of gcr-dd: compute the true residual whenever the residual has fallen by this factor \
+         [default: 0.1, 0.6 for staggered operators in 16 bits, 1e-4 in one precision with reconstructed links]", "0.1";
+    INNER_TOL: Number "inner-tol" "TOL" "Defect correction: target residual of an inner solve [default: 0.01]", "0.01";
+    NO_ESCALATION: Switch "no-escalation" ""
+        "Give up if the solver stagnates or breaks down, instead of escalating to a higher precision", "false";
+}
+
+static SHIFTS: Key = Key::new(
+    "shifts",
+    "S1,S2,...",
+    KeyKind::Numbers,
+    "Solve (M^+ M + s) x = b for these shifts, separated by commas",
+    "[0.01, 0.1]",
+)
+.instead_of("masses");
+
+/// The names of all operators: `wilson, clover, staggered, asqtad or hisq`.
+pub fn operator_names() -> String {
+    alternatives(OPERATORS.iter().map(|definition| definition.name))
+}
+
+/// `a, b or c`
+pub fn alternatives<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    let words: Vec<&str> = words.into_iter().collect();
+    match words.as_slice() {
+        [] => String::new(),
+        [one] => (*one).into(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}
+
+/// `--operator`.
+static OPERATOR: LazyLock<Key> = LazyLock::new(|| {
+    let help = format!("The Dirac operator: {} [default: wilson]", operator_names());
+    Key::new("operator", "NAME", KeyKind::Word, Box::leak(help.into_boxed_str()), "\"clover\"")
+});
+
+/// `--solver`.
+static SOLVER: LazyLock<Key> = LazyLock::new(|| {
+    let described = |method: &Method| match method.help {
+        "" => method.name.to_string(),
+        help => format!("{} ({help})", method.name),
+    };
+    let all: Vec<String> = METHODS.into_iter().map(described).collect();
+    let [wilson, staggered] = [FermionKind::Wilson, FermionKind::Staggered].map(methods_for);
+    let help = format!(
+        "{}; for staggered operators {} [default: {}, or {}]",
+        alternatives(all.iter().map(String::as_str)),
+        alternatives(staggered.iter().map(|(name, _)| *name)),
+        wilson[0].0,
+        staggered[0].0
+    );
+    Key::new("solver", "NAME", KeyKind::Word, Box::leak(help.into_boxed_str()), "\"auto\"")
+});
+
+/// The operators that have a key.
+pub fn owners(key: &str) -> impl Iterator<Item = &'static Definition> {
+    OPERATORS.into_iter().filter(move |definition| definition.has_key(key))
+}
+
+/// The keys of all operators, each once: those of several kinds of operators first.
+fn operator_keys() -> Vec<(Option<&'static str>, &'static Key)> {
+    let mut all: Vec<(Option<&'static str>, &'static Key)> = Vec::new();
+    for key in OPERATORS.iter().flat_map(|definition| definition.all_keys()) {
+        if all.iter().all(|(_, known)| known.name != key.name) {
+            all.push((heading(key), key));
+        }
+    }
+    all.sort_by_key(|(heading, _)| *heading);
+    all
+}
+
+/// Under which heading help texts have an operator's key: none for those of all Wilson-like operators or of both kinds.
+fn heading(key: &Key) -> Option<&'static str> {
+    let is = |kind| move |definition: &&Definition| definition.kind == kind;
+    let of = |kind| owners(key.name).filter(move |definition| definition.kind == kind).count();
+    match (of(FermionKind::Wilson), of(FermionKind::Staggered)) {
+        (0, _) => Some("Staggered operators"),
+        (some, 0) if some < OPERATORS.iter().copied().filter(is(FermionKind::Wilson)).count() => {
+            Some("Terms of Wilson-like operators")
+        }
+        _ => None,
+    }
+}
+
+/// Keys of the configuration, the operator and its fields, which `apply` has, too.
+pub static FIELDS: LazyLock<Vec<KeySection>> = LazyLock::new(|| {
+    let section = |heading, comment, keys: &[&'static Key]| KeySection { heading, comment, keys: keys.to_vec() };
+    let of = |wanted| operator_keys().into_iter().filter(move |(heading, _)| *heading == wanted).map(|(_, key)| key);
+    let mut operator = section(None, "The operator.", &[&OPERATOR]);
+    operator.keys.extend(of(None));
+    let terms = Some("Terms of Wilson-like operators");
+    let mut wilson = section(terms, "Terms of Wilson-like operators.", &[]);
+    wilson.keys.extend(of(terms));
+    let staggered = Some("Staggered operators");
+    let mut links = section(staggered, "Keys of staggered operators.", &[&FAT, &LONG]);
+    links.keys.extend(of(staggered));
+    vec![
+        section(None, "The configuration.", &[&GAUGE]),
+        section(
+            Some("Reading the configuration"),
+            "How it is read.",
+            &[&LATTICE, &RECORD, &NO_VERIFY, &ALLOW_NON_UNITARY, &REUNITARISE],
+        ),
+        section(Some("Stout links"), "Stout links.", &[&STOUT_RHO, &STOUT_LEVELS, &STOUT_SPATIAL]),
+        operator,
+        wilson,
+        links,
+        section(None, "Right-hand sides.", &[&SOURCE, &SOURCES]),
+        section(None, "Formats of fields and links, and the result.", &[&PRECISION, &RECONSTRUCT, &OUTPUT]),
+    ]
+});
+
+/// Keys of a solve alone.
+static SOLVING: LazyLock<Vec<KeySection>> = LazyLock::new(|| {
+    let section = |heading, comment, keys: &[&'static Key]| KeySection { heading, comment, keys: keys.to_vec() };
+    vec![
+        section(None, "The solver.", &[&SOLVER, &TOL, &MAX_ITERATIONS, &GUESS, &BATCH]),
+        section(
+            Some("Mixed precision"),
+            "Mixed precision.",
+            &[&OUTER, &CORRECTION, &DELTA, &INNER_TOL, &NO_ESCALATION],
+        ),
+        section(Some("GCR-DD"), "Keys of gcr-dd.", Method::GCR_DD.keys),
+        section(Some("Multigrid"), "Keys of multigrid.", Method::MULTIGRID.keys),
+        section(
+            Some("Staggered operators"),
+            "Several systems of a staggered operator.",
+            &[&MASSES, &SHIFTS, &SHIFT_SOLVER],
+        ),
+        section(None, "Other output.", &[&SAVE_SOURCE, &PLOT, &KEEP_UNCONVERGED, &PROFILE]),
+    ]
+});
+
+/// Returns all sections of a solve, in the order of an input.
+pub fn sections() -> impl Iterator<Item = &'static KeySection> {
+    FIELDS.iter().chain(SOLVING.iter())
+}
+
+/// Adds the keys that every input has.
+pub fn with_every_input(schema: Schema) -> Schema {
+    schema.with::<DeviceKeys>("").with::<LayoutKeys>("")
+}
+
+/// Keys that every input has.
+pub static EVERY_INPUT: LazyLock<Schema> = LazyLock::new(|| with_every_input(Schema::new(None)));
+
+/// Every key of a solve.
+pub static SOLVE: LazyLock<Schema> = LazyLock::new(|| {
+    let keys = sections().flat_map(|section| &section.keys).map(|key| (key.name, key.kind));
+    with_every_input(Schema::new(Some(InputKind::Solve)).with_keys("", keys))
+});
+
+/// Keys of staggered operators that are not the operator's own.
+pub const STAGGERED: [&str; 5] = ["masses", "shifts", "shift-solver", "fat", "long"];
+
+/// Keys of which the solution depends, but for those of operators.
+const PHYSICS: [&str; 7] = ["operator", "record", "reunitarise", "stout-rho", "stout-levels", "stout-spatial", "tol"];
+
+/// All keys of which the solution depends.
+pub fn physics() -> impl Iterator<Item = &'static str> {
+    let of_operators = OPERATORS.iter().flat_map(|definition| definition.all_keys()).filter(|key| !key.technical);
+    PHYSICS.into_iter().chain(of_operators.map(|key| key.name))
+}

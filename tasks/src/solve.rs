@@ -1,0 +1,245 @@
+//! A solve: its input, checked, and what runs it.
+use crate::device::{Device, DeviceChoice};
+use crate::fields::Stack;
+use crate::host_links::{HostLinks, LinksRead};
+use crate::layout::{Cut, Layout};
+use crate::method::SolveScheme;
+use crate::plan::{self, FermionPlan, RECONSTRUCTIONS, Systems, name_of};
+use crate::progress::Watch;
+use crate::setup_file::SetupFile;
+use crate::{Failure, Outcome, target};
+use ferrite::FermionKind;
+use ferrite::LinkStorage;
+use ferrite::domain::Domain;
+use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
+use ferrite::halo::Needs;
+use ferrite::operators::Operator;
+use ferrite::solve::{Configuration, Method, Report, Request, SolveFailure, Solved, in_batches};
+use ferrite_inputs::values::{Switch, Text};
+use ferrite_inputs::{Given, Input};
+use serde::Deserialize;
+use solvers::{SolveError, Unsolved};
+use std::path::{Path, PathBuf};
+use tracing::info;
+
+/// A solve, resolved and checked as far as that is possible without reading the links.
+pub struct Solve {
+    /// Operator and fields.
+    pub plan: FermionPlan,
+    /// The device.
+    pub device: DeviceChoice,
+    /// The solver.
+    pub scheme: SolveScheme,
+    /// Whether the best iterate is written even if it has not converged.
+    pub keep_unconverged: bool,
+    /// Whether times of kernels are taken.
+    pub profile: bool,
+    /// File of the sources.
+    pub save_source: Option<PathBuf>,
+    /// File of the plot of residuals.
+    pub plot: Option<PathBuf>,
+}
+
+/// Keys of a solve's further output.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
+struct OutputKeys {
+    keep_unconverged: Given<Switch>,
+    profile: Given<Switch>,
+    save_source: Given<Text>,
+    plot: Given<Text>,
+}
+
+impl Solve {
+    /// Reads an input; lists all mistakes.
+    pub fn of(input: &mut Input, what: &str) -> Outcome<Self> {
+        let device = DeviceChoice::of(input);
+        let plan = FermionPlan::for_solve(input);
+        let kind = plan::definition(input).map_or(FermionKind::Wilson, |definition| definition.kind);
+        let scheme = SolveScheme::of(input, kind, plan.as_ref().map(FermionPlan::wanted));
+        if let Some(plan) = plan.as_ref().filter(|plan| scheme.is_block() && plan.is_multishift()) {
+            let several = if matches!(plan.systems, Systems::Shifts(_)) { "shifts" } else { "masses" };
+            let other = input.spelled("shift-solver", "sequential");
+            let why = format!(
+                "multi-shift CG has a Krylov space for each right-hand side: leave out block-cg, or give {other}"
+            );
+            input.conflict("solver", several, &why);
+        }
+        let keys: OutputKeys = input.read("");
+        let count = plan.as_ref().map_or(1, |plan| plan.sources.len());
+        let components = if kind == FermionKind::Staggered { ColourVector::COMPONENTS } else { Spinor::COMPONENTS };
+        let save_source = plan::output(input, &keys.save_source, Stack::of_sources(count, components));
+        let plot = keys.plot.get().map(PathBuf::from);
+        if let Some(Err(why)) = plot.as_deref().map(target::check_svg) {
+            input.wrong(&keys.plot, why);
+        }
+        different_files(input);
+        input.finish(what)?;
+        let Some(plan) = plan else { return Err(Failure::refused("the settings are incomplete")) };
+        let (keep_unconverged, profile) = (keys.keep_unconverged.is_on(), keys.profile.is_on());
+        Ok(Solve { plan, device, scheme, keep_unconverged, profile, save_source, plot })
+    }
+    /// For the library, with the operator on links that have been read.
+    pub fn request(&self, operator: Operator, storage: LinkStorage) -> Request {
+        self.scheme.request(operator, self.plan.precision, storage)
+    }
+    /// How `processes` cut the lattice, if they may cut it so.
+    pub fn possible(&self, cut: Cut) -> Outcome<Cut> {
+        self.scheme.check(self.plan.operator, cut).map(|()| cut)
+    }
+    /// Device memory at the peak for `nrhs` right-hand sides together, with names for what takes it, as long as the links
+    /// have not been seen.
+    pub fn memory(&self, cut: Cut, nrhs: usize) -> Needs {
+        self.memory_with(cut, nrhs, false)
+    }
+    /// The same, with multigrid from the start where a setup of an earlier solve is there.
+    pub fn memory_with(&self, cut: Cut, nrhs: usize, has_setup: bool) -> Needs {
+        let mut request = self.request(self.plan.operator, self.plan.largest_storage());
+        if has_setup {
+            request.method = Method::MULTIGRID;
+        }
+        let needs = request.memory(cut.local, &cut.grid, nrhs, self.plan.systems.count().filter(|count| *count > 1));
+        self.plan.with_smearing(cut, needs)
+    }
+    /// *Collective.* Gets links ready on a device, with the multigrid setup of an earlier run.
+    pub fn ready<'l>(&self, domain: &Domain, layout: &Layout, links: &'l LinksRead) -> Outcome<ReadySolve<'l>> {
+        let mut request = self.request(links.operator, links.storage);
+        let configuration = links.links.on(domain)?;
+        let setup = match (&self.scheme.setup, links.operator, &links.links) {
+            (Some(path), Operator::WilsonLike(operator), HostLinks::Gauge(file)) => {
+                if links.storage.temporal {
+                    let by = self.plan.read.by;
+                    let [setup, storage] = ["setup", "reconstruct"].map(|key| by.spelled(key, ""));
+                    let why = format!("{setup} keeps vectors in the gauge of the links: choose a {storage} without t");
+                    return Err(Failure::refused(why).shared());
+                }
+                Some(SetupFile::new(path, layout, operator, &file.gauge, self.plan.read.by)?)
+            }
+            _ => None,
+        };
+        if let Some(setup) = &setup {
+            setup.load(&configuration, &mut request, self.scheme.asks_for_vectors)?;
+        }
+        Ok(ReadySolve { configuration, request, setup })
+    }
+    /// *Collective.* Solves for these sources in batches.
+    pub fn solve<F: Fermion>(
+        &self,
+        device: &Device,
+        layout: &Layout,
+        links: &LinksRead,
+        batched: &BatchedSources<'_, F>,
+        watch: &mut Watch,
+    ) -> Outcome<Ended<F>> {
+        let BatchedSources { sizes, sources, guess } = *batched;
+        let result = {
+            let domain = layout.domain(device.backend())?;
+            let mut ready = self.ready(&domain, layout, links)?;
+            let solved = in_batches(sizes, sources, guess, |sources, guess| {
+                watch.next_batch(sources.len());
+                ready.configuration.solve(sources, guess, &ready.request, watch)
+            });
+            ready.save_setup()?;
+            drop(ready);
+            if solved.is_ok() {
+                domain.release()?;
+            }
+            solved
+        };
+        watch.finish();
+        let ended = Ended::of(result)?;
+        note_storage_of(links.storage, &ended.report);
+        Ok(ended)
+    }
+}
+
+/// Links of a solve on a device.
+pub struct ReadySolve<'l> {
+    /// They themselves.
+    pub configuration: Configuration<'l>,
+    /// What is asked of a solver.
+    pub request: Request,
+    /// Until it was saved.
+    setup: Option<SetupFile>,
+}
+
+impl ReadySolve<'_> {
+    /// *Collective.* Writes the multigrid setup after the first solve, where that is asked for.
+    pub fn save_setup(&mut self) -> Outcome {
+        self.setup.take().map_or(Ok(()), |setup| setup.save(&self.configuration))
+    }
+}
+
+/// Sources with the sizes of the batches in which they are solved.
+pub struct BatchedSources<'a, F> {
+    /// Right-hand sides of each batch.
+    pub sizes: &'a [usize],
+    /// All sources.
+    pub sources: &'a [HostField<F>],
+    /// Where the iterations start; without, from zero.
+    pub guess: Option<&'a [HostField<F>]>,
+}
+
+/// Solutions, or the best iterates with the reason why there are no better ones.
+pub struct Ended<F> {
+    /// By right-hand side.
+    pub solutions: Vec<HostField<F>>,
+    /// What was done.
+    pub report: Report,
+    /// Why the solver gave up.
+    pub error: Option<Unsolved>,
+}
+
+impl<F: Fermion> Ended<F> {
+    /// Of a solve that began.
+    pub fn of(result: Solved<F>) -> Outcome<Self> {
+        match result {
+            Ok((solutions, report)) => Ok(Ended { solutions, report, error: None }),
+            Err(SolveFailure::Unfinished { error, solutions, report }) => {
+                Ok(Ended { solutions, report: *report, error: Some(error) })
+            }
+            Err(failure) => Err(refused(failure)),
+        }
+    }
+}
+
+/// A solve that did not begin.
+pub fn refused<F: Fermion>(failure: SolveFailure<F>) -> Failure {
+    match failure {
+        SolveFailure::Solver(SolveError::Backend(error)) | SolveFailure::Device(error) => error.into(),
+        SolveFailure::Solver(error) => Failure::refused(error).shared(),
+        SolveFailure::Schwarz(error) => Failure::refused(error).shared(),
+        SolveFailure::Multigrid(error) => Failure::refused(error).shared(),
+        SolveFailure::Unfinished { error, .. } => Failure::failed(error).shared(),
+        failure @ SolveFailure::OutOfRange(_) => Failure::failed(failure).shared(),
+    }
+}
+
+/// Says so where links are not stored as planned.
+pub fn note_storage(planned: LinkStorage, used: LinkStorage) {
+    if planned != used {
+        let [planned, used] = [planned, used].map(|format| name_of(&RECONSTRUCTIONS, format));
+        info!("some links cannot be reconstructed from {planned} real numbers: {used} are stored");
+    }
+}
+
+/// The same after a solve, unless an escalation has said so.
+pub fn note_storage_of(planned: LinkStorage, report: &Report) {
+    if report.escalations.is_empty() {
+        note_storage(planned, report.reconstruction);
+    }
+}
+
+/// Notes output files that are the same.
+fn different_files(input: &mut Input) {
+    let outputs = ["output", "save-source", "plot", "setup"];
+    for (i, first) in outputs.iter().enumerate() {
+        for second in &outputs[i + 1..] {
+            if let (Some(a), Some(b)) = (input.get(first), input.get(second))
+                && target::place(Path::new(a.text())) == target::place(Path::new(b.text()))
+            {
+                input.conflict(second, first, "the two need different files");
+            }
+        }
+    }
+}
