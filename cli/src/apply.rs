@@ -6,7 +6,6 @@ use super::keys::SOLVE;
 use super::layout::Cut;
 use super::named::NamedFiles;
 use super::plan::{FermionPlan, PRECISIONS, RECONSTRUCTIONS, are_together, name_of};
-use super::solve::refused;
 use super::{Context, Failure, Outcome, fields, target, text};
 use clap::Args;
 use ferrite::FermionKind;
@@ -136,7 +135,9 @@ fn run_on<F: Fermion>(job: &Application, choice: &DeviceChoice, context: &Contex
         let domain = layout.domain(device.backend())?;
         let configuration = links.links.on(&domain)?;
         let LinksRead { operator, storage, .. } = links;
-        configuration.apply(job.form, job.complement, &sources, operator, plan.precision, storage).map_err(refused)
+        configuration
+            .apply(job.form, job.complement, &sources, operator, plan.precision, storage)
+            .map_err(Failure::from)
     }?;
     if let Some(asked) = plan.reconstruction.filter(|asked| *asked != used) {
         let [asked, used] = [asked, used].map(|storage| name_of(&RECONSTRUCTIONS, storage));

@@ -1,16 +1,12 @@
 //! `ferrite check`.
-use super::batch::{Batches, Needs};
-use super::device::Device;
+use super::checked::{Checked, MOST_PROCESSES, any_layout, sum};
 use super::forecast::Forecast;
-use super::layout::{Cut, LayoutChoice};
 use super::rhmc::{self, input::EnsembleInput};
 use super::solve::Solve;
 use super::text::{bytes, count};
 use super::{Context, Failure, Outcome};
-use crate::keys::{EVERY_INPUT, SOLVE};
+use crate::keys::SOLVE;
 use clap::Args;
-use ferrite::backend::Memory;
-use ferrite::lattice::Lattice;
 use ferrite_inputs::files::not_an_input;
 use ferrite_inputs::{Input, InputKind};
 use ferrite_records::place::Place;
@@ -57,55 +53,6 @@ impl CheckArguments {
     fn processes(&self) -> Option<usize> {
         self.processes.map(|n| n as usize)
     }
-}
-
-/// What was found of an input.
-pub struct Checked {
-    /// Where it is to be computed.
-    pub device: Device,
-    /// The lattice.
-    pub lattice: Lattice,
-    /// How it is cut.
-    pub cut: Cut,
-    /// How right-hand sides are split.
-    pub batches: Batches,
-    /// Memory of the device of each process, with names for what takes it.
-    pub needs: Needs,
-    /// What the device had before anything was done with it.
-    memory: Memory,
-    /// The smallest number of processes, each with such a device, that it fits on.
-    enough: Option<usize>,
-}
-
-/// More processes are not tried.
-const MOST_PROCESSES: usize = 1024;
-
-impl Checked {
-    /// What `split` says of a part of the lattice, with a number of right-hand sides in a batch that fits if any does. How
-    /// many processes at least have to share the lattice for that follows from how the run would `plan` it for a number of
-    /// them: by itself, whatever grid was asked for.
-    pub fn new(
-        device: Device,
-        lattice: Lattice,
-        cut: Cut,
-        plan: impl Fn(usize) -> Outcome<Cut>,
-        split: impl Fn(Cut, usize) -> (Batches, Needs),
-    ) -> Outcome<Self> {
-        let memory = device.memory()?;
-        let (batches, needs) = split(cut, memory.free);
-        let enough = (1..=MOST_PROCESSES)
-            .find(|&processes| plan(processes).is_ok_and(|cut| sum(&split(cut, memory.free).1) <= memory.free));
-        Ok(Checked { device, lattice, cut, batches, needs, memory, enough })
-    }
-}
-
-/// A layout for which no grid was asked.
-pub fn any_layout() -> LayoutChoice {
-    LayoutChoice::of(&mut Input::new(&EVERY_INPUT))
-}
-
-fn sum(needs: &Needs) -> usize {
-    needs.iter().map(|(_, bytes)| bytes).sum()
 }
 
 /// What was predicted, if it was asked for and could be; else a note says why not.

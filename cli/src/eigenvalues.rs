@@ -6,7 +6,6 @@ use super::keys::SOLVE;
 use super::layout::{Cut, Layout};
 use super::plan::FermionPlan;
 use super::progress::Watch;
-use super::solve::refused;
 use super::{Context, Failure, Outcome, interrupt, named, text};
 use clap::Args;
 use ferrite::field::FullField;
@@ -157,14 +156,14 @@ fn explained<T: Fermion>(failure: SolveFailure<T>, path: &Path) -> Failure {
         }
         SolveFailure::Solver(SolveError::Backend(error)) => error.into(),
         SolveFailure::Solver(why @ (SolveError::Invalid(_) | SolveError::OutOfRange { .. })) => {
-            refused(SolveFailure::<T>::Solver(why))
+            SolveFailure::<T>::Solver(why).into()
         }
         SolveFailure::Solver(why) => Failure::failed(format!(
             "{}: the smallest eigenvalue: {why}; give --max-iterations more, or a larger --mass",
             path.display()
         ))
         .shared(),
-        other => refused(other),
+        other => other.into(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! How long a run takes: on this device, what it does over and over is timed on a lattice that is done in a moment, and
 //! scaled to the part of each process.
-use super::check::Checked;
+use super::checked::Checked;
 use super::device::Device;
 use super::rhmc::input::EnsembleInput;
 use super::rhmc::trial;

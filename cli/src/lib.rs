@@ -22,6 +22,7 @@ mod measure;
 mod output;
 mod plaquette;
 mod plot;
+mod processes;
 mod quenched;
 mod rational;
 mod report;
@@ -38,8 +39,8 @@ mod verify;
 use ferrite_inputs::{Input, synonyms, text};
 use ferrite_tasks::{Code, Failure, Outcome};
 use ferrite_tasks::{
-    ahead, batch, communicator, configured, device, failure, fields, host_links, interrupt, layout, line_file, method,
-    multigrid, named, plan, profile, progress, provenance, stout, target, terminal,
+    ahead, batch, checked, communicator, configured, device, failure, fields, host_links, interrupt, layout, line_file,
+    method, multigrid, named, plan, profile, progress, provenance, stout, target, terminal,
 };
 use output::{Output, Reader};
 use text::count;
@@ -213,7 +214,7 @@ pub fn run_program() -> ExitCode {
 /// Runs these arguments, the program's name first. Fuzz targets begin here.
 pub fn ferrite(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    communicator::run(|comm| match Invocation::parse(&arguments, comm) {
+    processes::run(|comm| match Invocation::parse(&arguments, comm) {
         Ok(invocation) => invocation.finish(run),
         Err(code) => Ok(code),
     })

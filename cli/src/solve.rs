@@ -155,7 +155,7 @@ fn run_on<F: Fermion>(solve: &Solve, input: Option<&Path>, context: &Context) ->
         })
     };
     watch.finish();
-    let (solutions, report) = solved.map_err(refused)?;
+    let (solutions, report) = solved?;
     note_storage(links.storage, report.reconstruction);
     let done = result::Done { place, operator: links.operator, batches: &batches, profile: running.end(&device)? };
     result::several(context, solve, &done, &solutions, &report)

@@ -10,7 +10,7 @@ use super::line_file::{LineFile, measure_all};
 use super::named;
 use super::plan::{self, Systems, configuration_header, merged, reading};
 use super::progress::Watch;
-use super::solve::{self, Solve, refused};
+use super::solve::{self, Solve};
 use super::{Code, Context, Failure, Outcome, interrupt, text};
 use clap::{Args, ValueEnum};
 use ferrite::field::host::{ColourVector, HostField, Spinor};
@@ -418,7 +418,7 @@ impl Measurement<'_> {
         if let Systems::Masses(masses) = &solve.plan.systems {
             let fields: Vec<HostField<F>> = noise.download()?;
             let solved = on.solve_masses(&fields, masses, solve.plan.strategy, &request, watch);
-            let (solutions, report) = solved.map_err(refused)?;
+            let (solutions, report) = solved?;
             let residuals = report.shifts.iter().flat_map(|shift| shift.true_residual.iter().copied());
             let residual = residuals.fold(0.0, worse_residual);
             if !report.converged {
@@ -432,7 +432,7 @@ impl Measurement<'_> {
             return Ok(SolvedBatch { solutions, residual, iterations: together + apart });
         }
         let sources = noise.rhs(0..noise.even.nrhs(), noise.even.domain())?;
-        let (solutions, report, error) = on.solve_fields(sources, None, &request, watch).map_err(refused)?;
+        let (solutions, report, error) = on.solve_fields(sources, None, &request, watch)?;
         solve::announce(&report);
         let residual = solve::worst(&report);
         if !report.converged || error.is_some() {

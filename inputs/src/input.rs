@@ -1,13 +1,15 @@
 //! Values of an input by key, with their places, and what is wrong with them.
 use crate::given::{Given, PlaceNumber};
 use crate::kind::ReadBy;
+pub use crate::mistakes::Mistakes;
 use crate::numbers;
+use crate::raw::joined;
 use crate::schema::Schema;
 use crate::sources::{array, from_other_base, sites};
 use crate::stored::{self, Placed, Stored};
 use crate::synonyms::none_of;
 use crate::text::count;
-use crate::values::{AnyWord, Kind, Raw, Switch, Value, joined, one_of};
+use crate::values::{AnyWord, Kind, Raw, Switch, Value, one_of};
 use ferrite::operators::Keys;
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,11 +20,6 @@ use std::rc::Rc;
 
 mod file;
 mod meant;
-
-/// Everything that is wrong with an input, a line for each mistake.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Mistakes(pub String);
 
 /// Place where a value was typed.
 #[derive(Clone, Debug)]

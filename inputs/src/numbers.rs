@@ -1,6 +1,6 @@
 //! Numbers as typed.
+use crate::raw::Raw;
 use crate::text::{count_hint, number_hint};
-use crate::values::Raw;
 use ferrite::operators::LARGEST;
 use std::ops::RangeInclusive;
 

@@ -1,5 +1,5 @@
 //! Texts of input files, and the values of TOML in them.
-use crate::input::Mistakes;
+use crate::mistakes::Mistakes;
 use crate::text;
 use std::cell::Cell;
 use std::io::Read as _;

@@ -1,6 +1,6 @@
 //! Values of an input as `serde` reads them: each with the number of its place.
 use crate::given::PlaceNumber;
-use crate::values::Raw;
+use crate::raw::Raw;
 use serde::de::value::{MapDeserializer, SeqDeserializer};
 use serde::de::{self, Deserialize, Deserializer, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;

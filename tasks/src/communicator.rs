@@ -3,11 +3,8 @@
 //! A command does first what needs no other process, such as reading its flags, and then lets all
 //! [agree](RunCommunicator::agree). From there on all do the same, with errors that are either everybody's
 //! ([`Failure::shared`]), after which all leave, or one process's own, which then ends the others.
-#[cfg(feature = "mpi")]
-use super::interrupt;
-use super::{Code, Failure, Outcome, terminal};
+use super::{Code, Failure, Outcome};
 use ferrite::network::Network;
-use std::process::ExitCode;
 use std::sync::Arc;
 
 /// The processes.
@@ -90,44 +87,6 @@ impl RunCommunicator {
             n => Err(Failure::refused(format!("ferrite {command} runs as one process, not as {n}")).shared()),
         }
     }
-}
-
-/// Runs the program with all its processes. A failure that `body` returns is this process's own and ends the others.
-pub fn run(body: impl FnOnce(RunCommunicator) -> Outcome<ExitCode>) -> ExitCode {
-    match comms::launch() {
-        Some(launch) if launch.size != Some(1) => many(launch, body),
-        _ => alone(body),
-    }
-}
-
-fn alone(body: impl FnOnce(RunCommunicator) -> Outcome<ExitCode>) -> ExitCode {
-    body(RunCommunicator::of(comms::Solo::new())).unwrap_or_else(|failure| {
-        terminal::say(&format!("error: {}\n", failure.message));
-        failure.code.into()
-    })
-}
-
-#[cfg(feature = "mpi")]
-fn many(_: comms::Launch, body: impl FnOnce(RunCommunicator) -> Outcome<ExitCode>) -> ExitCode {
-    let run = comms::Mpi::run(|mpi| {
-        let comm = RunCommunicator::of(mpi.clone());
-        interrupt::is_one_of_several(comm.speaks());
-        body(comm).map_err(|failure| terminal::printable(&failure.message).into_owned())
-    });
-    run.unwrap_or_else(|error| {
-        terminal::say(&format!("error: {error}\n"));
-        Code::Refused.into()
-    })
-}
-
-#[cfg(not(feature = "mpi"))]
-fn many(launch: comms::Launch, _: impl FnOnce(RunCommunicator) -> Outcome<ExitCode>) -> ExitCode {
-    terminal::say(&format!(
-        "error: this program was started in parallel (says {}), but was built without MPI: build it with \
-         --features mpi, or start it without mpirun\n",
-        launch.variable
-    ));
-    Code::Refused.into()
 }
 
 #[cfg(test)]

@@ -2,11 +2,14 @@
 use super::named;
 use ferrite::backend::BackendError;
 use ferrite::domain::DeviceError;
+use ferrite::field::host::Fermion;
 use ferrite::files::{FileError, LengthRemedy, Problem};
+use ferrite::solve::SolveFailure;
 use ferrite_inputs::input::Mistakes;
 pub use ferrite_inputs::kind::ReadBy;
 use ferrite_records::program::ErrorMessage;
 use ferrite_report::ReportError;
+use solvers::SolveError;
 use std::fmt::Display;
 use std::process::ExitCode;
 
@@ -158,6 +161,19 @@ pub fn describe(error: &FileError, by: ReadBy) -> String {
 impl From<Mistakes> for Failure {
     fn from(mistakes: Mistakes) -> Self {
         Self::refused(mistakes)
+    }
+}
+
+impl<F: Fermion> From<SolveFailure<F>> for Failure {
+    fn from(failure: SolveFailure<F>) -> Self {
+        match failure {
+            SolveFailure::Solver(SolveError::Backend(error)) | SolveFailure::Device(error) => error.into(),
+            SolveFailure::Solver(error) => Self::refused(error).shared(),
+            SolveFailure::Schwarz(error) => Self::refused(error).shared(),
+            SolveFailure::Multigrid(error) => Self::refused(error).shared(),
+            SolveFailure::Unfinished { error, .. } => Self::failed(error).shared(),
+            failure @ SolveFailure::OutOfRange(_) => Self::failed(failure).shared(),
+        }
     }
 }
 

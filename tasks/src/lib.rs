@@ -2,7 +2,7 @@
 //!
 //! | modules | subject |
 //! |---|---|
-//! | [`solve`], [`plan`], [`method`], [`multigrid`], [`schwarz`], [`keys`] | a solve: keys of its input, the request that they make, and its run |
+//! | [`solve`], [`checked`], [`plan`], [`method`], [`multigrid`], [`schwarz`], [`keys`] | a solve: keys of its input, the request that they make, and its run |
 //! | [`solver`], [`outcome`] | settings of a solver by name, and outcomes of solves as records |
 //! | [`batches`], [`batch`] | numbers of right-hand sides that are solved together |
 //! | [`host_links`], [`stout`], [`fields`], [`setup_file`], [`configured`], [`line_file`], [`target`], [`named`] | links, fields and results in files |
@@ -14,6 +14,7 @@
 pub mod ahead;
 pub mod batch;
 pub mod batches;
+pub mod checked;
 pub mod communicator;
 pub mod configured;
 pub mod device;

@@ -1,18 +1,17 @@
 //! How a solve proceeds: the solver, its precisions and its limits, from flags and settings.
-use super::Outcome;
 use super::batch::{self, BatchChoice, BatchSize};
 use super::fields::Source;
 use super::layout::Cut;
 use super::multigrid;
-use super::plan::{OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, name_of};
+use super::plan::Wanted;
 use super::schwarz;
-use super::solve::refused;
 use super::text;
+use super::{Failure, Outcome};
 use ferrite::FermionKind;
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
-use ferrite::lattice::Lattice;
 use ferrite::multigrid::MultigridParams;
 use ferrite::operators::Operator;
+use ferrite::solve::names::{OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, name_of};
 use ferrite::solve::{Correction, METHODS, Method, Report, Request, Schwarz, methods_for};
 use ferrite::{LinkStorage, Precision};
 use ferrite_inputs::values::{AnyWord, Count, Number, Residual, Switch, Text, Word};
@@ -43,16 +42,6 @@ pub struct SolveScheme {
     escalate: bool,
     /// Whether CG is applied to the operator itself, which is positive.
     positive: bool,
-}
-
-/// What there is to solve.
-pub struct Wanted {
-    /// The lattice.
-    pub lattice: Lattice,
-    /// How many sources.
-    pub sources: usize,
-    /// Precision of the iteration.
-    pub precision: Precision,
 }
 
 vocabularies! {
@@ -122,7 +111,7 @@ impl SolveScheme {
     /// Refuses what does not go with how the lattice is cut.
     pub fn check(&self, operator: Operator, cut: Cut) -> Outcome {
         let request = Request { schwarz: self.schwarz, multigrid: self.multigrid, ..Request::new(operator) };
-        (self.method.check)(&request, cut.local, &cut.grid).map_err(refused)
+        (self.method.check)(&request, cut.local, &cut.grid).map_err(Failure::from)
     }
     /// For the library.
     pub fn request(&self, operator: Operator, precision: Precision, reconstruction: LinkStorage) -> Request {

@@ -3,7 +3,6 @@ use super::communicator::RunCommunicator;
 use super::failure::{ReadBy, describe};
 use super::fields::{self, Reading, Source, Stack, require_even};
 use super::layout::{Cut, Layout, LayoutChoice};
-use super::method::Wanted;
 use super::{Outcome, keys, stout, target, text};
 use ferrite::FermionKind;
 use ferrite::domain::Part;
@@ -131,6 +130,16 @@ impl Systems {
             Systems::Masses(list) | Systems::Shifts(list) => Some(list.len()),
         }
     }
+}
+
+/// What there is to solve.
+pub struct Wanted {
+    /// The lattice.
+    pub lattice: Lattice,
+    /// How many sources.
+    pub sources: usize,
+    /// Precision of the iteration.
+    pub precision: Precision,
 }
 
 /// Operator, fields and formats: what `solve` and `apply` have in common, resolved as far as that is possible without

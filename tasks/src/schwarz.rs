@@ -1,9 +1,9 @@
 //! The preconditioner of GCR-DD, from flags and settings.
-use super::plan::PRECISIONS;
 use comms::ProcessGrid;
 use ferrite::Precision;
 use ferrite::lattice::Lattice;
 use ferrite::solve::Schwarz;
+use ferrite::solve::names::PRECISIONS;
 use ferrite_inputs::values::{Count, Extents, Number, Word};
 use ferrite_inputs::{Given, Input, rules, vocabularies};
 use serde::Deserialize;

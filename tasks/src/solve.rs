@@ -18,7 +18,7 @@ use ferrite::solve::{Configuration, Method, Report, Request, SolveFailure, Solve
 use ferrite_inputs::values::{Switch, Text};
 use ferrite_inputs::{Given, Input};
 use serde::Deserialize;
-use solvers::{SolveError, Unsolved};
+use solvers::Unsolved;
 use std::path::{Path, PathBuf};
 use tracing::info;
 
@@ -198,20 +198,8 @@ impl<F: Fermion> Ended<F> {
             Err(SolveFailure::Unfinished { error, solutions, report }) => {
                 Ok(Ended { solutions, report: *report, error: Some(error) })
             }
-            Err(failure) => Err(refused(failure)),
+            Err(failure) => Err(failure.into()),
         }
-    }
-}
-
-/// A solve that did not begin.
-pub fn refused<F: Fermion>(failure: SolveFailure<F>) -> Failure {
-    match failure {
-        SolveFailure::Solver(SolveError::Backend(error)) | SolveFailure::Device(error) => error.into(),
-        SolveFailure::Solver(error) => Failure::refused(error).shared(),
-        SolveFailure::Schwarz(error) => Failure::refused(error).shared(),
-        SolveFailure::Multigrid(error) => Failure::refused(error).shared(),
-        SolveFailure::Unfinished { error, .. } => Failure::failed(error).shared(),
-        failure @ SolveFailure::OutOfRange(_) => Failure::failed(failure).shared(),
     }
 }
 

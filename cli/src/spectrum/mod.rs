@@ -9,7 +9,7 @@ mod spatial;
 mod summary;
 
 use super::batch::Needs;
-use super::check::{Checked, any_layout};
+use super::checked::{Checked, any_layout};
 use super::configured::Configured;
 use super::layout::Cut;
 use super::named;

@@ -7,7 +7,7 @@ use super::super::host_links::{HostLinks, LinksRead};
 use super::super::layout::{Cut, Layout};
 use super::super::plan::{configuration_header, reading};
 use super::super::progress::Watch;
-use super::super::solve::{self, ReadySolve, Solve, refused};
+use super::super::solve::{self, ReadySolve, Solve};
 use super::super::{Code, Context, Failure, Outcome, ahead, fields, interrupt, text};
 use super::account::SolveAccount;
 use super::input::{Shell, SourceKind, SpectrumInput};
@@ -469,7 +469,7 @@ impl<'a> QuarksOn<'a> {
                 None => FullField::zero(&domain, F::KIND, Precision::Double, *size)?,
             };
             let some = solutions.rhs(columns, &domain)?;
-            residuals.extend(configuration.true_residuals(&source, some, links.operator).map_err(refused)?);
+            residuals.extend(configuration.true_residuals(&source, some, links.operator)?);
         }
         self.spent.solves += begin.elapsed().as_secs_f64();
         Ok(solvers::worst_residual(&residuals))
@@ -526,7 +526,7 @@ impl<'a> QuarksOn<'a> {
             Ok((report, error))
         });
         watch.finish();
-        let (report, error) = solved.map_err(refused)?;
+        let (report, error) = solved?;
         solve::note_storage_of(storage, &report);
         finished(&typed, error.as_ref(), &report, solve.scheme.tol)?;
         self.spent.solves += report.total_seconds;
