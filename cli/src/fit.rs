@@ -6,9 +6,11 @@ use ferrite::statistics::fit::correlator::CorrelatorSettings;
 use ferrite::statistics::fit::covariance::CovarianceKind;
 use ferrite::statistics::jackknife::Resampling;
 use ferrite_inputs::files::not_an_input;
+use ferrite_records::fit::FitRecord;
+use ferrite_records::read::schema;
 use ferrite_report::analysis::AnalysisChoice;
 use ferrite_report::analysis::flow::FlowAnalysis;
-use ferrite_report::analysis::hadrons::{channels, fits};
+use ferrite_report::analysis::hadrons::{HadronFit, channels, fits};
 use ferrite_report::analysis::pcac::PcacFit;
 use ferrite_report::analysis::potential::PotentialAnalysis;
 use ferrite_report::analysis::traces::{self, TraceAnalysis};
@@ -16,8 +18,7 @@ use ferrite_report::records::correlators::{CorrelatorRecord, Correlators, PcacCh
 use ferrite_report::records::ensemble::{Stream, streams_sentence};
 use ferrite_report::records::measurements::MeasurementRecord;
 use ferrite_report::records::read_all;
-use ferrite_report::records::traces::TraceRecord;
-use serde_json::{Value, json};
+use ferrite_report::records::traces::TraceHistory;
 use std::path::PathBuf;
 use tracing::warn;
 
@@ -181,14 +182,14 @@ pub fn run(args: &FitArguments, context: &Context) -> Outcome {
     }
     let shown = Shown { args, name: names(&args.paths), context };
     match read.lines.first().map(|line| &line.value) {
-        Some(first) if TraceRecord::is_one(first) => {
-            of_traces(&shown, &TraceRecord::of(&read.lines).map_err(Failure::refused)?)
+        Some(first) if TraceHistory::is_one(first) => {
+            of_traces(&shown, &TraceHistory::of(&read.lines).map_err(Failure::refused)?)
         }
         Some(first) if MeasurementRecord::is_one(first) => {
             measurements(&shown, &MeasurementRecord::of(&read.lines).map_err(Failure::refused)?)
         }
         Some(first) if !CorrelatorRecord::is_one(first) => {
-            let schema = first["schema"].as_str().unwrap_or_default();
+            let schema = schema(first).unwrap_or_default();
             let why = "expected the lines of ferrite spectrum, ferrite measure -o or ferrite trace -o";
             Err(Failure::refused(format!("{}: the schema is '{schema}': {why}", read.lines[0].place)))
         }
@@ -214,12 +215,18 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    /// The part of the answer that all have.
-    fn object(&self, choice: &AnalysisChoice, configurations: usize) -> Value {
-        let mut object = choice.json(configurations);
-        object["path"] = json!(self.args.paths[0]);
-        object["paths"] = json!(self.args.paths);
-        object
+    /// Returns the record of what is analysed, without fits.
+    fn record(&self, choice: &AnalysisChoice, configurations: usize) -> FitRecord {
+        FitRecord {
+            path: self.args.paths[0].clone(),
+            paths: self.args.paths.clone(),
+            samples: choice.record(configurations),
+            hadrons: None,
+            pcac: None,
+            traces: None,
+            flow: None,
+            potential: None,
+        }
     }
     /// The first lines: what is analysed, and its streams.
     fn head(&self, choice: &AnalysisChoice, configurations: usize) -> String {
@@ -296,10 +303,12 @@ fn spectrum(shown: &Shown, record: &CorrelatorRecord) -> Outcome {
         return Err(Failure::refused(format!("{folder}: {why}")));
     }
     let n = record.all.len();
-    let mut object = shown.object(&choice, n);
-    object["hadrons"] = found.iter().map(|one| one.json()).collect();
-    object["pcac"] = pcac.iter().map(|one| one.json()).collect();
-    context.output.result("ferrite.fit/1", object, || {
+    let record = FitRecord {
+        hadrons: Some(found.iter().map(HadronFit::record).collect()),
+        pcac: Some(pcac.iter().map(PcacFit::record).collect()),
+        ..shown.record(&choice, n)
+    };
+    context.output.record(&record, || {
         let mut text = shown.head(&choice, n);
         for one in &found {
             text += &one.text();
@@ -327,7 +336,7 @@ fn pcac_of(first: &Correlators, names: &[String]) -> (Vec<PcacChannel>, Option<V
     (all, Some(hadrons).filter(|hadrons| !hadrons.is_empty()))
 }
 
-fn of_traces(shown: &Shown, record: &TraceRecord) -> Outcome {
+fn of_traces(shown: &Shown, record: &TraceHistory) -> Outcome {
     let Shown { args, name: path, context } = shown;
     let flags = [
         ("--form", args.form.is_some()),
@@ -340,9 +349,9 @@ fn of_traces(shown: &Shown, record: &TraceRecord) -> Outcome {
     refuse(&flags, path, "traces")?;
     let (choice, n) = (choice(args, 1, record.streams.clone()), record.all.len());
     let found = traces::traces(&record.all, &choice);
-    let mut object = shown.object(&choice, n);
-    object["traces"] = found.iter().map(TraceAnalysis::json).collect();
-    context.output.result("ferrite.fit/1", object, || shown.head(&choice, n) + &traces::text(&found))
+    let means = Some(found.iter().map(TraceAnalysis::record).collect());
+    let record = FitRecord { traces: means, ..shown.record(&choice, n) };
+    context.output.record(&record, || shown.head(&choice, n) + &traces::text(&found))
 }
 
 fn measurements(shown: &Shown, record: &MeasurementRecord) -> Outcome {
@@ -356,7 +365,7 @@ fn measurements(shown: &Shown, record: &MeasurementRecord) -> Outcome {
     refuse(&flags, path, "measurements")?;
     let choice = choice(args, 1, record.streams.clone());
     let flow = FlowAnalysis::of(&record.all, &choice);
-    let loops = &record.all[0].loops;
+    let loops = &record.all[0].wilson_loops;
     if loops.is_empty() {
         let flags = [("--distances", args.distances.is_some()), ("--window", args.window.is_some())];
         refuse(&flags, path, "measurements without Wilson loops")?;
@@ -372,10 +381,12 @@ fn measurements(shown: &Shown, record: &MeasurementRecord) -> Outcome {
         return Err(Failure::refused(format!("{path} {why}")));
     }
     let n = record.all.len();
-    let mut object = shown.object(&choice, n);
-    object["flow"] = json!(flow.as_ref().map(FlowAnalysis::json));
-    object["potential"] = json!(potential.as_ref().map(PotentialAnalysis::json));
-    context.output.result("ferrite.fit/1", object, || {
+    let record = FitRecord {
+        flow: Some(flow.as_ref().map(FlowAnalysis::record)),
+        potential: Some(potential.as_ref().map(PotentialAnalysis::record)),
+        ..shown.record(&choice, n)
+    };
+    context.output.record(&record, || {
         let mut text = shown.head(&choice, n);
         text += &flow.map_or_else(String::new, |flow| flow.text());
         text += &potential.map_or_else(String::new, |potential| potential.text());

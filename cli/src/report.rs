@@ -8,7 +8,6 @@ use ferrite_report::page::rhmc::RhmcReport;
 use ferrite_report::page::spectrum::SpectrumReport;
 use ferrite_report::records::correlators::{self, CorrelatorRecord};
 use ferrite_report::records::trajectories;
-use serde_json::json;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -75,9 +74,7 @@ pub fn run(args: &ReportArguments, context: &Context) -> Outcome {
         let spectrum = SpectrumReport::read(folder, folder_name(folder))?;
         writable()?;
         write(spectrum.html(&program))?;
-        let mut object = spectrum.json();
-        (object["folder"], object["output"]) = (json!(folder), json!(path));
-        return context.output.result("ferrite.report/1", object, || spectrum.text() + &page());
+        return context.output.record(&spectrum.record(folder, &path), || spectrum.text() + &page());
     }
     if let Some(folder) = one {
         let run = trajectories::read(folder)?;

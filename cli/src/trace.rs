@@ -8,7 +8,7 @@ use super::keys::{self, SolverFlags};
 use super::layout::Layout;
 use super::line_file::{LineFile, measure_all};
 use super::named;
-use super::plan::{self, Systems, configuration_header, merged, reading};
+use super::plan::{self, Systems, configuration_header, reading};
 use super::progress::Watch;
 use super::solve::{self, Solve};
 use super::{Code, Context, Failure, Outcome, interrupt, text};
@@ -19,6 +19,11 @@ use ferrite::observables::traces::{Dilution, MOST_NOISE, NoiseKind, NoiseSource,
 use ferrite::solve::Configuration;
 use ferrite::{FermionKind, Precision};
 use ferrite_inputs::Input;
+use ferrite_records::measure::{
+    DilutedTimes, DilutionInput, LineOrigin, NoiseInput, TraceInput, TraceLine, TraceRecord, TracesRecord,
+};
+use ferrite_records::object;
+use ferrite_records::operator::OperatorWithSources;
 use num_complex::Complex64;
 use serde_json::{Map, Value, json};
 use solvers::worse_residual;
@@ -38,9 +43,6 @@ staggered ones, for M = m + D/2 and all four flavours of the field: means over n
 is another one on each configuration, by its name, and does not depend on the process grid. With -o, each configuration adds a line of JSON
 with the number of each noise vector, and the same command resumes where it stopped; `ferrite fit` makes means over
 configurations, and the disconnected susceptibility, of this file.";
-
-/// The schema of a line of `--output`.
-const LINE: &str = "ferrite.traces/1";
 
 /// Arguments of `trace`.
 #[derive(Args)]
@@ -131,23 +133,19 @@ impl NoiseChoice {
         };
         Ok(NoiseChoice { vectors: args.noise.unwrap_or(8), seed: args.seed.unwrap_or(1), kind, dilution })
     }
-    fn json(&self) -> Value {
+    fn record(&self) -> NoiseInput {
         let Dilution { times, spin, colour, parity } = self.dilution;
         let times = match times {
-            0 => Value::Null,
-            usize::MAX => json!("all"),
-            times => json!(times),
+            0 => None,
+            usize::MAX => Some(DilutedTimes::Named("all".into())),
+            times => Some(DilutedTimes::Every(times)),
         };
         let kind = match self.kind {
             NoiseKind::Z2 => "z2",
             NoiseKind::Z4 => "z4",
         };
-        json!({
-            "vectors": self.vectors,
-            "seed": self.seed,
-            "kind": kind,
-            "dilution": { "times": times, "spin": spin, "colour": colour, "parity": parity },
-        })
+        let dilution = DilutionInput { times, spin, colour, parity };
+        NoiseInput { vectors: self.vectors, seed: Some(self.seed), kind: kind.into(), dilution }
     }
     /// On a configuration.
     fn source(&self, configuration: &Configured) -> NoiseSource {
@@ -163,14 +161,19 @@ struct Task {
 
 impl Task {
     /// Reads the flags for a configuration; lists all mistakes. Gives what decides the result, too.
-    fn new(args: &TraceArguments, noise: &NoiseChoice, path: &Path, context: &Context) -> Outcome<(Self, Value)> {
+    fn new(
+        args: &TraceArguments,
+        noise: &NoiseChoice,
+        path: &Path,
+        context: &Context,
+    ) -> Outcome<(Self, Map<String, Value>)> {
         let mut input = Input::new(&keys::SOLVE);
         context.add_to(&mut input);
         args.flags.add_to(&mut input);
         input.put("gauge", &[path.display().to_string()], "CONFIGURATION");
         let physics: Map<String, Value> = keys::physics()
             .chain(["masses"])
-            .filter_map(|key| Some((key.to_string(), json!(input.get(key)?.text()))))
+            .filter_map(|key| Some((key.to_string(), input.get(key)?.text().into())))
             .collect();
         let read = reading(&mut input);
         let kind = plan::definition(&mut input.clone()).map(|definition| definition.kind);
@@ -192,7 +195,7 @@ impl Task {
         if solve.plan.reconstruction.is_some_and(|storage| storage.temporal) {
             return Err(Failure::refused("--reconstruct: temporal gauge is for solve and bench; use 18, 12 or 8"));
         }
-        Ok((Task { solve, parts }, Value::Object(physics)))
+        Ok((Task { solve, parts }, physics))
     }
 }
 
@@ -223,24 +226,21 @@ fn mean(noise: &[Complex64]) -> [[f64; 2]; 2] {
 }
 
 impl Found {
-    fn json(&self) -> Value {
-        let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
+    fn line(&self, file: &Path, system: OperatorWithSources) -> TraceLine {
         let trace = |trace: &Trace| {
             let [mean, error] = mean(&trace.noise);
-            json!({
-                "mass": trace.mass,
-                "gamma": trace.gamma,
-                "mean": mean.map(number),
-                "error": error.map(number),
-                "noise": trace.noise.iter().map(|z| json!([number(z.re), number(z.im)])).collect::<Vec<_>>(),
-            })
+            let noise = trace.noise.iter().map(|z| [z.re, z.im]).collect();
+            TraceRecord { mass: trace.mass, gamma: trace.gamma.clone(), noise, mean, error }
         };
-        json!({
-            "traces": self.traces.iter().map(trace).collect::<Vec<_>>(),
-            "residual": number(self.residual),
-            "iterations": self.iterations,
-            "seconds": self.seconds,
-        })
+        TraceLine {
+            origin: LineOrigin::default(),
+            file: file.into(),
+            traces: self.traces.iter().map(trace).collect(),
+            residual: self.residual,
+            iterations: self.iterations,
+            seconds: self.seconds,
+            system,
+        }
     }
     fn text(&self) -> String {
         let mut all = format!(
@@ -267,23 +267,19 @@ pub fn run(args: &TraceArguments, context: &Context) -> Outcome {
     let tasks = files.iter().map(|path| Task::new(args, &noise, path, context)).collect::<Outcome<Vec<_>>>();
     let tasks = comm.agree(tasks)?;
     let choice: DeviceChoice = context.device_choice()?;
-    let input = json!({ "solve": tasks[0].1, "noise": noise.json() });
+    let input = object(&TraceInput { solve: tasks[0].1.clone(), noise: noise.record() });
     let configurations = Configured::all(&files, comm)?;
     let device = choice.open(comm)?;
-    let record =
-        args.output.clone().map(|path| LineFile::open(path, LINE, input, &configurations, comm)).transpose()?;
+    let record = args.output.clone().map(|path| LineFile::open(path, input, &configurations, comm)).transpose()?;
     let tasks = tasks.into_iter().map(|(task, _)| task);
-    let (objects, ended) =
+    let (lines, ended) =
         measure_all(record.as_ref(), configurations.into_iter().zip(tasks), comm, |configuration, task| {
             let measurement = Measurement { task: &task, noise: &noise, choice: &choice, device: &device, context };
             measurement.make(configuration, record.as_ref())
         })?;
-    let object = json!({
-        "configurations": objects,
-        "backend": device.name(),
-        "device": device.describe(),
-    });
-    context.output.result("ferrite.trace/1", object, String::new).and(ended)
+    let (backend, device) = (device.name().into(), device.describe());
+    let record = TracesRecord { configurations: lines, backend, device };
+    context.output.record(&record, String::new).and(ended)
 }
 
 /// How a configuration is measured.
@@ -297,7 +293,7 @@ struct Measurement<'a> {
 
 impl Measurement<'_> {
     /// *Collective.* Measures one, and prints and notes it.
-    fn make(&self, configuration: &mut Configured, record: Option<&LineFile>) -> Outcome<Value> {
+    fn make(&self, configuration: &mut Configured, record: Option<&LineFile<TraceLine>>) -> Outcome<TraceLine> {
         let (comm, plan, begin) = (&self.context.comm, &self.task.solve.plan, Instant::now());
         if record.is_some() {
             configuration.hold(comm)?;
@@ -323,12 +319,10 @@ impl Measurement<'_> {
             FermionKind::Staggered => self.solve::<ColourVector>(configuration, &links, &layout, &batches)?,
         };
         found.seconds = begin.elapsed().as_secs_f64();
-        let mut object = found.json();
-        object["file"] = json!(configuration.typed);
-        let object = merged(Value::Object(ferrite_records::object(&plan.record(&links.operator))), [object]);
-        let object = match record {
-            Some(record) => record.add(configuration, &object, comm)?,
-            None => object,
+        let line = found.line(&configuration.typed, plan.record(&links.operator));
+        let line = match record {
+            Some(record) => record.add(configuration, line, comm)?,
+            None => line,
         };
         let headline = plan.headline(&links.operator);
         let vectors = text::count(self.noise.vectors as usize, "noise vector");
@@ -337,7 +331,7 @@ impl Measurement<'_> {
             configuration.typed.display(),
             found.text()
         ))?;
-        Ok(object)
+        Ok(line)
     }
     /// *Collective.* Solves for all parts of all noise vectors, batch after batch.
     fn solve<F: TraceField>(

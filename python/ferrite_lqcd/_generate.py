@@ -11,7 +11,6 @@ HEAD = '''"""The Dirac operators, each with its parameters. Made from the regist
 
 from __future__ import annotations
 
-import json
 from typing import Any, Optional, Sequence
 
 from . import _native
@@ -24,8 +23,7 @@ __all__ = {names}
 
 def operators() -> "list[dict[str, Any]]":
     """All operators: ``name``, ``title``, ``formula``, ``staggered``, and ``parameters`` with name, type, help and default."""
-    found: "list[dict[str, Any]]" = json.loads(_native.operators())
-    return found
+    return _native.operators()
 '''
 
 
@@ -36,7 +34,7 @@ def class_name(name: str) -> str:
 
 def source() -> str:
     """The text of ``operators.py``."""
-    registry = json.loads(_native.operators())
+    registry = _native.operators()
     names = [class_name(operator["name"]) for operator in registry] + ["operators"]
     text = [HEAD.format(names=json.dumps(sorted(names)))]
     for operator in registry:

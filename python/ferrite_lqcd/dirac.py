@@ -8,7 +8,6 @@ Fields are NumPy arrays: ``[t, z, y, x, spin, colour]`` of Wilson-like operators
 from __future__ import annotations
 
 import copy
-import json
 import os
 from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Optional, Sequence
 
@@ -159,7 +158,7 @@ class Operator(Pickled):
         self.name = name
         self.gauge = gauge
         self._texts = texts
-        self.parameters: "dict[str, Any]" = json.loads(self._dirac.description)
+        self.parameters: "dict[str, Any]" = self._dirac.description
 
     def _pickled(self) -> "dict[str, Any]":
         return {"name": self.name, "gauge": self.gauge, "parameters": self._texts, "more": self._more()}

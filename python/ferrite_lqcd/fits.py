@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any, NamedTuple, Optional, Sequence, Union
 
@@ -89,8 +88,8 @@ class Fit(Pickled):
         ``cosh``, ``sinh`` or ``exp``.
     """
 
-    def __init__(self, said: str, svg: str):
-        self._data: "dict[str, Any]" = json.loads(said)
+    def __init__(self, said: "dict[str, Any]", svg: str):
+        self._data = said
         self._svg = svg
         data = self._data
         self.name: str = data["hadron"]
@@ -244,7 +243,7 @@ def fit(
         **_errors(bin, bootstrap, seed),
     }
     chosen = form or ("exp" if baryons else "cosh")
-    said, svg = _native.fit(rows, chosen, name or "correlator", json.dumps(settings))
+    said, svg = _native.fit(rows, chosen, name or "correlator", settings)
     return Fit(said, svg)
 
 

@@ -7,7 +7,6 @@ the axes ``[t, z, y, x, mu, row, column]``. With several processes (``fe.init(co
 from __future__ import annotations
 
 import copy
-import json
 import math
 import os
 from dataclasses import dataclass
@@ -150,7 +149,7 @@ class Gauge(Pickled):
         links, said = _native.Links.read(
             os.fspath(path), verify, allow_non_unitary, reunitarise, sizes, record, _shared(device)
         )
-        return cls._of(links, device, json.loads(said))
+        return cls._of(links, device, said)
 
     @classmethod
     def unit(cls, lattice: Sequence[int], *, device: Optional[Device] = None) -> Gauge:
@@ -262,7 +261,7 @@ class Gauge(Pickled):
 
     def loops(self, *, device: Optional[Device] = None) -> Loops:
         """Plaquette, rectangle, Polyakov loop, energy density and topological charge."""
-        found = json.loads(self._links.loops(self._where(device)))
+        found = self._links.loops(self._where(device))
         plaquette = found["plaquette"]
         return Loops(
             Plaquette(plaquette["mean"], plaquette["spatial"], plaquette["temporal"]),
@@ -328,7 +327,7 @@ class Gauge(Pickled):
                 f"an earlier time, or for a step of {time / most:.3g} or more"
             )
         links, said = self._links.flow(self._where(device), action, time, step)
-        return Flow(Gauge._of(links, self._home(device)), json.loads(said), action)
+        return Flow(Gauge._of(links, self._home(device)), said, action)
 
     def fix(
         self,

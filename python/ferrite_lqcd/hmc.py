@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from typing import Any, Iterator, Optional, Sequence, Union
@@ -270,7 +269,7 @@ class HMC:
             "friction": None if friction is None else positive("friction", friction),
         }
         self._device = gauge._home(device)
-        self._chain = _native.Chain.of(self._device._native, gauge._links, json.dumps(spec))
+        self._chain = _native.Chain.of(self._device._native, gauge._links, spec)
         self.number = 0
 
     def __reduce__(self) -> Any:
@@ -293,7 +292,7 @@ class HMC:
         """
         said = self._chain.trajectory(self.number + 1, reverse)
         self.number += 1
-        return Trajectory(**json.loads(said))
+        return Trajectory(**said)
 
     def run(self, count: int) -> Iterator[Trajectory]:
         """Returns an iterator over so many trajectories, each of which is made when it is asked for."""

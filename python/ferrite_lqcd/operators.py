@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Optional, Sequence
 
 from . import _native
@@ -15,8 +14,7 @@ __all__ = ["Asqtad", "Clover", "ExpClover", "Hisq", "Staggered", "Twisted", "Twi
 
 def operators() -> "list[dict[str, Any]]":
     """All operators: ``name``, ``title``, ``formula``, ``staggered``, and ``parameters`` with name, type, help and default."""
-    found: "list[dict[str, Any]]" = json.loads(_native.operators())
-    return found
+    return _native.operators()
 
 
 class Wilson(Operator):

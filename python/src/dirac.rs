@@ -19,7 +19,7 @@ use ferrite::lattice::{Lattice, Section};
 use ferrite::multigrid::{Coarsening, Multigrid};
 use ferrite::num_complex::Complex64;
 use ferrite::observables::spectrum::contraction_bytes;
-use ferrite::operators::{Key, KeyKind, OPERATORS, Operator, OperatorForm, WilsonLike};
+use ferrite::operators::{Definition, Key, KeyKind, OPERATORS, Operator, OperatorForm, WilsonLike};
 use ferrite::solve::setup_file::{self, SetupError};
 use ferrite::solve::{Configuration, Report, Request, SolveFailure, for_batches, in_batches, names, shifts_in_batches};
 use ferrite::solvers::{Iteration, IterationKind, Observer, Step, Unsolved};
@@ -30,7 +30,7 @@ use ferrite_tasks::outcome::{self, SystemKind};
 use ferrite_tasks::solver::SolverSettings;
 use pyo3::prelude::*;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -45,9 +45,8 @@ pub struct Dirac {
     operator: Operator,
     part: Section,
     gauge: Arc<HostGauge>,
-    /// What is known of it, as JSON.
-    #[pyo3(get)]
-    description: String,
+    /// What is known of it.
+    description: Map<String, Value>,
 }
 
 /// `plain`, `dagger` or `normal`.
@@ -400,11 +399,16 @@ impl Dirac {
         let on = gauge.clone();
         let kept =
             device.get().keep(py, move |thread, _| Ok(Some(Configuration::of_shared(&thread.domain(&part)?, on))))?;
-        said["operator"] = name.into();
-        said["mass"] = operator.mass().into();
-        said["antiperiodic"] = (operator.boundary().sign() < 0.0).into();
-        said["staggered"] = (operator.kind() == FermionKind::Staggered).into();
-        Ok(Dirac { kept, device, operator, part, gauge, description: said.to_string() })
+        said.insert("operator".into(), name.into());
+        said.insert("mass".into(), operator.mass().into());
+        said.insert("antiperiodic".into(), (operator.boundary().sign() < 0.0).into());
+        said.insert("staggered".into(), (operator.kind() == FermionKind::Staggered).into());
+        Ok(Dirac { kept, device, operator, part, gauge, description: said })
+    }
+    /// What is known of it.
+    #[getter]
+    fn description(&self) -> Typed<Map<String, Value>> {
+        Typed(self.description.clone())
     }
     /// M ψ, M† ψ or M†M ψ: `plain`, `dagger` or `normal`, in double precision.
     fn apply<'py>(&self, py: Python<'py>, given: Given<'_>, form: &str) -> PyResult<Made<'py>> {
@@ -624,9 +628,29 @@ fn setup_failure(path: &Path, why: SetupError) -> Failure {
     }
 }
 
-/// All operators with their parameters, as JSON.
+/// An operator of the registry.
+#[derive(Clone, Debug, Serialize)]
+pub struct OperatorEntry {
+    name: &'static str,
+    title: &'static str,
+    formula: &'static str,
+    staggered: bool,
+    parameters: Vec<ParameterEntry>,
+}
+
+/// A parameter of an operator.
+#[derive(Clone, Debug, Serialize)]
+struct ParameterEntry {
+    name: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    help: String,
+    default: Option<&'static str>,
+}
+
+/// All operators with their parameters.
 #[pyfunction]
-pub fn operators() -> String {
+pub fn operators() -> Typed<Vec<OperatorEntry>> {
     let kind = |key: &Key| match key.kind {
         KeyKind::Number => "float",
         KeyKind::Count => "int",
@@ -637,18 +661,18 @@ pub fn operators() -> String {
         KeyKind::Word if key.example.starts_with('"') => "str",
         KeyKind::Word => "str | float",
     };
-    let all = OPERATORS.iter().map(|definition| {
-        let keys = definition.all_keys().map(|key| {
-            let (name, help) = (keys::in_python(key.name), keys::reworded(key.help));
-            json!({ "name": name, "type": kind(key), "help": help, "default": key.default })
-        });
-        json!({
-            "name": definition.name,
-            "title": definition.title,
-            "formula": definition.formula,
-            "staggered": definition.kind == FermionKind::Staggered,
-            "parameters": keys.collect::<Vec<_>>(),
-        })
-    });
-    Value::from(all.collect::<Vec<_>>()).to_string()
+    let parameter = |key: &Key| ParameterEntry {
+        name: keys::in_python(key.name),
+        kind: kind(key),
+        help: keys::reworded(key.help),
+        default: key.default,
+    };
+    let one = |definition: &&'static Definition| OperatorEntry {
+        name: definition.name,
+        title: definition.title,
+        formula: definition.formula,
+        staggered: definition.kind == FermionKind::Staggered,
+        parameters: definition.all_keys().map(parameter).collect(),
+    };
+    Typed(OPERATORS.iter().map(one).collect())
 }

@@ -1,14 +1,18 @@
 //! Fits of correlators, and effective masses with errors.
 use crate::failure::{Failure, Outcome};
 use crate::host::on_host;
+use crate::typed::Typed;
 use ferrite::statistics::effective::{CorrelatorShape, effective_masses as masses_of};
 use ferrite::statistics::fit::correlator::CorrelatorSettings;
 use ferrite::statistics::jackknife::{Resampling, bins};
+use ferrite_records::fit::HadronFitRecord;
+use ferrite_records::object;
 use ferrite_report::analysis::hadrons::HadronFit;
 use ferrite_report::analysis::{AnalysisChoice, COVARIANCES, SHAPES, why_not};
 use ferrite_report::page::correlator_svg;
 use pyo3::prelude::*;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 fn named<T: Copy>(what: &str, name: &str, all: &[(&str, T)]) -> Outcome<T> {
     let found = all.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
@@ -34,6 +38,12 @@ fn samples(given: &[Vec<f64>], bin: usize) -> Outcome<Vec<Vec<f64>>> {
     Ok(bins(given, bin))
 }
 
+/// Returns numbers as JSON has them: `[1,2]`.
+fn list(numbers: &[usize]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(usize::to_string).collect();
+    format!("[{}]", numbers.join(","))
+}
+
 fn resampling(draws: Option<usize>, seed: u64) -> Outcome<Resampling> {
     match draws {
         None => Ok(Resampling::Jackknife),
@@ -42,39 +52,57 @@ fn resampling(draws: Option<usize>, seed: u64) -> Outcome<Resampling> {
     }
 }
 
-/// Fits a correlator: what is known of it as JSON, and a picture.
+/// Settings of a fit, as Python gives them.
+#[derive(Clone, Debug, Deserialize)]
+pub struct FitSettings {
+    bin: usize,
+    window: Option<Vec<usize>>,
+    states: Vec<usize>,
+    covariance: Option<String>,
+    bootstrap: Option<usize>,
+    seed: u64,
+}
+
+/// A fit with numbers of configurations and bins.
+#[derive(Clone, Debug, Serialize)]
+struct CountedFit {
+    #[serde(flatten)]
+    fit: HadronFitRecord,
+    configurations: usize,
+    bins: usize,
+}
+
+/// Fits a correlator: the record of the fit, and a picture.
 #[pyfunction]
 pub fn fit(
     py: Python<'_>,
     correlators: Vec<Vec<f64>>,
     form: &str,
     name: &str,
-    settings: &str,
-) -> PyResult<(String, String)> {
-    let settings: Value = serde_json::from_str(settings).map_err(Failure::other)?;
+    settings: Typed<FitSettings>,
+) -> PyResult<(Typed<Map<String, Value>>, String)> {
+    let Typed(settings) = settings;
     let shape = named("form", form, &SHAPES)?;
-    let bin = settings["bin"].as_u64().unwrap_or(0) as usize;
-    let samples = samples(&correlators, bin)?;
+    let samples = samples(&correlators, settings.bin)?;
     let times = samples[0].len();
-    let window: Option<[usize; 2]> = match &settings["window"] {
-        Value::Null => None,
-        given => {
+    let window = match settings.window.as_deref() {
+        None => None,
+        Some(given) => {
             let last = if shape == CorrelatorShape::Exponential { times - 1 } else { times / 2 };
-            let fits = |[first, end]: &[usize; 2]| first <= end && *end <= last;
-            let found = serde_json::from_value(given.clone()).ok().filter(fits);
-            let why = || format!("window = {given}: expected first and last time, of 0 to {last}");
+            let found = <[usize; 2]>::try_from(given).ok().filter(|[first, end]| first <= end && *end <= last);
+            let why = || format!("window = {}: expected first and last time, of 0 to {last}", list(given));
             Some(found.ok_or_else(|| Failure::input(why()))?)
         }
     };
-    let mut states: Vec<usize> = serde_json::from_value(settings["states"].clone()).unwrap_or_default();
+    let mut states = settings.states;
+    let given = list(&states);
     states.sort_unstable();
     states.dedup();
     if states.is_empty() || states.iter().any(|count| ![1, 2].contains(count)) {
-        return Err(Failure::input(format!("states = {}: expected 1, 2, or [1, 2]", settings["states"])).into());
+        return Err(Failure::input(format!("states = {given}: expected 1, 2, or [1, 2]")).into());
     }
-    let covariance = settings["covariance"].as_str().map(|name| named("covariance", name, &COVARIANCES)).transpose()?;
-    let draws = settings["bootstrap"].as_u64().map(|draws| draws as usize);
-    let resampling = resampling(draws, settings["seed"].as_u64().unwrap_or(1))?;
+    let covariance = settings.covariance.map(|name| named("covariance", &name, &COVARIANCES)).transpose()?;
+    let resampling = resampling(settings.bootstrap, settings.seed)?;
     let fits = CorrelatorSettings { window, states, covariance, resampling };
     // Bins are made above.
     let choice = AnalysisChoice { fits, shape: Some(shape), ..AnalysisChoice::with_bin(1) };
@@ -85,10 +113,8 @@ pub fn fit(
             return Err(Failure::input(format!("no fit of the {name}: {}", why_not(error))));
         }
         let svg = correlator_svg(&found).map_err(Failure::other)?;
-        let mut object = found.json();
-        object["configurations"] = json!(configurations);
-        object["bins"] = json!(samples.len());
-        Ok((object.to_string(), svg))
+        let fit = CountedFit { fit: found.record(), configurations, bins: samples.len() };
+        Ok((Typed(object(&fit)), svg))
     })
 }
 

@@ -3,6 +3,7 @@ use crate::device::{Device, Kept};
 use crate::failure::{Failure, Outcome};
 use crate::keys;
 use crate::links::Links;
+use crate::typed::Typed;
 use ferrite::Precision;
 use ferrite::domain::Domain;
 use ferrite::field::GaugeField;
@@ -23,8 +24,12 @@ use ferrite::hmc::wilson::{WilsonMethod, WilsonQuarks, WilsonSolver};
 use ferrite::operators::fat_links::PathCoefficients;
 use ferrite::operators::{Operator, Smearing, Tadpole};
 use ferrite::rational::{self, Fraction};
+use ferrite_records::ensemble::EnergyParts;
+use ferrite_records::object;
+use ferrite_tasks::ensemble::energies;
 use pyo3::prelude::*;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// A Markov chain on a device.
@@ -78,47 +83,104 @@ struct Running {
     /// Whether links have moved since the spectrum was looked at.
     has_moved: bool,
     /// The last trajectory, as it was told: somebody may have stopped it when it was done already.
-    last: Option<(u32, String)>,
+    last: Option<MadeTrajectory>,
 }
 
-fn number(object: &Value, key: &str) -> Outcome<Option<f64>> {
-    match &object[key] {
-        Value::Null => Ok(None),
-        value => value.as_f64().map(Some).ok_or_else(|| Failure::input(format!("{key} = {value} is not a number"))),
-    }
+/// A chain as Python describes it.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ChainSpec {
+    gauge: GaugeSpec,
+    quarks: Vec<QuarkSpec>,
+    length: f64,
+    steps: Vec<usize>,
+    gauge_steps: Option<usize>,
+    integrator: String,
+    gauge_integrator: String,
+    seed: u64,
+    thermalise: u32,
+    precision: String,
+    dynamics_tol: Option<f64>,
+    action_tol: Option<f64>,
+    friction: Option<f64>,
 }
 
-fn needed(object: &Value, key: &str) -> Outcome<f64> {
-    number(object, key)?.ok_or_else(|| Failure::input(format!("{key} is missing")))
+/// A gauge action.
+#[derive(Clone, Debug, Deserialize)]
+struct GaugeSpec {
+    name: String,
+    beta: f64,
+    u0: Option<f64>,
+    xi: Option<f64>,
+    flavours: Option<f64>,
+    plaquette: Option<f64>,
+    rectangle: Option<f64>,
+    parallelogram: Option<f64>,
 }
 
-fn gauge_action(object: &Value) -> Outcome<GaugeAction> {
-    let (beta, name) = (needed(object, "beta")?, object["name"].as_str().unwrap_or_default());
-    let u0 = number(object, "u0")?;
-    let Some((_, named)) = ActionName::ALL.into_iter().find(|(known, _)| *known == name) else {
+/// Quarks: `two` or `one` flavours of Wilson-like ones, or `staggered` ones.
+#[derive(Clone, Debug, Deserialize)]
+struct QuarkSpec {
+    kind: String,
+    operator: String,
+    title: String,
+    level: usize,
+    parameters: BTreeMap<String, String>,
+    stout_rho: Option<f64>,
+    stout_levels: Option<usize>,
+    #[serde(default)]
+    heavier: Vec<f64>,
+    #[serde(default)]
+    twists: Vec<f64>,
+    method: Option<String>,
+    guesses: Option<usize>,
+    #[serde(default)]
+    masses: Vec<f64>,
+    #[serde(default)]
+    flavours: Vec<String>,
+    pseudofermions: Option<usize>,
+}
+
+/// A trajectory that was made.
+#[derive(Clone, Debug, Serialize)]
+struct MadeTrajectory {
+    number: u32,
+    delta_h: f64,
+    accepted: bool,
+    start: EnergyParts,
+    end: EnergyParts,
+    iterations: Vec<[usize; 2]>,
+    irreversibility: Option<[f64; 2]>,
+    failure: Option<String>,
+    plaquette: f64,
+    seconds: f64,
+}
+
+fn gauge_action(spec: &GaugeSpec) -> Outcome<GaugeAction> {
+    let GaugeSpec { beta, name, u0, .. } = spec;
+    let (beta, u0) = (*beta, *u0);
+    let Some((_, named)) = ActionName::ALL.into_iter().find(|(known, _)| known == name) else {
         return Err(Failure::input(format!("gauge action '{name}': there are {}", names(&ActionName::ALL))));
     };
     if named == ActionName::LuscherWeisz && u0.is_none() {
         return Err(Failure::input("luscher-weisz needs u0"));
     }
-    let mut action = match (named, number(object, "xi")?) {
+    let mut action = match (named, spec.xi) {
         (ActionName::Wilson, Some(xi)) => GaugeAction::anisotropic_wilson(beta, xi),
         (_, Some(_)) => return Err(Failure::input(format!("xi goes with wilson, not with {name}"))),
-        (named, None) => named.isotropic(beta, u0.unwrap_or(1.0), number(object, "flavours")?),
+        (named, None) => named.isotropic(beta, u0.unwrap_or(1.0), spec.flavours),
     };
-    for (key, coefficient) in [
-        ("plaquette", &mut action.plaquette),
-        ("rectangle", &mut action.rectangle),
-        ("parallelogram", &mut action.parallelogram),
+    for (given, coefficient) in [
+        (spec.plaquette, &mut action.plaquette),
+        (spec.rectangle, &mut action.rectangle),
+        (spec.parallelogram, &mut action.parallelogram),
     ] {
-        *coefficient = number(object, key)?.unwrap_or(*coefficient);
+        *coefficient = given.unwrap_or(*coefficient);
     }
     Ok(action)
 }
 
-fn scheme(object: &Value, key: &str) -> Outcome<Scheme> {
-    let lambda = number(object, "lambda")?.unwrap_or(MINIMUM_NORM);
-    let (all, name) = (Scheme::named(lambda), object[key].as_str().unwrap_or("omelyan"));
+fn scheme(name: &str) -> Outcome<Scheme> {
+    let all = Scheme::named(MINIMUM_NORM);
     let found = all.into_iter().find(|(known, _)| *known == name);
     let (_, scheme) = found.ok_or_else(|| Failure::input(format!("integrator '{name}': there are {}", names(&all))))?;
     Ok(scheme)
@@ -129,43 +191,37 @@ fn names<T>(all: &[(&'static str, T)]) -> String {
     all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
-fn quark(object: &Value) -> Outcome<QuarkPlan> {
-    let name = object["operator"].as_str().unwrap_or_default();
-    let parameters: BTreeMap<String, String> =
-        serde_json::from_value(object["parameters"].clone()).map_err(Failure::other)?;
-    let (operator, _) = keys::resolve(name, parameters)?;
-    let levels = object["stout_levels"].as_u64().unwrap_or(1) as usize;
-    let stout = number(object, "stout_rho")?.map(|rho| StoutSmearing { rho, levels, spatial: false });
-    let title = object["title"].as_str().unwrap_or(name).to_string();
-    let list =
-        |key: &str| -> Vec<f64> { object[key].as_array().into_iter().flatten().filter_map(Value::as_f64).collect() };
-    match (operator, object["kind"].as_str().unwrap_or_default()) {
+fn quark(spec: &QuarkSpec) -> Outcome<QuarkPlan> {
+    let QuarkSpec { operator: name, title, .. } = spec;
+    let (operator, _) = keys::resolve(name, spec.parameters.clone())?;
+    let levels = spec.stout_levels.unwrap_or(1);
+    let stout = spec.stout_rho.map(|rho| StoutSmearing { rho, levels, spatial: false });
+    match (operator, spec.kind.as_str()) {
         (Operator::WilsonLike(operator), "two") => {
             let plain = WilsonQuarks { stout, ..WilsonQuarks::new(operator) };
-            let heavier =
-                list("heavier").into_iter().filter_map(|mass| match Operator::from(operator).with_mass(mass) {
-                    Operator::WilsonLike(operator) => Some((WilsonQuarks { operator, ..plain }, format!("m = {mass}"))),
-                    Operator::Staggered(_) => None,
-                });
+            let heavier = spec.heavier.iter().filter_map(|mass| match Operator::from(operator).with_mass(*mass) {
+                Operator::WilsonLike(operator) => Some((WilsonQuarks { operator, ..plain }, format!("m = {mass}"))),
+                Operator::Staggered(_) => None,
+            });
             let twisted =
-                list("twists").into_iter().map(|twist| (WilsonQuarks { twist, ..plain }, format!("mu = {twist}")));
-            let method = match object["method"].as_str().unwrap_or("cg") {
+                spec.twists.iter().map(|twist| (WilsonQuarks { twist: *twist, ..plain }, format!("mu = {twist}")));
+            let method = match spec.method.as_deref().unwrap_or("cg") {
                 "cg" => WilsonMethod::Cg,
                 "bicgstab" => WilsonMethod::Bicgstab,
                 "multigrid" => WilsonMethod::Multigrid,
                 other => return Err(Failure::input(format!("method '{other}': there are cg, bicgstab and multigrid"))),
             };
-            let guesses = object["guesses"].as_u64().unwrap_or(0) as usize;
+            let guesses = spec.guesses.unwrap_or(0);
             Ok(QuarkPlan::Two {
                 quarks: plain,
                 heavier: heavier.chain(twisted).collect(),
-                name: title,
+                name: title.clone(),
                 method,
                 guesses,
             })
         }
         (Operator::WilsonLike(operator), "one") => {
-            Ok(QuarkPlan::One { quarks: WilsonQuarks { stout, ..WilsonQuarks::new(operator) }, name: title })
+            Ok(QuarkPlan::One { quarks: WilsonQuarks { stout, ..WilsonQuarks::new(operator) }, name: title.clone() })
         }
         (Operator::Staggered(operator), "staggered") => {
             let smearing = match (operator.smearing, stout) {
@@ -181,21 +237,19 @@ fn quark(object: &Value) -> Outcome<QuarkPlan> {
                     ));
                 }
             };
-            let flavours: Vec<Fraction> = object["flavours"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(Value::as_str)
+            let flavours: Vec<Fraction> = spec
+                .flavours
+                .iter()
                 .map(|text| text.parse::<Fraction>().map_err(|why| Failure::input(format!("flavours {text}: {why}"))))
                 .collect::<Outcome<_>>()?;
-            let masses = list("masses");
+            let masses = &spec.masses;
             if masses.is_empty() || masses.len() != flavours.len() {
                 return Err(Failure::input(format!("{} masses with {} flavours", masses.len(), flavours.len())));
             }
-            let quarks = masses.into_iter().zip(flavours).map(|(mass, flavours)| Quarks { mass, flavours }).collect();
-            let pseudofermions = object["pseudofermions"].as_u64().unwrap_or(1) as usize;
+            let quarks = masses.iter().zip(flavours).map(|(mass, flavours)| Quarks { mass: *mass, flavours }).collect();
+            let pseudofermions = spec.pseudofermions.unwrap_or(1);
             let operator = QuarkOperator { params: operator.params, smearing, theta: operator.theta };
-            Ok(QuarkPlan::Staggered { operator, quarks, pseudofermions, name: title })
+            Ok(QuarkPlan::Staggered { operator, quarks, pseudofermions, name: title.clone() })
         }
         _ => Err(Failure::input(format!(
             "{name} quarks cannot be made so: two and one flavours are for Wilson-like ones"
@@ -291,17 +345,14 @@ fn wilson_solver(solver: &ShiftedSolver, precision: Precision, method: WilsonMet
     WilsonSolver { method, precision, tol: solver.tol[0], max_iterations: solver.max_iterations }
 }
 
-/// A chain as Python describes it.
-fn planned(spec: &Value) -> Outcome<ChainPlan> {
-    let quarks = spec["quarks"].as_array().into_iter().flatten().map(quark).collect::<Outcome<Vec<_>>>()?;
-    let steps: Vec<usize> = serde_json::from_value(spec["steps"].clone()).map_err(Failure::other)?;
-    let gauge_steps = spec["gauge_steps"].as_u64().map(|steps| steps as usize);
-    let (outer, inner) = (scheme(spec, "integrator")?, scheme(spec, "gauge_integrator")?);
-    let mut levels: Vec<LevelPlan> =
-        steps.into_iter().map(|steps| LevelPlan { gauge: false, quarks: Vec::new(), scheme: outer, steps }).collect();
+fn planned(spec: &ChainSpec) -> Outcome<ChainPlan> {
+    let quarks = spec.quarks.iter().map(quark).collect::<Outcome<Vec<_>>>()?;
+    let (outer, inner) = (scheme(&spec.integrator)?, scheme(&spec.gauge_integrator)?);
+    let level = |steps: &usize| LevelPlan { gauge: false, quarks: Vec::new(), scheme: outer, steps: *steps };
+    let mut levels: Vec<LevelPlan> = spec.steps.iter().map(level).collect();
     let mut part = 0;
     for (k, one) in quarks.iter().enumerate() {
-        let level = spec["quarks"][k]["level"].as_u64().unwrap_or(0) as usize;
+        let level = spec.quarks[k].level;
         let count = levels.len();
         let Some(level) = levels.get_mut(level) else {
             return Err(Failure::input(format!("quarks are on level {level}, counted from 0, but steps has {count}")));
@@ -309,25 +360,25 @@ fn planned(spec: &Value) -> Outcome<ChainPlan> {
         level.quarks.extend(part..part + one.parts());
         part += one.parts();
     }
-    match gauge_steps {
+    match spec.gauge_steps {
         Some(steps) if !quarks.is_empty() => {
             levels.push(LevelPlan { gauge: true, quarks: Vec::new(), scheme: inner, steps });
         }
         _ => levels.iter_mut().last().into_iter().for_each(|innermost| innermost.gauge = true),
     }
-    let single = spec["precision"] == "single";
+    let single = spec.precision == "single";
     let solver = |single, tol| ShiftedSolver { single, tol: vec![tol], together: false, max_iterations: 1_000_000 };
-    let of_dynamics = number(spec, "dynamics_tol")?.unwrap_or(if single { 1e-6 } else { 1e-8 });
-    let solvers = [solver(single, of_dynamics), solver(false, number(spec, "action_tol")?.unwrap_or(1e-12))];
+    let of_dynamics = spec.dynamics_tol.unwrap_or(if single { 1e-6 } else { 1e-8 });
+    let solvers = [solver(single, of_dynamics), solver(false, spec.action_tol.unwrap_or(1e-12))];
     let plan = Plan {
-        gauge: gauge_action(&spec["gauge"])?,
+        gauge: gauge_action(&spec.gauge)?,
         single_gauge_force: single,
-        length: needed(spec, "length")?,
+        length: spec.length,
         levels,
         unitarise: Unitarise::default(),
-        seed: spec["seed"].as_u64().ok_or_else(|| Failure::input("seed: a whole number from 0"))?,
-        friction: number(spec, "friction")?,
-        metropolis_from: spec["thermalise"].as_u64().unwrap_or(0) as u32 + 1,
+        seed: spec.seed,
+        friction: spec.friction,
+        metropolis_from: spec.thermalise + 1,
     };
     Ok(ChainPlan { plan, quarks, solvers, precision: Precision::Double })
 }
@@ -374,22 +425,21 @@ impl Running {
 
 #[pymethods]
 impl Chain {
-    /// A chain from these links on, described by JSON.
+    /// A chain from these links on.
     #[staticmethod]
-    fn of(py: Python<'_>, device: Py<Device>, links: &Links, spec: &str) -> PyResult<Self> {
-        let spec: Value = serde_json::from_str(spec).map_err(Failure::other)?;
-        let (planned, gauge, part) = (planned(&spec)?, links.gauge.clone(), links.part);
+    fn of(py: Python<'_>, device: Py<Device>, links: &Links, spec: Typed<ChainSpec>) -> PyResult<Self> {
+        let (planned, gauge, part) = (planned(&spec.0)?, links.gauge.clone(), links.part);
         let kept = device.get().keep(py, move |thread, _| Running::new(&thread.domain(&part)?, &gauge, planned))?;
         Ok(Chain { kept, device })
     }
-    /// Makes a trajectory, unless it is the last one that was made: what became of it, as JSON. Where it is stopped the chain is
+    /// Makes a trajectory, unless it is the last one that was made: what became of it. Where it is stopped the chain is
     /// what it was before.
-    fn trajectory(&self, py: Python<'_>, number: u32, reverse: bool) -> PyResult<String> {
+    fn trajectory(&self, py: Python<'_>, number: u32, reverse: bool) -> PyResult<Typed<Map<String, Value>>> {
         let kept = self.kept.number();
         self.device.get().run(py, move |thread, stop| {
             let running = thread.kept::<Running>(kept)?;
-            if let Some((_, said)) = running.last.as_ref().filter(|(last, _)| *last == number) {
-                return Ok(said.clone());
+            if let Some(said) = running.last.as_ref().filter(|last| last.number == number) {
+                return Ok(Typed(object(said)));
             }
             let asked = stop.clone();
             running.chain.stop_when(StopSignal::new(move || asked.is_asked()));
@@ -402,23 +452,19 @@ impl Chain {
             let seconds = begin.elapsed().as_secs_f64();
             running.has_moved |= outcome.accepted;
             let plaquette = running.chain.links().thin(Precision::Double)?.plaquette()?.0;
-            let parts = |energies: &ferrite::hmc::trajectory::Energies| {
-                json!({ "gauge": energies.gauge, "kinetic": energies.kinetic, "fermions": energies.fermions })
+            let said = MadeTrajectory {
+                number,
+                delta_h: outcome.delta,
+                accepted: outcome.accepted,
+                start: energies(&outcome.start),
+                end: energies(&outcome.end),
+                iterations: outcome.iterations,
+                irreversibility: outcome.irreversibility,
+                failure: outcome.failure,
+                plaquette: plaquette.mean,
+                seconds,
             };
-            let said = json!({
-                "number": number,
-                "delta_h": outcome.delta,
-                "accepted": outcome.accepted,
-                "start": parts(&outcome.start),
-                "end": parts(&outcome.end),
-                "iterations": outcome.iterations,
-                "irreversibility": outcome.irreversibility,
-                "failure": outcome.failure,
-                "plaquette": plaquette.mean,
-                "seconds": seconds,
-            });
-            running.last = Some((number, said.to_string()));
-            Ok(said.to_string())
+            Ok(Typed(object(running.last.insert(said))))
         })
     }
     /// The links as they are now.

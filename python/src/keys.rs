@@ -107,7 +107,10 @@ impl Keys for Given {
 }
 
 /// The operator of this name with these parameters, and what is said of it beside an answer.
-pub fn resolve(name: &str, values: BTreeMap<String, String>) -> Outcome<(Operator, serde_json::Value)> {
+pub fn resolve(
+    name: &str,
+    values: BTreeMap<String, String>,
+) -> Outcome<(Operator, serde_json::Map<String, serde_json::Value>)> {
     let Some(definition) = operator_named(name) else {
         let names: Vec<&str> = OPERATORS.iter().map(|definition| definition.name).collect();
         return Err(Failure::input(format!("'{name}' is no operator: there are {}", names.join(", "))));
@@ -123,5 +126,5 @@ pub fn resolve(name: &str, values: BTreeMap<String, String>) -> Outcome<(Operato
         Some(mass) => operator.with_mass(mass),
         None => operator,
     };
-    Ok((operator, serde_json::Value::Object(said)))
+    Ok((operator, said))
 }

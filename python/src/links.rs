@@ -4,6 +4,7 @@ use crate::device::{Device, DeviceThread};
 use crate::failure::{Failure, Outcome};
 use crate::host::{on_host, undisturbed};
 use crate::processes::Cut;
+use crate::typed::Typed;
 use ferrite::field::GaugeField;
 use ferrite::field::host::HostGauge;
 use ferrite::files::formats::endings_of_gauge_files;
@@ -17,11 +18,16 @@ use ferrite::gauge::quenched::{Generator, Start};
 use ferrite::gauge::{generate, measure};
 use ferrite::hmc::stout::StoutSmearing;
 use ferrite::lattice::{Lattice, Section};
-use ferrite::observables::flow::{Flow, FlowAction};
+use ferrite::observables::field_strength::field_strengths;
+use ferrite::observables::flow::{Flow, FlowAction, FlowPoint, scale_t0, scale_w0};
 use ferrite::observables::loops::LoopMeans;
+use ferrite_records::object;
+use ferrite_records::observables::{FieldStrengthRecord, LoopsRecord};
+use ferrite_tasks::observables;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -67,28 +73,56 @@ fn part_of(device: Option<&Bound<'_, Device>>, lattice: Lattice) -> Outcome<Sect
 /// Extents x, y, z, t.
 pub type Extents = [usize; 4];
 
-/// What a file said, as JSON.
-fn description(file: &GaugeFile) -> Value {
+/// What a file said beside its links.
+#[derive(Clone, Debug, Serialize)]
+struct FileDescription {
+    format: String,
+    precision: String,
+    checksum: String,
+    plaquette: Option<f64>,
+    link_trace: Option<f64>,
+    metadata: Vec<(String, String)>,
+    notes: Vec<String>,
+}
+
+fn description(file: &GaugeFile) -> FileDescription {
     let header = &file.header;
     let checksum = match &file.checksum {
         Checksum::Verified(kind) => format!("{} verified", kind.name()),
         Checksum::Absent => "none".into(),
         Checksum::Mismatch { kind, .. } => format!("{} differs", kind.name()),
     };
-    json!({
-        "format": header.format.to_string(),
-        "precision": header.precision.to_string(),
-        "checksum": checksum,
-        "plaquette": header.plaquette.map(|printed| printed.value),
-        "link_trace": header.link_trace.map(|printed| printed.value),
-        "metadata": header.metadata,
-        "notes": header.notes,
-    })
+    FileDescription {
+        format: header.format.to_string(),
+        precision: header.precision.to_string(),
+        checksum,
+        plaquette: header.plaquette.map(|printed| printed.value),
+        link_trace: header.link_trace.map(|printed| printed.value),
+        metadata: header.metadata.clone(),
+        notes: header.notes.clone(),
+    }
+}
+
+/// Loops, energy density and charge.
+#[derive(Clone, Debug, Serialize)]
+struct MeasuredLoops {
+    #[serde(flatten)]
+    loops: LoopsRecord,
+    #[serde(flatten)]
+    field_strength: FieldStrengthRecord,
+}
+
+/// Time, energy density, that of plaquettes, and charge at each step of a flow, and its scales.
+#[derive(Clone, Debug, Serialize)]
+struct FlowSteps {
+    points: Vec<[f64; 4]>,
+    t0: Option<f64>,
+    w0: Option<f64>,
 }
 
 #[pymethods]
 impl Links {
-    /// *Collective.* Reads a file, and what it says beside its links, as JSON; with a device of several processes, each its part.
+    /// *Collective.* Reads a file, and what it says beside its links; with a device of several processes, each its part.
     #[staticmethod]
     #[pyo3(signature = (path, verify = true, allow_non_unitary = false, reunitarise = false, lattice = None, record = 0, device = None))]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
@@ -101,7 +135,7 @@ impl Links {
         lattice: Option<Extents>,
         record: usize,
         device: Option<Bound<'_, Device>>,
-    ) -> PyResult<(Self, String)> {
+    ) -> PyResult<(Self, Typed<Map<String, Value>>)> {
         let lattice = lattice.map(Lattice::of_any_extents).transpose().map_err(Failure::from)?;
         let options = ReadOptions { verify, allow_non_unitary, reunitarise, lattice, record };
         let file = match device.as_ref().map(Bound::get).filter(|device| device.cut().is_shared()) {
@@ -113,7 +147,7 @@ impl Links {
                 Ok(read_gauge(file.part(&part), &options)?)
             })?,
         };
-        let said = description(&file).to_string();
+        let said = Typed(object(&description(&file)));
         Ok((Links::new(device.as_ref(), file.gauge)?, said))
     }
     /// Of an array `[T, Z, Y, X, 4, 3, 3]`.
@@ -203,15 +237,15 @@ impl Links {
         let alone = |gauge: &HostGauge| measure::unitarity(gauge).violation;
         self.measured(py, alone, |thread, _, gauge| thread.processes.largest(measure::unitarity(gauge).violation))
     }
-    /// Loops, energy density and charge, as JSON.
-    fn loops(&self, py: Python<'_>, device: &Device) -> PyResult<String> {
+    /// Loops, energy density and charge.
+    fn loops(&self, py: Python<'_>, device: &Device) -> PyResult<Typed<MeasuredLoops>> {
         let (gauge, part) = (self.gauge.clone(), self.part);
         device.run(py, move |thread, _| {
             let links = GaugeField::upload(&thread.domain(&part)?, &gauge)?;
-            let mut object = json!({});
-            LoopMeans::of(&links)?.put(&mut object);
-            ferrite::observables::field_strength::field_strengths(&links)?.put(&mut object);
-            Ok(object.to_string())
+            Ok(Typed(MeasuredLoops {
+                loops: observables::loops(&LoopMeans::of(&links)?),
+                field_strength: observables::field_strength(&field_strengths(&links)?),
+            }))
         })
     }
     /// Smeared links: `stout` with ρ, `ape` with α, `hyp` with three α.
@@ -244,7 +278,7 @@ impl Links {
         })?;
         Ok(Links::new(Some(device), smeared)?)
     }
-    /// Links that have flowed, and energies and charge at each step, as JSON.
+    /// Links that have flowed, and energies and charge at each step.
     fn flow(
         &self,
         py: Python<'_>,
@@ -252,7 +286,7 @@ impl Links {
         action: &str,
         time: f64,
         step: f64,
-    ) -> PyResult<(Self, String)> {
+    ) -> PyResult<(Self, Typed<FlowSteps>)> {
         let Some(action) = FlowAction::ALL.into_iter().find(|known| known.name() == action) else {
             let names = FlowAction::ALL.map(FlowAction::name).join(", ");
             return Err(Failure::input(format!("'{action}' is no flow: there are {names}")).into());
@@ -268,15 +302,11 @@ impl Links {
                 flow.step(step.min(time - flow.time()))?;
                 points.push(flow.look()?);
             }
-            let point = |point: &ferrite::observables::flow::FlowPoint| {
-                json!([point.time, point.clover.energy(), point.plaquette_energy, point.clover.charge])
-            };
-            let scales = [
-                ferrite::observables::flow::scale_t0(&points, 0.3),
-                ferrite::observables::flow::scale_w0(&points, 0.3),
-            ];
-            let all: Vec<Value> = points.iter().map(point).collect();
-            Ok((flow.links().download()?, json!({ "points": all, "t0": scales[0], "w0": scales[1] }).to_string()))
+            let point =
+                |point: &FlowPoint| [point.time, point.clover.energy(), point.plaquette_energy, point.clover.charge];
+            let (t0, w0) = (scale_t0(&points, 0.3), scale_w0(&points, 0.3));
+            let steps = FlowSteps { points: points.iter().map(point).collect(), t0, w0 };
+            Ok((flow.links().download()?, Typed(steps)))
         })?;
         Ok((Links::new(Some(device), links)?, points))
     }

@@ -3,8 +3,9 @@ use crate::kernels::KernelTimes;
 use crate::observables::{MeanAndError, PlaquetteMeans};
 use crate::operator::Stout;
 use crate::place::{Layout, Place};
+use crate::read::present;
 use crate::{Record, real};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -325,11 +326,6 @@ pub struct QuarkSettings {
     /// Parameters of the operator.
     #[serde(flatten)]
     pub parameters: Map<String, Value>,
-}
-
-/// Reads a key that is there, which `null` is, too.
-fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
-    T::deserialize(deserializer).map(Some)
 }
 
 /// A number, or a list of them.

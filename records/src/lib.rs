@@ -5,10 +5,13 @@
 //! |---|---|
 //! | [`configuration`] | files of configurations |
 //! | [`ensemble`] | trajectories, settings and summaries of ensembles; forces |
+//! | [`fit`] | fits, estimates with errors |
 //! | [`links`] | gauge fields that are generated, changed, converted, verified |
+//! | [`measure`] | measurements and traces on configurations |
 //! | [`observables`] | observables of links |
 //! | [`place`] | where something was computed: backend, device, processes |
 //! | [`operator`] | the operator, its links and its sources; images and eigenvalues |
+//! | [`spectrum`] | correlators, and their summary |
 //! | [`solve`] | solves with one operator, and for several masses or shifts |
 //! | [`kernels`] | times of kernels |
 //! | [`program`] | errors, the machine, inputs, block sizes, predictions |
@@ -23,8 +26,10 @@
 
 pub mod configuration;
 pub mod ensemble;
+pub mod fit;
 pub mod kernels;
 pub mod links;
+pub mod measure;
 pub mod observables;
 pub mod operator;
 pub mod place;
@@ -34,6 +39,7 @@ pub mod read;
 pub mod real;
 pub mod report;
 pub mod solve;
+pub mod spectrum;
 
 use serde::Serialize;
 use serde_json::{Map, Value};

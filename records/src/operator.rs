@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 /// A Dirac operator on links from files.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct OperatorOnLinks {
     /// Name of the operator, one of those of `--operator`.
     pub operator: String,
@@ -29,6 +30,7 @@ pub struct OperatorOnLinks {
 
 /// A Dirac operator on links from files, and the sources that it is applied to or solved for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct OperatorWithSources {
     /// The operator.
     #[serde(flatten)]

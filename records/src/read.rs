@@ -1,6 +1,6 @@
 //! Records from JSON.
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
@@ -26,6 +26,14 @@ pub fn read_leniently<T: DeserializeOwned + Default>(value: &Value) -> T {
         }
     }
     serde_json::from_value(value).unwrap_or_default()
+}
+
+/// Reads a key that is there with any value, `null` among them, for an option of an option that is `None` where the key is missing.
+///
+/// # Errors
+/// A value of another type.
+pub fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 /// Returns the schema of an object, such as `ferrite.solve/1`; `None` without one.

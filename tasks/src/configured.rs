@@ -4,7 +4,7 @@
 //! Two files are the same configuration if they have the same name, without its folders, and hold the same bytes. The
 //! name belongs to it because a chain that rejects its trajectories writes the same links several times, each of which
 //! counts.
-pub use ferrite_report::records::content::{Content, Stamp};
+pub use ferrite_records::configuration::{Content, Stamp};
 
 use super::communicator::RunCommunicator;
 use super::{Failure, Outcome};
@@ -85,12 +85,11 @@ impl Configured {
         let mut mine = String::new();
         comm.once(|| {
             let content = self.content.take().map_or_else(|| self.read(), Ok)?;
-            mine = content.json().to_string();
+            mine = serde_json::to_string(&content).map_err(Failure::failed)?;
             Ok(())
         })?;
         let first = comm.texts(&mine)?.swap_remove(0);
-        let found = serde_json::from_str(&first).map_err(|why| why.to_string());
-        self.content = found.and_then(|value| Content::from_json(&value)).map_err(Failure::failed)?;
+        self.content = serde_json::from_str(&first).map_err(Failure::failed)?;
         self.content.as_ref().ok_or_else(|| Failure::failed(format!("{} was not read", self.typed.display())))
     }
     fn read(&self) -> Outcome<Content> {

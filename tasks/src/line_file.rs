@@ -1,8 +1,10 @@
 //! The file of `--output` of commands that measure: a line for each configuration that is done, so that the same command goes on.
 use super::communicator::RunCommunicator;
-use super::configured::{Configured, Content, Match};
+use super::configured::{Configured, Match};
 use super::{Failure, Outcome, interrupt, target};
-use serde_json::{Value, json};
+use ferrite_records::measure::{ConfigurationLine, LineOrigin};
+use ferrite_records::read::{read, schema};
+use serde_json::{Map, Value};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use tracing::info;
@@ -11,25 +13,22 @@ use tracing::info;
 const BEGIN: &str = "{\"absolute\":";
 
 /// A file of lines.
-pub struct LineFile {
+pub struct LineFile<L> {
     path: PathBuf,
-    /// The schema of a line.
-    schema: &'static str,
     /// What decides what is measured.
-    input: Value,
+    input: Map<String, Value>,
     /// Lines that were there.
-    lines: Vec<Value>,
+    lines: Vec<L>,
     /// Keeps other processes away as long as it is open; with rank 0.
     _lock: Option<File>,
 }
 
-impl LineFile {
+impl<L: ConfigurationLine> LineFile<L> {
     /// *Collective.* What is there. Refused where a line was made with another input, and where the file is one of the
     /// configurations or anything else; it is left as it is then.
     pub fn open(
         path: PathBuf,
-        schema: &'static str,
-        input: Value,
+        input: Map<String, Value>,
         configurations: &[Configured],
         comm: &RunCommunicator,
     ) -> Outcome<Self> {
@@ -45,10 +44,11 @@ impl LineFile {
         })?;
         // What the first process sees, all see.
         let text = comm.texts(&found.text)?.swap_remove(0);
-        let mut record = LineFile { path, schema, input, lines: Vec::new(), _lock: lock };
+        let mut record = LineFile { path, input, lines: Vec::new(), _lock: lock };
         for line in text.lines() {
-            let value = serde_json::from_str(line).map_err(|why| record.wrong(format!("this is not JSON: {why}")))?;
-            record.lines.push(record.checked(value)?);
+            let value: Value =
+                serde_json::from_str(line).map_err(|why| record.wrong(format!("this is not JSON: {why}")))?;
+            record.lines.push(record.checked(&value)?);
         }
         // Not before all lines have turned out to be ours.
         comm.once(|| target::mend_last_line(&record.path, &found).map_err(Failure::failed))?;
@@ -58,33 +58,32 @@ impl LineFile {
     fn wrong(&self, why: String) -> Failure {
         Failure::refused(format!("{}, line {}: {why}", self.path.display(), self.lines.len() + 1)).shared()
     }
-    fn checked(&self, line: Value) -> Outcome<Value> {
-        if line["schema"].is_null() && line["plaquette"].is_object() {
-            let why = "an earlier version measured this and did not note what the file held: name another file";
-            return Err(self.wrong(why.into()));
+    fn checked(&self, line: &Value) -> Outcome<L> {
+        match schema(line) {
+            Some(schema) if schema == L::SCHEMA => {}
+            None if line["plaquette"].is_object() => {
+                let why = "an earlier version measured this and did not note what the file held: name another file";
+                return Err(self.wrong(why.into()));
+            }
+            _ => return Err(self.wrong(format!("the schema is not {}: name another file", L::SCHEMA))),
         }
-        if line["schema"] != self.schema {
-            return Err(self.wrong(format!("the schema is not {}: name another file", self.schema)));
-        }
-        let keys = self.input.as_object().into_iter().flatten();
-        if let Some((key, _)) = keys.into_iter().find(|(key, value)| line["input"][key.as_str()] != **value) {
+        if let Some((key, _)) = self.input.iter().find(|(key, value)| line["input"][key] != **value) {
             return Err(self.wrong(format!("it was made with another {key}: name another file")));
         }
-        match Content::from_json(&line["content"]) {
-            Ok(Some(_)) if line["absolute"].is_string() => Ok(line),
-            Ok(_) => Err(self.wrong("absolute or content is missing".into())),
-            Err(why) => Err(self.wrong(why)),
+        let line: L = read(line).map_err(|why| self.wrong(why))?;
+        match line.origin() {
+            LineOrigin { absolute: Some(_), content: Some(_), .. } => Ok(line),
+            _ => Err(self.wrong("absolute or content is missing".into())),
         }
     }
     /// *Collective.* The line of a configuration, if it has one. Refused where it is of a file at this place which held
     /// other links.
-    pub fn find(&self, configuration: &mut Configured, comm: &RunCommunicator) -> Outcome<Option<Value>> {
+    pub fn find(&self, configuration: &mut Configured, comm: &RunCommunicator) -> Outcome<Option<L>> {
         let mut found = None;
         comm.once(|| {
             for (number, line) in self.lines.iter().enumerate() {
-                let content = Content::from_json(&line["content"]).map_err(Failure::failed)?;
-                let place = line["absolute"].as_str().unwrap_or_default();
-                match configuration.compare(place, content.as_ref(), None)? {
+                let LineOrigin { absolute, content, .. } = line.origin();
+                match configuration.compare(absolute.as_deref().unwrap_or_default(), content.as_ref(), None)? {
                     Match::Other => {}
                     Match::Same => {
                         found = Some(number);
@@ -107,35 +106,32 @@ impl LineFile {
         Ok(number.parse::<usize>().ok().and_then(|number| self.lines.get(number).cloned()))
     }
     /// *Collective.* Adds what was found of a configuration.
-    pub fn add(&self, configuration: &mut Configured, object: &Value, comm: &RunCommunicator) -> Outcome<Value> {
-        let content = configuration.hold(comm)?.json();
-        let mut line = json!({
-            "schema": self.schema,
-            "absolute": configuration.canonical,
-            "content": content,
-            "input": self.input,
+    pub fn add(&self, configuration: &mut Configured, found: L, comm: &RunCommunicator) -> Outcome<L> {
+        let line = found.with_origin(LineOrigin {
+            schema: Some(L::SCHEMA.into()),
+            absolute: Some(configuration.canonical.clone()),
+            content: Some(configuration.hold(comm)?.clone()),
+            input: Some(Value::Object(self.input.clone())),
         });
-        if let (Value::Object(line), Value::Object(object)) = (&mut line, object) {
-            line.extend(object.clone());
-        }
-        comm.once(|| target::append_line(&self.path, &line).map_err(Failure::failed))?;
+        let object = Value::Object(line.object());
+        comm.once(|| target::append_line(&self.path, &object).map_err(Failure::failed))?;
         Ok(line)
     }
 }
 
 /// *Collective.* Measures configurations one after the other, each with what is known of it beforehand, but for those that have a line of
-/// `record` or are listed twice. Objects of all of them, and how it ended: what was measured before a failure is a result.
+/// `record` or are listed twice. Lines of all of them, and how it ended: what was measured before a failure is a result.
 ///
 /// # Errors
-/// Failures before there is an object.
-pub fn measure_all<T>(
-    record: Option<&LineFile>,
+/// Failures before there is a line.
+pub fn measure_all<T, L: ConfigurationLine>(
+    record: Option<&LineFile<L>>,
     configurations: impl IntoIterator<Item = (Configured, T)>,
     comm: &RunCommunicator,
-    mut one: impl FnMut(&mut Configured, T) -> Outcome<Value>,
-) -> Outcome<(Vec<Value>, Outcome)> {
+    mut one: impl FnMut(&mut Configured, T) -> Outcome<L>,
+) -> Outcome<(Vec<L>, Outcome)> {
     // What is there, before the first is measured.
-    let mut rest: Vec<(Configured, T, Option<Value>)> = Vec::new();
+    let mut rest: Vec<(Configured, T, Option<L>)> = Vec::new();
     for (mut configuration, known) in configurations {
         let there = record.map(|record| record.find(&mut configuration, comm)).transpose()?.flatten();
         if record.is_some() && configuration.is_among(rest.iter_mut().map(|(other, ..)| other), comm)? {
@@ -144,18 +140,18 @@ pub fn measure_all<T>(
         rest.push((configuration, known, there));
     }
     interrupt::listen();
-    let mut objects = Vec::new();
+    let mut lines = Vec::new();
     for (mut configuration, known, there) in rest {
         if let Some(line) = there {
             info!("{}: is done", configuration.typed.display());
-            objects.push(line);
+            lines.push(line);
             continue;
         }
         match one(&mut configuration, known) {
-            Ok(object) => objects.push(object),
-            Err(failure) if objects.is_empty() => return Err(failure),
-            Err(failure) => return Ok((objects, Err(failure))),
+            Ok(line) => lines.push(line),
+            Err(failure) if lines.is_empty() => return Err(failure),
+            Err(failure) => return Ok((lines, Err(failure))),
         }
     }
-    Ok((objects, Ok(())))
+    Ok((lines, Ok(())))
 }

@@ -12,7 +12,7 @@ use ferrite::halo::Needs;
 use ferrite::lattice::Lattice;
 use ferrite::observables::quantity::WILSON_LOOPS;
 use ferrite::observables::wilson_loops::{self, WilsonLoops};
-use serde_json::{Value, json};
+use ferrite_records::measure::{LoopInput, LoopSmearing};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -105,16 +105,15 @@ impl LoopTask {
         Ok(Some(LoopTask { distance, time, off_axis: flags.off_axis, smearing }))
     }
     /// What decides what is measured.
-    pub fn json(&self) -> Value {
-        let LoopTask { distance, time, off_axis, smearing } = self;
-        let smearing = smearing.map(|smearing| {
+    pub fn record(&self) -> LoopInput {
+        let smearing = self.smearing.map(|smearing| {
             let (kind, alpha) = match smearing.sums {
-                SumsOfStaples::Ape(alpha) => ("ape", json!([alpha])),
-                SumsOfStaples::Hyp(alpha) => ("hyp", json!(alpha)),
+                SumsOfStaples::Ape(alpha) => ("ape", vec![alpha]),
+                SumsOfStaples::Hyp(alpha) => ("hyp", alpha.to_vec()),
             };
-            json!({ "kind": kind, "alpha": alpha, "levels": smearing.levels })
+            LoopSmearing { kind: kind.into(), alpha, levels: smearing.levels }
         });
-        json!({ "distance": distance, "time": time, "off_axis": off_axis, "smearing": smearing })
+        LoopInput { distance: self.distance, time: self.time, off_axis: self.off_axis, smearing }
     }
     /// Whether the loops fit into a lattice: beyond half of it they are shorter the other way.
     pub fn check(&self, path: &Path, lattice: Lattice) -> Outcome {

@@ -20,17 +20,17 @@ use ferrite::halo::Exchanges;
 use ferrite::lattice::Lattice;
 use ferrite::observables::flow::{Flow, FlowAction, FlowPoint, MOST_STEPS, scale_t0, scale_w0};
 use ferrite::observables::loops::LoopMeans;
-use ferrite::observables::quantity::{CHARGE, ENERGY_DENSITY, FLOW_TIME, T0, W0, WILSON_LOOPS};
+use ferrite::observables::quantity::{CHARGE, ENERGY_DENSITY, FLOW_TIME, T0, W0};
 use ferrite::observables::wilson_loops::WilsonLoops;
+use ferrite_records::measure::{FlowInput, LineOrigin, MeasureRecord, MeasurementInput, MeasurementLine};
+use ferrite_records::object;
+use ferrite_tasks::observables;
 use loops::{LoopFlags, LoopTask};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use tracing::info;
-
-/// The schema of a line of `--output`.
-const LINE: &str = "ferrite.measurement/1";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -134,8 +134,8 @@ impl FlowCourse {
         }
         Ok(Some(course))
     }
-    fn json(&self) -> Value {
-        json!({ "end": self.end, "step": self.step, "action": self.action.name(), "every": self.every })
+    fn record(&self) -> FlowInput {
+        FlowInput { end: self.end, step: self.step, action: self.action.name().into(), every: self.every }
     }
     fn steps(&self) -> u64 {
         (self.end / self.step - 1e-9).ceil().max(1.0) as u64
@@ -162,26 +162,22 @@ pub fn run(args: &MeasureArguments, context: &Context) -> Outcome {
     }
     let configurations = Configured::all(&files, comm)?;
     let device = choice.open(comm)?;
-    let input = json!({
-        "flow": course.as_ref().map(FlowCourse::json),
-        "loops": loops.as_ref().map(LoopTask::json),
-        "reunitarise": reading.options.reunitarise,
-        "record": reading.options.record,
+    let input = object(&MeasurementInput {
+        flow: course.as_ref().map(FlowCourse::record),
+        loops: loops.as_ref().map(LoopTask::record),
+        reunitarise: reading.options.reunitarise,
+        record: reading.options.record,
     });
-    let record =
-        args.output.clone().map(|path| LineFile::open(path, LINE, input, &configurations, comm)).transpose()?;
+    let record = args.output.clone().map(|path| LineFile::open(path, input, &configurations, comm)).transpose()?;
     let (course, loops) = (course.as_ref(), loops.as_ref());
     let one = Task { choice: &choice, device: &device, reading: &reading, course, loops, context };
     let all = configurations.into_iter().zip(lattices);
-    let (objects, ended) = measure_all(record.as_ref(), all, comm, |configuration, lattice| {
+    let (lines, ended) = measure_all(record.as_ref(), all, comm, |configuration, lattice| {
         one.measure(configuration, lattice, record.as_ref())
     })?;
-    let object = json!({
-        "configurations": objects,
-        "backend": device.name(),
-        "device": device.describe(),
-    });
-    context.output.result("ferrite.measure/1", object, String::new).and(ended)
+    let (backend, device) = (device.name().into(), device.describe());
+    let record = MeasureRecord { configurations: lines, backend, device };
+    context.output.record(&record, String::new).and(ended)
 }
 
 /// How each configuration is measured.
@@ -196,7 +192,12 @@ struct Task<'a> {
 
 impl Task<'_> {
     /// *Collective.* Measures one, and prints and notes it.
-    fn measure(&self, configuration: &mut Configured, lattice: Lattice, record: Option<&LineFile>) -> Outcome<Value> {
+    fn measure(
+        &self,
+        configuration: &mut Configured,
+        lattice: Lattice,
+        record: Option<&LineFile<MeasurementLine>>,
+    ) -> Outcome<MeasurementLine> {
         let (comm, path) = (&self.context.comm, configuration.typed.clone());
         // Rectangles reach two steps.
         let layout = self.choice.layout.cut(comm, lattice, 2)?;
@@ -229,15 +230,13 @@ impl Task<'_> {
         };
         progress.finish();
         let found = found?;
-        let mut object = found.json();
-        object["file"] = json!(path);
-        object["lattice"] = json!(lattice.size());
-        let object = match record {
-            Some(record) => record.add(configuration, &object, comm)?,
-            None => object,
+        let line = found.line(&path, lattice);
+        let line = match record {
+            Some(record) => record.add(configuration, line, comm)?,
+            None => line,
         };
         self.context.output.part(&format!("{} on {lattice}\n{}", path.display(), found.text()))?;
-        Ok(object)
+        Ok(line)
     }
 }
 
@@ -313,24 +312,19 @@ impl ConfigurationValues {
     fn shown(&self) -> impl Iterator<Item = &FlowPoint> {
         self.shown.iter().map(|k| &self.points[*k])
     }
-    fn json(&self) -> Value {
-        let point = |p: &FlowPoint| {
-            let mut object = json!({});
-            p.put(&mut object);
-            object
-        };
-        let mut object = json!({});
-        self.loops.put(&mut object);
-        self.points[0].clover.put(&mut object);
-        if self.flowed {
-            object["flow"] = self.shown().map(point).collect();
-            T0.put(&mut object, scale_t0(&self.points, 0.3));
-            W0.put(&mut object, scale_w0(&self.points, 0.3));
+    fn line(&self, path: &Path, lattice: Lattice) -> MeasurementLine {
+        let scale = |of: fn(&[FlowPoint], f64) -> Option<f64>| self.flowed.then(|| of(&self.points, 0.3));
+        MeasurementLine {
+            origin: LineOrigin::default(),
+            file: path.into(),
+            lattice: lattice.size(),
+            loops: observables::loops(&self.loops),
+            field_strength: observables::field_strength(&self.points[0].clover),
+            flow: if self.flowed { self.shown().map(observables::flow_point).collect() } else { Vec::new() },
+            t0: scale(scale_t0),
+            w0: scale(scale_w0),
+            wilson_loops: self.wilson_loops.iter().flatten().map(observables::wilson_loops).collect(),
         }
-        if let Some(all) = &self.wilson_loops {
-            WILSON_LOOPS.put(&mut object, all.iter().map(WilsonLoops::json).collect::<Value>());
-        }
-        object
     }
     fn text(&self) -> String {
         let first = &self.points[0].clover;

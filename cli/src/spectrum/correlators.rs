@@ -1,6 +1,6 @@
 //! The correlators of one configuration, and what is recorded of how they were made.
 use super::super::communicator::RunCommunicator;
-use super::super::configured::{Configured, Content};
+use super::super::configured::Configured;
 use super::super::device::Device;
 use super::super::{Context, Failure, Outcome};
 use super::account::SolveAccount;
@@ -15,9 +15,9 @@ use ferrite::observables::spectrum::sequential::conserved_charge;
 use ferrite::observables::spectrum::sequential_nucleon::FLAVOURS;
 use ferrite::observables::spectrum::staggered::{NAMES, local_mesons, local_nucleon};
 use ferrite::observables::spectrum::tastes::{SpinTaste, taste_mesons};
-use ferrite_report::records::correlators::{ANTIQUARK, AXIAL_PION, Correlator, Correlators, SCHEMA};
+use ferrite_records::spectrum::{CorrelatorLine, CorrelatorValues, PropagatorSolve, SolveNote};
+use ferrite_report::records::correlators::{AXIAL_PION, Correlator};
 use num_complex::Complex64;
-use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 use tracing::debug;
@@ -223,7 +223,7 @@ pub fn measure<F: Hadrons>(
     what: &str,
     device: &Device,
     context: &Context,
-) -> Outcome<Correlators> {
+) -> Outcome<CorrelatorLine> {
     let (links, all) = (QuarkLinks::of(input), Instant::now());
     let mut quarks = QuarksOn::new(input, configuration, what, device, context, &links);
     let lattice = quarks.lattice()?;
@@ -258,19 +258,28 @@ pub fn measure<F: Hadrons>(
     debug!("{}", spent.describe(all.elapsed().as_secs_f64()));
     let share = 1.0 / origins.len() as f64;
     mean.iter_mut().flat_map(|c| &mut c.values).for_each(|value| *value *= share);
-    let mut about = json!({
-        "lattice": lattice.size(),
-        "source_sites": input.source_sites(lattice),
-        "origins": origins,
-        "plaquette": plaquette,
-    });
-    if let Value::Object(about) = &mut about {
-        about.extend(said(&solves, input));
-    }
-    if let Some(other) = input.partner {
-        about[ANTIQUARK] = json!(other);
-    }
-    sum(mean, about, &context.comm)
+    sum(&mut mean, &context.comm)?;
+    let (together, propagators_read, solves) = told(&solves, input);
+    let values = |one: &Correlator| CorrelatorValues {
+        name: one.name.clone(),
+        momentum: one.momentum,
+        values: one.values.iter().map(|z| [z.re, z.im]).collect(),
+    };
+    Ok(CorrelatorLine {
+        configuration: configuration.typed.clone(),
+        file: configuration.canonical.clone(),
+        content: configuration.content.clone(),
+        input: input.of_correlators(),
+        lattice: lattice.size(),
+        plaquette,
+        antiquark: input.partner.map(String::from),
+        source_sites: input.source_sites(lattice),
+        origins,
+        together,
+        propagators_read,
+        solves,
+        correlators: mean.iter().map(values).collect(),
+    })
 }
 
 /// What a solve began from.
@@ -292,49 +301,48 @@ pub struct Solved {
     account: SolveAccount,
 }
 
-/// The largest residual of all solves, iterations and seconds together; and, of several, those of each. What is not known of one
-/// of them is not known of all together.
-fn said(solves: &[Solved], input: &SpectrumInput) -> Map<String, Value> {
-    let accounts = || solves.iter().map(|solved| &solved.account);
-    let worst = accounts().map(|one| one.true_residual).try_fold(0.0, |worst: f64, one| Some(worst.max(one?)));
-    let together = SolveAccount {
-        true_residual: worst,
-        iterations: accounts().map(|one| one.iterations).sum(),
-        batches: accounts().next().and_then(|first| first.batches.clone()),
-        seconds: accounts().map(|one| one.seconds).sum(),
-        is_read: false,
+/// The largest residual of all solves, iterations and seconds together; how many propagators were read; and, of several solves, each of
+/// them. What is not known of one of them is not known of all together.
+fn told(solves: &[Solved], input: &SpectrumInput) -> (SolveNote, usize, Option<Vec<PropagatorSolve>>) {
+    let notes = || solves.iter().map(|solved| &solved.account.note);
+    let together = SolveNote {
+        true_residual: notes().map(|one| one.true_residual).try_fold(0.0, |worst: f64, one| Some(worst.max(one?))),
+        iterations: notes().map(|one| one.iterations).sum(),
+        batches: notes().next().and_then(|first| first.batches.clone()),
+        seconds: notes().map(|one| one.seconds).sum(),
     };
-    let mut all = together.keys();
-    let read = accounts().filter(|one| one.is_read).count();
-    all.insert("propagators_read".into(), json!(read));
-    if input.quarks.len() > 1 || input.has_several_origins() || input.has_further_solves() {
-        let each = |solved: &Solved| {
-            let mut each = solved.account.keys();
-            each.insert("read".into(), json!(solved.account.is_read));
-            each.insert("quark".into(), json!(input.quarks[solved.quark].name));
-            each.insert("origin".into(), json!(solved.origin));
-            match solved.source {
-                SolvedSource::Origin => {}
-                SolvedSource::ThroughSink(sink, separation) => {
-                    each.insert("separation".into(), json!(separation));
-                    if let SinkOf::Nucleon(projector, flavour) = sink {
-                        each.insert("projector".into(), json!(projector.name()));
-                        each.insert("flavour".into(), json!(flavour.name()));
-                    }
-                }
-                SolvedSource::Shifted(directions) => {
-                    each.insert("shift".into(), json!(shift_name(directions)));
+    let each = |solved: &Solved| {
+        let SolveAccount { note, is_read } = &solved.account;
+        let mut each = PropagatorSolve {
+            note: note.clone(),
+            read: *is_read,
+            quark: input.quarks[solved.quark].name.clone(),
+            origin: solved.origin,
+            separation: None,
+            projector: None,
+            flavour: None,
+            shift: None,
+        };
+        match solved.source {
+            SolvedSource::Origin => {}
+            SolvedSource::ThroughSink(sink, separation) => {
+                each.separation = Some(separation);
+                if let SinkOf::Nucleon(projector, flavour) = sink {
+                    each.projector = Some(projector.name().into());
+                    each.flavour = Some(flavour.name().into());
                 }
             }
-            Value::Object(each)
-        };
-        all.insert("solves".into(), solves.iter().map(each).collect());
-    }
-    all
+            SolvedSource::Shifted(directions) => each.shift = Some(shift_name(directions)),
+        }
+        each
+    };
+    let several = input.quarks.len() > 1 || input.has_several_origins() || input.has_further_solves();
+    let read = solves.iter().filter(|solved| solved.account.is_read).count();
+    (together, read, several.then(|| solves.iter().map(each).collect()))
 }
 
-/// *Collective.* The sums over all processes.
-fn sum(mut all: Vec<Correlator>, about: Value, comm: &RunCommunicator) -> Outcome<Correlators> {
+/// *Collective.* Replaces values by their sums over all processes.
+fn sum(all: &mut [Correlator], comm: &RunCommunicator) -> Outcome {
     let mut numbers: Vec<f64> = all.iter().flat_map(|c| &c.values).flat_map(|z| [z.re, z.im]).collect();
     comm.sum(&mut numbers)?;
     if !numbers.iter().all(|x| x.is_finite()) {
@@ -342,21 +350,5 @@ fn sum(mut all: Vec<Correlator>, about: Value, comm: &RunCommunicator) -> Outcom
     }
     let sums = numbers.chunks_exact(2).map(|pair| Complex64::new(pair[0], pair[1]));
     all.iter_mut().flat_map(|c| &mut c.values).zip(sums).for_each(|(value, sum)| *value = sum);
-    Ok(Correlators { all, about })
-}
-
-/// The line for the file.
-pub fn line(found: &Correlators, configuration: &Configured, input: &SpectrumInput) -> Value {
-    let mut line = json!({
-        "schema": SCHEMA,
-        "configuration": configuration.typed,
-        "file": configuration.canonical,
-        "content": configuration.content.as_ref().map(Content::json),
-        "input": input.of_correlators(),
-    });
-    if let (Value::Object(line), Value::Object(about)) = (&mut line, &found.about) {
-        line.extend(about.clone());
-    }
-    line["correlators"] = found.to_json();
-    line
+    Ok(())
 }

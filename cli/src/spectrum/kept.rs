@@ -1,6 +1,6 @@
 //! Propagators in a folder, and whether results are of the same input.
 use super::super::communicator::RunCommunicator;
-use super::super::configured::{Configured, Content, Match};
+use super::super::configured::{Configured, Match};
 use super::super::failure::ReadBy;
 use super::super::layout::Layout;
 use super::super::{Failure, Outcome, fields, target, text};
@@ -11,8 +11,11 @@ use ferrite::files::payload::checksum_of_fields;
 use ferrite::files::{self, Problem, ReadOptions};
 use ferrite::lattice::Lattice;
 use ferrite::system::atomic;
+use ferrite_records::Record;
+use ferrite_records::read::read;
+use ferrite_records::spectrum::{PropagatorRecord, SolveNote};
 use ferrite_report::records::inputs;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -106,14 +109,14 @@ impl KeptPropagator {
         }
         let mut mine = String::new();
         comm.once(|| {
-            mine = self.check(configuration)?.to_string();
+            mine = serde_json::to_string(&self.check(configuration)?).map_err(Failure::failed)?;
             Ok(())
         })?;
         let about = comm.texts(&mine)?.swap_remove(0);
-        let about: Value = serde_json::from_str(&about)
+        let about: PropagatorRecord = serde_json::from_str(&about)
             .map_err(|why| Failure::failed(format!("{} could not be exchanged: {why}", self.about.display())))?;
         match self.whole(&about, layout)? {
-            Ok(fields) => Ok(Some(KeptFields { fields, solved: SolveAccount::from_json(&about["solve"]) })),
+            Ok(fields) => Ok(Some(KeptFields { fields, solved: about.solve })),
             Err(why) => {
                 self.warn_of_another_solve(&why);
                 Ok(None)
@@ -121,7 +124,11 @@ impl KeptPropagator {
         }
     }
     /// *Collective.* The fields of the array, or what is wrong with it.
-    fn whole<T: Fermion>(&self, about: &Value, layout: &Layout) -> Outcome<Result<Vec<HostField<T>>, String>> {
+    fn whole<T: Fermion>(
+        &self,
+        about: &PropagatorRecord,
+        layout: &Layout,
+    ) -> Outcome<Result<Vec<HostField<T>>, String>> {
         let options = ReadOptions { lattice: Some(layout.lattice()), ..Default::default() };
         let fields = match files::read_fermions::<T>(layout.share(&self.array), &options) {
             Ok(file) => file.fields,
@@ -133,12 +140,12 @@ impl KeptPropagator {
         if fields.len() != T::COMPONENTS {
             return Ok(Err(format!("holds {} fields, a propagator has {}", fields.len(), T::COMPONENTS)));
         }
-        let Some(noted) = about["checksum"].as_str() else {
+        let Some(noted) = &about.checksum else {
             // Of an earlier version. The true residual shows whether it is whole.
             return Ok(Ok(fields));
         };
         let found = self.checksum(&fields, layout)?;
-        if found == noted {
+        if found == *noted {
             return Ok(Ok(fields));
         }
         Ok(Err(format!(
@@ -160,7 +167,7 @@ impl KeptPropagator {
         info!("{}: the propagator is read; |b - Mx| / |b| = {true_residual:.3e}", self.array.display());
     }
     /// Reads the record beside the array, if it is of a configuration and this input. Runs on one process.
-    fn check(&self, configuration: &mut Configured) -> Outcome<Value> {
+    fn check(&self, configuration: &mut Configured) -> Outcome<PropagatorRecord> {
         let shown = self.about.display();
         let text = std::fs::read_to_string(&self.about);
         let text = text.map_err(|why| Failure::refused(format!("{shown} cannot be read: {why}")))?;
@@ -169,13 +176,12 @@ impl KeptPropagator {
             let why = format!("{shown} is not JSON: {why}; remove it, and the propagator {array} is computed again");
             Failure::refused(why)
         })?;
-        if let Some(what) = difference(&known["input"], &self.input) {
+        let known: PropagatorRecord = read(&known).map_err(|why| Failure::refused(format!("{shown}: {why}")))?;
+        if let Some(what) = difference(&known.input, &self.input) {
             let why = format!("{} was made with another input.{what}: name another folder", self.array.display());
             return Err(Failure::refused(why));
         }
-        let content =
-            Content::from_json(&known["content"]).map_err(|why| Failure::refused(format!("{shown}: {why}")))?;
-        let canonical = known["configuration"].as_str().unwrap_or_default();
+        let PropagatorRecord { configuration: canonical, content, .. } = &known;
         match configuration.compare(canonical, content.as_ref(), written(&self.array))? {
             Match::Same if content.is_none() => {
                 warn!(
@@ -204,16 +210,16 @@ impl KeptPropagator {
         layout: &Layout,
         comm: &RunCommunicator,
     ) -> Outcome {
-        let content = configuration.hold(comm)?.json();
+        let content = configuration.hold(comm)?.clone();
         fields::write_fermions(&self.array, fields, title, layout)?;
-        let about = json!({
-            "schema": "ferrite.propagator/1",
-            "configuration": configuration.canonical,
-            "content": content,
-            "checksum": self.checksum(fields, layout)?,
-            "solve": solved.json(),
-            "input": self.input,
-        });
+        let about = PropagatorRecord {
+            configuration: configuration.canonical.clone(),
+            content: Some(content),
+            checksum: Some(self.checksum(fields, layout)?),
+            solve: solved.note.clone(),
+            input: self.input.clone(),
+        };
+        let about = about.with_schema();
         comm.once(|| target::write_text(&self.about, &format!("{about:#}\n")).map_err(Failure::failed))
     }
 }
@@ -223,7 +229,7 @@ pub struct KeptFields<T> {
     /// Columns of the propagator.
     pub fields: Vec<HostField<T>>,
     /// Record of the solve; empty for propagators of an earlier version.
-    pub solved: SolveAccount,
+    pub solved: SolveNote,
 }
 
 /// Removes files that processes which were killed have left half written in the folder of propagators.
@@ -255,6 +261,7 @@ pub fn difference(old: &Value, new: &Value) -> Option<String> {
 mod tests {
     use super::*;
     use ferrite::operators::{ALIASES, OPERATORS};
+    use serde_json::json;
 
     #[test]
     fn differences_have_the_names_of_keys() {

@@ -20,7 +20,6 @@ use ferrite::field::host::{ColourVector, Spinor};
 use input::SpectrumInput;
 pub use input::{SCHEMA, SOURCES};
 use kept::KeptPropagator;
-use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use summary::Summary;
@@ -131,7 +130,7 @@ pub fn run(args: &SpectrumArguments, context: &Context) -> Outcome {
         } else {
             correlators::measure::<Spinor>(&input, configuration, &what, &device, context)?
         };
-        file.add(configuration, found, &input, comm)?;
+        file.add(configuration, &found, comm)?;
         let time = text::seconds(begin.elapsed().as_secs_f64());
         info!("{} of {} configurations; this one took {time}", number + 1, count);
         if number + 1 < count && interrupt::asked_any(comm, 0) {
@@ -141,18 +140,6 @@ pub fn run(args: &SpectrumArguments, context: &Context) -> Outcome {
     }
     let summary = Summary::of(&file, &input);
     let files = result::write(&args.out, &file, &input, &summary, comm)?;
-    let [masses, correlators, fits, pcac, jackknife] = summary.json();
-    let object = json!({
-        "output": args.out,
-        "configurations": file.names(),
-        "files": files,
-        "effective_masses": masses,
-        "correlators": correlators,
-        "fits": fits,
-        "pcac": pcac,
-        "jackknife": jackknife,
-        "backend": device.name(),
-        "device": device.describe(),
-    });
-    context.output.result("ferrite.spectrum/1", object, || summary.text(&args.out, context.global.verbose > 0))
+    let record = summary.record(&args.out, &file, files, &device);
+    context.output.record(&record, || summary.text(&args.out, context.global.verbose > 0))
 }

@@ -393,7 +393,7 @@ impl<'a> QuarksOn<'a> {
             let residual = self.true_residual::<F>(quark, &solve, &layout, &sources, &fields)?;
             if residual <= largest_residual_of_kept(solve.scheme.tol) {
                 kept.note_reading(residual);
-                found = Some((fields, SolveAccount { true_residual: Some(residual), ..noted }));
+                found = Some((fields, SolveAccount::of_read(noted, residual)));
             } else {
                 let tol = solve.scheme.tol;
                 kept.warn_of_another_solve(&format!(

@@ -2,22 +2,24 @@
 use super::super::communicator::RunCommunicator;
 use super::super::configured::{Configured, Match};
 use super::super::{Failure, Outcome, target};
-use super::correlators;
 use super::input::SpectrumInput;
 use super::kept::{difference, sweep, written};
 use super::summary::Summary;
 use crate::plot::write_svg;
 use ferrite::files::npy;
 use ferrite::lattice::Lattice;
+use ferrite_records::Record;
+use ferrite_records::spectrum::{CorrelatorAxes, CorrelatorLine, CorrelatorName};
 use ferrite_report::analysis::AnalysisChoice;
 use ferrite_report::analysis::pcac::PcacFit;
 use ferrite_report::plot::error_bars;
 use ferrite_report::records::correlators::{
-    AXES, CorrelatorLine, Correlators, HadronChannel, LINES, hadrons, pcac_channels,
+    AXES, Correlator, Correlators, HadronChannel, LINES, correlator_line, hadrons, pcac_channels,
 };
 use ferrite_report::records::ensemble::streams_of;
+use ferrite_report::text::extents;
 use num_complex::Complex64;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -58,8 +60,9 @@ impl File {
             if let Some(what) = difference(&value["input"], &input.of_correlators()) {
                 return Err(at(format!("it was made with another {what}: name another folder")));
             }
-            let CorrelatorLine { typed, canonical, content, correlators: found } =
-                CorrelatorLine::read(&value).map_err(at)?;
+            let line = correlator_line(&value).map_err(at)?;
+            let found = Correlators::of(&line).map_err(at)?;
+            let CorrelatorLine { configuration: typed, file: canonical, content, .. } = line;
             let configuration = Configured { typed, canonical, stamp: None, content };
             file.fits(&configuration, &found).map_err(at)?;
             file.done.push((configuration, found));
@@ -81,12 +84,10 @@ impl File {
     }
     /// Refuses configurations on another lattice than those that are there: they would be averaged with them.
     pub fn is_on(&self, lattice: Lattice) -> Outcome {
-        let before = &self.about()["lattice"];
-        if before.is_null() || *before == json!(lattice.size()) {
+        let Some(before) = self.first().map(|first| first.lattice).filter(|before| *before != lattice.size()) else {
             return Ok(());
-        }
-        let (path, extents) = (self.folder.join(LINES), before.as_array().into_iter().flatten());
-        let before = extents.map(Value::to_string).collect::<Vec<_>>().join("×");
+        };
+        let (path, before) = (self.folder.join(LINES), extents(before));
         let why = format!("{} is of configurations on {before}, not {lattice}: name another folder", path.display());
         Err(Failure::refused(why).shared())
     }
@@ -157,15 +158,10 @@ impl File {
         Ok(comm.largest(f64::from(u8::from(mine)))? > 0.0)
     }
     /// *Collective.* Adds a line.
-    pub fn add(
-        &mut self,
-        configuration: &Configured,
-        found: Correlators,
-        input: &SpectrumInput,
-        comm: &RunCommunicator,
-    ) -> Outcome {
+    pub fn add(&mut self, configuration: &Configured, line: &CorrelatorLine, comm: &RunCommunicator) -> Outcome {
+        let found = Correlators::of(line).map_err(Failure::failed)?;
         self.fits(configuration, &found).map_err(|why| Failure::refused(why).shared())?;
-        let (line, path) = (correlators::line(&found, configuration, input), self.folder.join(LINES));
+        let (line, path) = (line.with_schema(), self.folder.join(LINES));
         comm.once(|| target::append_line(&path, &line).map_err(Failure::failed))?;
         self.done.push((configuration.clone(), found));
         Ok(())
@@ -174,9 +170,9 @@ impl File {
     pub fn names(&self) -> Vec<String> {
         self.done.iter().map(|(configuration, _)| configuration.typed.display().to_string()).collect()
     }
-    /// What is known about the correlators of all of them; nothing before the first.
-    pub fn about(&self) -> &Value {
-        self.done.first().map_or(&Value::Null, |(_, found)| &found.about)
+    /// The correlators of the first configuration; none before it.
+    pub fn first(&self) -> Option<&Correlators> {
+        self.done.first().map(|(_, found)| found)
     }
     /// The hadrons that are shown; none before the first configuration.
     pub fn channels(&self) -> Vec<HadronChannel> {
@@ -231,13 +227,14 @@ pub fn write(
         let shape = [file.done.len(), first.all.len(), times];
         npy::write_complex(&array, &shape, &values)
             .map_err(|why| Failure::failed(format!("{}: {why}", array.display())))?;
-        let axes = json!({
-            "schema": "ferrite.correlator-axes/1",
-            "axes": ["configuration", "correlator", "time"],
-            "bin": input.bin,
-            "configurations": file.names(),
-            "correlators": first.all.iter().map(|c| json!({ "name": c.name, "momentum": c.momentum })).collect::<Vec<_>>(),
-        });
+        let name = |c: &Correlator| CorrelatorName { name: c.name.clone(), momentum: c.momentum };
+        let axes = CorrelatorAxes {
+            axes: ["configuration", "correlator", "time"].map(String::from).into(),
+            bin: input.bin,
+            configurations: file.names(),
+            correlators: first.all.iter().map(name).collect(),
+        };
+        let axes = axes.with_schema();
         target::write_text(&names, &format!("{axes:#}\n")).map_err(Failure::failed)?;
         #[cfg(feature = "hdf5")]
         {
@@ -245,7 +242,7 @@ pub fn write(
             ferrite::files::hdf5::write_correlators(&path, shape, &values, &axes.to_string())
                 .map_err(|why| Failure::failed(format!("{}: {why}", path.display())))?;
         }
-        let plot = summary.picture(&input.title(), &first.about["lattice"]);
+        let plot = summary.picture(&input.title(), first.lattice);
         write_svg(&picture, error_bars::svg(&plot)).map_err(Failure::failed)
     })?;
     Ok(vec![lines, array, names, picture])

@@ -1,18 +1,21 @@
 //! What is said of all configurations: correlators and effective masses with errors, as text, JSON and a picture.
+use super::super::device::Device;
 use super::super::text::count;
 use super::input::SpectrumInput;
 use super::result::File;
 use ferrite::observables::spectrum::effective::CorrelatorShape;
 use ferrite::statistics::jackknife::{JackknifeEstimate, jackknife};
-use ferrite_report::analysis::estimate_json;
+use ferrite_records::fit::HadronFitRecord;
+use ferrite_records::spectrum::{HadronMasses, HadronValues, JackknifeRecord, SpectrumRecord};
+use ferrite_report::analysis::estimate_records;
 use ferrite_report::analysis::hadrons::HadronFit;
 use ferrite_report::analysis::pcac::PcacFit;
 use ferrite_report::plot::{ErrorBarPanel, ErrorBarPlot};
-use ferrite_report::records::correlators::{ANTIQUARK, masses_of_first_half};
+use ferrite_report::records::correlators::masses_of_first_half;
 use ferrite_report::records::ensemble::Stream;
-use serde_json::{Value, json};
+use ferrite_report::text::extents;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A hadron, or a correlator that was asked for.
 pub struct Hadron {
@@ -44,10 +47,6 @@ pub struct Summary {
 /// Points whose error is not more than this share of their value decide what a panel shows.
 const SURE: f64 = 0.25;
 
-fn json_of(estimates: &[Option<JackknifeEstimate>]) -> Vec<Value> {
-    estimates.iter().map(|estimate| estimate_json(*estimate)).collect()
-}
-
 impl Summary {
     /// With errors by the jackknife over bins of configurations.
     pub fn of(file: &File, input: &SpectrumInput) -> Self {
@@ -65,34 +64,33 @@ impl Summary {
             let shape = if is_baryon { CorrelatorShape::Exponential } else { CorrelatorShape::Cosh };
             hadron(name, std::slice::from_ref(name), shape)
         });
-        let about = file.about();
         let usual = file.channels().into_iter().map(|channel| hadron(&channel.name, &channel.parts, channel.shape));
         let hadrons = usual.chain(more).flatten().collect();
-        let antiquark = about[ANTIQUARK].as_str().map(String::from);
+        let antiquark = file.first().and_then(|first| first.antiquark.clone());
         let configurations = file.len();
         let bins = choice.bins(configurations);
         let left_out = configurations.saturating_sub(bins * input.bin);
         let pcac = file.pcac(input.bin);
         Summary { hadrons, pcac, antiquark, configurations, bin: input.bin, bins, left_out, streams: choice.streams }
     }
-    /// For `--json`: effective masses, correlators, fits, quark masses, and what errors are over.
-    pub fn json(&self) -> [Value; 5] {
-        let masses = |h: &Hadron| json!({ "hadron": h.name, "masses": json_of(&h.masses) });
-        let values = |h: &Hadron| json!({ "hadron": h.name, "values": json_of(&h.correlator) });
-        let all = |one: &dyn Fn(&Hadron) -> Value| self.hadrons.iter().map(one).collect();
-        let fit = |h: &Hadron| {
-            let mut fit = h.fit.json();
-            // `correlators` has them.
-            fit.as_object_mut().map(|fields| fields.remove("correlator"));
-            fit
-        };
-        [
-            all(&masses),
-            all(&values),
-            all(&fit),
-            self.pcac.iter().map(PcacFit::json).collect(),
-            json!({ "bin": self.bin, "bins": self.bins, "left_out": self.left_out }),
-        ]
+    /// Returns the record of effective masses, correlators, fits and quark masses.
+    pub fn record(&self, output: &Path, file: &File, files: Vec<PathBuf>, device: &Device) -> SpectrumRecord {
+        let masses = |h: &Hadron| HadronMasses { hadron: h.name.clone(), masses: estimate_records(&h.masses) };
+        let values = |h: &Hadron| HadronValues { hadron: h.name.clone(), values: estimate_records(&h.correlator) };
+        // `correlators` has them.
+        let fit = |h: &Hadron| HadronFitRecord { correlator: None, ..h.fit.record() };
+        SpectrumRecord {
+            output: output.into(),
+            configurations: file.names(),
+            files,
+            effective_masses: self.hadrons.iter().map(masses).collect(),
+            correlators: self.hadrons.iter().map(values).collect(),
+            fits: self.hadrons.iter().map(fit).collect(),
+            pcac: self.pcac.iter().map(PcacFit::record).collect(),
+            jackknife: JackknifeRecord { bin: self.bin, bins: self.bins, left_out: self.left_out },
+            backend: device.name().into(),
+            device: device.describe(),
+        }
     }
     /// `8 configurations in 4 bins of 2`
     fn counts(&self) -> String {
@@ -110,9 +108,8 @@ impl Summary {
         }
     }
     /// Effective masses, one panel below the other.
-    pub fn picture(&self, title: &str, lattice: &Value) -> ErrorBarPlot {
-        let extents: Vec<String> = lattice.as_array().into_iter().flatten().map(Value::to_string).collect();
-        let on = if extents.is_empty() { String::new() } else { format!(" on {}", extents.join("×")) };
+    pub fn picture(&self, title: &str, lattice: [usize; 4]) -> ErrorBarPlot {
+        let on = extents(lattice);
         let panel = |hadron: &Hadron| ErrorBarPanel {
             axis: hadron.name.clone(),
             logarithmic: false,
@@ -127,7 +124,7 @@ impl Summary {
         };
         let times = self.masses().map(|(_, masses)| masses.len()).max().unwrap_or(0);
         ErrorBarPlot {
-            title: format!("Effective masses, {title}{on}"),
+            title: format!("Effective masses, {title} on {on}"),
             subtitle: format!("{}; errors by the jackknife", self.counts()),
             places: (0..times).map(|t| t.to_string()).collect(),
             horizontal: Some("t / a".into()),

@@ -1,10 +1,8 @@
 //! The clover-leaf field strength: energy density and topological charge.
-use super::quantity::{CHARGE, ENERGY_SPACE, ENERGY_TIME};
 use crate::domain::Result;
 use crate::field::GaugeField;
 use gpu_kernels::gauge_force::{FIELD_STRENGTH, FieldStrength};
 use gpu_kernels::{Format, Precision};
-use serde_json::Value;
 
 /// What the clover-leaf field strength F says of links; means over the lattice but for the charge.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,12 +19,6 @@ impl FieldStrengths {
     /// The energy density, −½ Σ_μν tr F_μν².
     pub fn energy(&self) -> f64 {
         self.space + self.time
-    }
-    /// Puts energies and charge into an object of JSON.
-    pub fn put(&self, object: &mut Value) {
-        ENERGY_SPACE.put(object, self.space);
-        ENERGY_TIME.put(object, self.time);
-        CHARGE.put(object, self.charge);
     }
 }
 

@@ -9,7 +9,6 @@
 //!
 //! W_1 = exp(¼ ε Z_0) W_0, W_2 = exp(8/9 ε Z_1 − 17/36 ε Z_0) W_1, W_3 = exp(¾ ε Z_2 − 8/9 ε Z_1 + 17/36 ε Z_0) W_2.
 use super::field_strength::{FieldStrengths, field_strengths};
-use super::quantity::{FLOW_TIME, PLAQUETTE_ENERGY};
 use crate::domain::{Part, Result};
 use crate::field::GaugeField;
 use crate::halo::Needs;
@@ -20,7 +19,6 @@ use crate::hmc::links::EvolvingLinks;
 use crate::hmc::momenta::MomentumField;
 use gpu_kernels::gauge_force::{FORCE_MATRICES, ForceMatrices, ZEUTHEN_FORCE, ZeuthenForce};
 use gpu_kernels::{Format, Precision};
-use serde_json::Value;
 
 /// Which force links follow: an action's gradient, or more of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -133,12 +131,6 @@ impl FlowPoint {
         let (plaquette, _) = links.plaquette()?;
         let clover = field_strengths(links)?;
         Ok(FlowPoint { time, clover, plaquette_energy: 36.0 * (1.0 - plaquette.mean) })
-    }
-    /// Puts time, energies and charge into an object of JSON.
-    pub fn put(&self, object: &mut Value) {
-        FLOW_TIME.put(object, self.time);
-        self.clover.put(object);
-        PLAQUETTE_ENERGY.put(object, self.plaquette_energy);
     }
     /// t² E with the clover-leaf field strength.
     pub fn scaled(&self) -> f64 {

@@ -6,7 +6,6 @@ use crate::field::GaugeField;
 use crate::gauge::loops::{LoopKind, LoopPath, closed_loops, mean_traces};
 use crate::gauge::measure::Plaquettes;
 use num_complex::Complex64;
-use serde_json::{Value, json};
 
 /// Means over the lattice, each 1 on unit links.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,12 +36,6 @@ impl LoopMeans {
         let Plaquettes { mean, spatial, temporal } = self.plaquette;
         [mean, spatial, temporal, self.rectangle].iter().all(|x| x.is_finite()) && self.polyakov.is_finite()
     }
-    /// Puts them into an object of JSON.
-    pub fn put(&self, object: &mut Value) {
-        put_plaquette(object, &self.plaquette);
-        RECTANGLE.put(object, self.rectangle);
-        POLYAKOV_LOOP.put(object, json!([self.polyakov.re, self.polyakov.im]));
-    }
     /// A line for each, for people.
     pub fn text(&self) -> String {
         let polyakov = [self.polyakov.re, self.polyakov.im].map(|x| POLYAKOV_LOOP.number(x)).join(" ");
@@ -50,13 +43,6 @@ impl LoopMeans {
             + &RECTANGLE.line_of(self.rectangle)
             + &POLYAKOV_LOOP.line(&format!("{polyakov} i"))
     }
-}
-
-/// Puts the mean, the spatial and the temporal plaquette into an object of JSON.
-pub fn put_plaquette(object: &mut Value, plaquette: &Plaquettes) {
-    PLAQUETTE.put(object, plaquette.mean);
-    PLAQUETTE_SPATIAL.put(object, plaquette.spatial);
-    PLAQUETTE_TEMPORAL.put(object, plaquette.temporal);
 }
 
 /// A line for each of them, for people.

@@ -1,10 +1,9 @@
 //! What is measured, each quantity declared once: its name for people, its key in JSON, its unit, the kernel that sums it, and
-//! what it is. Commands print lines and write JSON by these, and `docs/output.md` has a row for each.
+//! what it is. Commands print lines by these, keys of JSON are those of records, and `docs/output.md` has a row for each.
 use crate::gauge::measure::{LINK_TRACE_NAME, PLAQUETTE_NAME};
 use gpu_kernels::Table;
 use gpu_kernels::gauge::PLAQUETTE as PLAQUETTE_KERNEL;
 use gpu_kernels::gauge_force::{FIELD_STRENGTH, LOOP, TEMPORAL_LINE};
-use serde_json::Value;
 
 /// How numbers are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -220,21 +219,11 @@ impl Quantity {
     pub fn line_of(&self, value: f64) -> String {
         self.line(&self.number(value))
     }
-    /// Its place in an object.
-    pub fn put(&self, object: &mut Value, value: impl Into<Value>) {
-        let place = self.key.split('.').fold(object, |object, key| &mut object[key]);
-        *place = value.into();
-    }
-    /// The key of the object that it is in with its parts.
-    pub fn object_key(&self) -> &'static str {
-        self.key.split('.').next().unwrap_or(self.key)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
     use std::collections::BTreeSet;
 
     /// `docs/output.md` has the table.
@@ -258,18 +247,10 @@ mod tests {
     }
 
     #[test]
-    fn lines_and_objects() {
+    fn lines_of_numbers() {
         assert_eq!(PLAQUETTE.line_of(0.5), "plaquette            0.500000000000\n");
         assert_eq!(PLAQUETTE_SPATIAL.line_of(0.5), "  spatial            0.500000000000\n");
         assert_eq!(CHARGE.line_of(1.0), "topological charge   +1.000000\n");
         assert_eq!(UNITARITY_VIOLATION.line_of(1.25e-13), "unitarity violation  1.25e-13\n");
-        let mut object = json!({ "plaquette": { "stored": 1.0 } });
-        PLAQUETTE.put(&mut object, 0.5);
-        LINK_TRACE.put(&mut object, f64::NAN);
-        ENERGY_TIME.put(&mut object, 2.0);
-        let expected =
-            json!({ "plaquette": { "mean": 0.5, "stored": 1.0 }, "link_trace": null, "energy": { "time": 2.0 } });
-        assert_eq!(object, expected);
-        assert_eq!((PLAQUETTE.object_key(), CHARGE.object_key()), ("plaquette", "charge"));
     }
 }

@@ -12,7 +12,6 @@ use crate::gauge::su3::{adjoint, product, unit};
 use crate::lattice::Lattice;
 use num_complex::Complex64;
 use rayon::prelude::*;
-use serde_json::{Value, json};
 use std::ops::ControlFlow;
 
 /// Loops of a distance, as means over a configuration.
@@ -31,10 +30,6 @@ impl WilsonLoops {
     /// |R|
     pub fn distance(&self) -> f64 {
         (self.separation.iter().map(|x| x * x).sum::<usize>() as f64).sqrt()
-    }
-    /// For JSON.
-    pub fn json(&self) -> Value {
-        json!({ "r": self.separation, "values": self.values })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Effective masses of correlators in which a state alternates in sign from one time to the next, as those of most staggered hadrons.
-use super::{AnalysisChoice, estimate_json};
+use super::{AnalysisChoice, estimate_records};
 use crate::records::correlators::{Correlators, HadronChannel};
-use serde_json::{Value, json};
+use ferrite_records::spectrum::AlternatingRecord;
 use statistics::jackknife::JackknifeEstimate;
 
 /// A correlator with the effective masses of both parities.
@@ -58,15 +58,14 @@ impl AlternatingMasses {
         let name = channel.name.clone();
         Some(AlternatingMasses { name, correlator, masses: masses.to_vec(), partner: partner.to_vec() })
     }
-    /// Returns the masses for JSON.
-    pub fn json(&self) -> Value {
-        let all = |list: &[Option<JackknifeEstimate>]| list.iter().map(|e| estimate_json(*e)).collect::<Vec<_>>();
-        json!({
-            "hadron": self.name,
-            "correlator": all(&self.correlator),
-            "masses": all(&self.masses),
-            "partner": all(&self.partner),
-        })
+    /// Returns the record of the correlator and its masses.
+    pub fn record(&self) -> AlternatingRecord {
+        AlternatingRecord {
+            hadron: self.name.clone(),
+            correlator: estimate_records(&self.correlator),
+            masses: estimate_records(&self.masses),
+            partner: estimate_records(&self.partner),
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! The scales t₀ and w₀ and the topological charge from the gradient flow of many configurations.
-use super::{AnalysisChoice, estimate_json, estimate_text};
-use crate::records::measurements::Measurement;
+use super::{AnalysisChoice, estimate_record, estimate_text};
 use crate::text::number;
-use serde_json::{Value, json};
+use ferrite_records::fit::{FlowFit, FlowMean};
+use ferrite_records::measure::MeasurementLine;
 use statistics::jackknife::JackknifeEstimate;
 use statistics::scale;
 
@@ -30,12 +30,12 @@ pub struct FlowAnalysis {
 
 impl FlowAnalysis {
     /// Of configurations, which have the same times; `None` without a flow.
-    pub fn of(all: &[Measurement], choice: &AnalysisChoice) -> Option<Self> {
-        let times: Vec<f64> = all.first()?.flow.iter().map(|point| point.time).collect();
+    pub fn of(all: &[MeasurementLine], choice: &AnalysisChoice) -> Option<Self> {
+        let times: Vec<f64> = all.first()?.flow.iter().map(|point| point.t).collect();
         if times.len() < 2 {
             return None;
         }
-        let scaled = |one: &Measurement| one.flow.iter().map(|p| p.time * p.time * p.energy).collect::<Vec<f64>>();
+        let scaled = |one: &MeasurementLine| one.flow.iter().map(|p| p.t * p.t * p.energy.sum()).collect::<Vec<f64>>();
         let charges: Vec<f64> = all.iter().filter_map(|one| Some(one.flow.last()?.charge)).collect();
         // The square of the charge goes with t² E, so that all come from the same draws.
         let samples = all.iter().zip(&charges).map(|(one, q)| [scaled(one), vec![q * q]].concat());
@@ -62,21 +62,24 @@ impl FlowAnalysis {
             charges,
         })
     }
-    /// For JSON.
-    pub fn json(&self) -> Value {
-        let point = |(t, scaled): (&f64, &Option<JackknifeEstimate>)| json!({ "t": t, "scaled_energy": estimate_json(*scaled) });
+    /// Returns the record of scales, charge and flow.
+    pub fn record(&self) -> FlowFit {
+        let point = |(t, scaled): (&f64, &Option<JackknifeEstimate>)| FlowMean {
+            t: *t,
+            scaled_energy: estimate_record(*scaled),
+        };
         let root = |t0: JackknifeEstimate| {
             let value = (8.0 * t0.value).sqrt();
             JackknifeEstimate { value, error: 4.0 * t0.error / value, ..t0 }
         };
-        json!({
-            "t0": estimate_json(self.t0),
-            "sqrt_8_t0": estimate_json(self.t0.map(root)),
-            "w0": estimate_json(self.w0),
-            "charge_squared": estimate_json(self.charge_squared),
-            "autocorrelation": if self.autocorrelation.is_finite() { json!(self.autocorrelation) } else { Value::Null },
-            "points": self.times.iter().zip(&self.scaled).map(point).collect::<Vec<_>>(),
-        })
+        FlowFit {
+            t0: estimate_record(self.t0),
+            sqrt_8_t0: estimate_record(self.t0.map(root)),
+            w0: estimate_record(self.w0),
+            charge_squared: estimate_record(self.charge_squared),
+            autocorrelation: self.autocorrelation,
+            points: self.times.iter().zip(&self.scaled).map(point).collect(),
+        }
     }
     /// A line for each.
     pub fn text(&self) -> String {

@@ -1,11 +1,11 @@
 //! Fits of correlators of `ferrite spectrum`.
 use super::{
-    AnalysisChoice, SHAPES, average_text, estimate_json, estimate_text, fit_json, name_of, p_text, quality_text,
-    remarks, why_not,
+    AnalysisChoice, SHAPES, average_text, estimate_records, estimate_text, fit_record, name_of, p_text, quality_text,
+    quantity, remarks, why_not,
 };
 use crate::records::correlators::{AXIAL_PION, CorrelatorRecord, Correlators, HadronChannel, hadrons};
 use crate::text::count;
-use serde_json::{Value, json};
+use ferrite_records::fit::{CorrelatorFitRecord, HadronFitRecord};
 use statistics::effective::CorrelatorShape;
 use statistics::fit::FitError;
 use statistics::fit::correlator::{CorrelatorFit, fit_correlator};
@@ -100,27 +100,30 @@ impl HadronFit {
             Some(momentum) => format!("E({})", momentum.map(|k| k.to_string()).join(",")),
         }
     }
-    /// For JSON: the fit, or `why` there is none, and what it is of.
-    pub fn json(&self) -> Value {
-        let mut object = match &self.fit {
-            Ok(CorrelatorFit { states, fit }) => {
-                let functions: Vec<(Value, String)> =
-                    self.states.iter().map(|n| (json!(n), count(*n, "state"))).collect();
-                let mut object = fit_json(fit, &|t| json!(t), &functions);
-                object["states"] = json!(states.count);
-                object["extent"] = json!(states.extent);
-                object
+    /// Returns the record of the fit, or of why there is none, and of the correlator.
+    pub fn record(&self) -> HadronFitRecord {
+        let fit = self.fit.as_ref().ok().map(|CorrelatorFit { states, fit }| {
+            let functions: Vec<(usize, String)> = self.states.iter().map(|n| (*n, count(*n, "state"))).collect();
+            let excited = |name: &str| (states.count == 2).then(|| quantity(fit, name));
+            CorrelatorFitRecord {
+                states: states.count,
+                extent: states.extent,
+                energy: quantity(fit, "energy"),
+                amplitude: quantity(fit, "amplitude"),
+                excited_energy: excited("excited_energy"),
+                excited_amplitude: excited("excited_amplitude"),
+                fit: fit_record(fit, &|t| t, &functions),
             }
-            Err(error) => json!({ "why": why_not(error) }),
-        };
-        object["hadron"] = json!(self.name);
-        if let Some(momentum) = self.momenta.first() {
-            object["momentum"] = json!(momentum);
-            object["momenta"] = json!(self.momenta);
+        });
+        HadronFitRecord {
+            hadron: self.name.clone(),
+            form: name_of(&SHAPES, self.shape).into(),
+            momentum: self.momenta.first().copied(),
+            momenta: (!self.momenta.is_empty()).then(|| self.momenta.clone()),
+            correlator: Some(estimate_records(&self.correlator)),
+            why: self.fit.as_ref().err().map(why_not),
+            fit,
         }
-        object["form"] = json!(name_of(&SHAPES, self.shape));
-        object["correlator"] = self.correlator.iter().map(|c| estimate_json(*c)).collect();
-        object
     }
     /// A line, and one for the mean over windows.
     pub fn text(&self) -> String {

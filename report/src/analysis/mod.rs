@@ -1,5 +1,5 @@
-//! What is made of the records of many configurations: fits of hadrons, scales of the gradient flow, the static potential. As JSON and
-//! as text, for `ferrite fit`, the summary of `ferrite spectrum`, and pages.
+//! What is made of the records of many configurations: fits of hadrons, scales of the gradient flow, the static potential. As records
+//! and as text, for `ferrite fit`, the summary of `ferrite spectrum`, and pages.
 //!
 //! | module | what |
 //! |---|---|
@@ -18,7 +18,9 @@ pub mod traces;
 
 use crate::records::ensemble::Stream;
 use crate::text::{count, digits};
-use serde_json::{Value, json};
+use ferrite_records::fit::{
+    EstimateRecord, FunctionFit, ResamplingRecord, SampleCounts, StreamRecord, WindowAverage, WindowFit,
+};
 use statistics::Average;
 use statistics::effective::CorrelatorShape;
 use statistics::fit::correlator::CorrelatorSettings;
@@ -84,22 +86,22 @@ impl AnalysisChoice {
             Some(*end - length..*end)
         })
     }
-    /// Configurations, bins, and how errors are made, for JSON.
-    pub fn json(&self, configurations: usize) -> Value {
-        let resampling = match self.fits.resampling {
-            Resampling::Jackknife => json!({ "kind": "jackknife" }),
-            Resampling::Bootstrap { draws, seed } => json!({ "kind": "bootstrap", "draws": draws, "seed": seed }),
+    /// Returns the record of configurations, bins, and how errors are made.
+    pub fn record(&self, configurations: usize) -> SampleCounts {
+        let (kind, draws, seed) = match self.fits.resampling {
+            Resampling::Jackknife => ("jackknife", None, None),
+            Resampling::Bootstrap { draws, seed } => ("bootstrap", Some(draws), Some(seed)),
         };
         let bins = self.bins(configurations);
-        let stream = |one: &Stream| json!({ "name": one.name, "configurations": one.configurations });
-        json!({
-            "configurations": configurations,
-            "bin": self.bin,
-            "bins": bins,
-            "left_out": configurations.saturating_sub(bins * self.bin),
-            "resampling": resampling,
-            "streams": self.streams.iter().map(stream).collect::<Vec<_>>(),
-        })
+        let stream = |one: &Stream| StreamRecord { name: one.name.clone(), configurations: one.configurations };
+        SampleCounts {
+            configurations,
+            bin: self.bin,
+            bins,
+            left_out: configurations.saturating_sub(bins * self.bin),
+            resampling: ResamplingRecord { kind: kind.into(), draws, seed },
+            streams: self.streams.iter().map(stream).collect(),
+        }
     }
     /// Number of bins of so many configurations.
     pub fn bins(&self, configurations: usize) -> usize {
@@ -164,26 +166,23 @@ fn average_of_streams(series: &[f64], streams: &[Range<usize>]) -> Average {
     Average { mean, error: (2.0 * tau * variance / (n - 1) as f64).sqrt(), autocorrelation: tau }
 }
 
-fn number(x: f64) -> Value {
-    if x.is_finite() { json!(x) } else { Value::Null }
+/// Returns the record of an estimate.
+pub fn estimate_record(estimate: Option<JackknifeEstimate>) -> Option<EstimateRecord> {
+    let JackknifeEstimate { value, error, missing } = estimate?;
+    let [missing, means] = [missing.count, missing.of].map(|n| (missing.count > 0).then_some(n));
+    Some(EstimateRecord { value, error, missing, means })
 }
 
-/// `value` and `error`, or `null`; and `missing` of `means` where some means of the jackknife or the bootstrap have no value.
-pub fn estimate_json(estimate: Option<JackknifeEstimate>) -> Value {
-    let Some(JackknifeEstimate { value, error, missing }) = estimate else { return Value::Null };
-    let mut object = json!({ "value": number(value), "error": number(error) });
-    if missing.count > 0 {
-        (object["missing"], object["means"]) = (json!(missing.count), json!(missing.of));
-    }
-    object
+/// Returns the records of a list of estimates.
+pub fn estimate_records(estimates: &[Option<JackknifeEstimate>]) -> Vec<Option<EstimateRecord>> {
+    estimates.iter().copied().map(estimate_record).collect()
 }
 
-/// Reads what [`estimate_json`] writes.
-pub fn estimate_of(value: &Value) -> Option<JackknifeEstimate> {
-    let whole = |key: &str| value[key].as_u64().unwrap_or(0) as usize;
-    let missing = MissingMeans { count: whole("missing"), of: whole("means") };
-    let error = value["error"].as_f64().unwrap_or(f64::NAN);
-    Some(JackknifeEstimate { value: value["value"].as_f64()?, error, missing })
+/// Returns the estimate of a record, if its value is finite.
+pub fn estimate_of(record: Option<EstimateRecord>) -> Option<JackknifeEstimate> {
+    let EstimateRecord { value, error, missing, means } = record.filter(|record| record.value.is_finite())?;
+    let missing = MissingMeans { count: missing.unwrap_or(0), of: means.unwrap_or(0) };
+    Some(JackknifeEstimate { value, error, missing })
 }
 
 /// `0.4512 ± 0.0023`; `0.4512 (error unknown: 3 of 400 means have no value)`
@@ -250,52 +249,53 @@ fn remarks(fit: &Fit, functions: &[String]) -> Vec<String> {
 /// Fits with a smaller p are warned of: one in 10,000 good ones.
 const LEAST_P: f64 = 1e-4;
 
-/// A fit, for JSON: its quantities by their names, the quality, remarks, and the windows that were tried. `place` converts an end of a
-/// window, `functions` are the functions that were tried, for JSON and by name.
-fn fit_json(fit: &Fit, place: &dyn Fn(usize) -> Value, functions: &[(Value, String)]) -> Value {
-    let window = |window: [usize; 2]| window.map(place);
-    let mut object = json!({
-        "window": window(fit.best.window),
-        "chi2": number(fit.best.minimum.chi2),
-        "dof": fit.best.dof,
-        "expected_chi2": number(fit.best.quality.expected_chi2),
-        "p_value": number(fit.best.quality.p_value),
-        "covariance": name_of(&COVARIANCES, fit.covariance),
-        "shrinkage": number(fit.shrinkage),
-        "parameters": fit.best.minimum.parameters,
-        "remarks": remarks(fit, &functions.iter().map(|(_, name)| name.clone()).collect::<Vec<_>>()),
-    });
-    for (name, quantity) in fit.names.iter().zip(&fit.quantities) {
-        object[name] = estimate_json(*quantity);
-    }
+/// Returns the record of a fit without its quantities. `place` converts an end of a window, `functions` are the functions that were
+/// tried, by their number of states and by name.
+fn fit_record<W>(fit: &Fit, place: &dyn Fn(usize) -> W, functions: &[(usize, String)]) -> FunctionFit<W> {
     let averages = fit.names.iter().zip(&fit.averages).map(|(name, a)| {
-        let all = [("value", a.value), ("statistical", a.statistical), ("systematic", a.systematic)];
-        let mut object: serde_json::Map<String, Value> =
-            all.into_iter().map(|(key, x)| (key.to_string(), number(x))).collect();
-        if a.left_out > 0 {
-            object.insert("left_out".into(), json!(a.left_out));
-            object.insert("left_out_probability".into(), number(a.left_out_probability));
-        }
-        (name.to_string(), Value::Object(object))
+        let is_partial = a.left_out > 0;
+        let average = WindowAverage {
+            value: a.value,
+            statistical: a.statistical,
+            systematic: a.systematic,
+            left_out: is_partial.then_some(a.left_out),
+            left_out_probability: is_partial.then_some(a.left_out_probability),
+        };
+        (name.to_string(), average)
     });
-    object["average"] = if fit.averages.is_empty() { Value::Null } else { Value::Object(averages.collect()) };
-    let tried = fit.candidates.iter().take(MOST_WINDOWS).map(|one| {
-        json!({
-            "function": functions.get(one.function).map(|(value, _)| value),
-            "window": window(one.window),
-            "chi2": number(one.minimum.chi2),
-            "dof": one.dof,
-            "p_value": number(one.quality.p_value),
-            "probability": number(one.probability),
-            "parameters": one.minimum.parameters,
-        })
+    let tried = fit.candidates.iter().take(MOST_WINDOWS).map(|one| WindowFit {
+        function: functions.get(one.function).map(|(states, _)| *states),
+        window: one.window.map(place),
+        chi2: one.minimum.chi2,
+        dof: one.dof,
+        p_value: one.quality.p_value,
+        probability: one.probability,
+        parameters: one.minimum.parameters.clone(),
     });
-    object["windows"] = tried.collect();
-    object["windows_tried"] = json!(fit.candidates.len());
-    object
+    let best = &fit.best;
+    FunctionFit {
+        window: best.window.map(place),
+        chi2: best.minimum.chi2,
+        dof: best.dof,
+        expected_chi2: best.quality.expected_chi2,
+        p_value: best.quality.p_value,
+        covariance: name_of(&COVARIANCES, fit.covariance).into(),
+        shrinkage: fit.shrinkage,
+        parameters: Some(best.minimum.parameters.clone()),
+        remarks: remarks(fit, &functions.iter().map(|(_, name)| name.clone()).collect::<Vec<_>>()),
+        average: Some((!fit.averages.is_empty()).then(|| averages.collect())),
+        windows: Some(tried.collect()),
+        windows_tried: fit.candidates.len(),
+    }
 }
 
-/// The most windows in JSON, the most probable ones.
+/// Returns the record of the quantity with this name, `None` where it has no value.
+fn quantity(fit: &Fit, name: &str) -> Option<EstimateRecord> {
+    let place = fit.names.iter().position(|one| *one == name)?;
+    estimate_record(*fit.quantities.get(place)?)
+}
+
+/// The most windows in a record, the most probable ones.
 const MOST_WINDOWS: usize = 20;
 
 /// `chi2/dof = 3.2/5, p = 0.67`, and why there is no p where there is none.
@@ -384,7 +384,7 @@ mod tests {
         let samples: Vec<Vec<f64>> = (0..9).map(|k| vec![f64::from(k)]).collect();
         let choice = with_streams(2, &[5, 1, 3]);
         assert_eq!(choice.binned(&samples), [[0.5], [2.5], [6.5]]);
-        assert_eq!((choice.bins(9), &choice.json(9)["left_out"]), (3, &json!(3)));
+        assert_eq!((choice.bins(9), choice.record(9).left_out), (3, 3));
         assert_eq!(
             choice.sentence(9),
             "9 configurations of 3 streams in 3 bins of 2, 3 at the ends of streams left out, errors by the jackknife"

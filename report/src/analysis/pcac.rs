@@ -1,9 +1,10 @@
 //! Quark masses of the axial current, from correlators of `ferrite spectrum`.
 use super::{
-    AnalysisChoice, average_text, estimate_cell, estimate_json, estimate_text, fit_json, quality_text, remarks, why_not,
+    AnalysisChoice, average_text, estimate_cell, estimate_records, estimate_text, fit_record, quality_text, quantity,
+    remarks, why_not,
 };
 use crate::records::correlators::{Correlators, PcacChannel};
-use serde_json::{Value, json};
+use ferrite_records::fit::{PcacFitRecord, PlateauFitRecord};
 use statistics::fit::{Fit, FitError};
 use statistics::jackknife::JackknifeEstimate;
 use statistics::pcac::{fit_pcac, pcac_masses, pcac_samples};
@@ -35,16 +36,16 @@ impl PcacFit {
         let fit = fit_pcac(&samples, improvement, &choice.fits);
         Some(PcacFit { name: channel.name.clone(), improvement, masses, fit })
     }
-    /// For JSON: the fit, or `why` there is none, and what it is of.
-    pub fn json(&self) -> Value {
-        let mut object = match &self.fit {
-            Ok(fit) => fit_json(fit, &|t| json!(t), &[]),
-            Err(error) => json!({ "why": why_not(error) }),
-        };
-        object["hadron"] = json!(self.name);
-        object["c_a"] = json!(self.improvement);
-        object["masses"] = self.masses.iter().map(|m| estimate_json(*m)).collect();
-        object
+    /// Returns the record of the fit, or of why there is none, and of the masses.
+    pub fn record(&self) -> PcacFitRecord {
+        let plateau = |fit: &Fit| PlateauFitRecord { mass: quantity(fit, "mass"), fit: fit_record(fit, &|t| t, &[]) };
+        PcacFitRecord {
+            hadron: self.name.clone(),
+            c_a: self.improvement,
+            masses: estimate_records(&self.masses),
+            why: self.fit.as_ref().err().map(why_not),
+            fit: self.fit.as_ref().ok().map(plateau),
+        }
     }
     /// A line, and one for the mean over windows.
     pub fn text(&self) -> String {

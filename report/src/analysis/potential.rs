@@ -1,65 +1,79 @@
 //! The static potential from Wilson loops of many configurations.
-use super::{AnalysisChoice, average_text, estimate_json, estimate_text, fit_json, quality_text, remarks, why_not};
-use crate::records::measurements::Measurement;
-use serde_json::{Value, json};
-use statistics::fit::potential::{LoopsAt, Potential, potential};
+use super::{
+    AnalysisChoice, average_text, estimate_records, estimate_text, fit_record, quality_text, quantity, remarks, why_not,
+};
+use ferrite_records::fit::{CornellFitRecord, CornellRecord, FunctionFit, LeftOutDistance, PotentialFit, PotentialRow};
+use ferrite_records::measure::MeasurementLine;
+use statistics::fit::Fit;
+use statistics::fit::potential::{LoopsAt, Potential, PotentialAt, WithoutPotential, potential};
 
 /// The potential, with the separations that its distances belong to.
 #[derive(Clone, Debug)]
 pub struct PotentialAnalysis {
     /// R
-    pub separations: Vec<[u32; 3]>,
+    pub separations: Vec<[usize; 3]>,
     /// V(R), and Cornell's form.
     pub potential: Potential,
 }
 
 impl PotentialAnalysis {
     /// Of configurations, which have the same loops; `None` without them.
-    pub fn of(all: &[Measurement], choice: &AnalysisChoice) -> Option<Self> {
-        let first = all.first().filter(|one| !one.loops.is_empty())?;
-        let square = |r: &[u32; 3]| r.iter().map(|x| x * x).sum::<u32>();
-        let mut order: Vec<usize> = (0..first.loops.len()).collect();
-        order.sort_by_key(|k| square(&first.loops[*k].separation));
+    pub fn of(all: &[MeasurementLine], choice: &AnalysisChoice) -> Option<Self> {
+        let first = all.first().filter(|one| !one.wilson_loops.is_empty())?;
+        let square = |r: &[usize; 3]| r.iter().map(|x| x * x).sum::<usize>();
+        let mut order: Vec<usize> = (0..first.wilson_loops.len()).collect();
+        order.sort_by_key(|k| square(&first.wilson_loops[*k].r));
         let one = |k: &usize| LoopsAt {
-            distance: f64::from(square(&first.loops[*k].separation)).sqrt(),
-            samples: choice.binned(&all.iter().map(|one| one.loops[*k].values.clone()).collect::<Vec<_>>()),
+            distance: (square(&first.wilson_loops[*k].r) as f64).sqrt(),
+            samples: choice.binned(&all.iter().map(|one| one.wilson_loops[*k].values.clone()).collect::<Vec<_>>()),
         };
         let loops: Vec<LoopsAt> = order.iter().map(one).collect();
         Some(PotentialAnalysis {
-            separations: order.iter().map(|k| first.loops[*k].separation).collect(),
+            separations: order.iter().map(|k| first.wilson_loops[*k].r).collect(),
             potential: potential(&loops, &choice.fits, choice.distances),
         })
     }
-    /// For JSON.
-    pub fn json(&self) -> Value {
-        let at = self.separations.iter().zip(&self.potential.at).map(|(r, at)| {
-            let mut object = match &at.fit {
-                Ok(found) => {
-                    // Data are counted from T = 1 on.
-                    let mut object = fit_json(&found.fit, &|k| json!(k + 1), &[]);
-                    object["potential"] = object["energy"].take();
-                    object
-                }
-                Err(error) => json!({ "why": why_not(error), "potential": null }),
-            };
-            if let Value::Object(fields) = &mut object {
-                fields.retain(|key, _| !["energy", "windows", "parameters", "average"].contains(&key.as_str()));
+    /// Returns the record of V(R) and of its fit.
+    pub fn record(&self) -> PotentialFit {
+        let Potential { at, fit, used, left_out } = &self.potential;
+        let one = |(r, at): (&[usize; 3], &PotentialAt)| {
+            let found = at.fit.as_ref().ok().map(|found| &found.fit);
+            // Data are counted from T = 1 on.
+            let fit = found.map(|fit| FunctionFit {
+                parameters: None,
+                average: None,
+                windows: None,
+                ..fit_record(fit, &|k| k + 1, &[])
+            });
+            PotentialRow {
+                r: *r,
+                distance: at.distance,
+                potential: found.and_then(|fit| quantity(fit, "energy")),
+                effective: estimate_records(&at.effective),
+                why: at.fit.as_ref().err().map(why_not),
+                fit,
             }
-            object["r"] = json!(r);
-            object["distance"] = json!(at.distance);
-            object["effective"] = at.effective.iter().map(|v| estimate_json(*v)).collect();
-            object
-        });
-        let at: Vec<Value> = at.collect();
-        let distance = |k: usize| json!(self.potential.used.get(k).map(|k| self.potential.at[*k].distance));
-        let cornell = match &self.potential.fit {
-            Ok(fit) => fit_json(fit, &distance, &[]),
-            Err(error) => json!({ "why": why_not(error) }),
         };
-        let left_out = self.potential.left_out.iter().map(|(k, why)| {
-            json!({ "r": self.separations[*k], "distance": self.potential.at[*k].distance, "why": why.to_string() })
-        });
-        json!({ "at": at, "cornell": cornell, "left_out": left_out.collect::<Vec<_>>() })
+        let distance = |k: usize| used.get(k).map(|k| at[*k].distance);
+        let of_distances = |fit: &Fit| CornellFitRecord {
+            r0: quantity(fit, "r0"),
+            r1: quantity(fit, "r1"),
+            string_tension: quantity(fit, "string_tension"),
+            coulomb: quantity(fit, "coulomb"),
+            constant: quantity(fit, "constant"),
+            fit: fit_record(fit, &distance, &[]),
+        };
+        let cornell = CornellRecord { why: fit.as_ref().err().map(why_not), fit: fit.as_ref().ok().map(of_distances) };
+        let without = |(k, why): &(usize, WithoutPotential)| LeftOutDistance {
+            r: self.separations[*k],
+            distance: at[*k].distance,
+            why: why.to_string(),
+        };
+        PotentialFit {
+            at: self.separations.iter().zip(at).map(one).collect(),
+            cornell,
+            left_out: left_out.iter().map(without).collect(),
+        }
     }
     /// V(R) in a table, and what Cornell's form gives.
     pub fn text(&self) -> String {

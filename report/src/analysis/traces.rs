@@ -1,7 +1,7 @@
 //! tr Γ M⁻¹ / V over many configurations, and the disconnected susceptibility of the condensate.
-use super::{AnalysisChoice, estimate_json, estimate_text};
-use crate::records::traces::{TraceLine, TraceMeasurement};
-use serde_json::{Value, json};
+use super::{AnalysisChoice, estimate_record, estimate_text};
+use ferrite_records::fit::TraceMeans;
+use ferrite_records::measure::{TraceLine, TraceRecord};
 use statistics::jackknife::JackknifeEstimate;
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ pub struct TraceAnalysis {
 }
 
 /// Means over noise vectors of real and imaginary part, and over pairs of different ones of the product of real parts.
-fn means(line: &TraceLine) -> [f64; 3] {
+fn means(line: &TraceRecord) -> [f64; 3] {
     let n = line.noise.len() as f64;
     let sum = |of: &dyn Fn(&[f64; 2]) -> f64| line.noise.iter().map(of).sum::<f64>();
     let (re, im, squares) = (sum(&|z| z[0]), sum(&|z| z[1]), sum(&|z| z[0] * z[0]));
@@ -30,10 +30,10 @@ fn means(line: &TraceLine) -> [f64; 3] {
 }
 
 /// All traces of configurations, which have the same ones.
-pub fn traces(all: &[TraceMeasurement], choice: &AnalysisChoice) -> Vec<TraceAnalysis> {
+pub fn traces(all: &[TraceLine], choice: &AnalysisChoice) -> Vec<TraceAnalysis> {
     let Some(first) = all.first() else { return Vec::new() };
-    let volume = first.lattice.iter().product::<usize>() as f64;
-    let one = |(number, line): (usize, &TraceLine)| {
+    let volume = first.system.operator.lattice.iter().product::<usize>() as f64;
+    let one = |(number, line): (usize, &TraceRecord)| {
         let samples: Vec<Vec<f64>> = all.iter().map(|one| means(&one.traces[number]).to_vec()).collect();
         let samples = choice.binned(&samples);
         let several = samples.len() > 1;
@@ -49,15 +49,15 @@ pub fn traces(all: &[TraceMeasurement], choice: &AnalysisChoice) -> Vec<TraceAna
 }
 
 impl TraceAnalysis {
-    /// For JSON.
-    pub fn json(&self) -> Value {
-        json!({
-            "mass": self.mass,
-            "gamma": self.gamma,
-            "real": estimate_json(self.real),
-            "imaginary": estimate_json(self.imaginary),
-            "disconnected": estimate_json(self.disconnected),
-        })
+    /// Returns the record of the means.
+    pub fn record(&self) -> TraceMeans {
+        TraceMeans {
+            mass: self.mass,
+            gamma: self.gamma.clone(),
+            real: estimate_record(self.real),
+            imaginary: estimate_record(self.imaginary),
+            disconnected: estimate_record(self.disconnected),
+        }
     }
 }
 
@@ -74,15 +74,19 @@ pub fn text(all: &[TraceAnalysis]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ferrite_records::read::read;
 
     /// Noise vectors with z_c ± d on configuration c: pairs of different ones give the square of z_c without what d adds.
     #[test]
     fn squares_are_of_different_vectors() {
         let line = |z: f64| {
             let noise = [z - 0.5, z + 0.5, z - 0.5, z + 0.5].map(|re| [re, 2.0]).to_vec();
-            TraceLine { mass: 0.1, gamma: "1".into(), noise }
+            TraceRecord { mass: 0.1, gamma: "1".into(), noise, mean: [z, 2.0], error: [0.0; 2] }
         };
-        let measurement = |z: f64| TraceMeasurement { file: "a".into(), lattice: [2, 2, 2, 4], traces: vec![line(z)] };
+        let measurement = |z: f64| {
+            let object = serde_json::json!({ "file": "a", "lattice": [2, 2, 2, 4], "traces": [line(z)] });
+            read::<TraceLine>(&object).unwrap()
+        };
         let [_, im, square] = means(&line(3.0));
         // (16 z² − Σ (z ± d)²)/12 = z² − d²/3 for these four, whose deviations are not independent.
         assert!((square - (9.0 - 0.25 / 3.0)).abs() < 1e-12 && im == 2.0, "{square}");

@@ -12,9 +12,10 @@ use crate::error::ReportError;
 use crate::page::{self, folder_name};
 use crate::records::correlators::CorrelatorRecord;
 use crate::records::ensemble::{Place, RecordLine};
-use crate::records::measurements::{MeasurementRecord, kind};
-use crate::records::traces::TraceRecord;
+use crate::records::measurements::MeasurementRecord;
+use crate::records::traces::TraceHistory;
 use crate::records::{NotJson, RecordLines, lines_of, trajectories};
+use ferrite_records::read::{kind, schema};
 use ferrite_records::report::{CollectionRecord, SectionRecord};
 use serde_json::Value;
 use std::fs;
@@ -74,9 +75,9 @@ impl CollectionReport {
                 let section = MeasurementSection::new(record, half);
                 items.push((path.clone(), Item::Measurements(Box::new(section))));
             }
-            let (traces, all) = parted(all, TraceRecord::is_one);
+            let (traces, all) = parted(all, TraceHistory::is_one);
             if !traces.is_empty() {
-                let record = TraceRecord::of(&traces).map_err(ReportError::Unreadable)?;
+                let record = TraceHistory::of(&traces).map_err(ReportError::Unreadable)?;
                 items.push((path.clone(), Item::Traces(Box::new(TraceSection::new(record, half)))));
             }
             let (correlators, others) = parted(all, CorrelatorRecord::is_one);
@@ -238,6 +239,6 @@ fn item(object: &Value, scaling: &mut ScalingSection) -> Result<Item, String> {
         "ferrite.bench-model" => scaling.add_points(&object["rows"]).map(|()| Item::Scaling),
         "ferrite.scaling-points" => scaling.add_points(&object["points"]).map(|()| Item::Scaling),
         "" => Err(format!("has no schema; a report is of {KINDS}")),
-        _ => Err(format!("has the schema {}; a report is of {KINDS}", object["schema"].as_str().unwrap_or_default())),
+        _ => Err(format!("has the schema {}; a report is of {KINDS}", schema(object).unwrap_or_default())),
     }
 }

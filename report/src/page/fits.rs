@@ -3,10 +3,15 @@ use super::fitted::{MOMENTUM, condensate_figure, correlator_figure, flow_figure,
 use super::traces;
 use crate::analysis::flow::LEVEL;
 use crate::analysis::traces::TraceAnalysis;
-use crate::analysis::{COVARIANCES, SHAPES, estimate_of as estimate, estimate_text, quality_words};
+use crate::analysis::{COVARIANCES, SHAPES, estimate_of, estimate_text, quality_words};
 use crate::error::ReportError;
 use crate::page;
 use crate::text::{count, escape};
+use ferrite_records::fit::{
+    CornellFitRecord, CorrelatorFitRecord, EstimateRecord, FitRecord, FunctionFit, HadronFitRecord, LeftOutDistance,
+    PcacFitRecord, TraceMeans,
+};
+use ferrite_records::read::read;
 use serde_json::Value;
 use statistics::fit::correlator::States;
 use statistics::jackknife::JackknifeEstimate;
@@ -14,8 +19,8 @@ use std::fmt::Write;
 
 /// A printed fit.
 pub struct FitSection {
-    configurations: u64,
-    bins: u64,
+    configurations: usize,
+    bins: usize,
     hadrons: Vec<PrintedFit>,
     pcac: Vec<PrintedPcac>,
     traces: Vec<TraceAnalysis>,
@@ -51,75 +56,79 @@ struct PrintedPcac {
     remarks: Vec<String>,
 }
 
-fn texts(value: &Value) -> Vec<String> {
-    list(value).iter().filter_map(|text| Some(text.as_str()?.to_string())).collect()
-}
-
 fn put_remarks(html: &mut String, remarks: &[String]) {
     for remark in remarks {
         let _ = writeln!(html, "<p>{}.</p>", escape(remark));
     }
 }
 
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map_or(&[], Vec::as_slice)
+fn estimates(records: Vec<Option<EstimateRecord>>) -> Vec<Option<JackknifeEstimate>> {
+    records.into_iter().map(estimate_of).collect()
 }
 
 impl PrintedFit {
-    fn read(object: &Value) -> Result<Self, String> {
-        let name = object["hadron"].as_str().ok_or("hadrons: hadron is missing or not text")?.to_string();
-        let correlator: Vec<_> = list(&object["correlator"]).iter().map(estimate).collect();
-        let fit = if object["parameters"].is_null() {
-            None
-        } else {
-            let found = || {
-                let shape = SHAPES.iter().find(|(name, _)| object["form"] == **name)?.1;
-                let (extent, count) = (object["extent"].as_u64()? as usize, object["states"].as_u64()? as usize);
-                let parameters: Vec<f64> = serde_json::from_value(object["parameters"].clone()).ok()?;
-                let window: [usize; 2] = serde_json::from_value(object["window"].clone()).ok()?;
-                let fits = (1..=2).contains(&count) && parameters.len() == 2 * count && extent == correlator.len();
-                fits.then_some((States { shape, extent, count }, parameters, window))
-            };
-            Some(found().ok_or_else(|| {
-                format!("hadrons: {name}: form, extent, states, parameters or window is missing or wrong")
-            })?)
-        };
-        let momentum = serde_json::from_value::<[i32; 3]>(object["momentum"].clone()).ok().filter(|p| *p != [0; 3]);
-        let momentum = momentum.map(|p| p.map(|k| k.to_string()).join(","));
+    fn of(record: HadronFitRecord) -> Result<Self, String> {
+        let HadronFitRecord { hadron, form, momentum, correlator, why, fit, .. } = record;
+        let correlator = estimates(correlator.unwrap_or_default());
+        let quality = quality(fit.as_ref().map(|fit| &fit.fit), why);
+        let momentum = momentum.filter(|p| *p != [0; 3]).map(|p| p.map(|k| k.to_string()).join(","));
         let energy_name = momentum.as_ref().map_or("E".into(), |p| format!("E({p})"));
-        let name = momentum.map_or(name.clone(), |p| format!("{name}{MOMENTUM}{p}"));
-        let (energy, quality, remarks) = (estimate(&object["energy"]), quality(object), texts(&object["remarks"]));
-        Ok(PrintedFit { name, correlator, fit, energy, energy_name, quality, remarks })
+        let name = momentum.map_or(hadron.clone(), |p| format!("{hadron}{MOMENTUM}{p}"));
+        let Some(CorrelatorFitRecord { states: count, extent, energy, fit, .. }) = fit else {
+            return Ok(PrintedFit {
+                name,
+                correlator,
+                fit: None,
+                energy: None,
+                energy_name,
+                quality,
+                remarks: Vec::new(),
+            });
+        };
+        let shape = SHAPES.iter().find(|(name, _)| *name == form).map(|(_, shape)| *shape);
+        let parameters = fit.parameters.unwrap_or_default();
+        let fits = (1..=2).contains(&count) && parameters.len() == 2 * count && extent == correlator.len();
+        let (Some(shape), true) = (shape, fits) else {
+            return Err(format!("hadrons: {hadron}: form, extent, states or parameters are wrong"));
+        };
+        let states = States { shape, extent, count };
+        Ok(PrintedFit {
+            name,
+            correlator,
+            fit: Some((states, parameters, fit.window)),
+            energy: estimate_of(energy),
+            energy_name,
+            quality,
+            remarks: fit.remarks,
+        })
     }
 }
 
 /// χ² of a fit with its probability, or why there is none.
-fn quality(object: &Value) -> String {
-    let (Some(chi2), Some(dof)) = (object["chi2"].as_f64(), object["dof"].as_u64()) else {
-        return object["why"].as_str().map_or_else(|| "without χ²".into(), String::from);
-    };
-    let is_full = object["covariance"] == COVARIANCES[0].0;
-    let expected = object["expected_chi2"].as_f64().filter(|_| !is_full);
-    quality_words("χ²", chi2, dof as usize, expected, object["p_value"].as_f64().unwrap_or(f64::NAN))
+fn quality(fit: Option<&FunctionFit<usize>>, why: Option<String>) -> String {
+    let Some(fit) = fit else { return why.unwrap_or_else(|| "without χ²".into()) };
+    let is_full = fit.covariance == COVARIANCES[0].0;
+    let expected = Some(fit.expected_chi2).filter(|expected| expected.is_finite() && !is_full);
+    quality_words("χ²", fit.chi2, fit.dof, expected, fit.p_value)
 }
 
-fn trace(value: &Value) -> Result<TraceAnalysis, String> {
-    let found = || Some((value["mass"].as_f64()?, value["gamma"].as_str()?.to_string()));
-    let (mass, gamma) = found().ok_or("traces: a trace has no mass or gamma")?;
-    let [real, imaginary, disconnected] = ["real", "imaginary", "disconnected"].map(|key| estimate(&value[key]));
-    Ok(TraceAnalysis { mass, gamma, real, imaginary, disconnected })
+fn trace(record: TraceMeans) -> TraceAnalysis {
+    let TraceMeans { mass, gamma, real, imaginary, disconnected } = record;
+    let [real, imaginary, disconnected] = [real, imaginary, disconnected].map(estimate_of);
+    TraceAnalysis { mass, gamma, real, imaginary, disconnected }
 }
 
 impl PrintedPcac {
-    fn read(object: &Value) -> Result<Self, String> {
-        Ok(PrintedPcac {
-            name: object["hadron"].as_str().ok_or("pcac: hadron is missing or not text")?.to_string(),
-            masses: list(&object["masses"]).iter().map(estimate).collect(),
-            mass: estimate(&object["mass"]),
-            window: serde_json::from_value(object["window"].clone()).ok(),
-            quality: quality(object),
-            remarks: texts(&object["remarks"]),
-        })
+    fn of(record: PcacFitRecord) -> Self {
+        let PcacFitRecord { hadron, masses, why, fit, .. } = record;
+        PrintedPcac {
+            name: hadron,
+            masses: estimates(masses),
+            quality: quality(fit.as_ref().map(|fit| &fit.fit), why),
+            mass: estimate_of(fit.as_ref().and_then(|fit| fit.mass)),
+            window: fit.as_ref().map(|fit| fit.fit.window),
+            remarks: fit.map_or_else(Vec::new, |fit| fit.fit.remarks),
+        }
     }
 }
 
@@ -129,34 +138,38 @@ impl FitSection {
     /// # Errors
     /// What is missing in it.
     pub fn read(object: &Value) -> Result<Self, String> {
-        let number = |key: &str| object[key].as_u64().ok_or_else(|| format!("{key} is missing or not a whole number"));
-        let hadrons = list(&object["hadrons"]).iter().map(PrintedFit::read).collect::<Result<_, _>>()?;
-        let at = |value: &Value, key: &str, of: &str| Some((value[key].as_f64()?, estimate(&value[of])));
-        let flow = list(&object["flow"]["points"]).iter().filter_map(|p| at(p, "t", "scaled_energy")).collect();
-        let scales = [("t₀", "t0"), ("√(8 t₀)", "sqrt_8_t0"), ("w₀", "w0"), ("⟨Q²⟩", "charge_squared")];
-        let scales = scales.map(|(name, key)| (name, estimate(&object["flow"][key])));
-        let potential = &object["potential"];
-        let cornell = &potential["cornell"];
-        let cornell = serde_json::from_value::<[f64; 3]>(cornell["parameters"].clone())
-            .ok()
-            .zip(serde_json::from_value::<[f64; 2]>(cornell["window"].clone()).ok());
-        let mut potential_remarks = texts(&potential["cornell"]["remarks"]);
-        for one in list(&potential["left_out"]) {
-            let (distance, why) =
-                (one["distance"].as_f64().unwrap_or(f64::NAN), one["why"].as_str().unwrap_or_default());
-            potential_remarks.push(format!("|R| = {distance:.4} is left out of the fit of V(R): {why}"));
+        let FitRecord { samples, hadrons, pcac, traces, flow, potential, .. } = read(object)?;
+        let flow = flow.flatten();
+        let scales = flow.as_ref().map_or_else(Vec::new, |flow| {
+            let all = [("t₀", flow.t0), ("√(8 t₀)", flow.sqrt_8_t0), ("w₀", flow.w0), ("⟨Q²⟩", flow.charge_squared)];
+            all.map(|(name, scale)| (name, estimate_of(scale))).to_vec()
+        });
+        let points = flow.map_or_else(Vec::new, |flow| flow.points);
+        let (mut cornell, mut potential_remarks, mut at) = (None, Vec::new(), Vec::new());
+        if let Some(potential) = potential.flatten() {
+            at = potential.at;
+            if let Some(CornellFitRecord { fit, .. }) = potential.cornell.fit {
+                let ends = fit.window.map(|end| end.unwrap_or(f64::NAN));
+                cornell = fit.parameters.map(|parameters| (parameters, ends));
+                potential_remarks = fit.remarks;
+            }
+            let left_out = potential.left_out.iter().map(|LeftOutDistance { distance, why, .. }| {
+                format!("|R| = {distance:.4} is left out of the fit of V(R): {why}")
+            });
+            potential_remarks.extend(left_out);
         }
+        let hadrons = hadrons.unwrap_or_default().into_iter().map(PrintedFit::of);
         Ok(FitSection {
+            configurations: samples.configurations,
+            bins: samples.bins,
+            hadrons: hadrons.collect::<Result<_, _>>()?,
+            pcac: pcac.unwrap_or_default().into_iter().map(PrintedPcac::of).collect(),
+            traces: traces.unwrap_or_default().into_iter().map(trace).collect(),
+            flow: points.into_iter().map(|point| (point.t, estimate_of(point.scaled_energy))).collect(),
+            scales,
+            potential: at.into_iter().map(|at| (at.distance, estimate_of(at.potential))).collect(),
+            cornell,
             potential_remarks,
-            configurations: number("configurations")?,
-            bins: number("bins")?,
-            hadrons,
-            pcac: list(&object["pcac"]).iter().map(PrintedPcac::read).collect::<Result<_, _>>()?,
-            traces: list(&object["traces"]).iter().map(trace).collect::<Result<_, _>>()?,
-            flow,
-            scales: if object["flow"].is_object() { scales.to_vec() } else { Vec::new() },
-            potential: list(&potential["at"]).iter().filter_map(|p| at(p, "distance", "potential")).collect(),
-            cornell: cornell.map(|(parameters, window)| (parameters.to_vec(), window)),
         })
     }
     /// In words.
@@ -172,13 +185,13 @@ impl FitSection {
         if !self.potential.is_empty() {
             parts.push("static potential".into());
         }
-        format!("fits of {}: {}", count(self.configurations as usize, "configuration"), parts.join(", "))
+        format!("fits of {}: {}", count(self.configurations, "configuration"), parts.join(", "))
     }
     /// All of it, on a page.
     pub fn put(&self, html: &mut String, name: &str) -> Result<(), ReportError> {
         page::heading(html, &format!("Fits: {name}"));
         let _ = writeln!(html, "<p class=\"lead\">{}.</p>", escape(&self.sentence()));
-        let errors = format!("errors over {}", count(self.bins as usize, "bin"));
+        let errors = format!("errors over {}", count(self.bins, "bin"));
         for one in &self.hadrons {
             let energy =
                 one.energy.map_or(String::new(), |e| format!("a {} = {}, ", one.energy_name, estimate_text(Some(e))));

@@ -8,8 +8,9 @@ use crate::analysis::potential::PotentialAnalysis;
 use crate::error::ReportError;
 use crate::page;
 use crate::records::ensemble::streams_sentence;
-use crate::records::measurements::{Measurement, MeasurementRecord};
-use crate::text::{count, digits, escape, extents_in};
+use crate::records::measurements::{MeasurementRecord, NUMBERS, numbers};
+use crate::text::{count, digits, escape, extents};
+use ferrite_records::measure::MeasurementLine;
 use std::fmt::Write;
 
 /// What `ferrite measure` found on configurations.
@@ -33,9 +34,7 @@ impl MeasurementSection {
     /// In words.
     pub fn sentence(&self) -> String {
         let mut text = count(self.record.all.len(), "configuration");
-        if let Some(lattice) = extents_in(&self.record.all[0].lattice) {
-            let _ = write!(text, " on {lattice}");
-        }
+        let _ = write!(text, " on {}", extents(self.record.all[0].lattice));
         let has = [(self.flow.is_some(), "gradient flow"), (self.potential.is_some(), "Wilson loops")];
         let names: Vec<&str> = has.iter().filter(|(there, _)| *there).map(|(_, name)| *name).collect();
         if names.is_empty() { text } else { format!("{text}: {}", names.join(", ")) }
@@ -65,14 +64,14 @@ impl MeasurementSection {
             n => self.choice.sentence(n),
         };
         if self.record.all.len() > 1 {
-            page::put(html, &self.history("plaquette", "plaquette", |one| number(one, "plaquette"))?);
+            page::put(html, &self.history("plaquette", "plaquette", |one| one.loops.plaquette.mean)?);
         }
         if let Some(flow) = &self.flow {
             let points: Vec<_> = flow.times.iter().copied().zip(flow.scaled.iter().copied()).collect();
             page::put(html, &flow_figure(&points, LEVEL, &errors)?);
             preformatted(html, &flow.text());
             if self.record.all.len() > 1 {
-                let charge = |one: &Measurement| one.flow.last().map_or(f64::NAN, |point| point.charge);
+                let charge = |one: &MeasurementLine| one.flow.last().map_or(f64::NAN, |point| point.charge);
                 page::put(html, &self.history("topological charge at the end of the flow", "Q", charge)?);
             }
         }
@@ -94,8 +93,8 @@ impl MeasurementSection {
     /// Means of what every configuration has.
     fn table(&self, html: &mut String) {
         *html += "<div class=\"wide\">\n<table>\n<thead><tr><th></th><th>mean</th><th>error</th><th>τ, in configurations</th></tr></thead>\n<tbody>\n";
-        for (k, (name, _)) in self.record.all[0].numbers.iter().enumerate() {
-            let series: Vec<f64> = self.record.all.iter().map(|one| one.numbers[k].1).collect();
+        for (k, name) in NUMBERS.iter().enumerate() {
+            let series: Vec<f64> = self.record.all.iter().map(|one| numbers(one)[k]).collect();
             let found = self.choice.average(&series);
             let [mean, error] = digits(found.mean, found.error);
             let tau =
@@ -106,14 +105,10 @@ impl MeasurementSection {
         *html += "</tbody>\n</table>\n</div>\n";
     }
     /// A number by configuration.
-    fn history(&self, about: &str, axis: &str, of: impl Fn(&Measurement) -> f64) -> Result<Figure, ReportError> {
+    fn history(&self, about: &str, axis: &str, of: impl Fn(&MeasurementLine) -> f64) -> Result<Figure, ReportError> {
         let values: Vec<f64> = self.record.all.iter().map(of).collect();
         histories::history(about, axis, &values, &self.record.streams)
     }
-}
-
-fn number(one: &Measurement, name: &str) -> f64 {
-    one.numbers.iter().find(|(other, _)| *other == name).map_or(f64::NAN, |(_, value)| *value)
 }
 
 /// Text as a terminal has it.

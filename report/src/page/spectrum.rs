@@ -12,8 +12,9 @@ use crate::records::correlators::{
     plain_tastes,
 };
 use crate::records::ensemble::streams_sentence;
-use crate::text::{count, escape, extents_in, value_text};
-use serde_json::{Value, json};
+use crate::text::{count, escape, extents, value_text};
+use ferrite_records::spectrum::{CorrelatorLine, MeanOfTime, ReportedHadron, SpectrumReportRecord};
+use serde_json::Value;
 use statistics::jackknife::{JackknifeEstimate, jackknife};
 use std::fmt::Write;
 use std::path::Path;
@@ -25,7 +26,7 @@ const COLUMNS: usize = 4;
 pub struct SpectrumReport {
     name: String,
     /// Of the first line: what is solved for, and where.
-    first: Value,
+    first: CorrelatorLine,
     configurations: usize,
     /// Bins of the jackknife, and streams.
     choice: AnalysisChoice,
@@ -73,9 +74,7 @@ impl SpectrumReport {
     /// In words.
     pub fn sentence(&self) -> String {
         let mut text = count(self.configurations, "configuration");
-        if let Some(lattice) = extents_in(&self.first["lattice"]) {
-            let _ = write!(text, " on {lattice}");
-        }
+        let _ = write!(text, " on {}", extents(self.first.lattice));
         let names: Vec<_> = self.hadrons.iter().map(|hadron| hadron.name.as_str()).collect();
         let alternating = self.alternating.iter().map(|one| one.name.as_str());
         let names: Vec<&str> = names.into_iter().chain(alternating).collect();
@@ -99,23 +98,28 @@ impl SpectrumReport {
         notes.extend(streams_sentence(&self.choice.streams).map(|streams| format!("{streams}.")));
         notes
     }
-    /// For JSON.
-    pub fn json(&self) -> Value {
-        let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
-        let all = |list: &[Option<JackknifeEstimate>]| -> Vec<Value> {
-            let one = |e: &JackknifeEstimate| json!({ "value": number(e.value), "error": number(e.error) });
-            list.iter().map(|e| e.as_ref().map_or(Value::Null, one)).collect()
+    /// Returns the record of it; the page is at `path`.
+    pub fn record(&self, folder: &Path, path: &Path) -> SpectrumReportRecord {
+        let all = |list: &[Option<JackknifeEstimate>]| {
+            list.iter().map(|e| e.map(|e| MeanOfTime { value: e.value, error: e.error })).collect()
         };
-        let hadron = |hadron: &MeasuredHadron| json!({ "hadron": hadron.name, "correlator": all(&hadron.fit.correlator), "masses": all(&hadron.masses), "fit": hadron.fit.json() });
-        json!({
-            "configurations": self.configurations,
-            "bin": self.choice.bin,
-            "half_line": self.half,
-            "hadrons": self.hadrons.iter().map(hadron).collect::<Vec<_>>(),
-            "pcac": self.pcac.iter().map(PcacFit::json).collect::<Vec<_>>(),
-            "alternating": self.alternating.iter().map(AlternatingMasses::json).collect::<Vec<_>>(),
-            "notes": self.notes(),
-        })
+        let hadron = |hadron: &MeasuredHadron| ReportedHadron {
+            hadron: hadron.name.clone(),
+            correlator: all(&hadron.fit.correlator),
+            masses: all(&hadron.masses),
+            fit: hadron.fit.record(),
+        };
+        SpectrumReportRecord {
+            folder: folder.into(),
+            output: path.into(),
+            configurations: self.configurations,
+            bin: self.choice.bin,
+            half_line: self.half,
+            hadrons: self.hadrons.iter().map(hadron).collect(),
+            pcac: self.pcac.iter().map(PcacFit::record).collect(),
+            alternating: self.alternating.iter().map(AlternatingMasses::record).collect(),
+            notes: self.notes(),
+        }
     }
     /// The whole page, which `program` has made.
     ///
@@ -186,7 +190,7 @@ impl SpectrumReport {
                 }
             }
         };
-        let input = &self.first["input"];
+        let input = &self.first.input;
         add("", input);
         for (name, table) in input.as_object().into_iter().flatten().filter(|(_, value)| value.is_object()) {
             add(&format!("{name}."), table);
@@ -273,6 +277,11 @@ impl MeasuredHadron {
 mod tests {
     use super::*;
     use crate::records::{RecordLines, lines_of};
+    use serde_json::json;
+
+    fn record_of(spectrum: &SpectrumReport) -> SpectrumReportRecord {
+        spectrum.record(Path::new("folder"), Path::new("report.html"))
+    }
 
     /// C(t) = cosh m (T/2 − t), with noise that means cancel.
     fn lines(n: usize) -> String {
@@ -305,15 +314,15 @@ mod tests {
         let unended = record(lines(3).trim_end().as_bytes()).unwrap();
         assert_eq!((unended.all.len(), unended.half), (3, false));
         assert_eq!(spectrum.sentence(), "3 configurations on 4×4×4×8: pion");
-        let json = spectrum.json();
-        assert_eq!((&json["configurations"], &json["half_line"]), (&json!(3), &json!(true)));
-        for mass in json["hadrons"][0]["masses"].as_array().unwrap() {
+        let record = record_of(&spectrum);
+        assert_eq!((record.configurations, record.half_line), (3, true));
+        for mass in record.hadrons[0].masses.iter().map(|mass| mass.unwrap()) {
             // Noise that is a common factor leaves no error; solved for m to some 1e-15.
-            assert!((mass["value"].as_f64().unwrap() - 0.5).abs() < 1e-12 && mass["error"].as_f64().unwrap() < 1e-12);
+            assert!((mass.value - 0.5).abs() < 1e-12 && mass.error < 1e-12);
         }
         // The jackknife's error of a mean: of 0.9, 1, 1.1 it is 0.1/√3.
-        let first = &json["hadrons"][0]["correlator"][4];
-        assert!((first["error"].as_f64().unwrap() - 0.1 / 3f64.sqrt()).abs() < 1e-12, "{first}");
+        let first = record.hadrons[0].correlator[4].unwrap();
+        assert!((first.error - 0.1 / 3f64.sqrt()).abs() < 1e-12, "{first:?}");
         let html = spectrum.html("ferrite").unwrap();
         assert_eq!(html.matches("<svg").count(), 2);
         assert!(html.contains("solve.mass") && html.contains("half written") && !html.contains("NaN"));
@@ -337,13 +346,12 @@ mod tests {
         let text: String = (0..5).map(|j| format!("{}\n", line(j))).collect();
         let spectrum = SpectrumReport::of("folder".into(), record(text.as_bytes()).unwrap());
         assert_eq!(spectrum.sentence(), "5 configurations on 8×8×8×16: scalar");
-        let one = &spectrum.json()["alternating"][0];
-        for (key, mass) in [("masses", 0.6), ("partner", 0.9)] {
-            let found = &one[key][4];
+        let one = &record_of(&spectrum).alternating[0];
+        for (masses, mass) in [(&one.masses, 0.6), (&one.partner, 0.9)] {
+            let found = masses[4].unwrap();
             // A common factor cancels.
-            assert!((found["value"].as_f64().unwrap() - mass).abs() < 1e-9, "{one}");
-            assert!(found["error"].as_f64().unwrap() < 1e-9, "{one}");
-            assert!(one[key][1].is_null());
+            assert!((found.value - mass).abs() < 1e-9 && found.error < 1e-9, "{one:?}");
+            assert!(masses[1].is_none());
         }
         let html = spectrum.html("ferrite").unwrap();
         assert_eq!(html.matches("<svg").count(), 2);
@@ -353,7 +361,7 @@ mod tests {
     #[test]
     fn one_configuration_has_no_errors() {
         let spectrum = SpectrumReport::of("folder".into(), record(lines(1).as_bytes()).unwrap());
-        assert_eq!(spectrum.json()["hadrons"][0]["masses"][0]["error"], Value::Null);
+        assert!(record_of(&spectrum).hadrons[0].masses[0].unwrap().error.is_nan());
         assert!(spectrum.html("ferrite").unwrap().contains("no errors"));
     }
 
@@ -382,8 +390,8 @@ mod tests {
     fn errors_are_over_the_bins_of_the_run() {
         let record = CorrelatorRecord { bin: 2, ..record(lines(5).as_bytes()).unwrap() };
         let spectrum = SpectrumReport::of("folder".into(), record);
-        let error = &spectrum.json()["hadrons"][0]["correlator"][4]["error"];
-        assert!((error.as_f64().unwrap() - 0.1).abs() < 1e-12, "{error}");
+        let error = record_of(&spectrum).hadrons[0].correlator[4].unwrap().error;
+        assert!((error - 0.1).abs() < 1e-12, "{error}");
         assert!(spectrum.html("ferrite").unwrap().contains("2 bins of 2 configurations"));
         assert_eq!(spectrum.notes(), ["The errors of 2 bins of 2 configurations are guesses."]);
     }

@@ -5,14 +5,15 @@ use crate::analysis::{AnalysisChoice, estimate_text};
 use crate::error::ReportError;
 use crate::page;
 use crate::records::ensemble::streams_sentence;
-use crate::records::traces::TraceRecord;
+use crate::records::traces::TraceHistory;
 use crate::text::{count, escape, extents, number, value_text};
-use serde_json::Value;
+use ferrite_records::measure::{DilutedTimes, DilutionInput, TraceInput, TraceLine};
+use ferrite_records::read::read_leniently;
 use std::fmt::Write;
 
 /// Section for the results of `ferrite trace`.
 pub struct TraceSection {
-    record: TraceRecord,
+    record: TraceHistory,
     /// Whether the last line is half written, and left out.
     half: bool,
     choice: AnalysisChoice,
@@ -24,7 +25,7 @@ const MOST_HISTORIES: usize = 8;
 
 impl TraceSection {
     /// Makes the section of the lines of a file.
-    pub fn new(record: TraceRecord, half: bool) -> Self {
+    pub fn new(record: TraceHistory, half: bool) -> Self {
         let choice = AnalysisChoice { streams: record.streams.clone(), ..AnalysisChoice::with_bin(1) };
         let found = traces(&record.all, &choice);
         TraceSection { record, half, choice, found }
@@ -34,7 +35,11 @@ impl TraceSection {
         let configurations = count(self.record.all.len(), "configuration");
         let mut masses: Vec<String> = self.found.iter().map(|one| number(one.mass)).collect();
         masses.dedup();
-        let lattice = self.record.all.first().map_or(String::new(), |one| format!(" on {}", extents(one.lattice)));
+        let lattice = self
+            .record
+            .all
+            .first()
+            .map_or(String::new(), |one| format!(" on {}", extents(one.system.operator.lattice)));
         format!("{configurations}{lattice}: {}, m = {}", count(self.found.len(), "trace"), masses.join(", "))
     }
     fn notes(&self) -> Vec<String> {
@@ -59,26 +64,26 @@ impl TraceSection {
     }
     /// Operator and noise, as far as the first line has them.
     fn facts(&self) -> Vec<(String, String)> {
-        let first = &self.record.first;
-        let solve = first["input"]["solve"].as_object();
-        let mut facts: Vec<(String, String)> = match solve {
-            Some(solve) => solve.iter().map(|(key, value)| (key.clone(), value_text(value))).collect(),
-            None => first["operator"].as_str().map(|name| ("operator".into(), name.into())).into_iter().collect(),
-        };
-        facts.push(("noise vectors".into(), self.vectors().to_string()));
-        let noise = &first["input"]["noise"];
-        for (name, key) in [("kind of noise", "kind"), ("seed", "seed")] {
-            if !noise[key].is_null() {
-                facts.push((name.into(), value_text(&noise[key])));
-            }
+        let TraceLine { origin, system, .. } = &self.record.first;
+        let TraceInput { solve, noise } = origin.input.as_ref().map(read_leniently).unwrap_or_default();
+        let mut facts: Vec<(String, String)> =
+            solve.iter().map(|(key, value)| (key.clone(), value_text(value))).collect();
+        if facts.is_empty() && !system.operator.operator.is_empty() {
+            facts.push(("operator".into(), system.operator.operator.clone()));
         }
-        let dilution = noise["dilution"].as_object();
-        let parts = dilution.into_iter().flatten().filter_map(|(key, value)| match value {
-            Value::Bool(true) => Some(key.clone()),
-            Value::Null | Value::Bool(false) => None,
-            value => Some(format!("{key} {}", value_text(value))),
+        facts.push(("noise vectors".into(), self.vectors().to_string()));
+        if !noise.kind.is_empty() {
+            facts.push(("kind of noise".into(), noise.kind));
+        }
+        facts.extend(noise.seed.map(|seed| ("seed".into(), seed.to_string())));
+        let DilutionInput { times, spin, colour, parity } = noise.dilution;
+        let times = times.map(|times| match times {
+            DilutedTimes::Every(n) => format!("times {n}"),
+            DilutedTimes::Named(name) => format!("times {name}"),
         });
-        let parts: Vec<String> = parts.collect();
+        let others = [("colour", colour), ("parity", parity), ("spin", spin)];
+        let others = others.into_iter().filter(|(_, is_split)| *is_split).map(|(name, _)| name.to_string());
+        let parts: Vec<String> = others.chain(times).collect();
         if !parts.is_empty() {
             facts.push(("dilution".into(), parts.join(", ")));
         }
@@ -149,7 +154,7 @@ pub fn table(html: &mut String, found: &[TraceAnalysis], taus: &[Option<f64>]) {
 mod tests {
     use super::*;
     use crate::records::lines_of;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn line(file: &str, z: f64, vectors: usize) -> Value {
         let noise: Vec<[f64; 2]> = (0..vectors).map(|k| [z + 0.01 * k as f64, 0.0]).collect();
@@ -162,7 +167,7 @@ mod tests {
 
     fn section(lines: &[Value]) -> TraceSection {
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        TraceSection::new(TraceRecord::of(&lines_of(text.as_bytes(), "t.jsonl").unwrap().0).unwrap(), false)
+        TraceSection::new(TraceHistory::of(&lines_of(text.as_bytes(), "t.jsonl").unwrap().0).unwrap(), false)
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! The lines of `correlators.jsonl`, and the hadrons whose effective masses are known.
-use super::content::Content;
 use super::ensemble::{Ensemble, Member, Place, RecordLine, Stream, in_order};
 use super::inputs::has_spatial_twist;
 use super::{RecordLines, read_all};
 use crate::error::ReportError;
-use crate::text::{count, value_text};
+use crate::text::count;
+use ferrite_records::Record;
+use ferrite_records::read::{read as read_record, read_leniently, schema};
+use ferrite_records::spectrum::{CorrelatorAxes, CorrelatorLine, CorrelatorValues};
 use num_complex::Complex64;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 use statistics::effective::{CorrelatorShape, effective_masses};
 use std::path::{Path, PathBuf};
 
@@ -15,12 +17,8 @@ pub const LINES: &str = "correlators.jsonl";
 /// What the axes of the array are, and configurations of a bin.
 pub const AXES: &str = "correlators.json";
 
-/// The schema of a line.
-pub const SCHEMA: &str = "ferrite.correlators/1";
-
-/// The key of a line with what the antiquark of its mesons has that the quark has not, such as `-mu`. It is there where both
-/// are those of a twisted doublet, and mesons are charged.
-pub const ANTIQUARK: &str = "antiquark";
+/// The key of a line with what the antiquark of its mesons has that the quark has not.
+const ANTIQUARK: &str = "antiquark";
 
 /// ψ̄ γ_x γ_y γ_z ψ, which is −ψ̄ γ_t γ_5 ψ, at the sink with the pion at the source.
 pub const AXIAL_PION: &str = "gxgygz-g5";
@@ -41,8 +39,10 @@ pub struct Correlator {
 pub struct Correlators {
     /// In the same order for each configuration.
     pub all: Vec<Correlator>,
-    /// Lattice, plaquette, residuals.
-    pub about: Value,
+    /// Extents of the lattice.
+    pub lattice: [usize; 4],
+    /// What the antiquark of mesons has that the quark has not, of a twisted doublet.
+    pub antiquark: Option<String>,
 }
 
 impl Correlators {
@@ -60,7 +60,7 @@ impl Correlators {
     }
     /// Whether both have the same kinds of correlators, at as many times, on the same lattice.
     pub fn is_like(&self, other: &Self) -> bool {
-        self.about["lattice"] == other.about["lattice"] && self.kinds().eq(other.kinds())
+        self.lattice == other.lattice && self.kinds().eq(other.kinds())
     }
     fn kinds(&self) -> impl Iterator<Item = (&str, [i32; 3], usize)> {
         self.all.iter().map(|c| (c.name.as_str(), c.momentum, c.values.len()))
@@ -73,8 +73,8 @@ impl Correlators {
         }
         let times = |one: &Self| one.all.first().map_or(0, |c| c.values.len());
         let [mine, its] = [self, other].map(times);
-        Some(if self.about["lattice"] != other.about["lattice"] {
-            let [this, first] = [self, other].map(|one| value_text(&one.about["lattice"]));
+        Some(if self.lattice != other.lattice {
+            let [this, first] = [self, other].map(|one| one.lattice.map(|extent| extent.to_string()).join(","));
             format!("it is on another lattice ({this}) than {place} ({first}): analyse them separately")
         } else if mine != its {
             format!("it has other times ({mine}) than {place} ({its}): analyse them separately")
@@ -92,80 +92,47 @@ impl Correlators {
             format!("it has {what}: analyse them separately")
         })
     }
-    /// The correlators as a line has them.
-    pub fn to_json(&self) -> Value {
-        let one = |c: &Correlator| {
-            let values: Vec<[f64; 2]> = c.values.iter().map(|z| [z.re, z.im]).collect();
-            json!({ "name": c.name, "momentum": c.momentum, "values": values })
-        };
-        self.all.iter().map(one).collect()
-    }
-}
-
-/// A line, read.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CorrelatorLine {
-    /// The file of the configuration, as typed.
-    pub typed: PathBuf,
-    /// The same from the root.
-    pub canonical: String,
-    /// What it held; `None` of a line of an earlier version.
-    pub content: Option<Content>,
-    /// Its correlators.
-    pub correlators: Correlators,
-}
-
-impl CorrelatorLine {
-    /// From a line.
+    /// Takes the correlators of a line.
     ///
     /// # Errors
-    /// What is missing in it.
-    pub fn read(line: &Value) -> Result<Self, String> {
-        let text = |value: &Value, key: &str| {
-            value[key].as_str().map(String::from).ok_or_else(|| format!("{key} is missing or not text"))
+    /// A sentence on correlators that are not all of one length.
+    pub fn of(line: &CorrelatorLine) -> Result<Self, String> {
+        let one = |CorrelatorValues { name, momentum, values }: &CorrelatorValues| Correlator {
+            name: name.clone(),
+            momentum: *momentum,
+            values: values.iter().map(|[re, im]| Complex64::new(*re, *im)).collect(),
         };
-        if text(line, "schema")? != SCHEMA {
-            return Err(format!("the schema is not {SCHEMA}"));
+        let all: Vec<Correlator> = line.correlators.iter().map(one).collect();
+        let Some(first) = all.first() else { return Err("there are no correlators".into()) };
+        let times = first.values.len();
+        if times < 2 {
+            let times = count(times, "value");
+            return Err(format!("{} has {times}, and a correlator has one for each time", first.name));
         }
-        let list = line["correlators"].as_array().ok_or("correlators is missing or no array")?;
-        let one = |value: &Value| {
-            let wrong = |what: &str| format!("correlators: {what}");
-            let momentum: [i32; 3] = serde_json::from_value(value["momentum"].clone())
-                .map_err(|_| wrong("a momentum is not three integers"))?;
-            let values: Vec<[f64; 2]> = serde_json::from_value(value["values"].clone())
-                .map_err(|_| wrong("values are not pairs of numbers"))?;
-            let values = values.into_iter().map(|[re, im]| Complex64::new(re, im)).collect();
-            Ok(Correlator { name: text(value, "name")?, momentum, values })
-        };
-        let all = list.iter().map(one).collect::<Result<Vec<_>, String>>()?;
-        if all.is_empty() {
-            return Err("there are no correlators".into());
+        if let Some(other) = all.iter().find(|c| c.values.len() != times) {
+            let (name, own) = (&other.name, count(other.values.len(), "value"));
+            return Err(format!("{name} has {own}, but {} has {times}", first.name));
         }
-        if let Some(first) = all.first() {
-            let times = first.values.len();
-            if times < 2 {
-                let times = count(times, "value");
-                return Err(format!("{} has {times}, and a correlator has one for each time", first.name));
-            }
-            if let Some(other) = all.iter().find(|c| c.values.len() != times) {
-                let (name, own) = (&other.name, count(other.values.len(), "value"));
-                return Err(format!("{name} has {own}, but {} has {times}", first.name));
-            }
-        }
-        Ok(CorrelatorLine {
-            typed: text(line, "configuration")?.into(),
-            canonical: text(line, "file")?,
-            content: Content::from_json(&line["content"])?,
-            correlators: Correlators { all, about: json!({ "lattice": line["lattice"], ANTIQUARK: line[ANTIQUARK] }) },
-        })
+        Ok(Correlators { all, lattice: line.lattice, antiquark: line.antiquark.clone() })
     }
+}
+
+/// Reads a line.
+///
+/// # Errors
+/// A sentence on what is missing in it.
+pub fn correlator_line(value: &Value) -> Result<CorrelatorLine, String> {
+    if schema(value) != Some(CorrelatorLine::SCHEMA) {
+        return Err(format!("the schema is not {}", CorrelatorLine::SCHEMA));
+    }
+    read_record(value)
 }
 
 /// All lines of folders of `ferrite spectrum` over which means are taken.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CorrelatorRecord {
     /// The first line: what is solved for, and where.
-    pub first: Value,
+    pub first: CorrelatorLine,
     /// Configurations stream by stream, within a stream by the number of the trajectory.
     pub all: Vec<Correlators>,
     /// The streams.
@@ -183,7 +150,7 @@ impl CorrelatorRecord {
     }
     /// Whether a line is one of `ferrite spectrum`.
     pub fn is_one(line: &Value) -> bool {
-        line["schema"] == SCHEMA
+        schema(line) == Some(CorrelatorLine::SCHEMA)
     }
     /// Reads the lines of a folder; of a configuration that is being written, half a line is left out.
     ///
@@ -199,29 +166,31 @@ impl CorrelatorRecord {
     /// The line in which something is missing, which does not belong to the others, or whose configuration has a line
     /// already.
     pub fn of(lines: &RecordLines, paths: &[PathBuf]) -> Result<Self, String> {
-        let (mut all, mut ensemble) = (Vec::<Correlators>::new(), Ensemble::default());
+        let (mut all, mut ensemble, mut first) = (Vec::<Correlators>::new(), Ensemble::default(), None);
         for RecordLine { place, value } in &lines.lines {
             let at = |why: String| format!("{place}: {why}");
-            let CorrelatorLine { canonical: name, content, correlators, .. } =
-                CorrelatorLine::read(value).map_err(at)?;
-            let (input, about) = (value["input"].clone(), json!({ ANTIQUARK: value[ANTIQUARK] }));
+            let line = correlator_line(value).map_err(at)?;
+            let correlators = Correlators::of(&line).map_err(at)?;
             if let (Some(first), Some(before)) = (ensemble.first(), all.first())
                 && let Some(why) = correlators.difference(before, first)
             {
                 return Err(at(why));
             }
-            ensemble.add(Member { place: place.clone(), name, content, input, about })?;
+            let about = Map::from_iter([(ANTIQUARK.to_string(), line.antiquark.clone().into())]);
+            let (name, content, input) = (line.file.clone(), line.content.clone(), line.input.clone());
+            ensemble.add(Member { place: place.clone(), name, content, input, about: about.into() })?;
             all.push(correlators);
+            first = first.or(Some(line));
         }
-        let Some(first) = lines.lines.first().map(|line| line.value.clone()) else {
+        let Some(first) = first else {
             let path = paths.first().map_or_else(String::new, |path| path.display().to_string());
             return Err(format!("{path} has no configuration yet: try again when the first one is done"));
         };
         let bin = |path: &PathBuf| {
             let axes = std::fs::read_to_string(path.join(AXES)).unwrap_or_default();
-            serde_json::from_str::<Value>(&axes).unwrap_or_default()["bin"].as_u64()
+            read_leniently::<CorrelatorAxes>(&serde_json::from_str(&axes).unwrap_or_default()).bin
         };
-        let bin = paths.iter().filter_map(bin).max().map_or(1, |bin| bin.max(1) as usize);
+        let bin = paths.iter().map(bin).max().unwrap_or(1).max(1);
         let (order, streams) = ensemble.streams();
         Ok(CorrelatorRecord { first, all: in_order(all, &order), streams, half: !lines.half.is_empty(), bin })
     }
@@ -237,10 +206,10 @@ impl CorrelatorRecord {
             return Vec::new();
         }
         // Three-point functions have a momentum at the sink besides.
-        if has_spatial_twist(&self.first["input"]) || names.iter().any(|name| name.contains(':')) {
+        if has_spatial_twist(&self.first.input) || names.iter().any(|name| name.contains(':')) {
             return vec![momentum];
         }
-        let extents: Vec<Option<u64>> = (0..3).map(|k| first.about["lattice"][k].as_u64()).collect();
+        let extents = first.lattice;
         let mut axes: Vec<Vec<[bool; 3]>> = names.iter().map(|name| axes(name)).collect();
         axes.sort_unstable();
         let mut all = Vec::new();
@@ -296,7 +265,7 @@ const CHARGED: [(&str, &[&str], CorrelatorShape); 1] = [("charged pion", &["g5"]
 
 /// The hadrons that are shown of correlators, in the order of the table for all quarks.
 pub fn hadrons(found: &Correlators) -> Vec<HadronChannel> {
-    let known = if found.about[ANTIQUARK].is_string() { &CHARGED[..] } else { &HADRONS[..] };
+    let known = if found.antiquark.is_some() { &CHARGED[..] } else { &HADRONS[..] };
     let at_rest = || found.all.iter().filter(|c| c.momentum == [0; 3]).map(|c| c.name.as_str());
     let mut channels = Vec::new();
     for (hadron, parts, shape) in known {
@@ -376,6 +345,7 @@ pub fn masses_of_first_half(correlator: &[f64], shape: CorrelatorShape) -> Vec<O
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     /// Checks all momenta with components up to 1: reflections for every correlator, rotations for those that they leave as they are.
     #[test]
@@ -386,7 +356,7 @@ mod tests {
             |name: &str, momentum| json!({ "name": name, "momentum": momentum, "values": [[1.0, 0.0], [0.5, 0.0]] });
         let all: Vec<Value> = momenta.flat_map(|momentum| names.map(|name| one(name, momentum))).collect();
         let record = |lattice: [u64; 4]| {
-            let line = json!({ "schema": SCHEMA, "configuration": "c.1", "file": "c.1", "lattice": lattice, "correlators": all });
+            let line = json!({ "schema": CorrelatorLine::SCHEMA, "configuration": "c.1", "file": "c.1", "lattice": lattice, "correlators": all });
             let place = Place { file: "run".into(), line: 1 };
             let lines = RecordLines { lines: vec![RecordLine { place, value: line }], half: Vec::new() };
             CorrelatorRecord::of(&lines, &[]).unwrap()

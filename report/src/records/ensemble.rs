@@ -3,9 +3,10 @@
 //! Lines may come from several files. They are refused where they were made with different inputs, and where one
 //! configuration has two lines, which would count it twice. Configurations of several chains, which their names show, are
 //! streams: bins and autocorrelations do not run across the end of a stream.
-use super::content::Content;
 use super::inputs::{Difference, difference};
 use crate::text::{count, value_text};
+use ferrite_records::configuration::Content;
+use ferrite_records::measure::{ConfigurationLine, LineOrigin};
 use serde_json::Value;
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -53,6 +54,12 @@ pub struct Member {
 }
 
 impl Member {
+    /// Returns the member of a line of `--output`, whose configuration is `file`.
+    pub(super) fn of_line(place: &Place, line: &impl ConfigurationLine, file: &Path, about: Value) -> Self {
+        let LineOrigin { absolute, content, input, .. } = line.origin().clone();
+        let name = absolute.unwrap_or_else(|| file.display().to_string());
+        Member { place: place.clone(), name, content, input: input.unwrap_or_default(), about }
+    }
     fn file(&self) -> &str {
         file_of(&self.name)
     }
@@ -293,8 +300,8 @@ pub fn streams_sentence(streams: &[Stream]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::content::Stamp;
     use super::*;
+    use ferrite_records::configuration::Stamp;
     use serde_json::json;
 
     fn member(line: usize, name: &str, crc32: Option<&str>, input: Value) -> Member {

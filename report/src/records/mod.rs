@@ -7,10 +7,8 @@
 //! | [`correlators`] | `correlators.jsonl` of `ferrite spectrum` |
 //! | [`measurements`] | lines of `ferrite measure` |
 //! | [`traces`] | lines of `ferrite trace` |
-//! | [`content`] | what the file of a configuration held |
 //! | [`inputs`] | by what the inputs of two lines differ |
 //! | [`ensemble`] | which lines belong together, their order, and streams |
-pub mod content;
 pub mod correlators;
 pub mod ensemble;
 pub mod inputs;
