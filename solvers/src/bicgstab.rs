@@ -8,6 +8,7 @@ use crate::observer::Observer;
 use crate::operator::{Precise, Sloppy, System};
 use crate::params::SolverParams;
 use crate::reliable::{Criterion, ReliableSolve, ReliableState, UpdatePolicy};
+use crate::small::minus;
 use crate::traits::{Dots, VectorSpace};
 use num_complex::Complex64;
 
@@ -380,9 +381,4 @@ impl BicgstabScalars {
     fn orthogonal(&self, j: usize, norm: f64) -> bool {
         self.next_rho[j].norm() <= self.breakdown * self.shadow_norm[j] * norm
     }
-}
-
-/// −a.
-fn minus(a: &[Complex64]) -> Vec<Complex64> {
-    a.iter().map(|a| -a).collect()
 }

@@ -13,6 +13,8 @@ pub enum BreakdownKind {
     Omega,
     /// γ of GCR: the image of the new direction vanishes, or lies in the span of those before it.
     Gamma,
+    /// μ_{k,k} of IDR(s): the image of the new direction is orthogonal to the shadow vector of its number.
+    Mu,
 }
 
 impl fmt::Display for BreakdownKind {
@@ -22,6 +24,7 @@ impl fmt::Display for BreakdownKind {
             Self::Alpha => "the direction's image is orthogonal to the shadow residual (α has no value)",
             Self::Omega => "the stabilising step vanishes (ω = 0)",
             Self::Gamma => "the image of a direction vanishes or is a combination of those before it (γ = 0)",
+            Self::Mu => "the image of a direction is orthogonal to its shadow vector (μ = 0)",
         })
     }
 }

@@ -5,6 +5,7 @@
 //! | A Hermitian positive definite (M†M of a Dirac operator) | [`cg`] | paper 001, Algorithm 2, adapted |
 //! | the same, all right-hand sides in one Krylov space: a few small eigenvalues matter less | [`block_cg()`] | Dubrulle 2001 |
 //! | any regular A | [`bicgstab`] | paper 001, Algorithm 2 |
+//! | any regular A for which BiCGstab is slow, and memory for more vectors | [`idr()`] | van Gijzen and Sonneveld 2011 |
 //! | any regular A for which BiCGstab is erratic | [`cgnr`], [`cgne`] | |
 //! | the same, all right-hand sides in one Krylov space | [`block_cgnr()`] | Dubrulle 2001 |
 //! | any regular A and a preconditioner, which may be another one each time | [`gcr`] | paper 004, Algorithm 1 |
@@ -104,6 +105,7 @@ mod defect;
 mod error;
 mod failure;
 mod gcr;
+mod idr;
 mod info;
 mod lanczos;
 mod mr;
@@ -133,6 +135,7 @@ pub use defect::{DefectParams, DefectWorkspace, defect_correction};
 pub use error::{SolveError, Unsolved};
 pub use failure::{BreakdownKind, RhsFailure};
 pub use gcr::{GcrParams, GcrWorkspace, gcr};
+pub use idr::{IdrWorkspace, idr};
 pub use info::{GivenUp, Info, worse_residual, worst_residual};
 pub use lanczos::{LargestEigenvalue, SmallestEigenvalue, largest_eigenvalue, smallest_eigenvalue};
 pub use mr::{MinimumResidual, MrParams};

@@ -16,7 +16,7 @@
 pub struct SolverParams {
     /// ε: the solve ends when ‖b_j − A x_j‖ ≤ ε ‖b_j‖ for every j, by the true residual. Finite and not negative.
     pub tol: f64,
-    /// Most iterations. One of BiCGstab has two applications; in [`defect_correction`](crate::defect_correction) those of
+    /// Most iterations. One of BiCGstab has two applications, one of IDR(s) s + 1; in [`defect_correction`](crate::defect_correction) those of
     /// the inner solver count, all calls together.
     pub max_iterations: usize,
     /// δ of paper 001, Algorithm 2: a right-hand side wants a reliable update when its residual is below δ times the
@@ -41,7 +41,7 @@ pub struct SolverParams {
     pub patience: Option<Patience>,
     /// How small a quantity has to be in proportion for a breakdown. In [`bicgstab`](crate::bicgstab) it is the cosine of
     /// the angle between two vectors, which count as orthogonal at or below it; in [`gcr`](crate::gcr) the fraction of an
-    /// image that is left when it is orthogonal to those before it. Others do not break down.
+    /// image that is left when it is orthogonal to those before it; in [`idr`](crate::idr()) a cosine again. Others do not break down.
     pub breakdown: f64,
     /// Restarts in a row after breakdowns without progress, after which a right-hand side is given up; at least 1.
     pub max_breakdowns: usize,

@@ -12,6 +12,7 @@ mod failures;
 mod gcr;
 mod gcr_cycles;
 mod gcr_failures;
+mod idr;
 mod multigrid;
 mod multigrid_inner;
 mod multigrid_wilson;

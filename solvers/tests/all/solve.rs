@@ -14,12 +14,13 @@ enum Method {
     Cgnr,
     Cgne,
     Bicgstab,
+    Idr,
     /// Defect correction around BiCGstab.
     Defect,
 }
 use Method::*;
 
-const ALL: [Method; 5] = [Cg, Cgnr, Cgne, Bicgstab, Defect];
+const ALL: [Method; 6] = [Cg, Cgnr, Cgne, Bicgstab, Idr, Defect];
 
 #[derive(Clone, Copy)]
 struct Options {
@@ -47,6 +48,7 @@ where
         Cgnr => cgnr(system, b, x, &params, &mut CgNormalWorkspace::new(system)?, &mut ()),
         Cgne => cgne(system, b, x, &params, &mut CgNormalWorkspace::new(system)?, &mut ()),
         Bicgstab => bicgstab(system, b, x, &params, &mut BicgstabWorkspace::new(system)?, &mut ()),
+        Idr => idr(system, b, x, &params, &mut IdrWorkspace::new(system, shadow(system.sloppy().nrhs()))?, &mut ()),
         Defect => {
             let inner_system = Inner(system);
             let mut inner = BicgstabWorkspace::new(&inner_system)?;
@@ -106,6 +108,11 @@ impl<Y: System> System for Inner<'_, Y> {
 
 /// Large enough for iterations to end before the dimension of the space does it for them.
 const N: usize = 160;
+
+/// The shadow vectors of IDR(4), the same for all right-hand sides.
+fn shadow(nrhs: usize) -> Vec<Vec<Complex64>> {
+    (0..4).map(|i| Random(90 + i).vector(N).repeat(nrhs)).collect()
+}
 
 fn matrix(method: Method) -> Vec<Complex64> {
     if method == Cg { positive(N, 100.0, 5) } else { general(N, 0.6, 6) }
@@ -204,7 +211,7 @@ fn right_hand_sides_of_any_size_are_brought_into_the_range_of_a_narrow_format() 
 
 #[test]
 fn delta_zero_and_one_precision_is_the_plain_method() {
-    for method in [Cg, Bicgstab] {
+    for method in [Cg, Bicgstab, Idr] {
         let a = matrix(method);
         let space = Space::double(N, 1);
         let operator = Dense::new(&space, &a);
@@ -214,10 +221,15 @@ fn delta_zero_and_one_precision_is_the_plain_method() {
         let info = solve(method, &system, &b, &mut x, USUAL).unwrap();
         // One check of the one claim; the first residual is b itself.
         assert_eq!((info.reliable_updates, info.restarts, info.precise_applications), (1, 0, 1), "{method:?}");
-        let per_iteration = if method == Cg { (1, 2) } else { (2, 2) };
-        assert_eq!(info.sloppy_applications, per_iteration.0 * info.iterations);
+        // Applications and reductions; before its first iteration IDR(4) has P†r.
+        let (per_iteration, before) = match method {
+            Cg => ((1, 2), (0, 0)),
+            Bicgstab => ((2, 2), (0, 0)),
+            _ => ((5, 6), (0, 1)),
+        };
+        assert_eq!(info.sloppy_applications, per_iteration.0 * info.iterations + before.0);
         // ‖b‖, ‖x₀‖, the check.
-        assert_eq!(info.reductions, per_iteration.1 * info.iterations + 3);
+        assert_eq!(info.reductions, per_iteration.1 * info.iterations + before.1 + 3);
         assert_eq!(info.history[0].len(), info.iterations + 1);
         assert_eq!(operator.applications.get(), info.sloppy_applications + info.precise_applications);
         assert_eq!(info.flops, operator.applications.get() as f64 * operator.flops());
@@ -358,6 +370,7 @@ fn a_workspace_serves_many_solves_and_nothing_is_allocated_in_them() {
     let mut cg_space = CgWorkspace::new(&system).unwrap();
     let mut normal_space = CgNormalWorkspace::new(&system).unwrap();
     let mut bicgstab_space = BicgstabWorkspace::new(&system).unwrap();
+    let mut idr_space = IdrWorkspace::new(&system, shadow(1)).unwrap();
     let mut x = space.allocate().unwrap();
     let before = (space.allocations.get(), small.allocations.get());
     let mut first: Option<Vec<Info>> = None;
@@ -372,6 +385,8 @@ fn a_workspace_serves_many_solves_and_nothing_is_allocated_in_them() {
         infos.push(cgne(&system, &b, &mut x, &SolverParams::default(), &mut normal_space, &mut ()).unwrap());
         x.fill(Complex64::ZERO);
         infos.push(bicgstab(&system, &b, &mut x, &SolverParams::default(), &mut bicgstab_space, &mut ()).unwrap());
+        x.fill(Complex64::ZERO);
+        infos.push(idr(&system, &b, &mut x, &SolverParams::default(), &mut idr_space, &mut ()).unwrap());
         // The same bits each time.
         assert!(first.as_ref().is_none_or(|first| *first == infos));
         first = Some(infos);
