@@ -8,8 +8,8 @@ use super::plan::FermionPlan;
 use super::progress::Watch;
 use super::{Context, Failure, Outcome, interrupt, named, text};
 use clap::Args;
-use ferrite::field::FullField;
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
+use ferrite::field::{FieldShape, FullField};
 use ferrite::halo::Needs;
 use ferrite::operators::Operator;
 use ferrite::solve::{EigenvalueParams, Method, Request, SolveFailure, SpectrumEnds};
@@ -120,7 +120,7 @@ pub fn run(args: &EigenvalueArguments, context: &Context) -> Outcome {
         let ends = {
             let domain = layout.domain(device.backend())?;
             let configuration = links.links.on(&domain)?;
-            let mut start = FullField::zero(&domain, plan.operator.kind(), Precision::Double, 1)?;
+            let mut start = FullField::zero(&domain, FieldShape::new(plan.operator.kind(), Precision::Double, 1))?;
             match plan.operator.kind() {
                 FermionKind::Wilson => start.upload(&plan.fields::<Spinor>(&plan.sources, &layout)?)?,
                 FermionKind::Staggered => start.upload(&plan.fields::<ColourVector>(&plan.sources, &layout)?)?,

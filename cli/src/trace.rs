@@ -14,7 +14,7 @@ use super::solve::{self, Solve};
 use super::{Code, Context, Failure, Outcome, interrupt, text};
 use clap::{Args, ValueEnum};
 use ferrite::field::host::{ColourVector, HostField, Spinor};
-use ferrite::field::{DeviceField, FullField};
+use ferrite::field::{FieldShape, FullField};
 use ferrite::observables::traces::{Dilution, MOST_NOISE, NoiseKind, NoiseSource, TraceField};
 use ferrite::solve::Configuration;
 use ferrite::{FermionKind, Precision};
@@ -305,7 +305,7 @@ impl Measurement<'_> {
             let mut needs = self.task.solve.memory(layout.cut(), together);
             needs.push((
                 "noise",
-                2 * DeviceField::bytes_for(kind, Precision::Double, layout.local().half_volume(), together),
+                2 * FieldShape::new(kind, Precision::Double, together).bytes(layout.local().half_volume()),
             ));
             needs
         };

@@ -12,7 +12,7 @@ use crate::typed::Typed;
 use ferrite::backend::MAX_RHS_PER_LAUNCH;
 use ferrite::domain::Domain;
 use ferrite::field::host::{ColourVector, Fermion, HostField, HostGauge, Spinor};
-use ferrite::field::{DeviceArray, DeviceField, FullField};
+use ferrite::field::{DeviceArray, FieldShape, FullField};
 use ferrite::files::SharedFile;
 use ferrite::files::setup::links_checksum;
 use ferrite::lattice::{Lattice, Section};
@@ -228,14 +228,14 @@ impl Dirac {
             let work = |thread: &mut DeviceThread, configuration: &Configuration<'_>| {
                 let (domain, count) = (configuration.domain(), T::COMPONENTS);
                 let mut request = Request { sources: count, ..request };
-                let whole = 2 * DeviceField::bytes_for(T::KIND, Precision::Double, part.local.half_volume(), count);
+                let whole = 2 * FieldShape::new(T::KIND, Precision::Double, count).bytes(part.local.half_volume());
                 let sizes = sizes(thread, &request, part.local, count, batch, (None, whole))?;
                 request.reconstruction = configuration.possible(&request.operator, request.reconstruction)?;
                 let (mut watch, mut solutions) = (Watch::new(stop), None);
                 let solved = for_batches::<Spinor>(&sizes, count, false, |batch| {
                     let some = match &source {
                         Some((time, fields)) => FullField::of_time(domain, *time, &fields[batch.clone()])?,
-                        None => FullField::zero(domain, T::KIND, Precision::Double, batch.len())?,
+                        None => FullField::zero(domain, FieldShape::new(T::KIND, Precision::Double, batch.len()))?,
                     };
                     let (found, report, error) = configuration.solve_fields(some, None, &request, &mut watch)?;
                     if batch.len() == count {
@@ -243,7 +243,8 @@ impl Dirac {
                     } else {
                         let all = match &mut solutions {
                             Some(all) => all,
-                            None => solutions.insert(FullField::zero(domain, T::KIND, Precision::Double, count)?),
+                            None => solutions
+                                .insert(FullField::zero(domain, FieldShape::new(T::KIND, Precision::Double, count))?),
                         };
                         all.set_rhs(batch.start, found)?;
                     }
@@ -298,7 +299,7 @@ impl Dirac {
     }
     /// An array as a field of the device.
     fn field(kind: FermionKind, domain: &Domain, count: usize, array: &DeviceArray) -> Outcome<FullField> {
-        let mut field = FullField::zero(domain, kind, ferrite::Precision::Double, count)?;
+        let mut field = FullField::zero(domain, FieldShape::new(kind, ferrite::Precision::Double, count))?;
         field.pack(array)?;
         Ok(field)
     }

@@ -4,8 +4,8 @@ use crate::device::{Device, DeviceThread, Kept};
 use crate::failure::{Failure, Outcome};
 use crate::links::Links;
 use ferrite::domain::Domain;
-use ferrite::field::FullField;
 use ferrite::field::host::{ColourVector, Fermion, HostField, HostGauge, Spinor};
+use ferrite::field::{FieldShape, FullField};
 use ferrite::lattice::{Lattice, Section};
 use ferrite::num_complex::Complex64;
 use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
@@ -205,7 +205,7 @@ impl Shell {
         let on = SmearingLinks::of_time(&domain, links, T::KIND, Precision::Double, self.smearing.momentum)?;
         let field = match time {
             Some(_) => FullField::of_time(&domain, 0, &fields)?,
-            None => FullField::zero(&domain, T::KIND, Precision::Double, T::COMPONENTS)?,
+            None => FullField::zero(&domain, FieldShape::new(T::KIND, Precision::Double, T::COMPONENTS))?,
         };
         let smeared = on.smear_on_device(&self.smearing, field)?.at_time(0)?;
         Ok(time.map(|time| (time, smeared)))

@@ -308,10 +308,15 @@ fn has_gpu() -> bool {
 /// Runs one kernel, so that a driver that cannot load ours is found out before files are read.
 #[cfg(feature = "cuda")]
 fn self_test(cuda: &ferrite::backend::Cuda) -> Outcome {
-    use ferrite::{FermionKind, Precision, domain::Domain, field::FieldSpace, lattice::Lattice};
+    use ferrite::{
+        Precision,
+        domain::Domain,
+        field::{FieldShape, FieldSpace},
+        lattice::Lattice,
+    };
     use solvers::VectorSpace;
     let lattice = Lattice::new([2; 4]).map_err(Failure::refused)?;
-    let space = FieldSpace::new(&Domain::single(cuda.clone(), lattice)?, FermionKind::Wilson, Precision::Double, 1);
+    let space = FieldSpace::new(&Domain::single(cuda.clone(), lattice)?, FieldShape::spinors(Precision::Double, 1));
     let mut norm = [f64::NAN];
     space.norm2(&space.allocate()?, &mut norm)?;
     match norm {

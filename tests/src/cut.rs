@@ -4,7 +4,7 @@ use comms::ProcessGrid;
 use ferrite::backend::Backend;
 use ferrite::domain::{Domain, Result};
 use ferrite::field::host::{ColourVector, Fermion, HostField, HostGauge, Spinor};
-use ferrite::field::{FieldSpace, FullField, GaugeField};
+use ferrite::field::{FieldShape, FieldSpace, FullField, GaugeField};
 use ferrite::gauge::fixing::temporal_gauge;
 use ferrite::gauge::generate;
 use ferrite::lattice::{Lattice, Section};
@@ -109,7 +109,7 @@ impl<'a> Computing<'a> {
 
 impl Computing<'_> {
     fn zero(&self, kind: FermionKind, precision: Precision) -> Result<FullField> {
-        FullField::zero(self.domain, kind, precision, self.nrhs)
+        FullField::zero(self.domain, FieldShape::new(kind, precision, self.nrhs))
     }
     fn field(&self, kind: FermionKind, precision: Precision, block: u64) -> Result<FullField> {
         fn upload<F: Fermion>(field: &mut FullField, section: Section, seeds: Range<u64>) -> Result {
@@ -148,7 +148,7 @@ impl Computing<'_> {
     ) -> Result {
         let (x, w) = (self.field(kind, precision, 3)?, self.field(kind, precision, 4)?);
         let mut out = self.zero(kind, precision)?;
-        let space = FieldSpace::new(self.domain, kind, precision, self.nrhs);
+        let space = FieldSpace::new(self.domain, FieldShape::new(kind, precision, self.nrhs));
         operator.apply(&x.even, &mut out.even)?;
         self.keep(format!("{label} M"), &out, tolerance)?;
         operator.apply_dagger(&x.even, &mut out.even)?;
@@ -198,6 +198,7 @@ impl Computing<'_> {
             }
             self.keep(format!("a x + b D {name} {dagger}"), &out, tolerance)?;
         }
+        self.slices(&wilson, &name, tolerance)?;
         let (fields, even_odd) = ((kind, precision), EvenOddWilson::new(wilson.clone(), self.nrhs)?);
         self.operator(&format!("Wilson {name}"), fields, &even_odd, 2.0 * tolerance)?;
         // All operators whose diagonal term is more than a number.
@@ -220,6 +221,26 @@ impl Computing<'_> {
                 self.keep(format!("{name} row"), &out, 4.0 * tolerance)?;
             }
         }
+        Ok(())
+    }
+    /// The hopping term in each slice of a fifth dimension, where it gives what it gives for as many right-hand sides.
+    fn slices(&mut self, wilson: &Wilson, name: &str, tolerance: f64) -> Result {
+        const LS: usize = 3;
+        let (section, first) = (self.domain.section(), self.seed + 70);
+        let seeds = first..first + (LS * self.nrhs) as u64;
+        let host: Vec<HostField<Spinor>> = seeds.map(|seed| generate::random_source(section, seed)).collect();
+        let flat = FieldShape::spinors(wilson.precision(), LS * self.nrhs);
+        let mut images = Vec::new();
+        for shape in [flat, flat.with_nrhs(self.nrhs).with_ls(LS)] {
+            let (mut psi, mut out) = (FullField::zero(self.domain, shape)?, FullField::zero(self.domain, shape)?);
+            psi.upload(&host)?;
+            for parity in 0..2 {
+                wilson.dslash(parity, false, psi.parity(1 - parity), out.parity_mut(parity))?;
+            }
+            self.keep(format!("D {name}, L_s = {}", shape.ls), &out, tolerance)?;
+            images.push(out.download::<Spinor>()?);
+        }
+        assert!(images[0] == images[1], "D {name} in slices");
         Ok(())
     }
     fn staggered(&mut self, name: String, links: StaggeredLinks) -> Result {

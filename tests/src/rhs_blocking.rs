@@ -8,7 +8,7 @@ use ferrite::backend::tuning::{CacheError, Entry, LaunchKey, Mode, Shape, Tuning
 use ferrite::backend::{Cuda, MAX_RHS_PER_LAUNCH};
 use ferrite::domain::{DeviceError, Domain, Result};
 use ferrite::field::host::{Fermion, HostColour, HostField, HostSpinor};
-use ferrite::field::{FieldSpace, FullField};
+use ferrite::field::{FieldShape, FieldSpace, FullField};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::operators::Operator;
@@ -151,9 +151,9 @@ fn image<F: Fermion>(
     let mut image = Image { format, numbers: vec![Vec::new(); 3], sums: Vec::new() };
     for sources in sources.chunks(batch) {
         let nrhs = sources.len();
-        let space = FieldSpace::new(domain, F::KIND, precision, nrhs);
-        let double = FieldSpace::new(domain, F::KIND, Precision::Double, nrhs);
-        let mut full = FullField::zero(domain, F::KIND, Precision::Double, nrhs)?;
+        let space = FieldSpace::new(domain, FieldShape::new(F::KIND, precision, nrhs));
+        let double = FieldSpace::new(domain, FieldShape::new(F::KIND, Precision::Double, nrhs));
+        let mut full = FullField::zero(domain, FieldShape::new(F::KIND, Precision::Double, nrhs))?;
         full.upload(sources)?;
         let (mut x, mut w, mut out) = (space.allocate()?, space.allocate()?, space.allocate()?);
         space.convert_from(full.parity(0), &mut x)?;

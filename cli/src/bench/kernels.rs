@@ -8,12 +8,12 @@ use clap::Args;
 use ferrite::backend::MAX_RHS_PER_LAUNCH;
 use ferrite::bench::{self, BenchRow};
 use ferrite::domain::Domain;
-use ferrite::field::{DeviceField, DeviceGauge};
+use ferrite::field::{DeviceGauge, FieldShape};
 use ferrite::lattice::Lattice;
 use ferrite::operators::fat_links;
 use ferrite::operators::{Definition, OPERATORS, operator_named};
 use ferrite::workload::Options;
-use ferrite::{FermionKind, LinkStorage, Precision};
+use ferrite::{LinkStorage, Precision};
 use ferrite_inputs::none_of;
 use serde_json::json;
 use std::fmt::Write;
@@ -131,7 +131,7 @@ pub fn lattice_or_default(lattice: Option<Lattice>, device: &Device) -> Outcome<
 /// Bytes that the operations on a lattice need.
 pub fn memory(lattice: Lattice, nrhs: usize, operators: &[&Definition]) -> Vec<(&'static str, usize)> {
     let sites = lattice.half_volume();
-    let spinor = DeviceField::bytes_for(FermionKind::Wilson, Precision::Double, sites, nrhs);
+    let spinor = FieldShape::spinors(Precision::Double, nrhs).bytes(sites);
     let mut needs = vec![("fields", 8 * spinor + 384 * sites * nrhs)];
     if operators.is_empty() {
         return needs;

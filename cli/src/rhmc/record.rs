@@ -1,16 +1,16 @@
 //! What is said of a trajectory.
 use super::super::{Failure, Outcome, profile};
 use super::input::EnsembleInput;
+use ferrite::Precision;
 use ferrite::backend::KernelTime;
-use ferrite::field::FullField;
 use ferrite::field::host::HostColour;
+use ferrite::field::{FieldShape, FullField};
 use ferrite::hmc::identities::{Identities, LoopIdentity};
 use ferrite::hmc::trajectory::{Chain, TrajectoryOutcome};
 use ferrite::observables::condensate::{Estimate, condensate, noise};
 use ferrite::observables::loops::LoopMeans;
 use ferrite::observables::quantity::PLAQUETTE;
 use ferrite::statistics::average;
-use ferrite::{FermionKind, Precision};
 use ferrite_records::ensemble::{
     CondensateLine, CondensateNoise, IdentityMeans, Irreversibility, LoopAndForce, LoopIdentities, QuarkIterations,
     QuarkLine, RhmcSummary, TrajectoryLine,
@@ -79,7 +79,7 @@ pub fn measure(
         for quarks in group.quarks.iter().filter(|quarks| input.has_flavours(&group.operator, quarks.mass)) {
             let mut found = Vec::new();
             for together in batches.iter().copied() {
-                let mut field = FullField::zero(chain.domain(), FermionKind::Staggered, Precision::Double, together)?;
+                let mut field = FullField::zero(chain.domain(), FieldShape::colours(Precision::Double, together))?;
                 noise(&mut field, found.len() as u32, input.plan.seed, number)?;
                 let mut from_files = Vec::new();
                 for _ in 0..together {

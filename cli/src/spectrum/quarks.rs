@@ -15,7 +15,7 @@ use super::kept::{KeptFields, KeptPropagator};
 use super::spatial::SpatialWork;
 use ferrite::domain::{Domain, Part};
 use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
-use ferrite::field::{DeviceField, FullField, GaugeField};
+use ferrite::field::{FieldShape, FullField, GaugeField};
 use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
 use ferrite::gauge::fixing::relax::{Gauge, theta};
 use ferrite::gauge::generate;
@@ -448,7 +448,7 @@ impl<'a> QuarksOn<'a> {
         let needs = |together: usize| {
             let storage = LinkStorage::FULL;
             let mut needs = apply_memory(&solve.plan.operator, local, grid, together, Precision::Double, storage);
-            let half = DeviceField::bytes_for(F::KIND, Precision::Double, local.half_volume(), together);
+            let half = FieldShape::new(F::KIND, Precision::Double, together).bytes(local.half_volume());
             needs.push(("sources", 2 * half));
             needs.extend((whole > 0).then_some(("the propagator", whole)));
             needs
@@ -466,7 +466,7 @@ impl<'a> QuarksOn<'a> {
             let columns = residuals.len()..residuals.len() + size;
             let source = match sources {
                 Some((time, fields)) => FullField::of_time(&domain, *time, &fields[columns.clone()])?,
-                None => FullField::zero(&domain, F::KIND, Precision::Double, *size)?,
+                None => FullField::zero(&domain, FieldShape::new(F::KIND, Precision::Double, *size))?,
             };
             let some = solutions.rhs(columns, &domain)?;
             residuals.extend(configuration.true_residuals(&source, some, links.operator)?);
@@ -519,7 +519,7 @@ impl<'a> QuarksOn<'a> {
             watch.next_batch(batch.len());
             let source = match sources {
                 Some((time, fields)) => FullField::of_time(&domain, *time, &fields[batch.clone()])?,
-                None => FullField::zero(&domain, F::KIND, Precision::Double, batch.len())?,
+                None => FullField::zero(&domain, FieldShape::new(F::KIND, Precision::Double, batch.len()))?,
             };
             let (found, report, error) = ready.configuration.solve_fields(source, None, &ready.request, &mut watch)?;
             put(&mut solutions, (F::COMPONENTS, batch), found, &home)?;
@@ -680,7 +680,7 @@ impl<'a> QuarksOn<'a> {
         let (time, fields) = sources.map_or((None, Vec::new()), |(time, fields)| (Some(time), fields));
         let links = (self.spatial_links(quark, work), time.unwrap_or(0));
         let on = SmearingLinks::of_time(domain, links, F::KIND, Precision::Double, work.momentum())?;
-        let mut field = FullField::zero(domain, F::KIND, Precision::Double, F::COMPONENTS)?;
+        let mut field = FullField::zero(domain, FieldShape::new(F::KIND, Precision::Double, F::COMPONENTS))?;
         if time.is_some() {
             field = FullField::of_time(domain, 0, &fields)?;
         }
@@ -768,7 +768,7 @@ fn out_of_range<F: Fermion>(field: &HostField<F>) -> bool {
 
 /// Bytes of all components of a field where batches of them are put together, if that is the device.
 fn whole_bytes<F: Fermion>(layout: &Layout, [there, home]: [&Domain; 2]) -> usize {
-    let half = DeviceField::bytes_for(F::KIND, Precision::Double, layout.local().half_volume(), F::COMPONENTS);
+    let half = FieldShape::new(F::KIND, Precision::Double, F::COMPONENTS).bytes(layout.local().half_volume());
     if there.backend().name() == home.backend().name() { 2 * half } else { 0 }
 }
 
@@ -784,7 +784,7 @@ fn put(
         return Ok(());
     }
     if all.is_none() {
-        *all = Some(FullField::zero(home, some.even.kind(), some.even.precision(), count)?);
+        *all = Some(FullField::zero(home, some.even.shape().with_nrhs(count))?);
     }
     all.as_mut().expect("it was made just now").set_rhs(batch.start, some)
 }

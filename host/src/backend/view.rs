@@ -52,6 +52,19 @@ pub(crate) fn field(buffer: &DeviceBuffer, sites: usize, nrhs: usize, site_bytes
     // SAFETY: the size was checked, the rest is the contract above.
     unsafe { Field::new(buffer.address(), sites.div_ceil(PADDING) as u32) }
 }
+/// Slice `s` of a fifth dimension of extent `ls`, of a field of `sites` sites and `nrhs` right-hand sides.
+pub(crate) fn slice(
+    buffer: &DeviceBuffer,
+    sites: usize,
+    (s, ls): (usize, usize),
+    nrhs: usize,
+    site_bytes: usize,
+) -> Field {
+    let block = padded_bytes(sites, site_bytes);
+    assert!(s < ls && block * ls * nrhs <= buffer.bytes(), "the buffer holds the field");
+    // SAFETY: the size was checked, the rest is the contract above.
+    unsafe { Field::new(buffer.address().wrapping_add(s * block), (ls * sites.div_ceil(PADDING)) as u32) }
+}
 /// The links around `sites` sites.
 pub(crate) fn links(buffer: &DeviceBuffer, sites: usize, site_bytes: usize) -> Links {
     assert!(padded_bytes(sites, site_bytes) <= buffer.bytes(), "the buffer holds the links");

@@ -3,14 +3,14 @@
 use crate::backend::{Backend, Cpu};
 use crate::domain::{Domain, Result};
 use crate::field::host::{HostGauge, HostSpinor};
-use crate::field::{FieldSpace, FullField};
+use crate::field::{FieldShape, FieldSpace, FullField};
 use crate::gauge::generate;
 use crate::lattice::Lattice;
 use crate::operators::{TimeBoundary, WilsonParams};
 use crate::solve::Configuration;
 use crate::workload::Options;
 use gpu_kernels::random::Philox;
-use gpu_kernels::{FermionKind, LinkStorage, Precision};
+use gpu_kernels::{LinkStorage, Precision};
 use num_complex::Complex64;
 use rayon::prelude::*;
 use solvers::VectorSpace;
@@ -62,9 +62,9 @@ fn image(
     let domain = Domain::single(backend, gauge.lattice())?;
     let params = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
     let operator = Configuration::new(&domain, gauge).operator(params, precision, reconstruction, 1)?;
-    let space = |precision| FieldSpace::new(&domain, FermionKind::Wilson, precision, 1);
+    let space = |precision| FieldSpace::new(&domain, FieldShape::spinors(precision, 1));
     let (double, space) = (space(Precision::Double), space(precision));
-    let mut full = FullField::zero(&domain, FermionKind::Wilson, Precision::Double, 1)?;
+    let mut full = FullField::zero(&domain, FieldShape::spinors(Precision::Double, 1))?;
     full.upload(std::slice::from_ref(source))?;
     let (mut x, mut y) = (space.allocate()?, space.allocate()?);
     space.convert_from(&full.even, &mut x)?;

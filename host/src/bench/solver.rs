@@ -7,7 +7,7 @@ pub use several::{Several, cell_of_several};
 use super::time;
 use crate::domain::{DeviceError, Result};
 use crate::field::host::Fermion;
-use crate::field::{FieldSpace, FullField};
+use crate::field::{FieldShape, FieldSpace, FullField};
 use crate::gauge::generate;
 use crate::operators::{Definition, Operator};
 use crate::solve::{Configuration, Correction, Method, Request, SolveFailure, Solved};
@@ -287,8 +287,8 @@ pub fn matrix_gflops<F: Fermion>(
 ) -> Result<f64> {
     let domain = configuration.domain();
     let operator = configuration.operator(operator, precision, reconstruction, 1)?;
-    let space = FieldSpace::new(domain, F::KIND, precision, 1);
-    let mut full = FullField::zero(domain, F::KIND, Precision::Double, 1)?;
+    let space = FieldSpace::new(domain, FieldShape::new(F::KIND, precision, 1));
+    let mut full = FullField::zero(domain, FieldShape::new(F::KIND, Precision::Double, 1))?;
     full.upload(&[generate::random_source::<F>(domain.section(), 1)])?;
     let (mut x, mut y) = (space.allocate()?, space.allocate()?);
     space.convert_from(&full.even, &mut x)?;

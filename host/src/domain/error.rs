@@ -48,6 +48,14 @@ pub enum DeviceError {
         /// How many there are.
         expected: usize,
     },
+    /// A field with another extent of the fifth dimension than that of the others.
+    #[error("a field with L_s = {found} stands where one with L_s = {expected} has to be")]
+    OtherExtent {
+        /// Its extent.
+        found: usize,
+        /// That of the others.
+        expected: usize,
+    },
     /// A field in another format than that of the others.
     #[error("a field in format '{found}' stands where one in '{expected}' has to be")]
     OtherFormat {

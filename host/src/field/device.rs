@@ -1,11 +1,11 @@
 //! Fermion fields on a device.
 use super::array::DeviceArray;
-use super::host::{ColourVector, Fermion, HostField, Spinor};
+use super::host::{Fermion, HostField};
+use super::shape::FieldShape;
 use crate::backend::{DeviceBuffer, view};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::lattice::Lattice;
 use gpu_kernels::field::Field;
-use gpu_kernels::storage::padded;
 use gpu_kernels::transfer::{PACK, PackField, UNPACK, UnpackField};
 use gpu_kernels::{FermionKind, Format, Precision};
 
@@ -13,42 +13,39 @@ use gpu_kernels::{FermionKind, Format, Precision};
 pub struct DeviceField {
     domain: Domain,
     buffer: DeviceBuffer,
-    kind: FermionKind,
-    precision: Precision,
-    nrhs: usize,
+    shape: FieldShape,
 }
 
 impl DeviceField {
     /// Zero everywhere.
-    pub fn zero(domain: &Domain, kind: FermionKind, precision: Precision, nrhs: usize) -> Result<Self> {
-        let bytes = Self::bytes_for(kind, precision, domain.local().half_volume(), nrhs);
-        let what = format!("a {precision} {kind} field on half of {}", domain.local());
-        let buffer = domain.backend().allocate(bytes, &what)?;
-        Ok(DeviceField { domain: domain.clone(), buffer, kind, precision, nrhs })
-    }
-    /// Bytes of such a field on `sites` sites.
-    pub fn bytes_for(kind: FermionKind, precision: Precision, sites: usize, nrhs: usize) -> usize {
-        padded(sites) * kind.site_bytes(precision) * nrhs
+    pub fn zero(domain: &Domain, shape: FieldShape) -> Result<Self> {
+        let what = format!("a {} {} field on half of {}", shape.precision, shape.kind, domain.local());
+        let buffer = domain.backend().allocate(shape.bytes(domain.local().half_volume()), &what)?;
+        Ok(DeviceField { domain: domain.clone(), buffer, shape })
     }
     /// Where the field lives.
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
+    /// What it consists of.
+    pub fn shape(&self) -> FieldShape {
+        self.shape
+    }
     /// What lives on its sites.
     pub fn kind(&self) -> FermionKind {
-        self.kind
+        self.shape.kind
     }
     /// How its numbers are stored.
     pub fn precision(&self) -> Precision {
-        self.precision
+        self.shape.precision
     }
     /// Number of right-hand sides.
     pub fn nrhs(&self) -> usize {
-        self.nrhs
+        self.shape.nrhs
     }
     /// Of kernels for such fields.
     pub(crate) fn format(&self) -> Format {
-        Format::fermions(self.kind, self.precision)
+        self.shape.format()
     }
     pub(crate) fn buffer(&self) -> &DeviceBuffer {
         &self.buffer
@@ -56,27 +53,36 @@ impl DeviceField {
     pub(crate) fn buffer_mut(&mut self) -> &mut DeviceBuffer {
         &mut self.buffer
     }
-    /// Whether it has the sites of a domain, a kind and a precision, and so many right-hand sides at least: kernels do not
-    /// ask.
-    pub(crate) fn expect(&self, domain: &Domain, (kind, precision): (FermionKind, Precision), nrhs: usize) -> Result {
+    /// Whether it has the sites of a domain and a shape, with so many right-hand sides at least: kernels do not ask.
+    pub(crate) fn expect(&self, domain: &Domain, shape: FieldShape) -> Result {
         domain.expect_here("a device field", &self.domain)?;
-        if (self.kind, self.precision) != (kind, precision) {
-            let (found, expected) = (self.format(), Format::fermions(kind, precision));
-            return Err(DeviceError::OtherFormat { found, expected });
+        if self.shape.format() != shape.format() {
+            return Err(DeviceError::OtherFormat { found: self.format(), expected: shape.format() });
         }
-        if self.nrhs < nrhs {
-            return Err(DeviceError::OtherCount { found: self.nrhs, expected: nrhs });
+        if self.shape.ls != shape.ls {
+            return Err(DeviceError::OtherExtent { found: self.shape.ls, expected: shape.ls });
+        }
+        if self.nrhs() < shape.nrhs {
+            return Err(DeviceError::OtherCount { found: self.nrhs(), expected: shape.nrhs });
         }
         Ok(())
     }
-    /// The field as kernels see it. The view is an address: it must not outlive the field.
+    /// The field as kernels see it, whose right-hand sides are its blocks. The view is an address: it must not outlive the field.
     pub(crate) fn view(&self) -> Field {
-        let bytes = self.kind.site_bytes(self.precision);
-        view::field(&self.buffer, self.domain.half_sites() as usize, self.nrhs, bytes)
+        view::field(&self.buffer, self.domain.half_sites() as usize, self.shape.blocks(), self.shape.site_bytes())
     }
-    /// The same from a right-hand side on.
+    /// The view of the blocks from one on.
+    pub(crate) fn view_from_block(&self, block: usize) -> Field {
+        self.view().from_rhs(block, self.shape.site_bytes())
+    }
+    /// The view of the right-hand sides from one on.
     pub(crate) fn view_from(&self, rhs: usize) -> Field {
-        self.view().from_rhs(rhs, self.kind.site_bytes(self.precision))
+        self.view_from_block(rhs * self.shape.ls)
+    }
+    /// The view of one slice of the fifth dimension, whose right-hand sides are those of the field.
+    pub(crate) fn slice(&self, s: usize) -> Field {
+        let FieldShape { ls, nrhs, .. } = self.shape;
+        view::slice(&self.buffer, self.domain.half_sites() as usize, (s, ls), nrhs, self.shape.site_bytes())
     }
 }
 
@@ -90,8 +96,8 @@ pub struct FullField {
 
 impl FullField {
     /// Zero everywhere.
-    pub fn zero(domain: &Domain, kind: FermionKind, precision: Precision, nrhs: usize) -> Result<Self> {
-        let half = || DeviceField::zero(domain, kind, precision, nrhs);
+    pub fn zero(domain: &Domain, shape: FieldShape) -> Result<Self> {
+        let half = || DeviceField::zero(domain, shape);
         Ok(FullField { even: half()?, odd: half()? })
     }
     /// Host fields, one per right-hand side, in double precision.
@@ -99,7 +105,7 @@ impl FullField {
     /// # Errors
     /// Fields on another lattice; failures of the device.
     pub fn of_host<F: Fermion>(domain: &Domain, host: &[HostField<F>]) -> Result<Self> {
-        let mut field = FullField::zero(domain, F::KIND, Precision::Double, host.len())?;
+        let mut field = FullField::zero(domain, FieldShape::new(F::KIND, Precision::Double, host.len()))?;
         field.upload(host)?;
         Ok(field)
     }
@@ -114,7 +120,7 @@ impl FullField {
     pub fn of_time<F: Fermion>(domain: &Domain, time: usize, host: &[HostField<F>]) -> Result<Self> {
         let local = domain.local();
         assert!(time < local.size()[3], "a time that is there");
-        let mut field = FullField::zero(domain, F::KIND, Precision::Double, host.len())?;
+        let mut field = FullField::zero(domain, FieldShape::new(F::KIND, Precision::Double, host.len()))?;
         let mut staged = DeviceArray::zero(domain.backend(), field.numbers(), "the upload of a fermion field")?;
         for (j, of_time) in host.iter().enumerate() {
             expect_one_time(local, of_time.lattice())?;
@@ -124,7 +130,7 @@ impl FullField {
         field.pack(&staged)?;
         Ok(field)
     }
-    /// Host fields of one `time` of this process's part of the lattice, one per right-hand side.
+    /// Host fields of one `time` of this process's part of the lattice, one per block.
     ///
     /// # Errors
     /// Host fields of another kind; failures of the device.
@@ -142,7 +148,7 @@ impl FullField {
             array.download((j * local.size()[3] + time) * count, host.numbers_mut())?;
             Ok(host)
         };
-        (0..self.even.nrhs).map(one).collect()
+        (0..self.even.shape.blocks()).map(one).collect()
     }
     /// The field on a domain of the same part of the lattice: itself, or a copy on another device.
     ///
@@ -153,7 +159,7 @@ impl FullField {
         if self.even.domain.backend().is(domain.backend()) {
             return Ok(self);
         }
-        let mut copy = FullField::zero(domain, self.even.kind, self.even.precision, self.even.nrhs)?;
+        let mut copy = FullField::zero(domain, self.even.shape)?;
         copy.pack(&self.unpack()?.copy_on(domain.backend(), "a fermion field of another device")?)?;
         Ok(copy)
     }
@@ -165,16 +171,17 @@ impl FullField {
     pub fn parity_mut(&mut self, parity: usize) -> &mut DeviceField {
         if parity == 0 { &mut self.even } else { &mut self.odd }
     }
-    /// Copies host fields to the device, one per right-hand side: order of sites, spin basis and precision change on
-    /// the way.
+    /// Copies host fields to the device, one per block, so L_s in a row for each right-hand side: order of sites, spin basis and
+    /// precision change on the way.
     ///
     /// # Errors
     /// Fields of another kind, lattice or number.
     pub fn upload<F: Fermion>(&mut self, host: &[HostField<F>]) -> Result {
         let domain = self.even.domain.clone();
         self.expect_host::<F>()?;
-        if host.len() != self.even.nrhs {
-            return Err(DeviceError::OtherCount { found: host.len(), expected: self.even.nrhs });
+        let expected = self.even.shape.blocks();
+        if host.len() != expected {
+            return Err(DeviceError::OtherCount { found: host.len(), expected });
         }
         host.iter().try_for_each(|field| domain.expect("a fermion field", field.lattice()))?;
         let numbers = F::COMPONENTS * domain.local().volume();
@@ -184,15 +191,15 @@ impl FullField {
         }
         self.pack(&staged)
     }
-    /// Takes over numbers that are on its device, in the order of host fields: `[rhs, t, z, y, x, spin, colour]`, or without spin.
+    /// Takes over numbers that are on its device, in the order of host fields: `[rhs, s, t, z, y, x, spin, colour]`, or without spin.
     ///
     /// # Errors
     /// Numbers on another device, or more or fewer of them.
     pub fn pack(&mut self, array: &DeviceArray) -> Result {
         let (domain, format) = (self.even.domain.clone(), self.even.format());
-        self.odd.expect(&domain, (self.even.kind, self.even.precision), self.even.nrhs)?;
+        self.odd.expect(&domain, self.even.shape)?;
         self.expect_array(array)?;
-        domain.launch_on_parities(&PACK, format, self.even.nrhs, |parity| PackField {
+        domain.launch_on_parities(&PACK, format, self.even.shape.blocks(), |parity| PackField {
             host: array.view(),
             field: self.parity(parity).view(),
             geometry: domain.geometry(),
@@ -205,9 +212,9 @@ impl FullField {
     /// Failures of the device.
     pub fn unpack(&self) -> Result<DeviceArray> {
         let domain = &self.even.domain;
-        self.odd.expect(domain, (self.even.kind, self.even.precision), self.even.nrhs)?;
+        self.odd.expect(domain, self.even.shape)?;
         let array = DeviceArray::zero(domain.backend(), self.numbers(), "a fermion field as an array")?;
-        domain.launch_on_parities(&UNPACK, self.even.format(), self.even.nrhs, |parity| UnpackField {
+        domain.launch_on_parities(&UNPACK, self.even.format(), self.even.shape.blocks(), |parity| UnpackField {
             host: array.view(),
             field: self.parity(parity).view(),
             geometry: domain.geometry(),
@@ -215,7 +222,7 @@ impl FullField {
         })?;
         Ok(array)
     }
-    /// Copies the field to the host, one host field per right-hand side.
+    /// Copies the field to the host, one host field per block.
     ///
     /// # Errors
     /// Host fields of another kind.
@@ -223,7 +230,7 @@ impl FullField {
         let local = self.even.domain.local();
         self.expect_host::<F>()?;
         let (array, numbers) = (self.unpack()?, F::COMPONENTS * local.volume());
-        (0..self.even.nrhs)
+        (0..self.even.shape.blocks())
             .map(|j| {
                 let mut host = HostField::zero(local);
                 array.download(j * numbers, host.numbers_mut())?;
@@ -231,11 +238,10 @@ impl FullField {
             })
             .collect()
     }
-    /// Complex numbers of all right-hand sides.
+    /// Complex numbers of all blocks.
     fn numbers(&self) -> usize {
-        let components =
-            if self.even.kind == FermionKind::Wilson { Spinor::COMPONENTS } else { ColourVector::COMPONENTS };
-        components * self.even.domain.local().volume() * self.even.nrhs
+        let shape = self.even.shape;
+        shape.components() * self.even.domain.local().volume() * shape.blocks()
     }
     fn expect_array(&self, array: &DeviceArray) -> Result {
         let (domain, expected) = (&self.even.domain, self.numbers());
@@ -250,7 +256,7 @@ impl FullField {
     }
     /// Whether host fields of `F` are of its kind.
     fn expect_host<F: Fermion>(&self) -> Result {
-        if F::KIND == self.even.kind {
+        if F::KIND == self.even.kind() {
             return Ok(());
         }
         let found = Format { kind: Some(F::KIND), ..Format::NONE };

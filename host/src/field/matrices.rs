@@ -1,57 +1,75 @@
 //! Blocks of vectors as matrices: what block solvers need of a space.
 use super::device::DeviceField;
-use super::rhs::RhsGroup;
 use super::space::FieldSpace;
 use crate::backend::view;
 use crate::domain::Result;
 use gpu_kernels::Precision;
 use gpu_kernels::block::{BLOCK_UPDATE, BlockUpdate, GRAM, GRAM_TILE, Gram};
+use gpu_kernels::field::Field;
 use gpu_kernels::gram_of_warps::{GRAM_OF_WARPS, GramOfWarps};
 use gpu_kernels::lattice::Divisor;
+use gpu_kernels::per_rhs::MAX_RHS;
 use num_complex::Complex64;
 use solvers::VectorSpace;
+use std::ops::Range;
 
 /// So many vectors are few for a warp.
 const FEW: usize = 4;
 
 impl FieldSpace {
-    /// [`gram`](VectorSpace::gram): one launch and one wait for up to 16 right-hand sides.
+    /// [`gram`](VectorSpace::gram): for each slice of a fifth dimension, one launch and one wait for up to 16 right-hand sides.
     pub(super) fn products_of_all(&self, x: &DeviceField, y: &DeviceField, out: &mut [Complex64]) -> Result {
         let n = self.nrhs();
-        let [high, wide] = GRAM_TILE;
-        // A launch has room for the sums of 16 × 16 products, as many rhs as go together elsewhere.
-        for rows in RhsGroup::groups(0..n, self.domain(), self.pair()) {
-            for columns in RhsGroup::groups(0..n, self.domain(), self.pair()) {
-                let (m, k) = (rows.count() as usize, columns.count() as usize);
-                let along = k.div_ceil(wide);
-                let tiles = m.div_ceil(high) * along;
-                let kernel = Gram {
-                    x: rows.of(x),
-                    y: columns.of(y),
-                    last_x: rows.count() - 1,
-                    last_y: columns.count() - 1,
-                    along: Divisor::new(along as u32),
-                };
-                rows.fit()?;
-                columns.fit()?;
-                let (backend, sites) = (self.domain().backend(), self.domain().half_sites());
-                // A warp always multiplies as many as it can: with few vectors most of that is for nothing. Where the other way
-                // becomes faster was not measured.
-                let size = (sites, tiles as u32);
-                if (FEW + 1..=GramOfWarps::MOST).contains(&m.max(k)) {
-                    backend.reduce(&GRAM_OF_WARPS, self.format(), &GramOfWarps(kernel), size, 0)?;
-                } else {
-                    backend.reduce(&GRAM, self.format(), &kernel, size, 0)?;
+        self.expect(x, n)?;
+        self.expect(y, n)?;
+        for s in 0..self.shape.ls {
+            // A launch has room for the sums of 16 × 16 products, as many rhs as go together elsewhere.
+            for first_x in (0..n).step_by(MAX_RHS) {
+                for first_y in (0..n).step_by(MAX_RHS) {
+                    let [rows, columns] = [first_x, first_y].map(|first| first..n.min(first + MAX_RHS));
+                    self.products_of_slice((x.slice(s), rows), (y.slice(s), columns), |pair, product| {
+                        let sum = if s == 0 { product } else { out[pair] + product };
+                        out[pair] = sum;
+                    })?;
                 }
-                let mut sums = vec![0.0; 2 * high * wide * tiles];
-                self.domain().sums(&mut sums)?;
-                for (tile, sums) in sums.chunks_exact(2 * high * wide).enumerate() {
-                    for (pair, sum) in sums.chunks_exact(2).enumerate() {
-                        let (i, j) = (tile / along * high + pair / wide, tile % along * wide + pair % wide);
-                        if i < m && j < k {
-                            out[(rows.first() + i) * n + columns.first() + j] = Complex64::new(sum[0], sum[1]);
-                        }
-                    }
+            }
+        }
+        Ok(())
+    }
+    /// The products of some right-hand sides of one slice each; `take` gets their places in the matrix of all.
+    fn products_of_slice(
+        &self,
+        (x, rows): (Field, Range<usize>),
+        (y, columns): (Field, Range<usize>),
+        mut take: impl FnMut(usize, Complex64),
+    ) -> Result {
+        let (n, bytes, [high, wide]) = (self.nrhs(), self.shape.site_bytes(), GRAM_TILE);
+        let (m, k) = (rows.len(), columns.len());
+        let along = k.div_ceil(wide);
+        let tiles = m.div_ceil(high) * along;
+        let kernel = Gram {
+            x: x.from_rhs(rows.start, bytes),
+            y: y.from_rhs(columns.start, bytes),
+            last_x: m as u32 - 1,
+            last_y: k as u32 - 1,
+            along: Divisor::new(along as u32),
+        };
+        let (backend, sites) = (self.domain().backend(), self.domain().half_sites());
+        // A warp always multiplies as many as it can: with few vectors most of that is for nothing. Where the other way
+        // becomes faster was not measured.
+        let size = (sites, tiles as u32);
+        if (FEW + 1..=GramOfWarps::MOST).contains(&m.max(k)) {
+            backend.reduce(&GRAM_OF_WARPS, self.format(), &GramOfWarps(kernel), size, 0)?;
+        } else {
+            backend.reduce(&GRAM, self.format(), &kernel, size, 0)?;
+        }
+        let mut sums = vec![0.0; 2 * high * wide * tiles];
+        self.domain().sums(&mut sums)?;
+        for (tile, sums) in sums.chunks_exact(2 * high * wide).enumerate() {
+            for (pair, sum) in sums.chunks_exact(2).enumerate() {
+                let (i, j) = (tile / along * high + pair / wide, tile % along * wide + pair % wide);
+                if i < m && j < k {
+                    take((rows.start + i) * n + columns.start + j, Complex64::new(sum[0], sum[1]));
                 }
             }
         }
@@ -60,7 +78,7 @@ impl FieldSpace {
 
     /// y_j ← Σ_i x_i a_ij, with the old y_j before it if `add`.
     pub(super) fn combine(&self, a: &[Complex64], x: &DeviceField, y: &mut DeviceField, add: bool) -> Result {
-        let (n, backend) = (self.nrhs(), self.domain().backend());
+        let (n, full, backend) = (self.nrhs(), self.shape.nrhs, self.domain().backend());
         self.expect(x, n)?;
         self.expect(y, n)?;
         let numbers: Vec<u8> = a[..n * n].iter().flat_map(|&a| bytes(self.precision(), a)).collect();
@@ -68,19 +86,22 @@ impl FieldSpace {
         let mut table = self.table.borrow_mut();
         let table = match &mut *table {
             Some(table) => table,
-            none => none.insert(backend.allocate(self.full * self.full * number, "coefficients of a block")?),
+            none => none.insert(backend.allocate(full * full * number, "coefficients of a block")?),
         };
         // In the order of the work: the launch before has read what was there.
         backend.upload(&numbers, table, 0)?;
-        let kernel = BlockUpdate {
-            x: x.view(),
-            y: y.view(),
-            a: view::coefficients(table, n * n, number),
-            count: n as u32,
-            add: add.into(),
-        };
-        let groups = kernel.count.div_ceil(BlockUpdate::outputs(self.format()));
-        Ok(backend.launch(&BLOCK_UPDATE, self.format(), &kernel, self.domain().half_sites(), groups)?)
+        for s in 0..self.shape.ls {
+            let kernel = BlockUpdate {
+                x: x.slice(s),
+                y: y.slice(s),
+                a: view::coefficients(table, n * n, number),
+                count: n as u32,
+                add: add.into(),
+            };
+            let groups = kernel.count.div_ceil(BlockUpdate::outputs(self.format()));
+            backend.launch(&BLOCK_UPDATE, self.format(), &kernel, self.domain().half_sites(), groups)?;
+        }
+        Ok(())
     }
 }
 

@@ -3,12 +3,15 @@ mod array;
 mod clover;
 mod coarse;
 mod device;
+#[cfg(test)]
+mod fifth_dimension;
 mod gauge;
 mod gauge_field;
 pub mod host;
 mod matrices;
 mod phases;
 mod rhs;
+mod shape;
 mod space;
 
 pub use array::DeviceArray;
@@ -19,4 +22,5 @@ pub use device::{DeviceField, FullField};
 pub use gauge::DeviceGauge;
 pub use gauge_field::GaugeField;
 pub use phases::HopPhases;
+pub use shape::FieldShape;
 pub use space::FieldSpace;

@@ -1,37 +1,35 @@
-//! The right-hand sides of one launch, and the coefficients that kernels have for each of them.
+//! The blocks of right-hand sides of one launch, and the coefficients that kernels have for each of them.
 use super::device::DeviceField;
+use super::shape::FieldShape;
 use crate::domain::{DeviceError, Domain, Result};
+use gpu_kernels::Precision;
 use gpu_kernels::algebra::Complex;
 use gpu_kernels::field::Field;
-use gpu_kernels::per_rhs::{ComplexPerRhs, MAX_RHS, PerRhs};
-use gpu_kernels::{FermionKind, Precision};
+use gpu_kernels::per_rhs::{ComplexPerRhs, PerRhs};
 use num_complex::Complex64;
 use std::cell::Cell;
 use std::ops::Range;
 
-/// Right-hand sides in a row, as many as one launch takes at most, of fields on one domain.
-pub(super) struct RhsGroup<'a> {
+/// Blocks in a row, as many as one launch takes at most, of fields on one domain: see [`FieldShape`].
+pub(super) struct BlockGroup<'a> {
     range: Range<usize>,
     domain: &'a Domain,
-    kind: FermionKind,
-    precision: Precision,
+    /// Of the fields, which may have more right-hand sides.
+    shape: FieldShape,
     /// Of a field that does not fit.
     misfit: Cell<Option<DeviceError>>,
 }
 
-impl<'a> RhsGroup<'a> {
-    /// These, all in one launch.
-    pub fn new(range: Range<usize>, domain: &'a Domain, (kind, precision): (FermionKind, Precision)) -> Self {
-        RhsGroup { range, domain, kind, precision, misfit: Cell::default() }
-    }
-    /// All of `rhs`, in groups for a launch each.
-    pub fn groups(
-        rhs: Range<usize>,
-        domain: &'a Domain,
-        format: (FermionKind, Precision),
-    ) -> impl Iterator<Item = Self> {
-        let end = rhs.end;
-        rhs.step_by(MAX_RHS).map(move |first| Self::new(first..end.min(first + MAX_RHS), domain, format))
+impl<'a> BlockGroup<'a> {
+    /// All blocks of the right-hand sides `rhs`, in groups of at most `most` for a launch each.
+    pub fn groups(rhs: Range<usize>, most: usize, domain: &'a Domain, shape: FieldShape) -> impl Iterator<Item = Self> {
+        let [first, end] = [rhs.start, rhs.end].map(|rhs| rhs * shape.ls);
+        (first..end).step_by(most).map(move |first| BlockGroup {
+            range: first..end.min(first + most),
+            domain,
+            shape: shape.with_nrhs(rhs.end),
+            misfit: Cell::default(),
+        })
     }
     /// The first of them.
     pub fn first(&self) -> usize {
@@ -42,30 +40,32 @@ impl<'a> RhsGroup<'a> {
         self.range.len() as u32
     }
     /// The part of a field that they are. Only for launches after [`fit`](Self::fit), because a field may be on another
-    /// lattice, have another format, or fewer right-hand sides.
+    /// lattice, have another shape, or fewer right-hand sides.
     pub fn of(&self, x: &DeviceField) -> Field {
-        self.of_precision(x, self.precision)
+        self.of_precision(x, self.shape.precision)
     }
-    /// The same of a field in another precision.
+    /// The part of a field in another precision.
     pub fn of_precision(&self, x: &DeviceField, precision: Precision) -> Field {
-        if let Err(error) = x.expect(self.domain, (self.kind, precision), self.range.end) {
+        if let Err(error) = x.expect(self.domain, self.shape.with_precision(precision)) {
             self.misfit.set(Some(error));
         }
-        x.view_from(self.first())
+        x.view_from_block(self.first())
     }
-    /// Whether all fields so far have these right-hand sides on the domain's sites, in the format.
+    /// Whether all fields so far have these blocks on the domain's sites, in the format.
     pub fn fit(&self) -> Result {
         self.misfit.take().map_or(Ok(()), Err)
     }
-    /// Their coefficients, of those of all right-hand sides.
+    /// The coefficients of their right-hand sides, among those of all.
     pub fn complex(&self, all: &[Complex64]) -> ComplexPerRhs {
-        let mine = &all[self.range.clone()];
-        ComplexPerRhs::new(|k| coefficient(mine[k.min(mine.len() - 1)]))
+        ComplexPerRhs::new(|k| coefficient(all[self.rhs(k)]))
     }
-    /// The same where they are real.
+    /// The coefficients of their right-hand sides, among those of all, where they are real.
     pub fn real(&self, all: &[f64]) -> PerRhs {
-        let mine = &all[self.range.clone()];
-        PerRhs::new(|k| mine[k.min(mine.len() - 1)])
+        PerRhs::new(|k| all[self.rhs(k)])
+    }
+    /// The right-hand side to which block `k` of these belongs; that of the last block for all beyond.
+    fn rhs(&self, k: usize) -> usize {
+        (self.first() + k).min(self.range.end - 1) / self.shape.ls
     }
 }
 
@@ -79,8 +79,9 @@ mod tests {
     use super::*;
     use crate::backend::Cpu;
     use crate::lattice::Lattice;
+    use gpu_kernels::per_rhs::MAX_RHS;
 
-    const KIND: (FermionKind, Precision) = (FermionKind::Wilson, Precision::Half);
+    const HALF: FieldShape = FieldShape::spinors(Precision::Half, 3);
 
     fn domain(extents: [usize; 4]) -> Domain {
         Domain::single(Cpu::new(Some(1)), Lattice::new(extents).unwrap()).unwrap()
@@ -89,11 +90,11 @@ mod tests {
     #[test]
     fn fields_that_do_not_fit_are_seen_before_a_launch() {
         let [here, there] = [[2, 4, 2, 4], [4, 2, 2, 4]].map(domain);
-        let field = |domain, nrhs| DeviceField::zero(domain, KIND.0, KIND.1, nrhs).unwrap();
-        let (good, narrow, other) = (field(&here, 3), field(&here, 2), field(&there, 3));
-        let single = DeviceField::zero(&here, FermionKind::Wilson, Precision::Single, 3).unwrap();
-        let colours = DeviceField::zero(&here, FermionKind::Staggered, Precision::Half, 3).unwrap();
-        let group = RhsGroup::new(1..3, &here, KIND);
+        let field = |domain, shape| DeviceField::zero(domain, shape).unwrap();
+        let (good, narrow, other) = (field(&here, HALF), field(&here, HALF.with_nrhs(2)), field(&there, HALF));
+        let single = field(&here, HALF.with_precision(Precision::Single));
+        let colours = field(&here, FieldShape::colours(Precision::Half, 3));
+        let group = BlockGroup::groups(1..3, MAX_RHS, &here, HALF).next().unwrap();
         group.of(&good);
         group.fit().unwrap();
         for (field, text) in [(&single, "'spinor single'"), (&colours, "'colour half'")] {
@@ -101,31 +102,38 @@ mod tests {
             let error = group.fit().unwrap_err().to_string();
             assert!(error.contains(text) && error.contains("'spinor half'"), "{error}");
         }
-        for field in [&narrow, &other] {
+        for field in [&narrow, &other, &field(&here, HALF.with_ls(4))] {
             group.of(field);
             group.of(&good);
             let error = group.fit().unwrap_err();
             match error {
                 DeviceError::OtherCount { found: 2, expected: 3 } => assert_eq!(field.nrhs(), 2),
                 DeviceError::OtherLattice { found, .. } => assert_eq!(found, there.local()),
+                DeviceError::OtherExtent { found: 4, expected: 1 } => assert_eq!(field.shape().ls, 4),
                 other => panic!("{other}"),
             }
         }
     }
 
     #[test]
-    fn every_rhs_is_in_one_launch_with_its_own_coefficient() {
+    fn every_block_is_in_one_launch_with_the_coefficient_of_its_rhs() {
         let domain = domain([2, 2, 2, 2]);
         let all: Vec<f64> = (0..40).map(|j| j as f64).collect();
-        for rhs in [0..1, 3..4, 0..12, 0..16, 0..17, 5..40] {
-            let mut found = Vec::new();
-            for group in RhsGroup::groups(rhs.clone(), &domain, KIND) {
-                let numbers = group.real(&all);
-                assert!((1..=MAX_RHS as u32).contains(&group.count()) && group.first() == rhs.start + found.len());
-                found.extend((0..group.count()).map(|k| numbers.at::<f64>(k)));
+        for ls in [1, 3, 16, 20] {
+            let shape = FieldShape::spinors(Precision::Half, 40).with_ls(ls);
+            for rhs in [0..1, 3..4, 0..12, 0..16, 0..17, 5..40] {
+                let mut found = Vec::new();
+                for group in BlockGroup::groups(rhs.clone(), MAX_RHS, &domain, shape) {
+                    let (real, complex) = (group.real(&all), group.complex(&vec![Complex64::I; 40]));
+                    assert!((1..=MAX_RHS as u32).contains(&group.count()));
+                    assert_eq!(group.first(), ls * rhs.start + found.len());
+                    found.extend((0..group.count()).map(|k| real.at::<f64>(k)));
+                    assert_eq!(complex.at::<f64>(group.count() - 1).im, 1.0);
+                }
+                let expected: Vec<f64> = rhs.flat_map(|j| vec![j as f64; ls]).collect();
+                assert_eq!(found, expected);
             }
-            assert_eq!(found, all[rhs]);
         }
-        assert_eq!(RhsGroup::groups(0..16, &domain, KIND).count(), 1);
+        assert_eq!(BlockGroup::groups(0..16, MAX_RHS, &domain, HALF).count(), 1);
     }
 }

@@ -1,6 +1,7 @@
 //! Fermion fields of one parity as a vector space for the solvers.
 use super::device::{DeviceField, FullField};
-use super::rhs::{RhsGroup, coefficient};
+use super::rhs::{BlockGroup, coefficient};
+use super::shape::FieldShape;
 use crate::backend::{DeviceBuffer, LAUNCH_SUMS, MAX_RHS_PER_LAUNCH, REDUCTION_SLOTS};
 use crate::domain::PartialSums;
 use crate::domain::{DeviceError, Domain, Result};
@@ -9,10 +10,9 @@ use gpu_kernels::blas::{
     CgUpdate, Convert, DOT_NORM2, DotNorm2, MR_UPDATE, MrUpdate, NORM2, Norm2, SHIFT_UPDATE_2, SHIFT_UPDATE_4,
     ShiftUpdate, XPAY_NORM2, XpayNorm2,
 };
-use gpu_kernels::field::Field;
 use gpu_kernels::krylov::{MULTI_AXPY, MULTI_DOT, MULTI_GRAM, MultiAxpy, MultiDot, MultiGram};
 use gpu_kernels::lattice::Divisor;
-use gpu_kernels::per_rhs::ComplexPerRhs;
+use gpu_kernels::per_rhs::{ComplexPerRhs, MAX_RHS};
 use gpu_kernels::sums::DeviceSums;
 use gpu_kernels::{FermionKind, Format, Instances, Precision, SumInstances};
 use num_complex::Complex64;
@@ -20,13 +20,14 @@ use solvers::{CgStep, ConvertFrom, Dots, Overlap, ShiftStep, VectorSpace};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
-/// The space of blocks of `nrhs` fermion fields of a kind on one parity, in a precision.
+/// The most sums of a right-hand side's block that linear algebra makes at once.
+const MOST_SUMS: usize = 3;
+
+/// The space of fermion fields of a shape on one parity: vectors have the L_s blocks of a right-hand side as their numbers.
 pub struct FieldSpace {
     domain: Domain,
-    kind: FermionKind,
-    precision: Precision,
-    /// Right-hand sides that blocks have memory for.
-    pub(super) full: usize,
+    /// With the right-hand sides that fields have memory for.
+    pub(super) shape: FieldShape,
     /// Those that operations concern.
     nrhs: Cell<usize>,
     /// Coefficients of block updates, made when first needed.
@@ -34,44 +35,43 @@ pub struct FieldSpace {
 }
 
 impl FieldSpace {
-    /// Blocks of `nrhs` vectors. Panics unless there are between 1 and [`MAX_RHS_PER_LAUNCH`], which is what the space for sums holds.
-    pub fn new(domain: &Domain, kind: FermionKind, precision: Precision, nrhs: usize) -> Self {
+    /// Fields of a shape.
+    ///
+    /// # Panics
+    /// Unless there are between 1 and [`MAX_RHS_PER_LAUNCH`] right-hand sides, and as many blocks as there is space for their sums: up
+    /// to a third of [`REDUCTION_SLOTS`].
+    pub fn new(domain: &Domain, shape: FieldShape) -> Self {
+        let FieldShape { nrhs, .. } = shape;
         assert!((1..=MAX_RHS_PER_LAUNCH).contains(&nrhs), "between 1 and {MAX_RHS_PER_LAUNCH} right-hand sides");
-        FieldSpace {
-            domain: domain.clone(),
-            kind,
-            precision,
-            full: nrhs,
-            nrhs: Cell::new(nrhs),
-            table: RefCell::default(),
-        }
+        assert!((1..=REDUCTION_SLOTS / MOST_SUMS).contains(&shape.blocks()), "space for the sums of all blocks");
+        FieldSpace { domain: domain.clone(), shape, nrhs: Cell::new(nrhs), table: RefCell::default() }
     }
     /// Where the vectors live.
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
+    /// The shape of its vectors, with the right-hand sides that operations concern.
+    pub fn shape(&self) -> FieldShape {
+        self.shape.with_nrhs(self.nrhs.get())
+    }
     /// What lives on the sites of the vectors.
     pub fn kind(&self) -> FermionKind {
-        self.kind
+        self.shape.kind
     }
     /// How their numbers are stored.
     pub fn precision(&self) -> Precision {
-        self.precision
-    }
-    /// Whether vectors are colour vectors.
-    pub(crate) fn is_staggered(&self) -> bool {
-        self.kind == FermionKind::Staggered
-    }
-    pub(super) fn pair(&self) -> (FermionKind, Precision) {
-        (self.kind, self.precision)
+        self.shape.precision
     }
     /// Of kernels for its vectors.
     pub(super) fn format(&self) -> Format {
-        Format::fermions(self.kind, self.precision)
+        self.shape.format()
+    }
+    fn blocks(&self) -> usize {
+        self.shape().blocks()
     }
     /// Whether a field is one of its vectors, with so many right-hand sides at least.
     pub(super) fn expect(&self, x: &DeviceField, nrhs: usize) -> Result {
-        x.expect(&self.domain, self.pair(), nrhs)
+        x.expect(&self.domain, self.shape.with_nrhs(nrhs))
     }
     /// `to` ← `from`, rounded to nearest where its precision is another.
     ///
@@ -82,17 +82,17 @@ impl FieldSpace {
     }
     /// `to` ← `scale` `from`, or `to` ← `to` + `scale` `from`.
     fn convert_with(&self, scale: &[f64], from: &DeviceField, to: &DeviceField, add: bool) -> Result {
-        let format = Format { to: Some(self.precision), ..Format::fermions(self.kind, from.precision()) };
-        for rhs in RhsGroup::groups(0..self.nrhs(), &self.domain, self.pair()) {
-            let x = rhs.of_precision(from, from.precision());
-            let kernel = Convert { x, y: rhs.of(to), factor: rhs.real(scale), add: u32::from(add) };
-            rhs.fit()?;
-            self.domain.backend().launch(&CONVERT, format, &kernel, self.domain.half_sites(), rhs.count())?;
+        let format = Format { to: Some(self.precision()), ..Format::fermions(self.kind(), from.precision()) };
+        for blocks in self.groups(0..self.nrhs(), MAX_RHS) {
+            let x = blocks.of_precision(from, from.precision());
+            let kernel = Convert { x, y: blocks.of(to), factor: blocks.real(scale), add: u32::from(add) };
+            blocks.fit()?;
+            self.domain.backend().launch(&CONVERT, format, &kernel, self.domain.half_sites(), blocks.count())?;
         }
         Ok(())
     }
-    /// Collects \[Re (w, out), Im (w, out), ‖out‖²\] for all right-hand sides, of parts with these or with the eight sums
-    /// of [`dots_of`](Self::dots_of).
+    /// Collects \[Re (w, out), Im (w, out), ‖out‖²\] for all right-hand sides of four-dimensional fields, of parts with these or
+    /// with the eight sums of [`dots_of`](Self::dots_of).
     pub(crate) fn dot_of(&self, sums: PartialSums, dot: &mut [Complex64], norm2: &mut [f64]) -> Result {
         let mut values = [0.0; 3 * MAX_RHS_PER_LAUNCH];
         let values = &mut values[..3 * self.nrhs()];
@@ -115,7 +115,7 @@ impl FieldSpace {
         Ok(())
     }
     /// The step of [`LinearOperator::cg_step`](solvers::LinearOperator::cg_step) from where t = (A + σ) p is known, and its
-    /// curvature to the device.
+    /// curvature of four-dimensional fields to the device.
     pub(crate) fn cg_step(
         &self,
         step: &CgStep<'_, DeviceField>,
@@ -143,52 +143,53 @@ impl FieldSpace {
         &self,
         kernel: &Instances<A>,
         rhs: Range<usize>,
-        arguments: impl Fn(&RhsGroup<'_>) -> A,
+        arguments: impl Fn(&BlockGroup<'_>) -> A,
     ) -> Result {
-        for rhs in RhsGroup::groups(rhs, &self.domain, self.pair()) {
-            let arguments = arguments(&rhs);
-            rhs.fit()?;
+        for blocks in self.groups(rhs, MAX_RHS) {
+            let arguments = arguments(&blocks);
+            blocks.fit()?;
             let sites = self.domain.half_sites();
-            self.domain.backend().launch(kernel, self.format(), &arguments, sites, rhs.count())?;
+            self.domain.backend().launch(kernel, self.format(), &arguments, sites, blocks.count())?;
         }
         Ok(())
     }
+    /// The blocks of some right-hand sides, in groups of at most `most` for a launch each.
+    pub(super) fn groups(&self, rhs: Range<usize>, most: usize) -> impl Iterator<Item = BlockGroup<'_>> {
+        BlockGroup::groups(rhs, most, &self.domain, self.shape)
+    }
     /// The same for all right-hand sides.
-    fn all<A: Copy>(&self, kernel: &Instances<A>, arguments: impl Fn(&RhsGroup<'_>) -> A) -> Result {
+    fn all<A: Copy>(&self, kernel: &Instances<A>, arguments: impl Fn(&BlockGroup<'_>) -> A) -> Result {
         self.each(kernel, 0..self.nrhs(), arguments)
     }
     /// y ← a x + y for some right-hand sides.
     fn add_for(&self, rhs: Range<usize>, a: &[Complex64], x: &DeviceField, y: &DeviceField) -> Result {
         let ones = vec![Complex64::ONE; self.nrhs()];
         let arguments =
-            |rhs: &RhsGroup<'_>| Axpby { x: rhs.of(x), y: rhs.of(y), a: rhs.complex(a), b: rhs.complex(&ones) };
+            |rhs: &BlockGroup<'_>| Axpby { x: rhs.of(x), y: rhs.of(y), a: rhs.complex(a), b: rhs.complex(&ones) };
         self.each(&AXPBY, rhs, arguments)
     }
     /// Right-hand sides `first`, `first` + 1 … of `to` ← those of `from`, a block of this space; `to` may have more.
     pub(crate) fn copy_to_rhs(&self, from: &DeviceField, to: &mut DeviceField, first: usize) -> Result {
         self.expect(from, self.nrhs())?;
         self.expect(to, first + self.nrhs())?;
-        let bytes = self.kind.site_bytes(self.precision);
-        (0..self.nrhs()).try_for_each(|j| {
-            let [from, to] = [(from.view(), j), (to.view(), first + j)].map(|(view, rhs)| view.from_rhs(rhs, bytes));
-            self.copy_rhs(from, to)
-        })
+        (0..self.nrhs()).try_for_each(|j| self.copy_rhs((from, j), (to, first + j)))
     }
     /// The first right-hand sides of `to`, a block of this space, ← `first`, `first` + 1 … of `from`.
     pub(crate) fn copy_from_rhs(&self, from: &DeviceField, first: usize, to: &mut DeviceField) -> Result {
         self.expect(from, first + self.nrhs())?;
         self.expect(to, self.nrhs())?;
-        let bytes = self.kind.site_bytes(self.precision);
-        (0..self.nrhs()).try_for_each(|j| {
-            let [from, to] = [(from.view(), first + j), (to.view(), j)].map(|(view, rhs)| view.from_rhs(rhs, bytes));
-            self.copy_rhs(from, to)
-        })
+        (0..self.nrhs()).try_for_each(|j| self.copy_rhs((from, first + j), (to, j)))
     }
-    /// `to` ← `from` for one right-hand side.
-    fn copy_rhs(&self, from: Field, to: Field) -> Result {
-        let (one, zero) = (coefficient(Complex64::ONE), coefficient(Complex64::ZERO));
-        let kernel = Axpby { x: from, y: to, a: ComplexPerRhs::new(|_| one), b: ComplexPerRhs::new(|_| zero) };
-        Ok(self.domain.backend().launch(&AXPBY, self.format(), &kernel, self.domain.half_sites(), 1)?)
+    /// A right-hand side of `to` ← one of `from`, both of which are there.
+    fn copy_rhs(&self, (from, i): (&DeviceField, usize), (to, j): (&DeviceField, usize)) -> Result {
+        let (backend, sites, ls) = (self.domain.backend(), self.domain.half_sites(), self.shape.ls);
+        let [a, b] = [Complex64::ONE, Complex64::ZERO].map(|c| ComplexPerRhs::new(|_| coefficient(c)));
+        for s in (0..ls).step_by(MAX_RHS) {
+            let (x, y) = (from.view_from_block(i * ls + s), to.view_from_block(j * ls + s));
+            let count = MAX_RHS.min(ls - s) as u32;
+            backend.launch(&AXPBY, self.format(), &Axpby { x, y, a, b }, sites, count)?;
+        }
+        Ok(())
     }
     /// x ← x + a p, p ← r + b p for N systems.
     fn shift_update_of<const N: usize>(
@@ -212,11 +213,11 @@ impl FieldSpace {
         while let [step, others @ ..] = rest {
             // Colour vectors have kernels for several systems at once.
             rest = match rest {
-                [a, b, c, d, others @ ..] if self.is_staggered() => {
+                [a, b, c, d, others @ ..] if self.shape.is_colours() => {
                     self.shift_update_of(&SHIFT_UPDATE_4, [a, b, c, d], r, rhs.clone())?;
                     others
                 }
-                [a, b, others @ ..] if self.is_staggered() => {
+                [a, b, others @ ..] if self.shape.is_colours() => {
                     self.shift_update_of(&SHIFT_UPDATE_2, [a, b], r, rhs.clone())?;
                     others
                 }
@@ -244,8 +245,8 @@ impl FieldSpace {
     ) -> Result {
         // Four products in a pass; a last group that is not full has some of them twice.
         let groups = xs.len().div_ceil(4);
-        let width = 8 * groups + 1;
-        if self.is_staggered() || self.nrhs() * width > REDUCTION_SLOTS {
+        let (blocks, width) = (self.blocks(), 8 * groups + 1);
+        if self.shape.is_colours() || blocks * width > REDUCTION_SLOTS || 8 * blocks > LAUNCH_SUMS {
             for (x, dots) in xs.iter().zip(dots.chunks_exact_mut(self.nrhs())) {
                 self.dot(x, y, dots)?;
             }
@@ -255,13 +256,16 @@ impl FieldSpace {
         xs.iter().chain([&y]).try_for_each(|x| self.expect(x, self.nrhs()))?;
         for (group, xs) in xs.chunks(4).enumerate() {
             let x = std::array::from_fn(|k| xs[k.min(xs.len() - 1)].view());
-            let (arguments, slot) = (MultiDot { x, y: y.view() }, 8 * group * self.nrhs());
-            backend.reduce(&MULTI_DOT, self.format(), &arguments, (sites, self.nrhs() as u32), slot)?;
+            let (arguments, slot) = (MultiDot { x, y: y.view() }, 8 * group * blocks);
+            backend.reduce(&MULTI_DOT, self.format(), &arguments, (sites, blocks as u32), slot)?;
         }
-        let (arguments, slot) = (Norm2 { x: y.view() }, 8 * groups * self.nrhs());
-        backend.reduce(&NORM2, self.format(), &arguments, (sites, self.nrhs() as u32), slot)?;
-        let mut sums = vec![0.0; self.nrhs() * width];
-        self.domain.sums(&mut sums)?;
+        let (arguments, slot) = (Norm2 { x: y.view() }, 8 * groups * blocks);
+        backend.reduce(&NORM2, self.format(), &arguments, (sites, blocks as u32), slot)?;
+        let mut sums = vec![0.0; blocks * width];
+        backend.sums(&mut sums)?;
+        let (products, norms) = sums.split_at(8 * groups * blocks);
+        let mut sums = [self.over_blocks(products, 8), self.over_blocks(norms, 1)].concat();
+        self.domain.sum(&mut sums)?;
         let (products, norms) = sums.split_at(8 * groups * self.nrhs());
         for i in 0..xs.len() {
             for j in 0..self.nrhs() {
@@ -272,11 +276,22 @@ impl FieldSpace {
         norm2[..norms.len()].copy_from_slice(norms);
         Ok(())
     }
+    /// Adds up over the L_s blocks of each right-hand side: of `values` numbers for each block, as many for each right-hand side.
+    fn over_blocks(&self, of_blocks: &[f64], values: usize) -> Vec<f64> {
+        let mut sums = Vec::with_capacity(of_blocks.len() / self.shape.ls);
+        for blocks in of_blocks.chunks_exact(values * self.shape.ls) {
+            let (first, others) = blocks.split_at(values);
+            let all = |k: usize| others.iter().skip(k).step_by(values).fold(first[k], |sum, value| sum + value);
+            sums.extend((0..values).map(all));
+        }
+        sums
+    }
     /// [`multi_gram`](VectorSpace::multi_gram): one wait for all products.
     fn gram_of_each(&self, xs: &[DeviceField], out: &mut [Complex64]) -> Result {
-        let n = self.nrhs();
+        let (n, blocks) = (self.nrhs(), self.blocks());
         let groups: usize = (1..=xs.len()).map(|b| b.div_ceil(4)).sum();
-        if self.is_staggered() || 8 * groups * n > REDUCTION_SLOTS || xs.len() > MultiGram::MOST {
+        let room = 8 * groups * blocks <= REDUCTION_SLOTS && 8 * blocks <= LAUNCH_SUMS;
+        if self.shape.is_colours() || !room || xs.len() > MultiGram::MOST {
             let mut norms = vec![0.0; n];
             let mut rest = out;
             for (b, x) in xs.iter().enumerate() {
@@ -292,14 +307,16 @@ impl FieldSpace {
         xs.iter().try_for_each(|x| self.expect(x, n))?;
         let x = std::array::from_fn(|k| xs[k.min(xs.len() - 1)].view());
         // As many groups in a launch as it has room for sums.
-        let most = LAUNCH_SUMS / (8 * n);
+        let most = LAUNCH_SUMS / (8 * blocks);
         for first in (0..groups).step_by(most) {
-            let arguments = MultiGram { x, nrhs: Divisor::new(n as u32), first: first as u32 };
-            let all = (most.min(groups - first) * n) as u32;
-            backend.reduce(&MULTI_GRAM, self.format(), &arguments, (sites, all), 8 * first * n)?;
+            let arguments = MultiGram { x, nrhs: Divisor::new(blocks as u32), first: first as u32 };
+            let all = (most.min(groups - first) * blocks) as u32;
+            backend.reduce(&MULTI_GRAM, self.format(), &arguments, (sites, all), 8 * first * blocks)?;
         }
-        let mut sums = vec![0.0; 8 * groups * n];
-        self.domain.sums(&mut sums)?;
+        let mut sums = vec![0.0; 8 * groups * blocks];
+        backend.sums(&mut sums)?;
+        let mut sums = self.over_blocks(&sums, 8);
+        self.domain.sum(&mut sums)?;
         let (mut group, mut pair) = (0, 0);
         for b in 0..xs.len() {
             for a in 0..=b {
@@ -315,7 +332,7 @@ impl FieldSpace {
     }
     /// [`multi_axpy`](VectorSpace::multi_axpy) of vectors that need not lie side by side.
     pub(crate) fn add_all(&self, a: &[Complex64], xs: &[&DeviceField], y: &mut DeviceField) -> Result {
-        let full = if self.is_staggered() { 0 } else { xs.len() / 4 * 4 };
+        let full = if self.shape.is_colours() { 0 } else { xs.len() / 4 * 4 };
         let of = |i: usize| &a[i * self.nrhs()..][..self.nrhs()];
         for first in (0..full).step_by(4) {
             self.all(&MULTI_AXPY, |rhs| MultiAxpy {
@@ -325,8 +342,8 @@ impl FieldSpace {
             })?;
         }
         // Where registers hold what memory does, a pass for two or three gives the same bits as one for each of them.
-        let exact = matches!(self.precision, Precision::Double | Precision::Single);
-        if !self.is_staggered() && exact && xs.len() - full > 1 {
+        let exact = matches!(self.precision(), Precision::Double | Precision::Single);
+        if !self.shape.is_colours() && exact && xs.len() - full > 1 {
             let (last, nothing) = (xs.len() - 1, vec![Complex64::ZERO; self.nrhs()]);
             return self.all(&MULTI_AXPY, |rhs| MultiAxpy {
                 x: std::array::from_fn(|k| rhs.of(xs[(full + k).min(last)])),
@@ -341,54 +358,69 @@ impl FieldSpace {
     }
     /// Launches the reduction of `norm2` without waiting for its result, for benchmarks.
     pub(crate) fn start_norm2(&self, x: &DeviceField) -> Result {
-        self.expect(x, self.nrhs())?;
-        let (backend, sites) = (self.domain.backend(), self.domain.half_sites());
-        Ok(backend.reduce(&NORM2, self.format(), &Norm2 { x: x.view() }, (sites, self.nrhs() as u32), 0)?)
+        self.launch_without_coefficients(&NORM2, 1, |rhs| Norm2 { x: rhs.of(x) })
     }
     /// Sums for right-hand sides that go in one launch, `N` values each, and hands them to `take`.
     fn sum_each<A: Copy, const N: usize>(
         &self,
         kernel: &SumInstances<A>,
-        arguments: impl Fn(&RhsGroup<'_>) -> A,
+        arguments: impl Fn(&BlockGroup<'_>) -> A,
         take: impl FnMut(usize, [f64; N]),
     ) -> Result {
         self.launch_each(kernel, N, arguments)?;
         self.take_sums(take)
     }
-    /// The same without waiting for the sums, `values` of each right-hand side.
+    /// The same without waiting for the sums, `values` of each block.
     fn launch_each<A: Copy>(
         &self,
         kernel: &SumInstances<A>,
         values: usize,
-        arguments: impl Fn(&RhsGroup<'_>) -> A,
+        arguments: impl Fn(&BlockGroup<'_>) -> A,
     ) -> Result {
-        for rhs in RhsGroup::groups(0..self.nrhs(), &self.domain, self.pair()) {
-            let (slot, arguments) = (rhs.first() * values, arguments(&rhs));
-            rhs.fit()?;
-            let size = (self.domain.half_sites(), rhs.count());
+        self.launch_groups(kernel, values, MAX_RHS, arguments)
+    }
+    /// Launches a reduction whose kernel has no coefficients, and so does as many blocks in a launch as there is room for sums.
+    fn launch_without_coefficients<A: Copy>(
+        &self,
+        kernel: &SumInstances<A>,
+        values: usize,
+        arguments: impl Fn(&BlockGroup<'_>) -> A,
+    ) -> Result {
+        self.launch_groups(kernel, values, LAUNCH_SUMS / values, arguments)
+    }
+    fn launch_groups<A: Copy>(
+        &self,
+        kernel: &SumInstances<A>,
+        values: usize,
+        most: usize,
+        arguments: impl Fn(&BlockGroup<'_>) -> A,
+    ) -> Result {
+        for blocks in self.groups(0..self.nrhs(), most) {
+            let (slot, arguments) = (blocks.first() * values, arguments(&blocks));
+            blocks.fit()?;
+            let size = (self.domain.half_sites(), blocks.count());
             self.domain.backend().reduce(kernel, self.format(), &arguments, size, slot)?;
         }
         Ok(())
     }
-    /// The same for a kernel without coefficients, which does all right-hand sides in one launch.
+    /// Sums by a kernel without coefficients, `N` values for each right-hand side, and hands them to `take`.
     fn sum_all<A: Copy, const N: usize>(
         &self,
         kernel: &SumInstances<A>,
-        arguments: impl FnOnce(&RhsGroup<'_>) -> A,
+        arguments: impl Fn(&BlockGroup<'_>) -> A,
         take: impl FnMut(usize, [f64; N]),
     ) -> Result {
-        let rhs = RhsGroup::new(0..self.nrhs(), &self.domain, self.pair());
-        let arguments = arguments(&rhs);
-        rhs.fit()?;
-        let size = (self.domain.half_sites(), rhs.count());
-        self.domain.backend().reduce(kernel, self.format(), &arguments, size, 0)?;
+        self.launch_without_coefficients(kernel, N, arguments)?;
         self.take_sums(take)
     }
-    /// Waits for `N` sums of each right-hand side.
+    /// Waits for `N` sums of each block, and hands on those of each right-hand side.
     fn take_sums<const N: usize>(&self, mut take: impl FnMut(usize, [f64; N])) -> Result {
+        const { assert!(N <= MOST_SUMS) };
         let mut sums = [0.0; REDUCTION_SLOTS];
-        let sums = &mut sums[..self.nrhs() * N];
-        self.domain.sums(sums)?;
+        let sums = &mut sums[..self.blocks() * N];
+        self.domain.backend().sums(sums)?;
+        let mut sums = self.over_blocks(sums, N);
+        self.domain.sum(&mut sums)?;
         for (j, values) in sums.chunks_exact(N).enumerate() {
             take(j, values.try_into().expect("chunks have N values"));
         }
@@ -404,7 +436,7 @@ impl VectorSpace for FieldSpace {
         self.nrhs.get()
     }
     fn narrow(&self, nrhs: usize) -> bool {
-        let fits = (1..=self.full).contains(&nrhs);
+        let fits = (1..=self.shape.nrhs).contains(&nrhs);
         if fits {
             self.nrhs.set(nrhs);
         }
@@ -415,20 +447,19 @@ impl VectorSpace for FieldSpace {
     fn swap_rhs(&self, x: &mut Self::Vector, (i, j): (usize, usize), scratch: &mut Self::Vector) -> Result {
         self.expect(x, i.max(j) + 1)?;
         self.expect(scratch, 1)?;
-        let rhs = |x: &Self::Vector, k: usize| x.view_from(k);
-        self.copy_rhs(rhs(x, i), rhs(scratch, 0))?;
-        self.copy_rhs(rhs(x, j), rhs(x, i))?;
-        self.copy_rhs(rhs(scratch, 0), rhs(x, j))
+        self.copy_rhs((x, i), (scratch, 0))?;
+        self.copy_rhs((x, j), (x, i))?;
+        self.copy_rhs((scratch, 0), (x, j))
     }
     /// For formats without a norm per site: the one at which the typical number is ¼, so that there is room for peaks
     /// 10⁵ times as high.
     fn target_norm(&self) -> Option<f64> {
-        self.precision
-            .has_range()
-            .then(|| 0.25 * ((6 * self.kind.spins()) as f64 * self.domain.global().half_volume() as f64).sqrt())
+        let numbers = (2 * self.shape.components() * self.shape.ls) as f64;
+        let sites = self.domain.global().half_volume() as f64;
+        self.precision().has_range().then(|| 0.25 * (numbers * sites).sqrt())
     }
     fn allocate(&self) -> Result<Self::Vector> {
-        DeviceField::zero(&self.domain, self.kind, self.precision, self.full)
+        DeviceField::zero(&self.domain, self.shape)
     }
     fn zero(&self, x: &mut Self::Vector) -> Result {
         Ok(self.domain.backend().clear(x.buffer_mut())?)
@@ -436,7 +467,7 @@ impl VectorSpace for FieldSpace {
     fn copy(&self, from: &Self::Vector, to: &mut Self::Vector) -> Result {
         self.expect(from, self.nrhs())?;
         self.expect(to, self.nrhs())?;
-        let bytes = DeviceField::bytes_for(self.kind, self.precision, self.domain.half_sites() as usize, self.nrhs());
+        let bytes = self.shape().bytes(self.domain.half_sites() as usize);
         Ok(self.domain.backend().copy(from.buffer(), to.buffer_mut(), bytes)?)
     }
     fn axpby(&self, a: &[Complex64], x: &Self::Vector, b: &[Complex64], y: &mut Self::Vector) -> Result {
@@ -446,15 +477,15 @@ impl VectorSpace for FieldSpace {
         self.sum_all(&NORM2, |rhs| Norm2 { x: rhs.of(x) }, |j, [norm2]| out[j] = norm2)
     }
     fn dot(&self, x: &Self::Vector, y: &Self::Vector, out: &mut [Complex64]) -> Result {
-        let kernel = |rhs: &RhsGroup<'_>| DotNorm2 { x: rhs.of(x), y: rhs.of(y) };
+        let kernel = |rhs: &BlockGroup<'_>| DotNorm2 { x: rhs.of(x), y: rhs.of(y) };
         self.sum_all(&DOT_NORM2, kernel, |j, [re, im, _]| out[j] = Complex64::new(re, im))
     }
     fn axpy_norm2(&self, a: &[Complex64], x: &Self::Vector, y: &mut Self::Vector, out: &mut [f64]) -> Result {
-        let kernel = |rhs: &RhsGroup<'_>| AxpyNorm2 { x: rhs.of(x), y: rhs.of(y), a: rhs.complex(a) };
+        let kernel = |rhs: &BlockGroup<'_>| AxpyNorm2 { x: rhs.of(x), y: rhs.of(y), a: rhs.complex(a) };
         self.sum_each(&AXPY_NORM2, kernel, |j, [norm2]| out[j] = norm2)
     }
     fn dot_norm2(&self, x: &Self::Vector, y: &Self::Vector, dot: &mut [Complex64], norm2: &mut [f64]) -> Result {
-        let kernel = |rhs: &RhsGroup<'_>| DotNorm2 { x: rhs.of(x), y: rhs.of(y) };
+        let kernel = |rhs: &BlockGroup<'_>| DotNorm2 { x: rhs.of(x), y: rhs.of(y) };
         self.sum_all(&DOT_NORM2, kernel, |j, [re, im, n]| {
             dot[j] = Complex64::new(re, im);
             norm2[j] = n;
@@ -494,8 +525,7 @@ impl VectorSpace for FieldSpace {
     /// An update moves five vectors; one that is late reads r once more, which pays as long as it does not take much longer
     /// than the wait.
     fn overlapped_updates(&self) -> usize {
-        let update =
-            5 * DeviceField::bytes_for(self.kind, self.precision, self.domain.half_sites() as usize, self.nrhs());
+        let update = 5 * self.shape().bytes(self.domain.half_sites() as usize);
         let hidden = self.domain.backend().bytes_while_waiting();
         if update > 2 * hidden { 0 } else { hidden.div_ceil(update) }
     }
@@ -516,7 +546,7 @@ impl VectorSpace for FieldSpace {
         Ok(())
     }
     fn mr_update(&self, alpha: &[Complex64], r: &Self::Vector, x: &mut Self::Vector, t: &mut Self::Vector) -> Result {
-        if self.is_staggered() {
+        if self.shape.is_colours() {
             let (one, minus) = (vec![Complex64::ONE; alpha.len()], alpha.iter().map(|a| -a).collect::<Vec<_>>());
             self.axpy(alpha, r, x)?;
             return self.axpby(&one, r, &minus, t);
@@ -587,9 +617,9 @@ impl FullField {
     /// Where there are no such right-hand sides, or none, or more than [`MAX_RHS_PER_LAUNCH`](crate::backend::MAX_RHS_PER_LAUNCH).
     pub fn rhs(&self, rhs: Range<usize>, domain: &Domain) -> Result<Self> {
         assert!(rhs.end <= self.even.nrhs(), "right-hand sides that are there");
-        let (kind, precision) = (self.even.kind(), self.even.precision());
-        let space = FieldSpace::new(self.even.domain(), kind, precision, rhs.len());
-        let mut some = FullField::zero(self.even.domain(), kind, precision, rhs.len())?;
+        let shape = self.even.shape().with_nrhs(rhs.len());
+        let space = FieldSpace::new(self.even.domain(), shape);
+        let mut some = FullField::zero(self.even.domain(), shape)?;
         for parity in 0..2 {
             space.copy_from_rhs(self.parity(parity), rhs.start, some.parity_mut(parity))?;
         }
@@ -605,7 +635,7 @@ impl FullField {
     pub fn set_rhs(&mut self, first: usize, from: Self) -> Result {
         assert!(first + from.even.nrhs() <= self.even.nrhs(), "right-hand sides that are there");
         let from = from.on(self.even.domain())?;
-        let space = FieldSpace::new(self.even.domain(), self.even.kind(), self.even.precision(), from.even.nrhs());
+        let space = FieldSpace::new(self.even.domain(), self.even.shape().with_nrhs(from.even.nrhs()));
         for parity in 0..2 {
             space.copy_to_rhs(from.parity(parity), self.parity_mut(parity), first)?;
         }

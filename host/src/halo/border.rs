@@ -67,9 +67,10 @@ impl Halo {
         width: u32,
         across: f64,
     ) -> Result {
-        out.expect(out.domain(), (input.kind(), input.precision()), nrhs)?;
+        let shape = input.shape().with_nrhs(nrhs);
+        out.expect(out.domain(), shape)?;
         let format = input.format();
-        let (domain, geometry, nrhs) = (input.domain(), out.domain().geometry(), nrhs as u32);
+        let (domain, geometry, nrhs) = (input.domain(), out.domain().geometry(), shape.blocks() as u32);
         let (backend, border) = (domain.backend(), domain.border(width));
         let (from, to) = (Region::WHOLE, domain.bordered_by(border).inner);
         let (factor, field) = (1.0, out.view());
@@ -90,7 +91,7 @@ impl Halo {
             };
             Ok(backend.launch(&COPY_REGION, format, &kernel, sites, nrhs)?)
         };
-        let bytes = |sites: u32| DeviceField::bytes_for(input.kind(), input.precision(), sites as usize, nrhs as usize);
+        let bytes = |sites: u32| shape.bytes(sites as usize);
         self.fill(domain, border, geometry, bytes, copy)
     }
     /// *Collective.* Sends and receives slabs of the border's width: one direction after the other, each with the borders

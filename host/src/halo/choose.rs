@@ -1,8 +1,8 @@
 //! The choice of the fastest transport by measurement.
 use super::{Hop, HopBoundary, hop};
 use crate::domain::{Domain, Result, Transport};
-use crate::field::DeviceField;
-use gpu_kernels::{FermionKind, Precision};
+use crate::field::{DeviceField, FieldShape};
+use gpu_kernels::Precision;
 
 /// Transports between GPUs of one machine; others follow from where processes are.
 const CANDIDATES: [Transport; 2] = [Transport::Direct, Transport::Copy];
@@ -45,9 +45,9 @@ pub fn transports(domain: &Domain) -> Result<Vec<Transport>> {
 
 /// Returns the seconds of one exchange with nothing else to do.
 fn seconds(domain: &Domain) -> Result<f64> {
-    let field = DeviceField::zero(domain, FermionKind::Wilson, Precision::Half, 1)?;
+    let field = DeviceField::zero(domain, FieldShape::spinors(Precision::Half, 1))?;
     let backend = domain.backend();
-    let trial = Hop { steps: 1, parity: 0, dagger: false, boundary: HopBoundary::Neighbours, nrhs: 1 };
+    let trial = Hop { steps: 1, parity: 0, dagger: false, boundary: HopBoundary::Neighbours, blocks: 1 };
     let once = || hop(&field, trial, &mut |_, _| Ok(()), &mut |_| Ok(()));
     let [before, counted] = EXCHANGES;
     (0..before).try_for_each(|_| once())?;

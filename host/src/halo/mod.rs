@@ -86,8 +86,8 @@ pub(crate) struct Hop {
     pub dagger: bool,
     /// Sites that it reads across the ends.
     pub boundary: HopBoundary,
-    /// Right-hand sides, the first ones of a field.
-    pub nrhs: usize,
+    /// Blocks, the first ones of a field: L_s for each right-hand side.
+    pub blocks: usize,
 }
 
 /// Sites whose hops leave this device.
@@ -122,10 +122,10 @@ pub(crate) fn hop(input: &DeviceField, hop: Hop, interior: InteriorLaunch<'_>, e
     };
     // A hop must not pass the neighbour.
     domain.grid().check(domain.global().size(), hop.steps as usize)?;
-    let bytes = zone_bytes(input.kind(), input.precision()) * hop.nrhs;
+    let bytes = zone_bytes(input.kind(), input.precision()) * hop.blocks;
     let zones = LevelZones { geometry, steps: hop.steps, spinors: 1, bytes };
     let pack = |backend: &dyn Backend, stream: &Stream, faces: Faces, to: Ghosts| {
-        pack(backend, stream, input, faces, to, hop.dagger, hop.nrhs as u32)
+        pack(backend, stream, input, faces, to, hop.dagger, hop.blocks as u32)
     };
     between_neighbours(domain, halo, zones, hop.parity, &pack, interior, exterior)
 }

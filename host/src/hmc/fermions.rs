@@ -8,7 +8,7 @@ use super::monomial::Monomial;
 use super::poles::{self, SolverCounts};
 use super::stout::StoutSmearing;
 use crate::domain::{DeviceError, Domain, Result};
-use crate::field::{DeviceField, FieldSpace, HopPhases};
+use crate::field::{DeviceField, FieldShape, FieldSpace, HopPhases};
 use crate::operators::fat_links::{FirstLevel, Improvement, PathCoefficients};
 use crate::operators::{BoundaryAngles, EvenOddStaggered, Staggered, StaggeredLinks, StaggeredParams};
 use gpu_kernels::momenta::{DRAW_NOISE, DrawNoise};
@@ -92,7 +92,7 @@ pub struct ShiftedSolver {
 }
 
 /// Pseudofermions and their noise: colour vectors in double precision.
-const VECTORS: (FermionKind, Precision) = (FermionKind::Staggered, Precision::Double);
+const VECTORS: FieldShape = FieldShape::colours(Precision::Double, 1);
 /// Links of solvers in single precision and of forces.
 const TWO_ROWS: LinkStorage = LinkStorage::of(12);
 
@@ -105,7 +105,7 @@ impl ShiftedSolver {
 
 /// Blocks of `nrhs` colour vectors.
 fn space(domain: &Domain, precision: Precision, nrhs: usize) -> FieldSpace {
-    FieldSpace::new(domain, FermionKind::Staggered, precision, nrhs)
+    FieldSpace::new(domain, FieldShape::colours(precision, nrhs))
 }
 
 impl QuarkOperator {
@@ -202,7 +202,7 @@ impl Pseudofermions {
         first: u32,
         count: usize,
     ) -> Result<Self> {
-        let field = DeviceField::zero(domain, VECTORS.0, VECTORS.1, count)?;
+        let field = DeviceField::zero(domain, VECTORS.with_nrhs(count))?;
         let mut this = Pseudofermions {
             name,
             operator,
@@ -224,7 +224,8 @@ impl Pseudofermions {
     /// are colour vectors in double precision.
     pub fn set_field(&mut self, field: DeviceField) {
         assert_eq!(field.nrhs(), self.count(), "one vector for each pseudofermion");
-        assert_eq!((field.kind(), field.precision()), VECTORS, "pseudofermions are colour vectors in double precision");
+        let shape = VECTORS.with_nrhs(self.count());
+        assert_eq!(field.shape(), shape, "pseudofermions are colour vectors in double precision");
         self.field = field;
     }
     /// *Collective.* φ† r φ with the function of molecular dynamics: what its force is the derivative of.
@@ -242,7 +243,7 @@ impl Pseudofermions {
         b: &DeviceField,
     ) -> std::result::Result<DeviceField, HmcError> {
         let (domain, n, solver) = (b.domain(), b.nrhs(), &self.solvers[1]);
-        b.expect(domain, VECTORS, n)?;
+        b.expect(domain, VECTORS.with_nrhs(n))?;
         let storage = if solver.single { TWO_ROWS } else { LinkStorage::FULL };
         let operator = self.operator.on(links, solver.precision(), storage, 0, 0.0, n)?;
         let low = space(domain, solver.precision(), n);
@@ -268,14 +269,14 @@ impl Pseudofermions {
 
 impl Monomial for Pseudofermions {
     fn kind(&self) -> FermionKind {
-        VECTORS.0
+        VECTORS.kind
     }
     fn count(&self) -> usize {
         self.field.nrhs()
     }
     /// φ = r ξ
     fn draw(&mut self, links: &EvolvingLinks, seed: u64, trajectory: u32) -> std::result::Result<f64, HmcError> {
-        let mut noise = DeviceField::zero(self.field.domain(), VECTORS.0, VECTORS.1, self.count())?;
+        let mut noise = DeviceField::zero(self.field.domain(), VECTORS.with_nrhs(self.count()))?;
         draw_noise(&mut noise, 0, purpose::PSEUDOFERMIONS, self.first, seed, trajectory)?;
         self.set_from(links, &noise)
     }
@@ -355,7 +356,7 @@ pub(crate) fn draw_noise(
     let nrhs = out.nrhs() as u32;
     assert!(which.checked_add(nrhs).is_some_and(|end| end <= 1 << 12), "noise vectors have numbers below 4096");
     let domain = out.domain();
-    out.expect(domain, VECTORS, out.nrhs())?;
+    out.expect(domain, VECTORS.with_nrhs(out.nrhs()))?;
     let (geometry, position) = (domain.geometry(), domain.position());
     let kernel = DrawNoise { out: out.view(), geometry, position, parity, trajectory, purpose, which, seed };
     Ok(domain.backend().launch(&DRAW_NOISE, Format::NONE, &kernel, domain.half_sites(), nrhs)?)

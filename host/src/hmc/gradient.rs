@@ -6,7 +6,7 @@ use super::links::EvolvingLinks;
 use super::momenta::MomentumField;
 use crate::backend::Backend;
 use crate::domain::{DeviceError, Domain, Result};
-use crate::field::{DeviceField, GaugeField, HopPhases};
+use crate::field::{DeviceField, FieldShape, GaugeField, HopPhases};
 use crate::operators::fat_links::{MatrixField, PathCoefficients};
 use gpu_kernels::fermion_force::{
     COMBINE_MATRICES, CombineMatrices, HOP_GRADIENT, HopGradient, HopPairs, LONG_GRADIENT, LONG_HOP_GRADIENT,
@@ -17,7 +17,7 @@ use gpu_kernels::lattice::{Bordered, Geometry, Region};
 use gpu_kernels::momenta::{ADD_FORCE, AddForce};
 use gpu_kernels::smeared::{STAPLE, Staple};
 use gpu_kernels::transfer::{COPY_REGION, CopySites};
-use gpu_kernels::{FermionKind, Format, Instances, Precision};
+use gpu_kernels::{Format, Instances, Precision};
 
 /// Vectors Z_j on all sites, as right-hand sides of one field for each parity: what a force is made of.
 pub(crate) struct HopVectors {
@@ -28,7 +28,7 @@ pub(crate) struct HopVectors {
 impl HopVectors {
     /// Room for `count` vectors in a precision.
     pub fn new(domain: &Domain, precision: Precision, count: usize) -> Result<Self> {
-        let field = || DeviceField::zero(domain, FermionKind::Staggered, precision, count);
+        let field = || DeviceField::zero(domain, FieldShape::colours(precision, count));
         Ok(HopVectors { fields: [field()?, field()?], added: 0 })
     }
     fn precision(&self) -> Precision {
@@ -37,7 +37,7 @@ impl HopVectors {
     /// Adds the vectors of a block: x on even and `factor` y on odd sites.
     pub fn add(&mut self, x: &DeviceField, y: &DeviceField, factor: f64) -> Result {
         let (domain, format) = (x.domain(), self.fields[0].format());
-        [x, y].into_iter().try_for_each(|z| z.expect(domain, (FermionKind::Staggered, self.precision()), x.nrhs()))?;
+        [x, y].into_iter().try_for_each(|z| z.expect(domain, self.fields[0].shape().with_nrhs(x.nrhs())))?;
         assert!(self.added + x.nrhs() <= self.fields[0].nrhs(), "there is room");
         for (parity, (field, factor)) in [(x, 1.0), (y, factor)].into_iter().enumerate() {
             let kernel = CopySites {
@@ -91,8 +91,8 @@ pub fn hop_force(
     momenta: &mut MomentumField,
 ) -> std::result::Result<(), HmcError> {
     let domain = links.own().domain();
-    let format = (FermionKind::Staggered, Precision::Double);
-    [x, y].into_iter().try_for_each(|field| field.expect(domain, format, 1))?;
+    let shape = FieldShape::colours(Precision::Double, 1);
+    [x, y].into_iter().try_for_each(|field| field.expect(domain, shape))?;
     let mut hops = HopVectors::new(domain, Precision::Double, 1)?;
     hops.add(x, y, 1.0)?;
     kick(operator, hops, links, step, momenta)?;
@@ -130,8 +130,7 @@ pub(crate) fn kick(
         QuarkSmearing::Thin => {
             // With U' = e^{iφ} U and the gradient G' with respect to it, U' G'† is U G†.
             let thin = thin.with_hop_phases(phases)?;
-            let format =
-                Format { to: Some(momenta.precision()), ..Format::fermions(FermionKind::Staggered, precision) };
+            let format = Format { to: Some(momenta.precision()), ..hops.fields[0].format() };
             for parity in 0..2 {
                 let (links, momenta) = (thin.links(parity), momenta.view(parity));
                 let kernel = NaiveForce { pairs, links, momenta, lattice, parity: parity as u32, step };
@@ -195,7 +194,7 @@ fn hop_gradient(
     out: &GaugeField,
     geometry: Geometry,
 ) -> Result {
-    let (backend, format) = (out.domain().backend(), Format::fermions(FermionKind::Staggered, out.precision()));
+    let (backend, format) = (out.domain().backend(), FieldShape::colours(out.precision(), 1).format());
     for parity in 0..2 {
         let links = out.links(parity);
         let kernel = HopGradient { pairs: *pairs, out: links, geometry, parity: parity as u32, factor: 1.0 };

@@ -3,7 +3,7 @@ use super::HmcError;
 use super::fermions::ShiftedSolver;
 use super::links::StopSignal;
 use crate::domain::Result;
-use crate::field::{DeviceField, FieldSpace};
+use crate::field::{DeviceField, FieldShape, FieldSpace};
 use gpu_kernels::Precision;
 use num_complex::Complex64;
 use rational::PartialFractions;
@@ -36,7 +36,7 @@ pub(super) fn solutions(
     b: &DeviceField,
     (name, counts, stop): (&str, &SolverCounts, &StopSignal),
 ) -> std::result::Result<Vec<DeviceField>, HmcError> {
-    let space = FieldSpace::new(b.domain(), b.kind(), b.precision(), b.nrhs());
+    let space = FieldSpace::new(b.domain(), b.shape());
     let mut x = shifts.iter().map(|_| space.allocate()).collect::<Result<Vec<_>>>()?;
     let mut workspace = MultiShiftWorkspace::new(&space, shifts.len())?;
     let limit = SolverParams { max_iterations: solver.max_iterations, patience: Some(PATIENCE), ..Default::default() };
@@ -58,7 +58,7 @@ pub(super) fn solutions(
 /// r(K) b in double precision from b and (K + σ_j)⁻¹ b, of which `factor` times x_j is each.
 pub(super) fn sum(function: &PartialFractions, factor: f64, b: &DeviceField, x: &[DeviceField]) -> Result<DeviceField> {
     let n = b.nrhs();
-    let space = FieldSpace::new(b.domain(), b.kind(), Precision::Double, n);
+    let space = FieldSpace::new(b.domain(), FieldShape::new(b.kind(), Precision::Double, n));
     let mut out = space.allocate()?;
     let constant = |a: f64| vec![Complex64::new(a, 0.0); n];
     space.axpby(&constant(function.constant), b, &constant(0.0), &mut out)?;

@@ -3,9 +3,9 @@ use super::HmcError;
 use super::fermions::{QuarkOperator, draw_noise};
 use super::links::EvolvingLinks;
 use crate::domain::DeviceError;
-use crate::field::{DeviceField, FieldSpace};
+use crate::field::{DeviceField, FieldShape, FieldSpace};
 use gpu_kernels::random::purpose;
-use gpu_kernels::{FermionKind, LinkStorage, Precision};
+use gpu_kernels::{LinkStorage, Precision};
 use solvers::{SolveError, largest_eigenvalue};
 
 /// Most applications of A.
@@ -42,9 +42,9 @@ pub(super) fn of_search(error: SolveError<DeviceError>) -> HmcError {
 pub fn largest(links: &EvolvingLinks, operator: &QuarkOperator, seed: u64) -> Result<f64, HmcError> {
     let domain = links.own().domain();
     let square = operator.on(links, Precision::Double, LinkStorage::FULL, 0, 0.0, 1)?;
-    let mut start = DeviceField::zero(domain, FermionKind::Staggered, Precision::Double, 1)?;
+    let mut start = DeviceField::zero(domain, FieldShape::colours(Precision::Double, 1))?;
     draw_noise(&mut start, 0, purpose::NOISE, (1 << 12) - 1, seed, 0)?;
-    let space = FieldSpace::new(domain, FermionKind::Staggered, Precision::Double, 1);
+    let space = FieldSpace::new(domain, FieldShape::colours(Precision::Double, 1));
     // The operator is a quarter of A.
     let found = largest_eigenvalue(&space, &square, &mut start, STEPS, TOLERANCE, &mut links.stop().clone());
     Ok(4.0 * found.map_err(of_search)?.bound())

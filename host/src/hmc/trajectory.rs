@@ -10,7 +10,7 @@ use super::monomial::Monomial;
 use super::{HmcError, PlanError};
 use crate::domain::Domain;
 use crate::field::host::{HostColour, HostGauge};
-use crate::field::{FullField, GaugeField};
+use crate::field::{FieldShape, FullField, GaugeField};
 use gpu_kernels::random::{Philox, purpose};
 use gpu_kernels::{FermionKind, Precision};
 
@@ -260,7 +260,7 @@ impl Chain {
                 for quarks in self.quarks.iter_mut().filter(|quarks| quarks.count() > 0) {
                     let (own, rest) = given.split_at(quarks.count());
                     given = rest;
-                    let mut noise = FullField::zero(&domain, FermionKind::Staggered, Precision::Double, own.len())?;
+                    let mut noise = FullField::zero(&domain, FieldShape::colours(Precision::Double, own.len()))?;
                     noise.upload(own)?;
                     quarks.set_from(&self.links, &noise.even)?;
                 }

@@ -3,7 +3,7 @@ use super::level::Level;
 use super::null_space::NullSpace;
 use crate::backend::{Call, view};
 use crate::domain::{DeviceError, Result};
-use crate::field::{CoarseMatrices, DeviceField, FieldSpace, FullField, GaugeField};
+use crate::field::{CoarseMatrices, DeviceField, FieldShape, FieldSpace, FullField, GaugeField};
 use crate::halo::{self, ExteriorPart, Hop, HopBoundary, Zones};
 use crate::operators::{DiagonalForm, EvenOddWilson};
 use gpu_kernels::coarse::{
@@ -94,7 +94,7 @@ impl CoarseOperator {
                 chiral: 1,
             };
             let (backend, format, nrhs) = (domain.backend(), Format::of(Precision::Single), space.count());
-            let hop = Hop { steps: 1, parity, dagger: false, boundary: HopBoundary::Neighbours, nrhs };
+            let hop = Hop { steps: 1, parity, dagger: false, boundary: HopBoundary::Neighbours, blocks: nrhs };
             halo::hop(
                 input,
                 hop,
@@ -289,8 +289,8 @@ impl CoarseOperator {
         nrhs: usize,
     ) -> Result {
         let domain = self.level.domain();
-        let format = (gpu_kernels::FermionKind::Wilson, Precision::Single);
-        [Some(input), x, Some(out)].into_iter().flatten().try_for_each(|field| field.expect(domain, format, nrhs))?;
+        let shape = FieldShape::spinors(Precision::Single, nrhs);
+        [Some(input), x, Some(out)].into_iter().flatten().try_for_each(|field| field.expect(domain, shape))?;
         let tiles = 2 * self.vectors as u32 / TILE;
         let (geometry, spinors) = (Geometry::new(self.level.extents()), self.level.spinors() as u32);
         let kernel = |region, ghosts| CoarseApply {

@@ -4,9 +4,8 @@ use super::null_space::NullSpace;
 use super::params::CycleParams;
 use super::transfer::{EvenTransfer, FineDiagonal};
 use crate::domain::{DeviceError, Result};
-use crate::field::{DeviceField, FieldSpace};
+use crate::field::{DeviceField, FieldShape, FieldSpace};
 use crate::operators::{DiagonalForm, EvenOddWilson, Schur};
-use gpu_kernels::FermionKind;
 use solvers::{
     CaGcr, CaGcrParams, Converted, InnerGcr, LevelReport, MinimumResidual, MrParams, Preconditioner, SolveError,
     Transfer,
@@ -80,7 +79,7 @@ pub fn with_cycle(
     let [first, below @ ..] = levels else { return Err(SolveError::Invalid("multigrid has two levels at least")) };
     let space = first.space.fine().space(nrhs);
     let narrow =
-        FieldSpace::new(first.space.fine().domain(), FermionKind::Wilson, finest.smoother.wilson().precision(), nrhs);
+        FieldSpace::new(first.space.fine().domain(), FieldShape::spinors(finest.smoother.wilson().precision(), nrhs));
     with_coarse(&first.operator, below, params, nrhs, reports, &mut |coarse| {
         let smoother = |steps: usize| -> CycleResult<_> {
             let params = MrParams { steps, omega: params.omega };

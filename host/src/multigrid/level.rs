@@ -1,10 +1,10 @@
 //! The lattice of a level and how vectors live on it.
 use crate::domain::{Domain, Result};
-use crate::field::{DeviceField, FieldSpace, FullField};
+use crate::field::{DeviceField, FieldShape, FieldSpace, FullField};
 use crate::lattice::Lattice;
 use gpu_kernels::lattice::{Divisor, Geometry};
 use gpu_kernels::multigrid::{CHIRAL, Chiral, TEST_VECTORS, TestVectors, spinors_of};
-use gpu_kernels::{FermionKind, Format, Precision};
+use gpu_kernels::{Format, Precision};
 
 /// A level of multigrid: a lattice, of which each site has some spinors. On the finest one that is one spinor; on a coarse
 /// one they hold two numbers for each near-null vector, one of each chirality.
@@ -48,11 +48,11 @@ impl Level {
     }
     /// The space of vectors on the sites of one parity, in single precision.
     pub fn space(&self, nrhs: usize) -> FieldSpace {
-        FieldSpace::new(&self.domain, FermionKind::Wilson, Precision::Single, nrhs)
+        FieldSpace::new(&self.domain, FieldShape::spinors(Precision::Single, nrhs))
     }
     /// Vectors on all sites, in single precision, zero.
     pub fn zero(&self, nrhs: usize) -> Result<FullField> {
-        FullField::zero(&self.domain, FermionKind::Wilson, Precision::Single, nrhs)
+        FullField::zero(&self.domain, FieldShape::spinors(Precision::Single, nrhs))
     }
     /// Random vectors on all sites, in single precision: the same on every process grid for the finest level.
     pub(super) fn random(&self, nrhs: usize, seed: u64) -> Result<FullField> {
@@ -76,9 +76,9 @@ impl Level {
     /// The part of vectors that has one chirality, 0 for + and 1 for −, on the sites of one parity. Where the level has the
     /// device's spin basis, `x` is in that of chirality and `out` in the device's.
     pub(super) fn one_chirality(&self, chirality: u32, x: &DeviceField, out: &mut DeviceField) -> Result {
-        let (nrhs, format) = (x.nrhs(), (FermionKind::Wilson, Precision::Single));
-        out.expect(&self.domain, format, nrhs)?;
-        x.expect(&self.domain, format, nrhs)?;
+        let shape = FieldShape::spinors(Precision::Single, x.nrhs());
+        out.expect(&self.domain, shape)?;
+        x.expect(&self.domain, shape)?;
         let kernel = Chiral {
             vectors: x.view(),
             out: out.view(),
@@ -87,7 +87,7 @@ impl Level {
             spins: u32::from(self.spinors == 1),
         };
         let (format, sites) = (Format::of(Precision::Single), self.domain.half_sites());
-        Ok(self.domain.backend().launch(&CHIRAL, format, &kernel, sites, nrhs as u32)?)
+        Ok(self.domain.backend().launch(&CHIRAL, format, &kernel, sites, x.nrhs() as u32)?)
     }
     pub(super) fn extents(&self) -> [u32; 4] {
         self.lattice.size().map(|extent| extent as u32)

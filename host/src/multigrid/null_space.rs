@@ -2,14 +2,14 @@
 use super::level::Level;
 use crate::backend::view;
 use crate::domain::Result;
-use crate::field::{DeviceField, FieldSpace, FullField};
+use crate::field::{DeviceField, FieldShape, FieldSpace, FullField};
 use gpu_kernels::lattice::Divisor;
 use gpu_kernels::multigrid::{
     Aggregates, COMBINE, Combine, FACTORISE, Factorise, GRAM, Gram, PROLONG, Prolong, RESTRICT, Restrict, Squares,
     TO_CHIRAL_BASIS, ToChiralBasis,
 };
 use gpu_kernels::warp::LANES;
-use gpu_kernels::{FermionKind, Format, Precision};
+use gpu_kernels::{Format, Precision};
 
 /// A Cholesky QR step.
 struct Step {
@@ -95,8 +95,8 @@ impl NullSpace {
     /// # Errors
     /// Failures of the device.
     pub fn converted(&self, precision: Precision) -> Result<Self> {
-        let mut vectors = FullField::zero(self.fine.domain(), FermionKind::Wilson, precision, self.count())?;
-        let space = FieldSpace::new(self.fine.domain(), FermionKind::Wilson, precision, self.count());
+        let mut vectors = FullField::zero(self.fine.domain(), FieldShape::spinors(precision, self.count()))?;
+        let space = FieldSpace::new(self.fine.domain(), FieldShape::spinors(precision, self.count()));
         for parity in 0..2 {
             space.convert_from(self.vectors.parity(parity), vectors.parity_mut(parity))?;
         }
@@ -177,8 +177,8 @@ impl NullSpace {
         self.fine.one_chirality(chirality, self.vectors.parity(parity), out)
     }
     fn expect(&self, fine: &DeviceField, coarse: &FullField, nrhs: usize) -> Result {
-        let format = (FermionKind::Wilson, Precision::Single);
-        fine.expect(self.fine.domain(), format, nrhs)?;
-        (0..2).try_for_each(|parity| coarse.parity(parity).expect(self.coarse.domain(), format, nrhs))
+        let shape = FieldShape::spinors(Precision::Single, nrhs);
+        fine.expect(self.fine.domain(), shape)?;
+        (0..2).try_for_each(|parity| coarse.parity(parity).expect(self.coarse.domain(), shape))
     }
 }

@@ -7,12 +7,12 @@ use super::null_space::NullSpace;
 use super::params::MultigridParams;
 use super::test_vectors::{TestVectors, together};
 use crate::domain::{DeviceError, Result};
-use crate::field::{CoarseMatrices, DeviceField, FieldSpace, FullField, GaugeField};
+use crate::field::{CoarseMatrices, DeviceField, FieldShape, FieldSpace, FullField, GaugeField};
 use crate::halo::{Exchanges, HaloField};
 use crate::lattice::Lattice;
 use crate::operators::{EvenOdd, EvenOddWilson};
+use gpu_kernels::Precision;
 use gpu_kernels::multigrid::spinors_of;
-use gpu_kernels::{FermionKind, Precision};
 use solvers::{
     Converted, Identity, InnerGcr, InnerGcrParams, LevelReport, Observer, Preconditioner, SolveError, Step,
     VectorSpace, inverse_iteration_while, orthonormalise,
@@ -97,7 +97,7 @@ impl Multigrid {
         let finest = Level::finest(domain);
         let width = together(params.vectors);
         let precision = params.smoother_on(domain.backend());
-        let (space, narrow) = (finest.space(width), FieldSpace::new(domain, FermionKind::Wilson, precision, width));
+        let (space, narrow) = (finest.space(width), FieldSpace::new(domain, FieldShape::spinors(precision, width)));
         let mut vectors = TestVectors::random(&finest, params.vectors, SEED)?;
         if params.relaxations > 0 {
             let (operator, smoother) = (make(Precision::Single, width)?, make(precision, width)?);
@@ -251,7 +251,7 @@ impl MultigridParams {
         let Ok(blocks) = self.aggregates(local) else { return MultigridBytes::default() };
         let precision = self.precision.unwrap_or(Precision::Half);
         let smoother = self.smoother.unwrap_or(precision);
-        let half = |precision, nrhs| DeviceField::bytes_for(FermionKind::Wilson, precision, local.half_volume(), nrhs);
+        let half = |precision, nrhs| FieldShape::spinors(precision, nrhs).bytes(local.half_volume());
         let vectors = half(Precision::Single, self.vectors);
         let width = together(self.vectors);
         // Near-null vectors on all sites and test vectors on even ones.
@@ -265,7 +265,7 @@ impl MultigridParams {
         }
         // Scratch of the operators, residuals, images and corrections, and on coarse levels those of each direction, too.
         let cycle = |nrhs| {
-            let coarse = DeviceField::bytes_for(FermionKind::Wilson, Precision::Single, spinors, nrhs);
+            let coarse = FieldShape::spinors(Precision::Single, nrhs).bytes(spinors);
             let directions = self.cycle.inner.steps.max(self.cycle.coarsest.basis);
             // A smoother has a residual, a correction and two vectors of its own, and its operator one.
             let smoothers = 1 + usize::from(self.cycle.pre_smoothing > 0);

@@ -2,8 +2,8 @@
 use super::level::Level;
 use crate::domain::{Domain, Result};
 use crate::field::host::HostSpinor;
-use crate::field::{DeviceField, FieldSpace, FullField};
-use gpu_kernels::{FermionKind, Precision};
+use crate::field::{DeviceField, FieldShape, FieldSpace, FullField};
+use gpu_kernels::Precision;
 use solvers::VectorSpace;
 
 /// Numbers of test vectors that are relaxed and improved together, the best first.
@@ -25,7 +25,7 @@ impl TestVectors {
     pub(super) fn random(finest: &Level, count: usize, seed: u64) -> Result<Self> {
         let width = together(count);
         let block = |number: usize| {
-            let mut vectors = DeviceField::zero(finest.domain(), FermionKind::Wilson, Precision::Single, width)?;
+            let mut vectors = DeviceField::zero(finest.domain(), FieldShape::spinors(Precision::Single, width))?;
             finest.fill(&mut vectors, 0, number * width, seed)?;
             Ok(vectors)
         };
@@ -41,9 +41,9 @@ impl TestVectors {
         mut next: impl FnMut(usize) -> std::result::Result<HostSpinor, E>,
     ) -> std::result::Result<Self, E> {
         let width = together(count);
-        let space = FieldSpace::new(domain, FermionKind::Wilson, Precision::Single, width);
-        let mut one = FullField::zero(domain, FermionKind::Wilson, Precision::Single, 1)?;
-        let single = FieldSpace::new(domain, FermionKind::Wilson, Precision::Single, 1);
+        let space = FieldSpace::new(domain, FieldShape::spinors(Precision::Single, width));
+        let mut one = FullField::zero(domain, FieldShape::spinors(Precision::Single, 1))?;
+        let single = FieldSpace::new(domain, FieldShape::spinors(Precision::Single, 1));
         let mut blocks = Vec::new();
         for first in (0..count).step_by(width) {
             let mut block = space.allocate()?;
@@ -63,8 +63,8 @@ impl TestVectors {
         let width = self.width();
         let block = &self.blocks[k / width];
         let (domain, precision) = (block.domain(), block.precision());
-        let mut one = FullField::zero(domain, FermionKind::Wilson, precision, 1)?;
-        FieldSpace::new(domain, FermionKind::Wilson, precision, 1).copy_from_rhs(block, k % width, &mut one.even)?;
+        let mut one = FullField::zero(domain, FieldShape::spinors(precision, 1))?;
+        FieldSpace::new(domain, FieldShape::spinors(precision, 1)).copy_from_rhs(block, k % width, &mut one.even)?;
         Ok(one.download()?.remove(0))
     }
     /// How many there are.
@@ -81,7 +81,7 @@ impl TestVectors {
     /// Copies in another precision.
     pub(super) fn converted(&self, precision: Precision) -> Result<Self> {
         let copy = |vectors: &DeviceField| {
-            let space = FieldSpace::new(vectors.domain(), FermionKind::Wilson, precision, vectors.nrhs());
+            let space = FieldSpace::new(vectors.domain(), FieldShape::spinors(precision, vectors.nrhs()));
             let mut copy = space.allocate()?;
             space.convert_from(vectors, &mut copy)?;
             Ok(copy)

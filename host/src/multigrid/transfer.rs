@@ -65,7 +65,7 @@ impl<'a, D: FineDiagonal> EvenTransfer<'a, D> {
     /// Failures of the device.
     pub fn prolong(&self, coarse: &DeviceField, fine: &mut DeviceField) -> Result {
         let (memory, nrhs) = (&mut *self.memory.borrow_mut(), self.nrhs.get());
-        let space = FieldSpace::new(self.space.coarse().domain(), coarse.kind(), coarse.precision(), nrhs);
+        let space = FieldSpace::new(self.space.coarse().domain(), coarse.shape().with_nrhs(nrhs));
         solvers::VectorSpace::copy(&space, coarse, &mut memory.coarse.even)?;
         self.coarse.reconstruct(&memory.odd, &mut memory.coarse, nrhs)?;
         self.space.prolong(0, &memory.coarse, fine, nrhs)

@@ -1,11 +1,11 @@
 //! The chiral condensate, tr M⁻¹ over the lattice's volume, from noise vectors.
 use crate::domain::Result;
-use crate::field::{DeviceField, FieldSpace, FullField};
+use crate::field::{FieldShape, FieldSpace, FullField};
 use crate::hmc::HmcError;
 use crate::hmc::fermions::{QuarkOperator, draw_noise};
 use crate::hmc::links::EvolvingLinks;
 use gpu_kernels::random::purpose;
-use gpu_kernels::{FermionKind, LinkStorage, Precision};
+use gpu_kernels::{LinkStorage, Precision};
 use num_complex::Complex64;
 use solvers::{MultiShiftWorkspace, SolverParams, VectorSpace, multishift_cg, worse_residual};
 
@@ -26,7 +26,7 @@ pub fn noise(out: &mut FullField, which: u32, seed: u64, trajectory: u32) -> Res
 /// parity. Links come on top.
 pub fn condensate_bytes(sites: usize, n: usize) -> usize {
     // Noise on both parities, right-hand side, solution, three of multi-shift CG, and one of the operator.
-    let vectors = 8 * DeviceField::bytes_for(FermionKind::Staggered, Precision::Double, sites, n);
+    let vectors = 8 * FieldShape::colours(Precision::Double, n).bytes(sites);
     let transfer = 2 * 48 * sites * n;
     vectors + transfer
 }
@@ -53,7 +53,7 @@ pub fn condensate(
     tol: f64,
 ) -> std::result::Result<Vec<Estimate>, HmcError> {
     let (domain, n) = (links.own().domain(), noise.even.nrhs());
-    let space = FieldSpace::new(domain, FermionKind::Staggered, Precision::Double, n);
+    let space = FieldSpace::new(domain, FieldShape::colours(Precision::Double, n));
     let constant = |a: f64| vec![Complex64::new(a, 0.0); n];
     let mut estimates = vec![Estimate::default(); n];
     for parity in 0..2 {

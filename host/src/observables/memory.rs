@@ -2,7 +2,7 @@
 //! of condensates, which take the place of what forces need.
 use super::condensate::condensate_bytes;
 use crate::domain::Part;
-use crate::field::{DeviceClover, DeviceField};
+use crate::field::{DeviceClover, FieldShape};
 use crate::halo::{Exchanges, HaloField, Needs};
 use crate::hmc::momenta::MomentumField;
 use crate::multigrid::{MultigridParams, OUTER_DIRECTIONS};
@@ -73,7 +73,7 @@ impl Ensemble {
         }
         if self.pseudofermions > 0 {
             // Solutions and directions for all poles, and pairs of vectors with those of the neighbours around.
-            let vector = |sites| DeviceField::bytes_for(FermionKind::Staggered, Precision::Double, sites, 1);
+            let vector = |sites| FieldShape::colours(Precision::Double, 1).bytes(sites);
             let of_forces = self.pseudofermions * ((2 * POLES + 8) * vector(sites) + 2 * POLES * vector(wide));
             // Condensates are measured when there is no force.
             let vectors = of_forces.max(condensate_bytes(sites, self.noise));
@@ -92,7 +92,7 @@ impl Ensemble {
             }
         }
         if let Some(wilson) = &self.wilson {
-            let vector = |precision, sites| DeviceField::bytes_for(FermionKind::Wilson, precision, sites, 1);
+            let vector = |precision, sites| FieldShape::spinors(precision, 1).bytes(sites);
             let of_forces = if wilson.single { Precision::Single } else { Precision::Double };
             let (own, low) = (vector(Precision::Double, sites), vector(of_forces, sites));
             // X and Y of a force on all sites, with those of the neighbours around, and what stands beside dA.

@@ -5,8 +5,8 @@
 use super::spectrum::MomentumSums;
 use super::spectrum::gamma::{COUNT, Gamma, name};
 use crate::domain::{Domain, Result};
-use crate::field::FullField;
 use crate::field::host::{ColourVector, Fermion, Spinor};
+use crate::field::{FieldShape, FullField};
 use crate::lattice::Lattice;
 use gpu_kernels::Precision;
 use gpu_kernels::lattice::Divisor;
@@ -83,7 +83,7 @@ impl NoiseSource {
         let parts = self.dilution.parts::<T>(domain.global());
         let most = (MOST_NOISE as usize * parts).min(1 << 31);
         assert!(numbers.end <= most, "vectors with numbers of their own");
-        let field = FullField::zero(domain, T::KIND, Precision::Double, numbers.len())?;
+        let field = FullField::zero(domain, FieldShape::new(T::KIND, Precision::Double, numbers.len()))?;
         let [times, parities, spins, colours] = self.dilution.counts::<T>(domain.global()).map(|count| count as u32);
         domain.launch_on_parities(&NOISE_PARTS, field.even.format(), numbers.len(), |parity| NoiseParts {
             field: field.parity(parity).view(),

@@ -5,7 +5,7 @@ use super::wilson::Wilson;
 use crate::backend::{Call, view};
 use crate::domain::Result;
 use crate::domain::{PartialSums, SumTarget};
-use crate::field::DeviceField;
+use crate::field::{DeviceField, FieldShape};
 use crate::halo::{ExteriorPart, Hop, hop};
 use gpu_kernels::Instances;
 use gpu_kernels::diagonal::DiagonalArguments;
@@ -83,23 +83,25 @@ impl<'a> WilsonHop<'a> {
 impl Wilson {
     /// Computes a row.
     pub(super) fn launch(&self, row: &WilsonHop<'_>) -> Result {
-        let (backend, nrhs, format) = (self.domain().backend(), self.nrhs_of(row) as u32, self.format());
-        self.expect(&row.fields(), nrhs as usize)?;
+        let (backend, format, shape) = (self.domain().backend(), self.format(), self.shape_of(row));
+        self.expect(&row.fields(), shape)?;
+        let blocks = shape.blocks() as u32;
         let interior = row.interior;
         hop(
             row.input,
             self.hop_of(row),
             &mut |region, sites| {
                 let row = row.arguments(self, view::NO_FIELD, region, Ghosts::NONE);
-                Ok(backend.launch(interior, format, &row, sites, nrhs)?)
+                Ok(backend.launch(interior, format, &row, sites, blocks)?)
             },
             &mut |ExteriorPart { region, sites, ghosts, stream, .. }| {
                 let row = row.arguments(self, view::NO_FIELD, region, ghosts);
-                Ok(backend.run(stream, Call::of(&WILSON_EXTERIOR, format, &row)?, sites, nrhs)?)
+                Ok(backend.run(stream, Call::of(&WILSON_EXTERIOR, format, &row)?, sites, blocks)?)
             },
         )
     }
-    /// Computes a row with x, of A⁻¹ where A is more than a number, and D, not D†, with sums, which are to be collected.
+    /// Computes a row of four-dimensional fields with x, of A⁻¹ where A is more than a number, and D, not D†, with sums, which are to
+    /// be collected.
     pub(super) fn launch_sums(
         &self,
         row: &WilsonHop<'_>,
@@ -108,9 +110,10 @@ impl Wilson {
         target: SumTarget<'_>,
     ) -> Result<PartialSums> {
         debug_assert!(row.x.is_some() && !row.dagger, "no sums of other rows");
-        let (backend, nrhs, format) = (self.domain().backend(), self.nrhs_of(row), self.format());
-        self.expect(&row.fields(), nrhs)?;
-        self.expect(&[w], nrhs)?;
+        let (backend, nrhs, format) = (self.domain().backend(), self.shape_of(row).nrhs, self.format());
+        let shape = FieldShape::spinors(self.precision(), nrhs);
+        self.expect(&row.fields(), shape)?;
+        self.expect(&[w], shape)?;
         let (interior, values) = match which {
             RowSums::Dot => rows.dot.map_or((rows.dots, 8), |dot| (dot, 3)),
             RowSums::Dots => (rows.dots, 8),
@@ -134,9 +137,17 @@ impl Wilson {
         Ok(sums.into_inner())
     }
     fn hop_of(&self, row: &WilsonHop<'_>) -> Hop {
-        Hop { steps: 1, parity: row.parity, dagger: row.dagger, boundary: self.boundary(), nrhs: self.nrhs_of(row) }
+        Hop {
+            steps: 1,
+            parity: row.parity,
+            dagger: row.dagger,
+            boundary: self.boundary(),
+            blocks: self.shape_of(row).blocks(),
+        }
     }
-    fn nrhs_of(&self, row: &WilsonHop<'_>) -> usize {
-        self.nrhs().of(row.input.nrhs())
+    /// The shape of the fields of a row, with the right-hand sides that it is computed for.
+    fn shape_of(&self, row: &WilsonHop<'_>) -> FieldShape {
+        let nrhs = self.nrhs().of(row.input.nrhs());
+        FieldShape::spinors(self.precision(), nrhs).with_ls(row.input.shape().ls)
     }
 }

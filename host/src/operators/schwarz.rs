@@ -6,12 +6,12 @@ use super::wilson_like::{EvenOddWilson, Schur};
 use crate::backend::{Call, DeviceBuffer, LAUNCH_SUMS, view};
 use crate::domain::SumTarget;
 use crate::domain::{DeviceError, Domain, Result};
-use crate::field::{DeviceField, FieldSpace};
+use crate::field::{DeviceField, FieldShape, FieldSpace};
 use gpu_kernels::lattice::Region;
 use gpu_kernels::schwarz::{BLOCK_DOT, BlockDot, Blocks, MR_UPDATE, MrUpdate};
 use gpu_kernels::sums::DeviceSums;
 use gpu_kernels::transfer::{COPY_REGION, CopySites};
-use gpu_kernels::{FermionKind, Format, Precision};
+use gpu_kernels::{Format, Precision};
 use solvers::{LinearOperator, MrParams, Preconditioner, VectorSpace, Work};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -93,7 +93,7 @@ impl MrInBlocks {
     pub fn new(operator: Rc<dyn BlockOperator>, params: MrParams, nrhs: usize) -> Result<Self> {
         let domain = operator.domain().clone();
         let blocks = Blocks::new(&domain.geometry(), operator.block().map(|extent| extent as u32));
-        let field = || DeviceField::zero(&domain, FermionKind::Wilson, operator.precision(), nrhs);
+        let field = || DeviceField::zero(&domain, FieldShape::spinors(operator.precision(), nrhs));
         let fields = [field()?, field()?];
         let bytes = 5 * 8 * WIDTH * nrhs * blocks.count() as usize;
         let sums = domain.backend().allocate(bytes, "sums of Schwarz blocks")?;
@@ -118,16 +118,16 @@ impl MrInBlocks {
         width: usize,
         across: f64,
     ) -> Result<Self> {
-        let field = || DeviceField::zero(operator.domain(), FermionKind::Wilson, operator.precision(), nrhs);
+        let field = || DeviceField::zero(operator.domain(), FieldShape::spinors(operator.precision(), nrhs));
         let (parts, width, given) = (parts.clone(), width as u32, RefCell::new([field()?, field()?]));
         Ok(MrInBlocks {
             overlap: Some(OverlappingParts { parts, width, across, given }),
             ..Self::new(operator, params, nrhs)?
         })
     }
-    /// Of its vectors.
-    fn kind(&self) -> (FermionKind, Precision) {
-        (FermionKind::Wilson, self.operator.precision())
+    /// The shape of its vectors.
+    fn shape(&self, nrhs: usize) -> FieldShape {
+        FieldShape::spinors(self.operator.precision(), nrhs)
     }
     /// z ≈ M̂⁻¹ r in every domain.
     fn solve(&self, r: &DeviceField, z: &mut DeviceField) -> Result<Work> {
@@ -136,9 +136,9 @@ impl MrInBlocks {
         };
         let nrhs = self.nrhs.of(r.nrhs());
         let [wide_r, wide_z] = &mut *given.borrow_mut();
-        r.expect(parts, self.kind(), nrhs)?;
-        z.expect(parts, self.kind(), nrhs)?;
-        wide_r.expect(self.operator.domain(), self.kind(), nrhs)?;
+        r.expect(parts, self.shape(nrhs))?;
+        z.expect(parts, self.shape(nrhs))?;
+        wide_r.expect(self.operator.domain(), self.shape(nrhs))?;
         if let Some(halo) = parts.halo()? {
             halo.fill_ghost_zone(r, nrhs, wide_r, 0, *width, *across)?;
         }
@@ -155,9 +155,8 @@ impl MrInBlocks {
     fn in_blocks(&self, r: &DeviceField, z: &mut DeviceField) -> Result<Work> {
         let domain = self.operator.domain();
         let (backend, geometry, nrhs) = (domain.backend(), domain.geometry(), self.nrhs.of(r.nrhs()));
-        z.expect(domain, self.kind(), nrhs)?;
-        let (kind, precision) = self.kind();
-        let space = FieldSpace::new(domain, kind, precision, nrhs);
+        z.expect(domain, self.shape(nrhs))?;
+        let space = FieldSpace::new(domain, self.shape(nrhs));
         let count = self.blocks.count() as usize;
         let [residual, image] = &mut *self.fields.borrow_mut();
         space.copy(r, residual)?;

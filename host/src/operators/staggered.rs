@@ -9,7 +9,7 @@ use super::wilson::{BC_TIME, BOUNDARIES, MASS, TimeBoundary};
 use crate::backend::{Call, DeviceBuffer, view};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::domain::{PartialSums, SumTarget};
-use crate::field::{DeviceField, DeviceGauge, FieldSpace, FullField};
+use crate::field::{DeviceField, DeviceGauge, FieldShape, FieldSpace, FullField};
 use crate::halo::{ExteriorPart, Hop, HopBoundary, hop};
 use gpu_kernels::exterior::{IMPROVED_EXTERIOR, IMPROVED_EXTERIOR_DOT, STAGGERED_EXTERIOR, STAGGERED_EXTERIOR_DOT};
 use gpu_kernels::field::Field;
@@ -418,8 +418,8 @@ impl Staggered {
     }
     /// Whether fields are where the links are, in their precision, with so many right-hand sides.
     fn expect(&self, fields: &[&DeviceField], nrhs: usize) -> Result {
-        let kind = (FermionKind::Staggered, self.links.precision());
-        fields.iter().try_for_each(|field| field.expect(self.links.domain(), kind, nrhs))
+        let shape = FieldShape::colours(self.links.precision(), nrhs);
+        fields.iter().try_for_each(|field| field.expect(self.links.domain(), shape))
     }
     /// Computes a row.
     fn launch(&self, row: &StaggeredHop<'_>) -> Result {
@@ -441,7 +441,13 @@ impl Staggered {
     }
     fn hop_of(&self, row: &StaggeredHop<'_>) -> Hop {
         let nrhs = self.nrhs.of(row.input.nrhs());
-        Hop { steps: self.links.steps(), parity: row.parity, dagger: false, boundary: HopBoundary::Neighbours, nrhs }
+        Hop {
+            steps: self.links.steps(),
+            parity: row.parity,
+            dagger: false,
+            boundary: HopBoundary::Neighbours,
+            blocks: nrhs,
+        }
     }
     /// Computes the row a x + b D ψ with \[Re (w, out), Im (w, out), ‖out‖²\], which are to be collected, or stay on the
     /// device.
@@ -534,7 +540,7 @@ impl EvenOddStaggered {
     /// M†M + `shift` on the sites of `parity`.
     pub fn shifted(staggered: Staggered, parity: usize, shift: f64, nrhs: usize) -> Result<Self> {
         let domain = staggered.links.domain();
-        let other = RefCell::new(DeviceField::zero(domain, FermionKind::Staggered, staggered.links.precision(), nrhs)?);
+        let other = RefCell::new(DeviceField::zero(domain, FieldShape::colours(staggered.links.precision(), nrhs))?);
         let sums = domain.backend().allocate(8 * 3 * nrhs, "sums")?;
         let constant = staggered.params.mass.powi(2) + shift;
         Ok(EvenOddStaggered { staggered, parity, constant, other, sums })
@@ -621,7 +627,7 @@ impl LinearOperator<FieldSpace> for EvenOddStaggered {
     }
     fn bytes(&self) -> f64 {
         let links = &self.staggered.links;
-        let site = 5 * FermionKind::Staggered.site_bytes(links.precision()) + 2 * links.read_bytes();
+        let site = 5 * FieldShape::colours(links.precision(), 1).site_bytes() + 2 * links.read_bytes();
         (site * self.staggered.links.domain().global().half_volume()) as f64
     }
 }
@@ -642,7 +648,7 @@ impl EvenOdd for EvenOddStaggered {
         let hop = if dagger { -0.5 } else { 0.5 };
         self.staggered.dslash(parity, psi.parity(1 - parity), out)?;
         let links = &self.staggered.links;
-        let space = FieldSpace::new(links.domain(), FermionKind::Staggered, links.precision(), out.nrhs());
+        let space = FieldSpace::new(links.domain(), FieldShape::colours(links.precision(), out.nrhs()));
         let constant = |c: f64| vec![Complex64::new(c, 0.0); out.nrhs()];
         let (a, b) = (constant(self.staggered.params.mass), constant(hop));
         space.axpby(&a, psi.parity(parity), &b, out)

@@ -9,7 +9,7 @@ use super::operator::{
 use super::rows::WilsonHop;
 use super::wilson_like::Schur;
 use crate::domain::{Domain, Result};
-use crate::field::{DeviceField, DeviceGauge, FullField, HopPhases};
+use crate::field::{DeviceField, DeviceGauge, FieldShape, FullField, HopPhases};
 use crate::halo::HopBoundary;
 use gpu_kernels::lattice::Region;
 use gpu_kernels::wilson::{Hopping, WILSON_ROW};
@@ -100,7 +100,7 @@ impl WilsonParams {
     }
 }
 
-/// The Wilson operator, on links in some precision and storage.
+/// The Wilson operator, on links in some precision and storage. On fields with a fifth dimension it acts in each slice.
 pub struct Wilson {
     gauge: Arc<DeviceGauge>,
     params: WilsonParams,
@@ -169,12 +169,11 @@ impl Wilson {
     }
     /// A field of its precision, zero everywhere.
     pub(super) fn zero(&self, nrhs: usize) -> Result<DeviceField> {
-        DeviceField::zero(self.domain(), FermionKind::Wilson, self.precision(), nrhs)
+        DeviceField::zero(self.domain(), FieldShape::spinors(self.precision(), nrhs))
     }
-    /// Whether fields are where the links are, in their precision, with so many right-hand sides.
-    pub(super) fn expect(&self, fields: &[&DeviceField], nrhs: usize) -> Result {
-        let kind = (FermionKind::Wilson, self.precision());
-        fields.iter().try_for_each(|field| field.expect(self.domain(), kind, nrhs))
+    /// Whether fields are where the links are and have this shape.
+    pub(super) fn expect(&self, fields: &[&DeviceField], shape: FieldShape) -> Result {
+        fields.iter().try_for_each(|field| field.expect(self.domain(), shape))
     }
     pub(crate) fn hopping(&self, input: &DeviceField, parity: usize) -> Hopping {
         let time = 1.0 / self.params.anisotropy.space();

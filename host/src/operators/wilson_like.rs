@@ -5,10 +5,10 @@ use super::rows::{RowSums, WilsonHop};
 use super::wilson::{DSLASH_FLOPS, Wilson};
 use crate::domain::{DeviceError, Result};
 use crate::domain::{PartialSums, SumTarget};
-use crate::field::{DeviceField, FieldSpace, FullField};
+use crate::field::{DeviceField, FieldShape, FieldSpace, FullField};
+use gpu_kernels::Format;
 use gpu_kernels::clover::{DIAGONAL_APPLY, DiagonalApply};
 use gpu_kernels::diagonal::DiagonalArguments;
-use gpu_kernels::{FermionKind, Format};
 use num_complex::Complex64;
 use solvers::{Dots, LinearOperator, VectorSpace};
 use std::cell::RefCell;
@@ -99,7 +99,7 @@ impl EvenOddWilson {
     /// `out` may be `x`.
     fn launch_diagonal(&self, diagonal: DiagonalArguments, x: &DeviceField, out: &DeviceField) -> Result {
         let (nrhs, domain) = (self.wilson.nrhs().of(x.nrhs()), self.wilson.domain());
-        self.wilson.expect(&[x, out], nrhs)?;
+        self.wilson.expect(&[x, out], FieldShape::spinors(self.wilson.precision(), nrhs))?;
         let kernel = DiagonalApply { out: out.view(), input: x.view(), diagonal };
         let format = Format::of(self.wilson.precision());
         Ok(domain.backend().launch(&DIAGONAL_APPLY, format, &kernel, domain.half_sites(), nrhs as u32)?)
@@ -112,7 +112,7 @@ impl EvenOddWilson {
         self.launch_diagonal(self.diagonal.arguments(DiagonalForm { parity, inverse: true, dagger: false }), x, x)
     }
     fn space(&self, nrhs: usize) -> FieldSpace {
-        FieldSpace::new(self.wilson.domain(), FermionKind::Wilson, self.wilson.precision(), nrhs)
+        FieldSpace::new(self.wilson.domain(), FieldShape::spinors(self.wilson.precision(), nrhs))
     }
     /// A row whose hops are divided by B.
     fn inverse_row<'a>(&self, row: WilsonHop<'a>) -> WilsonHop<'a> {
@@ -217,7 +217,8 @@ impl LinearOperator<FieldSpace> for EvenOddWilson {
     }
     fn bytes(&self) -> f64 {
         let precision = self.wilson.precision();
-        let (spinor, links) = (FermionKind::Wilson.site_bytes(precision), self.wilson.storage().read_bytes(precision));
+        let (spinor, links) =
+            (FieldShape::spinors(precision, 1).site_bytes(), self.wilson.storage().read_bytes(precision));
         let site = 5 * spinor + 2 * links + 2 * self.diagonal.bytes();
         (site * self.wilson.domain().global().half_volume()) as f64
     }

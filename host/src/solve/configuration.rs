@@ -4,7 +4,7 @@ use super::report::SolveFailure;
 use super::request::{Request, Schwarz};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::{Fermion, HostField, HostGauge};
-use crate::field::{DeviceField, DeviceGauge, FullField, GaugeField, HopPhases};
+use crate::field::{DeviceField, DeviceGauge, FieldShape, FullField, GaugeField, HopPhases};
 use crate::gauge::fixing::{Transformation, temporal_gauge_on};
 use crate::multigrid::{CycleResult, MakeOperator, Multigrid, MultigridParams, TestVectors};
 use crate::operators::fat_links::{Improvement, LinkGroup};
@@ -485,7 +485,7 @@ impl<'g> Configuration<'g> {
         super::expect_sources(self.domain(), fields, None)?;
         let reconstruction = self.format(&operator, precision, reconstruction)?;
         let there = self.spread_phases(&operator, fields);
-        let mut x = FullField::zero(&self.domain, T::KIND, precision, fields.len())?;
+        let mut x = FullField::zero(&self.domain, FieldShape::new(T::KIND, precision, fields.len()))?;
         x.upload(&there)?;
         let mut images = self.apply_on_device(form, complement, x, operator, reconstruction)?.download()?;
         self.take_spread_phases_back(&operator, &mut images);
@@ -504,7 +504,7 @@ impl<'g> Configuration<'g> {
     ) -> std::result::Result<FullField, SolveFailure> {
         let operator = operator.into();
         for part in [&x.even, &x.odd] {
-            part.expect(&self.domain, (operator.kind(), x.even.precision()), x.even.nrhs())?;
+            part.expect(&self.domain, FieldShape { kind: operator.kind(), ls: 1, ..x.even.shape() })?;
         }
         if is_spread(&operator) {
             let why = "a boundary condition that is spread over all links is for fields on the host";
@@ -521,8 +521,8 @@ impl<'g> Configuration<'g> {
         operator: Operator,
         reconstruction: LinkStorage,
     ) -> Result<FullField> {
-        let (kind, precision, nrhs) = (x.even.kind(), x.even.precision(), x.even.nrhs());
-        let mut out = FullField::zero(&self.domain, kind, precision, nrhs)?;
+        let FieldShape { precision, nrhs, .. } = x.even.shape();
+        let mut out = FullField::zero(&self.domain, x.even.shape())?;
         match operator {
             Operator::WilsonLike(operator) => {
                 self.apply_wilson(form, complement, operator, (precision, reconstruction), &mut x, &mut out)?;

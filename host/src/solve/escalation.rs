@@ -6,7 +6,7 @@ use super::methods::{Limits, Method, OperatorPair, PrecisionLevel, PreparedMetho
 use super::report::{Escalation, MultigridReport};
 use super::request::{Correction, Request};
 use crate::domain::{DeviceError, Result};
-use crate::field::{DeviceField, FieldSpace};
+use crate::field::{DeviceField, FieldShape, FieldSpace};
 use gpu_kernels::{LinkStorage, Precision};
 use solvers::{Info, Iteration, Observer, Patience, RhsFailure, SolveError, Step, Unsolved, VectorSpace};
 use std::iter::successors;
@@ -200,13 +200,13 @@ impl<'a> EscalatingSolve<'a> {
     }
     /// A level and those above it, as far as this build has them.
     fn levels(&self, first: PrecisionLevel) -> impl Iterator<Item = PrecisionLevel> + use<'a> {
-        let (staggered, formats) = (self.problem.space().is_staggered(), self.formats);
+        let (staggered, formats) = (self.problem.space().shape().is_colours(), self.formats);
         successors(Some(first), move |level| level.next(staggered))
             .filter(move |level| formats.has(level.precision, level.reconstruction))
     }
     /// The next level, if the solve may escalate.
     fn next_level(&self) -> Option<PrecisionLevel> {
-        let next = self.level.next(self.problem.space().is_staggered()).filter(|_| self.request.escalate);
+        let next = self.level.next(self.problem.space().shape().is_colours()).filter(|_| self.request.escalate);
         next.and_then(|next| self.levels(next).next())
     }
     /// The patience of the method, as long as there is a higher precision. Above double precision there are other links only.
@@ -509,7 +509,7 @@ impl MixedSystem {
         let sloppy = formats.any(level.precision, level.reconstruction)?;
         let method = (request.method.prepare)(formats, request, level.reconstruction, observer)?;
         formats.release_staged();
-        let space = |precision| FieldSpace::new(domain, formats.kind(), precision, nrhs);
+        let space = |precision| FieldSpace::new(domain, FieldShape::new(formats.kind(), precision, nrhs));
         let (outer_space, sloppy_space) = (space(level.outer), space(level.precision));
         let (mut x, mut rhs) = (outer_space.allocate()?, outer_space.allocate()?);
         outer_space.convert_from(problem.rhs(), &mut rhs)?;
@@ -519,7 +519,7 @@ impl MixedSystem {
     }
     fn hand_back(&self, problem: &mut dyn ParitySystem) -> Result {
         let (kind, nrhs) = (problem.space().kind(), problem.space().nrhs());
-        let space = FieldSpace::new(problem.space().domain(), kind, Precision::Double, nrhs);
+        let space = FieldSpace::new(problem.space().domain(), FieldShape::new(kind, Precision::Double, nrhs));
         space.convert_from(&self.x, problem.solution())
     }
     fn iterate(&mut self, limits: &Limits<'_>, observer: &mut dyn Observer) -> Escalated<Info> {
@@ -573,8 +573,8 @@ mod tests {
         let mut request = Request { tol: 1e-30, reconstruction: LinkStorage::FULL, ..Request::new(operator) };
         let formats = configuration.formats(request.operator, 2).unwrap();
         let solve = |request: &Request, residuals: [f64; 2], second: f64| {
-            let space = FieldSpace::new(&domain, formats.kind(), Precision::Double, 2);
-            let mut eta = FullField::zero(&domain, formats.kind(), Precision::Double, 2).unwrap();
+            let space = FieldSpace::new(&domain, FieldShape::new(formats.kind(), Precision::Double, 2));
+            let mut eta = FullField::zero(&domain, FieldShape::new(formats.kind(), Precision::Double, 2)).unwrap();
             let mut sources: Vec<HostSpinor> = vec![generate::random_source(lattice, 5), HostSpinor::zero(lattice)];
             if second > 0.0 {
                 sources[1] = generate::random_source(lattice, 6);

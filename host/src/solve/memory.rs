@@ -3,7 +3,7 @@ use super::batch::widths;
 use super::methods::NeedsScope;
 use super::request::{Correction, Request};
 use crate::domain::Part;
-use crate::field::{DeviceField, DeviceGauge};
+use crate::field::{DeviceGauge, FieldShape};
 use crate::halo::{Exchanges, HaloField, Needs};
 use crate::lattice::Lattice;
 use crate::operators::fat_links::workspace_bytes;
@@ -80,7 +80,7 @@ impl Request {
     pub fn memory(&self, local: Lattice, grid: &ProcessGrid, nrhs: usize, systems: Option<usize>) -> Needs {
         let (part, sites, operator, kind) =
             (Part::new(local, grid), local.half_volume(), self.operator.sizes(), self.operator.kind());
-        let vector = |precision| DeviceField::bytes_for(kind, precision, sites, nrhs);
+        let vector = |precision| FieldShape::new(kind, precision, nrhs).bytes(sites);
         let links = |precision, storage| operator.links(sites, precision, storage);
         let (double, full) = (Precision::Double, LinkStorage::FULL);
         let (kept, positive) = (operator.kept(), operator.is_positive());
@@ -173,7 +173,7 @@ pub fn apply_memory(
 ) -> Needs {
     let (part, sites, sizes, double) =
         (Part::new(local, grid), local.half_volume(), operator.sizes(), Precision::Double);
-    let vector = DeviceField::bytes_for(operator.kind(), precision, sites, nrhs);
+    let vector = FieldShape::new(operator.kind(), precision, nrhs).bytes(sites);
     let mut parts = vec![
         ("links as read from the host", part.links_bytes(double)),
         ("links", sizes.links(sites, precision, storage)),

@@ -9,7 +9,7 @@ use super::request::Request;
 use super::scale::{Exponents, OutOfRange, Scales};
 use crate::domain::{Domain, Result};
 use crate::field::host::{ColourVector, Fermion, HostField, Spinor};
-use crate::field::{DeviceField, FieldSpace, FullField};
+use crate::field::{DeviceField, FieldShape, FieldSpace, FullField};
 use crate::operators::{EvenOdd, Operator, OperatorForm};
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use solvers::{Observer, SolveError, Unsolved, VectorSpace};
@@ -80,7 +80,7 @@ impl Configuration<'_> {
         let nrhs = sources.even.nrhs();
         for field in std::iter::once(&sources).chain(&guess) {
             for part in [&field.even, &field.odd] {
-                part.expect(self.domain(), (operator.kind(), Precision::Double), nrhs)?;
+                part.expect(self.domain(), FieldShape::new(operator.kind(), Precision::Double, nrhs))?;
             }
         }
         let spread = matches!(operator, Operator::Staggered(operator) if operator.spread);
@@ -112,10 +112,11 @@ impl Configuration<'_> {
         operator: impl Into<Operator>,
     ) -> std::result::Result<Vec<f64>, SolveFailure> {
         let operator = operator.into();
-        let (kind, nrhs) = (operator.kind(), sources.even.nrhs());
+        let nrhs = sources.even.nrhs();
+        let shape = FieldShape::new(operator.kind(), Precision::Double, nrhs);
         for field in [sources, &solutions] {
             for part in [&field.even, &field.odd] {
-                part.expect(self.domain(), (kind, Precision::Double), nrhs)?;
+                part.expect(self.domain(), shape)?;
             }
         }
         let spread = matches!(operator, Operator::Staggered(operator) if operator.spread);
@@ -129,7 +130,7 @@ impl Configuration<'_> {
         } else {
             self.apply_field(OperatorForm::Plain, solutions, operator)?
         };
-        let space = FieldSpace::new(self.domain(), kind, Precision::Double, nrhs);
+        let space = FieldSpace::new(self.domain(), shape);
         let (even, odd) = (norms(&space, &sources.even)?, norms(&space, &sources.odd)?);
         let (mut squares, mut parts) = (vec![0.0; nrhs], vec![0.0; nrhs]);
         for parity in 0..2 {
@@ -217,7 +218,7 @@ fn solve<F: Fermion>(
     observer: &mut dyn Observer,
     begin: Instant,
 ) -> Solved<F> {
-    let field = || FullField::zero(formats.domain(), F::KIND, Precision::Double, sources.len());
+    let field = || FullField::zero(formats.domain(), FieldShape::new(F::KIND, Precision::Double, sources.len()));
     let uploaded = |fields: &[HostField<F>]| -> Result<FullField> {
         let mut there = field()?;
         there.upload(fields)?;
@@ -342,9 +343,9 @@ struct FullSystem {
 
 impl FullSystem {
     fn new(domain: &Domain, operator: Rc<dyn EvenOdd>, mut eta: FullField, guess: Option<FullField>) -> Result<Self> {
-        let (kind, nrhs) = (eta.even.kind(), eta.even.nrhs());
-        let space = FieldSpace::new(domain, kind, Precision::Double, nrhs);
-        let mut psi = guess.map_or_else(|| FullField::zero(domain, kind, Precision::Double, nrhs), Ok)?;
+        let shape = eta.even.shape().with_precision(Precision::Double);
+        let space = FieldSpace::new(domain, shape);
+        let mut psi = guess.map_or_else(|| FullField::zero(domain, shape), Ok)?;
         let (even, odd) = (norms(&space, &eta.even)?, norms(&space, &eta.odd)?);
         let source_norms: Vec<f64> = even.into_iter().zip(odd).map(|(e, o)| e.hypot(o)).collect();
         let scales = Scales::of(&source_norms, domain.global().volume());

@@ -10,9 +10,9 @@ use super::run::norms;
 use super::scale::{Exponents, OutOfRange, Scales};
 use crate::domain::{DeviceError, Result};
 use crate::field::host::{ColourVector, Fermion, HostField};
-use crate::field::{DeviceField, FieldSpace, FullField};
+use crate::field::{DeviceField, FieldShape, FieldSpace, FullField};
 use crate::operators::{EvenOdd, Operator, StaggeredOperator, StaggeredParams};
-use gpu_kernels::{FermionKind, LinkStorage, Precision};
+use gpu_kernels::{LinkStorage, Precision};
 use num_complex::Complex64;
 use solvers::{
     Iteration, MultiShiftParams, MultiShiftWorkspace, Observer, SolveError, SolverParams, Unsolved, VectorSpace,
@@ -277,8 +277,8 @@ impl<'c, 'g> Shifts<'c, 'g> {
         request: Request,
     ) -> Result<Self> {
         let (domain, nrhs) = (configuration.domain(), sources.len());
-        let space = FieldSpace::new(domain, FermionKind::Staggered, Precision::Double, nrhs);
-        let mut full = FullField::zero(domain, FermionKind::Staggered, Precision::Double, nrhs)?;
+        let space = FieldSpace::new(domain, FieldShape::colours(Precision::Double, nrhs));
+        let mut full = FullField::zero(domain, FieldShape::colours(Precision::Double, nrhs))?;
         full.upload(sources)?;
         let (even, odd) = (norms(&space, &full.even)?, norms(&space, &full.odd)?);
         let scales =
@@ -321,7 +321,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
             norms: even.into_iter().zip(odd).map(|(even, odd)| [even, odd]).collect(),
             x: shifts
                 .iter()
-                .map(|_| FullField::zero(domain, FermionKind::Staggered, Precision::Double, nrhs))
+                .map(|_| FullField::zero(domain, FieldShape::colours(Precision::Double, nrhs)))
                 .collect::<Result<_>>()?,
             outcomes: shifts.iter().map(outcome).collect(),
             failures: vec![Vec::new(); shifts.len()],
@@ -365,7 +365,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
         let shifts: Vec<f64> = self.outcomes.iter().map(|outcome| outcome.shift).collect();
         // Its recurrence takes the links at their word: those in 16 bits are for what corrects itself.
         let operator = self.operators(parity, 0.0)?.any(precision, self.request.reconstruction.half(false))?;
-        let space = FieldSpace::new(self.space.domain(), FermionKind::Staggered, precision, self.space.nrhs());
+        let space = FieldSpace::new(self.space.domain(), FieldShape::colours(precision, self.space.nrhs()));
         let mut b = space.allocate()?;
         space.convert_from(self.sources.parity(parity), &mut b)?;
         let mut x = shifts.iter().map(|_| space.allocate()).collect::<Result<Vec<DeviceField>>>()?;
@@ -472,7 +472,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
         Ok(StaggeredFormats::new(self.configuration, operator, 0, 0.0, self.space.nrhs())?.exact())
     }
     fn zero(&self) -> Result<FullField> {
-        FullField::zero(self.space.domain(), FermionKind::Staggered, Precision::Double, self.space.nrhs())
+        FullField::zero(self.space.domain(), FieldShape::colours(Precision::Double, self.space.nrhs()))
     }
     /// ‖b_j − y_j‖ / ‖b_j‖, zero for 0/0. `y` is overwritten.
     fn relative_to_sources(&self, y: &mut FullField) -> Result<Vec<f64>> {

@@ -3,7 +3,7 @@ mod staggered;
 
 use crate::domain::{Domain, Result};
 use crate::field::host::{ColourVector, Fermion, HostGauge, Spinor};
-use crate::field::{DeviceField, FieldSpace, FullField, GaugeField};
+use crate::field::{DeviceField, FieldShape, FieldSpace, FullField, GaugeField};
 use crate::gauge::fixing::temporal_gauge_on;
 use crate::gauge::generate;
 use crate::lattice::Lattice;
@@ -184,7 +184,7 @@ fn with_sums(
     [x, w]: [&DeviceField; 2],
     out: &mut DeviceField,
 ) -> Result {
-    let space = FieldSpace::new(domain, x.kind(), x.precision(), x.nrhs());
+    let space = FieldSpace::new(domain, x.shape());
     matrix.apply_dots(&space, x, out, w, &mut vec![Dots::default(); x.nrhs()])
 }
 
@@ -277,12 +277,12 @@ fn random_fields<const N: usize>(
         let source = generate::random_source::<F>(full.even.domain().section(), 2);
         full.upload(&vec![source; nrhs])
     }
-    let mut full = FullField::zero(domain, kind, precision, nrhs)?;
+    let mut full = FullField::zero(domain, FieldShape::new(kind, precision, nrhs))?;
     match kind {
         FermionKind::Wilson => upload::<Spinor>(&mut full, nrhs)?,
         FermionKind::Staggered => upload::<ColourVector>(&mut full, nrhs)?,
     }
-    let space = FieldSpace::new(domain, kind, precision, nrhs);
+    let space = FieldSpace::new(domain, FieldShape::new(kind, precision, nrhs));
     let fields = (0..N)
         .map(|_| {
             let mut field = space.allocate()?;
@@ -319,7 +319,7 @@ fn algebra_in(
     visit: Visit,
 ) -> Result {
     let nrhs = options.nrhs;
-    let space = FieldSpace::new(domain, kind, precision, nrhs);
+    let space = FieldSpace::new(domain, FieldShape::new(kind, precision, nrhs));
     let [x, mut y, z, mut w, mut v, mut u] = random_fields::<6>(domain, kind, precision, nrhs)?;
     let sites = domain.global().half_volume() as f64 * nrhs as f64;
     // Coefficients that neither grow nor shrink the fields over thousands of calls.
@@ -393,7 +393,10 @@ fn algebra_in(
 /// Changes of precision to another one and back, and sums in it.
 fn conversions(domain: &Domain, to: Precision, x: &DeviceField, y: &mut DeviceField, visit: Visit) -> Result {
     let (kind, from, nrhs) = (x.kind(), x.precision(), x.nrhs());
-    let (space, other) = (FieldSpace::new(domain, kind, from, nrhs), FieldSpace::new(domain, kind, to, nrhs));
+    let (space, other) = (
+        FieldSpace::new(domain, FieldShape::new(kind, from, nrhs)),
+        FieldSpace::new(domain, FieldShape::new(kind, to, nrhs)),
+    );
     let mut z = other.allocate()?;
     let scale = vec![0.5; nrhs];
     let sites = (domain.global().half_volume() * nrhs) as f64;

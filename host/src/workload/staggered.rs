@@ -1,7 +1,7 @@
 //! Staggered operators.
 use super::{Extent, Operation, Visit, formats, random_fields};
 use crate::domain::{Domain, Result};
-use crate::field::{FieldSpace, GaugeField};
+use crate::field::{FieldShape, FieldSpace, GaugeField};
 use crate::gauge::generate;
 use crate::operators::fat_links::{Improvement, PathCoefficients};
 use crate::operators::{Definition, EvenOddStaggered, Staggered, StaggeredLinks, StaggeredParams, TimeBoundary};
@@ -100,7 +100,7 @@ fn operations(
         })?;
     }
     // With the sum that CG needs of it.
-    let space = FieldSpace::new(domain, FermionKind::Staggered, precision, nrhs);
+    let space = FieldSpace::new(domain, FieldShape::colours(precision, nrhs));
     let (mut dots, mut norms) = (vec![Complex64::ZERO; nrhs], vec![0.0; nrhs]);
     let flops = matrix_operator.flops();
     visit(operation("matrix", flops, sites * (2 * link_bytes + nrhs * 5 * colour_bytes) as f64), &mut || {

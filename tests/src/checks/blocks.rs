@@ -7,7 +7,7 @@ use crate::report::{Report, Scope};
 use ferrite::backend::Backend;
 use ferrite::domain::{Domain, Result};
 use ferrite::field::host::{ColourVector, HostField, Spinor};
-use ferrite::field::{FieldSpace, FullField};
+use ferrite::field::{FieldShape, FieldSpace, FullField};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::{FermionKind, Precision};
@@ -92,7 +92,7 @@ fn operations<F: Kind>(
     rhs: Range<usize>,
 ) -> Result<Outcome<F>> {
     let n = rhs.len();
-    let space = FieldSpace::new(domain, F::KIND, precision, n);
+    let space = FieldSpace::new(domain, FieldShape::new(F::KIND, precision, n));
     let mut fields = hosts.iter().map(|host| Ok(upload(domain, precision, host)?.0)).collect::<Result<Vec<_>>>()?;
     // None of them is 0, or 1.
     let real = |first: f64| rhs.clone().map(|j| first - 0.047 * j as f64).collect::<Vec<_>>();
@@ -144,8 +144,8 @@ fn operations<F: Kind>(
     let mut downloads = fields.iter().map(FullField::download).collect::<Result<Vec<_>>>()?;
     let scale: Vec<f64> = rhs.map(|j| 0.5f64.powi(j as i32 % 5)).collect();
     for other in formats::fields(F::KIND) {
-        let space = FieldSpace::new(domain, F::KIND, other, n);
-        let mut to = FullField::zero(domain, F::KIND, other, n)?;
+        let space = FieldSpace::new(domain, FieldShape::new(F::KIND, other, n));
+        let mut to = FullField::zero(domain, FieldShape::new(F::KIND, other, n))?;
         space.convert(&scale, &fields[1].even, &mut to.even)?;
         space.accumulate(&scale, &fields[2].even, &mut to.even)?;
         downloads.push(to.download()?);
@@ -162,7 +162,7 @@ fn matrices<F: Kind>(
     report: &mut Report,
 ) -> Result {
     let n = hosts[0].len();
-    let space = FieldSpace::new(domain, F::KIND, precision, n);
+    let space = FieldSpace::new(domain, FieldShape::new(F::KIND, precision, n));
     let (x, xs) = upload(domain, precision, &hosts[0])?;
     let (mut y, ys) = upload(domain, precision, &hosts[1])?;
 
@@ -216,7 +216,7 @@ fn krylov_spaces<F: Kind>(
     report: &mut Report,
 ) -> Result {
     let n = hosts[0].len();
-    let space = FieldSpace::new(domain, F::KIND, precision, n);
+    let space = FieldSpace::new(domain, FieldShape::new(F::KIND, precision, n));
     let (mut fields, mut kept) = (Vec::new(), Vec::new());
     for host in hosts {
         let (field, host) = upload(domain, precision, host)?;

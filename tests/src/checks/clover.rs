@@ -9,14 +9,14 @@ use crate::report::{Report, Scope, Tolerance};
 use ferrite::backend::Backend;
 use ferrite::domain::Result;
 use ferrite::field::host::HostSpinor;
-use ferrite::field::{DeviceGauge, FullField, GaugeField};
+use ferrite::field::{DeviceGauge, FieldShape, FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::operators::{
     Anisotropy, CloverParams, DiagonalForm, EvenOdd, EvenOddWilson, Schur, TimeBoundary, Wilson, WilsonParams,
 };
 use ferrite::solve::{Method, Request, SolveFailure, solve};
-use ferrite::{FermionKind, LinkStorage, Precision};
+use ferrite::{LinkStorage, Precision};
 use solvers::LinearOperator;
 use std::sync::Arc;
 
@@ -166,7 +166,7 @@ pub fn clover(
     let (eta, stored_eta) = upload(&domain, precision, &case.sources[2..4])?;
     let (single, _) = upload(&domain, precision, &case.sources[..1])?;
     let nrhs = stored.len();
-    let fields = |nrhs| FullField::zero(&domain, FermionKind::Wilson, precision, nrhs);
+    let fields = |nrhs| FullField::zero(&domain, FieldShape::spinors(precision, nrhs));
     let zero = || fields(nrhs);
     let (mut out, mut single_out) = (zero()?, fields(1)?);
     let format = formats::name(format);

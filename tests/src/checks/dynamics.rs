@@ -1,10 +1,11 @@
 //! Molecular dynamics on a backend against the same on the CPU, whose forces are derivatives and MILC's in the tests.
 use super::wilson_like::THETA;
 use crate::report::{Report, Scope, Tolerance};
+use ferrite::Precision;
 use ferrite::backend::{Backend, Cpu};
 use ferrite::domain::Domain;
 use ferrite::field::host::{HostColour, HostGauge};
-use ferrite::field::{FullField, GaugeField};
+use ferrite::field::{FieldShape, FullField, GaugeField};
 use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
 use ferrite::gauge::generate;
 use ferrite::gauge::loops::{closed_loops, mean_traces};
@@ -32,7 +33,6 @@ use ferrite::operators::{
     BoundaryAngles, CloverParams, ExpCloverParams, LinkDependence, Operator, Schur, StaggeredParams, StaggeredPhases,
     TimeBoundary, TwistedCloverParams, TwistedParams, WilsonLike, WilsonParams,
 };
-use ferrite::{FermionKind, Precision};
 use num_complex::Complex64;
 use rational::{Fraction, Interval, Power};
 
@@ -143,7 +143,7 @@ fn all(domain: &Domain, gauge: &HostGauge, precision: Precision) -> Result<Found
     momenta.draw(3, 4)?;
     found.links.push(("momenta".into(), momenta.download()?, 0.0));
     found.numbers.push(("kinetic energy".into(), momenta.kinetic_energy()?, 1e-9));
-    let mut field = FullField::zero(domain, FermionKind::Staggered, Precision::Double, 1)?;
+    let mut field = FullField::zero(domain, FieldShape::colours(Precision::Double, 1))?;
     noise(&mut field, 2, 3, 4)?;
     found.colours.push(("noise".into(), field.download()?.swap_remove(0)));
 

@@ -7,7 +7,7 @@ use crate::report::{Report, Scope, Tolerance};
 use ferrite::backend::Backend;
 use ferrite::domain::{Domain, Result};
 use ferrite::field::host::{Fermion, HostField};
-use ferrite::field::{DeviceField, FieldSpace, FullField};
+use ferrite::field::{DeviceField, FieldShape, FieldSpace, FullField};
 use ferrite::lattice::Lattice;
 use ferrite::{FermionKind, Precision};
 use num_complex::Complex64;
@@ -80,7 +80,7 @@ impl<F: Kind> Algebra<F> {
             (0..nrhs).map(|j| Complex64::new(re - 0.25 * j as f64, im + 0.5 * j as f64)).collect::<Vec<_>>()
         };
         Ok(Algebra {
-            space: FieldSpace::new(&domain, F::KIND, precision, nrhs),
+            space: FieldSpace::new(&domain, FieldShape::new(F::KIND, precision, nrhs)),
             precision,
             scope: case.scope(&format!("{precision} {}", F::KIND), &format!("{nrhs} rhs")),
             x: block(0)?,
@@ -301,7 +301,7 @@ fn convert<F: Kind>(backend: &dyn Backend, case: &Case, (p, q): (Precision, Prec
     let domain = case.domain(backend)?;
     let from = Block::<F>::new(&domain, p, F::block(case, 0))?;
     let to = Block::<F>::new(&domain, q, F::block(case, 1))?;
-    let space = FieldSpace::new(&domain, F::KIND, q, NRHS);
+    let space = FieldSpace::new(&domain, FieldShape::new(F::KIND, q, NRHS));
     let scope = case.scope(&format!("{p} to {q} {}", F::KIND), "");
     // Powers of two, one for each right-hand side.
     let scale: Vec<f64> = (0..NRHS).map(|j| 0.5f64.powi(j as i32)).collect();
@@ -327,7 +327,7 @@ fn convert<F: Kind>(backend: &dyn Backend, case: &Case, (p, q): (Precision, Prec
 pub fn not_a_number<F: Kind>(backend: &dyn Backend, precision: Precision, report: &mut Report) -> Result {
     let lattice = Lattice::new([2, 2, 2, 4]).expect("even extents");
     let domain = Domain::single(backend, lattice)?;
-    let space = FieldSpace::new(&domain, F::KIND, precision, 1);
+    let space = FieldSpace::new(&domain, FieldShape::new(F::KIND, precision, 1));
     let scope = Scope { format: format!("{precision} {}", F::KIND), detail: lattice.to_string() };
     let (mut seen, mut nan) = ([true; 2], [0.0]);
     for k in 0..2 * F::COMPONENTS {
@@ -336,7 +336,7 @@ pub fn not_a_number<F: Kind>(backend: &dyn Backend, precision: Precision, report
             // Each at a site of its own.
             let z = &mut source.numbers_mut()[k * F::COMPONENTS + k / 2];
             *(if k % 2 == 0 { &mut z.re } else { &mut z.im }) = bad;
-            let mut field = FullField::zero(&domain, F::KIND, precision, 1)?;
+            let mut field = FullField::zero(&domain, FieldShape::new(F::KIND, precision, 1))?;
             field.upload(&[source])?;
             space.norm2(field.parity(lattice.parity(lattice.coordinates(k))), &mut nan)?;
             seen[which] &= if which == 0 { nan[0].is_nan() } else { !nan[0].is_finite() };

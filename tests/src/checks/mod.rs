@@ -48,7 +48,7 @@ use crate::report::{Report, Scope, Tolerance};
 use ferrite::backend::Backend;
 use ferrite::domain::{DeviceError, Domain, Result};
 use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
-use ferrite::field::{FieldSpace, FullField, GaugeField};
+use ferrite::field::{FieldShape, FieldSpace, FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::{LinkStorage, Precision};
@@ -117,7 +117,7 @@ fn upload<F: Fermion>(
     precision: Precision,
     host: &[HostField<F>],
 ) -> Result<(FullField, Vec<HostField<F>>)> {
-    let mut field = FullField::zero(domain, F::KIND, precision, host.len())?;
+    let mut field = FullField::zero(domain, FieldShape::new(F::KIND, precision, host.len()))?;
     field.upload(host)?;
     let stored = field.download()?;
     Ok((field, stored))
@@ -164,8 +164,8 @@ fn apply_dot<F: Kind>(
 ) -> Result {
     let (n, precision) = (expected.len(), psi.even.precision());
     let domain = psi.even.domain();
-    let space = FieldSpace::new(domain, F::KIND, precision, n);
-    let mut out = FullField::zero(domain, F::KIND, precision, n)?;
+    let space = FieldSpace::new(domain, FieldShape::new(F::KIND, precision, n));
+    let mut out = FullField::zero(domain, FieldShape::new(F::KIND, precision, n))?;
     let (mut dots, mut norms) = (vec![Complex64::ZERO; n], vec![0.0; n]);
     let (psi, w) = (psi.parity(parity), w.parity(parity));
     operator.apply_dot(&space, psi, out.parity_mut(parity), w, &mut dots, &mut norms)?;
@@ -215,12 +215,12 @@ fn cg_step<F: Kind>(
     report: &mut Report,
 ) -> Result {
     let (n, domain, precision) = (image.len(), psi.even.domain(), psi.even.precision());
-    let space = FieldSpace::new(domain, F::KIND, precision, n);
+    let space = FieldSpace::new(domain, FieldShape::new(F::KIND, precision, n));
     let rho = |j: usize| if n > 1 && j + 1 == n { 0.0 } else { (0.25 + j as f64) * norm2(&stored_psi[j]) };
     let rho: Vec<f64> = (0..n).map(rho).collect();
     let from = CgStep { shift: 0.0, p: psi.parity(parity), r: r.parity(parity), rho: &rho };
     let step = |in_two: bool, report: &mut Report| {
-        let mut out = FullField::zero(domain, F::KIND, precision, n)?;
+        let mut out = FullField::zero(domain, FieldShape::new(F::KIND, precision, n))?;
         let (mut curvature, mut norms) = (vec![Complex64::ZERO; n], vec![0.0; n]);
         let (mut first, mut second) = (0, 0);
         let mut count = [&mut first, &mut second].map(|times| {

@@ -65,7 +65,7 @@ fn distance(space: &FieldSpace, x: &FullField, y: &FullField) -> Result<f64> {
 /// γ5 x of fine vectors, in host memory.
 fn gamma5(x: &FullField) -> Result<FullField> {
     let host: Vec<HostSpinor> = x.download()?.iter().map(crate::reference::gamma5).collect();
-    let mut out = FullField::zero(x.even.domain(), x.even.kind(), x.even.precision(), x.even.nrhs())?;
+    let mut out = FullField::zero(x.even.domain(), x.even.shape())?;
     out.upload(&host)?;
     Ok(out)
 }

@@ -12,7 +12,7 @@ use crate::staggered_reference::{Boundary, Phases, shift, transform_colour};
 use ferrite::backend::Backend;
 use ferrite::domain::{Domain, Result};
 use ferrite::field::host::{ColourVector, HostColour, HostGauge};
-use ferrite::field::{DeviceGauge, FullField, GaugeField};
+use ferrite::field::{DeviceGauge, FieldShape, FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::operators::fat_links::{Improvement, PathCoefficients};
@@ -346,7 +346,7 @@ impl<'a> Fields<'a> {
         Ok(Fields { case, domain: domain.clone(), precision, psi, x, single, stored, stored_x })
     }
     fn zero(&self, nrhs: usize) -> Result<FullField> {
-        FullField::zero(&self.domain, FermionKind::Staggered, self.precision, nrhs)
+        FullField::zero(&self.domain, FieldShape::colours(self.precision, nrhs))
     }
     fn exact(&self, name: &'static str, operator: reference::Staggered) -> Exact {
         let images = |(_, phases, _, sign): (StaggeredPhases, Phases, TimeBoundary, f64)| {
@@ -501,7 +501,7 @@ impl Properties<'_> {
         Ok(upload(self.domain, Precision::Double, std::slice::from_ref(v))?.0)
     }
     fn zero(&self) -> Result<FullField> {
-        FullField::zero(self.domain, FermionKind::Staggered, Precision::Double, 1)
+        FullField::zero(self.domain, FieldShape::colours(Precision::Double, 1))
     }
     /// M v, or M† v.
     fn m(&self, operator: &Staggered, dagger: bool, v: &HostColour) -> Result<HostColour> {

@@ -5,11 +5,10 @@ use crate::formats::{self, LinkFormat};
 use crate::links;
 use crate::reference::{Dirac, adjoint, colour_multiply, field};
 use crate::report::Report;
-use ferrite::FermionKind;
 use ferrite::backend::Backend;
 use ferrite::domain::Result;
 use ferrite::field::host::{HostGauge, HostSpinor};
-use ferrite::field::{DeviceGauge, FullField, GaugeField};
+use ferrite::field::{DeviceGauge, FieldShape, FullField, GaugeField};
 use ferrite::gauge::fixing::{Transformation, temporal_gauge};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
@@ -60,7 +59,7 @@ fn dslash(
     let domain = ferrite::domain::Domain::single(backend, gauge.lattice())?;
     let wilson = Wilson::new(Arc::new(DeviceGauge::upload(&domain, gauge, precision, storage)?), params);
     let (input, stored) = upload(&domain, precision, psi)?;
-    let mut out = FullField::zero(&domain, FermionKind::Wilson, precision, psi.len())?;
+    let mut out = FullField::zero(&domain, FieldShape::spinors(precision, psi.len()))?;
     for parity in 0..2 {
         wilson.dslash(parity, dagger, input.parity(1 - parity), out.parity_mut(parity))?;
     }

@@ -7,7 +7,7 @@ use crate::report::{Report, Tolerance};
 use crate::wilson_like_reference::WilsonLikeDirac;
 use ferrite::backend::Backend;
 use ferrite::field::host::HostSpinor;
-use ferrite::field::{FullField, GaugeField};
+use ferrite::field::{FieldShape, FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::multigrid::MultigridParams;
@@ -17,7 +17,7 @@ use ferrite::operators::{
     TimeBoundary, TwistedCloverParams, TwistedParams, Wilson, WilsonLike, WilsonParams,
 };
 use ferrite::solve::{Method, Request, Schwarz, SolveFailure, solve};
-use ferrite::{FermionKind, LinkStorage, Precision};
+use ferrite::{LinkStorage, Precision};
 use solvers::LinearOperator;
 use std::sync::Arc;
 
@@ -99,7 +99,7 @@ fn images(
     let term = operator.diagonal(&thin)?.convert(precision)?;
     let (psi, stored) = upload(&domain, precision, &case.sources[..2])?;
     let (w, stored_w) = upload(&domain, precision, &case.sources[2..4])?;
-    let zero = || FullField::zero(&domain, FermionKind::Wilson, precision, 2);
+    let zero = || FullField::zero(&domain, FieldShape::spinors(precision, 2));
     let even_odd = EvenOddWilson::with_diagonal(wilson.clone(), term.clone(), Schur::Symmetric, 2)?;
     let each = |f: &dyn Fn(&HostSpinor) -> HostSpinor| -> Vec<HostSpinor> { stored.iter().map(f).collect() };
     // A hop, and a product at a site, which rounds as much: A and A⁻¹ are within a factor of 2 of a number here, and blocks

@@ -3,7 +3,7 @@
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::host::{HostGauge, HostSpinor, Matrix, Spinor};
-use ferrite::field::{DeviceGauge, FullField, GaugeField};
+use ferrite::field::{DeviceGauge, FieldShape, FullField, GaugeField};
 use ferrite::files::{ReadOptions, read_gauge};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
@@ -13,7 +13,7 @@ use ferrite::operators::{
     WilsonParams,
 };
 use ferrite::solve::{Method, Request, SolveFailure, solve};
-use ferrite::{FermionKind, LinkStorage, Precision};
+use ferrite::{LinkStorage, Precision};
 use ferrite_tests::checks::{self, Case, SCHURS};
 use ferrite_tests::clover_reference::{CloverDirac, SiteMatrix, column, path, sigma};
 use ferrite_tests::refdata;
@@ -72,7 +72,7 @@ fn parities(
     input: &[HostSpinor],
     each: impl Fn(usize, &FullField, &mut FullField),
 ) -> Vec<HostSpinor> {
-    let zero = || FullField::zero(domain, FermionKind::Wilson, Precision::Double, input.len()).unwrap();
+    let zero = || FullField::zero(domain, FieldShape::spinors(Precision::Double, input.len())).unwrap();
     let (mut psi, mut out) = (zero(), zero());
     psi.upload(input).unwrap();
     for parity in 0..2 {

@@ -4,7 +4,7 @@ use comms::Threads;
 use ferrite::backend::{BackendError, Cpu};
 use ferrite::domain::{DeviceError, Domain};
 use ferrite::field::host::{HostColour, HostGauge, HostSpinor, Spinor};
-use ferrite::field::{DeviceField, DeviceGauge, FieldSpace, FullField, GaugeField, HopPhases};
+use ferrite::field::{DeviceField, DeviceGauge, FieldShape, FieldSpace, FullField, GaugeField, HopPhases};
 use ferrite::gauge::generate;
 use ferrite::gauge::loops::{LoopKind, LoopPath, mean_traces};
 use ferrite::hmc::action::{GaugeAction, GaugeActionForce};
@@ -151,12 +151,12 @@ fn device_fields_that_do_not_fit_are_errors() {
     let clovers = [Schur::Symmetric, Schur::Asymmetric]
         .map(|schur| EvenOddWilson::with_diagonal(wilson.clone(), term(&here), schur, 2).unwrap());
     let even_odd = EvenOddStaggered::new(staggered.clone(), 2).unwrap();
-    let space = FieldSpace::new(&here, FermionKind::Wilson, single, 2);
-    let short = FieldSpace::new(&here, FermionKind::Wilson, Precision::Half, 2);
-    let of_colours = FieldSpace::new(&here, FermionKind::Staggered, single, 2);
+    let space = FieldSpace::new(&here, FieldShape::spinors(single, 2));
+    let short = FieldSpace::new(&here, FieldShape::spinors(Precision::Half, 2));
+    let of_colours = FieldSpace::new(&here, FieldShape::colours(single, 2));
 
-    let spinor = |domain, nrhs| DeviceField::zero(domain, FermionKind::Wilson, single, nrhs).unwrap();
-    let colour = |domain, nrhs| DeviceField::zero(domain, FermionKind::Staggered, single, nrhs).unwrap();
+    let spinor = |domain, nrhs| DeviceField::zero(domain, FieldShape::spinors(single, nrhs)).unwrap();
+    let colour = |domain, nrhs| DeviceField::zero(domain, FieldShape::colours(single, nrhs)).unwrap();
     let (x, mut out) = (spinor(&here, 2), spinor(&here, 2));
     let (ones, mut norms, mut dots) = ([Complex64::ONE; 4], [0.0; 2], [Complex64::ZERO; 4]);
     let fits = |result: Result<(), DeviceError>| result.unwrap();
@@ -312,7 +312,7 @@ fn fields_in_other_formats_are_errors() {
     let wilson = Wilson::new(links.clone(), params);
     let staggered = StaggeredParams::new(0.1, TimeBoundary::Antiperiodic);
     let staggered = Staggered::new(Arc::new(StaggeredLinks::naive(links)), staggered);
-    let zero = |kind, precision| DeviceField::zero(&domain, kind, precision, 1).unwrap();
+    let zero = |kind, precision| DeviceField::zero(&domain, FieldShape::new(kind, precision, 1)).unwrap();
     let refused = |result: Result<(), DeviceError>, formats: [Format; 2]| match result {
         Err(error @ DeviceError::OtherFormat { found, expected }) => {
             assert_eq!([found, expected], formats);
@@ -323,7 +323,7 @@ fn fields_in_other_formats_are_errors() {
     };
 
     let (mut spinor, mut colour) = (zero(Spin, Single), zero(Colour, Single));
-    let space = FieldSpace::new(&domain, Spin, Single, 1);
+    let space = FieldSpace::new(&domain, FieldShape::spinors(Single, 1));
     let (one, mut norm) = ([Complex64::ONE], [0.0]);
     for (kind, precision) in [(Spin, Double), (Spin, Half), (Colour, Single), (Colour, Double)] {
         let formats = [Format::fermions(kind, precision), Format::fermions(Spin, Single)];
@@ -338,7 +338,7 @@ fn fields_in_other_formats_are_errors() {
     }
     let formats = [Format::fermions(Spin, Single), Format::fermions(Colour, Single)];
     refused(staggered.dslash(0, &spinor, &mut colour), formats);
-    refused(FieldSpace::new(&domain, Colour, Single, 1).convert(&[1.0], &spinor, &mut colour), formats);
+    refused(FieldSpace::new(&domain, FieldShape::colours(Single, 1)).convert(&[1.0], &spinor, &mut colour), formats);
 
     let clover = CloverParams::isotropic(params, 1.0, 1.0).term(&thin).unwrap();
     let formats = [Format::of(Double), Format::of(Single)];
@@ -346,7 +346,7 @@ fn fields_in_other_formats_are_errors() {
     refused(EvenOddWilson::with_diagonal(wilson, Arc::new(clover), Schur::Symmetric, 1).map(|_| ()), formats);
     refused(half.convert(Single).map(|_| ()), [Format::of(Half), Format::of(Double)]);
 
-    let mut full = FullField::zero(&domain, Spin, Double, 1).unwrap();
+    let mut full = FullField::zero(&domain, FieldShape::spinors(Double, 1)).unwrap();
     let host = Format { kind: Some(Colour), ..Format::NONE };
     let formats = [host, Format::fermions(Spin, Double)];
     refused(full.upload(&[HostColour::zero(domain.local())]), formats);
@@ -384,7 +384,7 @@ fn launches_in_formats_that_kernels_do_not_have_are_errors() {
 
     let format = Format::fermions(FermionKind::Staggered, Fp16);
     let known = ["spinor double", "spinor single", "spinor half", "spinor fp16", "colour double", "colour half"];
-    let space = FieldSpace::new(&domain, FermionKind::Staggered, Fp16, 1);
+    let space = FieldSpace::new(&domain, FieldShape::colours(Fp16, 1));
     let error = space.norm2(&space.allocate().unwrap(), &mut [0.0]).unwrap_err();
     refused(of_device(error), "norm2", format, &known);
 
@@ -419,7 +419,7 @@ fn paths_beyond_the_border_are_errors() {
         assert!(traces.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-13), "{traces:?} {expected:?}");
         let far = mean_traces(&thin, &paths).unwrap_err();
         assert!(matches!(far, DeviceError::PathTooLong { axis: 3, reach: 3, border: 2 }), "{far}");
-        let field = DeviceField::zero(&domain, FermionKind::Staggered, Precision::Double, 1).unwrap();
+        let field = DeviceField::zero(&domain, FieldShape::colours(Precision::Double, 1)).unwrap();
         let links = EvolvingLinks::new(&thin, Precision::Double).unwrap();
         let mut momenta = MomentumField::zero(&domain, Precision::Double).unwrap();
         let kicked = hop_force(&operator, &field, &field, &links, 1.0, &mut momenta);

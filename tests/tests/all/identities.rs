@@ -1,11 +1,12 @@
 //! Identities of loops and forces against plain loops and dense matrices, on several processes, and beside trajectories.
 use crate::chains::{level, naive, plan, solver};
 use comms::Threads;
+use ferrite::Precision;
 use ferrite::Precision::{Double, Single};
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::host::{HostColour, HostGauge, HostSpinor, Matrix};
-use ferrite::field::{FullField, GaugeField};
+use ferrite::field::{FieldShape, FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::gauge::loops::{LoopKind, LoopPath, closed_loops};
 use ferrite::hmc::action::{GaugeAction, GaugeActionForce};
@@ -21,7 +22,6 @@ use ferrite::hmc::wilson::two_flavours::TwoFlavours;
 use ferrite::hmc::wilson::{WilsonMethod, WilsonQuarks, WilsonSolver};
 use ferrite::lattice::Lattice;
 use ferrite::operators::{CloverParams, Operator, Schur, TimeBoundary, WilsonParams};
-use ferrite::{FermionKind, Precision};
 use ferrite_tests::clover_reference::path;
 use ferrite_tests::cut;
 use ferrite_tests::dense::Dense;
@@ -160,7 +160,7 @@ fn wilson_quarks_have_the_identity_of_dense_matrices() {
     let mut two =
         TwoFlavours::new(&domain, "two".into(), WilsonQuarks::new(operator), None, [tight; 2], Double, 0).unwrap();
     let xi: HostSpinor = generate::random_source(lattice, 4);
-    let mut noise = FullField::zero(&domain, FermionKind::Wilson, Double, 1).unwrap();
+    let mut noise = FullField::zero(&domain, FieldShape::spinors(Double, 1)).unwrap();
     noise.upload(std::slice::from_ref(&xi)).unwrap();
     two.set_from(&links, &noise.even).unwrap();
 
@@ -195,7 +195,7 @@ fn staggered_quarks_have_the_identity_of_dense_matrices() {
     let solvers = [solver(false, 1e-15), solver(false, 1e-15)];
     let mut quarks = Pseudofermions::new(&domain, "naive".into(), naive(), functions, solvers, 0, 1).unwrap();
     let xi: HostColour = generate::random_source(lattice, 7);
-    let mut noise = FullField::zero(&domain, FermionKind::Staggered, Double, 1).unwrap();
+    let mut noise = FullField::zero(&domain, FieldShape::colours(Double, 1)).unwrap();
     noise.upload(std::slice::from_ref(&xi)).unwrap();
     quarks.set_from(&links, &noise.even).unwrap();
 

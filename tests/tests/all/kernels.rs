@@ -3,7 +3,7 @@ use ferrite::Precision;
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::host::{ColourVector, Spinor};
-use ferrite::field::{FieldSpace, FullField, GaugeField};
+use ferrite::field::{FieldShape, FieldSpace, FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::operators::{TimeBoundary, WilsonParams};
@@ -69,9 +69,9 @@ fn gpu_agrees_with_reference_and_cpu() {
 fn sums<F: Kind>(precision: Precision, threads: usize) -> Vec<u64> {
     let case = checks::large_case();
     let domain = Domain::single(Cpu::new(Some(threads)), case.lattice()).unwrap();
-    let space = FieldSpace::new(&domain, F::KIND, precision, NRHS);
+    let space = FieldSpace::new(&domain, FieldShape::new(F::KIND, precision, NRHS));
     let upload = |k: usize| {
-        let mut field = FullField::zero(&domain, F::KIND, precision, NRHS).unwrap();
+        let mut field = FullField::zero(&domain, FieldShape::new(F::KIND, precision, NRHS)).unwrap();
         field.upload(F::block(&case, k)).unwrap();
         field
     };

@@ -2,11 +2,10 @@
 use crate::chains::quarks;
 use crate::spy::Spy;
 use comms::{ProcessGrid, Threads};
-use ferrite::FermionKind;
 use ferrite::domain::Domain;
 use ferrite::domain::Part;
 use ferrite::field::host::{ColourVector, Fermion, HostField, HostGauge, Spinor};
-use ferrite::field::{FullField, GaugeField};
+use ferrite::field::{FieldShape, FullField, GaugeField};
 use ferrite::gauge::ape_hyp::{ProjectedSmearing, SumsOfStaples};
 use ferrite::gauge::generate;
 use ferrite::halo::{Exchanges, Needs};
@@ -456,7 +455,7 @@ fn trajectory(domain: &Domain, gauge: &HostGauge, operator: QuarkOperator, preci
     chain.measure_identities(true);
     drop(thin);
     chain.trajectory(1, None, false).unwrap();
-    let mut noises = FullField::zero(domain, FermionKind::Staggered, Precision::Double, 3).unwrap();
+    let mut noises = FullField::zero(domain, FieldShape::colours(Precision::Double, 3)).unwrap();
     noise(&mut noises, 0, 1, 1).unwrap();
     condensate(chain.links(), &operator, 0.3, &noises, 1e-8).unwrap();
 }

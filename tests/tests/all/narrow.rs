@@ -3,14 +3,14 @@ use comms::Threads;
 use ferrite::backend::Cpu;
 use ferrite::domain::{Domain, Result};
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
-use ferrite::field::{FieldSpace, FullField, GaugeField};
+use ferrite::field::{FieldShape, FieldSpace, FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::operators::{
     CloverParams, EvenOddStaggered, EvenOddWilson, Schur, Staggered, StaggeredLinks, StaggeredParams, TimeBoundary,
     Wilson, WilsonParams,
 };
-use ferrite::{FermionKind, LinkStorage, Precision};
+use ferrite::{LinkStorage, Precision};
 use ferrite_tests::cut;
 use num_complex::Complex64;
 use solvers::{BicgstabWorkspace, LinearOperator, Mixed, SolverParams, VectorSpace, bicgstab};
@@ -28,7 +28,7 @@ fn params() -> WilsonParams {
     WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic)
 }
 fn fields<F: Fermion>(domain: &Domain, precision: Precision, seed: u64) -> Result<FullField> {
-    let mut field = FullField::zero(domain, F::KIND, precision, NRHS)?;
+    let mut field = FullField::zero(domain, FieldShape::new(F::KIND, precision, NRHS))?;
     let host: Vec<HostField<F>> =
         (0..NRHS as u64).map(|j| generate::random_source(domain.section(), seed + j)).collect();
     field.upload(&host)?;
@@ -37,7 +37,7 @@ fn fields<F: Fermion>(domain: &Domain, precision: Precision, seed: u64) -> Resul
 
 /// The images of the first rhs are those that they have among all, to the bit, and so are their sums; the others stay.
 fn check<F: Fermion + PartialEq>(domain: &Domain, operator: &impl LinearOperator<FieldSpace>) -> Result {
-    let space = FieldSpace::new(domain, F::KIND, Precision::Double, NRHS);
+    let space = FieldSpace::new(domain, FieldShape::new(F::KIND, Precision::Double, NRHS));
     let fields = |seed| fields::<F>(domain, Precision::Double, seed);
     let (x, w) = (fields(5)?, fields(15)?);
     let before = fields(25)?.download::<F>()?;
@@ -91,7 +91,7 @@ fn narrowed_operators_leave_the_others_alone() {
 
 fn swapped<F: Fermion + PartialEq>(precision: Precision, same_bits: bool) -> Result {
     let domain = domain();
-    let space = FieldSpace::new(&domain, F::KIND, precision, NRHS);
+    let space = FieldSpace::new(&domain, FieldShape::new(F::KIND, precision, NRHS));
     let fields = |seed| fields::<F>(&domain, precision, seed);
     let (mut x, mut scratch) = (fields(5)?, fields(15)?);
     let before = x.download::<F>()?;
@@ -132,8 +132,8 @@ fn right_hand_sides_leave_a_solve() {
     let wilson = |precision| Wilson::new(Arc::new(thin.pack(precision, LinkStorage::FULL).unwrap()), params());
     let operator = EvenOddWilson::new(wilson(Precision::Double), NRHS).unwrap();
     let sloppy = EvenOddWilson::new(wilson(Precision::Single), NRHS).unwrap();
-    let space = FieldSpace::new(&domain, FermionKind::Wilson, Precision::Double, NRHS);
-    let small = FieldSpace::new(&domain, FermionKind::Wilson, Precision::Single, NRHS);
+    let space = FieldSpace::new(&domain, FieldShape::spinors(Precision::Double, NRHS));
+    let small = FieldSpace::new(&domain, FieldShape::spinors(Precision::Single, NRHS));
     let system = Mixed::new(&space, &operator, &small, &sloppy);
     let b = fields::<Spinor>(&domain, Precision::Double, 40).unwrap().even;
     let mut x = space.allocate().unwrap();

@@ -3,13 +3,13 @@
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::host::{HostGauge, HostSpinor};
-use ferrite::field::{DeviceGauge, FullField};
+use ferrite::field::{DeviceGauge, FieldShape, FullField};
 use ferrite::files::{ReadOptions, read_gauge};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
 use ferrite::operators::{TimeBoundary, Wilson, WilsonParams};
 use ferrite::solve::{Method, Request, solve};
-use ferrite::{FermionKind, LinkStorage, Precision};
+use ferrite::{LinkStorage, Precision};
 use ferrite_tests::accuracy::Accuracy;
 use ferrite_tests::checks::{self, Case};
 use ferrite_tests::formats::{self, LinkFormat};
@@ -37,7 +37,7 @@ fn apply(
 ) -> Vec<HostSpinor> {
     let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
     let wilson = Wilson::new(Arc::new(DeviceGauge::upload(&domain, gauge, precision, storage).unwrap()), params);
-    let zero = || FullField::zero(&domain, FermionKind::Wilson, precision, psi.len()).unwrap();
+    let zero = || FullField::zero(&domain, FieldShape::spinors(precision, psi.len())).unwrap();
     let (mut input, mut output) = (zero(), zero());
     input.upload(psi).unwrap();
     wilson.full(dagger, &input, &mut output).unwrap();

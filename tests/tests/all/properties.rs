@@ -1,11 +1,11 @@
 //! Properties that hold for every input: arithmetic of indices, storage formats, random streams, names of kernels.
+use ferrite::Precision;
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
-use ferrite::field::FullField;
 use ferrite::field::host::{HostSpinor, Matrix};
+use ferrite::field::{FieldShape, FullField};
 use ferrite::gauge::generate;
 use ferrite::lattice::Lattice;
-use ferrite::{FermionKind, Precision};
 use ferrite_tests::accuracy::Accuracy;
 use ferrite_tests::report::{relative_error, worst_error};
 use gpu_kernels::Format;
@@ -194,7 +194,7 @@ fn distance_from_su3(u: &Matrix) -> f64 {
 /// A field after it was stored in a precision.
 fn stored(precision: Precision, host: &HostSpinor) -> HostSpinor {
     let domain = Domain::single(Cpu::new(Some(1)), host.lattice()).unwrap();
-    let mut field = FullField::zero(&domain, FermionKind::Wilson, precision, 1).unwrap();
+    let mut field = FullField::zero(&domain, FieldShape::spinors(precision, 1)).unwrap();
     field.upload(std::slice::from_ref(host)).unwrap();
     field.download().unwrap().remove(0)
 }

@@ -1,11 +1,10 @@
 //! Molecular dynamics: forces against derivatives of their actions, and against MILC's; integrators; trajectories.
 use comms::Threads;
-use ferrite::FermionKind;
 use ferrite::Precision::{self, Double, Single};
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
 use ferrite::field::host::{HostColour, HostGauge, Matrix};
-use ferrite::field::{FullField, GaugeField};
+use ferrite::field::{FieldShape, FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::hmc::action::{AnisotropicLattice, GaugeAction, GaugeActionForce};
 use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, QuarkSmearing, RationalFunctions, ShiftedSolver};
@@ -244,7 +243,7 @@ fn stout_links_are_links() {
     let thin = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
     let smeared = StoutSmearing { rho: 0.15, levels: 2, spatial: false }.smeared(&thin).unwrap();
     let functions = functions(&two_plus_one(), 2, 1e-3);
-    let mut noises = FullField::zero(&domain, FermionKind::Staggered, Double, 1).unwrap();
+    let mut noises = FullField::zero(&domain, FieldShape::colours(Double, 1)).unwrap();
     noise(&mut noises, 0, 1, 1).unwrap();
     let found = |smearing, links: &GaugeField, precision| {
         let (operator, single) = (QuarkOperator { smearing, ..operators()[0].1 }, precision == Single);
@@ -464,7 +463,7 @@ mod milc {
         let stored = read_gauge(&path("colormatrix.mom.sample.l8"), &options).unwrap().gauge;
         let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
         let links = EvolvingLinks::new(&GaugeField::upload(&domain, &gauge).unwrap(), Double).unwrap();
-        let mut field = FullField::zero(&domain, FermionKind::Staggered, Double, 1).unwrap();
+        let mut field = FullField::zero(&domain, FieldShape::colours(Double, 1)).unwrap();
         field.upload(&[source]).unwrap();
         let mut momenta = MomentumField::zero(&domain, Double).unwrap();
         hop_force(&asqtad(0.502), &field.even, &field.odd, &links, 2.0, &mut momenta).unwrap();
@@ -546,7 +545,7 @@ mod milc {
             loops(&thin, &milc["G_LOOP"]);
             for (k, mass) in [0.01, 0.05].into_iter().enumerate() {
                 let noise = colour(lattice, &file(&format!("pbp_m{mass}")));
-                let mut field = FullField::zero(&domain, FermionKind::Staggered, Double, 1).unwrap();
+                let mut field = FullField::zero(&domain, FieldShape::colours(Double, 1)).unwrap();
                 field.upload(&[noise]).unwrap();
                 let found = condensate(links, &operator, mass, &field, 1e-13).unwrap();
                 let (found, residual) = ([found[0].even, found[0].odd], found[0].residual);
@@ -630,7 +629,7 @@ mod milc {
         loops(&thin, &milc["G_LOOP"]);
         for (k, mass) in [0.0018, 0.018].into_iter().enumerate() {
             let noise = colour(lattice, &file(&format!("pbp_m{mass}")));
-            let mut field = FullField::zero(&domain, FermionKind::Staggered, Double, 1).unwrap();
+            let mut field = FullField::zero(&domain, FieldShape::colours(Double, 1)).unwrap();
             field.upload(&[noise]).unwrap();
             let found = condensate(links, &operator, mass, &field, 1e-13).unwrap();
             for (parity, found) in ["even", "odd"].into_iter().zip([found[0].even, found[0].odd]) {

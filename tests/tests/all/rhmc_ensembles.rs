@@ -4,7 +4,7 @@
 use crate::chains::{level, naive, plan, quarks, solver};
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
-use ferrite::field::{DeviceField, FieldSpace, FullField, GaugeField};
+use ferrite::field::{DeviceField, FieldShape, FieldSpace, FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::gauge::quenched::{Generator, Start};
 use ferrite::hmc::action::{GaugeAction, GaugeActionForce};
@@ -20,7 +20,7 @@ use ferrite::lattice::Lattice;
 use ferrite::observables::condensate::{condensate, noise};
 use ferrite::operators::{EvenOdd, EvenOddStaggered, Staggered, StaggeredLinks, StaggeredParams};
 use ferrite::statistics::average;
-use ferrite::{FermionKind, LinkStorage, Precision};
+use ferrite::{LinkStorage, Precision};
 use gpu_kernels::random::{Philox, purpose};
 use num_complex::Complex64;
 use rational::{PartialFractions, Pole};
@@ -45,7 +45,7 @@ fn chain(plan: Plan, thin: &GaugeField, quarks: Vec<Pseudofermions>) -> Chain {
     Chain::new(plan, thin, Precision::Double, quarks).unwrap()
 }
 /// Colour vectors in double precision.
-const VECTORS: (FermionKind, Precision) = (FermionKind::Staggered, Precision::Double);
+const VECTORS: FieldShape = FieldShape::colours(Precision::Double, 1);
 
 /// Means agree if they differ by no more than four errors, none of which is above `most`.
 fn agree(name: &str, [a, b]: [&[f64]; 2], most: f64) {
@@ -156,7 +156,7 @@ fn four_flavours_agree_with_the_exact_algorithm() {
     let (length, steps, count) = (0.7, 4, 220);
 
     let observe = |links: &EvolvingLinks, number: u32, seed: u64| {
-        let mut xi = FullField::zero(&domain, VECTORS.0, VECTORS.1, 2).unwrap();
+        let mut xi = FullField::zero(&domain, VECTORS.with_nrhs(2)).unwrap();
         noise(&mut xi, 100, seed, number).unwrap();
         let found = condensate(links, &naive(), mass, &xi, 1e-7).unwrap();
         let condensate = found.iter().map(|one| 0.5 * (one.even + one.odd).re).sum::<f64>() / found.len() as f64;
@@ -188,16 +188,16 @@ fn four_flavours_agree_with_the_exact_algorithm() {
         // Random numbers of another seed.
         let seed = 77;
         momenta.draw(seed, number).unwrap();
-        let mut xi = FullField::zero(&domain, VECTORS.0, VECTORS.1, 1).unwrap();
+        let mut xi = FullField::zero(&domain, VECTORS).unwrap();
         noise(&mut xi, 0, seed, number).unwrap();
         // φ = 2 M† ξ on even sites has the covariance 4 M†M = A + 4 m².
         let gauge = StaggeredLinks::naive(links.own().pack(Precision::Double, LinkStorage::FULL).unwrap().into());
         let params = StaggeredParams { mass, ..naive().params };
         let m = EvenOddStaggered::new(Staggered::new(gauge.into(), params), 1).unwrap();
-        let mut phi = DeviceField::zero(&domain, VECTORS.0, VECTORS.1, 1).unwrap();
+        let mut phi = DeviceField::zero(&domain, VECTORS).unwrap();
         m.row(0, true, &xi, &mut phi).unwrap();
         let scaled = solvers::VectorSpace::axpby(
-            &FieldSpace::new(&domain, VECTORS.0, VECTORS.1, 1),
+            &FieldSpace::new(&domain, VECTORS),
             &[Complex64::ZERO],
             &xi.even,
             &[Complex64::new(2.0, 0.0)],

@@ -4,7 +4,7 @@ use comms::Threads;
 use ferrite::backend::Cpu;
 use ferrite::domain::{DeviceError, Domain};
 use ferrite::field::host::{HostGauge, HostSpinor, Spinor};
-use ferrite::field::{DeviceField, FieldSpace, FullField, GaugeField};
+use ferrite::field::{DeviceField, FieldShape, FieldSpace, FullField, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::lattice::{Lattice, Section};
 use ferrite::operators::Operator;
@@ -12,7 +12,7 @@ use ferrite::operators::{
     BlockOperator, CloverParams, EvenOddWilson, MrInBlocks, Schur, TimeBoundary, Wilson, WilsonParams,
 };
 use ferrite::solve::{Configuration, Method, Request, Schwarz, SolveFailure};
-use ferrite::{FermionKind, LinkStorage, Precision};
+use ferrite::{LinkStorage, Precision};
 use ferrite_tests::cut;
 use num_complex::Complex64;
 use solvers::{MrParams, Preconditioner, VectorSpace};
@@ -52,7 +52,7 @@ fn wilson(precision: Precision, domain: &Domain, gauge: &HostGauge) -> Wilson {
 }
 /// Spinors, zero everywhere.
 fn zero(domain: &Domain, precision: Precision, nrhs: usize) -> FullField {
-    FullField::zero(domain, FermionKind::Wilson, precision, nrhs).unwrap()
+    FullField::zero(domain, FieldShape::spinors(precision, nrhs)).unwrap()
 }
 
 fn images(wilson: &Wilson, psi: &HostSpinor) -> Vec<HostSpinor> {
@@ -173,7 +173,7 @@ fn minimum_residual_in_blocks() {
             };
             let nrhs = sources.len();
             let mr = MrInBlocks::new(Rc::new(operator(nrhs)), params, nrhs).unwrap();
-            let space = FieldSpace::new(&domain, FermionKind::Wilson, Precision::Double, nrhs);
+            let space = FieldSpace::new(&domain, FieldShape::spinors(Precision::Double, nrhs));
             let mut fields = zero(&domain, Precision::Double, nrhs);
             fields.upload(&sources).unwrap();
             let (mut r, mut z) = (space.allocate().unwrap(), space.allocate().unwrap());
@@ -242,7 +242,7 @@ fn domains_that_overlap() {
                 let configuration = Configuration::new(&domain, &here);
                 let schwarz = Schwarz { precision: Precision::Double, ..schwarz };
                 let mr = configuration.preconditioner(operator, &schwarz, LinkStorage::FULL, 2)?;
-                let space = FieldSpace::new(&domain, FermionKind::Wilson, Precision::Double, 2);
+                let space = FieldSpace::new(&domain, FieldShape::spinors(Precision::Double, 2));
                 let mut fields = zero(&domain, Precision::Double, 2);
                 fields.upload(&[HostSpinor::zero(part.local), generate::random_source(part, 6)])?;
                 let (mut r, mut z) = (space.allocate()?, space.allocate()?);
@@ -409,7 +409,7 @@ fn right_hand_sides_leave_their_domains() {
 fn a_narrow_preconditioner_leaves_the_others_alone() {
     let (domain, gauge) = (domain(), generate::weak_field(lattice(), 7, 0.3));
     let configuration = Configuration::new(&domain, &gauge);
-    let space = FieldSpace::new(&domain, FermionKind::Wilson, Precision::Single, 4);
+    let space = FieldSpace::new(&domain, FieldShape::spinors(Precision::Single, 4));
     let sources: Vec<HostSpinor> = (0..4).map(|seed| generate::random_source(lattice(), 30 + seed)).collect();
     let vectors = |seed: u64, nrhs: usize| {
         let sources: Vec<_> = sources.iter().cycle().skip(seed as usize).take(nrhs).cloned().collect();

@@ -4,8 +4,8 @@ use comms::Threads;
 use ferrite::Precision::{Double, Single};
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
-use ferrite::field::GaugeField;
 use ferrite::field::host::{HostColour, HostGauge};
+use ferrite::field::{FieldShape, GaugeField};
 use ferrite::gauge::generate;
 use ferrite::hmc::action::GaugeAction;
 use ferrite::hmc::fermions::RationalFunctions;
@@ -235,7 +235,6 @@ fn forces_do_not_depend_on_the_grid() {
 mod dense {
     //! Actions and determinants on 2⁴ from the matrices of an independent implementation.
     use super::*;
-    use ferrite::FermionKind;
     use ferrite::field::FullField;
     use ferrite::field::host::HostSpinor;
     use ferrite_tests::reference::{combine, gamma5, on_parity, turned};
@@ -417,7 +416,7 @@ mod dense {
             .each_ref()
             .map(|gauge| EvolvingLinks::new(&GaugeField::upload(&domain, gauge).unwrap(), Double).unwrap());
         let noise: HostSpinor = on_parity(0, &generate::random_source(domain.local(), 5));
-        let mut uploaded = FullField::zero(&domain, FermionKind::Wilson, Double, 1).unwrap();
+        let mut uploaded = FullField::zero(&domain, FieldShape::spinors(Double, 1)).unwrap();
         uploaded.upload(std::slice::from_ref(&noise)).unwrap();
         TwoConfigurations { domain, gauges, links, noise, uploaded }
     }

@@ -3,7 +3,7 @@ use super::{ExchangeTime, ScalingPlan, TimedOperation, slowest, time, timed};
 use crate::backend::Backend;
 use crate::domain::Transport;
 use crate::domain::{Domain, Result};
-use crate::field::DeviceField;
+use crate::field::{DeviceField, FieldShape};
 use crate::halo::{Hop, HopBoundary, hop, zone_bytes};
 use crate::lattice::Lattice;
 use crate::network::Network;
@@ -115,13 +115,13 @@ impl Reference {
         precision: Precision,
     ) -> Result<ExchangeTime> {
         let domain = self.domain(transport, true)?;
-        let field = DeviceField::zero(&domain, definition.kind, precision, 1)?;
+        let field = DeviceField::zero(&domain, FieldShape::new(definition.kind, precision, 1))?;
         let way = Hop {
             steps: definition.steps() as u32,
             parity: 0,
             dagger: false,
             boundary: HopBoundary::Neighbours,
-            nrhs: 1,
+            blocks: 1,
         };
         let seconds = time(&domain, || hop(&field, way, &mut |_, _| Ok(()), &mut |_| Ok(())))?;
         domain.backend().synchronize()?;

@@ -1,6 +1,6 @@
 //! The determinants of the diagonal blocks of Wilson-clover quarks.
-use super::WilsonQuarks;
 use super::forms::{add_force, gradient_of_determinant};
+use super::{VECTORS, WilsonQuarks};
 use crate::domain::Result;
 use crate::field::DeviceField;
 use crate::hmc::HmcError;
@@ -65,7 +65,7 @@ impl Force for BlockDeterminant {
 
 impl Monomial for BlockDeterminant {
     fn kind(&self) -> FermionKind {
-        FermionKind::Wilson
+        VECTORS.kind
     }
     fn count(&self) -> usize {
         0

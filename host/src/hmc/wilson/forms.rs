@@ -1,7 +1,7 @@
 //! Forms Re Σ Y† M̂ X and their gradient.
 use super::{TwistedComplement, WilsonQuarks, space};
 use crate::domain::{Domain, Result};
-use crate::field::{DeviceField, GaugeField, HermitianBlocks};
+use crate::field::{DeviceField, FieldShape, GaugeField, HermitianBlocks};
 use crate::hmc::links::EvolvingLinks;
 use crate::hmc::momenta::MomentumField;
 use crate::operators::{LinkDependence, Schur};
@@ -12,7 +12,7 @@ use gpu_kernels::wilson_force::{
     BLOCK_INSERTION, BlockInsertion, CLOVER_GRADIENT, CloverGradient, EXPONENTIAL_DERIVATIVE, ExponentialDerivative,
     Insertions, PAIR_BLOCKS, PAIR_INSERTION, PairBlocks, PairInsertion, SPINOR_HOP_GRADIENT, SpinorHopGradient,
 };
-use gpu_kernels::{FermionKind, Format, Precision};
+use gpu_kernels::{Format, Precision};
 use num_complex::Complex64;
 use solvers::VectorSpace;
 
@@ -37,7 +37,7 @@ pub(super) struct Forms {
 impl Forms {
     /// Room for `count` pairs. All operators that they are of have the hops, the clover coefficients and the links of these.
     pub fn new(domain: &Domain, quarks: WilsonQuarks, precision: Precision, count: usize) -> Result<Self> {
-        let field = || DeviceField::zero(domain, FermionKind::Wilson, precision, count);
+        let field = || DeviceField::zero(domain, FieldShape::spinors(precision, count));
         let operator = quarks.operator;
         let depends = operator.dependence() != LinkDependence::None;
         let beside_term = (depends && operator.schur == Schur::Symmetric).then(field).transpose()?;
@@ -189,7 +189,7 @@ impl Forms {
             Some(halo) => {
                 let wide = domain.with_ghost_zone(GHOST_WIDTH)?;
                 let fill = |fields: &[DeviceField; 2]| -> Result<[DeviceField; 2]> {
-                    let field = || DeviceField::zero(&wide, FermionKind::Wilson, *precision, fields[0].nrhs());
+                    let field = || DeviceField::zero(&wide, FieldShape::spinors(*precision, fields[0].nrhs()));
                     let mut out = [field()?, field()?];
                     for (parity, (from, to)) in fields.iter().zip(&mut out).enumerate() {
                         halo.fill_ghost_zone(from, from.nrhs(), to, parity as u32, GHOST_WIDTH, across)?;

@@ -24,11 +24,11 @@ pub use solver::{WilsonMethod, WilsonSolver};
 use super::links::{EvolvingLinks, TermOf, WilsonFormat};
 use super::stout::StoutSmearing;
 use crate::domain::{DeviceError, Domain, Result};
-use crate::field::{DeviceField, FieldSpace, GaugeField, HermitianBlocks};
+use crate::field::{DeviceField, FieldShape, FieldSpace, GaugeField, HermitianBlocks};
 use crate::operators::{Diagonal, DiagonalForm, EvenOddWilson, LinkDependence, Operator, Schur, Wilson, WilsonLike};
 use gpu_kernels::momenta::{DRAW_SPINOR_NOISE, DrawNoise};
 use gpu_kernels::random::purpose;
-use gpu_kernels::{FermionKind, Format, LinkStorage, Precision};
+use gpu_kernels::{Format, LinkStorage, Precision};
 use num_complex::Complex64;
 use solvers::{LinearOperator, VectorSpace};
 use std::cell::RefCell;
@@ -47,11 +47,11 @@ pub struct WilsonQuarks {
 }
 
 /// Pseudofermions and their noise: spinors in double precision.
-const VECTORS: (FermionKind, Precision) = (FermionKind::Wilson, Precision::Double);
+const VECTORS: FieldShape = FieldShape::spinors(Precision::Double, 1);
 
 /// Blocks of `nrhs` spinor fields.
 fn space(domain: &Domain, precision: Precision, nrhs: usize) -> FieldSpace {
-    FieldSpace::new(domain, FermionKind::Wilson, precision, nrhs)
+    FieldSpace::new(domain, FieldShape::spinors(precision, nrhs))
 }
 
 impl WilsonQuarks {
@@ -187,7 +187,7 @@ fn draw_noise(out: &mut DeviceField, which: u32, seed: u64, trajectory: u32) -> 
 fn draw_noise_for(out: &mut DeviceField, purpose: u64, which: u32, seed: u64, trajectory: u32) -> Result {
     let (nrhs, domain) = (out.nrhs() as u32, out.domain());
     assert!(which.checked_add(nrhs).is_some_and(|end| end <= 1 << 12), "noise vectors have numbers below 4096");
-    out.expect(domain, VECTORS, out.nrhs())?;
+    out.expect(domain, VECTORS.with_nrhs(out.nrhs()))?;
     let (geometry, position) = (domain.geometry(), domain.position());
     let kernel = DrawNoise { out: out.view(), geometry, position, parity: 0, trajectory, purpose, which, seed };
     Ok(domain.backend().launch(&DRAW_SPINOR_NOISE, Format::NONE, &kernel, domain.half_sites(), nrhs)?)

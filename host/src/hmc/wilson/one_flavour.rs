@@ -40,7 +40,7 @@ impl OneFlavour {
         first: u32,
         count: usize,
     ) -> Result<Self, HmcError> {
-        let field = DeviceField::zero(domain, VECTORS.0, VECTORS.1, count)?;
+        let field = DeviceField::zero(domain, VECTORS.with_nrhs(count))?;
         let counts = SolverCounts::default();
         Ok(OneFlavour { name, quarks, functions, solvers, field, first, counts })
     }
@@ -105,14 +105,14 @@ impl Force for OneFlavour {
 
 impl Monomial for OneFlavour {
     fn kind(&self) -> FermionKind {
-        VECTORS.0
+        VECTORS.kind
     }
     fn count(&self) -> usize {
         self.field.nrhs()
     }
     /// φ = r ξ
     fn draw(&mut self, links: &EvolvingLinks, seed: u64, trajectory: u32) -> Result<f64, HmcError> {
-        let mut noise = DeviceField::zero(self.field.domain(), VECTORS.0, VECTORS.1, self.count())?;
+        let mut noise = DeviceField::zero(self.field.domain(), VECTORS.with_nrhs(self.count()))?;
         draw_noise(&mut noise, self.first, seed, trajectory)?;
         self.set_from(links, &noise)
     }

@@ -27,7 +27,7 @@ pub fn extremes(
     let domain = links.own().domain();
     let space = space(domain, Precision::Double, 1);
     let noise = || -> Result<DeviceField, HmcError> {
-        let mut start = DeviceField::zero(domain, VECTORS.0, VECTORS.1, 1)?;
+        let mut start = DeviceField::zero(domain, VECTORS)?;
         draw_noise_for(&mut start, purpose::NOISE, (1 << 12) - 1, seed, 0)?;
         Ok(start)
     };

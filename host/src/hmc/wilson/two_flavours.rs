@@ -93,7 +93,7 @@ impl TwoFlavours {
         precision: Precision,
         first: u32,
     ) -> Result<Self, HmcError> {
-        let field = DeviceField::zero(domain, VECTORS.0, VECTORS.1, 1)?;
+        let field = DeviceField::zero(domain, VECTORS)?;
         let counts = SolverCounts::default();
         let (guesses, multigrid) = (Guesses::new(0), None);
         Ok(TwoFlavours { name, quarks, heavier, solvers, precision, field, first, counts, guesses, multigrid })
@@ -162,13 +162,13 @@ impl Force for TwoFlavours {
 
 impl Monomial for TwoFlavours {
     fn kind(&self) -> FermionKind {
-        VECTORS.0
+        VECTORS.kind
     }
     fn count(&self) -> usize {
         1
     }
     fn draw(&mut self, links: &EvolvingLinks, seed: u64, trajectory: u32) -> Result<f64, HmcError> {
-        let mut noise = DeviceField::zero(self.field.domain(), VECTORS.0, VECTORS.1, 1)?;
+        let mut noise = DeviceField::zero(self.field.domain(), VECTORS)?;
         draw_noise(&mut noise, self.first, seed, trajectory)?;
         self.set_from(links, &noise)
     }

@@ -1,6 +1,6 @@
 //! Contractions on a device: what propagators make at each site, and its sums over space with momenta.
 use crate::domain::{DeviceError, Domain, Result};
-use crate::field::{DeviceArray, FullField};
+use crate::field::{DeviceArray, FieldShape, FullField};
 use crate::{FermionKind, Precision};
 use gpu_kernels::contraction::{
     CHARGE_DENSITY, ChargeDensity, FOURIER_SUM, FourierSum, MESON_SPINS, MesonSpins, NUCLEON_SPINS, NucleonSpins,
@@ -16,6 +16,9 @@ use std::ops::Range;
 const PAIRS: usize = 16;
 /// Numbers of each pair.
 const SPINS: usize = 16;
+/// A propagator of spinors, and one of colour vectors: a right-hand side for each component.
+const SPINORS: FieldShape = FieldShape::spinors(Precision::Double, 12);
+const COLOURS: FieldShape = FieldShape::colours(Precision::Double, 3);
 /// Most bytes that pairs take which are computed together, if more than one is.
 const MOST_BYTES: usize = 1 << 30;
 /// Most momenta of a direction that one launch sums with.
@@ -24,9 +27,10 @@ const MOMENTA_OF_LAUNCH: usize = 16;
 /// Bytes on the device, of this process's part of a lattice of so many sites, for hadrons of so many propagators that are there: they,
 /// one that is brought into another order, products at each site, and sums of these.
 pub fn contraction_bytes(kind: FermionKind, sites: usize, propagators: usize) -> usize {
-    let (components, products) = match kind {
-        FermionKind::Wilson => (12, (PAIRS * SPINS * sites * size_of::<Complex64>()).min(MOST_BYTES)),
-        FermionKind::Staggered => (3, 2 * sites * size_of::<Complex64>()),
+    let components = 3 * kind.spins();
+    let products = match kind.spins() {
+        1 => 2 * sites * size_of::<Complex64>(),
+        _ => (PAIRS * SPINS * sites * size_of::<Complex64>()).min(MOST_BYTES),
     };
     let one = SPINS * sites * size_of::<Complex64>();
     (propagators + 1) * sites * components * components * size_of::<Complex64>() + 2 * products.max(one)
@@ -119,11 +123,11 @@ impl MomentumSums {
     fn numbers(&self, count: usize, what: &str) -> Result<DeviceArray> {
         DeviceArray::zero(self.domain.backend(), count * self.domain.local().volume(), what)
     }
-    fn expect(&self, propagator: &FullField, kind: FermionKind, components: usize) -> Result {
+    fn expect(&self, propagator: &FullField, shape: FieldShape) -> Result {
         for field in [&propagator.even, &propagator.odd] {
-            field.expect(&self.domain, (kind, Precision::Double), components)?;
-            if field.nrhs() != components {
-                return Err(DeviceError::OtherCount { found: field.nrhs(), expected: components });
+            field.expect(&self.domain, shape)?;
+            if field.nrhs() != shape.nrhs {
+                return Err(DeviceError::OtherCount { found: field.nrhs(), expected: shape.nrhs });
             }
         }
         Ok(())
@@ -169,8 +173,8 @@ impl MomentumSums {
         pairs: Range<usize>,
         all: &mut [Vec<Vec<Complex64>>],
     ) -> Result {
-        self.expect(quark, FermionKind::Wilson, 12)?;
-        self.expect(antiquark, FermionKind::Wilson, 12)?;
+        self.expect(quark, SPINORS)?;
+        self.expect(antiquark, SPINORS)?;
         let out = self.numbers(pairs.len() * SPINS, "products of propagators")?;
         self.launch(&MESON_SPINS, quark, pairs.len(), |parity| MesonSpins {
             quark: quark.parity(parity).view(),
@@ -190,7 +194,7 @@ impl MomentumSums {
     /// Σ_x e^{−i p (x−x₀)} C_γγ'(x) of a propagator of 12 components in double precision, C as in [`NucleonSpins`]:
     /// `[γ' + 4 γ][momentum][time]`.
     pub fn of_nucleon(&self, quark: &FullField) -> Result<Vec<Vec<Vec<Complex64>>>> {
-        self.expect(quark, FermionKind::Wilson, 12)?;
+        self.expect(quark, SPINORS)?;
         let out = self.numbers(16, "correlators of nucleons")?;
         self.launch(&NUCLEON_SPINS, quark, 4, |parity| NucleonSpins {
             quark: quark.parity(parity).view(),
@@ -211,8 +215,8 @@ impl MomentumSums {
         spins: [usize; 4],
         across: f64,
     ) -> Result<Vec<Vec<Vec<Complex64>>>> {
-        self.expect(quark, FermionKind::Wilson, 12)?;
-        self.expect(other, FermionKind::Wilson, 12)?;
+        self.expect(quark, SPINORS)?;
+        self.expect(other, SPINORS)?;
         let out = self.numbers(4, "densities of the conserved charge")?;
         let spins = spins.iter().rev().fold(0, |bits, spin| bits << 2 | *spin as u32);
         self.launch(&CHARGE_DENSITY, quark, 4, |parity| ChargeDensity {
@@ -234,12 +238,9 @@ impl MomentumSums {
     pub fn of_noise(&self, noise: &FullField, solution: &FullField, rhs: usize) -> Result<Vec<Vec<Vec<Complex64>>>> {
         let kind = noise.even.kind();
         for part in [&noise.even, &noise.odd, &solution.even, &solution.odd] {
-            part.expect(&self.domain, (kind, Precision::Double), rhs + 1)?;
+            part.expect(&self.domain, FieldShape::new(kind, Precision::Double, rhs + 1))?;
         }
-        let count = match kind {
-            FermionKind::Wilson => SPINS,
-            FermionKind::Staggered => 1,
-        };
+        let count = kind.spins() * kind.spins();
         let out = self.numbers(count, "products of noise and solutions")?;
         self.launch(&NOISE_SPINS, noise, 1, |parity| NoiseSpins {
             noise: noise.parity(parity).view_from(rhs),
@@ -253,8 +254,8 @@ impl MomentumSums {
     /// Σ_x e^{−i p (x−x₀)} of tr G₁ G₂† and of det G₁, two propagators of three components in double precision:
     /// `[which][momentum][time]`.
     pub fn of_staggered(&self, quark: &FullField, antiquark: &FullField) -> Result<[Vec<Vec<Complex64>>; 2]> {
-        self.expect(quark, FermionKind::Staggered, 3)?;
-        self.expect(antiquark, FermionKind::Staggered, 3)?;
+        self.expect(quark, COLOURS)?;
+        self.expect(antiquark, COLOURS)?;
         let out = self.numbers(2, "correlators of staggered hadrons")?;
         self.launch(&STAGGERED_HADRONS, quark, 1, |parity| StaggeredHadrons {
             quark: quark.parity(parity).view(),

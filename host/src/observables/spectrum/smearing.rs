@@ -17,7 +17,7 @@
 //! the lattice get the sign by which c(x + L k̂) differs from c(x), (−1)^{L/2}.
 use crate::domain::{Domain, Result};
 use crate::field::host::{Fermion, HostField, HostGauge};
-use crate::field::{DeviceField, FieldSpace, FullField, GaugeField, HopPhases};
+use crate::field::{DeviceField, FieldShape, FieldSpace, FullField, GaugeField, HopPhases};
 use crate::lattice::Section;
 use crate::operators::{Staggered, StaggeredLinks, StaggeredParams, TimeBoundary};
 use gpu_kernels::transfer::{JOIN_SPINS, JoinSpins, SPLIT_SPINS, SplitSpins};
@@ -50,12 +50,9 @@ pub struct SmearingLinks {
     hops: Vec<Staggered>,
 }
 
-/// Colour vectors of a quark field at a site.
-fn spins(kind: FermionKind) -> usize {
-    match kind {
-        FermionKind::Wilson => 4,
-        FermionKind::Staggered => 1,
-    }
+/// Whether quarks are smeared by hops of two sites in a direction, as staggered ones are, which have one spin.
+fn hops_twice(kind: FermionKind) -> bool {
+    kind.spins() == 1
 }
 
 /// Colour vectors in another precision.
@@ -63,9 +60,8 @@ fn in_precision(field: FullField, precision: Precision) -> Result<FullField> {
     if field.even.precision() == precision {
         return Ok(field);
     }
-    let (domain, kind, nrhs) = (field.even.domain(), field.even.kind(), field.even.nrhs());
-    let mut other = FullField::zero(domain, kind, precision, nrhs)?;
-    let space = FieldSpace::new(domain, kind, precision, nrhs);
+    let (domain, shape) = (field.even.domain(), field.even.shape().with_precision(precision));
+    let (mut other, space) = (FullField::zero(domain, shape)?, FieldSpace::new(domain, shape));
     for parity in 0..2 {
         space.convert_from(field.parity(parity), other.parity_mut(parity))?;
     }
@@ -92,10 +88,7 @@ impl SmearingLinks {
         assert_eq!(gauge.lattice(), section.local, "links are those of the section");
         let extents = section.global.size();
         let angle = |k: usize| Complex64::cis(-TAU * momentum[k] / extents[k] as f64);
-        let groups: &[&[usize]] = match kind {
-            FermionKind::Wilson => &[&[0, 1, 2]],
-            FermionKind::Staggered => &[&[0], &[1], &[2]],
-        };
+        let groups: &[&[usize]] = if hops_twice(kind) { &[&[0], &[1], &[2]] } else { &[&[0, 1, 2]] };
         let turns = |mu: &usize| extents[*mu] % 4 == 2;
         let links = if (0..3).any(|mu| turns(&mu)) {
             let mut links = gauge.clone();
@@ -146,14 +139,10 @@ impl SmearingLinks {
     /// Bytes of device memory for links and for `together` fields of quarks of a kind, of which there are `sites` sites of each
     /// parity.
     pub fn bytes(kind: FermionKind, precision: Precision, sites: usize, together: usize) -> [(&'static str, usize); 2] {
-        let groups = match kind {
-            FermionKind::Wilson => 1,
-            FermionKind::Staggered => 3,
-        };
+        let groups = if hops_twice(kind) { 3 } else { 1 };
         let links = GaugeField::bytes_for(Precision::Double, 2 * sites)
             + groups * 2 * crate::field::DeviceGauge::bytes_for(precision, LinkStorage::FULL, sites);
-        let field =
-            |precision| DeviceField::bytes_for(FermionKind::Staggered, precision, sites, spins(kind) * together);
+        let field = |precision| FieldShape::colours(precision, kind.spins() * together).bytes(sites);
         // Two fields and two halves between hops of two sites, and what is smeared.
         let fields = 6 * field(precision) + 2 * field(Precision::Double);
         [("links of smearing", links), ("fields that are smeared", fields)]
@@ -163,7 +152,7 @@ impl SmearingLinks {
         let [links, _] = Self::bytes(FermionKind::Staggered, Precision::Double, sites, together);
         // The field, that with c, and a sum with the next one for each shift that waits for those before it.
         let halves = 2 * (2 + 2 * directions);
-        let field = DeviceField::bytes_for(FermionKind::Staggered, Precision::Double, sites, together);
+        let field = FieldShape::colours(Precision::Double, together).bytes(sites);
         [links, ("fields that are shifted", halves * field)]
     }
     /// *Collective.* Smeared copies of host fields, all at once.
@@ -191,19 +180,13 @@ impl SmearingLinks {
     pub fn smear_on_device(&self, smearing: &GaussianSmearing, mut field: FullField) -> Result<FullField> {
         assert_eq!(field.even.kind(), self.kind, "links are for another kind of quarks");
         let (domain, nrhs) = (self.domain(), field.even.nrhs());
-        for parity in 0..2 {
-            field.parity(parity).expect(domain, (self.kind, Precision::Double), nrhs)?;
-        }
-        let count = nrhs * spins(self.kind);
-        let colours = |precision| FullField::zero(domain, FermionKind::Staggered, precision, count);
+        let shape = FieldShape::new(self.kind, Precision::Double, nrhs);
+        (0..2).try_for_each(|parity| field.parity(parity).expect(domain, shape))?;
+        let count = nrhs * self.kind.spins();
+        let colours = |precision| FullField::zero(domain, FieldShape::colours(precision, count));
         let (mut psi, mut next) = (self.split(&field)?, colours(self.precision)?);
-        let mut hop = match self.kind {
-            FermionKind::Wilson => None,
-            FermionKind::Staggered => {
-                let one = || DeviceField::zero(domain, FermionKind::Staggered, self.precision, count);
-                Some([one()?, one()?])
-            }
-        };
+        let one = || DeviceField::zero(domain, FieldShape::colours(self.precision, count));
+        let mut hop = if hops_twice(self.kind) { Some([one()?, one()?]) } else { None };
         for _ in 0..smearing.steps {
             match &mut hop {
                 None => self.step(smearing, &psi, &mut next)?,
@@ -224,10 +207,9 @@ impl SmearingLinks {
     /// # Panics
     /// When the links are for other quarks.
     pub fn shifted(&self, directions: [bool; 3], mut field: FullField) -> Result<FullField> {
-        assert_eq!(self.kind, FermionKind::Staggered, "links are for another kind of quarks");
-        for parity in 0..2 {
-            field.parity(parity).expect(self.domain(), (self.kind, Precision::Double), field.even.nrhs())?;
-        }
+        assert!(hops_twice(self.kind), "links are for another kind of quarks");
+        let shape = FieldShape::colours(Precision::Double, field.even.nrhs());
+        (0..2).try_for_each(|parity| field.parity(parity).expect(self.domain(), shape))?;
         let shifted = self.symmetric(directions, &self.split(&field)?)?;
         self.join(shifted, &mut field)?;
         Ok(field)
@@ -235,7 +217,7 @@ impl SmearingLinks {
     /// The same of c χ. Of the last shift there is one in each direction, after the mean over all orders of the others.
     fn symmetric(&self, directions: [bool; 3], psi: &FullField) -> Result<FullField> {
         let (domain, nrhs) = (self.domain(), psi.even.nrhs());
-        let zero = || FullField::zero(domain, FermionKind::Staggered, self.precision, nrhs);
+        let zero = || FullField::zero(domain, FieldShape::colours(self.precision, nrhs));
         let (mut sum, mut next) = (zero()?, zero()?);
         let count = directions.iter().filter(|shifts| **shifts).count();
         for mu in (0..3).filter(|mu| directions[*mu]) {
@@ -259,29 +241,25 @@ impl SmearingLinks {
     }
     /// c times the colour vectors of each spin.
     fn split(&self, field: &FullField) -> Result<FullField> {
-        let count = field.even.nrhs() * spins(self.kind);
-        let colours = FullField::zero(self.domain(), FermionKind::Staggered, Precision::Double, count)?;
+        let count = field.even.nrhs() * self.kind.spins();
+        let colours = FullField::zero(self.domain(), FieldShape::colours(Precision::Double, count))?;
         self.split_to(field, &colours)?;
         in_precision(colours, self.precision)
     }
     /// The same back.
     fn join(&self, colours: FullField, field: &mut FullField) -> Result {
         let colours = in_precision(colours, Precision::Double)?;
-        match self.kind {
-            FermionKind::Wilson => {
-                self.domain().launch_on_parities(&JOIN_SPINS, field.even.format(), field.even.nrhs(), |parity| {
-                    JoinSpins {
-                        colours: colours.parity(parity).view(),
-                        field: field.parity(parity).view(),
-                        geometry: self.domain().geometry(),
-                        parity: parity as u32,
-                        first: self.first(),
-                    }
-                })
-            }
-            // c is its own inverse.
-            FermionKind::Staggered => self.split_to(&colours, field),
+        // c is its own inverse.
+        if self.kind.spins() == 1 {
+            return self.split_to(&colours, field);
         }
+        self.domain().launch_on_parities(&JOIN_SPINS, field.even.format(), field.even.nrhs(), |parity| JoinSpins {
+            colours: colours.parity(parity).view(),
+            field: field.parity(parity).view(),
+            geometry: self.domain().geometry(),
+            parity: parity as u32,
+            first: self.first(),
+        })
     }
     fn split_to(&self, field: &FullField, colours: &FullField) -> Result {
         self.domain().launch_on_parities(&SPLIT_SPINS, field.even.format(), field.even.nrhs(), |parity| SplitSpins {

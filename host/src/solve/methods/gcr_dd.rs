@@ -3,7 +3,7 @@ use super::super::escalation::EscalationError;
 use super::super::formats::AnyPreconditioner;
 use super::super::request::{Correction, Request, Schwarz};
 use super::{Limits, Method, NeedsScope, OperatorPair, PreparedMethod};
-use crate::field::{DeviceField, FieldSpace};
+use crate::field::{DeviceField, FieldShape, FieldSpace};
 use crate::operators::{Key, KeyKind};
 use gpu_kernels::FermionKind;
 use solvers::{Converted, GcrParams, GcrWorkspace, Info, Observer, SolveError, SolverParams, gcr};
@@ -70,7 +70,7 @@ fn bytes(request: &Request, scope: &NeedsScope<'_>) -> usize {
     let (operator, precision) = (request.operator.sizes(), request.schwarz.precision);
     let sites = request.schwarz.domain_sites(scope.local, scope.grid);
     let overlapping = if request.schwarz.overlap > 0 { 2 } else { 0 };
-    let vector = DeviceField::bytes_for(request.operator.kind(), precision, sites, scope.nrhs);
+    let vector = FieldShape::new(request.operator.kind(), precision, scope.nrhs).bytes(sites);
     (4 + operator.kept() + overlapping) * vector
         + operator.links(sites, precision, request.reconstruction)
         + operator.diagonal(sites, precision)
@@ -98,7 +98,7 @@ impl PreparedMethod for Preconditioned {
         let stagnation_window = Some(request.stagnation_window);
         let solver = SolverParams { tol, max_iterations, delta, stagnation_window, ..Default::default() };
         let params = GcrParams { k_max, ..solver.into() };
-        let space = FieldSpace::new(outer.domain(), outer.kind(), self.schwarz.precision, rhs.nrhs());
+        let space = FieldSpace::new(outer.domain(), FieldShape::new(outer.kind(), self.schwarz.precision, rhs.nrhs()));
         let converted = Converted::new(&space, &*self.inner).map_err(SolveError::Backend)?;
         let mut workspace = GcrWorkspace::new(&system, k_max).map_err(SolveError::Backend)?;
         gcr(&system, &converted, rhs, x, &params, &mut workspace, observer)

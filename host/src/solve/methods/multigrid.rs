@@ -4,7 +4,7 @@ use super::super::formats::BlockMultigrid;
 use super::super::report::{MultigridLevel, MultigridReport};
 use super::super::request::{Correction, Request};
 use super::{Limits, Method, NeedsScope, OperatorPair, PrecisionLevel, PreparedMethod};
-use crate::field::{DeviceField, FieldSpace};
+use crate::field::{DeviceField, FieldShape, FieldSpace};
 use crate::halo::Needs;
 use crate::multigrid::{MultigridBytes, OUTER_DELTA, OUTER_DIRECTIONS};
 use crate::operators::{Key, KeyKind};
@@ -141,7 +141,7 @@ impl PreparedMethod for BlockMultigrid {
         let params = GcrParams { k_max: OUTER_DIRECTIONS, ..solver.into() };
         let mut workspace = GcrWorkspace::new(&system, params.k_max).map_err(SolveError::Backend)?;
         let sloppy = &pair.sloppy_space;
-        let single = FieldSpace::new(sloppy.domain(), sloppy.kind(), Precision::Single, rhs.nrhs());
+        let single = FieldSpace::new(sloppy.domain(), FieldShape::new(sloppy.kind(), Precision::Single, rhs.nrhs()));
         let mut solved = None;
         self.with_cycle(&mut |cycle| {
             let (workspace, observer) = (&mut workspace, &mut *observer);

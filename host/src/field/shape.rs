@@ -1,0 +1,74 @@
+//! The shape of fermion fields on a device.
+use gpu_kernels::storage::padded;
+use gpu_kernels::{FermionKind, Format, Precision};
+
+/// The shape of a fermion field on the sites of one parity.
+///
+/// A fifth dimension of extent L_s is an inner extent: each right-hand side consists of L_s blocks, which are four-dimensional
+/// fields. Block j L_s + s is slice s of right-hand side j. Sums are over all L_s blocks of a right-hand side, and
+/// coefficients of a right-hand side belong to all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldShape {
+    /// What lives on a site of a block.
+    pub kind: FermionKind,
+    /// L_s, which is 1 for four-dimensional fermions.
+    pub ls: usize,
+    /// How numbers are stored.
+    pub precision: Precision,
+    /// Number of right-hand sides.
+    pub nrhs: usize,
+}
+
+impl FieldShape {
+    /// Four-dimensional fields of a fermion type.
+    pub const fn new(kind: FermionKind, precision: Precision, nrhs: usize) -> Self {
+        FieldShape { kind, ls: 1, precision, nrhs }
+    }
+    /// Four-dimensional fields of four spins and three colours.
+    pub const fn spinors(precision: Precision, nrhs: usize) -> Self {
+        Self::new(FermionKind::Wilson, precision, nrhs)
+    }
+    /// Fields of three colours.
+    pub const fn colours(precision: Precision, nrhs: usize) -> Self {
+        Self::new(FermionKind::Staggered, precision, nrhs)
+    }
+    /// Returns this shape with another extent of the fifth dimension.
+    #[must_use]
+    pub const fn with_ls(self, ls: usize) -> Self {
+        FieldShape { ls, ..self }
+    }
+    /// Returns this shape with another precision.
+    #[must_use]
+    pub const fn with_precision(self, precision: Precision) -> Self {
+        FieldShape { precision, ..self }
+    }
+    /// Returns this shape with another number of right-hand sides.
+    #[must_use]
+    pub const fn with_nrhs(self, nrhs: usize) -> Self {
+        FieldShape { nrhs, ..self }
+    }
+    /// Number of four-dimensional blocks: L_s of each right-hand side.
+    pub const fn blocks(self) -> usize {
+        self.ls * self.nrhs
+    }
+    /// Complex numbers on a site of a block.
+    pub const fn components(self) -> usize {
+        3 * self.kind.spins()
+    }
+    /// Bytes of a site of a block.
+    pub const fn site_bytes(self) -> usize {
+        self.kind.site_bytes(self.precision)
+    }
+    /// Bytes of a field on `sites` sites.
+    pub fn bytes(self, sites: usize) -> usize {
+        padded(sites) * self.site_bytes() * self.blocks()
+    }
+    /// Whether sites hold colour vectors.
+    pub(crate) fn is_colours(self) -> bool {
+        self.kind == FermionKind::Staggered
+    }
+    /// The format of kernels for such fields.
+    pub(crate) fn format(self) -> Format {
+        Format::fermions(self.kind, self.precision)
+    }
+}
