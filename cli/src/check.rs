@@ -100,7 +100,10 @@ pub fn run(args: CheckArguments, context: &Context) -> Outcome {
 }
 
 fn spectrum(args: &CheckArguments, context: &Context) -> Outcome {
-    let (checked, solve, configurations) = super::spectrum::check(&args.file, &args.set, args.processes(), context)?;
+    let (checked, solve, configurations) =
+        ferrite_tasks::spectrum::check(&args.file, &args.set, args.processes(), &context.comm, |input| {
+            context.add_to(input);
+        })?;
     let forecast = args.time.then(|| Forecast::of_solve(&solve, &checked));
     let task = CheckedTask::Spectrum { configurations };
     let (what, batches) = (count(configurations, "configuration"), checked.batches.describe());

@@ -21,7 +21,6 @@ mod log;
 mod measure;
 mod output;
 mod plaquette;
-mod plot;
 mod processes;
 mod quenched;
 mod rational;
@@ -37,10 +36,11 @@ mod usage;
 mod verify;
 
 use ferrite_inputs::{Input, synonyms, text};
+use ferrite_tasks::session::Session;
 use ferrite_tasks::{Code, Failure, Outcome};
 use ferrite_tasks::{
     ahead, batch, checked, communicator, configured, device, failure, fields, host_links, interrupt, layout, line_file,
-    method, multigrid, named, plan, profile, progress, provenance, stout, target, terminal,
+    method, multigrid, named, plan, plot, profile, progress, provenance, stout, target, terminal,
 };
 use output::{Output, Reader};
 use text::count;
@@ -237,7 +237,7 @@ fn run(command: Command, context: &Context) -> Outcome {
         Command::Measure(args) => measure::run(&args, context),
         Command::Trace(args) => trace::run(&args, context),
         Command::Eigenvalues(args) => eigenvalues::run(&args, context),
-        Command::Spectrum(args) => spectrum::run(&args, context),
+        Command::Spectrum(args) => spectrum::run(args, context),
         Command::Forces(args) => rhmc::forces::run(&args, context),
         Command::Rational(args) => rational::run(&args, context),
         Command::Rhmc(args) => rhmc::run(&args, context),
@@ -281,6 +281,10 @@ impl Context {
         input.flag("transport", self.global.transport.as_deref());
         input.flag("no-overlap", self.global.no_overlap.then_some("true"));
         input.flag("share-gpus", self.global.share_gpus.then_some("true"));
+    }
+    /// Returns what tasks run with.
+    fn session(&self) -> Session {
+        Session { comm: self.comm.clone(), progress: self.progress() }
     }
     /// How this process shows progress.
     fn progress(&self) -> ProgressKind {

@@ -1,6 +1,6 @@
 //! `ferrite completions` and `ferrite man`: what shells and readers want to know of the command line.
 use super::plan::{OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES};
-use super::{Cli, Context, Failure, Outcome, bench, rhmc, spectrum, target};
+use super::{Cli, Context, Failure, Outcome, bench, rhmc, target};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
@@ -106,7 +106,7 @@ fn values(command: &str, flag: &str) -> Vec<String> {
             .concat()
         }
         "set" if command == "spectrum" => [
-            keys("source", names(&spectrum::SOURCES)),
+            keys("source", names(&ferrite_tasks::spectrum::SOURCES)),
             keys("solve.operator", operators().collect()),
             keys("solve.solver", methods()),
             keys("solve.precision", names(&PRECISIONS)),

@@ -2,7 +2,6 @@
 mod result;
 
 pub use ferrite_tasks::solve::*;
-pub use result::{advice, announce, worst};
 
 use super::batch::{BatchTask, RIGHT_HAND_SIDE};
 use super::host_links::LinksRead;

@@ -1,6 +1,6 @@
 //! Advice on command lines that could not be parsed.
 use super::named::is_field;
-use super::{rhmc, spectrum, synonyms, text};
+use super::{rhmc, synonyms, text};
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use ferrite::operators::operator_named;
@@ -169,7 +169,7 @@ fn of_argument(
     }
     let schema: &Schema = match called {
         "ferrite rhmc" | "ferrite forces" => &rhmc::input::SCHEMA,
-        "ferrite spectrum" => &spectrum::SCHEMA,
+        "ferrite spectrum" => &ferrite_tasks::spectrum::SCHEMA,
         _ => return None,
     };
     let names = schema.all_names();

@@ -4,9 +4,10 @@
 //! |---|---|
 //! | [`solve`], [`checked`], [`plan`], [`method`], [`multigrid`], [`schwarz`], [`keys`] | a solve: keys of its input, the request that they make, and its run |
 //! | [`solver`], [`outcome`] | settings of a solver by name, and outcomes of solves as records |
+//! | [`spectrum`] | propagators, correlators and effective masses of hadrons |
 //! | [`batches`], [`batch`] | numbers of right-hand sides that are solved together |
-//! | [`host_links`], [`stout`], [`fields`], [`setup_file`], [`configured`], [`line_file`], [`target`], [`named`] | links, fields and results in files |
-//! | [`device`], [`layout`], [`communicator`], [`ahead`], [`profile`] | devices and processes |
+//! | [`host_links`], [`stout`], [`fields`], [`setup_file`], [`configured`], [`line_file`], [`target`], [`plot`], [`named`] | links, fields and results in files |
+//! | [`device`], [`layout`], [`communicator`], [`session`], [`ahead`], [`profile`] | devices and processes |
 //! | [`ensemble`], [`observables`] | records of ensembles and of observables |
 //! | [`failure`], [`interrupt`], [`progress`], [`provenance`], [`terminal`] | failures, signals, progress and logs of a run |
 #![deny(unsafe_code)]
@@ -32,13 +33,16 @@ pub mod named;
 pub mod observables;
 pub mod outcome;
 pub mod plan;
+pub mod plot;
 pub mod profile;
 pub mod progress;
 pub mod provenance;
 pub mod schwarz;
+pub mod session;
 pub mod setup_file;
 pub mod solve;
 pub mod solver;
+pub mod spectrum;
 pub mod stout;
 pub mod target;
 pub mod terminal;

@@ -4,23 +4,24 @@ use crate::fields::Stack;
 use crate::host_links::{HostLinks, LinksRead};
 use crate::layout::{Cut, Layout};
 use crate::method::SolveScheme;
-use crate::plan::{self, FermionPlan, RECONSTRUCTIONS, Systems, name_of};
+use crate::plan::{self, FermionPlan, PRECISIONS, RECONSTRUCTIONS, Systems, name_of};
 use crate::progress::Watch;
 use crate::setup_file::SetupFile;
-use crate::{Failure, Outcome, target};
+use crate::{Failure, Outcome, target, text};
 use ferrite::FermionKind;
 use ferrite::LinkStorage;
 use ferrite::domain::Domain;
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
 use ferrite::halo::Needs;
 use ferrite::operators::Operator;
+use ferrite::solve::names;
 use ferrite::solve::{Configuration, Method, Report, Request, SolveFailure, Solved, in_batches};
 use ferrite_inputs::values::{Switch, Text};
 use ferrite_inputs::{Given, Input};
 use serde::Deserialize;
 use solvers::Unsolved;
 use std::path::{Path, PathBuf};
-use tracing::info;
+use tracing::{info, warn};
 
 /// A solve, resolved and checked as far as that is possible without reading the links.
 pub struct Solve {
@@ -230,4 +231,40 @@ fn different_files(input: &mut Input) {
             }
         }
     }
+}
+
+/// Returns a note on a solver that gave up although its solution is one.
+pub fn good_enough(why: &Unsolved) -> String {
+    format!("the solver gave up, but the true residual in double precision is at or below the tolerance: {why}")
+}
+
+/// Warns of precision escalations, and notes that a solver gave up whose solution is good enough.
+pub fn announce(report: &Report) {
+    for escalation in &report.escalations {
+        warn!(
+            "after {}: {}; went on with {} in {} precision, recon {}",
+            text::count(escalation.iterations, "iteration"),
+            escalation.reason,
+            name_of(&PRECISIONS, escalation.precision),
+            name_of(&PRECISIONS, escalation.outer),
+            name_of(&RECONSTRUCTIONS, escalation.reconstruction)
+        );
+    }
+    for change in &report.method_changes {
+        let iterations = text::count(change.iterations, "iteration");
+        info!("after {iterations} {} went on: {}", change.method.name, change.reason);
+    }
+    if let Some(why) = &report.gave_up {
+        info!("{}", good_enough(why));
+    }
+}
+
+/// Returns the solvers that a failed solve tried and one that may help, for the end of a message.
+pub fn advice(report: &Report, error: &Unsolved) -> String {
+    names::advice(report, error, |name| format!("--solver {name}"), "a larger --max-iterations")
+}
+
+/// Returns the largest true residual, NaN if there is one.
+pub fn worst(report: &Report) -> f64 {
+    solvers::worst_residual(&report.true_residual)
 }

@@ -1,20 +1,20 @@
 //! What a solve prints and writes.
-use super::{Ended, Solve};
 use crate::batch::Batches;
 use crate::device::Device;
 use crate::failure::ReadBy;
 use crate::fields::Source;
 use crate::layout::Layout;
 use crate::method::SolveScheme;
-use crate::plan::{PRECISIONS, RECONSTRUCTIONS, STRATEGIES, Systems, name_of};
+use crate::plan::{PRECISIONS, STRATEGIES, Systems, name_of};
 use crate::profile::Profile;
 use crate::progress::Watch;
 use crate::{Context, Failure, Outcome, fields, interrupt, multigrid, plot, text};
 use ferrite::field::host::{Fermion, HostField};
 use ferrite::operators::Operator;
-use ferrite::solve::{Report, ShiftStrategy, ShiftsReport, names};
+use ferrite::solve::{Report, ShiftStrategy, ShiftsReport};
 use ferrite_records::solve::{ShiftsRecord, SolveCircumstances, SolveRecord};
 use ferrite_tasks::outcome::{self, SystemKind};
+use ferrite_tasks::solve::{Ended, Solve, advice, announce, good_enough, worst};
 use solvers::Unsolved;
 use std::path::PathBuf;
 use tracing::{info, warn};
@@ -257,40 +257,4 @@ fn lines(sources: &[Source], report: &Report) -> String {
         format!("  {source}: {}, {residual:.3e}\n", text::count(*iterations, "iteration"))
     };
     sources.iter().zip(each).map(line).collect()
-}
-
-/// A note on a solver that gave up although its solution is one.
-fn good_enough(why: &Unsolved) -> String {
-    format!("the solver gave up, but the true residual in double precision is at or below the tolerance: {why}")
-}
-
-/// Warns of precision escalations, and notes that a solver gave up whose solution is good enough.
-pub fn announce(report: &Report) {
-    for escalation in &report.escalations {
-        warn!(
-            "after {}: {}; went on with {} in {} precision, recon {}",
-            text::count(escalation.iterations, "iteration"),
-            escalation.reason,
-            name_of(&PRECISIONS, escalation.precision),
-            name_of(&PRECISIONS, escalation.outer),
-            name_of(&RECONSTRUCTIONS, escalation.reconstruction)
-        );
-    }
-    for change in &report.method_changes {
-        let iterations = text::count(change.iterations, "iteration");
-        info!("after {iterations} {} went on: {}", change.method.name, change.reason);
-    }
-    if let Some(why) = &report.gave_up {
-        info!("{}", good_enough(why));
-    }
-}
-
-/// The solvers that a failed solve tried and one that may help, for the end of a message.
-pub fn advice(report: &Report, error: &Unsolved) -> String {
-    names::advice(report, error, |name| format!("--solver {name}"), "a larger --max-iterations")
-}
-
-/// The largest true residual, NaN if there is one.
-pub fn worst(report: &Report) -> f64 {
-    solvers::worst_residual(&report.true_residual)
 }

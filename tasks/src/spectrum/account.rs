@@ -1,6 +1,6 @@
 //! Account of the solve for a propagator, for the line of a configuration and beside a propagator that is kept.
-use super::super::batch::Batches;
-use super::super::solve;
+use crate::batch::Batches;
+use crate::solve;
 use ferrite::solve::Report;
 use ferrite_records::spectrum::SolveNote;
 

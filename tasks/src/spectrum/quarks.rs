@@ -1,18 +1,19 @@
 //! Propagators: solved, or read where they are kept.
-use super::super::batch::{BatchTask, Batches, Needs, RIGHT_HAND_SIDE};
-use super::super::communicator::RunCommunicator;
-use super::super::configured::Configured;
-use super::super::device::Device;
-use super::super::host_links::{HostLinks, LinksRead};
-use super::super::layout::{Cut, Layout};
-use super::super::plan::{configuration_header, reading};
-use super::super::progress::Watch;
-use super::super::solve::{self, ReadySolve, Solve};
-use super::super::{Code, Context, Failure, Outcome, ahead, fields, interrupt, text};
 use super::account::SolveAccount;
 use super::input::{Shell, SourceKind, SpectrumInput};
 use super::kept::{KeptFields, KeptPropagator};
 use super::spatial::SpatialWork;
+use crate::batch::{BatchTask, Batches, Needs, RIGHT_HAND_SIDE};
+use crate::communicator::RunCommunicator;
+use crate::configured::Configured;
+use crate::device::Device;
+use crate::host_links::{HostLinks, LinksRead};
+use crate::layout::{Cut, Layout};
+use crate::plan::{configuration_header, reading};
+use crate::progress::Watch;
+use crate::session::Session;
+use crate::solve::{self, ReadySolve, Solve};
+use crate::{Code, Failure, Outcome, ahead, fields, interrupt, text};
 use ferrite::domain::{Domain, Part};
 use ferrite::field::host::{ColourVector, Fermion, HostColour, HostField, HostGauge, HostSpinor, Spinor};
 use ferrite::field::{FieldShape, FullField, GaugeField};
@@ -228,7 +229,7 @@ pub struct QuarksOn<'a> {
     configuration: &'a mut Configured,
     what: &'a str,
     device: &'a Device,
-    context: &'a Context,
+    session: &'a Session,
     links: &'a QuarkLinks,
     /// On the device, of each quark.
     ready: Vec<Option<ReadySolve<'a>>>,
@@ -254,7 +255,7 @@ impl<'a> QuarksOn<'a> {
         configuration: &'a mut Configured,
         what: &'a str,
         device: &'a Device,
-        context: &'a Context,
+        session: &'a Session,
         links: &'a QuarkLinks,
     ) -> Self {
         let (smeared, plaquette, domains, count) = (None, None, None, input.quarks.len());
@@ -265,7 +266,7 @@ impl<'a> QuarksOn<'a> {
             configuration,
             what,
             device,
-            context,
+            session,
             links,
             ready,
             smearing,
@@ -283,7 +284,7 @@ impl<'a> QuarksOn<'a> {
     /// The input does not fit it.
     pub fn lattice(&self) -> Outcome<Lattice> {
         let solves = check(self.input, &[&self.configuration.typed], self.what);
-        self.context.comm.agree(solves.map(|solves| solves[0].plan.lattice))
+        self.session.comm.agree(solves.map(|solves| solves[0].plan.lattice))
     }
     /// *Collective.* Frees what lies on the device, once all is measured.
     pub fn release(self) -> Outcome {
@@ -298,7 +299,7 @@ impl<'a> QuarksOn<'a> {
         if let Some(known) = &self.domains {
             return Ok(known.clone());
         }
-        let (comm, is_gpu) = (&self.context.comm, self.device.name() != "cpu");
+        let (comm, is_gpu) = (&self.session.comm, self.device.name() != "cpu");
         let solves = comm.agree(check(self.input, &[&self.configuration.typed], self.what))?;
         let there = layout.domain(self.device.backend())?;
         let propagators = contraction_bytes(F::KIND, layout.local().volume(), propagators(self.input));
@@ -327,7 +328,7 @@ impl<'a> QuarksOn<'a> {
     }
     /// *Collective.* The links of a quark, smeared for its operator, and those of sources and sinks.
     fn read(&mut self, quark: usize, solve: &Solve, layout: &Layout) -> Outcome {
-        let (input, plan, comm) = (self.input, &solve.plan, &self.context.comm);
+        let (input, plan, comm) = (self.input, &solve.plan, &self.session.comm);
         let known = &self.links.0[quark];
         if known.get().is_some() {
             return Ok(());
@@ -359,7 +360,7 @@ impl<'a> QuarksOn<'a> {
     }
     /// *Collective.* The propagator of a quark from an origin, smeared at the sink where that is asked for.
     pub fn propagator<F: Quark>(&mut self, quark: usize, origin: [usize; 4]) -> Outcome<Propagator> {
-        let (input, comm) = (self.input, &self.context.comm);
+        let (input, comm) = (self.input, &self.session.comm);
         let mut settings = input.solve_settings(quark, origin, &self.configuration.typed);
         let solve = comm.agree(Solve::of(&mut settings, self.what))?;
         let (plan, components) = (&solve.plan, F::COMPONENTS);
@@ -408,7 +409,7 @@ impl<'a> QuarksOn<'a> {
             let solved = SolveAccount::new(&report, &batches);
             if let Some(kept) = kept {
                 let fields = solutions.download::<F>()?;
-                kept.write(self.configuration, (&fields, &solved), F::TITLE, &layout, &self.context.comm)?;
+                kept.write(self.configuration, (&fields, &solved), F::TITLE, &layout, &self.session.comm)?;
             }
             // Changing the spin basis rounds. Solutions take the same way as those that are read from files, and have the same bits.
             solutions.pack(&solutions.unpack()?)?;
@@ -497,7 +498,7 @@ impl<'a> QuarksOn<'a> {
         let why = "a source has numbers whose squares double precision does not hold: quarks as heavy as that have no \
                    correlators there";
         let is_held = !sources.iter().flat_map(|(_, fields)| fields).any(out_of_range);
-        self.context.comm.agree(is_held.then_some(()).ok_or_else(|| Failure::failed(why)))?;
+        self.session.comm.agree(is_held.then_some(()).ok_or_else(|| Failure::failed(why)))?;
         let whole = whole_bytes::<F>(layout, [&domain, &home]);
         // What a setup that is there iterates with.
         let has_setup = self.ready[quark].as_ref().is_some_and(|there| there.configuration.multigrid_setup().is_some());
@@ -510,7 +511,7 @@ impl<'a> QuarksOn<'a> {
         let batches = self.batches(quark, &name, RIGHT_HAND_SIDE, F::COMPONENTS, needs)?;
         info!("{}{told}: {}", self.configuration.typed.display(), batches.describe());
         let work = json!({ "task": "spectrum", "configuration": self.configuration.typed, "solve": told.trim() });
-        let mut watch = Watch::new(solve.scheme.tol, self.context.progress(), work, &self.context.comm);
+        let mut watch = Watch::new(solve.scheme.tol, self.session.progress, work, &self.session.comm);
         let mut solutions = None;
         let typed = self.configuration.typed.clone();
         let storage = self.links.0[quark].get().expect("links are read before a solve").storage;
@@ -542,7 +543,7 @@ impl<'a> QuarksOn<'a> {
         count: usize,
         needs: impl Fn(usize) -> Needs,
     ) -> Outcome<Batches> {
-        let task = BatchTask { device: self.device, comm: &self.context.comm, name, noun };
+        let task = BatchTask { device: self.device, comm: &self.session.comm, name, noun };
         let found = task.split(self.input.batch, count, &needs);
         let is_good = |found: &Outcome<Batches>| found.as_ref().is_ok_and(|found| !found.are_limited_by_memory());
         if is_good(&found) {
@@ -567,7 +568,7 @@ impl<'a> QuarksOn<'a> {
     ) -> Outcome<Propagator> {
         let (input, layout) = (self.input, &other.layout);
         let mut settings = input.solve_settings(quark, origin, &self.configuration.typed);
-        let solve = self.context.comm.agree(Solve::of(&mut settings, self.what))?;
+        let solve = self.session.comm.agree(Solve::of(&mut settings, self.what))?;
         let (begin, time) = (Instant::now(), (origin[3] + separation) % layout.lattice().size()[3]);
         let momentum = input.three_point.as_ref().map_or([0; 3], |three| three.momentum);
         let made = |section: Section| -> Outcome<_> {
@@ -582,7 +583,7 @@ impl<'a> QuarksOn<'a> {
             };
             Ok((local, sources))
         };
-        let sources = self.context.comm.agree(layout.section.at_time(time).map(made).transpose())?;
+        let sources = self.session.comm.agree(layout.section.at_time(time).map(made).transpose())?;
         let sources = if input.shell_sink { self.smear_source(quark, sources, layout)? } else { sources };
         self.spent.sources += begin.elapsed().as_secs_f64();
         let of = match sink {
@@ -613,7 +614,7 @@ impl<'a> QuarksOn<'a> {
     ) -> Outcome<Propagator> {
         let (input, layout) = (self.input, &from.layout);
         let mut settings = input.solve_settings(quark, origin, &self.configuration.typed);
-        let solve = self.context.comm.agree(Solve::of(&mut settings, self.what))?;
+        let solve = self.session.comm.agree(Solve::of(&mut settings, self.what))?;
         let begin = Instant::now();
         let point = |section: Section| {
             let about = SourceOf { input, configuration: self.configuration, section };

@@ -1,12 +1,13 @@
 //! The correlators of one configuration, and what is recorded of how they were made.
-use super::super::communicator::RunCommunicator;
-use super::super::configured::Configured;
-use super::super::device::Device;
-use super::super::{Context, Failure, Outcome};
 use super::account::SolveAccount;
 use super::input::{SpectrumInput, ThreePointHadron};
 use super::quarks::{Propagator, Quark, QuarkLinks, QuarksOn, SinkOf};
 use super::spatial::shift_name;
+use crate::communicator::RunCommunicator;
+use crate::configured::Configured;
+use crate::device::Device;
+use crate::session::Session;
+use crate::{Failure, Outcome};
 use ferrite::field::host::{ColourVector, Spinor};
 use ferrite::observables::spectrum::gamma::{COUNT, Gamma, name};
 use ferrite::observables::spectrum::mesons::Mesons;
@@ -222,10 +223,10 @@ pub fn measure<F: Hadrons>(
     configuration: &mut Configured,
     what: &str,
     device: &Device,
-    context: &Context,
+    session: &Session,
 ) -> Outcome<CorrelatorLine> {
     let (links, all) = (QuarkLinks::of(input), Instant::now());
-    let mut quarks = QuarksOn::new(input, configuration, what, device, context, &links);
+    let mut quarks = QuarksOn::new(input, configuration, what, device, session, &links);
     let lattice = quarks.lattice()?;
     let origins = input.origins(lattice);
     let (mut mean, mut solves, mut plaquette) = (Vec::<Correlator>::new(), Vec::new(), None);
@@ -258,7 +259,7 @@ pub fn measure<F: Hadrons>(
     debug!("{}", spent.describe(all.elapsed().as_secs_f64()));
     let share = 1.0 / origins.len() as f64;
     mean.iter_mut().flat_map(|c| &mut c.values).for_each(|value| *value *= share);
-    sum(&mut mean, &context.comm)?;
+    sum(&mut mean, &session.comm)?;
     let (together, propagators_read, solves) = told(&solves, input);
     let values = |one: &Correlator| CorrelatorValues {
         name: one.name.clone(),

@@ -1,8 +1,8 @@
 //! What is said of all configurations: correlators and effective masses with errors, as text, JSON and a picture.
-use super::super::device::Device;
-use super::super::text::count;
 use super::input::SpectrumInput;
 use super::result::File;
+use crate::device::Device;
+use crate::text::count;
 use ferrite::observables::spectrum::effective::CorrelatorShape;
 use ferrite::statistics::jackknife::{JackknifeEstimate, jackknife};
 use ferrite_records::fit::HadronFitRecord;

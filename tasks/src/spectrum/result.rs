@@ -1,18 +1,17 @@
 //! The folder of a spectrum: a line for each configuration, arrays, effective masses.
-use super::super::communicator::RunCommunicator;
-use super::super::configured::{Configured, Match};
-use super::super::{Failure, Outcome, target};
 use super::input::SpectrumInput;
 use super::kept::{difference, sweep, written};
-use super::summary::Summary;
+use crate::communicator::RunCommunicator;
+use crate::configured::{Configured, Match};
 use crate::plot::write_svg;
+use crate::{Failure, Outcome, target};
 use ferrite::files::npy;
 use ferrite::lattice::Lattice;
 use ferrite_records::Record;
 use ferrite_records::spectrum::{CorrelatorAxes, CorrelatorLine, CorrelatorName};
 use ferrite_report::analysis::AnalysisChoice;
 use ferrite_report::analysis::pcac::PcacFit;
-use ferrite_report::plot::error_bars;
+use ferrite_report::plot::error_bars::{self, ErrorBarPlot};
 use ferrite_report::records::correlators::{
     AXES, Correlator, Correlators, HadronChannel, LINES, correlator_line, hadrons, pcac_channels,
 };
@@ -215,7 +214,7 @@ pub fn write(
     folder: &Path,
     file: &File,
     input: &SpectrumInput,
-    summary: &Summary,
+    picture_of: impl FnOnce([usize; 4]) -> ErrorBarPlot,
     comm: &RunCommunicator,
 ) -> Outcome<Vec<PathBuf>> {
     let Some((_, first)) = file.done.first() else { return Ok(Vec::new()) };
@@ -242,8 +241,7 @@ pub fn write(
             ferrite::files::hdf5::write_correlators(&path, shape, &values, &axes.to_string())
                 .map_err(|why| Failure::failed(format!("{}: {why}", path.display())))?;
         }
-        let plot = summary.picture(&input.title(), first.lattice);
-        write_svg(&picture, error_bars::svg(&plot)).map_err(Failure::failed)
+        write_svg(&picture, error_bars::svg(&picture_of(first.lattice))).map_err(Failure::failed)
     })?;
     Ok(vec![lines, array, names, picture])
 }

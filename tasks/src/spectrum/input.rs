@@ -1,11 +1,10 @@
 //! The input of `ferrite spectrum`, checked.
-use super::super::batch::{self, BatchChoice, BatchSize};
-use super::super::device::DeviceChoice;
-use super::super::keys::{self, SOLVE};
-use super::super::named::{self, is_field};
-use super::super::plan::{definition, foreign_keys};
-use super::super::{Context, Failure, Outcome};
-use super::SpectrumArguments;
+use crate::batch::{self, BatchChoice, BatchSize};
+use crate::device::DeviceChoice;
+use crate::keys::{self, SOLVE};
+use crate::named::{self, is_field};
+use crate::plan::{definition, foreign_keys};
+use crate::{Failure, Outcome};
 use ferrite::FermionKind;
 use ferrite::lattice::Lattice;
 use ferrite::observables::spectrum::gamma::{COUNT, name};
@@ -198,6 +197,19 @@ pub struct TasteMeson {
     pub operators: Vec<SpinTaste>,
 }
 
+/// What an input is read from.
+#[derive(Clone, Debug, Default)]
+pub struct SpectrumSource {
+    /// The file, in TOML.
+    pub input: PathBuf,
+    /// Configurations, instead of those of the file.
+    pub configurations: Vec<String>,
+    /// Components of a source to solve together, as typed.
+    pub batch: Option<String>,
+    /// Assignments `KEY=VALUE`, which replace values of the file.
+    pub set: Vec<String>,
+}
+
 /// An input.
 #[derive(Debug)]
 pub struct SpectrumInput {
@@ -246,8 +258,8 @@ pub struct SpectrumInput {
 }
 
 impl SpectrumInput {
-    /// Reads the file and the settings beside it; all mistakes at once.
-    pub fn read(args: &SpectrumArguments, context: &Context) -> Outcome<Self> {
+    /// Reads the input that is named, and what was typed beside it, such as flags, which `add` adds; all mistakes at once.
+    pub fn read(args: &SpectrumSource, add: impl Fn(&mut Input)) -> Outcome<Self> {
         let mut s = Input::new(&SCHEMA);
         if let (true, Some(input)) =
             (is_field(&args.input), args.configurations.iter().find(|name| !is_field(name.as_ref())))
@@ -264,7 +276,7 @@ impl SpectrumInput {
             s.put("configurations", &args.configurations, "the configurations");
         }
         s.flag("batch", args.batch.as_deref());
-        context.add_to(&mut s);
+        add(&mut s);
         let device = DeviceChoice::of(&mut s);
         let keys: SpectrumKeys = s.read("");
         let mut quarks = quarks(&mut s);
@@ -283,7 +295,7 @@ impl SpectrumInput {
             if let Some(setting) = solve.get("batch") {
                 s.wrong(&setting, "is not a key of the solve here: give batch = N before all tables");
             }
-            context.add_to(solve);
+            add(solve);
             let chosen = definition(&mut solve.clone());
             for (setting, why) in chosen.map_or_else(Vec::new, |chosen| foreign_keys(solve, chosen)) {
                 s.wrong(&setting, why);

@@ -1,11 +1,11 @@
 //! Propagators in a folder, and whether results are of the same input.
-use super::super::communicator::RunCommunicator;
-use super::super::configured::{Configured, Match};
-use super::super::failure::ReadBy;
-use super::super::layout::Layout;
-use super::super::{Failure, Outcome, fields, target, text};
 use super::account::SolveAccount;
 use super::input::SpectrumInput;
+use crate::communicator::RunCommunicator;
+use crate::configured::{Configured, Match};
+use crate::failure::ReadBy;
+use crate::layout::Layout;
+use crate::{Failure, Outcome, fields, target, text};
 use ferrite::field::host::{Fermion, HostField};
 use ferrite::files::payload::checksum_of_fields;
 use ferrite::files::{self, Problem, ReadOptions};
@@ -291,7 +291,7 @@ mod tests {
                 let found = difference(&input(&all), &input(&other));
                 assert_eq!(found, Some(format!("solve.{}", key.name)), "{}", definition.name);
                 // And it is noted in the first place.
-                assert!(super::super::super::keys::physics().any(|known| known == key.name), "{}", key.name);
+                assert!(crate::keys::physics().any(|known| known == key.name), "{}", key.name);
             }
             for other in OPERATORS.into_iter().filter(|other| *other != definition) {
                 let mut of_other = all.clone();
