@@ -4,29 +4,18 @@ use crate::failure::{Failure, Outcome};
 use crate::keys;
 use crate::links::Links;
 use crate::typed::Typed;
-use ferrite::Precision;
 use ferrite::domain::Domain;
 use ferrite::field::GaugeField;
 use ferrite::hmc::action::{ActionName, GaugeAction};
-use ferrite::hmc::fermions::{Pseudofermions, QuarkOperator, QuarkSmearing, RationalFunctions, ShiftedSolver};
-use ferrite::hmc::functions::{Quarks, Tolerances, rational_functions, rational_functions_of_norm};
+use ferrite::hmc::fermions::ShiftedSolver;
 use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
 use ferrite::hmc::links::{EvolvingLinks, StopSignal};
-use ferrite::hmc::monomial::Monomial;
-use ferrite::hmc::spectrum::{end_of_interval, interval, largest};
-use ferrite::hmc::stout::StoutSmearing;
+use ferrite::hmc::quarks::QuarkGroup;
 use ferrite::hmc::trajectory::{Chain as Course, LevelPlan, Plan};
-use ferrite::hmc::wilson::determinant::BlockDeterminant;
-use ferrite::hmc::wilson::one_flavour::OneFlavour;
-use ferrite::hmc::wilson::spectrum::extremes;
-use ferrite::hmc::wilson::two_flavours::SplitDeterminant;
-use ferrite::hmc::wilson::{WilsonMethod, WilsonQuarks, WilsonSolver};
-use ferrite::operators::fat_links::PathCoefficients;
-use ferrite::operators::{Operator, Smearing, Tadpole};
-use ferrite::rational::{self, Fraction};
+use ferrite::{FermionKind, Precision};
 use ferrite_records::ensemble::EnergyParts;
 use ferrite_records::object;
-use ferrite_tasks::ensemble::energies;
+use ferrite_tasks::ensemble::{EnsembleError, EnsembleQuarks, energies};
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -43,43 +32,17 @@ pub struct Chain {
 #[derive(Clone)]
 struct ChainPlan {
     plan: Plan,
-    quarks: Vec<QuarkPlan>,
+    quarks: Vec<QuarkGroup>,
     solvers: [ShiftedSolver; 2],
     precision: Precision,
-}
-
-/// Quarks, with what they need to become parts of the action.
-#[derive(Clone)]
-enum QuarkPlan {
-    Two {
-        quarks: WilsonQuarks,
-        heavier: Vec<(WilsonQuarks, String)>,
-        name: String,
-        method: WilsonMethod,
-        guesses: usize,
-    },
-    One {
-        quarks: WilsonQuarks,
-        name: String,
-    },
-    Staggered {
-        operator: QuarkOperator,
-        quarks: Vec<Quarks>,
-        pseudofermions: usize,
-        name: String,
-    },
 }
 
 /// A chain with what its rational functions hold for.
 struct Running {
     chain: Course,
-    quarks: Vec<QuarkPlan>,
-    /// Ends of the spectrum that functions are for, by quarks; of staggered ones the upper one alone.
+    planned: ChainPlan,
+    /// Intervals of the rational functions.
     intervals: Vec<[f64; 2]>,
-    /// The first part of the action of each.
-    first: Vec<usize>,
-    solver: WilsonSolver,
-    seed: u64,
     /// Whether links have moved since the spectrum was looked at.
     has_moved: bool,
     /// The last trajectory, as it was told: somebody may have stopped it when it was done already.
@@ -191,174 +154,54 @@ fn names<T>(all: &[(&'static str, T)]) -> String {
     all.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
-fn quark(spec: &QuarkSpec) -> Outcome<QuarkPlan> {
-    let QuarkSpec { operator: name, title, .. } = spec;
-    let (operator, _) = keys::resolve(name, spec.parameters.clone())?;
-    let levels = spec.stout_levels.unwrap_or(1);
-    let stout = spec.stout_rho.map(|rho| StoutSmearing { rho, levels, spatial: false });
-    match (operator, spec.kind.as_str()) {
-        (Operator::WilsonLike(operator), "two") => {
-            let plain = WilsonQuarks { stout, ..WilsonQuarks::new(operator) };
-            let heavier = spec.heavier.iter().filter_map(|mass| match Operator::from(operator).with_mass(*mass) {
-                Operator::WilsonLike(operator) => Some((WilsonQuarks { operator, ..plain }, format!("m = {mass}"))),
-                Operator::Staggered(_) => None,
-            });
-            let twisted =
-                spec.twists.iter().map(|twist| (WilsonQuarks { twist: *twist, ..plain }, format!("mu = {twist}")));
-            let method = match spec.method.as_deref().unwrap_or("cg") {
-                "cg" => WilsonMethod::Cg,
-                "bicgstab" => WilsonMethod::Bicgstab,
-                "multigrid" => WilsonMethod::Multigrid,
-                other => return Err(Failure::input(format!("method '{other}': there are cg, bicgstab and multigrid"))),
-            };
-            let guesses = spec.guesses.unwrap_or(0);
-            Ok(QuarkPlan::Two {
-                quarks: plain,
-                heavier: heavier.chain(twisted).collect(),
-                name: title.clone(),
-                method,
-                guesses,
-            })
-        }
-        (Operator::WilsonLike(operator), "one") => {
-            Ok(QuarkPlan::One { quarks: WilsonQuarks { stout, ..WilsonQuarks::new(operator) }, name: title.clone() })
-        }
-        (Operator::Staggered(operator), "staggered") => {
-            let smearing = match (operator.smearing, stout) {
-                (Smearing::Asqtad(Tadpole::Given(u0)), None) => QuarkSmearing::Paths(PathCoefficients::asqtad(u0)),
-                (Smearing::Asqtad(Tadpole::Plaquette), None) => {
-                    return Err(Failure::input("u0 = plaquette changes with the links: give a number"));
-                }
-                (Smearing::Hisq(epsilon), None) => QuarkSmearing::Hisq { epsilon },
-                (Smearing::None, stout) => stout.map_or(QuarkSmearing::Thin, QuarkSmearing::Stout),
-                _ => {
-                    return Err(Failure::input(
-                        "asqtad and HISQ quarks have smeared links of their own: leave stout_rho out",
-                    ));
-                }
-            };
-            let flavours: Vec<Fraction> = spec
-                .flavours
-                .iter()
-                .map(|text| text.parse::<Fraction>().map_err(|why| Failure::input(format!("flavours {text}: {why}"))))
-                .collect::<Outcome<_>>()?;
-            let masses = &spec.masses;
-            if masses.is_empty() || masses.len() != flavours.len() {
-                return Err(Failure::input(format!("{} masses with {} flavours", masses.len(), flavours.len())));
-            }
-            let quarks = masses.iter().zip(flavours).map(|(mass, flavours)| Quarks { mass: *mass, flavours }).collect();
-            let pseudofermions = spec.pseudofermions.unwrap_or(1);
-            let operator = QuarkOperator { params: operator.params, smearing, theta: operator.theta };
-            Ok(QuarkPlan::Staggered { operator, quarks, pseudofermions, name: title.clone() })
-        }
-        _ => Err(Failure::input(format!(
-            "{name} quarks cannot be made so: two and one flavours are for Wilson-like ones"
-        ))),
-    }
+fn quark(spec: &QuarkSpec) -> Outcome<QuarkGroup> {
+    let (kind, flavours) = match spec.kind.as_str() {
+        "two" => (FermionKind::Wilson, vec!["2".into()]),
+        "one" => (FermionKind::Wilson, vec!["1".into()]),
+        _ => (FermionKind::Staggered, spec.flavours.clone()),
+    };
+    let list = |numbers: &[f64]| numbers.iter().map(f64::to_string).collect::<Vec<_>>().join(",");
+    let count = |n: Option<usize>| n.map(|n| n.to_string());
+    let text = |text: String| Some(text).filter(|text| !text.is_empty());
+    // As an input file has them.
+    let keys = [
+        ("operator", text(spec.operator.clone())),
+        ("level", count(Some(spec.level))),
+        ("stout_rho", spec.stout_rho.map(|rho| rho.to_string())),
+        ("stout_levels", count(spec.stout_levels)),
+        ("hasenbusch_mass", text(list(&spec.heavier))),
+        ("hasenbusch_mu", text(list(&spec.twists))),
+        ("method", spec.method.clone()),
+        ("guesses", count(spec.guesses)),
+        ("mass", text(list(&spec.masses))),
+        ("flavours", text(flavours.join(","))),
+        ("pseudofermions", count(spec.pseudofermions)),
+    ];
+    let mut values = spec.parameters.clone();
+    values.extend(keys.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?))));
+    let mut group = keys::quarks(kind, values)?;
+    group.name.clone_from(&spec.title);
+    Ok(group)
 }
 
-impl QuarkPlan {
-    /// How many parts of the action it has.
-    fn parts(&self) -> usize {
-        match self {
-            QuarkPlan::Two { quarks, heavier, .. } => 1 + heavier.len() + usize::from(quarks.has_determinant()),
-            QuarkPlan::One { quarks, .. } => 1 + usize::from(quarks.has_determinant()),
-            QuarkPlan::Staggered { .. } => 1,
-        }
-    }
-    /// Rational functions for a spectrum.
-    fn functions(&self, interval: [f64; 2]) -> Outcome<Option<RationalFunctions>> {
-        let tolerances = Tolerances::default();
-        let made = match self {
-            QuarkPlan::Two { .. } => return Ok(None),
-            QuarkPlan::One { .. } => rational_functions_of_norm(1, 1, interval, tolerances, rational::approximate_to),
-            QuarkPlan::Staggered { quarks, pseudofermions, .. } => {
-                rational_functions(quarks, *pseudofermions, interval[1], tolerances, rational::approximate_to)
-            }
-        };
-        made.map(Some).map_err(|why| Failure::input(format!("no rational function: {why}")))
-    }
-    /// Ends of the spectrum; `None` without a rational function.
-    fn spectrum(&self, links: &EvolvingLinks, solver: WilsonSolver, seed: u64) -> Outcome<Option<[f64; 2]>> {
-        match self {
-            QuarkPlan::Two { .. } => Ok(None),
-            QuarkPlan::One { quarks, .. } => Ok(Some(extremes(links, quarks, solver, seed)?)),
-            QuarkPlan::Staggered { operator, .. } => Ok(Some([0.0, largest(links, operator, seed)?])),
-        }
-    }
-    /// The interval of its rational functions for a spectrum with these ends.
-    fn interval(&self, found: [f64; 2]) -> [f64; 2] {
-        match self {
-            // An interval has a length, whatever the links are.
-            QuarkPlan::Staggered { .. } => [0.0, end_of_interval(found[1].max(1.0))],
-            _ => interval(found),
-        }
-    }
-    /// Parts of the action; `first` is the number of pseudofermions before them.
-    fn make(
-        &self,
-        domain: &Domain,
-        solvers: &[ShiftedSolver; 2],
-        interval: [f64; 2],
-        first: u32,
-    ) -> Outcome<Vec<Box<dyn Monomial>>> {
-        let mut parts: Vec<Box<dyn Monomial>> = Vec::new();
-        let functions = self.functions(interval)?;
-        match (self, functions) {
-            (QuarkPlan::Two { quarks, heavier, name, method, guesses }, _) => {
-                let precision = solvers[0].precision();
-                let split = SplitDeterminant {
-                    name: name.clone(),
-                    quarks: *quarks,
-                    heavier: heavier.clone(),
-                    solvers: [&solvers[0], &solvers[1]].map(|solver| wilson_solver(solver, precision, *method)),
-                    precision,
-                    guesses: *guesses,
-                    multigrid: (*method == WilsonMethod::Multigrid).then(Default::default),
-                };
-                for part in split.parts(domain, first)? {
-                    parts.push(Box::new(part));
-                }
-                if quarks.has_determinant() {
-                    parts.push(Box::new(BlockDeterminant::new(format!("{name}, determinant"), *quarks, 2)));
-                }
-            }
-            (QuarkPlan::One { quarks, name }, Some(functions)) => {
-                let part = OneFlavour::new(domain, name.clone(), *quarks, functions, solvers.clone(), first, 1)?;
-                parts.push(Box::new(part));
-                if quarks.has_determinant() {
-                    parts.push(Box::new(BlockDeterminant::new(format!("{name}, determinant"), *quarks, 1)));
-                }
-            }
-            (QuarkPlan::Staggered { operator, pseudofermions, name, .. }, Some(functions)) => {
-                let (name, count) = (name.clone(), *pseudofermions);
-                let made = Pseudofermions::new(domain, name, *operator, functions, solvers.clone(), first, count)?;
-                parts.push(Box::new(made));
-            }
-            (_, None) => return Err(Failure::other("no rational function was made")),
-        }
-        Ok(parts)
-    }
-}
-
-fn wilson_solver(solver: &ShiftedSolver, precision: Precision, method: WilsonMethod) -> WilsonSolver {
-    WilsonSolver { method, precision, tol: solver.tol[0], max_iterations: solver.max_iterations }
-}
-
+/// Returns the plan of a chain that Python describes.
 fn planned(spec: &ChainSpec) -> Outcome<ChainPlan> {
     let quarks = spec.quarks.iter().map(quark).collect::<Outcome<Vec<_>>>()?;
     let (outer, inner) = (scheme(&spec.integrator)?, scheme(&spec.gauge_integrator)?);
     let level = |steps: &usize| LevelPlan { gauge: false, quarks: Vec::new(), scheme: outer, steps: *steps };
     let mut levels: Vec<LevelPlan> = spec.steps.iter().map(level).collect();
     let mut part = 0;
-    for (k, one) in quarks.iter().enumerate() {
-        let level = spec.quarks[k].level;
-        let count = levels.len();
-        let Some(level) = levels.get_mut(level) else {
-            return Err(Failure::input(format!("quarks are on level {level}, counted from 0, but steps has {count}")));
-        };
-        level.quarks.extend(part..part + one.parts());
-        part += one.parts();
+    for one in &quarks {
+        for level in one.levels() {
+            let count = levels.len();
+            let Some(place) = levels.get_mut(level) else {
+                return Err(Failure::input(format!(
+                    "quarks are on level {level}, counted from 0, but steps has {count}"
+                )));
+            };
+            place.quarks.push(part);
+            part += 1;
+        }
     }
     match spec.gauge_steps {
         Some(steps) if !quarks.is_empty() => {
@@ -385,41 +228,33 @@ fn planned(spec: &ChainSpec) -> Outcome<ChainPlan> {
 
 impl Running {
     fn new(domain: &Domain, gauge: &ferrite::field::host::HostGauge, planned: ChainPlan) -> Outcome<Self> {
-        let ChainPlan { plan, quarks, solvers, precision } = planned;
-        let (thin, seed) = (GaugeField::upload(domain, gauge)?, plan.seed);
-        let solver = WilsonSolver { tol: 1e-6, ..wilson_solver(&solvers[0], solvers[0].precision(), WilsonMethod::Cg) };
-        let (mut parts, mut intervals, mut first, mut fields) = (Vec::new(), Vec::new(), Vec::new(), 0);
-        {
-            let links = EvolvingLinks::new(&thin, precision)?;
-            for one in &quarks {
-                let bounds = one.spectrum(&links, solver, seed)?.map_or([0.0, 1.0], |found| one.interval(found));
-                let made = one.make(domain, &solvers, bounds, fields)?;
-                fields += made.iter().map(|part| part.count() as u32).sum::<u32>();
-                first.push(parts.len());
-                parts.extend(made);
-                intervals.push(bounds);
-            }
-        }
-        let chain = Course::new(plan, &thin, precision, parts)?;
-        Ok(Running { chain, quarks, intervals, first, solver, seed, has_moved: false, last: None })
+        let thin = GaugeField::upload(domain, gauge)?;
+        let links = EvolvingLinks::new(&thin, planned.precision)?;
+        let (parts, intervals) = planned.quarks().parts_for(&links).map_err(without_action)?;
+        drop(links);
+        let chain = Course::new(planned.plan.clone(), &thin, planned.precision, parts)?;
+        Ok(Running { chain, planned, intervals, has_moved: false, last: None })
     }
     /// Makes other rational functions where the spectrum has left their interval.
     fn look_at_spectrum(&mut self) -> Outcome {
-        for (k, one) in self.quarks.iter().enumerate() {
-            let Some(found) = one.spectrum(self.chain.links(), self.solver, self.seed)? else { continue };
-            let [low, high] = self.intervals[k];
-            let staggered = matches!(one, QuarkPlan::Staggered { .. });
-            if found[1] <= high && (staggered || found[0] >= low) {
-                continue;
-            }
-            let wanted = one.interval(found);
-            self.intervals[k] = [wanted[0].min(low), wanted[1].max(high)];
-            let functions = one.functions(self.intervals[k])?;
-            if let (Some(functions), Some(part)) = (functions, self.chain.quarks().nth(self.first[k])) {
-                part.set_functions(functions);
-            }
+        let quarks = self.planned.quarks();
+        for seen in quarks.look_at_spectrum(self.chain.links(), &self.intervals)? {
+            quarks.follow(&mut self.chain, &mut self.intervals, &seen).map_err(without_action)?;
         }
         Ok(())
+    }
+}
+
+impl ChainPlan {
+    fn quarks(&self) -> EnsembleQuarks<'_> {
+        EnsembleQuarks { groups: &self.quarks, solvers: &self.solvers, seed: self.plan.seed }
+    }
+}
+
+fn without_action(error: EnsembleError) -> Failure {
+    match error {
+        EnsembleError::Hmc(error) => error.into(),
+        why @ EnsembleError::Functions { .. } => Failure::input(why.to_string()),
     }
 }
 

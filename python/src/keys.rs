@@ -1,8 +1,12 @@
 //! Parameters as Python's keyword arguments, under the names of the registry with `_` in place of `-`.
 use crate::failure::{Failure, Outcome};
 use ferrite::FermionKind;
+use ferrite::hmc::quarks::{QuarkGroup, QuarkKeys};
+use ferrite::hmc::stout::{LARGEST_RHO, MOST_LEVELS, StoutSmearing};
+use ferrite::multigrid::MultigridParams;
 use ferrite::operators::{Definition, Keys, OPERATORS, Operator, operator_named};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 /// Parameters with what was found wrong with them.
 pub struct Given {
@@ -106,15 +110,73 @@ impl Keys for Given {
     }
 }
 
+impl QuarkKeys for Given {
+    fn text(&self, key: &str) -> Option<String> {
+        self.values.get(&in_python(key)).cloned()
+    }
+    fn count(&mut self, key: &'static str, range: RangeInclusive<usize>) -> Option<usize> {
+        let text = self.get(key)?;
+        let count = text.parse::<usize>().ok().filter(|count| range.contains(count));
+        if count.is_none() {
+            self.is_wrong(key, &text, &format!("expected a whole number from {} to {}", range.start(), range.end()));
+        }
+        count
+    }
+    fn numbers(&mut self, key: &'static str, expected: &str, fits: &dyn Fn(f64) -> bool) -> Option<Vec<f64>> {
+        let text = self.get(key)?;
+        let one = |text: &str| text.parse::<f64>().ok().filter(|x| x.is_finite() && fits(*x));
+        let numbers = text.split(',').map(one).collect::<Option<Vec<_>>>();
+        if numbers.is_none() {
+            self.is_wrong(key, &text, &format!("expected {expected}"));
+        }
+        numbers
+    }
+    fn residuals(&mut self, key: &'static str) -> Option<Vec<f64>> {
+        self.numbers(key, "numbers above 0 and below 1", &|x| x > 0.0 && x < 1.0)
+    }
+    fn needed(&mut self, understood: bool, key: &str, example: &str) {
+        if !understood && !self.is_given(key) {
+            self.missing(&format!("{} is missing; for example {example}", in_python(key)));
+        }
+    }
+    fn stout(&mut self) -> Option<StoutSmearing> {
+        let rho = self.number("stout-rho", "a number from 0 to 0.25", &|rho| (0.0..=LARGEST_RHO).contains(&rho));
+        let levels = self.count("stout-levels", 1..=MOST_LEVELS.into()).unwrap_or(1);
+        Some(StoutSmearing { rho: rho?, levels, spatial: false })
+    }
+    fn multigrid(&mut self) -> MultigridParams {
+        MultigridParams::default()
+    }
+}
+
+/// Quarks that become parts of an action, with these parameters.
+pub fn quarks(kind: FermionKind, values: BTreeMap<String, String>) -> Outcome<QuarkGroup> {
+    let operator = values.get("operator").map(String::as_str).unwrap_or_default();
+    let definition = definition(operator)?;
+    if definition.kind != kind {
+        return Err(Failure::input(format!(
+            "{operator} quarks cannot be made so: two and one flavours are for Wilson-like ones"
+        )));
+    }
+    let mut given = Given::new(values);
+    let resolved = QuarkGroup::resolve(&mut given);
+    given.finish(definition)?;
+    resolved.ok_or_else(|| Failure::input("a parameter is missing"))
+}
+
+fn definition(name: &str) -> Outcome<&'static Definition> {
+    operator_named(name).ok_or_else(|| {
+        let names: Vec<&str> = OPERATORS.iter().map(|definition| definition.name).collect();
+        Failure::input(format!("'{name}' is no operator: there are {}", names.join(", ")))
+    })
+}
+
 /// The operator of this name with these parameters, and what is said of it beside an answer.
 pub fn resolve(
     name: &str,
     values: BTreeMap<String, String>,
 ) -> Outcome<(Operator, serde_json::Map<String, serde_json::Value>)> {
-    let Some(definition) = operator_named(name) else {
-        let names: Vec<&str> = OPERATORS.iter().map(|definition| definition.name).collect();
-        return Err(Failure::input(format!("'{name}' is no operator: there are {}", names.join(", "))));
-    };
+    let definition = definition(name)?;
     let mut given = Given::new(values);
     let resolved = definition.resolve_all(&mut given);
     // Solves for several masses have them beside the operator, of which it is then not one.

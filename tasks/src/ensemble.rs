@@ -1,6 +1,154 @@
-//! Trajectories, as records.
-use ferrite::hmc::trajectory::Energies;
+//! Quarks of an ensemble: rational functions for the spectrum of its links, and the parts of the action that they make.
+use ferrite::domain::Domain;
+use ferrite::hmc::HmcError;
+use ferrite::hmc::fermions::{RationalFunctions, ShiftedSolver};
+use ferrite::hmc::links::EvolvingLinks;
+use ferrite::hmc::monomial::Monomial;
+use ferrite::hmc::quarks::QuarkGroup;
+use ferrite::hmc::trajectory::{Chain, Energies};
+use ferrite::rational;
 use ferrite_records::ensemble::EnergyParts;
+
+/// Reason why an ensemble has no action.
+#[derive(Debug, thiserror::Error)]
+pub enum EnsembleError {
+    /// A solver, the device, or other processes.
+    #[error(transparent)]
+    Hmc(#[from] HmcError),
+    /// Rational functions that do not exist.
+    #[error("{quarks}: {why}{}", advice(.why))]
+    Functions {
+        /// Name of the quarks.
+        quarks: String,
+        /// The approximation's reason.
+        why: rational::Error,
+    },
+}
+
+/// Returns what may help where there is no rational function.
+fn advice(why: &rational::Error) -> &'static str {
+    match why {
+        rational::Error::NotStieltjes { .. } | rational::Error::AlreadyRational { .. } => {
+            "; more pseudofermions may help"
+        }
+        _ => "",
+    }
+}
+
+/// Quarks of an ensemble with what all of them share.
+#[derive(Clone, Copy, Debug)]
+pub struct EnsembleQuarks<'a> {
+    /// The quarks.
+    pub groups: &'a [QuarkGroup],
+    /// Solvers of molecular dynamics, and of heat bath and Metropolis step.
+    pub solvers: &'a [ShiftedSolver; 2],
+    /// Seed of the vectors with which bounds of the spectrum are searched.
+    pub seed: u64,
+}
+
+/// Bounds of the spectrum of quarks with rational functions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SpectrumSeen {
+    /// Number of the group of quarks.
+    pub group: usize,
+    /// Number of its first part among all parts of the action, which has the rational functions.
+    pub part: usize,
+    /// The bounds; the lower one of staggered quarks is 0.
+    pub bounds: [f64; 2],
+    /// The interval of the functions before, and one that holds it and these bounds, where the spectrum has left the former.
+    pub moved: Option<[[f64; 2]; 2]>,
+}
+
+impl EnsembleQuarks<'_> {
+    /// *Collective.* Returns the interval of each group's rational functions for links; `[0, 0]` of those that have none.
+    ///
+    /// # Errors
+    /// Solvers that give up, and failures of the device.
+    pub fn intervals(&self, links: &EvolvingLinks) -> Result<Vec<[f64; 2]>, HmcError> {
+        let interval = |group: &QuarkGroup| {
+            let bounds = group.bounds(links, &self.solvers[0], self.seed)?;
+            Ok(bounds.map_or([0.0; 2], |bounds| group.interval(bounds)))
+        };
+        self.groups.iter().map(interval).collect()
+    }
+    /// Returns the rational functions of a group for an interval; `None` where none are needed.
+    ///
+    /// # Errors
+    /// Those of the approximation.
+    pub fn functions(&self, group: usize, interval: [f64; 2]) -> Result<Option<RationalFunctions>, EnsembleError> {
+        let group = &self.groups[group];
+        group.functions(interval).map_err(|why| EnsembleError::Functions { quarks: group.name.clone(), why })
+    }
+    /// Returns the parts of the action with these functions of each group. Residuals that are given for each pole go on with the last
+    /// one, or are cut off, where the number of poles is another.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub fn parts(
+        &self,
+        domain: &Domain,
+        functions: Vec<Option<RationalFunctions>>,
+    ) -> Result<Vec<Box<dyn Monomial>>, HmcError> {
+        let (mut parts, mut first) = (Vec::new(), 0);
+        for (group, functions) in self.groups.iter().zip(functions) {
+            parts.extend(group.parts(&group.name, domain, &group.solvers(self.solvers), functions, first)?);
+            first += group.pseudofermions() as u32;
+        }
+        Ok(parts)
+    }
+    /// *Collective.* Returns the parts of the action for links, with their intervals.
+    ///
+    /// # Errors
+    /// Solvers that give up, functions that do not exist, and failures of the device.
+    pub fn parts_for(&self, links: &EvolvingLinks) -> Result<(Vec<Box<dyn Monomial>>, Vec<[f64; 2]>), EnsembleError> {
+        let intervals = self.intervals(links)?;
+        let functions = intervals.iter().enumerate().map(|(group, interval)| self.functions(group, *interval));
+        let functions = functions.collect::<Result<Vec<_>, _>>()?;
+        Ok((self.parts(links.own().domain(), functions)?, intervals))
+    }
+    /// *Collective.* Searches the bounds of all spectra on links as they are now, and compares them with the intervals of the rational
+    /// functions.
+    ///
+    /// # Errors
+    /// Solvers that give up, and failures of the device.
+    pub fn look_at_spectrum(
+        &self,
+        links: &EvolvingLinks,
+        intervals: &[[f64; 2]],
+    ) -> Result<Vec<SpectrumSeen>, HmcError> {
+        let (mut all, mut part) = (Vec::new(), 0);
+        for (number, (group, before)) in self.groups.iter().zip(intervals).enumerate() {
+            if let Some(bounds) = group.bounds(links, &self.solvers[0], self.seed)? {
+                let is_inside = bounds[0] >= before[0] && bounds[1] <= before[1];
+                let moved = (!is_inside).then(|| {
+                    let [low, high] = group.interval(bounds);
+                    [*before, [low.min(before[0]), high.max(before[1])]]
+                });
+                all.push(SpectrumSeen { group: number, part, bounds, moved });
+            }
+            part += group.levels().len();
+        }
+        Ok(all)
+    }
+    /// Gives the parts of a chain new functions where the spectrum has left their interval, which becomes the new one.
+    ///
+    /// # Errors
+    /// Functions that do not exist.
+    pub fn follow(
+        &self,
+        chain: &mut Chain,
+        intervals: &mut [[f64; 2]],
+        seen: &SpectrumSeen,
+    ) -> Result<(), EnsembleError> {
+        let Some([_, interval]) = seen.moved else { return Ok(()) };
+        intervals[seen.group] = interval;
+        let functions = self.functions(seen.group, interval)?;
+        if let (Some(functions), Some(part)) = (functions, chain.quarks().nth(seen.part)) {
+            part.set_functions(functions);
+        }
+        Ok(())
+    }
+}
 
 /// Returns the record of the parts of H.
 pub fn energies(energies: &Energies) -> EnergyParts {

@@ -8,7 +8,7 @@
 //! | [`batches`], [`batch`] | numbers of right-hand sides that are solved together |
 //! | [`host_links`], [`stout`], [`fields`], [`setup_file`], [`configured`], [`line_file`], [`target`], [`plot`], [`named`] | links, fields and results in files |
 //! | [`device`], [`layout`], [`communicator`], [`session`], [`ahead`], [`profile`] | devices and processes |
-//! | [`ensemble`], [`observables`] | records of ensembles and of observables |
+//! | [`ensemble`], [`observables`] | quarks of an ensemble, their rational functions and the parts of the action; records of observables |
 //! | [`failure`], [`interrupt`], [`progress`], [`provenance`], [`terminal`] | failures, signals, progress and logs of a run |
 #![deny(unsafe_code)]
 

@@ -1,11 +1,10 @@
 //! Multigrid, from flags and settings, and what it did.
 use ferrite::Precision;
 use ferrite::multigrid::{MOST_COARSENINGS, MOST_VECTORS, MultigridParams};
-use ferrite::solve::{Method, MultigridReport};
+use ferrite::solve::MultigridReport;
 use ferrite_inputs::values::{Count, Extents, Kind, Raw, Value, Word};
 use ferrite_inputs::{Given, Input, Listed, vocabularies};
 use serde::Deserialize;
-use serde_json::json;
 
 vocabularies! {
     /// Precisions of near-null vectors and coarse operators.
@@ -36,11 +35,6 @@ pub struct MultigridKeys {
     mg_precision: Given<Word<SetupPrecisions>>,
 }
 
-/// Names of the keys that begin with `mg-`.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    Method::MULTIGRID.keys.iter().map(|key| key.name).filter(|name| name.starts_with("mg-"))
-}
-
 /// Returns the parameters that the keys of a table give.
 pub fn of_keys(input: &mut Input, table: &str) -> MultigridParams {
     let default = MultigridParams::default();
@@ -64,25 +58,6 @@ pub fn of_keys(input: &mut Input, table: &str) -> MultigridParams {
         input.wrong(&keys.mg_vectors, "has to be a multiple of 8");
     }
     params
-}
-
-/// Refuses keys of a table that have no place there.
-pub fn refuse(input: &mut Input, table: &str, names: impl Iterator<Item = &'static str>, why: &str) {
-    for name in names {
-        if let Some(place) = input.get(&format!("{table}.{name}")) {
-            input.wrong(&place, why);
-        }
-    }
-}
-
-/// Parameters as keys say them, for the settings of a run: `null` where the program chooses.
-pub fn settings(params: &MultigridParams) -> serde_json::Value {
-    let MultigridParams { vectors, levels, blocks, relaxations, improvements, cycle, precision, .. } = params;
-    let precision = precision.map(|precision| precision.to_string());
-    json!({
-        "vectors": vectors, "levels": levels, "blocks": blocks, "relaxations": relaxations, "improvements": improvements,
-        "smoothing": cycle.post_smoothing, "precision": precision,
-    })
 }
 
 /// Describes what multigrid did for people.

@@ -5,7 +5,7 @@ use super::super::progress::Progress;
 use super::super::{Context, Failure, Outcome, interrupt, text};
 use super::RunEnd;
 use super::folder::{ChainFields, RunFolder};
-use super::input::{EnsembleInput, QuarkGroup, Timed};
+use super::input::{EnsembleInput, Timed};
 use super::record::{self, MeasuredTrajectory, QuarkRecord};
 use super::replay::{self, Replay};
 use super::settings;
@@ -14,15 +14,13 @@ use ferrite::Precision;
 use ferrite::backend::Backend;
 use ferrite::domain::Domain;
 use ferrite::field::GaugeField;
-use ferrite::hmc::HmcError;
-use ferrite::hmc::fermions::{Pseudofermions, RationalFunctions};
-use ferrite::hmc::functions::rational_functions;
+use ferrite::hmc::fermions::RationalFunctions;
 use ferrite::hmc::links::{EvolvingLinks, StopSignal};
 use ferrite::hmc::monomial::Monomial;
-use ferrite::hmc::spectrum::{self, end_of_interval, interval};
 use ferrite::hmc::trajectory::{Chain, TrajectoryOutcome};
 use ferrite_records::ensemble::RunSettings;
 use ferrite_records::object;
+use ferrite_tasks::ensemble::{EnsembleError, EnsembleQuarks};
 use serde_json::{Value, json};
 use solvers::SolveError;
 use std::time::Instant;
@@ -65,30 +63,34 @@ impl EnsembleRun<'_> {
         let mut state = match state {
             Some(state) => state,
             None => {
-                let bounds = vec![0.0; input.bounds()];
-                let (seed, start) = (input.plan.seed, Some(settings::start(input)));
+                let (bounds, seed, start) = (Vec::new(), input.plan.seed, Some(settings::start(input)));
                 ChainState { trajectory: 0, accepted: 0, seed, bounds, poles: Vec::new(), start, batches: Vec::new() }
             }
         };
         // Before the first trajectory the input may still be another than the one that the state was kept with. Later on
         // these very links were looked at, with the same operators.
-        if state.trajectory == 0 {
-            let mut links = EvolvingLinks::new(&thin, input.precision())?;
-            links.stop_when(stop.clone());
-            match self.first_bounds(&links, &mut state.bounds) {
-                Err(why) if why.is_stop() => {
-                    if fresh {
-                        state.batches.clone_from(&self.batches.sizes);
-                        let links = folder.write_fields(0, fields, false, self.layout, comm)?;
-                        folder.keep(&state, &links, comm)?;
+        let kept = input.intervals(&state.bounds).filter(|_| state.trajectory > 0);
+        let mut intervals = match kept {
+            Some(kept) => kept,
+            None => {
+                let mut links = EvolvingLinks::new(&thin, input.precision())?;
+                links.stop_when(stop.clone());
+                match input.quarks().intervals(&links) {
+                    Err(why) if why.is_stop() => {
+                        if fresh {
+                            state.batches.clone_from(&self.batches.sizes);
+                            let links = folder.write_fields(0, fields, false, self.layout, comm)?;
+                            folder.keep(&state, &links, comm)?;
+                        }
+                        let (first, accepted) = (state.trajectory, state.accepted);
+                        return Ok(RunEnd { first, last: first, accepted, interrupted: true, records: Vec::new() });
                     }
-                    let (first, accepted) = (state.trajectory, state.accepted);
-                    return Ok(RunEnd { first, last: first, accepted, interrupted: true, records: Vec::new() });
+                    found => found.map_err(failed)?,
                 }
-                found => found.map_err(failed)?,
             }
-        }
-        let quarks = self.quarks(&domain, &mut state)?;
+        };
+        state.bounds = intervals.as_flattened().to_vec();
+        let quarks = self.quarks(&domain, &mut state, &intervals)?;
         state.batches.clone_from(&self.batches.sizes);
         let mut chain = Chain::new(input.plan.clone(), &thin, input.precision(), quarks).map_err(failed)?;
         drop(thin);
@@ -148,7 +150,8 @@ impl EnsembleRun<'_> {
             let kernels = timed.then(|| backend.end_profile()).transpose()?;
             state.trajectory = number;
             state.accepted += u32::from(outcome.accepted);
-            self.look_at_spectrum(&mut chain, &mut state, &mut quarks)?;
+            self.look_at_spectrum(&mut chain, &mut intervals, &mut quarks)?;
+            state.bounds = intervals.as_flattened().to_vec();
             let measured = nth(input.measure.every).then(|| self.measure(&chain, number)).transpose()?;
             let whole = clock.elapsed().as_secs_f64();
             let clock = Instant::now();
@@ -182,48 +185,31 @@ impl EnsembleRun<'_> {
         progress.finish();
         Ok(RunEnd { first, last: state.trajectory, accepted: state.accepted, interrupted, records })
     }
-    /// *Collective.* Intervals of rational functions for the links that a chain begins with, where those in `bounds` are too short.
-    fn first_bounds(&self, links: &EvolvingLinks, bounds: &mut [f64]) -> Result<(), HmcError> {
-        let (input, seed) = (self.input, self.input.plan.seed);
-        for (group, bound) in input.groups.iter().zip(bounds.iter_mut()) {
-            let largest = spectrum::largest(links, &group.operator, seed)?;
-            if largest > *bound {
-                // An interval has a length, whatever the links are.
-                *bound = end_of_interval(largest.max(1.0));
-            }
-        }
-        for (group, bounds) in input.wilson.iter().zip(bounds.as_chunks_mut::<2>().0) {
-            if let Some(found) = group.extremes(links, &input.solvers[0], seed)? {
-                *bounds = interval(found);
-            }
-        }
-        Ok(())
-    }
-    fn quarks(&self, domain: &Domain, state: &mut ChainState) -> Outcome<Vec<Box<dyn Monomial>>> {
-        let mut first = 0;
-        let mut all: Vec<Box<dyn Monomial>> = Vec::new();
+    /// The parts of the action, with rational functions for the intervals or with given ones.
+    fn quarks(
+        &self,
+        domain: &Domain,
+        state: &mut ChainState,
+        intervals: &[[f64; 2]],
+    ) -> Outcome<Vec<Box<dyn Monomial>>> {
+        let quarks = self.input.quarks();
         let given = self.replay.as_ref().map(|replay| replay.functions(self.input.groups.len())).transpose();
-        let mut given = self.context.comm.agree(given)?.flatten().unwrap_or_default().into_iter();
-        let known = std::mem::take(&mut state.poles);
-        for (number, (group, bound)) in self.input.groups.iter().zip(&state.bounds).enumerate() {
-            let functions = given.next().map_or_else(|| functions(group, *bound), Ok)?;
-            let (name, solvers) = (group.name.clone(), self.input.solvers_of(group));
-            let poles = functions.dynamics.poles.len();
-            let known = if state.trajectory == 0 { Some(poles) } else { known.get(number).copied() };
-            let key = match group.dynamics_tol {
+        let functions = match self.context.comm.agree(given)?.flatten() {
+            Some(given) => given.into_iter().map(Some).collect(),
+            None => functions(&quarks, intervals)?,
+        };
+        let mut known = std::mem::take(&mut state.poles).into_iter();
+        for (number, (group, functions)) in self.input.groups.iter().zip(&functions).enumerate() {
+            let Some(functions) = functions else { continue };
+            let (poles, given) = (functions.dynamics.poles.len(), group.solvers(&self.input.solvers)[0].tol.len());
+            let known = if state.trajectory == 0 { Some(poles) } else { known.next() };
+            let key = match group.dynamics_tol() {
                 Some(_) => format!("fermion.{number}.dynamics-tol"),
                 None => "precision.dynamics-tol".into(),
             };
-            state.poles.push(residuals(&key, &name, solvers[0].tol.len(), poles, known)?);
-            let count = group.pseudofermions;
-            all.push(Box::new(Pseudofermions::new(domain, name, group.operator, functions, solvers, first, count)?));
-            first += group.pseudofermions as u32;
+            state.poles.push(residuals(&key, &group.name, given, poles, known)?);
         }
-        for (group, bounds) in self.input.wilson.iter().zip(state.bounds.as_chunks::<2>().0) {
-            all.extend(group.parts(domain, &self.input.solvers, *bounds, first)?);
-            first += group.pseudofermions() as u32;
-        }
-        Ok(all)
+        quarks.parts(domain, functions).map_err(failed)
     }
     fn measure(&self, chain: &Chain, number: u32) -> Outcome<record::Measured> {
         let given = |which: usize| match &self.replay {
@@ -232,50 +218,31 @@ impl EnsembleRun<'_> {
         };
         record::measure(chain, self.input, &self.batches.sizes, number, given)
     }
-    /// Measures the largest eigenvalues, and makes new rational functions where they have left their interval.
-    fn look_at_spectrum(&self, chain: &mut Chain, state: &mut ChainState, records: &mut [QuarkRecord]) -> Outcome {
-        for (number, group) in self.input.groups.iter().enumerate() {
-            let largest = largest(chain.links(), group, self.input.plan.seed)?;
-            records[number].largest = Some(largest);
-            if largest > state.bounds[number] {
-                let (old, new) = (state.bounds[number], end_of_interval(largest));
-                if self.replay.as_ref().is_some_and(Replay::has_functions) {
-                    warn!("{}: the spectrum has grown to {largest:.2}; the given functions are kept", group.name);
-                    continue;
-                }
+    /// Measures the bounds of spectra, and makes new rational functions where they have left their interval.
+    fn look_at_spectrum(&self, chain: &mut Chain, intervals: &mut [[f64; 2]], records: &mut [QuarkRecord]) -> Outcome {
+        let quarks = self.input.quarks();
+        for seen in quarks.look_at_spectrum(chain.links(), intervals).map_err(failed)? {
+            let ([smallest, largest], name) = (seen.bounds, &self.input.groups[seen.group].name);
+            let record = &mut records[seen.part];
+            // Of staggered quarks nobody looks for it.
+            record.smallest = Some(smallest).filter(|smallest| *smallest > 0.0);
+            record.largest = Some(largest);
+            let Some([[old_low, old], [low, new]]) = seen.moved else { continue };
+            if self.replay.as_ref().is_some_and(Replay::has_functions) {
+                warn!("{name}: the spectrum has grown to {largest:.2}; the given functions are kept");
+                continue;
+            }
+            if smallest > 0.0 {
                 warn!(
-                    "{}: the spectrum has grown to {largest:.2}, beyond {old:.2}: from now on rational functions reach up to {new:.2}",
-                    group.name
+                    "{name}: the spectrum has left the interval from {old_low:.3e} to {old:.3} of the rational functions \
+                     (eigenvalues from {smallest:.3e} to {largest:.3}): from now on they are for {low:.3e} to {new:.3}"
                 );
-                state.bounds[number] = new;
-                let functions = functions(group, new)?;
-                if let Some(quarks) = chain.quarks().nth(number) {
-                    quarks.set_functions(functions);
-                }
+            } else {
+                warn!(
+                    "{name}: the spectrum has grown to {largest:.2}, beyond {old:.2}: from now on rational functions reach up to {new:.2}"
+                );
             }
-        }
-        let mut part = 0;
-        for (group, bounds) in self.input.wilson.iter().zip(state.bounds.as_chunks_mut::<2>().0) {
-            if let Some(found) =
-                group.extremes(chain.links(), &self.input.solvers[0], self.input.plan.seed).map_err(failed)?
-            {
-                (records[part].smallest, records[part].largest) = (Some(found[0]), Some(found[1]));
-                if found[0] < bounds[0] || found[1] > bounds[1] {
-                    let [low, high] = interval(found);
-                    let [old_low, old_high] = *bounds;
-                    *bounds = [low.min(old_low), high.max(old_high)];
-                    warn!(
-                        "{}: the spectrum has left the interval from {old_low:.3e} to {old_high:.3} of the rational functions \
-                         (eigenvalues from {:.3e} to {:.3}): from now on they are for {:.3e} to {:.3}",
-                        group.name, found[0], found[1], bounds[0], bounds[1]
-                    );
-                    let functions = group.functions(*bounds)?;
-                    if let Some(quarks) = chain.quarks().nth(part) {
-                        quarks.set_functions(functions);
-                    }
-                }
-            }
-            part += group.levels().len();
+            quarks.follow(chain, intervals, &seen).map_err(without_action)?;
         }
         Ok(())
     }
@@ -341,24 +308,18 @@ fn residuals(key: &str, name: &str, given: usize, poles: usize, known: Option<us
 /// A true residual may be so much larger than the one that a solver believes in, before it is spoken of.
 const WORSE: f64 = 10.0;
 
-/// *Collective.* What the eigenvalues of −D² are not above.
-pub fn largest(links: &EvolvingLinks, group: &QuarkGroup, seed: u64) -> Outcome<f64> {
-    spectrum::largest(links, &group.operator, seed).map_err(failed)
+/// The rational functions of all groups for their intervals.
+pub fn functions(quarks: &EnsembleQuarks<'_>, intervals: &[[f64; 2]]) -> Outcome<Vec<Option<RationalFunctions>>> {
+    let of_group = |(group, interval): (usize, &[f64; 2])| quarks.functions(group, *interval);
+    intervals.iter().enumerate().map(of_group).collect::<Result<_, _>>().map_err(without_action)
 }
 
-/// The rational functions of a group for a spectrum with this bound.
-pub fn functions(group: &QuarkGroup, bound: f64) -> Outcome<RationalFunctions> {
-    let made =
-        rational_functions(&group.quarks, group.pseudofermions, bound, group.tolerances, rational::approximate_to);
-    made.map_err(|why| {
-        let advice = match why {
-            rational::Error::NotStieltjes { .. } | rational::Error::AlreadyRational { .. } => {
-                "; more pseudofermions may help"
-            }
-            _ => "",
-        };
-        Failure::refused(format!("{}: {why}{advice}", group.name)).shared()
-    })
+/// Quarks that have no action are those of the input, on all processes.
+fn without_action(error: EnsembleError) -> Failure {
+    match error {
+        EnsembleError::Hmc(error) => failed(error),
+        why @ EnsembleError::Functions { .. } => Failure::refused(why).shared(),
+    }
 }
 
 /// A solver's failure is that of all processes: what it stops for are sums over all of them. One of the device or of

@@ -1,19 +1,16 @@
 //! `ferrite forces`: what the force of each part of an action is, before a run.
 use super::super::{Context, Failure, Outcome, fields, text};
-use super::course::{failed, functions, largest};
+use super::course::{failed, functions};
 use super::input::{EnsembleInput, StartLinks};
 use super::{first_links, needs, settings};
 use clap::Args;
 use ferrite::field::GaugeField;
 use ferrite::field::host::Matrix;
 use ferrite::hmc::action::GaugeActionForce;
-use ferrite::hmc::fermions::Pseudofermions;
 use ferrite::hmc::force::Force;
 use ferrite::hmc::integrator::LongestMoves;
 use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::momenta::MomentumField;
-use ferrite::hmc::monomial::Monomial;
-use ferrite::hmc::spectrum::{end_of_interval, interval};
 use ferrite_records::ensemble::{ForceIterations, ForcesRecord, PartForce};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -81,24 +78,9 @@ pub fn run(args: &ForceArguments, context: &Context) -> Outcome {
         let thin = GaugeField::upload(&domain, &gauge)?;
         let links = EvolvingLinks::new(&thin, input.precision())?;
         let plan = &input.plan;
-        let mut quarks: Vec<Box<dyn Monomial>> = Vec::new();
-        let mut first = 0;
-        for group in &input.groups {
-            let made = functions(group, end_of_interval(largest(&links, group, plan.seed)?.max(1.0)))?;
-            let mut solvers = input.solvers_of(group);
-            // There may be more or fewer of them than poles of these functions.
-            if solvers[0].tol.len() != made.dynamics.poles.len() {
-                solvers[0].tol.truncate(1);
-            }
-            let (name, count) = (group.name.clone(), group.pseudofermions);
-            quarks.push(Box::new(Pseudofermions::new(&domain, name, group.operator, made, solvers, first, count)?));
-            first += count as u32;
-        }
-        for group in &input.wilson {
-            let ends = group.extremes(&links, &input.solvers[0], plan.seed).map_err(failed)?.map_or([0.0; 2], interval);
-            quarks.extend(group.parts(&domain, &input.solvers, ends, first)?);
-            first += group.pseudofermions() as u32;
-        }
+        let quarks = input.quarks();
+        let functions = functions(&quarks, &quarks.intervals(&links).map_err(failed)?)?;
+        let mut quarks = quarks.parts(&domain, functions).map_err(failed)?;
         let mut found = Vec::new();
         let mut momenta = MomentumField::zero(&domain, input.precision())?;
         let mut norms = |force: &dyn Force| -> Outcome<([f64; 2], f64)> {

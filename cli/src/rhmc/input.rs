@@ -1,30 +1,26 @@
 //! The input of `ferrite rhmc`, checked.
 use super::super::batch::{self, BatchChoice};
 use super::super::device::DeviceChoice;
-use super::super::{Failure, Outcome, multigrid, stout, text};
+use super::super::{Failure, Outcome};
 use super::precision::{PrecisionKeys, precisions};
-use super::wilson::{InTable, WilsonGroup};
+use super::table::InTable;
 use crate::batch::BatchSize;
 use crate::keys;
-use ferrite::Precision;
 use ferrite::hmc::action::{ActionName, AnisotropicLattice, GaugeAction};
-use ferrite::hmc::fermions::{MOST_PSEUDOFERMIONS, QuarkOperator, QuarkSmearing, ShiftedSolver};
-use ferrite::hmc::functions::{Quarks, Tolerances};
+use ferrite::hmc::fermions::{QuarkOperator, ShiftedSolver};
+use ferrite::hmc::functions::Quarks;
 use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
-use ferrite::hmc::stout::StoutSmearing;
+use ferrite::hmc::quarks::QuarkGroup;
 use ferrite::hmc::trajectory::{LevelPlan, MOST_LEVELS, MOST_STEPS, Plan};
 use ferrite::lattice::Lattice;
-use ferrite::operators::fat_links::PathCoefficients;
-use ferrite::operators::{
-    ASQTAD, BoundaryAngles, DIVISOR, Definition, HISQ, STAGGERED, StaggeredParams, StaggeredPhases, TimeBoundary,
-    is_divisor, names_of_operators,
-};
+use ferrite::operators::{names_of_operators, operator_named};
+use ferrite::{FermionKind, Precision};
 use ferrite_inputs::values::{
-    Any, AnyWord, Count, Counts, Divisor, Kind, LatticeExtents, NonNegative, Number, Residual, Text, Value, Word,
+    Any, AnyWord, Count, Counts, Divisor, Kind, LatticeExtents, NonNegative, Number, Residual, Text, Word,
 };
-use ferrite_inputs::{Given, Input, InputKind, RESIDUAL, Schema, is_residual, rules, vocabularies};
+use ferrite_inputs::{Given, Input, InputKind, Place, Schema, rules, vocabularies};
 use ferrite_report::records::run_settings;
-use rational::Fraction;
+use ferrite_tasks::ensemble::EnsembleQuarks;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -163,25 +159,6 @@ pub enum StartLinks {
     File(PathBuf),
 }
 
-/// A group of quarks that share pseudofermions.
-#[derive(Clone, Debug)]
-pub struct QuarkGroup {
-    /// For reports: masses and flavours.
-    pub name: String,
-    /// Hops.
-    pub operator: QuarkOperator,
-    /// Masses and numbers of flavours.
-    pub quarks: Vec<Quarks>,
-    /// How many pseudofermions.
-    pub pseudofermions: usize,
-    /// Errors of approximations.
-    pub tolerances: Tolerances,
-    /// Residuals of its own solver of molecular dynamics, one or one for each pole, instead of those of all groups.
-    pub dynamics_tol: Option<Vec<f64>>,
-    /// The level of the integrator on which its force acts.
-    pub level: usize,
-}
-
 /// What is measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure {
@@ -228,10 +205,8 @@ pub struct EnsembleInput {
     pub gauge_action: String,
     /// Gauge action and integrator.
     pub plan: Plan,
-    /// Staggered quarks.
+    /// Quarks: staggered or Wilson-like ones, not both.
     pub groups: Vec<QuarkGroup>,
-    /// Wilson-like quarks; there are not both.
-    pub wilson: Vec<WilsonGroup>,
     /// Solvers of molecular dynamics, and of heat bath and Metropolis step.
     pub solvers: [ShiftedSolver; 2],
     /// Observables.
@@ -240,16 +215,6 @@ pub struct EnsembleInput {
     pub device: DeviceChoice,
     /// Keys that were given and have an effect on the chain, as they were typed.
     pub keys: BTreeMap<String, String>,
-}
-
-impl QuarkGroup {
-    /// What makes its links, where they are stout links.
-    pub fn stout(&self) -> Option<StoutSmearing> {
-        match self.operator.smearing {
-            QuarkSmearing::Stout(smearing) => Some(smearing),
-            _ => None,
-        }
-    }
 }
 
 impl EnsembleInput {
@@ -282,30 +247,22 @@ impl EnsembleInput {
         let gauge = gauge_action(s);
         let gauge_action = s.get("gauge.action").map_or_else(String::new, |name| name.text().into());
         let tables = s.tables("fermion");
-        let (mut groups, mut wilson, mut kinds) = (Vec::new(), Vec::new(), [false; 2]);
-        for number in 0..tables {
-            let name = s.get(&format!("fermion.{number}.operator")).map(|name| name.text().to_string());
-            let definition = name.as_ref().and_then(|name| super::wilson::definition(name));
-            kinds[usize::from(definition.is_some())] |= name.is_some();
-            match definition {
-                Some(definition) => wilson.extend(super::wilson::group(s, number, definition)),
-                None => groups.extend(group(s, number)),
-            }
-        }
-        if kinds == [true; 2] {
+        let resolved = (0..tables).filter_map(|number| QuarkGroup::resolve(&mut InTable::new(s, number)));
+        let mut groups: Vec<QuarkGroup> = resolved.collect();
+        let kinds = kinds(s, tables);
+        if kinds.len() > 1 {
             s.missing("staggered and Wilson-like quarks do not go together: give tables [[fermion]] of one kind");
         }
         number_duplicates(groups.iter_mut().map(|group| &mut group.name));
-        number_duplicates(wilson.iter_mut().map(|group: &mut WilsonGroup| &mut group.name));
-        let of_parts: Vec<usize> =
-            groups.iter().map(|group| group.level).chain(wilson.iter().flat_map(WilsonGroup::levels)).collect();
+        let of_parts: Vec<usize> = groups.iter().flat_map(|group| group.levels()).collect();
         let trajectory: TrajectoryKeys = s.read("trajectory");
         let (length, levels, unitarise) = integrator(s, &trajectory, tables, &of_parts);
+        let are_wilson_like = groups.iter().any(|group| group.staggered().is_none());
         let friction = trajectory.friction.value();
-        let (single_links, single_gauge_force, solvers) = precisions(s, &groups, &wilson);
+        let (single_links, single_gauge_force, solvers) = precisions(s, &groups);
         let keys: MeasureKeys = s.read("measure");
         let measure = Measure {
-            condensate: keys.condensate.or(usize::from(wilson.is_empty())),
+            condensate: keys.condensate.or(usize::from(!are_wilson_like)),
             condensate_tol: keys.condensate_tol.or(1e-8),
             batch: batch::choice(&keys.batch),
             every: keys.every.or(1),
@@ -315,7 +272,7 @@ impl EnsembleInput {
         };
         if tables == 0 {
             without_quarks(s);
-        } else if !wilson.is_empty() {
+        } else if are_wilson_like {
             for key in ["measure.condensate", "measure.condensate-tol", "measure.batch"] {
                 if let Some(setting) = s.get(key) {
                     s.wrong(&setting, "condensates are measured of staggered quarks only: leave it out");
@@ -345,41 +302,58 @@ impl EnsembleInput {
             gauge_action,
             plan,
             groups,
-            wilson,
             solvers,
             measure,
             device,
             keys: s.typed(run_settings::has_effect),
         })
     }
-    /// The solvers of a group: of molecular dynamics, and of heat bath and Metropolis step.
-    pub fn solvers_of(&self, group: &QuarkGroup) -> [ShiftedSolver; 2] {
-        let mut solvers = self.solvers.clone();
-        if let Some(own) = &group.dynamics_tol {
-            solvers[0].tol.clone_from(own);
-        }
-        solvers
+    /// Returns the quarks with their solvers.
+    pub fn quarks(&self) -> EnsembleQuarks<'_> {
+        EnsembleQuarks { groups: &self.groups, solvers: &self.solvers, seed: self.plan.seed }
     }
-    /// How many numbers a state has for the bounds of spectra: one for each group of staggered quarks, two for each of Wilson-like ones.
-    pub fn bounds(&self) -> usize {
-        self.groups.len() + 2 * self.wilson.len()
+    /// Whether there are Wilson-like quarks.
+    pub fn has_wilson_like(&self) -> bool {
+        self.groups.iter().any(|group| group.staggered().is_none())
+    }
+    /// Returns the intervals of the rational functions of all groups, as a state has their ends; `None` for those of other quarks. States
+    /// of earlier versions have the upper ends alone, of staggered quarks.
+    pub fn intervals(&self, bounds: &[f64]) -> Option<Vec<[f64; 2]>> {
+        match bounds.len() {
+            n if n == 2 * self.groups.len() => Some(bounds.as_chunks().0.to_vec()),
+            n if n == self.groups.len() => Some(bounds.iter().map(|end| [0.0, *end]).collect()),
+            _ => None,
+        }
+    }
+    /// Returns hops and flavours of staggered quarks.
+    pub fn staggered(&self) -> impl Iterator<Item = (&QuarkOperator, &[Quarks])> {
+        self.groups.iter().filter_map(|group| group.staggered())
     }
     /// Names of the groups of quarks.
     pub fn names(&self) -> Vec<&str> {
-        let staggered = self.groups.iter().map(|group| group.name.as_str());
-        staggered.chain(self.wilson.iter().map(|group| group.name.as_str())).collect()
+        self.groups.iter().map(|group| group.name.as_str()).collect()
     }
     /// Steps of the longest hop or path.
     pub fn hops(&self) -> usize {
-        if self.groups.iter().any(|group| group.operator.smearing.is_improved()) { 3 } else { 1 }
+        if self.staggered().any(|(operator, _)| operator.smearing.is_improved()) { 3 } else { 1 }
     }
     /// Whether there are quarks of a mass in the ensemble: flavours of all groups with this operator, less those that only
     /// divide the determinant of a group.
     pub fn has_flavours(&self, operator: &QuarkOperator, mass: f64) -> bool {
-        let of_operator = self.groups.iter().filter(|group| group.operator == *operator);
-        let all = of_operator.flat_map(|group| &group.quarks).filter(|quarks| quarks.mass == mass);
+        let of_operator = self.staggered().filter(|(own, _)| *own == operator);
+        let all = of_operator.flat_map(|(_, quarks)| quarks).filter(|quarks| quarks.mass == mass);
         all.map(|quarks| quarks.flavours.value()).sum::<f64>() > 1e-9
     }
+}
+
+/// The kinds of quarks that tables name.
+fn kinds(s: &Input, tables: usize) -> Vec<FermionKind> {
+    let named = |number| s.get(&format!("fermion.{number}.operator"));
+    let kind = |name: Place| operator_named(name.text()).map_or(FermionKind::Staggered, |operator| operator.kind);
+    let mut kinds: Vec<_> = (0..tables).filter_map(named).map(kind).collect();
+    kinds.sort();
+    kinds.dedup();
+    kinds
 }
 
 /// Groups that have the same name, because they differ in other things, get a number.
@@ -394,10 +368,6 @@ fn number_duplicates<'a>(names: impl Iterator<Item = &'a mut String>) {
     }
 }
 
-/// The error of a rational function in double precision.
-pub fn approximation(s: &mut Input, key: &str) -> Option<f64> {
-    s.number(key, "a number of at least 1e-15 and below 1", |x| (1e-15..1.0).contains(&x))
-}
 fn gauge_action(s: &mut Input) -> Option<GaugeAction> {
     let keys: GaugeKeys = s.read("gauge");
     let example = "gauge.action = \"wilson\", \"symanzik-tree\", \"luscher-weisz\", \"iwasaki\" or \"dbw2\"";
@@ -447,131 +417,9 @@ fn refuse_what_it_has_not(s: &mut Input, action: ActionName, anisotropic: bool) 
     refuse(!anisotropic, key, "anisotropic actions have no parallelograms: leave it out, or gauge.xi");
 }
 
-fn group(s: &mut Input, number: usize) -> Option<QuarkGroup> {
-    let key = |name: &str| format!("fermion.{number}.{name}");
-    // Wilson-like quarks are not here.
-    let kind = s.choice(&key("operator"), &names_of_operators().collect::<Vec<_>>()).and_then(QuarkKind::of);
-    s.needed(&key("operator"), "operator = \"asqtad\", \"hisq\" or \"clover\"");
-    let of_wilson = super::wilson::OF_WILSON.into_iter().chain(multigrid::names());
-    multigrid::refuse(s, &format!("fermion.{number}"), of_wilson, "belongs to Wilson-like quarks: leave it out");
-    let level = levels(s, &key("level")).unwrap_or(vec![0]);
-    if let ([_, _, ..], Some(setting)) = (&level[..], s.get(&key("level"))) {
-        s.wrong(&setting, "the pseudofermions of staggered quarks are on one level: give one number");
-    }
-    let u0 = s.number(&key("u0"), "a number above 0, of at least 1e-3", |x| x >= 1e-3);
-    if kind == Some(QuarkKind::Asqtad) {
-        s.needed(&key("u0"), "u0 = 0.86, of asqtad's paths");
-    } else if let Some(setting) = s.get(&key("u0")) {
-        s.wrong(&setting, "only asqtad quarks have a tadpole factor: leave it out");
-    }
-    let masses = s.numbers(&key("mass"), DIVISOR, is_divisor);
-    s.needed(&key("mass"), "mass = [0.05]");
-    let flavours = s.parse(&key("flavours"), |typed| {
-        let one = |text: &str| match text.trim().parse::<Fraction>() {
-            Ok(n) if n.value() != 0.0 => Ok(n),
-            Ok(_) => Err("0 flavours: leave them out".into()),
-            Err(why) => Err(why.to_string()),
-        };
-        typed.split(',').map(one).collect::<Result<Vec<_>, _>>()
-    });
-    s.needed(&key("flavours"), "flavours = [2]");
-    let pseudofermions = s.count(&key("pseudofermions"), 1..=MOST_PSEUDOFERMIONS).unwrap_or(1);
-    let times = [("antiperiodic", TimeBoundary::Antiperiodic), ("periodic", TimeBoundary::Periodic)];
-    let boundary = s.choice(&key("bc-time"), &times).unwrap_or_default();
-    let theta = BoundaryAngles::resolve(&mut InTable::new(s, number));
-    let phases = [("milc", StaggeredPhases::Milc), ("lexicographic", StaggeredPhases::Lexicographic)];
-    let phases = s.choice(&key("phases"), &phases).unwrap_or_default();
-    let default = Tolerances::default();
-    let tolerances = Tolerances {
-        dynamics: approximation(s, &key("dynamics-error")).unwrap_or(default.dynamics),
-        action: approximation(s, &key("action-error")).unwrap_or(default.action),
-    };
-    let dynamics_tol = s.numbers(&key("dynamics-tol"), RESIDUAL, is_residual);
-    let epsilon = naik_epsilon(s, &key("naik-epsilon"), kind, masses.as_deref());
-    let stout = stout::of_operator(s, &format!("fermion.{number}"));
-    if let (Some(QuarkKind::Asqtad | QuarkKind::Hisq), Some(setting)) = (kind, s.get(&key("stout-rho"))) {
-        let why = "asqtad and HISQ quarks have smeared links of their own: leave it out; naive and Wilson-like quarks have stout links";
-        s.wrong(&setting, why);
-        return None;
-    }
-    let (kind, masses, flavours) = (kind?, masses?, flavours?);
-    if masses.len() != flavours.len() {
-        if let Some(setting) = s.get(&key("flavours")) {
-            s.wrong(
-                &setting,
-                format!("{} for {}", text::count(flavours.len(), "number"), text::count(masses.len(), "mass")),
-            );
-        }
-        return None;
-    }
-    let params = StaggeredParams { mass: 0.0, boundary, phases };
-    let (smearing, title) = match kind {
-        QuarkKind::Naive => (stout.map_or(QuarkSmearing::Thin, QuarkSmearing::Stout), "naive"),
-        QuarkKind::Asqtad => (QuarkSmearing::Paths(PathCoefficients::asqtad(u0?)), "asqtad"),
-        QuarkKind::Hisq => (QuarkSmearing::Hisq { epsilon: epsilon? }, "hisq"),
-    };
-    let quarks: Vec<Quarks> =
-        masses.iter().zip(&flavours).map(|(mass, flavours)| Quarks { mass: *mass, flavours: *flavours }).collect();
-    let one = |quarks: &Quarks| format!("{} at m = {}", quarks.flavours, quarks.mass);
-    let names: Vec<_> = quarks.iter().map(one).collect();
-    let mut name = format!("{title} flavours {}", names.join(" and "));
-    if let QuarkSmearing::Hisq { epsilon } = smearing
-        && epsilon != 0.0
-    {
-        name += &format!(" with epsilon = {epsilon}");
-    }
-    if !theta.are_zero() {
-        name += &format!(" with theta = {:?}", theta.0);
-    }
-    let operator = QuarkOperator { params, smearing, theta };
-    let level = level[0];
-    Some(QuarkGroup { name, operator, quarks, pseudofermions, tolerances, dynamics_tol, level })
-}
-
 /// Returns the names of all quarks, as `operator` of a table `[[fermion]]` takes them.
 pub fn quark_operators() -> impl Iterator<Item = &'static str> {
     names_of_operators().map(|(name, _)| name)
-}
-
-/// Staggered quarks by name.
-#[derive(Clone, Copy, PartialEq)]
-enum QuarkKind {
-    Naive,
-    Asqtad,
-    Hisq,
-}
-
-impl QuarkKind {
-    /// The kind with this operator, if it is a staggered one.
-    fn of(definition: &Definition) -> Option<Self> {
-        let kinds = [(&STAGGERED, QuarkKind::Naive), (&ASQTAD, QuarkKind::Asqtad), (&HISQ, QuarkKind::Hisq)];
-        kinds.into_iter().find(|(own, _)| *own == definition).map(|(_, kind)| kind)
-    }
-}
-
-/// The ε of a group, 0 where none is given: one number, or one for each mass, which have to be equal.
-fn naik_epsilon(s: &mut Input, key: &str, kind: Option<QuarkKind>, masses: Option<&[f64]>) -> Option<f64> {
-    let given = s.numbers(key, "a number", |_| true);
-    let Some(setting) = s.get(key) else { return Some(0.0) };
-    if kind.is_some_and(|kind| kind != QuarkKind::Hisq) {
-        s.wrong(&setting, "only HISQ has such a correction of the Naik term: leave it out");
-        return None;
-    }
-    let given = given?;
-    if given.iter().any(|epsilon| *epsilon != given[0]) {
-        let why = "masses of a group share pseudofermions, and so one operator: give quarks with another naik-epsilon a \
-                   table [[fermion]] of their own";
-        s.wrong(&setting, why);
-        return None;
-    }
-    if let (2.., Some(masses)) = (given.len(), masses)
-        && given.len() != masses.len()
-    {
-        let numbers = text::count(given.len(), "number");
-        s.wrong(&setting, format!("{numbers} for {}: one is enough", text::count(masses.len(), "mass")));
-        return None;
-    }
-    given.first().copied()
 }
 
 /// Keys that only quarks make use of.
@@ -592,11 +440,6 @@ fn without_quarks(s: &mut Input) {
             s.wrong(&setting, format!("without quarks {why}: leave it out, or give a table [[fermion]]"));
         }
     }
-}
-
-/// Levels of the integrator that forces act on.
-pub fn levels(s: &mut Input, key: &str) -> Option<Vec<usize>> {
-    s.parsed(key, Counts::<0, { MOST_LEVELS - 1 }>::of)
 }
 
 /// Returns the length of a trajectory, the levels, and when links are made unitary; `of_parts` has the level of each part of
@@ -684,7 +527,8 @@ fn integrator(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ferrite::operators::ALIASES;
+    use ferrite::hmc::MONOMIALS;
+    use ferrite::operators::{ALIASES, ASQTAD, Definition};
 
     /// Describes the run of an input with these keys, without the device.
     fn resolved(keys: &[String]) -> Outcome<String> {
@@ -692,9 +536,9 @@ mod tests {
         settings.set(keys);
         let input = EnsembleInput::of(&mut settings, "the input")?;
         let EnsembleInput { lattice, trajectories, start, save_every, single_links, plan, .. } = &input;
-        let EnsembleInput { groups, wilson, solvers, measure, .. } = &input;
+        let EnsembleInput { groups, solvers, measure, .. } = &input;
         let chain = format!("{lattice} {trajectories} {start:?} {save_every} {single_links} {plan:?} {solvers:?}");
-        Ok(format!("{chain} {groups:?} {wilson:?} {measure:?}"))
+        Ok(format!("{chain} {groups:?} {measure:?}"))
     }
 
     /// An input for each operator.
@@ -792,6 +636,16 @@ mod tests {
                     assert!(why.contains(&key), "{operator}: {key} = {value}: {why}");
                 }
             }
+        }
+    }
+
+    /// Keys of multigrid that read or check a setup are of solves alone.
+    #[test]
+    fn the_schema_has_the_keys_of_all_quarks() {
+        let is_ours = |key: &&str| !["setup", "check-setup"].contains(key);
+        for key in MONOMIALS.iter().flat_map(|monomial| monomial.all_keys()).filter(is_ours) {
+            let pattern = format!("fermion.*.{key}");
+            assert!(SCHEMA.iter().any(|(known, _)| *known == pattern), "{pattern}");
         }
     }
 

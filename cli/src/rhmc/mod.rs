@@ -10,8 +10,8 @@ mod replay;
 mod resume;
 mod settings;
 mod state;
+mod table;
 mod trial;
-mod wilson;
 
 pub use folder::Begin;
 pub use input::quark_operators;
@@ -138,7 +138,7 @@ pub fn run(args: &RhmcArguments, context: &Context) -> Outcome {
 pub fn make(job: &EnsembleJob, replay: Option<Replay>, context: &Context) -> Outcome<RunEnd> {
     let EnsembleJob { input, layout, device, out, from, max_hours } = *job;
     let (comm, begin) = (&context.comm, Instant::now());
-    if let (Some(replay), [_, ..]) = (&replay, &input.wilson[..]) {
+    if let (Some(replay), true) = (&replay, input.has_wilson_like()) {
         let why = format!("--replay {}: there is no noise of Wilson-like quarks in files", replay.folder());
         return Err(Failure::refused(why).shared());
     }

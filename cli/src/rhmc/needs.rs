@@ -4,11 +4,9 @@ use super::super::communicator::RunCommunicator;
 use super::super::device::Device;
 use super::super::layout::{Cut, Layout};
 use super::super::{Failure, Outcome};
-use super::input::{EnsembleInput, QuarkGroup};
-use super::wilson::WilsonGroup;
+use super::input::EnsembleInput;
 use ferrite::domain::Part;
-use ferrite::hmc::fermions::QuarkSmearing;
-use ferrite::observables::memory::{Ensemble, WilsonVectors};
+use ferrite::observables::memory::Ensemble;
 use tracing::info;
 
 /// What condensates are solved for.
@@ -16,13 +14,13 @@ const NOISE_VECTOR: &str = "noise vector";
 
 /// Noise vectors for each condensate.
 fn noise_vectors(input: &EnsembleInput) -> usize {
-    if input.groups.is_empty() { 0 } else { input.measure.condensate }
+    if input.staggered().next().is_none() { 0 } else { input.measure.condensate }
 }
 
 /// Refuses multigrid that does not go with how the lattice is cut.
 pub fn expect_fit(input: &EnsembleInput, cut: Cut) -> Outcome {
-    for group in &input.wilson {
-        if let Some(params) = group.multigrid() {
+    for group in &input.groups {
+        if let Some(params) = group.needs().multigrid {
             let refused = |why| Failure::refused(format!("{}: {why}", group.name)).shared();
             params.aggregates(cut.local).map_err(refused)?;
         }
@@ -61,38 +59,8 @@ pub fn plan(input: &EnsembleInput, cut: Cut, free: usize) -> (Batches, Needs) {
 
 /// Device memory where `together` noise vectors of a condensate are solved at once, with names for what takes it.
 fn memory(input: &EnsembleInput, cut: Cut, together: usize) -> Needs {
-    let mut operators = Vec::new();
-    for group in &input.groups {
-        if !operators.contains(&group.operator) {
-            operators.push(group.operator);
-        }
-    }
-    let mut stout = Vec::new();
-    for smearing in input.groups.iter().filter_map(QuarkGroup::stout).chain(input.wilson.iter().filter_map(|w| w.stout))
-    {
-        if !stout.contains(&smearing) {
-            stout.push(smearing);
-        }
-    }
-    let ensemble = Ensemble {
-        single_links: input.single_links,
-        pseudofermions: input.groups.iter().map(|group| group.pseudofermions).max().unwrap_or(0),
-        improved: operators.iter().any(|operator| operator.smearing.is_improved()),
-        hisq: operators.iter().any(|operator| matches!(operator.smearing, QuarkSmearing::Hisq { .. })),
-        operators: operators.len(),
-        noise: together,
-        identities: input.measure.identities > 0,
-        stout_levels: stout.iter().map(|smearing| smearing.levels).sum(),
-        wilson: (!input.wilson.is_empty()).then(|| WilsonVectors {
-            pseudofermions: input.wilson.iter().map(WilsonGroup::pseudofermions).sum(),
-            rational: input.wilson.iter().map(WilsonGroup::rational).max().unwrap_or(0),
-            exact: input.wilson.iter().any(|group| group.rational() == 0),
-            single: input.solvers[0].single,
-            has_blocks: input.wilson.iter().any(WilsonGroup::has_blocks),
-            exponential: input.wilson.iter().any(WilsonGroup::is_exponential),
-            guesses: input.wilson.iter().map(WilsonGroup::guesses).sum(),
-            multigrid: input.wilson.iter().filter_map(WilsonGroup::multigrid).collect(),
-        }),
-    };
+    let needs: Vec<_> = input.groups.iter().map(|group| group.needs()).collect();
+    let single = [input.single_links, input.solvers[0].single];
+    let ensemble = Ensemble::of(&needs, single, together, input.measure.identities > 0);
     ensemble.memory(Part::new(cut.local, &cut.grid))
 }

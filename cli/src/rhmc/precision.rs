@@ -1,7 +1,6 @@
 //! The table `precision` of an input.
-use super::input::QuarkGroup;
-use super::wilson::WilsonGroup;
 use ferrite::hmc::fermions::ShiftedSolver;
+use ferrite::hmc::quarks::QuarkGroup;
 use ferrite_inputs::values::{Number, Numbers, Residual, Word};
 use ferrite_inputs::{Given, Input, vocabularies};
 use serde::Deserialize;
@@ -43,7 +42,7 @@ pub struct PrecisionKeys {
 const SINGLE: f64 = 5e-8;
 
 /// Whether links and gauge force are in single precision, and the solvers.
-pub fn precisions(s: &mut Input, groups: &[QuarkGroup], wilson: &[WilsonGroup]) -> (bool, bool, [ShiftedSolver; 2]) {
+pub fn precisions(s: &mut Input, groups: &[QuarkGroup]) -> (bool, bool, [ShiftedSolver; 2]) {
     let keys: PrecisionKeys = s.read("precision");
     let preset = keys.preset.value().map(|chosen| PRESETS[chosen]);
     let ([links, dynamics, action], [dynamics_tol, action_tol]) =
@@ -61,8 +60,8 @@ pub fn precisions(s: &mut Input, groups: &[QuarkGroup], wilson: &[WilsonGroup]) 
         );
     }
     // All others are two flavours of Wilson-like quarks, whose solvers correct residuals in double precision.
-    let are_rational = !groups.is_empty() || wilson.iter().any(WilsonGroup::is_rational);
-    let exact = wilson.iter().find(|group| !group.is_rational());
+    let are_rational = groups.iter().any(|group| group.is_rational());
+    let exact = groups.iter().find(|group| !group.is_rational());
     if let (false, Some(group)) = (are_rational, exact)
         && keys.action.is_on()
     {
@@ -76,14 +75,12 @@ pub fn precisions(s: &mut Input, groups: &[QuarkGroup], wilson: &[WilsonGroup]) 
         s.wrong(&keys.dynamics_tol, format!("{}: two flavours have no poles: give one number", group.name));
     }
     let smallest = |list: &[f64]| list.iter().copied().fold(f64::INFINITY, f64::min);
-    let own = groups.iter().enumerate().filter_map(|(k, group)| Some((k, smallest(group.dynamics_tol.as_ref()?))));
-    // There are tables of one kind alone, so that both count from 0.
-    let of_wilson = wilson.iter().enumerate().filter_map(|(k, group)| Some((k, group.rational_tol()?)));
-    let own = own.chain(of_wilson);
+    let rational = groups.iter().enumerate().filter(|(_, group)| group.is_rational());
+    let own = rational.filter_map(|(k, group)| Some((k, smallest(group.dynamics_tol()?))));
     let own = own.map(|(k, tol)| (format!("fermion.{k}.dynamics-tol"), "dynamics", dynamics, tol));
     let of_all = [("dynamics", dynamics, smallest(&dynamics_tol)), ("action", action, action_tol)];
     let of_all = of_all.map(|(part, single, tol)| (format!("precision.{part}-tol"), part, single, tol));
-    for (key, part, single, tol) in of_all.into_iter().filter(|_| are_rational || wilson.is_empty()).chain(own) {
+    for (key, part, single, tol) in of_all.into_iter().filter(|_| are_rational || groups.is_empty()).chain(own) {
         if single && tol < SINGLE {
             s.missing(format!(
                 "{key} is {tol:e}, which a solver in single precision cannot reach: set {SINGLE:e} or more, or \

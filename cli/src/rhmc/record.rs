@@ -75,8 +75,8 @@ pub fn measure(
     let thin = links.thin(Precision::Double)?;
     let loops = LoopMeans::of(&thin)?;
     let (mut condensates, mut count) = (Vec::new(), 0);
-    for group in &input.groups {
-        for quarks in group.quarks.iter().filter(|quarks| input.has_flavours(&group.operator, quarks.mass)) {
+    for (operator, quarks) in input.staggered() {
+        for quarks in quarks.iter().filter(|quarks| input.has_flavours(operator, quarks.mass)) {
             let mut found = Vec::new();
             for together in batches.iter().copied() {
                 let mut field = FullField::zero(chain.domain(), FieldShape::colours(Precision::Double, together))?;
@@ -96,8 +96,7 @@ pub fn measure(
                     }
                 }
                 let tol = input.measure.condensate_tol;
-                let all =
-                    condensate(links, &group.operator, quarks.mass, &field, tol).map_err(super::course::failed)?;
+                let all = condensate(links, operator, quarks.mass, &field, tol).map_err(super::course::failed)?;
                 found.extend(all);
             }
             condensates.push((quarks.mass, found));

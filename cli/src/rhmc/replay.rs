@@ -42,7 +42,7 @@ pub struct GivenNumbers {
 const FUNCTIONS: &str = "functions.json";
 
 fn pseudofermions(input: &EnsembleInput) -> usize {
-    input.groups.iter().map(|group| group.pseudofermions).sum()
+    input.groups.iter().map(|group| group.pseudofermions()).sum()
 }
 
 impl GivenNumbers {

@@ -32,10 +32,6 @@ pub fn check(
     let other_start = |began: &str| !same_start(began, &asked);
     // A run that has made no trajectory yet may still become any with the links that it has.
     if state.trajectory == 0 {
-        if state.bounds.len() != input.bounds() {
-            // Those of other quarks: they are found anew.
-            state.bounds = vec![0.0; input.bounds()];
-        }
         return match state.start.get_or_insert_with(|| asked.clone()) {
             began if other_start(began) => refused(format!(
                 "this run began with start = {began}, the input says {asked}: restore that value, or begin in another folder"
@@ -71,7 +67,7 @@ pub fn check(
             other.join("; ")
         ));
     }
-    if state.bounds.len() != input.bounds() {
+    if input.intervals(&state.bounds).is_none() {
         return refused("this run has another number of [[fermion]] tables than the input".into());
     }
     if !noted.is_empty() {

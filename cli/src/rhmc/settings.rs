@@ -1,16 +1,13 @@
 //! What a run is, for the first line after each start.
 use super::super::batch::Batches;
 use super::super::layout::Layout;
-use super::super::stout;
-use super::input::{EnsembleInput, QuarkGroup, StartLinks};
-use super::wilson::WilsonGroup;
-use ferrite::hmc::fermions::{QuarkOperator, QuarkSmearing, ShiftedSolver};
+use super::input::{EnsembleInput, StartLinks};
+use ferrite::hmc::fermions::ShiftedSolver;
 use ferrite::hmc::integrator::{Scheme, Unitarise};
+use ferrite::hmc::quarks::QuarkGroup;
 use ferrite::hmc::trajectory::LevelPlan;
-use ferrite::operators::{StaggeredPhases, TimeBoundary};
 use ferrite_records::ensemble::{
-    AnisotropySettings, GaugeSettings, LevelSettings, MeasurementSettings, OneOrSeveral, PathSettings, PhaseSolver,
-    PhaseSolvers, QuarkSettings, RationalErrors, RunSettings, StoutSettings,
+    AnisotropySettings, GaugeSettings, LevelSettings, MeasurementSettings, PhaseSolver, PhaseSolvers, RunSettings,
 };
 use ferrite_records::read::read;
 
@@ -31,7 +28,7 @@ pub fn settings(
     batches: &Batches,
 ) -> RunSettings {
     let plan = &input.plan;
-    let wilson = |group: &WilsonGroup| read(&group.settings()).expect("an object of the keys of quarks");
+    let quarks = |group: &QuarkGroup| read(&group.describe()).expect("an object of the keys of quarks");
     let [dynamics, action] = [&input.solvers[0], &input.solvers[1]].map(solver);
     RunSettings {
         version: env!("CARGO_PKG_VERSION").into(),
@@ -52,7 +49,7 @@ pub fn settings(
                 rectangles: plan.gauge.anisotropy.rectangles,
             }),
         },
-        quarks: input.groups.iter().map(quarks).chain(input.wilson.iter().map(wilson)).collect(),
+        quarks: input.groups.iter().map(quarks).collect(),
         length: Some(plan.length),
         friction: plan.friction,
         levels: plan.levels.iter().map(level).collect(),
@@ -72,51 +69,6 @@ pub fn settings(
         backend: backend.clone(),
         device: device.clone(),
         layout: layout.record(),
-    }
-}
-
-/// What settings tell of links that are not smeared.
-pub const WITHOUT: &str = "none";
-
-fn quarks(group: &QuarkGroup) -> QuarkSettings {
-    let QuarkOperator { params, smearing, theta } = &group.operator;
-    let (operator, paths, naik_epsilon) = match smearing {
-        QuarkSmearing::Thin | QuarkSmearing::Stout(_) => ("naive", None, None),
-        QuarkSmearing::Paths(paths) => ("asqtad", Some(paths), None),
-        QuarkSmearing::Hisq { epsilon } => ("hisq", None, Some(*epsilon)),
-    };
-    let paths = paths.map(|c| PathSettings {
-        one_link: c.one_link,
-        naik: c.naik,
-        three: c.three,
-        five: c.five,
-        seven: c.seven,
-        lepage: c.lepage,
-    });
-    QuarkSettings {
-        name: group.name.clone(),
-        operator: operator.into(),
-        mass: Some(OneOrSeveral::Several(group.quarks.iter().map(|quarks| quarks.mass).collect())),
-        // As text: they are fractions.
-        flavours: group.quarks.iter().map(|quarks| quarks.flavours.to_string()).collect(),
-        pseudofermions: Some(group.pseudofermions),
-        level: Some(group.level),
-        paths: Some(paths),
-        naik_epsilon,
-        errors: Some(RationalErrors { dynamics: group.tolerances.dynamics, action: group.tolerances.action }),
-        bc_time: match params.boundary {
-            TimeBoundary::Antiperiodic => "antiperiodic".into(),
-            TimeBoundary::Periodic => "periodic".into(),
-        },
-        theta: theta.0.into(),
-        phases: Some(match params.phases {
-            StaggeredPhases::Milc => "milc".into(),
-            StaggeredPhases::Lexicographic => "lexicographic".into(),
-        }),
-        // Told only where they are given, so that runs of other versions compare.
-        stout: group.stout().map(|smearing| StoutSettings::Smeared(stout::record(smearing))),
-        dynamics_tol: group.dynamics_tol.clone(),
-        ..QuarkSettings::default()
     }
 }
 

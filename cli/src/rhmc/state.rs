@@ -109,7 +109,7 @@ pub struct ChainState {
     pub accepted: u32,
     /// Seed of the run.
     pub seed: u64,
-    /// Upper bounds of the spectra that the rational functions of each group are made for.
+    /// Both ends of the interval that the rational functions of each group are made for; 0 where there are none.
     pub bounds: Vec<f64>,
     /// For how many poles of each group's molecular dynamics residuals were given, where they are given one by one; empty in
     /// states of versions that did not keep it.

@@ -11,6 +11,7 @@
 //! | [`integrator`] | steps of molecular dynamics |
 //! | [`stout`] | stout links |
 //! | [`trajectory`] | a trajectory with its Metropolis step |
+//! | [`quarks`] | quarks as users choose them, and the registry of the parts of the action that they make |
 //! | [`identities`] | whether forces and the distribution of the links agree |
 //! | [`wilson`] | Wilson-like quarks |
 //! | [`spectrum`] | bounds of the spectrum, on which rational functions depend |
@@ -18,6 +19,7 @@ mod gradient;
 mod poles;
 
 pub use gradient::hop_force;
+pub use quarks::{MONOMIALS, MonomialDefinition};
 
 pub mod action;
 pub mod fermions;
@@ -28,6 +30,7 @@ pub mod integrator;
 pub mod links;
 pub mod momenta;
 pub mod monomial;
+pub mod quarks;
 pub mod spectrum;
 pub mod stout;
 pub mod trajectory;

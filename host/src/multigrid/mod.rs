@@ -1,6 +1,7 @@
 //! Adaptive multigrid for Wilson-like operators: aggregates of sites, near-null vectors on them, coarse operators, and the
 //! cycle as a preconditioner (Babich et al. 2010, arXiv 1005.3043; Frommer et al. 2014, arXiv 1303.1377; Clark et al. 2016,
 //! arXiv 1612.07873). The algebra of cycles is in the crate `solvers`.
+mod adjoint;
 mod check;
 mod coarse;
 mod cycle;
@@ -11,6 +12,7 @@ mod setup;
 mod test_vectors;
 mod transfer;
 
+pub(crate) use adjoint::AdjointCycle;
 pub use check::LevelCheck;
 pub use coarse::{CoarseOperator, CoarseSchur};
 pub use cycle::{Coarsening, CycleResult, Finest, with_cycle};

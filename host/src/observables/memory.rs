@@ -4,7 +4,10 @@ use super::condensate::condensate_bytes;
 use crate::domain::Part;
 use crate::field::{DeviceClover, FieldShape};
 use crate::halo::{Exchanges, HaloField, Needs};
+use crate::hmc::fermions::{QuarkOperator, QuarkSmearing};
 use crate::hmc::momenta::MomentumField;
+use crate::hmc::quarks::MonomialNeeds;
+use crate::hmc::stout::StoutSmearing;
 use crate::multigrid::{MultigridParams, OUTER_DIRECTIONS};
 use crate::solve::widths;
 use gpu_kernels::{FermionKind, Precision};
@@ -57,6 +60,38 @@ pub struct WilsonVectors {
 const POLES: usize = 24;
 
 impl Ensemble {
+    /// Returns what an ensemble with these quarks is made of, with `noise` noise vectors of a condensate together. `single`: whether links
+    /// and momenta are in single precision, and solvers of molecular dynamics.
+    pub fn of(quarks: &[MonomialNeeds], single: [bool; 2], noise: usize, identities: bool) -> Self {
+        let mut operators: Vec<QuarkOperator> = Vec::new();
+        let mut stout: Vec<StoutSmearing> = Vec::new();
+        for needs in quarks {
+            operators.extend(needs.operator.filter(|operator| !operators.contains(operator)));
+            stout.extend(needs.stout.filter(|smearing| !stout.contains(smearing)));
+        }
+        let (staggered, wilson): (Vec<&MonomialNeeds>, Vec<&MonomialNeeds>) =
+            quarks.iter().partition(|needs| needs.operator.is_some());
+        Ensemble {
+            single_links: single[0],
+            pseudofermions: staggered.iter().map(|needs| needs.pseudofermions).max().unwrap_or(0),
+            improved: operators.iter().any(|operator| operator.smearing.is_improved()),
+            hisq: operators.iter().any(|operator| matches!(operator.smearing, QuarkSmearing::Hisq { .. })),
+            operators: operators.len(),
+            noise,
+            identities,
+            stout_levels: stout.iter().map(|smearing| smearing.levels).sum(),
+            wilson: (!wilson.is_empty()).then(|| WilsonVectors {
+                pseudofermions: wilson.iter().map(|needs| needs.pseudofermions).sum(),
+                rational: wilson.iter().map(|needs| needs.rational).max().unwrap_or(0),
+                exact: wilson.iter().any(|needs| needs.rational == 0),
+                single: single[1],
+                has_blocks: wilson.iter().any(|needs| needs.has_blocks),
+                exponential: wilson.iter().any(|needs| needs.is_exponential),
+                guesses: wilson.iter().map(|needs| needs.guesses).sum(),
+                multigrid: wilson.iter().filter_map(|needs| needs.multigrid).collect(),
+            }),
+        }
+    }
     /// Device memory of a process with such a part of the lattice, with names for what takes it.
     pub fn memory(&self, part: Part) -> Needs {
         let (sites, wide) = (part.sites(), part.bordered_sites());

@@ -13,7 +13,7 @@ use std::iter::successors;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-pub(super) type EscalationError = SolveError<DeviceError>;
+pub(crate) type EscalationError = SolveError<DeviceError>;
 type Escalated<T = ()> = std::result::Result<T, EscalationError>;
 
 /// A system with its answer, in double, on the sites of one parity.
@@ -484,7 +484,7 @@ impl Observer for After<'_> {
 
 /// A system in the two precisions of a solver, and the method that solves it.
 struct MixedSystem {
-    pair: OperatorPair,
+    pair: OperatorPair<'static>,
     method: Box<dyn PreparedMethod>,
     /// Right-hand side and solution in the outer precision.
     rhs: DeviceField,
@@ -514,7 +514,7 @@ impl MixedSystem {
         let (mut x, mut rhs) = (outer_space.allocate()?, outer_space.allocate()?);
         outer_space.convert_from(problem.rhs(), &mut rhs)?;
         outer_space.convert_from(problem.solution(), &mut x)?;
-        let pair = OperatorPair { level, outer_space, outer, sloppy_space, sloppy, positive };
+        let pair = OperatorPair { level, outer_space, outer, sloppy_space, sloppy, positive, adjoint: false };
         Ok(MixedSystem { pair, method, rhs, x })
     }
     fn hand_back(&self, problem: &mut dyn ParitySystem) -> Result {

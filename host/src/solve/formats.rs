@@ -3,7 +3,7 @@ use super::configuration::{Configuration, with_kernels};
 use super::request::Schwarz;
 use crate::domain::{Domain, Result};
 use crate::field::{DeviceGauge, FieldSpace};
-use crate::multigrid::{CycleResult, Multigrid, MultigridParams};
+use crate::multigrid::{AdjointCycle, CycleResult, MakeOperator, Multigrid, MultigridParams};
 use crate::operators::{
     BlockOperator, Diagonal, EvenOdd, EvenOddStaggered, EvenOddWilson, MrInBlocks, Staggered, StaggeredOperator,
     Wilson, WilsonLike,
@@ -15,10 +15,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// A preconditioner of some kind.
-pub(super) type AnyPreconditioner = Box<dyn Preconditioner<FieldSpace>>;
+pub(crate) type AnyPreconditioner = Box<dyn Preconditioner<FieldSpace>>;
 
 /// An operator in every format that a solve may need.
-pub(super) trait Formats {
+pub(crate) trait Formats {
     /// Where it lives.
     fn domain(&self) -> &Domain;
     /// Of the fields.
@@ -53,7 +53,7 @@ pub(super) trait Formats {
 
 /// What there is of multigrid for an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MultigridState {
+pub(crate) enum MultigridState {
     /// It does not go with the operator, the lattice or the memory.
     Impossible,
     /// Nothing yet.
@@ -65,7 +65,7 @@ pub(super) enum MultigridState {
 }
 
 /// Multigrid with the operators of the finest level, for blocks of right-hand sides.
-pub(super) struct BlockMultigrid {
+pub(crate) struct BlockMultigrid {
     multigrid: Rc<Multigrid>,
     operator: EvenOddWilson,
     smoother: EvenOddWilson,
@@ -74,6 +74,20 @@ pub(super) struct BlockMultigrid {
 }
 
 impl BlockMultigrid {
+    /// A setup with the operators of its finest level, which `make` makes.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub fn new(
+        multigrid: Rc<Multigrid>,
+        params: &MultigridParams,
+        make: &MakeOperator<'_>,
+        domain: &Domain,
+        nrhs: usize,
+    ) -> Result<Self> {
+        let (operator, smoother) = (make(Precision::Single, nrhs)?, make(params.smoother_on(domain.backend()), nrhs)?);
+        Ok(BlockMultigrid { multigrid, operator, smoother, nrhs, reports: RefCell::default() })
+    }
     /// Near-null vectors and coarse operators.
     pub fn multigrid(&self) -> &Multigrid {
         &self.multigrid
@@ -86,10 +100,18 @@ impl BlockMultigrid {
     pub fn reports(&self) -> Vec<LevelReport> {
         self.reports.borrow().clone()
     }
-    /// Hands the cycle to `then`.
-    pub fn with_cycle(&self, then: &mut dyn FnMut(&dyn Preconditioner<FieldSpace>) -> CycleResult) -> CycleResult {
+    /// Hands the cycle for M̂, or that for M̂†, to `then`: a preconditioner of vectors in single precision.
+    pub fn with_cycle(
+        &self,
+        adjoint: bool,
+        then: &mut dyn FnMut(&dyn Preconditioner<FieldSpace>) -> CycleResult,
+    ) -> CycleResult {
         self.reports.borrow_mut().clear();
-        self.multigrid.with_cycle(&self.operator, &self.smoother, self.nrhs, &self.reports, then)
+        let BlockMultigrid { operator, smoother, nrhs, reports, .. } = self;
+        self.multigrid.with_cycle(operator, smoother, *nrhs, reports, &mut |cycle| match adjoint {
+            false => then(cycle),
+            true => then(&AdjointCycle::new(cycle, operator, *nrhs)?),
+        })
     }
 }
 
@@ -185,10 +207,7 @@ impl Formats for WilsonFormats<'_, '_> {
         let make = |precision, nrhs| self.in_format(precision, storage, nrhs);
         let params = params.smoothing_on(self.configuration.domain().backend(), &self.operator);
         let multigrid = self.configuration.multigrid(self.operator, &params, &make, observer)?;
-        let precision = params.smoother_on(self.configuration.domain().backend());
-        let (operator, smoother) = (make(Precision::Single, self.nrhs)?, make(precision, self.nrhs)?);
-        let (nrhs, reports) = (self.nrhs, RefCell::default());
-        Ok(Some(BlockMultigrid { multigrid, operator, smoother, nrhs, reports }))
+        Ok(Some(BlockMultigrid::new(multigrid, &params, &make, self.domain(), self.nrhs)?))
     }
     fn multigrid_state(&self, params: &MultigridParams) -> Result<MultigridState> {
         // A build may do without some formats.

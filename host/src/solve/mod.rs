@@ -19,7 +19,9 @@ pub use batch::{BATCH_SIZES, batches, for_batches, in_batches, largest_batch, sh
 pub use choice::MethodChange;
 pub use configuration::Configuration;
 pub use eigenvalues::{EigenvalueParams, SpectrumEnds};
+pub(crate) use formats::{BlockMultigrid, Formats};
 pub use memory::{apply_memory, staggered_link_bytes};
+pub(crate) use methods::{Limits, OperatorPair, PrecisionLevel, PreparedMethod};
 pub use methods::{METHODS, Method, methods_for};
 pub use report::{Escalation, MultigridLevel, MultigridReport, Report, SolveFailure};
 pub use request::{Correction, Request, Schwarz, SchwarzError};

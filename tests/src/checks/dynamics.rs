@@ -19,10 +19,10 @@ use ferrite::hmc::momenta::MomentumField;
 use ferrite::hmc::monomial::Monomial;
 use ferrite::hmc::stout::StoutSmearing;
 use ferrite::hmc::trajectory::{Chain, LevelPlan, Plan};
+use ferrite::hmc::wilson::WilsonQuarks;
 use ferrite::hmc::wilson::determinant::BlockDeterminant;
 use ferrite::hmc::wilson::one_flavour::OneFlavour;
 use ferrite::hmc::wilson::two_flavours::TwoFlavours;
-use ferrite::hmc::wilson::{WilsonMethod, WilsonQuarks, WilsonSolver};
 use ferrite::hmc::{HmcError, hop_force, spectrum};
 use ferrite::lattice::Lattice;
 use ferrite::observables::condensate::{condensate, noise};
@@ -33,10 +33,16 @@ use ferrite::operators::{
     BoundaryAngles, CloverParams, ExpCloverParams, LinkDependence, Operator, Schur, StaggeredParams, StaggeredPhases,
     TimeBoundary, TwistedCloverParams, TwistedParams, WilsonLike, WilsonParams,
 };
+use ferrite::solve::{Method, Request};
 use num_complex::Complex64;
 use rational::{Fraction, Interval, Power};
 
 type Result<T = ()> = std::result::Result<T, HmcError>;
+
+/// Returns how systems with M̂ are solved in molecular dynamics; the operator is that of the quarks.
+pub fn complement_request(method: &'static Method, precision: Precision, tol: f64) -> Request {
+    Request { method, precision, tol, ..Request::new(WilsonParams::from_mass(0.0, TimeBoundary::Periodic)) }
+}
 
 /// What was computed, by name: matrices for links, and numbers.
 #[derive(Default)]
@@ -273,8 +279,8 @@ fn wilson_like(links: &EvolvingLinks, precision: Precision, found: &mut Found) -
                 // Solutions to 1e-12, and forces in single precision.
                 let tolerance = if single { 3e-5 } else { 1e-10 + 3.0 * rounding };
                 let name = format!("{name} {schur:?}, single {single}");
-                let method = if single { WilsonMethod::Bicgstab } else { WilsonMethod::Cg };
-                let solver = WilsonSolver { method, precision: low, tol: 1e-12, max_iterations: 10_000 };
+                let method = if single { Method::BICGSTAB } else { Method::CG };
+                let solver = complement_request(method, low, 1e-12);
                 let (solvers, heavier) = ([solver; 2], Some(heavier));
                 let mut two = TwoFlavours::new(domain, name.clone(), quarks, heavier, solvers, low, 0)?;
                 let shifted =

@@ -23,7 +23,7 @@ pub use blocks::blocks;
 pub use boundary_angles::{staggered_angles, wilson_like_angles};
 pub use clover::{SCHURS, clover, clover_cases, clover_kernels, clover_solves, large_clover_kernels, parameters};
 pub use contractions::contractions;
-pub use dynamics::dynamics;
+pub use dynamics::{complement_request, dynamics};
 pub use fat_links::{fat_links, link_cases, singular_matrices};
 pub use gauge::plaquette;
 pub use linear_algebra::{conversions, linear_algebra, not_a_number};

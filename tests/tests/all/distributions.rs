@@ -16,15 +16,17 @@ use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme};
 use ferrite::hmc::monomial::Monomial;
 use ferrite::hmc::stout::StoutSmearing;
 use ferrite::hmc::trajectory::Chain;
+use ferrite::hmc::wilson::WilsonQuarks;
 use ferrite::hmc::wilson::determinant::BlockDeterminant;
 use ferrite::hmc::wilson::one_flavour::OneFlavour;
-use ferrite::hmc::wilson::two_flavours::SplitDeterminant;
-use ferrite::hmc::wilson::{WilsonMethod, WilsonQuarks, WilsonSolver};
+use ferrite::hmc::wilson::two_flavours::TwoFlavours;
 use ferrite::lattice::Lattice;
 use ferrite::operators::{
     CloverParams, ExpCloverParams, Operator, Schur, TimeBoundary, TwistedCloverParams, WilsonLike, WilsonParams,
 };
+use ferrite::solve::Method;
 use ferrite::statistics::average;
+use ferrite_tests::checks::complement_request;
 use ferrite_tests::clover_reference::path;
 
 /// Coupling of Wilson's action in all chains.
@@ -133,20 +135,13 @@ fn clover(kappa: f64, c_sw: f64) -> CloverParams {
 /// Two flavours with heavier quarks that split them.
 fn two(domain: &Domain, quarks: WilsonQuarks, heavier: Option<WilsonQuarks>) -> Vec<Box<dyn Monomial>> {
     // Molecular dynamics need not be exact: the Metropolis step corrects it.
-    let with_tol = |tol| WilsonSolver { method: WilsonMethod::Cg, precision: Double, tol, max_iterations: 10_000 };
-    let split = SplitDeterminant {
-        name: "two".into(),
-        quarks,
-        heavier: heavier.into_iter().map(|quarks| (quarks, "heavier".into())).collect(),
-        solvers: [with_tol(1e-6), with_tol(1e-11)],
-        precision: Double,
-        guesses: 0,
-        multigrid: None,
+    let with_tol = |tol| complement_request(Method::CG, Double, tol);
+    let solvers = [with_tol(1e-6), with_tol(1e-11)];
+    let part = |quarks, heavier, first| -> Box<dyn Monomial> {
+        Box::new(TwoFlavours::new(domain, "two".into(), quarks, heavier, solvers, Double, first).unwrap())
     };
-    let mut parts: Vec<Box<dyn Monomial>> = Vec::new();
-    for part in split.parts(domain, 0).unwrap() {
-        parts.push(Box::new(part));
-    }
+    let mut parts = vec![part(quarks, heavier, 0)];
+    parts.extend(heavier.map(|quarks| part(quarks, None, 1)));
     if quarks.has_determinant() {
         parts.push(Box::new(BlockDeterminant::new("blocks".into(), quarks, 2)));
     }

@@ -15,11 +15,13 @@ use ferrite::hmc::momenta::MomentumField;
 use ferrite::hmc::monomial::Monomial;
 use ferrite::hmc::stout::StoutSmearing;
 use ferrite::hmc::trajectory::{Chain, LevelPlan};
+use ferrite::hmc::wilson::WilsonQuarks;
 use ferrite::hmc::wilson::two_flavours::TwoFlavours;
-use ferrite::hmc::wilson::{WilsonMethod, WilsonQuarks, WilsonSolver};
 use ferrite::lattice::Lattice;
 use ferrite::multigrid::MultigridParams;
 use ferrite::operators::{CloverParams, Operator, Schur, TimeBoundary, WilsonLike, WilsonParams};
+use ferrite::solve::{Method, Request};
+use ferrite_tests::checks::complement_request;
 use ferrite_tests::cut;
 
 /// Quarks so light that CG takes some hundred iterations, and heavier ones.
@@ -43,13 +45,12 @@ fn quarks() -> Vec<(&'static str, [WilsonQuarks; 2])> {
 fn two(
     domain: &Domain,
     [light, heavy]: [WilsonQuarks; 2],
-    method: WilsonMethod,
+    method: &'static Method,
     precision: ferrite::Precision,
     tol: f64,
 ) -> TwoFlavours {
-    let solver = WilsonSolver { method, precision, tol, max_iterations: 10_000 };
-    let made = TwoFlavours::new(domain, "two".into(), light, Some(heavy), [solver; 2], Double, 0).unwrap();
-    if method == WilsonMethod::Multigrid { made.with_multigrid(params()) } else { made }
+    let solver = Request { multigrid: params(), ..complement_request(method, precision, tol) };
+    TwoFlavours::new(domain, "two".into(), light, Some(heavy), [solver; 2], Double, 0).unwrap()
 }
 
 /// Small setups for small lattices.
@@ -81,7 +82,7 @@ fn forces_and_actions_are_those_of_cg() {
         for precision in [Double, Single] {
             let tol = 1e-12;
             let [mut cg, mut multigrid] =
-                [WilsonMethod::Cg, WilsonMethod::Multigrid].map(|method| two(&domain, quarks, method, precision, tol));
+                [Method::CG, Method::MULTIGRID].map(|method| two(&domain, quarks, method, precision, tol));
             for made in [&mut cg, &mut multigrid] {
                 made.draw(&links[0], 5, 6).unwrap();
                 made.take_iterations();
@@ -108,7 +109,7 @@ fn forces_do_not_depend_on_the_grid() {
     let (_, quarks) = quarks().swap_remove(1);
     let force = |domain: &Domain, gauge: &HostGauge| {
         let links = EvolvingLinks::new(&GaugeField::upload(domain, gauge).unwrap(), Double).unwrap();
-        let mut made = two(domain, quarks, WilsonMethod::Multigrid, Double, 1e-13);
+        let mut made = two(domain, quarks, Method::MULTIGRID, Double, 1e-13);
         made.draw(&links, 5, 6).unwrap();
         kicked(&made, &links)
     };
@@ -124,7 +125,7 @@ fn forces_do_not_depend_on_the_grid() {
     .unwrap();
 }
 
-fn chain(thin: &GaugeField, method: WilsonMethod) -> Chain {
+fn chain(thin: &GaugeField, method: &'static Method) -> Chain {
     let (_, quarks) = quarks().swap_remove(1);
     let part: Box<dyn Monomial> = Box::new(two(thin.domain(), quarks, method, Single, 1e-10));
     let scheme = Scheme::Omelyan { lambda: MINIMUM_NORM };
@@ -140,14 +141,14 @@ fn chain(thin: &GaugeField, method: WilsonMethod) -> Chain {
 fn trajectories_are_those_of_cg_and_do_not_depend_on_those_before() {
     let domain = Domain::single(Cpu::new(Some(2)), Lattice::new([4, 4, 4, 8]).unwrap()).unwrap();
     let thin = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
-    let mut long = chain(&thin, WilsonMethod::Multigrid);
+    let mut long = chain(&thin, Method::MULTIGRID);
     let first = long.trajectory(1, None, false).unwrap();
-    let of_cg = chain(&thin, WilsonMethod::Cg).trajectory(1, None, false).unwrap();
+    let of_cg = chain(&thin, Method::CG).trajectory(1, None, false).unwrap();
     assert!((first.delta - of_cg.delta).abs() < 1e-5, "{} {}", first.delta, of_cg.delta);
     assert!(3 * first.iterations[0][1] < of_cg.iterations[0][1], "{:?} {:?}", first.iterations, of_cg.iterations);
     let between = long.links().own().copied().unwrap();
     let second = long.trajectory(2, None, false).unwrap();
-    let mut other = chain(&between, WilsonMethod::Multigrid);
+    let mut other = chain(&between, Method::MULTIGRID);
     assert_eq!(other.trajectory(2, None, false).unwrap(), second);
     let links = [long, other].map(|chain| chain.links().own().download().unwrap());
     assert!(links[0].links() == links[1].links());

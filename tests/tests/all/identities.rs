@@ -17,11 +17,13 @@ use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme};
 use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::monomial::Monomial;
 use ferrite::hmc::trajectory::{Chain, TrajectoryOutcome};
+use ferrite::hmc::wilson::WilsonQuarks;
 use ferrite::hmc::wilson::determinant::BlockDeterminant;
 use ferrite::hmc::wilson::two_flavours::TwoFlavours;
-use ferrite::hmc::wilson::{WilsonMethod, WilsonQuarks, WilsonSolver};
 use ferrite::lattice::Lattice;
 use ferrite::operators::{CloverParams, Operator, Schur, TimeBoundary, WilsonParams};
+use ferrite::solve::Method;
+use ferrite_tests::checks::complement_request;
 use ferrite_tests::clover_reference::path;
 use ferrite_tests::cut;
 use ferrite_tests::dense::Dense;
@@ -156,7 +158,7 @@ fn wilson_quarks_have_the_identity_of_dense_matrices() {
     let links = evolving(&domain, &gauge);
     let wilson = WilsonParams::from_kappa(0.13, TimeBoundary::Antiperiodic);
     let Operator::WilsonLike(operator) = wilson.into() else { unreachable!() };
-    let tight = WilsonSolver { method: WilsonMethod::Cg, precision: Double, tol: 1e-15, max_iterations: 10_000 };
+    let tight = complement_request(Method::CG, Double, 1e-15);
     let mut two =
         TwoFlavours::new(&domain, "two".into(), WilsonQuarks::new(operator), None, [tight; 2], Double, 0).unwrap();
     let xi: HostSpinor = generate::random_source(lattice, 4);
@@ -223,7 +225,7 @@ fn clover(domain: &Domain, precision: Precision) -> Vec<Box<dyn Monomial>> {
         let wilson = WilsonParams::from_kappa(kappa, TimeBoundary::Antiperiodic);
         WilsonQuarks::new(CloverParams::isotropic(wilson, 1.5, 1.0).with_schur(Schur::Symmetric))
     };
-    let with_tol = |tol| WilsonSolver { method: WilsonMethod::Cg, precision, tol, max_iterations: 10_000 };
+    let with_tol = |tol| complement_request(Method::CG, precision, tol);
     let solvers = [with_tol(if precision == Double { 1e-13 } else { 1e-7 }), with_tol(1e-14)];
     let two = |heavier, kappa, first| {
         let made = TwoFlavours::new(domain, "two".into(), quarks(kappa), heavier, solvers, precision, first).unwrap();

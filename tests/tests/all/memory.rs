@@ -16,10 +16,10 @@ use ferrite::hmc::integrator::{Scheme, Unitarise};
 use ferrite::hmc::monomial::Monomial;
 use ferrite::hmc::stout::StoutSmearing;
 use ferrite::hmc::trajectory::{Chain, LevelPlan, Plan};
+use ferrite::hmc::wilson::WilsonQuarks;
 use ferrite::hmc::wilson::determinant::BlockDeterminant;
 use ferrite::hmc::wilson::one_flavour::OneFlavour;
 use ferrite::hmc::wilson::two_flavours::TwoFlavours;
-use ferrite::hmc::wilson::{WilsonMethod, WilsonQuarks, WilsonSolver};
 use ferrite::lattice::Lattice;
 use ferrite::multigrid::{CycleParams, MultigridParams};
 use ferrite::observables::condensate::{condensate, noise};
@@ -31,7 +31,7 @@ use ferrite::operators::{
 };
 use ferrite::solve::{Configuration, Correction, Method, Request, Schwarz, ShiftStrategy};
 use ferrite::{LinkStorage, Precision};
-use ferrite_tests::checks::THETA;
+use ferrite_tests::checks::{THETA, complement_request};
 use ferrite_tests::cut;
 use std::sync::LazyLock;
 
@@ -383,15 +383,16 @@ fn wilson_trajectory(
     multigrid: Option<MultigridParams>,
 ) {
     let thin = GaugeField::upload(domain, gauge).unwrap();
-    let method = if multigrid.is_some() { WilsonMethod::Multigrid } else { WilsonMethod::Cg };
-    let solver = WilsonSolver { method, precision: Precision::Single, tol: 1e-8, max_iterations: 9999 };
     let two = |quarks, heavier, first| -> Box<dyn Monomial> {
+        let method = match (multigrid, first) {
+            (None, _) => Method::CG,
+            (Some(_), 0) => Method::MULTIGRID,
+            (Some(_), _) => Method::BICGSTAB,
+        };
+        let multigrid = multigrid.unwrap_or_default();
+        let solver = Request { multigrid, ..complement_request(method, Precision::Single, 1e-8) };
         let part = TwoFlavours::new(domain, "two".into(), quarks, heavier, [solver; 2], Precision::Single, first);
-        let part = part.unwrap().with_guesses(guesses);
-        Box::new(match (multigrid, first) {
-            (Some(params), 0) => part.with_multigrid(params),
-            _ => part,
-        })
+        Box::new(part.unwrap().with_guesses(guesses))
     };
     let mut parts: Vec<Box<dyn Monomial>> = if rational {
         static FUNCTIONS: LazyLock<RationalFunctions> = LazyLock::new(|| {

@@ -18,12 +18,14 @@ use ferrite::hmc::momenta::MomentumField;
 use ferrite::hmc::monomial::Monomial;
 use ferrite::hmc::stout::StoutSmearing;
 use ferrite::hmc::trajectory::{Chain, Plan};
+use ferrite::hmc::wilson::WilsonQuarks;
 use ferrite::hmc::wilson::determinant::BlockDeterminant;
 use ferrite::hmc::wilson::two_flavours::TwoFlavours;
-use ferrite::hmc::wilson::{WilsonMethod, WilsonQuarks, WilsonSolver};
 use ferrite::lattice::Lattice;
 use ferrite::operators::fat_links::PathCoefficients;
 use ferrite::operators::{CloverParams, Schur, TimeBoundary, WilsonParams};
+use ferrite::solve::{Method, Request};
+use ferrite_tests::checks::complement_request;
 use num_complex::Complex64;
 use rational::{PartialFractions, Pole};
 use std::cell::{Cell, RefCell};
@@ -439,8 +441,8 @@ fn clover(mass: f64) -> WilsonQuarks {
     let wilson = WilsonParams::from_mass(mass, TimeBoundary::Antiperiodic);
     WilsonQuarks::new(CloverParams::isotropic(wilson, 1.2, 1.0).with_schur(Schur::Symmetric))
 }
-fn wilson_solver(tol: f64) -> WilsonSolver {
-    WilsonSolver { method: WilsonMethod::Cg, precision: Double, tol, max_iterations: 10_000 }
+fn wilson_solver(tol: f64) -> Request {
+    complement_request(Method::CG, Double, tol)
 }
 
 fn symplectic_form(momenta: &HostGauge, [x_v, p_v]: &[Vec<Matrix>; 2], [x_w, p_w]: &[Vec<Matrix>; 2]) -> f64 {

@@ -16,17 +16,18 @@ use ferrite::hmc::momenta::MomentumField;
 use ferrite::hmc::monomial::Monomial;
 use ferrite::hmc::stout::StoutSmearing;
 use ferrite::hmc::trajectory::{Chain, LevelPlan, Noise, Plan};
+use ferrite::hmc::wilson::WilsonQuarks;
 use ferrite::hmc::wilson::determinant::BlockDeterminant;
 use ferrite::hmc::wilson::one_flavour::OneFlavour;
 use ferrite::hmc::wilson::two_flavours::TwoFlavours;
-use ferrite::hmc::wilson::{WilsonMethod, WilsonQuarks, WilsonSolver};
 use ferrite::hmc::{HmcError, PlanError};
 use ferrite::lattice::Lattice;
 use ferrite::operators::{
     Anisotropy, CloverParams, ExpCloverParams, LinkDependence, Operator, Schur, TimeBoundary, TwistedCloverParams,
     TwistedParams, WilsonLike, WilsonParams,
 };
-use ferrite_tests::checks::THETA;
+use ferrite::solve::{Method, Request};
+use ferrite_tests::checks::{THETA, complement_request};
 use ferrite_tests::cut;
 use rational::{Fraction, Interval, Power};
 use solvers::SolveError;
@@ -70,12 +71,8 @@ fn some_operators() -> impl Iterator<Item = (&'static str, WilsonLike)> {
     operators().into_iter().enumerate().filter(|(k, _)| [1, 4, 7, 11, 14].contains(k)).map(|(_, operator)| operator)
 }
 
-fn wilson_solver(method: WilsonMethod, precision: ferrite::Precision, tol: f64) -> WilsonSolver {
-    WilsonSolver { method, precision, tol, max_iterations: 10_000 }
-}
-
-fn exact(method: WilsonMethod) -> [WilsonSolver; 2] {
-    [wilson_solver(method, Double, 1e-14), wilson_solver(method, Double, 1e-15)]
+fn exact(method: &'static Method) -> [Request; 2] {
+    [complement_request(method, Double, 1e-14), complement_request(method, Double, 1e-15)]
 }
 
 /// What splits determinants: nothing, a larger mass, and twists.
@@ -117,7 +114,7 @@ fn forces_of_two_flavours_are_derivatives() {
         // On the second shape some of them.
         for (number, (name, operator)) in operators().into_iter().enumerate().step_by(1 + 2 * shape) {
             for (k, (quarks, heavier)) in factors(operator).into_iter().enumerate() {
-                let method = [WilsonMethod::Cg, WilsonMethod::Bicgstab][k % 2];
+                let method = [Method::CG, Method::BICGSTAB][k % 2];
                 let smeared = |quarks| WilsonQuarks { stout: stout(number + k), ..quarks };
                 let (quarks, heavier) = (smeared(quarks), heavier.map(smeared));
                 let make = |solvers, precision| {
@@ -134,7 +131,7 @@ fn forces_of_two_flavours_are_derivatives() {
                 let expected = derivative(&thin, &q, 3e-3, value);
                 // Differences of solutions to 1e-15, and in single precision roundings of 6e-8.
                 agrees(Double, (&thin, &q), &made, expected, 1e-8);
-                let low = [wilson_solver(method, Single, 1e-9), exact(method)[1]];
+                let low = [complement_request(method, Single, 1e-9), exact(method)[1]];
                 agrees(Double, (&thin, &q), &make(low, Single), expected, 2e-5);
                 agrees(Single, (&thin, &q), &make(low, Single), expected, 3e-5);
             }
@@ -200,8 +197,7 @@ fn forces_do_not_depend_on_the_grid() {
             let (quarks, heavier) = factors(operator)[2];
             let quarks = WilsonQuarks { stout: stout(2), ..quarks };
             let heavier = heavier.map(|heavier| WilsonQuarks { stout: stout(2), ..heavier });
-            let mut two =
-                TwoFlavours::new(domain, name.into(), quarks, heavier, exact(WilsonMethod::Cg), Double, 0).unwrap();
+            let mut two = TwoFlavours::new(domain, name.into(), quarks, heavier, exact(Method::CG), Double, 0).unwrap();
             two.draw(&links, 5, 6).unwrap();
             all.push(kick(&two));
             all.push(kick(&BlockDeterminant::new(name.into(), quarks, 2)));
@@ -461,8 +457,7 @@ mod dense {
             for (k, (quarks, heavier)) in factors(operator).into_iter().enumerate() {
                 let name = format!("{name} {:?} {k}", operator.schur);
                 let mut made =
-                    TwoFlavours::new(&domain, name.clone(), quarks, heavier, exact(WilsonMethod::Cg), Double, 0)
-                        .unwrap();
+                    TwoFlavours::new(&domain, name.clone(), quarks, heavier, exact(Method::CG), Double, 0).unwrap();
                 made.set_from(&links[0], &uploaded.even).unwrap();
                 let found = made.action(&links[1]).unwrap();
                 let complement = |plain: &Plain, quarks: &WilsonQuarks, gauge: &HostGauge| {
@@ -501,7 +496,7 @@ mod trajectories {
         let thin = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
         let plain = WilsonQuarks::new(operator);
         let (_, heavier) = factors(operator)[1];
-        let solvers = [wilson_solver(WilsonMethod::Cg, Double, tol); 2];
+        let solvers = [complement_request(Method::CG, Double, tol); 2];
         let two = |name: &str, quarks, heavier, first| {
             let part = TwoFlavours::new(&domain, name.into(), quarks, heavier, solvers, Double, first);
             part.unwrap().with_guesses(guesses)
@@ -551,7 +546,7 @@ mod trajectories {
 }
 
 /// Two flavours of clover quarks on stout links, over heavier ones, on a lattice of random links, with one solver for everything.
-fn split_quarks(solver: WilsonSolver) -> (EvolvingLinks, GaugeField, TwoFlavours) {
+fn split_quarks(solver: Request) -> (EvolvingLinks, GaugeField, TwoFlavours) {
     let domain = Domain::single(Cpu::new(Some(1)), Lattice::new([4; 4]).unwrap()).unwrap();
     let thin = GaugeField::upload(&domain, &generate::random(domain.local(), 5)).unwrap();
     let stout = Some(StoutSmearing { rho: 0.1, levels: 2, spatial: false });
@@ -570,7 +565,7 @@ fn split_quarks(solver: WilsonSolver) -> (EvolvingLinks, GaugeField, TwoFlavours
 fn residuals_below_rounding_end_in_stagnation() {
     for tol in [1e-16, 3e-17, 1e-17, 1e-19, 0.0] {
         let precision = Single;
-        let solver = WilsonSolver { method: WilsonMethod::Cg, precision, tol, max_iterations: 1_000_000 };
+        let solver = Request { max_iterations: 1_000_000, ..complement_request(Method::CG, precision, tol) };
         let (links, _, mut part) = split_quarks(solver);
         let why = part.draw(&links, 5, 1).expect_err("no such residual is reached");
         match why.solver() {
@@ -587,7 +582,7 @@ fn residuals_below_rounding_end_in_stagnation() {
 #[test]
 fn noise_of_another_kind_is_refused() {
     let chain = || {
-        let solver = wilson_solver(WilsonMethod::Cg, Single, 1e-8);
+        let solver = complement_request(Method::CG, Single, 1e-8);
         let (_, thin, part) = split_quarks(solver);
         let plan = Plan {
             gauge: GaugeAction::wilson(5.5),

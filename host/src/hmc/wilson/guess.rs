@@ -1,5 +1,5 @@
 //! First guesses of solutions from those before (Brower, Ivanenko, Levi and Orginos 1997).
-use super::solver::WilsonSystem;
+use super::solver::ComplementSolver;
 use crate::domain::Result;
 use crate::field::{DeviceField, FieldSpace};
 use num_complex::Complex64;
@@ -41,7 +41,7 @@ impl Guesses {
         Ok(())
     }
     /// *Collective.* The combination x of solutions for which x† M̂†M̂ x − 2 Re b† x is smallest; `None` without any.
-    pub fn guess(&self, system: &WilsonSystem<'_>, b: &DeviceField) -> Result<Option<DeviceField>> {
+    pub fn guess(&self, system: &ComplementSolver<'_>, b: &DeviceField) -> Result<Option<DeviceField>> {
         let (space, solutions) = (&system.space, self.solutions.borrow());
         let norm = |x: &DeviceField| -> Result<f64> {
             let mut norm2 = [0.0];

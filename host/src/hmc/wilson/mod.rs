@@ -19,8 +19,6 @@ pub mod one_flavour;
 pub mod spectrum;
 pub mod two_flavours;
 
-pub use solver::{WilsonMethod, WilsonSolver};
-
 use super::links::{EvolvingLinks, TermOf, WilsonFormat};
 use super::stout::StoutSmearing;
 use crate::domain::{DeviceError, Domain, Result};
@@ -86,12 +84,17 @@ impl WilsonQuarks {
         let make = || HermitianBlocks::of_field_strength(&*self.links(links, Precision::Double)?, coefficients);
         links.made().exponents.get((coefficients, self.stout), make)
     }
+    /// Returns the storage of links in a precision: all reals in double, and two rows where there are kernels for these.
+    fn storage(&self, precision: Precision) -> LinkStorage {
+        let two_rows = LinkStorage::of(12);
+        match precision == Precision::Double || !self.operator.definition.exists(precision, two_rows) {
+            true => LinkStorage::FULL,
+            false => Operator::from(self.operator).storage(two_rows),
+        }
+    }
     /// M̂ without the twist of factors in a precision, for blocks of `nrhs` vectors.
     fn complement(&self, links: &EvolvingLinks, precision: Precision, nrhs: usize) -> Result<EvenOddWilson> {
-        let (operator, theta) = (Operator::from(self.operator), self.operator.theta);
-        let two_rows = LinkStorage::of(12);
-        let in_full = precision == Precision::Double || !self.operator.definition.exists(precision, two_rows);
-        let storage = if in_full { LinkStorage::FULL } else { operator.storage(two_rows) };
+        let (theta, storage) = (self.operator.theta, self.storage(precision));
         let pack = || {
             let phases = theta.of_hops(links.own().domain().global());
             Ok::<_, DeviceError>(Arc::new(self.links(links, Precision::Double)?.pack_with(phases, precision, storage)?))
@@ -104,7 +107,7 @@ impl WilsonQuarks {
     }
     /// M̂ in a precision, for blocks of `nrhs` vectors.
     fn on(&self, links: &EvolvingLinks, precision: Precision, nrhs: usize) -> Result<TwistedComplement> {
-        let inner = self.complement(links, precision, nrhs)?;
+        let inner = Rc::new(self.complement(links, precision, nrhs)?);
         let space = space(links.own().domain(), precision, nrhs);
         let scratch = RefCell::new(space.allocate()?);
         Ok(TwistedComplement { inner, schur: self.operator.schur, twist: self.twist, space, scratch })
@@ -113,7 +116,7 @@ impl WilsonQuarks {
 
 /// M̂ with iμ γ_5 beside A_ee.
 struct TwistedComplement {
-    inner: EvenOddWilson,
+    inner: Rc<EvenOddWilson>,
     schur: Schur,
     twist: f64,
     space: FieldSpace,

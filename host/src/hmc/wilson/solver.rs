@@ -1,59 +1,43 @@
-//! How systems of Wilson-like quarks are solved.
-use super::multigrid::MultigridOnLinks;
+//! Systems with M̂ of Wilson-like quarks, by the methods of [`solve`](crate::solve).
+use super::multigrid::EvolvingMultigrid;
 use super::{TwistedComplement, WilsonQuarks, space};
-use crate::domain::{DeviceError, Domain, Result};
+use crate::domain::{Domain, Result};
 use crate::field::{DeviceField, FieldSpace};
 use crate::hmc::HmcError;
-use crate::hmc::links::{EvolvingLinks, StopSignal};
+use crate::hmc::fermions::SolverError;
+use crate::hmc::links::EvolvingLinks;
 use crate::hmc::poles::{PATIENCE, SolverCounts};
-use crate::multigrid::{OUTER_DELTA, OUTER_DIRECTIONS};
-use gpu_kernels::Precision;
-use solvers::{
-    BicgstabWorkspace, CgWorkspace, Converted, GcrParams, GcrWorkspace, Info, LinearOperator, Mixed, Normal,
-    SolveError, SolverParams, Uniform, VectorSpace, bicgstab, cg, gcr, worse_residual,
+use crate::multigrid::{CycleResult, MultigridParams};
+use crate::operators::{EvenOdd, OperatorForm};
+use crate::solve::{
+    BlockMultigrid, Correction, Formats, Limits, Method, OperatorPair, PrecisionLevel, PreparedMethod, Request,
 };
+use gpu_kernels::{FermionKind, LinkStorage, Precision};
+use solvers::{Info, LinearOperator, Normal, Observer, SolveError, VectorSpace, worse_residual};
+use std::cell::RefCell;
+use std::rc::Rc;
 
-/// Methods.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WilsonMethod {
-    /// CG on M̂†M̂.
-    #[default]
-    Cg,
-    /// BiCGstab on M̂† and then on M̂.
-    Bicgstab,
-    /// GCR on M̂† and then on M̂, preconditioned by a multigrid cycle, for an operator that has one. For others BiCGstab, or CG where they
-    /// have a twist, whose spectrum BiCGstab does not like.
-    Multigrid,
-}
+/// Iterations without a new smallest residual after which a method is given up that restarts, and may stay where it is for ever.
+const WINDOW: usize = 500;
 
-/// How systems are solved: in double precision with iterations in another one.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct WilsonSolver {
-    /// How.
-    pub method: WilsonMethod,
-    /// Of the iterations.
-    pub precision: Precision,
-    /// Relative residual.
-    pub tol: f64,
-    /// Most iterations of a system.
-    pub max_iterations: usize,
-}
-
-/// M̂ of quarks in double and in the precision of iterations.
-pub(super) struct WilsonSystem<'a> {
+/// M̂ of quarks in double and in the precision of iterations, with a method for its systems.
+pub(super) struct ComplementSolver<'a> {
     pub space: FieldSpace,
-    pub exact: TwistedComplement,
-    sloppy: Option<(FieldSpace, TwistedComplement)>,
-    solver: WilsonSolver,
-    multigrid: Option<MultigridOnLinks<'a>>,
+    pub exact: Rc<TwistedComplement>,
+    sloppy: Rc<TwistedComplement>,
+    quarks: WilsonQuarks,
+    links: &'a EvolvingLinks,
+    request: Request,
+    multigrid: Option<&'a EvolvingMultigrid>,
+    /// The method with what it needs of the operator, made when it is first used.
+    method: RefCell<Option<Box<dyn PreparedMethod>>>,
     /// Whether true residuals are noted.
-    told: bool,
-    stop: StopSignal,
+    noted: bool,
 }
 
 /// M̂†
-struct Dagger<'a>(&'a TwistedComplement);
-impl LinearOperator<FieldSpace> for Dagger<'_> {
+struct Adjoint<'a>(&'a TwistedComplement);
+impl LinearOperator<FieldSpace> for Adjoint<'_> {
     fn apply(&self, x: &DeviceField, out: &mut DeviceField) -> Result {
         self.0.apply_dagger(x, out)
     }
@@ -68,31 +52,41 @@ impl LinearOperator<FieldSpace> for Dagger<'_> {
     }
 }
 
-type Solved = std::result::Result<Info, SolveError<DeviceError>>;
-
-impl<'a> WilsonSystem<'a> {
-    /// For one right-hand side; true residuals are noted where they are `told`.
-    pub fn new(quarks: &WilsonQuarks, links: &EvolvingLinks, solver: WilsonSolver, told: bool) -> Result<Self> {
-        let domain: &Domain = links.own().domain();
-        let sloppy = match solver.precision {
-            Precision::Double => None,
-            precision => Some((space(domain, precision, 1), quarks.on(links, precision, 1)?)),
+impl<'a> ComplementSolver<'a> {
+    /// Prepares systems with one right-hand side, by the method, the precision and the limits of a request. True residuals are noted with
+    /// `noted`. Without `multigrid`, the method that takes its place is BiCGstab, or CG where the operator has a twist, whose spectrum
+    /// BiCGstab does not like.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub fn new(
+        quarks: &WilsonQuarks,
+        links: &'a EvolvingLinks,
+        request: &Request,
+        multigrid: Option<&'a EvolvingMultigrid>,
+        noted: bool,
+    ) -> Result<Self> {
+        let method = match request.method == Method::MULTIGRID {
+            true if quarks.is_twisted() => Method::CG,
+            true if multigrid.is_none() => Method::BICGSTAB,
+            _ => request.method,
         };
-        let space = space(domain, Precision::Double, 1);
-        let exact = quarks.on(links, Precision::Double, 1)?;
-        let method = match solver.method {
-            WilsonMethod::Multigrid if quarks.is_twisted() => WilsonMethod::Cg,
-            method => method,
+        let stagnation_window = if method.restarts { WINDOW } else { 0 };
+        // In one precision and on the same links the iteration needs no reliable updates.
+        let delta = (request.precision == Precision::Double).then_some(0.0);
+        let correction = Correction::Reliable { delta };
+        let operator = quarks.operator.into();
+        let request = Request { operator, method, correction, stagnation_window, ..*request };
+        let space = space(links.own().domain(), Precision::Double, 1);
+        let exact = Rc::new(quarks.on(links, Precision::Double, 1)?);
+        let sloppy = match request.precision {
+            Precision::Double => Rc::clone(&exact),
+            precision => Rc::new(quarks.on(links, precision, 1)?),
         };
-        let solver = WilsonSolver { method, ..solver };
-        Ok(WilsonSystem { space, exact, sloppy, solver, multigrid: None, told, stop: links.stop().clone() })
+        let (quarks, method) = (*quarks, RefCell::default());
+        Ok(ComplementSolver { space, exact, sloppy, quarks, links, request, multigrid, method, noted })
     }
-    /// With multigrid for its operator, where that is the method.
-    pub fn with_multigrid(self, multigrid: Option<MultigridOnLinks<'a>>) -> Self {
-        let multigrid = multigrid.filter(|_| self.solver.method == WilsonMethod::Multigrid);
-        WilsonSystem { multigrid, ..self }
-    }
-    /// \[X, Y\] with M̂†M̂ X = b and Y = M̂ X, from a guess of X.
+    /// \[X, Y\] with M̂†M̂ X = b and Y = M̂ X, from a guess of X: by the normal equations, or with M̂† Y = b and M̂ X = Y.
     pub fn solve_normal(
         &self,
         name: &str,
@@ -100,32 +94,21 @@ impl<'a> WilsonSystem<'a> {
         guess: Option<DeviceField>,
         counts: &SolverCounts,
     ) -> std::result::Result<[DeviceField; 2], HmcError> {
-        let mut y = self.space.allocate()?;
         let mut x = match guess {
             Some(guess) => guess,
             None => self.space.allocate()?,
         };
-        match self.solver.method {
-            WilsonMethod::Cg => {
-                let exact = Normal::new(&self.space, &self.exact)?;
-                let solved = match &self.sloppy {
-                    None => self.cg(&Uniform::new(&self.space, &exact), b, &mut x)?,
-                    Some((low, operator)) => {
-                        let operator = Normal::new(low, operator)?;
-                        self.cg(&Mixed::new(&self.space, &exact, low, &operator), b, &mut x)?
-                    }
-                };
-                self.count(name, solved, counts)?;
-                self.exact.apply(&x, &mut y)?;
-            }
-            WilsonMethod::Bicgstab | WilsonMethod::Multigrid => {
-                let before = counts.iterations.get();
-                y = self.solve_dagger(name, b, Some(&x), counts)?;
-                self.invert(name, false, &y, &mut x, counts)?;
-                if let (Some(multigrid), false) = (&self.multigrid, self.told) {
-                    multigrid.evolving().note(counts.iterations.get() - before);
-                }
-            }
+        if self.request.method.is_normal {
+            let mut y = self.space.allocate()?;
+            self.solve(name, OperatorForm::Normal, b, &mut x, counts)?;
+            self.exact.apply(&x, &mut y)?;
+            return Ok([x, y]);
+        }
+        let before = counts.iterations.get();
+        let y = self.solve_dagger(name, b, Some(&x), counts)?;
+        self.solve(name, OperatorForm::Plain, &y, &mut x, counts)?;
+        if let (Some(multigrid), false) = (self.used_multigrid(), self.noted) {
+            multigrid.note(counts.iterations.get() - before);
         }
         Ok([x, y])
     }
@@ -137,7 +120,7 @@ impl<'a> WilsonSystem<'a> {
         guess: Option<&DeviceField>,
         counts: &SolverCounts,
     ) -> std::result::Result<DeviceField, HmcError> {
-        if self.solver.method == WilsonMethod::Cg {
+        if self.request.method.is_normal {
             let [_, y] = self.solve_normal(name, b, None, counts)?;
             return Ok(y);
         }
@@ -145,90 +128,127 @@ impl<'a> WilsonSystem<'a> {
         if let Some(guess) = guess {
             self.exact.apply(guess, &mut y)?;
         }
-        self.invert(name, true, b, &mut y, counts)?;
+        self.solve(name, OperatorForm::Dagger, b, &mut y, counts)?;
         Ok(y)
     }
-    /// x with M̂ x = b, or M̂† x = b, from a guess.
-    fn invert(
+    /// Solves for x from the guess in it, and notes what the method did. One that gave up may have reached the tolerance: true residuals
+    /// decide.
+    fn solve(
         &self,
         name: &str,
-        dagger: bool,
+        form: OperatorForm,
         b: &DeviceField,
         x: &mut DeviceField,
         counts: &SolverCounts,
     ) -> std::result::Result<(), HmcError> {
-        let solve = |x: &mut DeviceField| match (&self.sloppy, dagger) {
-            (None, false) => self.iterate(&Uniform::new(&self.space, &self.exact), dagger, b, x),
-            (None, true) => self.iterate(&Uniform::new(&self.space, &Dagger(&self.exact)), dagger, b, x),
-            (Some((low, operator)), false) => {
-                self.iterate(&Mixed::new(&self.space, &self.exact, low, operator), dagger, b, x)
-            }
-            (Some((low, operator)), true) => {
-                let (exact, operator) = (Dagger(&self.exact), Dagger(operator));
-                self.iterate(&Mixed::new(&self.space, &exact, low, &operator), dagger, b, x)
-            }
-        };
-        let was_old = self.multigrid.as_ref().is_some_and(MultigridOnLinks::may_be_old);
-        let mut solved = solve(x)?;
-        if let (true, Some(multigrid), Err(error)) = (was_old, &self.multigrid, &solved)
+        let failed = |why| HmcError::Solver { quarks: name.into(), why: Box::new(why) };
+        let in_setup = |why| HmcError::Solver { quarks: format!("{name}, multigrid"), why: Box::new(why) };
+        self.prepare().map_err(in_setup)?;
+        let old = self.used_multigrid().filter(|multigrid| multigrid.is_used());
+        let mut solved = self.iterate(form, b, x);
+        if let (Some(multigrid), Err(error)) = (old, &solved)
             && !matches!(error, SolveError::Backend(_) | SolveError::Cancelled { .. })
         {
-            // Near-null vectors of links that are too far away.
-            let refreshed = multigrid.refresh();
-            refreshed.map_err(|why| HmcError::Solver { quarks: name.into(), why: Box::new(why) })?;
-            solved = solve(x)?;
+            // Near-null vectors of links that are too far away. The method holds them: never two of them, they are large.
+            self.method.take();
+            multigrid.refresh(&self.quarks, self.links).map_err(failed)?;
+            self.prepare().map_err(in_setup)?;
+            solved = self.iterate(form, b, x);
         }
-        self.count(name, solved, counts)
-    }
-    /// By GCR with multigrid where there is some, else by BiCGstab.
-    fn iterate<Y>(&self, system: &Y, dagger: bool, b: &DeviceField, x: &mut DeviceField) -> Result<Solved>
-    where
-        Y: solvers::System<Precise = FieldSpace, Sloppy = FieldSpace, Error = DeviceError>,
-    {
-        let Some(multigrid) = &self.multigrid else { return self.bicgstab(system, b, x) };
-        let delta = self.sloppy.as_ref().map(|_| OUTER_DELTA);
-        let params = GcrParams { k_max: OUTER_DIRECTIONS, ..SolverParams { delta, ..self.params() }.into() };
-        let mut workspace = GcrWorkspace::new(system, params.k_max)?;
-        let single = space(self.space.domain(), Precision::Single, 1);
-        let (mut solved, mut stop) = (None, self.stop.clone());
-        let used = multigrid.with_cycle(dagger, &mut |cycle| {
-            solved = Some(match self.solver.precision {
-                Precision::Single => gcr(system, cycle, b, x, &params, &mut workspace, &mut stop),
-                _ => gcr(system, &Converted::new(&single, cycle)?, b, x, &params, &mut workspace, &mut stop),
-            });
-            Ok(())
-        });
-        Ok(used.and_then(|()| solved.expect("the cycle was used")))
-    }
-    fn params(&self) -> SolverParams {
-        SolverParams {
-            tol: self.solver.tol,
-            max_iterations: self.solver.max_iterations,
-            patience: Some(PATIENCE),
-            ..Default::default()
-        }
-    }
-    fn cg<Y>(&self, system: &Y, b: &DeviceField, x: &mut DeviceField) -> Result<Solved>
-    where
-        Y: solvers::System<Precise = FieldSpace, Sloppy = FieldSpace, Error = DeviceError>,
-    {
-        Ok(cg(system, b, x, &self.params(), &mut CgWorkspace::new(system)?, &mut self.stop.clone()))
-    }
-    fn bicgstab<Y>(&self, system: &Y, b: &DeviceField, x: &mut DeviceField) -> Result<Solved>
-    where
-        Y: solvers::System<Precise = FieldSpace, Sloppy = FieldSpace, Error = DeviceError>,
-    {
-        Ok(bicgstab(system, b, x, &self.params(), &mut BicgstabWorkspace::new(system)?, &mut self.stop.clone()))
-    }
-    /// Notes what a solver did. One that gave up may have reached the tolerance: true residuals decide.
-    fn count(&self, name: &str, solved: Solved, counts: &SolverCounts) -> std::result::Result<(), HmcError> {
-        let info = solved
-            .or_else(|error| error.unless_converged(self.solver.tol))
-            .map_err(|error| HmcError::Solver { quarks: name.into(), why: Box::new(error) })?;
+        let info = solved.or_else(|error| error.unless_converged(self.request.tol)).map_err(failed)?;
         counts.iterations.set(counts.iterations.get() + info.iterations_per_rhs.iter().sum::<usize>());
-        if self.told {
+        if self.noted {
             counts.residual.set(info.true_residual.iter().copied().fold(counts.residual.get(), worse_residual));
         }
         Ok(())
     }
+    /// The setup that follows the links, where multigrid is the method.
+    fn used_multigrid(&self) -> Option<&'a EvolvingMultigrid> {
+        self.multigrid.filter(|_| self.request.method == Method::MULTIGRID)
+    }
+    fn prepare(&self) -> std::result::Result<(), SolverError> {
+        if self.method.borrow().is_none() {
+            let (storage, mut stop) = (self.quarks.storage(self.request.precision), self.links.setup_stop().clone());
+            let made = (self.request.method.prepare)(self, &self.request, storage, &mut stop)?;
+            self.method.replace(Some(made));
+        }
+        Ok(())
+    }
+    /// Runs the method on M̂, M̂† or M̂†M̂.
+    fn iterate(
+        &self,
+        form: OperatorForm,
+        b: &DeviceField,
+        x: &mut DeviceField,
+    ) -> std::result::Result<Info, SolverError> {
+        let Request { tol, max_iterations, precision, .. } = self.request;
+        let sloppy_space = space(self.space.domain(), precision, 1);
+        let outer = in_form(form, &self.exact, &self.space)?;
+        let sloppy = match precision {
+            Precision::Double => Rc::clone(&outer),
+            _ => in_form(form, &self.sloppy, &sloppy_space)?,
+        };
+        let pair = OperatorPair {
+            level: PrecisionLevel {
+                outer: Precision::Double,
+                precision,
+                reconstruction: self.quarks.storage(precision),
+            },
+            outer_space: space(self.space.domain(), Precision::Double, 1),
+            outer,
+            sloppy_space,
+            sloppy,
+            positive: form == OperatorForm::Normal,
+            adjoint: form == OperatorForm::Dagger,
+        };
+        let limits = Limits { tol, max_iterations, patience: Some(PATIENCE), request: &self.request };
+        let method = self.method.borrow();
+        let method = method.as_ref().expect("it is prepared before it is used");
+        let solved = method.iterate(&pair, b, x, &limits, &mut self.links.stop().clone());
+        if let Some(multigrid) = self.used_multigrid() {
+            multigrid.set_used();
+        }
+        solved
+    }
+}
+
+/// M̂, M̂† or M̂†M̂.
+fn in_form<'a>(
+    form: OperatorForm,
+    complement: &'a Rc<TwistedComplement>,
+    space: &FieldSpace,
+) -> Result<Rc<dyn LinearOperator<FieldSpace> + 'a>> {
+    Ok(match form {
+        OperatorForm::Plain => Rc::clone(complement) as _,
+        OperatorForm::Dagger => Rc::new(Adjoint(complement)),
+        OperatorForm::Normal => Rc::new(Normal::new(space, &**complement)?),
+    })
+}
+
+/// M̂ without the twist of factors.
+impl Formats for ComplementSolver<'_> {
+    fn domain(&self) -> &Domain {
+        self.links.own().domain()
+    }
+    fn kind(&self) -> FermionKind {
+        FermionKind::Wilson
+    }
+    fn exact(&self) -> Rc<dyn EvenOdd> {
+        self.exact.inner.clone()
+    }
+    fn any(&self, precision: Precision, _: LinkStorage) -> Result<Rc<dyn EvenOdd>> {
+        Ok(Rc::new(self.quarks.complement(self.links, precision, 1)?))
+    }
+    fn has(&self, precision: Precision, storage: LinkStorage) -> bool {
+        self.quarks.operator.definition.exists(precision, storage)
+    }
+    fn multigrid(
+        &self,
+        _: &MultigridParams,
+        _: LinkStorage,
+        observer: &mut dyn Observer,
+    ) -> CycleResult<Option<BlockMultigrid>> {
+        self.multigrid.map(|multigrid| multigrid.on(&self.quarks, self.links, observer)).transpose()
+    }
+    fn release_staged(&self) {}
 }

@@ -1,11 +1,12 @@
 //! Bounds of the spectrum of K = M̂†M̂, on which rational functions depend.
-use super::solver::WilsonSystem;
-use super::{VECTORS, WilsonQuarks, WilsonSolver, draw_noise_for, space};
+use super::solver::ComplementSolver;
+use super::{VECTORS, WilsonQuarks, draw_noise_for, space};
 use crate::field::DeviceField;
 use crate::hmc::HmcError;
 use crate::hmc::links::EvolvingLinks;
 use crate::hmc::poles::SolverCounts;
 use crate::hmc::spectrum::of_search;
+use crate::solve::Request;
 use gpu_kernels::Precision;
 use gpu_kernels::random::purpose;
 use num_complex::Complex64;
@@ -17,11 +18,11 @@ const STEPS: (usize, f64) = (60, 1e-3);
 const INVERSE_STEPS: usize = 8;
 
 /// *Collective.* The smallest and the largest eigenvalue of K: the largest one's bound to a thousandth; the smallest by eight steps of
-/// inverse iteration from noise, whose quotient is above it, by a tenth or so.
+/// inverse iteration from noise, whose quotient is above it, by a tenth or so. Its systems are solved as a request says.
 pub fn extremes(
     links: &EvolvingLinks,
     quarks: &WilsonQuarks,
-    solver: WilsonSolver,
+    request: &Request,
     seed: u64,
 ) -> Result<[f64; 2], HmcError> {
     let domain = links.own().domain();
@@ -31,8 +32,8 @@ pub fn extremes(
         draw_noise_for(&mut start, purpose::NOISE, (1 << 12) - 1, seed, 0)?;
         Ok(start)
     };
-    let system = WilsonSystem::new(quarks, links, solver, false)?;
-    let normal = Normal::new(&space, &system.exact)?;
+    let system = ComplementSolver::new(quarks, links, request, None, false)?;
+    let normal = Normal::new(&space, &*system.exact)?;
     let found = largest_eigenvalue(&space, &normal, &mut noise()?, STEPS.0, STEPS.1, &mut links.stop().clone());
     let largest = found.map_err(of_search)?.bound();
     let (mut x, counts, mut smallest) = (noise()?, SolverCounts::default(), largest);

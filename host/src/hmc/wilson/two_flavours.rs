@@ -2,8 +2,8 @@
 use super::forms::Forms;
 use super::guess::Guesses;
 use super::multigrid::EvolvingMultigrid;
-use super::solver::WilsonSystem;
-use super::{VECTORS, WilsonQuarks, WilsonSolver, draw_noise, norm2, space};
+use super::solver::ComplementSolver;
+use super::{VECTORS, WilsonQuarks, draw_noise, norm2, space};
 use crate::domain::Domain;
 use crate::field::DeviceField;
 use crate::hmc::HmcError;
@@ -13,7 +13,7 @@ use crate::hmc::links::EvolvingLinks;
 use crate::hmc::momenta::MomentumField;
 use crate::hmc::monomial::Monomial;
 use crate::hmc::poles::SolverCounts;
-use crate::multigrid::MultigridParams;
+use crate::solve::{Method, Request};
 use gpu_kernels::{FermionKind, Precision};
 use solvers::{LinearOperator, VectorSpace};
 
@@ -26,7 +26,7 @@ pub struct TwoFlavours {
     quarks: WilsonQuarks,
     heavier: Option<WilsonQuarks>,
     /// In molecular dynamics, and for heat bath and Metropolis step.
-    solvers: [WilsonSolver; 2],
+    solvers: [Request; 2],
     /// Of the force.
     precision: Precision,
     field: DeviceField,
@@ -36,66 +36,25 @@ pub struct TwoFlavours {
     multigrid: Option<EvolvingMultigrid>,
 }
 
-/// Two quarks of one mass with heavier ones that split their determinant (Hasenbusch 2001): one pseudofermion for each ratio.
-#[derive(Clone, Debug)]
-pub struct SplitDeterminant {
-    /// Of the quarks, for reports.
-    pub name: String,
-    /// The quarks.
-    pub quarks: WilsonQuarks,
-    /// Heavier ones with their names, from light to heavy.
-    pub heavier: Vec<(WilsonQuarks, String)>,
-    /// In molecular dynamics, and for heat bath and Metropolis step.
-    pub solvers: [WilsonSolver; 2],
-    /// Of the force.
-    pub precision: Precision,
-    /// Solutions of a trajectory that first guesses are made of.
-    pub guesses: usize,
-    /// For the lightest quarks.
-    pub multigrid: Option<MultigridParams>,
-}
-
-impl SplitDeterminant {
-    /// The parts of the action, without that of the blocks of A; `first` is the number of pseudofermions before them.
-    ///
-    /// # Errors
-    /// Failures of the device.
-    pub fn parts(&self, domain: &Domain, first: u32) -> Result<Vec<TwoFlavours>, HmcError> {
-        let lighter = std::iter::once((self.quarks, None)).chain(self.heavier.iter().map(|(q, name)| (*q, Some(name))));
-        let heavier = self.heavier.iter().map(Some).chain([None]);
-        let part = |(number, ((quarks, of), heavier))| {
-            let (of, heavier): (Option<&String>, Option<&(WilsonQuarks, String)>) = (of, heavier);
-            let of = of.map_or(String::new(), |of| format!(", {of}"));
-            let over = heavier.map_or(String::new(), |(_, heavier)| format!(", over {heavier}"));
-            let (name, heavier) = (format!("{}{of}{over}", self.name), heavier.map(|(quarks, _)| *quarks));
-            let first = first + number as u32;
-            let part = TwoFlavours::new(domain, name, quarks, heavier, self.solvers, self.precision, first)?;
-            let part = part.with_guesses(self.guesses);
-            // Heavier quarks are solved sooner than a setup is made.
-            Ok(match self.multigrid {
-                Some(multigrid) if number == 0 => part.with_multigrid(multigrid),
-                _ => part,
-            })
-        };
-        lighter.zip(heavier).enumerate().map(part).collect()
-    }
-}
-
 impl TwoFlavours {
     /// `first` is the number of pseudofermions before this one in the action; `solvers` are those of molecular dynamics, and of heat
-    /// bath and Metropolis step; forces are computed in `precision`, double or single.
+    /// bath and Metropolis step, of which method, precision, limits and multigrid count; forces are computed in `precision`, double or
+    /// single. [`Method::MULTIGRID`] is for the quarks without a twisted mass, not the heavier ones; others have BiCGstab, or CG where
+    /// they have a twist.
     pub fn new(
         domain: &Domain,
         name: String,
         quarks: WilsonQuarks,
         heavier: Option<WilsonQuarks>,
-        solvers: [WilsonSolver; 2],
+        solvers: [Request; 2],
         precision: Precision,
         first: u32,
     ) -> Result<Self, HmcError> {
         let field = DeviceField::zero(domain, VECTORS)?;
         let counts = SolverCounts::default();
-        let (guesses, multigrid) = (Guesses::new(0), None);
+        let guesses = Guesses::new(0);
+        let with_multigrid = solvers.iter().find(|request| request.method == Method::MULTIGRID && !quarks.is_twisted());
+        let multigrid = with_multigrid.map(|request| EvolvingMultigrid::new(request.multigrid));
         Ok(TwoFlavours { name, quarks, heavier, solvers, precision, field, first, counts, guesses, multigrid })
     }
     /// With first guesses in molecular dynamics from the last `count` solutions of a trajectory (Brower et al. 1997). A way back has
@@ -104,19 +63,15 @@ impl TwoFlavours {
     pub fn with_guesses(self, count: usize) -> Self {
         TwoFlavours { guesses: Guesses::new(count), ..self }
     }
-    /// With multigrid for the quarks, not the heavier ones, where that is the [method](super::WilsonMethod). It is for operators
-    /// without a twisted mass.
+    /// Takes another method where that of the solvers is multigrid.
     #[must_use]
-    pub fn with_multigrid(self, params: MultigridParams) -> Self {
-        let multigrid = (!self.quarks.is_twisted()).then(|| EvolvingMultigrid::new(params));
-        TwoFlavours { multigrid, ..self }
+    pub(in crate::hmc) fn without_multigrid(self) -> Self {
+        TwoFlavours { multigrid: None, ..self }
     }
-    /// That of the quarks, solved as in molecular dynamics or, with `told`, as in the Metropolis step.
-    fn system<'a>(&'a self, links: &'a EvolvingLinks, told: bool) -> Result<WilsonSystem<'a>, HmcError> {
-        let system = WilsonSystem::new(&self.quarks, links, self.solvers[usize::from(told)], told)?;
-        let on_links = self.multigrid.as_ref().map(|multigrid| multigrid.on(&self.quarks, links)).transpose();
-        let failed = |why| HmcError::Solver { quarks: format!("{}, multigrid", self.name), why: Box::new(why) };
-        Ok(system.with_multigrid(on_links.map_err(failed)?))
+    /// M̂ of the quarks, solved as in molecular dynamics or, with `noted`, as in the Metropolis step.
+    fn system<'a>(&'a self, links: &'a EvolvingLinks, noted: bool) -> Result<ComplementSolver<'a>, HmcError> {
+        let (request, multigrid) = (&self.solvers[usize::from(noted)], self.multigrid.as_ref());
+        Ok(ComplementSolver::new(&self.quarks, links, request, multigrid, noted)?)
     }
     /// W† φ
     fn rhs(&self, links: &EvolvingLinks) -> Result<DeviceField, HmcError> {
@@ -183,7 +138,7 @@ impl Monomial for TwoFlavours {
             None => image,
             Some(heavier) => {
                 let name = format!("{}, heat bath", self.name);
-                let system = WilsonSystem::new(heavier, links, self.solvers[1], true)?;
+                let system = ComplementSolver::new(heavier, links, &self.solvers[1], None, true)?;
                 system.solve_dagger(&name, &image, None, &self.counts)?
             }
         };

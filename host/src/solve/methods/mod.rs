@@ -17,10 +17,10 @@ use crate::domain::Result;
 use crate::field::{DeviceField, FieldSpace};
 use crate::halo::{Exchanges, Needs};
 use crate::lattice::Lattice;
-use crate::operators::{EvenOdd, Key};
+use crate::operators::Key;
 use comms::ProcessGrid;
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
-use solvers::{Info, Mixed, Observer, Patience};
+use solvers::{Info, LinearOperator, Mixed, Observer, Patience};
 use std::rc::Rc;
 
 /// All methods that users can choose, in the order of help texts. The first one for a kind of fermions is its default in the program.
@@ -68,7 +68,7 @@ pub struct Method {
     /// *Collective.* The method with which a solve begins that leaves the choice to this one.
     pub(super) choose: Option<Choose>,
     /// *Collective.* Makes what it needs of an operator with its links in this storage. The observer sees the steps of a setup.
-    pub(super) prepare: Prepare,
+    pub(crate) prepare: Prepare,
 }
 
 type Choose = fn(&dyn Formats, &Request) -> Result<&'static Method>;
@@ -136,7 +136,7 @@ impl PartialEq for Method {
 impl Eq for Method {}
 
 /// A method with what it needs of an operator.
-pub(super) trait PreparedMethod {
+pub(crate) trait PreparedMethod {
     /// Solves from the solution that is in `x`.
     fn iterate(
         &self,
@@ -153,25 +153,29 @@ pub(super) trait PreparedMethod {
 }
 
 /// An operator in the two precisions of a solver.
-pub(super) struct OperatorPair {
+pub(crate) struct OperatorPair<'a> {
     pub level: PrecisionLevel,
     pub outer_space: FieldSpace,
-    pub outer: Rc<dyn EvenOdd>,
+    pub outer: Rc<dyn LinearOperator<FieldSpace> + 'a>,
     pub sloppy_space: FieldSpace,
-    pub sloppy: Rc<dyn EvenOdd>,
+    pub sloppy: Rc<dyn LinearOperator<FieldSpace> + 'a>,
     /// Whether the operator is Hermitian and positive.
     pub positive: bool,
+    /// Whether it is the adjoint of the one that the method was prepared for.
+    pub adjoint: bool,
 }
 
-impl OperatorPair {
+type AnyOperator<'a> = dyn LinearOperator<FieldSpace> + 'a;
+
+impl<'a> OperatorPair<'a> {
     /// The system that solvers see.
-    fn mixed(&self) -> Mixed<'_, FieldSpace, dyn EvenOdd, FieldSpace, dyn EvenOdd> {
+    fn mixed(&self) -> Mixed<'_, FieldSpace, AnyOperator<'a>, FieldSpace, AnyOperator<'a>> {
         Mixed::new(&self.outer_space, &*self.outer, &self.sloppy_space, &*self.sloppy)
     }
 }
 
 /// When a run of a method ends.
-pub(super) struct Limits<'a> {
+pub(crate) struct Limits<'a> {
     /// The residual to be reached, relative to the right-hand side.
     pub tol: f64,
     /// Most iterations of this run.
@@ -184,7 +188,7 @@ pub(super) struct Limits<'a> {
 
 /// The formats of one level of precision escalation.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) struct PrecisionLevel {
+pub(crate) struct PrecisionLevel {
     pub outer: Precision,
     pub precision: Precision,
     pub reconstruction: LinkStorage,

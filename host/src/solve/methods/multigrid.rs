@@ -143,7 +143,7 @@ impl PreparedMethod for BlockMultigrid {
         let sloppy = &pair.sloppy_space;
         let single = FieldSpace::new(sloppy.domain(), FieldShape::new(sloppy.kind(), Precision::Single, rhs.nrhs()));
         let mut solved = None;
-        self.with_cycle(&mut |cycle| {
+        self.with_cycle(pair.adjoint, &mut |cycle| {
             let (workspace, observer) = (&mut workspace, &mut *observer);
             solved = Some(match is_single {
                 true => gcr(&system, cycle, rhs, x, &params, workspace, observer),

@@ -1,0 +1,278 @@
+//! Quarks of an ensemble as users choose them: the keys of a table of quarks, the parts of the action that they make, and the registry of
+//! all of these.
+mod one_flavour;
+mod rooted;
+mod two_flavours;
+mod wilson_like;
+
+pub use one_flavour::OneFlavourQuarks;
+pub use rooted::RootedQuarks;
+pub use two_flavours::TwoFlavourQuarks;
+
+use super::HmcError;
+use super::fermions::{QuarkOperator, RationalFunctions, ShiftedSolver};
+use super::functions::{Quarks, Tolerances};
+use super::links::EvolvingLinks;
+use super::monomial::Monomial;
+use super::stout::StoutSmearing;
+use super::trajectory::MOST_LEVELS;
+use crate::domain::Domain;
+use crate::multigrid::MultigridParams;
+use crate::operators::{Definition, Keys, OPERATORS, choose, names_of_operators};
+use crate::solve::Method;
+use gpu_kernels::FermionKind;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::ops::{Deref, RangeInclusive};
+use std::sync::Arc;
+
+/// All kinds of parts of the fermion action that users can choose. A table of quarks is one of the first definition that
+/// [fits](MonomialDefinition::flavours) it.
+pub static MONOMIALS: [&MonomialDefinition; 3] =
+    [&rooted::ROOTED, &two_flavours::TWO_FLAVOURS, &one_flavour::ONE_FLAVOUR];
+
+/// Parts of the fermion action that users can choose.
+pub struct MonomialDefinition {
+    /// Name in documents.
+    pub name: &'static str,
+    /// The kind of fermions.
+    pub kind: FermionKind,
+    /// The number of flavours that it is for; `None` for any.
+    pub flavours: Option<usize>,
+    /// Names of its keys, besides those of the operator, of its [methods](Self::methods), and those that [all tables have](KEYS_OF_ALL).
+    pub keys: &'static [&'static str],
+    /// Methods that solve its systems; none where it has no choice.
+    pub methods: &'static [&'static Method],
+    /// Reason why it has no keys of others that are for this kind of fermions.
+    pub refusal: &'static str,
+    /// The quarks of a table with this operator; `None` where something is wrong or missing, which the keys then have.
+    pub resolve: fn(&mut dyn QuarkKeys, Option<&'static Definition>) -> Option<QuarkGroup>,
+}
+
+/// Keys of all tables of quarks, besides those of their operators.
+pub const KEYS_OF_ALL: [&str; 7] =
+    ["operator", "flavours", "dynamics-tol", "level", "stout-rho", "stout-levels", "stout-spatial"];
+
+/// Keys of a table of quarks as somebody typed them.
+pub trait QuarkKeys: Keys {
+    /// Returns a value as typed.
+    fn text(&self, key: &str) -> Option<String>;
+    /// Returns a whole number in a range.
+    fn count(&mut self, key: &'static str, range: RangeInclusive<usize>) -> Option<usize>;
+    /// Returns one or several finite numbers for which `fits` holds, which `expected` describes.
+    fn numbers(&mut self, key: &'static str, expected: &str, fits: &dyn Fn(f64) -> bool) -> Option<Vec<f64>>;
+    /// Returns one or several relative residuals.
+    fn residuals(&mut self, key: &'static str) -> Option<Vec<f64>>;
+    /// Notes that a value is missing where it was not understood, unless it is there and wrong.
+    fn needed(&mut self, understood: bool, key: &str, example: &str);
+    /// Returns how links are smeared, by the keys `stout-…`.
+    fn stout(&mut self) -> Option<StoutSmearing>;
+    /// Returns parameters of multigrid, by the keys `mg-…`.
+    fn multigrid(&mut self) -> MultigridParams;
+}
+
+/// Device memory that quarks need, as far as it depends on their choice.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MonomialNeeds {
+    /// Hops of staggered quarks.
+    pub operator: Option<QuarkOperator>,
+    /// Stout smearing of links.
+    pub stout: Option<StoutSmearing>,
+    /// Pseudofermions of all parts.
+    pub pseudofermions: usize,
+    /// Pseudofermions that share a rational function; 0 without one.
+    pub rational: usize,
+    /// Whether the diagonal term of the operator has blocks.
+    pub has_blocks: bool,
+    /// Whether it is an exponential.
+    pub is_exponential: bool,
+    /// Solutions that first guesses are made of.
+    pub guesses: usize,
+    /// Parameters of multigrid, where that is the method.
+    pub multigrid: Option<MultigridParams>,
+}
+
+/// Quarks that become parts of the action.
+pub trait QuarkAction: Debug + Send + Sync {
+    /// Returns the level of the integrator of each part.
+    fn levels(&self) -> Vec<usize>;
+    /// Returns how many vectors of noise the parts need.
+    fn pseudofermions(&self) -> usize {
+        self.needs().pseudofermions
+    }
+    /// Whether there is a rational function.
+    fn is_rational(&self) -> bool {
+        self.needs().rational > 0
+    }
+    /// Returns what decides how much memory they take.
+    fn needs(&self) -> MonomialNeeds;
+    /// Returns residuals of molecular dynamics, one or one for each pole, in place of those of all quarks.
+    fn dynamics_tol(&self) -> Option<&[f64]>;
+    /// *Collective.* Returns bounds of the spectrum on which rational functions depend; `None` without such. Systems are solved in the
+    /// precision of `solver`.
+    ///
+    /// # Errors
+    /// Solvers that give up, and failures of the device.
+    fn bounds(&self, links: &EvolvingLinks, solver: &ShiftedSolver, seed: u64) -> Result<Option<[f64; 2]>, HmcError>;
+    /// Returns the interval of rational functions for a spectrum with these bounds.
+    fn interval(&self, bounds: [f64; 2]) -> [f64; 2];
+    /// Returns rational functions for an interval; `None` where none are needed.
+    ///
+    /// # Errors
+    /// Those of the approximation.
+    fn functions(&self, interval: [f64; 2]) -> Result<Option<RationalFunctions>, rational::Error>;
+    /// Returns the parts of the action, of which `name` is the name and `first` the number of pseudofermions before them. `solvers` are
+    /// those of molecular dynamics, and of heat bath and Metropolis step.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    ///
+    /// # Panics
+    /// Without rational functions where they are needed.
+    fn parts(
+        &self,
+        name: &str,
+        domain: &Domain,
+        solvers: &[ShiftedSolver; 2],
+        functions: Option<RationalFunctions>,
+        first: u32,
+    ) -> Result<Vec<Box<dyn Monomial>>, HmcError>;
+    /// Returns the settings, for records.
+    fn describe(&self) -> Map<String, Value>;
+    /// Returns hops and flavours of staggered quarks, whose condensates can be measured.
+    fn staggered(&self) -> Option<(&QuarkOperator, &[Quarks])> {
+        None
+    }
+}
+
+/// Quarks with their name.
+#[derive(Clone, Debug)]
+pub struct QuarkGroup {
+    /// Name for reports: operator, flavours and masses.
+    pub name: String,
+    /// The quarks.
+    pub action: Arc<dyn QuarkAction>,
+}
+
+impl Deref for QuarkGroup {
+    type Target = dyn QuarkAction;
+    fn deref(&self) -> &Self::Target {
+        &*self.action
+    }
+}
+
+impl QuarkGroup {
+    fn new(name: String, action: impl QuarkAction + 'static) -> Self {
+        QuarkGroup { name, action: Arc::new(action) }
+    }
+    /// Returns the solvers of these quarks: of molecular dynamics, and of heat bath and Metropolis step.
+    pub fn solvers(&self, of_all: &[ShiftedSolver; 2]) -> [ShiftedSolver; 2] {
+        let mut solvers = of_all.clone();
+        if let Some(own) = self.dynamics_tol() {
+            solvers[0].tol = own.into();
+        }
+        solvers
+    }
+    /// Returns the settings with the name, for records.
+    pub fn describe(&self) -> Value {
+        let mut all = self.action.describe();
+        all.insert("name".into(), self.name.as_str().into());
+        Value::Object(all)
+    }
+    /// Returns the quarks of a table; `None` where something is wrong or missing, which the keys then have.
+    pub fn resolve(keys: &mut dyn QuarkKeys) -> Option<Self> {
+        let operator = choose(keys, "operator", &names_of_operators().collect::<Vec<_>>());
+        keys.needed(operator.is_some(), "operator", "operator = \"asqtad\", \"hisq\" or \"clover\"");
+        let kind = operator.map_or(FermionKind::Staggered, |operator| operator.kind);
+        let of_kind: Vec<_> = MONOMIALS.into_iter().filter(|monomial| monomial.kind == kind).collect();
+        let several = of_kind.iter().filter_map(|monomial| monomial.flavours).max();
+        let flavours = several.and_then(|most| keys.count("flavours", 1..=most));
+        let fitting = of_kind.iter().find(|monomial| monomial.flavours == flavours).or(of_kind.last());
+        let monomial = fitting.expect("there are parts of the action for each kind");
+        monomial.refuse_others(keys, operator);
+        let resolved = (monomial.resolve)(keys, operator);
+        resolved.filter(|_| several.is_none() || flavours.is_some())
+    }
+}
+
+impl MonomialDefinition {
+    /// Returns the names of its keys, without those of operators.
+    pub fn all_keys(&self) -> impl Iterator<Item = &'static str> {
+        let of_methods = self.methods.iter().flat_map(|method| method.keys).map(|key| key.name);
+        KEYS_OF_ALL.into_iter().chain(self.keys.iter().copied()).chain(of_methods)
+    }
+    fn has_key(&self, name: &str) -> bool {
+        self.all_keys().any(|key| key == name)
+    }
+    /// Notes keys of other operators and other parts of the action.
+    fn refuse_others(&self, keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) {
+        let of_operators = OPERATORS.iter().flat_map(|other| other.all_keys()).map(|key| key.name);
+        let all: BTreeSet<_> = MONOMIALS.iter().flat_map(|other| other.all_keys()).chain(of_operators).collect();
+        let is_own = |key: &str| self.has_key(key) || operator.is_some_and(|operator| operator.has_key(key));
+        for key in all.into_iter().filter(|key| !is_own(key)) {
+            keys.refuse(key, &self.why_not(key, operator));
+        }
+    }
+    fn why_not(&self, key: &str, operator: Option<&'static Definition>) -> String {
+        if MONOMIALS.iter().any(|other| other.kind == self.kind && other.has_key(key)) {
+            return self.refusal.into();
+        }
+        match operator {
+            Some(operator) if OPERATORS.iter().any(|other| other.kind == self.kind && other.has_key(key)) => {
+                format!("{} quarks have no such parameter: leave it out", operator.name)
+            }
+            _ => match self.kind {
+                FermionKind::Wilson => "belongs to staggered quarks: leave it out".into(),
+                FermionKind::Staggered => "belongs to Wilson-like quarks: leave it out".into(),
+            },
+        }
+    }
+}
+
+/// Returns one or several whole numbers in a range.
+///
+/// # Errors
+/// A sentence on what is none.
+pub fn whole_numbers(typed: &str, range: &RangeInclusive<usize>) -> Result<Vec<usize>, String> {
+    let one = |text: &str| match text.trim().replace('_', "").parse::<usize>() {
+        Ok(n) if range.contains(&n) => Ok(n),
+        _ => Err(format!("'{}' is not a whole number from {} to {}", text.trim(), range.start(), range.end())),
+    };
+    typed.split(',').map(one).collect()
+}
+
+/// Reads a value as typed.
+fn parsed<T>(keys: &mut dyn QuarkKeys, key: &'static str, read: impl Fn(&str) -> Result<T, String>) -> Option<T> {
+    let mut found = None;
+    keys.parse(key, &mut |typed| {
+        found = Some(read(typed)?);
+        Ok(())
+    });
+    found
+}
+
+/// Levels of the integrator on which forces act; the outermost where none are given.
+fn levels(keys: &mut dyn QuarkKeys) -> Vec<usize> {
+    parsed(keys, "level", |typed| whole_numbers(typed, &(0..=MOST_LEVELS - 1))).unwrap_or(vec![0])
+}
+
+/// Errors of rational functions.
+fn tolerances(keys: &mut dyn QuarkKeys) -> Tolerances {
+    let default = Tolerances::default();
+    let mut error = |key| keys.number(key, "a number of at least 1e-15 and below 1", &|x| (1e-15..1.0).contains(&x));
+    Tolerances {
+        dynamics: error("dynamics-error").unwrap_or(default.dynamics),
+        action: error("action-error").unwrap_or(default.action),
+    }
+}
+
+/// A number with the word for what it counts: `1 mass`, `2 masses`.
+fn counted(n: usize, one: &str, several: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { several })
+}
+
+/// Returns the parameters of stout smearing, for records.
+fn describe_stout(StoutSmearing { rho, levels, spatial }: StoutSmearing) -> Value {
+    json!({ "rho": rho, "levels": levels, "spatial": spatial })
+}

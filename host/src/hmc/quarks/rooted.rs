@@ -1,0 +1,260 @@
+//! Staggered quarks of any number of flavours, by rational functions.
+use super::{
+    MonomialDefinition, MonomialNeeds, QuarkAction, QuarkGroup, QuarkKeys, counted, describe_stout, levels, parsed,
+    tolerances,
+};
+use crate::domain::Domain;
+use crate::hmc::HmcError;
+use crate::hmc::fermions::{
+    MOST_PSEUDOFERMIONS, Pseudofermions, QuarkOperator, QuarkSmearing, RationalFunctions, ShiftedSolver,
+};
+use crate::hmc::functions::{Quarks, Tolerances, rational_functions};
+use crate::hmc::links::EvolvingLinks;
+use crate::hmc::monomial::Monomial;
+use crate::hmc::spectrum::{end_of_interval, largest};
+use crate::operators::fat_links::PathCoefficients;
+use crate::operators::{
+    ASQTAD, BoundaryAngles, DIVISOR, Definition, HISQ, STAGGERED, StaggeredParams, StaggeredPhases, TimeBoundary,
+    choose, is_divisor,
+};
+use gpu_kernels::FermionKind;
+use rational::Fraction;
+use serde_json::{Map, Value, json};
+
+/// Staggered quarks that share pseudofermions.
+pub(super) static ROOTED: MonomialDefinition = MonomialDefinition {
+    name: "rooted",
+    kind: FermionKind::Staggered,
+    flavours: None,
+    keys: &[
+        "mass",
+        "pseudofermions",
+        "dynamics-error",
+        "action-error",
+        "u0",
+        "naik-epsilon",
+        "bc-time",
+        "theta",
+        "phases",
+    ],
+    methods: &[],
+    refusal: "",
+    resolve,
+};
+
+/// Quarks of one or several masses that share pseudofermions.
+#[derive(Clone, Debug)]
+pub struct RootedQuarks {
+    /// Hops.
+    pub operator: QuarkOperator,
+    /// Masses and numbers of flavours.
+    pub quarks: Vec<Quarks>,
+    /// Number of pseudofermions.
+    pub pseudofermions: usize,
+    /// Errors of approximations.
+    pub tolerances: Tolerances,
+    /// Residuals of molecular dynamics, one or one for each pole, in place of those of all quarks.
+    pub dynamics_tol: Option<Vec<f64>>,
+    /// The level of the integrator on which the force acts.
+    pub level: usize,
+}
+
+fn resolve(keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) -> Option<QuarkGroup> {
+    let is = |definition: &'static Definition| operator == Some(definition);
+    let level = levels(keys);
+    if level.len() > 1 {
+        keys.refuse("level", "the pseudofermions of staggered quarks are on one level: give one number");
+    }
+    let u0 = keys.number("u0", "a number above 0, of at least 1e-3", &|x| x >= 1e-3);
+    match is(&ASQTAD) {
+        true => keys.needed(u0.is_some(), "u0", "u0 = 0.86, of asqtad's paths"),
+        false => keys.refuse("u0", "only asqtad quarks have a tadpole factor: leave it out"),
+    }
+    let masses = keys.numbers("mass", DIVISOR, &is_divisor);
+    keys.needed(masses.is_some(), "mass", "mass = [0.05]");
+    let flavours = parsed(keys, "flavours", |typed| {
+        let one = |text: &str| match text.trim().parse::<Fraction>() {
+            Ok(n) if n.value() != 0.0 => Ok(n),
+            Ok(_) => Err("0 flavours: leave them out".into()),
+            Err(why) => Err(why.to_string()),
+        };
+        typed.split(',').map(one).collect::<Result<Vec<_>, String>>()
+    });
+    keys.needed(flavours.is_some(), "flavours", "flavours = [2]");
+    let pseudofermions = keys.count("pseudofermions", 1..=MOST_PSEUDOFERMIONS).unwrap_or(1);
+    let times = [("antiperiodic", TimeBoundary::Antiperiodic), ("periodic", TimeBoundary::Periodic)];
+    let boundary = choose(keys, "bc-time", &times).unwrap_or_default();
+    let theta = BoundaryAngles::resolve(keys);
+    let phases = [("milc", StaggeredPhases::Milc), ("lexicographic", StaggeredPhases::Lexicographic)];
+    let phases = choose(keys, "phases", &phases).unwrap_or_default();
+    let (tolerances, dynamics_tol) = (tolerances(keys), keys.residuals("dynamics-tol"));
+    let epsilon = naik_epsilon(keys, operator, masses.as_deref());
+    let stout = keys.stout();
+    if (is(&ASQTAD) || is(&HISQ)) && keys.is_given("stout-rho") {
+        let why = "asqtad and HISQ quarks have smeared links of their own: leave it out; naive and Wilson-like quarks have stout links";
+        keys.refuse("stout-rho", why);
+        return None;
+    }
+    let (operator, masses, flavours) = (operator?, masses?, flavours?);
+    if masses.len() != flavours.len() {
+        let (numbers, of) = (counted(flavours.len(), "number", "numbers"), counted(masses.len(), "mass", "masses"));
+        keys.refuse("flavours", &format!("{numbers} for {of}"));
+        return None;
+    }
+    let params = StaggeredParams { mass: 0.0, boundary, phases };
+    let smearing = match operator {
+        _ if *operator == STAGGERED => stout.map_or(QuarkSmearing::Thin, QuarkSmearing::Stout),
+        _ if *operator == ASQTAD => QuarkSmearing::Paths(PathCoefficients::asqtad(u0?)),
+        _ if *operator == HISQ => QuarkSmearing::Hisq { epsilon: epsilon? },
+        _ => return None,
+    };
+    let quarks: Vec<Quarks> =
+        masses.iter().zip(&flavours).map(|(mass, flavours)| Quarks { mass: *mass, flavours: *flavours }).collect();
+    let one = |quarks: &Quarks| format!("{} at m = {}", quarks.flavours, quarks.mass);
+    let names: Vec<_> = quarks.iter().map(one).collect();
+    let mut name = format!("{} flavours {}", title(&smearing), names.join(" and "));
+    if let QuarkSmearing::Hisq { epsilon } = smearing
+        && epsilon != 0.0
+    {
+        name += &format!(" with epsilon = {epsilon}");
+    }
+    if !theta.are_zero() {
+        name += &format!(" with theta = {:?}", theta.0);
+    }
+    let operator = QuarkOperator { params, smearing, theta };
+    let level = level[0];
+    Some(QuarkGroup::new(name, RootedQuarks { operator, quarks, pseudofermions, tolerances, dynamics_tol, level }))
+}
+
+/// The name of quarks that hop over such links.
+fn title(smearing: &QuarkSmearing) -> &'static str {
+    match smearing {
+        QuarkSmearing::Thin | QuarkSmearing::Stout(_) => "naive",
+        QuarkSmearing::Paths(_) => "asqtad",
+        QuarkSmearing::Hisq { .. } => "hisq",
+    }
+}
+
+/// The ε of all quarks of a table, 0 where none is given: one number, or one for each mass, which have to be equal.
+fn naik_epsilon(
+    keys: &mut dyn QuarkKeys,
+    operator: Option<&'static Definition>,
+    masses: Option<&[f64]>,
+) -> Option<f64> {
+    const KEY: &str = "naik-epsilon";
+    let given = keys.numbers(KEY, "a number", &|_| true);
+    if !keys.is_given(KEY) {
+        return Some(0.0);
+    }
+    if operator.is_some_and(|operator| *operator != HISQ) {
+        keys.refuse(KEY, "only HISQ has such a correction of the Naik term: leave it out");
+        return None;
+    }
+    let given = given?;
+    if given.iter().any(|epsilon| *epsilon != given[0]) {
+        let why = "masses of a group share pseudofermions, and so one operator: give quarks with another naik-epsilon a \
+                   table [[fermion]] of their own";
+        keys.refuse(KEY, why);
+        return None;
+    }
+    if let (2.., Some(masses)) = (given.len(), masses)
+        && given.len() != masses.len()
+    {
+        let (numbers, of) = (counted(given.len(), "number", "numbers"), counted(masses.len(), "mass", "masses"));
+        keys.refuse(KEY, &format!("{numbers} for {of}: one is enough"));
+        return None;
+    }
+    given.first().copied()
+}
+
+impl QuarkAction for RootedQuarks {
+    fn levels(&self) -> Vec<usize> {
+        vec![self.level]
+    }
+    fn needs(&self) -> MonomialNeeds {
+        let stout = match self.operator.smearing {
+            QuarkSmearing::Stout(smearing) => Some(smearing),
+            _ => None,
+        };
+        MonomialNeeds {
+            operator: Some(self.operator),
+            stout,
+            pseudofermions: self.pseudofermions,
+            rational: self.pseudofermions,
+            ..Default::default()
+        }
+    }
+    fn dynamics_tol(&self) -> Option<&[f64]> {
+        self.dynamics_tol.as_deref()
+    }
+    /// Returns bounds of A = −D², which has no negative eigenvalues.
+    fn bounds(&self, links: &EvolvingLinks, _: &ShiftedSolver, seed: u64) -> Result<Option<[f64; 2]>, HmcError> {
+        Ok(Some([0.0, largest(links, &self.operator, seed)?]))
+    }
+    fn interval(&self, [_, largest]: [f64; 2]) -> [f64; 2] {
+        // An interval has a length, whatever the links are.
+        [0.0, end_of_interval(largest.max(1.0))]
+    }
+    fn functions(&self, [_, end]: [f64; 2]) -> Result<Option<RationalFunctions>, rational::Error> {
+        let RootedQuarks { quarks, pseudofermions, tolerances, .. } = self;
+        rational_functions(quarks, *pseudofermions, end, *tolerances, rational::approximate_to).map(Some)
+    }
+    fn parts(
+        &self,
+        name: &str,
+        domain: &Domain,
+        solvers: &[ShiftedSolver; 2],
+        functions: Option<RationalFunctions>,
+        first: u32,
+    ) -> Result<Vec<Box<dyn Monomial>>, HmcError> {
+        let functions = functions.expect("staggered quarks have rational functions");
+        let (name, solvers, count) = (name.into(), solvers.clone(), self.pseudofermions);
+        let part = Pseudofermions::new(domain, name, self.operator, functions, solvers, first, count)?;
+        Ok(vec![Box::new(part)])
+    }
+    fn describe(&self) -> Map<String, Value> {
+        let QuarkOperator { params, smearing, theta } = &self.operator;
+        let paths = match smearing {
+            QuarkSmearing::Paths(c) => json!({
+                "one_link": c.one_link, "naik": c.naik, "three": c.three, "five": c.five, "seven": c.seven,
+                "lepage": c.lepage,
+            }),
+            _ => Value::Null,
+        };
+        let mut all = json!({
+            "operator": title(smearing),
+            "mass": self.quarks.iter().map(|quarks| quarks.mass).collect::<Vec<_>>(),
+            // As text: they are fractions.
+            "flavours": self.quarks.iter().map(|quarks| quarks.flavours.to_string()).collect::<Vec<_>>(),
+            "pseudofermions": self.pseudofermions,
+            "level": self.level,
+            "paths": paths,
+            "errors": { "dynamics": self.tolerances.dynamics, "action": self.tolerances.action },
+            "bc_time": match params.boundary {
+                TimeBoundary::Antiperiodic => "antiperiodic",
+                TimeBoundary::Periodic => "periodic",
+            },
+            "theta": theta.0,
+            "phases": match params.phases {
+                StaggeredPhases::Milc => "milc",
+                StaggeredPhases::Lexicographic => "lexicographic",
+            },
+        });
+        // Only where they are given, so that runs of other versions compare.
+        match smearing {
+            QuarkSmearing::Hisq { epsilon } => all["naik_epsilon"] = json!(epsilon),
+            QuarkSmearing::Stout(smearing) => all["stout"] = describe_stout(*smearing),
+            QuarkSmearing::Thin | QuarkSmearing::Paths(_) => {}
+        }
+        if let Some(own) = &self.dynamics_tol {
+            all["dynamics_tol"] = json!(own);
+        }
+        match all {
+            Value::Object(all) => all,
+            _ => unreachable!("it was made as an object"),
+        }
+    }
+    fn staggered(&self) -> Option<(&QuarkOperator, &[Quarks])> {
+        Some((&self.operator, &self.quarks))
+    }
+}

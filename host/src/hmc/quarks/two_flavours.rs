@@ -1,0 +1,175 @@
+//! Two Wilson-like quarks of one mass, exactly, with heavier ones that split their determinant.
+use super::wilson_like::WilsonTable;
+use super::{MonomialDefinition, MonomialNeeds, QuarkAction, QuarkGroup, QuarkKeys};
+use crate::domain::Domain;
+use crate::hmc::HmcError;
+use crate::hmc::fermions::{RationalFunctions, ShiftedSolver};
+use crate::hmc::links::EvolvingLinks;
+use crate::hmc::monomial::Monomial;
+use crate::hmc::wilson::WilsonQuarks;
+use crate::hmc::wilson::two_flavours::{MOST_GUESSES, TwoFlavours};
+use crate::multigrid::MultigridParams;
+use crate::operators::{DIVISOR, Definition, Operator, choose, is_divisor};
+use crate::solve::{Method, Request};
+use gpu_kernels::FermionKind;
+use serde_json::{Map, Value, json};
+
+/// Two quarks.
+pub(super) static TWO_FLAVOURS: MonomialDefinition = MonomialDefinition {
+    name: "two flavours",
+    kind: FermionKind::Wilson,
+    flavours: Some(2),
+    keys: &["hasenbusch-mass", "hasenbusch-kappa", "hasenbusch-mu", "method", "guesses"],
+    methods: &[Method::CG, Method::BICGSTAB, Method::MULTIGRID],
+    refusal: "two flavours need no rational function: leave it out",
+    resolve,
+};
+
+/// Two quarks of one mass with heavier ones that split their determinant (Hasenbusch 2001): one pseudofermion for each ratio.
+#[derive(Clone, Debug)]
+pub struct TwoFlavourQuarks {
+    table: WilsonTable,
+    /// Heavier quarks with their names, from light to heavy.
+    heavier: Vec<(WilsonQuarks, String)>,
+    method: &'static Method,
+    /// Parameters of multigrid, where that is the method.
+    multigrid: Option<MultigridParams>,
+    /// Solutions of a trajectory that first guesses are made of.
+    guesses: usize,
+}
+
+fn resolve(keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) -> Option<QuarkGroup> {
+    let masses = keys.numbers("hasenbusch-mass", "a number", &|_| true);
+    let kappas = keys.numbers("hasenbusch-kappa", DIVISOR, &is_divisor);
+    let twists = keys.numbers("hasenbusch-mu", DIVISOR, &is_divisor);
+    let mut given = ["hasenbusch-mass", "hasenbusch-kappa", "hasenbusch-mu"].to_vec();
+    given.retain(|key| keys.is_given(key));
+    if let [one, other, ..] = given[..] {
+        keys.conflict(one, other, "give one of them");
+    }
+    let methods: Vec<_> = TWO_FLAVOURS.methods.iter().map(|method| (method.name, *method)).collect();
+    let method = choose(keys, "method", &methods).unwrap_or(Method::CG);
+    let multigrid = Some(keys.multigrid()).filter(|_| method == Method::MULTIGRID);
+    match multigrid {
+        None => {
+            for key in Method::MULTIGRID.keys {
+                keys.refuse(key.name, "belongs to method = \"multigrid\"");
+            }
+        }
+        Some(_) if operator.is_some_and(|operator| operator.partner().is_some()) => {
+            keys.refuse("method", "quarks with a twisted mass have no multigrid: give \"cg\" or \"bicgstab\"");
+        }
+        Some(_) => {}
+    }
+    let guesses = keys.count("guesses", 0..=MOST_GUESSES).unwrap_or(0);
+    let (mut table, called) = WilsonTable::read(keys, operator)?;
+    let WilsonQuarks { operator, .. } = table.quarks;
+    // Masses, and how they are called.
+    let of_masses = masses.iter().flatten().map(|mass| (*mass, format!("m = {mass}")));
+    let of_kappas = kappas.iter().flatten().map(|kappa| (0.5 / kappa - 4.0, format!("kappa = {kappa}")));
+    let heavy: Vec<(f64, String)> = of_masses.chain(of_kappas).collect();
+    let mass = operator.wilson.mass;
+    if heavy.iter().any(|(heavy, _)| *heavy <= mass) || !heavy.is_sorted_by(|(a, _), (b, _)| a <= b) {
+        for key in ["hasenbusch-mass", "hasenbusch-kappa"] {
+            let why = format!("give heavier quarks than those of the table, {called}, from light to heavy");
+            keys.refuse(key, &why);
+        }
+        return None;
+    }
+    if twists.as_ref().is_some_and(|list| !list.is_sorted()) {
+        keys.refuse("hasenbusch-mu", "give twisted masses from light to heavy");
+        return None;
+    }
+    let with_mass = |(mass, called): (f64, String)| match Operator::from(operator).with_mass(mass) {
+        Operator::WilsonLike(operator) => (WilsonQuarks { operator, ..table.quarks }, called),
+        Operator::Staggered(_) => unreachable!("the mass does not change the kind"),
+    };
+    let twisted = |mu: &f64| (WilsonQuarks { twist: *mu, ..table.quarks }, format!("mu = {mu}"));
+    let heavier: Vec<_> = heavy.into_iter().map(with_mass).chain(twists.iter().flatten().map(twisted)).collect();
+    table.spread_levels(keys, heavier.len() + 1)?;
+    let name = format!("{} quarks 2 at {called}", operator.definition.name);
+    Some(QuarkGroup::new(name, TwoFlavourQuarks { table, heavier, method, multigrid, guesses }))
+}
+
+impl TwoFlavourQuarks {
+    /// Iterations are in the precision of molecular dynamics everywhere: residuals are corrected in double precision.
+    fn request(&self, of_dynamics: &ShiftedSolver, solver: &ShiftedSolver) -> Request {
+        Request {
+            method: self.method,
+            precision: of_dynamics.precision(),
+            tol: solver.tol[0],
+            max_iterations: solver.max_iterations,
+            multigrid: self.multigrid.unwrap_or_default(),
+            ..Request::new(self.table.quarks.operator)
+        }
+    }
+}
+
+impl QuarkAction for TwoFlavourQuarks {
+    fn levels(&self) -> Vec<usize> {
+        self.table.levels_of_parts()
+    }
+    fn needs(&self) -> MonomialNeeds {
+        let pseudofermions = 1 + self.heavier.len();
+        let guesses = self.guesses * pseudofermions;
+        MonomialNeeds { guesses, multigrid: self.multigrid, ..self.table.needs(pseudofermions) }
+    }
+    fn dynamics_tol(&self) -> Option<&[f64]> {
+        self.table.dynamics_tol.as_deref()
+    }
+    fn bounds(&self, _: &EvolvingLinks, _: &ShiftedSolver, _: u64) -> Result<Option<[f64; 2]>, HmcError> {
+        Ok(None)
+    }
+    fn interval(&self, bounds: [f64; 2]) -> [f64; 2] {
+        bounds
+    }
+    fn functions(&self, _: [f64; 2]) -> Result<Option<RationalFunctions>, rational::Error> {
+        Ok(None)
+    }
+    fn parts(
+        &self,
+        name: &str,
+        domain: &Domain,
+        solvers: &[ShiftedSolver; 2],
+        _: Option<RationalFunctions>,
+        first: u32,
+    ) -> Result<Vec<Box<dyn Monomial>>, HmcError> {
+        let requests = [&solvers[0], &solvers[1]].map(|solver| self.request(&solvers[0], solver));
+        let lighter = std::iter::once((self.table.quarks, None));
+        let lighter = lighter.chain(self.heavier.iter().map(|(quarks, name)| (*quarks, Some(name))));
+        let heavier = self.heavier.iter().map(Some).chain([None]);
+        let mut parts: Vec<Box<dyn Monomial>> = Vec::new();
+        for (number, ((quarks, of), heavier)) in lighter.zip(heavier).enumerate() {
+            let of = of.map_or(String::new(), |of| format!(", {of}"));
+            let over = heavier.map_or(String::new(), |(_, heavier)| format!(", over {heavier}"));
+            let (name, heavier) = (format!("{name}{of}{over}"), heavier.map(|(quarks, _)| *quarks));
+            let (precision, first) = (solvers[0].precision(), first + number as u32);
+            let part = TwoFlavours::new(domain, name, quarks, heavier, requests, precision, first)?;
+            // Heavier quarks are solved sooner than a setup is made.
+            let part = if number == 0 { part } else { part.without_multigrid() };
+            parts.push(Box::new(part.with_guesses(self.guesses)));
+        }
+        parts.extend(self.table.determinant(name, 2));
+        Ok(parts)
+    }
+    fn describe(&self) -> Map<String, Value> {
+        let mut all = self.table.describe(2, 1 + self.heavier.len());
+        all.extend([
+            ("hasenbusch".into(), self.heavier.iter().map(|(_, name)| name.as_str()).collect()),
+            ("guesses".into(), json!(self.guesses)),
+            ("multigrid".into(), self.multigrid.as_ref().map_or(Value::Null, describe_multigrid)),
+            ("method".into(), self.method.name.into()),
+        ]);
+        all
+    }
+}
+
+/// Returns the parameters of multigrid, for records: `null` where the program chooses.
+fn describe_multigrid(params: &MultigridParams) -> Value {
+    let MultigridParams { vectors, levels, blocks, relaxations, improvements, cycle, precision, .. } = params;
+    let precision = precision.map(|precision| precision.to_string());
+    json!({
+        "vectors": vectors, "levels": levels, "blocks": blocks, "relaxations": relaxations, "improvements": improvements,
+        "smoothing": cycle.post_smoothing, "precision": precision,
+    })
+}

@@ -1,0 +1,94 @@
+//! Tables of Wilson-like quarks.
+use super::{MonomialNeeds, QuarkKeys, counted, describe_stout, levels};
+use crate::hmc::monomial::Monomial;
+use crate::hmc::wilson::WilsonQuarks;
+use crate::hmc::wilson::determinant::BlockDeterminant;
+use crate::operators::{Definition, LinkDependence, Operator, Schur, WilsonLike};
+use serde_json::{Map, Value, json};
+
+/// Quarks of one mass.
+#[derive(Clone, Debug)]
+pub struct WilsonTable {
+    /// M and its links.
+    pub quarks: WilsonQuarks,
+    /// Parameters of M, for records.
+    pub described: Map<String, Value>,
+    /// Residual of molecular dynamics in place of that of all quarks.
+    pub dynamics_tol: Option<Vec<f64>>,
+    /// The level of the integrator of each pseudofermion, or of all of them.
+    pub levels: Vec<usize>,
+}
+
+impl WilsonTable {
+    /// Reads what tables of all flavours have, and how the mass is called.
+    pub(super) fn read(keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) -> Option<(Self, String)> {
+        let resolved = operator?.resolve_all(keys);
+        let dynamics_tol = keys.residuals("dynamics-tol");
+        if dynamics_tol.as_ref().is_some_and(|list| list.len() > 1) {
+            keys.refuse("dynamics-tol", "Wilson-like quarks have one residual: give one number");
+        }
+        let (levels, stout) = (levels(keys), keys.stout());
+        let (Operator::WilsonLike(operator), described) = resolved? else { return None };
+        let called = match keys.text("kappa") {
+            Some(kappa) => format!("kappa = {kappa}"),
+            None => format!("m = {}", operator.wilson.mass),
+        };
+        let quarks = WilsonQuarks { stout, ..WilsonQuarks::new(operator) };
+        Some((WilsonTable { quarks, described, dynamics_tol, levels }, called))
+    }
+    /// Spreads the level over so many pseudofermions where there is one for all; notes another number of them.
+    pub(super) fn spread_levels(&mut self, keys: &mut dyn QuarkKeys, pseudofermions: usize) -> Option<()> {
+        match self.levels[..] {
+            [level] => self.levels = vec![level; pseudofermions],
+            _ if self.levels.len() == pseudofermions => {}
+            _ => {
+                let of = counted(pseudofermions, "pseudofermion", "pseudofermions");
+                keys.refuse("level", &format!("give one level, or one for each of {of}"));
+                return None;
+            }
+        }
+        Some(())
+    }
+    /// Returns the levels of all parts, pseudofermions first. The determinant is cheap: it goes to the innermost level.
+    pub(super) fn levels_of_parts(&self) -> Vec<usize> {
+        let innermost = self.levels.iter().copied().max().filter(|_| self.quarks.has_determinant());
+        self.levels.iter().copied().chain(innermost).collect()
+    }
+    /// Returns the action of the blocks of A, where they have one.
+    pub(super) fn determinant(&self, name: &str, flavours: u32) -> Option<Box<dyn Monomial>> {
+        let name = format!("{name}, determinant of the clover term");
+        self.quarks.has_determinant().then(|| Box::new(BlockDeterminant::new(name, self.quarks, flavours)) as _)
+    }
+    pub(super) fn needs(&self, pseudofermions: usize) -> MonomialNeeds {
+        let dependence = self.quarks.operator.dependence();
+        MonomialNeeds {
+            stout: self.quarks.stout,
+            pseudofermions,
+            has_blocks: dependence != LinkDependence::None,
+            is_exponential: matches!(dependence, LinkDependence::Exponential(_)),
+            ..Default::default()
+        }
+    }
+    /// Returns what is recorded of quarks with any number of flavours.
+    pub(super) fn describe(&self, flavours: u32, pseudofermions: usize) -> Map<String, Value> {
+        let WilsonLike { definition, wilson, schur, .. } = self.quarks.operator;
+        let boundary = if wilson.boundary.sign() < 0.0 { "antiperiodic" } else { "periodic" };
+        let schur = match schur {
+            Schur::Symmetric => "symmetric",
+            Schur::Asymmetric => "asymmetric",
+        };
+        let mut all = self.described.clone();
+        all.extend([
+            ("operator".into(), definition.name.into()),
+            // As text, as fractions of staggered quarks are.
+            ("flavours".into(), json!([flavours.to_string()])),
+            ("bc_time".into(), boundary.into()),
+            ("schur".into(), schur.into()),
+            ("pseudofermions".into(), pseudofermions.into()),
+            ("levels".into(), json!(self.levels)),
+            ("stout".into(), self.quarks.stout.map_or("none".into(), describe_stout)),
+        ]);
+        all.extend(self.dynamics_tol.as_ref().map(|own| ("dynamics_tol".into(), json!(own))));
+        all
+    }
+}
