@@ -1,7 +1,6 @@
 //! `ferrite check`.
 use super::checked::{Checked, MOST_PROCESSES, any_layout, sum};
 use super::forecast::Forecast;
-use super::rhmc::{self, input::EnsembleInput};
 use super::solve::Solve;
 use super::text::{bytes, count};
 use super::{Context, Failure, Outcome};
@@ -11,6 +10,7 @@ use ferrite_inputs::files::not_an_input;
 use ferrite_inputs::{Input, InputKind};
 use ferrite_records::place::Place;
 use ferrite_records::program::{CheckRecord, CheckedTask, MemoryPart, MemoryRecord};
+use ferrite_tasks::ensemble::{self, input::EnsembleInput};
 use std::fmt::Write;
 use std::path::PathBuf;
 use tracing::warn;
@@ -115,11 +115,11 @@ fn ensemble(args: &CheckArguments, context: &Context) -> Outcome {
     let input = EnsembleInput::read(&args.file, &args.set, |settings| context.add_to(settings))?;
     let (lattice, layout) = (input.lattice, &input.device.layout);
     let cut = layout.plan(layout.processes(args.processes()), lattice, input.hops())?;
-    rhmc::expect_start(&input, &context.comm)?;
-    rhmc::expect_fit(&input, cut)?;
+    ensemble::expect_start(&input, &context.comm)?;
+    ensemble::expect_fit(&input, cut)?;
     let device = input.device.open_silently(&context.comm)?;
     let freely = |processes: usize| any_layout().plan(processes, lattice, input.hops());
-    let checked = Checked::new(device, lattice, cut, freely, |cut, free| rhmc::plan(&input, cut, free))?;
+    let checked = Checked::new(device, lattice, cut, freely, |cut, free| ensemble::plan(&input, cut, free))?;
     let forecast = args.time.then(|| Forecast::of_ensemble(&input, &checked));
     let quarks = input.names();
     let named = quarks.iter().map(ToString::to_string).collect();

@@ -2,8 +2,6 @@
 //! scaled to the part of each process.
 use super::checked::Checked;
 use super::device::Device;
-use super::rhmc::input::EnsembleInput;
-use super::rhmc::trial;
 use super::solve::Solve;
 use super::{Failure, Outcome, text};
 use comms::ProcessGrid;
@@ -16,6 +14,8 @@ use ferrite::lattice::Lattice;
 use ferrite::operators::Operator;
 use ferrite::solve::{Configuration, Method, Request, Schwarz, SolveFailure, Solved};
 use ferrite_records::program::{PredictedEnsemble, PredictedSolve, PredictedTime};
+use ferrite_tasks::ensemble::input::EnsembleInput;
+use ferrite_tasks::ensemble::trial::trial;
 use std::fmt::Write;
 
 /// Sites that are timed, at most: in CPUs as many as take a second, on a GPU more than its caches hold.

@@ -1,6 +1,6 @@
 //! `ferrite completions` and `ferrite man`: what shells and readers want to know of the command line.
 use super::plan::{OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, STRATEGIES};
-use super::{Cli, Context, Failure, Outcome, bench, rhmc, target};
+use super::{Cli, Context, Failure, Outcome, bench, target};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
@@ -97,7 +97,7 @@ fn values(command: &str, flag: &str) -> Vec<String> {
         "source" if is_of_operator => words(&["point:0,0,0,0", "random:1", "file:"]),
         "set" if matches!(command, "rhmc" | "forces") => {
             let integrators = names(&Scheme::named(MINIMUM_NORM));
-            let quarks = rhmc::quark_operators().map(String::from).collect();
+            let quarks = ferrite_tasks::ensemble::quark_operators().map(String::from).collect();
             [
                 keys("gauge.action", names(&ActionName::ALL)),
                 keys("trajectory.integrator", integrators),

@@ -1,6 +1,6 @@
 //! Advice on command lines that could not be parsed.
 use super::named::is_field;
-use super::{rhmc, synonyms, text};
+use super::{synonyms, text};
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use ferrite::operators::operator_named;
@@ -168,7 +168,7 @@ fn of_argument(
         return Some(format!("name the file without a flag: {called} {name}"));
     }
     let schema: &Schema = match called {
-        "ferrite rhmc" | "ferrite forces" => &rhmc::input::SCHEMA,
+        "ferrite rhmc" | "ferrite forces" => &ferrite_tasks::ensemble::input::SCHEMA,
         "ferrite spectrum" => &ferrite_tasks::spectrum::SCHEMA,
         _ => return None,
     };

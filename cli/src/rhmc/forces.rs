@@ -1,20 +1,11 @@
 //! `ferrite forces`: what the force of each part of an action is, before a run.
-use super::super::{Context, Failure, Outcome, fields, text};
-use super::course::{failed, functions};
-use super::input::{EnsembleInput, StartLinks};
-use super::{first_links, needs, settings};
+use super::super::{Context, Outcome, text};
 use clap::Args;
-use ferrite::field::GaugeField;
-use ferrite::field::host::Matrix;
-use ferrite::hmc::action::GaugeActionForce;
-use ferrite::hmc::force::Force;
-use ferrite::hmc::integrator::LongestMoves;
-use ferrite::hmc::links::EvolvingLinks;
-use ferrite::hmc::momenta::MomentumField;
-use ferrite_records::ensemble::{ForceIterations, ForcesRecord, PartForce};
+use ferrite_records::ensemble::PartForce;
+use ferrite_tasks::ensemble::input::{EnsembleInput, StartLinks};
+use ferrite_tasks::ensemble::{forces, start};
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::time::Instant;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -44,19 +35,6 @@ pub struct ForceArguments {
     trajectory: Option<u32>,
 }
 
-/// Where a force is: its level, and the longest kick there.
-fn places(input: &EnsembleInput, is_there: impl Fn(usize) -> bool, of_gauge: bool) -> (usize, f64) {
-    let mut time = input.plan.length;
-    for (number, level) in input.plan.levels.iter().enumerate() {
-        let LongestMoves { gauge, others, drift } = level.scheme.longest_moves(time, level.steps);
-        if is_there(number) {
-            return (number, if of_gauge { gauge } else { others });
-        }
-        time = drift;
-    }
-    (input.plan.levels.len(), 0.0)
-}
-
 /// Computes and prints.
 pub fn run(args: &ForceArguments, context: &Context) -> Outcome {
     let comm = &context.comm;
@@ -67,66 +45,10 @@ pub fn run(args: &ForceArguments, context: &Context) -> Outcome {
     }
     let layout = input.device.layout.cut(comm, input.lattice, input.hops())?;
     let device = input.device.open(comm)?;
-    needs::expect_fit(&input, layout.cut())?;
-    needs::batches(&input, &[], &layout, &device, comm)?;
-    let gauge = first_links(&input, &layout, context)?;
-    // A force is brought to the host.
-    fields::require_host_memory(comm, layout.local(), 2 * 576, "links and a force")?;
-    let number = args.trajectory.unwrap_or(1);
-    let found = {
-        let domain = layout.domain(device.backend())?;
-        let thin = GaugeField::upload(&domain, &gauge)?;
-        let links = EvolvingLinks::new(&thin, input.precision())?;
-        let plan = &input.plan;
-        let quarks = input.quarks();
-        let functions = functions(&quarks, &quarks.intervals(&links).map_err(failed)?)?;
-        let mut quarks = quarks.parts(&domain, functions).map_err(failed)?;
-        let mut found = Vec::new();
-        let mut momenta = MomentumField::zero(&domain, input.precision())?;
-        let mut norms = |force: &dyn Force| -> Outcome<([f64; 2], f64)> {
-            let begin = Instant::now();
-            momenta.scale(0.0)?;
-            force.kick(&links, 1.0, &mut momenta).map_err(failed)?;
-            let matrices = momenta.download()?;
-            let seconds = begin.elapsed().as_secs_f64();
-            let square = |f: &Matrix| f.iter().flatten().map(num_complex::Complex64::norm_sqr).sum::<f64>();
-            let squares: Vec<f64> = matrices.links().iter().map(square).collect();
-            let mut sum = [squares.iter().sum::<f64>()];
-            comm.sum(&mut sum)?;
-            // A maximum passes over what is no number.
-            let most = squares.iter().copied().fold(0.0, solvers::worse_residual);
-            let most = comm.largest(if most.is_nan() { f64::INFINITY } else { most })?;
-            let count = 4 * layout.lattice().volume();
-            Ok(([(sum[0] / count as f64).sqrt(), most.sqrt()], seconds))
-        };
-        let gauge = GaugeActionForce { action: plan.gauge, single: plan.single_gauge_force };
-        let ([rms, largest], seconds) = norms(&gauge)?;
-        let (level, kick) = places(&input, |level| plan.levels[level].gauge, true);
-        found.push(PartForce { name: gauge.name(), level, kick, rms, max: largest, iterations: None, seconds });
-        for (part, quarks) in quarks.iter_mut().enumerate() {
-            quarks.draw(&links, plan.seed, number).map_err(failed)?;
-            let of_heat_bath = quarks.take_iterations();
-            let ([rms, largest], seconds) = norms(&**quarks)?;
-            let iterations = Some(ForceIterations { heat_bath: of_heat_bath, force: quarks.take_iterations() });
-            let (level, kick) = places(&input, |level| plan.levels[level].quarks.contains(&part), false);
-            found.push(PartForce { name: quarks.name(), level, kick, rms, max: largest, iterations, seconds });
-        }
-        found
-    };
-    if found.iter().any(|one| !(one.rms.is_finite() && one.max.is_finite())) {
-        let why = format!("{}: a force is NaN: check the links with `ferrite verify`", settings::start(&input));
-        return Err(Failure::failed(why).shared());
-    }
-    let record = ForcesRecord {
-        input: args.input.clone(),
-        links: settings::start(&input),
-        lattice: input.lattice.size(),
-        trajectory: number,
-        forces: found,
-        place: device.record(&layout),
-    };
+    let trajectory = args.trajectory.unwrap_or(1);
+    let record = forces::measure(&input, &args.input, trajectory, &layout, &device, &context.session())?;
     context.output.record(&record, || {
-        let mut all = format!("{}: forces on {}, {}\n", args.input.display(), input.lattice, settings::start(&input));
+        let mut all = format!("{}: forces on {}, {}\n", args.input.display(), input.lattice, start(&input));
         let _ = writeln!(
             all,
             "{:>10} {:>10} {:>6} {:>9} {:>10} {:>10}  part",

@@ -2,14 +2,14 @@
 use super::EnsembleBenchArguments;
 use crate::device::Device;
 use crate::layout::LayoutChoice;
-use crate::rhmc::input::{EnsembleInput, SCHEMA};
-use crate::rhmc::{self, EnsembleJob};
 use crate::{Context, Failure, Outcome, target};
 use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme};
 use ferrite::lattice::Lattice;
 use ferrite_inputs::Input;
 use ferrite_report::precision_study::{LatticeSize, SettingResult, StudySetting, StudyTitle};
 use ferrite_report::records::trajectories;
+use ferrite_tasks::ensemble::input::{EnsembleInput, SCHEMA};
+use ferrite_tasks::ensemble::{self, Begin, EnsembleJob};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -182,9 +182,9 @@ impl<'a> EnsembleStudy<'a> {
         let input = self.input(run)?;
         let layout = layout.cut(&context.comm, input.lattice, input.hops())?;
         info!("{}", run.folder.display());
-        let from = if run.folder.join("state.toml").exists() { rhmc::Begin::Last } else { rhmc::Begin::New };
+        let from = if run.folder.join("state.toml").exists() { Begin::Last } else { Begin::New };
         let job = EnsembleJob { input: &input, layout: &layout, device, out: &run.folder, from, max_hours: None };
-        Ok(rhmc::make(&job, None, context)?.interrupted)
+        Ok(ensemble::make(&job, None, &context.session())?.interrupted)
     }
     fn input(&self, run: &OneRun) -> Outcome<EnsembleInput> {
         let args = self.args;

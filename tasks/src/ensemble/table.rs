@@ -1,6 +1,6 @@
 //! Keys of a table `[[fermion]]` of an input.
-use super::super::{multigrid, stout};
 use crate::failure::ReadBy;
+use crate::{multigrid, stout};
 use ferrite::hmc::quarks::QuarkKeys;
 use ferrite::hmc::stout::StoutSmearing;
 use ferrite::multigrid::MultigridParams;

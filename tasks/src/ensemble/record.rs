@@ -1,6 +1,8 @@
 //! What is said of a trajectory.
-use super::super::{Failure, Outcome, profile};
 use super::input::EnsembleInput;
+use super::quarks::energies;
+use crate::observables;
+use crate::{Failure, Outcome, profile};
 use ferrite::Precision;
 use ferrite::backend::KernelTime;
 use ferrite::field::host::HostColour;
@@ -16,8 +18,6 @@ use ferrite_records::ensemble::{
     QuarkLine, RhmcSummary, TrajectoryLine,
 };
 use ferrite_records::observables::MeanAndError;
-use ferrite_tasks::ensemble::energies;
-use ferrite_tasks::observables;
 use num_complex::Complex64;
 
 /// Observables of links.

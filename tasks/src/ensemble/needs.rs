@@ -1,10 +1,10 @@
 //! The memory of a run, and how the noise vectors of a condensate are split by it.
-use super::super::batch::{BatchTask, Batches, Needs};
-use super::super::communicator::RunCommunicator;
-use super::super::device::Device;
-use super::super::layout::{Cut, Layout};
-use super::super::{Failure, Outcome};
 use super::input::EnsembleInput;
+use crate::batch::{BatchTask, Batches, Needs};
+use crate::communicator::RunCommunicator;
+use crate::device::Device;
+use crate::layout::{Cut, Layout};
+use crate::{Failure, Outcome};
 use ferrite::domain::Part;
 use ferrite::observables::memory::Ensemble;
 use tracing::info;

@@ -16,11 +16,11 @@
 //! of trajectories that it does not know, half a line among them, are cut off when a run resumes. It has checksums of itself, of
 //! its links and of its lines: in a copy of the folder that was made during a run, these may be of different
 //! trajectories. Where one of them does not fit, the run resumes from the state before, whose files are others.
-use super::super::communicator::RunCommunicator;
-use super::super::fields::Reading;
-use super::super::layout::Layout;
-use super::super::{Failure, Outcome, fields, target, text};
 use super::state::{ChainState, Saved, StoredLinks};
+use crate::communicator::RunCommunicator;
+use crate::fields::Reading;
+use crate::layout::Layout;
+use crate::{Failure, Outcome, fields, target, text};
 use ferrite::field::host::HostGauge;
 use ferrite::files::{FilePrecision, GaugeFile, ILDG, WriteOptions};
 use ferrite::system::atomic;

@@ -1,15 +1,17 @@
 //! The course of a run: trajectory after trajectory.
-use super::super::batch::Batches;
-use super::super::layout::Layout;
-use super::super::progress::Progress;
-use super::super::{Context, Failure, Outcome, interrupt, text};
 use super::RunEnd;
 use super::folder::{ChainFields, RunFolder};
 use super::input::{EnsembleInput, Timed};
+use super::quarks::{EnsembleError, EnsembleQuarks};
 use super::record::{self, MeasuredTrajectory, QuarkRecord};
 use super::replay::{self, Replay};
 use super::settings;
 use super::state::ChainState;
+use crate::batch::Batches;
+use crate::layout::Layout;
+use crate::progress::Progress;
+use crate::session::Session;
+use crate::{Failure, Outcome, interrupt, text};
 use ferrite::Precision;
 use ferrite::backend::Backend;
 use ferrite::domain::Domain;
@@ -20,7 +22,6 @@ use ferrite::hmc::monomial::Monomial;
 use ferrite::hmc::trajectory::{Chain, TrajectoryOutcome};
 use ferrite_records::ensemble::RunSettings;
 use ferrite_records::object;
-use ferrite_tasks::ensemble::{EnsembleError, EnsembleQuarks};
 use serde_json::{Value, json};
 use solvers::SolveError;
 use std::time::Instant;
@@ -33,7 +34,7 @@ pub struct EnsembleRun<'a> {
     /// Which process has which part.
     pub layout: &'a Layout,
     /// Processes and output.
-    pub context: &'a Context,
+    pub session: &'a Session,
     /// As the first line of this start tells them.
     pub settings: RunSettings,
     /// When it began.
@@ -55,7 +56,7 @@ impl EnsembleRun<'_> {
         state: Option<ChainState>,
         fields: &ChainFields,
     ) -> Outcome<RunEnd> {
-        let (input, comm) = (self.input, &self.context.comm);
+        let (input, comm) = (self.input, &self.session.comm);
         let domain = self.layout.domain(backend)?;
         let thin = GaugeField::upload(&domain, &fields.gauge)?;
         let (fresh, comm_of_stop) = (state.is_none(), comm.clone());
@@ -105,7 +106,7 @@ impl EnsembleRun<'_> {
         }
         let first = state.trajectory;
         let work = json!({ "task": "rhmc", "trajectories": input.trajectories });
-        let progress = Progress::new(self.context.progress(), work, PARTS * u64::from(input.trajectories));
+        let progress = Progress::new(self.session.progress, work, PARTS * u64::from(input.trajectories));
         let (mut records, mut interrupted) = (Vec::<MeasuredTrajectory>::new(), false);
         while state.trajectory < input.trajectories {
             let number = state.trajectory + 1;
@@ -194,7 +195,7 @@ impl EnsembleRun<'_> {
     ) -> Outcome<Vec<Box<dyn Monomial>>> {
         let quarks = self.input.quarks();
         let given = self.replay.as_ref().map(|replay| replay.functions(self.input.groups.len())).transpose();
-        let functions = match self.context.comm.agree(given)?.flatten() {
+        let functions = match self.session.comm.agree(given)?.flatten() {
             Some(given) => given.into_iter().map(Some).collect(),
             None => functions(&quarks, intervals)?,
         };
@@ -213,7 +214,7 @@ impl EnsembleRun<'_> {
     }
     fn measure(&self, chain: &Chain, number: u32) -> Outcome<record::Measured> {
         let given = |which: usize| match &self.replay {
-            Some(replay) => replay.noise(number, which, self.layout, &self.context.comm),
+            Some(replay) => replay.noise(number, which, self.layout, &self.session.comm),
             None => Ok(None),
         };
         record::measure(chain, self.input, &self.batches.sizes, number, given)
@@ -278,8 +279,8 @@ impl EnsembleRun<'_> {
     /// *Collective.*
     fn is_asked_to_end(&self) -> Outcome<bool> {
         let late = self.max_hours.is_some_and(|hours| self.begin.elapsed().as_secs_f64() > 3600.0 * hours);
-        let late = self.context.comm.largest(f64::from(u8::from(late)))? > 0.0;
-        Ok(late || interrupt::asked_any(&self.context.comm, 0))
+        let late = self.session.comm.largest(f64::from(u8::from(late)))? > 0.0;
+        Ok(late || interrupt::asked_any(&self.session.comm, 0))
     }
 }
 /// Steps of the bar for each trajectory.

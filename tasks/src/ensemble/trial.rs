@@ -1,8 +1,8 @@
 //! How long trajectories take.
-use super::super::device::Device;
-use super::super::{Failure, Outcome};
 use super::course::{failed, functions};
 use super::input::EnsembleInput;
+use crate::device::Device;
+use crate::{Failure, Outcome};
 use ferrite::domain::Domain;
 use ferrite::field::GaugeField;
 use ferrite::gauge::generate;

@@ -1,7 +1,7 @@
 //! What a run is, for the first line after each start.
-use super::super::batch::Batches;
-use super::super::layout::Layout;
 use super::input::{EnsembleInput, StartLinks};
+use crate::batch::Batches;
+use crate::layout::Layout;
 use ferrite::hmc::fermions::ShiftedSolver;
 use ferrite::hmc::integrator::{Scheme, Unitarise};
 use ferrite::hmc::quarks::QuarkGroup;

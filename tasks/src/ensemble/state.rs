@@ -2,7 +2,7 @@
 //!
 //! Its last line is a checksum of those above it, and it has that of the lines of trajectories that it knows. So a number that
 //! was changed by hand, or by a disk, is not resumed from.
-use super::super::{Failure, Outcome, target};
+use crate::{Failure, Outcome, target};
 use ferrite_inputs::values::{Count, Kind, Meaning, NonNegative, Numbers, Parsed, Text};
 use ferrite_inputs::{Given, Input, Schema, rules};
 use serde::Deserialize;

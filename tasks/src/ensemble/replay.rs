@@ -8,11 +8,11 @@
 //! | `functions.json` | rational functions of −D² for each group; without it our own |
 //!
 //! Fields are `.npy`, or another format that `ferrite` reads.
-use super::super::communicator::RunCommunicator;
-use super::super::fields::{self, Reading, Source};
-use super::super::layout::Layout;
-use super::super::{Failure, Outcome, text};
 use super::input::EnsembleInput;
+use crate::communicator::RunCommunicator;
+use crate::fields::{self, Reading, Source};
+use crate::layout::Layout;
+use crate::{Failure, Outcome, text};
 use ferrite::field::host::{ColourVector, HostColour, HostGauge};
 use ferrite::files::ReadOptions;
 use ferrite::hmc::fermions::RationalFunctions;

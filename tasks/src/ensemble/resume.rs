@@ -1,9 +1,9 @@
 //! Whether an input can continue the run in a folder.
-use super::super::communicator::RunCommunicator;
-use super::super::{Failure, Outcome};
 use super::input::EnsembleInput;
 use super::settings;
 use super::state::ChainState;
+use crate::communicator::RunCommunicator;
+use crate::{Failure, Outcome};
 use ferrite_records::ensemble::RunSettings;
 use ferrite_records::object;
 use ferrite_records::read::read_leniently;

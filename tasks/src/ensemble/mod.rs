@@ -1,0 +1,172 @@
+//! Ensembles: trajectories of hybrid Monte Carlo from an input, with a folder from which they are resumed.
+mod course;
+mod folder;
+pub mod forces;
+pub mod input;
+mod needs;
+mod precision;
+mod quarks;
+mod record;
+mod replay;
+mod resume;
+mod settings;
+mod state;
+mod table;
+pub mod trial;
+
+use crate::communicator::RunCommunicator;
+use crate::device::Device;
+use crate::fields::Reading;
+use crate::layout::Layout;
+use crate::session::Session;
+use crate::{Failure, Outcome, fields, interrupt, target};
+use course::EnsembleRun;
+use ferrite::field::host::HostGauge;
+use ferrite::files::{FilePrecision, ReadOptions};
+use ferrite::gauge::generate;
+pub use folder::Begin;
+use folder::{ChainFields, FoundRun, RunFolder};
+pub use input::quark_operators;
+use input::{EnsembleInput, StartLinks};
+pub use needs::{expect_fit, plan};
+pub use quarks::{EnsembleError, EnsembleQuarks, energies};
+pub use record::{MeasuredTrajectory, summary};
+pub use replay::Replay;
+pub use settings::start;
+use std::path::Path;
+use std::time::Instant;
+use tracing::info;
+
+/// A run to begin or to continue.
+pub struct EnsembleJob<'a> {
+    /// What.
+    pub input: &'a EnsembleInput,
+    /// Which process has which part.
+    pub layout: &'a Layout,
+    /// Where it is computed.
+    pub device: &'a Device,
+    /// The folder.
+    pub out: &'a Path,
+    /// Whether it is a new run or a resumed one, and from which trajectory.
+    pub from: Begin,
+    /// The hours after which it ends.
+    pub max_hours: Option<f64>,
+}
+
+/// How a run ended.
+pub struct RunEnd {
+    /// The trajectory after which it began.
+    pub first: u32,
+    /// The last trajectory.
+    pub last: u32,
+    /// Trajectories that were accepted since the start of the run.
+    pub accepted: u32,
+    /// Whether trajectories are missing.
+    pub interrupted: bool,
+    /// Lines of this run's trajectories.
+    pub records: Vec<MeasuredTrajectory>,
+}
+
+/// *Collective.* Makes the trajectories that are missing.
+pub fn make(job: &EnsembleJob, replay: Option<Replay>, session: &Session) -> Outcome<RunEnd> {
+    let EnsembleJob { input, layout, device, out, from, max_hours } = *job;
+    let (comm, begin) = (&session.comm, Instant::now());
+    if let (Some(replay), true) = (&replay, input.has_wilson_like()) {
+        let why = format!("--replay {}: there is no noise of Wilson-like quarks in files", replay.folder());
+        return Err(Failure::refused(why).shared());
+    }
+    let precision = if input.single_links { FilePrecision::Single } else { FilePrecision::Double };
+    let find = |from| RunFolder::find(out, from, precision, layout, comm);
+    let found = match from {
+        Begin::New => None,
+        Begin::Last => Some(find(None)?),
+        Begin::From(trajectory) => Some(find(Some(trajectory))?),
+    };
+    let split_before = found.as_ref().map_or(&[][..], |found| &found.saved.state.batches);
+    needs::expect_fit(input, layout.cut())?;
+    let batches = needs::batches(input, split_before, layout, device, comm)?;
+    let names = [device.name().to_string(), device.describe()];
+    let mut settings = settings::settings(input, &names, layout, &batches);
+    if let Some(replay) = &replay {
+        // Told only where it is used, so that runs of other versions compare.
+        settings.replay = Some(replay.folder());
+    }
+    let (folder, state, fields) = if let Some(FoundRun { mut folder, mut saved, fields, lines }) = found {
+        comm.agree(resume::check(&mut saved.state, input, out, &lines, &mut settings, comm))?;
+        match from {
+            Begin::From(_) => folder.go_back(&saved, &fields, layout, comm)?,
+            _ => folder.continue_from(&saved, comm)?,
+        }
+        let state = saved.state;
+        info!("resuming after trajectory {}", state.trajectory);
+        let (trajectory, accepted) = (state.trajectory, state.accepted);
+        if trajectory >= input.trajectories {
+            return Ok(RunEnd {
+                first: trajectory,
+                last: trajectory,
+                accepted,
+                interrupted: false,
+                records: Vec::new(),
+            });
+        }
+        if let Some(replay) = &replay {
+            comm.agree(replay.has(trajectory + 1, input))?;
+        }
+        (folder, Some(state), fields)
+    } else {
+        if let Some(replay) = &replay {
+            comm.agree(replay.has(1, input))?;
+        }
+        if let StartLinks::File(start) = &input.start {
+            // Links that lie in the folder under a name that the run may come to.
+            let name = std::fs::canonicalize(start).ok().and_then(|start| start.file_name().map(|name| out.join(name)));
+            let is_folder = out.is_dir() && name.as_ref().is_some_and(|name| RunFolder::is_own(name));
+            target::claim(comm, &[start], &target::all(name.iter().filter(|_| is_folder)))?;
+        }
+        let gauge = first_links(input, layout, session)?;
+        (RunFolder::create(out, precision, comm)?, None, ChainFields { gauge, momenta: None })
+    };
+    interrupt::listen();
+    let run = EnsembleRun { input, layout, session, settings, begin, max_hours, replay, batches };
+    run.make(device.backend(), folder, state, &fields)
+}
+
+/// *Collective.* Returns the links that a run begins with.
+///
+/// # Errors
+/// A file that cannot be read or is on another lattice.
+pub fn first_links(input: &EnsembleInput, layout: &Layout, session: &Session) -> Outcome<HostGauge> {
+    let comm = &session.comm;
+    fields::require_host_memory(comm, layout.local(), 3 * 576, "the links")?;
+    Ok(match &input.start {
+        StartLinks::Cold => HostGauge::unit(layout.local()),
+        StartLinks::Hot => generate::random(layout.section, input.plan.seed),
+        StartLinks::File(path) => {
+            expect_start(input, comm)?;
+            fields::read_gauge(path, &of_start(), layout, comm)?.gauge
+        }
+    })
+}
+
+/// Options for reading a file with links to start from.
+fn of_start() -> Reading {
+    Reading { options: ReadOptions { reunitarise: true, ..Default::default() }, ..Default::default() }
+}
+
+/// *Collective.* Refuses a file with links to start from that cannot be read, or is on another lattice than the input says, by its
+/// header.
+pub fn expect_start(input: &EnsembleInput, comm: &RunCommunicator) -> Outcome {
+    let StartLinks::File(path) = &input.start else { return Ok(()) };
+    let refused = |why: String| Err(Failure::refused(format!("{} {why}", path.display())).shared());
+    let (lattice, numbers) = fields::shape_of(path, &of_start(), comm)?;
+    if numbers != LINKS {
+        return refused(format!("holds {numbers} numbers per site, a gauge field has {LINKS}"));
+    }
+    if lattice != input.lattice {
+        return refused(format!("has links on {lattice}, the input says {}", input.lattice));
+    }
+    Ok(())
+}
+
+/// Complex numbers of links per site.
+const LINKS: usize = 36;
