@@ -494,7 +494,7 @@ fn damaged_lines_have_places() {
     refused(&|line| values(line, 15, 3), "g5 has 3 values, but 1 has 4");
     refused(&|line| values(line, 0, 2), "gx has 4 values, but 1 has 2");
     refused(&|line| (0..16).for_each(|k| values(line, k, 0)), "1 has 0 values");
-    refused(&|line| line["content"] = json!({ "bytes": 3 }), "content is not an object");
+    refused(&|line| line["content"] = json!({ "bytes": 3 }), "content: missing field `crc32`");
     refused(&|line| line["correlators"] = json!([]), "there are no correlators");
 }
 
