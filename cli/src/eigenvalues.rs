@@ -16,7 +16,7 @@ use ferrite::solve::{EigenvalueParams, Method, Request, SolveFailure, SpectrumEn
 use ferrite::{FermionKind, LinkStorage, Precision};
 use ferrite_inputs::Input;
 use ferrite_records::operator::{EigenvaluesLine, EigenvaluesRecord, LargestRecord, SmallestRecord, SpectrumRange};
-use serde_json::json;
+use ferrite_records::progress::ProgressLine;
 use solvers::{LargestEigenvalue, SmallestEigenvalue, SolveError, SolverParams};
 use std::path::{Path, PathBuf};
 
@@ -116,7 +116,7 @@ pub fn run(args: &EigenvalueArguments, context: &Context) -> Outcome {
         let layout = plan.cut(&choice.layout, comm)?;
         device.require_all(comm, &task.needs(layout.cut()), &format!("the operator on {}", plan.lattice))?;
         let links = LinksRead::of(plan, &layout, comm)?.smeared(plan, &device, &layout, comm)?;
-        let mut watch = Watch::new(params.solver.tol, context.progress(), json!({ "task": "eigenvalues" }), comm);
+        let mut watch = Watch::new(params.solver.tol, context.progress(), ProgressLine::of("eigenvalues"), comm);
         let ends = {
             let domain = layout.domain(device.backend())?;
             let configuration = links.links.on(&domain)?;

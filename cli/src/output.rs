@@ -58,8 +58,8 @@ impl Output {
     pub fn speaks(&self) -> bool {
         self.speaks
     }
-    /// Prints the result of a command: `text`, or `object` with the name of its schema and the program's version.
-    pub fn result(&self, schema: &str, object: Value, text: impl FnOnce() -> String) -> Outcome {
+    /// Prints the result of a command: `text`, or the record with its schema and the program's version.
+    pub fn record<R: Record>(&self, record: &R, text: impl FnOnce() -> String) -> Outcome {
         if self.reader != Reader::Program {
             self.part(&text())?;
         }
@@ -67,11 +67,7 @@ impl Output {
         if terminal::stdout_is_taken() && self.reader == Reader::Both {
             return Ok(());
         }
-        if self.reader != Reader::Person { self.print(schema, &object) } else { Ok(()) }
-    }
-    /// Prints the result of a command: `text`, or the record with its schema and the program's version.
-    pub fn record<R: Record>(&self, record: &R, text: impl FnOnce() -> String) -> Outcome {
-        self.result(R::SCHEMA, Value::Object(record.object()), text)
+        if self.reader != Reader::Person { self.object(record) } else { Ok(()) }
     }
     /// Prints a result that is a text by itself, such as an input file: the same wherever it goes, but for `--json`.
     pub fn document<R: Record>(&self, record: &R, text: &str) -> Outcome {
@@ -89,13 +85,10 @@ impl Output {
         }
     }
     fn object<R: Record>(&self, record: &R) -> Outcome {
-        self.print(R::SCHEMA, record)
-    }
-    fn print<R: Serialize>(&self, schema: &str, record: &R) -> Outcome {
         self.done.set(true);
         let printed = Printed { version: env!("CARGO_PKG_VERSION"), commit: provenance::COMMIT, record };
         let mut all = object(&printed);
-        all.insert("schema".into(), schema.into());
+        all.insert("schema".into(), R::SCHEMA.into());
         self.write(&format!("{}\n", Value::Object(all)))
     }
     /// Prints why a command failed: a sentence on standard error, and an object on standard output if JSON goes there

@@ -16,7 +16,7 @@ use ferrite::observables::quantity::PLAQUETTE;
 use ferrite::statistics::average;
 use ferrite::system::atomic;
 use ferrite_records::links::{GenerateRecord, GeneratedPlaquette, QuenchedSweeps};
-use serde_json::json;
+use ferrite_records::progress::ProgressLine;
 use std::ops::{ControlFlow, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -250,7 +250,7 @@ impl QuenchedRun<'_> {
         let all = u64::from(thermalise) + u64::from(sweeps);
         let progress = Progress::new(
             context.progress(),
-            json!({ "task": "quenched", "sweeps": first + thermalise + sweeps }),
+            ProgressLine { sweeps: Some(first + thermalise + sweeps), ..ProgressLine::of("quenched") },
             all,
         );
         let clock = Instant::now();
@@ -263,8 +263,9 @@ impl QuenchedRun<'_> {
             }
             last = first + done;
             let plaquette = generator.plaquette()?.mean;
-            progress.at(u64::from(done), || {
-                (format!("sweep {last}, plaquette {plaquette:.6}"), json!({ "sweep": last, "plaquette": plaquette }))
+            progress.at(u64::from(done), |line| {
+                (line.sweep, line.plaquette) = (Some(last), Some(plaquette));
+                format!("sweep {last}, plaquette {plaquette:.6}")
             });
             debug!("sweep {last}: plaquette {plaquette:.12}");
             if done > thermalise {

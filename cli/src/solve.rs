@@ -16,7 +16,7 @@ use ferrite::field::host::{ColourVector, Fermion, Spinor};
 use ferrite::operators::OPERATORS;
 use ferrite::solve::shifts_in_batches;
 use ferrite_inputs::Input;
-use serde_json::json;
+use ferrite_records::progress::ProgressLine;
 use std::path::{Path, PathBuf};
 use tracing::info;
 
@@ -134,7 +134,7 @@ fn run_on<F: Fermion>(solve: &Solve, input: Option<&Path>, context: &Context) ->
     }
 
     interrupt::listen();
-    let mut watch = Watch::new(solve.scheme.tol, context.progress(), json!({ "task": "solve" }), comm);
+    let mut watch = Watch::new(solve.scheme.tol, context.progress(), ProgressLine::of("solve"), comm);
     let running = profile::Running::start(solve.profile, &device)?;
     let place = (&device, &layout);
     if plan.systems == Systems::One {

@@ -24,8 +24,9 @@ use ferrite_records::measure::{
 };
 use ferrite_records::object;
 use ferrite_records::operator::OperatorWithSources;
+use ferrite_records::progress::ProgressLine;
 use num_complex::Complex64;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use solvers::worse_residual;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -351,8 +352,7 @@ impl Measurement<'_> {
         let host = if by_host { (1 + masses.len()) * batches.largest() * size_of::<F>() } else { 0 };
         require_host_memory(comm, layout.local(), host + 576, "links and fields")?;
         let source = self.noise.source(configuration);
-        let work = json!({ "task": "trace" });
-        let mut watch = Watch::new(solve.scheme.tol, self.context.progress(), work, comm);
+        let mut watch = Watch::new(solve.scheme.tol, self.context.progress(), ProgressLine::of("trace"), comm);
         let mut sums = vec![vec![vec![Complex64::ZERO; F::GAMMAS]; masses.len()]; self.noise.vectors as usize];
         let (mut residual, mut iterations) = (0.0, 0);
         let domain = layout.domain(self.device.backend())?;

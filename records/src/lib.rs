@@ -3,6 +3,7 @@
 //!
 //! | module | records |
 //! |---|---|
+//! | [`bench`] | benchmarks |
 //! | [`configuration`] | files of configurations |
 //! | [`ensemble`] | trajectories, settings and summaries of ensembles; forces |
 //! | [`fit`] | fits, estimates with errors |
@@ -15,6 +16,7 @@
 //! | [`solve`] | solves with one operator, and for several masses or shifts |
 //! | [`kernels`] | times of kernels |
 //! | [`program`] | errors, the machine, inputs, block sizes, predictions |
+//! | [`progress`] | progress of long work |
 //! | [`rational`] | rational functions |
 //! | [`report`] | reports |
 //! | [`read`] | reading of records |
@@ -24,6 +26,7 @@
 //! is removed and none changes its meaning.
 #![forbid(unsafe_code)]
 
+pub mod bench;
 pub mod configuration;
 pub mod ensemble;
 pub mod fit;
@@ -34,6 +37,7 @@ pub mod observables;
 pub mod operator;
 pub mod place;
 pub mod program;
+pub mod progress;
 pub mod rational;
 pub mod read;
 pub mod real;

@@ -3,13 +3,13 @@ use serde::{Deserialize, Serialize};
 
 /// Backend, device and processes of a computation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Place {
     /// `cpu` or `cuda`.
     pub backend: String,
     /// The device of the first process, for people.
     pub device: String,
     /// Processes, and the grid in which they cut the lattice.
-    #[serde(default)]
     pub layout: Layout,
 }
 

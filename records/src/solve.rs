@@ -8,27 +8,31 @@ use std::path::PathBuf;
 
 /// Outcome of a solve, whichever interface called the solver.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SolveOutcome {
     /// Whether every true residual is at or below the requested one, whatever the solver reported.
     pub converged: bool,
     /// Requested residual.
+    #[serde(default = "real::unknown")]
     pub tol: f64,
     /// Iterations of the slowest source.
     pub iterations: usize,
     /// Iterations of each source.
     pub iterations_per_source: Vec<usize>,
     /// ‖b − M x‖ / ‖b‖ of the full system, computed in double precision from the solution: the largest of all sources.
-    #[serde(deserialize_with = "real::read")]
+    #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub true_residual: f64,
     /// ‖b − M x‖ / ‖b‖ of each source.
     #[serde(deserialize_with = "real::read")]
     pub true_residuals: Vec<f64>,
     /// Seconds of the iteration.
+    #[serde(default = "real::unknown")]
     pub seconds: f64,
     /// Seconds with transfers and the final check.
+    #[serde(default = "real::unknown")]
     pub total_seconds: f64,
     /// 10⁹ operations of M per second of the iteration.
-    #[serde(deserialize_with = "real::read")]
+    #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub gflops: f64,
     /// Method at the end.
     pub solver: String,
@@ -187,10 +191,12 @@ impl Record for SolveRecord {
 
 /// Outcome of solves for several masses or shifts, whichever interface called the solvers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ShiftsOutcome {
     /// Whether every true residual of every system is at or below the requested one.
     pub converged: bool,
     /// Requested residual.
+    #[serde(default = "real::unknown")]
     pub tol: f64,
     /// Systems in the order of their masses or shifts.
     pub systems: Vec<SystemOutcome>,
@@ -203,18 +209,22 @@ pub struct ShiftsOutcome {
     /// Precision of the solver's true residuals.
     pub outer: String,
     /// Seconds of multi-shift CG.
+    #[serde(default = "real::unknown")]
     pub first_seconds: f64,
     /// Seconds of all iterations.
+    #[serde(default = "real::unknown")]
     pub seconds: f64,
     /// Seconds with transfers and the final check.
+    #[serde(default = "real::unknown")]
     pub total_seconds: f64,
     /// 10⁹ operations of M†M per second of all iterations.
-    #[serde(deserialize_with = "real::read")]
+    #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub gflops: f64,
 }
 
 /// Outcome of the solve for one mass or shift.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SystemOutcome {
     /// Mass of M x = b.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -229,7 +239,7 @@ pub struct SystemOutcome {
     /// Number of true residuals computed in between, the last check included.
     pub reliable_updates: usize,
     /// The largest true residual.
-    #[serde(deserialize_with = "real::read")]
+    #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub true_residual: f64,
     /// True residuals by source.
     #[serde(deserialize_with = "real::read")]
@@ -242,6 +252,18 @@ pub struct SystemOutcome {
     pub gave_up: Option<String>,
 }
 
+/// Mass and methods of solves for several masses or shifts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ShiftSolvers {
+    /// Mass of M with shifts; `None` with masses.
+    pub mass: Option<f64>,
+    /// `cg` or `block-cg`, which solves or refines each system.
+    pub solver: String,
+    /// `multishift` or `sequential`; with `block-cg` always `sequential`, which has to be asked for.
+    pub shift_solver: String,
+}
+
 /// The result of `ferrite solve` for several masses or shifts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ShiftsRecord {
@@ -251,12 +273,9 @@ pub struct ShiftsRecord {
     /// The systems, and where and how they were solved.
     #[serde(flatten)]
     pub circumstances: SolveCircumstances,
-    /// Mass of M with shifts; `None` with masses.
-    pub mass: Option<f64>,
-    /// Method that solves or refines each system.
-    pub solver: String,
-    /// `multishift` or `sequential`.
-    pub shift_solver: String,
+    /// Mass and methods.
+    #[serde(flatten)]
+    pub solvers: ShiftSolvers,
     /// Axes of the solutions before those of a field.
     pub output_axes: Vec<usize>,
 }

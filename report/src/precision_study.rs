@@ -1,9 +1,10 @@
-//! What `ferrite bench rhmc` finds: ensembles in several settings of precision, as a table, as JSON, and as figures 4 to 9
+//! What `ferrite bench rhmc` finds: ensembles in several settings of precision, as a table, as a record, and as figures 4 to 9
 //! of Bonati, Cossu, D'Elia and Incardona (2011).
 use crate::plot::{CurveStyle, ErrorBarPanel, ErrorBarPlot, LinePlot, PlottedCurve};
 use crate::text::extents;
+use ferrite_records::bench::{BenchRhmcRow, IrreversibilityMeans};
 use ferrite_records::ensemble::TrajectoryLine;
-use serde_json::{Value, json};
+use ferrite_records::observables::MeanAndError;
 use statistics::average;
 use std::fmt::Write;
 
@@ -88,27 +89,25 @@ impl SettingResult {
             seconds: of(&|t| t.irreversibility.is_none().then_some(t.seconds))[0],
         }
     }
-    /// For JSON.
-    pub fn json(&self) -> Value {
-        let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
-        let pair = |[mean, error]: [f64; 2]| json!({ "mean": number(mean), "error": number(error) });
-        let [plaquette, polyakov, condensate] = self.observables;
-        let [links, momenta] = self.irreversibility;
-        json!({
-            "lattice": self.lattice,
-            "setting": self.setting.name,
-            "steps": self.setting.steps,
-            "gauge_steps": self.setting.gauge_steps,
-            "gauge_updates": self.setting.updates,
-            "trajectories": self.trajectories,
-            "plaquette": pair(plaquette),
-            "polyakov_loop": pair(polyakov),
-            "condensate": pair(condensate),
-            "irreversibility": { "links": pair(links), "momenta": pair(momenta) },
-            "delta_h": pair(self.delta),
-            "accepted": pair(self.accepted),
-            "seconds": number(self.seconds),
-        })
+    /// Returns the record of the means.
+    pub fn record(&self) -> BenchRhmcRow {
+        let [plaquette, polyakov_loop, condensate] = self.observables.map(MeanAndError::from);
+        let [links, momenta] = self.irreversibility.map(MeanAndError::from);
+        BenchRhmcRow {
+            lattice: self.lattice,
+            setting: self.setting.name.clone(),
+            steps: self.setting.steps,
+            gauge_steps: self.setting.gauge_steps,
+            gauge_updates: self.setting.updates,
+            trajectories: self.trajectories,
+            plaquette,
+            polyakov_loop,
+            condensate,
+            irreversibility: IrreversibilityMeans { links, momenta },
+            delta_h: self.delta.into(),
+            accepted: self.accepted.into(),
+            seconds: self.seconds,
+        }
     }
 }
 

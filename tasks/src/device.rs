@@ -8,9 +8,9 @@ use ferrite::backend::tuning::{Mode, Tuner};
 use ferrite::backend::{Backend, Cpu, Memory};
 use ferrite_inputs::values::{Bytes, Count, Switch, Word};
 use ferrite_inputs::{Given, Input, vocabularies};
+use ferrite_records::bench::LaunchRecord;
 use ferrite_records::place::Place;
 use serde::Deserialize;
-use serde_json::{Value, json};
 use std::path::Path;
 #[cfg(feature = "cuda")]
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -378,20 +378,21 @@ impl Device {
             Processor::Cuda(cuda) => Some(cuda.tuner()),
         }
     }
-    /// Blocks of the kernels launched so far, as an array of objects; none on a CPU.
-    pub fn launches(&self) -> Value {
+    /// Blocks of the kernels launched so far; none on a CPU.
+    pub fn launches(&self) -> Vec<LaunchRecord> {
         match &self.what {
-            Processor::Cpu(_) => json!([]),
+            Processor::Cpu(_) => Vec::new(),
             #[cfg(feature = "cuda")]
             Processor::Cuda(cuda) => {
                 let launches = cuda.launches();
-                let object = |l: &ferrite::backend::Launched| {
-                    json!({
-                        "kernel": l.launch.kernel, "sites": l.launch.sites, "nrhs": l.launch.nrhs,
-                        "block": l.shape.block(), "shape": l.shape.to_string()
-                    })
+                let record = |l: &ferrite::backend::Launched| LaunchRecord {
+                    kernel: l.launch.kernel.to_string(),
+                    sites: l.launch.sites as usize,
+                    nrhs: l.launch.nrhs as usize,
+                    block: l.shape.block() as usize,
+                    shape: l.shape.to_string(),
                 };
-                launches.iter().map(object).collect()
+                launches.iter().map(record).collect()
             }
         }
     }

@@ -320,16 +320,6 @@ impl FermionPlan {
     }
 }
 
-/// An object with the keys of all.
-pub fn merged<const N: usize>(mut object: Value, more: [Value; N]) -> Value {
-    for more in more {
-        if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
-            object.extend(more);
-        }
-    }
-    object
-}
-
 /// Returns the header of the gauge field that a key names.
 pub fn gauge_header(input: &mut Input, gauge: &Given<Text>, read: &Reading) -> Option<Header> {
     let path = gauge.get()?;

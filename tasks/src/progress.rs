@@ -2,8 +2,10 @@
 //! for an end.
 use super::communicator::RunCommunicator;
 use super::{interrupt, terminal};
+use ferrite_records::object;
+use ferrite_records::progress::ProgressLine;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde_json::{Value, json};
+use serde_json::Value;
 use solvers::{Iteration, IterationKind, Observer, Step};
 use std::io::IsTerminal;
 use std::ops::ControlFlow;
@@ -54,15 +56,15 @@ pub struct Progress {
 /// Lines of JSON on standard error.
 struct Lines {
     /// What the work is: keys of each line.
-    work: Value,
+    work: ProgressLine,
     begin: Instant,
     /// When a line was written last.
     last: Mutex<Option<Instant>>,
 }
 
 impl Progress {
-    /// Of work of so many steps. `work` is an object that names it: keys of each line of JSON.
-    pub fn new(kind: ProgressKind, work: Value, steps: u64) -> Self {
+    /// Of work of so many steps. `work` names it: keys of each line of JSON.
+    pub fn new(kind: ProgressKind, work: ProgressLine, steps: u64) -> Self {
         let steps = steps.max(1);
         let is_seen = kind == ProgressKind::Bar && std::io::stderr().is_terminal();
         let target = if is_seen { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
@@ -80,26 +82,28 @@ impl Progress {
     pub fn is_shown(&self) -> bool {
         self.lines.is_some() || !self.bar.is_hidden()
     }
-    /// `done` of the steps are done. `told` has the bar's text and further keys of the line, which is left out where there was another
-    /// one a moment ago.
-    pub fn at(&self, done: u64, told: impl FnOnce() -> (String, Value)) {
+    /// `done` of the steps are done. `tell` returns the bar's text and adds further keys to the line, which is left out where there was
+    /// another one a moment ago.
+    pub fn at(&self, done: u64, tell: impl FnOnce(&mut ProgressLine) -> String) {
         if let Some(lines) = &self.lines {
             let mut last = lines.last.lock().unwrap_or_else(PoisonError::into_inner);
             if last.is_none_or(|last| last.elapsed() >= PAUSE) {
                 *last = Some(Instant::now());
-                lines.write(done as f64 / self.steps as f64, told().1);
+                let mut line = lines.work.clone();
+                tell(&mut line);
+                lines.write(line, Some(done as f64 / self.steps as f64), lines.begin.elapsed().as_secs_f64());
             }
         } else if !self.bar.is_hidden() {
             self.bar.set_position(done);
-            self.bar.set_message(told().0);
+            self.bar.set_message(tell(&mut ProgressLine::default()));
         }
     }
     /// As [`Progress::at`], for what is worth a line at any time.
-    pub fn reached(&self, done: u64, told: impl FnOnce() -> (String, Value)) {
+    pub fn reached(&self, done: u64, tell: impl FnOnce(&mut ProgressLine) -> String) {
         if let Some(lines) = &self.lines {
             *lines.last.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
-        self.at(done, told);
+        self.at(done, tell);
     }
     /// The share `done` of a part of the work that began at `begin` is done, such as the setup of a solver before its solve. The line and
     /// the bar say how long the part is expected to take.
@@ -110,7 +114,9 @@ impl Progress {
             let mut last = lines.last.lock().unwrap_or_else(PoisonError::into_inner);
             if last.is_none_or(|last| last.elapsed() >= PAUSE) {
                 *last = Some(Instant::now());
-                lines.write_line("setup", done, seconds, json!({ "work": name, "expected_seconds": expected }));
+                let (work, expected_seconds) = (Some(name.into()), Some(expected));
+                let line = ProgressLine { progress: "setup".into(), work, expected_seconds, ..lines.work.clone() };
+                lines.write(line, done, seconds);
             }
         } else if !self.bar.is_hidden() {
             self.bar.set_position((done.unwrap_or(0.0) * self.steps as f64) as u64);
@@ -126,19 +132,9 @@ impl Progress {
 }
 
 impl Lines {
-    fn write(&self, fraction: f64, told: Value) {
-        let task = self.work["task"].as_str().unwrap_or_default();
-        self.write_line(task, Some(fraction), self.begin.elapsed().as_secs_f64(), told);
-    }
-    fn write_line(&self, task: &str, fraction: Option<f64>, seconds: f64, told: Value) {
-        let fraction = fraction.map(|fraction| fraction.min(1.0));
-        let mut line = json!({ "progress": task, "fraction": fraction, "seconds": seconds });
-        for (key, value) in [&self.work, &told].into_iter().filter_map(Value::as_object).flatten() {
-            if key != "task" {
-                line[key] = value.clone();
-            }
-        }
-        terminal::say(&format!("{line}\n"));
+    fn write(&self, mut line: ProgressLine, fraction: Option<f64>, seconds: f64) {
+        (line.fraction, line.seconds) = (fraction.map(|fraction| fraction.min(1.0)), seconds);
+        terminal::say(&format!("{}\n", Value::Object(object(&line))));
     }
 }
 
@@ -175,7 +171,7 @@ pub fn beside<R>(write: impl FnOnce() -> R) -> R {
 
 impl Watch {
     /// Of a solve to `tol`; `work` names it, as in [`Progress::new`].
-    pub fn new(tol: f64, kind: ProgressKind, work: Value, comm: &RunCommunicator) -> Self {
+    pub fn new(tol: f64, kind: ProgressKind, work: ProgressLine, comm: &RunCommunicator) -> Self {
         let length = (-tol.log10().min(0.0) * STEPS).ceil() as u64;
         Watch {
             progress: Progress::new(kind, work, length),
@@ -221,13 +217,11 @@ impl Observer for Watch {
         }
         if self.progress.is_shown() {
             let (worst, iteration, first) = (event.worst(), event.iteration, self.before());
-            self.progress.at((-worst.log10().min(0.0) * STEPS) as u64, || {
+            self.progress.at((-worst.log10().min(0.0) * STEPS) as u64, |line| {
                 let tol = super::text::tolerance(self.tol);
-                let object = json!({
-                    "iteration": iteration, "residual": worst, "tol": self.tol,
-                    "rhs": [first, first + event.residuals.len()],
-                });
-                (format!("iteration {iteration}, residual {worst:.1e} of {tol}"), object)
+                (line.iteration, line.residual, line.tol) = (Some(iteration), Some(worst), Some(self.tol));
+                line.rhs = Some([first, first + event.residuals.len()]);
+                format!("iteration {iteration}, residual {worst:.1e} of {tol}")
             });
         }
         self.events += 1;
@@ -270,7 +264,8 @@ mod tests {
 
     #[test]
     fn updates_belong_to_batches() {
-        let mut watch = Watch::new(1e-9, ProgressKind::Off, Value::Null, &RunCommunicator::of(comms::Solo::new()));
+        let mut watch =
+            Watch::new(1e-9, ProgressKind::Off, ProgressLine::default(), &RunCommunicator::of(comms::Solo::new()));
         watch.updates.push((1, vec![0.5]));
         assert_eq!(watch.iterations_of_updates(3), [1]);
         watch.updates.clear();

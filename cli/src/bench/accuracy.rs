@@ -10,8 +10,8 @@ use ferrite::bench::accuracy::{Curve, accuracy, tolerances};
 use ferrite::field::FieldShape;
 use ferrite::lattice::Lattice;
 use ferrite::workload::Options;
+use ferrite_records::bench::{AccuracyRecord, AccuracyRow};
 use ferrite_report::plot::{CurveStyle, LinePlot, PlottedCurve};
-use serde_json::json;
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -60,21 +60,22 @@ pub fn run(args: AccuracyArguments, context: &Context) -> Outcome {
     if let Some(path) = &args.plot {
         write_lines(path, &picture(&curves, lattice)).map_err(Failure::failed)?;
     }
-    let object = json!({
-        "backend": device.name(),
-        "device": device.describe(),
-        "lattice": lattice.size(),
-        "tolerances": tolerances(),
-        "rows": curves.iter().map(|curve| json!({
-            "precision": name_of(&PRECISIONS, curve.precision),
-            "reconstruct": name_of(&RECONSTRUCTIONS, curve.reconstruction),
-            "share": curve.share,
-            "mean": curve.mean,
-            "largest": curve.largest,
-        })).collect::<Vec<_>>(),
-        "plot": args.plot,
-    });
-    context.output.result("ferrite.accuracy/1", object, || table(&curves, lattice, &device.describe()))
+    let row = |curve: &Curve| AccuracyRow {
+        precision: name_of(&PRECISIONS, curve.precision).into(),
+        reconstruct: name_of(&RECONSTRUCTIONS, curve.reconstruction).into(),
+        share: curve.share.clone(),
+        mean: curve.mean,
+        largest: curve.largest,
+    };
+    let record = AccuracyRecord {
+        backend: device.name().into(),
+        device: device.describe(),
+        lattice: lattice.size(),
+        tolerances: tolerances(),
+        rows: curves.iter().map(row).collect(),
+        plot: args.plot.clone(),
+    };
+    context.output.record(&record, || table(&curves, lattice, &device.describe()))
 }
 
 /// One column for every second power of ten.

@@ -12,7 +12,9 @@ use ferrite::network::Reach;
 use ferrite::operators::Definition;
 use ferrite::workload::Options;
 use ferrite::{LinkStorage, Precision};
-use serde_json::{Value, json};
+use ferrite_records::bench::{BenchHaloRecord, CallAlone, CallWithHalo, TimelineEvent, TimelineFile, TimelineName};
+use ferrite_records::object;
+use serde_json::Value;
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -87,32 +89,24 @@ pub fn run(args: HaloBenchArguments, context: &Context) -> Outcome {
     let (alone, ways) = all_ways(device.backend(), &layout, definition, &options, context)?;
     if let Some(path) = &args.trace {
         let spans = timeline(&layout.domain(device.backend())?, definition, &options)?;
-        let all = comm.texts(&events(comm.rank(), &spans).to_string())?;
+        let mine = serde_json::to_string(&events(comm.rank(), &spans)).map_err(Failure::failed)?;
+        let all = comm.texts(&mine)?;
         comm.once(|| {
-            let ranks = all.iter().filter_map(|text| serde_json::from_str::<Value>(text).ok());
-            let events: Vec<Value> = ranks.flat_map(|rank| rank.as_array().cloned().unwrap_or_default()).collect();
-            let text = json!({ "traceEvents": events, "displayTimeUnit": "ns" }).to_string();
+            let ranks = all.iter().filter_map(|text| serde_json::from_str::<Vec<TimelineEvent>>(text).ok());
+            let file = TimelineFile { events: ranks.flatten().collect(), unit: "ns".into() };
+            let text = Value::Object(object(&file)).to_string();
             target::write_text(path, &text).map_err(Failure::failed)
         })?;
     }
     let processes = comm.size() as f64;
-    let rows: Vec<Value> = ways.iter().flat_map(|way| rows_of(way, &alone)).collect();
-    let object = json!({
-        "backend": device.name(),
-        "device": device.describe(),
-        "layout": layout.record(),
-        "local_lattice": layout.local().size(),
-        "alone": alone.iter().map(|row| json!({
-            "operator": row.operator,
-            "precision": row.precision,
-            "reconstruct": row.reconstruct,
-            "microseconds": row.microseconds,
-            "gflops": processes * row.gflops,
-        })).collect::<Vec<_>>(),
-        "rows": rows,
-        "trace": args.trace,
-    });
-    context.output.result("ferrite.bench-halo/1", object, || {
+    let record = BenchHaloRecord {
+        place: device.record(&layout),
+        local_lattice: layout.local().size(),
+        alone: alone.iter().map(|row| CallAlone { gflops: processes * row.gflops, ..call(row) }).collect(),
+        rows: ways.iter().flat_map(|way| rows_of(way, &alone)).collect(),
+        trace: args.trace.clone(),
+    };
+    context.output.record(&record, || {
         let local = layout.local();
         let mut text = format!("{} processes, {local} of {lattice} each, {}\n", comm.size(), device.describe());
         table(&mut text, &alone, &ways, processes);
@@ -158,20 +152,24 @@ fn all_ways(
     Ok((alone, ways))
 }
 
-fn rows_of(way: &TransportRows, alone: &[BenchRow]) -> Vec<Value> {
-    let row = |(row, alone): (&BenchRow, &BenchRow)| {
-        json!({
-            "operator": row.operator,
-            "precision": row.precision,
-            "reconstruct": row.reconstruct,
-            "nrhs": row.nrhs,
-            "transport": way.name,
-            "travelled": way.travelled,
-            "overlap": way.overlap,
-            "microseconds": row.microseconds,
-            "gflops": row.gflops,
-            "efficiency": alone.microseconds / row.microseconds,
-        })
+fn call(row: &BenchRow) -> CallAlone {
+    CallAlone {
+        operator: row.operator.to_string(),
+        precision: row.precision.to_string(),
+        reconstruct: row.reconstruct.to_string(),
+        microseconds: row.microseconds,
+        gflops: row.gflops,
+    }
+}
+
+fn rows_of(way: &TransportRows, alone: &[BenchRow]) -> Vec<CallWithHalo> {
+    let row = |(row, alone): (&BenchRow, &BenchRow)| CallWithHalo {
+        call: call(row),
+        nrhs: row.nrhs,
+        transport: way.name.into(),
+        travelled: way.travelled.iter().map(ToString::to_string).collect(),
+        overlap: way.overlap,
+        efficiency: alone.microseconds / row.microseconds,
     };
     way.rows.iter().zip(alone).map(row).collect()
 }
@@ -194,28 +192,28 @@ fn table(text: &mut String, alone: &[BenchRow], ways: &[TransportRows], processe
 }
 
 /// Complete events of Chrome's trace format, in microseconds, with names for rank and tracks.
-fn events(rank: usize, spans: &[Span]) -> Value {
+fn events(rank: usize, spans: &[Span]) -> Vec<TimelineEvent> {
     const TRACKS: [&str; 9] = ["main", "x-", "x+", "y-", "y+", "z-", "z+", "t-", "t+"];
-    let track = |name: &str| TRACKS.iter().position(|track| *track == name).unwrap_or(0);
-    let mut events = vec![json!({
-        "name": "process_name", "ph": "M", "pid": rank, "args": { "name": format!("rank {rank}") }
-    })];
-    for (number, name) in TRACKS.iter().enumerate() {
-        events.push(json!({
-            "name": "thread_name", "ph": "M", "pid": rank, "tid": number, "args": { "name": name }
-        }));
-    }
-    events.extend(spans.iter().map(|span| {
-        json!({
-            "name": span.name,
-            "ph": "X",
-            "pid": rank,
-            "tid": track(&span.track),
-            "ts": 1e6 * span.start,
-            "dur": 1e6 * (span.end - span.start),
-        })
-    }));
-    Value::Array(events)
+    let track = |name: &str| TRACKS.iter().position(|track| *track == name).unwrap_or(0) as u64;
+    let named = |what: &str, tid: Option<u64>, name: String| TimelineEvent {
+        name: what.into(),
+        ph: "M".into(),
+        pid: rank as u64,
+        tid,
+        args: Some(TimelineName { name }),
+        ..Default::default()
+    };
+    let tracks = (0..).zip(TRACKS).map(|(number, name)| named("thread_name", Some(number), name.into()));
+    let complete = spans.iter().map(|span| TimelineEvent {
+        name: span.name.clone(),
+        ph: "X".into(),
+        pid: rank as u64,
+        tid: Some(track(&span.track)),
+        ts: Some(1e6 * span.start),
+        dur: Some(1e6 * (span.end - span.start)),
+        args: None,
+    });
+    std::iter::once(named("process_name", None, format!("rank {rank}"))).chain(tracks).chain(complete).collect()
 }
 
 #[cfg(test)]
@@ -226,8 +224,8 @@ mod tests {
     fn events_are_in_microseconds_on_their_track() {
         let span = Span { name: "copy".into(), track: "z+".into(), start: 1e-6, end: 3.5e-6 };
         let events = events(2, &[span]);
-        let last = events.as_array().and_then(|events| events.last()).cloned().unwrap_or_default();
-        assert_eq!((last["pid"].as_u64(), last["tid"].as_u64(), last["ph"].as_str()), (Some(2), Some(6), Some("X")));
-        assert!((last["dur"].as_f64().unwrap_or(0.0) - 2.5).abs() < 1e-12, "{last}");
+        let last = events.last().cloned().unwrap_or_default();
+        assert_eq!((last.pid, last.tid, last.ph.as_str()), (2, Some(6), "X"));
+        assert!((last.dur.unwrap_or(0.0) - 2.5).abs() < 1e-12, "{last:?}");
     }
 }

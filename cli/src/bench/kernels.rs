@@ -15,7 +15,8 @@ use ferrite::operators::{Definition, OPERATORS, operator_named};
 use ferrite::workload::Options;
 use ferrite::{LinkStorage, Precision};
 use ferrite_inputs::none_of;
-use serde_json::json;
+use ferrite_records::bench::{BenchRecord, TimedCall};
+use ferrite_records::place::Place;
 use std::fmt::Write;
 
 const EXAMPLES: &str = "\
@@ -193,24 +194,30 @@ pub fn run(args: KernelFlags, what: TimedKernels, context: &Context) -> Outcome 
     device.require_all(comm, &needs, &format!("the benchmark on {lattice}"))?;
     let options = Options { lattice, precisions, reconstructions, nrhs: args.nrhs };
     let rows = measure_all(&layout.domain(device.backend())?, &what, &options)?;
-    let object = json!({
-        "backend": device.name(),
-        "device": device.describe(),
-        "layout": layout.record_with_transport(),
-        "rows": rows.iter().map(|row| json!({
-            "operator": row.operator,
-            "precision": row.precision,
-            "reconstruct": row.reconstruct,
-            "lattice": row.lattice,
-            "nrhs": row.nrhs,
-            "microseconds": row.microseconds,
-            "gflops": row.gflops,
-            "gbps": row.gbps,
-            "fraction_of_copy": row.fraction_of_copy,
-        })).collect::<Vec<_>>(),
-        "launches": device.launches(),
-    });
-    context.output.result("ferrite.bench/1", object, || table(&rows, lattice, &device.describe()))
+    let record = BenchRecord {
+        place: Place {
+            backend: device.name().into(),
+            device: device.describe(),
+            layout: layout.record_with_transport(),
+        },
+        rows: rows.iter().map(row).collect(),
+        launches: device.launches(),
+    };
+    context.output.record(&record, || table(&rows, lattice, &device.describe()))
+}
+
+fn row(row: &BenchRow) -> TimedCall {
+    TimedCall {
+        operator: row.operator.to_string(),
+        precision: row.precision.to_string(),
+        reconstruct: row.reconstruct.to_string(),
+        lattice: row.lattice,
+        nrhs: row.nrhs,
+        microseconds: row.microseconds,
+        gflops: row.gflops,
+        gbps: row.gbps,
+        fraction_of_copy: row.fraction_of_copy,
+    }
 }
 
 fn measure_all(domain: &Domain, what: &TimedKernels, options: &Options) -> ferrite::domain::Result<Vec<BenchRow>> {

@@ -24,9 +24,9 @@ use ferrite::observables::quantity::{CHARGE, ENERGY_DENSITY, FLOW_TIME, T0, W0};
 use ferrite::observables::wilson_loops::WilsonLoops;
 use ferrite_records::measure::{FlowInput, LineOrigin, MeasureRecord, MeasurementInput, MeasurementLine};
 use ferrite_records::object;
+use ferrite_records::progress::ProgressLine;
 use ferrite_tasks::observables;
 use loops::{LoopFlags, LoopTask};
-use serde_json::json;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -217,8 +217,8 @@ impl Task<'_> {
         }
         needs.extend(Exchanges::of(part).border(Precision::Double).needs());
         self.device.require_all(comm, &needs, "the measurement")?;
-        let (work, steps) =
-            (json!({ "task": "measure", "configuration": path }), self.course.map_or(0, FlowCourse::steps));
+        let work = ProgressLine { configuration: Some(path.clone()), ..ProgressLine::of("measure") };
+        let steps = self.course.map_or(0, FlowCourse::steps);
         let progress = Progress::new(self.context.progress(), work, steps);
         let found = {
             let backend = self.device.backend();
@@ -274,7 +274,10 @@ fn measure(
         for number in 1..=steps {
             // The last one ends where it should.
             flow.step(course.step.min(course.end - flow.time())).map_err(Failure::failed)?;
-            progress.at(number, || (String::new(), json!({ "flow_time": flow.time() })));
+            progress.at(number, |line| {
+                line.flow_time = Some(flow.time());
+                String::new()
+            });
             if number == TIMED {
                 let whole = clock.elapsed().as_secs_f64() * steps as f64 / TIMED as f64;
                 if whole > LONG {

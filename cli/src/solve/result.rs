@@ -12,7 +12,7 @@ use crate::{Context, Failure, Outcome, fields, interrupt, multigrid, plot, text}
 use ferrite::field::host::{Fermion, HostField};
 use ferrite::operators::Operator;
 use ferrite::solve::{Report, ShiftStrategy, ShiftsReport};
-use ferrite_records::solve::{ShiftsRecord, SolveCircumstances, SolveRecord};
+use ferrite_records::solve::{ShiftSolvers, ShiftsRecord, SolveCircumstances, SolveRecord};
 use ferrite_tasks::outcome::{self, SystemKind};
 use ferrite_tasks::solve::{Ended, Solve, advice, announce, good_enough, worst};
 use solvers::Unsolved;
@@ -150,9 +150,11 @@ pub fn several<F: Fermion>(
     let record = ShiftsRecord {
         outcome: outcome::shifts(&request, report, kind, &values),
         circumstances: done.record(solve, written),
-        mass,
-        solver: solve.scheme.asked().name.into(),
-        shift_solver: name_of(&STRATEGIES, plan.strategy).into(),
+        solvers: ShiftSolvers {
+            mass,
+            solver: solve.scheme.asked().name.into(),
+            shift_solver: name_of(&STRATEGIES, plan.strategy).into(),
+        },
         output_axes: plan.block(),
     };
     context.output.record(&record, || {

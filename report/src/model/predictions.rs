@@ -4,7 +4,7 @@ use super::{
     SolverModel, SolverTimes, predict, weak_grid,
 };
 use comms::ProcessGrid;
-use serde_json::{Value, json};
+use ferrite_records::bench::{ComparedRow, PredictedCallRow, PredictedSolverRow};
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -149,47 +149,45 @@ impl<'a> Predictions<'a> {
         }
         Predictions { operations, solvers, left_out }
     }
-    /// Those of operations, for JSON.
-    pub fn operation_rows(&self) -> Vec<Value> {
-        let row = |row: &PredictedOperation<'_>| {
-            json!({
-                "scaling": row.case.scaling.name(),
-                "operator": row.operation.name,
-                "precision": row.operation.format.precision,
-                "reconstruct": row.operation.format.reconstruct,
-                "gpus": row.case.cut.gpus(),
-                "lattice": row.case.cut.lattice,
-                "grid": row.case.cut.grid.dims(),
-                "local_lattice": row.case.cut.local(),
-                "microseconds": 1e6 * row.time.seconds,
-                "alone_microseconds": 1e6 * row.time.alone,
-                "exchange_microseconds": 1e6 * row.time.exchange,
-                "bound": row.time.bound.name(),
-                "gflops": row.gflops,
-                "efficiency": row.efficiency,
-            })
+    /// Returns the records of operations.
+    pub fn operation_rows(&self) -> Vec<PredictedCallRow> {
+        let row = |row: &PredictedOperation<'_>| PredictedCallRow {
+            scaling: row.case.scaling.name().into(),
+            operator: row.operation.name.clone(),
+            precision: row.operation.format.precision.clone(),
+            reconstruct: row.operation.format.reconstruct.clone(),
+            gpus: row.case.cut.gpus(),
+            lattice: row.case.cut.lattice,
+            grid: row.case.cut.grid.dims(),
+            local_lattice: row.case.cut.local(),
+            microseconds: 1e6 * row.time.seconds,
+            alone_microseconds: 1e6 * row.time.alone,
+            exchange_microseconds: 1e6 * row.time.exchange,
+            bound: row.time.bound.name().into(),
+            gflops: row.gflops,
+            efficiency: row.efficiency,
         };
         self.operations.iter().map(row).collect()
     }
-    /// Those of solvers, for JSON.
-    pub fn solver_rows(&self) -> Vec<Value> {
+    /// Returns the records of solvers.
+    pub fn solver_rows(&self) -> Vec<PredictedSolverRow> {
         let row = |PredictedSolver { case: ScalingCase { scaling, cut }, format, times }: &PredictedSolver| {
-            json!({
-                "scaling": scaling.name(),
-                "precision": format.precision,
-                "reconstruct": format.reconstruct,
-                "gpus": cut.gpus(),
-                "lattice": cut.lattice,
-                "grid": cut.grid.dims(),
-                "iteration_microseconds": 1e6 * times.iteration,
-                "gflops": times.gflops,
-                "bicgstab_seconds": times.solves.map(|solves| solves.bicgstab),
-                "gcr_dd_seconds": times.solves.map(|solves| solves.gcr_dd),
-                "gcr_dd_iterations": times.solves.map(|solves| solves.iterations),
-                "gcr_dd_extrapolated": times.solves.map(|solves| solves.extrapolated),
-                "bicgstab_gflops": times.solves.map(|solves| solves.gflops[0]),
-                "gcr_dd_effective_gflops": times.solves.map(|solves| solves.gflops[1]),
-            })
+            PredictedSolverRow {
+                scaling: scaling.name().into(),
+                precision: format.precision.clone(),
+                reconstruct: format.reconstruct.clone(),
+                gpus: cut.gpus(),
+                lattice: cut.lattice,
+                grid: cut.grid.dims(),
+                iteration_microseconds: 1e6 * times.iteration,
+                gflops: times.gflops,
+                bicgstab_seconds: times.solves.map(|solves| solves.bicgstab),
+                gcr_dd_seconds: times.solves.map(|solves| solves.gcr_dd),
+                gcr_dd_iterations: times.solves.map(|solves| solves.iterations),
+                gcr_dd_extrapolated: times.solves.map(|solves| solves.extrapolated),
+                bicgstab_gflops: times.solves.map(|solves| solves.gflops[0]),
+                gcr_dd_effective_gflops: times.solves.map(|solves| solves.gflops[1]),
+            }
         };
         self.solvers.iter().map(row).collect()
     }
@@ -224,27 +222,27 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// For JSON.
-    pub fn row(&self) -> Value {
+    /// Returns the record of the comparison.
+    pub fn row(&self) -> ComparedRow {
         let Comparison { point, predicted, measured, deviation } = self;
         let (scaling, factor) = match point.measured {
             MeasuredValue::Seconds(_) => (None, 1e6),
             MeasuredValue::WeakEfficiency(_) => (Some(Scaling::Weak), 1.0),
             MeasuredValue::StrongEfficiency(_) => (Some(Scaling::Strong), 1.0),
         };
-        json!({
-            "operator": point.operator,
-            "precision": point.precision,
-            "reconstruct": point.reconstruct,
-            "lattice": point.cut.lattice,
-            "grid": point.cut.grid.dims(),
-            "transport": point.transport,
-            "overlap": point.overlap,
-            "scaling": scaling.map(Scaling::name),
-            "predicted": factor * predicted,
-            "measured": factor * measured,
-            "deviation": deviation,
-        })
+        ComparedRow {
+            operator: point.operator.clone(),
+            precision: point.precision.clone(),
+            reconstruct: point.reconstruct.clone(),
+            lattice: point.cut.lattice,
+            grid: point.cut.grid.dims(),
+            transport: point.transport.clone(),
+            overlap: point.overlap,
+            scaling: scaling.map(|scaling| scaling.name().into()),
+            measured: factor * measured,
+            predicted: factor * predicted,
+            deviation: *deviation,
+        }
     }
 }
 

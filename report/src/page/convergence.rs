@@ -3,7 +3,11 @@ use super::figure::{Figure, figure, layer, line, roomy};
 use crate::error::ReportError;
 use crate::page;
 use crate::plot::panel::{LayerShape, Panel, PlotColour};
-use crate::text::{count, extents_in, value_text};
+use crate::text::{count, extents, number};
+use ferrite_records::operator::OperatorOnLinks;
+use ferrite_records::place::Place;
+use ferrite_records::read::read_leniently;
+use ferrite_records::solve::{MethodChange, Multigrid, MultigridLevel, SolveOutcome};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -15,32 +19,36 @@ const POINTS: usize = 2000;
 const MOST_ROWS: usize = 100;
 
 /// What the setup of multigrid took, and how many solves it is worth.
-fn setup(object: &Value, nrhs: usize) -> Option<String> {
-    let setup = object["multigrid"]["setup_seconds"].as_f64()?;
-    let each = object["seconds"].as_f64()? / nrhs.max(1) as f64;
+fn setup(outcome: &SolveOutcome, nrhs: usize) -> Option<String> {
+    let setup = outcome.multigrid.as_ref()?.setup_seconds;
+    let each = outcome.seconds / nrhs.max(1) as f64;
     let worth = if each > 0.0 { format!(", as long as {:.1} right-hand sides", setup / each) } else { String::new() };
     Some(format!("{setup:.3} s{worth}"))
 }
 
 /// Why the method changed.
-fn changes(list: &Value) -> Vec<String> {
-    let one = |change: &Value| {
-        let after = count(change["iterations"].as_u64()? as usize, "iteration");
-        Some(format!("After {after} {} went on: {}.", change["solver"].as_str()?, change["reason"].as_str()?))
+fn changes(list: &[MethodChange]) -> Vec<String> {
+    let one = |change: &MethodChange| {
+        let after = count(change.iterations, "iteration");
+        format!("After {after} {} went on: {}.", change.solver, change.reason)
     };
-    list.as_array().into_iter().flatten().take(MOST_ROWS).filter_map(one).collect()
+    list.iter().take(MOST_ROWS).map(one).collect()
 }
 
 /// What levels are, and did.
-fn levels(list: &Value) -> Vec<[String; 6]> {
-    let list: Vec<_> = list.as_array().into_iter().flatten().take(MOST_ROWS).collect();
-    let seconds = |k: usize| list.get(k).and_then(|level| level["seconds"].as_f64());
-    let shown = |seconds: Option<f64>| seconds.map_or("–".into(), |seconds| format!("{seconds:.3}"));
-    let level = |(k, level): (usize, &&Value)| {
-        let alone = seconds(k).map(|all| all - seconds(k + 1).unwrap_or(0.0));
-        let whole = |key: &str| level[key].as_u64().map_or("–".into(), |n| n.to_string());
-        let extents = |key: &str| extents_in(&level[key]).unwrap_or("–".into());
-        [extents("lattice"), extents("block"), whole("vectors"), whole("iterations"), shown(seconds(k)), shown(alone)]
+fn levels(multigrid: &Multigrid) -> Vec<[String; 6]> {
+    let list = &multigrid.levels[..multigrid.levels.len().min(MOST_ROWS)];
+    let shown = |seconds: f64| format!("{seconds:.3}");
+    let level = |(k, level): (usize, &MultigridLevel)| {
+        let coarser = list.get(k + 1).map_or(0.0, |coarser| coarser.seconds);
+        [
+            extents(level.lattice),
+            level.block.map_or("–".into(), extents),
+            level.vectors.map_or("–".into(), |n| n.to_string()),
+            level.iterations.to_string(),
+            shown(level.seconds),
+            shown(level.seconds - coarser),
+        ]
     };
     list.iter().enumerate().map(level).collect()
 }
@@ -50,7 +58,7 @@ pub struct ConvergenceSection {
     /// What was solved, how, and what came of it.
     facts: Vec<(&'static str, String)>,
     converged: bool,
-    iterations: u64,
+    iterations: usize,
     /// Why the method changed on the way.
     changes: Vec<String>,
     /// Of multigrid: lattice, aggregates, near-null vectors, iterations, seconds, those in coarser levels included, and in the level
@@ -65,47 +73,42 @@ pub struct ConvergenceSection {
 impl ConvergenceSection {
     /// Takes what is there of an object.
     pub fn read(object: &Value) -> Result<Self, String> {
-        let numbers = |value: &Value, most: usize| -> Vec<f64> {
-            let list = value.as_array().into_iter().flatten().take(most);
-            list.map(|number| number.as_f64().map_or(f64::NAN, f64::log10)).collect()
-        };
-        let all = object["history"].as_array().ok_or("is a solve without a history")?;
-        let history: Vec<_> = all.iter().take(MOST[0]).map(|of_rhs| numbers(of_rhs, MOST[1])).collect();
-        let text = |key: &str| match &object[key] {
-            Value::String(text) => Some(text.clone()),
-            number @ Value::Number(_) => Some(value_text(number)),
-            _ => None,
-        };
-        let mut facts = Vec::new();
-        let lattice = extents_in(&object["lattice"]);
-        let sums = [
-            ("operator", text("operator")),
-            ("lattice", lattice),
-            ("mass", text("mass")),
-            ("solver", text("solver")),
-            ("precision", text("precision")),
-            ("reals of a link", text("reconstruct")),
-            ("right-hand sides", Some(all.len().to_string())),
-            ("iterations", text("iterations")),
-            ("true residual", object["true_residual"].as_f64().map(|x| format!("{x:.3e}"))),
-            ("asked", object["tol"].as_f64().map(|x| format!("{x:.1e}"))),
-            ("seconds", object["seconds"].as_f64().map(|x| format!("{x:.4}"))),
-            ("GFLOP/s", object["gflops"].as_f64().map(|x| format!("{x:.1}"))),
-            ("multigrid's setup", setup(object, all.len())),
-            ("device", text("device")),
-        ];
-        for (what, value) in sums {
-            facts.extend(value.map(|value| (what, value)));
+        let outcome: SolveOutcome = read_leniently(object);
+        let operator: OperatorOnLinks = read_leniently(object);
+        let place: Place = read_leniently(object);
+        if object.get("history").is_none() {
+            return Err("is a solve without a history".into());
         }
+        let logarithms = |list: &[f64], most: usize| list.iter().take(most).map(|x| x.log10()).collect::<Vec<_>>();
+        let history: Vec<_> = outcome.history.iter().take(MOST[0]).map(|list| logarithms(list, MOST[1])).collect();
+        let text = |text: &str| Some(text.to_string()).filter(|text| !text.is_empty());
+        let finite = |x: f64| Some(x).filter(|x| x.is_finite());
+        let nrhs = outcome.history.len();
+        let all = [
+            ("operator", text(&operator.operator)),
+            ("lattice", (operator.lattice != [0; 4]).then(|| extents(operator.lattice))),
+            ("mass", object["mass"].as_f64().map(number)),
+            ("solver", text(&outcome.solver)),
+            ("precision", text(&outcome.precision)),
+            ("reals of a link", text(&outcome.reconstruct)),
+            ("right-hand sides", Some(nrhs.to_string())),
+            ("iterations", Some(outcome.iterations.to_string())),
+            ("true residual", finite(outcome.true_residual).map(|x| format!("{x:.3e}"))),
+            ("asked", finite(outcome.tol).map(|x| format!("{x:.1e}"))),
+            ("seconds", finite(outcome.seconds).map(|x| format!("{x:.4}"))),
+            ("GFLOP/s", finite(outcome.gflops).map(|x| format!("{x:.1}"))),
+            ("multigrid's setup", setup(&outcome, nrhs)),
+            ("device", text(&place.device)),
+        ];
         Ok(ConvergenceSection {
-            facts,
-            changes: changes(&object["method_changes"]),
-            levels: levels(&object["multigrid"]["levels"]),
-            converged: object["converged"].as_bool().unwrap_or(false),
-            iterations: object["iterations"].as_u64().unwrap_or(0),
+            facts: all.into_iter().filter_map(|(what, value)| Some((what, value?))).collect(),
+            changes: changes(&outcome.method_changes),
+            levels: outcome.multigrid.as_ref().map_or_else(Vec::new, levels),
+            converged: outcome.converged,
+            iterations: outcome.iterations,
             history,
-            true_residuals: numbers(&object["true_residuals"], MOST[0]),
-            tol: object["tol"].as_f64().map_or(f64::NAN, f64::log10),
+            true_residuals: logarithms(&outcome.true_residuals, MOST[0]),
+            tol: outcome.tol.log10(),
         })
     }
     /// In words.
@@ -117,7 +120,7 @@ impl ConvergenceSection {
             .filter(|(what, _)| ["operator", "lattice"].contains(what))
             .map(|(_, v)| v.as_str())
             .collect();
-        format!("{}, {end} after {}", what.join(" on "), count(self.iterations as usize, "iteration"))
+        format!("{}, {end} after {}", what.join(" on "), count(self.iterations, "iteration"))
     }
     /// The section.
     pub fn put(&self, html: &mut String, title: &str) -> Result<(), ReportError> {

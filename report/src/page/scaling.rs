@@ -4,7 +4,10 @@ use crate::error::ReportError;
 use crate::page;
 use crate::plot::{CurveStyle, LinePlot, PlottedCurve, lines};
 use crate::text::{count, escape, extents};
-use serde_json::{Value, json};
+use ferrite_records::bench::{ScalingPoint, TimedCall};
+use ferrite_records::place::Place;
+use ferrite_records::read::read_leniently;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -75,13 +78,11 @@ impl std::fmt::Display for TimingSetup {
 }
 
 impl TimingSetup {
-    fn of(object: &Value) -> Self {
-        let device = object["device"].as_str().unwrap_or_default();
+    fn of(device: &str, transport: Option<&str>, overlap: Option<bool>) -> Self {
         let is_count = |part: &&str| !part.ends_with(" thread") && !part.ends_with(" threads");
         let device = device.split(", ").filter(is_count).collect::<Vec<_>>().join(", ");
-        let layout = &object["layout"];
-        let way = layout["transport"].as_str().map(|transport| match layout["overlap"] {
-            Value::Bool(false) => format!("{transport} without overlap"),
+        let way = transport.map(|transport| match overlap {
+            Some(false) => format!("{transport} without overlap"),
             _ => transport.into(),
         });
         TimingSetup { device, way }
@@ -121,15 +122,12 @@ impl Curves {
 }
 
 /// Four numbers above 0.
-fn four(value: &Value) -> Option<[u64; 4]> {
-    let numbers: Option<Vec<u64>> =
-        value.as_array()?.iter().map(|n| n.as_u64().filter(|n| (1..1 << 30).contains(n))).collect();
-    numbers?.try_into().ok()
+fn four(numbers: [usize; 4]) -> Option<[u64; 4]> {
+    numbers.iter().all(|n| (1..1 << 30).contains(n)).then(|| numbers.map(|n| n as u64))
 }
 
-/// Precision and reals of a link of a row.
-fn format_of(row: &Value) -> String {
-    let [precision, reals] = ["precision", "reconstruct"].map(|key| row[key].as_str().unwrap_or_default());
+/// Precision and reals of a link.
+fn format_of(precision: &str, reals: &str) -> String {
     if reals.is_empty() { precision.into() } else { format!("{precision}, {reals} reals") }
 }
 
@@ -138,23 +136,24 @@ impl Benchmark {
     pub fn read(object: &Value) -> Result<Self, String> {
         let rows = object["rows"].as_array().ok_or("is a benchmark without rows")?;
         let row = |row: &Value| {
+            let row: TimedCall = read_leniently(row);
             Some(BenchmarkRow {
-                operator: row["operator"].as_str()?.into(),
-                format: format_of(row),
-                lattice: four(&row["lattice"])?,
-                nrhs: row["nrhs"].as_u64()?,
-                microseconds: row["microseconds"].as_f64().filter(|t| *t > 0.0)?,
-                gflops: row["gflops"].as_f64().unwrap_or(f64::NAN),
-                gbps: row["gbps"].as_f64().unwrap_or(f64::NAN),
-                fraction_of_copy: row["fraction_of_copy"].as_f64().unwrap_or(f64::NAN),
+                format: format_of(&row.precision, &row.reconstruct),
+                lattice: four(row.lattice)?,
+                nrhs: row.nrhs as u64,
+                microseconds: Some(row.microseconds).filter(|t| *t > 0.0)?,
+                gflops: row.gflops,
+                gbps: row.gbps,
+                fraction_of_copy: row.fraction_of_copy,
+                operator: row.operator,
             })
         };
-        let grid = four(&object["layout"]["grid"]).unwrap_or([1; 4]);
+        let Place { device, layout, .. } = read_leniently(object);
         Ok(Benchmark {
-            processes: object["layout"]["processes"].as_u64().unwrap_or(1).max(1),
-            grid,
-            device: object["device"].as_str().unwrap_or_default().into(),
-            setup: TimingSetup::of(object),
+            processes: layout.processes.max(1) as u64,
+            grid: four(layout.grid).unwrap_or([1; 4]),
+            setup: TimingSetup::of(&device, layout.transport.as_deref(), layout.overlap),
+            device,
             rows: rows.iter().filter_map(row).take(MOST_POINTS).collect(),
         })
     }
@@ -178,27 +177,28 @@ impl ScalingSection {
     pub fn add_points(&mut self, points: &Value) -> Result<(), String> {
         let before = self.points;
         for point in points.as_array().ok_or("has no points of scaling")? {
-            let kind = match point["scaling"].as_str() {
+            let point: ScalingPoint = read_leniently(point);
+            let kind = match point.scaling.as_deref() {
                 Some("weak") => "weak",
                 Some("strong") => "strong",
                 _ => continue,
             };
-            let grid = four(&point["grid"]);
-            let processes = point["gpus"].as_u64().or(grid.map(|grid| grid.iter().product()));
-            let (Some(processes), Some(efficiency)) = (processes.filter(|n| *n > 0), point["efficiency"].as_f64())
-            else {
+            let [grid, lattice, local] =
+                [point.grid, point.lattice, point.local_lattice].map(|numbers| numbers.and_then(four));
+            let processes = point.gpus.map(|n| n as u64).or(grid.map(|grid| grid.iter().product()));
+            let (Some(processes), Some(efficiency)) = (processes.filter(|n| *n > 0), point.efficiency) else {
                 continue;
             };
-            let lattice = match (four(&point["lattice"]), four(&point["local_lattice"]), grid) {
+            let lattice = match (lattice, local, grid) {
                 (_, Some(local), _) if kind == "weak" => local,
                 (Some(whole), None, Some(grid)) if kind == "weak" => std::array::from_fn(|mu| whole[mu] / grid[mu]),
                 (Some(whole), ..) => whole,
                 _ => continue,
             };
-            let operator = point["operator"].as_str().unwrap_or_default().to_string();
-            let setup = TimingSetup::of(&json!({ "device": point["device"], "layout": point })).to_string();
-            let name = [format_of(point), setup].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
-            let subject = ScalingSubject { kind, operator, lattice: extents(lattice) };
+            let setup = TimingSetup::of(&point.device, point.transport.as_deref(), point.overlap).to_string();
+            let format = format_of(&point.precision, &point.reconstruct);
+            let name = [format, setup].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
+            let subject = ScalingSubject { kind, operator: point.operator, lattice: extents(lattice) };
             self.add(subject, name.join(", "), processes, efficiency);
         }
         if self.points == before { Err("has no points with an efficiency".into()) } else { Ok(()) }

@@ -1,6 +1,10 @@
 //! Solves for several masses or shifts at once.
 use crate::page;
-use crate::text::{count, extents_in, value_text};
+use crate::text::{count, extents, number};
+use ferrite_records::operator::OperatorOnLinks;
+use ferrite_records::place::Place;
+use ferrite_records::read::read_leniently;
+use ferrite_records::solve::{ShiftSolvers, ShiftsOutcome, SystemOutcome};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -21,40 +25,41 @@ impl ShiftsSection {
     /// Takes what is there of an object.
     pub fn read(object: &Value) -> Result<Self, String> {
         let systems = object["systems"].as_array().ok_or("is a solve of several systems without systems")?;
+        let outcome: ShiftsOutcome = read_leniently(object);
+        let operator: OperatorOnLinks = read_leniently(object);
+        let place: Place = read_leniently(object);
+        let solvers: ShiftSolvers = read_leniently(object);
+        let finite = |x: f64| Some(x).filter(|x| x.is_finite());
         let system = |system: &Value| {
-            let which = match (system["mass"].as_f64(), system["shift"].as_f64()) {
+            let system: SystemOutcome = read_leniently(system);
+            let which = match (system.mass, system.shift) {
                 (Some(mass), _) => format!("m = {mass}"),
                 (None, Some(shift)) => format!("s = {shift}"),
                 _ => "–".into(),
             };
-            let whole = |key: &str| system[key].as_u64().map_or("–".into(), |n| n.to_string());
-            let residual = system["true_residual"].as_f64().map_or("–".into(), |x| format!("{x:.3e}"));
-            let failure = system["failure"].as_str().unwrap_or_default().to_string();
-            [which, whole("iterations"), whole("refinement_iterations"), residual, failure]
+            let residual = finite(system.true_residual).map_or("–".into(), |x| format!("{x:.3e}"));
+            let [first, refinement] = [system.iterations, system.refinement_iterations].map(|n| n.to_string());
+            [which, first, refinement, residual, system.failure.unwrap_or_default()]
         };
-        let text = |key: &str| match &object[key] {
-            Value::String(text) => Some(text.clone()),
-            number @ Value::Number(_) => Some(value_text(number)),
-            _ => None,
-        };
+        let text = |text: &str| Some(text.to_string()).filter(|text| !text.is_empty());
         let all = [
-            ("operator", text("operator")),
-            ("lattice", extents_in(&object["lattice"])),
-            ("mass", text("mass")),
+            ("operator", text(&operator.operator)),
+            ("lattice", (operator.lattice != [0; 4]).then(|| extents(operator.lattice))),
+            ("mass", solvers.mass.map(number)),
             ("systems", Some(systems.len().to_string())),
-            ("solver", text("solver")),
-            ("of all systems", text("shift_solver")),
-            ("precision", text("precision")),
-            ("reals of a link", text("reconstruct")),
-            ("asked", object["tol"].as_f64().map(|x| format!("{x:.1e}"))),
-            ("seconds", object["seconds"].as_f64().map(|x| format!("{x:.4}"))),
-            ("of these for multi-shift CG", object["first_seconds"].as_f64().map(|x| format!("{x:.4}"))),
-            ("GFLOP/s", object["gflops"].as_f64().map(|x| format!("{x:.1}"))),
-            ("device", text("device")),
+            ("solver", text(&solvers.solver)),
+            ("of all systems", text(&solvers.shift_solver)),
+            ("precision", text(&outcome.precision)),
+            ("reals of a link", text(&outcome.reconstruct)),
+            ("asked", finite(outcome.tol).map(|x| format!("{x:.1e}"))),
+            ("seconds", finite(outcome.seconds).map(|x| format!("{x:.4}"))),
+            ("of these for multi-shift CG", finite(outcome.first_seconds).map(|x| format!("{x:.4}"))),
+            ("GFLOP/s", finite(outcome.gflops).map(|x| format!("{x:.1}"))),
+            ("device", text(&place.device)),
         ];
         Ok(ShiftsSection {
             facts: all.into_iter().filter_map(|(what, value)| Some((what, value?))).collect(),
-            converged: object["converged"].as_bool().unwrap_or(false),
+            converged: outcome.converged,
             systems: systems.iter().take(MOST).map(system).collect(),
             left_out: systems.len().saturating_sub(MOST),
         })

@@ -1,6 +1,8 @@
 //! Timelines: what the streams of each process did, and when.
 use crate::page;
 use crate::text::{count, escape};
+use ferrite_records::bench::TimelineEvent;
+use ferrite_records::read::read_leniently;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -37,16 +39,13 @@ impl TimelineSection {
     pub fn read(object: &Value) -> Result<Self, String> {
         let (mut rows, mut names, mut left_out, mut count) = (BTreeMap::new(), BTreeMap::new(), 0, 0);
         for event in object["traceEvents"].as_array().into_iter().flatten() {
-            let row = (event["pid"].as_u64().unwrap_or(0), event["tid"].as_u64().unwrap_or(0));
-            let name = event["name"].as_str().unwrap_or_default();
-            match event["ph"].as_str() {
-                Some("M") if name == "thread_name" => {
-                    names.insert(row, event["args"]["name"].as_str().unwrap_or_default().to_string());
+            let TimelineEvent { name, ph, pid, tid, ts, dur, args } = read_leniently(event);
+            let row = (pid, tid.unwrap_or(0));
+            match (ph.as_str(), ts, dur) {
+                ("M", ..) if name == "thread_name" => {
+                    names.insert(row, args.unwrap_or_default().name);
                 }
-                Some("X") => {
-                    let [Some(begin), Some(length)] = [&event["ts"], &event["dur"]].map(Value::as_f64) else {
-                        continue;
-                    };
+                ("X", Some(begin), Some(length)) => {
                     let there = rows.contains_key(&row) || rows.len() < MOST[0];
                     let sound = begin.abs() < 1e15 && (0.0..1e15).contains(&length);
                     if !(sound && there && count < MOST[1]) {
@@ -54,7 +53,7 @@ impl TimelineSection {
                         continue;
                     }
                     count += 1;
-                    rows.entry(row).or_insert_with(Vec::new).push(TraceSpan { name: name.into(), begin, length });
+                    rows.entry(row).or_insert_with(Vec::new).push(TraceSpan { name, begin, length });
                 }
                 _ => {}
             }

@@ -22,7 +22,8 @@ use ferrite::hmc::monomial::Monomial;
 use ferrite::hmc::trajectory::{Chain, TrajectoryOutcome};
 use ferrite_records::ensemble::RunSettings;
 use ferrite_records::object;
-use serde_json::{Value, json};
+use ferrite_records::progress::ProgressLine;
+use serde_json::Value;
 use solvers::SolveError;
 use std::time::Instant;
 use tracing::{info, warn};
@@ -105,7 +106,7 @@ impl EnsembleRun<'_> {
             folder.keep(&state, &links, comm)?;
         }
         let first = state.trajectory;
-        let work = json!({ "task": "rhmc", "trajectories": input.trajectories });
+        let work = ProgressLine { trajectories: Some(input.trajectories), ..ProgressLine::of("rhmc") };
         let progress = Progress::new(self.session.progress, work, PARTS * u64::from(input.trajectories));
         let (mut records, mut interrupted) = (Vec::<MeasuredTrajectory>::new(), false);
         while state.trajectory < input.trajectories {
@@ -125,9 +126,10 @@ impl EnsembleRun<'_> {
             if progress.is_shown() {
                 let progress = progress.clone();
                 chain.on_move(move |done, all| {
-                    progress.at(PARTS * u64::from(number - 1) + PARTS * done as u64 / all as u64, || {
-                        let told = format!("trajectory {number}, {} % done", 100 * done / all);
-                        (told, json!({ "trajectory": number, "done": false, "part": done as f64 / all as f64 }))
+                    progress.at(PARTS * u64::from(number - 1) + PARTS * done as u64 / all as u64, |line| {
+                        line.trajectory = Some(number);
+                        (line.done, line.part) = (Some(false), Some(done as f64 / all as f64));
+                        format!("trajectory {number}, {} % done", 100 * done / all)
                     });
                 });
             }
@@ -169,12 +171,11 @@ impl EnsembleRun<'_> {
             folder.add(&line, comm)?;
             // Not before its links and its line are there.
             folder.keep(&state, &links, comm)?;
-            progress.reached(PARTS * u64::from(number), || {
+            progress.reached(PARTS * u64::from(number), |line| {
                 let TrajectoryOutcome { delta, accepted, .. } = record.outcome;
-                // No number in JSON where it is none.
-                let object =
-                    json!({ "trajectory": number, "done": true, "part": 1.0, "accepted": accepted, "dH": delta });
-                (format!("after trajectory {number}"), object)
+                (line.trajectory, line.done, line.part) = (Some(number), Some(true), Some(1.0));
+                (line.accepted, line.delta_h) = (Some(accepted), Some(delta));
+                format!("after trajectory {number}")
             });
             info!("{}", record.message());
             records.push(record);

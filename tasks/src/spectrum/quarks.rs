@@ -34,7 +34,7 @@ use ferrite::operators::{Operator, StaggeredPhases, TimeBoundary};
 use ferrite::solve::{Report, apply_memory, for_batches, names};
 use ferrite::{FermionKind, LinkStorage, Precision};
 use ferrite_inputs::Input;
-use serde_json::json;
+use ferrite_records::progress::ProgressLine;
 use solvers::{SolveError, Unsolved};
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -510,7 +510,8 @@ impl<'a> QuarksOn<'a> {
         let name = format!("the solve on {}", solve.plan.lattice);
         let batches = self.batches(quark, &name, RIGHT_HAND_SIDE, F::COMPONENTS, needs)?;
         info!("{}{told}: {}", self.configuration.typed.display(), batches.describe());
-        let work = json!({ "task": "spectrum", "configuration": self.configuration.typed, "solve": told.trim() });
+        let (configuration, of) = (Some(self.configuration.typed.clone()), Some(told.trim().to_string()));
+        let work = ProgressLine { configuration, solve: of, ..ProgressLine::of("spectrum") };
         let mut watch = Watch::new(solve.scheme.tol, self.session.progress, work, &self.session.comm);
         let mut solutions = None;
         let typed = self.configuration.typed.clone();

@@ -11,7 +11,6 @@ use ferrite::lattice::Lattice;
 use ferrite::operators::CLOVER;
 use ferrite::workload::Options;
 use ferrite_report::model::{Cluster, Decomposition, IterationCounts, Machine, MeasuredPoint, weak_grid};
-use serde_json::Value;
 use std::time::Instant;
 use tracing::{debug, info, warn};
 
@@ -26,7 +25,7 @@ pub struct MeasuredRun {
     /// `cpu` or `cuda`.
     pub backend: &'static str,
     /// How the lattice of strong scaling was cut, or that of weak scaling where it did not fit.
-    pub layout: Value,
+    pub layout: ferrite_records::place::Layout,
     /// All of it.
     pub seconds: f64,
 }
@@ -96,7 +95,7 @@ pub fn measure(formats: &ModelFormats, asked: &Asked, context: &Context) -> Outc
     let layout = layouts[layouts.len() - 1].record();
     let (backend, seconds) = (device.name(), start.elapsed().as_secs_f64());
     info!("measured in {seconds:.1} s");
-    Ok((machine, MeasuredRun { lattices, cluster, points, backend, layout: serde_json::json!(layout), seconds }))
+    Ok((machine, MeasuredRun { lattices, cluster, points, backend, layout, seconds }))
 }
 
 /// *Collective.* What the operator takes: the usual way with and without overlap, and through the host, where messages are

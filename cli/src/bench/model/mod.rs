@@ -8,10 +8,10 @@ use crate::plot::write_lines;
 use crate::{Context, Failure, Outcome, target};
 use clap::Args;
 use ferrite::lattice::Lattice;
+use ferrite_records::bench::{BenchModelRecord, ExchangeRecord, NetworkRecord};
 use ferrite_report::model::predictions::{Comparison, Predictions, compare, worst};
-use ferrite_report::model::{Machine, MeasuredPoint, pictures, table};
+use ferrite_report::model::{ExchangeTimes, Machine, MeasuredPoint, pictures, table};
 use flags::{Asked, MachineSource};
-use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
 use tracing::warn;
@@ -117,34 +117,33 @@ pub fn run(args: ModelBenchArguments, context: &Context) -> Outcome {
             names
         }
     };
-    let object = json!({
-        "backend": measured.as_ref().map(|measured| measured.backend),
-        "device": machine.device,
-        "layout": measured.as_ref().map(|measured| &measured.layout),
-        "operator": machine.operator,
-        "lattice": lattice.size(),
-        "local": local.size(),
-        "machine": args.machine.as_ref().or(args.save.as_ref()),
-        "measured_on": machine.processes,
-        "measuring_seconds": measured.as_ref().map(|measured| measured.seconds),
-        "exchanges": machine.exchanges.iter().map(|exchange| json!({
-            "transport": exchange.transport,
-            "latency_microseconds": 1e6 * exchange.wire.latency,
-            "gbps": 1e-9 * exchange.wire.bandwidth,
-        })).collect::<Vec<_>>(),
-        "gpus_per_host": asked.cluster.gpus_per_host,
-        "network": {
-            "latency_microseconds": 1e6 * asked.cluster.network.latency,
-            "gbps": 1e-9 * asked.cluster.network.bandwidth,
-        },
-        "iterations": machine.iterations.as_ref().map(|counted| &counted.source),
-        "rows": predictions.operation_rows(),
-        "solver_rows": predictions.solver_rows(),
-        "compared": compared.iter().map(Comparison::row).collect::<Vec<Value>>(),
-        "worst": worst(&compared).map(|worst| worst.deviation),
-        "plots": plots,
-    });
-    context.output.result("ferrite.bench-model/1", object, || {
+    let wire = |latency: f64, bandwidth: f64| (1e6 * latency, 1e-9 * bandwidth);
+    let exchange = |exchange: &ExchangeTimes| {
+        let (latency_microseconds, gbps) = wire(exchange.wire.latency, exchange.wire.bandwidth);
+        ExchangeRecord { transport: exchange.transport.clone(), latency_microseconds, gbps }
+    };
+    let (latency_microseconds, gbps) = wire(asked.cluster.network.latency, asked.cluster.network.bandwidth);
+    let record = BenchModelRecord {
+        backend: measured.as_ref().map(|measured| measured.backend.into()),
+        device: machine.device.clone(),
+        layout: measured.as_ref().map(|measured| measured.layout.clone()),
+        operator: machine.operator.clone(),
+        lattice: lattice.size(),
+        local: local.size(),
+        machine: args.machine.clone().or_else(|| args.save.clone()),
+        measured_on: machine.processes,
+        measuring_seconds: measured.as_ref().map(|measured| measured.seconds),
+        exchanges: machine.exchanges.iter().map(exchange).collect(),
+        gpus_per_host: asked.cluster.gpus_per_host,
+        network: Some(NetworkRecord { latency_microseconds, gbps }),
+        iterations: machine.iterations.as_ref().map(|counted| counted.source.clone()),
+        rows: predictions.operation_rows(),
+        solver_rows: predictions.solver_rows(),
+        compared: compared.iter().map(Comparison::row).collect(),
+        worst: worst(&compared).map(|worst| worst.deviation),
+        plots: plots.clone(),
+    };
+    context.output.record(&record, || {
         let mut text = table::head(&machine, &asked.cluster);
         text += &table::compared(&compared);
         text += &table::predictions(&predictions);

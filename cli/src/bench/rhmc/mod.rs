@@ -6,9 +6,9 @@ use crate::text::lattice;
 use crate::{Context, Failure, Outcome, interrupt};
 use clap::{Args, ValueEnum};
 use ferrite::lattice::Lattice;
+use ferrite_records::bench::BenchRhmcRecord;
 use ferrite_report::plot::error_bars;
 use ferrite_report::precision_study::{SettingResult, StudyFigure, figures, table};
-use serde_json::json;
 use std::path::PathBuf;
 use study::EnsembleStudy;
 
@@ -93,16 +93,16 @@ pub fn run(args: &EnsembleBenchArguments, context: &Context) -> Outcome {
     }
     let results = study.results()?;
     let files = draw(&study, &results)?;
-    let object = json!({
-        "output": args.out,
-        "mass": args.mass,
-        "beta": args.beta,
-        "rows": results.iter().map(SettingResult::json).collect::<Vec<_>>(),
-        "figures": files,
-        "backend": device.name(),
-        "device": device.describe(),
-    });
-    context.output.result("ferrite.bench-rhmc/1", object, || table(&results, &device.describe()))
+    let record = BenchRhmcRecord {
+        output: args.out.clone(),
+        mass: args.mass,
+        beta: args.beta,
+        rows: results.iter().map(SettingResult::record).collect(),
+        figures: files,
+        backend: device.name().into(),
+        device: device.describe(),
+    };
+    context.output.record(&record, || table(&results, &device.describe()))
 }
 
 /// Draws the figures of the paper, and answers with their files.

@@ -6,7 +6,7 @@ use crate::bench::kernels::NO_SUCH_KERNELS;
 use crate::failure::ReadBy;
 use crate::host_links::with_tadpole;
 use crate::layout::Cut;
-use crate::plan::{self, RECONSTRUCTIONS, STRATEGIES, has_inverses, merged, name_of, refuse_foreign_keys};
+use crate::plan::{self, RECONSTRUCTIONS, STRATEGIES, has_inverses, name_of, refuse_foreign_keys};
 use crate::{Context, Failure, Outcome, text};
 use ferrite::LinkStorage;
 use ferrite::bench::solver::{Several, SolverScheme, SolverStudy, cell, cell_of_several, matrix_gflops, schemes};
@@ -17,7 +17,9 @@ use ferrite::operators::Definition;
 use ferrite::operators::Operator;
 use ferrite::solve::{Configuration, Request, staggered_link_bytes};
 use ferrite_inputs::Input;
-use serde_json::{Value, json};
+use ferrite_records::bench::BenchShifts;
+use ferrite_records::object;
+use serde_json::{Map, Value};
 use std::path::Path;
 use tracing::info;
 
@@ -166,12 +168,13 @@ impl FormatsPlan {
             }
         }
     }
-    /// What JSON says of the operator.
-    pub fn describe(&self, operator: &Operator) -> Value {
-        let several = json!({
-            "shifts": self.several.as_ref().map(|several| &several.shifts),
-            "shift_solver": self.several.as_ref().map(|several| name_of(&STRATEGIES, several.strategy)),
-        });
-        merged(several, [Value::Object(operator.describe_smearing(false))])
+    /// Returns the parameters of the operator and of several systems, by key.
+    pub fn parameters(&self, operator: &Operator) -> Map<String, Value> {
+        let mut parameters = operator.describe_smearing(false);
+        parameters.extend(object(&BenchShifts {
+            shifts: self.several.as_ref().map(|several| several.shifts.clone()),
+            shift_solver: self.several.as_ref().map(|several| name_of(&STRATEGIES, several.strategy).into()),
+        }));
+        parameters
     }
 }

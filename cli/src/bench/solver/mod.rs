@@ -7,7 +7,7 @@ use crate::communicator::RunCommunicator;
 use crate::fields::{Reading, lattice_of, read_gauge};
 use crate::formats::FormatFlags;
 use crate::keys::SOLVE;
-use crate::plan::{definition, merged, refuse_foreign_keys, staggered_names};
+use crate::plan::{definition, refuse_foreign_keys, staggered_names};
 use crate::plot::write_lines;
 use crate::progress::Watch;
 use crate::text::lattice;
@@ -23,7 +23,9 @@ use ferrite::operators::WILSON;
 use ferrite::solve::Configuration;
 use ferrite::{LinkStorage, Precision};
 use ferrite_inputs::Input;
-use serde_json::json;
+use ferrite_records::bench::{BenchLinks, BenchSolverRecord};
+use ferrite_records::progress::ProgressLine;
+use serde_json::Map;
 use solvers::SolveError;
 use std::path::PathBuf;
 use table::{Results, name, picture, print};
@@ -197,26 +199,24 @@ pub fn run(args: SolverBenchArguments, context: &Context) -> Outcome {
         };
         comm.once(|| write_lines(path, &lines).map_err(Failure::failed))?;
     }
-    let (operator, details) = match (&subject, &on_links) {
-        (StudySubject::Staggered(plan), Some(operator)) => {
-            (plan.definition().name, merged(plan.describe(operator), [json!({ "paper": null })]))
-        }
-        _ => (WILSON.name, json!({ "paper": "001" })),
+    let (operator, paper, parameters) = match (&subject, &on_links) {
+        (StudySubject::Staggered(plan), Some(operator)) => (plan.definition().name, None, plan.parameters(operator)),
+        _ => (WILSON.name, Some("001".into()), Map::new()),
     };
-    let object = json!({
-        "backend": device.name(),
-        "device": device.describe(),
-        "operator": operator,
-        "lattice": lattice.size(),
-        "layout": layout.record(),
-        "gauge": args.gauge,
-        "quenched": args.gauge.is_none().then(|| json!({"beta": args.beta, "sweeps": args.sweeps, "seed": args.seed})),
-        "sources": study.sources,
-        "tol": study.tol,
-        "rows": results.rows(),
-        "plot": args.plot,
-    });
-    context.output.result("ferrite.bench-solver/1", merged(object, [details]), || {
+    let record = BenchSolverRecord {
+        place: device.record(&layout),
+        operator: operator.into(),
+        paper,
+        lattice: lattice.size(),
+        gauge: args.gauge.clone(),
+        quenched: args.gauge.is_none().then_some(BenchLinks { beta: args.beta, sweeps: args.sweeps, seed: args.seed }),
+        sources: study.sources,
+        tol: study.tol,
+        parameters,
+        rows: results.rows(),
+        plot: args.plot.clone(),
+    };
+    context.output.record(&record, || {
         let mut text = format!("{}, {lattice}\n", device.describe());
         match &subject {
             StudySubject::Paper(tables) => {
@@ -290,8 +290,12 @@ fn columns(
         for &mass in &study.masses {
             let table_name = table.map_or(String::new(), |number| format!("table {number}: "));
             info!("{table_name}{}, m = {mass}", name(scheme));
-            let mut watch =
-                Watch::new(study.tol, context.progress(), json!({ "task": "bench", "mass": mass }), &context.comm);
+            let mut watch = Watch::new(
+                study.tol,
+                context.progress(),
+                ProgressLine { mass: Some(mass), ..ProgressLine::of("bench") },
+                &context.comm,
+            );
             let result = cell(mass, *scheme, &mut watch);
             watch.finish();
             results.cells.push((table, result.map_err(failure)?));

@@ -3,8 +3,8 @@ use crate::plan::{PRECISIONS, RECONSTRUCTIONS, name_of};
 use ferrite::bench::solver::{Cell, SolverScheme, SolverStudy};
 use ferrite::solve::{Correction, Method};
 use ferrite::{LinkStorage, Precision};
+use ferrite_records::bench::BenchSolverRow;
 use ferrite_report::plot::{CurveStyle, LinePlot, PlottedCurve};
-use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// Rates of the matrix by itself.
@@ -24,8 +24,8 @@ impl Results {
     pub fn table(&self, number: Option<u32>) -> Vec<&Cell> {
         self.cells.iter().filter(|(table, _)| *table == number).map(|(_, cell)| cell).collect()
     }
-    /// The rows of the JSON object.
-    pub fn rows(&self) -> Vec<Value> {
+    /// Returns the records of all rows.
+    pub fn rows(&self) -> Vec<BenchSolverRow> {
         self.cells.iter().map(|(table, cell)| row(*table, cell, &self.rates)).collect()
     }
 }
@@ -53,29 +53,28 @@ fn rate(rates: &Rates, scheme: &SolverScheme) -> f64 {
     rates.iter().find(|(known, _)| *known == format).map_or(f64::NAN, |(_, rate)| *rate)
 }
 
-fn row(table: Option<u32>, cell: &Cell, rates: &Rates) -> Value {
+fn row(table: Option<u32>, cell: &Cell, rates: &Rates) -> BenchSolverRow {
     let scheme = &cell.scheme;
-    let number = |x: f64| if x.is_finite() { json!(x) } else { Value::Null };
-    json!({
-        "table": table,
-        "mass": cell.mass,
-        "solver": scheme.method.name,
-        "precision": name_of(&PRECISIONS, scheme.precision),
-        "reconstruct": name_of(&RECONSTRUCTIONS, scheme.reconstruction),
-        "correction": scheme.correction.name(),
-        "parameter": parameter(scheme).map(|(_, value)| value),
-        "iterations": number(cell.iterations),
-        "updates": number(cell.updates),
-        "seconds": number(cell.seconds),
-        "microseconds_per_iteration": number(1e6 * cell.seconds_per_iteration()),
-        "first_iterations": number(cell.first_iterations),
-        "first_seconds": number(cell.first_seconds),
-        "first_microseconds_per_iteration": number(1e6 * cell.seconds_per_first_iteration()),
-        "gflops": number(cell.gflops),
-        "matrix_gflops": number(rate(rates, scheme)),
-        "true_residual": cell.true_residual,
-        "failures": cell.failures,
-    })
+    BenchSolverRow {
+        table,
+        mass: cell.mass,
+        solver: scheme.method.name.into(),
+        precision: name_of(&PRECISIONS, scheme.precision).into(),
+        reconstruct: name_of(&RECONSTRUCTIONS, scheme.reconstruction).into(),
+        correction: scheme.correction.name().into(),
+        parameter: parameter(scheme).map(|(_, value)| value),
+        iterations: cell.iterations,
+        updates: cell.updates,
+        seconds: cell.seconds,
+        microseconds_per_iteration: 1e6 * cell.seconds_per_iteration(),
+        first_iterations: cell.first_iterations,
+        first_seconds: cell.first_seconds,
+        first_microseconds_per_iteration: 1e6 * cell.seconds_per_first_iteration(),
+        gflops: cell.gflops,
+        matrix_gflops: rate(rates, scheme),
+        true_residual: cell.true_residual,
+        failures: cell.failures.clone(),
+    }
 }
 
 /// A table as the paper has it, then seconds and rates in the same order.
