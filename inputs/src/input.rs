@@ -572,3 +572,120 @@ impl Keys for Input {
         Input::spelled(self, key, value)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::{Count, Extents, Fractions, Item, Number, Numbers, Positive, Residual, SiteItem, Text, Word};
+    use crate::{Listed, vocabularies};
+    use std::sync::LazyLock;
+
+    vocabularies! {
+        /// Precisions; `true` for single.
+        Precisions: bool = [("double", false), ("single", true)];
+    }
+
+    #[derive(Debug, Default, serde::Deserialize)]
+    #[serde(default, rename_all = "kebab-case")]
+    struct Keys {
+        lattice: Given<Extents>,
+        mass: Given<Number<Positive>>,
+        tols: Given<Numbers<Residual>>,
+        max_steps: Given<Count<1, 100>>,
+        precision: Given<Word<Precisions>>,
+        check: Given<Switch>,
+        name: Given<Text>,
+        flavours: Given<Fractions>,
+        source: Listed<Item>,
+        origins: Listed<SiteItem>,
+    }
+    static SCHEMA: LazyLock<Schema> = LazyLock::new(|| Schema::new(None).with::<Keys>("").with::<Keys>("quark.*"));
+
+    /// An input with the text of a file, whose name in messages is `in.toml`.
+    fn with_file(text: &str) -> Input {
+        let room = std::env::temp_dir().join(format!("ferrite-input-{}-{:p}", std::process::id(), text));
+        std::fs::create_dir_all(&room).unwrap();
+        let path = room.join("in.toml");
+        std::fs::write(&path, text).unwrap();
+        let mut input = Input::new(&SCHEMA);
+        input.file(&path).unwrap();
+        std::fs::remove_dir_all(room).unwrap();
+        input
+    }
+    /// What is wrong with an input, a line for each mistake from its place on.
+    fn mistakes(input: &mut Input) -> Vec<String> {
+        let Err(Mistakes(all)) = input.finish("in.toml") else { return Vec::new() };
+        all.lines().map(|line| line.split("in.toml:").last().unwrap().to_string()).collect()
+    }
+
+    #[test]
+    fn values_have_the_types_of_their_fields() {
+        let mut input = with_file(
+            "lattice = [4, 4, 4, 0x8]\nmass = 1e-2\ntols = [1e-6, 1e-7]\nmax-steps = 1_0\nprecision = 'single'\ncheck = true\n\
+             name = 'a'\nflavours = [2, '1/2']\nsource = ['point', 'wall']\norigins = [[0, 0, 0, 0], [1, 2, 3, 4]]\n",
+        );
+        let keys: Keys = input.read("");
+        assert_eq!(keys.lattice.value(), Some([4, 4, 4, 8]));
+        assert_eq!((keys.mass.value(), keys.tols.value()), (Some(0.01), Some(vec![1e-6, 1e-7])));
+        assert_eq!((keys.max_steps.value(), keys.precision.value()), (Some(10), Some(true)));
+        assert!(keys.check.is_on());
+        assert_eq!(keys.flavours.value(), Some(vec!["2".into(), "1/2".into()]));
+        assert_eq!(keys.source.iter().filter_map(Given::value).collect::<Vec<_>>(), ["point", "wall"]);
+        assert_eq!(keys.origins.iter().filter_map(Given::value).collect::<Vec<_>>(), [[0; 4], [1, 2, 3, 4]]);
+        assert_eq!(mistakes(&mut input), [""; 0]);
+    }
+
+    /// Flags replace assignments, and these values of files; all are read alike.
+    #[test]
+    fn texts_are_read_as_values_of_files_are() {
+        let mut input = with_file("mass = 1\nmax-steps = 2\nsource = 'one'\n[[quark]]\nmass = 3\n");
+        input.set(&["max-steps=3", "tols=[1e-3, 1e-4]", "origins=1,2,3,4", "quark.0.mass=0.5"].map(String::from));
+        input.flag("mass", Some("0.25"));
+        input.flags("source", &["two", "three"]);
+        let keys: Keys = input.read("");
+        assert_eq!((keys.mass.value(), keys.max_steps.value()), (Some(0.25), Some(3)));
+        assert_eq!(keys.tols.value(), Some(vec![1e-3, 1e-4]));
+        assert_eq!(keys.source.iter().filter_map(Given::value).collect::<Vec<_>>(), ["two", "three"]);
+        assert_eq!(keys.origins.first().and_then(Given::value), Some([1, 2, 3, 4]));
+        assert_eq!(input.tables("quark"), 1);
+        assert_eq!(input.read::<Keys>("quark.0").mass.value(), Some(0.5));
+        assert_eq!(input.get("mass").unwrap().to_string(), "--mass");
+        assert_eq!(mistakes(&mut input), [""; 0]);
+    }
+
+    /// One pass lists every mistake with its place, and keeps what is right.
+    #[test]
+    fn all_mistakes_are_found_at_once() {
+        let mut input = with_file(
+            "mass = -1\ntols = [1e-6, 2.0]\nmax-steps = 0\nprecision = 'singel'\ncheck = 1\nname = 'right'\norigins = ['0,0,0,0', '1,2']\n\
+             colour = 3\n",
+        );
+        let keys: Keys = input.read("");
+        assert_eq!(keys.name.value().as_deref(), Some("right"));
+        assert_eq!((keys.mass.value(), keys.max_steps.value(), keys.precision.value()), (None, None, None));
+        assert_eq!(keys.origins.len(), 1);
+        let found = mistakes(&mut input);
+        let expected = [
+            "1:8: mass: '-1' is not a number above 0",
+            "2:8: tols: '2.0' is not a number above 0 and below 1",
+            "3:13: max-steps: '0' is not a whole number from 1 to 100",
+            "4:13: precision: 'singel' is none of double, single; did you mean 'single'?",
+            "5:9: check: expected true or false, found a value of type integer; write true",
+            "7:23: origins: '1,2': expected four whole numbers x,y,z,t",
+            "8:1: unknown key 'colour'",
+        ];
+        assert_eq!(found.len(), 1 + expected.len(), "{found:#?}");
+        for (line, expected) in found[1..].iter().zip(expected) {
+            assert!(line.starts_with(expected), "{line} is not {expected}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_nothing_holds_are_refused() {
+        for typed in ["1e400", "170141183460469231731687303715884105728000", "nan", "-inf"] {
+            let mut input = with_file(&format!("mass = {typed}\n"));
+            assert!(input.read::<Keys>("").mass.get().is_none());
+            assert!(mistakes(&mut input)[0].starts_with("1:8: mass: "), "{typed}");
+        }
+    }
+}

@@ -236,3 +236,36 @@ pub fn physics() -> impl Iterator<Item = &'static str> {
     let of_operators = OPERATORS.iter().flat_map(|definition| definition.all_keys()).filter(|key| !key.technical);
     PHYSICS.into_iter().chain(of_operators.map(|key| key.name))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::method::SolverKeys;
+    use crate::multigrid::MultigridKeys;
+    use crate::plan::{FieldKeys, OperatorKey, ReadingKeys, SystemKeys};
+    use crate::schwarz::SchwarzKeys;
+    use crate::solve::OutputKeys;
+    use crate::stout::StoutKeys;
+
+    /// Whatever is declared as a key of a solve is read, under the same name and kind, and the other way round.
+    #[test]
+    fn keys_of_a_solve_are_those_that_are_read() {
+        let read = with_every_input(Schema::new(None))
+            .with::<ReadingKeys>("")
+            .with::<FieldKeys>("")
+            .with::<OperatorKey>("")
+            .with::<SystemKeys>("")
+            .with::<StoutKeys>("")
+            .with::<SolverKeys>("")
+            .with::<SchwarzKeys>("")
+            .with::<MultigridKeys>("")
+            .with::<OutputKeys>("");
+        for (name, kind) in read.keys() {
+            assert_eq!(SOLVE.kind_of(name), Some(kind), "{name}");
+        }
+        let of_definitions = |name: &str| owners(name).next().is_some();
+        for (name, _) in SOLVE.keys().filter(|(name, _)| !of_definitions(name)) {
+            assert!(read.kind_of(name).is_some(), "{name} is not read");
+        }
+    }
+}

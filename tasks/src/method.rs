@@ -58,7 +58,7 @@ rules! {
 /// Keys of the solver.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
-struct SolverKeys {
+pub(crate) struct SolverKeys {
     solver: Given<AnyWord>,
     tol: Given<Number<Residual>>,
     max_iterations: Given<Count<1, 1_000_000_000>>,

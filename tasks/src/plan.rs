@@ -31,7 +31,7 @@ vocabularies! {
 /// Keys of how a gauge field is read.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
-struct ReadingKeys {
+pub(crate) struct ReadingKeys {
     lattice: Given<LatticeExtents>,
     record: Given<Count<0, 1_000_000>>,
     no_verify: Given<Switch>,
@@ -42,7 +42,7 @@ struct ReadingKeys {
 /// Keys of links and of formats, sources and results.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
-struct FieldKeys {
+pub(crate) struct FieldKeys {
     gauge: Given<Text>,
     fat: Given<Text>,
     long: Given<Text>,
@@ -349,7 +349,7 @@ fn belong_elsewhere(input: &mut Input, keys: &[&str], operators: &str) {
 /// Key of the operator.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct OperatorKey {
+pub(crate) struct OperatorKey {
     operator: Given<Word<OperatorNames>>,
 }
 vocabularies! {

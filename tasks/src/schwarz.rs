@@ -4,7 +4,7 @@ use ferrite::Precision;
 use ferrite::lattice::Lattice;
 use ferrite::solve::Schwarz;
 use ferrite::solve::names::PRECISIONS;
-use ferrite_inputs::values::{Count, Extents, Number, Word};
+use ferrite_inputs::values::{Count, Extents, Kind, Meaning, Number, Parsed, Word};
 use ferrite_inputs::{Given, Input, rules, vocabularies};
 use serde::Deserialize;
 
@@ -15,8 +15,21 @@ rules! {
 vocabularies! {
     /// Precisions of the iteration.
     Precisions: Precision = PRECISIONS;
-    /// Sites by which domains overlap.
-    Overlaps: usize = [("0", 0), ("2", 2)];
+}
+
+/// Sites by which domains overlap.
+#[derive(Debug)]
+pub struct Overlap;
+impl Parsed for Overlap {
+    type Out = usize;
+    const KIND: Kind = Kind::Count;
+    fn parse(text: &str) -> Result<usize, String> {
+        match text {
+            "0" => Ok(0),
+            "2" => Ok(2),
+            _ => Err("is none of 0, 2".into()),
+        }
+    }
 }
 
 /// Keys of GCR-DD.
@@ -27,7 +40,7 @@ pub struct SchwarzKeys {
     mr_omega: Given<Number<Relaxation>>,
     domain_precision: Given<Word<Precisions>>,
     domain: Given<Extents>,
-    domain_overlap: Given<Word<Overlaps>>,
+    domain_overlap: Given<Meaning<Overlap>>,
     kmax: Given<Count<1, 1000>>,
 }
 

@@ -44,7 +44,7 @@ pub struct Solve {
 /// Keys of a solve's further output.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
-struct OutputKeys {
+pub(crate) struct OutputKeys {
     keep_unconverged: Given<Switch>,
     profile: Given<Switch>,
     save_source: Given<Text>,
