@@ -134,9 +134,9 @@ fn run_on<F: Fermion>(job: &Application, choice: &DeviceChoice, context: &Contex
     let (images, used) = {
         let domain = layout.domain(device.backend())?;
         let configuration = links.links.on(&domain)?;
-        let LinksRead { operator, storage, .. } = links;
+        let LinksRead { operator, storage, .. } = &links;
         configuration
-            .apply(job.form, job.complement, &sources, operator, plan.precision, storage)
+            .apply(job.form, job.complement, &sources, operator, plan.precision, *storage)
             .map_err(Failure::from)
     }?;
     if let Some(asked) = plan.reconstruction.filter(|asked| *asked != used) {

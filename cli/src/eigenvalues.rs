@@ -11,7 +11,7 @@ use clap::Args;
 use ferrite::field::host::{ColourVector, Fermion, Spinor};
 use ferrite::field::{FieldShape, FullField};
 use ferrite::halo::Needs;
-use ferrite::operators::Operator;
+use ferrite::operators::{Operator, StaggeredOperator};
 use ferrite::solve::{EigenvalueParams, Method, Request, SolveFailure, SpectrumEnds};
 use ferrite::{FermionKind, LinkStorage, Precision};
 use ferrite_inputs::Input;
@@ -85,7 +85,7 @@ impl Task {
             method: Method::CG,
             precision: Precision::Double,
             reconstruction: LinkStorage::FULL,
-            ..Request::new(self.plan.operator)
+            ..Request::new(&self.plan.operator)
         };
         // Three vectors of Lanczos beside those of CG, whose own are counted for a solve with its check.
         let needs = request.memory(cut.local, &cut.grid, 3, None);
@@ -125,7 +125,7 @@ pub fn run(args: &EigenvalueArguments, context: &Context) -> Outcome {
                 FermionKind::Wilson => start.upload(&plan.fields::<Spinor>(&plan.sources, &layout)?)?,
                 FermionKind::Staggered => start.upload(&plan.fields::<ColourVector>(&plan.sources, &layout)?)?,
             }
-            let ends = configuration.spectrum_ends(links.operator, &start, &params, &mut watch);
+            let ends = configuration.spectrum_ends(&links.operator, &start, &params, &mut watch);
             drop((start, configuration));
             if ends.is_ok() {
                 domain.release()?;
@@ -169,10 +169,7 @@ fn explained<T: Fermion>(failure: SolveFailure<T>, path: &Path) -> Failure {
 
 /// Of D†D = −D², D without the factor ½ of M = m + ½ D, where M†M has this eigenvalue; none of Wilson-like operators.
 fn of_hops(operator: &Operator, eigenvalue: f64) -> Option<f64> {
-    match operator {
-        Operator::WilsonLike(_) => None,
-        Operator::Staggered(operator) => Some(4.0 * (eigenvalue - operator.params.mass.powi(2))),
-    }
+    operator.parameters::<StaggeredOperator>().map(|staggered| 4.0 * (eigenvalue - staggered.params.mass.powi(2)))
 }
 
 /// Returns the record of a configuration.

@@ -11,7 +11,7 @@ use ferrite::domain::Domain;
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
 use ferrite::gauge::generate::{noise_source, weak_field};
 use ferrite::lattice::Lattice;
-use ferrite::operators::Operator;
+use ferrite::operators::{Operator, StaggeredOperator};
 use ferrite::solve::{Configuration, Method, Request, Schwarz, SolveFailure, Solved};
 use ferrite_records::program::{PredictedEnsemble, PredictedSolve, PredictedTime};
 use ferrite_tasks::ensemble::input::EnsembleInput;
@@ -60,10 +60,9 @@ impl Forecast {
         let (plan, together) = (&solve.plan, checked.batches.largest());
         let on = smaller(checked.cut.local, SITES, &checked.device, together);
         let gauge = weak_field(on, 1, noise);
-        let operator = match plan.operator {
-            Operator::Staggered(operator) => operator.with_plaquette(1.0).map_or(plan.operator, Operator::from),
-            other => other,
-        };
+        let staggered = plan.operator.parameters::<StaggeredOperator>();
+        let with_tadpole = staggered.and_then(|staggered| staggered.with_plaquette(1.0));
+        let operator = with_tadpole.map_or(plan.operator.clone(), Operator::from);
         let mut request = solve.request(operator, plan.reconstruction.unwrap_or(LinkStorage::of(12)));
         // Domains may not divide it, or overlap with those of others; how large they are matters little for the time.
         if request.schwarz.check(on, &ProcessGrid::SINGLE).is_err() {
@@ -182,7 +181,7 @@ fn halved(mut on: Lattice, most: usize) -> Lattice {
 
 /// The request with so many iterations, all in one precision.
 fn no_more_than(iterations: usize, request: &Request) -> Request {
-    Request { max_iterations: iterations, escalate: false, ..*request }
+    Request { max_iterations: iterations, escalate: false, ..request.clone() }
 }
 
 /// Seconds of an iteration, once the kernels are loaded. That few iterations lead nowhere is expected.

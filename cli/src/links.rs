@@ -14,7 +14,7 @@ use ferrite::files::{FileFormat, FilePrecision, WriteOptions};
 use ferrite::halo::Exchanges;
 use ferrite::operators::fat_links::{self, Improvement, with_phases};
 use ferrite::operators::{
-    BOUNDARIES, Operator, Smearing, StaggeredOperator, StaggeredParams, StaggeredPhases, Tadpole, TimeBoundary,
+    BOUNDARIES, Smearing, StaggeredOperator, StaggeredParams, StaggeredPhases, Tadpole, TimeBoundary,
 };
 use ferrite_inputs::none_of;
 use ferrite_records::links::LinksRecord;
@@ -129,10 +129,8 @@ pub fn run(args: LinksArguments, context: &Context) -> Outcome {
     ];
     needs.extend(Exchanges::of(part).border(Precision::Double).needs());
     device.require_all(comm, &needs, &format!("fat links on {lattice}"))?;
-    let operator = with_tadpole(operator.into(), &common.input, file.plaquette.mean, ReadBy::Flags)?;
-    let Operator::Staggered(StaggeredOperator { smearing, .. }) = operator else {
-        return Err(Failure::refused("only staggered operators have fat and long links").shared());
-    };
+    let operator = with_tadpole(&operator.into(), &common.input, file.plaquette.mean, ReadBy::Flags)?;
+    let smearing = operator.smearing();
     let (mut fat, mut long) = {
         let backend = device.backend();
         let domain = layout.domain(backend)?;

@@ -143,7 +143,7 @@ fn run_on<F: Fermion>(solve: &Solve, input: Option<&Path>, context: &Context) ->
         let done = result::Done { place, operator: links.operator, batches: &batches, profile: running.end(&device)? };
         return result::one(context, solve, &done, &ended, &watch);
     }
-    let request = solve.request(links.operator, links.storage);
+    let request = solve.request(links.operator.clone(), links.storage);
     let solved = {
         let domain = layout.domain(device.backend())?;
         let configuration = links.links.on(&domain)?;

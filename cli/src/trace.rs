@@ -402,7 +402,7 @@ impl Measurement<'_> {
         watch: &mut Watch,
     ) -> Outcome<SolvedBatch> {
         let solve = &self.task.solve;
-        let request = solve.request(links.operator, links.storage);
+        let request = solve.request(links.operator.clone(), links.storage);
         let failed = |reached: f64, why: String, cancelled: bool| {
             let code = if cancelled { interrupt::code() } else { Code::Failed };
             let reached = format!("|b - Mx| / |b| = {reached:.3e}, asked was {:e}", solve.scheme.tol);

@@ -202,7 +202,7 @@ type Answer<T, R> = (Vec<HostField<T>>, R);
 impl Dirac {
     /// Returns the request that settings make, and how many right-hand sides are solved together.
     fn request(&self, settings: &SolverSettings) -> Outcome<(Request, BatchChoice)> {
-        Ok((settings.request(self.operator)?, settings.batch()?))
+        Ok((settings.request(self.operator.clone())?, settings.batch()?))
     }
     fn on<T: Send + 'static>(
         &self,
@@ -268,13 +268,13 @@ impl Dirac {
         form: OperatorForm,
     ) -> PyResult<(Vec<HostField<T>>, Vec<usize>)> {
         let (fields, axes) = arrays::fields::<T>(given)?;
-        let operator = self.operator;
+        let operator = self.operator.clone();
         let images = self.on(py, move |_, configuration, stop| {
             let mut images = Vec::with_capacity(fields.len());
             for batch in fields.chunks(MAX_RHS_PER_LAUNCH) {
                 stop.check()?;
                 let (precision, links) = (ferrite::Precision::Double, LinkStorage::FULL);
-                images.extend(configuration.apply(form, false, batch, operator, precision, links)?.0);
+                images.extend(configuration.apply(form, false, batch, &operator, precision, links)?.0);
             }
             Ok(images)
         })?;
@@ -449,7 +449,7 @@ impl Dirac {
     /// The same of an array on the device, whose image stays there.
     fn apply_on_device(&self, py: Python<'_>, given: &Shared, form: &str) -> PyResult<Shared> {
         let (count, shape) = self.shared(given)?;
-        let (array, operator, form) = (given.array(), self.operator, form_of(form));
+        let (array, operator, form) = (given.array(), self.operator.clone(), form_of(form));
         let image = self.on(py, move |thread, configuration, _| {
             let domain = configuration.domain();
             let field = Self::field(operator.kind(), domain, count, array.get())?;
@@ -468,7 +468,7 @@ impl Dirac {
         settings: Typed<SolverSettings>,
     ) -> PyResult<(Shared, Typed<SolveReport>)> {
         let (count, shape) = self.shared(given)?;
-        let (array, operator) = (given.array(), self.operator);
+        let (array, operator) = (given.array(), self.operator.clone());
         let guess = guess.map(Shared::array);
         let (request, _) = self.request(&settings.0)?;
         let (solution, report) = self.on(py, move |thread, configuration, stop| {
@@ -570,7 +570,7 @@ impl Dirac {
     /// Sets multigrid up.
     fn set_up(&self, py: Python<'_>, settings: Typed<SolverSettings>) -> PyResult<Typed<SetupRecord>> {
         let (request, _) = self.request(&settings.0)?;
-        let Operator::WilsonLike(operator) = self.operator else {
+        let Some(&operator) = self.operator.parameters::<WilsonLike>() else {
             return Err(Failure::input("staggered operators have no multigrid").into());
         };
         self.on(py, move |_, configuration, stop| {
@@ -595,7 +595,7 @@ impl Dirac {
         settings: Typed<SolverSettings>,
     ) -> PyResult<Typed<SetupRecord>> {
         let (mut request, _) = self.request(&settings.0)?;
-        let Operator::WilsonLike(operator) = self.operator else {
+        let Some(&operator) = self.operator.parameters::<WilsonLike>() else {
             return Err(Failure::input("staggered operators have no multigrid").into());
         };
         let (gauge, part) = (self.gauge.clone(), self.part);

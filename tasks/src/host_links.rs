@@ -9,9 +9,8 @@ use super::{Failure, Outcome, fields, stout};
 use ferrite::domain::Domain;
 use ferrite::field::host::HostGauge;
 use ferrite::files::GaugeFile;
-use ferrite::operators::Operator;
-use ferrite::operators::StaggeredPhases;
 use ferrite::operators::fat_links::{Improvement, with_phases};
+use ferrite::operators::{Operator, StaggeredOperator, StaggeredPhases};
 use ferrite::solve::Configuration;
 use ferrite::{LinkStorage, Precision};
 use std::path::{Path, PathBuf};
@@ -38,7 +37,7 @@ pub struct LinksRead {
 impl LinksRead {
     /// *Collective.* Reads the links of a plan.
     pub fn of(plan: &FermionPlan, layout: &Layout, comm: &RunCommunicator) -> Outcome<Self> {
-        let in_u3 = plan.definition().staggered().is_some_and(|links| links.in_u3);
+        let in_u3 = plan.definition().is_in_u3();
         // HISQ's long links are made of links that were projected to U(3), wherever those of the file are.
         let default = if in_u3 { LinkStorage::of(13) } else { LinkStorage::of(12) };
         match &plan.links {
@@ -49,7 +48,7 @@ impl LinksRead {
                     true => plan.reconstruction.unwrap_or(default),
                     false => storage(path, &plan.read, plan.precision, plan.reconstruction, &file)?,
                 };
-                let operator = with_tadpole(plan.operator, path, file.plaquette.mean, plan.read.by)?;
+                let operator = with_tadpole(&plan.operator, path, file.plaquette.mean, plan.read.by)?;
                 let storage = plan.reconstruction.map_or(operator.storage(storage), |_| storage);
                 Ok(LinksRead { links: HostLinks::Gauge(Box::new(file)), operator, storage })
             }
@@ -62,8 +61,9 @@ impl LinksRead {
                     Ok(links)
                 };
                 let links = HostLinks::Improved(Box::new([read(fat, 1)?, read(long, 3)?]));
-                let (operator, asked) = (plan.operator, plan.reconstruction);
-                Ok(LinksRead { links, operator, storage: asked.unwrap_or(operator.storage(default)) })
+                let (operator, asked) = (plan.operator.clone(), plan.reconstruction);
+                let storage = asked.unwrap_or(operator.storage(default));
+                Ok(LinksRead { links, operator, storage })
             }
         }
     }
@@ -81,7 +81,7 @@ impl LinksRead {
             file.plaquette = stout::smear(smearing, &mut file.gauge, device, layout, comm)?;
             let plaquette = file.plaquette.mean;
             debug!("{}: {}, plaquette {plaquette:.10}", path.display(), stout::sentence(smearing));
-            self.operator = with_tadpole(plan.operator, path, plaquette, plan.read.by)?;
+            self.operator = with_tadpole(&plan.operator, path, plaquette, plan.read.by)?;
         }
         Ok(self)
     }
@@ -98,8 +98,8 @@ impl HostLinks {
 }
 
 /// An operator with a number for its tadpole factor, where that follows from the mean plaquette of a configuration.
-pub fn with_tadpole(operator: Operator, configuration: &Path, plaquette: f64, given_by: ReadBy) -> Outcome<Operator> {
-    let Operator::Staggered(staggered) = operator else { return Ok(operator) };
+pub fn with_tadpole(operator: &Operator, configuration: &Path, plaquette: f64, given_by: ReadBy) -> Outcome<Operator> {
+    let Some(&staggered) = operator.parameters::<StaggeredOperator>() else { return Ok(operator.clone()) };
     staggered.with_plaquette(plaquette).map(Operator::from).ok_or_else(|| {
         let path = configuration.display();
         let u0 = given_by.spelled("u0", "");

@@ -224,7 +224,7 @@ impl FermionPlan {
             read,
             stout,
             lattice: header?.lattice,
-            operator: mass.map_or(operator, |mass| operator.with_mass(mass)),
+            operator: mass.map_or(operator.clone(), |mass| operator.with_mass(mass)),
             parameters,
             systems,
             strategy,
@@ -301,13 +301,10 @@ impl FermionPlan {
     }
     /// `asqtad operator on 8×8×8×8, u0 = 0.85, antiperiodic`
     pub fn headline(&self, operator: &Operator) -> String {
-        let details = match (&self.links, operator) {
+        let details = match (&self.links, operator.smearing()) {
             (LinkFiles::Improved(..), _) => ", links as read".into(),
-            (_, Operator::Staggered(operator)) => match operator.smearing {
-                Smearing::Asqtad(Tadpole::Given(u0)) => format!(", u0 = {}", text::rounded(u0, 6)),
-                Smearing::Hisq(epsilon) if epsilon != 0.0 => format!(", epsilon = {}", text::number(epsilon)),
-                _ => String::new(),
-            },
+            (_, Smearing::Asqtad(Tadpole::Given(u0))) => format!(", u0 = {}", text::rounded(u0, 6)),
+            (_, Smearing::Hisq(epsilon)) if epsilon != 0.0 => format!(", epsilon = {}", text::number(epsilon)),
             _ => String::new(),
         };
         let stout = self.stout.map_or(String::new(), |smearing| format!(", {}", stout::sentence(smearing)));
@@ -393,7 +390,7 @@ pub fn staggered_names() -> String {
 /// Returns the precision and the storage of links.
 fn formats(input: &mut Input, definition: Option<&Definition>) -> (Precision, Option<LinkStorage>) {
     let keys: FieldKeys = input.read("");
-    let Some(links) = definition.and_then(Definition::staggered) else {
+    let Some(definition) = definition.filter(|definition| definition.kind == FermionKind::Staggered) else {
         // Around a multigrid cycle there is little to do, and more than single precision is of no use. Where BiCGstab may be
         // as fast, its precision is the usual one.
         let multigrid = input.get("solver").is_some_and(|solver| solver.text() == "multigrid");
@@ -403,8 +400,8 @@ fn formats(input: &mut Input, definition: Option<&Definition>) -> (Precision, Op
         return (precision, reconstruction(input, &keys.reconstruct, "links of Wilson fermions", fits));
     };
     let precision = input.meaning(&keys.precision, &PRECISIONS[..3]).unwrap_or_default();
-    let whose = if links.improved { "long links" } else { "links of the naive staggered operator" };
-    let fits = |format: LinkStorage| !format.temporal && (links.improved || !format.keeps_phase());
+    let whose = if definition.is_improved() { "long links" } else { "links of the naive staggered operator" };
+    let fits = |format: LinkStorage| !format.temporal && (definition.is_improved() || !format.keeps_phase());
     let reconstruction = reconstruction(input, &keys.reconstruct, whose, fits);
     if precision != Precision::Single && reconstruction.is_some_and(|storage| storage.half) {
         let why = format!("links in 16 bits go with {}, or all is half", input.spelled("precision", "single"));

@@ -13,7 +13,7 @@ use ferrite::LinkStorage;
 use ferrite::domain::Domain;
 use ferrite::field::host::{ColourVector, Fermion, HostField, Spinor};
 use ferrite::halo::Needs;
-use ferrite::operators::Operator;
+use ferrite::operators::{Operator, WilsonLike};
 use ferrite::solve::names;
 use ferrite::solve::{Configuration, Method, Report, Request, SolveFailure, Solved, in_batches};
 use ferrite_inputs::values::{Switch, Text};
@@ -86,7 +86,7 @@ impl Solve {
     }
     /// How `processes` cut the lattice, if they may cut it so.
     pub fn possible(&self, cut: Cut) -> Outcome<Cut> {
-        self.scheme.check(self.plan.operator, cut).map(|()| cut)
+        self.scheme.check(self.plan.operator.clone(), cut).map(|()| cut)
     }
     /// Device memory at the peak for `nrhs` right-hand sides together, with names for what takes it, as long as the links
     /// have not been seen.
@@ -95,7 +95,7 @@ impl Solve {
     }
     /// The same, with multigrid from the start where a setup of an earlier solve is there.
     pub fn memory_with(&self, cut: Cut, nrhs: usize, has_setup: bool) -> Needs {
-        let mut request = self.request(self.plan.operator, self.plan.largest_storage());
+        let mut request = self.request(self.plan.operator.clone(), self.plan.largest_storage());
         if has_setup {
             request.method = Method::MULTIGRID;
         }
@@ -104,10 +104,10 @@ impl Solve {
     }
     /// *Collective.* Gets links ready on a device, with the multigrid setup of an earlier run.
     pub fn ready<'l>(&self, domain: &Domain, layout: &Layout, links: &'l LinksRead) -> Outcome<ReadySolve<'l>> {
-        let mut request = self.request(links.operator, links.storage);
+        let mut request = self.request(links.operator.clone(), links.storage);
         let configuration = links.links.on(domain)?;
-        let setup = match (&self.scheme.setup, links.operator, &links.links) {
-            (Some(path), Operator::WilsonLike(operator), HostLinks::Gauge(file)) => {
+        let setup = match (&self.scheme.setup, links.operator.parameters::<WilsonLike>(), &links.links) {
+            (Some(path), Some(&operator), HostLinks::Gauge(file)) => {
                 if links.storage.temporal {
                     let by = self.plan.read.by;
                     let [setup, storage] = ["setup", "reconstruct"].map(|key| by.spelled(key, ""));

@@ -11,8 +11,8 @@ use ferrite::lattice::{Lattice, Section};
 use ferrite::network::Network;
 use ferrite::operators::fat_links::{Improvement, PathCoefficients};
 use ferrite::operators::{
-    EvenOdd, EvenOddStaggered, EvenOddWilson, OPERATORS, Operator, Schur, Staggered, StaggeredLinks, StaggeredParams,
-    TimeBoundary, Wilson, WilsonParams,
+    EvenOdd, EvenOddStaggered, EvenOddWilson, OPERATORS, Schur, Staggered, StaggeredLinks, StaggeredParams,
+    TimeBoundary, Wilson, WilsonLike, WilsonParams,
 };
 use ferrite::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
@@ -203,7 +203,7 @@ impl Computing<'_> {
         self.operator(&format!("Wilson {name}"), fields, &even_odd, 2.0 * tolerance)?;
         // All operators whose diagonal term is more than a number.
         for definition in OPERATORS.into_iter().filter(|definition| definition.exists(precision, storage)) {
-            let Operator::WilsonLike(operator) = (definition.sample)() else { continue };
+            let Some(&operator) = (definition.sample)().parameters::<WilsonLike>() else { continue };
             if operator.has_number() {
                 continue;
             }

@@ -139,7 +139,7 @@ pub fn memory(lattice: Lattice, nrhs: usize, operators: &[&Definition]) -> Vec<(
     }
     let links = 2 * DeviceGauge::bytes_for(Precision::Double, LinkStorage::FULL, sites);
     needs.push(("links", links + 1152 * sites));
-    let term = |definition: &&Definition| definition.term().map_or(0, |term| (term.bytes)(Precision::Double, sites));
+    let term = |definition: &&Definition| (definition.sample)().diagonal_bytes(Precision::Double, sites);
     let largest = operators.iter().map(term).max().unwrap_or(0);
     if largest > 0 {
         // The term and its inverse on both parities, in double and in the precision that is timed.

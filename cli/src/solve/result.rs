@@ -10,7 +10,7 @@ use crate::profile::Profile;
 use crate::progress::Watch;
 use crate::{Context, Failure, Outcome, fields, interrupt, multigrid, plot, text};
 use ferrite::field::host::{Fermion, HostField};
-use ferrite::operators::Operator;
+use ferrite::operators::{Operator, WilsonLike};
 use ferrite::solve::{Report, ShiftStrategy, ShiftsReport};
 use ferrite_records::solve::{ShiftSolvers, ShiftsRecord, SolveCircumstances, SolveRecord};
 use ferrite_tasks::outcome::{self, SystemKind};
@@ -51,10 +51,8 @@ pub fn one<F: Fermion>(context: &Context, solve: &Solve, done: &Done, ended: &En
     let (plan, report, (device, layout)) = (&solve.plan, &ended.report, done.place);
     announce(report);
     let mass = done.operator.mass();
-    let coupling = match done.operator {
-        Operator::WilsonLike(operator) => format!(" (kappa = {})", text::rounded(operator.wilson.kappa(), 8)),
-        Operator::Staggered(_) => String::new(),
-    };
+    let kappa = |operator: &WilsonLike| format!(" (kappa = {})", text::rounded(operator.wilson.kappa(), 8));
+    let coupling = done.operator.parameters().map_or(String::new(), kappa);
     let written = written(solve, report.converged, |path| {
         let title = format!("solution of the {} equation, m = {mass}{coupling}", plan.definition().title);
         fields::write_fermions(path, &ended.solutions, &title, layout)
@@ -146,7 +144,7 @@ pub fn several<F: Fermion>(
         fields::write_block(path, &all, &plan.block(), &title, layout)
     })?;
     let kind = if matches!(plan.systems, Systems::Shifts(_)) { SystemKind::Shift } else { SystemKind::Mass };
-    let request = solve.request(done.operator, report.reconstruction);
+    let request = solve.request(done.operator.clone(), report.reconstruction);
     let record = ShiftsRecord {
         outcome: outcome::shifts(&request, report, kind, &values),
         circumstances: done.record(solve, written),

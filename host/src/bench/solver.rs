@@ -271,7 +271,7 @@ pub fn cell<F: Fermion>(
     scheme: SolverScheme,
     observer: &mut dyn Observer,
 ) -> std::result::Result<Cell, StudyFailure> {
-    let request = study.request(operator, scheme);
+    let request = study.request(operator.clone(), scheme);
     average(operator.mass(), scheme, study.sources, |seed| {
         let source = generate::random_source::<F>(configuration.domain().section(), seed);
         Sample::of(configuration.solve(&[source], None, &request, observer))

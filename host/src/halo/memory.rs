@@ -4,10 +4,10 @@
 //! All of it is known from the extents before anything is allocated, so that a run that does not fit is refused at once.
 use super::zones::ZoneLayout;
 use crate::domain::Part;
-use crate::field::GaugeField;
+use crate::field::{FieldShape, GaugeField};
+use gpu_kernels::Precision;
 use gpu_kernels::ghost::zone_steps;
 use gpu_kernels::storage::{PADDING, padded};
-use gpu_kernels::{FermionKind, Precision};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
@@ -70,7 +70,7 @@ impl Exchanges {
     pub fn hops(mut self, what: HaloField, precision: Precision, nrhs: &[usize]) -> Self {
         let (steps, bytes) = match what {
             HaloField::Spinors => (1, precision.half_spinor_bytes()),
-            HaloField::Colours(steps) => (steps, FermionKind::Staggered.site_bytes(precision)),
+            HaloField::Colours(steps) => (steps, FieldShape::colours(precision, 1).site_bytes()),
         };
         let faces = self.part.local.size().map(|extent| self.part.sites() / extent);
         self.zones_of(faces, steps, bytes, nrhs);
@@ -81,7 +81,7 @@ impl Exchanges {
     pub fn level(mut self, local: [usize; 4], spinors: usize, nrhs: &[usize]) -> Self {
         let half_volume = local.iter().product::<usize>() / 2;
         let faces = local.map(|extent| half_volume / extent * spinors);
-        self.zones_of(faces, 1, FermionKind::Wilson.site_bytes(Precision::Single), nrhs);
+        self.zones_of(faces, 1, FieldShape::spinors(Precision::Single, 1).site_bytes(), nrhs);
         self
     }
     /// Adds the exchange of the links which begin on the last sites of a coarse level, each of so many bytes.

@@ -10,7 +10,7 @@ use crate::hmc::quarks::MonomialNeeds;
 use crate::hmc::stout::StoutSmearing;
 use crate::multigrid::{MultigridParams, OUTER_DIRECTIONS};
 use crate::solve::widths;
-use gpu_kernels::{FermionKind, Precision};
+use gpu_kernels::Precision;
 
 /// What an [ensemble](crate::hmc) is made of, as far as it takes memory.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,7 +121,7 @@ impl Ensemble {
                 let pairs = [POLES * self.pseudofermions];
                 exchanges = exchanges.hops(hops, precision, &nrhs).ghost_zone(
                     width,
-                    FermionKind::Staggered.site_bytes(precision),
+                    FieldShape::colours(precision, 1).site_bytes(),
                     &pairs,
                 );
             }
@@ -162,7 +162,7 @@ impl Ensemble {
                 needs.push(("derivatives of clover terms", blocks(Precision::Double) + blocks(of_forces)));
             }
             for precision in [Precision::Double, Precision::Single] {
-                let site = FermionKind::Wilson.site_bytes(precision);
+                let site = FieldShape::spinors(precision, 1).site_bytes();
                 exchanges = exchanges.hops(HaloField::Spinors, precision, &[1]).ghost_zone(2, site, &[2, poles / 2]);
             }
         }

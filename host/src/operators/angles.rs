@@ -1,8 +1,28 @@
-//! Twisted boundary conditions: a phase that a fermion picks up where it goes once around the lattice.
-use super::operator::{Key, KeyKind, Keys, LARGEST};
+//! Boundary conditions: a sign in t, and twisted ones, a phase that a fermion picks up where it goes once around the lattice.
+use super::keys::{Key, KeyKind, Keys, LARGEST};
 use crate::field::HopPhases;
 use crate::lattice::Lattice;
 use num_complex::Complex64;
+
+/// How fermions continue across the end of the lattice in t. They are periodic in space.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TimeBoundary {
+    /// ψ(t + T) = ψ(t)
+    Periodic,
+    /// ψ(t + T) = −ψ(t), as thermodynamics wants it.
+    #[default]
+    Antiperiodic,
+}
+
+impl TimeBoundary {
+    /// The factor of a hop across the boundary.
+    pub fn sign(self) -> f64 {
+        match self {
+            TimeBoundary::Periodic => 1.0,
+            TimeBoundary::Antiperiodic => -1.0,
+        }
+    }
+}
 
 /// θ_μ in x, y, z and t, in radians, of ψ(x + L_μ μ̂) = e^{iθ_μ} ψ(x), on top of a sign in t (Bedaque 2004; Sachrajda and
 /// Villadoro 2005). In each direction the phase is spread evenly: hops over U_μ have e^{iθ_μ/L_μ}, hops back its conjugate, and
@@ -46,6 +66,19 @@ impl BoundaryAngles {
     }
 }
 
+/// Names of the boundary conditions.
+pub const BOUNDARIES: [(&str, TimeBoundary); 2] =
+    [("antiperiodic", TimeBoundary::Antiperiodic), ("periodic", TimeBoundary::Periodic)];
+
+/// Boundary condition in t.
+pub(super) static BC_TIME: Key = Key::new(
+    "bc-time",
+    "NAME",
+    KeyKind::Word,
+    "Fermions at the end of the lattice in t: antiperiodic or periodic [default: antiperiodic]",
+    "\"antiperiodic\"",
+)
+.or("antiperiodic");
 /// θ
 pub(super) static THETA: Key = Key::new(
     "theta",

@@ -1,13 +1,20 @@
 //! The Wilson-clover operator: M = A − ½ D, with A the clover term (Babich, Clark and Joó 2010, eq. 2).
-use super::diagonal::CLOVER_ROWS;
-use super::operator::{Definition, Details, Key, KeyKind, Keys, LinkDependence, Operator, Term, WilsonLike, choose};
-use super::wilson::{BC_TIME, DSLASH_FLOPS, KAPPA, MASS, NU, OUTPUT, TimeBoundary, WilsonParams, XI};
+use super::angles::{BC_TIME, TimeBoundary};
+use super::diagonal::{DeterminantBlocks, Diagonal, DiagonalForm, DiagonalKernels, SiteTerm, expect_number};
+use super::keys::{Key, KeyKind, Keys, choose};
+use super::operator::{Definition, LinkRecipe, Operator};
+use super::smearing::U0;
+use super::wilson::{DSLASH_FLOPS, KAPPA, MASS, NU, OUTPUT, Wilson, WilsonParams, XI};
+use super::wilson_family::{LinkDependence, Term, WilsonLike, wilson_kernels};
 use super::wilson_like::Schur;
-use crate::domain::Result;
+use crate::domain::{DeviceError, Result};
 use crate::field::{DeviceClover, GaugeField};
-use gpu_kernels::FermionKind;
-use gpu_kernels::clover::CLOVER_TERM;
+use gpu_kernels::clover::{CLOVER_ROW, CLOVER_ROW_DOT, CLOVER_ROW_DOTS, CLOVER_SUM_ROW, CLOVER_TERM, HALF};
+use gpu_kernels::diagonal::DiagonalArguments;
+use gpu_kernels::wilson::WILSON_ROW;
+use gpu_kernels::{FermionKind, Format, Precision};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 /// Flops per site for the clover term, by the community's standard count.
 pub const CLOVER_FLOPS: f64 = 504.0;
@@ -58,15 +65,6 @@ impl From<CloverParams> for Operator {
     }
 }
 
-/// The tadpole factor.
-pub(super) static U0: Key = Key::new(
-    "u0",
-    "U",
-    KeyKind::Word,
-    "Tadpole factor of clover, whose coefficients are csw / u0^3, and of asqtad, whose paths of n links are divided by \
-     u0^(n-1) and which also takes 'plaquette', the fourth root of the mean plaquette [default: 1]",
-    "1.0",
-);
 static CSW: Key = Key::new("csw", "C", KeyKind::Number, "Clover coefficient c_sw, the same in all planes", "1.0");
 static CLOVER_R: Key = Key::new(
     "clover-r",
@@ -109,16 +107,65 @@ pub static CLOVER: Definition = Definition {
     output: &OUTPUT,
     sample: || CloverParams::isotropic(WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic), 1.0, 1.0).into(),
     has_own_kernels: true,
-    details: Details::WilsonLike(Term {
+    links: LinkRecipe::Thin,
+    term: Some(Term {
         make: |operator, thin| Ok(CloverParams::of(operator).term(thin)?.into()),
         bytes: |precision, sites| 4 * DeviceClover::bytes_for(precision, sites),
         is_number: false,
         partner: None,
         dependence: |operator| LinkDependence::Linear([operator.coefficients[0], operator.coefficients[1]]),
-        rows: &CLOVER_ROWS,
-        setup: &[CLOVER_TERM.0],
     }),
+    kernels: wilson_kernels(&[WILSON_ROW.0, CLOVER_ROW.0], &[CLOVER_TERM.0]),
 };
+
+pub(super) static CLOVER_ROWS: DiagonalKernels = DiagonalKernels {
+    inverse: &CLOVER_ROW,
+    term: Some(&CLOVER_SUM_ROW),
+    dot: Some(&CLOVER_ROW_DOT),
+    dots: &CLOVER_ROW_DOTS,
+};
+
+impl SiteTerm for DeviceClover {
+    fn arguments(&self, DiagonalForm { parity, inverse, .. }: DiagonalForm) -> DiagonalArguments {
+        DiagonalArguments::clover(self.blocks(parity, inverse), inverse)
+    }
+    fn rows(&self) -> &'static DiagonalKernels {
+        &CLOVER_ROWS
+    }
+    fn check(&self, wilson: &Wilson) -> Result {
+        wilson.domain().expect_here("a clover term", self.domain())?;
+        expect_number(self.diagonal(), wilson)?;
+        if self.precision() != wilson.precision() {
+            let (found, expected) = (Format::of(self.precision()), Format::of(wilson.precision()));
+            return Err(DeviceError::OtherFormat { found, expected });
+        }
+        Ok(())
+    }
+    fn convert(&self, precision: Precision) -> Result<Diagonal> {
+        Ok(Diagonal::of(DeviceClover::convert(self, precision)?))
+    }
+    fn determinant(&self, parity: usize) -> Option<DeterminantBlocks> {
+        let factor = 1.0 / (HALF * self.diagonal());
+        Some(DeterminantBlocks { blocks: self.blocks(parity, false), factor, weight: 1.0 })
+    }
+    fn flops(&self) -> f64 {
+        CLOVER_FLOPS
+    }
+    fn bytes(&self) -> usize {
+        self.precision().clover_bytes()
+    }
+}
+
+impl From<DeviceClover> for Diagonal {
+    fn from(term: DeviceClover) -> Self {
+        Diagonal::of(term)
+    }
+}
+impl From<Arc<DeviceClover>> for Diagonal {
+    fn from(term: Arc<DeviceClover>) -> Self {
+        Diagonal::shared(term)
+    }
+}
 
 /// The coefficients of a clover term as typed.
 enum ClovCoefficients {

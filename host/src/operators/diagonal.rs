@@ -1,12 +1,10 @@
 //! The site-diagonal term A of a Wilson-like operator M = A − h D, D the hopping term.
 use super::wilson::Wilson;
 use crate::domain::{DeviceError, Result};
-use crate::field::DeviceClover;
-use gpu_kernels::clover::{CLOVER_ROW, CLOVER_ROW_DOT, CLOVER_ROW_DOTS, CLOVER_SUM_ROW, HALF};
 use gpu_kernels::diagonal::DiagonalArguments;
 use gpu_kernels::field::Clover;
 use gpu_kernels::wilson::{WILSON_ROW, WILSON_ROW_DOT, WILSON_ROW_DOTS, WilsonRow};
-use gpu_kernels::{Format, Instances, Precision, SumInstances};
+use gpu_kernels::{Instances, Precision, SumInstances};
 use std::sync::Arc;
 
 /// The kernels of the rows of M with some kind of A. Without those that are optional, rows take two launches, or more sums
@@ -85,7 +83,10 @@ impl Diagonal {
         Diagonal(DiagonalTerm::Number(d))
     }
     pub(crate) fn of(term: impl SiteTerm + 'static) -> Self {
-        Diagonal(DiagonalTerm::Term(Arc::new(term)))
+        Self::shared(Arc::new(term))
+    }
+    pub(super) fn shared(term: Arc<dyn SiteTerm>) -> Self {
+        Diagonal(DiagonalTerm::Term(term))
     }
     /// What it is where it is more than a number.
     pub(crate) fn term(&self) -> Option<&dyn SiteTerm> {
@@ -136,53 +137,4 @@ impl Diagonal {
 pub(crate) fn expect_number(found: f64, wilson: &Wilson) -> Result {
     let expected = wilson.params().diagonal();
     if found == expected { Ok(()) } else { Err(DeviceError::OtherTerm { found, expected }) }
-}
-
-pub(super) static CLOVER_ROWS: DiagonalKernels = DiagonalKernels {
-    inverse: &CLOVER_ROW,
-    term: Some(&CLOVER_SUM_ROW),
-    dot: Some(&CLOVER_ROW_DOT),
-    dots: &CLOVER_ROW_DOTS,
-};
-
-impl SiteTerm for DeviceClover {
-    fn arguments(&self, DiagonalForm { parity, inverse, .. }: DiagonalForm) -> DiagonalArguments {
-        DiagonalArguments::clover(self.blocks(parity, inverse), inverse)
-    }
-    fn rows(&self) -> &'static DiagonalKernels {
-        &CLOVER_ROWS
-    }
-    fn check(&self, wilson: &Wilson) -> Result {
-        wilson.domain().expect_here("a clover term", self.domain())?;
-        expect_number(self.diagonal(), wilson)?;
-        if self.precision() != wilson.precision() {
-            let (found, expected) = (Format::of(self.precision()), Format::of(wilson.precision()));
-            return Err(DeviceError::OtherFormat { found, expected });
-        }
-        Ok(())
-    }
-    fn convert(&self, precision: Precision) -> Result<Diagonal> {
-        Ok(Diagonal::of(DeviceClover::convert(self, precision)?))
-    }
-    fn determinant(&self, parity: usize) -> Option<DeterminantBlocks> {
-        let factor = 1.0 / (HALF * self.diagonal());
-        Some(DeterminantBlocks { blocks: self.blocks(parity, false), factor, weight: 1.0 })
-    }
-    fn flops(&self) -> f64 {
-        super::clover::CLOVER_FLOPS
-    }
-    fn bytes(&self) -> usize {
-        self.precision().clover_bytes()
-    }
-}
-
-impl From<DeviceClover> for Diagonal {
-    fn from(term: DeviceClover) -> Self {
-        Self::of(term)
-    }
-}
-impl From<Arc<DeviceClover>> for Diagonal {
-    fn from(term: Arc<DeviceClover>) -> Self {
-        Diagonal(DiagonalTerm::Term(term))
-    }
 }

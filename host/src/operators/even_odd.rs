@@ -41,6 +41,16 @@ pub trait EvenOdd: LinearOperator<FieldSpace> {
     fn reconstruct(&self, eta: &FullField, psi: &mut FullField) -> Result;
     /// `out` = M ψ, or M† ψ, on the sites of `parity`, not by the kernels that M̂ uses.
     fn row(&self, parity: usize, dagger: bool, psi: &FullField, out: &mut DeviceField) -> Result;
+    /// `out` = M ψ, or M† ψ, on all sites.
+    fn full(&self, dagger: bool, psi: &FullField, out: &mut FullField) -> Result {
+        (0..2).try_for_each(|parity| self.row(parity, dagger, psi, out.parity_mut(parity)))
+    }
+    /// `out` = M†M ψ on all sites. ψ is lost.
+    fn normal(&self, psi: &mut FullField, out: &mut FullField) -> Result {
+        self.full(false, psi, out)?;
+        std::mem::swap(psi, out);
+        self.full(true, psi, out)
+    }
     /// ‖η − M ψ‖ over ‖η̂ − M̂ ψ_e‖ when ψ_o is the reconstructed one: exact, or near enough to aim with.
     fn residual_factor(&self) -> f64;
     /// Whether M̂ is Hermitian and positive, so that CG needs no normal equations.

@@ -1,13 +1,15 @@
 //! The exponential clover term: M = d exp((A − d)/d) − ½ D, with A the clover term and d its number, 4 + m (Francis et al.
 //! 2020, eq. 2). To first order in A − d it is Wilson-clover, and it cannot be singular.
+use super::angles::TimeBoundary;
 use super::clover::{self, CloverParams};
-use super::diagonal::CLOVER_ROWS;
-use super::operator::{COEFFICIENTS, Definition, Details, LinkDependence, Operator, Term, WilsonLike};
-use super::wilson::{TimeBoundary, WilsonParams};
+use super::operator::{Definition, LinkRecipe, Operator};
+use super::wilson::WilsonParams;
+use super::wilson_family::{COEFFICIENTS, LinkDependence, Term, WilsonLike, wilson_kernels};
 use super::wilson_like::Schur;
 use crate::field::DeviceClover;
 use gpu_kernels::FermionKind;
-use gpu_kernels::clover::{CLOVER_EXPONENTIAL, CLOVER_TERM};
+use gpu_kernels::clover::{CLOVER_EXPONENTIAL, CLOVER_ROW, CLOVER_TERM};
+use gpu_kernels::wilson::WILSON_ROW;
 
 /// The parameters of a clover operator whose term is exponentiated.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,13 +49,13 @@ pub static EXP_CLOVER: Definition = Definition {
     },
     // Those of clover.
     has_own_kernels: false,
-    details: Details::WilsonLike(Term {
+    links: LinkRecipe::Thin,
+    term: Some(Term {
         make: |operator, thin| Ok(CloverParams::of(operator).term(thin)?.exponential()?.into()),
         bytes: |precision, sites| 4 * DeviceClover::bytes_for(precision, sites),
         is_number: false,
         partner: None,
         dependence: |operator| LinkDependence::Exponential([operator.coefficients[0], operator.coefficients[1]]),
-        rows: &CLOVER_ROWS,
-        setup: &[CLOVER_TERM.0, CLOVER_EXPONENTIAL.0],
     }),
+    kernels: wilson_kernels(&[WILSON_ROW.0, CLOVER_ROW.0], &[CLOVER_TERM.0, CLOVER_EXPONENTIAL.0]),
 };

@@ -5,32 +5,36 @@ mod diagonal;
 mod even_odd;
 mod exp_clover;
 pub mod fat_links;
+mod keys;
 mod operator;
 mod rows;
 mod schwarz;
+mod smearing;
 mod staggered;
+mod staggered_links;
 mod twisted;
 mod twisted_clover;
 mod wilson;
+mod wilson_family;
 mod wilson_like;
 
-pub use angles::BoundaryAngles;
+pub use angles::{BOUNDARIES, BoundaryAngles, TimeBoundary};
 pub use clover::{CLOVER, CLOVER_FLOPS, CLOVER_MATRIX_FLOPS, CloverParams, SCHURS};
 pub use diagonal::{Diagonal, DiagonalForm};
 pub use even_odd::{EvenOdd, OperatorForm};
 pub use exp_clover::{EXP_CLOVER, ExpCloverParams};
-pub use operator::{
-    COEFFICIENTS, DIVISOR, Definition, Details, Key, KeyKind, Keys, LARGEST, LinkDependence, LinksOfStaggered,
-    OUTPUT_OF_ALL, Operator, Resolved, SMALLEST, Term, WilsonLike, choose, is_divisor,
-};
+pub use keys::{DIVISOR, Key, KeyKind, Keys, LARGEST, SMALLEST, choose, is_divisor};
+pub use operator::{Definition, LinkRecipe, OUTPUT_OF_ALL, Operator, OperatorLinks, OperatorParameters, Resolved};
 pub use schwarz::{BlockOperator, MrInBlocks};
+pub use smearing::{Smearing, Tadpole};
 pub use staggered::{
-    ASQTAD, EvenOddStaggered, HISQ, IMPROVED_FLOPS, PHASES, STAGGERED, STAGGERED_FLOPS, Smearing, Staggered,
-    StaggeredLinks, StaggeredOperator, StaggeredParams, StaggeredPhases, Tadpole,
+    ASQTAD, EvenOddStaggered, HISQ, PHASES, STAGGERED, Staggered, StaggeredOperator, StaggeredParams, StaggeredPhases,
 };
+pub use staggered_links::{IMPROVED_FLOPS, STAGGERED_FLOPS, StaggeredLinks};
 pub use twisted::{TWIST_FLOPS, TWISTED, TwistedParams};
 pub use twisted_clover::{TWISTED_CLOVER, TwistedCloverParams};
-pub use wilson::{Anisotropy, BOUNDARIES, DSLASH_ADD_FLOPS, DSLASH_FLOPS, TimeBoundary, WILSON, Wilson, WilsonParams};
+pub use wilson::{Anisotropy, DSLASH_ADD_FLOPS, DSLASH_FLOPS, Wilson, WilsonParams};
+pub use wilson_family::{COEFFICIENTS, LinkDependence, Term, WILSON, WilsonLike};
 pub use wilson_like::{EvenOddWilson, Schur};
 
 /// All operators that users can choose, in the order of help texts.

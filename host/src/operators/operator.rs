@@ -1,135 +1,22 @@
-//! Operators as users choose them: what each is called, which parameters it has, and the registry of all of them.
-use super::angles::{BoundaryAngles, THETA};
-use super::diagonal::{Diagonal, DiagonalKernels};
-use super::staggered::{Smearing, StaggeredLinks, StaggeredOperator, StaggeredParams};
-use super::wilson::{TimeBoundary, WilsonParams};
-use super::wilson_like::Schur;
+//! Operators as users choose them: what each is called, which parameters it has, and how its even-odd system is made.
+use super::angles::{BoundaryAngles, THETA, TimeBoundary};
+use super::diagonal::Diagonal;
+use super::even_odd::EvenOdd;
+use super::keys::{Key, Keys};
+use super::smearing::Smearing;
+use super::staggered_links::StaggeredLinks;
+// A definition has its family's term, and the family's parameters have their definition.
+use super::wilson_family::Term;
 use crate::domain::{DeviceError, Result};
-use crate::field::GaugeField;
+use crate::field::{DeviceGauge, FieldShape};
+use crate::halo::HaloField;
 use gpu_kernels::blas::{AXPBY, CONVERT};
-use gpu_kernels::exterior::{IMPROVED_EXTERIOR, STAGGERED_EXTERIOR, WILSON_EXTERIOR};
-use gpu_kernels::faces::{PACK_COLOURS, PACK_SPINORS};
-use gpu_kernels::smeared::{PACK_LINKS, PACK_LONG};
-use gpu_kernels::staggered::{IMPROVED_ROW, STAGGERED_ROW};
 use gpu_kernels::transfer::{PACK, PACK_THIN_LINKS};
-use gpu_kernels::wilson::WILSON_ROW;
 use gpu_kernels::{FermionKind, Format, LinkStorage, Precision, Table};
 use serde_json::{Map, Value};
-
-/// What the value of a key is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeyKind {
-    /// Any text.
-    Text,
-    /// One or several texts.
-    Texts,
-    /// A real number.
-    Number,
-    /// A whole number.
-    Count,
-    /// One of some words, which may look like a number (`reconstruct = 12`).
-    Word,
-    /// True or false.
-    Switch,
-    /// Four numbers, as a text or an array.
-    Extents,
-    /// One or several sites, each as four numbers: an array of arrays or of texts.
-    Sites,
-    /// One or several numbers, as a text or an array.
-    Numbers,
-    /// The same, where numbers may also be fractions, which are texts.
-    Fractions,
-}
-
-/// A parameter, of an operator or else of a solve: a flag of commands and a key of input files.
-#[derive(Debug)]
-pub struct Key {
-    /// What it is called.
-    pub name: &'static str,
-    /// Placeholder of its value.
-    pub value: &'static str,
-    /// What it is.
-    pub kind: KeyKind,
-    /// A sentence or two.
-    pub help: &'static str,
-    /// A value, as an input file has it.
-    pub example: &'static str,
-    /// The value that counts where none is given, if that is always the same.
-    pub default: Option<&'static str>,
-    /// The key whose place it takes.
-    pub instead_of: Option<&'static str>,
-    /// Whether the solution does not depend on it, but for rounding.
-    pub technical: bool,
-}
-
-impl Key {
-    /// One without a default, on which solutions depend.
-    pub const fn new(
-        name: &'static str,
-        value: &'static str,
-        kind: KeyKind,
-        help: &'static str,
-        example: &'static str,
-    ) -> Self {
-        Key { name, value, kind, help, example, default: None, instead_of: None, technical: false }
-    }
-    /// With a default.
-    #[must_use]
-    pub const fn or(self, default: &'static str) -> Self {
-        Key { default: Some(default), ..self }
-    }
-    /// One that takes the place of another key.
-    #[must_use]
-    pub const fn instead_of(self, other: &'static str) -> Self {
-        Key { instead_of: Some(other), ..self }
-    }
-    /// One on which solutions do not depend.
-    #[must_use]
-    pub const fn technical(self) -> Self {
-        Key { technical: true, ..self }
-    }
-}
-
-/// Parameters as somebody typed them, under the names of [`Key`]s. What is wrong is collected there.
-pub trait Keys {
-    /// Whether there is a value.
-    fn is_given(&self, key: &str) -> bool;
-    /// A finite number for which `fits` holds, which `expected` describes.
-    fn number(&mut self, key: &'static str, expected: &str, fits: &dyn Fn(f64) -> bool) -> Option<f64>;
-    /// The place of a word in a list of the possible ones.
-    fn word(&mut self, key: &'static str, words: &[&'static str]) -> Option<usize>;
-    /// The value as typed, which `parse` understands, or says why not.
-    fn parse(&mut self, key: &'static str, parse: &mut dyn FnMut(&str) -> std::result::Result<(), String>);
-    /// Whether a switch is on.
-    fn is_on(&mut self, key: &'static str) -> bool;
-    /// Notes that a value is wrong.
-    fn refuse(&mut self, key: &str, why: &str);
-    /// Notes that a value does not go with that of another key.
-    fn conflict(&mut self, key: &str, other: &str, why: &str);
-    /// Notes that a value is missing.
-    fn missing(&mut self, why: &str);
-    /// Returns how users give a key a value, for advice: `mass = M` in an input file, `--mass M` as a flag.
-    fn spelled(&self, key: &str, value: &str) -> String;
-}
-
-/// Largest size of a number that users give: nothing that is computed from numbers within it overflows, and none of the parameters of a
-/// lattice comes near it.
-pub const LARGEST: f64 = 1e9;
-/// Smallest size of a number that others are divided by: one over [`LARGEST`].
-pub const SMALLEST: f64 = 1e-9;
-/// [`is_divisor`] in words.
-pub const DIVISOR: &str = "a number above 0, of at least 1e-9";
-
-/// Whether something can be divided by a number: it is at least [`SMALLEST`].
-pub fn is_divisor(x: f64) -> bool {
-    x >= SMALLEST
-}
-
-/// One of a few words, and what it stands for.
-pub fn choose<T: Copy>(keys: &mut dyn Keys, key: &'static str, choices: &[(&'static str, T)]) -> Option<T> {
-    let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
-    keys.word(key, &words).map(|place| choices[place].1)
-}
+use std::any::Any;
+use std::rc::Rc;
+use std::sync::Arc;
 
 /// An operator with parameters as typed, and what is said of them beside an answer.
 pub type Resolved = (Operator, Map<String, Value>);
@@ -156,8 +43,12 @@ pub struct Definition {
     pub sample: fn() -> Operator,
     /// Whether it has kernels that no operator before it in the registry has.
     pub has_own_kernels: bool,
-    /// What there is besides for its kind.
-    pub details: Details,
+    /// Whether fat and long links take the place of those of a configuration.
+    pub links: LinkRecipe,
+    /// The diagonal term A, of a Wilson-like operator M = A − h D.
+    pub term: Option<Term>,
+    /// Its kernels.
+    pub(crate) kernels: OperatorKernels,
 }
 
 /// Parameters that all operators have.
@@ -166,51 +57,36 @@ static KEYS_OF_ALL: [&Key; 1] = [&THETA];
 pub const OUTPUT_OF_ALL: [(&str, &str); 1] =
     [("theta", "angles θ of twisted boundary conditions in x, y, z and t, in radians")];
 
-/// What is special to operators on fields of some kind.
-pub enum Details {
-    /// Wilson-like ones.
-    WilsonLike(Term),
-    /// Staggered ones.
-    Staggered(LinksOfStaggered),
+/// The links over which an operator hops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkRecipe {
+    /// Those of the configuration.
+    Thin,
+    /// Fat links, and long ones in SU(3) times a number.
+    Improved,
+    /// Fat links, and long ones in U(3) times a number.
+    ImprovedInU3,
 }
 
-/// The diagonal term A of a Wilson-like operator.
-pub struct Term {
-    /// Makes it, in double precision.
-    pub make: fn(&WilsonLike, &GaugeField) -> Result<Diagonal>,
-    /// Bytes on a device of A and of A⁻¹ on both parities, in a precision and for so many sites of each.
-    pub bytes: fn(Precision, usize) -> usize,
-    /// Whether A is a number, so that it needs no kernel, no memory and no choice of a Schur complement.
-    pub is_number: bool,
-    /// How the other quark of a doublet is called where γ5 M γ5 is not M† but its M†, by what it has instead: its
-    /// propagator is not that of this one, and γ5 S† γ5 is its antiquark's. `None` where γ5 M γ5 = M†.
-    pub partner: Option<&'static str>,
-    /// How it depends on the links.
-    pub dependence: fn(&WilsonLike) -> LinkDependence,
-    /// Kernels with it.
-    pub(crate) rows: &'static DiagonalKernels,
-    /// Kernels that make it.
-    pub(crate) setup: &'static [&'static Table],
-}
-
-/// How a diagonal term depends on the links.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum LinkDependence {
-    /// Not at all.
-    None,
-    /// By the field strength, with the coefficients of a clover term in the spatial and in the temporal planes.
-    Linear([f64; 2]),
-    /// As d exp(C/d), C being the field strength with these coefficients and d the number in its place where links are 1. The
-    /// determinant is a constant.
-    Exponential([f64; 2]),
-}
-
-/// The links of a staggered operator.
-pub struct LinksOfStaggered {
+impl LinkRecipe {
     /// Whether there are fat and long links.
-    pub improved: bool,
-    /// Whether long links are in U(3), and not in SU(3).
-    pub in_u3: bool,
+    pub const fn is_improved(self) -> bool {
+        !matches!(self, LinkRecipe::Thin)
+    }
+}
+
+/// The kernels of an operator.
+pub(crate) struct OperatorKernels {
+    /// Those of its hops. The last one determines in which formats of fields and links the operator exists.
+    pub rows: &'static [&'static Table],
+    /// For sites whose hops leave the process's part.
+    pub exterior: &'static Table,
+    /// Packs links.
+    pub pack: &'static Table,
+    /// Packs faces of fields.
+    pub faces: &'static Table,
+    /// What else is made ahead of a solve.
+    pub setup: &'static [&'static Table],
 }
 
 impl std::fmt::Debug for Definition {
@@ -226,38 +102,25 @@ impl PartialEq for Definition {
 }
 
 impl Definition {
-    /// The diagonal term, of a Wilson-like operator.
-    pub fn term(&self) -> Option<&Term> {
-        match &self.details {
-            Details::WilsonLike(term) => Some(term),
-            Details::Staggered(_) => None,
-        }
-    }
     /// How the other quark of a doublet is called, where it has an M of its own: see [`Term::partner`].
     pub fn partner(&self) -> Option<&'static str> {
-        self.term().and_then(|term| term.partner)
-    }
-    /// What its links are, of a staggered operator.
-    pub fn staggered(&self) -> Option<&LinksOfStaggered> {
-        match &self.details {
-            Details::WilsonLike(_) => None,
-            Details::Staggered(links) => Some(links),
-        }
+        self.term.as_ref().and_then(|term| term.partner)
     }
     /// Whether fat and long links take the place of those of a configuration.
     pub fn is_improved(&self) -> bool {
-        self.staggered().is_some_and(|links| links.improved)
+        self.links.is_improved()
+    }
+    /// Whether long links are in U(3), and not in SU(3).
+    pub fn is_in_u3(&self) -> bool {
+        self.links == LinkRecipe::ImprovedInU3
     }
     /// Steps of its longest hop.
     pub fn steps(&self) -> usize {
         if self.is_improved() { 3 } else { 1 }
     }
-    /// The kernel that tells in which formats of fields and links it is there.
+    /// The kernel whose instances are the formats in which the operator exists.
     fn hops(&self) -> &'static Table {
-        match &self.details {
-            Details::WilsonLike(term) => term.rows.inverse.0,
-            Details::Staggered(links) => StaggeredLinks::hops(links.improved),
-        }
+        self.kernels.rows.last().expect("operators hop")
     }
     /// Whether there are kernels for a format of fields and links.
     pub fn exists(&self, precision: Precision, storage: LinkStorage) -> bool {
@@ -295,23 +158,14 @@ impl Definition {
             (CONVERT.0, Format { to: Some(precision), ..double }),
             (CONVERT.0, Format { to: Some(Precision::Double), ..of_fields }),
         ];
-        let (rows, exterior, pack, faces): (&[&Table], _, _, _) = match &self.details {
-            Details::WilsonLike(term) => {
-                all.extend(term.setup.iter().map(|table| (*table, Format::NONE)));
-                (&[WILSON_ROW.0, term.rows.inverse.0], WILSON_EXTERIOR.0, PACK_LINKS.0, PACK_SPINORS.0)
-            }
-            Details::Staggered(links) if links.improved => {
-                (&[IMPROVED_ROW.0], IMPROVED_EXTERIOR.0, PACK_LONG.0, PACK_COLOURS.0)
-            }
-            Details::Staggered(_) => (&[STAGGERED_ROW.0], STAGGERED_EXTERIOR.0, PACK_LINKS.0, PACK_COLOURS.0),
-        };
-        let in_u3 = self.staggered().is_some_and(|links| links.in_u3);
+        let OperatorKernels { rows, exterior, pack, faces, setup } = &self.kernels;
+        all.extend(setup.iter().map(|table| (*table, Format::NONE)));
         for (precision, storage) in [(Precision::Double, LinkStorage::FULL), (precision, storage)] {
-            let format = Format::with_links(precision, if in_u3 { storage.with_phase() } else { storage });
+            let format = Format::with_links(precision, if self.is_in_u3() { storage.with_phase() } else { storage });
             all.extend(rows.iter().map(|table| (*table, format)));
-            all.push((pack, format));
+            all.push((*pack, format));
             if cut {
-                all.extend([(exterior, format), (faces, of_fields)]);
+                all.extend([(*exterior, format), (*faces, of_fields)]);
             }
         }
         all
@@ -334,156 +188,158 @@ impl Definition {
     }
 }
 
-/// Coefficients of a Wilson-like operator's diagonal term, at most.
-pub const COEFFICIENTS: usize = 3;
-
-/// A Wilson-like operator: a definition with numbers for its parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct WilsonLike {
-    /// Which one it is.
-    pub definition: &'static Definition,
-    /// Mass, boundary condition and anisotropy.
-    pub wilson: WilsonParams,
-    /// Coefficients of the diagonal term, in an order that the definition knows.
-    pub coefficients: [f64; COEFFICIENTS],
-    /// The Schur complement to solve.
-    pub schur: Schur,
-    /// Twisted boundary conditions.
-    pub theta: BoundaryAngles,
-}
-
-impl WilsonLike {
-    /// Without phases at the ends of the lattice.
-    pub fn new(
-        definition: &'static Definition,
-        wilson: WilsonParams,
-        coefficients: [f64; COEFFICIENTS],
-        schur: Schur,
-    ) -> Self {
-        WilsonLike { definition, wilson, coefficients, schur, theta: BoundaryAngles::default() }
-    }
-    /// A on links of a device, in double precision.
+/// The links of a configuration in every format, for operators.
+pub trait OperatorLinks {
+    /// The configuration's links, with the phases of twisted boundary conditions.
+    ///
+    /// # Errors
+    /// Fat and long links only; failures of the device.
+    fn thin(&self, theta: BoundaryAngles, precision: Precision, storage: LinkStorage) -> Result<Arc<DeviceGauge>>;
+    /// Fat and long links, with the phases of twisted boundary conditions.
     ///
     /// # Errors
     /// Failures of the device.
-    pub fn diagonal(&self, thin: &GaugeField) -> Result<Diagonal> {
-        match &self.definition.details {
-            Details::WilsonLike(term) => (term.make)(self, thin),
-            Details::Staggered(_) => Ok(Diagonal::number(self.wilson.diagonal())),
-        }
+    fn fat_and_long(
+        &self,
+        smearing: Smearing,
+        theta: BoundaryAngles,
+        precision: Precision,
+        storage: LinkStorage,
+    ) -> Result<Arc<StaggeredLinks>>;
+    /// A Wilson-like operator's diagonal term in double precision.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    fn diagonal(&self, operator: &Operator) -> Result<Diagonal>;
+}
+
+/// The parameters of operators of a family: all that is needed of them, whatever the family is.
+pub trait OperatorParameters: Any + std::fmt::Debug + Send + Sync {
+    /// Which operator they belong to.
+    fn definition(&self) -> &'static Definition;
+    /// The bare mass m.
+    fn mass(&self) -> f64;
+    /// The operator with another mass.
+    fn with_mass(&self, mass: f64) -> Operator;
+    /// Twisted boundary conditions.
+    fn theta(&self) -> BoundaryAngles;
+    /// The operator with twisted boundary conditions.
+    fn with_theta(&self, theta: BoundaryAngles) -> Operator;
+    /// The boundary condition in t.
+    fn boundary(&self) -> TimeBoundary;
+    /// Whether others are of the same family and have the same values.
+    fn equals(&self, other: &dyn Any) -> bool;
+    /// L_s, the extent of a fifth dimension.
+    fn ls(&self) -> usize {
+        1
     }
-    /// How A depends on the links.
-    pub fn dependence(&self) -> LinkDependence {
-        self.definition.term().map_or(LinkDependence::None, |term| (term.dependence)(self))
+    /// How fat and long links are made.
+    fn smearing(&self) -> Smearing {
+        Smearing::None
     }
-    /// Whether A is a number.
-    pub fn has_number(&self) -> bool {
-        self.definition.term().is_none_or(|term| term.is_number)
+    /// What is said beside an answer of how fat and long links are made, once that is known, if they were not `read` as they
+    /// are.
+    fn describe_smearing(&self, _read: bool) -> Map<String, Value> {
+        Map::new()
     }
-    /// Whether another operator has the same hops and the same kind of diagonal term, so that what is nearly in the kernel of one
-    /// is so for the other.
-    pub(crate) fn differs_in_numbers(&self, other: &Self) -> bool {
-        let hops = |operator: &Self| (operator.wilson.boundary, operator.wilson.anisotropy, operator.theta);
-        std::ptr::eq(self.definition, other.definition) && hops(self) == hops(other)
+    /// Whether an antiperiodic boundary condition is spread over all links in t.
+    fn is_spread(&self) -> bool {
+        false
     }
-    /// Bytes on a device of A and A⁻¹ on both parities, for so many sites of each.
-    pub fn diagonal_bytes(&self, precision: Precision, sites: usize) -> usize {
-        self.definition.term().map_or(0, |term| (term.bytes)(precision, sites))
+    /// The Schur complement on links in a format, for blocks of `nrhs` right-hand sides.
+    ///
+    /// # Errors
+    /// Formats that the operator does not have, and failures of the device.
+    fn even_odd(
+        &self,
+        links: &dyn OperatorLinks,
+        format: (Precision, LinkStorage),
+        nrhs: usize,
+    ) -> Result<Rc<dyn EvenOdd>>;
+    /// Whether the Schur complement is Hermitian and positive, so that it is solved by CG.
+    fn is_positive(&self) -> bool;
+    /// Fields on one parity that the Schur complement keeps.
+    fn kept_fields(&self) -> usize;
+    /// What its hops send.
+    fn halo_field(&self) -> HaloField;
+    /// Bytes on a device of the links on `sites` sites of each parity.
+    fn link_bytes(&self, precision: Precision, storage: LinkStorage, sites: usize) -> usize;
+    /// Bytes on a device of the diagonal term and its inverse on `sites` sites of each parity.
+    fn diagonal_bytes(&self, _: Precision, _sites: usize) -> usize {
+        0
     }
 }
 
 /// Which operator M, with its parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Operator {
-    /// M = A − h D on spinors, with a diagonal term A.
-    WilsonLike(WilsonLike),
-    /// M = m + ½ D on colour vectors.
-    Staggered(StaggeredOperator),
+#[derive(Clone, Debug)]
+pub struct Operator(Arc<dyn OperatorParameters>);
+
+impl PartialEq for Operator {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.equals(&*other.0)
+    }
+}
+
+impl<P: OperatorParameters> From<P> for Operator {
+    fn from(parameters: P) -> Self {
+        Operator(Arc::new(parameters))
+    }
+}
+
+impl From<&Operator> for Operator {
+    fn from(operator: &Operator) -> Self {
+        operator.clone()
+    }
+}
+
+/// All that parameters give.
+impl std::ops::Deref for Operator {
+    type Target = dyn OperatorParameters;
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
 }
 
 impl Operator {
-    /// Which one it is.
-    pub fn definition(&self) -> &'static Definition {
-        match self {
-            Operator::WilsonLike(operator) => operator.definition,
-            Operator::Staggered(operator) => operator.definition,
-        }
+    /// Its parameters, if they are those of a family.
+    pub fn parameters<P: OperatorParameters>(&self) -> Option<&P> {
+        (&*self.0 as &dyn Any).downcast_ref()
     }
     /// What lives on the sites.
     pub fn kind(&self) -> FermionKind {
         self.definition().kind
     }
-    /// The bare mass m.
-    pub fn mass(&self) -> f64 {
-        match self {
-            Operator::WilsonLike(operator) => operator.wilson.mass,
-            Operator::Staggered(operator) => operator.params.mass,
-        }
-    }
-    /// The same with another mass.
-    #[must_use]
-    pub fn with_mass(self, mass: f64) -> Self {
-        match self {
-            Operator::WilsonLike(operator) => {
-                Operator::WilsonLike(WilsonLike { wilson: WilsonParams { mass, ..operator.wilson }, ..operator })
-            }
-            Operator::Staggered(operator) => Operator::Staggered(StaggeredOperator {
-                params: StaggeredParams { mass, ..operator.params },
-                ..operator
-            }),
-        }
-    }
-    /// What is said beside an answer of how fat and long links are made, once that is known, if they were not `read` as they
-    /// are.
-    pub fn describe_smearing(&self, read: bool) -> Map<String, Value> {
-        match self {
-            Operator::WilsonLike(_) => Map::new(),
-            Operator::Staggered(operator) => if read { Smearing::None } else { operator.smearing }.describe(),
-        }
-    }
-    /// Twisted boundary conditions.
-    pub fn theta(&self) -> BoundaryAngles {
-        match self {
-            Operator::WilsonLike(operator) => operator.theta,
-            Operator::Staggered(operator) => operator.theta,
-        }
-    }
-    /// The same with twisted boundary conditions.
-    #[must_use]
-    pub fn with_theta(self, theta: BoundaryAngles) -> Self {
-        match self {
-            Operator::WilsonLike(operator) => Operator::WilsonLike(WilsonLike { theta, ..operator }),
-            Operator::Staggered(operator) => Operator::Staggered(StaggeredOperator { theta, ..operator }),
-        }
+    /// The shape of its fields.
+    pub fn shape(&self, precision: Precision, nrhs: usize) -> FieldShape {
+        FieldShape::new(self.kind(), precision, nrhs).with_ls(self.ls())
     }
     /// How its links are stored where a storage is asked for. Those in U(3) need the phase of their determinant beside 12 or 8 reals,
     /// or all reals where there are no kernels with it: links in SU(3) with phases of twisted boundary conditions, and long links of
     /// HISQ.
     pub fn storage(&self, asked: LinkStorage) -> LinkStorage {
-        match (self.definition().staggered(), self.theta().are_zero()) {
-            (Some(links), without) if links.improved => {
-                if links.in_u3 || !without {
-                    asked.with_phase()
-                } else {
-                    asked
-                }
-            }
-            (_, true) => asked,
-            (_, false) => asked.with_all_reals(),
+        let phases = !self.theta().are_zero();
+        match self.definition().links {
+            LinkRecipe::Thin if phases => asked.with_all_reals(),
+            LinkRecipe::ImprovedInU3 => asked.with_phase(),
+            LinkRecipe::Improved if phases => asked.with_phase(),
+            LinkRecipe::Thin | LinkRecipe::Improved => asked,
         }
     }
-    /// The boundary condition in t.
-    pub fn boundary(&self) -> TimeBoundary {
-        match self {
-            Operator::WilsonLike(operator) => operator.wilson.boundary,
-            Operator::Staggered(operator) => operator.params.boundary,
-        }
+    /// How links are stored for it: as asked for, or thin links with two rows where there are kernels for these only, not in this
+    /// build alone.
+    pub(crate) fn compiled_storage(&self, precision: Precision, asked: LinkStorage) -> LinkStorage {
+        let (definition, storage) = (self.definition(), self.storage(asked));
+        let possible = || !definition.missing_features(precision, storage).is_empty();
+        let keeps = definition.term.is_none() || definition.exists(precision, storage) || possible();
+        if keeps { storage } else { storage.with_two_rows() }
     }
-}
-
-impl From<WilsonLike> for Operator {
-    fn from(operator: WilsonLike) -> Self {
-        Operator::WilsonLike(operator)
+    /// Refuses formats for which there are no kernels, if need be with two rows of each link.
+    pub(crate) fn expect_kernels(&self, precision: Precision, asked: LinkStorage) -> Result {
+        let (definition, storage) = (self.definition(), self.compiled_storage(precision, asked));
+        match definition.exists(precision, storage) {
+            true => Ok(()),
+            false => Err(definition.no_kernels(precision, asked, storage)),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use super::wilson::Wilson;
 use crate::backend::{Call, view};
 use crate::domain::Result;
 use crate::domain::{PartialSums, SumTarget};
-use crate::field::{DeviceField, FieldShape};
+use crate::field::{DeviceField, FieldShape, FullField};
 use crate::halo::{ExteriorPart, Hop, hop};
 use gpu_kernels::Instances;
 use gpu_kernels::diagonal::DiagonalArguments;
@@ -81,6 +81,31 @@ impl<'a> WilsonHop<'a> {
 }
 
 impl Wilson {
+    /// `out` = D ψ on the sites of `parity`, or D† ψ. `input` lives on the other parity.
+    pub fn dslash(&self, parity: usize, dagger: bool, input: &DeviceField, out: &mut DeviceField) -> Result {
+        self.launch(&WilsonHop::hops(parity, dagger, input, out))
+    }
+    /// `out` = a x + b D ψ on the sites of `parity`, or with D†. `x` is on `parity`, `input` on the other.
+    #[allow(clippy::too_many_arguments)]
+    pub fn dslash_add(
+        &self,
+        parity: usize,
+        dagger: bool,
+        ax: (f64, &DeviceField),
+        by: (f64, &DeviceField),
+        out: &mut DeviceField,
+    ) -> Result {
+        self.launch(&WilsonHop::sum(parity, dagger, ax, by, out))
+    }
+    /// `out` = M ψ, or M† ψ, on all sites.
+    pub fn full(&self, dagger: bool, psi: &FullField, out: &mut FullField) -> Result {
+        let (diagonal, hop) = (self.params().diagonal(), self.params().hop());
+        for parity in 0..2 {
+            let (x, input) = (psi.parity(parity), psi.parity(1 - parity));
+            self.dslash_add(parity, dagger, (diagonal, x), (-hop, input), out.parity_mut(parity))?;
+        }
+        Ok(())
+    }
     /// Computes a row.
     pub(super) fn launch(&self, row: &WilsonHop<'_>) -> Result {
         let (backend, format, shape) = (self.domain().backend(), self.format(), self.shape_of(row));

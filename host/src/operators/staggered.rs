@@ -1,33 +1,34 @@
 //! Staggered operators: M = m + ½ D with the hopping term D of Babich et al. 2011, eqs. 3 and 4, naive (thin links, one
 //! hop) and improved (fat links and long links of three hops: asqtad, HISQ). D is anti-Hermitian, so that
 //! M†M = m² − ¼ D² does not mix the parities.
-use super::angles::BoundaryAngles;
-use super::clover::U0;
+use super::angles::{BC_TIME, BOUNDARIES, BoundaryAngles, TimeBoundary};
 use super::even_odd::{EvenOdd, Width};
-use super::operator::{Definition, Details, Key, KeyKind, Keys, LARGEST, LinksOfStaggered, Operator, Resolved, choose};
-use super::wilson::{BC_TIME, BOUNDARIES, MASS, TimeBoundary};
+use super::keys::{Key, KeyKind, Keys, choose};
+use super::operator::{Definition, LinkRecipe, Operator, OperatorKernels, OperatorLinks, OperatorParameters, Resolved};
+use super::smearing::{Smearing, Tadpole, U0};
+use super::staggered_links::StaggeredLinks;
+use super::wilson::MASS;
 use crate::backend::{Call, DeviceBuffer, view};
-use crate::domain::{DeviceError, Domain, Result};
+use crate::domain::{DeviceError, Result};
 use crate::domain::{PartialSums, SumTarget};
 use crate::field::{DeviceField, DeviceGauge, FieldShape, FieldSpace, FullField};
-use crate::halo::{ExteriorPart, Hop, HopBoundary, hop};
-use gpu_kernels::exterior::{IMPROVED_EXTERIOR, IMPROVED_EXTERIOR_DOT, STAGGERED_EXTERIOR, STAGGERED_EXTERIOR_DOT};
+use crate::halo::{ExteriorPart, HaloField, Hop, HopBoundary, hop};
+use gpu_kernels::exterior::{IMPROVED_EXTERIOR, STAGGERED_EXTERIOR};
+use gpu_kernels::faces::PACK_COLOURS;
 use gpu_kernels::field::Field;
 use gpu_kernels::ghost::Ghosts;
 use gpu_kernels::lattice::Region;
-use gpu_kernels::staggered::{IMPROVED_ROW, IMPROVED_ROW_DOT, Phases, STAGGERED_ROW, STAGGERED_ROW_DOT, StaggeredRow};
-use gpu_kernels::{FermionKind, Format, Instances, LinkStorage, Precision, SumInstances, Table};
+use gpu_kernels::smeared::{PACK_LINKS, PACK_LONG};
+use gpu_kernels::staggered::{IMPROVED_ROW, Phases, STAGGERED_ROW, StaggeredRow};
+use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
 use serde_json::{Map, Value};
 use solvers::{CgStep, LinearOperator, Overlap, VectorSpace};
+use std::any::Any;
 use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::Arc;
 
-/// Flops per site for the naive hopping term, by the community's standard count: eight products of a matrix and a vector and
-/// seven sums.
-pub const STAGGERED_FLOPS: f64 = 570.0;
-/// Operations of the improved hopping term per site.
-pub const IMPROVED_FLOPS: f64 = 1146.0;
 /// Operations of a x + b … per site: two for each of the 6 real components.
 const ADD_FLOPS: f64 = 12.0;
 
@@ -108,53 +109,6 @@ static NAIK_EPSILON: Key = Key::new(
 )
 .or("0");
 
-/// The tadpole factor of asqtad.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Tadpole {
-    /// u_0
-    Given(f64),
-    /// The fourth root of the mean plaquette.
-    Plaquette,
-}
-
-impl Tadpole {
-    /// A number above 0, or `plaquette`.
-    ///
-    /// # Errors
-    /// A sentence about anything else.
-    pub fn parse(text: &str) -> std::result::Result<Self, String> {
-        match text.parse::<f64>() {
-            _ if text == "plaquette" => Ok(Tadpole::Plaquette),
-            // Paths of n links are divided by its power n − 1.
-            Ok(u0) if (1e-3..=LARGEST).contains(&u0) => Ok(Tadpole::Given(u0)),
-            _ => Err(format!("'{text}' is neither a number above 0, from 1e-3 to {LARGEST:e}, nor 'plaquette'")),
-        }
-    }
-}
-
-/// What the links of a staggered operator are made of.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Smearing {
-    /// They are those of the configuration.
-    None,
-    /// Asqtad (Orginos, Toussaint and Sugar 1999).
-    Asqtad(Tadpole),
-    /// HISQ (Follana et al. 2007), with the correction ε of the Naik term.
-    Hisq(f64),
-}
-
-impl Smearing {
-    /// What is said of it beside an answer.
-    pub(super) fn describe(self) -> Map<String, Value> {
-        let (u0, epsilon) = match self {
-            Smearing::Asqtad(Tadpole::Given(u0)) => (Some(u0), None),
-            Smearing::Hisq(epsilon) => (None, Some(epsilon)),
-            Smearing::None | Smearing::Asqtad(Tadpole::Plaquette) => (None, None),
-        };
-        [("u0".to_string(), u0.into()), ("naik_epsilon".to_string(), epsilon.into())].into_iter().collect()
-    }
-}
-
 /// A staggered operator: a definition with values for its parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StaggeredOperator {
@@ -190,6 +144,23 @@ impl StaggeredOperator {
     /// Whether there are fat and long links.
     pub fn is_improved(&self) -> bool {
         self.definition.is_improved()
+    }
+    /// The operator on links in a format.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub(crate) fn on(
+        &self,
+        links: &dyn OperatorLinks,
+        precision: Precision,
+        storage: LinkStorage,
+    ) -> Result<Staggered> {
+        let storage = if self.theta.are_zero() { storage } else { Operator::from(*self).storage(storage) };
+        let links = match self.is_improved() {
+            true => links.fat_and_long(self.smearing, self.theta, precision, storage)?,
+            false => Arc::new(StaggeredLinks::naive(links.thin(self.theta, precision, storage)?)),
+        };
+        Ok(Staggered::new(links, self.params))
     }
     /// With a number for the tadpole factor, where that is to follow from the mean plaquette. `None` where that is not above
     /// 0.
@@ -230,9 +201,57 @@ impl From<StaggeredParams> for StaggeredOperator {
         Self::naive(params)
     }
 }
-impl From<StaggeredOperator> for Operator {
-    fn from(operator: StaggeredOperator) -> Self {
-        Operator::Staggered(operator)
+impl OperatorParameters for StaggeredOperator {
+    fn definition(&self) -> &'static Definition {
+        self.definition
+    }
+    fn mass(&self) -> f64 {
+        self.params.mass
+    }
+    fn with_mass(&self, mass: f64) -> Operator {
+        StaggeredOperator { params: StaggeredParams { mass, ..self.params }, ..*self }.into()
+    }
+    fn theta(&self) -> BoundaryAngles {
+        self.theta
+    }
+    fn with_theta(&self, theta: BoundaryAngles) -> Operator {
+        StaggeredOperator { theta, ..*self }.into()
+    }
+    fn boundary(&self) -> TimeBoundary {
+        self.params.boundary
+    }
+    fn equals(&self, other: &dyn Any) -> bool {
+        other.downcast_ref() == Some(self)
+    }
+    fn smearing(&self) -> Smearing {
+        self.smearing
+    }
+    fn describe_smearing(&self, read: bool) -> Map<String, Value> {
+        if read { Smearing::None } else { self.smearing }.describe()
+    }
+    fn is_spread(&self) -> bool {
+        self.spread
+    }
+    fn even_odd(
+        &self,
+        links: &dyn OperatorLinks,
+        (precision, storage): (Precision, LinkStorage),
+        nrhs: usize,
+    ) -> Result<Rc<dyn EvenOdd>> {
+        Ok(Rc::new(EvenOddStaggered::new(self.on(links, precision, storage)?, nrhs)?))
+    }
+    fn is_positive(&self) -> bool {
+        true
+    }
+    fn kept_fields(&self) -> usize {
+        1
+    }
+    fn halo_field(&self) -> HaloField {
+        HaloField::Colours(self.definition.steps() as u32)
+    }
+    fn link_bytes(&self, precision: Precision, storage: LinkStorage, sites: usize) -> usize {
+        let storage = Operator::from(*self).storage(storage);
+        StaggeredLinks::bytes_for(self.is_improved(), precision, storage, sites)
     }
 }
 impl From<StaggeredParams> for Operator {
@@ -262,7 +281,23 @@ pub static STAGGERED: Definition = Definition {
     output: &OUTPUT,
     sample: || StaggeredParams::new(0.1, TimeBoundary::Antiperiodic).into(),
     has_own_kernels: true,
-    details: Details::Staggered(LinksOfStaggered { improved: false, in_u3: false }),
+    links: LinkRecipe::Thin,
+    term: None,
+    kernels: OperatorKernels {
+        rows: &[STAGGERED_ROW.0],
+        exterior: STAGGERED_EXTERIOR.0,
+        pack: PACK_LINKS.0,
+        faces: PACK_COLOURS.0,
+        setup: &[],
+    },
+};
+
+const IMPROVED_KERNELS: OperatorKernels = OperatorKernels {
+    rows: &[IMPROVED_ROW.0],
+    exterior: IMPROVED_EXTERIOR.0,
+    pack: PACK_LONG.0,
+    faces: PACK_COLOURS.0,
+    setup: &[],
 };
 
 /// Asqtad.
@@ -280,7 +315,9 @@ pub static ASQTAD: Definition = Definition {
     output: &OUTPUT,
     sample: || StaggeredOperator::asqtad(StaggeredParams::new(0.1, TimeBoundary::Antiperiodic), 1.0).into(),
     has_own_kernels: true,
-    details: Details::Staggered(LinksOfStaggered { improved: true, in_u3: false }),
+    links: LinkRecipe::Improved,
+    term: None,
+    kernels: IMPROVED_KERNELS,
 };
 
 /// HISQ.
@@ -297,84 +334,10 @@ pub static HISQ: Definition = Definition {
     output: &OUTPUT,
     sample: || StaggeredOperator::hisq(StaggeredParams::new(0.1, TimeBoundary::Antiperiodic), 0.0).into(),
     has_own_kernels: false,
-    details: Details::Staggered(LinksOfStaggered { improved: true, in_u3: true }),
+    links: LinkRecipe::ImprovedInU3,
+    term: None,
+    kernels: IMPROVED_KERNELS,
 };
-
-/// Links of a staggered operator, for one or for both kinds of hops.
-pub struct StaggeredLinks {
-    /// Thin or fat ones.
-    near: Arc<DeviceGauge>,
-    /// For hops of three sites.
-    long: Option<DeviceGauge>,
-    /// Without the signs η.
-    bare: bool,
-}
-
-impl StaggeredLinks {
-    /// Of the naive operator.
-    pub fn naive(links: Arc<DeviceGauge>) -> Self {
-        StaggeredLinks { near: links, long: None, bare: false }
-    }
-    /// For Σ_μ U_μ(x) ψ(x+μ̂) − U_μ†(x−μ̂) ψ(x−μ̂), without the signs η.
-    pub(crate) fn bare(links: DeviceGauge) -> Self {
-        StaggeredLinks { near: Arc::new(links), long: None, bare: true }
-    }
-    /// Whether there are kernels for a format, which is that of long links for the improved operator: not for links in
-    /// temporal gauge, not for phases of thin links, which have none, and not for fields in 16-bit floating point, which
-    /// would save no memory where a norm fills up a 16-byte chunk.
-    pub fn exists(improved: bool, precision: Precision, storage: LinkStorage) -> bool {
-        Self::hops(improved).instance(Format::with_links(precision, storage)).is_some()
-    }
-    pub(super) fn hops(improved: bool) -> &'static Table {
-        if improved { IMPROVED_ROW.0 } else { STAGGERED_ROW.0 }
-    }
-    /// Fat and long links; see [`DeviceGauge::from_thin`].
-    ///
-    /// # Errors
-    /// Long links on another lattice than the fat ones, in the memory of another backend, or in another precision; fat links
-    /// that are not stored with all their real numbers.
-    pub fn improved(fat: DeviceGauge, long: DeviceGauge) -> Result<Self> {
-        fat.domain().expect_here("a field of long links", long.domain())?;
-        let expected = Format::with_links(long.precision(), LinkStorage { reals: 18, ..long.storage() });
-        let found = Format::with_links(fat.precision(), fat.storage());
-        if found != expected {
-            return Err(DeviceError::OtherFormat { found, expected });
-        }
-        Ok(StaggeredLinks { near: Arc::new(fat), long: Some(long), bare: false })
-    }
-    /// Where they live.
-    pub fn domain(&self) -> &Domain {
-        self.near.domain()
-    }
-    /// The precision of fields next to them.
-    pub fn precision(&self) -> Precision {
-        self.near.precision()
-    }
-    /// Operations of the hopping term per site.
-    pub fn flops(&self) -> f64 {
-        if self.long.is_some() { IMPROVED_FLOPS } else { STAGGERED_FLOPS }
-    }
-    /// Bytes of the links that the hopping term reads at a site.
-    pub fn read_bytes(&self) -> usize {
-        let links = [Some(&*self.near), self.long.as_ref()];
-        links.into_iter().flatten().map(|links| links.storage().read_bytes(links.precision())).sum()
-    }
-    /// Steps of its longest hop.
-    fn steps(&self) -> u32 {
-        if self.long.is_some() { 3 } else { 1 }
-    }
-    /// Of kernels: with the storage of the long links, where there are any.
-    fn format(&self) -> Format {
-        Format::with_links(self.precision(), self.long.as_ref().unwrap_or(&*self.near).storage())
-    }
-    /// The kernels of rows: by themselves and with sums, in the interior and in exteriors.
-    fn kernels(&self) -> [(&'static Instances<StaggeredRow>, &'static SumInstances<StaggeredRow>); 2] {
-        match self.long {
-            None => [(&STAGGERED_ROW, &STAGGERED_ROW_DOT), (&STAGGERED_EXTERIOR, &STAGGERED_EXTERIOR_DOT)],
-            Some(_) => [(&IMPROVED_ROW, &IMPROVED_ROW_DOT), (&IMPROVED_EXTERIOR, &IMPROVED_EXTERIOR_DOT)],
-        }
-    }
-}
 
 /// A staggered operator.
 pub struct Staggered {
@@ -545,6 +508,12 @@ impl EvenOddStaggered {
         let constant = staggered.params.mass.powi(2) + shift;
         Ok(EvenOddStaggered { staggered, parity, constant, other, sums })
     }
+    /// `out` = (M†M + σ) x on the sites of a parity.
+    fn apply_on(&self, parity: usize, x: &DeviceField, out: &mut DeviceField) -> Result {
+        let mut other = self.other.borrow_mut();
+        self.staggered.dslash(1 - parity, x, &mut other)?;
+        self.staggered.dslash_add(parity, (self.constant, x), (-0.25, &other), out)
+    }
     /// `out` = (M†M + σ + `shift`) x, and the sums (w, out) and ‖out‖² that were launched with it.
     fn launch_sums(
         &self,
@@ -568,9 +537,7 @@ impl EvenOddStaggered {
 
 impl LinearOperator<FieldSpace> for EvenOddStaggered {
     fn apply(&self, x: &DeviceField, out: &mut DeviceField) -> std::result::Result<(), DeviceError> {
-        let mut other = self.other.borrow_mut();
-        self.staggered.dslash(1 - self.parity, x, &mut other)?;
-        self.staggered.dslash_add(self.parity, (self.constant, x), (-0.25, &other), out)
+        self.apply_on(self.parity, x, out)
     }
     fn apply_dagger(&self, x: &DeviceField, out: &mut DeviceField) -> std::result::Result<(), DeviceError> {
         self.apply(x, out)
@@ -652,6 +619,13 @@ impl EvenOdd for EvenOddStaggered {
         let constant = |c: f64| vec![Complex64::new(c, 0.0); out.nrhs()];
         let (a, b) = (constant(self.staggered.params.mass), constant(hop));
         space.axpby(&a, psi.parity(parity), &b, out)
+    }
+    fn full(&self, dagger: bool, psi: &FullField, out: &mut FullField) -> Result {
+        self.staggered.full(dagger, psi, out)
+    }
+    /// Parity by parity as m² − ¼ D².
+    fn normal(&self, psi: &mut FullField, out: &mut FullField) -> Result {
+        (0..2).try_for_each(|parity| self.apply_on(parity, psi.parity(parity), out.parity_mut(parity)))
     }
     fn residual_factor(&self) -> f64 {
         1.0 / self.staggered.params.mass

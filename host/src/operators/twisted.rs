@@ -1,14 +1,15 @@
 //! Twisted mass: M = 4 + m + iμγ5 − ½ D, γ5 as in the DeGrand–Rossi basis (Frezzotti et al. 2001). It is M† with −μ,
 //! between two γ5: γ5 M(μ) γ5 = M†(−μ).
+use super::angles::{BC_TIME, TimeBoundary};
 use super::diagonal::{DeterminantBlocks, Diagonal, DiagonalForm, DiagonalKernels, SiteTerm, expect_number};
-use super::operator::{
-    COEFFICIENTS, Definition, Details, Key, KeyKind, Keys, LinkDependence, Operator, Term, WilsonLike,
-};
-use super::wilson::{BC_TIME, KAPPA, MASS, NU, TimeBoundary, Wilson, WilsonParams, XI};
+use super::keys::{Key, KeyKind, Keys};
+use super::operator::{Definition, LinkRecipe, Operator};
+use super::wilson::{KAPPA, MASS, NU, Wilson, WilsonParams, XI};
+use super::wilson_family::{COEFFICIENTS, LinkDependence, Term, WilsonLike, wilson_kernels};
 use super::wilson_like::Schur;
 use crate::domain::Result;
 use gpu_kernels::diagonal::DiagonalArguments;
-use gpu_kernels::wilson::{TWISTED_ROW, TWISTED_ROW_DOTS};
+use gpu_kernels::wilson::{TWISTED_ROW, TWISTED_ROW_DOTS, WILSON_ROW};
 use gpu_kernels::{FermionKind, Precision};
 
 /// Operations of a + iμγ5 at a site: two products and a sum for each of the 24 reals.
@@ -66,15 +67,15 @@ pub static TWISTED: Definition = Definition {
     ],
     sample: || TwistedParams { wilson: WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic), mu: 0.05 }.into(),
     has_own_kernels: true,
-    details: Details::WilsonLike(Term {
+    links: LinkRecipe::Thin,
+    term: Some(Term {
         make: |operator, _| Ok(Diagonal::of(Twist { a: operator.wilson.diagonal(), mu: operator.coefficients[0] })),
         bytes: |_, _| 0,
         is_number: false,
         partner: Some("-mu"),
         dependence: |_| LinkDependence::None,
-        rows: &ROWS,
-        setup: &[],
     }),
+    kernels: wilson_kernels(&[WILSON_ROW.0, TWISTED_ROW.0], &[]),
 };
 
 static ROWS: DiagonalKernels =

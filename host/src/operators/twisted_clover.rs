@@ -1,10 +1,13 @@
 //! Twisted mass on Wilson-clover fermions: M = A + iμγ5 − ½ D, with A the clover term. The Hermitian blocks E = A (A² + μ²)⁻¹
 //! and F = μ (A² + μ²)⁻¹ make (A + iμγ5)⁻¹ = E − iγ5 F, for γ5 and A commute.
+use super::angles::TimeBoundary;
 use super::clover::{self, CLOVER_FLOPS, CloverParams};
 use super::diagonal::{DeterminantBlocks, Diagonal, DiagonalForm, DiagonalKernels, SiteTerm, expect_number};
-use super::operator::{Definition, Details, Key, LinkDependence, Operator, Term, WilsonLike};
+use super::keys::Key;
+use super::operator::{Definition, LinkRecipe, Operator};
 use super::twisted::{MU, TWIST_FLOPS, mu};
-use super::wilson::{TimeBoundary, Wilson, WilsonParams};
+use super::wilson::{Wilson, WilsonParams};
+use super::wilson_family::{LinkDependence, Term, WilsonLike, wilson_kernels};
 use super::wilson_like::Schur;
 use crate::domain::{DeviceError, Result};
 use crate::field::{DeviceClover, GaugeField};
@@ -12,6 +15,7 @@ use gpu_kernels::clover::{
     CLOVER_TERM, HALF, TWISTED_CLOVER_INVERSE, TWISTED_CLOVER_ROW, TWISTED_CLOVER_ROW_DOTS, TwistedCloverInverse,
 };
 use gpu_kernels::diagonal::DiagonalArguments;
+use gpu_kernels::wilson::WILSON_ROW;
 use gpu_kernels::{FermionKind, Format, Precision};
 
 /// What a twisted-mass operator with a clover term needs besides links.
@@ -57,15 +61,15 @@ pub static TWISTED_CLOVER: Definition = Definition {
         TwistedCloverParams { clover: CloverParams::isotropic(wilson, 1.0, 1.0), mu: 0.05 }.into()
     },
     has_own_kernels: true,
-    details: Details::WilsonLike(Term {
+    links: LinkRecipe::Thin,
+    term: Some(Term {
         make: |operator, thin| TwistedTerm::new(operator, thin).map(Diagonal::of),
         bytes: |precision, sites| 8 * DeviceClover::bytes_for(precision, sites),
         is_number: false,
         partner: Some("-mu"),
         dependence: |operator| LinkDependence::Linear([operator.coefficients[0], operator.coefficients[1]]),
-        rows: &ROWS,
-        setup: &[CLOVER_TERM.0, TWISTED_CLOVER_INVERSE.0],
     }),
+    kernels: wilson_kernels(&[WILSON_ROW.0, TWISTED_CLOVER_ROW.0], &[CLOVER_TERM.0, TWISTED_CLOVER_INVERSE.0]),
 };
 
 /// Parameters of clover but the Schur complement, which is the symmetric one, and μ.

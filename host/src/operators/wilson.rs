@@ -1,19 +1,14 @@
 //! The Wilson operator: M = (4 + m) − ½ D = (1 − κ D) / (2κ), κ = 1 / (2 (4 + m)), with D of Clark et al. 2009, eq. 1;
 //! on an anisotropic lattice M = (1 + 3 ν/ξ_0 + m) − ½ (ν/ξ_0 D_space + D_time).
-use super::diagonal::{Diagonal, NUMBER_ROWS};
+use super::angles::{BOUNDARIES, TimeBoundary};
 use super::even_odd::Width;
-use super::operator::{
-    COEFFICIENTS, DIVISOR, Definition, Details, Key, KeyKind, Keys, LinkDependence, Operator, Term, WilsonLike, choose,
-    is_divisor,
-};
-use super::rows::WilsonHop;
-use super::wilson_like::Schur;
+use super::keys::{DIVISOR, Key, KeyKind, Keys, choose, is_divisor};
 use crate::domain::{Domain, Result};
-use crate::field::{DeviceField, DeviceGauge, FieldShape, FullField, HopPhases};
+use crate::field::{DeviceField, DeviceGauge, FieldShape, HopPhases};
 use crate::halo::HopBoundary;
 use gpu_kernels::lattice::Region;
 use gpu_kernels::wilson::{Hopping, WILSON_ROW};
-use gpu_kernels::{FermionKind, Format, LinkStorage, Precision};
+use gpu_kernels::{Format, LinkStorage, Precision};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -21,26 +16,6 @@ use std::sync::Arc;
 pub const DSLASH_FLOPS: f64 = 1320.0;
 /// Operations of a x + b D ψ per site: two more for each of the 24 real components.
 pub const DSLASH_ADD_FLOPS: f64 = DSLASH_FLOPS + 48.0;
-
-/// How fermions continue across the end of the lattice in t. They are periodic in space.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TimeBoundary {
-    /// ψ(t + T) = ψ(t)
-    Periodic,
-    /// ψ(t + T) = −ψ(t), as thermodynamics wants it.
-    #[default]
-    Antiperiodic,
-}
-
-impl TimeBoundary {
-    /// The factor of a hop across the boundary.
-    pub fn sign(self) -> f64 {
-        match self {
-            TimeBoundary::Periodic => 1.0,
-            TimeBoundary::Antiperiodic => -1.0,
-        }
-    }
-}
 
 /// Different lattice spacings in space and time, as Chroma counts: ξ_0 is the bare ratio of the spacings, ν the bare
 /// velocity of light. The hops in space are multiplied by ν/ξ_0.
@@ -187,44 +162,10 @@ impl Wilson {
             time_across: (time * self.params.boundary.sign()).into(),
         }
     }
-    /// `out` = D ψ on the sites of `parity`, or D† ψ. `input` lives on the other parity.
-    pub fn dslash(&self, parity: usize, dagger: bool, input: &DeviceField, out: &mut DeviceField) -> Result {
-        self.launch(&WilsonHop::hops(parity, dagger, input, out))
-    }
-    /// `out` = a x + b D ψ on the sites of `parity`, or with D†. `x` is on `parity`, `input` on the other.
-    #[allow(clippy::too_many_arguments)]
-    pub fn dslash_add(
-        &self,
-        parity: usize,
-        dagger: bool,
-        ax: (f64, &DeviceField),
-        by: (f64, &DeviceField),
-        out: &mut DeviceField,
-    ) -> Result {
-        self.launch(&WilsonHop::sum(parity, dagger, ax, by, out))
-    }
-    /// `out` = M ψ, or M† ψ, on all sites.
-    pub fn full(&self, dagger: bool, psi: &FullField, out: &mut FullField) -> Result {
-        let (diagonal, hop) = (self.params.diagonal(), self.params.hop());
-        for parity in 0..2 {
-            let (x, input) = (psi.parity(parity), psi.parity(1 - parity));
-            self.dslash_add(parity, dagger, (diagonal, x), (-hop, input), out.parity_mut(parity))?;
-        }
-        Ok(())
-    }
 }
 
 /// Bare mass.
 pub(super) static MASS: Key = Key::new("mass", "M", KeyKind::Number, "Bare mass in lattice units", "0.05");
-/// Boundary condition in t.
-pub(super) static BC_TIME: Key = Key::new(
-    "bc-time",
-    "NAME",
-    KeyKind::Word,
-    "Fermions at the end of the lattice in t: antiperiodic or periodic [default: antiperiodic]",
-    "\"antiperiodic\"",
-)
-.or("antiperiodic");
 /// κ
 pub(super) static KAPPA: Key =
     Key::new("kappa", "K", KeyKind::Number, "Hopping parameter, instead of the mass", "0.12").instead_of("mass");
@@ -247,10 +188,6 @@ pub(super) static NU: Key = Key::new(
 )
 .or("1");
 
-/// Names of the boundary conditions.
-pub const BOUNDARIES: [(&str, TimeBoundary); 2] =
-    [("antiperiodic", TimeBoundary::Antiperiodic), ("periodic", TimeBoundary::Periodic)];
-
 /// What is said of Wilson-like operators beside an answer.
 pub(super) static OUTPUT: [(&str, &str); 5] = [
     ("mass", "bare mass"),
@@ -259,39 +196,6 @@ pub(super) static OUTPUT: [(&str, &str); 5] = [
     ("nu", "bare velocity of light ν"),
     ("clover", "`null` without clover term, or its parameters, see below"),
 ];
-
-/// The Wilson operator.
-pub static WILSON: Definition = Definition {
-    name: "wilson",
-    title: "Wilson",
-    kind: FermionKind::Wilson,
-    formula: "M = (4 + m) - D/2, kappa = 1 / (2 (4 + m)), gamma matrices in the DeGrand-Rossi basis",
-    keys: &[&MASS, &KAPPA, &BC_TIME, &XI, &NU],
-    resolve: |keys| {
-        let params = WilsonParams::resolve(keys)?;
-        let mut described = params.describe();
-        described.insert("clover".into(), Value::Null);
-        Some((params.into(), described))
-    },
-    output: &OUTPUT,
-    sample: || WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic).into(),
-    has_own_kernels: true,
-    details: Details::WilsonLike(Term {
-        make: |operator, _| Ok(Diagonal::number(operator.wilson.diagonal())),
-        bytes: |_, _| 0,
-        is_number: true,
-        partner: None,
-        dependence: |_| LinkDependence::None,
-        rows: &NUMBER_ROWS,
-        setup: &[],
-    }),
-};
-
-impl From<WilsonParams> for Operator {
-    fn from(wilson: WilsonParams) -> Self {
-        WilsonLike::new(&WILSON, wilson, [0.0; COEFFICIENTS], Schur::Symmetric).into()
-    }
-}
 
 impl WilsonParams {
     /// From mass or kappa, boundary condition and anisotropy as typed.

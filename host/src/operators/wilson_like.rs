@@ -267,6 +267,12 @@ impl EvenOdd for EvenOddWilson {
             }
         }
     }
+    fn full(&self, dagger: bool, psi: &FullField, out: &mut FullField) -> Result {
+        if self.diagonal.term().is_none() {
+            return self.wilson.full(dagger, psi, out);
+        }
+        (0..2).try_for_each(|parity| self.row(parity, dagger, psi, out.parity_mut(parity)))
+    }
     fn residual_factor(&self) -> f64 {
         match self.schur {
             // A is close to the number in it.

@@ -276,7 +276,8 @@ mod tests {
     #[test]
     fn multigrid_takes_over_where_it_pays() {
         let request = Request::new(WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic));
-        let of = |sources, batch, made| Adviser::of_bicgstab(&Request { sources, ..request }, 1e-10, batch, made);
+        let of =
+            |sources, batch, made| Adviser::of_bicgstab(&Request { sources, ..request.clone() }, 1e-10, batch, made);
         // Iterations that a solve takes, as factors.
         let taking = |iterations: f64| 1e-10f64.powf(1.0 / iterations);
         assert_eq!(stops(of(0, 1, false), taking(1500.0)), None, "a setup for one right-hand side is longer");
@@ -308,7 +309,7 @@ mod tests {
     fn cg_takes_over_once() {
         let request = Request::new(WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic));
         assert!(!Fallback::new(&request, false).is_there());
-        assert!(!Fallback::new(&Request { escalate: false, ..request }, true).is_there());
+        assert!(!Fallback::new(&Request { escalate: false, ..request.clone() }, true).is_there());
         // BiCGstab has not given up: it keeps half of the iterations.
         let mut fallback = Fallback::new(&request, true);
         assert!(fallback.is_there() && !fallback.comes_back(Method::BICGSTAB));

@@ -1,20 +1,20 @@
 //! A gauge configuration on a device, with its links in every format that solves need.
-use super::formats::{Formats, MultigridState, StaggeredFormats, WilsonFormats};
+use super::formats::{Formats, MultigridState, SystemFormats, WilsonFormats};
 use super::report::SolveFailure;
 use super::request::{Request, Schwarz};
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::{Fermion, HostField, HostGauge};
-use crate::field::{DeviceField, DeviceGauge, FieldShape, FullField, GaugeField, HopPhases};
+use crate::field::{DeviceGauge, FieldShape, FullField, GaugeField, HopPhases};
 use crate::gauge::fixing::{Transformation, temporal_gauge_on};
 use crate::multigrid::{CycleResult, MakeOperator, Multigrid, MultigridParams, TestVectors};
 use crate::operators::fat_links::{Improvement, LinkGroup};
 use crate::operators::{
-    BoundaryAngles, Diagonal, EvenOdd, EvenOddStaggered, EvenOddWilson, MrInBlocks, Operator, OperatorForm, Smearing,
-    Staggered, StaggeredLinks, StaggeredOperator, TimeBoundary, Wilson, WilsonLike,
+    BoundaryAngles, Diagonal, EvenOdd, MrInBlocks, Operator, OperatorForm, OperatorLinks, Smearing, StaggeredLinks,
+    StaggeredOperator, TimeBoundary, WilsonLike,
 };
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
-use solvers::{LinearOperator, Observer, SolveError};
+use solvers::{Observer, SolveError};
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
@@ -331,24 +331,11 @@ impl<'g> Configuration<'g> {
         *self.improved.borrow_mut() = Some((smearing, links.clone()));
         Ok(links)
     }
-    /// The links of a staggered operator in a format.
-    pub(super) fn staggered_links(
-        &self,
-        operator: &StaggeredOperator,
-        precision: Precision,
-        storage: LinkStorage,
-    ) -> Result<Arc<StaggeredLinks>> {
-        let storage = if operator.theta.are_zero() { storage } else { Operator::from(*operator).storage(storage) };
-        match operator.is_improved() {
-            true => self.improved_links(operator.smearing)?.links(operator.theta, precision, storage),
-            false => Ok(Arc::new(StaggeredLinks::naive(self.links(operator.theta, precision, storage)?))),
-        }
-    }
     /// An operator in every format, for blocks of `nrhs` vectors.
     pub(super) fn formats(&self, operator: Operator, nrhs: usize) -> Result<Box<dyn Formats + '_>> {
-        Ok(match operator {
-            Operator::WilsonLike(operator) => Box::new(WilsonFormats::new(self, operator, nrhs)?),
-            Operator::Staggered(operator) => Box::new(StaggeredFormats::new(self, operator, 0, 0.0, nrhs)?),
+        Ok(match operator.parameters() {
+            Some(operator) => Box::new(WilsonFormats::new(self, *operator, nrhs)?),
+            None => Box::new(SystemFormats::new(self, operator, nrhs)?),
         })
     }
     /// The Schur complement of an operator in a format, for blocks of `nrhs` vectors; of staggered ones, M†M on the even
@@ -365,7 +352,7 @@ impl<'g> Configuration<'g> {
         nrhs: usize,
     ) -> Result<Rc<dyn EvenOdd>> {
         let operator = operator.into();
-        expect_kernels(&operator, precision, reconstruction)?;
+        operator.expect_kernels(precision, reconstruction)?;
         self.formats(operator, nrhs)?.any(precision, reconstruction)
     }
     /// *Collective.* The preconditioner of GCR-DD for a Wilson-like operator's Schur complement.
@@ -383,11 +370,11 @@ impl<'g> Configuration<'g> {
         nrhs: usize,
     ) -> Result<MrInBlocks> {
         let operator = operator.into();
-        expect_kernels(&operator, schwarz.precision, reconstruction)?;
-        let Operator::WilsonLike(operator) = operator else {
+        operator.expect_kernels(schwarz.precision, reconstruction)?;
+        let Some(operator) = operator.parameters() else {
             return Err(operator.definition().no_kernels(schwarz.precision, reconstruction, reconstruction));
         };
-        WilsonFormats::new(self, operator, nrhs)?.schwarz(schwarz, reconstruction)
+        WilsonFormats::new(self, *operator, nrhs)?.schwarz(schwarz, reconstruction)
     }
     /// How an operator's links can be stored, thin ones or long ones: as asked for where they are in the group and
     /// determined by so many real numbers.
@@ -395,11 +382,9 @@ impl<'g> Configuration<'g> {
     /// # Errors
     /// Failures of the device.
     pub fn possible(&self, operator: &Operator, asked: LinkStorage) -> Result<LinkStorage> {
-        match operator {
-            Operator::Staggered(operator) if operator.is_improved() => {
-                self.improved_links(operator.smearing)?.possible(operator.theta, asked)
-            }
-            _ => self.possible_thin(operator.storage(asked)),
+        match operator.definition().is_improved() {
+            true => self.improved_links(operator.smearing())?.possible(operator.theta(), asked),
+            false => self.possible_thin(operator.storage(asked)),
         }
     }
     /// With 12 reals where 8 are asked for and some links are singular.
@@ -430,7 +415,7 @@ impl<'g> Configuration<'g> {
         }
         let check = (request.method.check)(request, self.domain.local(), self.domain.grid());
         check.map_err(SolveFailure::forget_solutions)?;
-        Ok(Request { reconstruction, ..*request })
+        Ok(Request { reconstruction, ..request.clone() })
     }
     /// The link storage in which an operator can be had, or why there is none.
     fn format<T: Fermion>(
@@ -440,12 +425,12 @@ impl<'g> Configuration<'g> {
         asked: LinkStorage,
     ) -> std::result::Result<LinkStorage, SolveFailure<T>> {
         let invalid = |why| Err(SolveFailure::Solver(SolveError::Invalid(why)));
-        let Operator::Staggered(staggered) = operator else {
-            expect_kernels(operator, precision, asked)?;
-            return Ok(self.possible(operator, with_kernels(operator, precision, asked))?);
+        let Some(staggered) = operator.parameters::<StaggeredOperator>() else {
+            operator.expect_kernels(precision, asked)?;
+            return Ok(self.possible(operator, operator.compiled_storage(precision, asked))?);
         };
         if !staggered.definition.missing_features(precision, asked).is_empty() {
-            expect_kernels(operator, precision, asked)?;
+            operator.expect_kernels(precision, asked)?;
         }
         if !StaggeredLinks::exists(true, precision, asked) {
             return invalid(
@@ -487,7 +472,7 @@ impl<'g> Configuration<'g> {
         let there = self.spread_phases(&operator, fields);
         let mut x = FullField::zero(&self.domain, FieldShape::new(T::KIND, precision, fields.len()))?;
         x.upload(&there)?;
-        let mut images = self.apply_on_device(form, complement, x, operator, reconstruction)?.download()?;
+        let mut images = self.apply_on_device(form, complement, x, &operator, reconstruction)?.download()?;
         self.take_spread_phases_back(&operator, &mut images);
         Ok((images, reconstruction))
     }
@@ -504,61 +489,39 @@ impl<'g> Configuration<'g> {
     ) -> std::result::Result<FullField, SolveFailure> {
         let operator = operator.into();
         for part in [&x.even, &x.odd] {
-            part.expect(&self.domain, FieldShape { kind: operator.kind(), ls: 1, ..x.even.shape() })?;
+            part.expect(&self.domain, operator.shape(x.even.precision(), x.even.nrhs()))?;
         }
-        if is_spread(&operator) {
+        if operator.is_spread() {
             let why = "a boundary condition that is spread over all links is for fields on the host";
             return Err(SolveFailure::Solver(SolveError::Invalid(why)));
         }
         let reconstruction = self.format(&operator, x.even.precision(), LinkStorage::FULL)?;
-        Ok(self.apply_on_device(form, false, x, operator, reconstruction)?)
+        Ok(self.apply_on_device(form, false, x, &operator, reconstruction)?)
     }
     fn apply_on_device(
         &self,
         form: OperatorForm,
         complement: bool,
         mut x: FullField,
-        operator: Operator,
+        operator: &Operator,
         reconstruction: LinkStorage,
     ) -> Result<FullField> {
         let FieldShape { precision, nrhs, .. } = x.even.shape();
         let mut out = FullField::zero(&self.domain, x.even.shape())?;
-        match operator {
-            Operator::WilsonLike(operator) => {
-                self.apply_wilson(form, complement, operator, (precision, reconstruction), &mut x, &mut out)?;
-            }
-            Operator::Staggered(operator) => {
-                let links = self.staggered_links(&operator, precision, reconstruction)?;
-                apply_staggered(form, &Staggered::new(links, operator.params), nrhs, &x, &mut out)?;
+        let even_odd = operator.even_odd(self, (precision, reconstruction), nrhs)?;
+        self.release_staged();
+        match (complement, form) {
+            (false, OperatorForm::Normal) => even_odd.normal(&mut x, &mut out)?,
+            (false, _) => even_odd.full(form == OperatorForm::Dagger, &x, &mut out)?,
+            (true, OperatorForm::Plain) => even_odd.apply(&x.even, &mut out.even)?,
+            (true, OperatorForm::Dagger) => even_odd.apply_dagger(&x.even, &mut out.even)?,
+            (true, OperatorForm::Normal) => {
+                even_odd.apply(&x.even, &mut out.even)?;
+                std::mem::swap(&mut x.even, &mut out.even);
+                even_odd.apply_dagger(&x.even, &mut out.even)?;
             }
         }
         Ok(out)
-    }
-    fn apply_wilson(
-        &self,
-        form: OperatorForm,
-        complement: bool,
-        operator: WilsonLike,
-        (precision, storage): (Precision, LinkStorage),
-        x: &mut FullField,
-        out: &mut FullField,
-    ) -> Result {
-        let term = self.term(operator)?.convert(precision)?;
-        let wilson = Wilson::new(self.links(operator.theta, precision, storage)?, operator.wilson);
-        self.release_staged();
-        if operator.has_number() && !complement {
-            return once_or_twice(form, x, out, |dagger, x, out| wilson.full(dagger, x, out));
-        }
-        let even_odd = EvenOddWilson::with_diagonal(wilson, term, operator.schur, x.even.nrhs())?;
-        if complement {
-            return once_or_twice(form, &mut x.even, &mut out.even, |dagger, x: &DeviceField, out| match dagger {
-                true => even_odd.apply_dagger(x, out),
-                false => even_odd.apply(x, out),
-            });
-        }
-        once_or_twice(form, x, out, |dagger, x, out| {
-            (0..2).try_for_each(|parity| even_odd.row(parity, dagger, x, out.parity_mut(parity)))
-        })
     }
     /// `fields` in the gauge in which kernels compute: without the phases of a boundary condition that is spread over all
     /// links in t.
@@ -567,7 +530,7 @@ impl<'g> Configuration<'g> {
         operator: &Operator,
         fields: &'a [HostField<T>],
     ) -> Cow<'a, [HostField<T>]> {
-        if !is_spread(operator) {
+        if !operator.is_spread() {
             return Cow::Borrowed(fields);
         }
         let mut rotated = fields.to_vec();
@@ -576,7 +539,7 @@ impl<'g> Configuration<'g> {
     }
     /// The way back.
     pub(super) fn take_spread_phases_back<T: Fermion>(&self, operator: &Operator, fields: &mut [HostField<T>]) {
-        if is_spread(operator) {
+        if operator.is_spread() {
             self.multiply_by_phases(-std::f64::consts::PI, fields);
         }
     }
@@ -595,41 +558,6 @@ impl<'g> Configuration<'g> {
     }
 }
 
-fn is_spread(operator: &Operator) -> bool {
-    matches!(operator, Operator::Staggered(operator) if operator.spread)
-}
-
-/// `out` = M x, M† x or M†M x by `apply`, whose argument says whether to take M†. `x` is lost.
-fn once_or_twice<F>(
-    form: OperatorForm,
-    x: &mut F,
-    out: &mut F,
-    mut apply: impl FnMut(bool, &F, &mut F) -> Result,
-) -> Result {
-    apply(form == OperatorForm::Dagger, x, out)?;
-    if form == OperatorForm::Normal {
-        std::mem::swap(x, out);
-        apply(true, x, out)?;
-    }
-    Ok(())
-}
-
-fn apply_staggered(
-    form: OperatorForm,
-    staggered: &Staggered,
-    nrhs: usize,
-    psi: &FullField,
-    out: &mut FullField,
-) -> Result {
-    match form {
-        OperatorForm::Plain | OperatorForm::Dagger => staggered.full(form == OperatorForm::Dagger, psi, out),
-        OperatorForm::Normal => (0..2).try_for_each(|parity| {
-            let normal = EvenOddStaggered::shifted(staggered.clone(), parity, 0.0, nrhs)?;
-            normal.apply(psi.parity(parity), out.parity_mut(parity))
-        }),
-    }
-}
-
 /// Refuses fields that an operator does not act on.
 fn expect_fields<T: Fermion>(operator: &Operator) -> std::result::Result<(), SolveFailure<T>> {
     let why = match (operator.kind(), T::KIND) {
@@ -640,21 +568,20 @@ fn expect_fields<T: Fermion>(operator: &Operator) -> std::result::Result<(), Sol
     Err(SolveFailure::Solver(SolveError::Invalid(why)))
 }
 
-/// Refuses formats for which an operator has no kernels, if need be with two rows of each link.
-fn expect_kernels(operator: &Operator, precision: Precision, asked: LinkStorage) -> Result {
-    let definition = operator.definition();
-    let storage = with_kernels(operator, precision, asked);
-    match definition.exists(precision, storage) {
-        true => Ok(()),
-        false => Err(definition.no_kernels(precision, asked, storage)),
+impl OperatorLinks for Configuration<'_> {
+    fn thin(&self, theta: BoundaryAngles, precision: Precision, storage: LinkStorage) -> Result<Arc<DeviceGauge>> {
+        self.links(theta, precision, storage)
     }
-}
-
-/// How links are stored for an operator: as asked for, or for Wilson-like ones with two rows where there are kernels for
-/// these only, not in this build alone.
-pub(super) fn with_kernels(operator: &Operator, precision: Precision, storage: LinkStorage) -> LinkStorage {
-    let (definition, storage) = (operator.definition(), operator.storage(storage));
-    let possible = || !definition.missing_features(precision, storage).is_empty();
-    let keeps = operator.kind() == FermionKind::Staggered || definition.exists(precision, storage) || possible();
-    if keeps { storage } else { storage.with_two_rows() }
+    fn fat_and_long(
+        &self,
+        smearing: Smearing,
+        theta: BoundaryAngles,
+        precision: Precision,
+        storage: LinkStorage,
+    ) -> Result<Arc<StaggeredLinks>> {
+        self.improved_links(smearing)?.links(theta, precision, storage)
+    }
+    fn diagonal(&self, operator: &Operator) -> Result<Diagonal> {
+        self.term(*operator.parameters().expect("only Wilson-like operators have a diagonal term"))
+    }
 }

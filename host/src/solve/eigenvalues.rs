@@ -1,7 +1,7 @@
 //! The ends of the spectrum of what solvers see: M̂†M̂ of Wilson-like operators on the even sites, M†M of staggered ones there.
 use super::configuration::Configuration;
 use super::report::SolveFailure;
-use crate::field::{DeviceField, FieldShape, FieldSpace, FullField};
+use crate::field::{DeviceField, FieldSpace, FullField};
 use crate::operators::Operator;
 use gpu_kernels::{LinkStorage, Precision};
 use solvers::{
@@ -45,7 +45,7 @@ impl Configuration<'_> {
         observer: &mut dyn Observer,
     ) -> std::result::Result<SpectrumEnds, SolveFailure> {
         let operator = operator.into();
-        let shape = FieldShape::new(operator.kind(), Precision::Double, 1);
+        let shape = operator.shape(Precision::Double, 1);
         start.even.expect(self.domain(), shape)?;
         let storage = self.possible(&operator, operator.storage(LinkStorage::FULL))?;
         let complement = self.operator(operator, Precision::Double, storage, 1)?;

@@ -131,7 +131,7 @@ impl<'a> EscalatingSolve<'a> {
         tol: f64,
         request: &Request,
     ) -> Escalated<Self> {
-        let mut request = *request;
+        let mut request = request.clone();
         let choose = request.method.choose;
         if let Some(choose) = choose {
             request.method = choose(formats, &request)?;
@@ -139,6 +139,7 @@ impl<'a> EscalatingSolve<'a> {
         let Request { outer, precision, reconstruction, .. } = request;
         let (asked, automatic) = (PrecisionLevel { outer, precision, reconstruction }, choose.is_some());
         let level = (request.method.first_level)(asked, automatic);
+        let fallback = Fallback::new(&request, automatic);
         let adviser = adviser(formats, &request, automatic, tol, problem.space().nrhs())?;
         Ok(EscalatingSolve {
             formats,
@@ -150,7 +151,7 @@ impl<'a> EscalatingSolve<'a> {
             level,
             was_patient: false,
             adviser,
-            fallback: Fallback::new(&request, automatic),
+            fallback,
             method_changes: Vec::new(),
             tried: Vec::new(),
             escalations: Vec::new(),
@@ -433,7 +434,7 @@ fn adviser(
 /// *Collective.* Whether there is memory for CG on the normal equations, which has more vectors than BiCGstab.
 fn has_room_for_cg(formats: &dyn Formats, request: &Request, nrhs: usize) -> Result<bool> {
     let domain = formats.domain();
-    let needs = Request { method: Method::CG, ..*request }.memory(domain.local(), domain.grid(), nrhs, None);
+    let needs = Request { method: Method::CG, ..request.clone() }.memory(domain.local(), domain.grid(), nrhs, None);
     let needs: usize = needs.iter().filter(|(name, _)| VECTORS.contains(name)).map(|(_, bytes)| bytes).sum();
     let mut without = [f64::from(u8::from(needs > domain.backend().memory()?.free))];
     domain.sum(&mut without)?;
@@ -509,7 +510,7 @@ impl MixedSystem {
         let sloppy = formats.any(level.precision, level.reconstruction)?;
         let method = (request.method.prepare)(formats, request, level.reconstruction, observer)?;
         formats.release_staged();
-        let space = |precision| FieldSpace::new(domain, FieldShape::new(formats.kind(), precision, nrhs));
+        let space = |precision| FieldSpace::new(domain, formats.shape(precision, nrhs));
         let (outer_space, sloppy_space) = (space(level.outer), space(level.precision));
         let (mut x, mut rhs) = (outer_space.allocate()?, outer_space.allocate()?);
         outer_space.convert_from(problem.rhs(), &mut rhs)?;
@@ -571,10 +572,10 @@ mod tests {
         let operator = WilsonParams::from_mass(0.2, TimeBoundary::Antiperiodic);
         // Nobody reaches this.
         let mut request = Request { tol: 1e-30, reconstruction: LinkStorage::FULL, ..Request::new(operator) };
-        let formats = configuration.formats(request.operator, 2).unwrap();
+        let formats = configuration.formats(request.operator.clone(), 2).unwrap();
         let solve = |request: &Request, residuals: [f64; 2], second: f64| {
-            let space = FieldSpace::new(&domain, FieldShape::new(formats.kind(), Precision::Double, 2));
-            let mut eta = FullField::zero(&domain, FieldShape::new(formats.kind(), Precision::Double, 2)).unwrap();
+            let space = FieldSpace::new(&domain, formats.shape(Precision::Double, 2));
+            let mut eta = FullField::zero(&domain, formats.shape(Precision::Double, 2)).unwrap();
             let mut sources: Vec<HostSpinor> = vec![generate::random_source(lattice, 5), HostSpinor::zero(lattice)];
             if second > 0.0 {
                 sources[1] = generate::random_source(lattice, 6);

@@ -1,14 +1,14 @@
 //! One operator on a configuration, in every format that a solve may need.
-use super::configuration::{Configuration, with_kernels};
+use super::configuration::Configuration;
 use super::request::Schwarz;
 use crate::domain::{Domain, Result};
-use crate::field::{DeviceGauge, FieldSpace};
+use crate::field::{DeviceGauge, FieldShape, FieldSpace};
 use crate::multigrid::{AdjointCycle, CycleResult, MakeOperator, Multigrid, MultigridParams};
 use crate::operators::{
-    BlockOperator, Diagonal, EvenOdd, EvenOddStaggered, EvenOddWilson, MrInBlocks, Staggered, StaggeredOperator,
-    Wilson, WilsonLike,
+    BlockOperator, Diagonal, EvenOdd, EvenOddStaggered, EvenOddWilson, MrInBlocks, Operator, StaggeredOperator, Wilson,
+    WilsonLike,
 };
-use gpu_kernels::{FermionKind, LinkStorage, Precision};
+use gpu_kernels::{LinkStorage, Precision};
 use solvers::{LevelReport, MrParams, Observer, Preconditioner};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -21,8 +21,8 @@ pub(crate) type AnyPreconditioner = Box<dyn Preconditioner<FieldSpace>>;
 pub(crate) trait Formats {
     /// Where it lives.
     fn domain(&self) -> &Domain;
-    /// Of the fields.
-    fn kind(&self) -> FermionKind;
+    /// The shape of its fields.
+    fn shape(&self, precision: Precision, nrhs: usize) -> FieldShape;
     /// On the very links, in double.
     fn exact(&self) -> Rc<dyn EvenOdd>;
     /// In a format.
@@ -128,13 +128,12 @@ pub(super) struct WilsonFormats<'c, 'g> {
 impl<'c, 'g> WilsonFormats<'c, 'g> {
     pub fn new(configuration: &'c Configuration<'g>, operator: WilsonLike, nrhs: usize) -> Result<Self> {
         let term = configuration.term(operator)?;
-        let wilson =
-            Wilson::new(configuration.links(operator.theta, Precision::Double, LinkStorage::FULL)?, operator.wilson);
-        let exact = Rc::new(EvenOddWilson::with_diagonal(wilson, term.clone(), operator.schur, nrhs)?);
+        let links = configuration.links(operator.theta, Precision::Double, LinkStorage::FULL)?;
+        let exact = Rc::new(operator.on(links, term.clone(), nrhs)?);
         Ok(WilsonFormats { configuration, operator, nrhs, term, exact })
     }
     fn storage(&self, precision: Precision, storage: LinkStorage) -> LinkStorage {
-        with_kernels(&self.operator.into(), precision, storage)
+        Operator::from(self.operator).compiled_storage(precision, storage)
     }
     /// The preconditioner in a format.
     pub fn schwarz(&self, schwarz: &Schwarz, storage: LinkStorage) -> Result<MrInBlocks> {
@@ -166,8 +165,7 @@ impl<'c, 'g> WilsonFormats<'c, 'g> {
     fn in_format(&self, precision: Precision, storage: LinkStorage, nrhs: usize) -> Result<EvenOddWilson> {
         let storage = self.storage(precision, storage);
         let links = self.configuration.links(self.operator.theta, precision, storage)?;
-        let wilson = Wilson::new(links, self.operator.wilson);
-        EvenOddWilson::with_diagonal(wilson, self.term.convert(precision)?, self.operator.schur, nrhs)
+        self.operator.on(links, self.term.convert(precision)?, nrhs)
     }
     /// The Schur complement cut into blocks.
     fn in_blocks(&self, links: Arc<DeviceGauge>, term: Diagonal, block: [usize; 4]) -> Result<Rc<dyn BlockOperator>> {
@@ -180,8 +178,8 @@ impl Formats for WilsonFormats<'_, '_> {
     fn domain(&self) -> &Domain {
         self.configuration.domain()
     }
-    fn kind(&self) -> FermionKind {
-        FermionKind::Wilson
+    fn shape(&self, precision: Precision, nrhs: usize) -> FieldShape {
+        FieldShape::spinors(precision, nrhs)
     }
     fn exact(&self) -> Rc<dyn EvenOdd> {
         self.exact.clone()
@@ -221,50 +219,156 @@ impl Formats for WilsonFormats<'_, '_> {
     }
 }
 
-/// M†M + σ of a staggered operator on the sites of one parity.
-pub(super) struct StaggeredFormats<'c, 'g> {
+/// Makes an even-odd system in a format.
+type MakeSystem<'c> = Box<dyn Fn(Precision, LinkStorage) -> Result<Rc<dyn EvenOdd>> + 'c>;
+
+/// The even-odd system of any operator.
+pub(super) struct SystemFormats<'c, 'g> {
     configuration: &'c Configuration<'g>,
-    operator: StaggeredOperator,
-    parity: usize,
-    shift: f64,
-    nrhs: usize,
+    operator: Operator,
+    make: MakeSystem<'c>,
     exact: Rc<dyn EvenOdd>,
 }
 
-impl<'c, 'g> StaggeredFormats<'c, 'g> {
-    pub fn new(
+impl<'c, 'g> SystemFormats<'c, 'g> {
+    /// The Schur complement.
+    pub fn new(configuration: &'c Configuration<'g>, operator: Operator, nrhs: usize) -> Result<Self> {
+        let of_system = operator.clone();
+        let make = move |precision, storage| of_system.even_odd(configuration, (precision, storage), nrhs);
+        Self::made(configuration, operator, Box::new(make))
+    }
+    /// M†M + σ of a staggered operator on the sites of one parity.
+    pub fn shifted(
         configuration: &'c Configuration<'g>,
         operator: StaggeredOperator,
-        parity: usize,
-        shift: f64,
+        (parity, shift): (usize, f64),
         nrhs: usize,
     ) -> Result<Self> {
-        let links = configuration.staggered_links(&operator, Precision::Double, LinkStorage::FULL)?;
-        let exact = Rc::new(EvenOddStaggered::shifted(Staggered::new(links, operator.params), parity, shift, nrhs)?);
-        Ok(StaggeredFormats { configuration, operator, parity, shift, nrhs, exact })
+        let make = move |precision, storage| -> Result<Rc<dyn EvenOdd>> {
+            let staggered = operator.on(configuration, precision, storage)?;
+            Ok(Rc::new(EvenOddStaggered::shifted(staggered, parity, shift, nrhs)?))
+        };
+        Self::made(configuration, operator.into(), Box::new(make))
+    }
+    fn made(configuration: &'c Configuration<'g>, operator: Operator, make: MakeSystem<'c>) -> Result<Self> {
+        let exact = make(Precision::Double, LinkStorage::FULL)?;
+        Ok(SystemFormats { configuration, operator, make, exact })
     }
 }
 
-impl Formats for StaggeredFormats<'_, '_> {
+impl Formats for SystemFormats<'_, '_> {
     fn domain(&self) -> &Domain {
         self.configuration.domain()
     }
-    fn kind(&self) -> FermionKind {
-        FermionKind::Staggered
+    fn shape(&self, precision: Precision, nrhs: usize) -> FieldShape {
+        self.operator.shape(precision, nrhs)
     }
     fn exact(&self) -> Rc<dyn EvenOdd> {
         self.exact.clone()
     }
     fn has(&self, precision: Precision, storage: LinkStorage) -> bool {
-        self.operator.definition.exists(precision, storage)
+        self.operator.definition().exists(precision, storage)
     }
     fn any(&self, precision: Precision, storage: LinkStorage) -> Result<Rc<dyn EvenOdd>> {
-        let StaggeredFormats { operator, parity, shift, nrhs, .. } = *self;
-        let links = self.configuration.staggered_links(&operator, precision, storage)?;
-        let staggered = Staggered::new(links, operator.params);
-        Ok(Rc::new(EvenOddStaggered::shifted(staggered, parity, shift, nrhs)?))
+        (self.make)(precision, storage)
     }
     fn release_staged(&self) {
         self.configuration.release_staged();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::backend::Cpu;
+    use crate::domain::{Domain, Result};
+    use crate::field::host::HostSpinor;
+    use crate::gauge::generate;
+    use crate::halo::HaloField;
+    use crate::lattice::Lattice;
+    use crate::operators::{
+        BoundaryAngles, Definition, EvenOdd, Operator, OperatorForm, OperatorLinks, OperatorParameters, TimeBoundary,
+        WILSON, WilsonLike, WilsonParams,
+    };
+    use crate::solve::{Configuration, Request};
+    use gpu_kernels::{LinkStorage, Precision};
+    use std::any::Any;
+    use std::rc::Rc;
+
+    /// Parameters of a family of their own, whose operator is Wilson's.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct OtherFamily(f64);
+
+    impl OtherFamily {
+        fn wilson(self) -> WilsonLike {
+            WilsonParams::from_mass(self.0, TimeBoundary::Antiperiodic).into()
+        }
+    }
+
+    impl OperatorParameters for OtherFamily {
+        fn definition(&self) -> &'static Definition {
+            &WILSON
+        }
+        fn mass(&self) -> f64 {
+            self.0
+        }
+        fn with_mass(&self, mass: f64) -> Operator {
+            OtherFamily(mass).into()
+        }
+        fn theta(&self) -> BoundaryAngles {
+            BoundaryAngles::default()
+        }
+        fn with_theta(&self, _: BoundaryAngles) -> Operator {
+            (*self).into()
+        }
+        fn boundary(&self) -> TimeBoundary {
+            TimeBoundary::Antiperiodic
+        }
+        fn equals(&self, other: &dyn Any) -> bool {
+            other.downcast_ref() == Some(self)
+        }
+        fn even_odd(
+            &self,
+            links: &dyn OperatorLinks,
+            format: (Precision, LinkStorage),
+            nrhs: usize,
+        ) -> Result<Rc<dyn EvenOdd>> {
+            self.wilson().even_odd(links, format, nrhs)
+        }
+        fn is_positive(&self) -> bool {
+            false
+        }
+        fn kept_fields(&self) -> usize {
+            1
+        }
+        fn halo_field(&self) -> HaloField {
+            HaloField::Spinors
+        }
+        fn link_bytes(&self, precision: Precision, storage: LinkStorage, sites: usize) -> usize {
+            self.wilson().link_bytes(precision, storage, sites)
+        }
+    }
+
+    #[test]
+    fn operators_of_any_family_are_solved_and_applied() {
+        let lattice = Lattice::new([4; 4]).unwrap();
+        let domain = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
+        let gauge = generate::weak_field(lattice, 3, 0.3);
+        let configuration = Configuration::new(&domain, &gauge);
+        let sources: [HostSpinor; 2] = [1, 2].map(|seed| generate::random_source(lattice, seed));
+        let operators = [Operator::from(OtherFamily(0.2)), OtherFamily(0.2).wilson().into()];
+        assert!(operators[0].parameters::<WilsonLike>().is_none() && operators[0] != operators[1]);
+        assert!(operators[0].with_mass(0.2) == operators[0] && operators[0].with_mass(0.3) != operators[0]);
+        let [(other, report), (wilson, _)] = operators.each_ref().map(|operator| {
+            let request = Request { precision: Precision::Single, ..Request::new(operator) };
+            configuration.solve(&sources, None, &request, &mut ()).unwrap()
+        });
+        assert!(report.converged && other == wilson);
+        for form in [OperatorForm::Plain, OperatorForm::Dagger, OperatorForm::Normal] {
+            let [other, wilson] = operators.each_ref().map(|operator| {
+                let format = (Precision::Double, LinkStorage::FULL);
+                configuration.apply(form, false, &sources, operator, format.0, format.1).unwrap().0
+            });
+            assert!(other == wilson, "{form:?}");
+        }
     }
 }

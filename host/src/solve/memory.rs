@@ -3,87 +3,25 @@ use super::batch::widths;
 use super::methods::NeedsScope;
 use super::request::{Correction, Request};
 use crate::domain::Part;
-use crate::field::{DeviceGauge, FieldShape};
-use crate::halo::{Exchanges, HaloField, Needs};
+use crate::halo::{Exchanges, Needs};
 use crate::lattice::Lattice;
+use crate::operators::Operator;
 use crate::operators::fat_links::workspace_bytes;
-use crate::operators::{Operator, StaggeredOperator, WilsonLike};
 use comms::ProcessGrid;
 use gpu_kernels::{LinkStorage, Precision};
 
 /// Names of what a solver has in its two precisions.
 pub(super) const VECTORS: [&str; 2] = ["vectors of the solver", "vectors of the iteration"];
 
-/// What fields and links of an operator take.
-pub(super) trait Sizes {
-    /// Bytes of its links in a format, on both parities.
-    fn links(&self, sites: usize, precision: Precision, storage: LinkStorage) -> usize;
-    /// Bytes of its diagonal term in a precision, where that is more than a number.
-    fn diagonal(&self, sites: usize, precision: Precision) -> usize;
-    /// Fields that the Schur complement keeps.
-    fn kept(&self) -> usize;
-    /// Whether the Schur complement is Hermitian and positive.
-    fn is_positive(&self) -> bool;
-    /// What its hops send.
-    fn halo_field(&self) -> HaloField;
-}
-
-impl Sizes for WilsonLike {
-    fn links(&self, sites: usize, precision: Precision, storage: LinkStorage) -> usize {
-        let storage = super::configuration::with_kernels(&(*self).into(), precision, storage);
-        2 * DeviceGauge::bytes_for(precision, storage, sites)
-    }
-    fn diagonal(&self, sites: usize, precision: Precision) -> usize {
-        self.diagonal_bytes(precision, sites)
-    }
-    fn kept(&self) -> usize {
-        if self.has_number() { 1 } else { 2 }
-    }
-    fn is_positive(&self) -> bool {
-        false
-    }
-    fn halo_field(&self) -> HaloField {
-        HaloField::Spinors
-    }
-}
-
-impl Sizes for StaggeredOperator {
-    fn links(&self, sites: usize, precision: Precision, storage: LinkStorage) -> usize {
-        staggered_link_bytes(sites, self.is_improved(), precision, Operator::from(*self).storage(storage))
-    }
-    fn diagonal(&self, _: usize, _: Precision) -> usize {
-        0
-    }
-    fn kept(&self) -> usize {
-        1
-    }
-    fn is_positive(&self) -> bool {
-        true
-    }
-    fn halo_field(&self) -> HaloField {
-        HaloField::Colours(if self.is_improved() { 3 } else { 1 })
-    }
-}
-
-impl Operator {
-    pub(super) fn sizes(&self) -> &dyn Sizes {
-        match self {
-            Operator::WilsonLike(operator) => operator,
-            Operator::Staggered(operator) => operator,
-        }
-    }
-}
-
 impl Request {
     /// Device memory that the solve needs at its peak for `nrhs` right-hand sides on a process's part of a lattice, with
     /// names for what takes it; with `systems`, for so many shifts or masses together. Escalations come on top.
     pub fn memory(&self, local: Lattice, grid: &ProcessGrid, nrhs: usize, systems: Option<usize>) -> Needs {
-        let (part, sites, operator, kind) =
-            (Part::new(local, grid), local.half_volume(), self.operator.sizes(), self.operator.kind());
-        let vector = |precision| FieldShape::new(kind, precision, nrhs).bytes(sites);
-        let links = |precision, storage| operator.links(sites, precision, storage);
+        let (part, sites, operator) = (Part::new(local, grid), local.half_volume(), &self.operator);
+        let vector = |precision| operator.shape(precision, nrhs).bytes(sites);
+        let links = |precision, storage| operator.link_bytes(precision, storage, sites);
         let (double, full) = (Precision::Double, LinkStorage::FULL);
-        let (kept, positive) = (operator.kept(), operator.is_positive());
+        let (kept, positive) = (operator.kept_fields(), operator.is_positive());
         let method = self.method;
         let normal = !positive && method.is_normal;
         let defect = matches!(self.correction, Correction::Defect { .. });
@@ -112,9 +50,12 @@ impl Request {
         ];
         let later = outer * vector(self.outer) + (inner - kept) * vector(self.precision);
         parts.extend((method.needs)(self, &NeedsScope { local, grid, nrhs, later }));
-        if operator.diagonal(sites, double) > 0 {
-            parts.push(("diagonal term and its inverse in double", operator.diagonal(sites, double)));
-            parts.push(("diagonal term and its inverse of the iteration", operator.diagonal(sites, self.precision)));
+        if operator.diagonal_bytes(double, sites) > 0 {
+            parts.push(("diagonal term and its inverse in double", operator.diagonal_bytes(double, sites)));
+            parts.push((
+                "diagonal term and its inverse of the iteration",
+                operator.diagonal_bytes(self.precision, sites),
+            ));
         }
         if let Some(systems) = systems {
             let first = self.first_precision();
@@ -123,7 +64,8 @@ impl Request {
             parts.push(("links of multi-shift CG", links(first, self.reconstruction)));
         }
         if self.outer != double {
-            let outer = links(self.outer, full) + operator.diagonal(sites, self.outer) + kept * vector(self.outer);
+            let outer =
+                links(self.outer, full) + operator.diagonal_bytes(self.outer, sites) + kept * vector(self.outer);
             parts.push(("operator of the solver's residuals", outer));
         }
         if self.operator.definition().is_improved() {
@@ -142,7 +84,7 @@ impl Request {
     pub fn exchanges(&self, local: Lattice, grid: &ProcessGrid, nrhs: usize, systems: Option<usize>) -> Exchanges {
         // A block that shares a Krylov space keeps its width.
         let widths = if self.method.is_block { vec![nrhs] } else { widths(nrhs) };
-        let halo_field = self.operator.sizes().halo_field();
+        let halo_field = self.operator.halo_field();
         let border = Exchanges::of(Part::new(local, grid)).border(Precision::Double);
         let precisions = [Precision::Double, self.outer, self.precision];
         let precisions = precisions.into_iter().chain(systems.map(|_| self.first_precision()));
@@ -171,32 +113,24 @@ pub fn apply_memory(
     precision: Precision,
     storage: LinkStorage,
 ) -> Needs {
-    let (part, sites, sizes, double) =
-        (Part::new(local, grid), local.half_volume(), operator.sizes(), Precision::Double);
-    let vector = FieldShape::new(operator.kind(), precision, nrhs).bytes(sites);
+    let (part, sites, double) = (Part::new(local, grid), local.half_volume(), Precision::Double);
+    let vector = operator.shape(precision, nrhs).bytes(sites);
     let mut parts = vec![
         ("links as read from the host", part.links_bytes(double)),
-        ("links", sizes.links(sites, precision, storage)),
+        ("links", operator.link_bytes(precision, storage, sites)),
         // Two on all sites, and what the Schur complement keeps.
-        ("fields", (4 + sizes.kept()) * vector),
-        ("transfer of a field", 2 * operator.kind().site_bytes(double) * sites * nrhs),
+        ("fields", (4 + operator.kept_fields()) * vector),
+        ("transfer of a field", 2 * operator.shape(double, nrhs).site_bytes() * sites * nrhs),
     ];
-    if sizes.diagonal(sites, double) > 0 {
+    if operator.diagonal_bytes(double, sites) > 0 {
         // It is made in double before it is rounded.
-        let both = sizes.diagonal(sites, double) + sizes.diagonal(sites, precision);
+        let both = operator.diagonal_bytes(double, sites) + operator.diagonal_bytes(precision, sites);
         parts.push(("diagonal term and its inverse", both));
     }
     if operator.definition().is_improved() {
         parts.push(smearing(part, &parts));
     }
-    let exchanges = Exchanges::of(part).border(double).hops(sizes.halo_field(), precision, &[nrhs]);
+    let exchanges = Exchanges::of(part).border(double).hops(operator.halo_field(), precision, &[nrhs]);
     parts.extend(exchanges.needs());
     parts
-}
-
-/// Bytes of the links of a staggered operator, naive or improved, in a format on `sites` sites of each parity.
-pub fn staggered_link_bytes(sites: usize, improved: bool, precision: Precision, storage: LinkStorage) -> usize {
-    let links = |storage| 2 * DeviceGauge::bytes_for(precision, storage, sites);
-    let fat = if improved { links(storage.with_all_reals()) } else { 0 };
-    fat + links(storage)
 }

@@ -20,7 +20,7 @@ pub use choice::MethodChange;
 pub use configuration::Configuration;
 pub use eigenvalues::{EigenvalueParams, SpectrumEnds};
 pub(crate) use formats::{BlockMultigrid, Formats};
-pub use memory::{apply_memory, staggered_link_bytes};
+pub use memory::apply_memory;
 pub(crate) use methods::{Limits, OperatorPair, PrecisionLevel, PreparedMethod};
 pub use methods::{METHODS, Method, methods_for};
 pub use report::{Escalation, MultigridLevel, MultigridReport, Report, SolveFailure};

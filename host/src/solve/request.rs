@@ -4,7 +4,7 @@ use crate::lattice::Lattice;
 use crate::multigrid::MultigridParams;
 use crate::operators::Operator;
 use comms::ProcessGrid;
-use gpu_kernels::{FermionKind, LinkStorage, Precision};
+use gpu_kernels::{LinkStorage, Precision};
 
 /// The preconditioner of [`Method::GCR_DD`]: steps of minimum residual in domains that know nothing of each other.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -131,7 +131,7 @@ impl Default for Correction {
 }
 
 /// What to solve and how.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// The operator.
     pub operator: Operator,
@@ -183,11 +183,8 @@ impl Request {
         let usual = LinkStorage::default();
         let has_usual = operator.definition().exists(Precision::default(), usual);
         Request {
+            method: if operator.is_positive() { Method::CG } else { Method::BICGSTAB },
             operator,
-            method: match operator.kind() {
-                FermionKind::Wilson => Method::BICGSTAB,
-                FermionKind::Staggered => Method::CG,
-            },
             precision: Precision::default(),
             outer: Precision::Double,
             reconstruction: if has_usual { usual } else { LinkStorage::FULL },

@@ -36,7 +36,7 @@ impl Configuration<'_> {
     ) -> Solved<F> {
         let begin = Instant::now();
         super::expect_sources(self.domain(), sources, guess)?;
-        if matches!(request.operator, Operator::Staggered(operator) if operator.params.mass == 0.0) {
+        if request.operator.is_positive() && request.operator.mass() == 0.0 {
             return Err(SolveFailure::Solver(SolveError::Invalid("the mass of a staggered operator must not be zero")));
         }
         let exponents = Exponents::of(self.domain(), sources)?;
@@ -71,7 +71,7 @@ impl Configuration<'_> {
         let begin = Instant::now();
         let invalid = |why| Err(SolveFailure::Solver(SolveError::Invalid(why)));
         let operator = &request.operator;
-        if matches!(operator, Operator::Staggered(operator) if operator.params.mass == 0.0) {
+        if operator.is_positive() && operator.mass() == 0.0 {
             return invalid("the mass of a staggered operator must not be zero");
         }
         if operator.kind() != sources.even.kind() {
@@ -80,11 +80,10 @@ impl Configuration<'_> {
         let nrhs = sources.even.nrhs();
         for field in std::iter::once(&sources).chain(&guess) {
             for part in [&field.even, &field.odd] {
-                part.expect(self.domain(), FieldShape::new(operator.kind(), Precision::Double, nrhs))?;
+                part.expect(self.domain(), operator.shape(Precision::Double, nrhs))?;
             }
         }
-        let spread = matches!(operator, Operator::Staggered(operator) if operator.spread);
-        if spread || operator.storage(request.reconstruction).temporal {
+        if operator.is_spread() || operator.storage(request.reconstruction).temporal {
             return match operator.kind() {
                 FermionKind::Wilson => self.solve_on_host::<Spinor>(sources, guess, request, observer),
                 FermionKind::Staggered => self
@@ -96,7 +95,7 @@ impl Configuration<'_> {
             FermionKind::Wilson => self.checked::<Spinor>(request)?,
             FermionKind::Staggered => self.checked::<ColourVector>(request).map_err(SolveFailure::forget_solutions)?,
         };
-        let formats = self.formats(request.operator, nrhs)?;
+        let formats = self.formats(request.operator.clone(), nrhs)?;
         solve_on_device(&*formats, sources, guess, &request, observer, begin)
     }
     /// *Collective.* Returns ‖η_j − M ψ_j‖ / ‖η_j‖ of the full system for sources and solutions on the device, in double precision with
@@ -113,14 +112,13 @@ impl Configuration<'_> {
     ) -> std::result::Result<Vec<f64>, SolveFailure> {
         let operator = operator.into();
         let nrhs = sources.even.nrhs();
-        let shape = FieldShape::new(operator.kind(), Precision::Double, nrhs);
+        let shape = operator.shape(Precision::Double, nrhs);
         for field in [sources, &solutions] {
             for part in [&field.even, &field.odd] {
                 part.expect(self.domain(), shape)?;
             }
         }
-        let spread = matches!(operator, Operator::Staggered(operator) if operator.spread);
-        let mut images = if spread {
+        let mut images = if operator.is_spread() {
             // Its phases are put on fields of the host.
             let solutions = solutions.download::<ColourVector>()?;
             let applied =
@@ -195,7 +193,7 @@ impl Configuration<'_> {
         begin: Instant,
     ) -> Solved<F> {
         let request = self.checked(request)?;
-        let formats = self.formats(request.operator, sources.len())?;
+        let formats = self.formats(request.operator.clone(), sources.len())?;
         solve(&*formats, sources, guess, &request, observer, begin)
     }
 }
@@ -309,7 +307,7 @@ fn may_help(
         SolveError::NotANumber { iteration, .. } => *iteration == 0,
         _ => false,
     };
-    if is_hopeless || formats.kind() == FermionKind::Staggered {
+    if is_hopeless || formats.exact().is_positive() {
         return Ok(None);
     }
     Ok(if !tried.iter().any(|method| method.is_normal) {

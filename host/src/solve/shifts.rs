@@ -3,7 +3,7 @@
 use super::batch::gflops;
 use super::configuration::Configuration;
 use super::escalation::{EscalatedSolve, ParitySystem, solve_escalating};
-use super::formats::{Formats, StaggeredFormats};
+use super::formats::{Formats, SystemFormats};
 use super::report::{Escalation, SolveFailure};
 use super::request::Request;
 use super::run::norms;
@@ -11,7 +11,7 @@ use super::scale::{Exponents, OutOfRange, Scales};
 use crate::domain::{DeviceError, Result};
 use crate::field::host::{ColourVector, Fermion, HostField};
 use crate::field::{DeviceField, FieldShape, FieldSpace, FullField};
-use crate::operators::{EvenOdd, Operator, StaggeredOperator, StaggeredParams};
+use crate::operators::{EvenOdd, StaggeredOperator, StaggeredParams};
 use gpu_kernels::{LinkStorage, Precision};
 use num_complex::Complex64;
 use solvers::{
@@ -146,8 +146,7 @@ impl Configuration<'_> {
             }
         };
         // The shifts are m_i² on top of a massless operator.
-        let operator = with_mass(&request.operator, 0.0);
-        let massless = Request { operator, ..*request };
+        let massless = Request { operator: request.operator.with_mass(0.0), ..request.clone() };
         let shifts: Vec<f64> = masses.iter().map(|m| m * m).collect();
         let solved = self.shifted(sources, &shifts, strategy, &massless, observer, |solver, i| {
             solver.apply_dagger(i, masses[i])?;
@@ -178,7 +177,7 @@ impl Configuration<'_> {
         if shifts.is_empty() || !shifts.iter().all(|shift| shift.is_finite()) {
             return Err(invalid("shifts have to be finite numbers, at least one"));
         }
-        let Operator::Staggered(operator) = request.operator else {
+        let Some(&operator) = request.operator.parameters::<StaggeredOperator>() else {
             return Err(invalid("several shifts or masses are solved together for staggered operators"));
         };
         let square = operator.params.mass.powi(2);
@@ -187,8 +186,8 @@ impl Configuration<'_> {
         }
         let exponents = Exponents::of(self.domain(), sources)?;
         let sources = exponents.apply(sources);
-        let mut solver =
-            Shifts::new(self, operator, &self.spread_phases(&request.operator, &sources), shifts, request)?;
+        let there = self.spread_phases(&request.operator, &sources);
+        let mut solver = Shifts::new(self, operator, &there, shifts, request.clone())?;
         self.domain().backend().synchronize().map_err(DeviceError::from)?;
         let mut cancelled = false;
         for parity in 0..2 {
@@ -233,17 +232,6 @@ impl Configuration<'_> {
             cancelled,
         };
         Ok((solutions, report))
-    }
-}
-
-/// A staggered operator with another mass; others as they are.
-fn with_mass(operator: &Operator, mass: f64) -> Operator {
-    match *operator {
-        Operator::Staggered(operator) => {
-            let params = StaggeredParams { mass, ..operator.params };
-            StaggeredOperator { params, ..operator }.into()
-        }
-        other => other,
     }
 }
 
@@ -331,8 +319,8 @@ impl<'c, 'g> Shifts<'c, 'g> {
             flops: 0.0,
         })
     }
-    fn operators(&self, parity: usize, shift: f64) -> Result<StaggeredFormats<'c, 'g>> {
-        StaggeredFormats::new(self.configuration, self.operator, parity, shift, self.space.nrhs())
+    fn operators(&self, parity: usize, shift: f64) -> Result<SystemFormats<'c, 'g>> {
+        SystemFormats::shifted(self.configuration, self.operator, (parity, shift), self.space.nrhs())
     }
     /// Solves the systems on one parity. Answers whether the observer stopped it.
     fn solve(
@@ -469,7 +457,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
     fn with_mass(&self, mass: f64) -> Result<Rc<dyn EvenOdd>> {
         let params = StaggeredParams { mass, ..self.operator.params };
         let operator = StaggeredOperator { params, ..self.operator };
-        Ok(StaggeredFormats::new(self.configuration, operator, 0, 0.0, self.space.nrhs())?.exact())
+        Ok(SystemFormats::shifted(self.configuration, operator, (0, 0.0), self.space.nrhs())?.exact())
     }
     fn zero(&self) -> Result<FullField> {
         FullField::zero(self.space.domain(), FieldShape::colours(Precision::Double, self.space.nrhs()))

@@ -8,8 +8,7 @@ use crate::gauge::fixing::temporal_gauge_on;
 use crate::gauge::generate;
 use crate::lattice::Lattice;
 use crate::operators::{
-    DSLASH_ADD_FLOPS, DSLASH_FLOPS, Definition, Details, Diagonal, DiagonalForm, EvenOddWilson, Operator, Schur,
-    Wilson, WilsonLike,
+    DSLASH_ADD_FLOPS, DSLASH_FLOPS, Definition, Diagonal, DiagonalForm, EvenOddWilson, Schur, Wilson, WilsonLike,
 };
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
 use num_complex::Complex64;
@@ -67,15 +66,11 @@ pub(crate) fn operator(
     extent: Extent,
     visit: Visit,
 ) -> Result {
-    match (&definition.details, (definition.sample)()) {
-        (Details::Staggered(links), _) if links.improved => {
-            staggered::improved(domain, definition, options, extent, visit)
-        }
-        (_, Operator::Staggered(_)) => staggered::naive(domain, definition, options, extent, visit),
-        (_, Operator::WilsonLike(operator)) if operator.has_number() => {
-            number(domain, operator, options, extent, visit)
-        }
-        (_, Operator::WilsonLike(operator)) => term(domain, operator, options, extent, visit),
+    match (definition.sample)().parameters::<WilsonLike>() {
+        Some(operator) if operator.has_number() => number(domain, *operator, options, extent, visit),
+        Some(operator) => term(domain, *operator, options, extent, visit),
+        None if definition.is_improved() => staggered::improved(domain, definition, options, extent, visit),
+        None => staggered::naive(domain, definition, options, extent, visit),
     }
 }
 
@@ -131,7 +126,7 @@ fn number_in(
     let links = Arc::new(staged.pack(precision, storage)?);
     let domain = links.domain().clone();
     let (wilson, name) = (Wilson::new(links, operator.wilson), operator.definition.name);
-    let mut fields = random_fields::<4>(&domain, FermionKind::Wilson, precision, options.nrhs)?;
+    let mut fields = random_fields::<4>(&domain, FieldShape::spinors(precision, options.nrhs))?;
     let (sites, nrhs) = (domain.global().half_volume() as f64, options.nrhs);
     let operation = |what: &str, flops: f64, spinors: usize| Operation {
         name: format!("{name}_{what}"),
@@ -139,7 +134,7 @@ fn number_in(
         storage: Some(storage),
         flops: flops * sites * nrhs as f64,
         bytes: sites
-            * (storage.read_bytes(precision) + nrhs * spinors * FermionKind::Wilson.site_bytes(precision)) as f64,
+            * (storage.read_bytes(precision) + nrhs * spinors * FieldShape::spinors(precision, 1).site_bytes()) as f64,
     };
     let daggers: &[_] = match extent {
         Extent::Shown | Extent::Modelled => &[(false, "dslash", "dslash_add")],
@@ -217,7 +212,7 @@ fn term_in(
     let wilson = Wilson::new(links, operator.wilson);
     let with = |schur| EvenOddWilson::with_diagonal(wilson.clone(), term.clone(), schur, nrhs);
     let operator = with(Schur::Symmetric)?;
-    let mut fields = random_fields::<4>(&domain, FermionKind::Wilson, precision, nrhs)?;
+    let mut fields = random_fields::<4>(&domain, FieldShape::spinors(precision, nrhs))?;
     let operation = |name: String, flops: f64, bytes: f64| Operation {
         name,
         precision,
@@ -225,7 +220,7 @@ fn term_in(
         flops: flops * nrhs as f64,
         bytes,
     };
-    let spinor = FermionKind::Wilson.site_bytes(precision);
+    let spinor = FieldShape::spinors(precision, 1).site_bytes();
     let dslash_bytes = sites * (storage.read_bytes(precision) + term.bytes() + nrhs * 2 * spinor) as f64;
     let dslash = |what: &str| operation(format!("{name}_{what}"), (DSLASH_FLOPS + term.flops()) * sites, dslash_bytes);
     let matrix = |what: &str| operation(format!("{name}_{what}"), operator.flops(), operator.bytes());
@@ -267,22 +262,17 @@ fn term_in(
 }
 
 /// Fields with random numbers in them: zeros could run faster than data.
-fn random_fields<const N: usize>(
-    domain: &Domain,
-    kind: FermionKind,
-    precision: Precision,
-    nrhs: usize,
-) -> Result<[DeviceField; N]> {
-    fn upload<F: Fermion>(full: &mut FullField, nrhs: usize) -> Result {
+fn random_fields<const N: usize>(domain: &Domain, shape: FieldShape) -> Result<[DeviceField; N]> {
+    fn upload<F: Fermion>(full: &mut FullField) -> Result {
         let source = generate::random_source::<F>(full.even.domain().section(), 2);
-        full.upload(&vec![source; nrhs])
+        full.upload(&vec![source; full.even.shape().blocks()])
     }
-    let mut full = FullField::zero(domain, FieldShape::new(kind, precision, nrhs))?;
-    match kind {
-        FermionKind::Wilson => upload::<Spinor>(&mut full, nrhs)?,
-        FermionKind::Staggered => upload::<ColourVector>(&mut full, nrhs)?,
+    let mut full = FullField::zero(domain, shape)?;
+    match shape.kind {
+        FermionKind::Wilson => upload::<Spinor>(&mut full)?,
+        FermionKind::Staggered => upload::<ColourVector>(&mut full)?,
     }
-    let space = FieldSpace::new(domain, FieldShape::new(kind, precision, nrhs));
+    let space = FieldSpace::new(domain, shape);
     let fields = (0..N)
         .map(|_| {
             let mut field = space.allocate()?;
@@ -320,7 +310,7 @@ fn algebra_in(
 ) -> Result {
     let nrhs = options.nrhs;
     let space = FieldSpace::new(domain, FieldShape::new(kind, precision, nrhs));
-    let [x, mut y, z, mut w, mut v, mut u] = random_fields::<6>(domain, kind, precision, nrhs)?;
+    let [x, mut y, z, mut w, mut v, mut u] = random_fields::<6>(domain, FieldShape::new(kind, precision, nrhs))?;
     let sites = domain.global().half_volume() as f64 * nrhs as f64;
     // Coefficients that neither grow nor shrink the fields over thousands of calls.
     let (a, b) = (vec![Complex64::new(0.5, 0.0); nrhs], vec![Complex64::new(0.5, 0.0); nrhs]);
@@ -359,7 +349,7 @@ fn algebra_in(
     if kind == FermionKind::Staggered {
         // Multi-shift CG takes its systems four, two and one at a time; where one was dropped for some right-hand side, for
         // each rhs alone.
-        let [mut p, mut q, mut s, mut t] = random_fields::<4>(domain, kind, precision, nrhs)?;
+        let [mut p, mut q, mut s, mut t] = random_fields::<4>(domain, FieldShape::new(kind, precision, nrhs))?;
         let (mut fewer, mut dropped) = (minus.clone(), ones.clone());
         (fewer[0], dropped[0]) = (0.0, 0.0);
         for (a, z, systems) in [

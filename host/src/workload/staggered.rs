@@ -6,7 +6,7 @@ use crate::gauge::generate;
 use crate::operators::fat_links::{Improvement, PathCoefficients};
 use crate::operators::{Definition, EvenOddStaggered, Staggered, StaggeredLinks, StaggeredParams, TimeBoundary};
 use crate::workload::Options;
-use gpu_kernels::{FermionKind, LinkStorage};
+use gpu_kernels::LinkStorage;
 use num_complex::Complex64;
 use solvers::LinearOperator;
 use std::sync::Arc;
@@ -70,9 +70,9 @@ fn operations(
     visit: Visit,
 ) -> Result {
     let (precision, dslash_flops, link_bytes) = (links.precision(), links.flops(), links.read_bytes());
-    let colour_bytes = FermionKind::Staggered.site_bytes(precision);
+    let colour_bytes = FieldShape::colours(precision, 1).site_bytes();
     let staggered = Staggered::new(Arc::new(links), StaggeredParams::new(0.1, TimeBoundary::Antiperiodic));
-    let mut fields = random_fields::<4>(domain, FermionKind::Staggered, precision, options.nrhs)?;
+    let mut fields = random_fields::<4>(domain, FieldShape::colours(precision, options.nrhs))?;
     let (sites, nrhs) = (domain.global().half_volume() as f64, options.nrhs);
     let operation = |what: &str, flops: f64, bytes: f64| Operation {
         name: format!("{name}_{what}"),

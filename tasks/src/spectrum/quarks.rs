@@ -30,7 +30,7 @@ use ferrite::observables::spectrum::sequential_nucleon::{
 };
 use ferrite::observables::spectrum::smearing::{GaussianSmearing, SmearingLinks};
 use ferrite::observables::spectrum::sources::{corner_wall, noise_corner_wall, noise_wall, wall};
-use ferrite::operators::{Operator, StaggeredPhases, TimeBoundary};
+use ferrite::operators::{StaggeredOperator, StaggeredPhases, TimeBoundary};
 use ferrite::solve::{Report, apply_memory, for_batches, names};
 use ferrite::{FermionKind, LinkStorage, Precision};
 use ferrite_inputs::Input;
@@ -379,10 +379,8 @@ impl<'a> QuarksOn<'a> {
         };
         fields::require_host_memory(comm, layout.local(), lie_there + links * 576, "propagators and links")?;
         let boundary = plan.operator.boundary();
-        let phases = match plan.operator {
-            Operator::Staggered(staggered) => staggered.params.phases,
-            Operator::WilsonLike(_) => StaggeredPhases::default(),
-        };
+        let staggered = plan.operator.parameters::<StaggeredOperator>();
+        let phases = staggered.map_or(StaggeredPhases::default(), |staggered| staggered.params.phases);
         let read = |kept: &KeptPropagator| kept.read::<F>(self.configuration, &layout, comm);
         let there = kept.as_ref().map(read).transpose()?.flatten();
         self.read(quark, &solve, &layout)?;
@@ -470,7 +468,7 @@ impl<'a> QuarksOn<'a> {
                 None => FullField::zero(&domain, FieldShape::new(F::KIND, Precision::Double, *size))?,
             };
             let some = solutions.rhs(columns, &domain)?;
-            residuals.extend(configuration.true_residuals(&source, some, links.operator)?);
+            residuals.extend(configuration.true_residuals(&source, some, &links.operator)?);
         }
         self.spent.solves += begin.elapsed().as_secs_f64();
         Ok(solvers::worst_residual(&residuals))

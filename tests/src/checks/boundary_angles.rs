@@ -41,14 +41,20 @@ pub fn wilson_like_angles(backend: &dyn Backend, report: &mut Report) -> Result<
         ] {
             let schwarz = Schwarz { precision, domain: Some([2, 2, 2, 4]), ..Schwarz::default() };
             let multigrid = MultigridParams { vectors: 8, improvements: 1, ..MultigridParams::default() };
-            let request =
-                Request { method, precision, reconstruction: asked, schwarz, multigrid, ..Request::new(operator) };
+            let request = Request {
+                method,
+                precision,
+                reconstruction: asked,
+                schwarz,
+                multigrid,
+                ..Request::new(operator.clone())
+            };
             let scope = case.scope(&formats::name((precision, asked)), &format!("{name} {method:?}"));
             for (theta, reference) in [(ZERO, &plain[number].2), (THETA, &reference)] {
                 if theta == ZERO && asked.temporal && !operator.definition().exists(precision, asked) {
                     continue;
                 }
-                let request = Request { operator: operator.with_theta(theta), ..request };
+                let request = Request { operator: operator.with_theta(theta), ..request.clone() };
                 let (solutions, claim) = configuration.solve(sources, None, &request, &mut ())?;
                 report.holds(&scope, "twisted boundary: converged", claim.converged);
                 if theta == THETA {

@@ -262,7 +262,7 @@ fn wilson_like(links: &EvolvingLinks, precision: Precision, found: &mut Found) -
         RationalFunctions { dynamics, heat_bath: action.inverse().clone(), action: action.direct().clone() };
     let rounding = if precision == Precision::Double { 1e-15 } else { 3e-7 };
     for (number, (name, operator)) in operators.into_iter().enumerate() {
-        let Operator::WilsonLike(operator) = operator else { continue };
+        let Some(&operator) = operator.parameters::<WilsonLike>() else { continue };
         for schur in [Schur::Symmetric, Schur::Asymmetric] {
             let stout = (number % 2 == 1).then_some(StoutSmearing { rho: 0.1, levels: 1, spatial: false });
             // Half of them with phases: on thin links, and on stout ones.

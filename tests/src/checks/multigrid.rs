@@ -137,10 +137,7 @@ fn operator(thin: &GaugeField, operator: WilsonLike, nrhs: usize) -> Result<Even
 }
 
 fn wilson_like(operator: Operator) -> WilsonLike {
-    match operator {
-        Operator::WilsonLike(operator) => operator,
-        Operator::Staggered(_) => unreachable!("these are Wilson-like"),
-    }
+    *operator.parameters().expect("these are Wilson-like")
 }
 
 /// Light quarks on rough links, so that smoothers alone get nowhere.
@@ -292,7 +289,8 @@ pub fn multigrid_solves(backend: &dyn Backend, report: &mut Report) -> std::resu
             let params =
                 MultigridParams { blocks, vectors, precision: Some(precision), improvements: 2, ..Default::default() };
             let method = Method::MULTIGRID;
-            let request = Request { method, precision: Precision::Single, multigrid: params, ..Request::new(operator) };
+            let request =
+                Request { method, precision: Precision::Single, multigrid: params, ..Request::new(operator.clone()) };
             let scope =
                 case.scope(precision.name(), &format!("{name}, {} levels", 1 + blocks.iter().flatten().count()));
             let (_, claim) = solve(&domain, &case.gauge, sources, &request, &mut ())?;

@@ -79,10 +79,7 @@ pub fn wilson_like(backend: &dyn Backend, report: &mut Report) -> Result<(), Sol
 pub const THETA: BoundaryAngles = BoundaryAngles([0.9, -2.1, 3.0, 0.5]);
 
 fn like(operator: &Operator) -> WilsonLike {
-    match operator {
-        Operator::WilsonLike(operator) => *operator,
-        Operator::Staggered(_) => panic!("{operator:?} is not Wilson-like"),
-    }
+    *operator.parameters().unwrap_or_else(|| panic!("{operator:?} is not Wilson-like"))
 }
 
 fn images(
@@ -170,7 +167,7 @@ pub fn wilson_like_solves(backend: &dyn Backend, report: &mut Report) -> Result<
                 let schwarz = Schwarz { precision, domain: Some([2, 2, 2, 4]), ..Schwarz::default() };
                 let multigrid = MultigridParams { vectors: 8, improvements: 1, ..MultigridParams::default() };
                 let request =
-                    Request { method, precision, reconstruction, schwarz, multigrid, ..Request::new(operator) };
+                    Request { method, precision, reconstruction, schwarz, multigrid, ..Request::new(operator.clone()) };
                 let scope = case.scope(&formats::name((precision, reconstruction)), &format!("{name} {method:?}"));
                 let (solutions, claim) = solve(&domain, &case.gauge, sources, &request, &mut ())?;
                 report.holds(&scope, &format!("{name} solve: converged"), claim.converged);

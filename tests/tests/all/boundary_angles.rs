@@ -9,7 +9,7 @@ use ferrite::lattice::Lattice;
 use ferrite::multigrid::MultigridParams;
 use ferrite::operators::fat_links::Improvement;
 use ferrite::operators::{
-    BoundaryAngles, CloverParams, ExpCloverParams, OPERATORS, Operator, OperatorForm, StaggeredOperator,
+    BoundaryAngles, CloverParams, ExpCloverParams, LinkRecipe, OPERATORS, Operator, OperatorForm, StaggeredOperator,
     StaggeredParams, TimeBoundary, TwistedCloverParams, TwistedParams, WilsonParams,
 };
 use ferrite::solve::{Configuration, Method, Request, Schwarz, solve};
@@ -59,11 +59,11 @@ fn image<T: Fermion + Debug>(
     let configuration = Configuration::new(&domain, gauge);
     let psi = std::slice::from_ref(psi);
     let (mut images, storage) =
-        configuration.apply(form, false, psi, operator, Precision::Double, LinkStorage::of(12)).unwrap();
+        configuration.apply(form, false, psi, &operator, Precision::Double, LinkStorage::of(12)).unwrap();
     // 12 reals do not tell links with phases.
-    let reals = match (operator.definition().staggered(), operator.theta().are_zero()) {
-        (Some(links), false) if links.improved => 13,
-        (Some(links), true) if links.in_u3 => 13,
+    let reals = match (operator.definition().links, operator.theta().are_zero()) {
+        (LinkRecipe::Improved | LinkRecipe::ImprovedInU3, false) => 13,
+        (LinkRecipe::ImprovedInU3, true) => 13,
         (_, without) => {
             if without {
                 12
@@ -166,12 +166,12 @@ fn phases_may_be_at_the_end_of_the_lattice() {
             let there = [along(THETA.0, &psi)];
             let (double, full) = (Precision::Double, LinkStorage::FULL);
             let (back, _) =
-                Configuration::new(&domain, &ends).apply(form, false, &there, operator, double, full).unwrap();
+                Configuration::new(&domain, &ends).apply(form, false, &there, &operator, double, full).unwrap();
             let off = relative_error(&[along(THETA.0.map(|theta| -theta), &back[0])], &[spread]);
             // Of some hundred roundings in paths of links, and a projection for HISQ.
             assert!(off < 1e-13, "{} {form:?}: {off:e}", operator.definition().name);
             // And it does something.
-            let without = image(gauge, operator, form, &psi);
+            let without = image(gauge, operator.clone(), form, &psi);
             let off = relative_error(&[without], &[image(gauge, operator.with_theta(THETA), form, &psi)]);
             assert!(off > 0.1, "{} {form:?}: {off:e}", operator.definition().name);
         }
@@ -286,7 +286,7 @@ fn processes_have_the_phases_of_the_whole_lattice() {
             FermionKind::Staggered => images::<ColourVector>(domain, gauge, operator)[0].numbers().to_vec(),
         }
     };
-    let whole = operators.map(|operator| numbers(&alone, &gauge, operator));
+    let whole = operators.clone().map(|operator| numbers(&alone, &gauge, operator));
     let wilson = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
     let clover = CloverParams::isotropic(wilson, 1.2, 1.0);
     let with_phases = turned(&gauge, THETA.0);
@@ -296,8 +296,8 @@ fn processes_have_the_phases_of_the_whole_lattice() {
         let solutions = Threads::run(2, |world| {
             let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world).unwrap();
             let (section, part) = (domain.section(), cut::links_of(&domain.section(), &gauge));
-            for (operator, whole) in operators.into_iter().zip(&whole) {
-                let found = numbers(&domain, &part, operator);
+            for (operator, whole) in operators.iter().zip(&whole) {
+                let found = numbers(&domain, &part, operator.clone());
                 let n = operator.kind().spins() * 3;
                 let same = (0..found.len()).all(|k| found[k] == whole[n * section.global_index(k / n) + k % n]);
                 assert!(same, "{} on {grid:?}", operator.definition().name);
@@ -308,7 +308,7 @@ fn processes_have_the_phases_of_the_whole_lattice() {
             let clover = Operator::from(clover).with_theta(THETA);
             let solved = [Method::BICGSTAB, Method::GCR_DD, Method::MULTIGRID].map(|method| {
                 let precision = Precision::Single;
-                let request = Request { method, precision, schwarz, multigrid, ..Request::new(clover) };
+                let request = Request { method, precision, schwarz, multigrid, ..Request::new(&clover) };
                 let configuration = Configuration::new(&domain, &part);
                 let (solutions, claim) =
                     configuration.solve(std::slice::from_ref(&eta), None, &request, &mut ()).unwrap();

@@ -10,7 +10,7 @@ use ferrite::lattice::Lattice;
 use ferrite::operators::Operator;
 use ferrite::operators::{
     Anisotropy, BlockOperator, CloverParams, DiagonalForm, EvenOdd, EvenOddWilson, Schur, TimeBoundary, Wilson,
-    WilsonParams,
+    WilsonLike, WilsonParams,
 };
 use ferrite::solve::{Method, Request, SolveFailure, solve};
 use ferrite::{LinkStorage, Precision};
@@ -407,10 +407,10 @@ fn propagator(
     let domain = Domain::single(Cpu::new(None), gauge.lattice()).unwrap();
     // The links of the file are in SU(3) to 1e-7 and not to the last digit: all 18 reals.
     let reconstruction = LinkStorage::FULL;
-    let request = Request { tol: 1e-11, precision, method, reconstruction, ..Request::new(operator) };
+    let request = Request { tol: 1e-11, precision, method, reconstruction, ..Request::new(&operator) };
     let (psi, report) = solve(&domain, gauge, eta, &request, &mut ()).unwrap();
     assert!(report.converged);
-    let Operator::WilsonLike(like) = operator else { panic!("{operator:?}") };
+    let Some(&like) = operator.parameters::<WilsonLike>() else { panic!("{operator:?}") };
     // Zeros for Wilson.
     let [space, time, ..] = like.coefficients;
     let params = CloverParams { wilson: like.wilson, space, time };
@@ -448,9 +448,9 @@ fn chroma_propagators_on_an_anisotropic_lattice() {
         let off = deviation(&norms_in_time(&sources), &numbers(&expected["source_corr"]));
         println!("{name}: source {off:.1e}");
         assert!(off < 1e-6, "{name}: source {off:.1e}");
-        for operator in operators {
+        for operator in &operators {
             for how in [(Precision::Double, Method::BICGSTAB), (Precision::Half, Method::CG)] {
-                let psi = propagator(&gauge, operator, how, &sources);
+                let psi = propagator(&gauge, operator.clone(), how, &sources);
                 let off = deviation(&norms_in_time(&psi), &numbers(&expected["prop_corr"]));
                 println!("{name} by {how:?}: {off:.1e}");
                 assert!(off < 1e-6, "{name} by {how:?}: {off:.1e}");

@@ -124,10 +124,7 @@ fn wilson(kappa: f64) -> WilsonParams {
     WilsonParams::from_kappa(kappa, TimeBoundary::Antiperiodic)
 }
 fn wilson_like(operator: impl Into<Operator>, schur: Schur) -> WilsonLike {
-    match operator.into() {
-        Operator::WilsonLike(operator) => WilsonLike { schur, ..operator },
-        Operator::Staggered(_) => unreachable!("Wilson-like ones are asked for"),
-    }
+    WilsonLike { schur, ..*operator.into().parameters().expect("Wilson-like ones are asked for") }
 }
 fn clover(kappa: f64, c_sw: f64) -> CloverParams {
     CloverParams::isotropic(wilson(kappa), c_sw, 1.0)

@@ -75,7 +75,7 @@ fn what_does_not_fit_is_an_error() {
     let domain = Domain::single(Cpu::new(Some(1)), lattice).unwrap();
     let (gauge, source) = (generate::weak_field(lattice, 7, 0.1), HostSpinor::zero(lattice));
     let usual = Request::new(WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic));
-    let temporal = Request { reconstruction: LinkStorage::of(12).in_temporal_gauge(), ..usual };
+    let temporal = Request { reconstruction: LinkStorage::of(12).in_temporal_gauge(), ..usual.clone() };
 
     for request in [usual, temporal] {
         let device = |solved| match solved {

@@ -19,7 +19,7 @@ use ferrite::hmc::wilson::WilsonQuarks;
 use ferrite::hmc::wilson::two_flavours::TwoFlavours;
 use ferrite::lattice::Lattice;
 use ferrite::multigrid::MultigridParams;
-use ferrite::operators::{CloverParams, Operator, Schur, TimeBoundary, WilsonLike, WilsonParams};
+use ferrite::operators::{CloverParams, Schur, TimeBoundary, WilsonLike, WilsonParams};
 use ferrite::solve::{Method, Request};
 use ferrite_tests::checks::complement_request;
 use ferrite_tests::cut;
@@ -27,10 +27,7 @@ use ferrite_tests::cut;
 /// Quarks so light that CG takes some hundred iterations, and heavier ones.
 fn quarks() -> Vec<(&'static str, [WilsonQuarks; 2])> {
     let with_mass = |mass| WilsonParams::from_mass(mass, TimeBoundary::Antiperiodic);
-    let wilson = |mass: f64, schur| match with_mass(mass).into() {
-        Operator::WilsonLike(operator) => WilsonLike { schur, ..operator },
-        Operator::Staggered(_) => unreachable!(),
-    };
+    let wilson = |mass: f64, schur| WilsonLike { schur, ..with_mass(mass).into() };
     let clover = |mass: f64, schur| CloverParams::isotropic(with_mass(mass), 1.2, 1.0).with_schur(schur);
     let stout = Some(StoutSmearing { rho: 0.1, levels: 1, spatial: false });
     let mut all = Vec::new();

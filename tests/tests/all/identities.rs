@@ -21,7 +21,7 @@ use ferrite::hmc::wilson::WilsonQuarks;
 use ferrite::hmc::wilson::determinant::BlockDeterminant;
 use ferrite::hmc::wilson::two_flavours::TwoFlavours;
 use ferrite::lattice::Lattice;
-use ferrite::operators::{CloverParams, Operator, Schur, TimeBoundary, WilsonParams};
+use ferrite::operators::{CloverParams, Schur, TimeBoundary, WilsonLike, WilsonParams};
 use ferrite::solve::Method;
 use ferrite_tests::checks::complement_request;
 use ferrite_tests::clover_reference::path;
@@ -157,7 +157,7 @@ fn wilson_quarks_have_the_identity_of_dense_matrices() {
     let gauge = generate::weak_field(lattice, 3, 0.8);
     let links = evolving(&domain, &gauge);
     let wilson = WilsonParams::from_kappa(0.13, TimeBoundary::Antiperiodic);
-    let Operator::WilsonLike(operator) = wilson.into() else { unreachable!() };
+    let operator = WilsonLike::from(wilson);
     let tight = complement_request(Method::CG, Double, 1e-15);
     let mut two =
         TwoFlavours::new(&domain, "two".into(), WilsonQuarks::new(operator), None, [tight; 2], Double, 0).unwrap();

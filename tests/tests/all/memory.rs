@@ -27,7 +27,7 @@ use ferrite::observables::memory::{Ensemble, WilsonVectors};
 use ferrite::operators::fat_links::PathCoefficients;
 use ferrite::operators::{
     CloverParams, ExpCloverParams, LinkDependence, Operator, Schur, StaggeredOperator, StaggeredParams, TimeBoundary,
-    WilsonParams,
+    WilsonLike, WilsonParams,
 };
 use ferrite::solve::{Configuration, Correction, Method, Request, Schwarz, ShiftStrategy};
 use ferrite::{LinkStorage, Precision};
@@ -113,26 +113,32 @@ fn wilson_solves(one_of: usize) {
     let plain = Request { tol: 1e-8, reconstruction: LinkStorage::of(12), ..Request::new(wilson) };
     let defect = Correction::Defect { inner_tol: 0.1 };
     let requests = [
-        ("Wilson, BiCGstab in half", Request { precision: Half, ..plain }),
+        ("Wilson, BiCGstab in half", Request { precision: Half, ..plain.clone() }),
         (
             "Wilson, CG in single around single",
-            Request { method: Method::CG, precision: Single, outer: Single, tol: 1e-5, ..plain },
+            Request { method: Method::CG, precision: Single, outer: Single, tol: 1e-5, ..plain.clone() },
         ),
-        ("clover, BiCGstab in single", Request { operator: clover, precision: Single, ..plain }),
-        ("clover, defect correction", Request { operator: clover, correction: defect, precision: Half, ..plain }),
+        ("clover, BiCGstab in single", Request { operator: clover.clone(), precision: Single, ..plain.clone() }),
+        (
+            "clover, defect correction",
+            Request { operator: clover.clone(), correction: defect, precision: Half, ..plain.clone() },
+        ),
         (
             "clover, GCR-DD",
             Request {
-                operator: clover,
+                operator: clover.clone(),
                 method: Method::GCR_DD,
                 precision: Single,
                 schwarz: Schwarz { k_max: 4, steps: 4, ..Default::default() },
-                ..plain
+                ..plain.clone()
             },
         ),
-        ("Wilson in double", Request { precision: Double, reconstruction: LinkStorage::FULL, ..plain }),
+        ("Wilson in double", Request { precision: Double, reconstruction: LinkStorage::FULL, ..plain.clone() }),
         // Asked for with 12 reals, which do not do.
-        ("clover, twisted boundary", Request { operator: clover.with_theta(THETA), precision: Single, ..plain }),
+        (
+            "clover, twisted boundary",
+            Request { operator: clover.with_theta(THETA), precision: Single, ..plain.clone() },
+        ),
     ];
     for (k, (name, request)) in requests.into_iter().enumerate() {
         for (j, nrhs) in [1, 4].into_iter().enumerate() {
@@ -193,7 +199,11 @@ fn overlapping_domains_take_what_is_foretold() {
     check(&CASES, ("overlapping domains", 2.5), predicted, |domain, gauge| {
         let sources = sources::<Spinor>(domain, 2);
         let alone = domain.grid().size() == 1;
-        let request = if alone { Request { schwarz: Schwarz { overlap: 0, ..schwarz }, ..request } } else { request };
+        let request = if alone {
+            Request { schwarz: Schwarz { overlap: 0, ..schwarz }, ..request.clone() }
+        } else {
+            request.clone()
+        };
         Configuration::new(domain, gauge).solve(&sources, None, &request, &mut ()).unwrap();
     });
 }
@@ -216,7 +226,7 @@ fn solves_with_multigrid_take_what_is_foretold() {
             multigrid,
             precision: Precision::Single,
             tol: 1e-8,
-            ..Request::new(clover)
+            ..Request::new(&clover)
         };
         let predicted = |local, grid: &ProcessGrid| {
             (request.memory(local, grid, nrhs, None), Some(request.exchanges(local, grid, nrhs, None)))
@@ -253,7 +263,7 @@ fn staggered_solves(one_of: usize) {
         let name = operator.definition.title;
         let plain = Request { tol: 1e-8, reconstruction: LinkStorage::FULL, ..Request::new(operator) };
         for (j, (precision, nrhs)) in [(Double, 1), (Single, 4), (Half, 3)].into_iter().enumerate() {
-            let request = Request { precision, ..plain };
+            let request = Request { precision, ..plain.clone() };
             let predicted = |local, grid: &ProcessGrid| {
                 (request.memory(local, grid, nrhs, None), Some(request.exchanges(local, grid, nrhs, None)))
             };
@@ -333,7 +343,7 @@ fn ensembles_take_what_is_foretold() {
 fn ensembles_of_wilson_quarks_take_what_is_foretold() {
     let wilson = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
     let clover = CloverParams::isotropic(wilson, 1.5, 1.0).with_schur(Schur::Symmetric);
-    let Operator::WilsonLike(plain) = wilson.into() else { unreachable!() };
+    let plain = WilsonLike::from(wilson);
     let exponential = ExpCloverParams(CloverParams::isotropic(wilson, 1.5, 1.0)).with_schur(Schur::Symmetric);
     for (name, operator, levels, rational) in [
         ("wilson", plain, 0, true),

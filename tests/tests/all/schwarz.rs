@@ -9,7 +9,7 @@ use ferrite::gauge::generate;
 use ferrite::lattice::{Lattice, Section};
 use ferrite::operators::Operator;
 use ferrite::operators::{
-    BlockOperator, CloverParams, EvenOddWilson, MrInBlocks, Schur, TimeBoundary, Wilson, WilsonParams,
+    BlockOperator, CloverParams, EvenOddWilson, MrInBlocks, Schur, TimeBoundary, Wilson, WilsonLike, WilsonParams,
 };
 use ferrite::solve::{Configuration, Method, Request, Schwarz, SolveFailure};
 use ferrite::{LinkStorage, Precision};
@@ -241,7 +241,7 @@ fn domains_that_overlap() {
                 let here = cut::links_of(&part, &gauge);
                 let configuration = Configuration::new(&domain, &here);
                 let schwarz = Schwarz { precision: Precision::Double, ..schwarz };
-                let mr = configuration.preconditioner(operator, &schwarz, LinkStorage::FULL, 2)?;
+                let mr = configuration.preconditioner(&operator, &schwarz, LinkStorage::FULL, 2)?;
                 let space = FieldSpace::new(&domain, FieldShape::spinors(Precision::Double, 2));
                 let mut fields = zero(&domain, Precision::Double, 2);
                 fields.upload(&[HostSpinor::zero(part.local), generate::random_source(part, 6)])?;
@@ -261,7 +261,7 @@ fn domains_that_overlap() {
                 }
                 let whole = Domain::single(Cpu::new(Some(1)), lattice)?;
                 let wilson = wilson(Precision::Double, &whole, &without_links_out_of(&gauge, &part, WIDTH));
-                let Operator::WilsonLike(like) = operator else { panic!("{operator:?}") };
+                let Some(&like) = operator.parameters::<WilsonLike>() else { panic!("{operator:?}") };
                 let term = like.diagonal(&GaugeField::upload(&whole, &gauge)?)?;
                 let even_odd = EvenOddWilson::with_diagonal(wilson, term, like.schur, 1)?;
                 let expected = minimum_residual(&even_odd, &inside, size, step);
@@ -294,7 +294,7 @@ fn solves_end_at_their_tolerance() {
     ];
     for operator in operators {
         let configuration = Configuration::new(&domain, &gauge);
-        let reference = Request { operator, ..Request::new(params()) };
+        let reference = Request { operator: operator.clone(), ..Request::new(params()) };
         let (expected, _) = configuration.solve(&sources, None, &reference, &mut ()).unwrap();
         for (outer, precision, inner, block, tol) in [
             (Double, Half, Half, None, 1e-10),
@@ -304,7 +304,7 @@ fn solves_end_at_their_tolerance() {
             (Double, Single, Fp16, Some([4, 4, 4, 4]), 1e-10),
         ] {
             let schwarz = Schwarz { steps: 5, precision: inner, domain: block, k_max: 8, ..Default::default() };
-            let request = Request { method: Method::GCR_DD, precision, outer, tol, schwarz, ..reference };
+            let request = Request { method: Method::GCR_DD, precision, outer, tol, schwarz, ..reference.clone() };
             let what = format!("{operator:?}, {outer:?}-{precision:?}-{inner:?}, {block:?}");
             let (solutions, report) = configuration.solve(&sources, None, &request, &mut ()).expect(&what);
             assert!(report.converged && report.escalations.is_empty(), "{what}: {:?}", report.escalations);
@@ -354,7 +354,7 @@ fn overlap_helps() {
                 let (gauge, source) = (cut::links_of(&part, &gauge), [generate::random_source::<Spinor>(part, 8)]);
                 let schwarz = Schwarz { overlap, steps: 20, ..Default::default() };
                 let request =
-                    Request { method: Method::GCR_DD, precision, reconstruction, schwarz, ..Request::new(operator) };
+                    Request { method: Method::GCR_DD, precision, reconstruction, schwarz, ..Request::new(&operator) };
                 let (_, report) = Configuration::new(&domain, &gauge).solve(&source, None, &request, &mut ()).unwrap();
                 assert!(report.true_residual[0] <= 1e-10 && report.escalations.is_empty());
                 Ok::<_, std::convert::Infallible>(report.info.iterations)

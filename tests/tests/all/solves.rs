@@ -154,8 +154,8 @@ fn each_solve_has_its_own_clover_term() {
         wilson.into(),
         clover(wilson, 1.0, 1.0),
     ] {
-        let alone = solve(&Configuration::new(&domain, &gauge), operator);
-        assert!(solve(&kept, operator) == alone, "{operator:?}");
+        let alone = solve(&Configuration::new(&domain, &gauge), operator.clone());
+        assert!(solve(&kept, operator.clone()) == alone, "{operator:?}");
         seen.push(alone);
     }
     // And they differ, but for the last, which is the first.
@@ -268,7 +268,7 @@ fn no_source_is_taken_for_zero() {
     let mut cases: Vec<_> = [Method::BICGSTAB, Method::CG, Method::CGNE, Method::BLOCK_CG, Method::GCR_DD]
         .map(|method| Request { method, ..Request::new(operator) })
         .into();
-    cases.push(Request { correction: Correction::Defect { inner_tol: 0.01 }, ..cases[0] });
+    cases.push(Request { correction: Correction::Defect { inner_tol: 0.01 }, ..cases[0].clone() });
     for request in cases {
         let case = format!("{:?} {:?}", request.method, request.correction);
         let zero = HostSpinor::zero(lattice);

@@ -96,7 +96,7 @@ fn mesons_are_plain_sums() {
         // The antiquark, which goes back from x to the origin, is the other quark of the doublet.
         let (other, its_reference) = quark(-1.0);
         for x in [[0, 0, 0, 0], [1, 3, 5, 4], [0, 2, 1, 7]] {
-            let back = at(&propagator(&gauge, other, &its_reference, x), lattice.index(ORIGIN));
+            let back = at(&propagator(&gauge, other.clone(), &its_reference, x), lattice.index(ORIGIN));
             let here = product(&five, &product(&adjoint(&at(&s, lattice.index(x))), &five));
             for (a, b) in back.iter().flatten().zip(here.iter().flatten()) {
                 assert!((a - b).norm() < 1e-11, "{name}: {a} {b}");

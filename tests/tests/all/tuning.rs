@@ -69,7 +69,7 @@ fn tuning_sees_all_kernels_of_solves() {
                     precision,
                     reconstruction: LinkStorage::of(12),
                     tol: 1e-5,
-                    ..Request::new(operator)
+                    ..Request::new(&operator)
                 };
                 let spy = Spy::new(2);
                 let domain = Domain::single(spy.clone(), lattice).unwrap();
@@ -132,7 +132,7 @@ fn tuning_sees_all_kernels_of_staggered_solves() {
                 let tol = if outer == Single { 1e-4 } else { 1e-8 };
                 let request = Request { outer, precision, reconstruction, correction, tol, ..Request::new(operator) };
                 for method in [Method::CG, Method::BLOCK_CG] {
-                    configuration.solve(&sources, None, &Request { method, ..request }, &mut ()).unwrap();
+                    configuration.solve(&sources, None, &Request { method, ..request.clone() }, &mut ()).unwrap();
                 }
                 let shifts = [0.0, 0.1, 0.2, 0.5, 1.0];
                 let strategy = ShiftStrategy::MultiShift;

@@ -33,10 +33,7 @@ use rational::{Fraction, Interval, Power};
 use solvers::SolveError;
 
 fn wilson_like(operator: impl Into<Operator>, schur: Schur) -> WilsonLike {
-    match operator.into() {
-        Operator::WilsonLike(operator) => WilsonLike { schur, ..operator },
-        Operator::Staggered(_) => unreachable!("Wilson-like ones are asked for"),
-    }
+    WilsonLike { schur, ..*operator.into().parameters().expect("Wilson-like ones are asked for") }
 }
 
 /// Every kind of diagonal term, on isotropic and anisotropic lattices, with both complements.
@@ -78,9 +75,7 @@ fn exact(method: &'static Method) -> [Request; 2] {
 /// What splits determinants: nothing, a larger mass, and twists.
 fn factors(operator: WilsonLike) -> Vec<(WilsonQuarks, Option<WilsonQuarks>)> {
     let plain = WilsonQuarks::new(operator);
-    let Operator::WilsonLike(heavy) = Operator::from(operator).with_mass(operator.wilson.mass + 0.3) else {
-        unreachable!()
-    };
+    let heavy = operator.of_mass(operator.wilson.mass + 0.3);
     let twisted = |twist| WilsonQuarks { twist, ..plain };
     vec![(plain, None), (plain, Some(WilsonQuarks::new(heavy))), (twisted(0.1), Some(twisted(0.4)))]
 }

@@ -89,7 +89,8 @@ fn parameters_of_zero_leave_the_simpler_operator() {
         for (name, operator, simpler) in pairs {
             for form in [OperatorForm::Plain, OperatorForm::Dagger, OperatorForm::Normal] {
                 for complement in [false, true] {
-                    let [a, b] = [operator, simpler].map(|operator| image(&gauge, operator, form, complement, &psi));
+                    let [a, b] =
+                        [&operator, &simpler].map(|operator| image(&gauge, operator.clone(), form, complement, &psi));
                     let off = relative_error(&a, &b);
                     assert!(off < 1e-14, "{name}, {form:?}, complement {complement}: {off:e}");
                 }

@@ -14,8 +14,8 @@ use ferrite::domain::Domain;
 use ferrite::field::host::{ColourVector, HostGauge};
 use ferrite::lattice::Lattice;
 use ferrite::operators::Definition;
-use ferrite::operators::Operator;
-use ferrite::solve::{Configuration, Request, staggered_link_bytes};
+use ferrite::operators::{Operator, StaggeredLinks};
+use ferrite::solve::{Configuration, Request};
 use ferrite_inputs::Input;
 use ferrite_records::bench::BenchShifts;
 use ferrite_records::object;
@@ -83,11 +83,12 @@ impl FormatsPlan {
     /// Device memory, with names for what takes it.
     pub fn memory(&self, cut: Cut) -> Needs {
         let (sites, improved) = (cut.local.half_volume(), self.is_improved());
-        let request = Request { reconstruction: LinkStorage::FULL, ..Request::new(self.operator) };
+        let request = Request { reconstruction: LinkStorage::FULL, ..Request::new(&self.operator) };
         let shifts = self.several.as_ref().map(|several| several.shifts.len());
         let mut needs = request.memory(cut.local, &cut.grid, 1, shifts);
         // All formats stay on the device.
-        let formats = self.schemes.iter().map(|s| staggered_link_bytes(sites, improved, s.precision, s.reconstruction));
+        let formats =
+            self.schemes.iter().map(|s| StaggeredLinks::bytes_for(improved, s.precision, s.reconstruction, sites));
         needs.push(("links in all formats", formats.sum()));
         needs
     }
@@ -101,7 +102,7 @@ impl FormatsPlan {
         study: &SolverStudy,
         context: &Context,
     ) -> Outcome<(Results, Operator)> {
-        let operator = with_tadpole(self.operator, name, plaquette, ReadBy::Flags)?;
+        let operator = with_tadpole(&self.operator, name, plaquette, ReadBy::Flags)?;
         let configuration = Configuration::new(domain, gauge);
         let mut schemes = Vec::new();
         for scheme in &self.schemes {
@@ -117,7 +118,7 @@ impl FormatsPlan {
             return Err(Failure::refused(format!(
                 "--reconstruct: some links of the {} operator cannot be reconstructed from so few real numbers; use 18{}",
                 self.definition().title,
-                if self.definition().staggered().is_some_and(|links| links.in_u3) { ", 13 or 9" } else { "" }
+                if self.definition().is_in_u3() { ", 13 or 9" } else { "" }
             ))
             .shared());
         }

@@ -27,7 +27,7 @@ pub fn cell_of_several(
     scheme: SolverScheme,
     observer: &mut dyn Observer,
 ) -> std::result::Result<Cell, StudyFailure> {
-    let request = study.request(operator, scheme);
+    let request = study.request(operator.clone(), scheme);
     average(operator.mass(), scheme, study.sources, |seed| {
         let source = [generate::random_source::<ColourVector>(configuration.domain().section(), seed)];
         let Several { shifts, strategy } = several;

@@ -9,7 +9,7 @@ use crate::hmc::monomial::Monomial;
 use crate::hmc::wilson::WilsonQuarks;
 use crate::hmc::wilson::two_flavours::{MOST_GUESSES, TwoFlavours};
 use crate::multigrid::MultigridParams;
-use crate::operators::{DIVISOR, Definition, Operator, choose, is_divisor};
+use crate::operators::{DIVISOR, Definition, choose, is_divisor};
 use crate::solve::{Method, Request};
 use gpu_kernels::FermionKind;
 use serde_json::{Map, Value, json};
@@ -80,9 +80,9 @@ fn resolve(keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) -> O
         keys.refuse("hasenbusch-mu", "give twisted masses from light to heavy");
         return None;
     }
-    let with_mass = |(mass, called): (f64, String)| match Operator::from(operator).with_mass(mass) {
-        Operator::WilsonLike(operator) => (WilsonQuarks { operator, ..table.quarks }, called),
-        Operator::Staggered(_) => unreachable!("the mass does not change the kind"),
+    let with_mass = |(mass, called): (f64, String)| {
+        let operator = operator.of_mass(mass);
+        (WilsonQuarks { operator, ..table.quarks }, called)
     };
     let twisted = |mu: &f64| (WilsonQuarks { twist: *mu, ..table.quarks }, format!("mu = {mu}"));
     let heavier: Vec<_> = heavy.into_iter().map(with_mass).chain(twists.iter().flatten().map(twisted)).collect();
@@ -144,7 +144,7 @@ impl QuarkAction for TwoFlavourQuarks {
             let over = heavier.map_or(String::new(), |(_, heavier)| format!(", over {heavier}"));
             let (name, heavier) = (format!("{name}{of}{over}"), heavier.map(|(quarks, _)| *quarks));
             let (precision, first) = (solvers[0].precision(), first + number as u32);
-            let part = TwoFlavours::new(domain, name, quarks, heavier, requests, precision, first)?;
+            let part = TwoFlavours::new(domain, name, quarks, heavier, requests.clone(), precision, first)?;
             // Heavier quarks are solved sooner than a setup is made.
             let part = if number == 0 { part } else { part.without_multigrid() };
             parts.push(Box::new(part.with_guesses(self.guesses)));

@@ -3,7 +3,7 @@ use super::{MonomialNeeds, QuarkKeys, counted, describe_stout, levels};
 use crate::hmc::monomial::Monomial;
 use crate::hmc::wilson::WilsonQuarks;
 use crate::hmc::wilson::determinant::BlockDeterminant;
-use crate::operators::{Definition, LinkDependence, Operator, Schur, WilsonLike};
+use crate::operators::{Definition, LinkDependence, Schur, WilsonLike};
 use serde_json::{Map, Value, json};
 
 /// Quarks of one mass.
@@ -28,7 +28,8 @@ impl WilsonTable {
             keys.refuse("dynamics-tol", "Wilson-like quarks have one residual: give one number");
         }
         let (levels, stout) = (levels(keys), keys.stout());
-        let (Operator::WilsonLike(operator), described) = resolved? else { return None };
+        let (operator, described) = resolved?;
+        let operator = *operator.parameters::<WilsonLike>()?;
         let called = match keys.text("kappa") {
             Some(kappa) => format!("kappa = {kappa}"),
             None => format!("m = {}", operator.wilson.mass),

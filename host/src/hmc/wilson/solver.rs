@@ -2,7 +2,7 @@
 use super::multigrid::EvolvingMultigrid;
 use super::{TwistedComplement, WilsonQuarks, space};
 use crate::domain::{Domain, Result};
-use crate::field::{DeviceField, FieldSpace};
+use crate::field::{DeviceField, FieldShape, FieldSpace};
 use crate::hmc::HmcError;
 use crate::hmc::fermions::SolverError;
 use crate::hmc::links::EvolvingLinks;
@@ -12,7 +12,7 @@ use crate::operators::{EvenOdd, OperatorForm};
 use crate::solve::{
     BlockMultigrid, Correction, Formats, Limits, Method, OperatorPair, PrecisionLevel, PreparedMethod, Request,
 };
-use gpu_kernels::{FermionKind, LinkStorage, Precision};
+use gpu_kernels::{LinkStorage, Precision};
 use solvers::{Info, LinearOperator, Normal, Observer, SolveError, VectorSpace, worse_residual};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -230,8 +230,8 @@ impl Formats for ComplementSolver<'_> {
     fn domain(&self) -> &Domain {
         self.links.own().domain()
     }
-    fn kind(&self) -> FermionKind {
-        FermionKind::Wilson
+    fn shape(&self, precision: Precision, nrhs: usize) -> FieldShape {
+        FieldShape::spinors(precision, nrhs)
     }
     fn exact(&self) -> Rc<dyn EvenOdd> {
         self.exact.inner.clone()

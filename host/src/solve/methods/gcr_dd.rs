@@ -5,7 +5,6 @@ use super::super::request::{Correction, Request, Schwarz};
 use super::{Limits, Method, NeedsScope, OperatorPair, PreparedMethod};
 use crate::field::{DeviceField, FieldShape, FieldSpace};
 use crate::operators::{Key, KeyKind};
-use gpu_kernels::FermionKind;
 use solvers::{Converted, GcrParams, GcrWorkspace, Info, Observer, SolveError, SolverParams, gcr};
 
 impl Method {
@@ -22,7 +21,7 @@ impl Method {
         exchanges: |request, all, _, _, nrhs| match request.schwarz.overlap {
             0 => all,
             overlap => {
-                let bytes = FermionKind::Wilson.site_bytes(request.schwarz.precision);
+                let bytes = FieldShape::spinors(request.schwarz.precision, 1).site_bytes();
                 all.ghost_zone(overlap as u32, bytes, &super::super::batch::widths(nrhs))
             }
         },
@@ -67,13 +66,13 @@ static KMAX: Key = Key::new("kmax", "K", KeyKind::Count, "Directions after which
 
 /// The preconditioner's residual and image, and the vectors that it is given and gives, with an operator's.
 fn bytes(request: &Request, scope: &NeedsScope<'_>) -> usize {
-    let (operator, precision) = (request.operator.sizes(), request.schwarz.precision);
+    let (operator, precision) = (&request.operator, request.schwarz.precision);
     let sites = request.schwarz.domain_sites(scope.local, scope.grid);
     let overlapping = if request.schwarz.overlap > 0 { 2 } else { 0 };
-    let vector = FieldShape::new(request.operator.kind(), precision, scope.nrhs).bytes(sites);
-    (4 + operator.kept() + overlapping) * vector
-        + operator.links(sites, precision, request.reconstruction)
-        + operator.diagonal(sites, precision)
+    let vector = operator.shape(precision, scope.nrhs).bytes(sites);
+    (4 + operator.kept_fields() + overlapping) * vector
+        + operator.link_bytes(precision, request.reconstruction, sites)
+        + operator.diagonal_bytes(precision, sites)
 }
 
 struct Preconditioned {

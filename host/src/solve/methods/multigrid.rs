@@ -108,12 +108,13 @@ fn first_level(asked: PrecisionLevel, automatic: bool) -> PrecisionLevel {
 /// Memory of the cycle and of its setup, which is freed before vectors of the solver are allocated.
 fn needs(request: &Request, scope: &NeedsScope<'_>) -> Needs {
     let MultigridBytes { setup, solve } = request.multigrid.bytes(scope.local, scope.nrhs);
-    let (operator, sites) = (request.operator.sizes(), scope.local.half_volume());
+    let (operator, sites) = (&request.operator, scope.local.half_volume());
     let crate::multigrid::MultigridParams { smoother, precision, .. } = request.multigrid;
     let smoother = smoother.or(precision).unwrap_or(Precision::Half);
     let formats = BTreeSet::from([Precision::Single, smoother]).into_iter().filter(|p| *p != request.precision);
-    let operators =
-        formats.map(|p| operator.links(sites, p, request.reconstruction) + operator.diagonal(sites, p)).sum();
+    let operators = formats
+        .map(|p| operator.link_bytes(p, request.reconstruction, sites) + operator.diagonal_bytes(p, sites))
+        .sum();
     vec![
         ("multigrid", solve),
         ("more in the setup of multigrid", setup.saturating_sub(solve + scope.later)),

@@ -1,0 +1,116 @@
+//! Parameters as users give them: keys of input files, which are flags of commands.
+
+/// What the value of a key is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyKind {
+    /// Any text.
+    Text,
+    /// One or several texts.
+    Texts,
+    /// A real number.
+    Number,
+    /// A whole number.
+    Count,
+    /// One of some words, which may look like a number (`reconstruct = 12`).
+    Word,
+    /// True or false.
+    Switch,
+    /// Four numbers, as a text or an array.
+    Extents,
+    /// One or several sites, each as four numbers: an array of arrays or of texts.
+    Sites,
+    /// One or several numbers, as a text or an array.
+    Numbers,
+    /// The same, where numbers may also be fractions, which are texts.
+    Fractions,
+}
+
+/// A parameter, of an operator or else of a solve: a flag of commands and a key of input files.
+#[derive(Debug)]
+pub struct Key {
+    /// What it is called.
+    pub name: &'static str,
+    /// Placeholder of its value.
+    pub value: &'static str,
+    /// What it is.
+    pub kind: KeyKind,
+    /// A sentence or two.
+    pub help: &'static str,
+    /// A value, as an input file has it.
+    pub example: &'static str,
+    /// The value that counts where none is given, if that is always the same.
+    pub default: Option<&'static str>,
+    /// The key whose place it takes.
+    pub instead_of: Option<&'static str>,
+    /// Whether the solution does not depend on it, but for rounding.
+    pub technical: bool,
+}
+
+impl Key {
+    /// One without a default, on which solutions depend.
+    pub const fn new(
+        name: &'static str,
+        value: &'static str,
+        kind: KeyKind,
+        help: &'static str,
+        example: &'static str,
+    ) -> Self {
+        Key { name, value, kind, help, example, default: None, instead_of: None, technical: false }
+    }
+    /// With a default.
+    #[must_use]
+    pub const fn or(self, default: &'static str) -> Self {
+        Key { default: Some(default), ..self }
+    }
+    /// One that takes the place of another key.
+    #[must_use]
+    pub const fn instead_of(self, other: &'static str) -> Self {
+        Key { instead_of: Some(other), ..self }
+    }
+    /// One on which solutions do not depend.
+    #[must_use]
+    pub const fn technical(self) -> Self {
+        Key { technical: true, ..self }
+    }
+}
+
+/// Parameters as somebody typed them, under the names of [`Key`]s. What is wrong is collected there.
+pub trait Keys {
+    /// Whether there is a value.
+    fn is_given(&self, key: &str) -> bool;
+    /// A finite number for which `fits` holds, which `expected` describes.
+    fn number(&mut self, key: &'static str, expected: &str, fits: &dyn Fn(f64) -> bool) -> Option<f64>;
+    /// The place of a word in a list of the possible ones.
+    fn word(&mut self, key: &'static str, words: &[&'static str]) -> Option<usize>;
+    /// The value as typed, which `parse` understands, or says why not.
+    fn parse(&mut self, key: &'static str, parse: &mut dyn FnMut(&str) -> std::result::Result<(), String>);
+    /// Whether a switch is on.
+    fn is_on(&mut self, key: &'static str) -> bool;
+    /// Notes that a value is wrong.
+    fn refuse(&mut self, key: &str, why: &str);
+    /// Notes that a value does not go with that of another key.
+    fn conflict(&mut self, key: &str, other: &str, why: &str);
+    /// Notes that a value is missing.
+    fn missing(&mut self, why: &str);
+    /// Returns how users give a key a value, for advice: `mass = M` in an input file, `--mass M` as a flag.
+    fn spelled(&self, key: &str, value: &str) -> String;
+}
+
+/// Largest size of a number that users give: nothing that is computed from numbers within it overflows, and none of the parameters of a
+/// lattice comes near it.
+pub const LARGEST: f64 = 1e9;
+/// Smallest size of a number that others are divided by: one over [`LARGEST`].
+pub const SMALLEST: f64 = 1e-9;
+/// [`is_divisor`] in words.
+pub const DIVISOR: &str = "a number above 0, of at least 1e-9";
+
+/// Whether something can be divided by a number: it is at least [`SMALLEST`].
+pub fn is_divisor(x: f64) -> bool {
+    x >= SMALLEST
+}
+
+/// One of a few words, and what it stands for.
+pub fn choose<T: Copy>(keys: &mut dyn Keys, key: &'static str, choices: &[(&'static str, T)]) -> Option<T> {
+    let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
+    keys.word(key, &words).map(|place| choices[place].1)
+}

@@ -1,0 +1,59 @@
+//! Tadpole factors, and the smearing of the links of improved staggered operators.
+use super::keys::{Key, KeyKind, LARGEST};
+use serde_json::{Map, Value};
+
+/// The tadpole factor.
+pub(super) static U0: Key = Key::new(
+    "u0",
+    "U",
+    KeyKind::Word,
+    "Tadpole factor of clover, whose coefficients are csw / u0^3, and of asqtad, whose paths of n links are divided by \
+     u0^(n-1) and which also takes 'plaquette', the fourth root of the mean plaquette [default: 1]",
+    "1.0",
+);
+/// The tadpole factor of asqtad.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Tadpole {
+    /// u_0
+    Given(f64),
+    /// The fourth root of the mean plaquette.
+    Plaquette,
+}
+
+impl Tadpole {
+    /// A number above 0, or `plaquette`.
+    ///
+    /// # Errors
+    /// A sentence about anything else.
+    pub fn parse(text: &str) -> std::result::Result<Self, String> {
+        match text.parse::<f64>() {
+            _ if text == "plaquette" => Ok(Tadpole::Plaquette),
+            // Paths of n links are divided by its power n − 1.
+            Ok(u0) if (1e-3..=LARGEST).contains(&u0) => Ok(Tadpole::Given(u0)),
+            _ => Err(format!("'{text}' is neither a number above 0, from 1e-3 to {LARGEST:e}, nor 'plaquette'")),
+        }
+    }
+}
+
+/// What the links of a staggered operator are made of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Smearing {
+    /// They are those of the configuration.
+    None,
+    /// Asqtad (Orginos, Toussaint and Sugar 1999).
+    Asqtad(Tadpole),
+    /// HISQ (Follana et al. 2007), with the correction ε of the Naik term.
+    Hisq(f64),
+}
+
+impl Smearing {
+    /// What is said of it beside an answer.
+    pub(super) fn describe(self) -> Map<String, Value> {
+        let (u0, epsilon) = match self {
+            Smearing::Asqtad(Tadpole::Given(u0)) => (Some(u0), None),
+            Smearing::Hisq(epsilon) => (None, Some(epsilon)),
+            Smearing::None | Smearing::Asqtad(Tadpole::Plaquette) => (None, None),
+        };
+        [("u0".to_string(), u0.into()), ("naik_epsilon".to_string(), epsilon.into())].into_iter().collect()
+    }
+}

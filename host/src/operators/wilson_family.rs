@@ -1,0 +1,210 @@
+//! The family of Wilson-like operators M = A − h D: their parameters, their diagonal terms A, and the Wilson operator, for
+//! which A is a number.
+use super::angles::{BC_TIME, BoundaryAngles, TimeBoundary};
+use super::diagonal::Diagonal;
+use super::even_odd::EvenOdd;
+use super::operator::{Definition, LinkRecipe, Operator, OperatorKernels, OperatorLinks, OperatorParameters};
+use super::wilson::{KAPPA, MASS, NU, OUTPUT, Wilson, WilsonParams, XI};
+use super::wilson_like::{EvenOddWilson, Schur};
+use crate::domain::Result;
+use crate::field::{DeviceGauge, GaugeField};
+use crate::halo::HaloField;
+use gpu_kernels::exterior::WILSON_EXTERIOR;
+use gpu_kernels::faces::PACK_SPINORS;
+use gpu_kernels::smeared::PACK_LINKS;
+use gpu_kernels::wilson::WILSON_ROW;
+use gpu_kernels::{FermionKind, LinkStorage, Precision, Table};
+use serde_json::Value;
+use std::any::Any;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The diagonal term A of a Wilson-like operator.
+pub struct Term {
+    /// Makes it, in double precision.
+    pub make: fn(&WilsonLike, &GaugeField) -> Result<Diagonal>,
+    /// Bytes on a device of A and of A⁻¹ on both parities, in a precision and for so many sites of each.
+    pub bytes: fn(Precision, usize) -> usize,
+    /// Whether A is a number, so that it needs no kernel, no memory and no choice of a Schur complement.
+    pub is_number: bool,
+    /// How the other quark of a doublet is called where γ5 M γ5 is not M† but its M†, by what it has instead: its
+    /// propagator is not that of this one, and γ5 S† γ5 is its antiquark's. `None` where γ5 M γ5 = M†.
+    pub partner: Option<&'static str>,
+    /// How it depends on the links.
+    pub dependence: fn(&WilsonLike) -> LinkDependence,
+}
+
+/// How a diagonal term depends on the links.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LinkDependence {
+    /// Not at all.
+    None,
+    /// By the field strength, with the coefficients of a clover term in the spatial and in the temporal planes.
+    Linear([f64; 2]),
+    /// As d exp(C/d), C being the field strength with these coefficients and d the number in its place where links are 1. The
+    /// determinant is a constant.
+    Exponential([f64; 2]),
+}
+
+/// Coefficients of a Wilson-like operator's diagonal term, at most.
+pub const COEFFICIENTS: usize = 3;
+
+/// A Wilson-like operator: a definition with numbers for its parameters.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WilsonLike {
+    /// Which one it is.
+    pub definition: &'static Definition,
+    /// Mass, boundary condition and anisotropy.
+    pub wilson: WilsonParams,
+    /// Coefficients of the diagonal term, in an order that the definition knows.
+    pub coefficients: [f64; COEFFICIENTS],
+    /// The Schur complement to solve.
+    pub schur: Schur,
+    /// Twisted boundary conditions.
+    pub theta: BoundaryAngles,
+}
+
+impl WilsonLike {
+    /// Without phases at the ends of the lattice.
+    pub fn new(
+        definition: &'static Definition,
+        wilson: WilsonParams,
+        coefficients: [f64; COEFFICIENTS],
+        schur: Schur,
+    ) -> Self {
+        WilsonLike { definition, wilson, coefficients, schur, theta: BoundaryAngles::default() }
+    }
+    /// A on links of a device, in double precision.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub fn diagonal(&self, thin: &GaugeField) -> Result<Diagonal> {
+        (self.term().make)(self, thin)
+    }
+    fn term(&self) -> &'static Term {
+        self.definition.term.as_ref().expect("Wilson-like operators have a diagonal term")
+    }
+    /// The same operator with another mass.
+    #[must_use]
+    pub fn of_mass(&self, mass: f64) -> Self {
+        WilsonLike { wilson: WilsonParams { mass, ..self.wilson }, ..*self }
+    }
+    /// How A depends on the links.
+    pub fn dependence(&self) -> LinkDependence {
+        (self.term().dependence)(self)
+    }
+    /// Whether A is a number.
+    pub fn has_number(&self) -> bool {
+        self.term().is_number
+    }
+    /// Whether another operator has the same hops and the same kind of diagonal term, so that what is nearly in the kernel of one
+    /// is so for the other.
+    pub(crate) fn differs_in_numbers(&self, other: &Self) -> bool {
+        let hops = |operator: &Self| (operator.wilson.boundary, operator.wilson.anisotropy, operator.theta);
+        std::ptr::eq(self.definition, other.definition) && hops(self) == hops(other)
+    }
+    /// The Schur complement on links, with a diagonal term that was made of them, in a precision.
+    ///
+    /// # Errors
+    /// Failures of the device.
+    pub(crate) fn on(&self, links: Arc<DeviceGauge>, term: Diagonal, nrhs: usize) -> Result<EvenOddWilson> {
+        EvenOddWilson::with_diagonal(Wilson::new(links, self.wilson), term, self.schur, nrhs)
+    }
+}
+
+impl OperatorParameters for WilsonLike {
+    fn definition(&self) -> &'static Definition {
+        self.definition
+    }
+    fn mass(&self) -> f64 {
+        self.wilson.mass
+    }
+    fn with_mass(&self, mass: f64) -> Operator {
+        self.of_mass(mass).into()
+    }
+    fn theta(&self) -> BoundaryAngles {
+        self.theta
+    }
+    fn with_theta(&self, theta: BoundaryAngles) -> Operator {
+        WilsonLike { theta, ..*self }.into()
+    }
+    fn boundary(&self) -> TimeBoundary {
+        self.wilson.boundary
+    }
+    fn equals(&self, other: &dyn Any) -> bool {
+        other.downcast_ref() == Some(self)
+    }
+    fn even_odd(
+        &self,
+        links: &dyn OperatorLinks,
+        (precision, storage): (Precision, LinkStorage),
+        nrhs: usize,
+    ) -> Result<Rc<dyn EvenOdd>> {
+        let term = links.diagonal(&(*self).into())?.convert(precision)?;
+        Ok(Rc::new(self.on(links.thin(self.theta, precision, storage)?, term, nrhs)?))
+    }
+    fn is_positive(&self) -> bool {
+        false
+    }
+    fn kept_fields(&self) -> usize {
+        if self.has_number() { 1 } else { 2 }
+    }
+    fn halo_field(&self) -> HaloField {
+        HaloField::Spinors
+    }
+    fn link_bytes(&self, precision: Precision, storage: LinkStorage, sites: usize) -> usize {
+        let storage = Operator::from(*self).compiled_storage(precision, storage);
+        2 * DeviceGauge::bytes_for(precision, storage, sites)
+    }
+    fn diagonal_bytes(&self, precision: Precision, sites: usize) -> usize {
+        (self.term().bytes)(precision, sites)
+    }
+}
+
+/// The kernels of a Wilson-like operator: those of its rows, of which the last one exists in all of its formats, and those that make
+/// its diagonal term.
+pub(super) const fn wilson_kernels(
+    rows: &'static [&'static Table],
+    setup: &'static [&'static Table],
+) -> OperatorKernels {
+    let (exterior, pack, faces) = (WILSON_EXTERIOR.0, PACK_LINKS.0, PACK_SPINORS.0);
+    OperatorKernels { rows, exterior, pack, faces, setup }
+}
+
+/// The Wilson operator.
+pub static WILSON: Definition = Definition {
+    name: "wilson",
+    title: "Wilson",
+    kind: FermionKind::Wilson,
+    formula: "M = (4 + m) - D/2, kappa = 1 / (2 (4 + m)), gamma matrices in the DeGrand-Rossi basis",
+    keys: &[&MASS, &KAPPA, &BC_TIME, &XI, &NU],
+    resolve: |keys| {
+        let params = WilsonParams::resolve(keys)?;
+        let mut described = params.describe();
+        described.insert("clover".into(), Value::Null);
+        Some((params.into(), described))
+    },
+    output: &OUTPUT,
+    sample: || WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic).into(),
+    has_own_kernels: true,
+    links: LinkRecipe::Thin,
+    term: Some(Term {
+        make: |operator, _| Ok(Diagonal::number(operator.wilson.diagonal())),
+        bytes: |_, _| 0,
+        is_number: true,
+        partner: None,
+        dependence: |_| LinkDependence::None,
+    }),
+    kernels: wilson_kernels(&[WILSON_ROW.0], &[]),
+};
+
+impl From<WilsonParams> for WilsonLike {
+    fn from(wilson: WilsonParams) -> Self {
+        WilsonLike::new(&WILSON, wilson, [0.0; COEFFICIENTS], Schur::Symmetric)
+    }
+}
+impl From<WilsonParams> for Operator {
+    fn from(wilson: WilsonParams) -> Self {
+        WilsonLike::from(wilson).into()
+    }
+}
