@@ -33,6 +33,10 @@
 //! narrow, and stay as they are otherwise. [`multishift_cg`] is the exception to the first rule: it runs in one precision
 //! and drops a shift by its recurrence, so it calls itself converged only where its check found that so.
 //!
+//! # Inverters
+//! [`inverter`] puts solvers together: deflation around CG, CG in single precision within defect correction, an inverter as the
+//! preconditioner of GCR, or something of your own around any of them. Such a composition keeps its memory and needs no workspace.
+//!
 //! # Domain decomposition
 //! [`gcr`] sees two spaces, those of its system, and a [`Preconditioner`] on the sloppy one. Schwarz preconditioners are
 //! put together from
@@ -107,6 +111,7 @@ mod failure;
 mod gcr;
 mod idr;
 mod info;
+pub mod inverter;
 mod lanczos;
 mod mr;
 mod multigrid;

@@ -13,6 +13,7 @@ mod gcr;
 mod gcr_cycles;
 mod gcr_failures;
 mod idr;
+mod inverter;
 mod multigrid;
 mod multigrid_inner;
 mod multigrid_wilson;

@@ -1,0 +1,140 @@
+//! Inverters that run another one in another precision.
+
+use super::sides::{PreciseSide, SloppySide};
+use super::{Inverter, OneSpace, TwoSpaces};
+use crate::defect::{DefectParams, DefectWorkspace, defect_correction};
+use crate::error::SolveError;
+use crate::info::Info;
+use crate::observer::{Iteration, IterationKind, Observer};
+use crate::operator::{Mixed, Precise, Sloppy, System, Uniform};
+use crate::params::SolverParams;
+use crate::traits::{ConvertFrom, LinearOperator, VectorSpace};
+use std::cell::RefCell;
+
+/// Made by [`mixed_precision`].
+pub struct MixedPrecision<'a, S, I> {
+    space: &'a S,
+    operator: &'a dyn LinearOperator<S>,
+    inner: I,
+}
+
+/// Solves by the iteration of `inner` in the space `space`, where the matrix of the system is `operator`. The system's own operator gives
+/// true residuals for reliable updates.
+pub fn mixed_precision<'a, S: VectorSpace, I>(
+    space: &'a S,
+    operator: &'a dyn LinearOperator<S>,
+    inner: I,
+) -> MixedPrecision<'a, S, I> {
+    MixedPrecision { space, operator, inner }
+}
+
+impl<Y, S, I> Inverter<Y> for MixedPrecision<'_, S, I>
+where
+    Y: System,
+    Y::Precise: ConvertFrom<S>,
+    S: ConvertFrom<Y::Precise> + VectorSpace<Error = Y::Error>,
+    I: for<'s> Inverter<TwoSpaces<'s, Y::Precise, S>>,
+{
+    fn invert(
+        &mut self,
+        system: &Y,
+        b: &Precise<Y>,
+        x: &mut Precise<Y>,
+        params: &SolverParams,
+        observer: &mut dyn Observer,
+    ) -> Result<Info, SolveError<Y::Error>> {
+        let precise = PreciseSide(system);
+        let mixed: TwoSpaces<'_, _, _> = Mixed::new(system.precise(), &precise, self.space, self.operator);
+        self.inner.invert(&mixed, b, x, params, observer)
+    }
+}
+
+/// Made by [`defect_correcting`].
+pub struct DefectCorrecting<P: VectorSpace, S: VectorSpace, I> {
+    params: DefectParams,
+    inner: I,
+    workspace: Option<DefectWorkspace<P, S>>,
+}
+
+/// Solves by [`defect_correction`] around `inner`, which gets A e = r on the sloppy space of the system. The tolerance and the iterations
+/// are those that [`invert`](Inverter::invert) is asked for, not those of `params`; all else that it is asked for goes to `inner`. The
+/// observer sees the iterations of `inner`, counted on, and the corrections.
+///
+/// Each correction is a solve of its own, so what `inner` does at its beginning is done again for the residual that is left.
+pub fn defect_correcting<P: VectorSpace, S: VectorSpace, I>(
+    params: impl Into<DefectParams>,
+    inner: I,
+) -> DefectCorrecting<P, S, I> {
+    DefectCorrecting { params: params.into(), inner, workspace: None }
+}
+
+impl<P, S, Y, I> Inverter<Y> for DefectCorrecting<P, S, I>
+where
+    P: VectorSpace,
+    S: VectorSpace<Error = P::Error>,
+    Y: System<Precise = P, Sloppy = S, Error = P::Error>,
+    I: for<'s> Inverter<OneSpace<'s, S>>,
+{
+    fn invert(
+        &mut self,
+        system: &Y,
+        b: &Precise<Y>,
+        x: &mut Precise<Y>,
+        asked: &SolverParams,
+        observer: &mut dyn Observer,
+    ) -> Result<Info, SolveError<Y::Error>> {
+        let Self { params, inner, workspace } = self;
+        if workspace.is_none() {
+            *workspace = Some(DefectWorkspace::new(system)?);
+        }
+        let workspace = workspace.as_mut().expect("made above");
+        let SolverParams { tol, max_iterations, .. } = *asked;
+        let params = DefectParams { solver: SolverParams { tol, max_iterations, ..params.solver }, ..*params };
+        let sloppy = SloppySide(system);
+        let inside: OneSpace<'_, S> = Uniform::new(system.sloppy(), &sloppy);
+        let nested = Nested::new(observer);
+        let solve = |r: &Sloppy<Y>, e: &mut Sloppy<Y>, SolverParams { tol, max_iterations, .. }: &SolverParams| {
+            let params = SolverParams { tol: *tol, max_iterations: *max_iterations, ..*asked };
+            inner.invert(&inside, r, e, &params, &mut nested.inside())
+        };
+        defect_correction(system, b, x, &params, workspace, solve, &mut nested.outside())
+    }
+}
+
+/// Shows the iterations of an inner and an outer solver to one observer.
+pub(super) struct Nested<'a> {
+    seen: RefCell<Seen<'a>>,
+}
+
+struct Seen<'a> {
+    observer: &'a mut dyn Observer,
+    /// Iterations of the inner solves before.
+    iterations: usize,
+    /// The residual that the inner solve began with.
+    level: f64,
+    residuals: Vec<f64>,
+}
+
+impl<'a> Nested<'a> {
+    pub fn new(observer: &'a mut dyn Observer) -> Self {
+        Self { seen: RefCell::new(Seen { observer, iterations: 0, level: 1.0, residuals: Vec::new() }) }
+    }
+    /// The observer of the outer solver.
+    pub fn outside(&self) -> impl Observer {
+        |event: &Iteration<'_>| {
+            let mut seen = self.seen.borrow_mut();
+            (seen.iterations, seen.level) = (event.iteration, event.worst());
+            seen.observer.iteration(event)
+        }
+    }
+    /// The observer of the inner solver.
+    pub fn inside(&self) -> impl Observer {
+        |event: &Iteration<'_>| {
+            let Seen { observer, iterations, level, residuals } = &mut *self.seen.borrow_mut();
+            residuals.clear();
+            residuals.extend(event.residuals.iter().map(|r| r * *level));
+            let iteration = *iterations + event.iteration;
+            observer.iteration(&Iteration { iteration, residuals, kind: IterationKind::Iterate })
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Deflation by eigenvectors.
+
+use super::Inverter;
+use crate::error::SolveError;
+use crate::info::Info;
+use crate::observer::Observer;
+use crate::operator::{Precise, System};
+use crate::params::SolverParams;
+use crate::traits::VectorSpace;
+use num_complex::Complex64;
+
+/// Made by [`deflated`].
+pub struct Deflated<V, I> {
+    vectors: Vec<V>,
+    eigenvalues: Vec<f64>,
+    inner: I,
+    residual: Option<V>,
+}
+
+/// Solves by `inner` from x + Σ_i v_i (v_i, b − A x)/λ_i, with orthonormal eigenvectors v_i of a Hermitian A and their eigenvalues λ_i:
+/// the residual that `inner` begins with has no part in their space. CG then converges as if A had the other eigenvalues only, until the
+/// residual has fallen to the accuracy of the vectors. Beyond that it takes what it would take without them, unless
+/// [`defect_correcting`](super::defect_correcting) around it deflates anew. No vectors make a solution wrong: they give a guess.
+///
+/// The vectors are in the precise space. A block holds N of them for N right-hand sides, one in the place of each, and `eigenvalues` has N
+/// numbers for each block; places that are left over in the last one are zero, with any eigenvalue but 0. With several right-hand sides
+/// the space has to [mix](VectorSpace::mixes_rhs) them.
+pub fn deflated<V, I>(vectors: Vec<V>, eigenvalues: Vec<f64>, inner: I) -> Deflated<V, I> {
+    Deflated { vectors, eigenvalues, inner, residual: None }
+}
+
+impl<Y: System, I: Inverter<Y>> Inverter<Y> for Deflated<Precise<Y>, I> {
+    fn invert(
+        &mut self,
+        system: &Y,
+        b: &Precise<Y>,
+        x: &mut Precise<Y>,
+        params: &SolverParams,
+        observer: &mut dyn Observer,
+    ) -> Result<Info, SolveError<Y::Error>> {
+        let (space, n) = (system.precise(), system.precise().nrhs());
+        if self.eigenvalues.len() != n * self.vectors.len() {
+            return Err(SolveError::Invalid("deflation needs an eigenvalue for each of its vectors"));
+        }
+        if self.eigenvalues.iter().any(|value| *value == 0.0 || !value.is_finite()) {
+            return Err(SolveError::Invalid("deflation needs eigenvalues that are finite and not 0"));
+        }
+        if n > 1 && !space.mixes_rhs() {
+            return Err(SolveError::Invalid("deflation of several right-hand sides needs a space that mixes them"));
+        }
+        if self.residual.is_none() {
+            self.residual = Some(space.allocate()?);
+        }
+        let r = self.residual.as_mut().expect("made above");
+        // r = b − A x
+        let (mut norm2, mut products) = (vec![0.0; n], vec![Complex64::ZERO; n * n]);
+        system.apply(x, r)?;
+        space.sub_norm2(b, r, &mut norm2)?;
+        // x ← x + Σ v (v, r) / λ
+        for (v, eigenvalues) in self.vectors.iter().zip(self.eigenvalues.chunks_exact(n)) {
+            if n == 1 {
+                space.dot(v, r, &mut products)?
+            } else {
+                space.gram(v, r, &mut products)?
+            };
+            products
+                .chunks_exact_mut(n)
+                .zip(eigenvalues)
+                .for_each(|(row, value)| row.iter_mut().for_each(|p| *p /= value));
+            if n == 1 {
+                space.axpy(&products, v, x)?
+            } else {
+                space.block_axpy(&products, v, x)?
+            };
+        }
+        let count = |info: &mut Info| {
+            info.precise_applications += 1;
+            info.precise_rhs += n;
+            info.reductions += 1 + self.vectors.len();
+            info.flops += n as f64 * system.flops();
+        };
+        let mut solved = self.inner.invert(system, b, x, params, observer);
+        match &mut solved {
+            Ok(info) => count(info),
+            Err(error) => error.info_mut().into_iter().for_each(count),
+        }
+        solved
+    }
+}

@@ -1,0 +1,153 @@
+//! Krylov methods as inverters, each with its memory.
+
+use super::Inverter;
+use crate::bicgstab::BicgstabWorkspace;
+use crate::block_cg::{BlockCgParams, BlockCgWorkspace};
+use crate::block_cgnr::BlockCgNormalWorkspace;
+use crate::cg::CgWorkspace;
+use crate::cgnr::CgNormalWorkspace;
+use crate::error::SolveError;
+use crate::gcr::{GcrParams, GcrWorkspace};
+use crate::idr::IdrWorkspace;
+use crate::info::Info;
+use crate::observer::Observer;
+use crate::operator::{Precise, System};
+use crate::params::SolverParams;
+use crate::preconditioner::Preconditioner;
+use crate::traits::VectorSpace;
+
+/// A workspace, made for a number of right-hand sides when it is first needed.
+struct Kept<W>(Option<(usize, W)>);
+
+impl<W> Kept<W> {
+    fn get<Y: System>(
+        &mut self,
+        system: &Y,
+        make: impl FnOnce() -> Result<W, Y::Error>,
+    ) -> Result<&mut W, SolveError<Y::Error>> {
+        let nrhs = system.precise().nrhs();
+        let kept = match self.0.take().filter(|kept| kept.0 == nrhs) {
+            Some(kept) => kept,
+            None => (nrhs, make()?),
+        };
+        Ok(&mut self.0.insert(kept).1)
+    }
+}
+
+/// The inverter of a function of this crate: its name, and how the function's parameters are made of those of all solvers.
+macro_rules! krylov {
+    ($name:ident, $function:ident, $workspace:ident $(, $(#[$about:meta])* $field:ident: $type:ty)?; $given:expr) => {
+        #[doc = concat!("Made by [`", stringify!($function), "()`].")]
+        pub struct $name<P: VectorSpace, S: VectorSpace> {
+            workspace: Kept<$workspace<P, S>>,
+            $($field: $type,)?
+        }
+
+        #[doc = concat!("[`", stringify!($function), "`](crate::", stringify!($function), "()) with its memory.")]
+        $($(#[$about])*)?
+        pub fn $function<P: VectorSpace, S: VectorSpace>($($field: $type)?) -> $name<P, S> {
+            $name { workspace: Kept(None) $(, $field)? }
+        }
+
+        impl<P, S, Y> Inverter<Y> for $name<P, S>
+        where
+            P: VectorSpace,
+            S: VectorSpace<Error = P::Error>,
+            Y: System<Precise = P, Sloppy = S, Error = P::Error>,
+        {
+            fn invert(
+                &mut self,
+                system: &Y,
+                b: &Precise<Y>,
+                x: &mut Precise<Y>,
+                params: &SolverParams,
+                observer: &mut dyn Observer,
+            ) -> Result<Info, SolveError<Y::Error>> {
+                let workspace = self.workspace.get(system, || $workspace::new(system))?;
+                crate::$function(system, b, x, &$given(*params $(, self.$field)?), workspace, observer)
+            }
+        }
+    };
+}
+
+krylov!(Cg, cg, CgWorkspace; |params| params);
+krylov!(Cgnr, cgnr, CgNormalWorkspace; |params| params);
+krylov!(Cgne, cgne, CgNormalWorkspace; |params| params);
+krylov!(Bicgstab, bicgstab, BicgstabWorkspace; |params| params);
+krylov!(
+    BlockCg, block_cg, BlockCgWorkspace,
+    /// [`BlockCgParams`] explains `dependent`.
+    dependent: Option<f64>;
+    |solver, dependent| BlockCgParams { solver, dependent }
+);
+krylov!(
+    BlockCgnr, block_cgnr, BlockCgNormalWorkspace,
+    /// [`BlockCgParams`] explains `dependent`.
+    dependent: Option<f64>;
+    |solver, dependent| BlockCgParams { solver, dependent }
+);
+
+/// Made by [`idr()`].
+pub struct Idr<P: VectorSpace, S: VectorSpace, F> {
+    workspace: Kept<IdrWorkspace<P, S>>,
+    shadow: F,
+}
+
+/// [`idr`](crate::idr()) with its memory. `shadow` makes the shadow vectors of [`IdrWorkspace::new`] in the sloppy space, s of them.
+pub fn idr<P: VectorSpace, S: VectorSpace, F: Fn(&S) -> Result<Vec<S::Vector>, S::Error>>(shadow: F) -> Idr<P, S, F> {
+    Idr { workspace: Kept(None), shadow }
+}
+
+impl<P, S, Y, F> Inverter<Y> for Idr<P, S, F>
+where
+    P: VectorSpace,
+    S: VectorSpace<Error = P::Error>,
+    Y: System<Precise = P, Sloppy = S, Error = P::Error>,
+    F: Fn(&S) -> Result<Vec<S::Vector>, S::Error>,
+{
+    fn invert(
+        &mut self,
+        system: &Y,
+        b: &Precise<Y>,
+        x: &mut Precise<Y>,
+        params: &SolverParams,
+        observer: &mut dyn Observer,
+    ) -> Result<Info, SolveError<Y::Error>> {
+        let make = || IdrWorkspace::new(system, (self.shadow)(system.sloppy())?);
+        crate::idr(system, b, x, params, self.workspace.get(system, make)?, observer)
+    }
+}
+
+/// Made by [`gcr`].
+pub struct Gcr<P: VectorSpace, S: VectorSpace, K> {
+    workspace: Kept<GcrWorkspace<P, S>>,
+    k_max: usize,
+    preconditioner: K,
+}
+
+/// [`gcr`](crate::gcr) with its memory, with restarts after `k_max` directions.
+pub fn gcr<P: VectorSpace, S: VectorSpace, K: Preconditioner<S>>(k_max: usize, preconditioner: K) -> Gcr<P, S, K> {
+    Gcr { workspace: Kept(None), k_max, preconditioner }
+}
+
+impl<P, S, Y, K> Inverter<Y> for Gcr<P, S, K>
+where
+    P: VectorSpace,
+    S: VectorSpace<Error = P::Error>,
+    Y: System<Precise = P, Sloppy = S, Error = P::Error>,
+    K: Preconditioner<S>,
+{
+    fn invert(
+        &mut self,
+        system: &Y,
+        b: &Precise<Y>,
+        x: &mut Precise<Y>,
+        params: &SolverParams,
+        observer: &mut dyn Observer,
+    ) -> Result<Info, SolveError<Y::Error>> {
+        let Self { workspace, k_max, preconditioner } = self;
+        let params = GcrParams { k_max: *k_max, ..(*params).into() };
+        let workspace = workspace.get(system, || GcrWorkspace::new(system, *k_max))?;
+        crate::gcr(system, preconditioner, b, x, &params, workspace, observer)
+    }
+}
