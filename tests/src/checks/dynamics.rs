@@ -281,7 +281,7 @@ fn wilson_like(links: &EvolvingLinks, precision: Precision, found: &mut Found) -
                 let name = format!("{name} {schur:?}, single {single}");
                 let method = if single { Method::BICGSTAB } else { Method::CG };
                 let solver = complement_request(method, low, 1e-12);
-                let (solvers, heavier) = ([solver; 2], Some(heavier));
+                let (solvers, heavier) = ([solver.clone(), solver], Some(heavier));
                 let mut two = TwoFlavours::new(domain, name.clone(), quarks, heavier, solvers, low, 0)?;
                 let shifted =
                     |single, tol| ShiftedSolver { single, tol: vec![tol], together: false, max_iterations: 10_000 };

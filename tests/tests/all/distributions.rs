@@ -135,7 +135,7 @@ fn two(domain: &Domain, quarks: WilsonQuarks, heavier: Option<WilsonQuarks>) -> 
     let with_tol = |tol| complement_request(Method::CG, Double, tol);
     let solvers = [with_tol(1e-6), with_tol(1e-11)];
     let part = |quarks, heavier, first| -> Box<dyn Monomial> {
-        Box::new(TwoFlavours::new(domain, "two".into(), quarks, heavier, solvers, Double, first).unwrap())
+        Box::new(TwoFlavours::new(domain, "two".into(), quarks, heavier, solvers.clone(), Double, first).unwrap())
     };
     let mut parts = vec![part(quarks, heavier, 0)];
     parts.extend(heavier.map(|quarks| part(quarks, None, 1)));

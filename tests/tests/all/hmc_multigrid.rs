@@ -47,7 +47,7 @@ fn two(
     tol: f64,
 ) -> TwoFlavours {
     let solver = Request { multigrid: params(), ..complement_request(method, precision, tol) };
-    TwoFlavours::new(domain, "two".into(), light, Some(heavy), [solver; 2], Double, 0).unwrap()
+    TwoFlavours::new(domain, "two".into(), light, Some(heavy), [solver.clone(), solver], Double, 0).unwrap()
 }
 
 /// Small setups for small lattices.

@@ -159,8 +159,16 @@ fn wilson_quarks_have_the_identity_of_dense_matrices() {
     let wilson = WilsonParams::from_kappa(0.13, TimeBoundary::Antiperiodic);
     let operator = WilsonLike::from(wilson);
     let tight = complement_request(Method::CG, Double, 1e-15);
-    let mut two =
-        TwoFlavours::new(&domain, "two".into(), WilsonQuarks::new(operator), None, [tight; 2], Double, 0).unwrap();
+    let mut two = TwoFlavours::new(
+        &domain,
+        "two".into(),
+        WilsonQuarks::new(operator),
+        None,
+        [tight.clone(), tight.clone()],
+        Double,
+        0,
+    )
+    .unwrap();
     let xi: HostSpinor = generate::random_source(lattice, 4);
     let mut noise = FullField::zero(&domain, FieldShape::spinors(Double, 1)).unwrap();
     noise.upload(std::slice::from_ref(&xi)).unwrap();
@@ -228,7 +236,8 @@ fn clover(domain: &Domain, precision: Precision) -> Vec<Box<dyn Monomial>> {
     let with_tol = |tol| complement_request(Method::CG, precision, tol);
     let solvers = [with_tol(if precision == Double { 1e-13 } else { 1e-7 }), with_tol(1e-14)];
     let two = |heavier, kappa, first| {
-        let made = TwoFlavours::new(domain, "two".into(), quarks(kappa), heavier, solvers, precision, first).unwrap();
+        let made =
+            TwoFlavours::new(domain, "two".into(), quarks(kappa), heavier, solvers.clone(), precision, first).unwrap();
         Box::new(made.with_guesses(3)) as Box<dyn Monomial>
     };
     let determinant = BlockDeterminant::new("blocks".into(), quarks(0.13), 2);

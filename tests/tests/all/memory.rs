@@ -401,7 +401,15 @@ fn wilson_trajectory(
         };
         let multigrid = multigrid.unwrap_or_default();
         let solver = Request { multigrid, ..complement_request(method, Precision::Single, 1e-8) };
-        let part = TwoFlavours::new(domain, "two".into(), quarks, heavier, [solver; 2], Precision::Single, first);
+        let part = TwoFlavours::new(
+            domain,
+            "two".into(),
+            quarks,
+            heavier,
+            [solver.clone(), solver.clone()],
+            Precision::Single,
+            first,
+        );
         Box::new(part.unwrap().with_guesses(guesses))
     };
     let mut parts: Vec<Box<dyn Monomial>> = if rational {

@@ -206,7 +206,7 @@ fn a_stopped_trajectory_never_was() {
         let plan = Plan { friction: Some(0.5), ..plan(GaugeAction::wilson(5.5), 0.2, levels, false) };
         let solvers = [solver(false, 1e-10), solver(false, 1e-10)];
         let rooted = Pseudofermions::new(&domain, "rooted".into(), naive(), functions(), solvers, 0, 1).unwrap();
-        let solvers = [wilson_solver(1e-10); 2];
+        let solvers = [wilson_solver(1e-10), wilson_solver(1e-10)];
         let two = TwoFlavours::new(&domain, "two".into(), clover(0.3), Some(clover(0.6)), solvers, Double, 1).unwrap();
         let parts: Vec<Box<dyn Monomial>> = vec![Box::new(rooted), Box::new(two.with_guesses(2))];
         Chain::new(plan, &thin, Double, parts).unwrap()
@@ -303,7 +303,7 @@ fn with_a_step(quarks: StepQuarks, check: impl FnOnce(&Step)) {
         StepQuarks::Clover => {
             let stout = Some(StoutSmearing { rho: 0.1, levels: 1, spatial: false });
             let quarks = WilsonQuarks { stout, ..clover(0.3) };
-            let solvers = [wilson_solver(1e-15); 2];
+            let solvers = [wilson_solver(1e-15), wilson_solver(1e-15)];
             let two = TwoFlavours::new(&domain, "two".into(), quarks, None, solvers, Double, 0).unwrap();
             vec![Box::new(two), Box::new(BlockDeterminant::new("blocks".into(), quarks, 2))]
         }
@@ -415,7 +415,7 @@ fn heavy_quarks_are_none() {
         let quarks: Vec<Box<dyn Monomial>> = match mass {
             None => Vec::new(),
             Some(mass) => {
-                let (quarks, solvers) = (clover(mass), [wilson_solver(1e-14); 2]);
+                let (quarks, solvers) = (clover(mass), [wilson_solver(1e-14), wilson_solver(1e-14)]);
                 let two = TwoFlavours::new(&domain, "two".into(), quarks, None, solvers, Double, 0).unwrap();
                 vec![Box::new(two), Box::new(BlockDeterminant::new("blocks".into(), quarks, 2))]
             }

@@ -126,8 +126,8 @@ fn forces_of_two_flavours_are_derivatives() {
                 let expected = derivative(&thin, &q, 3e-3, value);
                 // Differences of solutions to 1e-15, and in single precision roundings of 6e-8.
                 agrees(Double, (&thin, &q), &made, expected, 1e-8);
-                let low = [complement_request(method, Single, 1e-9), exact(method)[1]];
-                agrees(Double, (&thin, &q), &make(low, Single), expected, 2e-5);
+                let low = [complement_request(method, Single, 1e-9), exact(method)[1].clone()];
+                agrees(Double, (&thin, &q), &make(low.clone(), Single), expected, 2e-5);
                 agrees(Single, (&thin, &q), &make(low, Single), expected, 3e-5);
             }
         }
@@ -491,9 +491,9 @@ mod trajectories {
         let thin = GaugeField::upload(&domain, &generate::weak_field(domain.local(), 3, 0.4)).unwrap();
         let plain = WilsonQuarks::new(operator);
         let (_, heavier) = factors(operator)[1];
-        let solvers = [complement_request(Method::CG, Double, tol); 2];
+        let solvers = [(); 2].map(|()| complement_request(Method::CG, Double, tol));
         let two = |name: &str, quarks, heavier, first| {
-            let part = TwoFlavours::new(&domain, name.into(), quarks, heavier, solvers, Double, first);
+            let part = TwoFlavours::new(&domain, name.into(), quarks, heavier, solvers.clone(), Double, first);
             part.unwrap().with_guesses(guesses)
         };
         let functions = functions([0.01, 8.0], 1e-9);
@@ -550,7 +550,8 @@ fn split_quarks(solver: Request) -> (EvolvingLinks, GaugeField, TwoFlavours) {
         let operator = wilson_like(CloverParams::isotropic(wilson, 1.2, 1.0), Schur::Symmetric);
         WilsonQuarks { stout, ..WilsonQuarks::new(operator) }
     });
-    let part = TwoFlavours::new(&domain, "quarks".into(), light, Some(heavy), [solver; 2], Single, 0).unwrap();
+    let part =
+        TwoFlavours::new(&domain, "quarks".into(), light, Some(heavy), [solver.clone(), solver], Single, 0).unwrap();
     (EvolvingLinks::new(&thin, Double).unwrap(), thin, part)
 }
 
