@@ -174,7 +174,7 @@ pub struct CondensateLine {
     /// Estimate of ψ̄ψ = tr M⁻¹ / V of one staggered field, which is four flavours: the mean of the real parts of `noise`.
     #[serde(deserialize_with = "real::read")]
     pub mean: f64,
-    /// Estimates from each noise vector.
+    /// Estimates from each noise vector ξ.
     #[serde(default)]
     pub noise: Vec<CondensateNoise>,
     /// The largest ‖M†ξ − M†M x‖ / ‖M†ξ‖ of these solves, of all vectors and both parities, computed from the solution x in double
@@ -186,10 +186,10 @@ pub struct CondensateLine {
 /// Estimates of a condensate from a noise vector ξ, `[re, im]` of (2/V) Σ ξ†(n) (M⁻¹ ξ)(n).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CondensateNoise {
-    /// Sum over the even sites.
+    /// `[re, im]` of (2/V) Σ ξ†(n) (M⁻¹ ξ)(n) over the even sites.
     #[serde(deserialize_with = "real::read")]
     pub even: [f64; 2],
-    /// Sum over the odd sites.
+    /// The same over the odd sites.
     #[serde(deserialize_with = "real::read")]
     pub odd: [f64; 2],
 }

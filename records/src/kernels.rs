@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 pub struct KernelTimes {
     /// Seconds in all kernels.
     pub seconds: f64,
-    /// Share of the time of the whole task.
+    /// Share of the time from the links' upload to the solutions' download, or of the whole task.
     #[serde(deserialize_with = "real::read")]
     pub share: f64,
-    /// Each kernel.
+    /// Launches and seconds of each kernel.
     pub times: Vec<KernelTime>,
 }
 

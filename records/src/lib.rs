@@ -1,5 +1,6 @@
 //! The JSON objects that Ferrite prints and the lines that it keeps in files, as types. The program, the Python package and other
-//! interfaces write them, and reports read them, so that every key is defined once. `docs/output.md` of the repository documents them.
+//! interfaces write them, and reports read them, so that every key is defined once. Comments of fields are the
+//! tables of keys in `docs/output.md` of the repository: `cargo xtask book --keys` writes them.
 //!
 //! | module | records |
 //! |---|---|
@@ -8,6 +9,7 @@
 //! | [`ensemble`] | trajectories, settings and summaries of ensembles; forces |
 //! | [`fit`] | fits, estimates with errors |
 //! | [`links`] | gauge fields that are generated, changed, converted, verified |
+//! | [`machine`] | machines of the scaling model |
 //! | [`measure`] | measurements and traces on configurations |
 //! | [`observables`] | observables of links |
 //! | [`place`] | where something was computed: backend, device, processes |
@@ -32,6 +34,7 @@ pub mod ensemble;
 pub mod fit;
 pub mod kernels;
 pub mod links;
+pub mod machine;
 pub mod measure;
 pub mod observables;
 pub mod operator;

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// The result of `ferrite generate`. The keys from `files` on are those of `ferrite generate quenched`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GenerateRecord {
-    /// File as named.
+    /// File of the configuration.
     pub output: PathBuf,
     /// Extents of the lattice.
     pub lattice: [usize; 4],
@@ -240,7 +240,7 @@ pub struct FixGaugeRecord {
     pub gauge: String,
     /// Number of sweeps.
     pub sweeps: usize,
-    /// Over-relaxation.
+    /// Factor of over-relaxation.
     pub overrelax: f64,
     /// Requested θ.
     pub tol: f64,

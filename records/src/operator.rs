@@ -11,7 +11,7 @@ use std::path::PathBuf;
 pub struct OperatorOnLinks {
     /// Name of the operator, one of those of `--operator`.
     pub operator: String,
-    /// The configuration; `None` with fat and long links from files.
+    /// The configuration; `None` with `--fat` and `--long`.
     pub gauge: Option<PathBuf>,
     /// File of fat links.
     pub fat: Option<PathBuf>,
@@ -101,7 +101,7 @@ pub struct ApplyRecord {
     pub dagger: bool,
     /// Whether M†M was applied.
     pub normal: bool,
-    /// Whether the Schur complement was applied.
+    /// Whether the Schur complement was applied; false of staggered operators.
     pub schur: bool,
     /// Precision of the fields.
     pub precision: String,

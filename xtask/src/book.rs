@@ -3,6 +3,7 @@
 //! Pages say with the language of a fenced block, and with a comment before it, what is to be done with it:
 //! CONTRIBUTING.md has the list.
 
+mod keys;
 mod links;
 mod page;
 mod run;
@@ -22,13 +23,14 @@ use run::{Runner, Tally};
 pub const HELP: &str = "\
 Build the book of docs/ into target/book/site, and run every command of it and of README.md, page by page, each page in
 a folder of its own in target/book/pages. Commands that cannot run here say so in the page; their flags are compared with
-the program's help. Links to files have to lead somewhere, and versioned formats of the output have to be documented.
+the program's help. Links to files have to lead somewhere, versioned formats of the output have to be documented, and tables of their keys to be up to date.
 
-Usage: cargo xtask book [--no-run | --no-site] [PAGE...]
+Usage: cargo xtask book [--no-run | --no-site | --keys] [PAGE...]
 
   PAGE       run these pages only, such as docs/tutorial.md
   --no-run   build the pages only
   --no-site  run the commands only
+  --keys     write the tables of keys in docs/output.md anew, of the types in records/, and do nothing else
 
 mkdocs makes the pages; it is installed into target/tools/book. Where it cannot be had, the pages are left out; with
 CI=true in the environment that is a failure. FERRITE_BIN names a program to use instead of building one.
@@ -37,6 +39,9 @@ CI=true in the environment that is a failure. FERRITE_BIN names a program to use
 /// The command.
 pub fn run(args: &[String]) -> Result<()> {
     let mut args = args.to_vec();
+    if process::take_flag(&mut args, "--keys") {
+        return keys::write(&process::root()?);
+    }
     let no_run = process::take_flag(&mut args, "--no-run");
     let no_site = process::take_flag(&mut args, "--no-site");
     if let Some(option) = args.iter().find(|argument| argument.starts_with('-')) {
@@ -56,10 +61,11 @@ pub fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Builds the pages, and checks links and the list of formats. Where mkdocs cannot be had: why, unless that is a failure.
+/// Builds the pages, and checks links, the list of formats and the tables of keys. Where mkdocs cannot be had: why, unless that is a failure.
 pub fn build(root: &Path) -> Result<Option<String>> {
     links::check(root, &site::documents(root)?)?;
     schemas::check(root)?;
+    keys::check(root)?;
     match site::Mkdocs::get(root) {
         Ok(mkdocs) => {
             println!("pages: {}", mkdocs.build(root)?.display());

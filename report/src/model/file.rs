@@ -3,12 +3,13 @@ use super::{
     AlgebraTimes, ExchangeTimes, FormatNames, IterationCounts, Machine, OperationTimes, Polyline, TimeCurve,
     TimeCurveError, Wire,
 };
-use serde_json::{Value, json};
-
-/// What the file says that it is, with its version.
-const SCHEMA: &str = "ferrite.machine/1";
-/// Names of the directions.
-const AXES: [&str; 4] = ["x", "y", "z", "t"];
+use ferrite_records::bench::ExchangeRecord;
+use ferrite_records::machine::{
+    BicgstabIterations, DomainIterations, GcrDdIterations, MachineAlgebra, MachineDirections, MachineIterations,
+    MachineOperation, MachinePoint, MachineRecord,
+};
+use ferrite_records::{Record, read};
+use serde_json::Value;
 
 /// Why a text is no such file.
 #[derive(Debug, thiserror::Error)]
@@ -17,7 +18,10 @@ pub enum ModelFileError {
     /// It is not JSON.
     #[error("it is not JSON: {0}")]
     NotJson(#[from] serde_json::Error),
-    /// A field is missing, or is not what it should be.
+    /// A field is missing, or is of another type.
+    #[error("{0}")]
+    Type(String),
+    /// A field is not what it should be.
     #[error("{place} is not {expected}")]
     Wrong {
         /// The way to the field, or "the file".
@@ -27,137 +31,106 @@ pub enum ModelFileError {
     },
 }
 
-fn wrong(place: impl Into<String>, expected: impl Into<String>) -> ModelFileError {
+pub(super) fn wrong(place: impl Into<String>, expected: impl Into<String>) -> ModelFileError {
     ModelFileError::Wrong { place: place.into(), expected: expected.into() }
 }
 
-/// A place in a JSON file that is read, with the way there for messages.
-pub(super) struct JsonField<'a> {
-    value: &'a Value,
-    path: String,
-}
-
-impl<'a> JsonField<'a> {
-    /// The whole file.
-    pub(super) fn root(value: &'a Value) -> Self {
-        JsonField { value, path: String::new() }
-    }
-    pub(super) fn at(&self, name: &str) -> Self {
-        let path = if self.path.is_empty() { name.into() } else { format!("{}.{name}", self.path) };
-        JsonField { value: &self.value[name], path }
-    }
-    /// What is there, unless it is missing or `null`.
-    pub(super) fn optional(&self, name: &str) -> Option<Self> {
-        Some(self.at(name)).filter(|field| !field.value.is_null())
-    }
-    pub(super) fn wrong<T>(&self, what: &str) -> Result<T, ModelFileError> {
-        Err(wrong(if self.path.is_empty() { "the file" } else { &self.path }, what))
-    }
-    pub(super) fn list(&self) -> Result<Vec<Self>, ModelFileError> {
-        let Some(items) = self.value.as_array() else { return self.wrong("a list") };
-        let item = |(k, value)| JsonField { value, path: format!("{}[{k}]", self.path) };
-        Ok(items.iter().enumerate().map(item).collect())
-    }
-    pub(super) fn yes_or_no(&self) -> Result<bool, ModelFileError> {
-        self.value.as_bool().map_or_else(|| self.wrong("true or false"), Ok)
-    }
-    pub(super) fn text(&self) -> Result<String, ModelFileError> {
-        self.value.as_str().map_or_else(|| self.wrong("a text"), |text| Ok(text.into()))
-    }
-    /// A number of at least `least`, or above it.
-    pub(super) fn number(&self, least: f64, or_equal: bool) -> Result<f64, ModelFileError> {
-        let fits = |x: &f64| x.is_finite() && (*x > least || or_equal && *x == least);
-        let or = if or_equal { "of at least" } else { "above" };
-        self.value.as_f64().filter(fits).map_or_else(|| self.wrong(&format!("a number {or} {least}")), Ok)
-    }
-    /// A whole number of at least `least`, and not so large that sums of it are wrong.
-    pub(super) fn count(&self, least: usize) -> Result<usize, ModelFileError> {
-        let number = self.value.as_u64().and_then(|n| u32::try_from(n).ok()).map(|n| n as usize);
-        let what = format!("a whole number of at least {least}");
-        number.filter(|n| *n >= least).map_or_else(|| self.wrong(&what), Ok)
-    }
-    /// Microseconds against sites.
-    fn points(&self) -> Result<Vec<(f64, f64)>, ModelFileError> {
-        let point = |item: JsonField<'_>| -> Result<(f64, f64), ModelFileError> {
-            Ok((item.at("sites").number(0.0, true)?, 1e-6 * item.at("microseconds").number(0.0, true)?))
-        };
-        self.list()?.into_iter().map(point).collect()
-    }
-    fn curve(&self) -> Result<TimeCurve, ModelFileError> {
-        TimeCurve::new(self.points()?).map_err(|why| self.broken(&why))
-    }
-    fn polyline(&self) -> Result<Polyline, ModelFileError> {
-        Polyline::new(self.points()?).map_err(|why| self.broken(&why))
-    }
-    fn broken(&self, why: &TimeCurveError) -> ModelFileError {
-        let path = &self.path;
-        match why {
-            TimeCurveError::Empty => wrong(path, "a list of at least one point"),
-            TimeCurveError::Size(k) => wrong(format!("{path}[{k}].sites"), "a number above 0 that no other point has"),
-            TimeCurveError::Time(k) => wrong(format!("{path}[{k}].microseconds"), "a number above 0"),
-        }
-    }
-    fn directions(&self) -> Result<[Polyline; 4], ModelFileError> {
-        let [x, y, z, t] = AXES.map(|axis| self.at(axis).polyline());
-        Ok([x?, y?, z?, t?])
+/// A number of at least `least`, or above it.
+pub(super) fn number(place: &str, number: f64, least: f64, or_equal: bool) -> Result<f64, ModelFileError> {
+    match number.is_finite() && (number > least || or_equal && number == least) {
+        true => Ok(number),
+        false => Err(wrong(place, format!("a number {} {least}", if or_equal { "of at least" } else { "above" }))),
     }
 }
 
-fn points(points: &[(f64, f64)]) -> Value {
-    points.iter().map(|(sites, seconds)| json!({ "sites": sites, "microseconds": seconds * 1e6 })).collect()
+/// A whole number of at least `least`, and not so large that sums of it are wrong.
+pub(super) fn count(place: &str, number: usize, least: usize) -> Result<usize, ModelFileError> {
+    match number >= least && u32::try_from(number).is_ok() {
+        true => Ok(number),
+        false => Err(wrong(place, format!("a whole number of at least {least}"))),
+    }
 }
-fn directions(lines: &[Polyline; 4]) -> Value {
-    Value::Object(AXES.into_iter().zip(lines).map(|(axis, line)| (axis.into(), points(line.points()))).collect())
+
+/// Microseconds against sites.
+fn seconds(points: &[MachinePoint]) -> impl Iterator<Item = (f64, f64)> {
+    points.iter().map(|point| (point.sites, 1e-6 * point.microseconds))
+}
+fn curve(place: &str, points: &[MachinePoint]) -> Result<TimeCurve, ModelFileError> {
+    TimeCurve::new(seconds(points)).map_err(|why| broken(place, &why))
+}
+fn polyline(place: &str, points: &[MachinePoint]) -> Result<Polyline, ModelFileError> {
+    Polyline::new(seconds(points)).map_err(|why| broken(place, &why))
+}
+fn broken(place: &str, why: &TimeCurveError) -> ModelFileError {
+    match why {
+        TimeCurveError::Empty => wrong(place, "a list of at least one point"),
+        TimeCurveError::Size(k) => wrong(format!("{place}[{k}].sites"), "a number above 0 that no other point has"),
+        TimeCurveError::Time(k) => wrong(format!("{place}[{k}].microseconds"), "a number above 0"),
+    }
+}
+fn lines(place: &str, all: &MachineDirections) -> Result<[Polyline; 4], ModelFileError> {
+    let line = |axis: &str, points: &[MachinePoint]| polyline(&format!("{place}.{axis}"), points);
+    Ok([line("x", &all.x)?, line("y", &all.y)?, line("z", &all.z)?, line("t", &all.t)?])
+}
+
+fn points(points: &[(f64, f64)]) -> Vec<MachinePoint> {
+    points.iter().map(|&(sites, seconds)| MachinePoint { sites, microseconds: seconds * 1e6 }).collect()
+}
+fn directions(lines: &[Polyline; 4]) -> MachineDirections {
+    let [x, y, z, t] = lines.each_ref().map(|line| points(line.points()));
+    MachineDirections { x, y, z, t }
 }
 
 impl Machine {
     /// The file's text.
     pub fn to_json(&self) -> String {
-        let operation = |o: &OperationTimes| {
-            json!({
-                "operator": o.name,
-                "precision": o.format.precision,
-                "reconstruct": o.format.reconstruct,
-                "reach": o.reach,
-                "hops": o.hops,
-                "sums": o.sums,
-                "zone_bytes": o.zone_bytes,
-                "flops": o.flops,
-                "alone": points(o.alone.points()),
-                "beside": directions(&o.beside),
-                "exterior": directions(&o.exterior),
-            })
+        format!("{:#}\n", self.record().with_schema())
+    }
+    fn record(&self) -> MachineRecord {
+        let operation = |o: &OperationTimes| MachineOperation {
+            operator: o.name.clone(),
+            precision: o.format.precision.clone(),
+            reconstruct: o.format.reconstruct.clone(),
+            reach: o.reach,
+            hops: o.hops,
+            sums: o.sums,
+            zone_bytes: o.zone_bytes,
+            flops: o.flops,
+            alone: points(o.alone.points()),
+            beside: directions(&o.beside),
+            exterior: directions(&o.exterior),
         };
-        let algebra = |a: &AlgebraTimes| json!({ "operator": a.name, "precision": a.precision, "alone": points(a.alone.points()) });
-        let exchange = |e: &ExchangeTimes| {
-            json!({
-                "transport": e.transport,
-                "latency_microseconds": e.wire.latency * 1e6,
-                "gbps": e.wire.bandwidth * 1e-9,
-            })
+        let algebra = |a: &AlgebraTimes| MachineAlgebra {
+            operator: a.name.clone(),
+            precision: a.precision.clone(),
+            alone: points(a.alone.points()),
         };
-        let counts = |i: &IterationCounts| {
-            let domains = i.gcr_dd.iter().map(|(sites, n)| json!({ "sites": sites, "iterations": n }));
-            json!({
-                "source": i.source,
-                "precision": i.precision,
-                "bicgstab": { "iterations": i.bicgstab, "updates": i.updates },
-                "gcr_dd": { "domains": domains.collect::<Vec<_>>(), "restarts": i.restarts, "steps": i.steps },
-                "once_microseconds": i.once * 1e6,
-            })
+        let exchange = |e: &ExchangeTimes| ExchangeRecord {
+            transport: e.transport.clone(),
+            latency_microseconds: e.wire.latency * 1e6,
+            gbps: e.wire.bandwidth * 1e-9,
         };
-        let file = json!({
-            "schema": SCHEMA,
-            "device": self.device,
-            "processes": self.processes,
-            "operator": self.operator,
-            "operations": self.operations.iter().map(operation).collect::<Vec<_>>(),
-            "algebra": self.algebra.iter().map(algebra).collect::<Vec<_>>(),
-            "exchanges": self.exchanges.iter().map(exchange).collect::<Vec<_>>(),
-            "sum_step_microseconds": self.sum_step * 1e6,
-            "iterations": self.iterations.as_ref().map(counts),
-        });
-        format!("{file:#}\n")
+        let counts = |i: &IterationCounts| MachineIterations {
+            source: i.source.clone(),
+            precision: i.precision.clone(),
+            bicgstab: BicgstabIterations { iterations: i.bicgstab, updates: i.updates },
+            gcr_dd: GcrDdIterations {
+                domains: i.gcr_dd.iter().map(|&(sites, iterations)| DomainIterations { sites, iterations }).collect(),
+                restarts: i.restarts,
+                steps: i.steps,
+            },
+            once_microseconds: Some(i.once * 1e6),
+        };
+        MachineRecord {
+            device: self.device.clone(),
+            processes: self.processes,
+            operator: self.operator.clone(),
+            operations: self.operations.iter().map(operation).collect(),
+            algebra: self.algebra.iter().map(algebra).collect(),
+            exchanges: self.exchanges.iter().map(exchange).collect(),
+            sum_step_microseconds: self.sum_step * 1e6,
+            iterations: self.iterations.as_ref().map(counts),
+        }
     }
     /// From a file's text.
     ///
@@ -165,80 +138,78 @@ impl Machine {
     /// Which field is wrong, and what it should be.
     pub fn from_json(text: &str) -> Result<Self, ModelFileError> {
         let file: Value = serde_json::from_str(text)?;
-        let root = JsonField::root(&file);
         if !file.is_object() {
-            return root.wrong("a JSON object");
+            return Err(wrong("the file", "a JSON object"));
         }
-        let schema = root.at("schema");
-        if schema.value != SCHEMA {
-            return schema.wrong(&format!("\"{SCHEMA}\", which is what this program reads"));
+        if read::schema(&file) != Some(MachineRecord::SCHEMA) {
+            let expected = format!("\"{}\", which is what this program reads", MachineRecord::SCHEMA);
+            return Err(wrong("schema", expected));
         }
-        let operation = |o: JsonField<'_>| -> Result<OperationTimes, ModelFileError> {
+        let file: MachineRecord = read::read(&file).map_err(ModelFileError::Type)?;
+        let operation = |(k, o): (usize, &MachineOperation)| -> Result<OperationTimes, ModelFileError> {
+            let place = |key: &str| format!("operations[{k}].{key}");
             Ok(OperationTimes {
-                name: o.at("operator").text()?,
-                format: FormatNames { precision: o.at("precision").text()?, reconstruct: o.at("reconstruct").text()? },
-                reach: o.at("reach").count(1)?,
-                hops: o.at("hops").count(1)?,
-                sums: o.at("sums").count(0)?,
-                zone_bytes: o.at("zone_bytes").count(1)?,
-                flops: o.at("flops").number(0.0, false)?,
-                alone: o.at("alone").curve()?,
-                beside: o.at("beside").directions()?,
-                exterior: o.at("exterior").directions()?,
+                name: o.operator.clone(),
+                format: FormatNames { precision: o.precision.clone(), reconstruct: o.reconstruct.clone() },
+                reach: count(&place("reach"), o.reach, 1)?,
+                hops: count(&place("hops"), o.hops, 1)?,
+                sums: count(&place("sums"), o.sums, 0)?,
+                zone_bytes: count(&place("zone_bytes"), o.zone_bytes, 1)?,
+                flops: number(&place("flops"), o.flops, 0.0, false)?,
+                alone: curve(&place("alone"), &o.alone)?,
+                beside: lines(&place("beside"), &o.beside)?,
+                exterior: lines(&place("exterior"), &o.exterior)?,
             })
         };
-        let algebra = |a: JsonField<'_>| -> Result<AlgebraTimes, ModelFileError> {
-            let (name, precision) = (a.at("operator").text()?, a.at("precision").text()?);
-            Ok(AlgebraTimes { name, precision, alone: a.at("alone").curve()? })
+        let algebra = |(k, a): (usize, &MachineAlgebra)| -> Result<AlgebraTimes, ModelFileError> {
+            let alone = curve(&format!("algebra[{k}].alone"), &a.alone)?;
+            Ok(AlgebraTimes { name: a.operator.clone(), precision: a.precision.clone(), alone })
         };
-        let exchange = |e: JsonField<'_>| -> Result<ExchangeTimes, ModelFileError> {
-            let latency = 1e-6 * e.at("latency_microseconds").number(0.0, true)?;
-            let bandwidth = 1e9 * e.at("gbps").number(0.0, false)?;
-            Ok(ExchangeTimes { transport: e.at("transport").text()?, wire: Wire { latency, bandwidth } })
+        let exchange = |(k, e): (usize, &ExchangeRecord)| -> Result<ExchangeTimes, ModelFileError> {
+            let place = |key: &str| format!("exchanges[{k}].{key}");
+            let latency = 1e-6 * number(&place("latency_microseconds"), e.latency_microseconds, 0.0, true)?;
+            let bandwidth = 1e9 * number(&place("gbps"), e.gbps, 0.0, false)?;
+            Ok(ExchangeTimes { transport: e.transport.clone(), wire: Wire { latency, bandwidth } })
         };
-        let operations: Vec<_> =
-            root.at("operations").list()?.into_iter().map(operation).collect::<Result<_, ModelFileError>>()?;
-        if operations.is_empty() {
-            return root.at("operations").wrong("a list of at least one operation");
+        if file.operations.is_empty() {
+            return Err(wrong("operations", "a list of at least one operation"));
         }
-        let exchanges: Vec<_> =
-            root.at("exchanges").list()?.into_iter().map(exchange).collect::<Result<_, ModelFileError>>()?;
-        if exchanges.is_empty() {
-            return root.at("exchanges").wrong("a list of at least one transport");
+        if file.exchanges.is_empty() {
+            return Err(wrong("exchanges", "a list of at least one transport"));
         }
         Ok(Machine {
-            device: root.at("device").text()?,
-            processes: root.at("processes").count(1)?,
-            operator: root.at("operator").text()?,
-            operations,
-            algebra: root.at("algebra").list()?.into_iter().map(algebra).collect::<Result<_, ModelFileError>>()?,
-            exchanges,
-            sum_step: 1e-6 * root.at("sum_step_microseconds").number(0.0, true)?,
-            iterations: root.optional("iterations").map(|counts| iterations(&counts)).transpose()?,
+            processes: count("processes", file.processes, 1)?,
+            operations: file.operations.iter().enumerate().map(operation).collect::<Result<_, _>>()?,
+            algebra: file.algebra.iter().enumerate().map(algebra).collect::<Result<_, _>>()?,
+            exchanges: file.exchanges.iter().enumerate().map(exchange).collect::<Result<_, _>>()?,
+            sum_step: 1e-6 * number("sum_step_microseconds", file.sum_step_microseconds, 0.0, true)?,
+            iterations: file.iterations.map(iterations).transpose()?,
+            device: file.device,
+            operator: file.operator,
         })
     }
 }
 
-fn iterations(all: &JsonField<'_>) -> Result<IterationCounts, ModelFileError> {
-    let (bicgstab, gcr_dd) = (all.at("bicgstab"), all.at("gcr_dd"));
-    let domain = |d: JsonField<'_>| -> Result<(f64, f64), ModelFileError> {
-        Ok((d.at("sites").number(0.0, false)?, d.at("iterations").number(0.0, false)?))
-    };
-    let domains = gcr_dd.at("domains");
-    let counted: Vec<_> = domains.list()?.into_iter().map(domain).collect::<Result<_, ModelFileError>>()?;
-    let twice = |k: usize| counted[..k].iter().any(|(sites, _)| *sites == counted[k].0);
-    if let Some(k) = (0..counted.len()).find(|k| twice(*k)) {
-        return Err(wrong(format!("{}[{k}].sites", domains.path), "a number that no other domain has"));
+fn iterations(all: MachineIterations) -> Result<IterationCounts, ModelFileError> {
+    let domains = &all.gcr_dd.domains;
+    let place = |key: &str| format!("iterations.{key}");
+    for (k, domain) in domains.iter().enumerate() {
+        let place = |key: &str| place(&format!("gcr_dd.domains[{k}].{key}"));
+        number(&place("sites"), domain.sites, 0.0, false)?;
+        number(&place("iterations"), domain.iterations, 0.0, false)?;
+        if domains[..k].iter().any(|other| other.sites == domain.sites) {
+            return Err(wrong(place("sites"), "a number that no other domain has"));
+        }
     }
     Ok(IterationCounts {
-        source: all.at("source").text()?,
-        precision: all.at("precision").text()?,
-        bicgstab: bicgstab.at("iterations").number(0.0, false)?,
-        updates: bicgstab.at("updates").number(0.0, true)?,
-        gcr_dd: counted,
-        restarts: gcr_dd.at("restarts").number(0.0, true)?,
-        steps: gcr_dd.at("steps").count(0)?,
+        bicgstab: number(&place("bicgstab.iterations"), all.bicgstab.iterations, 0.0, false)?,
+        updates: number(&place("bicgstab.updates"), all.bicgstab.updates, 0.0, true)?,
+        gcr_dd: domains.iter().map(|domain| (domain.sites, domain.iterations)).collect(),
+        restarts: number(&place("gcr_dd.restarts"), all.gcr_dd.restarts, 0.0, true)?,
+        steps: count(&place("gcr_dd.steps"), all.gcr_dd.steps, 0)?,
         // Files of before it was known do not have it.
-        once: all.optional("once_microseconds").map_or(Ok(0.0), |once| once.number(0.0, true))? * 1e-6,
+        once: 1e-6 * number(&place("once_microseconds"), all.once_microseconds.unwrap_or(0.0), 0.0, true)?,
+        source: all.source,
+        precision: all.precision,
     })
 }

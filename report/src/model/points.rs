@@ -1,13 +1,11 @@
 //! MeasuredValue times to hold predictions against.
-use super::file::{JsonField, ModelFileError};
+use super::file::{ModelFileError, count, number, wrong};
 use super::{Cluster, Decomposition, FormatNames, HaloMode, LocalVolume, MOST_GPUS, Machine, SolverModel, predict};
 use comms::ProcessGrid;
+use ferrite_records::bench::{BenchRecord, ScalingPoint, ScalingPoints, TimedCall};
+use ferrite_records::{Record, read};
 use serde_json::Value;
 
-/// What the file says that it is, with its version; it may also be what `ferrite bench dslash --json` printed.
-const SCHEMA: &str = "ferrite.scaling-points/1";
-/// What `ferrite bench dslash` prints.
-const BENCH: &str = "ferrite.bench/1";
 /// The largest lattice that times of a machine could be drawn out to with any meaning: 8192⁴.
 const MOST_SITES: usize = 1 << 52;
 
@@ -75,93 +73,93 @@ impl MeasuredPoint {
     }
 }
 
-/// The points of a file.
+/// The points of a file of them, or of what `ferrite bench dslash --json` printed.
 ///
 /// # Errors
 /// Which field is wrong, and what it should be.
 pub fn points_from_json(text: &str) -> Result<Vec<MeasuredPoint>, ModelFileError> {
     let file: Value = serde_json::from_str(text)?;
-    let root = JsonField::root(&file);
-    let schema = root.at("schema");
-    match file["schema"].as_str() {
-        Some(SCHEMA) => {
-            let points = root.at("points").list()?;
-            points.into_iter().map(|point| read(&point, grid(&point.at("grid"))?, PointMode::of(&point)?)).collect()
+    match read::schema(&file) {
+        Some(ScalingPoints::SCHEMA) => {
+            let file: ScalingPoints = read::read(&file).map_err(ModelFileError::Type)?;
+            let point = |(k, point): (usize, &ScalingPoint)| {
+                let place = format!("points[{k}]");
+                let cut = grid(&format!("{place}.grid"), point.grid.unwrap_or_default())?;
+                measured(&place, point, cut)
+            };
+            file.points.iter().enumerate().map(point).collect()
         }
-        Some(BENCH) => {
-            let layout = root.at("layout");
-            let (grid, way, rows) = (grid(&layout.at("grid"))?, PointMode::of(&layout)?, root.at("rows").list()?);
+        Some(BenchRecord::SCHEMA) => {
+            let file: BenchRecord = read::read(&file).map_err(ModelFileError::Type)?;
+            let layout = &file.place.layout;
+            let cut = grid("layout.grid", layout.grid)?;
+            let point = |(k, row): (usize, &TimedCall)| {
+                let point = ScalingPoint {
+                    operator: row.operator.clone(),
+                    precision: row.precision.clone(),
+                    reconstruct: row.reconstruct.clone(),
+                    lattice: Some(row.lattice),
+                    microseconds: Some(row.microseconds),
+                    transport: layout.transport.clone(),
+                    overlap: layout.overlap,
+                    ..ScalingPoint::default()
+                };
+                measured(&format!("rows[{k}]"), &point, cut)
+            };
             // Others have more right-hand sides, or no links.
-            let of_one = |row: &JsonField<'_>| row.at("nrhs").count(1).is_ok_and(|n| n == 1) && row.links();
-            rows.into_iter().filter(of_one).map(|row| read(&row, grid, way.clone())).collect()
+            let of_one = |(_, row): &(usize, &TimedCall)| row.nrhs == 1 && !row.reconstruct.is_empty();
+            file.rows.iter().enumerate().filter(of_one).map(point).collect()
         }
-        _ => schema.wrong(&format!("\"{SCHEMA}\", or \"{BENCH}\" as `ferrite bench dslash --json` prints it")),
-    }
-}
-
-impl JsonField<'_> {
-    fn links(&self) -> bool {
-        self.at("reconstruct").text().is_ok_and(|name| !name.is_empty())
+        _ => {
+            let (points, bench) = (ScalingPoints::SCHEMA, BenchRecord::SCHEMA);
+            Err(wrong("schema", format!("\"{points}\", or \"{bench}\" as `ferrite bench dslash --json` prints it")))
+        }
     }
 }
 
 /// Four numbers whose product is no larger than `most`, of which there are so many `things` then.
-fn extents(field: &JsonField<'_>, most: usize, things: &str) -> Result<[usize; 4], ModelFileError> {
-    let numbers: Result<Vec<usize>, ModelFileError> = field.list()?.iter().map(|n| n.count(1)).collect();
-    let numbers: [usize; 4] = numbers?.try_into().or_else(|_| field.wrong("a list of four numbers"))?;
+fn extents(place: &str, numbers: [usize; 4], most: usize, things: &str) -> Result<[usize; 4], ModelFileError> {
+    for (k, n) in numbers.into_iter().enumerate() {
+        count(&format!("{place}[{k}]"), n, 1)?;
+    }
     let product = numbers.iter().try_fold(1usize, |product, n| product.checked_mul(*n));
     match product.filter(|product| *product <= most) {
         Some(_) => Ok(numbers),
-        None => field.wrong(&format!("four numbers that make at most {most} {things}")),
+        None => Err(wrong(place, format!("four numbers that make at most {most} {things}"))),
     }
 }
-fn grid(field: &JsonField<'_>) -> Result<ProcessGrid, ModelFileError> {
-    ProcessGrid::new(extents(field, MOST_GPUS, "processes")?).or_else(|_| field.wrong("a grid of processes"))
+fn grid(place: &str, numbers: [usize; 4]) -> Result<ProcessGrid, ModelFileError> {
+    ProcessGrid::new(extents(place, numbers, MOST_GPUS, "processes")?).map_err(|_| wrong(place, "a grid of processes"))
 }
 
-/// How faces travelled.
-#[derive(Clone)]
-struct PointMode {
-    transport: Option<String>,
-    overlap: bool,
-}
-
-impl PointMode {
-    /// As an object says it; the fastest one with overlap, where it says nothing.
-    fn of(object: &JsonField<'_>) -> Result<Self, ModelFileError> {
-        let transport = object.optional("transport").map(|name| name.text()).transpose()?;
-        let overlap = object.optional("overlap").map_or(Ok(true), |overlap| overlap.yes_or_no())?;
-        Ok(PointMode { transport, overlap })
-    }
-}
-
-fn read(
-    point: &JsonField<'_>,
-    grid: ProcessGrid,
-    PointMode { transport, overlap }: PointMode,
-) -> Result<MeasuredPoint, ModelFileError> {
-    let lattice = extents(&point.at("lattice"), MOST_SITES, "sites")?;
-    grid.check(lattice, 1).or_else(|why| point.at("lattice").wrong(&format!("one that fits its grid: {why}")))?;
-    let measured = match (point.optional("microseconds"), point.optional("efficiency")) {
-        (Some(time), None) => MeasuredValue::Seconds(1e-6 * time.number(0.0, false)?),
+/// A point; the fastest transport with overlap, where it names none.
+fn measured(place: &str, point: &ScalingPoint, grid: ProcessGrid) -> Result<MeasuredPoint, ModelFileError> {
+    let at = |key: &str| format!("{place}.{key}");
+    let lattice = extents(&at("lattice"), point.lattice.unwrap_or_default(), MOST_SITES, "sites")?;
+    grid.check(lattice, 1).map_err(|why| wrong(at("lattice"), format!("one that fits its grid: {why}")))?;
+    let measured = match (point.microseconds, point.efficiency) {
+        (Some(time), None) => MeasuredValue::Seconds(1e-6 * number(&at("microseconds"), time, 0.0, false)?),
         (None, Some(efficiency)) => {
-            let efficiency = efficiency.number(0.0, false)?;
-            let scaling = point.at("scaling");
-            match scaling.text()?.as_str() {
-                "weak" => MeasuredValue::WeakEfficiency(efficiency),
-                "strong" => MeasuredValue::StrongEfficiency(efficiency),
-                _ => return scaling.wrong("\"weak\" or \"strong\""),
+            let efficiency = number(&at("efficiency"), efficiency, 0.0, false)?;
+            match point.scaling.as_deref() {
+                Some("weak") => MeasuredValue::WeakEfficiency(efficiency),
+                Some("strong") => MeasuredValue::StrongEfficiency(efficiency),
+                _ => return Err(wrong(at("scaling"), "\"weak\" or \"strong\"")),
             }
         }
-        _ => return point.wrong("a point with either microseconds, or efficiency and scaling"),
+        _ => return Err(wrong(place, "a point with either microseconds, or efficiency and scaling")),
+    };
+    let text = |key: &str, text: &str| match text {
+        "" => Err(wrong(at(key), "a text")),
+        text => Ok(text.to_string()),
     };
     Ok(MeasuredPoint {
-        operator: point.at("operator").text()?,
-        precision: point.at("precision").text()?,
-        reconstruct: point.at("reconstruct").text()?,
+        operator: text("operator", &point.operator)?,
+        precision: text("precision", &point.precision)?,
+        reconstruct: text("reconstruct", &point.reconstruct)?,
         cut: Decomposition { lattice, grid },
-        transport,
-        overlap,
+        transport: point.transport.clone(),
+        overlap: point.overlap.unwrap_or(true),
         measured,
     })
 }

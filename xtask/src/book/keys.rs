@@ -1,0 +1,295 @@
+//! Tables of keys in the pages, made of the types of `records` and of the comments of their fields.
+//!
+//! A page says where such a table is and of which type: between `<!-- keys of SolveRecord -->` and `<!-- end of keys -->`.
+//! Keys of types inside it are in the same table, behind a dot, except of those named after `without`:
+//! `<!-- keys of SolveRecord without OperatorOnLinks, Place -->`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+/// The page with tables, and where the types are.
+const PAGE: &str = "docs/output.md";
+const TYPES: &str = "records/src";
+/// Begin and end of a table.
+const BEGIN: &str = "<!-- keys of ";
+const END: &str = "<!-- end of keys -->";
+/// First words of comments that keep their capital.
+const NAMES: [&str; 8] = ["Chrome", "Gaussian", "Krylov", "Lanczos", "Metropolis", "Polyakov", "Python", "Wilson"];
+
+/// A field of a type.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Field {
+    key: String,
+    /// Its type, as it is written.
+    kind: String,
+    meaning: String,
+    /// Whether its keys are those of the type it is in.
+    flattened: bool,
+    /// Whether there may be no such key.
+    optional: bool,
+}
+
+/// A type: its parameter, or nothing, and its fields.
+type Fields = (String, Vec<Field>);
+
+/// Types by their names.
+type Types = BTreeMap<String, Fields>;
+
+/// Fails unless the page has the tables that the types make.
+pub fn check(root: &Path) -> Result<()> {
+    let (page, tables) = remade(root)?;
+    let there = fs::read_to_string(root.join(PAGE)).with_context(|| format!("{PAGE} cannot be read"))?;
+    if let Some((line, new)) = page.lines().zip(there.lines()).enumerate().find(|(_, (new, old))| new != old) {
+        bail!(
+            "{PAGE}:{}: a table of keys is not up to date: `cargo xtask book --keys` writes it\n  {}\n  {}",
+            line + 1,
+            new.1,
+            new.0
+        );
+    }
+    if page != there {
+        bail!("a table of keys in {PAGE} is not up to date: `cargo xtask book --keys` writes it");
+    }
+    println!("{tables} tables of keys, all up to date");
+    Ok(())
+}
+
+/// Writes the tables into the page.
+pub fn write(root: &Path) -> Result<()> {
+    let (page, tables) = remade(root)?;
+    fs::write(root.join(PAGE), page).with_context(|| format!("{PAGE} cannot be written"))?;
+    println!("{PAGE}: {tables} tables of keys");
+    Ok(())
+}
+
+/// The page with new tables, and their number.
+fn remade(root: &Path) -> Result<(String, usize)> {
+    let mut types = Types::new();
+    for entry in root.join(TYPES).read_dir().with_context(|| format!("{TYPES} cannot be read"))? {
+        let path = entry?.path();
+        let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+        for (name, fields) in parse(&text) {
+            if types.insert(name.clone(), fields).is_some() {
+                bail!("there are two types {name} in {TYPES}: tables of keys name types by one word");
+            }
+        }
+    }
+    let page = fs::read_to_string(root.join(PAGE)).with_context(|| format!("{PAGE} cannot be read"))?;
+    with_tables(&page, &types).with_context(|| PAGE.to_string())
+}
+
+/// A page with the tables of these types, and their number.
+fn with_tables(page: &str, types: &Types) -> Result<(String, usize)> {
+    let mut parts = page.split(BEGIN);
+    let (mut made, mut tables) = (parts.next().unwrap_or_default().to_string(), 0);
+    for part in parts {
+        let (request, rest) =
+            part.split_once(" -->").context("a table of keys begins without an end of its comment")?;
+        let (_, rest) = rest.split_once(END).with_context(|| format!("the table of keys of {request} has no end"))?;
+        let (name, without) = request.split_once(" without ").unwrap_or((request, ""));
+        let without: Vec<&str> = without.split(", ").filter(|name| !name.is_empty()).collect();
+        for name in without.iter().chain([&name]) {
+            if !types.contains_key(*name) {
+                bail!("keys of {request}: {TYPES} has no type {name}");
+            }
+        }
+        let mut rows = Vec::new();
+        gather((name, ""), "", types, &without, &mut rows);
+        made += &format!("{BEGIN}{request} -->\n\n| key | meaning |\n|---|---|\n{}\n{END}{rest}", rows.concat());
+        tables += 1;
+    }
+    Ok((made, tables))
+}
+
+/// Rows of the keys of a type, with what its parameter stands for, behind a prefix.
+fn gather((name, argument): (&str, &str), prefix: &str, types: &Types, without: &[&str], rows: &mut Vec<String>) {
+    let Some((parameter, fields)) = types.get(name) else { return };
+    for field in fields {
+        let mut inner = innermost(&field.kind);
+        if inner.0 == parameter {
+            inner = (argument, "");
+        }
+        let goes_on = types.contains_key(inner.0) && !without.contains(&inner.0);
+        if field.flattened {
+            if goes_on {
+                gather(inner, prefix, types, without, rows);
+            }
+            continue;
+        }
+        let key = format!("{prefix}{}", field.key);
+        rows.push(format!("| `{key}` | {} |\n", meaning(field)));
+        if goes_on {
+            let array = if field.kind.contains("Vec<") { "[]" } else { "" };
+            gather(inner, &format!("{key}{array}."), types, without, rows);
+        }
+    }
+}
+
+/// What a field means, as a table says it.
+fn meaning(field: &Field) -> String {
+    let text = field.meaning.replace("`None`", "`null`").replace('|', "\\|");
+    let text = text.strip_suffix('.').map(str::to_string).unwrap_or(text);
+    let word = text.split([' ', '\'', ',', ':']).next().unwrap_or_default();
+    // Of names, formulas and abbreviations the first letter stays as it is.
+    let lowered = word == "A" || (word.len() > 1 && word.chars().skip(1).all(|c| c.is_lowercase() || c == '-'));
+    let mut text = match text.chars().next() {
+        Some(first) if lowered && !NAMES.contains(&word) => {
+            format!("{}{}", first.to_lowercase(), &text[first.len_utf8()..])
+        }
+        _ => text,
+    };
+    if field.optional {
+        let said = ["only", "where", "with `"].iter().any(|word| text.contains(word)) || text.starts_with("of ");
+        if !said {
+            text += "; not always there";
+        }
+    } else if field.kind.starts_with("Option<") && !text.contains("null") {
+        text += "; or `null`";
+    }
+    text
+}
+
+/// The type of values inside options and arrays, with its parameter: `A` and `B` of `Option<Vec<A<B>>>`.
+fn innermost(kind: &str) -> (&str, &str) {
+    let mut kind = kind;
+    while let Some((wrapper, inside)) = kind.split_once('<') {
+        if !["Option", "Vec", "Box"].contains(&wrapper) {
+            break;
+        }
+        kind = inside.strip_suffix('>').unwrap_or(inside);
+    }
+    let kind = kind.trim_start_matches('[').split(';').next().unwrap_or(kind);
+    let (name, parameter) = kind.split_once('<').unwrap_or((kind, ""));
+    (name.rsplit("::").next().unwrap_or(name), parameter.strip_suffix('>').unwrap_or(parameter))
+}
+
+/// Types of a file that rustfmt has formatted, with the fields that are written.
+fn parse(text: &str) -> Vec<(String, Fields)> {
+    let mut types: Vec<(String, Fields)> = Vec::new();
+    let (mut inside, mut comment, mut attributes) = (false, String::new(), String::new());
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("pub struct ") {
+            let name = rest.split([' ', '<', ';', '(']).next().unwrap_or_default();
+            let parameter = rest[name.len()..].strip_prefix('<').and_then(|more| more.split('>').next());
+            types.push((name.to_string(), (parameter.unwrap_or_default().to_string(), Vec::new())));
+            inside = rest.ends_with('{');
+            (comment, attributes) = (String::new(), String::new());
+        } else if line == "}" {
+            inside = false;
+        } else if let Some(more) = line.trim().strip_prefix("///").filter(|_| inside) {
+            comment = format!("{comment} {}", more.trim()).trim().to_string();
+        } else if let Some((name, kind)) =
+            line.trim().strip_prefix("pub ").and_then(|field| field.split_once(": ")).filter(|_| inside)
+        {
+            let renamed = attributes.split("rename = \"").nth(1).and_then(|rest| rest.split('"').next());
+            if let Some((_, (_, fields))) = types.last_mut().filter(|_| !attributes.contains("(skip)")) {
+                fields.push(Field {
+                    key: renamed.unwrap_or(name.trim_start_matches("r#")).to_string(),
+                    kind: kind.trim_end_matches(',').to_string(),
+                    meaning: without_links(&comment),
+                    flattened: attributes.contains("flatten"),
+                    optional: attributes.contains("skip_serializing_if"),
+                });
+            }
+            (comment, attributes) = (String::new(), String::new());
+        } else if inside {
+            attributes += line.trim();
+        }
+    }
+    types
+}
+
+/// A comment with the text alone of each link: `Place` of [`Place`](crate::place::Place).
+fn without_links(comment: &str) -> String {
+    let mut parts = comment.split("[`");
+    let mut text = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let (name, rest) = part.split_once("`]").unwrap_or((part, ""));
+        let rest = match rest.strip_prefix('(') {
+            Some(target) => target.split_once(')').map_or("", |(_, rest)| rest),
+            None => rest,
+        };
+        text += &format!("`{name}`{rest}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCE: &str = "
+/// A record.
+#[derive(Serialize)]
+pub struct Whole<W> {
+    /// Extents of the lattice.
+    pub lattice: [usize; 4],
+    /// The parts, by [`name`](Part::name). In order.
+    #[serde(default)]
+    pub parts: Vec<Part>,
+    /// Lanczos's steps; `None` without.
+    #[serde(rename = \"type\")]
+    pub kind: Option<W>,
+    /// Device.
+    #[serde(flatten)]
+    pub place: crate::Place,
+    /// Both.
+    pub both: Both<Part>,
+}
+
+pub struct Both<T> {
+    /// Before.
+    pub before: T,
+}
+
+pub struct Part {
+    /// ΔH = a | b
+    #[serde(
+        default,
+        skip_serializing_if = \"Option::is_none\"
+    )]
+    pub delta: Option<f64>,
+    /// Not written.
+    #[serde(skip)]
+    pub hidden: bool,
+}
+
+pub struct Place {
+    /// File of it.
+    pub r#file: Option<PathBuf>,
+}
+
+impl Whole {
+    pub fn new() -> Self {}
+}
+";
+
+    #[test]
+    fn tables_have_a_row_for_each_key() {
+        let types: Types = parse(SOURCE).into_iter().collect();
+        let page = "a\n<!-- keys of Whole -->\nold\n<!-- end of keys -->\nb\n";
+        let (made, tables) = with_tables(page, &types).unwrap();
+        assert_eq!(tables, 1);
+        assert_eq!(
+            made,
+            "a\n<!-- keys of Whole -->\n\n| key | meaning |\n|---|---|\n| `lattice` | extents of the lattice |\n\
+             | `parts` | the parts, by `name`. In order |\n| `parts[].delta` | ΔH = a \\| b; not always there |\n\
+             | `type` | Lanczos's steps; `null` without |\n| `file` | file of it; or `null` |\n\
+             | `both` | both |\n| `both.before` | before |\n| `both.before.delta` | ΔH = a \\| b; not always there |\n\n<!-- end of keys -->\nb\n"
+        );
+        assert_eq!(with_tables(&made, &types).unwrap().0, made);
+        let (short, _) = with_tables(&page.replace("Whole", "Whole without Part, Place"), &types).unwrap();
+        assert!(short.contains("| `parts` |") && !short.contains("delta") && !short.contains("file"), "{short}");
+    }
+
+    #[test]
+    fn tables_of_unknown_types_are_refused() {
+        let types: Types = parse(SOURCE).into_iter().collect();
+        for page in ["<!-- keys of None -->\n<!-- end of keys -->", "<!-- keys of Part -->\n"] {
+            assert!(with_tables(page, &types).is_err(), "{page}");
+        }
+    }
+}
