@@ -1,6 +1,4 @@
 //! Gauge actions of plaquettes, rectangles and parallelograms, and their forces.
-use super::force::Force;
-use super::links::EvolvingLinks;
 use super::momenta::MomentumField;
 use crate::domain::Result;
 use crate::field::GaugeField;
@@ -197,31 +195,5 @@ impl GaugeAction {
             domain.backend().launch(kernel, format, &arguments, domain.half_sites(), 4)?;
         }
         Ok(())
-    }
-}
-
-/// A gauge action as a force.
-pub struct GaugeActionForce {
-    /// The action.
-    pub action: GaugeAction,
-    /// Whether staples are multiplied in single precision, or in double.
-    pub single: bool,
-}
-
-impl Force for GaugeActionForce {
-    fn name(&self) -> String {
-        "gauge".into()
-    }
-    fn is_of_gauge_action(&self) -> bool {
-        true
-    }
-    fn kick(
-        &self,
-        links: &EvolvingLinks,
-        step: f64,
-        momenta: &mut MomentumField,
-    ) -> std::result::Result<(), super::HmcError> {
-        let precision = if self.single { Precision::Single } else { Precision::Double };
-        Ok(self.action.kick(&*links.thin(precision)?, step, momenta)?)
     }
 }

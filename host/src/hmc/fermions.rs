@@ -1,22 +1,26 @@
 //! Staggered quarks as pseudofermions: their action, how they are drawn, and their force.
+pub use super::functions::RationalFunctions;
+pub use super::hops::{QuarkOperator, QuarkSmearing};
+pub use super::poles::{ShiftedSolver, SolverError};
+
 use super::HmcError;
 use super::force::Force;
 use super::gradient::{self, HopVectors};
-use super::links::{EvolvingLinks, StaggeredFormat};
+use super::links::EvolvingLinks;
 use super::momenta::MomentumField;
 use super::monomial::Monomial;
 use super::poles::{self, SolverCounts};
-use super::stout::StoutSmearing;
 use crate::domain::{DeviceError, Domain, Result};
-use crate::field::{DeviceField, FieldShape, FieldSpace, HopPhases};
-use crate::operators::fat_links::{FirstLevel, Improvement, PathCoefficients};
-use crate::operators::{BoundaryAngles, EvenOddStaggered, Staggered, StaggeredLinks, StaggeredParams};
+use crate::field::{DeviceField, FieldShape, FieldSpace};
+use crate::operators::fat_links::Improvement;
+use crate::operators::{EvenOddStaggered, Staggered, StaggeredLinks, StaggeredParams};
+use crate::solve::{ImprovedLinks, LinkFormat};
 use gpu_kernels::momenta::{DRAW_NOISE, DrawNoise};
 use gpu_kernels::random::purpose;
 use gpu_kernels::{FermionKind, Format, LinkStorage, Precision};
 use num_complex::Complex64;
 use rational::PartialFractions;
-use solvers::{SolveError, VectorSpace};
+use solvers::VectorSpace;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -24,84 +28,10 @@ use std::sync::Arc;
 /// Largest number of pseudofermions of a quark that users may ask for.
 pub const MOST_PSEUDOFERMIONS: usize = 64;
 
-/// The hopping term of quarks.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct QuarkOperator {
-    /// Boundary condition and phases; the mass does not matter here.
-    pub params: StaggeredParams,
-    /// The links that they hop over.
-    pub smearing: QuarkSmearing,
-    /// Twisted boundary conditions.
-    pub theta: BoundaryAngles,
-}
-
-/// What the links of quarks are made of.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum QuarkSmearing {
-    /// They are thin links.
-    Thin,
-    /// They are stout links (Morningstar and Peardon 2004).
-    Stout(StoutSmearing),
-    /// Fat and long links are sums of paths over thin links, as those of asqtad.
-    Paths(PathCoefficients),
-    /// Two levels with a projection to U(3) in between, with the correction ε of the Naik term (Follana et al. 2007).
-    Hisq {
-        /// ε
-        epsilon: f64,
-    },
-}
-
-impl QuarkSmearing {
-    /// Whether there are fat and long links.
-    pub fn is_improved(&self) -> bool {
-        matches!(self, QuarkSmearing::Paths(_) | QuarkSmearing::Hisq { .. })
-    }
-    /// Whether there are hops of three sites.
-    pub(crate) fn has_long_links(&self) -> bool {
-        match self {
-            QuarkSmearing::Thin | QuarkSmearing::Stout(_) => false,
-            QuarkSmearing::Paths(paths) => paths.naik != 0.0,
-            QuarkSmearing::Hisq { .. } => true,
-        }
-    }
-}
-
-/// Rational functions of A = −D² on the even sites, D without the factor ½ of the operator M = m + ½ D: M†M = m² + ¼ A.
-/// The mass stands in the shifts, 4 m² for one mass.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RationalFunctions {
-    /// r with the action φ† r φ that molecular dynamics follows.
-    pub dynamics: PartialFractions,
-    /// r with φ = r ξ.
-    pub heat_bath: PartialFractions,
-    /// r with the action ‖r φ‖² of the Metropolis step.
-    pub action: PartialFractions,
-}
-
-/// How systems with A + σ are solved.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ShiftedSolver {
-    /// Whether in single precision, with links of 12 reals.
-    pub single: bool,
-    /// Relative residuals: one for all shifts, or one for each.
-    pub tol: Vec<f64>,
-    /// Whether all systems go on until that of the smallest shift has its residual, as in MILC's code; otherwise each has its own.
-    pub together: bool,
-    /// Most iterations.
-    pub max_iterations: usize,
-}
-
 /// Pseudofermions and their noise: colour vectors in double precision.
 const VECTORS: FieldShape = FieldShape::colours(Precision::Double, 1);
 /// Links of solvers in single precision and of forces.
 const TWO_ROWS: LinkStorage = LinkStorage::of(12);
-
-impl ShiftedSolver {
-    /// Of its vectors.
-    pub fn precision(&self) -> Precision {
-        if self.single { Precision::Single } else { Precision::Double }
-    }
-}
 
 /// Blocks of `nrhs` colour vectors.
 fn space(domain: &Domain, precision: Precision, nrhs: usize) -> FieldSpace {
@@ -109,10 +39,6 @@ fn space(domain: &Domain, precision: Precision, nrhs: usize) -> FieldSpace {
 }
 
 impl QuarkOperator {
-    /// Without phases at the ends of the lattice.
-    pub fn new(params: StaggeredParams, smearing: QuarkSmearing) -> Self {
-        QuarkOperator { params, smearing, theta: BoundaryAngles::default() }
-    }
     /// A⁄4 + `mass`² on the sites of `parity`, for blocks of `nrhs` vectors in a precision, with long links, or thin or stout ones where
     /// there are no others, stored as it says, those in U(3) with their phase, or with all reals. Its links are packed once for all masses
     /// and both parities.
@@ -125,54 +51,25 @@ impl QuarkOperator {
         mass: f64,
         nrhs: usize,
     ) -> Result<EvenOddStaggered> {
-        let (phases, storage) = (self.phases(links.own().domain()), self.storage(storage));
-        let pack = || {
-            let packed = match self.smearing {
-                QuarkSmearing::Thin => {
-                    let thin = links.thin(Precision::Double)?;
-                    StaggeredLinks::naive(Arc::new(thin.pack_with(phases, precision, storage)?))
-                }
-                QuarkSmearing::Stout(smearing) => {
-                    let stout = links.stout(&smearing, Precision::Double)?;
-                    StaggeredLinks::naive(Arc::new(stout.smeared().pack_with(phases, precision, storage)?))
-                }
-                QuarkSmearing::Paths(paths) => {
-                    let make = || Improvement::from_paths(&*links.thin(Precision::Double)?, &paths);
-                    self.improved(links, make)?.pack_with(phases, precision, storage)?
-                }
-                QuarkSmearing::Hisq { epsilon } => {
-                    let make = || first_level(links)?.second(epsilon);
-                    self.improved(links, make)?.pack_with(phases, precision, storage)?
-                }
-            };
-            Ok::<_, DeviceError>(Arc::new(packed))
+        let format = LinkFormat { theta: self.theta, precision, storage: self.storage(storage) };
+        let of_one = |stout| Ok::<_, DeviceError>(Arc::new(StaggeredLinks::naive(links.packed(stout, format)?)));
+        let packed = match self.smearing {
+            QuarkSmearing::Thin => of_one(None)?,
+            QuarkSmearing::Stout(smearing) => of_one(Some(smearing))?,
+            QuarkSmearing::Paths(paths) => {
+                let make = || Improvement::from_paths(&*links.thin(Precision::Double)?, &paths);
+                self.improved(links, make)?.packed(format)?
+            }
+            QuarkSmearing::Hisq { epsilon } => {
+                self.improved(links, || links.first_level()?.second(epsilon))?.packed(format)?
+            }
         };
-        let QuarkOperator { smearing, theta, .. } = *self;
-        let packed = links.made().staggered.get(StaggeredFormat { smearing, theta, precision, storage }, pack)?;
-        let staggered = Staggered::new(Arc::clone(&packed), StaggeredParams { mass, ..self.params });
+        let staggered = Staggered::new(packed, StaggeredParams { mass, ..self.params });
         EvenOddStaggered::shifted(staggered, parity, 0.0, nrhs)
     }
-    /// Factors of hops.
-    pub(super) fn phases(&self, domain: &Domain) -> HopPhases {
-        self.theta.of_hops(domain.global())
+    fn improved(&self, links: &EvolvingLinks, make: impl FnOnce() -> Result<Improvement>) -> Result<Rc<ImprovedLinks>> {
+        links.made().improved.get(self.smearing, || Ok(ImprovedLinks::new(make()?)))
     }
-    /// How links are stored where a storage is asked for.
-    fn storage(&self, asked: LinkStorage) -> LinkStorage {
-        match (self.smearing, self.theta.are_zero()) {
-            (QuarkSmearing::Thin | QuarkSmearing::Stout(_) | QuarkSmearing::Paths(_), true) => asked,
-            (QuarkSmearing::Thin | QuarkSmearing::Stout(_), false) => asked.with_all_reals(),
-            (QuarkSmearing::Paths(paths), false) if paths.naik == 0.0 => asked.with_all_reals(),
-            (QuarkSmearing::Paths(_), false) | (QuarkSmearing::Hisq { .. }, _) => asked.with_phase(),
-        }
-    }
-    fn improved(&self, links: &EvolvingLinks, make: impl FnOnce() -> Result<Improvement>) -> Result<Rc<Improvement>> {
-        links.made().improved.get(self.smearing, make)
-    }
-}
-
-/// The first level of HISQ, made once for quarks with all ε.
-pub(super) fn first_level(links: &EvolvingLinks) -> Result<Rc<FirstLevel>> {
-    links.made().first_level.get((), || FirstLevel::of(&*links.thin(Precision::Double)?))
 }
 
 /// A group of quarks with its pseudofermions φ, all of the action Σ ‖r(A) φ‖². They are one block of vectors, which solvers
@@ -361,6 +258,3 @@ pub(crate) fn draw_noise(
     let kernel = DrawNoise { out: out.view(), geometry, position, parity, trajectory, purpose, which, seed };
     Ok(domain.backend().launch(&DRAW_NOISE, Format::NONE, &kernel, domain.half_sites(), nrhs)?)
 }
-
-/// What a solver said, with its own report.
-pub type SolverError = SolveError<crate::domain::DeviceError>;

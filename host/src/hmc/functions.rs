@@ -1,5 +1,4 @@
 //! Rational functions for groups of rooted staggered quarks.
-use super::fermions::RationalFunctions;
 use rational::{Approximation, Error, Factor, Fraction, Interval, PartialFractions, Pole, Power};
 
 /// Mass-degenerate quarks.
@@ -24,6 +23,18 @@ impl Default for Tolerances {
     fn default() -> Self {
         Tolerances { dynamics: 1e-7, action: 1e-14 }
     }
+}
+
+/// Rational functions of A = −D² on the even sites, D without the factor ½ of the operator M = m + ½ D: M†M = m² + ¼ A.
+/// The mass stands in the shifts, 4 m² for one mass.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RationalFunctions {
+    /// r with the action φ† r φ that molecular dynamics follows.
+    pub dynamics: PartialFractions,
+    /// r with φ = r ξ.
+    pub heat_bath: PartialFractions,
+    /// r with the action ‖r φ‖² of the Metropolis step.
+    pub action: PartialFractions,
 }
 
 /// Functions of A = −D² for quarks that share `count` pseudofermions, where no eigenvalue of A is above `largest`; equal

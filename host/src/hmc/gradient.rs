@@ -1,7 +1,7 @@
 //! From pairs of vectors that hops join to the force on thin links: the chain rule along the paths of fat and long links, and through the
 //! levels of stout links.
 use super::HmcError;
-use super::fermions::{QuarkOperator, QuarkSmearing, first_level};
+use super::hops::{QuarkOperator, QuarkSmearing};
 use super::links::EvolvingLinks;
 use super::momenta::MomentumField;
 use crate::backend::Backend;
@@ -18,6 +18,7 @@ use gpu_kernels::momenta::{ADD_FORCE, AddForce};
 use gpu_kernels::smeared::{STAPLE, Staple};
 use gpu_kernels::transfer::{COPY_REGION, CopySites};
 use gpu_kernels::{Format, Instances, Precision};
+use std::rc::Rc;
 
 /// Vectors Z_j on all sites, as right-hand sides of one field for each parity: what a force is made of.
 pub(crate) struct HopVectors {
@@ -146,12 +147,11 @@ pub(crate) fn kick(
         }
         QuarkSmearing::Paths(paths) => ChainRule::new(&thin, paths, lattice)?.gradient(&pairs, phases)?,
         QuarkSmearing::Hisq { epsilon } => {
-            let first = first_level(links)?;
+            let first = links.first_level()?;
             let made = links.made();
-            let fat = made.first_fat.get(precision, || first.fat.converted(precision))?;
-            let unitary = made.first_unitary.get(precision, || first.unitary.converted(precision))?;
-            let count = made.first_guarded.get((), || first.count_small(SMALLEST_SQUARE))?;
-            guarded = *count;
+            let fat = made.first_fat.get(precision, || first.fat.converted(precision).map(Rc::new))?;
+            let unitary = made.first_unitary.get(precision, || first.unitary.converted(precision).map(Rc::new))?;
+            guarded = made.first_guarded.get((), || first.count_small(SMALLEST_SQUARE))?;
             let gradient =
                 ChainRule::new(&unitary, PathCoefficients::hisq(epsilon), lattice)?.gradient(&pairs, phases)?;
             before_projection(&fat, &unitary, &gradient)?;

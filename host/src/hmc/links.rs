@@ -1,14 +1,14 @@
 //! Links that evolve, in molecular dynamics or along a flow, and what is made from them between two steps.
-use super::fermions::QuarkSmearing;
+use super::hops::QuarkSmearing;
 use super::stout::{StoutLinks, StoutSmearing};
-use crate::domain::Result;
-use crate::field::{DeviceGauge, GaugeField, HermitianBlocks};
-use crate::operators::fat_links::{FirstLevel, Improvement};
-use crate::operators::{BoundaryAngles, COEFFICIENTS, Definition, Diagonal, StaggeredLinks, WilsonParams};
+use crate::domain::{DeviceError, Result};
+use crate::field::{DeviceGauge, GaugeField};
+use crate::operators::fat_links::FirstLevel;
+use crate::solve::{ImprovedLinks, LinkCache, LinkFormat, Slot};
 use gpu_kernels::momenta::{CONVERT_THIN, ConvertThin};
-use gpu_kernels::{Format, LinkStorage, Precision};
+use gpu_kernels::{Format, Precision};
 use solvers::{Iteration, Observer, Step};
-use std::cell::RefCell;
+use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -61,88 +61,25 @@ impl Observer for StopSignal {
     }
 }
 
-/// Values of one type that are made from links, each with the key of what it was made for.
-pub(crate) struct Slot<K, V>(RefCell<Vec<(K, Rc<V>)>>);
-
-impl<K, V> Default for Slot<K, V> {
-    fn default() -> Self {
-        Slot(RefCell::default())
-    }
-}
-
-impl<K: PartialEq, V> Slot<K, V> {
-    /// Returns the value of a key, which `make` makes where there is none yet.
-    ///
-    /// # Errors
-    /// Those of `make`; then the slot stays as it was.
-    pub(crate) fn get<E>(
-        &self,
-        key: K,
-        make: impl FnOnce() -> std::result::Result<V, E>,
-    ) -> std::result::Result<Rc<V>, E> {
-        // `make` may need other values of this slot: nothing is borrowed while it works.
-        let known = self.0.borrow().iter().find(|(other, _)| *other == key).map(|(_, made)| Rc::clone(made));
-        if let Some(made) = known {
-            return Ok(made);
-        }
-        let made = Rc::new(make()?);
-        self.0.borrow_mut().push((key, Rc::clone(&made)));
-        Ok(made)
-    }
-}
-
-/// Key of the links that staggered quarks hop over, as solvers have them.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) struct StaggeredFormat {
-    pub smearing: QuarkSmearing,
-    pub theta: BoundaryAngles,
-    pub precision: Precision,
-    pub storage: LinkStorage,
-}
-
-/// Key of the links that Wilson-like quarks hop over, as solvers have them.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) struct WilsonFormat {
-    pub stout: Option<StoutSmearing>,
-    pub theta: BoundaryAngles,
-    pub precision: Precision,
-    pub storage: LinkStorage,
-}
-
-/// Key of the diagonal term A of a Wilson-like operator.
-#[derive(Clone, Copy, PartialEq)]
-pub(crate) struct TermOf {
-    pub definition: &'static Definition,
-    pub wilson: WilsonParams,
-    pub coefficients: [f64; COEFFICIENTS],
-    pub stout: Option<StoutSmearing>,
-}
-
-/// Everything that is made from the links of one moment.
+/// Everything that is made from the links of one moment, besides what [`LinkCache`] has of them and of smeared ones.
 #[derive(Default)]
 pub(crate) struct MadeOfLinks {
     /// Copies of the links.
-    pub thin: Slot<Precision, GaugeField>,
+    thin: Slot<Precision, Rc<GaugeField>>,
     /// Stout links with all their levels.
-    pub stout: Slot<(StoutSmearing, Precision), StoutLinks>,
-    /// Packed links of staggered quarks.
-    pub staggered: Slot<StaggeredFormat, Arc<StaggeredLinks>>,
+    stout: Slot<(StoutSmearing, Precision), Rc<StoutLinks>>,
+    /// Packed links and terms, of the links themselves or of stout ones.
+    caches: Slot<Option<StoutSmearing>, Rc<LinkCache>>,
     /// Fat and long links.
-    pub improved: Slot<QuarkSmearing, Improvement>,
+    pub improved: Slot<QuarkSmearing, Rc<ImprovedLinks>>,
     /// The first level of HISQ, in double precision.
-    pub first_level: Slot<(), FirstLevel>,
+    first_level: Slot<(), Rc<FirstLevel>>,
     /// Fat links of that level, before their projection to U(3).
-    pub first_fat: Slot<Precision, GaugeField>,
+    pub first_fat: Slot<Precision, Rc<GaugeField>>,
     /// Links of that level in U(3).
-    pub first_unitary: Slot<Precision, GaugeField>,
+    pub first_unitary: Slot<Precision, Rc<GaugeField>>,
     /// Number of its links whose force is guarded.
     pub first_guarded: Slot<(), usize>,
-    /// Packed links of Wilson-like quarks.
-    pub wilson: Slot<WilsonFormat, Arc<DeviceGauge>>,
-    /// Diagonal terms of Wilson-like operators, in double precision.
-    pub terms: Slot<TermOf, Diagonal>,
-    /// Exponents C of exponential clover terms, in double precision, by coefficients in space and time.
-    pub exponents: Slot<([f64; 2], Option<StoutSmearing>), [HermitianBlocks; 2]>,
 }
 
 /// Links that evolve, in double or in single precision. What is made from them, copies in other formats and smeared links, is
@@ -193,16 +130,42 @@ impl EvolvingLinks {
     }
     /// Returns the links in a precision.
     pub fn thin(&self, precision: Precision) -> Result<Rc<GaugeField>> {
-        self.made.thin.get(precision, || self.links.converted(precision))
+        self.made.thin.get(precision, || Ok(Rc::new(self.links.converted(precision)?)))
     }
     /// *Collective.* Stout links of them, level by level, in a precision; they are smeared in double precision.
     pub fn stout(&self, smearing: &StoutSmearing, precision: Precision) -> Result<Rc<StoutLinks>> {
-        let double = || smearing.levels(&*self.thin(Precision::Double)?);
+        let double = || Ok::<_, DeviceError>(Rc::new(smearing.levels(&*self.thin(Precision::Double)?)?));
         let all = self.made.stout.get((*smearing, Precision::Double), double)?;
         if precision == Precision::Double {
             return Ok(all);
         }
-        self.made.stout.get((*smearing, precision), || all.converted(precision))
+        self.made.stout.get((*smearing, precision), || Ok(Rc::new(all.converted(precision)?)))
+    }
+    /// *Collective.* Returns the links, or stout links of them, in a precision.
+    pub(crate) fn smeared(&self, stout: Option<StoutSmearing>, precision: Precision) -> Result<Rc<GaugeField>> {
+        match stout {
+            None => self.thin(precision),
+            Some(smearing) => Ok(Rc::new(self.stout(&smearing, precision)?.smeared().share())),
+        }
+    }
+    /// Returns what solves need of the links, or of stout links of them.
+    pub(crate) fn cache(&self, stout: Option<StoutSmearing>) -> Rc<LinkCache> {
+        match self.made.caches.get(stout, || Ok::<_, Infallible>(Rc::default())) {
+            Ok(cache) => cache,
+            Err(never) => match never {},
+        }
+    }
+    /// *Collective.* Returns the links, or stout links of them, packed in a format, with the phases of twisted boundary conditions.
+    pub(crate) fn packed(&self, stout: Option<StoutSmearing>, format: LinkFormat) -> Result<Arc<DeviceGauge>> {
+        let LinkFormat { theta, precision, storage } = format;
+        self.cache(stout).packed.get(format, || {
+            let phases = theta.of_hops(self.links.domain().global());
+            Ok(Arc::new(self.smeared(stout, Precision::Double)?.pack_with(phases, precision, storage)?))
+        })
+    }
+    /// *Collective.* Returns the first level of HISQ, which quarks with all ε share.
+    pub(crate) fn first_level(&self) -> Result<Rc<FirstLevel>> {
+        self.made.first_level.get((), || Ok(Rc::new(FirstLevel::of(&*self.thin(Precision::Double)?)?)))
     }
     /// Returns what has been made from the links since their last step.
     pub(crate) fn made(&self) -> &MadeOfLinks {

@@ -16,6 +16,7 @@
 //! | [`wilson`] | Wilson-like quarks |
 //! | [`spectrum`] | bounds of the spectrum, on which rational functions depend |
 mod gradient;
+mod hops;
 mod poles;
 
 pub use gradient::hop_force;

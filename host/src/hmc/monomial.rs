@@ -1,7 +1,7 @@
 //! Parts of the fermion action.
 use super::HmcError;
-use super::fermions::RationalFunctions;
 use super::force::Force;
+use super::functions::RationalFunctions;
 use super::links::EvolvingLinks;
 use crate::field::DeviceField;
 use gpu_kernels::FermionKind;

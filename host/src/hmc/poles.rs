@@ -1,21 +1,43 @@
 //! Systems for all poles of a rational function.
 use super::HmcError;
-use super::fermions::ShiftedSolver;
 use super::links::StopSignal;
-use crate::domain::Result;
+use crate::domain::{DeviceError, Result};
 use crate::field::{DeviceField, FieldShape, FieldSpace};
 use gpu_kernels::Precision;
 use num_complex::Complex64;
 use rational::PartialFractions;
 use solvers::{
-    ConvertFrom, LinearOperator, MultiShiftParams, MultiShiftWorkspace, Patience, SolverParams, VectorSpace,
-    multishift_cg, worse_residual,
+    ConvertFrom, LinearOperator, MultiShiftParams, MultiShiftWorkspace, Patience, SolveError, SolverParams,
+    VectorSpace, multishift_cg, worse_residual,
 };
 use std::cell::Cell;
 
 /// Iterations for which solvers of a trajectory go on without a new smallest residual: as many as they took to reach it, and no fewer than this. One
 /// that wanders about at the level of rounding would else go on to its last iteration.
 pub(super) const PATIENCE: Patience = Patience { least: 2000, share: 1.0 };
+
+/// Solver of systems with A + σ.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShiftedSolver {
+    /// Whether in single precision, with links of 12 reals.
+    pub single: bool,
+    /// Relative residuals: one for all shifts, or one for each.
+    pub tol: Vec<f64>,
+    /// Whether all systems go on until that of the smallest shift has its residual, as in MILC's code; otherwise each has its own.
+    pub together: bool,
+    /// Most iterations.
+    pub max_iterations: usize,
+}
+
+impl ShiftedSolver {
+    /// Returns the precision of its vectors.
+    pub fn precision(&self) -> Precision {
+        if self.single { Precision::Single } else { Precision::Double }
+    }
+}
+
+/// Error of a solver, with its own report.
+pub type SolverError = SolveError<DeviceError>;
 
 /// What solvers did since somebody asked.
 #[derive(Default)]

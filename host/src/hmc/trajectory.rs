@@ -1,7 +1,7 @@
 //! A trajectory of hybrid Monte Carlo: draw momenta and pseudofermions, follow the equations of motion, and accept where
 //! it led with the probability min(1, exp(−ΔH)).
-use super::action::{GaugeAction, GaugeActionForce};
-use super::force::Force;
+use super::action::GaugeAction;
+use super::force::{Force, GaugeActionForce};
 use super::identities::Identities;
 use super::integrator::{Dynamics, Level, Scheme, Unitarise, check_steps};
 use super::links::{EvolvingLinks, StopSignal};

@@ -1,5 +1,6 @@
 //! A gauge configuration on a device, with its links in every format that solves need.
 use super::formats::{Formats, MultigridState, SystemFormats, WilsonFormats};
+use super::links::{ImprovedLinks, LinkCache, LinkFormat, Slot};
 use super::report::SolveFailure;
 use super::request::{Request, Schwarz};
 use crate::domain::{DeviceError, Domain, Result};
@@ -7,7 +8,7 @@ use crate::field::host::{Fermion, HostField, HostGauge};
 use crate::field::{DeviceGauge, FieldShape, FullField, GaugeField, HopPhases};
 use crate::gauge::fixing::{Transformation, temporal_gauge_on};
 use crate::multigrid::{CycleResult, MakeOperator, Multigrid, MultigridParams, TestVectors};
-use crate::operators::fat_links::{Improvement, LinkGroup};
+use crate::operators::fat_links::Improvement;
 use crate::operators::{
     BoundaryAngles, Diagonal, EvenOdd, MrInBlocks, Operator, OperatorForm, OperatorLinks, Smearing, StaggeredLinks,
     StaggeredOperator, TimeBoundary, WilsonLike,
@@ -17,7 +18,6 @@ use num_complex::Complex64;
 use solvers::{Observer, SolveError};
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -26,11 +26,10 @@ pub struct Configuration<'g> {
     domain: Domain,
     source: LinkSource<'g>,
     staged: RefCell<Option<GaugeField>>,
-    copies: Copies<DeviceGauge>,
-    /// The diagonal term, in double, that was used last, and the operator it belongs to.
-    term: RefCell<Option<(WilsonLike, Diagonal)>>,
-    /// The fat and long links that were used last, and what they are made of.
-    improved: RefCell<Option<(Smearing, Rc<ImprovedLinks>)>>,
+    /// Copies of one operator's twisted boundary conditions, and the diagonal term that was used last: they are large.
+    cache: LinkCache,
+    /// The fat and long links that were used last.
+    improved: Slot<Smearing, Rc<ImprovedLinks>>,
     /// Multigrid that was set up last, and for which operator.
     multigrid: RefCell<Option<(WilsonLike, Rc<Multigrid>)>>,
     /// Test vectors that were handed over for it, and their operator.
@@ -38,38 +37,6 @@ pub struct Configuration<'g> {
     singular: Cell<Option<bool>>,
     /// The same in temporal gauge, and the way there.
     temporal: OnceCell<Box<(Configuration<'static>, Transformation)>>,
-}
-
-/// Copies by their format, all of one operator's twisted boundary conditions: those of others are forgotten when they change, as
-/// copies are large.
-struct Copies<T> {
-    theta: Cell<BoundaryAngles>,
-    made: RefCell<HashMap<(Precision, LinkStorage), Arc<T>>>,
-}
-
-impl<T> Default for Copies<T> {
-    fn default() -> Self {
-        Copies { theta: Cell::default(), made: RefCell::default() }
-    }
-}
-
-impl<T> Copies<T> {
-    fn get(
-        &self,
-        theta: BoundaryAngles,
-        format: (Precision, LinkStorage),
-        make: impl FnOnce() -> Result<T>,
-    ) -> Result<Arc<T>> {
-        if self.theta.replace(theta) != theta {
-            self.made.take();
-        }
-        if let Some(known) = self.made.borrow().get(&format) {
-            return Ok(Arc::clone(known));
-        }
-        let made = Arc::new(make()?);
-        self.made.borrow_mut().insert(format, made.clone());
-        Ok(made)
-    }
 }
 
 /// What copies are made from.
@@ -80,41 +47,6 @@ enum LinkSource<'g> {
     Shared(Arc<HostGauge>),
     /// Fat and long links.
     Improved(Rc<ImprovedLinks>),
-}
-
-/// Fat and long links in double precision, and their copies in other formats.
-struct ImprovedLinks {
-    links: Improvement,
-    copies: Copies<StaggeredLinks>,
-    singular: OnceCell<bool>,
-}
-
-impl ImprovedLinks {
-    fn new(links: Improvement) -> Rc<Self> {
-        Rc::new(ImprovedLinks { links, copies: Copies::default(), singular: OnceCell::new() })
-    }
-    fn links(&self, theta: BoundaryAngles, precision: Precision, storage: LinkStorage) -> Result<Arc<StaggeredLinks>> {
-        let phases = theta.of_hops(self.links.fat.domain().global());
-        self.copies.get(theta, (precision, storage), || self.links.pack_with(phases, precision, storage))
-    }
-    /// Whether there are long links that 8 and 9 reals cannot represent.
-    fn are_singular(&self) -> Result<bool> {
-        if let Some(known) = self.singular.get() {
-            return Ok(*known);
-        }
-        let found = self.links.singular_long_links()? > 0;
-        Ok(*self.singular.get_or_init(|| found))
-    }
-    /// How long links can be stored: those that are not in SU(3) need the phase of their determinant.
-    fn possible(&self, theta: BoundaryAngles, asked: LinkStorage) -> Result<LinkStorage> {
-        let fitting = match self.links.long_group {
-            LinkGroup::Su3 if theta.are_zero() => asked,
-            LinkGroup::Su3 => asked.with_phase(),
-            LinkGroup::U3 => asked.with_phase(),
-            LinkGroup::Neither => asked.with_all_reals(),
-        };
-        Ok(if fitting.has_singular_links() && self.are_singular()? { fitting.with_two_rows() } else { fitting })
-    }
 }
 
 impl<'g> Configuration<'g> {
@@ -135,9 +67,8 @@ impl<'g> Configuration<'g> {
             domain: domain.clone(),
             source,
             staged: RefCell::default(),
-            copies: Copies::default(),
-            term: RefCell::default(),
-            improved: RefCell::default(),
+            cache: LinkCache::default(),
+            improved: Slot::default(),
             multigrid: RefCell::default(),
             test_vectors: RefCell::default(),
             singular: Cell::default(),
@@ -184,8 +115,9 @@ impl<'g> Configuration<'g> {
     /// # Errors
     /// [`DeviceError::NoThinLinks`] of a configuration of fat and long links; failures of the device.
     pub fn links(&self, theta: BoundaryAngles, precision: Precision, storage: LinkStorage) -> Result<Arc<DeviceGauge>> {
-        let pack = |staged: &GaugeField| staged.pack_with(self.phases(theta), precision, storage);
-        self.copies.get(theta, (precision, storage), || self.with_staged(pack))
+        let pack = |staged: &GaugeField| Ok(Arc::new(staged.pack_with(self.phases(theta), precision, storage)?));
+        self.cache.packed.retain(|format| format.theta == theta);
+        self.cache.packed.get(LinkFormat { theta, precision, storage }, || self.with_staged(pack))
     }
     /// Factors of hops.
     pub(super) fn phases(&self, theta: BoundaryAngles) -> HopPhases {
@@ -193,21 +125,10 @@ impl<'g> Configuration<'g> {
     }
     /// An operator's diagonal term in double, which batches of right-hand sides need one after the other.
     pub(super) fn term(&self, operator: WilsonLike) -> Result<Diagonal> {
-        // It does not depend on what is solved with it, and plaquettes have no phases.
-        let operator = WilsonLike { schur: Default::default(), theta: Default::default(), ..operator };
-        if let Some((of, term)) = &*self.term.borrow()
-            && *of == operator
-        {
-            return Ok(term.clone());
-        }
         if operator.has_number() {
             return Ok(Diagonal::number(operator.wilson.diagonal()));
         }
-        // Never two of them: they are large.
-        self.term.take();
-        let term = self.with_staged(|thin| operator.diagonal(thin))?;
-        *self.term.borrow_mut() = Some((operator, term.clone()));
-        Ok(term)
+        self.cache.terms.only(operator.into(), || self.with_staged(|thin| operator.diagonal(thin)))
     }
     /// Hands over test vectors of an operator on these links, for a multigrid setup with as many near-null vectors. They serve
     /// operators that differ in mass and other numbers.
@@ -318,18 +239,12 @@ impl<'g> Configuration<'g> {
         if let LinkSource::Improved(links) = &self.source {
             return Ok(links.clone());
         }
-        if let Some((of, links)) = &*self.improved.borrow()
-            && *of == smearing
-        {
-            return Ok(links.clone());
-        }
-        self.improved.take();
-        let made = self.with_staged(|thin| Improvement::of(thin, smearing))?;
-        // Only fat and long links are packed for such an operator.
-        self.release_staged();
-        let links = ImprovedLinks::new(made);
-        *self.improved.borrow_mut() = Some((smearing, links.clone()));
-        Ok(links)
+        self.improved.only(smearing, || {
+            let made = self.with_staged(|thin| Improvement::of(thin, smearing))?;
+            // Only fat and long links are packed for such an operator.
+            self.release_staged();
+            Ok(ImprovedLinks::new(made))
+        })
     }
     /// An operator in every format, for blocks of `nrhs` vectors.
     pub(super) fn formats(&self, operator: Operator, nrhs: usize) -> Result<Box<dyn Formats + '_>> {
@@ -579,7 +494,9 @@ impl OperatorLinks for Configuration<'_> {
         precision: Precision,
         storage: LinkStorage,
     ) -> Result<Arc<StaggeredLinks>> {
-        self.improved_links(smearing)?.links(theta, precision, storage)
+        let links = self.improved_links(smearing)?;
+        links.keep_only(theta);
+        links.packed(LinkFormat { theta, precision, storage })
     }
     fn diagonal(&self, operator: &Operator) -> Result<Diagonal> {
         self.term(*operator.parameters().expect("only Wilson-like operators have a diagonal term"))

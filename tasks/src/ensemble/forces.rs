@@ -8,8 +8,8 @@ use crate::session::Session;
 use crate::{Failure, Outcome, fields};
 use ferrite::field::GaugeField;
 use ferrite::field::host::Matrix;
-use ferrite::hmc::action::GaugeActionForce;
-use ferrite::hmc::force::Force;
+
+use ferrite::hmc::force::{Force, GaugeActionForce};
 use ferrite::hmc::integrator::LongestMoves;
 use ferrite::hmc::links::EvolvingLinks;
 use ferrite::hmc::momenta::MomentumField;

@@ -46,6 +46,9 @@ pub struct EnsembleQuarks<'a> {
     pub seed: u64,
 }
 
+/// Parts of the fermion action.
+pub type Parts = Vec<Box<dyn Monomial>>;
+
 /// Bounds of the spectrum of quarks with rational functions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpectrumSeen {
@@ -84,11 +87,7 @@ impl EnsembleQuarks<'_> {
     ///
     /// # Errors
     /// Failures of the device.
-    pub fn parts(
-        &self,
-        domain: &Domain,
-        functions: Vec<Option<RationalFunctions>>,
-    ) -> Result<Vec<Box<dyn Monomial>>, HmcError> {
+    pub fn parts(&self, domain: &Domain, functions: Vec<Option<RationalFunctions>>) -> Result<Parts, HmcError> {
         let (mut parts, mut first) = (Vec::new(), 0);
         for (group, functions) in self.groups.iter().zip(functions) {
             parts.extend(group.parts(&group.name, domain, &group.solvers(self.solvers), functions, first)?);
@@ -100,7 +99,7 @@ impl EnsembleQuarks<'_> {
     ///
     /// # Errors
     /// Solvers that give up, functions that do not exist, and failures of the device.
-    pub fn parts_for(&self, links: &EvolvingLinks) -> Result<(Vec<Box<dyn Monomial>>, Vec<[f64; 2]>), EnsembleError> {
+    pub fn parts_for(&self, links: &EvolvingLinks) -> Result<(Parts, Vec<[f64; 2]>), EnsembleError> {
         let intervals = self.intervals(links)?;
         let functions = intervals.iter().enumerate().map(|(group, interval)| self.functions(group, *interval));
         let functions = functions.collect::<Result<Vec<_>, _>>()?;

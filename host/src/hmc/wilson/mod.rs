@@ -19,11 +19,12 @@ pub mod one_flavour;
 pub mod spectrum;
 pub mod two_flavours;
 
-use super::links::{EvolvingLinks, TermOf, WilsonFormat};
+use super::links::EvolvingLinks;
 use super::stout::StoutSmearing;
-use crate::domain::{DeviceError, Domain, Result};
+use crate::domain::{Domain, Result};
 use crate::field::{DeviceField, FieldShape, FieldSpace, GaugeField, HermitianBlocks};
 use crate::operators::{Diagonal, DiagonalForm, EvenOddWilson, LinkDependence, Operator, Schur, Wilson, WilsonLike};
+use crate::solve::LinkFormat;
 use gpu_kernels::momenta::{DRAW_SPINOR_NOISE, DrawNoise};
 use gpu_kernels::random::purpose;
 use gpu_kernels::{Format, LinkStorage, Precision};
@@ -31,7 +32,6 @@ use num_complex::Complex64;
 use solvers::{LinearOperator, VectorSpace};
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
 
 /// The operator of quarks, M̂ + iμ γ_5 or, of the symmetric complement, M̂ + iμ A_ee⁻¹ γ_5.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -68,21 +68,17 @@ impl WilsonQuarks {
     }
     /// Its links, in a precision, without the phases of twisted boundary conditions: its hops alone have them.
     fn links(&self, links: &EvolvingLinks, precision: Precision) -> Result<Rc<GaugeField>> {
-        match &self.stout {
-            None => links.thin(precision),
-            Some(smearing) => Ok(Rc::new(links.stout(smearing, precision)?.smeared().share())),
-        }
+        links.smeared(self.stout, precision)
     }
     /// A, in double precision. It is made once for all parts of the action.
-    fn term(&self, links: &EvolvingLinks) -> Result<Rc<Diagonal>> {
-        let WilsonLike { definition, wilson, coefficients, .. } = self.operator;
-        let key = TermOf { definition, wilson, coefficients, stout: self.stout };
-        links.made().terms.get(key, || self.operator.diagonal(&*self.links(links, Precision::Double)?))
+    fn term(&self, links: &EvolvingLinks) -> Result<Diagonal> {
+        let make = || self.operator.diagonal(&*self.links(links, Precision::Double)?);
+        links.cache(self.stout).terms.get(self.operator.into(), make)
     }
     /// C of A = d exp(C/d), in double precision. It is made once for all masses.
     fn exponent(&self, links: &EvolvingLinks, coefficients: [f64; 2]) -> Result<Rc<[HermitianBlocks; 2]>> {
         let make = || HermitianBlocks::of_field_strength(&*self.links(links, Precision::Double)?, coefficients);
-        links.made().exponents.get((coefficients, self.stout), make)
+        links.cache(self.stout).exponents.get(coefficients, || make().map(Rc::new))
     }
     /// Returns the storage of links in a precision: all reals in double, and two rows where there are kernels for these.
     fn storage(&self, precision: Precision) -> LinkStorage {
@@ -94,15 +90,10 @@ impl WilsonQuarks {
     }
     /// M̂ without the twist of factors in a precision, for blocks of `nrhs` vectors.
     fn complement(&self, links: &EvolvingLinks, precision: Precision, nrhs: usize) -> Result<EvenOddWilson> {
-        let (theta, storage) = (self.operator.theta, self.storage(precision));
-        let pack = || {
-            let phases = theta.of_hops(links.own().domain().global());
-            Ok::<_, DeviceError>(Arc::new(self.links(links, Precision::Double)?.pack_with(phases, precision, storage)?))
-        };
-        let packed = links.made().wilson.get(WilsonFormat { stout: self.stout, theta, precision, storage }, pack)?;
+        let format = LinkFormat { theta: self.operator.theta, precision, storage: self.storage(precision) };
         let term = self.term(links)?;
-        let term = if precision == Precision::Double { (*term).clone() } else { term.convert(precision)? };
-        let wilson = Wilson::new(Arc::clone(&packed), self.operator.wilson);
+        let term = if precision == Precision::Double { term } else { term.convert(precision)? };
+        let wilson = Wilson::new(links.packed(self.stout, format)?, self.operator.wilson);
         EvenOddWilson::with_diagonal(wilson, term, self.operator.schur, nrhs)
     }
     /// M̂ in a precision, for blocks of `nrhs` vectors.

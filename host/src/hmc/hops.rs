@@ -1,0 +1,69 @@
+//! Hopping terms of staggered quarks.
+use super::stout::StoutSmearing;
+use crate::domain::Domain;
+use crate::field::HopPhases;
+use crate::operators::fat_links::PathCoefficients;
+use crate::operators::{BoundaryAngles, StaggeredParams};
+use gpu_kernels::LinkStorage;
+
+/// The hopping term of quarks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct QuarkOperator {
+    /// Boundary condition and phases; the mass does not matter here.
+    pub params: StaggeredParams,
+    /// The links that they hop over.
+    pub smearing: QuarkSmearing,
+    /// Twisted boundary conditions.
+    pub theta: BoundaryAngles,
+}
+
+/// What the links of quarks are made of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum QuarkSmearing {
+    /// They are thin links.
+    Thin,
+    /// They are stout links (Morningstar and Peardon 2004).
+    Stout(StoutSmearing),
+    /// Fat and long links are sums of paths over thin links, as those of asqtad.
+    Paths(PathCoefficients),
+    /// Two levels with a projection to U(3) in between, with the correction ε of the Naik term (Follana et al. 2007).
+    Hisq {
+        /// ε
+        epsilon: f64,
+    },
+}
+
+impl QuarkSmearing {
+    /// Whether there are fat and long links.
+    pub fn is_improved(&self) -> bool {
+        matches!(self, QuarkSmearing::Paths(_) | QuarkSmearing::Hisq { .. })
+    }
+    /// Whether there are hops of three sites.
+    pub(crate) fn has_long_links(&self) -> bool {
+        match self {
+            QuarkSmearing::Thin | QuarkSmearing::Stout(_) => false,
+            QuarkSmearing::Paths(paths) => paths.naik != 0.0,
+            QuarkSmearing::Hisq { .. } => true,
+        }
+    }
+}
+
+impl QuarkOperator {
+    /// Without phases at the ends of the lattice.
+    pub fn new(params: StaggeredParams, smearing: QuarkSmearing) -> Self {
+        QuarkOperator { params, smearing, theta: BoundaryAngles::default() }
+    }
+    /// Factors of hops.
+    pub(super) fn phases(&self, domain: &Domain) -> HopPhases {
+        self.theta.of_hops(domain.global())
+    }
+    /// How links are stored where a storage is asked for.
+    pub(super) fn storage(&self, asked: LinkStorage) -> LinkStorage {
+        match (self.smearing, self.theta.are_zero()) {
+            (QuarkSmearing::Thin | QuarkSmearing::Stout(_) | QuarkSmearing::Paths(_), true) => asked,
+            (QuarkSmearing::Thin | QuarkSmearing::Stout(_), false) => asked.with_all_reals(),
+            (QuarkSmearing::Paths(paths), false) if paths.naik == 0.0 => asked.with_all_reals(),
+            (QuarkSmearing::Paths(_), false) | (QuarkSmearing::Hisq { .. }, _) => asked.with_phase(),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Everything that operators need of links, made when it is first needed and kept as long as the links stay as they are.
+use crate::domain::Result;
+use crate::field::{DeviceGauge, HermitianBlocks};
+use crate::operators::fat_links::{Improvement, LinkGroup};
+use crate::operators::{BoundaryAngles, COEFFICIENTS, Definition, Diagonal, StaggeredLinks, WilsonLike, WilsonParams};
+use gpu_kernels::{LinkStorage, Precision};
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Values of one type that are made from links, each with the key of what it was made for.
+pub(crate) struct Slot<K, V>(RefCell<Vec<(K, V)>>);
+
+impl<K, V> Default for Slot<K, V> {
+    fn default() -> Self {
+        Slot(RefCell::default())
+    }
+}
+
+impl<K: PartialEq, V: Clone> Slot<K, V> {
+    /// Returns the value of a key, which `make` makes where there is none yet.
+    ///
+    /// # Errors
+    /// Those of `make`; then the slot stays as it was.
+    pub fn get<E>(&self, key: K, make: impl FnOnce() -> std::result::Result<V, E>) -> std::result::Result<V, E> {
+        // `make` may need other values of this slot: nothing is borrowed while it works.
+        if let Some(made) = self.find(&key) {
+            return Ok(made);
+        }
+        let made = make()?;
+        self.0.borrow_mut().push((key, made.clone()));
+        Ok(made)
+    }
+    /// Returns the value of a key, as [`get`](Self::get) does, and drops those of others before it is made: never two of them, they are
+    /// large.
+    ///
+    /// # Errors
+    /// Those of `make`; then the slot is empty.
+    pub fn only<E>(&self, key: K, make: impl FnOnce() -> std::result::Result<V, E>) -> std::result::Result<V, E> {
+        self.retain(|other| *other == key);
+        self.get(key, make)
+    }
+    /// Drops the values of all keys but these.
+    pub fn retain(&self, is_kept: impl Fn(&K) -> bool) {
+        self.0.borrow_mut().retain(|(key, _)| is_kept(key));
+    }
+    fn find(&self, key: &K) -> Option<V> {
+        self.0.borrow().iter().find(|(other, _)| other == key).map(|(_, made)| made.clone())
+    }
+}
+
+/// Key of packed links.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) struct LinkFormat {
+    pub theta: BoundaryAngles,
+    pub precision: Precision,
+    pub storage: LinkStorage,
+}
+
+/// Key of the diagonal term A of a Wilson-like operator, which does not depend on the complement, nor, as plaquettes have no phases, on
+/// twisted boundary conditions.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) struct TermOf {
+    definition: &'static Definition,
+    wilson: WilsonParams,
+    coefficients: [f64; COEFFICIENTS],
+}
+
+impl From<WilsonLike> for TermOf {
+    fn from(WilsonLike { definition, wilson, coefficients, .. }: WilsonLike) -> Self {
+        TermOf { definition, wilson, coefficients }
+    }
+}
+
+/// Copies of links, and terms made of them, for solves and for molecular dynamics.
+#[derive(Default)]
+pub(crate) struct LinkCache {
+    /// Links packed for kernels.
+    pub packed: Slot<LinkFormat, Arc<DeviceGauge>>,
+    /// Diagonal terms of Wilson-like operators, in double precision.
+    pub terms: Slot<TermOf, Diagonal>,
+    /// Exponents C of exponential clover terms, in double precision, by coefficients in space and time.
+    pub exponents: Slot<[f64; 2], Rc<[HermitianBlocks; 2]>>,
+}
+
+/// Fat and long links in double precision, and their copies in other formats.
+pub(crate) struct ImprovedLinks {
+    pub links: Improvement,
+    packed: Slot<LinkFormat, Arc<StaggeredLinks>>,
+    singular: OnceCell<bool>,
+}
+
+impl ImprovedLinks {
+    pub fn new(links: Improvement) -> Rc<Self> {
+        Rc::new(ImprovedLinks { links, packed: Slot::default(), singular: OnceCell::new() })
+    }
+    /// Returns the links in a format.
+    pub fn packed(&self, format: LinkFormat) -> Result<Arc<StaggeredLinks>> {
+        let LinkFormat { theta, precision, storage } = format;
+        let phases = theta.of_hops(self.links.fat.domain().global());
+        self.packed.get(format, || Ok(Arc::new(self.links.pack_with(phases, precision, storage)?)))
+    }
+    /// Drops the copies of other boundary angles.
+    pub fn keep_only(&self, theta: BoundaryAngles) {
+        self.packed.retain(|format| format.theta == theta);
+    }
+    /// Whether there are long links that 8 and 9 reals cannot represent.
+    fn are_singular(&self) -> Result<bool> {
+        if let Some(known) = self.singular.get() {
+            return Ok(*known);
+        }
+        let found = self.links.singular_long_links()? > 0;
+        Ok(*self.singular.get_or_init(|| found))
+    }
+    /// How long links can be stored: those that are not in SU(3) need the phase of their determinant.
+    pub fn possible(&self, theta: BoundaryAngles, asked: LinkStorage) -> Result<LinkStorage> {
+        let fitting = match self.links.long_group {
+            LinkGroup::Su3 if theta.are_zero() => asked,
+            LinkGroup::Su3 => asked.with_phase(),
+            LinkGroup::U3 => asked.with_phase(),
+            LinkGroup::Neither => asked.with_all_reals(),
+        };
+        Ok(if fitting.has_singular_links() && self.are_singular()? { fitting.with_two_rows() } else { fitting })
+    }
+}
