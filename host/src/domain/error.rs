@@ -51,9 +51,9 @@ pub enum DeviceError {
     /// A field with another extent of the fifth dimension than that of the others.
     #[error("a field with L_s = {found} stands where one with L_s = {expected} has to be")]
     OtherExtent {
-        /// Its extent.
+        /// L_s of the field.
         found: usize,
-        /// That of the others.
+        /// L_s of the others.
         expected: usize,
     },
     /// A field in another format than that of the others.

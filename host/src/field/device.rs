@@ -27,7 +27,7 @@ impl DeviceField {
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
-    /// What it consists of.
+    /// Fermion type, L_s, precision and number of right-hand sides.
     pub fn shape(&self) -> FieldShape {
         self.shape
     }

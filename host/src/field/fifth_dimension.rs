@@ -52,7 +52,7 @@ impl<F: Fermion> Vectors<F> {
             .map(|slices| slices.iter().flat_map(|s| s.numbers().to_vec()).collect())
             .collect()
     }
-    /// What `sums` gives on both parities together.
+    /// The results of `sums` on the two parities, added up.
     fn both(&self, count: usize, sums: impl Fn(usize, &mut [Complex64])) -> Vec<Complex64> {
         let mut total = vec![Complex64::ZERO; count];
         for parity in 0..2 {

@@ -14,7 +14,7 @@ use std::ops::Range;
 pub(super) struct BlockGroup<'a> {
     range: Range<usize>,
     domain: &'a Domain,
-    /// Of the fields, which may have more right-hand sides.
+    /// The shape of the fields, which may have more right-hand sides.
     shape: FieldShape,
     /// Of a field that does not fit.
     misfit: Cell<Option<DeviceError>>,

@@ -9,11 +9,11 @@ use gpu_kernels::{FermionKind, Format, Precision};
 /// coefficients of a right-hand side belong to all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldShape {
-    /// What lives on a site of a block.
+    /// Fermion type: the numbers on a site of a block.
     pub kind: FermionKind,
     /// L_s, which is 1 for four-dimensional fermions.
     pub ls: usize,
-    /// How numbers are stored.
+    /// Storage of the numbers.
     pub precision: Precision,
     /// Number of right-hand sides.
     pub nrhs: usize,

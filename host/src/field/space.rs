@@ -26,9 +26,9 @@ const MOST_SUMS: usize = 3;
 /// The space of fermion fields of a shape on one parity: vectors have the L_s blocks of a right-hand side as their numbers.
 pub struct FieldSpace {
     domain: Domain,
-    /// With the right-hand sides that fields have memory for.
+    /// The shape of its fields, with all right-hand sides that they have memory for.
     pub(super) shape: FieldShape,
-    /// Those that operations concern.
+    /// Number of right-hand sides that operations concern.
     nrhs: Cell<usize>,
     /// Coefficients of block updates, made when first needed.
     pub(super) table: RefCell<Option<DeviceBuffer>>,
@@ -370,7 +370,7 @@ impl FieldSpace {
         self.launch_each(kernel, N, arguments)?;
         self.take_sums(take)
     }
-    /// The same without waiting for the sums, `values` of each block.
+    /// Launches a reduction with coefficients, `values` sums of each block, and does not wait for it.
     fn launch_each<A: Copy>(
         &self,
         kernel: &SumInstances<A>,

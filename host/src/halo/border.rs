@@ -142,3 +142,54 @@ impl Halo {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::backend::Cpu;
+    use crate::domain::{DeviceError, Domain};
+    use crate::field::host::{HostSpinor, Spinor};
+    use crate::field::{FieldShape, FullField};
+    use crate::lattice::Lattice;
+    use comms::{ProcessGrid, Threads};
+    use gpu_kernels::Precision;
+    use num_complex::Complex64;
+    use std::sync::Arc;
+
+    /// Ghost zones of fields with a fifth dimension are those of their blocks as right-hand sides.
+    #[test]
+    fn ghost_zones_are_filled_in_all_slices() {
+        const WIDTH: u32 = 2;
+        let global = Lattice::new([4, 2, 4, 8]).unwrap();
+        let flat = FieldShape::spinors(Precision::Double, 6);
+        let found = Threads::run(2, |world| {
+            let grid = ProcessGrid::new([1, 1, 1, 2]).unwrap();
+            let domain = Domain::new(Cpu::new(Some(1)), global, grid, Arc::new(world))?;
+            let wide = domain.with_ghost_zone(WIDTH)?;
+            let block = |k: usize| {
+                let (mut field, section) = (HostSpinor::zero(domain.local()), domain.section());
+                for (index, spinor) in field.sites_mut().iter_mut().enumerate() {
+                    let site = section.global_index(index);
+                    spinor[k % 4][k % 3] = Complex64::new(site as f64, k as f64 + 1.0);
+                }
+                field
+            };
+            let host: Vec<_> = (0..6).map(block).collect();
+            let mut filled = Vec::new();
+            for shape in [flat, flat.with_nrhs(2).with_ls(3)] {
+                let (mut field, mut out) = (FullField::zero(&domain, shape)?, FullField::zero(&wide, shape)?);
+                field.upload(&host)?;
+                let halo = domain.halo()?.expect("the lattice is cut");
+                for parity in 0..2 {
+                    let (from, to) = (field.parity(parity), out.parity_mut(parity));
+                    halo.fill_ghost_zone(from, shape.nrhs, to, parity as u32, WIDTH, -1.0)?;
+                }
+                filled.push(out.download::<Spinor>()?);
+            }
+            let ends = |field: &HostSpinor| field.sites()[0][0][0].re;
+            Ok::<_, DeviceError>((filled[0] == filled[1], ends(&filled[1][0])))
+        });
+        for (same, end) in found.unwrap() {
+            assert!(same && end != 0.0);
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! Parameters as users give them: keys of input files, which are flags of commands.
 
-/// What the value of a key is.
+/// Type of the value of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyKind {
     /// Any text.
@@ -21,18 +21,18 @@ pub enum KeyKind {
     Sites,
     /// One or several numbers, as a text or an array.
     Numbers,
-    /// The same, where numbers may also be fractions, which are texts.
+    /// One or several numbers or fractions, which are texts.
     Fractions,
 }
 
 /// A parameter, of an operator or else of a solve: a flag of commands and a key of input files.
 #[derive(Debug)]
 pub struct Key {
-    /// What it is called.
+    /// Name of the key.
     pub name: &'static str,
     /// Placeholder of its value.
     pub value: &'static str,
-    /// What it is.
+    /// Type of its value.
     pub kind: KeyKind,
     /// A sentence or two.
     pub help: &'static str,
@@ -57,7 +57,7 @@ impl Key {
     ) -> Self {
         Key { name, value, kind, help, example, default: None, instead_of: None, technical: false }
     }
-    /// With a default.
+    /// Adds a default.
     #[must_use]
     pub const fn or(self, default: &'static str) -> Self {
         Key { default: Some(default), ..self }

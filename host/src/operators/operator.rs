@@ -36,7 +36,7 @@ pub struct Definition {
     /// The operator with these parameters as typed, and what is said of them beside an answer; `None` where something is wrong
     /// or missing, which the keys then know.
     pub resolve: fn(&mut dyn Keys) -> Option<Resolved>,
-    /// What is said beside an answer, by [`resolve`](Self::resolve) and [`Operator::describe_smearing`]: keys of JSON with
+    /// JSON keys beside an answer, by [`resolve`](Self::resolve) and [`OperatorParameters::describe_smearing`], with
     /// what they mean. [`OUTPUT_OF_ALL`] comes on top.
     pub output: &'static [(&'static str, &'static str)],
     /// The operator with parameters for a benchmark.
@@ -47,7 +47,7 @@ pub struct Definition {
     pub links: LinkRecipe,
     /// The diagonal term A, of a Wilson-like operator M = A − h D.
     pub term: Option<Term>,
-    /// Its kernels.
+    /// Kernels of its hops.
     pub(crate) kernels: OperatorKernels,
 }
 
@@ -60,7 +60,7 @@ pub const OUTPUT_OF_ALL: [(&str, &str); 1] =
 /// The links over which an operator hops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkRecipe {
-    /// Those of the configuration.
+    /// The links of the configuration.
     Thin,
     /// Fat links, and long ones in SU(3) times a number.
     Improved,
@@ -77,15 +77,15 @@ impl LinkRecipe {
 
 /// The kernels of an operator.
 pub(crate) struct OperatorKernels {
-    /// Those of its hops. The last one determines in which formats of fields and links the operator exists.
+    /// Kernels of the interior. The last one determines in which formats of fields and links the operator exists.
     pub rows: &'static [&'static Table],
-    /// For sites whose hops leave the process's part.
+    /// The kernel of the exterior.
     pub exterior: &'static Table,
     /// Packs links.
     pub pack: &'static Table,
     /// Packs faces of fields.
     pub faces: &'static Table,
-    /// What else is made ahead of a solve.
+    /// Kernels that make the diagonal term.
     pub setup: &'static [&'static Table],
 }
 
@@ -215,7 +215,7 @@ pub trait OperatorLinks {
 
 /// The parameters of operators of a family: all that is needed of them, whatever the family is.
 pub trait OperatorParameters: Any + std::fmt::Debug + Send + Sync {
-    /// Which operator they belong to.
+    /// The operator to which they belong.
     fn definition(&self) -> &'static Definition;
     /// The bare mass m.
     fn mass(&self) -> f64;
@@ -233,12 +233,11 @@ pub trait OperatorParameters: Any + std::fmt::Debug + Send + Sync {
     fn ls(&self) -> usize {
         1
     }
-    /// How fat and long links are made.
+    /// The smearing that makes fat and long links.
     fn smearing(&self) -> Smearing {
         Smearing::None
     }
-    /// What is said beside an answer of how fat and long links are made, once that is known, if they were not `read` as they
-    /// are.
+    /// JSON keys on the smearing of fat and long links, beside an answer; without a smearing if the links were `read` from files.
     fn describe_smearing(&self, _read: bool) -> Map<String, Value> {
         Map::new()
     }
@@ -260,7 +259,7 @@ pub trait OperatorParameters: Any + std::fmt::Debug + Send + Sync {
     fn is_positive(&self) -> bool;
     /// Fields on one parity that the Schur complement keeps.
     fn kept_fields(&self) -> usize;
-    /// What its hops send.
+    /// The part of a field that its hops send.
     fn halo_field(&self) -> HaloField;
     /// Bytes on a device of the links on `sites` sites of each parity.
     fn link_bytes(&self, precision: Precision, storage: LinkStorage, sites: usize) -> usize;
@@ -270,7 +269,7 @@ pub trait OperatorParameters: Any + std::fmt::Debug + Send + Sync {
     }
 }
 
-/// Which operator M, with its parameters.
+/// An operator M: its definition and its parameters.
 #[derive(Clone, Debug)]
 pub struct Operator(Arc<dyn OperatorParameters>);
 
@@ -301,7 +300,7 @@ impl std::ops::Deref for Operator {
 }
 
 impl Operator {
-    /// Its parameters, if they are those of a family.
+    /// Returns its parameters if they are those of a family.
     pub fn parameters<P: OperatorParameters>(&self) -> Option<&P> {
         (&*self.0 as &dyn Any).downcast_ref()
     }
@@ -325,7 +324,7 @@ impl Operator {
             LinkRecipe::Thin | LinkRecipe::Improved => asked,
         }
     }
-    /// How links are stored for it: as asked for, or thin links with two rows where there are kernels for these only, not in this
+    /// The storage of its links: the requested one, or thin links with two rows where there are kernels for these only, not in this
     /// build alone.
     pub(crate) fn compiled_storage(&self, precision: Precision, asked: LinkStorage) -> LinkStorage {
         let (definition, storage) = (self.definition(), self.storage(asked));

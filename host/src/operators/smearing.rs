@@ -35,10 +35,10 @@ impl Tadpole {
     }
 }
 
-/// What the links of a staggered operator are made of.
+/// Smearing of the links of a staggered operator.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Smearing {
-    /// They are those of the configuration.
+    /// The links of the configuration as they are.
     None,
     /// Asqtad (Orginos, Toussaint and Sugar 1999).
     Asqtad(Tadpole),
@@ -47,7 +47,7 @@ pub enum Smearing {
 }
 
 impl Smearing {
-    /// What is said of it beside an answer.
+    /// JSON keys on the smearing, beside an answer.
     pub(super) fn describe(self) -> Map<String, Value> {
         let (u0, epsilon) = match self {
             Smearing::Asqtad(Tadpole::Given(u0)) => (Some(u0), None),

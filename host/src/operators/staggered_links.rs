@@ -15,18 +15,18 @@ pub const IMPROVED_FLOPS: f64 = 1146.0;
 pub struct StaggeredLinks {
     /// Thin or fat ones.
     pub(super) near: Arc<DeviceGauge>,
-    /// For hops of three sites.
+    /// Long links, for hops of three sites.
     pub(super) long: Option<DeviceGauge>,
-    /// Without the signs η.
+    /// Whether hops are without the signs η.
     pub(super) bare: bool,
 }
 
 impl StaggeredLinks {
-    /// Of the naive operator.
+    /// Links of the naive operator.
     pub fn naive(links: Arc<DeviceGauge>) -> Self {
         StaggeredLinks { near: links, long: None, bare: false }
     }
-    /// For Σ_μ U_μ(x) ψ(x+μ̂) − U_μ†(x−μ̂) ψ(x−μ̂), without the signs η.
+    /// Links for Σ_μ U_μ(x) ψ(x+μ̂) − U_μ†(x−μ̂) ψ(x−μ̂), without the signs η.
     pub(crate) fn bare(links: DeviceGauge) -> Self {
         StaggeredLinks { near: Arc::new(links), long: None, bare: true }
     }
@@ -57,7 +57,7 @@ impl StaggeredLinks {
         }
         Ok(StaggeredLinks { near: Arc::new(fat), long: Some(long), bare: false })
     }
-    /// Where they live.
+    /// The domain of the links.
     pub fn domain(&self) -> &Domain {
         self.near.domain()
     }
@@ -78,7 +78,7 @@ impl StaggeredLinks {
     pub(super) fn steps(&self) -> u32 {
         if self.long.is_some() { 3 } else { 1 }
     }
-    /// Of kernels: with the storage of the long links, where there are any.
+    /// The format of kernels, with the storage of the long links if there are any.
     pub(super) fn format(&self) -> Format {
         Format::with_links(self.precision(), self.long.as_ref().unwrap_or(&*self.near).storage())
     }

@@ -27,21 +27,21 @@ pub struct Term {
     pub bytes: fn(Precision, usize) -> usize,
     /// Whether A is a number, so that it needs no kernel, no memory and no choice of a Schur complement.
     pub is_number: bool,
-    /// How the other quark of a doublet is called where γ5 M γ5 is not M† but its M†, by what it has instead: its
+    /// Name of the other quark of a doublet where γ5 M γ5 is not M† but its M†, by what it has instead: its
     /// propagator is not that of this one, and γ5 S† γ5 is its antiquark's. `None` where γ5 M γ5 = M†.
     pub partner: Option<&'static str>,
-    /// How it depends on the links.
+    /// Dependence on the links.
     pub dependence: fn(&WilsonLike) -> LinkDependence,
 }
 
-/// How a diagonal term depends on the links.
+/// Dependence of a diagonal term on the links.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LinkDependence {
     /// Not at all.
     None,
-    /// By the field strength, with the coefficients of a clover term in the spatial and in the temporal planes.
+    /// Linear in the field strength, with the coefficients of a clover term in the spatial and in the temporal planes.
     Linear([f64; 2]),
-    /// As d exp(C/d), C being the field strength with these coefficients and d the number in its place where links are 1. The
+    /// A = d exp(C/d), C being the field strength with these coefficients and d the number in its place where links are 1. The
     /// determinant is a constant.
     Exponential([f64; 2]),
 }
@@ -52,7 +52,7 @@ pub const COEFFICIENTS: usize = 3;
 /// A Wilson-like operator: a definition with numbers for its parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WilsonLike {
-    /// Which one it is.
+    /// The operator of this family.
     pub definition: &'static Definition,
     /// Mass, boundary condition and anisotropy.
     pub wilson: WilsonParams,
@@ -65,7 +65,7 @@ pub struct WilsonLike {
 }
 
 impl WilsonLike {
-    /// Without phases at the ends of the lattice.
+    /// An operator without phases at the ends of the lattice.
     pub fn new(
         definition: &'static Definition,
         wilson: WilsonParams,
@@ -84,12 +84,12 @@ impl WilsonLike {
     fn term(&self) -> &'static Term {
         self.definition.term.as_ref().expect("Wilson-like operators have a diagonal term")
     }
-    /// The same operator with another mass.
+    /// Returns the operator with another mass.
     #[must_use]
     pub fn of_mass(&self, mass: f64) -> Self {
         WilsonLike { wilson: WilsonParams { mass, ..self.wilson }, ..*self }
     }
-    /// How A depends on the links.
+    /// The dependence of A on the links.
     pub fn dependence(&self) -> LinkDependence {
         (self.term().dependence)(self)
     }
