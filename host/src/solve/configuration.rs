@@ -13,7 +13,7 @@ use crate::operators::{
     BoundaryAngles, Diagonal, EvenOdd, MrInBlocks, Operator, OperatorForm, OperatorLinks, Smearing, StaggeredLinks,
     StaggeredOperator, TimeBoundary, WilsonLike,
 };
-use gpu_kernels::{FermionKind, LinkStorage, Precision};
+use gpu_kernels::{LinkStorage, Precision};
 use num_complex::Complex64;
 use solvers::{Observer, SolveError};
 use std::borrow::Cow;
@@ -475,10 +475,12 @@ impl<'g> Configuration<'g> {
 
 /// Refuses fields that an operator does not act on.
 fn expect_fields<T: Fermion>(operator: &Operator) -> std::result::Result<(), SolveFailure<T>> {
-    let why = match (operator.kind(), T::KIND) {
-        (FermionKind::Wilson, FermionKind::Staggered) => "the operator acts on spinors, and these are colour vectors",
-        (FermionKind::Staggered, FermionKind::Wilson) => "the operator acts on colour vectors, and these are spinors",
-        _ => return Ok(()),
+    if operator.kind() == T::KIND {
+        return Ok(());
+    }
+    let why = match T::KIND.spins() {
+        1 => "the operator acts on spinors, and these are colour vectors",
+        _ => "the operator acts on colour vectors, and these are spinors",
     };
     Err(SolveFailure::Solver(SolveError::Invalid(why)))
 }

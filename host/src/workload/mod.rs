@@ -335,9 +335,8 @@ fn algebra_in(
         space.axpy_norm2(&vec![Complex64::ZERO; nrhs], &x, &mut y, &mut norms)
     })?;
     visit(operation("cg_update", 5 * one, 4.0), &mut || space.cg_update(&minus, &half, &x, &mut v, &mut y))?;
-    if kind == FermionKind::Staggered {
-        // Their operators are positive: nothing calls it.
-    } else {
+    // Staggered operators are positive: nothing calls it for colour vectors.
+    if !space.shape().is_colours() {
         visit(operation("bicgstab_step", 8 * one, 20.0), &mut || {
             let none = vec![Complex64::ZERO; nrhs];
             space.bicgstab_step(&none, &none, &none, &x, &z, &mut w, &mut v, &mut y)
@@ -346,7 +345,7 @@ fn algebra_in(
     if extent != Extent::All {
         return Ok(());
     }
-    if kind == FermionKind::Staggered {
+    if space.shape().is_colours() {
         // Multi-shift CG takes its systems four, two and one at a time; where one was dropped for some right-hand side, for
         // each rhs alone.
         let [mut p, mut q, mut s, mut t] = random_fields::<4>(domain, FieldShape::new(kind, precision, nrhs))?;
