@@ -23,6 +23,13 @@ pub struct BlockDeterminant {
     flavours: f64,
 }
 
+impl WilsonQuarks {
+    /// Whether the blocks of A have a determinant that depends on the links, which is then a part of the action: a [`BlockDeterminant`].
+    pub fn has_determinant(&self) -> bool {
+        matches!(self.operator.dependence(), LinkDependence::Linear(_))
+    }
+}
+
 impl BlockDeterminant {
     /// Of `flavours` quarks with one mass.
     pub fn new(name: String, quarks: WilsonQuarks, flavours: u32) -> Self {
@@ -36,7 +43,9 @@ impl BlockDeterminant {
     }
     /// *Collective.* Σ ln |det A|
     fn log_determinant(&self, links: &EvolvingLinks) -> Result<f64> {
-        let LinkDependence::Linear(_) = self.quarks.operator.dependence() else { return Ok(0.0) };
+        if !self.quarks.has_determinant() {
+            return Ok(0.0);
+        }
         let (term, domain) = (self.quarks.term(links)?, links.own().domain());
         let (mut sums, mut weight) = ([0.0; 2], 0.0);
         for (slot, parity) in self.parities().enumerate() {

@@ -23,7 +23,7 @@ use super::links::EvolvingLinks;
 use super::stout::StoutSmearing;
 use crate::domain::{Domain, Result};
 use crate::field::{DeviceField, FieldShape, FieldSpace, GaugeField, HermitianBlocks};
-use crate::operators::{Diagonal, DiagonalForm, EvenOddWilson, LinkDependence, Operator, Schur, Wilson, WilsonLike};
+use crate::operators::{Diagonal, DiagonalForm, EvenOddWilson, Operator, Schur, Wilson, WilsonLike};
 use crate::solve::LinkFormat;
 use gpu_kernels::momenta::{DRAW_SPINOR_NOISE, DrawNoise};
 use gpu_kernels::random::purpose;
@@ -53,11 +53,6 @@ fn space(domain: &Domain, precision: Precision, nrhs: usize) -> FieldSpace {
 }
 
 impl WilsonQuarks {
-    /// Whether the blocks of A have a determinant that depends on the links, which is then a part of the action: a
-    /// [`BlockDeterminant`](determinant::BlockDeterminant).
-    pub fn has_determinant(&self) -> bool {
-        matches!(self.operator.dependence(), LinkDependence::Linear(_))
-    }
     /// Without a twist, on the links that evolve.
     pub fn new(operator: WilsonLike) -> Self {
         WilsonQuarks { operator, twist: 0.0, stout: None }
