@@ -66,7 +66,7 @@ class TwoFlavours(_Quarks):
     Parameters
     ----------
     operator : str
-        ``wilson``, ``clover``, ``exp-clover``, ``twisted`` or ``twisted-clover``.
+        ``wilson``, ``clover``, ``exp-clover``, ``twisted``, ``twisted-clover`` or ``twisted-exp-clover``.
     heavier : list of float
         Masses of Hasenbusch's heavier quarks, from light to heavy; each adds a pseudofermion.
     twists : list of float

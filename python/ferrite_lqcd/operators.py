@@ -9,7 +9,7 @@ from .device import Device
 from .dirac import Operator
 from .gauge import Gauge
 
-__all__ = ["Asqtad", "Clover", "ExpClover", "Hisq", "Staggered", "Twisted", "TwistedClover", "Wilson", "operators"]
+__all__ = ["Asqtad", "Clover", "ExpClover", "Hisq", "Staggered", "Twisted", "TwistedClover", "TwistedExpClover", "Wilson", "operators"]
 
 
 def operators() -> "list[dict[str, Any]]":
@@ -329,6 +329,79 @@ class TwistedClover(Operator):
     ):
         super().__init__(
             "twisted-clover",
+            gauge,
+            device=device,
+            mass=mass,
+            kappa=kappa,
+            bc_time=bc_time,
+            xi=xi,
+            nu=nu,
+            csw=csw,
+            u0=u0,
+            clover_r=clover_r,
+            clover_t=clover_t,
+            mu=mu,
+            theta=theta,
+        )
+
+
+class TwistedExpClover(Operator):
+    """The twisted exponential-clover operator.
+
+    M = A + i mu gamma5 - D/2, with the term A of exp-clover.
+
+    Parameters
+    ----------
+    gauge : Gauge
+        The links.
+    mass : float
+        Bare mass in lattice units.
+    kappa : float
+        Hopping parameter, instead of the mass.
+    bc_time : str
+        Fermions at the end of the lattice in t: antiperiodic or periodic [default: antiperiodic].
+    xi : float
+        Bare anisotropy xi_0, the ratio of the lattice spacings in space and time [default: 1].
+    nu : float
+        Bare velocity of light nu: hops in space are multiplied by nu / xi_0 [default: 1].
+    csw : float
+        Clover coefficient c_sw, the same in all planes.
+    u0 : str | float
+        Tadpole factor of clover, whose coefficients are csw / u0^3, and of asqtad, whose paths of n links are
+        divided by u0^(n-1) and which also takes 'plaquette', the fourth root of the mean plaquette [default: 1].
+    clover_r : float
+        Chroma's clovCoeffR, instead of csw: the spatial planes have CR / xi_0.
+    clover_t : float
+        Chroma's clovCoeffT, the coefficient of the temporal planes.
+    mu : float
+        Twisted mass mu: M has i mu gamma5.
+    theta : Sequence[float]
+        Twisted boundary conditions: fermions have the phase exp(i theta) in each direction, in radians, on top of
+        the sign of bc_time; hops have exp(i theta/L). Links then have all 18 reals, long links 13 or 9 [default:
+        0,0,0,0].
+    device : Device, optional
+        Where; without, the device of ``fe.init``.
+    """
+
+    def __init__(
+        self,
+        gauge: Gauge,
+        *,
+        mass: "Optional[float]" = None,
+        kappa: "Optional[float]" = None,
+        bc_time: "Optional[str]" = None,
+        xi: "Optional[float]" = None,
+        nu: "Optional[float]" = None,
+        csw: "Optional[float]" = None,
+        u0: "Optional[str | float]" = None,
+        clover_r: "Optional[float]" = None,
+        clover_t: "Optional[float]" = None,
+        mu: "Optional[float]" = None,
+        theta: "Optional[Sequence[float]]" = None,
+        device: Optional[Device] = None,
+    ):
+        super().__init__(
+            "twisted-exp-clover",
             gauge,
             device=device,
             mass=mass,

@@ -38,6 +38,12 @@ fn exponential(a: &SiteMatrix, d: f64) -> SiteMatrix {
     sum.map(|row| row.map(|z| z * d))
 }
 
+/// A + iμγ5, γ5 = diag(1, 1, −1, −1) on spins, each of three colours.
+fn twist(mut a: SiteMatrix, mu: f64) -> SiteMatrix {
+    (0..12).for_each(|i| a[i][i] += Complex64::new(0.0, if i < 6 { mu } else { -mu }));
+    a
+}
+
 impl<'a> WilsonLikeDirac<'a> {
     fn new(dirac: Dirac<'a>, term: Vec<SiteMatrix>) -> Self {
         let inverse = term.par_iter().map(invert).collect();
@@ -46,13 +52,13 @@ impl<'a> WilsonLikeDirac<'a> {
     /// With A = d + iμγ5 + (the clover term − d), d the diagonal of Wilson's M: zero coefficients leave a twisted mass.
     pub fn twisted(gauge: &'a HostGauge, wilson: WilsonParams, [space, time]: [f64; 2], mu: f64) -> Self {
         let clover = CloverDirac::from_params(gauge, &CloverParams { wilson, space, time });
-        let twist = |mut a: SiteMatrix| {
-            // γ5 = diag(1, 1, −1, −1) on spins, each of three colours.
-            (0..12).for_each(|i| a[i][i] += Complex64::new(0.0, if i < 6 { mu } else { -mu }));
-            a
-        };
-        let term = clover.term.into_iter().map(twist).collect();
+        let term = clover.term.into_iter().map(|a| twist(a, mu)).collect();
         Self::new(clover.dirac, term)
+    }
+    /// With A = d exp(X/d) + iμγ5, d + X the clover term of these coefficients.
+    pub fn twisted_exponential(gauge: &'a HostGauge, wilson: WilsonParams, c: [f64; 2], mu: f64) -> Self {
+        let WilsonLikeDirac { dirac, term, .. } = Self::exponential(gauge, wilson, c);
+        Self::new(dirac, term.into_iter().map(|a| twist(a, mu)).collect())
     }
     /// With A = d exp(X/d), d + X the clover term of these coefficients.
     pub fn exponential(gauge: &'a HostGauge, wilson: WilsonParams, [space, time]: [f64; 2]) -> Self {

@@ -32,14 +32,14 @@ pub use staggered::{
 };
 pub use staggered_links::{IMPROVED_FLOPS, STAGGERED_FLOPS, StaggeredLinks};
 pub use twisted::{TWIST_FLOPS, TWISTED, TwistedParams};
-pub use twisted_clover::{TWISTED_CLOVER, TwistedCloverParams};
+pub use twisted_clover::{TWISTED_CLOVER, TWISTED_EXP_CLOVER, TwistedCloverParams, TwistedExpCloverParams};
 pub use wilson::{Anisotropy, DSLASH_ADD_FLOPS, DSLASH_FLOPS, Wilson, WilsonParams};
 pub use wilson_family::{COEFFICIENTS, LinkDependence, Term, WILSON, WilsonLike};
 pub use wilson_like::{EvenOddWilson, Schur};
 
 /// All operators that users can choose, in the order of help texts.
-pub static OPERATORS: [&Definition; 8] =
-    [&WILSON, &CLOVER, &EXP_CLOVER, &TWISTED, &TWISTED_CLOVER, &STAGGERED, &ASQTAD, &HISQ];
+pub static OPERATORS: [&Definition; 9] =
+    [&WILSON, &CLOVER, &EXP_CLOVER, &TWISTED, &TWISTED_CLOVER, &TWISTED_EXP_CLOVER, &STAGGERED, &ASQTAD, &HISQ];
 
 /// Other names that users may give an operator, each with its own.
 pub const ALIASES: [(&str, &str); 1] = [("naive", "staggered")];

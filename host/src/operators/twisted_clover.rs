@@ -1,5 +1,5 @@
 //! Twisted mass on Wilson-clover fermions: M = A + iμγ5 − ½ D, with A the clover term. The Hermitian blocks E = A (A² + μ²)⁻¹
-//! and F = μ (A² + μ²)⁻¹ make (A + iμγ5)⁻¹ = E − iγ5 F, for γ5 and A commute.
+//! and F = μ (A² + μ²)⁻¹ make (A + iμγ5)⁻¹ = E − iγ5 F, for γ5 and A commute. A may also be the exponential clover term.
 use super::angles::TimeBoundary;
 use super::clover::{self, CLOVER_FLOPS, CloverParams};
 use super::diagonal::{DeterminantBlocks, Diagonal, DiagonalForm, DiagonalKernels, SiteTerm, expect_number};
@@ -10,9 +10,10 @@ use super::wilson::{Wilson, WilsonParams};
 use super::wilson_family::{LinkDependence, Term, WilsonLike, wilson_kernels};
 use super::wilson_like::Schur;
 use crate::domain::{DeviceError, Result};
-use crate::field::{DeviceClover, GaugeField};
+use crate::field::DeviceClover;
 use gpu_kernels::clover::{
-    CLOVER_TERM, HALF, TWISTED_CLOVER_INVERSE, TWISTED_CLOVER_ROW, TWISTED_CLOVER_ROW_DOTS, TwistedCloverInverse,
+    CLOVER_EXPONENTIAL, CLOVER_TERM, HALF, TWISTED_CLOVER_INVERSE, TWISTED_CLOVER_ROW, TWISTED_CLOVER_ROW_DOTS,
+    TwistedCloverInverse,
 };
 use gpu_kernels::diagonal::DiagonalArguments;
 use gpu_kernels::wilson::WILSON_ROW;
@@ -32,6 +33,17 @@ impl From<TwistedCloverParams> for Operator {
         let CloverParams { wilson, space, time } = clover;
         let coefficients = [space, time, mu];
         WilsonLike::new(&TWISTED_CLOVER, wilson, coefficients, Schur::Symmetric).into()
+    }
+}
+
+/// Parameters of a twisted-mass operator with an exponential clover term.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TwistedExpCloverParams(pub TwistedCloverParams);
+
+impl From<TwistedExpCloverParams> for Operator {
+    fn from(TwistedExpCloverParams(TwistedCloverParams { clover, mu }): TwistedExpCloverParams) -> Self {
+        let CloverParams { wilson, space, time } = clover;
+        WilsonLike::new(&TWISTED_EXP_CLOVER, wilson, [space, time, mu], Schur::Symmetric).into()
     }
 }
 
@@ -63,13 +75,50 @@ pub static TWISTED_CLOVER: Definition = Definition {
     has_own_kernels: true,
     links: LinkRecipe::Thin,
     term: Some(Term {
-        make: |operator, thin| TwistedTerm::new(operator, thin).map(Diagonal::of),
+        make: |operator, thin| TwistedTerm::new(operator, CloverParams::of(operator).term(thin)?).map(Diagonal::of),
         bytes: |precision, sites| 8 * DeviceClover::bytes_for(precision, sites),
         is_number: false,
         partner: Some("-mu"),
         dependence: |operator| LinkDependence::Linear([operator.coefficients[0], operator.coefficients[1]]),
     }),
     kernels: wilson_kernels(&[WILSON_ROW.0, TWISTED_CLOVER_ROW.0], &[CLOVER_TERM.0, TWISTED_CLOVER_INVERSE.0]),
+};
+
+/// Wilson fermions with the exponential clover term and a twisted mass. γ5 and A commute here, too.
+pub static TWISTED_EXP_CLOVER: Definition = Definition {
+    name: "twisted-exp-clover",
+    title: "twisted exponential-clover",
+    formula: "M = A + i mu gamma5 - D/2, with the term A of exp-clover",
+    resolve: |keys| {
+        let (resolved, mu) = (CloverParams::resolve(keys), mu(keys));
+        let ((clover, _, mut described), mu) = (resolved?, mu?);
+        described.insert("mu".into(), mu.into());
+        Some((TwistedExpCloverParams(TwistedCloverParams { clover, mu }).into(), described))
+    },
+    sample: || {
+        let wilson = WilsonParams::from_mass(0.1, TimeBoundary::Antiperiodic);
+        TwistedExpCloverParams(TwistedCloverParams { clover: CloverParams::isotropic(wilson, 1.0, 1.0), mu: 0.05 })
+            .into()
+    },
+    // Those of twisted-clover.
+    has_own_kernels: false,
+    links: LinkRecipe::Thin,
+    term: Some(Term {
+        make: |operator, thin| {
+            TwistedTerm::new(operator, CloverParams::of(operator).term(thin)?.exponential()?).map(Diagonal::of)
+        },
+        bytes: |precision, sites| 8 * DeviceClover::bytes_for(precision, sites),
+        is_number: false,
+        partner: Some("-mu"),
+        dependence: |operator| LinkDependence::Exponential([operator.coefficients[0], operator.coefficients[1]]),
+    }),
+    kernels: wilson_kernels(
+        &[WILSON_ROW.0, TWISTED_CLOVER_ROW.0],
+        &[CLOVER_TERM.0, CLOVER_EXPONENTIAL.0, TWISTED_CLOVER_INVERSE.0],
+    ),
+    kind: FermionKind::Wilson,
+    keys: &KEYS,
+    output: TWISTED_CLOVER.output,
 };
 
 /// Parameters of clover but the Schur complement, which is the symmetric one, and μ.
@@ -92,9 +141,9 @@ struct TwistedTerm {
 }
 
 impl TwistedTerm {
-    fn new(operator: &WilsonLike, thin: &GaugeField) -> Result<Self> {
+    /// Adds the twist to a term A in double precision.
+    fn new(operator: &WilsonLike, clover: DeviceClover) -> Result<Self> {
         let [.., mu] = operator.coefficients;
-        let clover = CloverParams::of(operator).term(thin)?;
         let (inverse, domain) = (clover.convert(Precision::Double)?, clover.domain().clone());
         for parity in 0..2 {
             let out = [false, true].map(|second| inverse.blocks(parity, second));

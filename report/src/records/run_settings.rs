@@ -63,7 +63,7 @@ fn each<T>(list: &[T], of: impl Fn(&T) -> Option<String>) -> Option<String> {
 }
 
 /// Operators of Wilson-like quarks, whose rational functions are of M̂†M̂.
-const WILSON_LIKE: [&str; 5] = ["wilson", "clover", "exp-clover", "twisted", "twisted-clover"];
+const WILSON_LIKE: [&str; 6] = ["wilson", "clover", "exp-clover", "twisted", "twisted-clover", "twisted-exp-clover"];
 
 /// Whether a part of the fermion action with this name is of Wilson-like quarks: names of parts begin with those of quarks.
 pub fn is_wilson_like(settings: &RunSettings, part: &str) -> bool {

@@ -14,7 +14,7 @@ use ferrite::multigrid::MultigridParams;
 use ferrite::operators::Operator;
 use ferrite::operators::{
     Anisotropy, BoundaryAngles, CloverParams, DiagonalForm, EvenOdd, EvenOddWilson, ExpCloverParams, Schur,
-    TimeBoundary, TwistedCloverParams, TwistedParams, Wilson, WilsonLike, WilsonParams,
+    TimeBoundary, TwistedCloverParams, TwistedExpCloverParams, TwistedParams, Wilson, WilsonLike, WilsonParams,
 };
 use ferrite::solve::{Method, Request, Schwarz, SolveFailure, solve};
 use ferrite::{LinkStorage, Precision};
@@ -41,6 +41,11 @@ pub fn wilson_like_operators(case: &Case) -> Vec<(&'static str, Operator, Wilson
         let reference = WilsonLikeDirac::twisted(&case.gauge, wilson, [space, time], mu);
         let operator = TwistedCloverParams { clover: CloverParams { wilson, space, time }, mu };
         all.push(("twisted-clover", operator.into(), reference));
+    }
+    for (wilson, [space, time], mu) in [(isotropic, [1.2; 2], -0.3), (anisotropic, [0.9, 1.4], 0.5)] {
+        let reference = WilsonLikeDirac::twisted_exponential(&case.gauge, wilson, [space, time], mu);
+        let operator = TwistedCloverParams { clover: CloverParams { wilson, space, time }, mu };
+        all.push(("twisted-exp-clover", TwistedExpCloverParams(operator).into(), reference));
     }
     for (wilson, [space, time]) in [(isotropic, [1.3; 2]), (anisotropic, [0.9, 1.7])] {
         let reference = WilsonLikeDirac::exponential(&case.gauge, wilson, [space, time]);

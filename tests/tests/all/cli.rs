@@ -98,7 +98,10 @@ fn pages_and_completions() {
     fs::write(room.path("bash"), room.run("completions bash").stdout).unwrap();
     let complete = "source ./bash; COMP_WORDS=(\"$@\" ''); COMP_CWORD=$#; _ferrite ferrite '' \"${@: -1}\"; echo \"${COMPREPLY[@]}\"";
     for (words, values) in [
-        ("solve --operator", "wilson clover exp-clover twisted twisted-clover staggered asqtad hisq"),
+        (
+            "solve --operator",
+            "wilson clover exp-clover twisted twisted-clover twisted-exp-clover staggered asqtad hisq",
+        ),
         ("invert --solver", "auto bicgstab cg cgne block-cg gcr-dd multigrid"),
         ("apply --precision", "double single half fp16"),
         ("generate --precision", "single double"),

@@ -187,7 +187,7 @@ fn mistakes_are_told() {
         ("fermion.1.operator=naive", "staggered and Wilson-like quarks do not go together"),
         (
             "fermion.1.operator=clever",
-            "'clever' is none of wilson, clover, exp-clover, twisted, twisted-clover, staggered, asqtad, hisq, naive",
+            "'clever' is none of wilson, clover, exp-clover, twisted, twisted-clover, twisted-exp-clover, staggered, asqtad, hisq, naive",
         ),
         ("fermion.0.mg-vectors=16", "belongs to method = \"multigrid\""),
         ("fermion.1.method=multigrid", "one flavour has a rational function, which CG solves"),

@@ -24,7 +24,7 @@ use ferrite::hmc::{HmcError, PlanError};
 use ferrite::lattice::Lattice;
 use ferrite::operators::{
     Anisotropy, CloverParams, ExpCloverParams, LinkDependence, Operator, Schur, TimeBoundary, TwistedCloverParams,
-    TwistedParams, WilsonLike, WilsonParams,
+    TwistedExpCloverParams, TwistedParams, WilsonLike, WilsonParams,
 };
 use ferrite::solve::{Method, Request};
 use ferrite_tests::checks::{THETA, complement_request};
@@ -55,12 +55,20 @@ fn operators() -> Vec<(&'static str, WilsonLike)> {
         all.push(("anisotropic exponential clover", wilson_like(ExpCloverParams(large), schur)));
         all.push(("clover, twisted boundary", WilsonLike { theta: THETA, ..wilson_like(clover, schur) }));
     }
+    for schur in [Schur::Symmetric, Schur::Asymmetric] {
+        let twisted = TwistedCloverParams { clover, mu: 0.2 };
+        all.push(("twisted exponential clover", wilson_like(TwistedExpCloverParams(twisted), schur)));
+    }
     all
 }
 
 /// Whether the blocks of A have a determinant that depends on the links.
 fn has_determinant(operator: &WilsonLike) -> bool {
-    matches!(operator.dependence(), LinkDependence::Linear(_))
+    match operator.dependence() {
+        LinkDependence::Linear(_) => true,
+        LinkDependence::Exponential(_) => operator.definition.partner().is_some(),
+        LinkDependence::None => false,
+    }
 }
 
 /// One complement of some of them.
@@ -297,7 +305,7 @@ mod dense {
                 _ => ([a, b], c),
             };
             let dirac = match name.contains("exponential") {
-                true => WilsonLikeDirac::exponential(gauge, operator.wilson, coefficients),
+                true => WilsonLikeDirac::twisted_exponential(gauge, operator.wilson, coefficients, mu),
                 false => WilsonLikeDirac::twisted(gauge, operator.wilson, coefficients, mu),
             };
             Plain { dirac, schur: operator.schur, lattice: gauge.lattice() }
@@ -339,13 +347,13 @@ mod dense {
             let log = |a: Matrix| eliminate(a, vec![Complex64::ZERO; all.len()]).0;
             let (full, complement) = (log(full), log(plain.complement(0.0)));
             let quarks = WilsonQuarks::new(operator);
-            // Exponential blocks have the determinant of links that are 1, to which others are relative.
+            // Exponential blocks without a twist have the determinant of links that are 1, to which others are relative.
             let action = match has_determinant(&operator) {
                 true => BlockDeterminant::new(name.into(), quarks, 2).action(&links).unwrap(),
                 false => 0.0,
             };
             let count = all.len() as f64 * if operator.schur == Schur::Symmetric { 1.0 } else { 0.5 };
-            let mu = if name == "twisted clover" { operator.coefficients[2] } else { 0.0 };
+            let mu = if name.starts_with("twisted") { operator.coefficients[2] } else { 0.0 };
             let free = count * operator.wilson.diagonal().hypot(mu).ln();
             let off = full - complement - free + 0.5 * action;
             assert!(off.abs() < 1e-9, "{name} {:?}: {full} {complement} {action}, {off:e}", operator.schur);

@@ -16,7 +16,7 @@ use std::ops::Range;
 
 /// −N Σ ln |det A| for N quarks, over the odd sites of the asymmetric complement and over all sites of the symmetric one, less that of
 /// links that are 1. For a doublet of twisted mass A is that of one of the two quarks. It is 0 where blocks do not depend on links, and
-/// for the exponential clover term.
+/// for the exponential clover term without a twisted mass.
 pub struct BlockDeterminant {
     name: String,
     quarks: WilsonQuarks,
@@ -25,8 +25,13 @@ pub struct BlockDeterminant {
 
 impl WilsonQuarks {
     /// Whether the blocks of A have a determinant that depends on the links, which is then a part of the action: a [`BlockDeterminant`].
+    /// That of the exponential clover term is constant unless there is a twisted mass beside it.
     pub fn has_determinant(&self) -> bool {
-        matches!(self.operator.dependence(), LinkDependence::Linear(_))
+        match self.operator.dependence() {
+            LinkDependence::None => false,
+            LinkDependence::Linear(_) => true,
+            LinkDependence::Exponential(_) => self.operator.definition.partner().is_some(),
+        }
     }
 }
 

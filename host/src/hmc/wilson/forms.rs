@@ -260,13 +260,34 @@ pub(super) fn gradient_of_determinant(
     parities: std::ops::Range<usize>,
     weight: f64,
 ) -> Result<Option<GaugeField>> {
-    let LinkDependence::Linear(coefficients) = quarks.operator.dependence() else { return Ok(None) };
+    let (coefficients, exponent) = match quarks.operator.dependence() {
+        _ if !quarks.has_determinant() => return Ok(None),
+        LinkDependence::None => return Ok(None),
+        LinkDependence::Linear(coefficients) => (coefficients, None),
+        LinkDependence::Exponential(coefficients) => (coefficients, Some(quarks.exponent(links, coefficients)?)),
+    };
     let (term, thin) = (quarks.term(links)?, quarks.links(links, Precision::Double)?);
     let (gradient, insertions) = (thin.empty_like()?, InsertionField::new(&thin)?);
     for parity in parities {
         let form = crate::operators::DiagonalForm { parity, inverse: true, dagger: false };
+        // d ln |det (A + iμγ_5)| = tr (E dA) with E = A (A² + μ²)⁻¹, which is A⁻¹ for μ = 0.
+        let mut blocks = term.arguments(form).clover;
+        let derivative = match &exponent {
+            None => None,
+            Some(_) => {
+                Some(HermitianBlocks::empty(thin.domain(), Precision::Double, "blocks of the force of a determinant")?)
+            }
+        };
+        if let (Some(exponent), Some(derivative)) = (&exponent, &derivative) {
+            let diagonal = quarks.operator.wilson.diagonal();
+            let (term, out) = (exponent[parity].view(), derivative.view());
+            let kernel = ExponentialDerivative { term, blocks, out, diagonal, add: 0 };
+            let (domain, format) = (thin.domain(), Format::of(Precision::Double));
+            domain.backend().launch(&EXPONENTIAL_DERIVATIVE, format, &kernel, domain.half_sites(), 2)?;
+            blocks = out;
+        }
         let kernel = BlockInsertion {
-            blocks: term.arguments(form).clover,
+            blocks,
             parity: parity as u32,
             out: insertions.on(parity),
             lattice: thin.bordered(),
