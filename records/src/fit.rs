@@ -319,6 +319,15 @@ pub struct PotentialRow {
     pub distance: f64,
     /// Estimate of V(R).
     pub potential: Option<EstimateRecord>,
+    /// Estimate of A_0, where there is a fit.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub amplitude: Option<Option<EstimateRecord>>,
+    /// Estimate of E_1, where there is a fit of two states.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub excited_energy: Option<Option<EstimateRecord>>,
+    /// Estimate of A_1, where there is a fit of two states.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub excited_amplitude: Option<Option<EstimateRecord>>,
     /// Estimates of ln W(T)/W(T+1) for T = 1, 2, …
     #[serde(default)]
     pub effective: Vec<Option<EstimateRecord>>,

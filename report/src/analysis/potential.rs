@@ -38,6 +38,7 @@ impl PotentialAnalysis {
         let Potential { at, fit, used, left_out } = &self.potential;
         let one = |(r, at): (&[usize; 3], &PotentialAt)| {
             let found = at.fit.as_ref().ok().map(|found| &found.fit);
+            let there = |name: &str| found.filter(|fit| fit.names.contains(&name)).map(|fit| quantity(fit, name));
             // Data are counted from T = 1 on.
             let fit = found.map(|fit| FunctionFit {
                 parameters: None,
@@ -49,6 +50,9 @@ impl PotentialAnalysis {
                 r: *r,
                 distance: at.distance,
                 potential: found.and_then(|fit| quantity(fit, "energy")),
+                amplitude: there("amplitude"),
+                excited_energy: there("excited_energy"),
+                excited_amplitude: there("excited_amplitude"),
                 effective: estimate_records(&at.effective),
                 why: at.fit.as_ref().err().map(why_not),
                 fit,

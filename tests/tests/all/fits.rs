@@ -304,6 +304,7 @@ fn potentials_are_fitted() {
             let distance = f64::from(r.iter().map(|x| x * x).sum::<i32>()).sqrt();
             let v = Cornell.value(distance, &[0.6, 0.3, 0.05], &mut [0.0; 3]);
             assert!(is_near(&at[k]["potential"], v, 4.5), "{}", at[k]);
+            assert!((number(&at[k]["amplitude"]["value"]) - 0.9).abs() < 0.05, "{}", at[k]);
             assert!((of(k).1 - v).abs() < 0.01, "{}", at[k]);
         }
         if !flags.is_empty() {
