@@ -27,7 +27,19 @@ if TYPE_CHECKING:
     from .sources import Source
     from .spectrum import Propagator
 
-__all__ = ["Multigrid", "Operator", "Solution"]
+__all__ = ["Multigrid", "Operator", "Solution", "solvers"]
+
+
+def solvers() -> "list[dict[str, Any]]":
+    """All methods of ``solve``: ``name``, ``title``, ``help``, and whether it is for ``wilson`` and for ``staggered`` operators.
+
+    Examples
+    --------
+    >>> import ferrite_lqcd as fe
+    >>> [solver["name"] for solver in fe.solvers() if solver["staggered"]]
+    ['cg', 'block-cg']
+    """
+    return _native.solvers()
 
 
 class Solution(NamedTuple):
@@ -306,8 +318,8 @@ class Operator(Pickled):
         tol : float
             Requested tolerance of ‖b − M x‖ / ‖b‖, of the full system.
         solver : str or Multigrid
-            ``bicgstab`` (usual), ``cg``, ``cgne``, ``block-cg``, ``gcr-dd``, ``multigrid`` or ``auto``; of staggered operators ``cg``
-            (usual) or ``block-cg``.
+            The result of ``setup``, or the name of a method; ``fe.solvers()`` lists them. The usual one is ``bicgstab``, or ``cg`` for
+            staggered operators.
         precision : str
             Precision of the iteration: ``double`` (usual), ``single``, ``half`` or ``fp16``. Solutions are in double precision all the same.
         outer : str

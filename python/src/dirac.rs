@@ -21,7 +21,9 @@ use ferrite::num_complex::Complex64;
 use ferrite::observables::spectrum::contraction_bytes;
 use ferrite::operators::{Definition, Key, KeyKind, OPERATORS, Operator, OperatorForm, WilsonLike};
 use ferrite::solve::setup_file::{self, SetupError};
-use ferrite::solve::{Configuration, Report, Request, SolveFailure, for_batches, in_batches, names, shifts_in_batches};
+use ferrite::solve::{
+    Configuration, METHODS, Report, Request, SolveFailure, for_batches, in_batches, names, shifts_in_batches,
+};
 use ferrite::solvers::{Iteration, IterationKind, Observer, Step, Unsolved};
 use ferrite::{FermionKind, LinkStorage, Precision};
 use ferrite_records::solve::{ShiftsOutcome, SolveOutcome};
@@ -627,6 +629,33 @@ fn setup_failure(path: &Path, why: SetupError) -> Failure {
         SetupError::None => Failure::input("multigrid was not set up: D.setup() does"),
         why => Failure { kind: FailureKind::File, message: format!("{} {why}", path.display()) },
     }
+}
+
+/// A method of solves.
+#[derive(Clone, Debug, Serialize)]
+pub struct SolverEntry {
+    name: &'static str,
+    title: &'static str,
+    help: &'static str,
+    wilson: bool,
+    staggered: bool,
+}
+
+/// All methods of solves.
+#[pyfunction]
+pub fn solvers() -> Typed<Vec<SolverEntry>> {
+    let all = METHODS.iter().map(|method| {
+        let fits = |kind| method.kinds.contains(&kind);
+        let ([title, title_staggered], wilson) = (method.titles, fits(FermionKind::Wilson));
+        SolverEntry {
+            name: method.name,
+            title: if wilson { title } else { title_staggered },
+            help: method.help,
+            wilson,
+            staggered: fits(FermionKind::Staggered),
+        }
+    });
+    Typed(all.collect())
 }
 
 /// An operator of the registry.

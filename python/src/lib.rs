@@ -68,6 +68,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(device::gpus, module)?)?;
     module.add_function(wrap_pyfunction!(links::quenched, module)?)?;
     module.add_function(wrap_pyfunction!(dirac::operators, module)?)?;
+    module.add_function(wrap_pyfunction!(dirac::solvers, module)?)?;
     module.add_function(wrap_pyfunction!(files::read_fermions, module)?)?;
     module.add_function(wrap_pyfunction!(files::write_fermions, module)?)?;
     module.add_function(wrap_pyfunction!(spectrum::mesons, module)?)?;
