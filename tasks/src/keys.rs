@@ -13,7 +13,7 @@ pub struct KeySection {
     /// Heading of the flags in help texts.
     pub heading: Option<&'static str>,
     /// Comment before the keys in an input.
-    pub comment: &'static str,
+    pub comment: String,
     /// The keys.
     pub keys: Vec<&'static Key>,
 }
@@ -159,7 +159,11 @@ fn heading(key: &Key) -> Option<&'static str> {
 
 /// Keys of the configuration, the operator and its fields, which `apply` has, too.
 pub static FIELDS: LazyLock<Vec<KeySection>> = LazyLock::new(|| {
-    let section = |heading, comment, keys: &[&'static Key]| KeySection { heading, comment, keys: keys.to_vec() };
+    let section = |heading, comment: &str, keys: &[&'static Key]| KeySection {
+        heading,
+        comment: comment.into(),
+        keys: keys.to_vec(),
+    };
     let of = |wanted| operator_keys().into_iter().filter(move |(heading, _)| *heading == wanted).map(|(_, key)| key);
     let mut operator = section(None, "The operator.", &[&OPERATOR]);
     operator.keys.extend(of(None));
@@ -187,23 +191,30 @@ pub static FIELDS: LazyLock<Vec<KeySection>> = LazyLock::new(|| {
 
 /// Keys of a solve alone.
 static SOLVING: LazyLock<Vec<KeySection>> = LazyLock::new(|| {
-    let section = |heading, comment, keys: &[&'static Key]| KeySection { heading, comment, keys: keys.to_vec() };
-    vec![
+    let section = |heading, comment: &str, keys: &[&'static Key]| KeySection {
+        heading,
+        comment: comment.into(),
+        keys: keys.to_vec(),
+    };
+    let owners = METHODS.iter().filter(|method| !method.is_choice() && !method.keys.is_empty());
+    let of_methods = owners.map(|owner| section(owner.heading, &format!("Keys of {}.", owner.name), owner.keys));
+    let before = [
         section(None, "The solver.", &[&SOLVER, &TOL, &MAX_ITERATIONS, &GUESS, &BATCH]),
         section(
             Some("Mixed precision"),
             "Mixed precision.",
             &[&OUTER, &CORRECTION, &DELTA, &INNER_TOL, &NO_ESCALATION],
         ),
-        section(Some("GCR-DD"), "Keys of gcr-dd.", Method::GCR_DD.keys),
-        section(Some("Multigrid"), "Keys of multigrid.", Method::MULTIGRID.keys),
+    ];
+    let after = [
         section(
             Some("Staggered operators"),
             "Several systems of a staggered operator.",
             &[&MASSES, &SHIFTS, &SHIFT_SOLVER],
         ),
         section(None, "Other output.", &[&SAVE_SOURCE, &PLOT, &KEEP_UNCONVERGED, &PROFILE]),
-    ]
+    ];
+    before.into_iter().chain(of_methods).chain(after).collect()
 });
 
 /// Returns all sections of a solve, in the order of an input.

@@ -12,7 +12,7 @@ use ferrite::field::host::{ColourVector, Fermion, Spinor};
 use ferrite::multigrid::MultigridParams;
 use ferrite::operators::Operator;
 use ferrite::solve::names::{OUTER_PRECISIONS, PRECISIONS, RECONSTRUCTIONS, name_of};
-use ferrite::solve::{Correction, METHODS, Method, Report, Request, Schwarz, methods_for};
+use ferrite::solve::{Correction, Counts, METHODS, Method, Report, Request, Schwarz, methods_for};
 use ferrite::{LinkStorage, Precision};
 use ferrite_inputs::values::{AnyWord, Count, Number, Residual, Switch, Text, Word};
 use ferrite_inputs::{Given, Input, rules, vocabularies};
@@ -38,6 +38,7 @@ pub struct SolveScheme {
     pub setup: Option<PathBuf>,
     /// Whether a number of near-null vectors was asked for.
     pub asks_for_vectors: bool,
+    counts: Counts,
     sources: usize,
     escalate: bool,
     /// Whether CG is applied to the operator itself, which is positive.
@@ -99,6 +100,7 @@ impl SolveScheme {
             multigrid: MultigridParams { check: keys.check_setup.is_on(), ..multigrid::of_keys(input, "") },
             setup: keys.setup.get().map(PathBuf::from),
             asks_for_vectors: input.get("mg-vectors").is_some(),
+            counts: counts(input),
             sources: wanted.as_ref().map_or(0, |wanted| wanted.sources),
             positive: kind == FermionKind::Staggered,
             escalate: !keys.no_escalation.is_on(),
@@ -125,6 +127,7 @@ impl SolveScheme {
             correction: self.correction,
             schwarz: self.schwarz,
             multigrid: self.multigrid,
+            counts: self.counts,
             sources: self.sources,
             escalate: self.escalate,
             ..Request::new(operator)
@@ -204,6 +207,17 @@ fn correction(input: &mut Input, keys: &SolverKeys, method: &Method) -> Correcti
     if defect { Correction::Defect { inner_tol: inner_tol.unwrap_or(1e-2) } } else { Correction::Reliable { delta } }
 }
 
+/// Returns the parameters of methods that are whole numbers.
+fn counts(input: &mut Input) -> Counts {
+    let mut counts = Counts::default();
+    for count in METHODS.iter().flat_map(|method| method.counts) {
+        if let Some(value) = input.count(count.key.name, count.range.clone()) {
+            counts.set(count, value);
+        }
+    }
+    counts
+}
+
 /// Refuses the keys of methods other than the one that was chosen.
 fn refuse_keys_of_others(input: &mut Input, method: &Method) {
     // A method that chooses among others has their keys.
@@ -249,6 +263,7 @@ mod tests {
             multigrid: MultigridParams::default(),
             setup: None,
             asks_for_vectors: false,
+            counts: Counts::default(),
             sources: 1,
             escalate: true,
             positive: false,

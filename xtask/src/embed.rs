@@ -15,7 +15,7 @@ use crate::process::{self, cargo};
 /// The heading above the blocks.
 const HEADING: &str = "## In your own program";
 /// Programs in `host/examples`.
-const EXAMPLES: [&str; 4] = ["solve", "own_operator", "own_hmc", "ndarray"];
+const EXAMPLES: [&str; 5] = ["solve", "own_operator", "own_inverter", "own_hmc", "ndarray"];
 /// What the program prints before its residual, and the largest one that the solve of the README allows.
 const RESIDUAL: (&str, f64) = ("true residual ", 1e-10);
 

@@ -61,7 +61,7 @@ impl Level {
         Ok(vectors)
     }
     /// Random numbers for the sites of `parity`, from vector number `first` on.
-    pub(super) fn fill(&self, vectors: &mut DeviceField, parity: usize, first: usize, seed: u64) -> Result {
+    pub(crate) fn fill(&self, vectors: &mut DeviceField, parity: usize, first: usize, seed: u64) -> Result {
         let kernel = TestVectors {
             out: vectors.view(),
             geometry: self.domain.geometry(),

@@ -3,7 +3,7 @@
 //! Right-hand sides that are solved together share the links that kernels read, so that few large batches are faster than
 //! many small ones. What limits a batch is the memory of the device: each right-hand side has its own vectors.
 use super::methods::Method;
-use super::report::{Escalation, MultigridReport, Report, SolveFailure};
+use super::report::{Escalation, MultigridReport, Report, SolveFailure, gflops};
 use super::run::Solved;
 use super::shifts::{ShiftsReport, SolvedShifts};
 use crate::field::host::{Fermion, HostField};
@@ -46,13 +46,6 @@ pub fn batches(n: usize, most: usize) -> Vec<usize> {
     }
     split.sort_unstable_by(|a, b| b.cmp(a));
     split
-}
-
-/// The numbers of right-hand sides that a solver works on while those of a block of `nrhs` finish, the block itself first.
-/// Solvers drop what has finished when a quarter has, and go on with one of the [usual sizes](BATCH_SIZES).
-pub fn widths(nrhs: usize) -> Vec<usize> {
-    let narrower = BATCH_SIZES.into_iter().filter(|size| 4 * size <= 3 * nrhs);
-    std::iter::once(nrhs).chain(narrower).collect()
 }
 
 /// The largest of [`BATCH_SIZES`] up to `n` for which `fits` holds, such as that the memory it needs is free; `None` if
@@ -227,11 +220,6 @@ impl Report {
         self.info.iterations_per_rhs.extend(vec![0; n]);
         self.info.history.extend(vec![vec![residual]; n]);
     }
-}
-
-/// Operations in so many seconds, in 10⁹ a second; 0 where there was nothing to do.
-pub(super) fn gflops(flops: f64, seconds: f64) -> f64 {
-    if flops == 0.0 { 0.0 } else { flops / seconds * 1e-9 }
 }
 
 /// The steps of a batch before which `done` right-hand sides were solved.
@@ -482,13 +470,5 @@ mod tests {
         // Sizes that do not add up lose nothing.
         assert_eq!(of(&[2], 5), [0..2, 2..5]);
         assert_eq!(of(&[4, 4], 5), [0..4, 4..5]);
-    }
-
-    #[test]
-    fn solvers_become_narrower_by_a_quarter_at_least() {
-        assert_eq!(widths(12), [12, 8, 6, 4, 3, 2, 1]);
-        assert_eq!(widths(4), [4, 3, 2, 1]);
-        assert_eq!(widths(1), [1]);
-        assert_eq!(widths(0), [0]);
     }
 }

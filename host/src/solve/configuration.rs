@@ -1,6 +1,7 @@
 //! A gauge configuration on a device, with its links in every format that solves need.
 use super::formats::{Formats, MultigridState, SystemFormats, WilsonFormats};
 use super::links::{ImprovedLinks, LinkCache, LinkFormat, Slot};
+use super::methods;
 use super::report::SolveFailure;
 use super::request::{Request, Schwarz};
 use crate::domain::{DeviceError, Domain, Result};
@@ -326,7 +327,7 @@ impl<'g> Configuration<'g> {
         request.check_precisions().map_err(invalid)?;
         let reconstruction = self.format(&request.operator, request.precision, request.reconstruction)?;
         if !request.method.kinds.contains(&request.operator.kind()) {
-            return Err(invalid("staggered operators are solved by CG or block CG, on M†M itself"));
+            return Err(invalid(methods::not_for_staggered()));
         }
         let check = (request.method.check)(request, self.domain.local(), self.domain.grid());
         check.map_err(SolveFailure::forget_solutions)?;

@@ -3,7 +3,7 @@ use super::choice::{Advice, Adviser, Fallback, MethodChange};
 use super::formats::{Formats, MultigridState};
 use super::memory::VECTORS;
 use super::methods::{Limits, Method, OperatorPair, PrecisionLevel, PreparedMethod};
-use super::report::{Escalation, MultigridReport};
+use super::report::{Escalation, EscalationError, MultigridReport};
 use super::request::{Correction, Request};
 use crate::domain::{DeviceError, Result};
 use crate::field::{DeviceField, FieldShape, FieldSpace};
@@ -13,7 +13,6 @@ use std::iter::successors;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-pub(crate) type EscalationError = SolveError<DeviceError>;
 type Escalated<T = ()> = std::result::Result<T, EscalationError>;
 
 /// A system with its answer, in double, on the sites of one parity.

@@ -1,6 +1,4 @@
 //! How much device memory a solve takes.
-use super::batch::widths;
-use super::methods::NeedsScope;
 use super::request::{Correction, Request};
 use crate::domain::Part;
 use crate::halo::{Exchanges, Needs};
@@ -9,9 +7,22 @@ use crate::operators::Operator;
 use crate::operators::fat_links::workspace_bytes;
 use comms::ProcessGrid;
 use gpu_kernels::{LinkStorage, Precision};
+use solvers::WIDTHS;
 
 /// Names of what a solver has in its two precisions.
 pub(super) const VECTORS: [&str; 2] = ["vectors of the solver", "vectors of the iteration"];
+
+/// Part of a solve for which a method states its device memory.
+pub(super) struct NeedsScope<'a> {
+    /// The part of the lattice of a process.
+    pub local: Lattice,
+    /// Process grid.
+    pub grid: &'a ProcessGrid,
+    /// Right-hand sides.
+    pub nrhs: usize,
+    /// Bytes of vectors of the solver and of the iteration that are allocated after the method was prepared.
+    pub later: usize,
+}
 
 impl Request {
     /// Device memory that the solve needs at its peak for `nrhs` right-hand sides on a process's part of a lattice, with
@@ -133,4 +144,24 @@ pub fn apply_memory(
     let exchanges = Exchanges::of(part).border(double).hops(operator.halo_field(), precision, &[nrhs]);
     parts.extend(exchanges.needs());
     parts
+}
+
+/// The numbers of right-hand sides that a solver works on while those of a block of `nrhs` finish, the block itself first.
+/// Solvers drop what has finished when a quarter has, and go on with one of [`WIDTHS`].
+pub fn widths(nrhs: usize) -> Vec<usize> {
+    let narrower = WIDTHS.into_iter().filter(|size| 4 * size <= 3 * nrhs);
+    std::iter::once(nrhs).chain(narrower).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn solvers_become_narrower_by_a_quarter_at_least() {
+        assert_eq!(widths(12), [12, 8, 6, 4, 3, 2, 1]);
+        assert_eq!(widths(4), [4, 3, 2, 1]);
+        assert_eq!(widths(1), [1]);
+        assert_eq!(widths(0), [0]);
+    }
 }

@@ -16,15 +16,15 @@ mod scale;
 pub mod setup_file;
 mod shifts;
 
-pub use batch::{BATCH_SIZES, batches, for_batches, in_batches, largest_batch, shifts_in_batches, widths};
+pub use batch::{BATCH_SIZES, batches, for_batches, in_batches, largest_batch, shifts_in_batches};
 pub use choice::MethodChange;
 pub use configuration::Configuration;
 pub use eigenvalues::{EigenvalueParams, SpectrumEnds};
 pub(crate) use formats::{BlockMultigrid, Formats};
 pub(crate) use links::{ImprovedLinks, LinkCache, LinkFormat, Slot};
-pub use memory::apply_memory;
+pub use memory::{apply_memory, widths};
+pub use methods::{CountKey, Counts, METHODS, Method, methods_for};
 pub(crate) use methods::{Limits, OperatorPair, PrecisionLevel, PreparedMethod};
-pub use methods::{METHODS, Method, methods_for};
 pub use report::{Escalation, MultigridLevel, MultigridReport, Report, SolveFailure};
 pub use request::{Correction, Request, Schwarz, SchwarzError};
 pub use run::{Solved, SolvedFields};

@@ -8,6 +8,9 @@ use crate::multigrid::{LevelCheck, MultigridError};
 use gpu_kernels::{LinkStorage, Precision};
 use solvers::{Info, SolveError, Unsolved};
 
+/// The error of a solver on fields.
+pub(super) type EscalationError = SolveError<DeviceError>;
+
 /// A precision escalation: why the solve could not go on as it was, and how it went on from the best iterate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Escalation {
@@ -154,4 +157,9 @@ impl<T: Fermion> SolveFailure<T> {
             other => other,
         }
     }
+}
+
+/// Operations in so many seconds, in 10⁹ a second; 0 where there was nothing to do.
+pub(super) fn gflops(flops: f64, seconds: f64) -> f64 {
+    if flops == 0.0 { 0.0 } else { flops / seconds * 1e-9 }
 }

@@ -1,5 +1,5 @@
 //! What to solve and how.
-use super::methods::Method;
+use super::methods::{Counts, Method};
 use crate::lattice::Lattice;
 use crate::multigrid::MultigridParams;
 use crate::operators::Operator;
@@ -156,6 +156,8 @@ pub struct Request {
     pub schwarz: Schwarz,
     /// The parameters of [`Method::MULTIGRID`].
     pub multigrid: MultigridParams,
+    /// Parameters of methods that are whole numbers, such as s of [`Method::IDR`].
+    pub counts: Counts,
     /// Right-hand sides that are solved for with this operator in all, for which [`Method::AUTO`] decides whether a setup pays;
     /// 0: those of the call.
     pub sources: usize,
@@ -194,6 +196,7 @@ impl Request {
             escalate: true,
             schwarz: Schwarz::default(),
             multigrid: MultigridParams::default(),
+            counts: Counts::default(),
             sources: 0,
             stagnation_window: 2000,
         }

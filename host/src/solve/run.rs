@@ -1,10 +1,9 @@
 //! The steps of a solve: the even-odd system, its iteration with precision escalation, reconstruction, and the check of the answer.
-use super::batch::gflops;
 use super::configuration::Configuration;
 use super::escalation::{EscalatedSolve, ParitySystem, solve_escalating};
 use super::formats::{Formats, MultigridState};
 use super::methods::Method;
-use super::report::{Report, SolveFailure};
+use super::report::{Report, SolveFailure, gflops};
 use super::request::Request;
 use super::scale::{Exponents, OutOfRange, Scales};
 use crate::domain::{Domain, Result};

@@ -1,10 +1,9 @@
 //! Many shifts or masses at once: (M†M + σ_i) x_i = b by multi-shift CG in a precision that is as fast as it allows, then
 //! each system by mixed-precision CG from what that gave (Babich et al. 2011, section 8.2).
-use super::batch::gflops;
 use super::configuration::Configuration;
 use super::escalation::{EscalatedSolve, ParitySystem, solve_escalating};
 use super::formats::{Formats, SystemFormats};
-use super::report::{Escalation, SolveFailure};
+use super::report::{Escalation, SolveFailure, gflops};
 use super::request::Request;
 use super::run::norms;
 use super::scale::{Exponents, OutOfRange, Scales};

@@ -72,7 +72,7 @@ pub fn schemes(backend: &dyn Backend, case: &Case, mass: f64, report: &mut Repor
         // In single a residual is a difference of numbers with errors of 6e-8 each, a hundred times that with the links'.
         let tol = if outer == Double { 1e-10 } else { 1e-5 };
         for correction in [Correction::default(), Correction::Defect { inner_tol: 0.05 }] {
-            for method in [Method::BICGSTAB, Method::CG, Method::CGNE, Method::BLOCK_CG] {
+            for method in [Method::BICGSTAB, Method::IDR, Method::CG, Method::CGNE, Method::BLOCK_CG] {
                 let request = Request { method, precision, outer, correction, tol, ..Request::new(operator) };
                 let scope = case.scope(&format!("{precision:?} in {outer:?}"), &format!("{method:?} {correction:?}"));
                 let (solutions, claim) = configuration.solve(sources, None, &request, &mut ())?;
@@ -91,7 +91,9 @@ pub fn schemes(backend: &dyn Backend, case: &Case, mass: f64, report: &mut Repor
                 report.fields(&scope, "scheme: the solution again", again, &solutions, tol);
                 let near: Vec<_> = solutions.iter().zip(sources).map(|(psi, eta)| nearby(psi, eta)).collect();
                 let (_, shorter) = configuration.solve(sources, Some(&near), &request, &mut ())?;
-                let fewer = shorter.converged && shorter.info.iterations < claim.info.iterations;
+                // An iteration of IDR(4) has five applications: it may take as many.
+                let most = claim.info.iterations - usize::from(method != Method::IDR);
+                let fewer = shorter.converged && shorter.info.iterations <= most;
                 report.holds(&scope, "scheme: fewer iterations from near", fewer);
             }
         }

@@ -16,7 +16,7 @@ use ferrite::operators::{
     Anisotropy, BoundaryAngles, CloverParams, DiagonalForm, EvenOdd, EvenOddWilson, ExpCloverParams, Schur,
     TimeBoundary, TwistedCloverParams, TwistedExpCloverParams, TwistedParams, Wilson, WilsonLike, WilsonParams,
 };
-use ferrite::solve::{Method, Request, Schwarz, SolveFailure, solve};
+use ferrite::solve::{METHODS, Request, Schwarz, SolveFailure, solve};
 use ferrite::{LinkStorage, Precision};
 use solvers::LinearOperator;
 use std::sync::Arc;
@@ -166,9 +166,7 @@ pub fn wilson_like_solves(backend: &dyn Backend, report: &mut Report) -> Result<
     let sources = &case.sources[..2];
     for (name, operator, reference) in wilson_like_operators(&case) {
         for (precision, reconstruction) in plain_formats() {
-            for method in
-                [Method::BICGSTAB, Method::CG, Method::CGNE, Method::BLOCK_CG, Method::GCR_DD, Method::MULTIGRID]
-            {
+            for method in METHODS.into_iter().filter(|method| !method.is_choice()) {
                 let schwarz = Schwarz { precision, domain: Some([2, 2, 2, 4]), ..Schwarz::default() };
                 let multigrid = MultigridParams { vectors: 8, improvements: 1, ..MultigridParams::default() };
                 let request =

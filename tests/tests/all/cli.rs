@@ -102,7 +102,7 @@ fn pages_and_completions() {
             "solve --operator",
             "wilson clover exp-clover twisted twisted-clover twisted-exp-clover staggered asqtad hisq",
         ),
-        ("invert --solver", "auto bicgstab cg cgne block-cg gcr-dd multigrid"),
+        ("invert --solver", "auto bicgstab idr cg cgne block-cg gcr-dd multigrid"),
         ("apply --precision", "double single half fp16"),
         ("generate --precision", "single double"),
         ("solve --source", "point:0,0,0,0 random:1 file:"),

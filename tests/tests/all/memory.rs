@@ -123,6 +123,7 @@ fn wilson_solves(one_of: usize) {
             "clover, defect correction",
             Request { operator: clover.clone(), correction: defect, precision: Half, ..plain.clone() },
         ),
+        ("Wilson, IDR(4) in single", Request { method: Method::IDR, precision: Single, ..plain.clone() }),
         (
             "clover, GCR-DD",
             Request {

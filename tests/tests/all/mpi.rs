@@ -294,6 +294,7 @@ fn solutions_do_not_depend_on_the_grid() {
         ("--mass 0.1 --solver gcr-dd --precision half --domain-overlap 2", 2, "1,1,1,2"),
         ("--operator clover --csw 1 --mass 0.1 --correction defect --precision single", 2, "1,1,2,1"),
         ("--operator clover --csw 1 --mass 0.1 --solver cgne --precision single", 2, "2,1,1,1"),
+        ("--operator clover --csw 1 --mass 0.1 --solver idr --precision single", 2, "2,1,1,1"),
         ("--mass 0.1 --solver gcr-dd --domain 2,2,2,2 --precision single", 2, "1,1,1,2"),
         // The file that one process writes is read by many.
         ("--mass 0.1 --solver multigrid --mg-vectors 8 --mg-block 2,2,2,2 --setup s.setup", 2, "1,1,1,2"),

@@ -1,5 +1,6 @@
 //! Solves: every pair of precisions, both ways of correction, every method; precision escalations; how many iterations
 //! they take.
+use comms::Threads;
 use ferrite::Precision;
 use ferrite::backend::Cpu;
 use ferrite::domain::Domain;
@@ -9,8 +10,9 @@ use ferrite::gauge::quenched::{Generator, Start};
 use ferrite::lattice::Lattice;
 use ferrite::operators::Operator;
 use ferrite::operators::{Anisotropy, CloverParams, TimeBoundary, WilsonParams};
-use ferrite::solve::{Configuration, Correction, Escalation, Method, Request, SolveFailure, in_batches};
+use ferrite::solve::{Configuration, Correction, Escalation, Method, Request, SolveFailure, in_batches, solve};
 use ferrite_tests::checks::{self, Case};
+use ferrite_tests::cut;
 use ferrite_tests::report::Report;
 use solvers::{Iteration, Observer, RhsFailure, SolveError};
 use std::ops::ControlFlow;
@@ -252,6 +254,41 @@ fn the_size_of_a_source_does_not_matter() {
 }
 
 /// Every method, for sources without a norm in double precision beside one that has one.
+/// The shadow space of IDR(s) is the same on every process grid and for every right-hand side of a batch.
+#[test]
+fn idr_takes_the_same_steps_on_every_grid_and_in_every_batch() {
+    let lattice = Lattice::new([4, 4, 8, 8]).unwrap();
+    let gauge = generate::weak_field(lattice, 21, 0.4);
+    let operator = WilsonParams::from_mass(-0.2, TimeBoundary::Antiperiodic);
+    let request = Request { method: Method::IDR, tol: 1e-8, ..Request::new(operator) };
+    let histories = |grid: [usize; 4], numbers: &[u32]| {
+        let found = Threads::run(grid.iter().product(), |world| {
+            let domain = cut::domain(Cpu::new(Some(1)), lattice, grid, world).unwrap();
+            let section = domain.section();
+            let links = cut::links_of(&section, &gauge);
+            let sources: Vec<HostSpinor> =
+                numbers.iter().map(|number| generate::noise_source(section.clone(), 22, *number)).collect();
+            let (_, report) = solve(&domain, &links, &sources, &request, &mut ()).unwrap();
+            assert!(report.converged && report.method == Method::IDR, "{grid:?}: {report:?}");
+            Ok::<_, std::convert::Infallible>(report.info.history)
+        });
+        found.unwrap().swap_remove(0)
+    };
+    let alone = histories([1; 4], &[2]);
+    let agrees = |history: &[f64]| {
+        // Rounding grows with the iterations.
+        let early = alone[0].iter().zip(history).take(4);
+        history.len().abs_diff(alone[0].len()) <= 1 && early.into_iter().all(|(a, b)| (a - b).abs() <= 1e-9 * a)
+    };
+    assert!(alone[0].len() > 4, "{alone:?}");
+    for grid in [[1, 1, 1, 2], [1, 1, 2, 2], [2, 1, 2, 1]] {
+        let cut = histories(grid, &[2]);
+        assert!(agrees(&cut[0]), "{grid:?}: {cut:?} {alone:?}");
+    }
+    let batch = histories([1; 4], &[0, 1, 2]);
+    assert!(agrees(&batch[2]), "{batch:?} {alone:?}");
+}
+
 #[test]
 fn no_source_is_taken_for_zero() {
     let lattice = Lattice::new([2, 4, 4, 4]).unwrap();
@@ -265,9 +302,8 @@ fn no_source_is_taken_for_zero() {
         field
     };
     let operator = WilsonParams::from_mass(0.3, TimeBoundary::Antiperiodic);
-    let mut cases: Vec<_> = [Method::BICGSTAB, Method::CG, Method::CGNE, Method::BLOCK_CG, Method::GCR_DD]
-        .map(|method| Request { method, ..Request::new(operator) })
-        .into();
+    let methods = [Method::BICGSTAB, Method::IDR, Method::CG, Method::CGNE, Method::BLOCK_CG, Method::GCR_DD];
+    let mut cases: Vec<_> = methods.map(|method| Request { method, ..Request::new(operator) }).into();
     cases.push(Request { correction: Correction::Defect { inner_tol: 0.01 }, ..cases[0].clone() });
     for request in cases {
         let case = format!("{:?} {:?}", request.method, request.correction);

@@ -1,13 +1,8 @@
 //! Block CG.
-use super::super::escalation::EscalationError;
 use super::Method;
-use super::krylov::{KrylovMethod, prepare};
-use crate::domain::DeviceError;
+use super::krylov::krylov;
 use gpu_kernels::{FermionKind, Precision};
-use solvers::{
-    BlockCgNormalWorkspace, BlockCgParams, BlockCgWorkspace, Info, Observer, Precise, SolveError, SolverParams, System,
-    block_cg, block_cgnr,
-};
+use solvers::inverter;
 
 impl Method {
     /// Block CG, all right-hand sides of a batch in one Krylov space (Dubrulle 2001, BCGrQ), on the normal equations of
@@ -21,7 +16,15 @@ impl Method {
         is_block: true,
         // One of them is scratch.
         vectors: |_| 5,
-        prepare: prepare::<BlockCg>(),
+        prepare: |_, _, _, _| {
+            krylov(|pair, _| {
+                let dependent = Some(DEPENDENT[usize::from(pair.level.precision != Precision::Double)]);
+                match pair.positive {
+                    true => Box::new(inverter::block_cg(dependent)),
+                    false => Box::new(inverter::block_cgnr(dependent)),
+                }
+            })
+        },
         ..Method::KRYLOV
     };
 }
@@ -29,25 +32,3 @@ impl Method {
 /// The square of the sine of an angle at which a residual counts as dependent on the others: of an iteration in
 /// double precision, and of others. Far above the rounding of vectors in 16 bits, squared.
 const DEPENDENT: [f64; 2] = [1e-12, 1e-6];
-
-#[derive(Default)]
-struct BlockCg;
-impl KrylovMethod for BlockCg {
-    fn solve<Y: System<Error = DeviceError>>(
-        system: &Y,
-        b: &Precise<Y>,
-        x: &mut Precise<Y>,
-        params: &SolverParams,
-        (positive, precision): (bool, Precision),
-        observer: &mut dyn Observer,
-    ) -> Result<Info, EscalationError> {
-        let dependent = Some(DEPENDENT[usize::from(precision != Precision::Double)]);
-        let params = BlockCgParams { solver: *params, dependent };
-        if positive {
-            let mut workspace = BlockCgWorkspace::new(system).map_err(SolveError::Backend)?;
-            return block_cg(system, b, x, &params, &mut workspace, observer);
-        }
-        let mut workspace = BlockCgNormalWorkspace::new(system).map_err(SolveError::Backend)?;
-        block_cgnr(system, b, x, &params, &mut workspace, observer)
-    }
-}

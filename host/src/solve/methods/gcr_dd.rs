@@ -1,11 +1,13 @@
 //! GCR with an additive Schwarz preconditioner.
-use super::super::escalation::EscalationError;
 use super::super::formats::AnyPreconditioner;
-use super::super::request::{Correction, Request, Schwarz};
-use super::{Limits, Method, NeedsScope, OperatorPair, PreparedMethod};
+use super::super::memory::{NeedsScope, widths};
+use super::super::report::EscalationError;
+use super::super::request::{Request, Schwarz};
+use super::{Limits, Method, OperatorPair, PreparedMethod};
 use crate::field::{DeviceField, FieldShape, FieldSpace};
 use crate::operators::{Key, KeyKind};
-use solvers::{Converted, GcrParams, GcrWorkspace, Info, Observer, SolveError, SolverParams, gcr};
+use solvers::inverter::{Inverter, gcr};
+use solvers::{Converted, Info, Observer, SolveError};
 
 impl Method {
     /// GCR on the Schur complement with an additive Schwarz preconditioner (Babich et al. 2011, Algorithm 1).
@@ -14,6 +16,7 @@ impl Method {
         titles: ["GCR-DD"; 2],
         help: "GCR, preconditioned in domains that exchange nothing",
         keys: &[&MR_STEPS, &MR_OMEGA, &DOMAIN_PRECISION, &DOMAIN, &DOMAIN_OVERLAP, &KMAX],
+        heading: Some("GCR-DD"),
         restarts: true,
         check: |request, local, grid| Ok(request.schwarz.check(local, grid)?),
         vectors: |request| 2 * request.schwarz.k_max + 2,
@@ -22,7 +25,7 @@ impl Method {
             0 => all,
             overlap => {
                 let bytes = FieldShape::spinors(request.schwarz.precision, 1).site_bytes();
-                all.ghost_zone(overlap as u32, bytes, &super::super::batch::widths(nrhs))
+                all.ghost_zone(overlap as u32, bytes, &widths(nrhs))
             }
         },
         prepare: |formats, request, storage, _| {
@@ -89,17 +92,10 @@ impl PreparedMethod for Preconditioned {
         limits: &Limits<'_>,
         observer: &mut dyn Observer,
     ) -> Result<Info, EscalationError> {
-        let Limits { tol, max_iterations, request, .. } = *limits;
-        let Correction::Reliable { delta } = request.correction else {
-            return Err(SolveError::Invalid("GCR restarts by itself: it has no defect correction"));
-        };
-        let (system, outer, k_max) = (pair.mixed(), &pair.outer_space, self.schwarz.k_max);
-        let stagnation_window = Some(request.stagnation_window);
-        let solver = SolverParams { tol, max_iterations, delta, stagnation_window, ..Default::default() };
-        let params = GcrParams { k_max, ..solver.into() };
+        let outer = &pair.outer_space;
         let space = FieldSpace::new(outer.domain(), FieldShape::new(outer.kind(), self.schwarz.precision, rhs.nrhs()));
         let converted = Converted::new(&space, &*self.inner).map_err(SolveError::Backend)?;
-        let mut workspace = GcrWorkspace::new(&system, k_max).map_err(SolveError::Backend)?;
-        gcr(&system, &converted, rhs, x, &params, &mut workspace, observer)
+        let params = limits.restarting_params(None)?;
+        gcr(self.schwarz.k_max, converted).invert(&pair.mixed(), rhs, x, &params, observer)
     }
 }

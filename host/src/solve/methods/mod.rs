@@ -6,13 +6,14 @@ mod block_cg;
 mod cg;
 mod cgne;
 mod gcr_dd;
+mod idr;
 mod krylov;
 mod multigrid;
 
-use super::escalation::EscalationError;
 use super::formats::Formats;
-use super::report::{MultigridReport, SolveFailure};
-use super::request::Request;
+use super::memory::NeedsScope;
+use super::report::{EscalationError, MultigridReport, SolveFailure};
+use super::request::{Correction, Request};
 use crate::domain::Result;
 use crate::field::{DeviceField, FieldSpace};
 use crate::halo::{Exchanges, Needs};
@@ -20,16 +21,67 @@ use crate::lattice::Lattice;
 use crate::operators::Key;
 use comms::ProcessGrid;
 use gpu_kernels::{FermionKind, LinkStorage, Precision};
-use solvers::{Info, LinearOperator, Mixed, Observer, Patience};
+use solvers::inverter::TwoSpaces;
+use solvers::{Info, LinearOperator, Mixed, Observer, Patience, SolveError, SolverParams};
+use std::ops::RangeInclusive;
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 /// All methods that users can choose, in the order of help texts. The first one for a kind of fermions is its default in the program.
-pub static METHODS: [&Method; 7] =
-    [Method::AUTO, Method::BICGSTAB, Method::CG, Method::CGNE, Method::BLOCK_CG, Method::GCR_DD, Method::MULTIGRID];
+pub static METHODS: [&Method; 8] = [
+    Method::AUTO,
+    Method::BICGSTAB,
+    Method::IDR,
+    Method::CG,
+    Method::CGNE,
+    Method::BLOCK_CG,
+    Method::GCR_DD,
+    Method::MULTIGRID,
+];
 
 /// Returns the methods for operators on fermions of a kind, with their names.
 pub fn methods_for(kind: FermionKind) -> Vec<(&'static str, &'static Method)> {
     METHODS.into_iter().filter(|method| method.kinds.contains(&kind)).map(|method| (method.name, method)).collect()
+}
+
+/// Why a method for general operators does not fit a staggered one.
+pub(super) fn not_for_staggered() -> &'static str {
+    static WHY: LazyLock<String> = LazyLock::new(|| {
+        let titles: Vec<_> = methods_for(FermionKind::Staggered).iter().map(|(_, method)| method.titles[1]).collect();
+        format!("staggered operators are solved by {}, on M†M itself", titles.join(" or "))
+    });
+    &WHY
+}
+
+/// A parameter of a method: a whole number within a range.
+#[derive(Debug)]
+pub struct CountKey {
+    /// Name and description.
+    pub key: Key,
+    /// Values that it can have.
+    pub range: RangeInclusive<usize>,
+    /// Value where none is given.
+    pub default: usize,
+}
+
+/// Values of [`CountKey`]s that were given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts([Option<(&'static str, usize)>; 4]);
+
+impl Counts {
+    /// Sets a value.
+    ///
+    /// # Panics
+    /// Where there are more values than any method has parameters.
+    pub fn set(&mut self, count: &CountKey, value: usize) {
+        let name = count.key.name;
+        let place = self.0.iter_mut().find(|place| place.is_none_or(|(known, _)| known == name));
+        *place.expect("room for all parameters of a method") = Some((name, value));
+    }
+    /// Returns a value, or the default.
+    pub fn get(&self, count: &CountKey) -> usize {
+        self.0.iter().flatten().find(|(known, _)| *known == count.key.name).map_or(count.default, |(_, value)| *value)
+    }
 }
 
 /// A method that users can choose.
@@ -42,6 +94,10 @@ pub struct Method {
     pub help: &'static str,
     /// Parameters that only this method has.
     pub keys: &'static [&'static Key],
+    /// Parameters of these that are whole numbers: [`Request::counts`] holds their values.
+    pub counts: &'static [&'static CountKey],
+    /// Heading of the keys in help texts.
+    pub heading: Option<&'static str>,
     /// The kinds of fermions whose operators it solves for.
     pub kinds: &'static [FermionKind],
     /// Whether it takes the normal equations where the operator is not Hermitian and positive.
@@ -79,18 +135,6 @@ type Prepare = fn(
     &mut dyn Observer,
 ) -> std::result::Result<Box<dyn PreparedMethod>, EscalationError>;
 
-/// Part of a solve for which a method states its device memory.
-pub(super) struct NeedsScope<'a> {
-    /// The part of the lattice of a process.
-    pub local: Lattice,
-    /// Process grid.
-    pub grid: &'a ProcessGrid,
-    /// Right-hand sides.
-    pub nrhs: usize,
-    /// Bytes of vectors of the solver and of the iteration that are allocated after the method was prepared.
-    pub later: usize,
-}
-
 impl Method {
     /// Whether a key is one of its own.
     pub fn has_key(&self, name: &str) -> bool {
@@ -106,6 +150,8 @@ impl Method {
         titles: [""; 2],
         help: "",
         keys: &[],
+        counts: &[],
+        heading: None,
         kinds: &[FermionKind::Wilson],
         is_normal: false,
         is_block: false,
@@ -118,7 +164,7 @@ impl Method {
         exchanges: |_, all, _, _, _| all,
         first_level: |level, _| level,
         choose: None,
-        prepare: |_, _, _, _| Err(solvers::SolveError::Invalid("there is no such method")),
+        prepare: |_, _, _, _| Err(SolveError::Invalid("there is no such method")),
     };
 }
 
@@ -165,12 +211,11 @@ pub(crate) struct OperatorPair<'a> {
     pub adjoint: bool,
 }
 
-type AnyOperator<'a> = dyn LinearOperator<FieldSpace> + 'a;
-
-impl<'a> OperatorPair<'a> {
+impl OperatorPair<'_> {
     /// The system that solvers see.
-    fn mixed(&self) -> Mixed<'_, FieldSpace, AnyOperator<'a>, FieldSpace, AnyOperator<'a>> {
-        Mixed::new(&self.outer_space, &*self.outer, &self.sloppy_space, &*self.sloppy)
+    fn mixed(&self) -> TwoSpaces<'_, FieldSpace, FieldSpace> {
+        let [outer, sloppy]: [&dyn LinearOperator<FieldSpace>; 2] = [&*self.outer, &*self.sloppy];
+        Mixed::new(&self.outer_space, outer, &self.sloppy_space, sloppy)
     }
 }
 
@@ -184,6 +229,24 @@ pub(crate) struct Limits<'a> {
     pub patience: Option<Patience>,
     /// All else that was asked for.
     pub request: &'a Request,
+}
+
+impl Limits<'_> {
+    /// Parameters of a solver with reliable updates.
+    fn params(&self, delta: Option<f64>) -> SolverParams {
+        let Limits { tol, max_iterations, patience, request } = *self;
+        let stagnation_window = Some(request.stagnation_window);
+        SolverParams { tol, max_iterations, delta, stagnation_window, patience, ..Default::default() }
+    }
+    /// Parameters of a solver that restarts from true residuals by itself, where the request has no δ with this one.
+    fn restarting_params(&self, default_delta: Option<f64>) -> std::result::Result<SolverParams, EscalationError> {
+        match self.request.correction {
+            Correction::Reliable { delta } => Ok(self.params(delta.or(default_delta))),
+            Correction::Defect { .. } => {
+                Err(SolveError::Invalid("GCR restarts by itself: it has no defect correction"))
+            }
+        }
+    }
 }
 
 /// The formats of one level of precision escalation.

@@ -1,15 +1,16 @@
 //! GCR with an adaptive multigrid cycle as its preconditioner.
-use super::super::escalation::EscalationError;
 use super::super::formats::BlockMultigrid;
-use super::super::report::{MultigridLevel, MultigridReport};
-use super::super::request::{Correction, Request};
-use super::{Limits, Method, NeedsScope, OperatorPair, PrecisionLevel, PreparedMethod};
+use super::super::memory::{NeedsScope, widths};
+use super::super::report::{EscalationError, MultigridLevel, MultigridReport};
+use super::super::request::Request;
+use super::{Limits, Method, OperatorPair, PrecisionLevel, PreparedMethod};
 use crate::field::{DeviceField, FieldShape, FieldSpace};
 use crate::halo::Needs;
 use crate::multigrid::{MultigridBytes, OUTER_DELTA, OUTER_DIRECTIONS};
 use crate::operators::{Key, KeyKind};
 use gpu_kernels::Precision;
-use solvers::{Converted, GcrParams, GcrWorkspace, Info, Observer, SolveError, SolverParams, gcr};
+use solvers::inverter::{Inverter, gcr};
+use solvers::{Converted, Info, Observer, SolveError};
 use std::collections::BTreeSet;
 
 impl Method {
@@ -20,14 +21,13 @@ impl Method {
         titles: ["GCR with multigrid"; 2],
         help: "GCR, preconditioned by a multigrid cycle: for light quarks",
         keys: KEYS,
+        heading: Some("Multigrid"),
         restarts: true,
         successor: Some(Method::BICGSTAB),
         check: |request, local, _| Ok(request.multigrid.aggregates(local).map(|_| ())?),
         vectors: |_| 2 * OUTER_DIRECTIONS + 2,
         needs,
-        exchanges: |request, all, local, _, nrhs| {
-            request.multigrid.exchanges(all, local, nrhs, super::super::batch::widths)
-        },
+        exchanges: |request, all, local, _, nrhs| request.multigrid.exchanges(all, local, nrhs, widths),
         first_level,
         prepare: |formats, request, storage, observer| {
             let Some(multigrid) = formats.multigrid(&request.multigrid, storage, observer)? else {
@@ -131,24 +131,18 @@ impl PreparedMethod for BlockMultigrid {
         limits: &Limits<'_>,
         observer: &mut dyn Observer,
     ) -> Result<Info, EscalationError> {
-        let Limits { tol, max_iterations, request, .. } = *limits;
-        let Correction::Reliable { delta } = request.correction else {
-            return Err(SolveError::Invalid("GCR restarts by itself: it has no defect correction"));
-        };
-        let (system, is_single) = (pair.mixed(), pair.level.precision == Precision::Single);
-        let stagnation_window = Some(request.stagnation_window);
-        let delta = delta.or(is_single.then_some(OUTER_DELTA));
-        let solver = SolverParams { tol, max_iterations, delta, stagnation_window, ..Default::default() };
-        let params = GcrParams { k_max: OUTER_DIRECTIONS, ..solver.into() };
-        let mut workspace = GcrWorkspace::new(&system, params.k_max).map_err(SolveError::Backend)?;
-        let sloppy = &pair.sloppy_space;
+        let is_single = pair.level.precision == Precision::Single;
+        let params = limits.restarting_params(is_single.then_some(OUTER_DELTA))?;
+        let (system, sloppy) = (pair.mixed(), &pair.sloppy_space);
         let single = FieldSpace::new(sloppy.domain(), FieldShape::new(sloppy.kind(), Precision::Single, rhs.nrhs()));
         let mut solved = None;
         self.with_cycle(pair.adjoint, &mut |cycle| {
-            let (workspace, observer) = (&mut workspace, &mut *observer);
+            let observer = &mut *observer;
             solved = Some(match is_single {
-                true => gcr(&system, cycle, rhs, x, &params, workspace, observer),
-                false => gcr(&system, &Converted::new(&single, cycle)?, rhs, x, &params, workspace, observer),
+                true => gcr(OUTER_DIRECTIONS, cycle).invert(&system, rhs, x, &params, observer),
+                false => {
+                    gcr(OUTER_DIRECTIONS, Converted::new(&single, cycle)?).invert(&system, rhs, x, &params, observer)
+                }
             });
             Ok(())
         })?;
