@@ -361,7 +361,7 @@ fn usage_mistakes() {
         ("--mass 0 --operator clover --csw 1 --schur odd", "symmetric, asymmetric"),
         ("--mass 0 --csw 1", "--operator clover"),
         ("--mass 0 --operator wilson --schur symmetric", "--operator clover"),
-        ("--mass 0 --solver gmres", "bicgstab, cg"),
+        ("--mass 0 --solver gmres", "bicgstab, idr, cg"),
         ("--mass 0 --reconstruct 9", "18, 12, 8"),
         ("--mass 0 --bc-time open", "antiperiodic, periodic"),
         ("--mass 0 -o x.dat", ".npy or .lime"),
