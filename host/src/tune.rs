@@ -1,6 +1,7 @@
 //! Launching what solves launch, on scratch fields, so that a tuner that searches sees all of it.
 use crate::backend::Backend;
 use crate::domain::{DeviceError, Domain, Result};
+use crate::field::FERMION_KINDS;
 use crate::operators::Definition;
 use crate::workload::Options;
 use crate::workload::{self, Extent};
@@ -53,7 +54,7 @@ mod tests {
             ],
             nrhs: 2,
         };
-        let kinds = [FermionKind::Wilson, FermionKind::Staggered].map(Operations::LinearAlgebra);
+        let kinds = FERMION_KINDS.map(Operations::LinearAlgebra);
         for operations in OPERATORS.into_iter().map(Operations::Operator).chain(kinds) {
             launch_all(&Cpu::new(Some(1)), operations, &options).unwrap();
         }

@@ -35,7 +35,7 @@ pub struct SolveOutcome {
     /// term.
     #[serde(default = "real::unknown", deserialize_with = "real::read")]
     pub gflops: f64,
-    /// Method at the end: `bicgstab`, `cg`, `cgne`, `block-cg`, `gcr-dd` or `multigrid`.
+    /// Method at the end: `bicgstab`, `idr`, `cg`, `cgne`, `block-cg`, `gcr-dd` or `multigrid`.
     pub solver: String,
     /// Precision of the iteration at the end.
     pub precision: String,

@@ -22,5 +22,5 @@ pub use device::{DeviceField, FullField};
 pub use gauge::DeviceGauge;
 pub use gauge_field::GaugeField;
 pub use phases::HopPhases;
-pub use shape::FieldShape;
+pub use shape::{FERMION_KINDS, FieldShape};
 pub use space::FieldSpace;

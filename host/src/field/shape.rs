@@ -19,6 +19,9 @@ pub struct FieldShape {
     pub nrhs: usize,
 }
 
+/// All types of fermions.
+pub const FERMION_KINDS: [FermionKind; 2] = [FermionKind::Wilson, FermionKind::Staggered];
+
 impl FieldShape {
     /// Four-dimensional fields of a fermion type.
     pub const fn new(kind: FermionKind, precision: Precision, nrhs: usize) -> Self {

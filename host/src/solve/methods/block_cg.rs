@@ -1,7 +1,8 @@
 //! Block CG.
 use super::Method;
 use super::krylov::krylov;
-use gpu_kernels::{FermionKind, Precision};
+use crate::field::FERMION_KINDS;
+use gpu_kernels::Precision;
 use solvers::inverter;
 
 impl Method {
@@ -11,7 +12,7 @@ impl Method {
         name: "block-cg",
         titles: ["block CG on the normal equations", "block CG"],
         help: "CG with all sources of a batch in one Krylov space",
-        kinds: &[FermionKind::Wilson, FermionKind::Staggered],
+        kinds: &FERMION_KINDS,
         is_normal: true,
         is_block: true,
         // One of them is scratch.

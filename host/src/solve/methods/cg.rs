@@ -1,7 +1,7 @@
 //! CG on the normal equations of the Schur complement, or on an operator that is Hermitian and positive itself.
 use super::Method;
 use super::krylov::krylov;
-use gpu_kernels::FermionKind;
+use crate::field::FERMION_KINDS;
 use solvers::inverter;
 
 impl Method {
@@ -10,7 +10,7 @@ impl Method {
         name: "cg",
         titles: ["CG on the normal equations", "CG"],
         help: "on the normal equations",
-        kinds: &[FermionKind::Wilson, FermionKind::Staggered],
+        kinds: &FERMION_KINDS,
         is_normal: true,
         vectors: |_| 4,
         prepare: |_, _, _, _| {
