@@ -1,7 +1,6 @@
 //! Launching what solves launch, on scratch fields, so that a tuner that searches sees all of it.
 use crate::backend::Backend;
 use crate::domain::{DeviceError, Domain, Result};
-use crate::field::FERMION_KINDS;
 use crate::operators::Definition;
 use crate::workload::Options;
 use crate::workload::{self, Extent};
@@ -36,6 +35,7 @@ pub fn launch_all(backend: &dyn Backend, operations: Operations, options: &Optio
 mod tests {
     use super::*;
     use crate::backend::Cpu;
+    use crate::field::FERMION_KINDS;
     use crate::lattice::Lattice;
     use crate::operators::OPERATORS;
     use gpu_kernels::{LinkStorage, Precision};
