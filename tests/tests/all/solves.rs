@@ -267,7 +267,7 @@ fn idr_takes_the_same_steps_on_every_grid_and_in_every_batch() {
             let section = domain.section();
             let links = cut::links_of(&section, &gauge);
             let sources: Vec<HostSpinor> =
-                numbers.iter().map(|number| generate::noise_source(section.clone(), 22, *number)).collect();
+                numbers.iter().map(|number| generate::noise_source(section, 22, *number)).collect();
             let (_, report) = solve(&domain, &links, &sources, &request, &mut ()).unwrap();
             assert!(report.converged && report.method == Method::IDR, "{grid:?}: {report:?}");
             Ok::<_, std::convert::Infallible>(report.info.history)
