@@ -2,7 +2,7 @@
 //!
 //! A command declares the tables of its input as structures with `serde`'s `Deserialize`, whose fields are
 //! [`Given<T>`](given::Given) with a [`Value`](values::Value) `T`. They are the only list of its keys: a
-//! [`Schema`](schema::Schema) takes names and kinds from them. An [`Input`](input::Input) collects values with their places, and
+//! [`Schema`] takes names and kinds from them. An [`Input`] collects values with their places, and
 //! [`Input::read`](input::Input::read) makes the structures of them. Whatever is wrong is collected, so that all mistakes of
 //! an input are listed at once, each with its line and column.
 pub mod advice;

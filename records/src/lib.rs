@@ -4,7 +4,7 @@
 //!
 //! | module | records |
 //! |---|---|
-//! | [`bench`] | benchmarks |
+//! | [`bench`](mod@bench) | benchmarks |
 //! | [`configuration`] | files of configurations |
 //! | [`ensemble`] | trajectories, settings and summaries of ensembles; forces |
 //! | [`fit`] | fits, estimates with errors |

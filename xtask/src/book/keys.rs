@@ -202,7 +202,7 @@ fn parse(text: &str) -> Vec<(String, Fields)> {
     types
 }
 
-/// A comment with the text alone of each link: `Place` of [`Place`](crate::place::Place).
+/// A comment with the text alone of each link: `Place` of a link to a path.
 fn without_links(comment: &str) -> String {
     let mut parts = comment.split("[`");
     let mut text = parts.next().unwrap_or_default().to_string();
