@@ -134,7 +134,7 @@ struct GlobalFlags {
     pub quiet: bool,
 }
 
-/// How progress is shown on standard error.
+/// Form of progress on standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum ProgressFlag {
     /// A bar on a terminal, nothing elsewhere

@@ -100,7 +100,7 @@ pub struct Input {
     from_file: bool,
     values: BTreeMap<Rc<str>, Stored>,
     places: Vec<Place>,
-    /// How many tables arrays of tables have in files.
+    /// Numbers of tables in arrays of tables of files.
     lengths: BTreeMap<String, usize>,
     /// Keys whose values are of another type, or that were given under another name.
     refused: BTreeSet<Rc<str>>,
@@ -146,7 +146,7 @@ fn is_about(missing: &str, key: &str) -> bool {
         || missing.contains(&format!(" {last} = "))
 }
 
-/// So many mistakes are listed.
+/// Largest number of mistakes that are listed.
 const MOST_MISTAKES: usize = 50;
 
 impl Input {
@@ -539,7 +539,7 @@ impl Input {
     }
 }
 
-/// How operators find their parameters.
+/// Gives operators their parameters.
 impl Keys for Input {
     fn is_given(&self, key: &str) -> bool {
         self.get(key).is_some()
@@ -612,7 +612,7 @@ mod tests {
         std::fs::remove_dir_all(room).unwrap();
         input
     }
-    /// What is wrong with an input, a line for each mistake from its place on.
+    /// Returns a line for each mistake of an input, from its place on.
     fn mistakes(input: &mut Input) -> Vec<String> {
         let Err(Mistakes(all)) = input.finish("in.toml") else { return Vec::new() };
         all.lines().map(|line| line.split("in.toml:").last().unwrap().to_string()).collect()

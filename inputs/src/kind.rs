@@ -63,7 +63,7 @@ impl InputKind {
     }
 }
 
-/// By what users of a command say how a file is read.
+/// Means by which users of a command choose how a file is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadBy {
     /// `--no-verify` and its likes.

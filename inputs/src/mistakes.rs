@@ -1,4 +1,4 @@
-//! What is wrong with an input.
+//! Mistakes of an input.
 
 /// Everything that is wrong with an input, a line for each mistake.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

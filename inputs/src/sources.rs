@@ -94,7 +94,7 @@ pub(crate) fn text_of(path: &Path) -> Result<String, Mistakes> {
 pub(crate) struct Source<'t> {
     text: &'t str,
     pub(crate) name: Rc<str>,
-    /// Where lines begin.
+    /// Positions at which lines begin.
     lines: Vec<usize>,
     /// A byte that was looked up, and its column: values of a list follow each other, perhaps on one long line.
     last: Cell<(usize, usize)>,

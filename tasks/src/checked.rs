@@ -8,19 +8,19 @@ use ferrite::backend::Memory;
 use ferrite::lattice::Lattice;
 use ferrite_inputs::Input;
 
-/// What was found of an input.
+/// An input that was checked before its run.
 pub struct Checked {
-    /// Where it is to be computed.
+    /// Device on which it is to be computed.
     pub device: Device,
     /// The lattice.
     pub lattice: Lattice,
-    /// How it is cut.
+    /// Cut of the lattice over processes.
     pub cut: Cut,
-    /// How right-hand sides are split.
+    /// Batches of right-hand sides.
     pub batches: Batches,
     /// Memory of the device of each process, with names for what takes it.
     pub needs: Needs,
-    /// What the device had before anything was done with it.
+    /// Memory of the device before anything was done with it.
     pub memory: Memory,
     /// The smallest number of processes, each with such a device, that it fits on.
     pub enough: Option<usize>,

@@ -60,7 +60,7 @@ pub struct SystemKeys {
     masses: Given<Numbers<Positive>>,
     /// Shifts σ.
     pub shifts: Given<Numbers<Any>>,
-    /// How they are solved.
+    /// Strategy for several systems.
     pub shift_solver: Given<Word<Strategies>>,
 }
 
@@ -132,11 +132,11 @@ impl Systems {
     }
 }
 
-/// What there is to solve.
+/// Size and precision of a solve.
 pub struct Wanted {
     /// The lattice.
     pub lattice: Lattice,
-    /// How many sources.
+    /// Number of sources.
     pub sources: usize,
     /// Precision of the iteration.
     pub precision: Precision,

@@ -63,7 +63,7 @@ struct Lines {
 }
 
 impl Progress {
-    /// Of work of so many steps. `work` names it: keys of each line of JSON.
+    /// Returns the progress of work of so many steps. `work` names it: keys of each line of JSON.
     pub fn new(kind: ProgressKind, work: ProgressLine, steps: u64) -> Self {
         let steps = steps.max(1);
         let is_seen = kind == ProgressKind::Bar && std::io::stderr().is_terminal();

@@ -1,12 +1,12 @@
-//! What a task runs with: its processes, and how it shows progress.
+//! Processes of a task, and the form of its progress.
 use crate::communicator::RunCommunicator;
 use crate::progress::ProgressKind;
 
-/// Processes of a task and how it shows progress.
+/// Processes of a task and the form of its progress.
 #[derive(Clone)]
 pub struct Session {
     /// The processes.
     pub comm: RunCommunicator,
-    /// How progress is shown.
+    /// Form of progress.
     pub progress: ProgressKind,
 }

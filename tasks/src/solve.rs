@@ -80,11 +80,11 @@ impl Solve {
         let (keep_unconverged, profile) = (keys.keep_unconverged.is_on(), keys.profile.is_on());
         Ok(Solve { plan, device, scheme, keep_unconverged, profile, save_source, plot })
     }
-    /// For the library, with the operator on links that have been read.
+    /// Returns the request of the library, with the operator on links that have been read.
     pub fn request(&self, operator: Operator, storage: LinkStorage) -> Request {
         self.scheme.request(operator, self.plan.precision, storage)
     }
-    /// How `processes` cut the lattice, if they may cut it so.
+    /// Returns the cut of the lattice if the method allows it.
     pub fn possible(&self, cut: Cut) -> Outcome<Cut> {
         self.scheme.check(self.plan.operator.clone(), cut).map(|()| cut)
     }
@@ -93,7 +93,7 @@ impl Solve {
     pub fn memory(&self, cut: Cut, nrhs: usize) -> Needs {
         self.memory_with(cut, nrhs, false)
     }
-    /// The same, with multigrid from the start where a setup of an earlier solve is there.
+    /// Returns the memory with multigrid from the start, where a setup of an earlier solve is there.
     pub fn memory_with(&self, cut: Cut, nrhs: usize, has_setup: bool) -> Needs {
         let mut request = self.request(self.plan.operator.clone(), self.plan.largest_storage());
         if has_setup {
@@ -156,9 +156,9 @@ impl Solve {
 
 /// Links of a solve on a device.
 pub struct ReadySolve<'l> {
-    /// They themselves.
+    /// The links on the device.
     pub configuration: Configuration<'l>,
-    /// What is asked of a solver.
+    /// Request of the solve.
     pub request: Request,
     /// Until it was saved.
     setup: Option<SetupFile>,
@@ -177,22 +177,22 @@ pub struct BatchedSources<'a, F> {
     pub sizes: &'a [usize],
     /// All sources.
     pub sources: &'a [HostField<F>],
-    /// Where the iterations start; without, from zero.
+    /// Initial guesses; `None` for zero.
     pub guess: Option<&'a [HostField<F>]>,
 }
 
 /// Solutions, or the best iterates with the reason why there are no better ones.
 pub struct Ended<F> {
-    /// By right-hand side.
+    /// Solutions by right-hand side.
     pub solutions: Vec<HostField<F>>,
-    /// What was done.
+    /// Report of the solver.
     pub report: Report,
     /// Why the solver gave up.
     pub error: Option<Unsolved>,
 }
 
 impl<F: Fermion> Ended<F> {
-    /// Of a solve that began.
+    /// Returns the end of a solve that began.
     pub fn of(result: Solved<F>) -> Outcome<Self> {
         match result {
             Ok((solutions, report)) => Ok(Ended { solutions, report, error: None }),
@@ -212,7 +212,7 @@ pub fn note_storage(planned: LinkStorage, used: LinkStorage) {
     }
 }
 
-/// The same after a solve, unless an escalation has said so.
+/// Notes another storage of links after a solve, unless an escalation has reported it.
 pub fn note_storage_of(planned: LinkStorage, report: &Report) {
     if report.escalations.is_empty() {
         note_storage(planned, report.reconstruction);

@@ -17,12 +17,12 @@ pub struct QuarkOperator {
     pub theta: BoundaryAngles,
 }
 
-/// What the links of quarks are made of.
+/// Smearing of the links of quarks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum QuarkSmearing {
-    /// They are thin links.
+    /// Thin links.
     Thin,
-    /// They are stout links (Morningstar and Peardon 2004).
+    /// Stout links (Morningstar and Peardon 2004).
     Stout(StoutSmearing),
     /// Fat and long links are sums of paths over thin links, as those of asqtad.
     Paths(PathCoefficients),
@@ -49,7 +49,7 @@ impl QuarkSmearing {
 }
 
 impl QuarkOperator {
-    /// Without phases at the ends of the lattice.
+    /// Returns the links without phases at the boundary of the lattice.
     pub fn new(params: StaggeredParams, smearing: QuarkSmearing) -> Self {
         QuarkOperator { params, smearing, theta: BoundaryAngles::default() }
     }
@@ -57,7 +57,7 @@ impl QuarkOperator {
     pub(super) fn phases(&self, domain: &Domain) -> HopPhases {
         self.theta.of_hops(domain.global())
     }
-    /// How links are stored where a storage is asked for.
+    /// Returns the storage of links for a requested one.
     pub(super) fn storage(&self, asked: LinkStorage) -> LinkStorage {
         match (self.smearing, self.theta.are_zero()) {
             (QuarkSmearing::Thin | QuarkSmearing::Stout(_) | QuarkSmearing::Paths(_), true) => asked,

@@ -17,7 +17,7 @@ use ferrite_records::ensemble::{ForceIterations, ForcesRecord, PartForce};
 use std::path::Path;
 use std::time::Instant;
 
-/// Where a force is: its level, and the longest kick there.
+/// Returns the level of a force, and the longest kick there.
 fn places(input: &EnsembleInput, is_there: impl Fn(usize) -> bool, of_gauge: bool) -> (usize, f64) {
     let mut time = input.plan.length;
     for (number, level) in input.plan.levels.iter().enumerate() {

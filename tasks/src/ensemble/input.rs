@@ -148,7 +148,7 @@ pub static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     keys::with_every_input(own)
 });
 
-/// Where an ensemble begins.
+/// Links with which an ensemble begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StartLinks {
     /// All links 1.
@@ -159,14 +159,14 @@ pub enum StartLinks {
     File(PathBuf),
 }
 
-/// What is measured.
+/// Measurements of an ensemble.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure {
     /// Noise vectors for each condensate.
     pub condensate: usize,
     /// Residual of its solves.
     pub condensate_tol: f64,
-    /// How many noise vectors go together.
+    /// Number of noise vectors that are solved for together.
     pub batch: BatchChoice,
     /// After every so many trajectories.
     pub every: usize,
@@ -211,14 +211,14 @@ pub struct EnsembleInput {
     pub solvers: [ShiftedSolver; 2],
     /// Observables.
     pub measure: Measure,
-    /// Where to compute.
+    /// Device on which to compute.
     pub device: DeviceChoice,
     /// Keys that were given and have an effect on the chain, as they were typed.
     pub keys: BTreeMap<String, String>,
 }
 
 impl EnsembleInput {
-    /// Of links and momenta.
+    /// Returns the precision of links and momenta.
     pub fn precision(&self) -> Precision {
         if self.single_links { Precision::Single } else { Precision::Double }
     }

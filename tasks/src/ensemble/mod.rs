@@ -39,11 +39,11 @@ use tracing::info;
 
 /// A run to begin or to continue.
 pub struct EnsembleJob<'a> {
-    /// What.
+    /// The input.
     pub input: &'a EnsembleInput,
-    /// Which process has which part.
+    /// Cut of the lattice over processes.
     pub layout: &'a Layout,
-    /// Where it is computed.
+    /// Device on which it is computed.
     pub device: &'a Device,
     /// The folder.
     pub out: &'a Path,
@@ -53,7 +53,7 @@ pub struct EnsembleJob<'a> {
     pub max_hours: Option<f64>,
 }
 
-/// How a run ended.
+/// End of a run.
 pub struct RunEnd {
     /// The trajectory after which it began.
     pub first: u32,

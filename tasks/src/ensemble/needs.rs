@@ -9,7 +9,7 @@ use ferrite::domain::Part;
 use ferrite::observables::memory::Ensemble;
 use tracing::info;
 
-/// What condensates are solved for.
+/// Noun for the right-hand sides of condensates.
 const NOISE_VECTOR: &str = "noise vector";
 
 /// Noise vectors for each condensate.

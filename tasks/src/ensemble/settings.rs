@@ -1,4 +1,4 @@
-//! What a run is, for the first line after each start.
+//! Settings of a run, for the first line after each start.
 use super::input::{EnsembleInput, StartLinks};
 use crate::batch::Batches;
 use crate::layout::Layout;

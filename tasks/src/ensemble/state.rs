@@ -32,7 +32,7 @@ struct StateKeys {
     format: Given<Meaning<IsSealed>>,
     trajectory: Given<Count<0, { u32::MAX as usize }>>,
     accepted: Given<Count<0, { u32::MAX as usize }>>,
-    /// As text: numbers of TOML have a sign.
+    /// Seed, as text because numbers of TOML have a sign.
     seed: Given<Meaning<Seed>>,
     bounds: Given<Numbers<NonNegative>>,
     poles: Given<Numbers<Whole>>,

@@ -197,7 +197,7 @@ pub struct TasteMeson {
     pub operators: Vec<SpinTaste>,
 }
 
-/// What an input is read from.
+/// Sources of an input.
 #[derive(Clone, Debug, Default)]
 pub struct SpectrumSource {
     /// The file, in TOML.

@@ -34,7 +34,7 @@ pub struct FormatsPlan {
 }
 
 impl FormatsPlan {
-    /// From `--operator` and what belongs to it; mistakes are noted in `input`.
+    /// Reads `--operator` and the flags that belong to it; mistakes are noted in `input`.
     pub fn new(args: &SolverBenchArguments, input: &mut Input) -> Outcome<Self> {
         for (flag, given) in [("--paper", args.paper.is_some()), ("--table", args.table.is_some())] {
             if given {
