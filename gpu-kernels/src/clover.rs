@@ -12,11 +12,8 @@ use crate::field::{Clover, Field, ThinLinks};
 use crate::lattice::{Bordered, Site};
 use crate::memory::Access;
 use crate::row::{Plain, RowDot, RowDots};
-use crate::storage::{Block, CloverFormat, Double, Spinors, StoreClover, lower_index};
+use crate::storage::{Block, CloverFormat, Double, HALF, Spinors, StoreClover, lower_index};
 use crate::wilson::{FixedForms, HopForms, Interior, Rows, SumForms, WilsonRow};
-
-/// Stored blocks carry this factor: the two changes of spin basis around them are made without their 1/√2.
-pub const HALF: f64 = 0.5;
 
 /// Computes the blocks of A for the sites of one parity.
 #[derive(Clone, Copy)]
@@ -24,7 +21,7 @@ pub const HALF: f64 = 0.5;
 pub struct CloverTerm {
     /// The links on the even and on the odd sites of the bordered lattice.
     pub links: [ThinLinks; 2],
-    /// Their lattice.
+    /// Lattice of the links.
     pub lattice: Bordered,
     /// The result, on the local lattice.
     pub out: Clover,
@@ -67,7 +64,7 @@ impl CloverTerm {
     }
 }
 
-/// The two blocks d + Σ_k σ_k ⊗ E_k from d and the Hermitian matrices E_k of each chirality, times [`HALF`].
+/// Returns the two blocks d + Σ_k σ_k ⊗ E_k from d and the Hermitian matrices E_k of each chirality, times [`HALF`].
 #[inline(always)]
 fn block(d: f64, [x, y, z]: [Su3<f64>; 3]) -> Block<f64> {
     // ⎛ d + z    x − i y ⎞
@@ -234,7 +231,7 @@ pub(crate) fn scaled(b: &Block<f64>, c: f64) -> Block<f64> {
     out
 }
 
-/// Element (i, j) of a Hermitian block.
+/// Returns element (i, j) of a Hermitian block.
 #[inline(always)]
 fn element(b: &Block<f64>, i: usize, j: usize) -> Complex<f64> {
     if i == j {
@@ -246,7 +243,7 @@ fn element(b: &Block<f64>, i: usize, j: usize) -> Complex<f64> {
     }
 }
 
-/// The product of two Hermitian blocks that commute, which is Hermitian, too.
+/// Returns the product of two Hermitian blocks that commute, which is also Hermitian.
 #[inline(always)]
 fn product(a: &Block<f64>, b: &Block<f64>) -> Block<f64> {
     let mut out = Block::ZERO;
@@ -281,7 +278,7 @@ fn squarings(x: &Block<f64>) -> (u32, f64) {
         }
     }
     let (mut squarings, mut factor) = (0, 1.0f64);
-    // Beyond 2⁶⁰ nothing is a number any more.
+    // Above 2⁶⁰ all numbers overflow.
     while norm * factor > 0.5 && squarings < 60 {
         factor *= 0.5;
         squarings += 1;
@@ -314,7 +311,8 @@ fn exponential(x: &Block<f64>) -> Block<f64> {
     sum
 }
 
-/// ∫₀¹ exp((1−s) X) H exp(sX) ds: the derivative of exp(X + tH) at t = 0, and with a trace, tr (H d exp(X)) = tr (this dX).
+/// ∫₀¹ exp((1−s) X) H exp(sX) ds: the derivative of exp(X + tH) at t = 0, and with a trace, tr (H d exp(X)) = tr (I dX) for
+/// this integral I.
 ///
 /// It is the upper right block of the exponential of the matrix with X on the diagonal and H beside it, by the series and the
 /// squarings of the exponential itself: (E, F) is that of a power series with the block E = p(X), for which F is Hermitian, too.
@@ -391,7 +389,7 @@ unsafe impl Kernel<()> for TwistedCloverInverse {
 }
 
 impl TwistedCloverInverse {
-    /// The blocks of E and of F for one chirality.
+    /// Returns the blocks of E and of F for one chirality.
     #[inline(always)]
     unsafe fn blocks(&self, i: u32, chirality: usize) -> (Block<f64>, Block<f64>) {
         let (a, _) = unsafe { self.input.load::<Double>(i, chirality) };
@@ -411,9 +409,9 @@ impl TwistedCloverInverse {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CloverConvert {
-    /// In double.
+    /// Blocks in double precision.
     pub input: Clover,
-    /// In precision P.
+    /// Blocks in precision P.
     pub out: Clover,
 }
 // SAFETY: call i writes site i only.
@@ -424,7 +422,7 @@ unsafe impl<P: StoreClover> Kernel<P> for CloverConvert {
     }
 }
 
-/// out = A ψ, or what else of A the arguments say, for any kind of diagonal.
+/// out = A ψ, or A⁻¹ ψ if the arguments describe an inverse, for any kind of diagonal.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct DiagonalApply {
@@ -479,7 +477,7 @@ mod tests {
 
     type Matrix = [[Complex<f64>; 6]; 6];
 
-    /// Numbers between −1 and 1.
+    /// Returns a generator of numbers between −1 and 1.
     fn numbers(seed: u64) -> impl FnMut() -> f64 {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         move || {
@@ -501,7 +499,7 @@ mod tests {
         }
         out
     }
-    /// A unitary matrix: random columns, made orthonormal.
+    /// Returns a unitary matrix: random columns, made orthonormal.
     fn unitary(seed: u64) -> Matrix {
         let mut next = numbers(seed);
         let mut rows: Matrix = [(); 6].map(|()| [(); 6].map(|()| complex(next(), next())));
@@ -519,7 +517,8 @@ mod tests {
         adjoint(&rows)
     }
 
-    /// With X = V diag(λ) V† an element of V† F V is that of V† H V, times (e^λ − e^λ') / (λ − λ') (Daleckii and Krein 1965).
+    /// Compares with eigenvalues: with X = V diag(λ) V† an element of V† F V is that of V† H V, times (e^λ − e^λ') / (λ − λ')
+    /// (Daleckii and Krein 1965).
     #[test]
     fn derivatives_of_exponentials_are_those_of_eigenvalues() {
         for (seed, size) in [(1, 0.1), (2, 0.5), (3, 2.0), (4, 7.0), (5, 0.0)] {

@@ -1,26 +1,33 @@
-//! Operators on a coarse lattice: dense matrices at each site and on each link, as multigrid makes them.
+//! Operators on a coarse lattice: dense matrices at each site and on each link, as built by multigrid.
 //!
-//! A coarse operator is D ψ(A) = X(A) ψ(A) + Σ_d Y_d(A) ψ(A + d) with eight directions d, +x, +y, +z, +t, −x … . A site has
-//! 2 n numbers for n near-null vectors, (χ, k) in the order χ n + k; how vectors keep them is told in
-//! [`multigrid`](crate::multigrid).
+//! A coarse operator is D ψ(A) = X(A) ψ(A) + Σ_d Y_d(A) ψ(A + d) with eight directions d, +x, +y, +z, +t, −x … . A site has 2 n
+//! numbers for n near-null vectors, (χ, k) in the order χ n + k; [`multigrid`](crate::multigrid) describes their layout in
+//! vectors.
 //!
 //! Matrices are kept in tiles of 16 × 16 complex numbers, real parts before imaginary ones, so that each lane of a warp
 //! reads its eight elements of a tile at once: lane 4 g + t has rows g and g + 8, and columns 2 t, 2 t + 1, 2 t + 8 and
-//! 2 t + 9, in the order in which tensor cores want them.
+//! 2 t + 9, in the order in which tensor cores expect them.
 use crate::Kernel;
 use crate::algebra::{Complex, Complex16, complex};
 use crate::field::Field;
 use crate::ghost::Ghosts;
 use crate::lattice::{Divisor, Geometry, Region, Site};
 use crate::memory::{Access, Chunk, Global};
-use crate::multigrid::{each_column, place, unrolled};
 use crate::storage::{Half, Single};
-use crate::warp::{LANES, Warp, WarpKernel};
+use crate::unrolled::unrolled;
+use crate::warp::{LANES, Warp, WarpKernel, each_column};
 
 /// Rows and columns of a tile.
 pub const TILE: u32 = 16;
-/// The most near-null vectors of a level.
+/// Maximum number of near-null vectors of a level.
 pub const MOST_VECTORS: u32 = 64;
+
+/// Returns the place of number (χ, k) of a site: the spinor, and the index in it.
+#[inline(always)]
+pub(crate) fn place(spinors: u32, chirality: u32, k: u32) -> (u32, u32) {
+    let half = chirality * spinors + k / 6;
+    (half / 2, (half & 1) * 6 + k % 6)
+}
 
 /// Matrices of a coarse operator at all sites, some for each: `[site][matrix][row of tiles][column of tiles][part][lane]`.
 /// Even sites come first.
@@ -43,24 +50,24 @@ impl Matrices {
     pub unsafe fn new(base: *mut u8, vectors: u32, count: u32) -> Self {
         Matrices { base: Global(base), tiles: 2 * vectors / TILE, count }
     }
-    /// Bytes of `count` matrices with 2 `vectors` rows.
+    /// Returns the bytes of `count` matrices with 2 `vectors` rows.
     pub const fn bytes<P: MatrixFormat>(vectors: usize, count: usize) -> usize {
         let tiles = 2 * vectors / TILE as usize;
         tiles * tiles * P::TILE_BYTES * count
     }
-    /// Rows and columns.
+    /// Returns the number of rows, equal to that of columns.
     #[inline(always)]
     fn rows(&self) -> u32 {
         self.tiles * TILE
     }
-    /// Tile (`row`, `column`) of a matrix.
+    /// Returns tile (`row`, `column`) of a matrix.
     #[inline(always)]
     unsafe fn tile<P: MatrixFormat>(&self, site: u32, which: u32, row: u32, column: u32) -> Global {
         let matrix = (site * self.count + which) as u64;
         let tile = matrix * (self.tiles * self.tiles) as u64 + (row * self.tiles + column) as u64;
         unsafe { self.base.offset(tile as usize * P::TILE_BYTES) }
     }
-    /// Where an element in single precision is.
+    /// Returns the address of an element in single precision.
     #[inline(always)]
     unsafe fn element(&self, site: u32, which: u32, (row, column): (u32, u32)) -> Global {
         unsafe {
@@ -71,7 +78,7 @@ impl Matrices {
             tile.offset((32 * lane + 4 * number) as usize)
         }
     }
-    /// An element in single precision, which the same warp may have written.
+    /// Reads an element in single precision, which the same warp may have written.
     ///
     /// # Safety
     /// The matrix exists.
@@ -85,7 +92,7 @@ impl Matrices {
     /// Writes an element in single precision.
     ///
     /// # Safety
-    /// The matrix exists, and the element is written by nobody else.
+    /// The matrix exists, and no other thread writes the element.
     #[inline(always)]
     pub unsafe fn set(&self, site: u32, which: u32, at: (u32, u32), z: Complex<f32>) {
         unsafe {
@@ -96,7 +103,7 @@ impl Matrices {
     }
 }
 
-/// How elements of matrices are kept.
+/// Storage format of matrix elements.
 pub trait MatrixFormat: Copy + Send + Sync + 'static {
     /// Bytes of a tile.
     const TILE_BYTES: usize;
@@ -104,12 +111,12 @@ pub trait MatrixFormat: Copy + Send + Sync + 'static {
     const SPLIT: bool;
     /// Bytes of the real parts of a tile.
     const PART: usize = Self::TILE_BYTES / 2;
-    /// Eight elements of a lane, real or imaginary parts.
+    /// Reads eight elements of a lane, real or imaginary parts.
     ///
     /// # Safety
     /// The tile exists; nothing writes it while the kernel runs.
     unsafe fn load(tile: Global, part: usize, lane: u32) -> [f32; 8];
-    /// What a matrix is multiplied by.
+    /// Returns the factor that multiplies the elements of a matrix.
     ///
     /// # Safety
     /// There is a scale for each matrix.
@@ -156,10 +163,10 @@ impl MatrixFormat for Half {
 pub struct Scales(Global);
 
 impl Scales {
-    /// Scales at `base`.
+    /// Creates a view of scales at `base`.
     ///
     /// # Safety
-    /// As for [`Matrices::new`]; matrices in single precision have none.
+    /// The contract of [`Matrices::new`] holds; matrices in single precision have no scales.
     pub unsafe fn new(base: *mut u8) -> Self {
         Scales(Global(base))
     }
@@ -172,7 +179,7 @@ impl Scales {
 pub struct CoarseApply {
     /// M
     pub matrices: Matrices,
-    /// Their scales.
+    /// Scales of the matrices.
     pub scales: Scales,
     /// ψ
     pub input: Field,
@@ -182,9 +189,9 @@ pub struct CoarseApply {
     pub out: Field,
     /// The coarse lattice.
     pub geometry: Geometry,
-    /// Which sites are computed.
+    /// Sites to compute.
     pub region: Region,
-    /// ψ beyond the ends of the local lattice.
+    /// Ghost zones: ψ on the sites of neighbouring processes.
     pub ghosts: Ghosts,
     /// Tiles along an edge of a matrix.
     pub tiles: Divisor,
@@ -192,7 +199,7 @@ pub struct CoarseApply {
     pub spinors: u32,
     /// Parity of the result.
     pub parity: u32,
-    /// The matrices that count, from the first one to that before the last one.
+    /// Matrices to apply: the first, and one past the last.
     pub range: [u32; 2],
     /// 1: ψ at the same site.
     pub here: u32,
@@ -203,14 +210,14 @@ pub struct CoarseApply {
 }
 
 impl CoarseApply {
-    /// Spinor and number in it, at a site, of a row or a column.
+    /// Returns, for a row or a column at a site, the spinor and the index in it.
     #[inline(always)]
     fn place(&self, number: u32) -> (u32, u32) {
         let vectors = self.matrices.rows() / 2;
         let lower = number >= vectors;
         place(self.spinors, u32::from(lower), if lower { number - vectors } else { number })
     }
-    /// Where ψ is that direction `d` brings to a site: a field and the index of the site in it.
+    /// Returns the source of ψ for a hop in direction `d`: a field, and the index of the site in it.
     #[inline(always)]
     fn source(&self, site: &Site, d: u32) -> (Field, u32) {
         macro_rules! ways {
@@ -235,17 +242,18 @@ impl CoarseApply {
 }
 
 impl CoarseApply {
-    /// Warps that compute rows of a site together, each with a part of the columns of its matrices: a coarsest level of a few
-    /// hundred sites would else have fewer warps than a GPU needs, and each would wait for one matrix after the other.
+    /// Number of warps that compute rows of a site together, each with a part of the columns of its matrices: a coarsest level
+    /// of a few hundred sites would otherwise have fewer warps than a GPU needs, and each would wait for one matrix after the
+    /// other.
     pub const PARTS: u32 = 4;
 
-    /// The tiles of a row in all matrices, from this one up to that one, that fall to one of the warps.
+    /// Returns the range of tiles of a row, over all matrices, that a warp computes: the first, and one past the last.
     #[inline(always)]
     fn part(&self, part: u32) -> [u32; 2] {
         let tiles = (self.range[1] - self.range[0]) * self.tiles.get();
         [tiles * part / Self::PARTS, tiles * (part + 1) / Self::PARTS]
     }
-    /// Writes what the matrices give for a row of a site.
+    /// Writes the result of the matrices for a row of a site.
     #[inline(always)]
     unsafe fn put(&self, index: u32, row: u32, rhs: u32, sum: Complex<f32>) {
         let (spinor, number) = self.place(row);
@@ -258,7 +266,7 @@ impl CoarseApply {
             self.out.put_number(at, rhs, number, out);
         }
     }
-    /// The two rows of a quad of lanes of one right-hand side.
+    /// Writes the two rows of a quad of lanes for one right-hand side.
     #[inline(always)]
     unsafe fn put_rows(&self, index: u32, row: u32, quad: u32, rhs: u32, [a, b, c, d]: [f32; 4]) {
         let row = TILE * row + quad;
@@ -271,7 +279,7 @@ impl CoarseApply {
 
 #[cfg(target_arch = "nvptx64")]
 impl CoarseApply {
-    /// What tile number `tile` of a part that ends at `last` begins: columns of tiles of one matrix.
+    /// Returns the run of columns of one matrix that starts at tile number `tile`, within a part that ends at `last`.
     #[inline(always)]
     unsafe fn columns<P: MatrixFormat>(&self, (site, whole): (&Site, u32), tile: u32, last: u32) -> Columns {
         let (matrix, first) = self.tiles.divide(tile);
@@ -281,14 +289,14 @@ impl CoarseApply {
         let scale = unsafe { P::scale(&self.scales, whole * self.matrices.count + d) };
         Columns { d, first, end, input, from, scale }
     }
-    /// Row of tiles, and the index of its site, among those of the parity and among all.
+    /// Returns the row of tiles, the index of its site among those of the parity, and its index among all sites.
     #[inline(always)]
     fn row_and_site(&self, i: u32) -> (u32, u32, u32) {
         let (number, row) = self.tiles.divide(i);
         let index = self.region.index(number, &self.geometry, self.parity);
         (row, index, index + self.parity * self.geometry.half_volume())
     }
-    /// One right-hand side.
+    /// Computes one right-hand side on a GPU.
     #[inline(always)]
     unsafe fn on_gpu<P: MatrixFormat>(&self, warp: Warp, i: u32, rhs: u32) {
         let (row, index, whole) = self.row_and_site(i);
@@ -320,7 +328,7 @@ impl CoarseApply {
             |quad, sums| unsafe { self.put_rows(index, row, quad, rhs, sums) },
         );
     }
-    /// ψ where lanes that are number `t` of a quad have columns of a tile.
+    /// Returns ψ for the columns of a tile that lanes with number `t` in their quad hold.
     #[inline(always)]
     unsafe fn psi(&self, columns: &Columns, column: u32, t: u32, rhs: u32) -> [Complex<f32>; 4] {
         let column = TILE * column + 2 * t;
@@ -333,23 +341,23 @@ impl CoarseApply {
     }
 }
 
-/// Columns of tiles of a matrix, and ψ that they are multiplied by.
+/// Columns of tiles of a matrix, and the ψ that multiplies them.
 #[cfg(target_arch = "nvptx64")]
 struct Columns {
-    /// Which matrix of the site.
+    /// Index of the matrix at its site.
     d: u32,
-    /// The first column of tiles, and the one behind the last.
+    /// First column of tiles, and the one past the last.
     first: u32,
     end: u32,
-    /// Where ψ is.
+    /// Field that holds ψ.
     input: Field,
-    /// Of which site.
+    /// Index of the site in `input`.
     from: u32,
-    /// What the matrix is multiplied by.
+    /// Scale of the matrix.
     scale: f32,
 }
 
-/// The sums of a lane's two rows, real and imaginary parts, from those of its eight elements of tiles.
+/// Returns the sums of a lane's two rows, real and imaginary parts, from those of its eight elements of tiles.
 #[inline(always)]
 fn of_rows(s: &[Complex<f32>; 8]) -> [f32; 4] {
     let (low, high) = ((s[0] + s[1]) + (s[4] + s[5]), (s[2] + s[3]) + (s[6] + s[7]));
@@ -358,8 +366,8 @@ fn of_rows(s: &[Complex<f32>; 8]) -> [f32; 4] {
 
 #[cfg(not(target_arch = "nvptx64"))]
 impl CoarseApply {
-    /// One right-hand side as a CPU computes it fast: eight elements of a lane at a time, with ψ put in their order first. All sums
-    /// are taken in the order in which a GPU takes them.
+    /// Computes one right-hand side on a CPU: eight elements of a lane at a time, with ψ first put in their order. All sums are
+    /// taken in the same order as on a GPU.
     #[inline(always)]
     unsafe fn on_cpu<P: MatrixFormat>(&self, warp: Warp, i: u32, rhs: u32) {
         let (number, row) = self.tiles.divide(i);
@@ -380,7 +388,7 @@ impl CoarseApply {
             |quad, sums| unsafe { self.put_rows(index, row, quad, rhs, sums) },
         );
     }
-    /// Adds what some columns of tiles of matrix `d` give.
+    /// Adds the contribution of some columns of tiles of matrix `d`.
     #[inline(always)]
     unsafe fn add_on_cpu<P: MatrixFormat>(
         &self,
@@ -492,15 +500,15 @@ unsafe impl<P: MatrixFormat> crate::device::LoopedWarpKernel<P> for CoarseApply 
     }
 }
 
-/// The sign of γ5 in front of a number.
+/// Returns the sign of γ5 in front of a number.
 #[inline(always)]
 fn gamma5(number: u32, rows: u32) -> f32 {
     if number < rows / 2 { 1.0 } else { -1.0 }
 }
 
-/// The hops backward from those forward, which the operator's γ5-hermiticity relates: Y_{−μ}(A) = γ5 Y_μ(A − μ̂)† γ5, and
-/// X ← X + F + γ5 F† γ5 with the hops F that stay in an aggregate. An element of the diagonal that is zero because a
-/// near-null vector is, becomes 1. Call i computes an element of the matrices of a site.
+/// Backward hops from forward ones, which the operator's γ5-hermiticity relates: Y_{−μ}(A) = γ5 Y_μ(A − μ̂)† γ5, and X ← X + F
+/// + γ5 F† γ5 with the hops F that stay in an aggregate. A diagonal element that is zero because a near-null vector vanishes
+/// becomes 1. Call i computes an element of the matrices of a site.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct AddBackward {
@@ -510,8 +518,7 @@ pub struct AddBackward {
     pub inside: Matrices,
     /// Y
     pub links: Matrices,
-    /// `[μ]`: forward links of the last sites beyond the backward end, as [`PackLinks`] sends them, where bit μ of `cut` is
-    /// set.
+    /// `[μ]`: forward links of the backward neighbour's last sites, as sent by [`PackLinks`], where bit μ of `cut` is set.
     pub beyond: [Matrices; 4],
     /// Directions that are cut.
     pub cut: u32,
@@ -550,14 +557,14 @@ unsafe impl Kernel<Single> for AddBackward {
     }
 }
 
-/// Sends forward links of the last sites in a direction to the neighbour beyond them, which has hops backward over them:
-/// one for each site, even ones first, in the order of [`Geometry::face_index`]. Call i copies 16 bytes.
+/// Sends forward links of the last sites in a direction to the forward neighbour, which needs them for its backward hops: one
+/// for each site, even ones first, in the order of [`Geometry::face_index`]. Call i copies 16 bytes.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PackLinks {
     /// Y
     pub links: Matrices,
-    /// Where they go.
+    /// Destination of the links.
     pub to: Matrices,
     /// The coarse lattice.
     pub geometry: Geometry,
@@ -596,12 +603,12 @@ unsafe impl Kernel<Single> for PackLinks {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Invert {
-    /// X, which is lost.
+    /// X; overwritten.
     pub matrix: Matrices,
     /// X⁻¹
     pub inverse: Matrices,
 }
-// SAFETY: number i works on matrices of its own site; lanes have columns of their own, and look at others' after they wait.
+// SAFETY: number i works on matrices of its own site; lanes have columns of their own, and read others' after they wait.
 unsafe impl WarpKernel<Single> for Invert {
     #[inline(always)]
     unsafe fn warp(&self, warp: Warp, i: u32, _: u32) {
@@ -630,7 +637,7 @@ unsafe impl WarpKernel<Single> for Invert {
                 }
                 best
             });
-            // Of a column of numbers that are none, nothing is the largest.
+            // A column of NaNs has no largest element.
             let pivot = if pivot < rows { pivot } else { p };
             let largest = unsafe { m.get(i, 0, (pivot, p)) };
             let size = largest.norm_sqr();
@@ -650,7 +657,7 @@ unsafe impl WarpKernel<Single> for Invert {
                     exchange(inverse, column);
                 });
             });
-            // Column p of X stays as it is, for the lanes that need its numbers; nobody looks at it again.
+            // Column p of X stays as it is, for the lanes that need its numbers; it is not read again.
             warp.each(|lane| {
                 let mut row = 0;
                 while row < rows {
@@ -722,9 +729,9 @@ unsafe impl WarpKernel<Single> for MultiplyLinks {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct RoundMatrices {
-    /// In single precision.
+    /// Matrices in single precision.
     pub from: Matrices,
-    /// In 16 bits.
+    /// Matrices in 16 bits.
     pub to: Matrices,
     /// The scales.
     pub scales: Scales,

@@ -1,8 +1,8 @@
-//! What only a GPU has: thread and block indices, shuffles, and the sum over a grid.
+//! GPU-only code: thread and block indices, shuffles, and the sum over a grid.
 //!
 //! Names follow the crate `cuda_std`, so that a move to it costs one dependency.
 
-/// Where the sums of a [`Reduction`](crate::Reduction) go.
+/// Destination of the sums of a [`Reduction`](crate::Reduction).
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Sums {
@@ -10,37 +10,33 @@ pub struct Sums {
     pub partial: *mut f64,
     /// The result, `[rhs][value]`, in memory that the host reads.
     pub result: *mut f64,
-    /// Per right-hand side: how many blocks are done. Zero before and after every launch.
+    /// Number of finished blocks for each right-hand side. Zero before and after every launch.
     pub done: *mut u32,
-    /// One word per right-hand side, `COUNT` words apart as the results are, in memory that the host watches: becomes
-    /// `ticket` when the result is there.
+    /// One word per right-hand side, `COUNT` words apart as the results are, in memory that the host polls: becomes
+    /// `ticket` when the result is complete.
     pub ready: *mut u32,
     /// The number of this launch.
     pub ticket: u32,
 }
 
-/// Shared memory, in bytes, that a kernel with sums has from the start, beside what a launch asks for.
+/// Bytes of static shared memory in a kernel with sums, in addition to the dynamic shared memory of a launch.
 pub const SCRATCH_BYTES: u32 = 512;
-
-/// Shared memory, in bytes, of a kernel of which several warps compute a number together: sums of each.
-pub const PART_SUMS_BYTES: u32 = 4 * MOST_PART_SUMS as u32;
-/// Sums that they have for each other.
-pub const MOST_PART_SUMS: usize = 2048;
 
 #[cfg(target_arch = "nvptx64")]
 pub use gpu::*;
 
 #[cfg(target_arch = "nvptx64")]
 mod gpu {
-    use super::{PART_SUMS_BYTES, SCRATCH_BYTES, Sums};
+    use super::{SCRATCH_BYTES, Sums};
+    use crate::threads::shuffle_bits;
     use crate::{Kernel, Reduction, Values};
     use core::arch::asm;
     use core::arch::nvptx::*;
 
-    /// Site and group of right-hand sides of a thread. Blocks have sites along x and z, and groups along y: those of a warp
-    /// then read the same links in one go. In the grid, blocks with other groups follow each other first, and then those
-    /// with other sites, along y and z. So whatever all right-hand sides of a site need is wanted at the same time, and
-    /// comes from memory once.
+    /// Returns the site and the group of right-hand sides of a thread. Blocks have sites along x and z, and groups along y: the
+    /// threads of a warp then read the same links at once. In the grid, blocks with other groups follow each other first, and
+    /// then those with other sites, along y and z. Data that all right-hand sides of a site need are therefore requested at the
+    /// same time, and read from memory once.
     #[inline(always)]
     fn site_and_group() -> (u32, u32) {
         unsafe {
@@ -51,10 +47,10 @@ mod gpu {
         }
     }
 
-    /// A kernel with one right-hand side for each thread.
+    /// Runs a kernel with one right-hand side for each thread.
     ///
     /// # Safety
-    /// As [`Kernel::site`].
+    /// The contract of [`Kernel::site`] holds.
     #[inline(always)]
     pub unsafe fn run<F, K: Kernel<F>>(kernel: &K, n: u32) {
         let (i, rhs) = site_and_group();
@@ -63,10 +59,10 @@ mod gpu {
         }
     }
 
-    /// A kernel that warps compute, with blocks whose threads along x are whole warps.
+    /// Runs a kernel that warps compute, with blocks whose threads along x are whole warps.
     ///
     /// # Safety
-    /// As [`WarpKernel::warp`](crate::warp::WarpKernel::warp); `n` is a multiple of 32.
+    /// The contract of [`WarpKernel::warp`](crate::warp::WarpKernel::warp) holds; `n` is a multiple of 32.
     #[inline(always)]
     pub unsafe fn run_by_warps<F, K: crate::warp::WarpKernel<F>>(kernel: &K, n: u32) {
         let (i, rhs) = site_and_group();
@@ -75,54 +71,7 @@ mod gpu {
             unsafe { kernel.warp(crate::warp::Warp::new(i % together), i / together, rhs) }
         }
     }
-    /// Waits for all threads of the block, and lets them see what they have written to its memory.
-    #[inline(always)]
-    pub fn synchronize_block() {
-        // SAFETY: all threads of a block take the same way through a kernel whose parts are summed.
-        unsafe { _syncthreads() }
-    }
-    /// Keeps a sum in memory of the block.
-    ///
-    /// # Safety
-    /// `place` < [`MOST_PART_SUMS`](super::MOST_PART_SUMS), which is written by no other thread.
-    #[inline(always)]
-    pub unsafe fn put_part_sum(place: u32, x: f32) {
-        unsafe { asm!("st.shared.f32 [{0}], {1};", in(reg32) part_sums() + 4 * place, in(reg32) x, options(nostack)) }
-    }
-    /// A sum that was kept.
-    ///
-    /// # Safety
-    /// It was kept, and the threads have waited for each other since.
-    #[inline(always)]
-    pub unsafe fn part_sum(place: u32) -> f32 {
-        let x: f32;
-        unsafe { asm!("ld.shared.f32 {0}, [{1}];", out(reg32) x, in(reg32) part_sums() + 4 * place, options(nostack)) }
-        x
-    }
-    #[inline(always)]
-    fn part_sums() -> u32 {
-        let address: u32;
-        unsafe { asm!("mov.u32 {0}, part_sums;", out(reg32) address, options(pure, nomem, nostack)) }
-        address
-    }
-    /// Waits for all lanes of the warp, and lets them see what they have written to memory.
-    #[inline(always)]
-    pub fn synchronize_warp() {
-        // SAFETY: all lanes of a warp take the same way through a kernel that warps compute.
-        unsafe { asm!("bar.warp.sync -1;", options(nostack)) }
-    }
-    /// The word that lane `lane ^ mask` of the warp holds.
-    #[inline(always)]
-    pub fn shuffle_bits(word: u32, mask: u32) -> u32 {
-        let out: u32;
-        // SAFETY: all 32 lanes take part: kernels that shuffle run with full warps and no early exit.
-        unsafe {
-            asm!("shfl.sync.bfly.b32 {0}, {1}, {2}, 31, -1;", out(reg32) out, in(reg32) word, in(reg32) mask,
-                options(nostack));
-        }
-        out
-    }
-    /// The value that lane `lane ^ mask` of the warp holds.
+    /// Returns the value that lane `lane ^ mask` of the warp holds.
     #[inline(always)]
     fn shuffle_xor(x: f64, mask: u32) -> f64 {
         let bits = x.to_bits();
@@ -133,19 +82,17 @@ mod gpu {
     core::arch::global_asm!(
         ".shared .align 16 .b8 reduction_scratch[{0}];",
         ".extern .shared .align 16 .b8 staged_links[];",
-        ".shared .align 16 .b8 part_sums[{1}];",
         const SCRATCH_BYTES,
-        const PART_SUMS_BYTES,
     );
 
-    /// Where the links are that a block keeps.
+    /// Returns the address in shared memory of the links that a block stages.
     #[inline(always)]
     pub fn staged_links() -> u32 {
         let address: u32;
         unsafe { asm!("mov.u32 {0}, staged_links;", out(reg32) address, options(pure, nomem, nostack)) }
         address
     }
-    /// The number of a thread in its block, if that has no others than those along x.
+    /// Returns the index of a thread in its block, if the block has threads along x only.
     #[inline(always)]
     pub fn thread() -> u32 {
         unsafe { _thread_idx_x() as u32 }
@@ -168,7 +115,7 @@ mod gpu {
         x
     }
 
-    /// Sum over the warp, in every lane.
+    /// Returns the sum over the warp, in every lane.
     #[inline(always)]
     fn warp_sum<V: Values>(values: V) -> V {
         // Written out: an array of shifts in a loop that is not unrolled would be local memory.
@@ -181,7 +128,7 @@ mod gpu {
         values
     }
 
-    /// Sum over the block, in a fixed order; the result is valid in thread 0.
+    /// Returns the sum over the block, in a fixed order; the result is valid in thread 0.
     #[inline(always)]
     unsafe fn block_sum<V: Values>(values: V, thread: u32, warps: u32) -> V {
         let values = warp_sum(values);
@@ -210,7 +157,8 @@ mod gpu {
         })
     }
 
-    /// Sums a reduction over all sites: every block its share, the last block to finish the blocks' sums.
+    /// Sums a reduction over all sites: every block sums its share, and the last block to finish adds up the sums of all
+    /// blocks.
     ///
     /// # Safety
     /// Launched with [`Reduction::THREADS`] threads per block; `sums` valid for the grid.
@@ -234,7 +182,7 @@ mod gpu {
         }
     }
 
-    /// Adds up what the threads of a block have, and what the blocks have where this one is the last to be done.
+    /// Adds up the values of the threads of a block, and the sums of all blocks if this block is the last to finish.
     #[inline(always)]
     unsafe fn finish<F, K: Reduction<F>>(values: K::Values, at: (u32, u32, u32), rhs: u32, sums: Sums) {
         const { assert!(K::Values::COUNT as u32 * K::THREADS / 32 <= 64, "as many sums as the block has memory for") };
@@ -260,11 +208,11 @@ mod gpu {
         }
     }
 
-    /// What [`finish`] does, for `nrhs` right-hand sides after the `first`: sums of `warps` for each number are in memory of
-    /// the block, [right-hand side][value][warp].
+    /// Finishes the sums like [`finish`], for `nrhs` right-hand sides from `first` on: sums of `warps` warps for each number
+    /// are in shared memory, [right-hand side][value][warp].
     ///
     /// # Safety
-    /// As [`reduce`], after all threads of the block have written their sums.
+    /// The contract of [`reduce`] holds, after all threads of the block have written their sums.
     #[inline(always)]
     unsafe fn finish_rhs<F, K: Reduction<F>>(
         (kept, warps): (u32, u32),
@@ -293,7 +241,7 @@ mod gpu {
                 rhs += threads;
             }
             _syncthreads();
-            // Those for which this block is the last one, usually all, have a warp each.
+            // Right-hand sides for which this block is the last one, usually all of them, get a warp each.
             let (lane, warp) = (thread & 31, thread >> 5);
             let mut rhs = warp;
             while rhs < nrhs {
@@ -309,11 +257,12 @@ mod gpu {
         }
     }
 
-    /// Counts this block as done for a right-hand side, after what its threads wrote; how many were before it.
+    /// Counts this block as finished for a right-hand side, after the writes of its threads; returns how many had finished
+    /// before.
     #[inline(always)]
     unsafe fn counted(sums: Sums, rhs: u32) -> u32 {
         let ticket: u32;
-        // Release our partial sums before, acquire the others' after we are counted.
+        // Release the partial sums before the count, acquire those of other blocks after it.
         unsafe {
             asm!("fence.acq_rel.gpu;", options(nostack));
             asm!("atom.global.add.u32 {0}, [{1}], 1;", out(reg32) ticket, in(reg64) sums.done.add(rhs as usize),
@@ -323,7 +272,7 @@ mod gpu {
         ticket
     }
 
-    /// Adds up what all blocks have, with all threads of this one, and tells the host.
+    /// Adds up the sums of all blocks, with all threads of this one, and publishes the result to the host.
     #[inline(always)]
     unsafe fn finish_last<F, K: Reduction<F>>((thread, blocks): (u32, u32), rhs: u32, sums: Sums) {
         unsafe {
@@ -371,7 +320,7 @@ mod gpu {
         }
     }
 
-    /// Writes the sums of a right-hand side where the host reads them; one thread does.
+    /// Publishes the sums of a right-hand side in memory that the host reads; called by one thread.
     #[inline(always)]
     unsafe fn tell<F, K: Reduction<F>>(total: K::Values, rhs: u32, sums: Sums) {
         let count = K::Values::COUNT as u32;
@@ -394,20 +343,20 @@ mod gpu {
     unsafe fn store_f64(address: *mut f64, x: f64) {
         unsafe { asm!("st.global.f64 [{0}], {1};", in(reg64) address, in(reg64) x, options(nostack)) }
     }
-    /// Past the first-level cache, which does not see what other blocks wrote.
+    /// Bypasses the first-level cache, which does not see the writes of other blocks.
     #[inline(always)]
     unsafe fn load_f64(address: *const f64) -> f64 {
         let x: f64;
         unsafe { asm!("ld.global.cg.f64 {0}, [{1}];", out(reg64) x, in(reg64) address, options(nostack)) }
         x
     }
-    /// Several right-hand sides in a thread, with links in its registers.
+    /// Kernels with several right-hand sides in a thread, and links in its registers.
     pub mod rhs {
         use super::*;
         use crate::multi_rhs::{MultiRhsKernel, MultiRhsReduction, SUM_WARPS};
 
         /// # Safety
-        /// As [`Kernel::site`].
+        /// The contract of [`Kernel::site`] holds.
         #[inline(always)]
         pub unsafe fn run<F, K: MultiRhsKernel<F>, const N: usize>(kernel: &K, n: u32, _nrhs: u32) {
             let (i, group) = site_and_group();
@@ -416,12 +365,13 @@ mod gpu {
             }
         }
 
-        /// Each warp has one group of right-hand sides; those of a block have the same sites, or the next ones, so that links
-        /// come from the first-level cache for all groups but one. What a thread has added up is kept in memory of the block,
-        /// [warp][right-hand side][value][thread]: registers are for hops.
+        /// Sums with one group of right-hand sides for each warp; the warps of a block have the same sites, or adjacent ones,
+        /// so that links come from the first-level cache for all groups but one. The sums of a thread are kept in shared
+        /// memory, [warp][right-hand side][value][thread], which leaves the registers for hops.
         ///
         /// # Safety
-        /// As [`reduce`], with blocks of at most [`SUM_WARPS`] warps: 32 sites along x, groups along y, more sites along z; and
+        /// The contract of [`reduce`] holds, with blocks of at most [`SUM_WARPS`] warps: 32 sites along x, groups along y, more
+        /// sites along z; and
         /// [`kept_sum_bytes`](crate::multi_rhs::kept_sum_bytes) of memory.
         #[inline(always)]
         pub unsafe fn sum<F, K: MultiRhsReduction<F>, const N: usize>(kernel: &K, n: u32, sums: Sums, _nrhs: u32) {
@@ -454,7 +404,7 @@ mod gpu {
                     });
                     i += blocks * rows * 32;
                 }
-                // Sums of warps lie behind, as `finish_rhs` wants them.
+                // Sums of warps are stored after them, in the layout of `finish_rhs`.
                 let of_warps = staged_links() + 8 * 32 * words * warps;
                 let mut word = 0;
                 while word < words {
@@ -471,38 +421,39 @@ mod gpu {
         }
     }
 
-    /// What a warp does for all right-hand sides of its sites at once.
+    /// Reductions in which a warp processes all right-hand sides of its sites at once.
     ///
     /// # Safety
-    /// As for [`Reduction`]: over all sites, `warp` adds up what [`site`](Reduction::site) returns.
+    /// The contract of [`Reduction`] holds, and over all sites, `warp` adds up what [`site`](Reduction::site) returns.
     pub unsafe trait WarpSum<F>: Reduction<F> {
-        /// Of which right-hand side thread `lane` of a warp has the sums. Of none, if there is none with this number.
+        /// Returns the right-hand side whose sums thread `lane` of a warp holds; the thread holds none if no right-hand side
+        /// has this number.
         fn rhs(&self, lane: u32) -> u32;
         /// Adds sites `i..i + 32`, as far as they are below `n`, to the sums of thread `lane`.
         ///
         /// # Safety
-        /// As [`Reduction::site`]; all threads of a warp call it together.
+        /// The contract of [`Reduction::site`] holds; all threads of a warp call it together.
         unsafe fn warp(&self, sums: Self::Values, i: u32, n: u32, lane: u32) -> Self::Values;
     }
 
-    /// What warps do for all right-hand sides of a number, however many there are, N at a time.
+    /// Kernels in which warps process all right-hand sides of a number, however many, N at a time.
     ///
     /// # Safety
-    /// As for [`WarpKernel`](crate::warp::WarpKernel): `warp_looped` does what `warp` does for each of `0..nrhs`.
+    /// The contract of [`WarpKernel`](crate::warp::WarpKernel) holds, and `warp_looped` does what `warp` does for each of `0..nrhs`.
     pub unsafe trait LoopedWarpKernel<F>: crate::warp::WarpKernel<F> {
         /// Computes number `i`.
         ///
         /// # Safety
-        /// As [`WarpKernel::warp`](crate::warp::WarpKernel::warp).
+        /// The contract of [`WarpKernel::warp`](crate::warp::WarpKernel::warp) holds.
         unsafe fn warp_looped<const N: usize>(&self, warp: crate::warp::Warp, i: u32, nrhs: u32);
     }
 
-    /// Reductions that a warp does for all right-hand sides together.
+    /// Reductions in which a warp processes all right-hand sides together.
     pub mod warps {
         use super::*;
 
         /// # Safety
-        /// As [`reduce`], with one block for all of the `nrhs` right-hand sides, which has memory for
+        /// The contract of [`reduce`] holds, with one block for all of the `nrhs` right-hand sides, which has memory for
         /// [`warp_sum_bytes`](crate::multi_rhs::warp_sum_bytes).
         #[inline(always)]
         pub unsafe fn sum<F, K: WarpSum<F>>(kernel: &K, n: u32, sums: Sums, nrhs: u32) {
@@ -533,7 +484,7 @@ mod gpu {
         }
     }
 
-    /// All right-hand sides in a thread, some at a time, with links in memory of the block.
+    /// Kernels with all right-hand sides in a thread, N at a time, and links in shared memory.
     pub mod looped {
         use super::*;
         use crate::multi_rhs::{LOOPED_THREADS as THREADS, MultiRhsKernel, MultiRhsReduction, StageLinks};
@@ -541,7 +492,7 @@ mod gpu {
         const WARPS: u32 = THREADS / 32;
 
         /// # Safety
-        /// As [`LoopedWarpKernel::warp_looped`]; `n` is a multiple of the threads that compute a number.
+        /// The contract of [`LoopedWarpKernel::warp_looped`] holds; `n` is a multiple of the threads that compute a number.
         #[inline(always)]
         pub unsafe fn run_by_warps<F, K: LoopedWarpKernel<F>, const N: usize>(kernel: &K, n: u32, nrhs: u32) {
             let (i, _) = site_and_group();
@@ -556,7 +507,7 @@ mod gpu {
         }
 
         /// # Safety
-        /// As [`Kernel::site`], with blocks as [`StageLinks::stage`] wants them; `nrhs` is a multiple of N.
+        /// The contract of [`Kernel::site`] holds, with blocks as [`StageLinks::stage`] requires; `nrhs` is a multiple of N.
         #[inline(always)]
         pub unsafe fn run<F, K, const N: usize>(kernel: &K, n: u32, nrhs: u32)
         where
@@ -576,10 +527,11 @@ mod gpu {
             }
         }
 
-        /// Sums of a warp are added to those that its block keeps, site by site: [right-hand side][value][warp].
+        /// Sums whose warps add to values that their block keeps, site by site: [right-hand side][value][warp].
         ///
         /// # Safety
-        /// As [`reduce`], with blocks as [`StageLinks::stage`] wants them and 32 bytes more for each number; `nrhs` is a multiple
+        /// The contract of [`reduce`] holds, with blocks as [`StageLinks::stage`] requires and 32 bytes more for each number;
+        /// `nrhs` is a multiple
         /// of N.
         #[inline(always)]
         pub unsafe fn sum<F, K, const N: usize>(kernel: &K, n: u32, sums: Sums, nrhs: u32)
@@ -602,7 +554,7 @@ mod gpu {
                 let mut start = block * THREADS;
                 while start < n {
                     let i = start + thread;
-                    // Threads beyond the last site go along, so that warps stay whole, and count for nothing.
+                    // Threads past the last site take part, so that warps stay whole, and contribute nothing.
                     let at = kernel.place_multi_rhs(if i < n { i } else { n - 1 });
                     let staged = kernel.stage(at);
                     let mut first = 0;

@@ -1,39 +1,41 @@
-//! The site-diagonal part A of Wilson-like operators M = A − ½ D, and what rows make of it and of the hops at a site.
+//! The site-diagonal part A of Wilson-like operators M = A − ½ D, and its combination with the hopping term at a site.
+//!
+//! A [`WilsonRow`] combines its hops as its diagonal prescribes, and a diagonal reads the other arguments of the kernel: this
+//! module and [`wilson`](crate::wilson) depend on each other.
 use crate::algebra::{Colour, Complex, DiracSpinor, Real, Scalar, complex};
-use crate::clover::HALF;
 use crate::field::Clover;
 use crate::memory::opaque;
 use crate::multi_rhs::each_rhs;
-use crate::storage::CloverFormat;
+use crate::storage::{CloverFormat, HALF};
 use crate::wilson::{Forms, WilsonRow, add, linear};
 
-/// A or A⁻¹ at the sites of one parity. Each kind of diagonal takes what it needs.
+/// Arguments of A or A⁻¹ at the sites of one parity. Each kind of diagonal uses the fields that it needs.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct DiagonalArguments {
-    /// Which kind it is: [`SiteDiagonal::CODE`].
+    /// Kind of the diagonal: [`SiteDiagonal::CODE`].
     pub kind: u32,
     /// 1: this is A⁻¹, and is applied to the hops.
     pub inverse: u32,
-    /// The mass, or what else is a number.
+    /// The mass, or the number a of a twisted mass.
     pub mass: Scalar,
-    /// Of a twisted mass: the factor of iγ_5.
+    /// Factor of iγ_5 for a twisted mass.
     pub twist: Scalar,
     /// The blocks of a clover term.
     pub clover: Clover,
-    /// Of the inverse of a twisted clover term: what iγ_5 is multiplied by.
+    /// Blocks that iγ_5 multiplies in the inverse of a twisted clover term.
     pub second: Clover,
 }
 
 impl DiagonalArguments {
     /// a
     pub fn mass(a: f64) -> Self {
-        // SAFETY: kernels for a mass do not use it, and those for others are given none by whoever makes views for them.
+        // SAFETY: kernels for a mass do not use it, and views for other kernels are made with a clover term.
         let none = unsafe { Clover::none() };
         let (mass, twist) = (a.into(), 0.0.into());
         DiagonalArguments { kind: Mass::CODE, inverse: 0, mass, twist, clover: none, second: none }
     }
-    /// a + iμγ_5, or the inverse of what has these numbers.
+    /// a + iμγ_5, or its inverse.
     pub fn twisted(a: f64, mu: f64, inverse: bool) -> Self {
         let norm = if inverse { a * a + mu * mu } else { 1.0 };
         let (mass, twist) = (a / norm, if inverse { -mu / norm } else { mu });
@@ -60,7 +62,7 @@ impl DiagonalArguments {
 pub trait SiteDiagonal: 'static {
     /// The number of the kind.
     const CODE: u32;
-    /// What is kept of it, times N spinors.
+    /// Applies the stored A or A⁻¹ to N spinors.
     ///
     /// # Safety
     /// Site `i` exists.
@@ -69,10 +71,10 @@ pub trait SiteDiagonal: 'static {
         i: u32,
         v: [DiracSpinor<P::Real>; N],
     ) -> [DiracSpinor<P::Real>; N];
-    /// The row's results at site `i`, and x there, for N right-hand sides.
+    /// Returns the kernel's results at site `i`, and x there, for N right-hand sides.
     ///
     /// # Safety
-    /// As [`Row::compute`](crate::row::Row::compute).
+    /// The contract of [`Row::compute`](crate::row::Row::compute) holds.
     #[inline(always)]
     unsafe fn combine<P: CloverFormat, W: Forms, const N: usize>(
         row: &WilsonRow,
@@ -85,7 +87,7 @@ pub trait SiteDiagonal: 'static {
         let mut rows = [[DiracSpinor::ZERO; 2]; N];
         unsafe {
             if !inverse {
-                // A x + b D ψ. Another index for compilers, as two ways that are made one keep the registers of both.
+                // A x + b D ψ. The index is opaque to the compiler: merged branches would keep the registers of both.
                 let v = Self::apply::<P, N>(&row.diagonal, opaque(i), row.all_x::<P, N>(i, first));
                 each_rhs!(k < N: {
                     rows[k] = [add(v[k], b, hops[k]), DiracSpinor::ZERO];
@@ -118,7 +120,7 @@ pub struct CloverBlocks;
 pub struct TwistedMass;
 /// A clover term + iμγ_5, whose inverse is E + iγ_5 F with two Hermitian blocks for each chirality.
 pub struct TwistedClover;
-/// The kind that the arguments name: for kernels that are not worth compiling for each.
+/// The kind given by the arguments, resolved at run time: for kernels that are not worth compiling for each kind.
 pub struct AnyDiagonal;
 
 impl SiteDiagonal for Mass {
@@ -182,7 +184,7 @@ impl SiteDiagonal for TwistedMass {
         v: [DiracSpinor<P::Real>; N],
     ) -> [DiracSpinor<P::Real>; N] {
         let (a, mu) = (P::Real::of(arguments.mass), P::Real::of(arguments.twist));
-        // a x − iμ y, where γ_5 makes −y of what stands beside x.
+        // a x − iμ y, where γ_5 turns the component next to x into −y.
         let twisted =
             |x: Complex<P::Real>, y: Complex<P::Real>| complex(a.mul_add(x.re, mu * y.im), a.mul_add(x.im, -mu * y.re));
         let mut out = [DiracSpinor::ZERO; N];
@@ -196,7 +198,8 @@ impl SiteDiagonal for TwistedMass {
 
 impl SiteDiagonal for TwistedClover {
     const CODE: u32 = 3;
-    /// One chirality after the other, as the clover term by itself: γ_5 is 1 for the first and −1 for the second.
+    /// Applies the block of one chirality after the other, like the plain clover term: γ_5 is 1 for the first and −1 for the
+    /// second.
     #[inline(always)]
     unsafe fn apply<P: CloverFormat, const N: usize>(
         arguments: &DiagonalArguments,

@@ -12,13 +12,14 @@
 //!   [`heatbath`]: the kernels
 //! * [`multigrid`], [`coarse`]: aggregates, and operators on coarse lattices
 //! * [`momenta`], [`gauge_force`], [`fermion_force`], [`wilson_force`], [`stout`]: molecular dynamics
-//! * [`warp`]: what the lanes of a warp compute together; [`multi_rhs`]: several right-hand sides of a site at a time; [`per_rhs`]: numbers of their own
+//! * [`warp`]: computations shared by the lanes of a warp; [`threads`]: data shared by the threads of a block; [`multi_rhs`]:
+//!   several right-hand sides of a site at a time; [`per_rhs`]: arguments that differ between right-hand sides
 //! * [`random`]: counter-based random numbers, the same on every backend
 //!
 //! # Safety
-//! Kernels work on addresses. The contract is that of [`Kernel::site`] and [`Reduction::site`]: whoever makes the views in a
-//! kernel, which only `unsafe` functions do, vouches for their memory and for the sites that the kernel is launched for, and
-//! every `unsafe` block in here passes just that promise on.
+//! Kernels work on addresses. The contract is that of [`Kernel::site`] and [`Reduction::site`]: the caller that makes the views
+//! in a kernel, which only `unsafe` functions do, guarantees their memory and the sites for which the kernel is launched, and
+//! every `unsafe` block in this crate relies on that guarantee alone.
 #![no_std]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "the contract is written once, above")]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch, stdarch_nvptx, core_float_math))]
@@ -69,7 +70,9 @@ pub mod stout;
 pub mod sums;
 #[cfg(target_arch = "nvptx64")]
 mod tensor_cores;
+pub mod threads;
 pub mod transfer;
+mod unrolled;
 pub mod warp;
 pub mod wilson;
 pub mod wilson_force;
@@ -82,7 +85,8 @@ pub use instances::{
 };
 pub use kernel::{Kernel, Reduction, Values};
 
-/// A number for the source of this crate: PTX of another number has other kernels, or the same with other arguments.
+/// Number that identifies the source of this crate: PTX with another number has other kernels, or the same with other
+/// arguments.
 #[cfg(not(target_arch = "nvptx64"))]
 pub const SOURCE: &str = env!("GPU_KERNELS_SOURCE");
 
@@ -114,13 +118,13 @@ pub static FAMILIES: &[Family] = &[
     stout::FAMILY,
 ];
 
-/// Every kernel of the crate.
+/// Returns every kernel of the crate.
 #[inline(never)]
 pub fn instances() -> impl Iterator<Item = &'static Instance> {
     FAMILIES.iter().flat_map(Family::instances)
 }
 
-/// What the PTX of all of them contains.
+/// Returns the entry points in the PTX of all kernels.
 pub fn entry_points() -> impl Iterator<Item = EntryPoint> {
     instances().flat_map(Instance::entry_points)
 }

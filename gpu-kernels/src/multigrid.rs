@@ -1,10 +1,10 @@
-//! Multigrid: aggregates of sites, near-null vectors on them, and what they make of vectors and of an operator.
+//! Multigrid: aggregates of sites, near-null vectors on them, restriction, prolongation, and the projection of operators.
 //!
 //! A vector on any level is a block of spinors in checkerboard order: a site has [`Aggregates::spinors`] of them one after
 //! the other, one on the lattice itself. The two halves of a spinor are six numbers of one chirality each; a site with
 //! f spinors has 2 f halves, of which the first f have chirality + (upper spins of the DeGrand–Rossi basis), and the others
 //! −. Number (χ, k) of a coarse site belongs to near-null vector k restricted to chirality χ: it is number k mod 6 of half
-//! χ f + k / 6. So the linear algebra of spinors serves all levels.
+//! χ f + k / 6. The linear algebra of spinors therefore serves all levels.
 //!
 //! P takes a coarse vector c to Σ_k V_k(x)|_χ c(A(x), χ, k), with A(x) the aggregate of site x, and R = P†: chirality is
 //! preserved, and γ5 P = P γ5 (Babich et al. 2010, arXiv 1005.3043; Clark et al. 2016, arXiv 1612.07873).
@@ -12,7 +12,7 @@ use crate::Kernel;
 use crate::algebra::{
     Axis, Colour, Complex, DiracSpinor, Projector, Real, Su3, complex, to_degrand_rossi, to_device_basis,
 };
-use crate::coarse::Matrices;
+use crate::coarse::{Matrices, place};
 use crate::field::{Field, ThinLinks};
 use crate::ghost::{Ghosts, SpinorGhosts};
 use crate::lattice::{Bordered, Divisor, Geometry, Position, Region, Site};
@@ -20,75 +20,52 @@ use crate::memory::{Access, Global};
 use crate::multi_rhs::{MultiRhsKernel, each_rhs};
 use crate::random::{Philox, purpose};
 use crate::storage::{NumberFormat, Single, Spinors};
-use crate::warp::{LANES, Warp, WarpKernel};
+use crate::unrolled::unrolled;
+use crate::warp::{LANES, Warp, WarpKernel, each_column};
 #[cfg(target_arch = "nvptx64")]
 use crate::{
     device::LoopedWarpKernel,
     tensor_cores::{Column, Rows, Sums},
 };
 
-/// The body for each number below another, written out.
-macro_rules! unrolled {
-    ($k:ident < 2: $body:block) => {
-        $crate::multigrid::unrolled!(@ $k $body 0 1)
-    };
-    ($k:ident < 4: $body:block) => {
-        $crate::multigrid::unrolled!(@ $k $body 0 1 2 3)
-    };
-    ($k:ident < 6: $body:block) => {
-        $crate::multigrid::unrolled!(@ $k $body 0 1 2 3 4 5)
-    };
-    ($k:ident < 8: $body:block) => {
-        $crate::multigrid::unrolled!(@ $k $body 0 1 2 3 4 5 6 7)
-    };
-    (@ $k:ident $body:block $($index:literal)*) => {
-        $({
-            #[allow(non_upper_case_globals, reason = "stands for a variable of a loop")]
-            const $k: usize = $index;
-            $body
-        })*
-    };
-}
-pub(crate) use unrolled;
-
-/// How a lattice is divided into aggregates, each of which is a site of a coarse lattice.
+/// Division of a lattice into aggregates, each of which is a site of a coarse lattice.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Aggregates {
     fine: Geometry,
     coarse: Geometry,
     block: [Divisor; 4],
-    /// Of a row of sites of one parity, or of a whole row where that is odd.
+    /// Length of a row of an aggregate: its sites of one parity, or all of its sites if their number is odd.
     row: Divisor,
     /// Spinors of a fine site.
     spinors: Divisor,
     /// Spinors of a coarse site.
     coarse_spinors: u32,
-    /// How many aggregates that follow each other in x a warp restricts to together, as a power of 2.
+    /// Number of aggregates consecutive in x that a warp restricts to together, as a power of 2.
     along: u32,
-    /// Spinors of one parity in a row of an aggregate, as a power of 2, where there are several such aggregates.
+    /// Spinors of one parity in a row of an aggregate, as a power of 2, if a warp restricts to several aggregates.
     within: u32,
 }
 
 /// An aggregate that a lane works on.
 #[derive(Clone, Copy)]
 struct Member {
-    /// Its first site.
+    /// First site of the aggregate.
     origin: [u32; 4],
-    /// Whether its coarse site is odd.
+    /// Whether the coarse site is odd.
     odd: bool,
-    /// The index of its coarse site.
+    /// Index of the coarse site.
     site: u32,
 }
 
-/// At most so many aggregates are restricted to together, as a power of 2: rows of four are as long as a line of caches.
+/// Maximum number of aggregates to restrict to together, as a power of 2: rows of four are as long as a cache line.
 const MOST_ALONG: u32 = 2;
-/// With fewer groups of aggregates than this, there are too few warps for a GPU.
+/// Minimum number of groups of aggregates: fewer give too few warps for a GPU.
 const LEAST_GROUPS: u32 = 1024;
 
 impl Aggregates {
-    /// Of a lattice with `spinors` on each site, in blocks that divide it into even numbers of sites in each direction, for so many
-    /// near-null `vectors`.
+    /// Divides a lattice with `spinors` on each site into blocks, an even number of them in each direction, for `vectors`
+    /// near-null vectors.
     pub const fn new(fine: Geometry, spinors: u32, block: [u32; 4], vectors: u32) -> Self {
         let [x, y, z, t] = fine.size();
         let [a, b, c, d] = block;
@@ -117,11 +94,11 @@ impl Aggregates {
             within,
         }
     }
-    /// Groups of aggregates that a warp restricts to together.
+    /// Returns the number of groups of aggregates that a warp restricts to together.
     pub fn groups(&self) -> u32 {
         self.count() >> self.along
     }
-    /// Number `j` in a group of aggregates.
+    /// Returns aggregate number `j` of a group.
     #[inline(always)]
     fn member(&self, group: u32, j: u32) -> Member {
         if self.along == 0 {
@@ -136,35 +113,35 @@ impl Aggregates {
         let origin = [x * a.get(), s.y * b.get(), s.z * c.get(), s.t * d.get()];
         Member { origin, odd: (x + s.y + s.z + s.t) & 1 != 0, site: first + j / 2 }
     }
-    /// Which of a group of aggregates a lane works on, and the number of its first element. From one of its elements to the next are
-    /// so many as lanes for an aggregate. Lanes that follow each other have elements that follow each other in rows of all of the
+    /// Returns the aggregate of a group that a lane works on, and the number of the lane's first element. The stride between
+    /// its elements is the number of lanes of an aggregate. Consecutive lanes have consecutive elements in rows of the whole
     /// group.
     #[inline(always)]
     fn of_lane(&self, lane: u32) -> (u32, u32) {
         let (within, rows) = (lane & ((1 << self.within) - 1), lane >> (self.within + self.along));
         ((lane >> self.within) & ((1 << self.along) - 1), rows << self.within | within)
     }
-    /// Spinors of a fine site.
+    /// Returns the number of spinors of a fine site.
     #[inline(always)]
     pub fn spinors(&self) -> u32 {
         self.spinors.get()
     }
-    /// How many there are.
+    /// Returns the number of aggregates.
     pub fn count(&self) -> u32 {
         2 * self.coarse.half_volume()
     }
-    /// Spinors of one parity in an aggregate, or numbers to try for them.
+    /// Returns the number of spinors of one parity in an aggregate, or the number of candidates for them.
     #[inline(always)]
     fn elements(&self) -> u32 {
         self.row.get() * self.block[1].get() * self.block[2].get() * self.block[3].get() * self.spinors.get()
     }
-    /// The aggregate that number `i` of a launch is about. Neighbours in x, which are of different parity, follow each other: memory
-    /// is read in pieces that both have a half of.
+    /// Returns the aggregate that number `i` of a launch computes. Neighbours in x, which are of different parity, follow each
+    /// other: each memory transaction serves both.
     #[inline(always)]
     fn numbered(&self, i: u32) -> u32 {
         i / 2 + (i % 2) * self.coarse.half_volume()
     }
-    /// The first site of an aggregate: those with an even coarse site come first.
+    /// Returns the first site of an aggregate; aggregates with an even coarse site come first.
     #[inline(always)]
     fn origin(&self, aggregate: u32) -> [u32; 4] {
         let half = self.coarse.half_volume();
@@ -173,7 +150,7 @@ impl Aggregates {
         let [a, b, c, d] = self.block;
         [(2 * s.half_x + s.odd_x) * a.get(), s.y * b.get(), s.z * c.get(), s.t * d.get()]
     }
-    /// Spinor number `k` of one parity in the aggregate that begins at a site, if there is such a number.
+    /// Returns spinor number `k` of one parity in the aggregate that begins at a site, if that number exists.
     #[inline(always)]
     fn element(&self, [x, y, z, t]: [u32; 4], parity: u32, k: u32) -> Option<Element> {
         let (site, spinor) = self.spinors.divide(k);
@@ -191,15 +168,15 @@ impl Aggregates {
         let index = self.fine.index_of([x + a, y + b, z + c, t + d]);
         Some(Element { place: [a, b, c, d], at: index * self.spinors.get() + spinor, spinor })
     }
-    /// Number `k` of one parity and chirality among the halves of spinors of an aggregate, if there is such a number; there are as
-    /// many as spinors.
+    /// Returns number `k` of one parity and chirality among the halves of spinors of an aggregate, if that number exists; there
+    /// are as many as spinors.
     #[inline(always)]
     fn half_element(&self, origin: [u32; 4], parity: u32, k: u32, chirality: u32) -> Option<HalfElement> {
         let Element { place, at, spinor } = self.element(origin, parity, k)?;
         let half = chirality * self.spinors.get() + spinor;
         Some(HalfElement { place, at: at - spinor + half / 2, which: half % 2 })
     }
-    /// Parity and checkerboard index of the aggregate that a site is in.
+    /// Returns the parity and the checkerboard index of the aggregate of a site.
     #[inline(always)]
     fn of(&self, s: &Site) -> (u32, u32) {
         let place = [2 * s.half_x + s.odd_x, s.y, s.z, s.t];
@@ -230,7 +207,7 @@ impl Aggregates {
     }
 }
 
-/// Spinors of a coarse site for so many near-null vectors.
+/// Returns the number of spinors of a coarse site for `vectors` near-null vectors.
 pub const fn spinors_of(vectors: u32) -> u32 {
     vectors.div_ceil(6)
 }
@@ -238,30 +215,23 @@ pub const fn spinors_of(vectors: u32) -> u32 {
 /// A spinor of an aggregate.
 #[derive(Clone, Copy)]
 struct Element {
-    /// Of its site in the aggregate.
+    /// Coordinates of the site in the aggregate.
     place: [u32; 4],
-    /// Of the spinor among those of its parity.
+    /// Index of the spinor among those of its parity.
     at: u32,
-    /// Number among those of its site.
+    /// Number of the spinor among those of its site.
     spinor: u32,
 }
 
 /// Half a spinor of an aggregate.
 #[derive(Clone, Copy)]
 struct HalfElement {
-    /// Of its site in the aggregate.
+    /// Coordinates of the site in the aggregate.
     place: [u32; 4],
-    /// Of the spinor among those of its parity.
+    /// Index of the spinor among those of its parity.
     at: u32,
-    /// Which half.
+    /// Half of the spinor, 0 or 1.
     which: u32,
-}
-
-/// Where number (χ, k) of a site is: spinor and number in it.
-#[inline(always)]
-pub(crate) fn place(spinors: u32, chirality: u32, k: u32) -> (u32, u32) {
-    let half = chirality * spinors + k / 6;
-    (half / 2, (half & 1) * 6 + k % 6)
 }
 
 /// (a, b) of the two halves of two spinors.
@@ -269,7 +239,7 @@ pub(crate) fn place(spinors: u32, chirality: u32, k: u32) -> (u32, u32) {
 fn dots(a: &DiracSpinor<f32>, b: &DiracSpinor<f32>) -> [Complex<f32>; 2] {
     [a.0[0].dot(b.0[0]) + a.0[1].dot(b.0[1]), a.0[2].dot(b.0[2]) + a.0[3].dot(b.0[3])]
 }
-/// The sums of what two halves have for chirality + and −, as four reals.
+/// Returns the sums of the numbers of two halves for chirality + and −, as four reals.
 #[inline(always)]
 fn by_chirality([low, high]: [Complex<f32>; 2], [a, b]: [bool; 2]) -> [f32; 4] {
     let zero = Complex::ZERO;
@@ -277,7 +247,7 @@ fn by_chirality([low, high]: [Complex<f32>; 2], [a, b]: [bool; 2]) -> [f32; 4] {
     let minus = (if a { zero } else { low }) + (if b { zero } else { high });
     [plus.re, plus.im, minus.re, minus.im]
 }
-/// Each half of a spinor times the factor of its chirality.
+/// Multiplies each half of a spinor by the factor of its chirality.
 #[inline(always)]
 fn scaled(s: &DiracSpinor<f32>, [low, high]: [Complex<f32>; 2]) -> DiracSpinor<f32> {
     let [a, b, c, d] = s.0;
@@ -285,7 +255,7 @@ fn scaled(s: &DiracSpinor<f32>, [low, high]: [Complex<f32>; 2]) -> DiracSpinor<f
     DiracSpinor([times(a, low), times(b, low), times(c, high), times(d, high)])
 }
 
-/// The same added to another spinor.
+/// Returns another spinor plus each half of a spinor times the factor of its chirality.
 #[inline(always)]
 fn scaled_add(s: &DiracSpinor<f32>, [low, high]: [Complex<f32>; 2], to: &DiracSpinor<f32>) -> DiracSpinor<f32> {
     let add = |v: Colour<f32>, z: Complex<f32>, to: Colour<f32>| v.zip(to, |v, to| z.mul_add(v, to));
@@ -310,7 +280,7 @@ pub struct Restrict {
     pub groups: Divisor,
     /// Parity of the fine vector.
     pub parity: u32,
-    /// 1: to what the coarse vector has already.
+    /// 1: adds to the coarse vector.
     pub add: u32,
     /// 1: the fine vector is in the device's spin basis.
     pub spins: u32,
@@ -370,7 +340,7 @@ impl Restrict {
     }
 }
 
-/// The six numbers of each half of a spinor.
+/// Returns the six numbers of each half of a spinor.
 #[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 fn halves(s: &DiracSpinor<f32>) -> [[Complex<f32>; 6]; 2] {
@@ -380,9 +350,9 @@ fn halves(s: &DiracSpinor<f32>) -> [[Complex<f32>; 6]; 2] {
 
 #[cfg(target_arch = "nvptx64")]
 impl Restrict {
-    /// Eight near-null vectors' numbers of an aggregate of right-hand sides `first` and the next 15 on tensor cores: rows are right-hand
-    /// sides, columns vectors, and lanes of a quad have spinors of their own. `ONE`: fine sites have one spinor, and an aggregate a
-    /// multiple of four.
+    /// Computes, on tensor cores, an aggregate's numbers of eight near-null vectors for right-hand sides `first` and the next
+    /// 15: rows are right-hand sides, columns are vectors, and each lane of a quad has its own spinors. `ONE`: fine sites have
+    /// one spinor, and an aggregate a multiple of four.
     #[inline(always)]
     unsafe fn on_tensor_cores<P: NumberFormat<Real = f32>, const ONE: bool>(
         &self,
@@ -399,7 +369,7 @@ impl Restrict {
         while k - t < aggregates.elements() {
             let found =
                 if ONE || k < aggregates.elements() { aggregates.element(from.origin, self.parity, k) } else { None };
-            // A lane without an element reads that of the first site, and counts for nothing.
+            // A lane without an element reads that of the first site, and contributes nothing.
             let Element { at, spinor, .. } = found.unwrap_or(Element { place: [0; 4], at: 0, spinor: 0 });
             let upper = aggregates.upper(spinor);
             let (near, far, vector) = unsafe {
@@ -434,8 +404,8 @@ impl Restrict {
         warp.wait();
     }
 }
-// SAFETY: as above; each member of each group falls to one number. Lanes read right-hand sides that exist, and write no
-// others; all of them take the same way.
+// SAFETY: as above; each member of each group falls to one number. Lanes read right-hand sides that exist, and write no others;
+// all of them take the same branches.
 #[cfg(target_arch = "nvptx64")]
 unsafe impl<P: NumberFormat<Real = f32>> LoopedWarpKernel<Spinors<P>> for Restrict {
     #[inline(always)]
@@ -444,8 +414,8 @@ unsafe impl<P: NumberFormat<Real = f32>> LoopedWarpKernel<Spinors<P>> for Restri
         let Self { aggregates, .. } = self;
         let (number, group) = self.groups.divide(i);
         let one = aggregates.spinors() == 1 && aggregates.elements().is_multiple_of(4);
-        // A warp takes the same member of as many groups as a group has members. Warps of these groups then read rows of one group at
-        // the same time.
+        // A warp processes the same member of as many groups as a group has members. Warps of these groups then read rows of
+        // one group at the same time.
         let last = (1 << aggregates.along) - 1;
         let together = aggregates.groups() & last == 0;
         let mut step = 0;
@@ -525,7 +495,7 @@ unsafe impl<P: NumberFormat<Real = f32>> MultiRhsKernel<Spinors<P>> for Prolong 
     }
 }
 
-/// A complex number of two normal random ones.
+/// Draws a complex number with normally distributed real and imaginary parts.
 #[inline(always)]
 fn random_number(random: &mut Philox) -> Complex<f32> {
     let [re, im] = random.gaussian_pair();
@@ -536,11 +506,11 @@ fn random_number(random: &mut Philox) -> Complex<f32> {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct TestVectors {
-    /// One for each right-hand side.
+    /// The vectors, one for each right-hand side.
     pub out: Field,
     /// The local lattice.
     pub geometry: Geometry,
-    /// Where it is in the whole one.
+    /// Position of the local lattice in the whole one.
     pub position: Position,
     /// Parity of the sites.
     pub parity: u32,
@@ -584,7 +554,7 @@ unsafe impl Kernel<Single> for ToChiralBasis {
     }
 }
 
-/// Vectors times vectors on an aggregate: those that make rows of a matrix and those that make its columns.
+/// Products of vectors on an aggregate: vectors v give the rows of a matrix, vectors w its columns.
 #[derive(Clone, Copy)]
 struct Tile<'a> {
     aggregates: &'a Aggregates,
@@ -602,7 +572,8 @@ struct Tile<'a> {
 }
 
 impl Tile<'_> {
-    /// What a lane adds to (v_r, w_c), to be summed over all sites whose place in the aggregate `keep` wants: number 4 r + c.
+    /// Returns a lane's contribution to (v_r, w_c), number 4 r + c, over the sites whose place in the aggregate satisfies
+    /// `keep`.
     ///
     /// # Safety
     /// The vectors exist, and nothing writes them while the kernel runs.
@@ -649,24 +620,24 @@ pub struct Squares {
 }
 
 impl Squares {
-    /// Matrices of `size` rows at `base`.
+    /// Creates a view of matrices of `size` rows at `base`.
     ///
     /// # Safety
-    /// They lie there, for as long as a kernel that holds the view or a copy of it runs, for all aggregates.
+    /// The matrices lie there, for as long as a kernel that holds the view or a copy of it runs, for all aggregates.
     pub unsafe fn new(base: *mut u8, size: u32) -> Self {
         Squares { base: Global(base), size }
     }
-    /// Bytes for so many aggregates.
+    /// Returns the bytes of the matrices for `aggregates` aggregates.
     pub const fn bytes(aggregates: usize, size: usize) -> usize {
         2 * aggregates * size * size * 8
     }
-    /// Where an element of a matrix is: number `which` is 2 `aggregate` + `chirality`.
+    /// Returns the address of an element of a matrix: number `which` is 2 `aggregate` + `chirality`.
     #[inline(always)]
     unsafe fn at(&self, which: u32, row: u32, column: u32) -> Global {
         let matrix = which as u64 * (self.size * self.size) as u64;
         unsafe { self.base.offset(8 * (matrix + (row * self.size + column) as u64) as usize) }
     }
-    /// An element, which the same warp may have written.
+    /// Reads an element, which the same warp may have written.
     #[inline(always)]
     unsafe fn get(&self, which: u32, row: u32, column: u32) -> Complex<f32> {
         unsafe {
@@ -674,7 +645,7 @@ impl Squares {
             complex(at.load4(0, Access::Own), at.load4(4, Access::Own))
         }
     }
-    /// Four elements from an even column on, which nothing writes while the kernel runs.
+    /// Reads four elements from an even column on, which nothing writes while the kernel runs.
     #[inline(always)]
     unsafe fn four(&self, which: u32, row: u32, column: u32) -> [Complex<f32>; 4] {
         unsafe {
@@ -707,7 +678,7 @@ pub struct Gram {
     pub aggregates: Aggregates,
     /// An eighth of the number of vectors.
     pub rows: Divisor,
-    /// A fourth of it.
+    /// A fourth of the number of vectors.
     pub columns: Divisor,
 }
 // SAFETY: number i writes elements of its own rows and columns only.
@@ -738,25 +709,26 @@ unsafe impl WarpKernel<Single> for Gram {
     }
 }
 
-/// What makes vectors V orthonormal: T = U⁻¹ of G + s diag G = U† U with an upper triangular U, for each aggregate and
-/// chirality. Where less than a part of a vector is left beside those before it, its column of T is zero. Number i is matrix i.
+/// Cholesky factor that makes vectors V orthonormal: T = U⁻¹ of G + s diag G = U† U with an upper triangular U, for each
+/// aggregate and chirality. Where less than a given part of a vector is independent of those before it, its column of T is
+/// zero. Number i is matrix i.
 ///
-/// G is rounded to single precision, so that one such step is not enough for vectors that are nearly dependent. Two with a
-/// shift s of several times the rounding error, then one without, are: shifted Cholesky QR (Fukaya et al. 2020,
-/// arXiv 1809.11085), with vectors of unequal lengths on an equal footing.
+/// G is rounded to single precision, so that one such step is not enough for nearly dependent vectors. Two steps with a shift s
+/// of several times the rounding error, then one without, are enough: shifted Cholesky QR (Fukaya et al. 2020, arXiv
+/// 1809.11085), with vectors of unequal lengths on an equal footing.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Factorise {
-    /// G, which is lost.
+    /// G; overwritten.
     pub gram: Squares,
     /// T
     pub inverse: Squares,
     /// s
     pub shift: f32,
-    /// The part of ‖v‖² that has to be left.
+    /// Minimum independent part of ‖v‖².
     pub least: f32,
 }
-// SAFETY: number i works on matrices of its own; lanes have columns of their own, and look at others' after they wait.
+// SAFETY: number i works on matrices of its own; lanes have columns of their own, and read others' after they wait.
 unsafe impl WarpKernel<Single> for Factorise {
     #[inline(always)]
     unsafe fn warp(&self, warp: Warp, i: u32, _: u32) {
@@ -819,16 +791,6 @@ unsafe impl WarpKernel<Single> for Factorise {
     }
 }
 
-/// Calls `f` with the columns of a lane, of so many.
-#[inline(always)]
-pub(crate) fn each_column(lane: u32, count: u32, mut f: impl FnMut(u32)) {
-    let mut column = lane;
-    while column < count {
-        f(column);
-        column += LANES;
-    }
-}
-
 /// V ← V T on each aggregate for each chirality, T upper triangular. Number i is aggregate i.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -855,7 +817,7 @@ unsafe impl WarpKernel<Single> for Combine {
                 if let Some(element) = aggregates.element(origin, parity, number) {
                     let field = if odd { &self.vectors[1] } else { &self.vectors[0] };
                     let [low, high] = aggregates.upper(element.spinor).map(|upper| 2 * i + u32::from(!upper));
-                    // The last ones first: the others are still what they were.
+                    // The last columns first: the others still have their old values.
                     let mut first = factors.size;
                     while first > 0 {
                         first -= 4;
@@ -886,7 +848,7 @@ unsafe impl WarpKernel<Single> for Combine {
 pub struct Chiral {
     /// The near-null vectors, one for each right-hand side.
     pub vectors: Field,
-    /// The same with zero for the other chirality.
+    /// The vectors with zero for the other chirality.
     pub out: Field,
     /// Spinors of a site.
     pub spinors: Divisor,
@@ -922,13 +884,13 @@ pub struct ForwardHop {
     pub out: Field,
     /// The links on the sites of the parity.
     pub links: ThinLinks,
-    /// Their lattice.
+    /// Lattice of the links.
     pub lattice: Bordered,
     /// The local lattice.
     pub geometry: Geometry,
-    /// Which sites are computed.
+    /// Sites to compute.
     pub region: Region,
-    /// Where hops that leave the local lattice read.
+    /// Source of spinors for hops that leave the local lattice.
     pub ghosts: Ghosts,
     /// Parity of the result.
     pub parity: u32,
@@ -978,8 +940,9 @@ unsafe impl Kernel<Single> for ForwardHop {
     }
 }
 
-/// Columns of a coarse operator from what the operator makes of columns of P: R w, and where hops leave the aggregate,
-/// apart. Number i computes eight near-null vectors' rows of one chirality of four columns of an aggregate.
+/// Columns of a coarse operator from w, the products of the operator with columns of P: R w, with the contributions of hops
+/// that leave the aggregate kept separate. Number i computes eight near-null vectors' rows of one chirality of four columns of
+/// an aggregate.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct Project {
@@ -987,21 +950,21 @@ pub struct Project {
     pub vectors: [Field; 2],
     /// w on even and on odd sites, one column of a chirality for each right-hand side, in the spin basis of chirality.
     pub columns: [Field; 2],
-    /// For what stays in the aggregate.
+    /// Contributions that stay in the aggregate.
     pub inside: Matrices,
-    /// For what a hop brings from the next aggregate.
+    /// Contributions of hops from the next aggregate.
     pub outside: Matrices,
     /// The aggregates.
     pub aggregates: Aggregates,
     /// An eighth of the number of near-null vectors.
     pub row_groups: Divisor,
-    /// A fourth of it.
+    /// A fourth of the number of near-null vectors.
     pub column_groups: Divisor,
     /// Chirality of the columns.
     pub chirality: u32,
-    /// Direction of the hop forward that made w; 4 where it was none.
+    /// Direction of the forward hop that made w; 4 if w is not from a hop.
     pub direction: u32,
-    /// 1: to what `inside` has already.
+    /// 1: adds to the values of `inside`.
     pub add: u32,
 }
 // SAFETY: number i writes elements of its own rows and columns only.
@@ -1060,7 +1023,7 @@ mod tests {
     use super::*;
     use std::vec;
 
-    /// Lanes of a group have all elements of its aggregates, each once, and groups have all aggregates.
+    /// Checks that lanes of a group cover all elements of its aggregates, each once, and that groups cover all aggregates.
     #[test]
     fn groups_of_aggregates_cover_the_lattice() {
         for (extents, spinors, block, along) in [

@@ -1,24 +1,24 @@
 //! Numbers that differ between right-hand sides, among the arguments of a kernel.
 use crate::algebra::{Complex, Real, complex};
 
-/// Most right-hand sides of a launch with such numbers. Arguments may take 4096 bytes; four complex numbers for each
-/// rhs, the most there are, take 1632.
-pub const MAX_RHS: usize = 16;
+/// Maximum number of right-hand sides of a launch with such numbers. Arguments may take 4096 bytes; four complex numbers for
+/// each rhs, the most that a kernel has, take 1632.
+pub const MAX_RHS_WITH_NUMBERS: usize = 16;
 
 /// A real number for each right-hand side of a launch, rounded to each precision before it.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct PerRhs {
-    f64: [f64; MAX_RHS],
-    f32: [f32; MAX_RHS],
+    f64: [f64; MAX_RHS_WITH_NUMBERS],
+    f32: [f32; MAX_RHS_WITH_NUMBERS],
 }
 
-/// A complex number for each.
+/// A complex number for each right-hand side of a launch.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct ComplexPerRhs {
-    /// That of the first right-hand side, apart from the others: launches are short where there is one, and each multiprocessor
-    /// fetches the arguments that it reads anew.
+    /// Number of the first right-hand side, apart from the others: launches with one right-hand side are short, and each
+    /// multiprocessor fetches the arguments that it reads anew.
     first: Number,
     re: PerRhs,
     im: PerRhs,
@@ -32,16 +32,16 @@ pub struct Number {
     f32: Complex<f32>,
 }
 
-/// Real numbers that [`PerRhs`] has.
+/// Real types to which the numbers of [`PerRhs`] can be rounded.
 pub trait Rounded: Real {
-    /// That of one right-hand side in this precision.
+    /// Returns the number of one right-hand side in this precision.
     fn of_rhs(all: &PerRhs, rhs: u32) -> Self;
-    /// The same of one complex number.
+    /// Returns one complex number in this precision.
     fn number(of: &Number) -> Complex<Self>;
 }
-/// Those that are kept.
+/// Precisions in which the numbers are kept.
 trait Kept: Real {
-    fn numbers(all: &PerRhs) -> &[Self; MAX_RHS];
+    fn numbers(all: &PerRhs) -> &[Self; MAX_RHS_WITH_NUMBERS];
 }
 impl Rounded for f64 {
     #[inline(always)]
@@ -55,7 +55,7 @@ impl Rounded for f64 {
 }
 impl Kept for f64 {
     #[inline(always)]
-    fn numbers(all: &PerRhs) -> &[f64; MAX_RHS] {
+    fn numbers(all: &PerRhs) -> &[f64; MAX_RHS_WITH_NUMBERS] {
         &all.f64
     }
 }
@@ -71,18 +71,18 @@ impl Rounded for f32 {
 }
 impl Kept for f32 {
     #[inline(always)]
-    fn numbers(all: &PerRhs) -> &[f32; MAX_RHS] {
+    fn numbers(all: &PerRhs) -> &[f32; MAX_RHS_WITH_NUMBERS] {
         &all.f32
     }
 }
 
 impl PerRhs {
-    /// Number `number(rhs)` for each; those of rhs that are not launched are never used.
+    /// Creates the numbers `number(rhs)`; those of rhs that are not launched are never used.
     pub fn new(number: impl FnMut(usize) -> f64) -> Self {
-        let f64: [f64; MAX_RHS] = core::array::from_fn(number);
+        let f64: [f64; MAX_RHS_WITH_NUMBERS] = core::array::from_fn(number);
         PerRhs { f64, f32: f64.map(|x| x as f32) }
     }
-    /// The number of right-hand side `rhs`, one of the first [`MAX_RHS`].
+    /// Returns the number of right-hand side `rhs`, one of the first [`MAX_RHS_WITH_NUMBERS`].
     #[inline(always)]
     pub fn at<T: Rounded>(&self, rhs: u32) -> T {
         T::of_rhs(self, rhs)
@@ -93,9 +93,9 @@ impl PerRhs {
         #[cfg(target_arch = "nvptx64")]
         return self.chosen(rhs);
         #[cfg(not(target_arch = "nvptx64"))]
-        return T::numbers(self)[rhs as usize % MAX_RHS];
+        return T::numbers(self)[rhs as usize % MAX_RHS_WITH_NUMBERS];
     }
-    /// The same by choices between two numbers: one for each bit of `rhs` lies on the way to the result.
+    /// Returns the number of right-hand side `rhs` by a binary tree of selections, one level for each bit of `rhs`.
     #[cfg(any(test, target_arch = "nvptx64"))]
     #[inline(always)]
     fn chosen<T: Kept>(&self, rhs: u32) -> T {
@@ -111,9 +111,9 @@ impl PerRhs {
 }
 
 impl ComplexPerRhs {
-    /// Number `number(rhs)` for each; those of rhs that are not launched are never used.
+    /// Creates the numbers `number(rhs)`; those of rhs that are not launched are never used.
     pub fn new(mut number: impl FnMut(usize) -> Complex<f64>) -> Self {
-        let all: [Complex<f64>; MAX_RHS] = core::array::from_fn(&mut number);
+        let all: [Complex<f64>; MAX_RHS_WITH_NUMBERS] = core::array::from_fn(&mut number);
         let [first, ..] = all;
         ComplexPerRhs {
             first: Number { f64: first, f32: complex(first.re as f32, first.im as f32) },
@@ -121,7 +121,7 @@ impl ComplexPerRhs {
             im: PerRhs::new(|k| all[k].im),
         }
     }
-    /// As [`PerRhs::at`].
+    /// Returns the number of right-hand side `rhs`, one of the first [`MAX_RHS_WITH_NUMBERS`].
     #[inline(always)]
     pub fn at<T: Rounded>(&self, rhs: u32) -> Complex<T> {
         if rhs == 0 { T::number(&self.first) } else { complex(self.re.at(rhs), self.im.at(rhs)) }
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn choices_lead_to_the_number() {
         let numbers = ComplexPerRhs::new(|rhs| complex(100.1 + rhs as f64, -(rhs as f64)));
-        for rhs in 0..MAX_RHS {
+        for rhs in 0..MAX_RHS_WITH_NUMBERS {
             let expected = complex(100.1 + rhs as f64, -(rhs as f64));
             assert_eq!(numbers.at::<f64>(rhs as u32), expected);
             assert_eq!(numbers.at::<f32>(rhs as u32), complex(expected.re as f32, expected.im as f32));

@@ -1,4 +1,4 @@
-//! Kernels that a warp of a GPU computes together: 32 lanes that add up what each of them has.
+//! Kernels that a warp of a GPU computes together: 32 lanes that add up their values.
 //!
 //! On a CPU a warp is a loop over its lanes. Sums are taken in the order in which a GPU's lanes exchange them, so that both
 //! give the same bits.
@@ -8,18 +8,18 @@ use crate::algebra::{Complex, complex};
 /// Lanes of a warp.
 pub const LANES: u32 = 32;
 
-/// Work that is done for every index in `0..n / 32` and every right-hand side by a warp, for a launch of `n` threads, a
-/// multiple of [`LANES`]; or for every index in `0..n / (32 PARTS)` by as many warps together. It is generic over formats.
+/// Work done by a warp for every index in `0..n / 32` and every right-hand side, in a launch of `n` threads, a multiple of
+/// [`LANES`]; or for every index in `0..n / (32 PARTS)` by PARTS warps together. It is generic over formats.
 ///
 /// # Safety
-/// As [`Kernel`](crate::Kernel), for calls of [`warp`](Self::warp).
+/// The contract of [`Kernel`](crate::Kernel) holds for calls of [`warp`](Self::warp).
 pub unsafe trait WarpKernel<F>: Copy + Send + Sync + 'static {
     /// Warps that compute a number together: a block on a GPU if there are several.
     const PARTS: u32 = 1;
     /// Computes number `i` of one right-hand side. All lanes call every function of `warp` together.
     ///
     /// # Safety
-    /// The pointers inside the struct must be valid for what number `i` reads and writes, in format `F`.
+    /// The pointers inside the struct must be valid for the reads and writes of number `i`, in format `F`.
     unsafe fn warp(&self, warp: Warp, i: u32, rhs: u32);
 }
 
@@ -28,24 +28,24 @@ pub unsafe trait WarpKernel<F>: Copy + Send + Sync + 'static {
 pub struct Warp {
     #[cfg(target_arch = "nvptx64")]
     lane: u32,
-    /// Which of those that compute a number together.
+    /// Index of the warp among those that compute a number together.
     #[cfg(target_arch = "nvptx64")]
     part: u32,
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
 impl Warp {
-    /// A warp.
+    /// Creates a warp.
     #[cfg(all(feature = "cpu", not(test)))]
     pub(crate) fn new() -> Self {
         Warp {}
     }
-    /// Calls `f` with every lane. What lanes wrote to memory, all of them can read afterwards.
+    /// Calls `f` with every lane. All lanes can read afterwards what any of them wrote to memory.
     #[inline(always)]
     pub fn each(self, f: impl FnMut(u32)) {
         (0..LANES).for_each(f);
     }
-    /// Calls `f` once. What it writes to memory, all lanes can read afterwards.
+    /// Calls `f` once. All lanes can read afterwards what it wrote to memory.
     #[inline(always)]
     pub fn once(self, f: impl FnOnce()) {
         f();
@@ -67,8 +67,8 @@ impl Warp {
         }
         lanes[0]
     }
-    /// Σ f(lane) of K / 2 complex numbers, K being 32 or 64, over groups of lanes that have `bits` bits from bit `low` on in common, up to
-    /// two, or over all with none: a lane hands each to `take` with its group and its number.
+    /// Σ f(lane) of K / 2 complex numbers, K being 32 or 64, over groups of lanes that have `bits` bits from bit `low` on in
+    /// common, up to two, or over all lanes if `bits` is 0: a lane passes each sum to `take` with its group and its number.
     #[inline(always)]
     pub fn sum_complex<const K: usize>(
         self,
@@ -116,7 +116,7 @@ impl Warp {
             take(quad, sums);
         }
     }
-    /// The largest f(lane), and the smallest number that comes with it.
+    /// Returns the largest f(lane), and the smallest number that comes with it.
     #[inline(always)]
     pub fn largest(self, mut f: impl FnMut(u32) -> (f32, u32)) -> (f32, u32) {
         let mut best = f(0);
@@ -127,15 +127,15 @@ impl Warp {
     }
 }
 
-/// The bit in which lanes differ that exchange sums, one exchange after the other from the highest bit on, without the `bits` bits
-/// from bit `low` on that a group has in common.
+/// Returns the bit in which two lanes differ that exchange sums, for exchange number `exchange`, from the highest bit down,
+/// without the `bits` bits from bit `low` on that a group has in common.
 #[inline(always)]
 fn mask(low: u32, bits: u32, exchange: u32) -> u32 {
     let above = LANES.ilog2() - low - bits;
     1 << (LANES.ilog2() - 1 - exchange - if exchange < above { 0 } else { bits })
 }
 
-/// The larger of two numbers with what belongs to it.
+/// Returns the pair with the larger first number, or with the smaller second one if the first are equal.
 #[inline(always)]
 fn larger(a: (f32, u32), b: (f32, u32)) -> (f32, u32) {
     if b.0 > a.0 || b.0 == a.0 && b.1 < a.1 { b } else { a }
@@ -143,18 +143,18 @@ fn larger(a: (f32, u32), b: (f32, u32)) -> (f32, u32) {
 
 #[cfg(target_arch = "nvptx64")]
 impl Warp {
-    /// That of a thread, by its number among those that compute a number together.
+    /// Returns the lane and part of a thread, from its number among the threads that compute a number together.
     #[inline(always)]
     pub(crate) fn new(thread: u32) -> Self {
         Warp { lane: thread % LANES, part: thread / LANES }
     }
-    /// Calls `f` with every lane. What lanes wrote to memory, all of them can read afterwards.
+    /// Calls `f` with every lane. All lanes can read afterwards what any of them wrote to memory.
     #[inline(always)]
     pub fn each(self, mut f: impl FnMut(u32)) {
         f(self.lane);
-        crate::device::synchronize_warp();
+        crate::threads::synchronize_warp();
     }
-    /// Calls `f` once. What it writes to memory, all lanes can read afterwards.
+    /// Calls `f` once. All lanes can read afterwards what it wrote to memory.
     #[inline(always)]
     pub fn once(self, f: impl FnOnce()) {
         if self.lane == 0 {
@@ -165,7 +165,7 @@ impl Warp {
     /// Waits for all lanes.
     #[inline(always)]
     pub fn wait(self) {
-        crate::device::synchronize_warp();
+        crate::threads::synchronize_warp();
     }
     /// Σ f(lane)
     #[inline(always)]
@@ -175,7 +175,7 @@ impl Warp {
             ($($mask:literal)*) => {$({
                 let mut k = 0;
                 while k < K {
-                    values[k] += f32::from_bits(crate::device::shuffle_bits(values[k].to_bits(), $mask));
+                    values[k] += f32::from_bits(crate::threads::shuffle_bits(values[k].to_bits(), $mask));
                     k += 1;
                 }
             })*};
@@ -183,8 +183,8 @@ impl Warp {
         fold!(16 8 4 2 1);
         values
     }
-    /// Σ f(lane) of K / 2 complex numbers, K being 32 or 64, over groups of lanes that have `bits` bits from bit `low` on in common, up to
-    /// two, or over all with none: a lane hands each to `take` with its group and its number.
+    /// Σ f(lane) of K / 2 complex numbers, K being 32 or 64, over groups of lanes that have `bits` bits from bit `low` on in
+    /// common, up to two, or over all lanes if `bits` is 0: a lane passes each sum to `take` with its group and its number.
     #[inline(always)]
     pub fn sum_complex<const K: usize>(
         self,
@@ -192,8 +192,8 @@ impl Warp {
         mut f: impl FnMut(u32) -> [f32; K],
         mut take: impl FnMut(u32, u32, Complex<f32>),
     ) {
-        // Each of a pair of lanes gives the other one half of what it has, and adds what it gets to the other half. Written
-        // out: a loop so long stays one, and its numbers go to memory.
+        // Each lane of a pair sends one half of its values to the other, and adds the received ones to the other half. Written
+        // out: compilers would not unroll so long a loop, and its numbers would go to memory.
         let mut values = f(self.lane);
         let mut number = 0;
         macro_rules! exchange {
@@ -207,7 +207,7 @@ impl Warp {
                 $(if $k < half {
                     let (low, high) = (values[$k], values[$k + half]);
                     let (mine, others) = if upper { (high, low) } else { (low, high) };
-                    values[$k] = mine + f32::from_bits(crate::device::shuffle_bits(others.to_bits(), mask));
+                    values[$k] = mine + f32::from_bits(crate::threads::shuffle_bits(others.to_bits(), mask));
                 })*
             }};
         }
@@ -221,14 +221,14 @@ impl Warp {
         if bits < 1 {
             exchange!(5: 0 1);
             if K == 32 {
-                // A lane with one number of a complex one gets the other.
-                let next = f32::from_bits(crate::device::shuffle_bits(values[0].to_bits(), 1));
+                // A lane with one part of a complex number receives the other.
+                let next = f32::from_bits(crate::threads::shuffle_bits(values[0].to_bits(), 1));
                 values[1] = next;
                 count = if number % 2 == 0 { 2 } else { 0 };
             }
         }
         let group = (self.lane >> low) & ((1 << bits) - 1);
-        // One call, so that it becomes part of the kernel.
+        // One call, so that it is inlined into the kernel.
         let mut k = 0;
         while k < count {
             let pick = |a: usize, b: usize, c: usize, d: usize| match k {
@@ -248,13 +248,13 @@ impl Warp {
         mut f: impl FnMut(u32, u32) -> [f32; K],
         mut take: impl FnMut(u32, [f32; K]),
     ) {
-        const { assert!((PARTS as usize - 1) * 8 * K <= crate::device::MOST_PART_SUMS) };
+        const { assert!((PARTS as usize - 1) * 8 * K <= crate::threads::MOST_PART_SUMS) };
         let mut values = f(self.part, self.lane);
         macro_rules! fold {
             ($($mask:literal)*) => {$({
                 let mut k = 0;
                 while k < K {
-                    values[k] += f32::from_bits(crate::device::shuffle_bits(values[k].to_bits(), $mask));
+                    values[k] += f32::from_bits(crate::threads::shuffle_bits(values[k].to_bits(), $mask));
                     k += 1;
                 }
             })*};
@@ -266,18 +266,18 @@ impl Warp {
             if first && self.part > 0 {
                 let mut k = 0;
                 while k < K {
-                    // SAFETY: nobody else writes there.
-                    unsafe { crate::device::put_part_sum(place(self.part, k), values[k]) };
+                    // SAFETY: no other thread writes that place.
+                    unsafe { crate::threads::put_part_sum(place(self.part, k), values[k]) };
                     k += 1;
                 }
             }
-            crate::device::synchronize_block();
+            crate::threads::synchronize_block();
             let mut part = 1;
             while part < PARTS && self.part == 0 {
                 let mut k = 0;
                 while k < K {
                     // SAFETY: it was written before all threads of the block were waited for.
-                    values[k] += unsafe { crate::device::part_sum(place(part, k)) };
+                    values[k] += unsafe { crate::threads::part_sum(place(part, k)) };
                     k += 1;
                 }
                 part += 1;
@@ -287,59 +287,70 @@ impl Warp {
             take(quad, values);
         }
     }
-    /// Number of the thread's lane.
+    /// Returns the number of the thread's lane.
     #[inline(always)]
     pub fn lane(self) -> u32 {
         self.lane
     }
-    /// Which of the warps that compute a number together it is.
+    /// Returns the index of the warp among those that compute a number together.
     #[inline(always)]
     pub fn part(self) -> u32 {
         self.part
     }
-    /// Of what a lane has in each of PARTS parts, K groups of four numbers, one for each part: the sums of the group of this part.
+    /// Returns the sums of this part's group over all parts, where each of PARTS parts has PARTS groups of four numbers in a
+    /// lane, one group for each part.
     #[inline(always)]
     pub fn sum_of_parts<const PARTS: usize>(self, values: [[f32; 4]; PARTS]) -> [f32; 4] {
-        const { assert!(PARTS * PARTS * 4 * LANES as usize <= crate::device::MOST_PART_SUMS) };
+        const { assert!(PARTS * PARTS * 4 * LANES as usize <= crate::threads::MOST_PART_SUMS) };
         let place = |part: u32, group: u32, k: u32| ((part * PARTS as u32 + group) * 4 + k) * LANES + self.lane;
         let mut group = 0;
         while group < PARTS {
             let mut k = 0;
             while k < 4 {
-                // SAFETY: nobody else writes there.
-                unsafe { crate::device::put_part_sum(place(self.part, group as u32, k), values[group][k as usize]) };
+                // SAFETY: no other thread writes that place.
+                unsafe { crate::threads::put_part_sum(place(self.part, group as u32, k), values[group][k as usize]) };
                 k += 1;
             }
             group += 1;
         }
-        crate::device::synchronize_block();
+        crate::threads::synchronize_block();
         let mut sums = [0.0; 4];
         let mut part = 0;
         while part < PARTS as u32 {
             let mut k = 0;
             while k < 4 {
                 // SAFETY: it was written before all threads of the block were waited for.
-                sums[k as usize] += unsafe { crate::device::part_sum(place(part, self.part, k)) };
+                sums[k as usize] += unsafe { crate::threads::part_sum(place(part, self.part, k)) };
                 k += 1;
             }
             part += 1;
         }
-        // The next sums may be put in place of these.
-        crate::device::synchronize_block();
+        // The next sums may overwrite these.
+        crate::threads::synchronize_block();
         sums
     }
-    /// The largest f(lane), and the smallest number that comes with it.
+    /// Returns the largest f(lane), and the smallest number that comes with it.
     #[inline(always)]
     pub fn largest(self, mut f: impl FnMut(u32) -> (f32, u32)) -> (f32, u32) {
         let mut best = f(self.lane);
         macro_rules! fold {
             ($($mask:literal)*) => {$({
-                let value = f32::from_bits(crate::device::shuffle_bits(best.0.to_bits(), $mask));
-                best = larger(best, (value, crate::device::shuffle_bits(best.1, $mask)));
+                let value = f32::from_bits(crate::threads::shuffle_bits(best.0.to_bits(), $mask));
+                best = larger(best, (value, crate::threads::shuffle_bits(best.1, $mask)));
             })*};
         }
         fold!(16 8 4 2 1);
         best
+    }
+}
+
+/// Calls `f` with the columns of a lane, out of `count`.
+#[inline(always)]
+pub(crate) fn each_column(lane: u32, count: u32, mut f: impl FnMut(u32)) {
+    let mut column = lane;
+    while column < count {
+        f(column);
+        column += LANES;
     }
 }
 

@@ -1,10 +1,11 @@
-//! Rows of Wilson-like operators M = A − ½ D, A diagonal in sites and D the hopping term between the parities
-//! (Clark et al. 2009, eq. 1): (D ψ)(x) = Σ_μ P^{−μ} U_μ(x) ψ(x+μ̂) + P^{+μ} U†_μ(x−μ̂) ψ(x−μ̂).
+//! Wilson-like operators M = A − ½ D, A diagonal in sites and D the hopping term between the parities (Clark et al. 2009, eq.
+//! 1): (D ψ)(x) = Σ_μ P^{−μ} U_μ(x) ψ(x+μ̂) + P^{+μ} U†_μ(x−μ̂) ψ(x−μ̂).
 use crate::algebra::{Axis, DiracSpinor, Projector, Real, Scalar, Scaled, complex};
 use crate::diagonal::{DiagonalArguments, Mass, SiteDiagonal, TwistedMass};
 use crate::field::{Field, Links};
 use crate::ghost::{Ghosts, NoGhosts, SpinorGhosts};
 use crate::lattice::{Geometry, Region, Where};
+#[cfg(target_arch = "nvptx64")]
 use crate::memory::opaque;
 use crate::multi_rhs::{StageLinks, each_rhs};
 use crate::row::{Plain, Row, RowDot, RowDots, Then};
@@ -21,7 +22,7 @@ pub struct Hopping {
     pub links: Links,
     /// The lattice.
     pub geometry: Geometry,
-    /// Which sites are computed.
+    /// Sites to compute.
     pub region: Region,
     /// Parity of the output.
     pub parity: u32,
@@ -32,8 +33,8 @@ pub struct Hopping {
 }
 
 impl Hopping {
-    /// (D ψ)(x), or (D† ψ)(x) = (γ_5 D γ_5 ψ)(x), which has the projectors exchanged, for N right-hand sides from `first`
-    /// on. Hops that leave the local lattice find what is in `ghosts`.
+    /// (D ψ)(x), or (D† ψ)(x) = (γ_5 D γ_5 ψ)(x), which has the projectors exchanged, for N right-hand sides from `first` on.
+    /// Hops that leave the local lattice read from `ghosts`.
     ///
     /// # Safety
     /// Site `i` exists and nothing writes `input` meanwhile.
@@ -53,7 +54,7 @@ impl Hopping {
         let x = g.site_for::<P::Real>(i, self.parity);
         let neighbours = g.neighbours::<1>(&x);
         let mut sums = [DiracSpinor::ZERO; N];
-        // A hop of all right-hand sides with the link `which` of a direction, forward or not.
+        // A hop of all right-hand sides with the link `which` of a direction, forward or backward.
         macro_rules! hop {
             ($mu:literal, $links:ident.$which:ident, $forward:literal, $projector:ident) => {
                 let neighbour = neighbours.at($mu, $forward);
@@ -100,7 +101,8 @@ impl Hopping {
     }
 }
 
-/// One row of a Wilson-like operator, out of these, with A or A⁻¹ among the arguments of the diagonal:
+/// Arguments of a Wilson-like operator at the sites of one parity, in one of these forms, with A or A⁻¹ among the arguments of
+/// the diagonal:
 ///
 /// | | without x | with x |
 /// |---|---|---|
@@ -116,11 +118,11 @@ pub struct WilsonRow {
     pub out: Field,
     /// x, on the same parity. May be `out` itself.
     pub x: Field,
-    /// For sums, on the same parity. May be x.
+    /// Field w of the sums, on the same parity as `out`. May be x.
     pub w: Field,
-    /// 0: the row has no x.
+    /// 0: the form without x.
     pub sum: u32,
-    /// 1: with D†.
+    /// 1: D† in place of D.
     pub dagger: u32,
     /// Factor of the hopping term.
     pub b: Scalar,
@@ -128,24 +130,24 @@ pub struct WilsonRow {
     pub diagonal: DiagonalArguments,
     /// The hopping term.
     pub hopping: Hopping,
-    /// What it reads beyond the ends of the local lattice, or of a block.
+    /// Ghost zones of the input, outside the ends of the local lattice, or of a block.
     pub ghosts: Ghosts,
 }
 
-/// Which sites a row is compiled for.
+/// Part of the sites for which a kernel is compiled.
 pub trait SitePart: 'static {
-    /// What hops that leave the local lattice find.
+    /// Source of spinors for hops that leave the local lattice.
     type GhostSource: SpinorGhosts;
-    /// As [`Row::LOOPS`].
+    /// Whether kernels with sums may compute several sites in a thread ([`Row::LOOPS`]).
     const LOOPS: bool;
-    /// Of the arguments.
+    /// Returns the source of spinors from the arguments.
     fn ghosts(row: &WilsonRow) -> &Self::GhostSource;
 }
-/// Those whose hops stay within the local lattice.
+/// Interior sites, whose hops stay within the local lattice.
 pub struct Interior;
-/// Those at its ends, whose hops find ghosts. A site near a cut is computed here as a whole, with its hops in the order in
-/// which they are made elsewhere, so that a cut lattice gives the same bits as a whole one; in half precision to rounding,
-/// for projected spinors travel with norms of their own.
+/// Exterior sites, whose hops read from ghost zones. A site near a partitioned boundary is computed in one piece, with its hops
+/// in the usual order, so that a partitioned lattice gives the same bits as a whole one; in half precision the results agree to
+/// rounding, because projected spinors are sent with norms of their own.
 pub struct Exterior;
 
 impl SitePart for Interior {
@@ -165,23 +167,23 @@ impl SitePart for Exterior {
     }
 }
 
-/// Rows in format `F` of an operator with diagonal `A`, for sites `S`, in the forms that `W` says.
+/// Format of [`WilsonRow`] in format `F` with diagonal `A`, for sites `S`, in the forms `W`.
 pub struct Rows<F, A, S, W>(PhantomData<(F, A, S, W)>);
 
-/// Which of the forms of [`WilsonRow`] a kernel has. Those that it is not compiled for take no registers.
+/// Forms of [`WilsonRow`] that a kernel has. Forms for which it is not compiled take no registers.
 pub trait Forms: 'static {
-    /// Whether rows are of A⁻¹, where the diagonal is not a number; `None`: as the arguments say.
+    /// Whether the kernel applies A⁻¹, where the diagonal is not a number; `None`: the arguments decide.
     const INVERSE: Option<bool> = Some(true);
-    /// Whether rows always have x, and D, not D†.
+    /// Whether the kernel always has x, and D, not D†.
     const FIXED: bool = false;
 }
 /// D ψ and a x + b D ψ, or A⁻¹ D ψ and x + b A⁻¹ D ψ.
 pub struct HopForms;
 /// A x + b D ψ.
 pub struct SumForms;
-/// All of them.
+/// All forms.
 pub struct AllForms;
-/// a x + b D ψ, or x + b A⁻¹ D ψ: what sums are of.
+/// a x + b D ψ, or x + b A⁻¹ D ψ: the forms with sums.
 pub struct FixedForms;
 
 impl Forms for HopForms {}
@@ -226,8 +228,6 @@ where
     fn group_sites(&self) -> u32 {
         self.hopping.region.group_sites(&self.hopping.geometry)
     }
-    /// D and D† have their own copy of everything up to the writes. A common end costs registers: 7 % of the speed in half
-    /// precision with several right-hand sides (docs/measurements/redesign.md).
     #[inline(always)]
     unsafe fn compute<const N: usize, T: Then<[[DiracSpinor<P::Real>; 2]; N]>>(
         &self,
@@ -235,38 +235,38 @@ where
         first: u32,
         then: T,
     ) -> T::Output {
+        let plain = W::FIXED || self.dagger == 0;
         unsafe {
-            if W::FIXED || self.dagger == 0 {
-                then.take(self.with::<P, R, A, S, W, false, N>(i, first))
+            // On a GPU D and D† have their own copy of all code up to the writes. Shared code at the end costs registers: 7 %
+            // of the speed in half precision with several right-hand sides (docs/measurements/redesign.md).
+            #[cfg(target_arch = "nvptx64")]
+            return if plain {
+                let hops = self.hopping.apply::<P, R, S::GhostSource, false, N>(S::ghosts(self), i, first);
+                then.take(A::combine::<P, W, N>(self, i, first, hops))
             } else {
-                then.take(self.elsewhere().with::<P, R, A, S, W, true, N>(opaque(i), first))
+                let (row, i) = (self.elsewhere(), opaque(i));
+                let hops = row.hopping.apply::<P, R, S::GhostSource, true, N>(S::ghosts(&row), i, first);
+                then.take(A::combine::<P, W, N>(&row, i, first, hops))
+            };
+            // On a CPU the shared code at the end is compiled once.
+            #[cfg(not(target_arch = "nvptx64"))]
+            {
+                let ghosts = S::ghosts(self);
+                let hops = if plain {
+                    self.hopping.apply::<P, R, S::GhostSource, false, N>(ghosts, i, first)
+                } else {
+                    self.hopping.apply::<P, R, S::GhostSource, true, N>(ghosts, i, first)
+                };
+                then.take(A::combine::<P, W, N>(self, i, first, hops))
             }
         }
     }
 }
 
 impl WilsonRow {
-    /// The row with D or D†.
-    #[inline(always)]
-    unsafe fn with<P, R, A, S, W, const DAGGER: bool, const N: usize>(
-        &self,
-        i: u32,
-        first: u32,
-    ) -> [[DiracSpinor<P::Real>; 2]; N]
-    where
-        P: CloverFormat,
-        R: LinkFormat<P>,
-        A: SiteDiagonal,
-        S: SitePart,
-        W: Forms,
-    {
-        unsafe {
-            let hops = self.hopping.apply::<P, R, S::GhostSource, DAGGER, N>(S::ghosts(self), i, first);
-            A::combine::<P, W, N>(self, i, first, hops)
-        }
-    }
-    /// The same with addresses that compilers take for others: otherwise they move the loads of both branches in front of
-    /// them, and all links into registers that are not there.
+    /// Returns the arguments with addresses that compilers treat as different: otherwise they hoist the loads of both branches,
+    /// and all links into registers that are not available.
+    #[cfg(target_arch = "nvptx64")]
     #[inline(always)]
     fn elsewhere(&self) -> Self {
         WilsonRow { hopping: Hopping { links: self.hopping.links.for_rhs(opaque(0)), ..self.hopping }, ..*self }
@@ -276,7 +276,7 @@ impl WilsonRow {
     pub(crate) unsafe fn x<P: NumberFormat>(&self, i: u32, rhs: u32) -> DiracSpinor<P::Real> {
         unsafe { self.x.load_own::<Spinors<P>>(i, rhs) }
     }
-    /// The same for N right-hand sides.
+    /// Returns x at site `i` for N right-hand sides.
     #[inline(always)]
     pub(crate) unsafe fn all_x<P: NumberFormat, const N: usize>(
         &self,

@@ -10,9 +10,10 @@
 //! the products summed over spins, f being 1, or in t the anisotropy with the sign of the boundary condition.
 //!
 //! **The clover term** A = d + (i/2) Σ_{μ<ν} c_μν σ_μν F̂_μν ([`clover`](crate::clover)). With the trace R_μν = Σ_j tr_spin (σ_μν X_j Y_j†)
-//! the form changes by Re tr (W_μν dQ_μν), where W_μν = (i c_μν / 16) (R_μν + R†_μν) is anti-Hermitian and Q_μν the sum of the four
-//! plaquettes around a site. The same with A⁻¹ in place of Σ_j X_j Y_j† is the derivative of tr ln A. Each plaquette that has U_μ(n)
-//! is in the Q of its four corners: with A, B, C the three other links of it on the way from n+μ̂ back to n, past the corners n+μ̂,
+//! the form changes by Re tr (W_μν dQ_μν), where W_μν = (i c_μν / 16) (R_μν + R†_μν) is anti-Hermitian and Q_μν the sum of the
+//! four plaquettes around a site. The same expression with A⁻¹ in place of Σ_j X_j Y_j† is the derivative of tr ln A. Each
+//! plaquette that has U_μ(n) is in the Q of its four corners: with A, B, C the three other links of it on the way from n+μ̂
+//! back to n, past the corners n+μ̂,
 //! n+μ̂±ν̂, n±ν̂ and n, whose W are W_1 to W_4,
 //!
 //! G†_μ(n) = Σ ± \[(W_1 A + A W_2) B C + A B (W_3 C + C W_4)\],
@@ -32,7 +33,7 @@ use crate::smeared::{link, of, step};
 use crate::storage::{Block, CloverFormat, Double, Element, NumberFormat, Spinors, StoreBlock, lower_index};
 use crate::{Kernel, Reduction};
 
-/// Adds to G what hops between the vectors X and Y give. The "right-hand side" is μ.
+/// Adds to G the contribution of hops between the vectors X and Y. The "right-hand side" is μ.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct SpinorHopGradient {
@@ -42,11 +43,11 @@ pub struct SpinorHopGradient {
     pub y: [Field; 2],
     /// Number of vectors.
     pub count: u32,
-    /// Their lattice.
+    /// Lattice of the vectors.
     pub vectors: Bordered,
     /// G on the sites of `parity` of the bordered lattice.
     pub gradient: ThinLinks,
-    /// Its lattice.
+    /// Lattice of the gradient.
     pub lattice: Bordered,
     /// Parity of the sites.
     pub parity: u32,
@@ -54,7 +55,8 @@ pub struct SpinorHopGradient {
     pub factor: f64,
     /// The anisotropy of hops in t.
     pub time: f64,
-    /// Sign of hops across the end of the whole lattice in t, where t is not cut. Where it is, vectors have it beyond the end.
+    /// Sign of hops across the end of the whole lattice in t, if t is not partitioned. Otherwise the margin of the vectors
+    /// includes it.
     pub across: f64,
 }
 
@@ -78,7 +80,7 @@ unsafe impl<P: NumberFormat> Kernel<P> for SpinorHopGradient {
 }
 
 impl SpinorHopGradient {
-    /// Of one direction.
+    /// Computes the contribution of hops in one direction.
     #[inline(always)]
     unsafe fn along<P: NumberFormat>(&self, i: u32, mu: u32, axis: Axis) {
         let g = &self.vectors.geometry;
@@ -89,7 +91,7 @@ impl SpinorHopGradient {
         let mut j = 0;
         while j < self.count {
             unsafe {
-                // Half spinors have half of what a projector leaves, whose square is twice a projector.
+                // Half spinors have half of the projector's components, and the square of P is 2 P.
                 let here = of(&self.y, self.parity).projected::<P>(n.index, j, minus).value.0;
                 let next = of(&self.x, there).projected::<P>(ahead, j, minus).value.0;
                 sum = (sum + Su3::outer(here[0], next[0]) + Su3::outer(here[1], next[1])).settled();
@@ -131,7 +133,7 @@ pub struct PairInsertion {
     pub parity: u32,
     /// W on the sites of `parity` of the bordered lattice.
     pub out: Insertions,
-    /// That lattice.
+    /// Lattice of `out`.
     pub lattice: Bordered,
     /// c_μν in space, and with t.
     pub coefficients: [f64; 2],
@@ -188,8 +190,8 @@ fn insertion<T: Real>(r: Su3<T>, c: f64) -> Su3<T> {
     (r + r.adjoint()).times_i().scale(T::from_f64(c / 16.0)).settled()
 }
 
-/// The Hermitian part of Σ_j X_j Y_j† on the sites of one parity. The "right-hand side" is the chirality: 0 for the upper spins of the
-/// DeGrand–Rossi basis, 1 for the lower ones.
+/// Hermitian part of Σ_j X_j Y_j† on the sites of one parity. The "right-hand side" is the chirality: 0 for the upper spins of
+/// the DeGrand–Rossi basis, 1 for the lower ones.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct PairBlocks {
@@ -199,7 +201,7 @@ pub struct PairBlocks {
     pub y: Field,
     /// Number of vectors.
     pub count: u32,
-    /// The blocks, times ½ as those of a clover term are.
+    /// Blocks, times ½ like those of a clover term.
     pub out: Clover,
 }
 
@@ -231,8 +233,8 @@ unsafe impl<P: StoreBlock> Kernel<P> for PairBlocks {
             row!(5: 0 1 2 3 4);
             j += 1;
         }
-        // Spins are √2 times too large, and off the diagonal stands twice the Hermitian part.
-        let mut out = scaled(&in_double(&sum), 0.25 * crate::clover::HALF);
+        // Spins are √2 times too large, and the sum is twice the Hermitian part off the diagonal.
+        let mut out = scaled(&in_double(&sum), 0.25 * crate::storage::HALF);
         let mut k = 0;
         while k < 6 {
             out.diagonal[k] *= 2.0;
@@ -260,7 +262,7 @@ fn two_spins<T: Real>([a, b, c, d]: [Colour<T>; 4], sign: T) -> [Complex<T>; 6] 
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct ExponentialDerivative {
-    /// Blocks of C, times ½ as those of a clover term are, in double.
+    /// Blocks of C, times ½ like those of a clover term, in double.
     pub term: Clover,
     /// Z, with the same ½.
     pub blocks: Clover,
@@ -279,7 +281,7 @@ unsafe impl<P: StoreBlock> Kernel<P> for ExponentialDerivative {
         let at = chirality as usize;
         unsafe {
             let (term, _) = self.term.load::<Double>(i, at);
-            let x = scaled(&term, 1.0 / (crate::clover::HALF * self.diagonal));
+            let x = scaled(&term, 1.0 / (crate::storage::HALF * self.diagonal));
             let mut sum = exponential_derivative(&x, &in_double(&self.blocks.load::<P>(i, at).0));
             if self.add != 0 {
                 let before = in_double(&self.out.load::<P>(i, at).0);
@@ -315,20 +317,20 @@ fn in_double<T: Real>(b: &Block<T>) -> Block<f64> {
     out
 }
 
-/// W on the sites of one parity from a multiple of A⁻¹, or of another pair of Hermitian blocks. The "right-hand side" is as for
-/// [`PairInsertion`].
+/// W on the sites of one parity from a multiple of A⁻¹, or of another pair of Hermitian blocks. The "right-hand side" is k, as
+/// for [`PairInsertion`].
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct BlockInsertion {
-    /// A⁻¹ on the sites of `parity`, times ½ as blocks of a clover term are.
+    /// A⁻¹ on the sites of `parity`, times ½ like blocks of a clover term.
     pub blocks: Clover,
     /// Parity of the sites.
     pub parity: u32,
     /// W on the sites of `parity` of the bordered lattice.
     pub out: Insertions,
-    /// That lattice.
+    /// Lattice of `out`.
     pub lattice: Bordered,
-    /// What A⁻¹ is multiplied with.
+    /// Factor of A⁻¹.
     pub factor: f64,
     /// c_μν in space, and with t.
     pub coefficients: [f64; 2],
@@ -344,7 +346,7 @@ unsafe impl<P: CloverFormat> Kernel<P> for BlockInsertion {
             let upper = spin_trace(k, &block).scale(scale);
             let (block, scale) = self.blocks.load::<P>(i, 1);
             let lower = spin_trace(k, &block).scale(scale);
-            let factor = self.factor / crate::clover::HALF;
+            let factor = self.factor / crate::storage::HALF;
             store(&self.out, (at, k), [upper, lower], self.coefficients.map(|c| factor * c));
         }
     }
@@ -376,7 +378,7 @@ fn spin_trace<T: Real>(k: u32, z: &Block<T>) -> Su3<T> {
     out
 }
 
-/// Element (i, j) of a Hermitian block.
+/// Returns element (i, j) of a Hermitian block.
 #[inline(always)]
 fn element<T: Real>(z: &Block<T>, i: usize, j: usize) -> Complex<T> {
     if i == j {
@@ -388,13 +390,13 @@ fn element<T: Real>(z: &Block<T>, i: usize, j: usize) -> Complex<T> {
     }
 }
 
-/// Σ ln |det Z| over both blocks of a site, Z being what is stored times a factor that brings determinants near 1.
+/// Σ ln |det Z| over both blocks of a site, Z being the stored block times a factor that brings determinants near 1.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct LogDeterminant {
     /// Blocks on the sites of one parity, in double.
     pub blocks: Clover,
-    /// The factor.
+    /// Factor of the blocks.
     pub factor: f64,
 }
 // SAFETY: reads only.
@@ -405,7 +407,7 @@ unsafe impl Reduction<()> for LogDeterminant {
         let (upper, lower) = unsafe { (self.blocks.load::<Double>(i, 0).0, self.blocks.load::<Double>(i, 1).0) };
         let product = self.determinant(&upper) * self.determinant(&lower);
         let product = if product < 0.0 { -product } else { product };
-        // Not where a block is singular, or nothing is a number any more.
+        // No logarithm where a block is singular, or the product is not finite.
         let is_normal = product > f64::MIN_POSITIVE && product < f64::MAX;
         [if is_normal { elementary::ln(product) } else { f64::NAN }]
     }
@@ -436,15 +438,15 @@ impl LogDeterminant {
     }
 }
 
-/// Adds to G what the field strength in the clover term gives. The "right-hand side" is μ.
+/// Adds to G the contribution of the field strength in the clover term. The "right-hand side" is μ.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct CloverGradient {
     /// U on the even and on the odd sites of the bordered lattice.
     pub links: [ThinLinks; 2],
-    /// W on the even and on the odd sites of it.
+    /// W on the even and on the odd sites of the bordered lattice.
     pub insertions: [Insertions; 2],
-    /// G on the sites of `parity` of it.
+    /// G on the sites of `parity` of the bordered lattice.
     pub gradient: ThinLinks,
     /// The lattice.
     pub lattice: Bordered,
@@ -482,8 +484,8 @@ unsafe impl<T: Element> Kernel<T> for CloverGradient {
 }
 
 impl CloverGradient {
-    /// Adds ± \[(W_1 A + A W_2) B C + A B (W_3 C + C W_4)\] of the plaquette in direction ν, or against it, to `sum`. One product after
-    /// the other, and links read again, not kept: there are no registers for more.
+    /// Adds ± \[(W_1 A + A W_2) B C + A B (W_3 C + C W_4)\] of the plaquette in direction ν, or against it, to `sum`. Products
+    /// are computed one after the other, and links are read again instead of kept, for lack of registers.
     #[inline(always)]
     unsafe fn add_plaquette<T: Element, const FORWARD: bool>(
         &self,
@@ -493,9 +495,9 @@ impl CloverGradient {
     ) -> Su3<T> {
         let (g, here, there) = (&self.lattice.geometry, self.parity, 1 - self.parity);
         let (side, corner) = (step(g, n, nu, FORWARD), step(g, ahead, nu, FORWARD));
-        // Where A and C begin, from sites with lower ν.
+        // Start of A and of C, at the sites with lower ν.
         let (a, c) = if FORWARD { ((there, ahead.index), (here, n.index)) } else { ((here, corner), (there, side)) };
-        // Planes have W as they turn from the lower direction to the higher.
+        // The W of a plane is for the orientation from the lower direction to the higher.
         let sign = if FORWARD == (mu < nu) { T::ONE } else { -T::ONE };
         let again = |(parity, at): (u32, u32)| (parity, opaque(at));
         unsafe {
@@ -516,7 +518,7 @@ impl CloverGradient {
             (sum + path.scale(sign)).settled()
         }
     }
-    /// U_ν at a site, or else its adjoint.
+    /// Returns U_ν at a site, or its adjoint if not `PLAIN`.
     #[inline(always)]
     unsafe fn side<T: Element, const PLAIN: bool>(&self, (parity, at): (u32, u32), nu: u32) -> Su3<T> {
         let u = unsafe { link::<T>(&self.links, parity, at, nu) };
@@ -527,7 +529,8 @@ impl CloverGradient {
     unsafe fn insertion<T: Element>(&self, parity: u32, at: u32, mu: u32, nu: u32) -> Su3<T> {
         let [space, time] = of(&self.insertions, parity);
         let field = if mu == 3 || nu == 3 { time } else { space };
-        // The direction that is missing in space, and the one beside t: μ + ν is 1, 2, 3 for the planes of x, y, z.
+        // The missing direction of a spatial plane, and the direction beside t of a temporal one: μ + ν is 1, 2, 3 for the
+        // planes of x, y, z.
         let plane = if mu == 3 || nu == 3 { mu + nu - 3 } else { 3 - mu - nu };
         unsafe { field.load(at, plane, Access::Shared) }
     }

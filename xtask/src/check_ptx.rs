@@ -1,11 +1,12 @@
-//! `cargo xtask check-ptx`: what the compiled kernels cost, and whether the hot ones are as lean as they must be.
+//! `cargo xtask check-ptx`: reports the resources that the compiled kernels use, and checks the limits of the hot ones.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use gpu_kernels::EntryPoint;
-use gpu_kernels::device::{PART_SUMS_BYTES, SCRATCH_BYTES};
+use gpu_kernels::device::SCRATCH_BYTES;
+use gpu_kernels::threads::PART_SUMS_BYTES;
 use serde_json::Value;
 
 use crate::build_ptx;
@@ -14,7 +15,7 @@ use crate::ptx_text::{self, Counts};
 use crate::ptxas::KernelReport;
 use crate::registers::Caps;
 
-/// `--help`.
+/// Help text of the command.
 pub const HELP: &str = "\
 Show registers, stack, spills and memory accesses of every compiled kernel, for each architecture that there are cubins
 for, and fail when a hot kernel (marked *) has a stack frame, spills, local or generic memory accesses, calls, more shared
@@ -26,10 +27,10 @@ Usage: cargo xtask check-ptx
 Reads target/kernels as `cargo xtask build-ptx` left it; that build must have found ptxas.
 ";
 
-/// Registers that a thread can have at all.
+/// Largest number of registers of a thread.
 const MOST_REGISTERS: u32 = 255;
 
-/// The command.
+/// Runs the command.
 pub fn run(args: &[String]) -> Result<()> {
     process::expect_no_more(args)?;
     let root = process::root()?;
@@ -64,7 +65,7 @@ pub fn run(args: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The kernels of all modules as they are assembled for an architecture.
+/// Returns the kernels of all modules as assembled for an architecture.
 fn kernels(root: &Path, manifest: &Value, architecture: &str) -> Result<Vec<(CheckedKernel, KernelReport, Counts)>> {
     let (reports, caps) = (build_ptx::reports_in(manifest, architecture)?, Caps::read(root)?);
     let folder = build_ptx::output_folder(root);
@@ -88,18 +89,20 @@ fn kernels(root: &Path, manifest: &Value, architecture: &str) -> Result<Vec<(Che
     Ok(kernels)
 }
 
-/// The architecture that register caps were measured on.
+/// Architecture on which register caps were measured.
 const MEASURED: &str = "sm_90";
-/// Bytes that a variant may spill there: another block of threads at a time is worth more than what a few bytes cost
-/// (docs/measurements/many-rhs.md).
+/// Bytes that a variant may spill on [`MEASURED`]: another block of threads at a time is worth more than the cost of a
+/// few bytes (docs/measurements/many-rhs.md).
 const SPILLS_OF_VARIANTS: u32 = 28;
-/// And elsewhere, where ptxas orders instructions otherwise: on sm_80 17 variants spill between 20 and 288 bytes with the same
-/// caps. No cap is changed for that before somebody has measured there.
+/// Bytes that a variant may spill on other architectures, for which ptxas schedules instructions differently: on sm_80
+/// 17 variants spill between 20 and 288 bytes with the same caps. No cap is changed for this without a measurement on
+/// such a GPU.
 const SPILLS_OF_VARIANTS_ELSEWHERE: u32 = 320;
-/// The same for kernels with one right-hand side in a thread, which do not spill where caps were measured.
+/// Bytes that kernels with one right-hand side per thread may spill on other architectures; they do not spill on
+/// [`MEASURED`].
 const SPILLS_ELSEWHERE: u32 = 16;
 
-/// In a sentence: how many hot kernels spill, and which of them most.
+/// Summarises in a sentence how many hot kernels spill, and which of them most.
 fn spills(kernels: &[(CheckedKernel, KernelReport, Counts)]) -> String {
     let bytes = |report: &KernelReport| report.spill_stores.max(report.spill_loads);
     let hot = kernels.iter().filter(|(kernel, report, _)| kernel.entry.hot && bytes(report) > 0);
@@ -116,14 +119,14 @@ fn spills(kernels: &[(CheckedKernel, KernelReport, Counts)]) -> String {
     }
 }
 
-/// A compiled kernel and its register cap.
+/// Compiled kernel and its register cap.
 #[derive(Clone, Copy)]
 struct CheckedKernel {
     entry: EntryPoint,
     cap: Option<u32>,
 }
 
-/// One sentence per thing that makes a hot kernel slow on an architecture.
+/// Returns one sentence for each property that makes a hot kernel slow on an architecture.
 fn findings(kernel: &CheckedKernel, report: &KernelReport, counts: &Counts, architecture: &str) -> Vec<String> {
     let (name, cap) = (kernel.entry.name, kernel.cap.unwrap_or(MOST_REGISTERS));
     let allowed = match kernel.entry.variant {
@@ -132,7 +135,8 @@ fn findings(kernel: &CheckedKernel, report: &KernelReport, counts: &Counts, arch
         false if architecture == MEASURED => 0,
         false => SPILLS_ELSEWHERE,
     };
-    // Launches count with so much for sums. Where warps compute a number together, nothing else is in memory of the block.
+    // Launches reserve this much shared memory for sums. Where warps compute a number together, the block uses no other
+    // shared memory.
     let most_shared = if kernel.entry.parts { PART_SUMS_BYTES } else { SCRATCH_BYTES };
     let checks = [
         (report.stack > allowed, format!("has a stack frame of {} bytes", report.stack)),

@@ -13,7 +13,7 @@ pub struct Complex<T> {
 }
 
 /// re + i im
-#[inline(always)]
+#[inline]
 pub const fn complex<T>(re: T, im: T) -> Complex<T> {
     Complex { re, im }
 }
@@ -24,18 +24,18 @@ impl<T: Real> Complex<T> {
     /// 1
     pub const ONE: Self = complex(T::ONE, T::ZERO);
 
-    /// Complex conjugate.
-    #[inline(always)]
+    /// Returns the complex conjugate.
+    #[inline]
     pub fn conj(self) -> Self {
         complex(self.re, -self.im)
     }
     /// i · self
-    #[inline(always)]
+    #[inline]
     pub fn times_i(self) -> Self {
         complex(-self.im, self.re)
     }
     /// self · b + c
-    #[inline(always)]
+    #[inline]
     pub fn mul_add(self, b: Self, c: Self) -> Self {
         complex(
             self.re.mul_add(b.re, (-self.im).mul_add(b.im, c.re)),
@@ -43,32 +43,32 @@ impl<T: Real> Complex<T> {
         )
     }
     /// self* · b + c
-    #[inline(always)]
+    #[inline]
     pub fn conj_mul_add(self, b: Self, c: Self) -> Self {
         self.conj().mul_add(b, c)
     }
     /// self · b for real b.
-    #[inline(always)]
+    #[inline]
     pub fn scale(self, b: T) -> Self {
         complex(self.re * b, self.im * b)
     }
     /// self · b + c for real b.
-    #[inline(always)]
+    #[inline]
     pub fn scale_add(self, b: T, c: Self) -> Self {
         complex(self.re.mul_add(b, c.re), self.im.mul_add(b, c.im))
     }
     /// |self|²
-    #[inline(always)]
+    #[inline]
     pub fn norm_sqr(self) -> T {
         self.re.mul_add(self.re, self.im * self.im)
     }
-    /// A part of both ([`Real::part`]).
-    #[inline(always)]
+    /// Applies [`Real::part`] to the real and the imaginary part.
+    #[inline]
     pub fn part<U: Real>(self, part: usize) -> Complex<U> {
         complex(self.re.part(part), self.im.part(part))
     }
     /// Rounds or extends to another real type.
-    #[inline(always)]
+    #[inline]
     pub fn cast<U: Real>(self) -> Complex<U> {
         complex(self.re.cast(), self.im.cast())
     }
@@ -76,28 +76,28 @@ impl<T: Real> Complex<T> {
 
 impl<T: Real> Add for Complex<T> {
     type Output = Self;
-    #[inline(always)]
+    #[inline]
     fn add(self, b: Self) -> Self {
         complex(self.re + b.re, self.im + b.im)
     }
 }
 impl<T: Real> Sub for Complex<T> {
     type Output = Self;
-    #[inline(always)]
+    #[inline]
     fn sub(self, b: Self) -> Self {
         complex(self.re - b.re, self.im - b.im)
     }
 }
 impl<T: Real> Mul for Complex<T> {
     type Output = Self;
-    #[inline(always)]
+    #[inline]
     fn mul(self, b: Self) -> Self {
         complex(self.re.mul_add(b.re, -(self.im * b.im)), self.re.mul_add(b.im, self.im * b.re))
     }
 }
 impl<T: Real> Neg for Complex<T> {
     type Output = Self;
-    #[inline(always)]
+    #[inline]
     fn neg(self) -> Self {
         complex(-self.re, -self.im)
     }

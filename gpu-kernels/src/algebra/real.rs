@@ -3,7 +3,7 @@ use super::{Complex, complex, elementary};
 use crate::lattice::Where;
 use core::ops::{Add, Mul, Neg, Sub};
 
-/// A real number type: `f32`, `f64`, or those of several sites.
+/// A real number type: `f32`, `f64`, or a vector of the numbers of several sites.
 pub trait Real:
     Copy
     + PartialOrd
@@ -15,9 +15,9 @@ pub trait Real:
     + Mul<Output = Self>
     + Neg<Output = Self>
 {
-    /// Sites whose numbers it has: more than one where a CPU computes a group of sites.
+    /// Number of sites whose numbers a value holds; more than one where a CPU computes a group of sites.
     const LANES: usize = 1;
-    /// In double precision.
+    /// Corresponding type in double precision.
     type Double: Real;
     /// 0
     const ZERO: Self;
@@ -27,30 +27,30 @@ pub trait Real:
     fn mul_add(self, b: Self, c: Self) -> Self;
     /// Rounds to nearest.
     fn from_f64(x: f64) -> Self;
-    /// Exact; of several sites the sum.
+    /// Converts to double, exactly; a value of several sites gives their sum.
     fn to_f64(self) -> f64;
-    /// The sum of four, in double; of several sites that of all.
-    #[inline(always)]
+    /// Returns the sum of four values in double, over all sites they hold.
+    #[inline]
     fn sum([a, b, c, d]: [Self; 4]) -> f64 {
         (a.to_f64() + b.to_f64()) + (c.to_f64() + d.to_f64())
     }
-    /// In another precision, for as many sites.
-    #[inline(always)]
+    /// Converts to another precision, for the same number of sites.
+    #[inline]
     fn cast<T: Real>(self) -> T {
         T::from_f64(self.to_f64())
     }
-    /// As many numbers as `T` has, in its precision: from those of several sites the part number `part`.
-    #[inline(always)]
+    /// Returns as many numbers as `T` holds, in the precision of `T`: part number `part` of a value of several sites.
+    #[inline]
     fn part<T: Real>(self, _part: usize) -> T {
         self.cast()
     }
-    /// The number of a lane.
-    #[inline(always)]
+    /// Returns the number of a lane.
+    #[inline]
     fn lane(self, _: usize) -> f64 {
         self.to_f64()
     }
-    /// The same with another number in a lane.
-    #[inline(always)]
+    /// Returns a copy whose number in a lane is `x`.
+    #[inline]
     #[must_use]
     fn with_lane(self, _: usize, x: f64) -> Self {
         Self::from_f64(x)
@@ -59,27 +59,27 @@ pub trait Real:
     fn over(self, b: Self) -> Self;
     /// √self, exactly rounded.
     fn root(self) -> Self;
-    /// One number where self is positive, the other elsewhere.
+    /// Returns `x` where self is positive, `other` elsewhere.
     fn where_positive(self, x: Self, other: Self) -> Self;
     /// √max(self, 0)
     fn sqrt_or_zero(self) -> Self;
     /// 1 / self
     fn reciprocal(self) -> Self;
-    /// self, or `other` where `condition` is not 0. A compiler for GPUs might make the choice one of two addresses, and then
-    /// put what lies there into local memory; not this one.
+    /// Returns self, or `other` where `condition` is not 0. A compiler for GPUs might otherwise select one of two addresses,
+    /// and move the values there into local memory.
     fn or(self, other: Self, condition: u32) -> Self;
-    /// self, computed here and now: a compiler for GPUs may otherwise put it off behind later branches, and keep all that
-    /// it is made from in registers until then.
+    /// Returns self, computed at this point: a compiler for GPUs may otherwise defer it past later branches, and keep all of
+    /// its inputs in registers until then.
     fn black_box(self) -> Self;
-    /// Ends the arithmetic that made `x`, a value of these numbers. Those of several sites are then in memory: what comes before and after is
-    /// not mixed, which would take more registers than there are.
-    #[inline(always)]
+    /// Ends the arithmetic that made `x`, a value of these numbers. Values of several sites are then in memory: the code before
+    /// and after is not interleaved, which would take more registers than exist.
+    #[inline]
     fn settle<X>(_: &mut X) {}
-    /// An argument in this precision.
+    /// Returns an argument in this precision.
     fn of(x: Scalar) -> Self;
-    /// One argument where something is true, the other elsewhere.
+    /// Returns `x` where `is` holds, `other` elsewhere.
     fn where_or(is: Where, x: Scalar, other: Scalar) -> Self;
-    /// self · b where something is true, self elsewhere.
+    /// Returns self · b where `is` holds, self elsewhere.
     fn times_where(self, is: Where, b: Self) -> Self;
 }
 
@@ -104,14 +104,14 @@ macro_rules! real {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
             // On a CPU without FMA instructions this calls a library function: slow, but the same result everywhere.
-            #[inline(always)]
+            #[inline]
             fn mul_add(self, b: Self, c: Self) -> Self {
                 #[cfg(target_arch = "nvptx64")]
                 return core::$t::math::mul_add(self, b, c);
                 #[cfg(not(target_arch = "nvptx64"))]
                 return $t::mul_add(self, b, c);
             }
-            #[inline(always)]
+            #[inline]
             fn or(self, other: Self, condition: u32) -> Self {
                 #[cfg(target_arch = "nvptx64")]
                 {
@@ -130,7 +130,7 @@ macro_rules! real {
                 #[cfg(not(target_arch = "nvptx64"))]
                 if condition == 0 { self } else { other }
             }
-            #[inline(always)]
+            #[inline]
             fn black_box(self) -> Self {
                 #[cfg(target_arch = "nvptx64")]
                 {
@@ -142,43 +142,43 @@ macro_rules! real {
                 #[cfg(not(target_arch = "nvptx64"))]
                 self
             }
-            #[inline(always)]
+            #[inline]
             fn of(x: Scalar) -> Self {
                 x.$t
             }
-            #[inline(always)]
+            #[inline]
             fn where_or(is: Where, x: Scalar, other: Scalar) -> Self {
                 Self::of(if is.any() { x } else { other })
             }
-            #[inline(always)]
+            #[inline]
             fn times_where(self, is: Where, b: Self) -> Self {
                 if is.any() { self * b } else { self }
             }
-            #[inline(always)]
+            #[inline]
             fn from_f64(x: f64) -> Self {
                 x as $t
             }
-            #[inline(always)]
+            #[inline]
             fn to_f64(self) -> f64 {
                 self as f64
             }
-            #[inline(always)]
+            #[inline]
             fn over(self, b: Self) -> Self {
                 self / b
             }
-            #[inline(always)]
+            #[inline]
             fn root(self) -> Self {
                 elementary::sqrt(self as f64) as $t
             }
-            #[inline(always)]
+            #[inline]
             fn where_positive(self, x: Self, other: Self) -> Self {
                 if self > 0.0 { x } else { other }
             }
-            #[inline(always)]
+            #[inline]
             fn sqrt_or_zero(self) -> Self {
                 instruction::$t::sqrt(if self > 0.0 { self } else { 0.0 })
             }
-            #[inline(always)]
+            #[inline]
             fn reciprocal(self) -> Self {
                 instruction::$t::reciprocal(self)
             }
@@ -188,14 +188,14 @@ macro_rules! real {
 real!(f32, reg32, "selp.f32");
 real!(f64, reg64, "selp.f64");
 
-/// Functions for which a GPU has instructions of its own: in single precision the fast approximations, good to a few
-/// units in the last place.
+/// Functions for which a GPU has instructions: in single precision the fast approximations, accurate to a few units in the last
+/// place.
 mod instruction {
     pub mod f32 {
         #[cfg(target_arch = "nvptx64")]
         macro_rules! unary {
             ($name:ident, $text:literal) => {
-                #[inline(always)]
+                #[inline]
                 pub fn $name(x: f32) -> f32 {
                     let out: f32;
                     // SAFETY: arithmetic on registers.
@@ -224,7 +224,7 @@ mod instruction {
         #[cfg(target_arch = "nvptx64")]
         macro_rules! unary {
             ($name:ident, $text:literal) => {
-                #[inline(always)]
+                #[inline]
                 pub fn $name(x: f64) -> f64 {
                     let out: f64;
                     // SAFETY: arithmetic on registers.
@@ -244,14 +244,14 @@ mod instruction {
         // steps of Newton's method from the 20 bits of the approximations come within an ulp for numbers of ordinary
         // size.
         #[cfg(target_arch = "nvptx64")]
-        #[inline(always)]
+        #[inline]
         pub fn reciprocal(x: f64) -> f64 {
             use crate::algebra::Real;
             let refine = |y: f64| Real::mul_add(y, Real::mul_add(-x, y, 1.0), y);
             refine(refine(approximate_inverse(x)))
         }
         #[cfg(target_arch = "nvptx64")]
-        #[inline(always)]
+        #[inline]
         pub fn sqrt(x: f64) -> f64 {
             use crate::algebra::Real;
             let y = approximate_inverse_sqrt(if x > 1e-280 { x } else { 1e-280 });
@@ -271,19 +271,19 @@ mod instruction {
     }
 }
 
-/// The point on the unit circle with angle φ from t = tan(φ/4), |t| ≤ 1: rational, where the angle itself would need a
+/// Returns the point on the unit circle with angle φ from t = tan(φ/4), |t| ≤ 1: rational, where the angle itself would need a
 /// sine and a cosine, and as even in its rounding errors.
-#[inline(always)]
+#[inline]
 pub fn phase_from_quarter_tangent<T: Real>(t: T) -> Complex<T> {
     let square = t * t;
     let inverse = (T::ONE + square).reciprocal();
-    // Of φ/2, then doubled.
+    // Point at angle φ/2, then doubled.
     let (cos, sin) = ((T::ONE - square) * inverse, (t + t) * inverse);
     complex(cos.mul_add(cos, -(sin * sin)), (sin + sin) * cos)
 }
 
 /// t = tan(φ/4) of a complex number with angle φ in (−π, π]; 0 for 0, NaN for NaN.
-#[inline(always)]
+#[inline]
 pub fn quarter_tangent(z: Complex<f64>) -> f64 {
     let square = z.norm_sqr();
     let norm = square.sqrt_or_zero();

@@ -1,6 +1,6 @@
 //! Real numbers of several sites at once, in vector registers of a CPU.
 //!
-//! Instructions, not loops over arrays: compilers keep arrays of a kernel's size in memory.
+//! Instructions instead of loops over arrays: compilers keep arrays of a kernel's size in memory.
 use super::{Complex, Real, Scalar, complex};
 use crate::Precision;
 use crate::lattice::{Where, lanes::first_and_turn};
@@ -11,9 +11,9 @@ use core::arch::x86_64::*;
 use core::cmp::Ordering;
 use core::ops::{Add, Mul, Neg, Sub};
 
-/// The first of a vector's places in a tile, and how its lanes are turned, from a place in it
+/// Returns the first of a vector's places in a tile, and the exchange of its lanes, from a place in it
 /// ([`place_in_tiles`](crate::storage::place_in_tiles)).
-#[inline(always)]
+#[inline]
 const fn place_and_turn(lane: usize) -> (usize, usize) {
     (lane % TILE, lane / TILE)
 }
@@ -23,9 +23,9 @@ macro_rules! operator {
     ($name:ident: $trait:ident::$function:ident by $instruction:ident) => {
         impl $trait for $name {
             type Output = Self;
-            #[inline(always)]
+            #[inline]
             fn $function(self, b: Self) -> Self {
-                // SAFETY: as the type says.
+                // SAFETY: as stated at the type.
                 $name(unsafe { $instruction(self.0, b.0) })
             }
         }
@@ -44,46 +44,46 @@ macro_rules! vector {
         pub struct $name($register);
 
         impl $name {
-            #[inline(always)]
+            #[inline]
             fn array(self) -> [$t; $n] {
                 // SAFETY: as many numbers as the register has.
                 unsafe { core::mem::transmute(self.0) }
             }
-            /// The numbers in double, those of both halves added if they are in single.
-            #[inline(always)]
+            /// Returns the numbers in double, those of both halves added if they are in single.
+            #[inline]
             #[allow(unused_unsafe, reason = "those in double are there already")]
             fn doubles(self) -> $doubles {
                 let $single = self.0;
-                // SAFETY: as the type says.
+                // SAFETY: as stated at the type.
                 $doubles(unsafe { $added })
             }
-            /// Numbers of `other` where `is`.
-            #[inline(always)]
+            /// Returns the numbers of `other` where `is` holds, and those of self elsewhere.
+            #[inline]
             #[allow(unused_unsafe, reason = "some choose between registers, without an instruction of the type's")]
             fn blended(self, other: Self, is: Where) -> Self {
                 let ($x, $other, $bits) = (self.0, other.0, is.bits());
-                // SAFETY: as the type says.
+                // SAFETY: as stated at the type.
                 $name(unsafe { $blended })
             }
-            #[inline(always)]
+            #[inline]
             fn splat(x: $t) -> Self {
-                // SAFETY: as the type says.
+                // SAFETY: as stated at the type.
                 $name(unsafe { $splat(x) })
             }
-            /// Where the parts of complex number `k` are, those of a site next to each other.
-            #[inline(always)]
+            /// Returns the address of the real and imaginary parts of complex number `k`; those of a site are adjacent.
+            #[inline]
             unsafe fn number_at(tile: Global, lane: usize, k: usize) -> *mut $t {
                 unsafe { tile.0.add((Self::TILE * k + lane) * Self::BYTES).cast() }
             }
         }
         impl PartialEq for $name {
-            #[inline(always)]
+            #[inline]
             fn eq(&self, other: &Self) -> bool {
                 self.array() == other.array()
             }
         }
         impl PartialOrd for $name {
-            #[inline(always)]
+            #[inline]
             fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
                 self.array().partial_cmp(&other.array())
             }
@@ -93,9 +93,9 @@ macro_rules! vector {
         operator!($name: Mul::mul by $mul);
         impl Neg for $name {
             type Output = Self;
-            #[inline(always)]
+            #[inline]
             fn neg(self) -> Self {
-                // SAFETY: as the type says.
+                // SAFETY: as stated at the type.
                 $name(unsafe { $xor(self.0, $splat(-0.0)) })
             }
         }
@@ -104,30 +104,30 @@ macro_rules! vector {
             type Double = $double;
             const ZERO: Self = $name(unsafe { core::mem::transmute::<[$t; $n], $register>([0.0; $n]) });
             const ONE: Self = $name(unsafe { core::mem::transmute::<[$t; $n], $register>([1.0; $n]) });
-            #[inline(always)]
+            #[inline]
             fn mul_add(self, b: Self, c: Self) -> Self {
-                // SAFETY: as the type says.
+                // SAFETY: as stated at the type.
                 $name(unsafe { $fma(self.0, b.0, c.0) })
             }
-            #[inline(always)]
+            #[inline]
             fn from_f64(x: f64) -> Self {
                 Self::splat(x as $t)
             }
-            #[inline(always)]
+            #[inline]
             fn to_f64(self) -> f64 {
                 self.doubles().total()
             }
-            #[inline(always)]
+            #[inline]
             fn sum([a, b, c, d]: [Self; 4]) -> f64 {
                 ((a.doubles() + b.doubles()) + (c.doubles() + d.doubles())).total()
             }
-            #[inline(always)]
+            #[inline]
             fn cast<T: Real>(self) -> T {
                 const { assert!(T::LANES == Self::LANES && size_of::<T>() == size_of::<Self>(), "kernels in lanes have one precision") };
                 // SAFETY: it is the same type.
                 unsafe { core::mem::transmute_copy(&self) }
             }
-            #[inline(always)]
+            #[inline]
             #[allow(unused_unsafe, reason = "those in double are there already")]
             fn part<T: Real>(self, part: usize) -> T {
                 const {
@@ -136,7 +136,7 @@ macro_rules! vector {
                     assert!(is_own || is_double, "parts have the same precision, or are in double");
                 }
                 let ($x, $half) = (self.0, part);
-                // SAFETY: as the type says; it is the same type.
+                // SAFETY: as stated at the type; it is the same type.
                 unsafe {
                     if const { T::LANES == Self::LANES } {
                         core::mem::transmute_copy(&self)
@@ -145,73 +145,73 @@ macro_rules! vector {
                     }
                 }
             }
-            #[inline(always)]
+            #[inline]
             fn lane(self, lane: usize) -> f64 {
                 self.array()[lane] as f64
             }
-            #[inline(always)]
+            #[inline]
             fn with_lane(self, lane: usize, x: f64) -> Self {
                 let mut numbers = self.array();
                 numbers[lane] = x as $t;
                 // SAFETY: as many numbers as the register has.
                 $name(unsafe { core::mem::transmute::<[$t; $n], $register>(numbers) })
             }
-            #[inline(always)]
+            #[inline]
             fn over(self, b: Self) -> Self {
-                // SAFETY: as the type says.
+                // SAFETY: as stated at the type.
                 $name(unsafe { $div(self.0, b.0) })
             }
-            #[inline(always)]
+            #[inline]
             fn root(self) -> Self {
-                // SAFETY: as the type says.
+                // SAFETY: as stated at the type.
                 $name(unsafe { $sqrt(self.0) })
             }
-            #[inline(always)]
+            #[inline]
             fn where_positive(self, x: Self, other: Self) -> Self {
                 let ($sign, $then, $else) = (self.0, x.0, other.0);
-                // SAFETY: as the type says.
+                // SAFETY: as stated at the type.
                 $name(unsafe { $selected })
             }
-            #[inline(always)]
+            #[inline]
             fn sqrt_or_zero(self) -> Self {
-                // SAFETY: as the type says.
+                // SAFETY: as stated at the type.
                 $name(unsafe { $sqrt($max(self.0, $splat(0.0))) })
             }
-            #[inline(always)]
+            #[inline]
             fn reciprocal(self) -> Self {
                 Self::ONE.over(self)
             }
-            #[inline(always)]
+            #[inline]
             fn or(self, other: Self, condition: u32) -> Self {
                 if condition == 0 { self } else { other }
             }
-            #[inline(always)]
+            #[inline]
             fn black_box(self) -> Self {
                 self
             }
-            #[inline(always)]
+            #[inline]
             fn settle<X>(x: &mut X) {
                 core::hint::black_box(x);
             }
-            #[inline(always)]
+            #[inline]
             fn of(x: Scalar) -> Self {
                 Self::splat($t::of(x))
             }
-            #[inline(always)]
+            #[inline]
             fn where_or(is: Where, x: Scalar, other: Scalar) -> Self {
                 Self::of(other).blended(Self::of(x), is)
             }
-            #[inline(always)]
+            #[inline]
             fn times_where(self, is: Where, b: Self) -> Self {
                 self.blended(self * b, is)
             }
         }
         impl Rounded for $name {
-            #[inline(always)]
+            #[inline]
             fn of_rhs(all: &PerRhs, rhs: u32) -> Self {
                 Self::splat($t::of_rhs(all, rhs))
             }
-            #[inline(always)]
+            #[inline]
             fn number(of: &Number) -> Complex<Self> {
                 let Complex { re, im } = $t::number(of);
                 complex(Self::splat(re), Self::splat(im))
@@ -220,7 +220,7 @@ macro_rules! vector {
         impl Element for $name {
             const PRECISION: Precision = <$t as Element>::PRECISION;
             const BYTES: usize = <$t as Element>::BYTES;
-            #[inline(always)]
+            #[inline]
             fn site(i: u32, $lane: usize) -> u32 {
                 let (first, turn) = first_and_turn(i);
                 first + ($site as u32 ^ turn)
@@ -230,7 +230,7 @@ macro_rules! vector {
                 let z = unsafe { Self::straight(tile, lane, k, access) };
                 if Self::is_turned(lane) { complex(z.re.turned(lane), z.im.turned(lane)) } else { z }
             }
-            #[inline(always)]
+            #[inline]
             unsafe fn straight(tile: Global, lane: usize, k: usize, _: Access) -> Complex<Self> {
                 let (lane, _) = place_and_turn(lane);
                 unsafe {
@@ -239,14 +239,14 @@ macro_rules! vector {
                     complex($name($re_of), $name($im_of))
                 }
             }
-            #[inline(always)]
+            #[inline]
             fn is_turned(lane: usize) -> bool {
                 place_and_turn(lane).1 != 0
             }
-            #[inline(always)]
+            #[inline]
             fn turned(self, lane: usize) -> Self {
                 let ($x, $turn) = (self.0, place_and_turn(lane).1);
-                // SAFETY: as the type says.
+                // SAFETY: as stated at the type.
                 $name(unsafe { $turned })
             }
             #[inline(always)]
@@ -260,7 +260,7 @@ macro_rules! vector {
                     $store(to.add($n), b);
                 }
             }
-            #[inline(always)]
+            #[inline]
             unsafe fn of_array(array: Global, k: usize) -> Complex<Self> {
                 let Complex { re, im } = unsafe { $t::of_array(array, k) };
                 complex(Self::splat(re), Self::splat(im))
@@ -288,7 +288,7 @@ vector!(F32x16: [f32; 16] in __m512, _mm512_add_ps _mm512_sub_ps _mm512_mul_ps _
     },
     F64x8 F64x8: |x| _mm512_add_pd(_mm512_cvtps_pd(_mm512_castps512_ps256(x)), _mm512_cvtps_pd(_mm512_extractf32x8_ps::<1>(x))),
     |part| {
-        // Of two sites that follow each other in single precision the numbers are eight apart, of two in double four.
+        // Numbers of two consecutive sites are eight apart in single precision, and four apart in double.
         let places = _mm512_setr_epi32(0, 8, 1, 9, 4, 12, 5, 13, 0, 0, 0, 0, 0, 0, 0, 0);
         let numbers = _mm512_permutexvar_ps(_mm512_add_epi32(places, _mm512_set1_epi32(2 * part as i32)), x);
         _mm512_cvtps_pd(_mm512_castps512_ps256(numbers))
@@ -361,7 +361,7 @@ vector!(F64x4: [f64; 4] in __m256d, _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _m
 macro_rules! total {
     ($($name:ident)*) => {$(
         impl $name {
-            #[inline(always)]
+            #[inline]
             fn total(self) -> f64 {
                 let (mut numbers, mut half) = (self.array(), Self::LANES / 2);
                 while half > 0 {

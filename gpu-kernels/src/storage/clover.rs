@@ -14,12 +14,15 @@ pub struct Block<T> {
     pub lower: [Complex<T>; 15],
 }
 
-/// Place of element (row, column), row > column, in [`Block::lower`].
+/// Factor of stored blocks: the two changes of spin basis around them are made without their 1/√2.
+pub const HALF: f64 = 0.5;
+
+/// Returns the place of element (row, column), row > column, in [`Block::lower`].
 pub const fn lower_index(row: usize, column: usize) -> usize {
     row * (row - 1) / 2 + column
 }
 
-/// The larger of two numbers, or NaN if either is: a NaN must survive storage.
+/// Returns the larger of two numbers, or NaN if either is: a NaN must survive storage.
 #[inline(always)]
 fn larger_or_nan<T: Real>(a: T, b: T) -> T {
     let is_nan = a.partial_cmp(&a).is_none();
@@ -30,7 +33,7 @@ impl<T: Real> Block<T> {
     /// 0
     pub const ZERO: Self = Block { diagonal: [T::ZERO; 6], lower: [Complex::ZERO; 15] };
 
-    /// The product with two spins.
+    /// Returns the product with two spins.
     #[inline(always)]
     pub fn times(&self, [a, b]: [Colour<T>; 2]) -> [Colour<T>; 2] {
         let x = [a.0[0], a.0[1], a.0[2], b.0[0], b.0[1], b.0[2]];
@@ -51,7 +54,7 @@ impl<T: Real> Block<T> {
         row!(5: 0 1 2 3 4;);
         [Colour([y[0], y[1], y[2]]), Colour([y[3], y[4], y[5]])]
     }
-    /// The largest absolute value of any real or imaginary part, NaN if one is.
+    /// Returns the largest absolute value of any real or imaginary part, NaN if one is.
     #[inline(always)]
     fn largest(&self) -> T {
         let mut largest = T::ZERO;
@@ -65,12 +68,12 @@ impl<T: Real> Block<T> {
         }
         largest
     }
-    /// Complex number `j` of the record of 18 that is kept: the diagonal in pairs, then the lower triangle.
+    /// Returns complex number `j` of the stored record of 18: the diagonal in pairs, then the lower triangle.
     #[inline(always)]
     fn record(&self, j: usize) -> Complex<T> {
         if j < 3 { complex(self.diagonal[2 * j], self.diagonal[2 * j + 1]) } else { self.lower[j - 3] }
     }
-    /// The block from its record.
+    /// Returns the block from its record.
     #[inline(always)]
     pub(super) fn from_record(at: impl Fn(usize) -> Complex<T>) -> Self {
         let (d, e, f) = (at(0), at(1), at(2));
@@ -97,7 +100,7 @@ impl<T: Real> Block<T> {
     }
 }
 
-/// How a precision keeps the two blocks of a site.
+/// Storage format of the two clover blocks of a site in a precision.
 pub trait CloverFormat: NumberFormat {
     /// Bytes per site.
     const CLOVER_BYTES: usize;
@@ -114,7 +117,7 @@ pub trait StoreClover: CloverFormat {
     /// Writes both blocks of a site.
     ///
     /// # Safety
-    /// The tile is valid and the element written by nobody else.
+    /// The tile is valid, and no other thread writes the element.
     unsafe fn store_blocks(tile: Global, lane: usize, blocks: &[Block<f64>; 2]);
 }
 
@@ -123,7 +126,7 @@ pub trait StoreBlock: StoreClover {
     /// Writes the block of `chirality`.
     ///
     /// # Safety
-    /// The tile is valid and the element written by nobody else.
+    /// The tile is valid, and no other thread writes the element.
     unsafe fn store_block(tile: Global, lane: usize, chirality: usize, block: &Block<f64>);
 }
 
@@ -187,10 +190,10 @@ macro_rules! clover_format {
 clover_format!(Double: 18 chunks a block);
 clover_format!(Single: 9 chunks a block);
 
-/// A block of words, one a complex number: four and a half chunks, so that the two blocks of a site share a chunk.
+/// Reads a block of words, one a complex number: four and a half chunks, so that the two blocks of a site share a chunk.
 ///
 /// # Safety
-/// As [`CloverFormat::load_block`].
+/// The contract of [`CloverFormat::load_block`] holds.
 #[inline(always)]
 unsafe fn load_words<P: LinkWords>(tile: Global, lane: usize, chirality: usize) -> Block<P::Real> {
     let mut chunks = [Chunk::default(); 5];
@@ -203,7 +206,7 @@ unsafe fn load_words<P: LinkWords>(tile: Global, lane: usize, chirality: usize) 
     Block::from_record(|j| P::decode_link(|i| chunks[(first + i) / 4].0[(first + i) % 4], j))
 }
 
-/// Without a norm: rounded relative to themselves, elements need none between 6 · 10⁻⁵ and 65504.
+/// Blocks without a norm: rounding is relative, so that elements between 6 · 10⁻⁵ and 65504 need none.
 impl CloverFormat for Fp16 {
     const CLOVER_BYTES: usize = 9 * 16;
     #[inline(always)]
@@ -248,11 +251,11 @@ impl StoreClover for Half {
 const _: () = assert!((TILE * <Half as CloverFormat>::CLOVER_BYTES).is_multiple_of(4 * TILE), "tiles stay aligned");
 const _: () = assert!((TILE * <Fp16 as CloverFormat>::CLOVER_BYTES).is_multiple_of(4 * TILE), "tiles stay aligned");
 
-/// The clover term, or its inverse, times N spinors in the device's basis. The blocks must have been stored with the
-/// factor ½ of the two changes of basis (`clover::HALF`).
+/// Applies the clover term, or its inverse, to N spinors in the device's basis. The blocks must have been stored with the
+/// factor ½ of the two changes of basis ([`HALF`]).
 ///
 /// # Safety
-/// As [`CloverFormat::load_block`].
+/// The contract of [`CloverFormat::load_block`] holds.
 #[inline(always)]
 pub unsafe fn apply_clover<P: CloverFormat, const N: usize>(
     tile: Global,

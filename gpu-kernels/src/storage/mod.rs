@@ -1,4 +1,4 @@
-//! Storage formats as types: a new one is one file here and no change in any kernel.
+//! Storage formats as types: a new one is one file in this module and no change in any kernel.
 //!
 //! Fields are kept in tiles of [`TILE`] consecutive sites: \[tile\]\[16-byte chunk\]\[site of the tile\], so that a warp
 //! reads whole cache lines; on a CPU, where vector registers take one number of several sites, \[tile\]\[number\]\[site\]
@@ -22,7 +22,7 @@ mod site;
 mod staged;
 mod words;
 
-pub use clover::{Block, CloverFormat, StoreBlock, StoreClover, apply_clover, lower_index};
+pub use clover::{Block, CloverFormat, HALF, StoreBlock, StoreClover, apply_clover, lower_index};
 pub use double::Double;
 pub use element::Element;
 pub(crate) use element::{load_momentum, load_su3, store_momentum, store_su3};
@@ -43,18 +43,18 @@ use crate::Precision;
 use crate::algebra::{Colour, Complex, DiracSpinor, Projector, Scaled, ScaledColour};
 use crate::memory::{Access, Chunk, Global};
 
-/// Sites per tile in single precision and in 16 bits. In double, [`Element::TILE`] says.
+/// Sites per tile in single precision and in 16 bits. For other types see [`Element::TILE`].
 pub const TILE: usize = <f32 as Element>::TILE;
 /// Bytes from one complex number of a record to its next on a CPU: two cache lines.
 const NUMBER_STRIDE: usize = 128;
-/// Fields have memory for a multiple of so many sites: whole tiles on every backend.
+/// Granularity of allocation: fields have memory for a multiple of this number of sites, whole tiles on every backend.
 pub const PADDING: usize = 32;
-/// The sites that there is memory for in a field of `sites` sites.
+/// Returns the number of sites for which a field of `sites` sites has memory.
 pub const fn padded(sites: usize) -> usize {
     sites.next_multiple_of(PADDING)
 }
-/// The tile of a site, and its place in it. Sites of a group that a vector register takes have the place of the first one; how they
-/// are turned is told in the bits above [`TILE`].
+/// Returns the tile of a site, and its place in it. Sites of a group in a vector register have the place of the first one; the
+/// bits above [`TILE`] encode the exchange of lanes.
 #[inline(always)]
 pub(crate) fn place_in_tiles<T: Element>(i: u32) -> (u32, usize) {
     let sites = T::TILE as u32;
@@ -69,12 +69,12 @@ pub(crate) fn place_in_tiles<T: Element>(i: u32) -> (u32, usize) {
 /// Bytes from one chunk of a site to its next.
 pub(crate) const STRIDE: usize = 16 * TILE;
 
-/// A precision of storage, with the arithmetic that goes with it. The functions given here are those of fields whose complex numbers are
-/// kept one by one ([`Element`]).
+/// A precision of storage, with its arithmetic. The provided functions are those of fields whose complex numbers are stored one
+/// by one ([`Element`]).
 pub trait NumberFormat: Copy + Send + Sync + 'static {
     /// Real numbers in registers.
     type Real: Element;
-    /// As a value.
+    /// The precision as a value.
     const PRECISION: Precision;
     /// Bytes of a complex number in records that are kept number by number on a CPU, or 0 for those kept in chunks.
     const RECORD_NUMBER: usize = record::CHUNKS;
@@ -90,10 +90,10 @@ pub trait NumberFormat: Copy + Send + Sync + 'static {
     unsafe fn load_spinor(tile: Global, lane: usize, access: Access) -> DiracSpinor<Self::Real> {
         unsafe { numbers::load_spinor(tile, lane, access) }
     }
-    /// Reads what `p` needs of a spinor and projects it.
+    /// Reads the part of a spinor that `p` needs, and projects it.
     ///
     /// # Safety
-    /// As [`load_spinor`](Self::load_spinor); nothing writes the tile meanwhile.
+    /// The contract of [`load_spinor`](Self::load_spinor) holds; nothing writes the tile meanwhile.
     #[inline(always)]
     unsafe fn load_projected(tile: Global, lane: usize, p: Projector) -> Scaled<Self::Real> {
         unsafe { numbers::load_projected(tile, lane, p) }
@@ -101,27 +101,27 @@ pub trait NumberFormat: Copy + Send + Sync + 'static {
     /// Writes a spinor.
     ///
     /// # Safety
-    /// The tile is valid and the element written by nobody else.
+    /// The tile is valid, and no other thread writes the element.
     #[inline(always)]
     unsafe fn store_spinor(tile: Global, lane: usize, s: &DiracSpinor<Self::Real>) {
         unsafe { numbers::store_spinor(tile, lane, s) }
     }
 
-    /// Bytes of what a projector leaves of a spinor.
+    /// Bytes of a projected spinor.
     const HALF_SPINOR_BYTES: usize;
-    /// Reads a half spinor of the tile at `tile`; `time`: a projector in t made it.
+    /// Reads a half spinor of the tile at `tile`; `time`: it is the projection by a projector in t.
     ///
     /// # Safety
-    /// As [`load_projected`](Self::load_projected).
+    /// The contract of [`load_projected`](Self::load_projected) holds.
     #[inline(always)]
     unsafe fn load_half_spinor(tile: Global, lane: usize, time: bool) -> Scaled<Self::Real> {
         unsafe { numbers::load_half_spinor(tile, lane, time) }
     }
-    /// Reads a spinor, and writes what `p` makes of it to another tile: [`load_half_spinor`](Self::load_half_spinor)
-    /// then gives what [`load_projected`](Self::load_projected) gives here, in `Half` but for rounding.
+    /// Reads a spinor, and writes its projection by `p` to another tile: [`load_half_spinor`](Self::load_half_spinor) there
+    /// equals [`load_projected`](Self::load_projected) here, in `Half` up to rounding.
     ///
     /// # Safety
-    /// Both tiles are valid; nothing writes the first meanwhile, nobody else that element of the second.
+    /// Both tiles are valid; nothing writes the first meanwhile, and no other thread writes that element of the second.
     #[inline(always)]
     unsafe fn store_projected(from: (Global, usize), p: Projector, to: (Global, usize)) {
         unsafe { numbers::store_projected::<Self::Real>(from, p, to) }
@@ -132,7 +132,7 @@ pub trait NumberFormat: Copy + Send + Sync + 'static {
     /// Reads a colour vector of the tile at `tile`.
     ///
     /// # Safety
-    /// As [`load_spinor`](Self::load_spinor).
+    /// The contract of [`load_spinor`](Self::load_spinor) holds.
     #[inline(always)]
     unsafe fn load_colour(tile: Global, lane: usize, access: Access) -> ScaledColour<Self::Real> {
         unsafe { numbers::load_colour(tile, lane, access) }
@@ -140,7 +140,7 @@ pub trait NumberFormat: Copy + Send + Sync + 'static {
     /// Writes a colour vector.
     ///
     /// # Safety
-    /// As [`store_spinor`](Self::store_spinor).
+    /// The contract of [`store_spinor`](Self::store_spinor) holds.
     #[inline(always)]
     unsafe fn store_colour(tile: Global, lane: usize, c: &Colour<Self::Real>) {
         unsafe { numbers::store_colour(tile, lane, c) }
@@ -148,7 +148,7 @@ pub trait NumberFormat: Copy + Send + Sync + 'static {
     /// Copies a colour vector, bit by bit.
     ///
     /// # Safety
-    /// Both tiles are valid; nothing writes the first meanwhile, nobody else that element of the second.
+    /// Both tiles are valid; nothing writes the first meanwhile, and no other thread writes that element of the second.
     #[inline(always)]
     unsafe fn copy_colour((from, lane): (Global, usize), (to, place): (Global, usize)) {
         unsafe { Self::store_colour(to, place, &Self::load_colour(from, lane, Access::Shared).value()) }
@@ -162,19 +162,19 @@ pub trait NumberFormat: Copy + Send + Sync + 'static {
 pub trait LinkWords: NumberFormat {
     /// 32-bit words per complex number of a link.
     const LINK_WORDS: usize;
-    /// Complex number `j` of a link record, from its words.
+    /// Returns complex number `j` of a link record, from its words.
     fn decode_link(word: impl Fn(usize) -> u32, j: usize) -> Complex<Self::Real>;
-    /// The words of a complex number of a link; the first [`LINK_WORDS`](Self::LINK_WORDS) count.
+    /// Returns the words of a complex number of a link; the first [`LINK_WORDS`](Self::LINK_WORDS) count.
     fn encode_link(z: Complex<f64>) -> [u32; 4];
 }
 
-/// Two single-precision complex numbers in a chunk.
+/// Returns the two single-precision complex numbers in a chunk.
 #[inline(always)]
 pub(crate) fn two_singles(c: Chunk) -> [Complex<f32>; 2] {
     let [a, b, c, d] = c.0.map(f32::from_bits);
     [Complex { re: a, im: b }, Complex { re: c, im: d }]
 }
-/// One double-precision complex number in a chunk.
+/// Returns the one double-precision complex number in a chunk.
 #[inline(always)]
 fn one_double([a, b, c, d]: [u32; 4]) -> Complex<f64> {
     let join = |low: u32, high: u32| f64::from_bits((high as u64) << 32 | low as u64);

@@ -1,4 +1,4 @@
-//! Blocks of vectors as matrices: what block solvers need of a space.
+//! Blocks of vectors as matrices, for block solvers.
 use super::device::DeviceField;
 use super::space::FieldSpace;
 use crate::backend::view;
@@ -8,25 +8,25 @@ use gpu_kernels::block::{BLOCK_UPDATE, BlockUpdate, GRAM, GRAM_TILE, Gram};
 use gpu_kernels::field::Field;
 use gpu_kernels::gram_of_warps::{GRAM_OF_WARPS, GramOfWarps};
 use gpu_kernels::lattice::Divisor;
-use gpu_kernels::per_rhs::MAX_RHS;
+use gpu_kernels::per_rhs::MAX_RHS_WITH_NUMBERS;
 use num_complex::Complex64;
 use solvers::VectorSpace;
 use std::ops::Range;
 
-/// So many vectors are few for a warp.
+/// Largest number of vectors that is too small for products by warps to pay.
 const FEW: usize = 4;
 
 impl FieldSpace {
-    /// [`gram`](VectorSpace::gram): for each slice of a fifth dimension, one launch and one wait for up to 16 right-hand sides.
+    /// Computes [`gram`](VectorSpace::gram): for each slice of a fifth dimension, one launch and one wait for up to 16 right-hand sides.
     pub(super) fn products_of_all(&self, x: &DeviceField, y: &DeviceField, out: &mut [Complex64]) -> Result {
         let n = self.nrhs();
         self.expect(x, n)?;
         self.expect(y, n)?;
         for s in 0..self.shape.ls {
             // A launch has room for the sums of 16 × 16 products, as many rhs as go together elsewhere.
-            for first_x in (0..n).step_by(MAX_RHS) {
-                for first_y in (0..n).step_by(MAX_RHS) {
-                    let [rows, columns] = [first_x, first_y].map(|first| first..n.min(first + MAX_RHS));
+            for first_x in (0..n).step_by(MAX_RHS_WITH_NUMBERS) {
+                for first_y in (0..n).step_by(MAX_RHS_WITH_NUMBERS) {
+                    let [rows, columns] = [first_x, first_y].map(|first| first..n.min(first + MAX_RHS_WITH_NUMBERS));
                     self.products_of_slice((x.slice(s), rows), (y.slice(s), columns), |pair, product| {
                         let sum = if s == 0 { product } else { out[pair] + product };
                         out[pair] = sum;
@@ -36,7 +36,7 @@ impl FieldSpace {
         }
         Ok(())
     }
-    /// The products of some right-hand sides of one slice each; `take` gets their places in the matrix of all.
+    /// Computes the products of some right-hand sides of one slice each; `take` gets their places in the matrix of all.
     fn products_of_slice(
         &self,
         (x, rows): (Field, Range<usize>),
@@ -55,7 +55,7 @@ impl FieldSpace {
             along: Divisor::new(along as u32),
         };
         let (backend, sites) = (self.domain().backend(), self.domain().half_sites());
-        // A warp always multiplies as many as it can: with few vectors most of that is for nothing. Where the other way
+        // A warp always multiplies as many vectors as it can, so with few vectors most of its work is wasted. Where the other kernel
         // becomes faster was not measured.
         let size = (sites, tiles as u32);
         if (FEW + 1..=GramOfWarps::MOST).contains(&m.max(k)) {
@@ -76,7 +76,7 @@ impl FieldSpace {
         Ok(())
     }
 
-    /// y_j ← Σ_i x_i a_ij, with the old y_j before it if `add`.
+    /// Computes y_j ← Σ_i x_i a_ij, plus the old y_j if `add`.
     pub(super) fn combine(&self, a: &[Complex64], x: &DeviceField, y: &mut DeviceField, add: bool) -> Result {
         let (n, full, backend) = (self.nrhs(), self.shape.nrhs, self.domain().backend());
         self.expect(x, n)?;
@@ -88,7 +88,7 @@ impl FieldSpace {
             Some(table) => table,
             none => none.insert(backend.allocate(full * full * number, "coefficients of a block")?),
         };
-        // In the order of the work: the launch before has read what was there.
+        // Launches are ordered: the previous one has read what the table held.
         backend.upload(&numbers, table, 0)?;
         for s in 0..self.shape.ls {
             let kernel = BlockUpdate {
@@ -105,7 +105,7 @@ impl FieldSpace {
     }
 }
 
-/// A number as tables keep it: in the precision of a kernel's arithmetic.
+/// Returns a number in the form of tables: in the precision of a kernel's arithmetic.
 fn bytes(precision: Precision, c: Complex64) -> Vec<u8> {
     let parts = [c.re, c.im];
     match precision {

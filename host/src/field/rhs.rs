@@ -1,4 +1,4 @@
-//! The blocks of right-hand sides of one launch, and the coefficients that kernels have for each of them.
+//! Blocks of right-hand sides of one launch, and the coefficients that kernels have for each of them.
 use super::device::DeviceField;
 use super::shape::FieldShape;
 use crate::domain::{DeviceError, Domain, Result};
@@ -10,18 +10,18 @@ use num_complex::Complex64;
 use std::cell::Cell;
 use std::ops::Range;
 
-/// Blocks in a row, as many as one launch takes at most, of fields on one domain: see [`FieldShape`].
+/// Consecutive blocks, at most as many as one launch takes, of fields on one domain: see [`FieldShape`].
 pub(super) struct BlockGroup<'a> {
     range: Range<usize>,
     domain: &'a Domain,
     /// The shape of the fields, which may have more right-hand sides.
     shape: FieldShape,
-    /// Of a field that does not fit.
+    /// Error of a field that does not have these blocks.
     misfit: Cell<Option<DeviceError>>,
 }
 
 impl<'a> BlockGroup<'a> {
-    /// All blocks of the right-hand sides `rhs`, in groups of at most `most` for a launch each.
+    /// Returns all blocks of the right-hand sides `rhs`, in groups of at most `most` blocks, one for each launch.
     pub fn groups(rhs: Range<usize>, most: usize, domain: &'a Domain, shape: FieldShape) -> impl Iterator<Item = Self> {
         let [first, end] = [rhs.start, rhs.end].map(|rhs| rhs * shape.ls);
         (first..end).step_by(most).map(move |first| BlockGroup {
@@ -31,45 +31,45 @@ impl<'a> BlockGroup<'a> {
             misfit: Cell::default(),
         })
     }
-    /// The first of them.
+    /// Returns the index of the first block.
     pub fn first(&self) -> usize {
         self.range.start
     }
-    /// How many.
+    /// Returns the number of blocks.
     pub fn count(&self) -> u32 {
         self.range.len() as u32
     }
-    /// The part of a field that they are. Only for launches after [`fit`](Self::fit), because a field may be on another
+    /// Returns these blocks of a field. The view may only be used by launches after [`fit`](Self::fit), because a field may be on another
     /// lattice, have another shape, or fewer right-hand sides.
     pub fn of(&self, x: &DeviceField) -> Field {
         self.of_precision(x, self.shape.precision)
     }
-    /// The part of a field in another precision.
+    /// Returns these blocks of a field in another precision.
     pub fn of_precision(&self, x: &DeviceField, precision: Precision) -> Field {
         if let Err(error) = x.expect(self.domain, self.shape.with_precision(precision)) {
             self.misfit.set(Some(error));
         }
         x.view_from_block(self.first())
     }
-    /// Whether all fields so far have these blocks on the domain's sites, in the format.
+    /// Checks that all fields so far have these blocks on the domain's sites, in the format.
     pub fn fit(&self) -> Result {
         self.misfit.take().map_or(Ok(()), Err)
     }
-    /// The coefficients of their right-hand sides, among those of all.
+    /// Returns the coefficients of the blocks' right-hand sides, selected from those of all.
     pub fn complex(&self, all: &[Complex64]) -> ComplexPerRhs {
         ComplexPerRhs::new(|k| coefficient(all[self.rhs(k)]))
     }
-    /// The coefficients of their right-hand sides, among those of all, where they are real.
+    /// Returns the real coefficients of the blocks' right-hand sides, selected from those of all.
     pub fn real(&self, all: &[f64]) -> PerRhs {
         PerRhs::new(|k| all[self.rhs(k)])
     }
-    /// The right-hand side to which block `k` of these belongs; that of the last block for all beyond.
+    /// Returns the right-hand side to which block `k` of these belongs; that of the last block for larger `k`.
     fn rhs(&self, k: usize) -> usize {
         (self.first() + k).min(self.range.end - 1) / self.shape.ls
     }
 }
 
-/// A coefficient as kernels have it.
+/// Returns a coefficient in the form of kernels.
 pub(super) fn coefficient(c: Complex64) -> Complex<f64> {
     Complex { re: c.re, im: c.im }
 }
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use crate::backend::Cpu;
     use crate::lattice::Lattice;
-    use gpu_kernels::per_rhs::MAX_RHS;
+    use gpu_kernels::per_rhs::MAX_RHS_WITH_NUMBERS;
 
     const HALF: FieldShape = FieldShape::spinors(Precision::Half, 3);
 
@@ -94,7 +94,7 @@ mod tests {
         let (good, narrow, other) = (field(&here, HALF), field(&here, HALF.with_nrhs(2)), field(&there, HALF));
         let single = field(&here, HALF.with_precision(Precision::Single));
         let colours = field(&here, FieldShape::colours(Precision::Half, 3));
-        let group = BlockGroup::groups(1..3, MAX_RHS, &here, HALF).next().unwrap();
+        let group = BlockGroup::groups(1..3, MAX_RHS_WITH_NUMBERS, &here, HALF).next().unwrap();
         group.of(&good);
         group.fit().unwrap();
         for (field, text) in [(&single, "'spinor single'"), (&colours, "'colour half'")] {
@@ -123,9 +123,9 @@ mod tests {
             let shape = FieldShape::spinors(Precision::Half, 40).with_ls(ls);
             for rhs in [0..1, 3..4, 0..12, 0..16, 0..17, 5..40] {
                 let mut found = Vec::new();
-                for group in BlockGroup::groups(rhs.clone(), MAX_RHS, &domain, shape) {
+                for group in BlockGroup::groups(rhs.clone(), MAX_RHS_WITH_NUMBERS, &domain, shape) {
                     let (real, complex) = (group.real(&all), group.complex(&vec![Complex64::I; 40]));
-                    assert!((1..=MAX_RHS as u32).contains(&group.count()));
+                    assert!((1..=MAX_RHS_WITH_NUMBERS as u32).contains(&group.count()));
                     assert_eq!(group.first(), ls * rhs.start + found.len());
                     found.extend((0..group.count()).map(|k| real.at::<f64>(k)));
                     assert_eq!(complex.at::<f64>(group.count() - 1).im, 1.0);
@@ -134,6 +134,6 @@ mod tests {
                 assert_eq!(found, expected);
             }
         }
-        assert_eq!(BlockGroup::groups(0..16, MAX_RHS, &domain, HALF).count(), 1);
+        assert_eq!(BlockGroup::groups(0..16, MAX_RHS_WITH_NUMBERS, &domain, HALF).count(), 1);
     }
 }

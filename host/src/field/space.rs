@@ -12,7 +12,7 @@ use gpu_kernels::blas::{
 };
 use gpu_kernels::krylov::{MULTI_AXPY, MULTI_DOT, MULTI_GRAM, MultiAxpy, MultiDot, MultiGram};
 use gpu_kernels::lattice::Divisor;
-use gpu_kernels::per_rhs::{ComplexPerRhs, MAX_RHS};
+use gpu_kernels::per_rhs::{ComplexPerRhs, MAX_RHS_WITH_NUMBERS};
 use gpu_kernels::sums::DeviceSums;
 use gpu_kernels::{FermionKind, Format, Instances, Precision, SumInstances};
 use num_complex::Complex64;
@@ -20,22 +20,22 @@ use solvers::{CgStep, ConvertFrom, Dots, Overlap, ShiftStep, VectorSpace};
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
-/// The most sums of a right-hand side's block that linear algebra makes at once.
+/// Largest number of sums of a right-hand side's block that linear algebra makes at once.
 const MOST_SUMS: usize = 3;
 
-/// The space of fermion fields of a shape on one parity: vectors have the L_s blocks of a right-hand side as their numbers.
+/// The space of fermion fields of a shape on one parity: the components of a vector are the L_s blocks of a right-hand side.
 pub struct FieldSpace {
     domain: Domain,
-    /// The shape of its fields, with all right-hand sides that they have memory for.
+    /// Shape of the fields, with all right-hand sides for which they have memory.
     pub(super) shape: FieldShape,
-    /// Number of right-hand sides that operations concern.
+    /// Number of right-hand sides on which operations act.
     nrhs: Cell<usize>,
     /// Coefficients of block updates, made when first needed.
     pub(super) table: RefCell<Option<DeviceBuffer>>,
 }
 
 impl FieldSpace {
-    /// Fields of a shape.
+    /// Makes the space of fields of a shape.
     ///
     /// # Panics
     /// Unless there are between 1 and [`MAX_RHS_PER_LAUNCH`] right-hand sides, and as many blocks as there is space for their sums: up
@@ -46,44 +46,44 @@ impl FieldSpace {
         assert!((1..=REDUCTION_SLOTS / MOST_SUMS).contains(&shape.blocks()), "space for the sums of all blocks");
         FieldSpace { domain: domain.clone(), shape, nrhs: Cell::new(nrhs), table: RefCell::default() }
     }
-    /// Where the vectors live.
+    /// Returns the domain on which the vectors are stored.
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
-    /// The shape of its vectors, with the right-hand sides that operations concern.
+    /// Returns the shape of the vectors, with the number of right-hand sides on which operations act.
     pub fn shape(&self) -> FieldShape {
         self.shape.with_nrhs(self.nrhs.get())
     }
-    /// What lives on the sites of the vectors.
+    /// Returns the fermion type of the vectors.
     pub fn kind(&self) -> FermionKind {
         self.shape.kind
     }
-    /// How their numbers are stored.
+    /// Returns the precision of the stored numbers.
     pub fn precision(&self) -> Precision {
         self.shape.precision
     }
-    /// Of kernels for its vectors.
+    /// Returns the format of the kernels for vectors of this space.
     pub(super) fn format(&self) -> Format {
         self.shape.format()
     }
     fn blocks(&self) -> usize {
         self.shape().blocks()
     }
-    /// Whether a field is one of its vectors, with so many right-hand sides at least.
+    /// Checks that a field is a vector of this space, with at least `nrhs` right-hand sides.
     pub(super) fn expect(&self, x: &DeviceField, nrhs: usize) -> Result {
         x.expect(&self.domain, self.shape.with_nrhs(nrhs))
     }
-    /// `to` ← `from`, rounded to nearest where its precision is another.
+    /// Computes `to` ← `from`, rounded to nearest where the precisions differ.
     ///
     /// # Errors
-    /// Fields of another kind or domain, or with fewer right-hand sides, and failures of the device.
+    /// Fails for fields of another kind or domain, or with fewer right-hand sides, and on failures of the device.
     pub fn convert_from(&self, from: &DeviceField, to: &mut DeviceField) -> Result {
         self.convert_with(&vec![1.0; self.nrhs()], from, to, false)
     }
-    /// `to` ← `scale` `from`, or `to` ← `to` + `scale` `from`.
+    /// Computes `to` ← `scale` `from`, or `to` ← `to` + `scale` `from` if `add`.
     fn convert_with(&self, scale: &[f64], from: &DeviceField, to: &DeviceField, add: bool) -> Result {
         let format = Format { to: Some(self.precision()), ..Format::fermions(self.kind(), from.precision()) };
-        for blocks in self.groups(0..self.nrhs(), MAX_RHS) {
+        for blocks in self.groups(0..self.nrhs(), MAX_RHS_WITH_NUMBERS) {
             let x = blocks.of_precision(from, from.precision());
             let kernel = Convert { x, y: blocks.of(to), factor: blocks.real(scale), add: u32::from(add) };
             blocks.fit()?;
@@ -114,7 +114,7 @@ impl FieldSpace {
         }
         Ok(())
     }
-    /// The step of [`LinearOperator::cg_step`](solvers::LinearOperator::cg_step) from where t = (A + σ) p is known, and its
+    /// Performs the step of [`LinearOperator::cg_step`](solvers::LinearOperator::cg_step) once t = (A + σ) p is known, and writes the
     /// curvature of four-dimensional fields to the device.
     pub(crate) fn cg_step(
         &self,
@@ -138,14 +138,14 @@ impl FieldSpace {
             norm2[j] = new;
         })
     }
-    /// Runs a kernel with what `arguments` makes for right-hand sides that go in one launch, until all of `rhs` are done.
+    /// Runs a kernel with the arguments that `arguments` makes for the right-hand sides of each launch, until all of `rhs` are done.
     fn each<A: Copy>(
         &self,
         kernel: &Instances<A>,
         rhs: Range<usize>,
         arguments: impl Fn(&BlockGroup<'_>) -> A,
     ) -> Result {
-        for blocks in self.groups(rhs, MAX_RHS) {
+        for blocks in self.groups(rhs, MAX_RHS_WITH_NUMBERS) {
             let arguments = arguments(&blocks);
             blocks.fit()?;
             let sites = self.domain.half_sites();
@@ -153,45 +153,45 @@ impl FieldSpace {
         }
         Ok(())
     }
-    /// The blocks of some right-hand sides, in groups of at most `most` for a launch each.
+    /// Returns the blocks of some right-hand sides, in groups of at most `most` for a launch each.
     pub(super) fn groups(&self, rhs: Range<usize>, most: usize) -> impl Iterator<Item = BlockGroup<'_>> {
         BlockGroup::groups(rhs, most, &self.domain, self.shape)
     }
-    /// The same for all right-hand sides.
+    /// Runs a kernel with the arguments that `arguments` makes, for all right-hand sides.
     fn all<A: Copy>(&self, kernel: &Instances<A>, arguments: impl Fn(&BlockGroup<'_>) -> A) -> Result {
         self.each(kernel, 0..self.nrhs(), arguments)
     }
-    /// y ← a x + y for some right-hand sides.
+    /// Computes y ← a x + y for some right-hand sides.
     fn add_for(&self, rhs: Range<usize>, a: &[Complex64], x: &DeviceField, y: &DeviceField) -> Result {
         let ones = vec![Complex64::ONE; self.nrhs()];
         let arguments =
             |rhs: &BlockGroup<'_>| Axpby { x: rhs.of(x), y: rhs.of(y), a: rhs.complex(a), b: rhs.complex(&ones) };
         self.each(&AXPBY, rhs, arguments)
     }
-    /// Right-hand sides `first`, `first` + 1 … of `to` ← those of `from`, a block of this space; `to` may have more.
+    /// Copies `from`, a block of this space, to the right-hand sides `first`, `first` + 1 … of `to`, which may have more.
     pub(crate) fn copy_to_rhs(&self, from: &DeviceField, to: &mut DeviceField, first: usize) -> Result {
         self.expect(from, self.nrhs())?;
         self.expect(to, first + self.nrhs())?;
         (0..self.nrhs()).try_for_each(|j| self.copy_rhs((from, j), (to, first + j)))
     }
-    /// The first right-hand sides of `to`, a block of this space, ← `first`, `first` + 1 … of `from`.
+    /// Copies the right-hand sides `first`, `first` + 1 … of `from` to the first ones of `to`, a block of this space.
     pub(crate) fn copy_from_rhs(&self, from: &DeviceField, first: usize, to: &mut DeviceField) -> Result {
         self.expect(from, first + self.nrhs())?;
         self.expect(to, self.nrhs())?;
         (0..self.nrhs()).try_for_each(|j| self.copy_rhs((from, first + j), (to, j)))
     }
-    /// A right-hand side of `to` ← one of `from`, both of which are there.
+    /// Copies right-hand side i of `from` to right-hand side j of `to`; both have to exist.
     fn copy_rhs(&self, (from, i): (&DeviceField, usize), (to, j): (&DeviceField, usize)) -> Result {
         let (backend, sites, ls) = (self.domain.backend(), self.domain.half_sites(), self.shape.ls);
         let [a, b] = [Complex64::ONE, Complex64::ZERO].map(|c| ComplexPerRhs::new(|_| coefficient(c)));
-        for s in (0..ls).step_by(MAX_RHS) {
+        for s in (0..ls).step_by(MAX_RHS_WITH_NUMBERS) {
             let (x, y) = (from.view_from_block(i * ls + s), to.view_from_block(j * ls + s));
-            let count = MAX_RHS.min(ls - s) as u32;
+            let count = MAX_RHS_WITH_NUMBERS.min(ls - s) as u32;
             backend.launch(&AXPBY, self.format(), &Axpby { x, y, a, b }, sites, count)?;
         }
         Ok(())
     }
-    /// x ← x + a p, p ← r + b p for N systems.
+    /// Computes x ← x + a p, p ← r + b p for N systems.
     fn shift_update_of<const N: usize>(
         &self,
         kernel: &Instances<ShiftUpdate<N>>,
@@ -207,7 +207,7 @@ impl FieldSpace {
             b: steps.map(|step| rhs.real(step.b)),
         })
     }
-    /// The same for any number of systems. None of them rests or is dropped for one of these right-hand sides.
+    /// Computes x ← x + a p, p ← r + b p for any number of systems, none of which rests or is dropped for one of these right-hand sides.
     fn advance(&self, steps: &[&ShiftStep<'_, DeviceField>], r: &DeviceField, rhs: Range<usize>) -> Result {
         let mut rest = steps;
         while let [step, others @ ..] = rest {
@@ -235,7 +235,7 @@ impl FieldSpace {
         }
         Ok(())
     }
-    /// [`multi_dot`](VectorSpace::multi_dot) of vectors that need not lie side by side.
+    /// Computes [`multi_dot`](VectorSpace::multi_dot) of vectors that need not be adjacent.
     pub(crate) fn products(
         &self,
         xs: &[&DeviceField],
@@ -243,7 +243,7 @@ impl FieldSpace {
         dots: &mut [Complex64],
         norm2: &mut [f64],
     ) -> Result {
-        // Four products in a pass; a last group that is not full has some of them twice.
+        // Each pass computes four products; an incomplete last group repeats some of them.
         let groups = xs.len().div_ceil(4);
         let (blocks, width) = (self.blocks(), 8 * groups + 1);
         if self.shape.is_colours() || blocks * width > REDUCTION_SLOTS || 8 * blocks > LAUNCH_SUMS {
@@ -276,7 +276,7 @@ impl FieldSpace {
         norm2[..norms.len()].copy_from_slice(norms);
         Ok(())
     }
-    /// Adds up over the L_s blocks of each right-hand side: of `values` numbers for each block, as many for each right-hand side.
+    /// Adds up over the L_s blocks of each right-hand side: turns `values` numbers for each block into as many for each right-hand side.
     fn over_blocks(&self, of_blocks: &[f64], values: usize) -> Vec<f64> {
         let mut sums = Vec::with_capacity(of_blocks.len() / self.shape.ls);
         for blocks in of_blocks.chunks_exact(values * self.shape.ls) {
@@ -286,7 +286,7 @@ impl FieldSpace {
         }
         sums
     }
-    /// [`multi_gram`](VectorSpace::multi_gram): one wait for all products.
+    /// Computes [`multi_gram`](VectorSpace::multi_gram) with one wait for all products.
     fn gram_of_each(&self, xs: &[DeviceField], out: &mut [Complex64]) -> Result {
         let (n, blocks) = (self.nrhs(), self.blocks());
         let groups: usize = (1..=xs.len()).map(|b| b.div_ceil(4)).sum();
@@ -306,7 +306,7 @@ impl FieldSpace {
         let (backend, sites) = (self.domain.backend(), self.domain.half_sites());
         xs.iter().try_for_each(|x| self.expect(x, n))?;
         let x = std::array::from_fn(|k| xs[k.min(xs.len() - 1)].view());
-        // As many groups in a launch as it has room for sums.
+        // As many groups per launch as its space for sums allows.
         let most = LAUNCH_SUMS / (8 * blocks);
         for first in (0..groups).step_by(most) {
             let arguments = MultiGram { x, nrhs: Divisor::new(blocks as u32), first: first as u32 };
@@ -330,7 +330,7 @@ impl FieldSpace {
         }
         Ok(())
     }
-    /// [`multi_axpy`](VectorSpace::multi_axpy) of vectors that need not lie side by side.
+    /// Computes [`multi_axpy`](VectorSpace::multi_axpy) of vectors that need not be adjacent.
     pub(crate) fn add_all(&self, a: &[Complex64], xs: &[&DeviceField], y: &mut DeviceField) -> Result {
         let full = if self.shape.is_colours() { 0 } else { xs.len() / 4 * 4 };
         let of = |i: usize| &a[i * self.nrhs()..][..self.nrhs()];
@@ -341,7 +341,7 @@ impl FieldSpace {
                 y: rhs.of(y),
             })?;
         }
-        // Where registers hold what memory does, a pass for two or three gives the same bits as one for each of them.
+        // Where registers hold what memory holds, a pass for two or three vectors gives the same bits as one pass for each.
         let exact = matches!(self.precision(), Precision::Double | Precision::Single);
         if !self.shape.is_colours() && exact && xs.len() - full > 1 {
             let (last, nothing) = (xs.len() - 1, vec![Complex64::ZERO; self.nrhs()]);
@@ -360,7 +360,7 @@ impl FieldSpace {
     pub(crate) fn start_norm2(&self, x: &DeviceField) -> Result {
         self.launch_without_coefficients(&NORM2, 1, |rhs| Norm2 { x: rhs.of(x) })
     }
-    /// Sums for right-hand sides that go in one launch, `N` values each, and hands them to `take`.
+    /// Computes sums for the right-hand sides of each launch, `N` values each, and passes them to `take`.
     fn sum_each<A: Copy, const N: usize>(
         &self,
         kernel: &SumInstances<A>,
@@ -377,9 +377,9 @@ impl FieldSpace {
         values: usize,
         arguments: impl Fn(&BlockGroup<'_>) -> A,
     ) -> Result {
-        self.launch_groups(kernel, values, MAX_RHS, arguments)
+        self.launch_groups(kernel, values, MAX_RHS_WITH_NUMBERS, arguments)
     }
-    /// Launches a reduction whose kernel has no coefficients, and so does as many blocks in a launch as there is room for sums.
+    /// Launches a reduction whose kernel has no coefficients, with as many blocks per launch as there is space for sums.
     fn launch_without_coefficients<A: Copy>(
         &self,
         kernel: &SumInstances<A>,
@@ -403,7 +403,7 @@ impl FieldSpace {
         }
         Ok(())
     }
-    /// Sums by a kernel without coefficients, `N` values for each right-hand side, and hands them to `take`.
+    /// Computes sums by a kernel without coefficients, `N` values for each right-hand side, and passes them to `take`.
     fn sum_all<A: Copy, const N: usize>(
         &self,
         kernel: &SumInstances<A>,
@@ -413,7 +413,7 @@ impl FieldSpace {
         self.launch_without_coefficients(kernel, N, arguments)?;
         self.take_sums(take)
     }
-    /// Waits for `N` sums of each block, and hands on those of each right-hand side.
+    /// Waits for `N` sums of each block, and passes on those of each right-hand side.
     fn take_sums<const N: usize>(&self, mut take: impl FnMut(usize, [f64; N])) -> Result {
         const { assert!(N <= MOST_SUMS) };
         let mut sums = [0.0; REDUCTION_SLOTS];
@@ -442,8 +442,8 @@ impl VectorSpace for FieldSpace {
         }
         fits
     }
-    /// By copies through the first right-hand side of `scratch`, in the arithmetic of the format: exact in double and single
-    /// precision, while 16 bits with a norm per site are rounded again.
+    /// Swaps by copies through the first right-hand side of `scratch`, in the arithmetic of the format: exact in double and single
+    /// precision, while numbers in 16 bits with a norm per site are rounded again.
     fn swap_rhs(&self, x: &mut Self::Vector, (i, j): (usize, usize), scratch: &mut Self::Vector) -> Result {
         self.expect(x, i.max(j) + 1)?;
         self.expect(scratch, 1)?;
@@ -451,8 +451,8 @@ impl VectorSpace for FieldSpace {
         self.copy_rhs((x, j), (x, i))?;
         self.copy_rhs((scratch, 0), (x, j))
     }
-    /// For formats without a norm per site: the one at which the typical number is ¼, so that there is room for peaks
-    /// 10⁵ times as high.
+    /// Returns, for formats without a norm per site, the norm at which the typical number is ¼, which leaves room for peaks 10⁵ times as
+    /// high.
     fn target_norm(&self) -> Option<f64> {
         let numbers = (2 * self.shape.components() * self.shape.ls) as f64;
         let sites = self.domain.global().half_volume() as f64;
@@ -522,22 +522,22 @@ impl VectorSpace for FieldSpace {
             b: rhs.real(beta),
         })
     }
-    /// An update moves five vectors; one that is late reads r once more, which pays as long as it does not take much longer
-    /// than the wait.
+    /// Returns the number of updates that may be delayed. An update moves five vectors; a delayed one reads r once more, which pays as long
+    /// as that does not take much longer than the wait.
     fn overlapped_updates(&self) -> usize {
         let update = 5 * self.shape().bytes(self.domain.half_sites() as usize);
         let hidden = self.domain.backend().bytes_while_waiting();
         if update > 2 * hidden { 0 } else { hidden.div_ceil(update) }
     }
     fn shift_update(&self, r: &Self::Vector, steps: &mut [ShiftStep<'_, Self::Vector>]) -> Result {
-        // Most systems go on for all right-hand sides, which then share a launch.
+        // Most systems continue for all right-hand sides, which then share a launch.
         let goes = |step: &ShiftStep<'_, _>, j: usize| !step.is_identity(j) && step.z[j] != 0.0;
         let (whole, others): (Vec<_>, Vec<_>) = steps.iter().partition(|step| (0..self.nrhs()).all(|j| goes(step, j)));
         self.advance(&whole, r, 0..self.nrhs())?;
         for j in 0..self.nrhs() {
             let going: Vec<_> = others.iter().copied().filter(|step| goes(step, j)).collect();
             self.advance(&going, r, j..j + 1)?;
-            // Those that were dropped just now get their last contribution and no direction.
+            // Systems that were dropped just now get their last contribution and no direction.
             for step in others.iter().filter(|step| !step.is_identity(j) && step.z[j] == 0.0) {
                 let a: Vec<_> = step.a.iter().map(Complex64::from).collect();
                 self.add_for(j..j + 1, &a, step.p, step.x)?;
@@ -608,13 +608,13 @@ impl ConvertFrom<FieldSpace> for FieldSpace {
 }
 
 impl FullField {
-    /// A copy of some of its right-hand sides, on a domain of the same part of the lattice on this device or another.
+    /// Copies some of the field's right-hand sides to a domain of the same part of the lattice, on this device or another.
     ///
     /// # Errors
     /// Failures of the devices, and domains of other parts of the lattice.
     ///
     /// # Panics
-    /// Where there are no such right-hand sides, or none, or more than [`MAX_RHS_PER_LAUNCH`](crate::backend::MAX_RHS_PER_LAUNCH).
+    /// If there are no such right-hand sides, none, or more than [`MAX_RHS_PER_LAUNCH`](crate::backend::MAX_RHS_PER_LAUNCH).
     pub fn rhs(&self, rhs: Range<usize>, domain: &Domain) -> Result<Self> {
         assert!(rhs.end <= self.even.nrhs(), "right-hand sides that are there");
         let shape = self.even.shape().with_nrhs(rhs.len());
@@ -625,13 +625,13 @@ impl FullField {
         }
         some.on(domain)
     }
-    /// Puts the right-hand sides of a field, which may be on another device, in the place of its own from `first` on.
+    /// Replaces this field's right-hand sides from `first` on by those of `from`, which may be on another device.
     ///
     /// # Errors
     /// Fields of another format or part of the lattice; failures of the devices.
     ///
     /// # Panics
-    /// Where its own right-hand sides end before, and for more than [`MAX_RHS_PER_LAUNCH`](crate::backend::MAX_RHS_PER_LAUNCH).
+    /// If this field has fewer right-hand sides, or for more than [`MAX_RHS_PER_LAUNCH`](crate::backend::MAX_RHS_PER_LAUNCH).
     pub fn set_rhs(&mut self, first: usize, from: Self) -> Result {
         assert!(first + from.even.nrhs() <= self.even.nrhs(), "right-hand sides that are there");
         let from = from.on(self.even.domain())?;

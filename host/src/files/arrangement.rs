@@ -1,5 +1,4 @@
-//! How the numbers of a field lie in its file.
-use super::columns::ColumnOrder;
+//! Arrangement of the numbers of a field in its file.
 use super::payload::{self, LINKS, PartialChecksum, StoredForm};
 use super::runs::Runs;
 use super::source::ReadAt;
@@ -10,17 +9,42 @@ use num_complex::Complex64;
 use rayon::prelude::*;
 use std::fs::File;
 
-/// How the numbers of a field lie in its file.
+/// Arrangement of the numbers of a field in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrangement {
     /// All numbers of a site together, one site after the other, lexicographically with x fastest.
     Sites,
-    /// The same for a propagator, whose numbers on a site are in this order.
+    /// All numbers of a site together, as with [`Sites`](Arrangement::Sites), for a propagator, whose numbers on a site are in this order.
     Columns(ColumnOrder),
-    /// The links of each direction on their own: where those of x, y, z and t begin.
+    /// The links of each direction on their own; holds the offsets of those of x, y, z and t.
     Directions([u64; 4]),
     /// Any other order, in a format without a checksum.
     Own(&'static OwnArrangement),
+}
+
+/// The order of a propagator's numbers on a site: its indices, the slowest first. Spins and colours of the sink are s and c, those of the
+/// source s′ and c′; colour vectors have one spin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ColumnOrder {
+    /// s s′ c c′: QDP++ and Chroma.
+    SpinMatrix,
+    /// c s c′ s′: QDP/C's `DiracPropagator`.
+    ColourFirst,
+    /// s′ c′ s c, one column after the other: QUDA, and MILC's staggered propagators.
+    Vectors,
+}
+
+impl ColumnOrder {
+    /// Returns the index of a component of a column among the numbers of a site; each column has `components` components.
+    pub(super) fn place(self, components: usize, column: usize, component: usize) -> usize {
+        let (spins, s, c) = (components / 3, component / 3, component % 3);
+        let (source_s, source_c) = (column / 3, column % 3);
+        match self {
+            Self::SpinMatrix => ((s * spins + source_s) * 3 + c) * 3 + source_c,
+            Self::ColourFirst => ((c * spins + s) * 3 + source_c) * spins + source_s,
+            Self::Vectors => column * components + component,
+        }
+    }
 }
 
 /// An order of numbers that only one format has.
@@ -35,17 +59,17 @@ pub struct OwnArrangement {
     pub(crate) read: ReadSection,
     /// Writes a section of a field, or of the columns of a propagator, into the data at an offset.
     pub(crate) write: WriteSection,
-    /// Hands on the bytes of a whole field, or of a propagator, in their order.
+    /// Passes the bytes of a whole field, or of a propagator, to the sink in their order.
     pub(crate) encode: EncodeField,
 }
 
 type ReadSection = fn(&dyn ReadAt, u64, &StoredForm, &Section, &mut [Complex64]) -> Result<(), SystemError>;
 type WriteSection = fn(&File, u64, &StoredForm, &Section, &[&[Complex64]]) -> Result<(), SystemError>;
 type EncodeField = fn(Lattice, &StoredForm, &[&[Complex64]], Sink) -> Result<(), Problem>;
-/// Takes bytes in their order.
+/// Function that takes bytes in their order.
 pub(crate) type Sink<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), Problem>;
 
-/// Compares arrangements by their names.
+/// Arrangements are compared by their names.
 impl PartialEq for OwnArrangement {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
@@ -60,16 +84,16 @@ impl std::fmt::Debug for OwnArrangement {
     }
 }
 
-/// Complex numbers of a link.
+/// Number of complex numbers of a link.
 pub(crate) const LINK: usize = LINKS / 4;
 
-/// The links of one direction.
+/// Returns the links of one direction.
 pub(crate) fn direction(values: &[Complex64], mu: usize) -> Vec<Complex64> {
     values.chunks_exact(LINKS).flat_map(|site| &site[mu * LINK..][..LINK]).copied().collect()
 }
 
-/// Reads the part of a field on a section, `header.values_per_site()` numbers for each site, and the checksum of its bytes: that
-/// of all records, combined, where there are several.
+/// Reads the part of a field on a section, `header.values_per_site()` numbers for each site, and the checksum of its bytes: that of all
+/// records combined, if there are several.
 pub(crate) fn read(
     source: &dyn ReadAt,
     header: &Header,

@@ -1,9 +1,10 @@
-//! Propagators in one record: on each site a matrix, whose columns are solutions for the components of a source. Twelve
-//! spinors, column 3 spin + colour of the source, or three colour vectors.
+//! Propagators in one record: on each site a matrix, whose columns are solutions for the components of a source. These are twelve spinors,
+//! column 3 spin + colour of the source, or three colour vectors.
+use super::arrangement::{self, ColumnOrder};
 use super::payload::{self, PartialChecksum, StoredForm};
 use super::runs::Runs;
 use super::source::ReadAt;
-use super::{Header, Problem, arrangement};
+use super::{Header, Problem};
 use crate::field::host::{Fermion, HostField};
 use crate::lattice::{Lattice, Section};
 use crate::system::atomic::SystemError;
@@ -11,31 +12,6 @@ use num_complex::Complex64;
 use rayon::prelude::*;
 use std::fs::File;
 use std::ops::Range;
-
-/// The order of a propagator's numbers on a site: its indices, the slowest first. Spins and colours of the sink are s and c, those
-/// of the source s′ and c′; colour vectors have one spin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ColumnOrder {
-    /// s s′ c c′: QDP++ and Chroma.
-    SpinMatrix,
-    /// c s c′ s′: QDP/C's `DiracPropagator`.
-    ColourFirst,
-    /// s′ c′ s c, one column after the other: QUDA, and MILC's staggered propagators.
-    Vectors,
-}
-
-impl ColumnOrder {
-    /// Where a component of a column is among the numbers of a site, each with so many components.
-    fn place(self, components: usize, column: usize, component: usize) -> usize {
-        let (spins, s, c) = (components / 3, component / 3, component % 3);
-        let (source_s, source_c) = (column / 3, column % 3);
-        match self {
-            Self::SpinMatrix => ((s * spins + source_s) * 3 + c) * 3 + source_c,
-            Self::ColourFirst => ((c * spins + s) * 3 + source_c) * spins + source_s,
-            Self::Vectors => column * components + component,
-        }
-    }
-}
 
 /// Reads some columns of a propagator on a section, and the checksum of all its bytes there. A time slice is in
 /// memory twice.
@@ -64,7 +40,7 @@ pub(crate) fn read<T: Fermion>(
     Ok((fields, sum))
 }
 
-/// The matrices of a time slice, from the numbers of all columns.
+/// Returns the matrices of a time slice, from the numbers of all columns.
 fn slice(lattice: Lattice, order: ColumnOrder, columns: &[&[Complex64]], t: usize) -> Vec<Complex64> {
     let [nx, ny, nz, _] = lattice.size();
     let (components, sites) = (columns.len(), nx * ny * nz);
@@ -96,7 +72,7 @@ pub(crate) fn write(
     })
 }
 
-/// Hands on the bytes of a propagator, in their order, and returns their checksum.
+/// Passes the bytes of a propagator to the sink, in their order, and returns their checksum.
 pub(crate) fn encode(
     lattice: Lattice,
     form: &StoredForm,

@@ -1,19 +1,18 @@
-//! What can be wrong with a file, in sentences.
-use super::payload::{LINKS, TWO_ROWS};
-use super::{Endian, formats};
+//! Errors of files, as sentences.
+use super::Endian;
 use crate::lattice::LatticeError;
 use crate::system::atomic::{SystemError, WriteError};
 use comms::CommError;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-/// A file that could not be read or written, and why.
+/// A file that could not be read or written, with the reason.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}", path.display())]
 pub struct FileError {
-    /// The file; `<memory>` or `<writer>` where there is none.
+    /// Name of the file; `<memory>` or `<writer>` if there is none.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// Problem with the file.
     #[source]
     pub problem: Problem,
 }
@@ -24,53 +23,52 @@ impl FileError {
     }
 }
 
-/// What is wrong with a file. Offsets are bytes from its start.
+/// Problem with a file. Offsets are bytes from the start of the file.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// The operating system refused.
+    /// A failed call of the operating system.
     #[error("cannot {action}: {source}")]
     Io {
-        /// What was tried.
+        /// Action that failed.
         action: Cow<'static, str>,
-        /// What the system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// The file has no bytes.
+    /// A file without any bytes.
     #[error("is empty; copy it again, or have it written again")]
     Empty,
     /// A format that is recognised, but not supported.
     #[error("is {what}; {hint}")]
     OtherFormat {
-        /// What the file is.
+        /// Description of the file.
         what: &'static str,
-        /// What to do.
+        /// Advice.
         hint: &'static str,
     },
-    /// No known magic number.
-    #[error(
-        "starts with the bytes {start}, which is none of {}; check that this is the intended file",
-        formats::signatures()
-    )]
+    /// A file without a known magic number.
+    #[error("starts with the bytes {start}, which is none of {known}; check that this is the intended file")]
     UnknownFormat {
-        /// The first bytes in hexadecimal.
+        /// First bytes in hexadecimal.
         start: String,
+        /// Beginnings of files of known formats.
+        known: String,
     },
-    /// The file is shorter than its headers say.
+    /// A file that is shorter than its headers imply.
     #[error(
         "{what} takes {needed} bytes from byte {offset}, but only {available} are there: the file is cut short or its \
          header is wrong; copy it again"
     )]
     Truncated {
-        /// Header, record or data.
+        /// Name of the header, record or data.
         what: String,
-        /// Where it starts.
+        /// Offset at which it starts.
         offset: u64,
-        /// Its length.
+        /// Length in bytes.
         needed: u64,
-        /// Bytes from there to the end of the file.
+        /// Bytes from the offset to the end of the file.
         available: u64,
     },
-    /// The file is longer than its headers say.
+    /// A file that is longer than its headers imply.
     #[error(
         "{extra} bytes follow the last number at byte {offset}{}; read with verification off to ignore them",
         if *another {
@@ -80,35 +78,35 @@ pub enum Problem {
         }
     )]
     Trailing {
-        /// End of the data.
+        /// Offset of the end of the data.
         offset: u64,
-        /// Bytes after it.
+        /// Bytes after the end of the data.
         extra: u64,
-        /// Whether they begin with the magic number of a format.
+        /// Whether these bytes begin with the magic number of a format.
         another: bool,
     },
-    /// A header or record says something that cannot be used.
+    /// An entry of a header or record that cannot be used.
     #[error("{place}: {field} is {found:?}, expected {expected}")]
     Field {
-        /// Header or record, with its offset where there are several.
+        /// Header or record, with its offset if there are several.
         place: String,
         /// Key, tag or item.
         field: &'static str,
-        /// What is there.
+        /// Text of the entry.
         found: String,
-        /// What may be there.
+        /// Description of valid entries.
         expected: String,
     },
-    /// An optional entry of a header or record cannot be parsed.
+    /// An optional entry of a header or record that cannot be parsed.
     #[error("{place}: {field} is {found:?}, expected {expected}; read with verification off to ignore it")]
     Optional {
         /// Header or record.
         place: String,
         /// Key, tag or item.
         field: &'static str,
-        /// What is there.
+        /// Text of the entry.
         found: String,
-        /// What may be there.
+        /// Description of valid entries.
         expected: String,
     },
     /// Links of another gauge group.
@@ -118,63 +116,63 @@ pub enum Problem {
         place: String,
         /// Key or tag.
         field: &'static str,
-        /// What is there.
+        /// Text of the entry.
         found: String,
         /// N of SU(N).
         colours: usize,
     },
-    /// The data has another length than a header or record implies.
+    /// Data of another length than a header or record implies.
     #[error("{place} has {length} bytes, but {said}; {would}{remedy}")]
     Length {
-        /// The record.
+        /// Name of the record.
         place: String,
-        /// Its length.
+        /// Length of the record.
         length: u64,
-        /// What the header or record implies.
+        /// Clause on the length that the header or record implies.
         said: String,
-        /// What data has this length.
+        /// Clause on fields that have this length.
         would: String,
-        /// What to do.
+        /// Advice.
         remedy: LengthRemedy,
     },
-    /// Links are in SU(3) only in the other byte order.
+    /// Links that are in SU(3) only in the other byte order.
     #[error(
         "the links of the first site are in SU(3) if they are read as {other}-endian, but {said} specifies {stated}-endian: \
          they were written in the wrong byte order; read with verification off to read them as {other}-endian"
     )]
     ByteOrder {
-        /// Header or format.
+        /// Name of the header or format.
         said: &'static str,
-        /// The specified byte order.
+        /// Byte order that it specifies.
         stated: Endian,
-        /// The byte order of the links.
+        /// Byte order of the links.
         other: Endian,
     },
-    /// A header or record lacks something that cannot be done without.
+    /// A header or record without a required entry.
     #[error("{place}: {field} is missing; {hint}")]
     Missing {
         /// Header or record.
         place: String,
-        /// What is missing.
+        /// Name of the missing entry.
         field: &'static str,
-        /// What to do.
+        /// Advice.
         hint: &'static str,
     },
-    /// Two sources in the file, or the file and the caller, disagree.
+    /// A disagreement between two sources in the file, or between the file and the caller.
     #[error("{what} is {first} according to {first_place} but {second} according to {second_place}")]
     Disagree {
-        /// Lattice or precision.
+        /// Name of the value: lattice or precision.
         what: &'static str,
-        /// One value.
+        /// First value.
         first: String,
-        /// Who says so.
+        /// Source of the first value.
         first_place: &'static str,
-        /// The other value.
+        /// Second value.
         second: String,
-        /// Who says so.
+        /// Source of the second value.
         second_place: &'static str,
     },
-    /// Nothing in the file tells the lattice.
+    /// A file without the extents of the lattice.
     #[error(
         "no record tells the extents of the lattice; give them (the data of {length} bytes would be {single} sites in \
          single or {double} in double precision)"
@@ -182,79 +180,79 @@ pub enum Problem {
     NeedsLattice {
         /// Length of the data record.
         length: u64,
-        /// Sites if links are stored in single precision.
+        /// Number of sites if links are stored in single precision.
         single: u64,
-        /// Sites if links are stored in double precision.
+        /// Number of sites if links are stored in double precision.
         double: u64,
     },
-    /// The extents are not usable.
+    /// Extents that cannot be used.
     #[error("{place}: {source}")]
     Lattice {
-        /// Where they stand.
+        /// Place of the extents.
         place: &'static str,
-        /// Why not.
+        /// Reason why they cannot be used.
         source: LatticeError,
     },
-    /// The field has another number of components than asked for.
+    /// A field with another number of components than requested.
     #[error("holds {found} complex numbers per site where {wanted} has {expected}: {}", sort_of(*found))]
     Components {
-        /// In the file.
+        /// Number of components in the file.
         found: usize,
-        /// Gauge field or spinor field.
+        /// Kind of field: gauge field or spinor field.
         wanted: &'static str,
-        /// What it needs.
+        /// Number of components that this kind of field has.
         expected: usize,
     },
-    /// The data is not what was written.
+    /// Data that is not what was written.
     #[error(
         "{kind} checksum of the data is {computed}, the header says {stored}: the data is corrupt; copy the file again, \
          or read with verification off to accept it as it is"
     )]
     Checksum {
-        /// Which sort.
+        /// Name of the kind of checksum.
         kind: &'static str,
-        /// In the file.
+        /// Checksum in the file.
         stored: String,
-        /// Of the data.
+        /// Checksum of the data.
         computed: String,
     },
-    /// The checksum differs, but the plaquette or link trace agrees.
+    /// A checksum that differs although the plaquette or link trace agrees.
     #[error(
         "{kind} checksum of the data is {computed}, the header says {stored}, but the {agreeing} agrees with the header: the \
          checksum was computed by another rule or not updated, or a few bits are corrupt; compare with the original, or read \
          with verification off to accept the data as it is"
     )]
     ChecksumRule {
-        /// Which sort.
+        /// Name of the kind of checksum.
         kind: &'static str,
-        /// In the file.
+        /// Checksum in the file.
         stored: String,
-        /// Of the data.
+        /// Checksum of the data.
         computed: String,
-        /// Plaquette or link trace, whichever the header has.
+        /// Name of the value that agrees: plaquette or link trace, whichever the header has.
         agreeing: &'static str,
     },
-    /// Plaquette or link trace of the header is not that of the links.
+    /// A plaquette or link trace in the header that is not that of the links.
     #[error(
         "{name} of the links is {computed}, the header says {stored} (they may differ by {tolerance:.0e}): the links are \
          corrupt or ordered otherwise; read with verification off to accept them"
     )]
     HeaderValue {
-        /// plaquette or link trace.
+        /// Name of the value: plaquette or link trace.
         name: &'static str,
-        /// In the file.
+        /// Value in the file.
         stored: f64,
-        /// Of the links.
+        /// Value of the links.
         computed: f64,
-        /// How far apart they may be.
+        /// Largest accepted difference.
         tolerance: f64,
     },
-    /// A number is NaN or infinite.
+    /// A number that is NaN or infinite.
     #[error("{what} at site (x, y, z, t) = {site:?} is not finite: the data is corrupt")]
     NotFinite {
-        /// Link with its direction, or spinor.
+        /// Name of the element: link with its direction, or spinor.
         what: &'static str,
-        /// Coordinates.
+        /// Coordinates of the site.
         site: [usize; 4],
     },
     /// Links are not in SU(3).
@@ -263,13 +261,13 @@ pub enum Problem {
          {limit:.0e}): the data is corrupt or not a thin-link field; allow non-unitary links to take it as it is"
     )]
     NotUnitary {
-        /// Link with its direction.
+        /// Name of the link with its direction.
         what: &'static str,
-        /// Coordinates.
+        /// Coordinates of the site.
         site: [usize; 4],
         /// The larger of ‖U U† − 1‖ and |det U − 1|.
         violation: f64,
-        /// What is accepted.
+        /// Largest accepted violation.
         limit: f64,
     },
     /// Links U_t that are zero at the end of a lattice with open boundary conditions, as openQCD writes them.
@@ -278,42 +276,42 @@ pub enum Problem {
          non-unitary links, and do not put them back into SU(3), to take them as they are"
     )]
     OpenBoundary,
-    /// Links that no projection brings to SU(3).
+    /// Links that cannot be projected to SU(3).
     #[error(
         "{what} at site (x, y, z, t) = {site:?} cannot be put back into SU(3), as it is singular or nearly so: the data is \
          corrupt or not a thin-link field"
     )]
     NotReunitarised {
-        /// Link with its direction.
+        /// Name of the link with its direction.
         what: &'static str,
-        /// Coordinates.
+        /// Coordinates of the site.
         site: [usize; 4],
     },
-    /// In one of several fields or vectors of a file.
+    /// A problem in one of several fields or vectors of a file.
     #[error("field {number}: {problem}")]
     InField {
-        /// Which one, from 0.
+        /// Number of the field or vector, from 0.
         number: usize,
-        /// What is wrong with it.
+        /// Problem with this field or vector.
         problem: Box<Problem>,
     },
-    /// A file that was to hold the test vectors of a multigrid setup holds something else.
+    /// A file that does not hold the test vectors of a multigrid setup, although it should.
     #[error("is no multigrid setup: {found}; check that this is the intended file")]
     NotASetup {
-        /// What it holds.
+        /// Description of the content.
         found: String,
     },
-    /// Part of a multigrid setup is not what was written.
+    /// A part of a multigrid setup that is not what was written.
     #[error(
         "the checksum of {what} is {computed}, but the file was written with {stored}: the data is corrupt; copy the file \
          again, or have the setup computed again"
     )]
     CorruptSetup {
-        /// Which part.
+        /// Name of the part.
         what: String,
-        /// In the file.
+        /// Checksum in the file.
         stored: String,
-        /// Of the data.
+        /// Checksum of the data.
         computed: String,
     },
     /// A multigrid setup was finished before all its vectors were written.
@@ -321,21 +319,21 @@ pub enum Problem {
         "cannot be written: {written} of {expected} vectors are there; write all of them before the file is finished"
     )]
     VectorsMissing {
-        /// How many were written.
+        /// Number of vectors written.
         written: usize,
-        /// How many the header promises.
+        /// Number of vectors in the header.
         expected: usize,
     },
     /// The processes do not have one box of the lattice each.
     #[error("the parts of the processes are not right: {why}")]
     Parts {
-        /// What does not fit.
+        /// Reason why the parts do not fit.
         why: String,
     },
-    /// The processes lost each other. The only problem that others may not know of: end them, too.
+    /// A failure of the communication: the only problem of which other processes may be unaware, so they have to be ended, too.
     #[error(transparent)]
     Comm(#[from] CommError),
-    /// The format does not hold such fermion fields.
+    /// Fermion fields that the format cannot hold.
     #[error("cannot be written: {limits}; write {instead}")]
     NotHeld {
         /// Fermion fields that a file of the format holds.
@@ -343,22 +341,22 @@ pub enum Problem {
         /// Formats that hold other fields.
         instead: &'static str,
     },
-    /// The format cannot hold what it was asked to.
+    /// A field or option that the format cannot represent.
     #[error("cannot be written: {why}")]
     Unwritable {
-        /// Why not, and what else to do.
+        /// Reason, and an alternative.
         why: &'static str,
     },
 }
 
-/// What to do about data whose length differs from that of a header or record.
+/// Advice on data whose length differs from that of a header or record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LengthRemedy {
-    /// Reading without verification, which lets the length decide.
+    /// Advice to read without verification, so that the length decides.
     WithoutVerification,
-    /// Giving the extents.
+    /// Advice to give the extents.
     Extents,
-    /// Nothing helps.
+    /// No advice.
     Nothing,
 }
 
@@ -408,11 +406,11 @@ fn short(found: String) -> String {
     if found.chars().count() > 60 { found.chars().take(60).collect::<String>() + "…" } else { found }
 }
 
-/// The kind of field that has this many complex numbers per site.
+/// Returns the name of the kind of field that has this many complex numbers per site.
 fn sort_of(components: usize) -> String {
     let links = |colours: usize| 4 * colours * colours;
     match components {
-        LINKS | TWO_ROWS => "this is a gauge field".into(),
+        36 | 24 => "this is a gauge field".into(),
         12 => "this is a spinor field".into(),
         3 => "this is a field of colour vectors".into(),
         144 | 9 => "this is a propagator".into(),
@@ -423,7 +421,7 @@ fn sort_of(components: usize) -> String {
     }
 }
 
-// Of the problems that a process can have for itself: all others follow from what every one of them knows.
+// Problems that a single process can have: all others follow from data that every process has.
 impl From<SystemError> for Problem {
     fn from(SystemError { action, source }: SystemError) -> Self {
         Self::Io { action, source }

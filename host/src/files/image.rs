@@ -1,25 +1,25 @@
-//! What one process read of a file, for the others to read again.
+//! Parts of a file that one process has read, from which the others parse the same.
+use super::Problem;
 use super::source::Opened;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// In place of an offset: what was found by other means.
+/// Marker in place of an offset for content that was found by other means.
 #[cfg(feature = "hdf5")]
 const FOUND: u64 = u64::MAX;
 
-/// A file of which all that is read is remembered; or, on other processes, what was remembered of it. The same parser
-/// finds the same in both.
+/// A file whose parts are recorded when they are read; on other processes, the recorded parts. A parser gives the same results on both.
 #[derive(Debug)]
 pub(crate) struct Image<'a> {
     opened: Option<Opened<'a>>,
-    /// Its name, if it has one and is there: for the HDF5 library.
+    /// Name of the file for the HDF5 library, if it exists under a name.
     #[cfg_attr(not(feature = "hdf5"), allow(dead_code))]
     path: Option<PathBuf>,
-    /// Known once the parser asks for it.
+    /// Length of the file, set once the parser needs it.
     length: u64,
-    /// Place of the next byte.
+    /// Offset of the next byte.
     at: u64,
-    /// What was read, and where.
+    /// Parts that were read, with their offsets.
     pieces: Vec<(u64, Vec<u8>)>,
 }
 
@@ -27,26 +27,26 @@ impl<'a> Image<'a> {
     pub fn new(opened: Opened<'a>) -> Self {
         Self { opened: Some(opened), path: None, length: 0, at: 0, pieces: Vec::new() }
     }
-    /// A file of this name.
+    /// Makes the image of a file of this name.
     pub fn of_file(opened: Opened<'a>, path: &Path) -> Self {
         Self { path: matches!(opened, Opened::File(_)).then(|| path.to_owned()), ..Self::new(opened) }
     }
-    /// What `look` finds in the file of this name, which other processes are told; `None` for bytes in memory.
+    /// Returns the result of `look` on the file of this name, which is recorded for other processes; `None` for bytes in memory.
     #[cfg(feature = "hdf5")]
     pub fn found(&mut self, look: impl FnOnce(&Path) -> Vec<u8>) -> Option<Vec<u8>> {
         if let Some((_, found)) = self.pieces.iter().find(|(start, _)| *start == FOUND) {
             return Some(found.clone());
         }
         let found = look(self.path.as_ref()?);
-        // Not the last one, which grows while the file is read.
+        // Not the last piece, which grows while the file is read.
         self.pieces.insert(0, (FOUND, found.clone()));
         Some(found)
     }
-    /// The file, where it was opened.
+    /// Returns the file, if it was opened.
     pub fn into_opened(self) -> Option<Opened<'a>> {
         self.opened
     }
-    /// What was read so far, for [`from_bytes`](Self::from_bytes).
+    /// Encodes the parts that were read so far, for [`from_bytes`](Self::from_bytes).
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.length.to_le_bytes().to_vec();
         for (offset, piece) in &self.pieces {
@@ -70,6 +70,13 @@ impl<'a> Image<'a> {
     }
 }
 
+/// Reads `count` bytes, or fewer at the end of the file.
+pub(super) fn some(reader: &mut Image, count: u64) -> Result<Vec<u8>, Problem> {
+    let mut bytes = Vec::new();
+    reader.by_ref().take(count).read_to_end(&mut bytes).map_err(Problem::io("read"))?;
+    Ok(bytes)
+}
+
 impl Read for Image<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let at = self.at;
@@ -87,7 +94,7 @@ impl Read for Image<'_> {
                     let from = usize::try_from(at.checked_sub(*start)?).ok()?;
                     piece.get(from..).filter(|piece| !piece.is_empty())
                 });
-                // What nobody read was behind the end.
+                // Bytes that were not read are outside the file.
                 let known = known.unwrap_or_default();
                 let count = known.len().min(bytes.len());
                 bytes[..count].copy_from_slice(&known[..count]);

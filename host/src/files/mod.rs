@@ -22,13 +22,13 @@
 //! Sites are in lexicographic order with x fastest, four links (x, y, z, t) per site, each row-major; spinors are
 //! spin-major in the DeGrand–Rossi basis. Files are written whole or not at all.
 //!
-//! [`read_gauge`] and the other functions take a path, which is a file that one process reads or writes whole. Many
-//! processes call them together, with the same options and a [`SharedFile`] in place of the path: each reads or writes its
-//! own [`Section`](crate::lattice::Section) of the lattice, and needs memory for no more; sections have to make up the
-//! lattice. Files, and what is said about them, do not depend on how it is cut. The field of an answer is that of the
-//! section; header, checksum, plaquettes and the worst link are those of the whole field. All processes succeed, or all get
-//! the same [`FileError`], so that one of them can print it and all leave. Only a [`Problem::Comm`] may be one process's
-//! own. Fields are also read from bytes in memory, and written to any writer: [`ReadFrom`], [`WriteTo`].
+//! [`read_gauge`] and the other functions take a path, which is a file that one process reads or writes whole. Many processes call them
+//! together, with the same options and a [`SharedFile`] in place of the path: each reads or writes its own
+//! [`Section`](crate::lattice::Section) of the lattice, and needs memory for no more; sections have to make up the lattice. Files, and
+//! messages about them, do not depend on how it is cut. The returned field is that of the section; header, checksum, plaquettes and the
+//! worst link are those of the whole field. All processes succeed, or all get the same [`FileError`], so that one of them can print it and
+//! all can exit. Only a [`Problem::Comm`] may concern a single process. Fields are also read from bytes in memory, and written to any
+//! writer: [`ReadFrom`], [`WriteTo`].
 //!
 //! ```
 //! use ferrite::field::host::HostGauge;
@@ -73,9 +73,8 @@ mod unsupported;
 mod write;
 mod xml;
 
-pub use arrangement::{Arrangement, OwnArrangement};
+pub use arrangement::{Arrangement, ColumnOrder, OwnArrangement};
 pub use checks::plaquette_of_part;
-pub use columns::ColumnOrder;
 pub use error::{FileError, LengthRemedy, Problem};
 pub use formats::FileFormat;
 pub use hdf5::HDF5;
@@ -101,17 +100,17 @@ use payload::{ChecksumKind, LINKS, PartialChecksum, StoredForm, TWO_ROWS};
 pub static FAMILIES: [&FileFamily; 7] =
     [&scidac::FAMILY, &nersc::FAMILY, &milc::FAMILY, &openqcd::FAMILY, &npy::FAMILY, &hdf5::FAMILY, &kyu::FAMILY];
 
-/// Bits of a stored real number.
+/// Number of bits of a stored real number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FilePrecision {
-    /// 32.
+    /// 32 bits.
     Single,
-    /// 64.
+    /// 64 bits.
     Double,
 }
 
 impl FilePrecision {
-    /// 4 or 8.
+    /// Returns the number of bytes: 4 or 8.
     pub fn bytes(self) -> usize {
         match self {
             Self::Single => 4,
@@ -162,14 +161,14 @@ impl Endian {
 /// A number as a header prints it, with as many digits as the writer gave.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Printed {
-    /// The number.
+    /// Value of the number.
     pub value: f64,
-    /// One unit of its last digit.
+    /// One unit of the last printed digit.
     pub resolution: f64,
 }
 
 impl Printed {
-    /// Fortran writes `1.5D-01`.
+    /// Parses a number, also in Fortran's notation `1.5D-01`.
     fn parse(text: &str) -> Option<Self> {
         let text = text.replace(['d', 'D'], "e");
         let value = text.parse().ok()?;
@@ -178,7 +177,7 @@ impl Printed {
         let exponent: f64 = exponent.parse().ok()?;
         Some(Self { value, resolution: 10f64.powf(exponent - decimals as f64) })
     }
-    /// Whether this number is `computed`, up to the rounding of sums in other programs and of links in this precision.
+    /// Whether this number equals `computed`, up to the rounding of sums in other programs and of links in this precision.
     pub fn agrees(&self, computed: f64, precision: FilePrecision) -> bool {
         (self.value - computed).abs() <= checks::tolerance(self, precision)
     }
@@ -189,28 +188,28 @@ impl Printed {
     }
 }
 
-/// What a file says about the field in it. Made by [`inspect`] or by `parse` of the module of a format; every length
-/// in it has been checked against that of the file.
+/// Description of the field in a file. Made by [`inspect`] or by `parse` of the module of a format; every length in it has been checked
+/// against that of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Header {
-    /// Which format.
+    /// Format of the file.
     pub format: &'static FileFormat,
-    /// Extents.
+    /// Extents of the lattice.
     pub lattice: Lattice,
-    /// Of the stored numbers.
+    /// Precision of the stored numbers.
     pub precision: FilePrecision,
-    /// Of the stored numbers.
+    /// Byte order of the stored numbers.
     pub endian: Endian,
-    /// Complex numbers stored per site: 36 for four links, 24 for two rows of each, 12 for a spinor, 3 for a colour
-    /// vector, 144 or 9 for a propagator of these.
+    /// Number of complex numbers stored per site: 36 for four links, 24 for two rows of each, 12 for a spinor, 3 for a colour vector, 144
+    /// or 9 for a propagator of these.
     pub components: usize,
-    /// How they lie in the file.
+    /// Arrangement of the numbers in the file.
     pub arrangement: Arrangement,
-    /// First byte of the data.
+    /// Offset of the first byte of the data.
     pub offset: u64,
-    /// Bytes from there to the end of the record or file.
+    /// Bytes from the offset to the end of the record or file.
     pub data_length: u64,
-    /// Sort and value of the stored checksum.
+    /// Kind and value of the stored checksum.
     pub checksum: Option<(ChecksumKind, PartialChecksum)>,
     /// Stored plaquette, Re tr / 3.
     pub plaquette: Option<Printed>,
@@ -218,16 +217,16 @@ pub struct Header {
     pub link_trace: Option<Printed>,
     /// Keys and values of the header, or types and texts of the LIME records, in the order of the file.
     pub metadata: Vec<(String, String)>,
-    /// Number of fields in the file; [`ReadOptions::record`] picks one. Of a block, how many [`read_block`] reads.
+    /// Number of fields in the file, of which [`ReadOptions::record`] selects one; for a block, the number that [`read_block`] reads.
     pub fields: usize,
-    /// What is unusual in the file and was accepted, in sentences.
+    /// Notes on unusual content of the file that was accepted, in sentences.
     pub notes: Vec<String>,
-    /// Records beside the data that are not in `metadata`, because they are longer than 64 KiB or not text.
+    /// Records besides the data that are not in `metadata`, because they are longer than 64 KiB or not text.
     pub omitted: Vec<String>,
 }
 
-/// What happens to optional entries of a header that cannot be parsed: with [`ReadOptions::verify`] they are refused, without it
-/// ignored with a note.
+/// Treatment of optional entries of a header that cannot be parsed: with [`ReadOptions::verify`] they are refused, without it ignored with
+/// a note.
 struct Leniency {
     verify: bool,
     notes: Vec<String>,
@@ -237,7 +236,7 @@ impl Leniency {
     fn new(options: &ReadOptions) -> Self {
         Self { verify: options.verify, notes: Vec::new() }
     }
-    /// The value of an entry, if it could be parsed.
+    /// Returns the value of an entry, if it could be parsed.
     fn optional<T>(&mut self, read: Result<T, Problem>) -> Result<Option<T>, Problem> {
         match read {
             Ok(value) => Ok(Some(value)),
@@ -248,7 +247,7 @@ impl Leniency {
             Err(problem) => Err(problem),
         }
     }
-    /// Refuses a problem, or notes it with what was done.
+    /// Refuses a problem, or notes it with the consequence in `done`.
     fn or_note(&mut self, problem: Problem, done: &str) -> Result<(), Problem> {
         if self.verify {
             return Err(problem);
@@ -261,7 +260,7 @@ impl Leniency {
     }
 }
 
-/// Single or double, in the spellings of several programs.
+/// Parses single or double, in the spellings of several programs.
 fn precision_from(text: &str) -> Option<FilePrecision> {
     let word: String = text.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
     match word.to_ascii_lowercase().trim_start_matches("ieee") {
@@ -275,7 +274,7 @@ fn precision_from(text: &str) -> Option<FilePrecision> {
     }
 }
 
-/// N of a name that contains `SU(N)`, `suN` or the like.
+/// Returns N of a name that contains `SU(N)`, `suN` or the like.
 fn colours_in(name: &str) -> Option<usize> {
     let name = name.to_ascii_lowercase();
     let (_, behind) = name.split_once("su")?;
@@ -283,8 +282,8 @@ fn colours_in(name: &str) -> Option<usize> {
     digits.parse().ok()
 }
 
-/// A checksum of 32 bits in hexadecimal. Of 64 bits, which some programs print, the lower 32 are the same sum. Nine or ten
-/// digits without a letter are decimal, and so is a number with a sign.
+/// Parses a checksum of 32 bits in hexadecimal. Of 64 bits, which some programs print, the lower 32 are the same sum. Nine or ten digits
+/// without a letter are decimal, and so is a number with a sign.
 fn checksum_from(text: &str) -> Option<u32> {
     let text = text.trim();
     let hexadecimal = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
@@ -301,11 +300,11 @@ fn checksum_from(text: &str) -> Option<u32> {
 }
 
 impl Header {
-    /// Bytes of one site in the file.
+    /// Returns the number of bytes of one site in the file.
     pub fn site_bytes(&self) -> usize {
         2 * self.components * self.precision.bytes()
     }
-    /// Complex numbers of one site once read: `components`, or 36 if only two rows are stored.
+    /// Returns the number of complex numbers of one site once read: `components`, or 36 if only two rows are stored.
     pub fn values_per_site(&self) -> usize {
         if self.components == TWO_ROWS { LINKS } else { self.components }
     }
@@ -317,12 +316,12 @@ impl Header {
             _ => None,
         }
     }
-    /// How its numbers are stored.
+    /// Returns the storage of the numbers.
     fn form(&self) -> StoredForm {
         let Self { components, precision, endian, .. } = *self;
         StoredForm { components, precision, endian, kind: self.checksum.map(|(kind, _)| kind) }
     }
-    /// Length of the data that the lattice and precision imply.
+    /// Returns the length of the data that the lattice and precision imply.
     fn needed(&self) -> u64 {
         (self.lattice.volume() as u64).saturating_mul(self.site_bytes() as u64)
     }
@@ -336,20 +335,20 @@ impl Header {
     }
 }
 
-/// How to read.
+/// Options of reading a field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReadOptions {
-    /// Refuse a file whose checksum, plaquette or link trace is not that of its links, or that is longer than its
-    /// header says. Default: yes.
+    /// Whether to refuse a file whose checksum, plaquette or link trace is not that of its links, or that is longer than its header implies.
+    /// Default: yes.
     pub verify: bool,
-    /// Accept links that are not in SU(3), such as fat links. Default: no.
+    /// Whether to accept links that are not in SU(3), such as fat links. Default: no.
     pub allow_non_unitary: bool,
-    /// Project the links to SU(3) after all checks, as MILC and Chroma do with single-precision files. Default: no,
-    /// the numbers are those of the file.
+    /// Whether to project the links to SU(3) after all checks, as MILC and Chroma do with single-precision files. By default the numbers
+    /// are those of the file.
     pub reunitarise: bool,
-    /// Extents for a file that does not contain them; must agree with the file if it does.
+    /// Extents of the lattice for a file that does not contain them; they must agree with the file if it does.
     pub lattice: Option<Lattice>,
-    /// Which field of a LIME file with several, from 0.
+    /// Number of the field in a LIME file with several, from 0.
     pub record: usize,
 }
 
@@ -359,20 +358,20 @@ impl Default for ReadOptions {
     }
 }
 
-/// How to write.
+/// Options of writing a field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WriteOptions {
-    /// Default: ILDG.
+    /// Format of the file. Default: ILDG.
     pub format: &'static FileFormat,
-    /// Default: double.
+    /// Precision of the stored numbers. Default: double.
     pub precision: FilePrecision,
-    /// Default: big. LIME files are big-endian whatever stands here, openQCD's little-endian.
+    /// Byte order of the stored numbers. Default: big-endian. LIME files are always big-endian, openQCD's little-endian.
     pub endian: Endian,
-    /// A line that describes the file.
+    /// Title: a line that describes the file.
     pub title: String,
-    /// Header keys (NERSC) or lines of the user record (LIME). NERSC keys such as `ENSEMBLE_ID` replace the defaults. Of a MILC
-    /// file only the time stamp is written, from `time stamp` or `CREATION_DATE`; of a propagator from `time stamp`, if it is a
-    /// number of seconds since 1970.
+    /// Keys of the header (NERSC) or lines of the user record (LIME). NERSC keys such as `ENSEMBLE_ID` replace the defaults. In a MILC file
+    /// only the time stamp is written, from `time stamp` or `CREATION_DATE`; in a propagator from `time stamp`, if it is a number of
+    /// seconds since 1970.
     pub metadata: Vec<(String, String)>,
     /// Types and texts of records of a LIME file. `scidac-file-xml` and `scidac-record-xml` replace those with the title and
     /// with `metadata`; others are added after the field.
@@ -398,20 +397,20 @@ impl Default for WriteOptions {
 /// The logical file name of a file that is not on the Lattice Data Grid.
 const NO_LFN: &str = "lfn://none";
 
-/// Outcome of comparing the checksum.
+/// Outcome of the comparison of checksums.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Checksum {
-    /// The data is what was written.
+    /// Checksum that agrees: the data is what was written.
     Verified(ChecksumKind),
-    /// The file has none.
+    /// No checksum in the file.
     Absent,
-    /// The data is corrupt; only seen with [`ReadOptions::verify`] off.
+    /// Checksum that differs: the data is corrupt. Occurs only with [`ReadOptions::verify`] off.
     Mismatch {
-        /// Which sort.
+        /// Kind of the checksum.
         kind: ChecksumKind,
-        /// In the file.
+        /// Checksum in the file.
         stored: PartialChecksum,
-        /// Of the data.
+        /// Checksum of the data.
         computed: PartialChecksum,
     },
 }
@@ -436,55 +435,55 @@ impl Checksum {
     }
 }
 
-/// A gauge field that was read, and what is known of it.
+/// A gauge field that was read, with the results of the checks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GaugeFile {
     /// The links.
     pub gauge: HostGauge,
-    /// What the file says.
+    /// Description of the field in the file.
     pub header: Header,
-    /// Whether the data is what was written.
+    /// Outcome of the comparison of checksums.
     pub checksum: Checksum,
     /// Plaquettes of the links as stored.
     pub plaquette: Plaquettes,
     /// Link trace of the links as stored.
     pub link_trace: f64,
-    /// The worst of the links as stored.
+    /// Link farthest from SU(3), of those as stored.
     pub unitarity: Unitarity,
-    /// Whether all U_t of the last time slice are zero, for open boundary conditions in t.
+    /// Whether all U_t of the last time slice are zero, as for open boundary conditions in t.
     pub open_boundary: bool,
 }
 
-/// A fermion field that was read, and what is known of it.
+/// A fermion field that was read, with the results of the checks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FermionFile<T> {
     /// The field.
     pub field: HostField<T>,
-    /// What the file says.
+    /// Description of the field in the file.
     pub header: Header,
-    /// Whether the data is what was written.
+    /// Outcome of the comparison of checksums.
     pub checksum: Checksum,
 }
 
-/// All fermion fields of a file, and what is known of them.
+/// All fermion fields of a file, with the results of the checks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockFile<T> {
-    /// The fields: of a propagator its columns, 3 spin + colour of the source.
+    /// Fields; for a propagator its columns, 3 spin + colour of the source.
     pub fields: Vec<HostField<T>>,
-    /// What the file says of the first one.
+    /// Description of the first field in the file.
     pub header: Header,
-    /// Whether the data is what was written: the first checksum that differs, if any does.
+    /// Outcome of the comparison of checksums: the first that differs, if any does.
     pub checksum: Checksum,
 }
 
-/// Any field: numbers without a meaning, such as colour vectors.
+/// Any field: numbers without a known meaning, such as colour vectors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RawField {
-    /// `header.values_per_site()` numbers for each site.
+    /// Numbers of the field, `header.values_per_site()` for each site.
     pub values: Vec<Complex64>,
-    /// What the file says.
+    /// Description of the field in the file.
     pub header: Header,
-    /// Whether the data is what was written.
+    /// Outcome of the comparison of checksums.
     pub checksum: Checksum,
 }
 
@@ -492,7 +491,7 @@ fn lattice_from(size: [usize; 4], place: &'static str) -> Result<Lattice, Proble
     Lattice::of_any_extents(size).map_err(|source| Problem::Lattice { place, source })
 }
 
-/// For formats that tell even and odd sites apart.
+/// Makes a lattice of even extents, for formats that distinguish even and odd sites.
 fn even_lattice_from(size: [usize; 4], place: &'static str) -> Result<Lattice, Problem> {
     Lattice::new(size).map_err(|source| Problem::Lattice { place, source })
 }

@@ -1,8 +1,7 @@
-//! NumPy's `.npy`: complex arrays in C order, shape `[T, Z, Y, X, 4, 3, 3]` for links, `[T, Z, Y, X, 4, 3]` for spinors
-//! (spin, colour) and `[T, Z, Y, X, 3]` for colour vectors, `[T, Z, Y, X, 4, 4, 3, 3]` (sink spin, source spin, sink colour, source
-//! colour) and `[T, Z, Y, X, 3, 3]` for propagators, which are read and not written so. The order of numbers is that of the other
-//! formats.
-use super::columns::ColumnOrder;
+//! NumPy's `.npy`: complex arrays in C order, shape `[T, Z, Y, X, 4, 3, 3]` for links, `[T, Z, Y, X, 4, 3]` for spinors (spin, colour) and
+//! `[T, Z, Y, X, 3]` for colour vectors, `[T, Z, Y, X, 4, 4, 3, 3]` (sink spin, source spin, sink colour, source colour) and
+//! `[T, Z, Y, X, 3, 3]` for propagators, which are read in this form but not written. The order of numbers is that of the other formats.
+use super::arrangement::ColumnOrder;
 use super::formats::{Block, FermionsFormat, FileFamily, FileFormat, LinksFormat, MetadataPlace, Recognition};
 use super::frame::Frame;
 use super::payload::StoredForm;
@@ -25,7 +24,7 @@ pub static FAMILY: FileFamily = FileFamily {
     byte_order: "the header",
     formats: &[&NPY],
 };
-/// An array of links or fermion fields.
+/// Format of an array of links or fermion fields.
 pub static NPY: FileFormat = FileFormat {
     name: "npy",
     title: "NumPy",
@@ -54,7 +53,7 @@ pub static NPY: FileFormat = FileFormat {
 pub const MAGIC: &[u8] = b"\x93NUMPY";
 const PLACE: &str = "npy header";
 
-/// Header of a file in memory.
+/// Parses the header of a file in memory.
 pub fn parse(bytes: &[u8]) -> Result<Header, Problem> {
     header(&mut Cursor::new(bytes))
 }
@@ -65,18 +64,18 @@ pub(crate) struct Array {
     pub endian: Endian,
     /// Lengths of the axes, the slowest first.
     pub axes: Vec<usize>,
-    /// First byte of the data.
+    /// Offset of the first byte of the data.
     pub offset: u64,
     /// Length of the file.
     pub length: u64,
 }
 
-/// Reads what comes before the data.
+/// Reads the header before the data.
 pub(crate) fn array<R: Read + Seek>(reader: &mut R) -> Result<Array, Problem> {
     let length = reader.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
     reader.rewind().map_err(Problem::io("seek to the start"))?;
     let mut bytes = Vec::new();
-    // NumPy's headers are some hundred bytes long; anything longer than this is not one.
+    // NumPy's headers are some hundred bytes long; anything longer than this is no header.
     reader.by_ref().take(1 << 16).read_to_end(&mut bytes).map_err(Problem::io("read the npy header"))?;
     let cut =
         |needed: usize| Problem::Truncated { what: PLACE.into(), offset: 0, needed: needed as u64, available: length };
@@ -117,7 +116,7 @@ fn bad_shape(shape: &str) -> Problem {
     Problem::field(PLACE, "shape", shape, "(T, Z, Y, X, …) and then (4, 3, 3), (4, 3), (3), (4, 4, 3, 3) or (3, 3)")
 }
 
-/// Numbers in parentheses.
+/// Returns numbers in parentheses.
 fn shape(axes: &[usize]) -> String {
     format!("({})", axes.iter().map(usize::to_string).collect::<Vec<_>>().join(", "))
 }
@@ -131,7 +130,7 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
         [4, 3, 3] => 36,
         [4, 3] => 12,
         [3] => 3,
-        // As Propagator.array() of the Python package has them.
+        // The order of Propagator.array() of the Python package.
         [4, 4, 3, 3] => 144,
         [3, 3] => 9,
         [4, n, m] if n == m => {
@@ -214,7 +213,7 @@ impl Array {
     }
 }
 
-/// What follows `'key':` in the dictionary.
+/// Returns the text after `'key':` in the dictionary.
 fn item<'a>(dictionary: &'a str, key: &'static str) -> Result<&'a str, Problem> {
     let missing = || Problem::Missing { place: PLACE.into(), field: key, hint: "the header is corrupt" };
     let found = ['\'', '"'].into_iter().find_map(|q| dictionary.split_once(&format!("{q}{key}{q}")));
@@ -222,12 +221,12 @@ fn item<'a>(dictionary: &'a str, key: &'static str) -> Result<&'a str, Problem> 
     rest.trim_start().strip_prefix(':').map(str::trim_start).ok_or_else(missing)
 }
 
-/// The text in quotes at the start of `text`.
+/// Returns the text in quotes at the start of `text`.
 fn quoted(text: &str) -> &str {
     text.split(['\'', '"']).nth(1).unwrap_or("")
 }
 
-/// All that stands before the data.
+/// Returns everything before the data.
 fn start(descr: &str, extents: &[usize]) -> Vec<u8> {
     let shape = shape(extents);
     let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
@@ -249,8 +248,8 @@ pub fn write_complex(path: &Path, shape: &[usize], values: &[Complex64]) -> Resu
     })
 }
 
-/// A file of fields with `site_shape` numbers per site, for example `[4, 3]`: as many as the axes before those of the
-/// lattice have places.
+/// Makes the frame of a file of fields with `site_shape` numbers per site, for example `[4, 3]`: as many fields as the axes before those of
+/// the lattice have places.
 pub(super) fn frame(lattice: Lattice, axes: &[usize], site_shape: &[usize], options: &WriteOptions) -> Frame {
     let [x, y, z, t] = lattice.size();
     let order = if options.endian == Endian::Big { '>' } else { '<' };

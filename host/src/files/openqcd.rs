@@ -1,4 +1,4 @@
-//! openQCD's configurations, as its `export_cnfg` writes them: the format that CERN's codes exchange.
+//! Configurations of openQCD, as written by its `export_cnfg`: the exchange format of CERN's codes.
 //!
 //! | bytes | content |
 //! |---|---|
@@ -6,18 +6,17 @@
 //! | 16 to 23 | a double: the mean of Re tr P, three times the plaquette |
 //! | from 24 | for each odd site, with t slowest, then x, then y, and z fastest: eight links |
 //!
-//! A site is odd if x + y + z + t is. Its links are U₀(n), U₀(n−0̂), U₁(n), U₁(n−1̂), U₂(n), U₂(n−2̂), U₃(n), U₃(n−3̂), with the
-//! directions 0 to 3 for t, x, y, z and periodic neighbours; so every link is there once. Numbers are doubles, little-endian
-//! in all files that openQCD writes. There is no checksum: the plaquette takes its place.
+//! A site is odd if x + y + z + t is. Its links are U₀(n), U₀(n−0̂), U₁(n), U₁(n−1̂), U₂(n), U₂(n−2̂), U₃(n), U₃(n−3̂), with the directions
+//! 0 to 3 for t, x, y, z and periodic neighbours; so every link is stored once. Numbers are doubles, little-endian in all files that
+//! openQCD writes. There is no checksum: the plaquette takes its place.
 //!
 //! With open boundary conditions the links in t at t = T − 1 are zero, and so are their plaquettes in the mean.
 //!
 //! Source: `modules/archive/archive.c` and `main/README.global` of openQCD-2.0.
 use super::formats::{FileFamily, FileFormat, LinksFormat, LinksToWrite, MetadataPlace, OnlyPrecision, Recognition};
 use super::frame::Frame;
-use super::image::Image;
+use super::image::{Image, some};
 use super::payload::{LINKS, StoredForm};
-use super::read::some;
 use super::source::ReadAt;
 use super::{
     Arrangement, ColumnOrder, Endian, FilePrecision, Header, OwnArrangement, Printed, Problem, WriteOptions,
@@ -40,7 +39,7 @@ pub static FAMILY: FileFamily = FileFamily {
     byte_order: "the header",
     formats: &[&OPENQCD],
 };
-/// openQCD's `export_cnfg`.
+/// Format of openQCD's `export_cnfg`.
 pub static OPENQCD: FileFormat = FileFormat {
     name: "openqcd",
     title: "openQCD",
@@ -52,7 +51,7 @@ pub static OPENQCD: FileFormat = FileFormat {
     fermions: None,
     metadata: MetadataPlace::None,
 };
-/// Eight links for each odd site.
+/// Arrangement of eight links for each odd site.
 static RECORDS: OwnArrangement = OwnArrangement {
     name: "OpenQcd",
     columns: ColumnOrder::Vectors,
@@ -64,25 +63,25 @@ static RECORDS: OwnArrangement = OwnArrangement {
     },
 };
 
-/// Bytes before the links.
+/// Number of bytes before the links.
 pub const HEADER: u64 = 24;
-/// Complex numbers of a link, and its bytes in the file.
+/// Number of complex numbers of a link, and its bytes in the file.
 const LINK: usize = 9;
 const LINK_BYTES: usize = 16 * LINK;
-/// Links and bytes of an odd site.
+/// Number of links, and bytes, of an odd site.
 const SLOTS: usize = 8;
 const RECORD: usize = SLOTS * LINK_BYTES;
 /// Ferrite's direction of each of openQCD's.
 const DIRECTIONS: [usize; 4] = [3, 0, 1, 2];
 const PLACE: &str = "openQCD header";
 
-/// Header of a file in memory.
+/// Parses the header of a file in memory.
 pub fn parse(bytes: &[u8]) -> Result<Header, Problem> {
     header(&mut Cursor::new(bytes))
 }
 
-/// The byte order of a file of this length that starts with these bytes, if it may be openQCD's. There is no magic number:
-/// either its length is that of the lattice in the first 16 bytes, or they are plausible extents in front of a plaquette.
+/// Returns the byte order of a file of this length that starts with these bytes, if it may be openQCD's. There is no magic number: either
+/// its length is that of the lattice in the first 16 bytes, or they are plausible extents in front of a plaquette.
 fn recognise(start: &[u8], length: u64) -> Option<Endian> {
     let bytes = start.first_chunk::<24>()?;
     let fits = |endian| {
@@ -105,13 +104,13 @@ fn is_openqcd(reader: &mut Image) -> Result<bool, Problem> {
     Ok(recognise(&some(reader, HEADER)?, length).is_some())
 }
 
-/// T, X, Y, Z.
+/// Returns T, X, Y, Z.
 fn extents(header: &[u8; 24], endian: Endian) -> [u64; 4] {
     let words = header.as_chunks::<4>().0;
     std::array::from_fn(|k| endian.u32(words[k]).into())
 }
 
-/// The number as it is stored: the mean of Re tr P.
+/// Returns the number as it is stored: the mean of Re tr P.
 fn plaquette(header: &[u8; 24], endian: Endian) -> f64 {
     let bytes = header.as_chunks::<8>().0[2];
     if endian == Endian::Big { f64::from_be_bytes(bytes) } else { f64::from_le_bytes(bytes) }
@@ -142,7 +141,7 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
         offset: HEADER,
         data_length: available - HEADER,
         checksum: None,
-        // All bits of the sum are there.
+        // All bits of the sum are stored.
         plaquette: Some(Printed { value: plaquette(bytes, endian) / 3.0, resolution: 0.0 }),
         link_trace: None,
         metadata: Vec::new(),
@@ -154,7 +153,7 @@ pub fn header<R: Read + Seek>(reader: &mut R) -> Result<Header, Problem> {
     Ok(header)
 }
 
-/// A file of links.
+/// Makes the frame of a file of links.
 fn frame(links: &LinksToWrite, options: &WriteOptions) -> Result<Frame, Problem> {
     let (lattice, (plaquettes, _)) = (links.lattice(), links.measured()?);
     if options.precision != FilePrecision::Double {
@@ -173,8 +172,8 @@ fn frame(links: &LinksToWrite, options: &WriteOptions) -> Result<Frame, Problem>
     Ok(Frame { arrangement: Arrangement::Own(&RECORDS), ..frame })
 }
 
-/// The odd sites whose records have links of a section: its own, and those one step ahead where the lattice is cut. Sites are
-/// named by coordinates from the section's first site, which may be as large as the extent.
+/// The odd sites whose records have links of a section: those of the section, and those one step ahead where the lattice is cut. Sites are
+/// given by coordinates from the section's first site, which may be as large as the extent.
 #[derive(Clone, Copy)]
 struct Reach {
     section: Section,
@@ -191,31 +190,31 @@ impl Reach {
     fn local(&self) -> [usize; 4] {
         self.section.local.size()
     }
-    /// In the whole lattice.
+    /// Returns a coordinate in the whole lattice.
     fn global(&self, mu: usize, coordinate: usize) -> usize {
         (self.section.origin[mu] + coordinate) % self.section.global.size()[mu]
     }
-    /// Pairs of neighbours in z of a row. One site of each is odd.
+    /// Returns the number of pairs of neighbours in z of a row. One site of each is odd.
     fn pairs(&self) -> usize {
         self.size[2].div_ceil(2)
     }
-    /// Where the records of the pairs in this section's own rows begin, and how many lie together; those of a last pair, which is
-    /// another section's, may lie elsewhere.
+    /// Returns the offsets of the records of the pairs in this section's own part of a row, which are contiguous, and of those of a last
+    /// pair, which is another section's and may lie elsewhere.
     fn row(&self, [x, y, t]: [usize; 3]) -> (u64, u64) {
         let [nx, ny, nz, _] = self.section.global.size();
         let row = (self.global(3, t) * nx + self.global(0, x)) * ny + self.global(1, y);
         let at = |z: usize| HEADER + ((row * nz + self.global(2, z)) / 2 * RECORD) as u64;
         (at(0), at(self.local()[2]))
     }
-    /// Coordinate z of the odd site of a pair.
+    /// Returns the coordinate z of the odd site of a pair.
     fn odd(&self, [x, y, t]: [usize; 3], pair: usize) -> usize {
         2 * pair + (self.global(0, x) + self.global(1, y) + self.global(3, t) + 1) % 2
     }
-    /// One step ahead: around the lattice where it is not cut.
+    /// Returns the coordinate one step ahead: around the lattice where it is not cut.
     fn ahead(&self, mu: usize, coordinate: usize) -> usize {
         if coordinate + 1 < self.size[mu] { coordinate + 1 } else { 0 }
     }
-    /// The site of the section that has the link in a slot of an odd site's record, and the link's direction.
+    /// Returns the site of the section that has the link in a slot of an odd site's record, and the link's direction.
     fn owner(&self, odd: [usize; 4], slot: usize) -> Option<(usize, usize)> {
         let (mu, local, mut site) = (DIRECTIONS[slot / 2], self.local(), odd);
         if slot % 2 == 1 {
@@ -249,7 +248,7 @@ fn read(
     };
     let mut all = || -> io::Result<()> {
         let mut here = slice(0)?;
-        // Every slice is read once, and the first one again for the last if t is not cut.
+        // Every slice is read once, and the first one again after the last if t is not cut.
         for (t, links) in values.chunks_exact_mut(nx * ny * nz * LINKS).enumerate() {
             let next = slice(reach.ahead(3, t))?;
             let fill = |(z, plane): (usize, &mut [Complex64])| {
@@ -276,7 +275,7 @@ fn read(
     all().map_err(SystemError::of("read the data"))
 }
 
-/// The bytes of the records of a row, and of which slots the section has the links.
+/// Returns the bytes of the records of a row, and for each slot whether the section has the link.
 fn row(values: &[Complex64], form: &StoredForm, reach: &Reach, [x, y, t]: [usize; 3]) -> (Vec<u8>, Vec<bool>) {
     let mut bytes = vec![0; reach.pairs() * RECORD];
     let slots = bytes.chunks_exact_mut(LINK_BYTES).enumerate().map(|(number, bytes)| {
@@ -291,7 +290,7 @@ fn row(values: &[Complex64], form: &StoredForm, reach: &Reach, [x, y, t]: [usize
     (bytes, mine)
 }
 
-/// Writes the links of a section, and nothing where links of another one belong.
+/// Writes the links of a section, and nothing at the places of links of another one.
 fn write(file: &File, form: &StoredForm, section: &Section, values: &[Complex64]) -> Result<(), SystemError> {
     let reach = Reach::of(section);
     let [nx, ny, _, nt] = reach.size;
@@ -313,7 +312,7 @@ fn write(file: &File, form: &StoredForm, section: &Section, values: &[Complex64]
     (0..nx * ny * nt).into_par_iter().try_for_each(put).map_err(SystemError::of("write"))
 }
 
-/// Hands on the bytes of a whole field, in their order.
+/// Passes the bytes of a whole field to the sink, in their order.
 fn encode(
     lattice: Lattice,
     form: &StoredForm,

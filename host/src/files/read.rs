@@ -1,6 +1,6 @@
 //! Reading and checking fields, by one process or by many.
 use super::formats::{Block, FileFamily, Recognition, START};
-use super::image::Image;
+use super::image::{Image, some};
 use super::parts::{FileParts, gather};
 use super::payload::{self, LINKS, PartialChecksum};
 use super::source::{Opened, ReadAt};
@@ -17,11 +17,11 @@ use crate::system::atomic::SystemError;
 use comms::Solo;
 use num_complex::Complex64;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Seek, SeekFrom};
 use std::ops::Range;
 use std::path::Path;
 
-/// What a field is read from.
+/// Source of a field that is read.
 ///
 /// A path (`&Path`, `&PathBuf`, `&str`) converts into a file that one process reads whole: `read_gauge(&path, &options)`. A
 /// [`SharedFile`] converts into one that many processes read together.
@@ -48,7 +48,7 @@ impl<'a> From<SharedFile<'a>> for ReadFrom<'a> {
 }
 
 impl<'a> ReadFrom<'a> {
-    /// The name that errors have.
+    /// Returns the name of the source in errors.
     fn path(&self) -> &'a Path {
         match self {
             Self::File(path) => path,
@@ -68,7 +68,7 @@ impl<'a> ReadFrom<'a> {
     fn section(&self) -> Option<Section> {
         if let Self::Shared(file) = self { file.section } else { None }
     }
-    /// The options on the lattice of the section that is to be read.
+    /// Returns the options with the lattice of the section to be read.
     fn expected(&self, options: &ReadOptions) -> ReadOptions {
         let lattice = self.section().map(|section| section.global).or(options.lattice);
         ReadOptions { lattice, ..options.clone() }
@@ -80,9 +80,9 @@ pub fn inspect<'a>(from: impl Into<ReadFrom<'a>>, options: &ReadOptions) -> Resu
     header_with(&from.into(), |image| header(image, options))
 }
 
-/// Reads the header of a block of fields: an `.npy` file with one axis before those of the lattice, the columns of a propagator in
-/// one record, or a LIME file with several such fields. It is that of the first field, with their number in
-/// [`Header::fields`]. `None` if the file is something else.
+/// Reads the header of a block of fields: an `.npy` file with one axis before those of the lattice, the columns of a propagator in one
+/// record, or a LIME file with several such fields. Returns the header of the first field, with the number of fields in [`Header::fields`].
+/// `None` if the file is something else.
 pub fn inspect_block<'a, T: Fermion>(
     from: impl Into<ReadFrom<'a>>,
     options: &ReadOptions,
@@ -104,8 +104,8 @@ pub fn read_fermion<'a, T: Fermion>(
     read_with(&from.into(), options, header, |source, header, parts| fermion_at(source, header, options, parts))
 }
 
-/// Reads and checks field `number` of a block, counted from 0. One column of a propagator takes the time of all of them, as its
-/// checksum is that of all: [`read_fermions`] reads them at once.
+/// Reads and checks field `number` of a block, counted from 0. One column of a propagator takes the time of all of them, as the checksum is
+/// that of all: [`read_fermions`] reads them at once.
 pub fn read_block<'a, T: Fermion>(from: impl Into<ReadFrom<'a>>, number: usize) -> Result<FermionFile<T>, FileError> {
     block_field(&from.into(), number, &ReadOptions::default())
 }
@@ -149,7 +149,7 @@ pub fn read_fermions<'a, T: Fermion>(
     Ok(BlockFile { fields, header: first, checksum: checksum.unwrap_or(Checksum::Absent) })
 }
 
-/// Reads a field of any sort and checks its checksum.
+/// Reads a field of any kind and checks its checksum.
 pub fn read_field<'a>(from: impl Into<ReadFrom<'a>>, options: &ReadOptions) -> Result<RawField, FileError> {
     read_with(&from.into(), options, header, |source, header, parts| field_at(source, header, options, parts))
 }
@@ -174,7 +174,7 @@ fn header(reader: &mut Image, options: &ReadOptions) -> Result<Header, Problem> 
     checked(header, options)
 }
 
-/// Returns the family of formats that a file is of; `None` if no format is recognised.
+/// Returns the family of formats to which a file belongs; `None` if no format is recognised.
 fn recognised(reader: &mut Image, options: &ReadOptions) -> Result<Option<&'static FileFamily>, Problem> {
     reader.rewind().map_err(Problem::io("seek to the start"))?;
     if let Some(family) = by_start(&some(reader, START)?) {
@@ -190,20 +190,13 @@ fn recognised(reader: &mut Image, options: &ReadOptions) -> Result<Option<&'stat
     Ok(None)
 }
 
-/// Returns the family of formats of which a file with these first bytes is.
+/// Returns the family of formats to which a file with these first bytes belongs.
 fn by_start(start: &[u8]) -> Option<&'static FileFamily> {
     let fits = |family: &&FileFamily| matches!(family.recognition, Recognition::Start(recognise) if recognise(start));
     FAMILIES.into_iter().find(fits)
 }
 
-/// Reads `count` bytes, or fewer at the end of the file.
-pub(super) fn some(reader: &mut Image, count: u64) -> Result<Vec<u8>, Problem> {
-    let mut bytes = Vec::new();
-    reader.by_ref().take(count).read_to_end(&mut bytes).map_err(Problem::io("read"))?;
-    Ok(bytes)
-}
-
-/// Detects links in the wrong byte order, which the checksums of LIME files do not. `said` names what specifies the order.
+/// Detects links in the wrong byte order, which the checksums of LIME files do not. `said` names the source of the order.
 fn byte_order(
     reader: &mut Image,
     header: &mut Header,
@@ -212,7 +205,7 @@ fn byte_order(
 ) -> Result<(), Problem> {
     let begins_with_links = match header.arrangement {
         Arrangement::Sites | Arrangement::Columns(_) => true,
-        // The first record of a file with one for each direction is no site.
+        // The first record of a file with one for each direction is no complete site.
         Arrangement::Directions(_) => false,
         Arrangement::Own(own) => own.begins_with_links,
     };
@@ -234,7 +227,7 @@ fn byte_order(
     Ok(())
 }
 
-/// A header on the lattice that is expected.
+/// Checks that a header is on the expected lattice, and returns it.
 fn checked(header: Header, options: &ReadOptions) -> Result<Header, Problem> {
     match options.lattice {
         Some(lattice) if lattice != header.lattice => Err(Problem::Disagree {
@@ -256,7 +249,7 @@ fn block<T: Fermion>(image: &mut Image, options: &ReadOptions) -> Result<Option<
     }
 }
 
-/// The header of field `number` of a block.
+/// Returns the header of field `number` of a block.
 fn header_in_block<T: Fermion>(image: &mut Image, number: usize, options: &ReadOptions) -> Result<Header, Problem> {
     let Some(Block { mut first, mut records }) = block::<T>(image, options)? else {
         return Err(Problem::field("file", "content", "something else", format!("a block of {} fields", T::NAME)));
@@ -275,8 +268,7 @@ fn header_in_block<T: Fermion>(image: &mut Image, number: usize, options: &ReadO
     Ok(first)
 }
 
-/// *Collective.* Reads the header with `parse`, which gets `options` on the lattice of the section that is to be read, and
-/// then the data.
+/// *Collective.* Reads the header with `parse`, which gets `options` on the lattice of the section to be read, and then the data.
 fn read_with<T>(
     from: &ReadFrom,
     options: &ReadOptions,
@@ -296,7 +288,7 @@ fn read_with<T>(
     all().map_err(FileError::at(from.path()))
 }
 
-/// *Collective.* Reads no more than what `parse` finds.
+/// *Collective.* Reads only the result of `parse`.
 pub(super) fn header_with<H>(
     from: &ReadFrom,
     parse: impl Fn(&mut Image) -> Result<H, Problem>,
@@ -306,10 +298,9 @@ pub(super) fn header_with<H>(
     header.map(|(_, header)| header).map_err(FileError::at(from.path()))
 }
 
-/// *Collective.* What `parse` finds. Only rank 0 reads; the others parse what it has read. So hundreds of processes do
-/// not ask the file server for the same few bytes, one after the other record, and all of them find the same, be it a
-/// header or a mistake in it, also where a file changes or a server shows it differently to different machines. Returns
-/// the file, too, where it is open.
+/// *Collective.* Returns the result of `parse`. Only rank 0 reads; the others parse the bytes that it has read. So hundreds of processes do
+/// not request the same few bytes from the file server record by record, and all of them get the same header or the same error, even if a
+/// file changes or a server shows different content to different machines. Also returns the file, where it is open.
 pub(super) fn shared_header<'a, H>(
     from: &ReadFrom<'a>,
     network: &dyn Network,
@@ -333,7 +324,7 @@ pub(super) fn shared_header<'a, H>(
     }
 }
 
-/// *Collective.* [`compared`], but refuses a checksum that differs.
+/// *Collective.* Performs [`compared`], but refuses a checksum that differs.
 fn data_at(
     source: &dyn ReadAt,
     header: &Header,
@@ -371,7 +362,7 @@ fn checksum_of(
     Ok(Checksum::compare(header.checksum, all))
 }
 
-/// The failure of the communication, if there is one, else `problem`.
+/// Returns the failure of the communication, if there is one, otherwise `problem`.
 fn comm_or(result: Result<(), Problem>, problem: Problem) -> Problem {
     match result {
         Err(lost @ Problem::Comm(_)) => lost,
@@ -395,7 +386,7 @@ fn gauge_at(
     let computed =
         |measured: &(Plaquettes, f64), name| if name == PLAQUETTE_NAME { measured.0.mean } else { measured.1 };
     if let Err(problem) = checksum.require(options) {
-        // Changed bits alter the plaquette beyond its last digits unless they are few and low; another checksum rule does not.
+        // Changed bits alter the plaquette by more than its last digits unless they are few and low; another checksum rule does not.
         let sound =
             checks::links(&gauge, header.precision, options, parts).and_then(|_| checks::measured(&gauge, parts));
         let Ok(measured) = sound else { return Err(comm_or(sound.map(|_| ()), problem)) };
@@ -422,7 +413,7 @@ fn gauge_at(
     Ok(GaugeFile { gauge, header, checksum, plaquette, link_trace, unitarity, open_boundary })
 }
 
-/// Names open boundary conditions where the links that are zero for them are those that a check complains about.
+/// Reports open boundary conditions if the links that they set to zero are those that failed a check.
 fn at_open_boundary(problem: Problem, header: &Header) -> Problem {
     match problem {
         Problem::NotUnitary { what: "link U_t", site, .. } | Problem::NotReunitarised { what: "link U_t", site }
@@ -450,7 +441,7 @@ fn fermion_at<T: Fermion>(
     Ok(FermionFile { field, header, checksum })
 }
 
-/// *Collective.* Some columns of a propagator.
+/// *Collective.* Reads some columns of a propagator.
 fn columns_at<T: Fermion>(
     source: &dyn ReadAt,
     header: Header,

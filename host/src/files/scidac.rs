@@ -1,11 +1,11 @@
-//! Fields in LIME files, as SciDAC's and ILDG's conventions lay them out: a data record (`ildg-binary-data` or
-//! `scidac-binary-data`) among records of XML that tell lattice, precision, type and checksum.
+//! Fields in LIME files in the conventions of SciDAC and ILDG: a data record (`ildg-binary-data` or `scidac-binary-data`) among records of
+//! XML that describe lattice, precision, type and checksum.
 //!
-//! Files in use lack any of the XML records, set LIME's message flags wrongly and order records in several ways. So a
-//! record belongs to the data record it stands next to: descriptions to the following one, a checksum to the preceding
-//! one, and in a file with a single data record everything belongs to that.
+//! Files in use lack any of the XML records, set LIME's message flags wrongly and order records in several ways. A record is therefore
+//! assigned to the adjacent data record: descriptions to the following one, a checksum to the preceding one, and in a file with a single
+//! data record everything belongs to that.
+use super::arrangement::ColumnOrder;
 use super::arrangement::LINK;
-use super::columns::ColumnOrder;
 use super::error::LengthRemedy;
 use super::formats::{Block, FermionsFormat, FileFamily, FileFormat, LinksFormat, MetadataPlace, Recognition};
 use super::frame::{Frame, Text};
@@ -31,7 +31,7 @@ pub static FAMILY: FileFamily = FileFamily {
     byte_order: "the LIME format",
     formats: &[&ILDG, &SCIDAC, &SCIDAC_DIRECTIONS],
 };
-/// LIME with `ildg-binary-data`.
+/// Format LIME with `ildg-binary-data`.
 pub static ILDG: FileFormat = FileFormat {
     name: "ildg",
     title: "ILDG",
@@ -48,7 +48,7 @@ pub static ILDG: FileFormat = FileFormat {
     fermions: None,
     metadata: MetadataPlace::Records { file_name: true },
 };
-/// LIME with `scidac-binary-data`.
+/// Format LIME with `scidac-binary-data`.
 pub static SCIDAC: FileFormat = FileFormat {
     name: "scidac",
     title: "SciDAC",
@@ -74,7 +74,7 @@ pub static SCIDAC: FileFormat = FileFormat {
     metadata: MetadataPlace::Records { file_name: false },
     ..ILDG
 };
-/// LIME with a record of `scidac-binary-data` for the links of each direction.
+/// Format LIME with a record of `scidac-binary-data` for the links of each direction.
 pub static SCIDAC_DIRECTIONS: FileFormat = FileFormat {
     name: "scidacdirections",
     title: "SciDAC, a record for each direction",
@@ -91,19 +91,19 @@ pub static SCIDAC_DIRECTIONS: FileFormat = FileFormat {
 };
 
 const PROLOG: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>";
-/// Records whose texts are the writer's own.
+/// Types of records whose texts are the writer's own.
 const TITLE: &str = "scidac-file-xml";
 const USER_RECORD: &str = "scidac-record-xml";
 const FILE: &str = "scidac-private-file-xml record";
 const RECORD: &str = "scidac-private-record-xml record";
 const ILDG_RECORD: &str = "ildg-format record";
-/// What tmLQCD writes before a propagator or a source.
+/// Types of records that tmLQCD writes before a propagator or a source.
 const ETMC_KINDS: [&str; 2] = ["etmc-propagator-format", "etmc-source-format"];
 const ETMC: [&str; 2] = ["etmc-propagator-format record", "etmc-source-format record"];
-/// The most fields of a file that are looked at together.
+/// Largest number of fields of a file that are examined together.
 const MOST_FIELDS: usize = 1024;
 
-/// Header of a field of a file in memory.
+/// Parses the header of a field of a file in memory.
 pub fn parse(bytes: &[u8], options: &ReadOptions) -> Result<Header, Problem> {
     header(&mut Cursor::new(bytes), options)
 }
@@ -143,7 +143,7 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
         ..first
     };
     links.notes.extend(others.iter().flat_map(|other| other.notes.clone()));
-    // What stands behind the last of them belongs to the file.
+    // The records after the last of them belong to the file.
     for (kind, text) in others.into_iter().next_back().into_iter().flat_map(|last| last.metadata) {
         if links.metadata.iter().all(|(known, _)| *known != kind) {
             links.metadata.push((kind, text));
@@ -154,7 +154,7 @@ pub fn header<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<H
 
 /// Reads the headers of a propagator in one record, or of several fields.
 fn block(image: &mut Image, options: &ReadOptions, site: &[usize]) -> Result<Option<Block>, Problem> {
-    // The links of four directions.
+    // Links of four directions.
     if matches!(header(image, options), Ok(Header { arrangement: Arrangement::Directions(_), .. })) {
         return Ok(None);
     }
@@ -174,8 +174,8 @@ fn data_records(records: &[Record]) -> Vec<usize> {
     (0..records.len()).filter(|&i| is_data(&records[i])).collect()
 }
 
-/// Reads the descriptions of all data records that hold a field on the whole lattice. Those of a time slice, which sources may
-/// be, are left out.
+/// Reads the descriptions of all data records that hold a field on the whole lattice. Those of a time slice, which sources may have, are
+/// left out.
 fn headers<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<Vec<Header>, Problem> {
     let records = lime::records(reader)?;
     let fields = data_records(&records);
@@ -193,8 +193,8 @@ fn headers<R: Read + Seek>(reader: &mut R, options: &ReadOptions) -> Result<Vec<
     Ok(headers)
 }
 
-/// Those of the fields of a file with `components` numbers on each site that are solutions. In files of pairs a source precedes
-/// each of them.
+/// Selects the fields of a file with `components` numbers on each site that are solutions. In files of pairs a source precedes each of
+/// them.
 fn solutions(headers: Vec<Header>, components: usize) -> Vec<Header> {
     let fits = headers.into_iter().filter(|header| header.components == components);
     let mut fits: Vec<Header> = fits.collect();
@@ -285,21 +285,21 @@ impl<'a> Surroundings<'a> {
             is_last: next.is_none(),
         })
     }
-    /// Whether the file has no other data.
+    /// Whether this is the only data of the file.
     fn alone(&self) -> bool {
         self.is_first && self.is_last
     }
-    /// The record of a type that describes the data.
+    /// Returns the record of a type that describes the data.
     fn described(&self, kind: &str) -> Option<&'a Record> {
         let found = self.before.iter().rev().find(|r| r.kind == kind);
         found.or_else(|| if self.alone() { self.after.iter().find(|r| r.kind == kind) } else { None })
     }
-    /// The record with the checksum of the data.
+    /// Returns the record with the checksum of the data.
     fn sums(&self) -> Option<&'a Record> {
         let found = self.after.iter().find(|r| is_sum(r));
         found.or_else(|| if self.alone() { self.before.iter().find(|r| is_sum(r)) } else { None })
     }
-    /// The records that belong to the data, and those that describe the file.
+    /// Returns the records that belong to the data, and those that describe the file.
     fn own(&self) -> impl Iterator<Item = &'a Record> {
         // Between two fields are the checksum of the first, and the descriptions of the second or the start of another file.
         let (before, after) = (self.before, self.after);
@@ -332,7 +332,7 @@ fn is_file(record: &Record) -> bool {
 struct Descriptions {
     file_size: Option<[usize; 4]>,
     ildg: IldgFormat,
-    /// Formats in the records of tmLQCD, which describe spinor fields.
+    /// Formats in the records of tmLQCD for spinor fields.
     etmc: [IldgFormat; 2],
     private: Private,
 }
@@ -357,7 +357,7 @@ impl Descriptions {
         let private = private.as_deref().map(|text| Private::parse(text, leniency)).transpose()?.unwrap_or_default();
         Ok(Self { file_size, ildg, etmc, private })
     }
-    /// The lattice of data of this length, and the record that names it.
+    /// Returns the lattice of data of this length, and the name of the record that states it.
     fn lattice(
         &self,
         length: u64,
@@ -385,7 +385,7 @@ impl Descriptions {
         };
         Ok((lattice_from(size, place)?, place))
     }
-    /// The precision that a record states, if it fits the length of the data; else the one that does.
+    /// Returns the precision that a record states, if it fits the length of the data; otherwise the precision that does.
     fn precision(&self, extent: &DataExtent, leniency: &mut Leniency) -> Result<FilePrecision, Problem> {
         let stated = agree(
             "the precision",
@@ -417,7 +417,7 @@ impl Descriptions {
         leniency.or_note(extent.unfit(said), &format!("read in {other} precision"))?;
         Ok(other)
     }
-    /// Compares the length of the data with what records imply beside the precision.
+    /// Compares the length of the data with the lengths that records imply besides the precision.
     fn check_lengths(
         &mut self,
         extent: &DataExtent,
@@ -454,7 +454,7 @@ struct DataExtent<'a> {
 }
 
 impl<'a> DataExtent<'a> {
-    /// Shares out the data among the sites of a lattice, which a record at `place` names.
+    /// Divides the data among the sites of a lattice, which a record at `place` states.
     fn of(data: &'a Record, lattice: Lattice, place: &str, format: &'static FileFormat) -> Result<Self, Problem> {
         let volume = lattice.volume() as u64;
         let extent = Self { data, lattice, volume, site_bytes: data.length / volume, format };
@@ -464,7 +464,7 @@ impl<'a> DataExtent<'a> {
         }
         Ok(extent)
     }
-    /// The problem that something that is `said` of the data does not fit their length.
+    /// Returns the problem that a statement `said` about the data does not fit their length.
     fn unfit(&self, said: String) -> Problem {
         let (would, remedy) = would_be(self.data.length, self.volume, self.format);
         Problem::Length { place: self.data.place(), length: self.data.length, said, would, remedy }
@@ -477,7 +477,7 @@ impl<'a> DataExtent<'a> {
             false => self.site_bytes.is_multiple_of(number),
         }
     }
-    /// The length that data in this precision, which a record at `place` states, would have.
+    /// Returns the length of data in this precision, which a record at `place` states.
     fn expected(&self, stated: FilePrecision, place: &str) -> String {
         let (lattice, number) = (self.lattice, 2 * stated.bytes() as u64);
         match *self.format == ILDG {
@@ -492,7 +492,7 @@ impl<'a> DataExtent<'a> {
     }
 }
 
-/// Texts that are kept with a field, and the plaquette that one of them states.
+/// Texts that are stored with a field, and the plaquette that one of them states.
 struct Kept {
     metadata: Vec<(String, String)>,
     omitted: Vec<String>,
@@ -516,7 +516,7 @@ impl Kept {
     }
 }
 
-/// The first value present; an error if another contradicts it.
+/// Returns the first value present; fails if another contradicts it.
 fn agree<T: Copy + PartialEq + std::fmt::Debug>(
     what: &'static str,
     sources: [(Option<T>, &'static str); 5],
@@ -535,7 +535,7 @@ fn agree<T: Copy + PartialEq + std::fmt::Debug>(
     }
 }
 
-/// The precision of data with this many bytes per site, where only one fits links, spinors or colour vectors.
+/// Returns the precision of data with this many bytes per site, if only one fits links, spinors or colour vectors.
 fn precision_by_length(site_bytes: u64, format: &FileFormat) -> Option<FilePrecision> {
     match (site_bytes, *format == ILDG) {
         (288 | 192, true) => Some(FilePrecision::Single),
@@ -547,7 +547,7 @@ fn precision_by_length(site_bytes: u64, format: &FileFormat) -> Option<FilePreci
     }
 }
 
-/// What kind of field of this volume has this length, or else the volumes of gauge fields that have it.
+/// Describes the kind of field of this volume that has this length, or else the volumes of gauge fields that have it.
 fn would_be(length: u64, volume: u64, format: &FileFormat) -> (String, LengthRemedy) {
     let names = [
         (36, "links"),
@@ -614,12 +614,12 @@ fn zero(
     Ok(())
 }
 
-/// What `scidac-private-record-xml` tells about the data.
+/// Content of `scidac-private-record-xml`, which describes the data.
 #[derive(Default)]
 struct Private {
     precision: Option<FilePrecision>,
     site_bytes: Option<u64>,
-    /// Objects on a site.
+    /// Number of objects on a site.
     count: Option<u64>,
     datatype: String,
 }
@@ -647,7 +647,7 @@ impl Private {
         let site_bytes = size.zip(count).map(|(size, count)| size * count);
         Ok(Self { precision, site_bytes, count, datatype: given("datatype").unwrap_or_default().into() })
     }
-    /// The order of a propagator with so many numbers on a site.
+    /// Returns the order of a propagator with `components` numbers on a site.
     fn order(&self, components: usize) -> ColumnOrder {
         let columns = if components == 144 { 12 } else { 3 };
         match self.count {
@@ -667,14 +667,14 @@ fn parse_sums(text: &str) -> Result<PartialChecksum, Problem> {
     Ok(PartialChecksum([sum("suma")?, sum("sumb")?]))
 }
 
-/// `plaquette = …` of the text that tmLQCD writes.
+/// Returns the value of `plaquette = …` in the text that tmLQCD writes.
 fn xlf_plaquette(text: &str) -> Option<Printed> {
     let (_, rest) = text.split_once("plaquette")?;
     let rest = rest.trim_start().strip_prefix('=')?.trim_start();
     Printed::parse(rest.split([',', ' ', '\n', '\t']).next()?)
 }
 
-/// Type name, spins and number of objects per site of a field of so many complex numbers per site.
+/// Returns type name, spins and number of objects per site of a field with `components` complex numbers per site.
 fn kind(components: usize) -> (&'static str, usize, usize) {
     match components {
         LINKS => ("ColorMatrix", 1, 4),
@@ -685,7 +685,7 @@ fn kind(components: usize) -> (&'static str, usize, usize) {
     }
 }
 
-/// A file of a propagator with so many columns, in one record as QDP++ and Chroma write it.
+/// Makes the frame of a file of a propagator with `columns` columns, in one record as in QDP++ and Chroma.
 fn propagator_frame(lattice: Lattice, columns: usize, options: &WriteOptions) -> Frame {
     let arrangement = Arrangement::Columns(ColumnOrder::SpinMatrix);
     Frame { arrangement, ..frame(lattice, columns * columns, options) }
@@ -703,7 +703,7 @@ fn put_file(head: &mut Vec<u8>, lattice: Lattice, options: &WriteOptions) {
     lime::append(head, TITLE, MessageFlags::End, given(options, TITLE).unwrap_or_else(new).as_bytes());
 }
 
-/// Appends the descriptions of a record of this [`kind`], which begin its message.
+/// Appends the descriptions of a record of this [`kind`], with which its message begins.
 fn put_record(
     head: &mut Vec<u8>,
     form: &StoredForm,
@@ -711,7 +711,7 @@ fn put_record(
     options: &WriteOptions,
 ) {
     let letter = if options.precision == FilePrecision::Single { 'F' } else { 'D' };
-    // QDP++ has one name for all that is no links.
+    // QDP++ has one name for everything except links.
     let name = if name == "Lattice" { name.into() } else { format!("QDP_{letter}3_{name}") };
     let private = format!(
         "{PROLOG}<scidacRecord><version>1.1</version><date>{}</date><recordtype>0</recordtype>\
@@ -726,12 +726,12 @@ fn put_record(
     lime::append(head, USER_RECORD, MessageFlags::Middle, given(options, USER_RECORD).unwrap_or_else(new).as_bytes());
 }
 
-/// The text of a record that the options have.
+/// Returns the text of a record in the options.
 fn given(options: &WriteOptions, kind: &str) -> Option<String> {
     options.records.iter().find(|(its, _)| its == kind).map(|(_, text)| text.clone())
 }
 
-/// What comes after `length` bytes of data: their checksum, with so many digits at least, which ends the message.
+/// Returns the bytes after `length` bytes of data: their checksum, with at least `digits` digits, which ends the message.
 fn after_data(length: u64, PartialChecksum([a, b]): PartialChecksum, digits: usize) -> Vec<u8> {
     let mut tail = Vec::new();
     lime::append_padding(&mut tail, length);
@@ -742,7 +742,7 @@ fn after_data(length: u64, PartialChecksum([a, b]): PartialChecksum, digits: usi
     tail
 }
 
-/// What comes after the last data and its checksum: SciDAC's library expects its own records first, in their order.
+/// Returns the records after the last data and its checksum: SciDAC's library expects its own records first, in their order.
 fn other_records(options: &WriteOptions) -> Vec<u8> {
     let mut tail = Vec::new();
     let others = options.records.iter().filter(|(kind, _)| ![TITLE, USER_RECORD].contains(&kind.as_str()));
@@ -750,8 +750,8 @@ fn other_records(options: &WriteOptions) -> Vec<u8> {
     tail
 }
 
-/// A file of two messages, file description and field, with the records in the order and with the flags that the SciDAC
-/// library gives them; those of ILDG only if `options.format` is [`ILDG`].
+/// Makes the frame of a file of two messages, file description and field, with the order of records and the flags of the SciDAC library;
+/// those of ILDG only if `options.format` is [`ILDG`].
 fn frame(lattice: Lattice, components: usize, options: &WriteOptions) -> Frame {
     let form =
         StoredForm { components, precision: options.precision, endian: Endian::Big, kind: Some(ChecksumKind::Scidac) };
@@ -779,8 +779,8 @@ fn frame(lattice: Lattice, components: usize, options: &WriteOptions) -> Frame {
     }
 }
 
-/// A file of five messages, file description and the links of the directions x, y, z and t: one matrix on each site, as QDP/C's
-/// `QDP_write_M` writes a field.
+/// Makes the frame of a file of five messages, file description and the links of the directions x, y, z and t: one matrix on each site, as
+/// in the files of QDP/C's `QDP_write_M`.
 fn directions_frame(lattice: Lattice, options: &WriteOptions) -> Frame {
     let kind = Some(ChecksumKind::Scidac);
     let form = StoredForm { components: LINK, precision: options.precision, endian: Endian::Big, kind };
@@ -791,7 +791,7 @@ fn directions_frame(lattice: Lattice, options: &WriteOptions) -> Frame {
     let mut head = Vec::new();
     put_file(&mut head, lattice, options);
     head.extend(&record);
-    // With all digits, so that the places of what follows do not depend on it.
+    // With all digits, so that the following offsets do not depend on it.
     let sum_after = move |sum| after_data(length, sum, 8);
     let step = length + (sum_after(PartialChecksum::default()).len() + record.len()) as u64;
     let offsets = std::array::from_fn(|mu| head.len() as u64 + mu as u64 * step);

@@ -39,11 +39,11 @@
 //! ```
 use super::collective::{SharedOutput, settle};
 use super::error::LengthRemedy;
-use super::image::Image;
+use super::image::{Image, some};
 use super::lime::{self, MessageFlags, Record};
 use super::parts::{FileParts, gather};
 use super::payload::{self, ChecksumKind, PartialChecksum, StoredForm};
-use super::read::{ReadFrom, header_with, shared_header, some};
+use super::read::{ReadFrom, header_with, shared_header};
 use super::runs::Runs;
 use super::source::Opened;
 use super::{Endian, FileError, FilePrecision, Problem, SharedFile, checks, even_lattice_from};

@@ -1,14 +1,13 @@
 //! Recognises files of unsupported formats, so that errors can name them.
 use super::Problem;
-use super::formats::START;
-use super::image::Image;
-use super::read::some;
+use super::formats::{START, signatures};
+use super::image::{Image, some};
 use std::io::{Seek, SeekFrom};
 
 const UNPACK: &str = "unpack it first";
 const NO_READER: &str = "convert it to ILDG or NERSC with the program that wrote it";
 
-/// First bytes of files that are often given in place of a configuration, what these files are, and what to do.
+/// First bytes of files that are often given in place of a configuration, with descriptions of these files and advice.
 const STARTS: [(&[u8], &str, &str); 10] = [
     (b"\x1f\x8b", "packed with gzip", UNPACK),
     (b"BZh", "packed with bzip2", UNPACK),
@@ -26,7 +25,7 @@ const STARTS: [(&[u8], &str, &str); 10] = [
     (b"<?xml", "an XML file, perhaps the metadata of a configuration", "give the configuration itself"),
 ];
 
-/// The problem of a file of no supported format.
+/// Returns the problem of a file of no supported format.
 pub(super) fn recognise(reader: &mut Image) -> Result<Problem, Problem> {
     let length = reader.seek(SeekFrom::End(0)).map_err(Problem::io("find the length"))?;
     if length == 0 {
@@ -41,5 +40,5 @@ pub(super) fn recognise(reader: &mut Image) -> Result<Problem, Problem> {
         return Ok(Problem::OtherFormat { what: "a tar archive", hint: UNPACK });
     }
     let start = more[..more.len().min(START as usize)].iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" ");
-    Ok(Problem::UnknownFormat { start })
+    Ok(Problem::UnknownFormat { start, known: signatures() })
 }

@@ -9,8 +9,9 @@ use super::wilson_family::{LinkDependence, Term, WilsonLike, wilson_kernels};
 use super::wilson_like::Schur;
 use crate::domain::{DeviceError, Result};
 use crate::field::{DeviceClover, GaugeField};
-use gpu_kernels::clover::{CLOVER_ROW, CLOVER_ROW_DOT, CLOVER_ROW_DOTS, CLOVER_SUM_ROW, CLOVER_TERM, HALF};
+use gpu_kernels::clover::{CLOVER_ROW, CLOVER_ROW_DOT, CLOVER_ROW_DOTS, CLOVER_SUM_ROW, CLOVER_TERM};
 use gpu_kernels::diagonal::DiagonalArguments;
+use gpu_kernels::storage::HALF;
 use gpu_kernels::wilson::WILSON_ROW;
 use gpu_kernels::{FermionKind, Format, Precision};
 use serde_json::{Map, Value, json};
@@ -22,37 +23,37 @@ pub const CLOVER_FLOPS: f64 = 504.0;
 /// Joó 2010).
 pub const CLOVER_MATRIX_FLOPS: f64 = 2.0 * DSLASH_FLOPS + 2.0 * CLOVER_FLOPS + 48.0;
 
-/// What a Wilson-clover operator needs besides links.
+/// Parameters of a Wilson-clover operator besides links.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CloverParams {
     /// Mass, boundary condition, anisotropy.
     pub wilson: WilsonParams,
-    /// The factor of σ_μν F̂_μν in the spatial planes.
+    /// Factor of σ_μν F̂_μν in the spatial planes.
     pub space: f64,
-    /// The factor in the temporal planes.
+    /// Factor of σ_μν F̂_μν in the temporal planes.
     pub time: f64,
 }
 
 impl CloverParams {
-    /// On an isotropic lattice with tadpole factor u_0: both coefficients c_sw / u_0³.
+    /// Returns the parameters on an isotropic lattice with tadpole factor u_0: both coefficients are c_sw / u_0³.
     pub fn isotropic(wilson: WilsonParams, c_sw: f64, u0: f64) -> Self {
         let coefficient = c_sw / u0.powi(3);
         CloverParams { wilson, space: coefficient, time: coefficient }
     }
-    /// With Chroma's clovCoeffR and clovCoeffT: the spatial coefficient is clovCoeffR / ξ_0.
+    /// Returns the parameters with Chroma's clovCoeffR and clovCoeffT: the spatial coefficient is clovCoeffR / ξ_0.
     pub fn anisotropic(wilson: WilsonParams, coefficient_r: f64, coefficient_t: f64) -> Self {
         CloverParams { wilson, space: coefficient_r / wilson.anisotropy.xi, time: coefficient_t }
     }
-    /// The clover term of these parameters on `gauge`.
+    /// Computes the clover term of these parameters on `gauge`.
     pub fn term(&self, gauge: &GaugeField) -> Result<DeviceClover> {
         DeviceClover::new(gauge, self.wilson.diagonal(), self.space, self.time)
     }
-    /// With a Schur complement to solve.
+    /// Returns the operator with these parameters and the Schur complement to solve.
     pub fn with_schur(self, schur: Schur) -> WilsonLike {
         let CloverParams { wilson, space, time } = self;
         WilsonLike::new(&CLOVER, wilson, [space, time, 0.0], schur)
     }
-    /// Those of an operator with a clover term.
+    /// Returns the clover parameters of an operator with a clover term.
     pub(super) fn of(operator: &WilsonLike) -> Self {
         let [space, time, ..] = operator.coefficients;
         CloverParams { wilson: operator.wilson, space, time }
@@ -167,7 +168,7 @@ impl From<Arc<DeviceClover>> for Diagonal {
     }
 }
 
-/// The coefficients of a clover term as typed.
+/// Coefficients of a clover term as typed.
 enum ClovCoefficients {
     /// c_sw and u_0.
     Improvement(f64, f64),
@@ -176,8 +177,8 @@ enum ClovCoefficients {
 }
 
 impl CloverParams {
-    /// From all parameters of a Wilson operator and c_sw with u_0, or Chroma's coefficients, with the Schur complement to
-    /// solve and what is said beside an answer.
+    /// Resolves all parameters of a Wilson operator and c_sw with u_0, or Chroma's coefficients; returns them with the Schur complement to
+    /// solve and the JSON keys that answers include.
     pub(super) fn resolve(keys: &mut dyn Keys) -> Option<(Self, Schur, Map<String, Value>)> {
         let wilson = WilsonParams::resolve(keys);
         let schur = choose(keys, "schur", &SCHURS).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Twisted mass on Wilson-clover fermions: M = A + iμγ5 − ½ D, with A the clover term. The Hermitian blocks E = A (A² + μ²)⁻¹
-//! and F = μ (A² + μ²)⁻¹ make (A + iμγ5)⁻¹ = E − iγ5 F, for γ5 and A commute. A may also be the exponential clover term.
+//! Twisted mass on Wilson-clover fermions: M = A + iμγ5 − ½ D, with A the clover term. The Hermitian blocks E = A (A² + μ²)⁻¹ and F = μ (A²
+//! + μ²)⁻¹ give (A + iμγ5)⁻¹ = E − iγ5 F, since γ5 and A commute. A may also be the exponential clover term.
 use super::angles::TimeBoundary;
 use super::clover::{self, CLOVER_FLOPS, CloverParams};
 use super::diagonal::{DeterminantBlocks, Diagonal, DiagonalForm, DiagonalKernels, SiteTerm, expect_number};
@@ -12,19 +12,20 @@ use super::wilson_like::Schur;
 use crate::domain::{DeviceError, Result};
 use crate::field::DeviceClover;
 use gpu_kernels::clover::{
-    CLOVER_EXPONENTIAL, CLOVER_TERM, HALF, TWISTED_CLOVER_INVERSE, TWISTED_CLOVER_ROW, TWISTED_CLOVER_ROW_DOTS,
+    CLOVER_EXPONENTIAL, CLOVER_TERM, TWISTED_CLOVER_INVERSE, TWISTED_CLOVER_ROW, TWISTED_CLOVER_ROW_DOTS,
     TwistedCloverInverse,
 };
 use gpu_kernels::diagonal::DiagonalArguments;
+use gpu_kernels::storage::HALF;
 use gpu_kernels::wilson::WILSON_ROW;
 use gpu_kernels::{FermionKind, Format, Precision};
 
-/// What a twisted-mass operator with a clover term needs besides links.
+/// Parameters of a twisted-mass operator with a clover term besides links.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TwistedCloverParams {
-    /// Of the clover term.
+    /// Parameters of the clover term.
     pub clover: CloverParams,
-    /// μ
+    /// Twisted mass μ.
     pub mu: f64,
 }
 
@@ -84,7 +85,7 @@ pub static TWISTED_CLOVER: Definition = Definition {
     kernels: wilson_kernels(&[WILSON_ROW.0, TWISTED_CLOVER_ROW.0], &[CLOVER_TERM.0, TWISTED_CLOVER_INVERSE.0]),
 };
 
-/// Wilson fermions with the exponential clover term and a twisted mass. γ5 and A commute here, too.
+/// Wilson fermions with the exponential clover term, which commutes with γ5, too, and a twisted mass.
 pub static TWISTED_EXP_CLOVER: Definition = Definition {
     name: "twisted-exp-clover",
     title: "twisted exponential-clover",
@@ -100,7 +101,7 @@ pub static TWISTED_EXP_CLOVER: Definition = Definition {
         TwistedExpCloverParams(TwistedCloverParams { clover: CloverParams::isotropic(wilson, 1.0, 1.0), mu: 0.05 })
             .into()
     },
-    // Those of twisted-clover.
+    // The keys of twisted-clover.
     has_own_kernels: false,
     links: LinkRecipe::Thin,
     term: Some(Term {
@@ -121,7 +122,7 @@ pub static TWISTED_EXP_CLOVER: Definition = Definition {
     output: TWISTED_CLOVER.output,
 };
 
-/// Parameters of clover but the Schur complement, which is the symmetric one, and μ.
+/// Keys of clover without the Schur complement, which is the symmetric one, and μ.
 static KEYS: [&Key; 10] = {
     let mut keys = clover::KEYS;
     keys[9] = &MU;
@@ -135,7 +136,7 @@ static ROWS: DiagonalKernels =
 struct TwistedTerm {
     /// A
     clover: DeviceClover,
-    /// E and F, kept as a term and its inverse are.
+    /// Blocks E and F, stored like a clover term and its inverse.
     inverse: DeviceClover,
     mu: f64,
 }
@@ -180,7 +181,7 @@ impl SiteTerm for TwistedTerm {
         let (clover, inverse) = (clover.convert(precision)?, inverse.convert(precision)?);
         Ok(Diagonal::of(TwistedTerm { clover, inverse, mu: *mu }))
     }
-    /// That of A² + μ², of which F = μ (A² + μ²)⁻¹ is the inverse but for a number, is |det (A + iμγ5)|².
+    /// Returns blocks of F = μ (A² + μ²)⁻¹: the determinant of A² + μ², the inverse of F times a number, is |det (A + iμγ5)|².
     fn determinant(&self, parity: usize) -> Option<DeterminantBlocks> {
         if self.mu == 0.0 {
             return SiteTerm::determinant(&self.clover, parity);

@@ -1,9 +1,14 @@
 //! A gauge configuration on a device, with its links in every format that solves need.
-use super::formats::{Formats, MultigridState, SystemFormats, WilsonFormats};
+mod formats;
+
+pub(super) use formats::SystemFormats;
+
+use super::formats::{Formats, MultigridState};
 use super::links::{ImprovedLinks, LinkCache, LinkFormat, Slot};
 use super::methods;
 use super::report::SolveFailure;
-use super::request::{Request, Schwarz};
+use super::request::Request;
+use super::schwarz::Schwarz;
 use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::{Fermion, HostField, HostGauge};
 use crate::field::{DeviceGauge, FieldShape, FullField, GaugeField, HopPhases};
@@ -14,6 +19,7 @@ use crate::operators::{
     BoundaryAngles, Diagonal, EvenOdd, MrInBlocks, Operator, OperatorForm, OperatorLinks, Smearing, StaggeredLinks,
     StaggeredOperator, TimeBoundary, WilsonLike,
 };
+use formats::WilsonFormats;
 use gpu_kernels::{LinkStorage, Precision};
 use num_complex::Complex64;
 use solvers::{Observer, SolveError};
@@ -31,35 +37,35 @@ pub struct Configuration<'g> {
     cache: LinkCache,
     /// The fat and long links that were used last.
     improved: Slot<Smearing, Rc<ImprovedLinks>>,
-    /// Multigrid that was set up last, and for which operator.
+    /// Multigrid that was set up last, with its operator.
     multigrid: RefCell<Option<(WilsonLike, Rc<Multigrid>)>>,
-    /// Test vectors that were handed over for it, and their operator.
+    /// Test vectors supplied for multigrid, with their operator.
     test_vectors: RefCell<Option<(WilsonLike, TestVectors)>>,
     singular: Cell<Option<bool>>,
-    /// The same in temporal gauge, and the way there.
+    /// The configuration in temporal gauge, and the transformation to it.
     temporal: OnceCell<Box<(Configuration<'static>, Transformation)>>,
 }
 
-/// What copies are made from.
+/// Source from which copies are made.
 enum LinkSource<'g> {
     /// Links on the host.
     Gauge(Cow<'g, HostGauge>),
-    /// The same, which others may hold, too.
+    /// Links on the host that others may share.
     Shared(Arc<HostGauge>),
     /// Fat and long links.
     Improved(Rc<ImprovedLinks>),
 }
 
 impl<'g> Configuration<'g> {
-    /// Nothing is copied yet. `gauge` has the lattice of `domain`.
+    /// Makes a configuration from links on the host, of which nothing is copied yet. `gauge` has the lattice of `domain`.
     pub fn new(domain: &Domain, gauge: &'g HostGauge) -> Self {
         Self::of(domain, LinkSource::Gauge(Cow::Borrowed(gauge)))
     }
-    /// The same with links that it keeps alive.
+    /// Makes a configuration from shared links on the host, which it keeps alive.
     pub fn of_shared(domain: &Domain, gauge: Arc<HostGauge>) -> Configuration<'static> {
         Configuration::of(domain, LinkSource::Shared(gauge))
     }
-    /// Of fat and long links that are there already, for improved staggered operators only.
+    /// Makes a configuration from existing fat and long links, for improved staggered operators only.
     pub fn improved(links: Improvement) -> Self {
         Self::of(&links.fat.domain().clone(), LinkSource::Improved(ImprovedLinks::new(links)))
     }
@@ -83,7 +89,7 @@ impl<'g> Configuration<'g> {
             LinkSource::Improved(_) => Err(DeviceError::NoThinLinks),
         }
     }
-    /// The configuration in temporal gauge, and the transformation that leads there.
+    /// Returns the configuration in temporal gauge, and the transformation to it.
     pub(super) fn in_temporal_gauge(&self) -> Result<&(Configuration<'static>, Transformation)> {
         if let Some(there) = self.temporal.get() {
             return Ok(there);
@@ -94,11 +100,11 @@ impl<'g> Configuration<'g> {
         let made = Box::new((Configuration::of(&self.domain, LinkSource::Gauge(Cow::Owned(fixed))), transformation));
         Ok(self.temporal.get_or_init(|| made))
     }
-    /// Where the copies live.
+    /// Returns the domain on which the copies are stored.
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
-    /// What is made from links in double precision that every process has with the border of its part.
+    /// Returns the result of `make` on the links in double precision, which every process has with the border of its part.
     pub(super) fn with_staged<T>(&self, make: impl FnOnce(&GaugeField) -> Result<T>) -> Result<T> {
         let mut staged = self.staged.borrow_mut();
         let staged = match staged.take() {
@@ -107,11 +113,11 @@ impl<'g> Configuration<'g> {
         };
         make(staged)
     }
-    /// Frees what copies are made from. It comes back when another copy is asked for.
+    /// Frees the links from which copies are made. They are uploaded again for the next copy.
     pub(super) fn release_staged(&self) {
         self.staged.take();
     }
-    /// The links in a format, with the phases of twisted boundary conditions, which need all 18 reals.
+    /// Returns the links in a format, with the phases of twisted boundary conditions, which need all 18 reals.
     ///
     /// # Errors
     /// [`DeviceError::NoThinLinks`] of a configuration of fat and long links; failures of the device.
@@ -120,29 +126,29 @@ impl<'g> Configuration<'g> {
         self.cache.packed.retain(|format| format.theta == theta);
         self.cache.packed.get(LinkFormat { theta, precision, storage }, || self.with_staged(pack))
     }
-    /// Factors of hops.
+    /// Returns the phases of hops.
     pub(super) fn phases(&self, theta: BoundaryAngles) -> HopPhases {
         theta.of_hops(self.domain.global())
     }
-    /// An operator's diagonal term in double, which batches of right-hand sides need one after the other.
+    /// Returns an operator's diagonal term in double, which consecutive batches of right-hand sides need.
     pub(super) fn term(&self, operator: WilsonLike) -> Result<Diagonal> {
         if operator.has_number() {
             return Ok(Diagonal::number(operator.wilson.diagonal()));
         }
         self.cache.terms.only(operator.into(), || self.with_staged(|thin| operator.diagonal(thin)))
     }
-    /// Hands over test vectors of an operator on these links, for a multigrid setup with as many near-null vectors. They serve
-    /// operators that differ in mass and other numbers.
+    /// Supplies test vectors of an operator on these links, for a multigrid setup with as many near-null vectors. They also suit operators
+    /// that differ in mass and other numbers.
     pub fn set_test_vectors(&self, operator: WilsonLike, vectors: TestVectors) {
-        // In place of what was set up before.
+        // They replace the last setup.
         self.multigrid.take();
         *self.test_vectors.borrow_mut() = Some((operator, vectors));
     }
-    /// *Collective.* Sets multigrid up for an operator ahead of solves, whose requests have these parameters and links stored so. The
-    /// observer sees the [steps](Observer::step) of the setup, and can end it.
+    /// *Collective.* Sets multigrid up for an operator ahead of solves whose requests have these parameters and this link storage. The
+    /// observer gets the [steps](Observer::step) of the setup, and can end it.
     ///
     /// # Errors
-    /// Parameters that do not fit the lattice, a setup that does not come about or that the observer ends, and failures of the device.
+    /// Fails for parameters that do not fit the lattice, for a setup that fails or that the observer ends, and on failures of the device.
     pub fn set_up_multigrid(
         &self,
         operator: WilsonLike,
@@ -153,11 +159,11 @@ impl<'g> Configuration<'g> {
         let made = WilsonFormats::new(self, operator, 1)?.multigrid(params, storage, observer)?;
         Ok(made.expect("Wilson-like operators have multigrid").shared())
     }
-    /// Multigrid that was set up last, with its operator, if any was.
+    /// Returns the multigrid that was set up last, with its operator, if there is one.
     pub fn multigrid_setup(&self) -> Option<(WilsonLike, Rc<Multigrid>)> {
         self.multigrid.borrow().clone()
     }
-    /// Multigrid for an operator, which batches of right-hand sides need one after the other.
+    /// Returns multigrid for an operator, which consecutive batches of right-hand sides need.
     pub(super) fn multigrid(
         &self,
         operator: WilsonLike,
@@ -171,7 +177,7 @@ impl<'g> Configuration<'g> {
         {
             return Ok(multigrid.clone());
         }
-        // Never two of them: they are large. Test vectors of another mass are worth keeping.
+        // Never two setups at once: they are large. Test vectors of another mass are worth keeping.
         let fits = |of: &WilsonLike, vectors: &TestVectors| {
             of.differs_in_numbers(&operator) && vectors.count() == params.vectors
         };
@@ -181,7 +187,7 @@ impl<'g> Configuration<'g> {
             None => self.test_vectors.take(),
         };
         let vectors = before.filter(|(of, vectors)| fits(of, vectors));
-        // What the setup needs is there before links are borrowed for it.
+        // Everything that the setup needs is made before links are borrowed for it.
         drop((make(Precision::Single, 1)?, make(params.smoother_on(self.domain.backend()), 1)?));
         let mut made = None;
         self.with_staged(|thin| {
@@ -196,14 +202,14 @@ impl<'g> Configuration<'g> {
         })?;
         let made = made.expect("it was made just now");
         if made.is_err() {
-            // Another attempt has them again.
+            // Another attempt gets them again.
             *self.test_vectors.borrow_mut() = vectors;
         }
         let made = Rc::new(made?);
         *self.multigrid.borrow_mut() = Some((operator, made.clone()));
         Ok(made)
     }
-    /// *Collective.* What there is of multigrid for an operator, and whether there is memory for it.
+    /// *Collective.* Returns the state of multigrid for an operator, which depends on the memory that is free.
     pub(super) fn multigrid_state(
         &self,
         operator: WilsonLike,
@@ -235,7 +241,7 @@ impl<'g> Configuration<'g> {
             _ => MultigridState::Impossible,
         })
     }
-    /// Fat and long links.
+    /// Returns fat and long links.
     fn improved_links(&self, smearing: Smearing) -> Result<Rc<ImprovedLinks>> {
         if let LinkSource::Improved(links) = &self.source {
             return Ok(links.clone());
@@ -247,16 +253,15 @@ impl<'g> Configuration<'g> {
             Ok(ImprovedLinks::new(made))
         })
     }
-    /// An operator in every format, for blocks of `nrhs` vectors.
+    /// Returns an operator in every format, for blocks of `nrhs` vectors.
     pub(super) fn formats(&self, operator: Operator, nrhs: usize) -> Result<Box<dyn Formats + '_>> {
         Ok(match operator.parameters() {
             Some(operator) => Box::new(WilsonFormats::new(self, *operator, nrhs)?),
             None => Box::new(SystemFormats::new(self, operator, nrhs)?),
         })
     }
-    /// The Schur complement of an operator in a format, for blocks of `nrhs` vectors; of staggered ones, M†M on the even
-    /// sites. The caller must ensure that the format can represent the links: see [`possible`](Self::possible) and
-    /// [`temporal_gauge_on`].
+    /// Makes the Schur complement of an operator in a format, for blocks of `nrhs` vectors; for staggered ones, M†M on the even sites. The
+    /// caller must ensure that the format can represent the links: see [`possible`](Self::possible) and [`temporal_gauge_on`].
     ///
     /// # Errors
     /// [`DeviceError::NoKernels`] for formats that the operator does not have, and failures of the device.
@@ -271,13 +276,13 @@ impl<'g> Configuration<'g> {
         operator.expect_kernels(precision, reconstruction)?;
         self.formats(operator, nrhs)?.any(precision, reconstruction)
     }
-    /// *Collective.* The preconditioner of GCR-DD for a Wilson-like operator's Schur complement.
+    /// *Collective.* Makes the preconditioner of GCR-DD for a Wilson-like operator's Schur complement.
     ///
     /// # Errors
-    /// As [`operator`](Self::operator); [`DeviceError::NoKernels`] for staggered operators.
+    /// See [`operator`](Self::operator); [`DeviceError::NoKernels`] for staggered operators.
     ///
     /// # Panics
-    /// On what [`Schwarz::check`] refuses.
+    /// If [`Schwarz::check`] fails.
     pub fn preconditioner(
         &self,
         operator: impl Into<Operator>,
@@ -292,8 +297,8 @@ impl<'g> Configuration<'g> {
         };
         WilsonFormats::new(self, *operator, nrhs)?.schwarz(schwarz, reconstruction)
     }
-    /// How an operator's links can be stored, thin ones or long ones: as asked for where they are in the group and
-    /// determined by so many real numbers.
+    /// Returns the storage in which an operator's thin or long links can be kept: the requested one if the links are in the group and
+    /// determined by this many real numbers.
     ///
     /// # Errors
     /// Failures of the device.
@@ -303,7 +308,7 @@ impl<'g> Configuration<'g> {
             false => self.possible_thin(operator.storage(asked)),
         }
     }
-    /// With 12 reals where 8 are asked for and some links are singular.
+    /// Returns the storage of thin links: 12 reals if 8 are requested and some links are singular.
     fn possible_thin(&self, asked: LinkStorage) -> Result<LinkStorage> {
         if !asked.has_singular_links() {
             return Ok(asked);
@@ -320,7 +325,7 @@ impl<'g> Configuration<'g> {
         self.singular.set(Some(singular));
         Ok(if singular { asked.with_two_rows() } else { asked })
     }
-    /// A request with a format that can be had, or why there is none.
+    /// Returns the request with a format that is available, or the reason why there is none.
     pub(super) fn checked<T: Fermion>(&self, request: &Request) -> std::result::Result<Request, SolveFailure<T>> {
         let invalid = |why| SolveFailure::Solver(SolveError::Invalid(why));
         expect_fields::<T>(&request.operator)?;
@@ -333,7 +338,7 @@ impl<'g> Configuration<'g> {
         check.map_err(SolveFailure::forget_solutions)?;
         Ok(Request { reconstruction, ..request.clone() })
     }
-    /// The link storage in which an operator can be had, or why there is none.
+    /// Returns the link storage in which an operator is available, or the reason why there is none.
     fn format<T: Fermion>(
         &self,
         operator: &Operator,
@@ -365,10 +370,9 @@ impl<'g> Configuration<'g> {
         }
         Ok(self.possible(operator, asked)?)
     }
-    /// M ψ_j, M† ψ_j or M†M ψ_j for all fields together, with fields and links in a format, and the link storage in use,
-    /// which is that of [`possible`](Self::possible). With `complement`, M is the Schur complement that solvers use, and odd
-    /// sites of the images are zero; it is for Wilson-like operators. M†M of staggered operators is applied as solvers do it,
-    /// parity by parity as m² − ¼ D².
+    /// Computes M ψ_j, M† ψ_j or M†M ψ_j for all fields together, with fields and links in a format, and returns the link storage in use,
+    /// which is that of [`possible`](Self::possible). With `complement`, M is the Schur complement that solvers use, and odd sites of the
+    /// images are zero; it is for Wilson-like operators. M†M of staggered operators is applied as in solvers, on each parity as m² − ¼ D².
     ///
     /// # Errors
     /// Formats that do not exist, and failures of the device.
@@ -392,7 +396,7 @@ impl<'g> Configuration<'g> {
         self.take_spread_phases_back(&operator, &mut images);
         Ok((images, reconstruction))
     }
-    /// M ψ_j, M† ψ_j or M†M ψ_j for fields on the device, in their precision and with all reals of links.
+    /// Computes M ψ_j, M† ψ_j or M†M ψ_j for fields on the device, in their precision and with all reals of links.
     ///
     /// # Errors
     /// Fields of another kind, on another lattice or device; a boundary condition that is spread over all links; formats that do not
@@ -439,8 +443,8 @@ impl<'g> Configuration<'g> {
         }
         Ok(out)
     }
-    /// `fields` in the gauge in which kernels compute: without the phases of a boundary condition that is spread over all
-    /// links in t.
+    /// Returns `fields` in the gauge in which kernels compute: without the phases of a boundary condition that is spread over all links in
+    /// t.
     pub(super) fn spread_phases<'a, T: Fermion>(
         &self,
         operator: &Operator,
@@ -453,13 +457,13 @@ impl<'g> Configuration<'g> {
         self.multiply_by_phases(std::f64::consts::PI, &mut rotated);
         Cow::Owned(rotated)
     }
-    /// The way back.
+    /// Transforms `fields` from the gauge in which kernels compute to that of the user.
     pub(super) fn take_spread_phases_back<T: Fermion>(&self, operator: &Operator, fields: &mut [HostField<T>]) {
         if operator.is_spread() {
             self.multiply_by_phases(-std::f64::consts::PI, fields);
         }
     }
-    /// ψ(t) ← e^{i angle t/T} ψ(t)
+    /// Computes ψ(t) ← e^{i angle t/T} ψ(t).
     fn multiply_by_phases<T: Fermion>(&self, angle: f64, fields: &mut [HostField<T>]) {
         let section = self.domain.section();
         let angle = angle / section.global.size()[3] as f64;
@@ -474,7 +478,7 @@ impl<'g> Configuration<'g> {
     }
 }
 
-/// Refuses fields that an operator does not act on.
+/// Refuses fields on which an operator does not act.
 fn expect_fields<T: Fermion>(operator: &Operator) -> std::result::Result<(), SolveFailure<T>> {
     if operator.kind() == T::KIND {
         return Ok(());

@@ -13,6 +13,7 @@ mod report;
 mod request;
 mod run;
 mod scale;
+mod schwarz;
 pub mod setup_file;
 mod shifts;
 
@@ -26,8 +27,9 @@ pub use memory::{apply_memory, widths};
 pub use methods::{CountKey, Counts, METHODS, Method, methods_for};
 pub(crate) use methods::{Limits, OperatorPair, PrecisionLevel, PreparedMethod};
 pub use report::{Escalation, MultigridLevel, MultigridReport, Report, SolveFailure};
-pub use request::{Correction, Request, Schwarz, SchwarzError};
+pub use request::{Correction, Request};
 pub use run::{Solved, SolvedFields};
+pub use schwarz::{Schwarz, SchwarzError};
 pub use shifts::{ShiftOutcome, ShiftStrategy, ShiftsReport, SolvedShifts};
 
 use crate::backend::MAX_RHS_PER_LAUNCH;
@@ -35,16 +37,16 @@ use crate::domain::{DeviceError, Domain, Result};
 use crate::field::host::{Fermion, HostField, HostGauge};
 use solvers::Observer;
 
-/// Solves M ψ_j = η_j for all sources together: spinors for Wilson-like operators, colour vectors for staggered ones. The
-/// observer sees every iteration and can stop it.
+/// Solves M ψ_j = η_j for all sources together: spinors for Wilson-like operators, colour vectors for staggered ones. The observer gets
+/// every iteration and can stop the solve.
 ///
-/// For several solves on the same links make a [`Configuration`], which keeps them on the device.
+/// For several solves on the same links, use a [`Configuration`], which keeps them on the device.
 ///
 /// Where rounding ends the solve above the tolerance, the solutions are returned with a report that has not
 /// [converged](Report::converged).
 ///
 /// # Errors
-/// [`SolveFailure`]; where the solver gave up, with the best iterates.
+/// [`SolveFailure`]; with the best iterates if the solver gave up.
 pub fn solve<T: Fermion>(
     domain: &Domain,
     gauge: &HostGauge,
@@ -55,7 +57,7 @@ pub fn solve<T: Fermion>(
     Configuration::new(domain, gauge).solve(sources, None, request, observer)
 }
 
-/// Whether so many right-hand sides can be solved for together, and all are on this process's part of the lattice.
+/// Checks that these right-hand sides can be solved for together, and that all are on this process's part of the lattice.
 fn expect_sources<T: Fermion>(domain: &Domain, sources: &[HostField<T>], guess: Option<&[HostField<T>]>) -> Result {
     let expected = sources.len();
     if !(1..=MAX_RHS_PER_LAUNCH).contains(&expected) {

@@ -1,98 +1,97 @@
-//! What came out of a solve.
+//! Results and failures of a solve.
 use super::choice::MethodChange;
 use super::methods::Method;
-use super::request::SchwarzError;
+use super::schwarz::SchwarzError;
 use crate::domain::DeviceError;
 use crate::field::host::{Fermion, HostField, Spinor};
 use crate::multigrid::{LevelCheck, MultigridError};
 use gpu_kernels::{LinkStorage, Precision};
 use solvers::{Info, SolveError, Unsolved};
 
-/// The error of a solver on fields.
+/// Error of a solver on fields.
 pub(super) type EscalationError = SolveError<DeviceError>;
 
-/// A precision escalation: why the solve could not go on as it was, and how it went on from the best iterate.
+/// A precision escalation: the reason why the solve could not continue, and the formats in which it continued from the best iterate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Escalation {
-    /// Iterations done before.
+    /// Number of iterations done before.
     pub iterations: usize,
-    /// The solver's reason, with its account of the iterations since the step before.
+    /// The solver's reason, with its report on the iterations since the step before.
     pub reason: Unsolved,
-    /// Precision of the iteration from here on.
+    /// Precision of the iteration after the escalation.
     pub precision: Precision,
-    /// Precision of the solver's true residuals from here on.
+    /// Precision of the solver's true residuals after the escalation.
     pub outer: Precision,
-    /// Reals kept of a link from here on.
+    /// Number of reals stored per link after the escalation.
     pub reconstruction: LinkStorage,
 }
 
-/// What a solve did. Residuals are those of the full system, computed at the end as ‖η − M ψ‖ / ‖η‖ in double with the
-/// unfused operator.
+/// Report of a solve. Residuals are those of the full system, computed at the end as ‖η − M ψ‖ / ‖η‖ in double with the unfused operator.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The solver's own account, on the Schur complement.
+    /// Report of the solver, on the Schur complement.
     pub info: Info,
     /// ‖η − M ψ‖ / ‖η‖ per right-hand side.
     pub true_residual: Vec<f64>,
-    /// Whether every true residual is at or below the tolerance. Not where that is closer to zero than double precision
-    /// can tell, or a source is not a number.
+    /// Whether every true residual is at or below the tolerance. False if the tolerance is closer to zero than double precision resolves,
+    /// or if a source is not a number.
     pub converged: bool,
-    /// The precision of the iteration at the end.
+    /// Precision of the iteration at the end.
     pub precision: Precision,
-    /// The precision of the solver's true residuals at the end.
+    /// Precision of the solver's true residuals at the end.
     pub outer: Precision,
-    /// The precision escalations.
+    /// Precision escalations.
     pub escalations: Vec<Escalation>,
-    /// The method at the end.
+    /// Method at the end.
     pub method: &'static Method,
     /// Changes from one method to another.
     pub method_changes: Vec<MethodChange>,
-    /// The methods that were used, in the order of their first use; empty where the solve was stopped before the first one.
+    /// Methods that were used, in the order of their first use; empty if the solve was stopped before the first one.
     pub tried: Vec<&'static Method>,
-    /// A method that may lead to a solution where those tried did not, if the solver failed and there is one.
+    /// Method that may lead to a solution if those tried did not, provided that the solver failed and there is one.
     pub may_help: Option<&'static Method>,
-    /// Why a solver gave up whose solution turned out to be good enough: the check in double decides.
+    /// Reason of a solver that gave up although its solution turned out to be good enough: the check in double decides.
     pub gave_up: Option<Unsolved>,
-    /// How links were stored: with 12 real numbers where 8 were asked for but some links are singular, with 13 where 12 were
-    /// asked for but long links are in U(3).
+    /// Storage of the links: 12 real numbers if 8 were requested but some links are singular, 13 if 12 were requested but long links are in
+    /// U(3).
     pub reconstruction: LinkStorage,
-    /// What multigrid did.
+    /// Report of multigrid.
     pub multigrid: Option<MultigridReport>,
     /// Seconds of the iteration, transfers excluded.
     pub seconds: f64,
     /// Seconds from the first transfer to the last.
     pub total_seconds: f64,
-    /// Operator applications only, over `seconds`.
+    /// Rate of operator applications in 10⁹ operations per second, over `seconds`.
     pub gflops: f64,
 }
 
-/// What multigrid did in a solve.
+/// Report of multigrid in a solve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MultigridReport {
     /// Seconds of the setup, whenever it was made.
     pub setup_seconds: f64,
-    /// The levels, the finest one first.
+    /// Levels, the finest one first.
     pub levels: Vec<MultigridLevel>,
 }
 
-/// What a level of multigrid is, and what it did.
+/// Description of a level of multigrid, and its work in a solve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MultigridLevel {
-    /// Extents of its lattice on a process.
+    /// Extents of the level's lattice on a process.
     pub lattice: [usize; 4],
-    /// Extents of an aggregate, where there is a coarser level.
+    /// Extents of an aggregate, if there is a coarser level.
     pub block: Option<[usize; 4]>,
-    /// Near-null vectors, where there is a coarser level.
+    /// Number of near-null vectors, if there is a coarser level.
     pub vectors: Option<usize>,
-    /// Iterations of its solver in all.
+    /// Total number of iterations of the level's solver.
     pub iterations: usize,
-    /// Seconds in it and in coarser levels.
+    /// Seconds in this level and in coarser ones.
     pub seconds: f64,
-    /// What the check after the setup found, if it was asked for and there is a coarser level.
+    /// Result of the check after the setup, if it was requested and there is a coarser level.
     pub check: Option<LevelCheck>,
 }
 
-/// Why there is no solution.
+/// Reason why there is no solution.
 #[derive(Debug, thiserror::Error)]
 pub enum SolveFailure<T: Fermion = Spinor> {
     /// The solver could not start.
@@ -107,12 +106,12 @@ pub enum SolveFailure<T: Fermion = Spinor> {
     /// The solver gave up, or the observer stopped it.
     #[error("{error}")]
     Unfinished {
-        /// Why.
+        /// Reason why the solver ended.
         #[source]
         error: Unsolved,
-        /// The best iterate of each right-hand side.
+        /// Best iterate of each right-hand side.
         solutions: Vec<HostField<T>>,
-        /// What is known of these iterates.
+        /// Report on these iterates.
         report: Box<Report>,
     },
     /// Double precision cannot hold the solution of this right-hand side: its largest element is above 1.8·10³⁰⁸ or below
@@ -122,13 +121,13 @@ pub enum SolveFailure<T: Fermion = Spinor> {
          2.2e-308; multiply the source by a number that brings it nearer to 1"
     )]
     OutOfRange(usize),
-    /// The device.
+    /// Failure of the device.
     #[error(transparent)]
     Device(#[from] DeviceError),
 }
 
 impl<T: Fermion> SolveFailure<T> {
-    /// With other solutions, where there are any.
+    /// Returns the failure with changed solutions, if there are any.
     pub(super) fn with_solutions(self, change: impl FnOnce(Vec<HostField<T>>) -> Vec<HostField<T>>) -> Self {
         match self {
             SolveFailure::Unfinished { error, solutions, report } => {
@@ -137,7 +136,7 @@ impl<T: Fermion> SolveFailure<T> {
             other => other,
         }
     }
-    /// That of a solve which has none.
+    /// Returns the failure of a solve that has no solutions, for another type of field.
     pub(super) fn forget_solutions<U: Fermion>(self) -> SolveFailure<U> {
         match self {
             SolveFailure::Solver(error) => SolveFailure::Solver(error),
@@ -150,7 +149,7 @@ impl<T: Fermion> SolveFailure<T> {
             SolveFailure::Device(error) => SolveFailure::Device(error),
         }
     }
-    /// Of a batch with `first` right-hand sides before it, where nothing was solved.
+    /// Returns the failure of a batch with `first` right-hand sides before it, none of which was solved.
     pub(super) fn counted_from(self, first: usize) -> Self {
         match self {
             SolveFailure::OutOfRange(rhs) => SolveFailure::OutOfRange(first + rhs),
@@ -159,7 +158,7 @@ impl<T: Fermion> SolveFailure<T> {
     }
 }
 
-/// Operations in so many seconds, in 10⁹ a second; 0 where there was nothing to do.
+/// Returns the rate of `flops` operations in `seconds`, in 10⁹ per second; 0 if there was nothing to do.
 pub(super) fn gflops(flops: f64, seconds: f64) -> f64 {
     if flops == 0.0 { 0.0 } else { flops / seconds * 1e-9 }
 }

@@ -1,8 +1,9 @@
-//! Many shifts or masses at once: (M†M + σ_i) x_i = b by multi-shift CG in a precision that is as fast as it allows, then
-//! each system by mixed-precision CG from what that gave (Babich et al. 2011, section 8.2).
+//! Solves for several shifts or masses: (M†M + σ_i) x_i = b by multi-shift CG in a precision that is as fast as the tolerance allows, then
+//! each system by mixed-precision CG from the result (Babich et al. 2011, section 8.2).
 use super::configuration::Configuration;
+use super::configuration::SystemFormats;
 use super::escalation::{EscalatedSolve, ParitySystem, solve_escalating};
-use super::formats::{Formats, SystemFormats};
+use super::formats::Formats;
 use super::report::{Escalation, SolveFailure, gflops};
 use super::request::Request;
 use super::run::norms;
@@ -21,47 +22,47 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::Instant;
 
-/// How the systems of several shifts are solved.
+/// Strategy for the systems of several shifts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShiftStrategy {
-    /// All together by multi-shift CG, then each by itself to the tolerance.
+    /// Multi-shift CG for all systems together, then CG for each to the tolerance.
     #[default]
     MultiShift,
-    /// Each by itself, from zero.
+    /// CG for each system, from zero.
     Sequential,
 }
 
-/// What became of one shift.
+/// Result of one shift.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShiftOutcome {
-    /// σ
+    /// Shift σ.
     pub shift: f64,
     /// Iterations of multi-shift CG until the system was dropped, of the slowest right-hand side, both parities together.
     pub iterations: usize,
-    /// Iterations of the solver that went on from there, both parities together.
+    /// Iterations of the solver that continued from there, both parities together.
     pub refinement_iterations: usize,
-    /// True residuals that this solver computed in between, the last check included.
+    /// Number of true residuals that this solver computed, the last check included.
     pub reliable_updates: usize,
     /// ‖b − (M†M + σ) x‖ / ‖b‖ per right-hand side, in double with the unfused operator; for a mass ‖η − M ψ‖ / ‖η‖.
     pub true_residual: Vec<f64>,
-    /// The precision escalations.
+    /// Precision escalations.
     pub escalations: Vec<Escalation>,
-    /// Why the solver gave up, where the true residual is above the tolerance.
+    /// Reason why the solver gave up, if the true residual is above the tolerance.
     pub failure: Option<Unsolved>,
-    /// Why a solver gave up whose solution turned out to be good enough: the check in double decides.
+    /// Reason of a solver that gave up although its solution turned out to be good enough: the check in double decides.
     pub gave_up: Option<Unsolved>,
 }
 
-/// What a solve for several shifts did.
+/// Report of a solve for several shifts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShiftsReport {
-    /// In the order of the request.
+    /// Results of the shifts, in the order of the request.
     pub shifts: Vec<ShiftOutcome>,
     /// Whether every true residual is at or below the tolerance.
     pub converged: bool,
-    /// The precision of multi-shift CG; `None` where each system was solved by itself.
+    /// Precision of multi-shift CG; `None` if each system was solved separately.
     pub first_precision: Option<Precision>,
-    /// The reconstruction in use where each system was refined, before any escalation.
+    /// Link storage with which each system was refined, before any escalation.
     pub reconstruction: LinkStorage,
     /// Seconds of multi-shift CG.
     pub first_seconds: f64,
@@ -69,41 +70,41 @@ pub struct ShiftsReport {
     pub seconds: f64,
     /// Seconds from the first transfer to the last.
     pub total_seconds: f64,
-    /// Operator applications only, over `seconds`.
+    /// Rate of operator applications in 10⁹ operations per second, over `seconds`.
     pub gflops: f64,
-    /// Whether the observer stopped it.
+    /// Whether the observer stopped the solve.
     pub cancelled: bool,
 }
 
-/// Solutions by shift and right-hand side, and what is known of them.
+/// Solutions by shift and right-hand side, with their report.
 pub type SolvedShifts<F = ColourVector> = std::result::Result<(Vec<Vec<HostField<F>>>, ShiftsReport), SolveFailure<F>>;
 
-/// Why block CG and multi-shift CG do not go together.
+/// Reason why block CG and multi-shift CG cannot be combined.
 const NO_BLOCKS_OF_SHIFTS: &str = "multi-shift CG has a Krylov space for each right-hand side and block CG one for all: \
     ask for CG, or for each system by itself (ShiftStrategy::Sequential)";
 
-/// Relative residual to which multi-shift CG goes in single precision: below, its recurrence and the truth part ways.
+/// Relative residual to which multi-shift CG goes in single precision: below it, the residual of the recurrence departs from the true one.
 const FIRST_TOLERANCE: f64 = 1e-6;
 
-/// A part of a source on the sites of one parity, below this fraction of the other one, is left out: squares of its
-/// residuals would be out of reach of double precision.
+/// Fraction below which a part of a source on the sites of one parity, relative to the other part, is left out: squares of its residuals
+/// would be outside the range of double precision.
 const NEGLIGIBLE: f64 = 1e-50;
 
-/// What the systems of one configuration differ in.
+/// Parameter in which the systems of one configuration differ.
 #[derive(Clone, Copy)]
 pub(super) enum Series<'a> {
-    /// M†M + σ_i
+    /// Shifts σ_i of M†M + σ_i.
     Shifts(&'a [f64]),
-    /// M(m_i)
+    /// Masses m_i of M(m_i).
     Masses(&'a [f64]),
 }
 
 impl Configuration<'_> {
-    /// Solves (M†M + σ_i) x_ij = b_j for all shifts and sources, to the tolerance of the request for each. M†M does not mix
-    /// the parities: each is solved where some source has it.
+    /// Solves (M†M + σ_i) x_ij = b_j for all shifts and sources, to the tolerance of the request for each. M†M does not mix the parities:
+    /// each is solved if some source is not zero there.
     ///
     /// # Errors
-    /// Invalid requests and failures of the device. What solvers could not do is in the report, beside the best iterates.
+    /// Fails for invalid requests and on failures of the device. Failures of solvers are in the report, with the best iterates.
     pub fn solve_shifts<F: Fermion>(
         &self,
         sources: &[HostField<F>],
@@ -114,11 +115,11 @@ impl Configuration<'_> {
     ) -> SolvedShifts<F> {
         self.compute_series(sources, Series::Shifts(shifts), strategy, request, observer)
     }
-    /// Solves M(m_i) ψ_ij = η_j for all masses and sources: ψ = M† x with (M†M) x = η, where masses differ by shifts. The
-    /// mass of the request's operator is of no interest.
+    /// Solves M(m_i) ψ_ij = η_j for all masses and sources: ψ = M† x with (M†M) x = η, where masses differ by shifts. The mass of the
+    /// request's operator is ignored.
     ///
     /// # Errors
-    /// As [`solve_shifts`](Self::solve_shifts).
+    /// See [`solve_shifts`](Self::solve_shifts).
     pub fn solve_masses<F: Fermion>(
         &self,
         sources: &[HostField<F>],
@@ -144,7 +145,7 @@ impl Configuration<'_> {
                 return self.shifted(sources, shifts, strategy, request, observer, finish);
             }
         };
-        // The shifts are m_i² on top of a massless operator.
+        // The shifts are m_i², added to a massless operator.
         let massless = Request { operator: request.operator.with_mass(0.0), ..request.clone() };
         let shifts: Vec<f64> = masses.iter().map(|m| m * m).collect();
         let solved = self.shifted(sources, &shifts, strategy, &massless, observer, |solver, i| {
@@ -234,20 +235,20 @@ impl Configuration<'_> {
     }
 }
 
-/// The systems and their solutions, in double.
+/// Systems and their solutions, in double.
 struct Shifts<'c, 'g> {
     configuration: &'c Configuration<'g>,
     operator: StaggeredOperator,
     request: Request,
     space: FieldSpace,
     sources: FullField,
-    /// What sources and solutions are multiplied by.
+    /// Factors of sources and solutions.
     scales: Scales,
-    /// ‖b_j‖ on each parity.
+    /// Norms ‖b_j‖ on each parity.
     norms: Vec<[f64; 2]>,
     x: Vec<FullField>,
     outcomes: Vec<ShiftOutcome>,
-    /// Why solvers gave up, for each shift those of both parities.
+    /// Reasons why solvers gave up, for each shift those of both parities.
     failures: Vec<Vec<Unsolved>>,
     first_precision: Option<Precision>,
     first_seconds: f64,
@@ -273,7 +274,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
         scales.apply(&space, &mut full)?;
         let mut norms = [scales.norms(&even), scales.norms(&odd)];
         for parity in 0..2 {
-            // Numbers that add nothing to a source have no norm of their own.
+            // Parts that add nothing to a source have no norm of their own.
             let negligible = |j: usize| norms[parity][j] <= NEGLIGIBLE * norms[1 - parity][j];
             let counts: Vec<bool> = (0..nrhs).map(|j| !negligible(j)).collect();
             let mask = |counts: &bool| if *counts { Complex64::ONE } else { Complex64::ZERO };
@@ -321,7 +322,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
     fn operators(&self, parity: usize, shift: f64) -> Result<SystemFormats<'c, 'g>> {
         SystemFormats::shifted(self.configuration, self.operator, (parity, shift), self.space.nrhs())
     }
-    /// Solves the systems on one parity. Answers whether the observer stopped it.
+    /// Solves the systems on one parity. Returns whether the observer stopped the solve.
     fn solve(
         &mut self,
         parity: usize,
@@ -341,7 +342,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
         }
         Ok(seen.stopped)
     }
-    /// Multi-shift CG in the lowest floating precision that is asked for.
+    /// Solves by multi-shift CG in the lowest floating-point precision that is requested.
     fn together(
         &mut self,
         parity: usize,
@@ -350,7 +351,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
         let precision = self.request.first_precision();
         let tol = if precision == Precision::Double { self.request.tol } else { self.request.tol.max(FIRST_TOLERANCE) };
         let shifts: Vec<f64> = self.outcomes.iter().map(|outcome| outcome.shift).collect();
-        // Its recurrence takes the links at their word: those in 16 bits are for what corrects itself.
+        // The recurrence relies on exact links: those in 16 bits are for solvers that correct themselves.
         let operator = self.operators(parity, 0.0)?.any(precision, self.request.reconstruction.half(false))?;
         let space = FieldSpace::new(self.space.domain(), FieldShape::colours(precision, self.space.nrhs()));
         let mut b = space.allocate()?;
@@ -373,7 +374,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
                 }
                 self.flops += info.whole.flops;
             }
-            // What it reached is where the next solver begins; if that is of no use, that one says so.
+            // The next solver begins with this result; if it is of no use, that solver reports it.
             Err(error) => match error.info() {
                 Some(info) => {
                     self.outcomes.iter_mut().for_each(|outcome| outcome.iterations += info.iterations);
@@ -392,7 +393,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
         self.seconds += seconds;
         Ok(())
     }
-    /// Mixed-precision CG, or block CG, for shift number `i`, from the solution that is there.
+    /// Solves for shift number `i` by mixed-precision CG, or block CG, from the present solution.
     fn refine(
         &mut self,
         parity: usize,
@@ -419,7 +420,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
         self.flops += info.flops;
         Ok(())
     }
-    /// ‖b − (M†M + σ_i) x_i‖ / ‖b‖ on all sites, M applied by its hopping term alone and then linear algebra.
+    /// Computes ‖b − (M†M + σ_i) x_i‖ / ‖b‖ on all sites, where M is applied by its hopping term alone and then linear algebra.
     fn normal_residuals(&mut self, i: usize) -> Result<Vec<f64>> {
         let exact = self.operators(0, 0.0)?.exact();
         let (mut image, mut normal) = (self.zero()?, self.zero()?);
@@ -434,7 +435,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
         }
         self.relative_to_sources(&mut normal)
     }
-    /// x_i ← M† x_i for a mass.
+    /// Computes x_i ← M† x_i for a mass.
     fn apply_dagger(&mut self, i: usize, mass: f64) -> Result {
         let mut image = self.zero()?;
         let exact = self.with_mass(mass)?;
@@ -444,7 +445,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
         self.x[i] = image;
         Ok(())
     }
-    /// ‖η − M ψ_i‖ / ‖η‖ for a mass.
+    /// Computes ‖η − M ψ_i‖ / ‖η‖ for a mass.
     fn residuals(&mut self, i: usize, mass: f64) -> Result<Vec<f64>> {
         let mut image = self.zero()?;
         let exact = self.with_mass(mass)?;
@@ -461,7 +462,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
     fn zero(&self) -> Result<FullField> {
         FullField::zero(self.space.domain(), FieldShape::colours(Precision::Double, self.space.nrhs()))
     }
-    /// ‖b_j − y_j‖ / ‖b_j‖, zero for 0/0. `y` is overwritten.
+    /// Computes ‖b_j − y_j‖ / ‖b_j‖, zero for 0/0. `y` is overwritten.
     fn relative_to_sources(&self, y: &mut FullField) -> Result<Vec<f64>> {
         let n = self.space.nrhs();
         let (mut squares, mut parts) = (vec![0.0; n], vec![0.0; n]);
@@ -477,7 +478,7 @@ impl<'c, 'g> Shifts<'c, 'g> {
     }
 }
 
-/// (M†M + σ) x = b on the sites of one parity.
+/// The system (M†M + σ) x = b on the sites of one parity.
 struct ShiftedParity<'a> {
     space: &'a FieldSpace,
     operator: Rc<dyn EvenOdd>,
@@ -487,7 +488,7 @@ struct ShiftedParity<'a> {
 }
 
 impl ShiftedParity<'_> {
-    /// A guess that is not a number is none.
+    /// Sets a guess that is not a number to zero.
     fn forget_what_is_no_number(&mut self) -> Result {
         if norms(self.space, self.x)?.iter().all(|norm| norm.is_finite()) { Ok(()) } else { self.space.zero(self.x) }
     }
@@ -503,7 +504,7 @@ impl ParitySystem for ShiftedParity<'_> {
     fn solution(&mut self) -> &mut DeviceField {
         self.x
     }
-    /// Of this parity; the whole is checked at the end.
+    /// Returns the residuals on this parity; those of the whole are checked at the end.
     fn residuals(&mut self) -> Result<Vec<f64>> {
         let (mut image, mut squares) = (self.space.allocate()?, vec![0.0; self.space.nrhs()]);
         self.operator.apply(self.x, &mut image)?;
@@ -513,7 +514,7 @@ impl ParitySystem for ShiftedParity<'_> {
     }
 }
 
-/// Counts on over the solvers, and remembers whether it was stopped.
+/// Observer that counts iterations over several solvers, and records whether it stopped them.
 struct CountingObserver<'a> {
     observer: &'a mut dyn Observer,
     before: usize,

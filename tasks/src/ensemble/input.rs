@@ -11,13 +11,13 @@ use ferrite::hmc::action::{ActionName, AnisotropicLattice, GaugeAction};
 use ferrite::hmc::fermions::{QuarkOperator, ShiftedSolver};
 use ferrite::hmc::functions::Quarks;
 use ferrite::hmc::integrator::{MINIMUM_NORM, Scheme, Unitarise};
-use ferrite::hmc::quarks::QuarkGroup;
+use ferrite::hmc::quarks::{QuarkGroup, quark_keys};
 use ferrite::hmc::trajectory::{LevelPlan, MOST_LEVELS, MOST_STEPS, Plan};
 use ferrite::lattice::Lattice;
 use ferrite::operators::{names_of_operators, operator_named};
 use ferrite::{FermionKind, Precision};
 use ferrite_inputs::values::{
-    Any, AnyWord, Count, Counts, Divisor, Kind, LatticeExtents, NonNegative, Number, Residual, Text, Word,
+    Any, AnyWord, Count, Counts, Divisor, LatticeExtents, NonNegative, Number, Residual, Text, Word,
 };
 use ferrite_inputs::{Given, Input, InputKind, Place, Schema, rules, vocabularies};
 use ferrite_report::records::run_settings;
@@ -96,53 +96,13 @@ struct MeasureKeys {
     kernels: Given<Count<0, LAST>>,
 }
 
-/// Keys of a table `fermion`.
-const FERMION: [(&str, Kind); 36] = [
-    ("operator", Kind::Word),
-    ("u0", Kind::Number),
-    ("naik-epsilon", Kind::Numbers),
-    ("mass", Kind::Numbers),
-    ("flavours", Kind::Fractions),
-    ("pseudofermions", Kind::Count),
-    ("bc-time", Kind::Word),
-    ("theta", Kind::Numbers),
-    ("phases", Kind::Word),
-    ("dynamics-error", Kind::Number),
-    ("action-error", Kind::Number),
-    ("dynamics-tol", Kind::Numbers),
-    ("level", Kind::Numbers),
-    ("kappa", Kind::Number),
-    ("csw", Kind::Number),
-    ("clover-r", Kind::Number),
-    ("clover-t", Kind::Number),
-    ("xi", Kind::Number),
-    ("nu", Kind::Number),
-    ("mu", Kind::Number),
-    ("schur", Kind::Word),
-    ("hasenbusch-mass", Kind::Numbers),
-    ("hasenbusch-kappa", Kind::Numbers),
-    ("hasenbusch-mu", Kind::Numbers),
-    ("method", Kind::Word),
-    ("guesses", Kind::Count),
-    ("mg-vectors", Kind::Count),
-    ("mg-levels", Kind::Count),
-    ("mg-block", Kind::Texts),
-    ("mg-smoothing", Kind::Count),
-    ("mg-relaxations", Kind::Count),
-    ("mg-improvements", Kind::Count),
-    ("mg-precision", Kind::Word),
-    ("stout-rho", Kind::Number),
-    ("stout-levels", Kind::Count),
-    ("stout-spatial", Kind::Switch),
-];
-
 /// All keys.
 pub static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     let own = Schema::new(Some(InputKind::Ensemble))
         .with::<EnsembleKeys>("")
         .with::<TrajectoryKeys>("trajectory")
         .with::<GaugeKeys>("gauge")
-        .with_keys("fermion.*", FERMION)
+        .with_keys("fermion.*", quark_keys())
         .with::<PrecisionKeys>("precision")
         .with::<MeasureKeys>("measure");
     keys::with_every_input(own)
@@ -527,7 +487,6 @@ fn integrator(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ferrite::hmc::MONOMIALS;
     use ferrite::operators::{ALIASES, ASQTAD, Definition};
 
     /// Describes the run of an input with these keys, without the device.
@@ -636,16 +595,6 @@ mod tests {
                     assert!(why.contains(&key), "{operator}: {key} = {value}: {why}");
                 }
             }
-        }
-    }
-
-    /// Keys of multigrid that read or check a setup are of solves alone.
-    #[test]
-    fn the_schema_has_the_keys_of_all_quarks() {
-        let is_ours = |key: &&str| !["setup", "check-setup"].contains(key);
-        for key in MONOMIALS.iter().flat_map(|monomial| monomial.all_keys()).filter(is_ours) {
-            let pattern = format!("fermion.*.{key}");
-            assert!(SCHEMA.kind_of(&pattern).is_some(), "{pattern}");
         }
     }
 

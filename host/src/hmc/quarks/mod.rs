@@ -18,7 +18,7 @@ use super::stout::StoutSmearing;
 use super::trajectory::MOST_LEVELS;
 use crate::domain::Domain;
 use crate::multigrid::MultigridParams;
-use crate::operators::{Definition, Keys, OPERATORS, choose, names_of_operators};
+use crate::operators::{Definition, KeyKind, Keys, OPERATORS, choose, names_of_operators};
 use crate::solve::Method;
 use gpu_kernels::FermionKind;
 use serde_json::{Map, Value, json};
@@ -40,8 +40,9 @@ pub struct MonomialDefinition {
     pub kind: FermionKind,
     /// The number of flavours that it is for; `None` for any.
     pub flavours: Option<usize>,
-    /// Names of its keys, besides those of the operator, of its [methods](Self::methods), and those that [all tables have](KEYS_OF_ALL).
-    pub keys: &'static [&'static str],
+    /// Names and kinds of its keys, besides those of the operator, of its [methods](Self::methods), and those that
+    /// [all tables have](KEYS_OF_ALL).
+    pub keys: &'static [QuarkKey],
     /// Methods that solve its systems; none where it has no choice.
     pub methods: &'static [&'static Method],
     /// Reason why it has no keys of others that are for this kind of fermions.
@@ -50,9 +51,31 @@ pub struct MonomialDefinition {
     pub resolve: fn(&mut dyn QuarkKeys, Option<&'static Definition>) -> Option<QuarkGroup>,
 }
 
+/// Name and kind of a key of a table of quarks.
+pub type QuarkKey = (&'static str, KeyKind);
+
 /// Keys of all tables of quarks, besides those of their operators.
-pub const KEYS_OF_ALL: [&str; 7] =
-    ["operator", "flavours", "dynamics-tol", "level", "stout-rho", "stout-levels", "stout-spatial"];
+pub const KEYS_OF_ALL: [QuarkKey; 7] = [
+    ("operator", KeyKind::Word),
+    ("flavours", KeyKind::Fractions),
+    ("dynamics-tol", KeyKind::Numbers),
+    ("level", KeyKind::Numbers),
+    ("stout-rho", KeyKind::Number),
+    ("stout-levels", KeyKind::Count),
+    ("stout-spatial", KeyKind::Switch),
+];
+
+/// Keys of methods that only single solves have: an ensemble makes its multigrid setups itself.
+const OF_SINGLE_SOLVES: [&str; 2] = ["setup", "check-setup"];
+
+/// Returns the keys of all tables of quarks. Where an operator has a key of the same name as a part of the action, the kind is
+/// that of the latter, such as several masses in place of one.
+pub fn quark_keys() -> impl Iterator<Item = QuarkKey> {
+    let of_operators = OPERATORS.iter().flat_map(|operator| operator.all_keys()).map(|key| (key.name, key.kind));
+    let mut seen = BTreeSet::new();
+    let all = MONOMIALS.iter().flat_map(|monomial| monomial.all_keys()).chain(of_operators);
+    all.filter(move |(name, _)| seen.insert(*name))
+}
 
 /// Keys of a table of quarks as somebody typed them.
 pub trait QuarkKeys: Keys {
@@ -197,18 +220,18 @@ impl QuarkGroup {
 }
 
 impl MonomialDefinition {
-    /// Returns the names of its keys, without those of operators.
-    pub fn all_keys(&self) -> impl Iterator<Item = &'static str> {
-        let of_methods = self.methods.iter().flat_map(|method| method.keys).map(|key| key.name);
+    /// Returns its keys, without those of operators.
+    pub fn all_keys(&self) -> impl Iterator<Item = QuarkKey> {
+        let of_methods = self.methods.iter().flat_map(|method| method.keys).map(|key| (key.name, key.kind));
+        let of_methods = of_methods.filter(|(name, _)| !OF_SINGLE_SOLVES.contains(name));
         KEYS_OF_ALL.into_iter().chain(self.keys.iter().copied()).chain(of_methods)
     }
     fn has_key(&self, name: &str) -> bool {
-        self.all_keys().any(|key| key == name)
+        self.all_keys().any(|(key, _)| key == name)
     }
     /// Notes keys of other operators and other parts of the action.
     fn refuse_others(&self, keys: &mut dyn QuarkKeys, operator: Option<&'static Definition>) {
-        let of_operators = OPERATORS.iter().flat_map(|other| other.all_keys()).map(|key| key.name);
-        let all: BTreeSet<_> = MONOMIALS.iter().flat_map(|other| other.all_keys()).chain(of_operators).collect();
+        let all: BTreeSet<_> = quark_keys().map(|(name, _)| name).collect();
         let is_own = |key: &str| self.has_key(key) || operator.is_some_and(|operator| operator.has_key(key));
         for key in all.into_iter().filter(|key| !is_own(key)) {
             keys.refuse(key, &self.why_not(key, operator));

@@ -10,7 +10,7 @@ use crate::hmc::monomial::Monomial;
 use crate::hmc::spectrum::interval;
 use crate::hmc::wilson::one_flavour::OneFlavour;
 use crate::hmc::wilson::spectrum::extremes;
-use crate::operators::Definition;
+use crate::operators::{Definition, KeyKind};
 use crate::solve::{Method, Request};
 use gpu_kernels::FermionKind;
 use serde_json::{Map, Value, json};
@@ -20,7 +20,7 @@ pub(super) static ONE_FLAVOUR: MonomialDefinition = MonomialDefinition {
     name: "one flavour",
     kind: FermionKind::Wilson,
     flavours: Some(1),
-    keys: &["pseudofermions", "dynamics-error", "action-error"],
+    keys: &[("pseudofermions", KeyKind::Count), ("dynamics-error", KeyKind::Number), ("action-error", KeyKind::Number)],
     methods: &[],
     refusal: "one flavour has a rational function, which CG solves: leave it out, or give flavours = 2",
     resolve,

@@ -14,8 +14,8 @@ use crate::hmc::monomial::Monomial;
 use crate::hmc::spectrum::{end_of_interval, largest};
 use crate::operators::fat_links::PathCoefficients;
 use crate::operators::{
-    ASQTAD, BoundaryAngles, DIVISOR, Definition, HISQ, STAGGERED, StaggeredParams, StaggeredPhases, TimeBoundary,
-    choose, is_divisor,
+    ASQTAD, BoundaryAngles, DIVISOR, Definition, HISQ, KeyKind, STAGGERED, StaggeredParams, StaggeredPhases,
+    TimeBoundary, choose, is_divisor,
 };
 use gpu_kernels::FermionKind;
 use rational::Fraction;
@@ -27,15 +27,15 @@ pub(super) static ROOTED: MonomialDefinition = MonomialDefinition {
     kind: FermionKind::Staggered,
     flavours: None,
     keys: &[
-        "mass",
-        "pseudofermions",
-        "dynamics-error",
-        "action-error",
-        "u0",
-        "naik-epsilon",
-        "bc-time",
-        "theta",
-        "phases",
+        ("mass", KeyKind::Numbers),
+        ("pseudofermions", KeyKind::Count),
+        ("dynamics-error", KeyKind::Number),
+        ("action-error", KeyKind::Number),
+        ("u0", KeyKind::Number),
+        ("naik-epsilon", KeyKind::Numbers),
+        ("bc-time", KeyKind::Word),
+        ("theta", KeyKind::Numbers),
+        ("phases", KeyKind::Word),
     ],
     methods: &[],
     refusal: "",

@@ -9,7 +9,7 @@ use crate::hmc::monomial::Monomial;
 use crate::hmc::wilson::WilsonQuarks;
 use crate::hmc::wilson::two_flavours::{MOST_GUESSES, TwoFlavours};
 use crate::multigrid::MultigridParams;
-use crate::operators::{DIVISOR, Definition, choose, is_divisor};
+use crate::operators::{DIVISOR, Definition, KeyKind, choose, is_divisor};
 use crate::solve::{Method, Request};
 use gpu_kernels::FermionKind;
 use serde_json::{Map, Value, json};
@@ -19,7 +19,13 @@ pub(super) static TWO_FLAVOURS: MonomialDefinition = MonomialDefinition {
     name: "two flavours",
     kind: FermionKind::Wilson,
     flavours: Some(2),
-    keys: &["hasenbusch-mass", "hasenbusch-kappa", "hasenbusch-mu", "method", "guesses"],
+    keys: &[
+        ("hasenbusch-mass", KeyKind::Numbers),
+        ("hasenbusch-kappa", KeyKind::Numbers),
+        ("hasenbusch-mu", KeyKind::Numbers),
+        ("method", KeyKind::Word),
+        ("guesses", KeyKind::Count),
+    ],
     methods: &[Method::CG, Method::BICGSTAB, Method::MULTIGRID],
     refusal: "two flavours need no rational function: leave it out",
     resolve,

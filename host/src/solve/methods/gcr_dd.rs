@@ -2,7 +2,8 @@
 use super::super::formats::AnyPreconditioner;
 use super::super::memory::{NeedsScope, widths};
 use super::super::report::EscalationError;
-use super::super::request::{Request, Schwarz};
+use super::super::request::Request;
+use super::super::schwarz::Schwarz;
 use super::{Limits, Method, OperatorPair, PreparedMethod};
 use crate::field::{DeviceField, FieldShape, FieldSpace};
 use crate::operators::{Key, KeyKind};
@@ -67,7 +68,7 @@ static DOMAIN_OVERLAP: Key = Key::new(
 );
 static KMAX: Key = Key::new("kmax", "K", KeyKind::Count, "Directions after which GCR restarts [default: 16]", "16");
 
-/// The preconditioner's residual and image, and the vectors that it is given and gives, with an operator's.
+/// Returns the bytes of the preconditioner's residual and image, of its input and output vectors, and of an operator's vectors.
 fn bytes(request: &Request, scope: &NeedsScope<'_>) -> usize {
     let (operator, precision) = (&request.operator, request.schwarz.precision);
     let sites = request.schwarz.domain_sites(scope.local, scope.grid);

@@ -1,0 +1,97 @@
+//! Parameters of the Schwarz preconditioner.
+use crate::lattice::Lattice;
+use comms::ProcessGrid;
+use gpu_kernels::Precision;
+
+/// Parameters of the preconditioner of [`Method::GCR_DD`](super::Method::GCR_DD): steps of minimum residual in independent domains.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Schwarz {
+    /// Number of steps of minimum residual.
+    pub steps: usize,
+    /// Over-relaxation parameter ω.
+    pub omega: f64,
+    /// Precision of the computation in the domains.
+    pub precision: Precision,
+    /// Extents of a domain, which are even and divide the part of each process; `None`: the whole part.
+    pub domain: Option<[usize; 4]>,
+    /// Width, in sites, of the neighbours' sites that the domain of a process has besides its own part, in the directions that are cut: 0
+    /// or 2.
+    pub overlap: usize,
+    /// Number of directions after which GCR restarts.
+    pub k_max: usize,
+}
+
+/// Reason why a Schwarz preconditioner cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SchwarzError {
+    /// No steps, or no directions.
+    NoSteps,
+    /// An ω that is not between 0 and 2.
+    Omega,
+    /// Extents of a domain that are odd, or do not divide those of a process's part.
+    Extents,
+    /// An overlap of other than 0 or 2 sites.
+    Overlap,
+    /// Extents given for domains that overlap.
+    OverlapWithExtents,
+    /// An overlap without neighbours.
+    OverlapAlone,
+    /// Parts of processes that are too short to overlap.
+    OverlapTooShort,
+}
+
+impl SchwarzError {
+    /// Returns the reason as a sentence.
+    pub fn message(self) -> &'static str {
+        match self {
+            Self::NoSteps => "GCR-DD takes at least one step of minimum residual and one direction",
+            Self::Omega => "the over-relaxation of minimum residual is above 0 and below 2",
+            Self::Extents => {
+                "the extents of a domain are even and divide those of the part of the lattice that a process has"
+            }
+            Self::Overlap => "domains overlap by 0 or 2 sites",
+            Self::OverlapWithExtents => "domains that overlap are the parts of the processes: give no extents",
+            Self::OverlapAlone => "with one process there is nothing for its domain to overlap with",
+            Self::OverlapTooShort => "domains that overlap are at least 4 sites long in directions that are cut",
+        }
+    }
+}
+
+impl std::fmt::Display for SchwarzError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.message())
+    }
+}
+impl std::error::Error for SchwarzError {}
+
+impl Schwarz {
+    /// Checks that the domains fit the part of each process in this process grid; the error is the reason if not.
+    pub fn check(&self, local: Lattice, grid: &ProcessGrid) -> Result<(), SchwarzError> {
+        let Schwarz { steps, omega, domain, overlap, k_max, .. } = *self;
+        let extents = domain.unwrap_or(local.size());
+        let fits = |(&extent, whole): (&usize, usize)| extent > 0 && extent % 2 == 0 && whole % extent == 0;
+        let short = |mu: usize| grid.is_partitioned(mu) && local.size()[mu] < 4;
+        let refused = [
+            (steps == 0 || k_max == 0, SchwarzError::NoSteps),
+            (!(omega > 0.0 && omega < 2.0), SchwarzError::Omega),
+            (!extents.iter().zip(local.size()).all(fits), SchwarzError::Extents),
+            (overlap != 0 && overlap != 2, SchwarzError::Overlap),
+            (overlap > 0 && domain.is_some(), SchwarzError::OverlapWithExtents),
+            (overlap > 0 && grid.size() == 1, SchwarzError::OverlapAlone),
+            (overlap > 0 && (0..4).any(short), SchwarzError::OverlapTooShort),
+        ];
+        refused.into_iter().find(|(wrong, _)| *wrong).map_or(Ok(()), |(_, why)| Err(why))
+    }
+    /// Returns the sites of one parity in the domain of a process that has `local`.
+    pub fn domain_sites(&self, local: Lattice, grid: &ProcessGrid) -> usize {
+        let margin = |mu: usize| if grid.is_partitioned(mu) { 2 * self.overlap } else { 0 };
+        (0..4).map(|mu| local.size()[mu] + margin(mu)).product::<usize>() / 2
+    }
+}
+
+impl Default for Schwarz {
+    fn default() -> Self {
+        Schwarz { steps: 10, omega: 1.0, precision: Precision::Half, domain: None, overlap: 0, k_max: 16 }
+    }
+}
